@@ -1,0 +1,35 @@
+// A named axis of a mesh. It is an object with linkage: a type holds its address, and every compiler prints its name.
+#pragma once
+#include <parallel/meta/name.hpp>
+
+namespace parallel {
+
+struct Axis;
+
+/// `data = 2`: an axis and how many ranks it has.
+struct Extent {
+  const Axis* axis = nullptr;
+  int size = 1;
+  constexpr Extent() = default;
+  constexpr Extent(const Axis* a, int n) : axis(a), size(n) {}
+  constexpr bool operator==(const Extent&) const = default;
+};
+
+/// `inline constexpr Axis rows{"rows"};` makes an axis of one's own. Names have at most 15 characters.
+struct Axis {
+  char name[16]{};
+  constexpr Extent operator=(int size) const { return {this, size}; }
+  constexpr std::string_view text() const { return name; }
+};
+
+namespace axes {
+inline constexpr Axis data{"data"};
+inline constexpr Axis tensor{"tensor"};
+inline constexpr Axis sequence{"sequence"};
+inline constexpr Axis expert{"expert"};
+inline constexpr Axis stage{"stage"};
+}  // namespace axes
+
+inline constexpr int max_axes = 6;  ///< axes of one mesh, and axes that one tensor is annotated with
+
+}  // namespace parallel

@@ -1,0 +1,90 @@
+// A tensor's shape together with its placement on every axis, as one plain value: what a tensor's type says.
+#pragma once
+#include <parallel/algebra/placement.hpp>
+#include <parallel/algebra/shape.hpp>
+#include <parallel/meta/list.hpp>
+
+namespace parallel {
+
+/// `On<tensor, Partial>`: the placement on one axis, as part of a type.
+template <const Axis& on, Placement where>
+struct On {
+  static constexpr const Axis* axis = &on;
+  static constexpr Placement placement = where;
+};
+
+/// A placement that is no split, on one axis.
+struct Placed {
+  const Axis* axis = nullptr;
+  Placement placement{};
+  constexpr bool operator==(const Placed&) const = default;
+};
+
+using AxisList = List<const Axis*, max_axes>;
+
+struct Layout {
+  List<Dim, max_rank> dims{};
+  List<Placed, max_axes> others{};  ///< Broadcast, Partial, At; an axis that is neither here nor in a dimension is Invariant
+
+  constexpr bool operator==(const Layout& other) const {
+    if (!(dims == other.dims) || others.size() != other.others.size()) return false;
+    for (const Placed& p : others)
+      if (!other.others.contains(p)) return false;  // the order of annotations has no meaning
+    return true;
+  }
+  constexpr int rank() const { return dims.size(); }
+
+  constexpr Placement on(const Axis* axis) const {
+    for (int d = 0; d < rank(); ++d)
+      if (dims[d].split_by(axis)) return parallel::split(d);
+    for (const Placed& p : others)
+      if (p.axis == axis) return p.placement;
+    return Invariant;
+  }
+  /// Every axis on which this is not Invariant.
+  constexpr void collect(AxisList& axes) const {
+    for (const Dim& d : dims)
+      for (const Axis* a : d.axes)
+        if (a != nullptr && !axes.contains(a)) axes.push_back(a);
+    for (const Placed& p : others)
+      if (!axes.contains(p.axis)) axes.push_back(p.axis);
+  }
+  /// The same tensor with another placement on one axis. A new split is the innermost of its dimension.
+  constexpr Layout with(const Axis* axis, Placement placement) const {
+    Layout result;
+    for (Dim d : dims) {
+      Dim kept(d.size);
+      for (const Axis* a : d.axes)
+        if (a != nullptr && a != axis) kept = kept / *a;
+      result.dims.push_back(kept);
+    }
+    for (const Placed& p : others)
+      if (p.axis != axis) result.others.push_back(p);
+    if (placement.split())
+      result.dims[placement.dim] = result.dims[placement.dim] / *axis;
+    else if (!(placement == Invariant))
+      result.others.push_back({axis, placement});
+    return result;
+  }
+  /// The same dimensions, Invariant everywhere.
+  constexpr Layout unplaced() const {
+    Layout result;
+    for (const Dim& d : dims) result.dims.push_back(Dim(d.size));
+    return result;
+  }
+  /// How many elements the full tensor has.
+  constexpr std::int64_t elements() const {
+    std::int64_t n = 1;
+    for (const Dim& d : dims) n *= d.size;
+    return n;
+  }
+};
+
+/// The layout of the gradient of a value with this layout.
+constexpr Layout conjugate(const Layout& layout) {
+  Layout result = layout;
+  for (Placed& p : result.others) p.placement = conjugate(p.placement);
+  return result;
+}
+
+}  // namespace parallel

@@ -1,0 +1,79 @@
+// The ranks of a job as a grid of named axes. A mesh is a value: a template argument or what the command line says.
+#pragma once
+#include <parallel/algebra/type.hpp>
+
+namespace parallel {
+
+/// `Mesh{data = 2, tensor = 4}`: eight ranks, the last axis varying fastest.
+struct Mesh {
+  Extent axes[max_axes]{};
+  int count = 0;
+
+  constexpr Mesh() = default;
+  template <class... More>
+  constexpr Mesh(Extent first, More... more) : axes{first, more...}, count(1 + static_cast<int>(sizeof...(more))) {}
+  constexpr Mesh(const Extent (&a)[max_axes], int n) : count(n) {  // nvcc builds template arguments from their members in order
+    for (int i = 0; i < max_axes; ++i) axes[i] = a[i];
+  }
+  constexpr bool operator==(const Mesh&) const = default;
+
+  constexpr int extent(const Axis* axis) const {
+    for (int i = 0; i < count; ++i)
+      if (axes[i].axis == axis) return axes[i].size;
+    return 1;
+  }
+  constexpr int ranks() const {
+    int n = 1;
+    for (int i = 0; i < count; ++i) n *= axes[i].size;
+    return n;
+  }
+  /// The coordinate of a rank on an axis; 0 on an axis that the mesh lacks.
+  constexpr int coordinate(int rank, const Axis* axis) const {
+    for (int i = count - 1; i >= 0; --i) {
+      if (axes[i].axis == axis) return rank % axes[i].size;
+      rank /= axes[i].size;
+    }
+    return 0;
+  }
+  /// How many ranks lie on a set of axes together.
+  constexpr int extent(const AxisList& set) const {
+    int n = 1;
+    for (const Axis* a : set) n *= extent(a);
+    return n;
+  }
+  /// The rank's place within its group on a set of axes, the last axis of the mesh varying fastest.
+  constexpr int coordinate(int rank, const AxisList& set) const {
+    int place = 0;
+    for (int i = 0; i < count; ++i)
+      if (set.contains(axes[i].axis)) place = place * axes[i].size + coordinate(rank, axes[i].axis);
+    return place;
+  }
+};
+
+/// How many slices a dimension is cut into.
+constexpr std::int64_t degree(const Dim& dim, const Mesh& mesh) {
+  std::int64_t n = 1;
+  for (const Axis* a : dim.axes)
+    if (a != nullptr) n *= mesh.extent(a);
+  return n;
+}
+/// The extent of a rank's slice. The mesh has been checked to divide the dimension.
+constexpr std::int64_t local(const Dim& dim, const Mesh& mesh) { return dim.size / degree(dim, mesh); }
+
+/// Where the rank's slice begins.
+constexpr std::int64_t offset(const Dim& dim, const Mesh& mesh, int rank) {
+  std::int64_t slice = 0;
+  for (const Axis* a : dim.axes)
+    if (a != nullptr) slice = slice * mesh.extent(a) + mesh.coordinate(rank, a);
+  return slice * local(dim, mesh);
+}
+
+/// Elements that each rank holds.
+constexpr std::int64_t local_elements(const Layout& layout, const Mesh& mesh) {
+  std::int64_t n = 1;
+  for (const Dim& d : layout.dims) n *= local(d, mesh);
+  return n;
+}
+constexpr std::int64_t local_bytes(const Type& type, const Mesh& mesh) { return bytes_of(type.dtype) * local_elements(type.layout, mesh); }
+
+}  // namespace parallel

@@ -1,0 +1,46 @@
+// How a tensor lies on one axis of the mesh: the five placements and the placement of a gradient.
+#pragma once
+#include <cstdint>
+
+namespace parallel {
+
+enum class PlacementKind : std::uint8_t { invariant, broadcast, partial, split, at };
+
+/// One of `Split<d>`, `Broadcast`, `Partial`, `Invariant`, `At<k...>`; a value and, as `On<axis, placement>`, part of a type.
+struct Placement {
+  PlacementKind kind = PlacementKind::invariant;
+  int dim = 0;                    ///< the dimension that is split
+  std::uint64_t coordinates = 0;  ///< At: bit k is set where coordinate k holds the value (axes up to 64 ranks)
+
+  constexpr Placement() = default;
+  constexpr Placement(PlacementKind k, int d = 0, std::uint64_t c = 0) : kind(k), dim(d), coordinates(c) {}
+  constexpr bool operator==(const Placement&) const = default;
+  constexpr bool split() const { return kind == PlacementKind::split; }
+  constexpr bool whole() const { return kind == PlacementKind::invariant || kind == PlacementKind::broadcast; }
+  constexpr bool pending() const { return kind == PlacementKind::partial; }
+};
+
+/// Each rank holds its slice of dimension `dim`.
+template <int dim>
+inline constexpr Placement Split{PlacementKind::split, dim};
+/// Each rank holds the whole value and uses it differently; its gradient is Partial.
+inline constexpr Placement Broadcast{PlacementKind::broadcast};
+/// Each rank holds a term; the value is the sum over the axis.
+inline constexpr Placement Partial{PlacementKind::partial};
+/// Each rank holds the whole value and uses it identically. What is not annotated is Invariant.
+inline constexpr Placement Invariant{PlacementKind::invariant};
+/// The ranks with these coordinates hold the whole value, the others nothing.
+template <int... coordinate>
+inline constexpr Placement At{PlacementKind::at, 0, ((std::uint64_t{1} << coordinate) | ... | 0)};
+
+constexpr Placement split(int dim) { return {PlacementKind::split, dim}; }
+constexpr Placement at(int coordinate) { return {PlacementKind::at, 0, std::uint64_t{1} << coordinate}; }
+
+/// The placement of the gradient of a value placed `p`: an involution.
+constexpr Placement conjugate(Placement p) {
+  if (p == Broadcast) return Partial;
+  if (p == Partial) return Broadcast;
+  return p;
+}
+
+}  // namespace parallel

@@ -1,0 +1,93 @@
+// Why a program is refused. Each reason owns one literal sentence, which the compiler prints and which start-up checks repeat.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace parallel {
+
+// One list, so that a static_assert and a run-time message cannot differ: identifier, sentence, names of its figures.
+#define PARALLEL_REFUSALS(reason)                                                                                                                            \
+  reason(inner_dimensions, "parallel::matmul: the inner dimensions differ; transpose one operand or mend its Shape", "inner extent of the left, of the right")  \
+  reason(shapes_differ, "parallel: the shapes do not broadcast; equal extents, or 1, or a missing leading dimension are needed", "extent of the left, of the right") \
+  reason(wrong_rank, "parallel: an operand has the wrong number of dimensions; mend its Shape or reshape it", "dimensions it has, dimensions it needs")           \
+  reason(no_such_dimension, "parallel: the dimension does not exist in this tensor; dimensions count from 0", "dimension, number of dimensions")                 \
+  reason(elements_differ, "parallel::reshape: the number of elements changes; mend the new Shape", "elements before, elements after")                           \
+  reason(slice_range, "parallel::slice: the range lies outside the dimension; mend begin and end", "begin, end, extent")                                         \
+  reason(heads_differ, "parallel::attention: the query heads are no multiple of the key and value heads; mend the Shapes", "query heads, key heads")              \
+  reason(element_types, "parallel: the element types differ; cast<T>() one operand", "bytes per element of the left, of the right")                             \
+  reason(disagree, "parallel: two activations lie differently on an axis; bring one of them to the other's placement with to<On<axis, ...>>(x)", "operand, placement of the first, of the second") \
+  reason(split_otherwise, "parallel: an activation is split otherwise than the operation can take it; write to<On<axis, ...>>(x) before it (a gather, or an all-to-all)", "operand") \
+  reason(nested_otherwise, "parallel: an axis that is not the innermost of its dimension would have to move, or operands nest their axes differently; move the inner axis first with to<...>(x)", "operand, dimension") \
+  reason(never_invariant, "parallel::to: a Broadcast value is used differently by each rank and cannot become Invariant; keep it Broadcast, or leave it Invariant from the start", "bytes per element") \
+  reason(attention_sequence, "parallel::attention: queries, keys and values are all split along the sequence; gather keys and values first with to<On<axis, Broadcast>>(k), to<On<axis, Broadcast>>(v)", "sequence length") \
+  reason(not_scalar, "parallel::Training: the program returns no scalar loss; return mean(...) or sum(...), or use Evaluation", "dimensions of the result")      \
+  reason(loss_broadcast, "parallel::Training: the loss is Broadcast on an axis, so its gradient would count once per rank; keep it Invariant or Partial", "axes") \
+  reason(only_sources, "parallel: an operation on constants only; combine them with a parameter or an input, or write the constant's value", "operands")         \
+  reason(not_a_module, "parallel: a member of a model is neither a Parameter nor a module of Parameters; make configuration a template argument", "position of the member") \
+  reason(carried_differs, "parallel::Layers: the block returns another shape than it takes; a layer must keep the shape of what it carries", "dimensions taken, returned") \
+  reason(strict, "parallel::Strict: the operation would need communication that nobody wrote; write to<On<axis, ...>>(x)", "operand, hops")                       \
+  reason(not_divisible, "parallel: the mesh does not divide a dimension; choose an extent of the axis that divides it", "extent of the dimension, degree")       \
+  reason(axis_unused, "parallel: an axis of the mesh is named by no annotation of the program; annotate a dimension with it or drop it from the mesh", "extent of the axis") \
+  reason(axis_twice, "parallel: an axis is used twice in one tensor or mesh; name it once", "times")                                                            \
+  reason(bad_extent, "parallel: an axis must have at least one rank; mend the mesh", "extent")
+
+enum class Reason : std::uint8_t {
+  none,
+#define PARALLEL_ENUMERATE(id, sentence, figures) id,
+  PARALLEL_REFUSALS(PARALLEL_ENUMERATE)
+#undef PARALLEL_ENUMERATE
+};
+
+/// A reason with its figures; where there is no reason the program is accepted.
+struct Refusal {
+  Reason reason = Reason::none;
+  std::int64_t figures[3]{};
+  constexpr explicit operator bool() const { return reason != Reason::none; }
+};
+
+constexpr std::string_view sentence_of(Reason r) {
+  constexpr std::string_view sentences[] = {
+      "",
+#define PARALLEL_SENTENCE(id, sentence, figures) sentence,
+      PARALLEL_REFUSALS(PARALLEL_SENTENCE)
+#undef PARALLEL_SENTENCE
+  };
+  return sentences[static_cast<int>(r)];
+}
+constexpr std::string_view name_of(Reason r) {
+  constexpr std::string_view names[] = {
+      "",
+#define PARALLEL_NAME(id, sentence, figures) #id,
+      PARALLEL_REFUSALS(PARALLEL_NAME)
+#undef PARALLEL_NAME
+  };
+  return names[static_cast<int>(r)];
+}
+
+/// The names of a reason's figures, in order.
+constexpr std::string_view figures_of(Reason r) {
+  constexpr std::string_view names[] = {
+      "",
+#define PARALLEL_FIGURES(id, sentence, figures) figures,
+      PARALLEL_REFUSALS(PARALLEL_FIGURES)
+#undef PARALLEL_FIGURES
+  };
+  return names[static_cast<int>(r)];
+}
+
+/// Asking for `type` of an accepted program is void; of a refused one it is one error whose first line is the reason's sentence.
+template <Reason reason, std::int64_t... figures>
+struct Refused {
+  using type = void;
+};
+#define PARALLEL_REFUSE(id, sentence, names)             \
+  template <std::int64_t... figures>                     \
+  struct Refused<Reason::id, figures...> {               \
+    static_assert(sizeof...(figures) > 99, sentence);    \
+    using type = void;                                   \
+  };
+PARALLEL_REFUSALS(PARALLEL_REFUSE)
+#undef PARALLEL_REFUSE
+#undef PARALLEL_REFUSALS
+
+}  // namespace parallel

@@ -1,0 +1,46 @@
+// The shape of a tensor as it is written: Shape<768, 3072 / tensor>.
+#pragma once
+#include <cstdint>
+#include <parallel/algebra/axis.hpp>
+
+namespace parallel {
+
+inline constexpr int max_rank = 6;     ///< dimensions of one tensor
+inline constexpr int max_nesting = 3;  ///< axes that split one dimension
+
+/// One dimension: its full logical extent, and the axes that split it, outermost first (`4096 / data / sequence`).
+struct Dim {
+  std::int64_t size = 1;
+  const Axis* axes[max_nesting]{};
+
+  constexpr Dim() = default;
+  constexpr Dim(std::int64_t n) : size(n) {}
+  constexpr Dim(std::int64_t n, const Axis* const (&a)[max_nesting]) : size(n), axes{a[0], a[1], a[2]} {}
+  constexpr bool operator==(const Dim&) const = default;
+
+  constexpr int nesting() const {
+    int n = 0;
+    while (n < max_nesting && axes[n] != nullptr) ++n;
+    return n;
+  }
+  constexpr bool split_by(const Axis* axis) const {
+    for (const Axis* a : axes)
+      if (a == axis && a != nullptr) return true;
+    return false;
+  }
+  constexpr bool innermost(const Axis* axis) const { return nesting() > 0 && axes[nesting() - 1] == axis; }
+};
+
+/// `3072 / tensor`: the dimension is split over the axis, within the axes that already split it.
+constexpr Dim operator/(Dim dim, const Axis& axis) {
+  dim.axes[dim.nesting()] = &axis;
+  return dim;
+}
+
+template <Dim... dimensions>
+struct Shape {
+  static constexpr int rank = sizeof...(dimensions);
+  static constexpr Dim dims[rank + 1]{dimensions...};
+};
+
+}  // namespace parallel

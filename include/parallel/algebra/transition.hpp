@@ -1,0 +1,116 @@
+// From one placement to another on one axis: which collective moves the value, and what it costs.
+#pragma once
+#include <parallel/algebra/mesh.hpp>
+
+namespace parallel {
+
+enum class Collective : std::uint8_t {
+  retype,          ///< nothing moves, nothing is computed
+  slice,           ///< each rank keeps its own part
+  zero_pad,        ///< each rank puts its part between zeros
+  mask,            ///< the first rank keeps the value, the others zeros
+  drop,            ///< ranks that are not asked to hold the value forget it
+  all_gather,
+  all_reduce,
+  reduce_scatter,
+  all_to_all,
+  send,
+  broadcast,
+  reduce,
+  gather,
+  scatter,
+  never,           ///< no transition
+};
+
+constexpr std::string_view name_of(Collective c) {
+  constexpr std::string_view names[] = {"retype",         "slice",      "zero_pad", "mask",      "drop",   "all_gather", "all_reduce",
+                                        "reduce_scatter", "all_to_all", "send",     "broadcast", "reduce", "gather",     "scatter", "never"};
+  return names[static_cast<int>(c)];
+}
+/// Whether bytes travel between ranks.
+constexpr bool communicates(Collective c) { return c >= Collective::all_gather && c != Collective::never; }
+
+struct TransitionRow {
+  Placement from, to;
+  Collective collective;
+  bool by_name;  ///< never derived: written by someone who knows that the ranks' values are equal
+};
+
+/// Every transition. `Split<0>` and `Split<1>` stand for any two different dimensions, `At<0>` and `At<1>` for any two sets.
+inline constexpr TransitionRow transitions[] = {
+    // from      to          collective                   each rank before |-> after
+    {Split<0>,   Broadcast,  Collective::all_gather,     false},  // [a] [b]      |-> [a;b] [a;b]
+    {Split<0>,   Invariant,  Collective::all_gather,     false},  // [a] [b]      |-> [a;b] [a;b]
+    {Split<0>,   Split<1>,   Collective::all_to_all,     false},  // [a b] [c d]  |-> [a;c] [b;d]
+    {Split<0>,   Partial,    Collective::zero_pad,       false},  // [a] [b]      |-> [a;0] [0;b]
+    {Broadcast,  Split<0>,   Collective::slice,          false},  // [a;b] [a;b]  |-> [a] [b]
+    {Invariant,  Split<0>,   Collective::slice,          false},  // [a;b] [a;b]  |-> [a] [b]
+    {Partial,    Broadcast,  Collective::all_reduce,     false},  // [a] [b]      |-> [a+b] [a+b]
+    {Partial,    Invariant,  Collective::all_reduce,     false},  // [a] [b]      |-> [a+b] [a+b]
+    {Partial,    Split<0>,   Collective::reduce_scatter, false},  // [a;c] [b;d]  |-> [a+b] [c+d]
+    {Invariant,  Broadcast,  Collective::retype,         false},  // [a] [a]      |-> [a] [a]
+    {Broadcast,  Invariant,  Collective::retype,         true},   // [a] [a]      |-> [a] [a]
+    {Broadcast,  Partial,    Collective::mask,           false},  // [a] [a]      |-> [a] [0]
+    {Invariant,  Partial,    Collective::mask,           false},  // [a] [a]      |-> [a] [0]
+    {At<0>,      At<1>,      Collective::send,           false},  // [a] []       |-> [] [a]
+    {At<0>,      Invariant,  Collective::broadcast,      false},  // [a] []       |-> [a] [a]
+    {Invariant,  At<0>,      Collective::drop,           false},  // [a] [a]      |-> [a] []
+    {At<0>,      Broadcast,  Collective::broadcast,      false},  // [a] []       |-> [a] [a]
+    {Partial,    At<0>,      Collective::reduce,         false},  // [a] [b]      |-> [a+b] []
+    {Broadcast,  At<0>,      Collective::drop,           false},  // [a] [a]      |-> [a] []
+    {At<0>,      Partial,    Collective::zero_pad,       false},  // [a] []       |-> [a] [0]
+    {Split<0>,   At<0>,      Collective::gather,         false},  // [a] [b]      |-> [a;b] []
+    {At<0>,      Split<0>,   Collective::scatter,        false},  // [a;b] []     |-> [a] [b]
+};
+
+/// The row of the table for a move between two different placements; `never` where there is none.
+constexpr Collective collective(Placement from, Placement to) {
+  for (const TransitionRow& row : transitions)
+    if (row.from.kind == from.kind && row.to.kind == to.kind) return row.collective;
+  return Collective::never;
+}
+
+/// Bytes that a ring sends per rank. `message` is the full tensor within the other axes' shard, n the ranks of the axis.
+constexpr double sent(Collective c, double message, int ranks) {
+  const double n = ranks;
+  switch (c) {
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+    case Collective::gather:
+    case Collective::scatter: return (n - 1) / n * message;
+    case Collective::all_reduce: return 2 * (n - 1) / n * message;
+    case Collective::all_to_all: return (n - 1) / (n * n) * message;
+    case Collective::send:
+    case Collective::broadcast:
+    case Collective::reduce: return n > 1 ? message : 0;
+    default: return 0;
+  }
+}
+
+/// The moves of one operand run in this order, so that it shrinks before it travels: slice, reduce-scatter, all-to-all, retype, all-reduce, gather.
+constexpr int order_of(Collective c) {
+  switch (c) {
+    case Collective::slice:
+    case Collective::drop: return 0;
+    case Collective::reduce_scatter:
+    case Collective::scatter: return 1;
+    case Collective::all_to_all:
+    case Collective::send: return 2;
+    case Collective::retype:
+    case Collective::mask: return 3;
+    case Collective::all_reduce:
+    case Collective::reduce: return 4;
+    default: return 5;
+  }
+}
+
+/// One move of a value on a set of axes (several only where one all-reduce completes a sum over all of them).
+struct Transition {
+  Collective collective = Collective::retype;
+  AxisList axes{};
+  Placement from{}, to{};
+  DType reduction = DType::f32;  ///< the element type in which terms are added
+  bool maximum = false;          ///< the maximum of the ranks' values instead of their sum (a kernel's own statistics, no placement)
+};
+
+}  // namespace parallel

@@ -1,0 +1,78 @@
+// Element types, and what is known of a tensor before any mesh: element type, layout and kind.
+#pragma once
+#include <parallel/algebra/layout.hpp>
+
+namespace parallel {
+
+enum class DType : std::uint8_t { f32, f64, bf16, i32 };
+
+constexpr int bytes_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return 8;
+    case DType::bf16: return 2;
+    default: return 4;
+  }
+}
+constexpr std::string_view name_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return "f32";
+    case DType::f64: return "f64";
+    case DType::bf16: return "bf16";
+    default: return "i32";
+  }
+}
+
+struct bfloat16;  ///< an element type of annotations; devices that multiply it define its arithmetic
+
+template <class T>
+struct DTypeOf;
+template <>
+struct DTypeOf<float> {
+  static constexpr DType value = DType::f32;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr DType value = DType::f64;
+};
+template <>
+struct DTypeOf<int> {
+  static constexpr DType value = DType::i32;
+};
+template <>
+struct DTypeOf<bfloat16> {
+  static constexpr DType value = DType::bf16;
+};
+template <class T>
+inline constexpr DType dtype_of = DTypeOf<T>::value;
+
+template <DType dtype>
+struct ElementOf;
+template <>
+struct ElementOf<DType::f32> {
+  using type = float;
+};
+template <>
+struct ElementOf<DType::f64> {
+  using type = double;
+};
+template <>
+struct ElementOf<DType::i32> {
+  using type = int;
+};
+template <>
+struct ElementOf<DType::bf16> {
+  using type = bfloat16;
+};
+
+/// What a value depends on, never whether it is trained: data on no parameter, a parameter on no input, a constant on neither.
+enum class Kind : std::uint8_t { data, parameter, activation, constant };
+
+struct Type {
+  DType dtype = DType::f32;
+  Layout layout{};
+  constexpr bool operator==(const Type&) const = default;
+};
+
+constexpr Type conjugate(const Type& type) { return {type.dtype, conjugate(type.layout)}; }
+
+}  // namespace parallel

@@ -1,0 +1,172 @@
+// The program as plain values: what every pass reads and writes. Nothing in it knows a mesh; extents of axes come later.
+#pragma once
+#include <parallel/algebra/derive.hpp>
+#include <parallel/algebra/transition.hpp>
+
+namespace parallel {
+
+class Trace;
+struct Lowering;
+struct Gradient;
+
+using Ints = List<std::int64_t, 8>;  ///< an operation's whole-number attributes: dimensions, permutations, counts
+
+/// What an operation is applied to, before any placement: types, kinds and attributes.
+struct Arguments {
+  List<Type, max_operands> types{};
+  List<Kind, max_operands> kinds{};
+  Ints ints{};
+  constexpr const List<Dim, max_rank>& dims(int operand) const { return types[operand].layout.dims; }
+  constexpr int rank(int operand) const { return types[operand].layout.rank(); }
+  constexpr std::int64_t size(int operand, int dim) const { return types[operand].layout.dims[dim].size; }
+};
+
+/// The types of the results without placements, or why there are none.
+struct Shaped {
+  List<Type, max_results> results{};
+  Refusal refusal{};
+};
+
+/// The constant description of an operation. A node points to it, a device finds its kernel by its address.
+struct Operation {
+  std::string_view name;
+  Shaped (*shape)(const Arguments&) = nullptr;
+  Signatures (*signatures)(const Arguments&) = nullptr;
+  unsigned element_by_element = 0;                      ///< bit i: operand i is met element by element (rule 3 of the derivation)
+  void (*lower)(Trace&, Lowering&) = nullptr;           ///< the nodes it becomes; none: one node
+  void (*gradient)(Gradient&) = nullptr;                ///< none: its operands get no gradient from it
+  std::int64_t (*flops)(const Arguments&) = nullptr;    ///< of the whole, unsplit operation; none: one per element of the result
+  bool updates = false;                                 ///< result r takes the storage of operand r
+  bool view = false;                                    ///< another look at one value: a retype is made on what it views (rule 8)
+  bool aliases = false;                                 ///< the result is the operand's storage
+  bool source = false;                                  ///< every rank makes its own part from nothing
+};
+
+enum class Phase : std::uint8_t { forward, backward, optimizer };
+/// The layout of several equal tensors one behind the other.
+constexpr Layout with_leading(const Layout& layout, const Dim& count) {
+  Layout result = layout;
+  result.dims.count = 0;
+  result.dims.push_back(count);
+  for (const Dim& d : layout.dims) result.dims.push_back(d);
+  return result;
+}
+
+constexpr std::string_view name_of(Phase p) { return p == Phase::forward ? "forward" : p == Phase::backward ? "backward" : "optimizer"; }
+
+/// Where in the user's program an operation was written.
+struct Source {
+  const char* file = "";
+  int line = 0;
+};
+
+/// Whether the backward pass keeps a forward value or computes it again.
+enum class Keep : std::uint8_t { saved, recomputed };
+
+struct Value {
+  Type type{};
+  Kind kind = Kind::data;
+  int node = -1;
+  int region = 0;
+  int member = -1;              ///< the member that made it, or -1
+  bool differentiable = false;  ///< a gradient is wanted through it
+  Keep keep = Keep::saved;
+};
+
+inline constexpr int max_node_operands = 10;
+
+struct Node {
+  const Operation* operation = nullptr;
+  List<int, max_node_operands> operands{};
+  int result = 0;   ///< the first result; the others follow it
+  int results = 0;
+  Ints ints{};
+  double reals[2]{};
+  Transition transition{};
+  Phase phase = Phase::forward;
+  int region = 0;
+  Source source{};
+  int member = -1;
+};
+
+enum class RegionKind : std::uint8_t { program, layers, micro_batches };
+
+/// A part of the program that runs `count` times.
+struct Region {
+  RegionKind kind = RegionKind::program;
+  int parent = -1;
+  int count = 1;
+  bool reversed = false;  ///< the last iteration's slices come first (the backward pass of layers)
+  int loop = -1;          ///< regions of one loop share the index of their iterations: the forward and the backward pass of layers
+  int begin = -1;         ///< its first and last node
+  int end = -1;
+};
+
+/// A value that an iteration takes from the one before it.
+struct Carry {
+  int region = 0;
+  int initial = 0;   ///< outside: what the first iteration takes
+  int inside = 0;    ///< what an iteration takes
+  int returned = 0;  ///< inside: what it hands on
+  int result = 0;    ///< outside: what the last iteration returned
+};
+
+/// A value of one iteration whose iterations together are a value outside, with a leading dimension.
+struct Stack {
+  int region = 0;
+  int inside = 0;
+  int outside = 0;
+};
+
+/// How a parameter begins: a distribution over global coordinates, the same for every mesh and placement.
+struct Initializer {
+  enum class Kind : std::uint8_t { constant, normal, xavier } kind = Kind::normal;
+  double scale = 0.02;  ///< the constant; the standard deviation; the gain
+  bool decays = true;   ///< the parameter's group: whether weight decay applies
+};
+
+enum class Role : std::uint8_t { parameter, state, input };
+
+/// What exists before the program runs, by its path in the user's structs: parameters, optimizer state, inputs.
+struct Member {
+  Path path{};
+  Role role = Role::parameter;
+  Type type{};           ///< as it lies at rest: `Stored` where that is said
+  int value = -1;
+  int layers = 0;       ///< > 0: the leading dimension counts layers
+  int updated = -1;     ///< the value that the optimizer leaves in its place
+  int of = -1;          ///< state: the parameter it belongs to
+  Initializer initializer{};
+};
+
+struct Graph {
+  Vector<Value> values{};
+  Vector<Node> nodes{};
+  Vector<int> order{};  ///< the program's order of nodes
+  Vector<Region> regions{};
+  Vector<Carry> carries{};
+  Vector<Stack> stacks{};
+  Vector<Member> members{};
+  Vector<Name> scalars{};  ///< run-time numbers: learning rate, step, seed
+  int scalar_value = -1;   ///< f64[count]: all of them
+  List<int, 8> outputs{};
+  int commit = -1;         ///< a scalar that is 0 where the optimizer phase's updates are to be skipped on every rank; -1: never
+
+  constexpr const Node& maker(int value) const { return nodes[values[value].node]; }
+  constexpr bool inside(int region, int ancestor) const {
+    for (; region >= 0; region = regions[region].parent)
+      if (region == ancestor) return true;
+    return false;
+  }
+  constexpr Arguments arguments(const Node& node) const {
+    Arguments a;
+    for (int i = 0; i < node.operands.size() && i < max_operands; ++i) {
+      a.types.push_back(values[node.operands[i]].type);
+      a.kinds.push_back(values[node.operands[i]].kind);
+    }
+    a.ints = node.ints;
+    return a;
+  }
+};
+
+}  // namespace parallel

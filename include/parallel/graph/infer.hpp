@@ -1,0 +1,99 @@
+// One operation on all axes: the rule of derivation axis by axis, put together into the layouts with which the operands enter and the results leave.
+#pragma once
+#include <parallel/graph/graph.hpp>
+
+namespace parallel {
+
+struct Inference {
+  List<Layout, max_operands> to{};    ///< how each operand enters
+  List<Type, max_results> results{};
+  Kind kind = Kind::data;             ///< of the results
+  AxisList exchanging{};              ///< axes on which the operation has collectives of its own
+  List<int, max_axes> rules{};        ///< per axis of `axes`: the rule that decided
+  AxisList axes{};
+  Refusal refusal{};
+};
+
+constexpr Kind kind_of(const Arguments& a) {
+  bool data = true, parameter = true, constant = true;
+  for (const Kind k : a.kinds) {
+    constant = constant && k == Kind::constant;
+    data = data && (k == Kind::data || k == Kind::constant);
+    parameter = parameter && (k == Kind::parameter || k == Kind::constant);
+  }
+  return constant ? Kind::constant : data ? Kind::data : parameter ? Kind::parameter : Kind::activation;
+}
+
+/// The axes of all operands, an outer axis of a dimension before the inner ones.
+constexpr AxisList axes_of(const Arguments& a) {
+  AxisList axes;
+  for (const Type& t : a.types) t.layout.collect(axes);
+  return axes;
+}
+
+/// Whether some dimension nests axes in another order than `axes`.
+constexpr bool nests_otherwise(const Layout& layout, const AxisList& axes) {
+  for (const Dim& d : layout.dims) {
+    int last = -1;
+    for (const Axis* a : d.axes) {
+      if (a == nullptr) break;
+      int place = 0;
+      while (axes[place] != a) ++place;
+      if (place < last) return true;
+      last = place;
+    }
+  }
+  return false;
+}
+
+/// Whether going from one layout to another would move an axis out from under one that stays.
+constexpr bool moves_outer(const Layout& from, const Layout& to) {
+  for (int d = 0; d < from.rank(); ++d) {
+    bool moved = false;
+    for (const Axis* a : from.dims[d].axes) {
+      if (a == nullptr) break;
+      const bool stays = to.dims[d].split_by(a);
+      if (moved && stays) return true;
+      moved = moved || !stays;
+    }
+  }
+  return false;
+}
+
+constexpr Inference infer(const Operation& operation, const Arguments& a) {
+  Inference result;
+  const Shaped shaped = operation.shape(a);
+  result.kind = kind_of(a);
+  for (const Type& t : a.types) result.to.push_back(t.layout);
+  for (const Type& t : shaped.results) result.results.push_back({t.dtype, t.layout.unplaced()});
+  result.refusal = shaped.refusal;
+  if (result.refusal) return result;
+
+  const Signatures rows = operation.signatures(a);
+  result.axes = axes_of(a);
+  for (const Axis* axis : result.axes) {
+    EnteringList entering;
+    for (int i = 0; i < a.types.size(); ++i)
+      entering.push_back({a.types[i].layout.on(axis), a.kinds[i], (operation.element_by_element >> i & 1) != 0});
+    const Derived derived = derive(rows, entering, shaped.results.size());
+    result.rules.push_back(derived.rule);
+    if (derived.refusal) {
+      result.refusal = derived.refusal;
+      return result;
+    }
+    for (int i = 0; i < a.types.size(); ++i)
+      if (!(derived.to[i] == entering[i].placement)) result.to[i] = result.to[i].with(axis, derived.to[i]);
+    for (int r = 0; r < shaped.results.size(); ++r) result.results[r].layout = result.results[r].layout.with(axis, derived.results[r]);
+    if (derived.communicates) result.exchanging.push_back(axis);
+  }
+  for (int i = 0; i < a.types.size(); ++i)
+    if (nests_otherwise(a.types[i].layout, result.axes) || nests_otherwise(result.to[i], result.axes) || moves_outer(a.types[i].layout, result.to[i]))
+      result.refusal = {Reason::nested_otherwise, {i, a.types[i].layout.rank()}};
+  return result;
+}
+
+/// `Refused`'s question, asked for an inference that is a constant: one error with the reason's sentence, or nothing.
+template <class T>
+using checked = typename Refused<T::value.refusal.reason, T::value.refusal.figures[0], T::value.refusal.figures[1], T::value.refusal.figures[2]>::type;
+
+}  // namespace parallel

@@ -1,0 +1,345 @@
+// Writes the graph while the user's program runs on symbolic values: nodes, the moves that the derivation asks for, regions.
+#pragma once
+#include <parallel/graph/infer.hpp>
+
+namespace parallel {
+
+namespace operation {
+inline constexpr Operation move{.name = "move"};                        ///< a transition; its node says which
+inline constexpr Operation parameter{.name = "parameter"};              ///< a value that exists before the program runs
+inline constexpr Operation input{.name = "input"};
+inline constexpr Operation scalars{.name = "scalars"};                  ///< all run-time scalars, f64[count]
+inline constexpr Operation carry{.name = "carry"};                      ///< what an iteration takes from the one before
+inline constexpr Operation carried{.name = "carried"};                  ///< what the last iteration returned
+inline constexpr Operation layer{.name = "layer", .aliases = true};        ///< one layer's slice of a stacked value
+inline constexpr Operation stacked{.name = "stacked"};                  ///< the iterations' values, one behind the other
+inline constexpr Operation copy{.name = "copy"};
+inline constexpr Operation begin_region{.name = "begin"};
+inline constexpr Operation end_region{.name = "end"};
+}  // namespace operation
+
+/// What an operation is lowered from: its operands after their moves, and the types of its results.
+struct Lowering {
+  const Operation* operation = nullptr;
+  List<int, max_operands> operands{};
+  List<Type, max_results> results{};
+  AxisList exchanging{};
+  Ints ints{};
+  double reals[2]{};
+  int result = -1;  ///< set by lower(): the first result's value, the others behind it
+};
+
+class Trace {
+ public:
+  Graph graph{};
+  bool training = true;
+  Phase phase = Phase::forward;
+  Source source{};
+  int member = -1;
+  int region = 0;
+  int draws = 0;  ///< how many random operations there are: each has its own stream
+
+  constexpr Trace() {
+    graph.regions.push_back({});
+    graph.regions[0].loop = 0;
+  }
+
+  /// Adds a node and its results where the program stands, or, for an outer region, before the region that is being written.
+  constexpr int emit(const Operation& operation, const List<int, max_node_operands>& operands, const List<Type, max_results>& types, Kind kind,
+                     const Ints& ints = {}, double first = 0, double second = 0, int in_region = -1) {
+    Node node;
+    node.operation = &operation;
+    node.operands = operands;
+    node.result = graph.values.size();
+    node.results = types.size();
+    node.ints = ints;
+    node.reals[0] = first, node.reals[1] = second;
+    node.phase = phase;
+    node.region = in_region < 0 ? region : in_region;
+    node.source = source;
+    node.member = member;
+    bool differentiable = false;
+    for (const int o : operands) differentiable = differentiable || graph.values[o].differentiable;
+    for (const Type& t : types) {
+      Value value;
+      value.type = t;
+      value.kind = kind;
+      value.node = graph.nodes.size();
+      value.region = node.region;
+      value.member = member;
+      value.differentiable = differentiable && t.dtype != DType::i32;
+      graph.values.push_back(value);
+    }
+    insert(graph.nodes.size(), node.region);
+    graph.nodes.push_back(node);
+    return node.result;
+  }
+
+  /// A parameter, state or input of the program.
+  constexpr int declare(const Operation& operation, const Member& described, Kind kind, bool differentiable) {
+    const int here = member;
+    member = described.role == Role::input ? -1 : graph.members.size();
+    const int value = emit(operation, {}, {described.type}, kind, {graph.members.size()}, 0, 0, described.role == Role::input ? region : 0);
+    graph.values[value].differentiable = differentiable;
+    graph.members.push_back(described);
+    graph.members[graph.members.size() - 1].value = value;
+    member = here;
+    return value;
+  }
+
+  /// The position of a run-time scalar among all of them.
+  constexpr int scalar(const Name& name) {
+    if (graph.scalar_value < 0) graph.scalar_value = emit(operation::scalars, {}, {{DType::f64, {}}}, Kind::data, {}, 0, 0, 0);
+    for (int i = 0; i < graph.scalars.size(); ++i)
+      if (graph.scalars[i] == name) return i;
+    graph.scalars.push_back(name);
+    Layout layout;
+    layout.dims.push_back(Dim(graph.scalars.size()));
+    graph.values[graph.scalar_value].type.layout = layout;
+    return graph.scalars.size() - 1;
+  }
+
+  /// Applies an operation whose layouts have been inferred: moves the operands, then lowers it. Returns the first result.
+  constexpr int apply(const Operation& operation, const List<int, max_operands>& operands, const Inference& inferred, const Ints& ints,
+                      const Source& where, double first = 0, double second = 0) {
+    source = where;
+    Lowering lowering;
+    lowering.operation = &operation;
+    for (int i = 0; i < operands.size(); ++i) lowering.operands.push_back(enter(operands[i], inferred.to[i]));
+    lowering.results = inferred.results;
+    lowering.exchanging = inferred.exchanging;
+    lowering.ints = ints;
+    lowering.reals[0] = first, lowering.reals[1] = second;
+    member = charged(operands);
+    if (operation.lower != nullptr)
+      operation.lower(*this, lowering);
+    else
+      lowering.result = emit(operation, nodes_operands(lowering.operands), lowering.results, inferred.kind, ints, first, second);
+    for (int r = 0; r < lowering.results.size(); ++r) graph.values[lowering.result + r].kind = inferred.kind;
+    member = -1;
+    return lowering.result;
+  }
+
+  /// Brings a value to another layout by the fewest moves in the order of the rule, each made once and shared.
+  constexpr int enter(int value, const Layout& to) {
+    const Layout from = graph.values[value].type.layout;
+    if (from == to) return value;
+    AxisList axes;
+    from.collect(axes);
+    to.collect(axes);
+    sort(axes);
+    AxisList completed;  // sums that become Invariant on several axes are completed together
+    for (const Axis* a : axes)
+      if (from.on(a) == Partial && to.on(a) == Invariant) completed.push_back(a);
+    for (int order = 0; order <= 5; ++order) {
+      if (order == 4 && !completed.empty()) value = move(value, completed, Invariant);
+      for (int round = 0; round < axes.size(); ++round)
+        for (const Axis* a : axes) {
+          const Layout now = graph.values[value].type.layout;
+          const Placement target = to.on(a);
+          if (now.on(a) == target || completed.contains(a) || order_of(collective(now.on(a), target)) != order || !next(a, now, to)) continue;
+          AxisList one;
+          one.push_back(a);
+          value = move(value, one, target);
+        }
+    }
+    return value;
+  }
+
+  /// One transition, made where its value lives and only once.
+  constexpr int move(int value, const AxisList& axes, Placement to) {
+    for (const Moved& m : moved_)
+      if (m.value == value && m.axes == axes && m.to == to) return m.result;
+    const int result = made(value, axes, to);
+    moved_.push_back({value, axes, to, result});
+    return result;
+  }
+
+  /// Completes a statistic that a kernel made of its own part: the sum, or the maximum, over the ranks of some axes.
+  constexpr int exchange(int value, const AxisList& axes, bool maximum = false) {
+    if (axes.empty()) return value;
+    Type type = graph.values[value].type;
+    for (const Axis* a : axes) type.layout = type.layout.with(a, Invariant);
+    const int result = emit(operation::move, {value}, {type}, graph.values[value].kind);
+    Transition& t = graph.nodes[graph.nodes.size() - 1].transition;
+    t.collective = Collective::all_reduce;
+    t.axes = axes;
+    t.from = Partial, t.to = Invariant;
+    t.reduction = type.dtype;
+    t.maximum = maximum;
+    return result;
+  }
+
+  /// The slice that the current iteration of layers takes of a stacked value.
+  constexpr int layer_of(int stack) { return layer_of(stack, region); }
+  constexpr int layer_of(int stack, int in_region) {
+    for (const Stack& s : graph.stacks)
+      if (s.outside == stack && s.region == in_region && graph.maker(s.inside).operation == &operation::layer) return s.inside;
+    const Value outer = graph.values[stack];
+    Type type = outer.type;
+    type.layout.dims.count = 0;
+    for (int d = 1; d < outer.type.layout.rank(); ++d) type.layout.dims.push_back(outer.type.layout.dims[d]);
+    const int here = member;
+    member = outer.member;
+    const int value = emit(operation::layer, {stack}, {type}, outer.kind, {}, 0, 0, in_region);
+    member = here;
+    graph.stacks.push_back({in_region, value, stack});
+    return value;
+  }
+
+  /// Begins a part that runs `count` times. `back_through`: the region whose iterations it goes back through, last first.
+  constexpr int begin(RegionKind kind, int count, int back_through = -1) {
+    Region next;
+    next.kind = kind;
+    next.parent = region;
+    next.count = count;
+    next.reversed = back_through >= 0;
+    region = graph.regions.size();
+    next.loop = next.reversed ? graph.regions[back_through].loop : region;
+    graph.regions.push_back(next);
+    emit(operation::begin_region, {}, {}, Kind::data, {region});
+    graph.regions[region].begin = graph.nodes.size() - 1;
+    return region;
+  }
+  /// A value that the region's first iteration takes from outside and every other from the iteration before.
+  constexpr int carry(int initial) {
+    const Value outer = graph.values[initial];
+    const int here = member;
+    member = outer.member;
+    const int inside = emit(operation::carry, {initial}, {outer.type}, outer.kind);
+    member = here;
+    graph.carries.push_back({region, initial, inside, -1, -1});
+    return inside;
+  }
+  /// The value itself where it stands in storage of its own that an iteration can leave to another, else a copy of it.
+  constexpr int own(int value) {
+    const Value& v = graph.values[value];
+    const Operation* maker = graph.nodes[v.node].operation;
+    bool free = v.region == region && maker->lower == nullptr && !maker->aliases && !maker->updates && maker != &operation::carry &&
+                maker != &operation::carried && maker != &operation::move && maker != &operation::input;
+    for (const Carry& c : graph.carries) free = free && c.returned != value;
+    for (const Stack& s : graph.stacks) free = free && s.inside != value;
+    return free ? value : emit(operation::copy, {value}, {v.type}, v.kind);
+  }
+  /// Says what an iteration hands on for a carried value.
+  constexpr void hand_on(int inside, int returned) {
+    for (Carry& c : graph.carries)
+      if (c.inside == inside) c.returned = returned;
+  }
+  /// Ends the region; results of its carries exist from here on.
+  constexpr void end() {
+    const int ended = region;
+    emit(operation::end_region, {}, {}, Kind::data, {ended});
+    graph.regions[ended].end = graph.nodes.size() - 1;
+    region = graph.regions[ended].parent;
+    for (int i = 0; i < graph.carries.size(); ++i) {
+      if (graph.carries[i].region != ended) continue;
+      const Value returned = graph.values[graph.carries[i].returned];
+      const int here = member;
+      member = returned.member;
+      const int result = emit(operation::carried, {graph.carries[i].returned}, {returned.type}, returned.kind);
+      member = here;
+      graph.carries[i].result = result;
+    }
+  }
+  constexpr int result_of(int inside) const {
+    for (const Carry& c : graph.carries)
+      if (c.inside == inside) return c.result;
+    return -1;
+  }
+
+  static constexpr List<int, max_node_operands> nodes_operands(const List<int, max_operands>& operands) {
+    List<int, max_node_operands> result;
+    for (const int o : operands) result.push_back(o);
+    return result;
+  }
+
+ private:
+  struct Moved {
+    int value = 0;
+    AxisList axes{};
+    Placement to{};
+    int result = 0;
+  };
+
+  constexpr int made(int value, const AxisList& axes, Placement to) {
+    const Value before = graph.values[value];
+    const Node maker = graph.nodes[before.node];
+    const Placement from = before.type.layout.on(axes[0]);
+    if (maker.operation == &operation::layer) {  // a slice of stacked parameters: the whole stack moves, once for all layers
+      const Placement outer = to.split() ? parallel::split(to.dim + 1) : to;
+      return layer_of(move(maker.operands[0], axes, outer), before.region);
+    }
+    const int here = member;
+    member = before.member;
+    int result = -1;
+    if (maker.operation->view && from == Invariant && to == Broadcast) {  // a retype of a view is made on what it views
+      const int viewed = move(maker.operands[0], axes, to);
+      Type type = before.type;
+      for (const Axis* a : axes) type.layout = type.layout.with(a, to);
+      result = emit(*maker.operation, {viewed}, {type}, before.kind, maker.ints, 0, 0, before.region);
+    } else if (maker.operation->source && (to.split() || to == Broadcast)) {
+      Type type = before.type;
+      for (const Axis* a : axes) type.layout = type.layout.with(a, to);
+      result = emit(*maker.operation, maker.operands, {type}, before.kind, maker.ints, maker.reals[0], maker.reals[1], before.region);
+    } else {
+      Type type = before.type;
+      for (const Axis* a : axes) type.layout = type.layout.with(a, to);
+      result = emit(operation::move, {value}, {type}, before.kind, {}, 0, 0, before.region);
+      Transition& t = graph.nodes[graph.nodes.size() - 1].transition;
+      t.collective = collective(from, to);
+      t.axes = axes;
+      t.from = from, t.to = to;
+      t.reduction = type.dtype;
+    }
+    member = here;
+    return result;
+  }
+
+  /// Puts a node into the program's order: at the end, or before the outermost open region that lies within the node's own.
+  constexpr void insert(int node, int in_region) {
+    if (in_region == region) {
+      graph.order.push_back(node);
+      return;
+    }
+    int child = region;
+    while (graph.regions[child].parent != in_region) child = graph.regions[child].parent;
+    int at = graph.order.size();
+    while (graph.order[at - 1] != graph.regions[child].begin) --at;
+    graph.order.insert(at - 1, node);
+  }
+
+  /// The member that made a result: the first parameter among the operands, else what made the first operand that has a maker.
+  constexpr int charged(const List<int, max_operands>& operands) const {
+    for (const int o : operands)
+      if (graph.values[o].kind == Kind::parameter && graph.values[o].member >= 0) return graph.values[o].member;
+    for (const int o : operands)
+      if (graph.values[o].member >= 0) return graph.values[o].member;
+    return -1;
+  }
+
+  /// Axes that split one dimension come outermost first and go innermost first.
+  static constexpr bool next(const Axis* axis, const Layout& now, const Layout& to) {
+    for (const Dim& d : now.dims)
+      if (d.split_by(axis) && !d.innermost(axis)) return false;
+    for (int d = 0; d < to.rank(); ++d)
+      for (const Axis* outer : to.dims[d].axes) {
+        if (outer == nullptr || outer == axis || !to.dims[d].split_by(axis)) break;
+        if (!now.dims[d].split_by(outer)) return false;
+      }
+    return true;
+  }
+
+  static constexpr void sort(AxisList& axes) {
+    for (int i = 1; i < axes.size(); ++i)
+      for (int j = i; j > 0 && axes[j]->text() < axes[j - 1]->text(); --j) {
+        const Axis* a = axes[j];
+        axes[j] = axes[j - 1];
+        axes[j - 1] = a;
+      }
+  }
+
+  Vector<Moved> moved_{};
+};
+
+}  // namespace parallel

@@ -1,0 +1,104 @@
+// Two containers that constant expressions of every supported compiler can use: List has its room inside it, Vector grows.
+#pragma once
+#include <cstddef>
+#include <initializer_list>
+#include <span>
+
+namespace parallel {
+
+/// At most `capacity` elements, held inside the object. The caller keeps to the capacity; a constant expression that does not is refused.
+template <class T, int capacity>
+struct List {
+  T items[capacity]{};
+  int count = 0;
+
+  constexpr List() = default;
+  constexpr List(std::initializer_list<T> values) {
+    for (const T& value : values) push_back(value);
+  }
+  constexpr void push_back(const T& value) { items[count++] = value; }
+  constexpr int size() const { return count; }
+  constexpr bool empty() const { return count == 0; }
+  constexpr T& operator[](int i) { return items[i]; }
+  constexpr const T& operator[](int i) const { return items[i]; }
+  constexpr T* begin() { return items; }
+  constexpr T* end() { return items + count; }
+  constexpr const T* begin() const { return items; }
+  constexpr const T* end() const { return items + count; }
+  constexpr bool contains(const T& value) const {
+    for (const T& item : *this)
+      if (item == value) return true;
+    return false;
+  }
+  constexpr bool operator==(const List& other) const {
+    if (count != other.count) return false;
+    for (int i = 0; i < count; ++i)
+      if (!(items[i] == other.items[i])) return false;
+    return true;
+  }
+};
+
+/// A growing array. It exists because clang 14 has no constexpr std::vector; at run time it is an ordinary one.
+template <class T>
+class Vector {
+ public:
+  constexpr Vector() = default;
+  constexpr Vector(const Vector& other) { assign(other); }
+  constexpr Vector(Vector&& other) noexcept { swap(other); }
+  constexpr Vector& operator=(Vector other) noexcept {
+    swap(other);
+    return *this;
+  }
+  constexpr ~Vector() { delete[] items_; }
+
+  constexpr void push_back(const T& value) {
+    if (count_ == capacity_) grow();
+    items_[count_++] = value;
+  }
+  /// Inserts before position `at`; what stood there and behind moves back by one.
+  constexpr void insert(int at, const T& value) {
+    push_back(value);
+    for (int i = count_ - 1; i > at; --i) items_[i] = items_[i - 1];
+    items_[at] = value;
+  }
+  constexpr void resize(int count, const T& value = T{}) {
+    while (count_ < count) push_back(value);
+    count_ = count;
+  }
+  constexpr void clear() { count_ = 0; }
+  constexpr int size() const { return count_; }
+  constexpr bool empty() const { return count_ == 0; }
+  constexpr T& operator[](int i) { return items_[i]; }
+  constexpr const T& operator[](int i) const { return items_[i]; }
+  constexpr T& back() { return items_[count_ - 1]; }
+  constexpr T* begin() { return items_; }
+  constexpr T* end() { return items_ + count_; }
+  constexpr const T* begin() const { return items_; }
+  constexpr const T* end() const { return items_ + count_; }
+  constexpr operator std::span<const T>() const { return {items_, static_cast<std::size_t>(count_)}; }
+
+ private:
+  constexpr void grow() {
+    const int capacity = capacity_ == 0 ? 16 : 2 * capacity_;
+    T* items = new T[static_cast<std::size_t>(capacity)]{};
+    for (int i = 0; i < count_; ++i) items[i] = items_[i];
+    delete[] items_;
+    items_ = items;
+    capacity_ = capacity;
+  }
+  constexpr void assign(const Vector& other) {
+    for (const T& value : other) push_back(value);
+  }
+  constexpr void swap(Vector& other) noexcept {
+    T* items = items_;
+    const int count = count_, capacity = capacity_;
+    items_ = other.items_, count_ = other.count_, capacity_ = other.capacity_;
+    other.items_ = items, other.count_ = count, other.capacity_ = capacity;
+  }
+
+  T* items_ = nullptr;
+  int count_ = 0;
+  int capacity_ = 0;
+};
+
+}  // namespace parallel

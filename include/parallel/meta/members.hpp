@@ -1,0 +1,134 @@
+// The members of a struct and their names, from the struct itself: no macro, so no member can be forgotten or misspelt.
+#pragma once
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace parallel::meta {
+
+struct Any {
+  template <class T>
+  operator T() const;
+};
+
+inline constexpr int max_members = 16;
+
+template <class T, std::size_t... i>
+constexpr bool takes(std::index_sequence<i...>) {
+  return requires { T{(static_cast<void>(i), Any{})...}; };
+}
+/// How many members an aggregate has, up to max_members.
+template <class T, int n = max_members>
+constexpr int member_count() {
+  if constexpr (n == 0)
+    return 0;
+  else if constexpr (takes<T>(std::make_index_sequence<n>{}))
+    return n;
+  else
+    return member_count<T, n - 1>();
+}
+
+/// References to all members, in the order of the struct.
+template <class T>
+constexpr auto members(T& object) {
+  constexpr int n = member_count<std::remove_const_t<T>>();
+  if constexpr (n == 0) {
+    return std::tuple<>{};
+  } else if constexpr (n == 1) {
+    auto& [a] = object;
+    return std::tie(a);
+  } else if constexpr (n == 2) {
+    auto& [a, b] = object;
+    return std::tie(a, b);
+  } else if constexpr (n == 3) {
+    auto& [a, b, c] = object;
+    return std::tie(a, b, c);
+  } else if constexpr (n == 4) {
+    auto& [a, b, c, d] = object;
+    return std::tie(a, b, c, d);
+  } else if constexpr (n == 5) {
+    auto& [a, b, c, d, e] = object;
+    return std::tie(a, b, c, d, e);
+  } else if constexpr (n == 6) {
+    auto& [a, b, c, d, e, g] = object;
+    return std::tie(a, b, c, d, e, g);
+  } else if constexpr (n == 7) {
+    auto& [a, b, c, d, e, g, h] = object;
+    return std::tie(a, b, c, d, e, g, h);
+  } else if constexpr (n == 8) {
+    auto& [a, b, c, d, e, g, h, i] = object;
+    return std::tie(a, b, c, d, e, g, h, i);
+  } else if constexpr (n == 9) {
+    auto& [a, b, c, d, e, g, h, i, j] = object;
+    return std::tie(a, b, c, d, e, g, h, i, j);
+  } else if constexpr (n == 10) {
+    auto& [a, b, c, d, e, g, h, i, j, k] = object;
+    return std::tie(a, b, c, d, e, g, h, i, j, k);
+  } else if constexpr (n == 11) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l] = object;
+    return std::tie(a, b, c, d, e, g, h, i, j, k, l);
+  } else if constexpr (n == 12) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m] = object;
+    return std::tie(a, b, c, d, e, g, h, i, j, k, l, m);
+  } else if constexpr (n == 13) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m, o] = object;
+    return std::tie(a, b, c, d, e, g, h, i, j, k, l, m, o);
+  } else if constexpr (n == 14) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m, o, p] = object;
+    return std::tie(a, b, c, d, e, g, h, i, j, k, l, m, o, p);
+  } else if constexpr (n == 15) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m, o, p, q] = object;
+    return std::tie(a, b, c, d, e, g, h, i, j, k, l, m, o, p, q);
+  } else if constexpr (n == 16) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m, o, p, q, r] = object;
+    return std::tie(a, b, c, d, e, g, h, i, j, k, l, m, o, p, q, r);
+  }
+}
+/// Calls f(member, std::integral_constant<int, position>) for every member.
+template <class T, class F>
+constexpr void each_member(T& object, F f) {
+  [&]<int... i>(std::integer_sequence<int, i...>) {
+    const auto all = members(object);
+    static_cast<void>(all);
+    (f(std::get<i>(all), std::integral_constant<int, i>{}), ...);
+  }(std::make_integer_sequence<int, member_count<std::remove_const_t<T>>()>{});
+}
+
+#if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wundefined-var-template"
+#endif
+template <class T>
+extern const T instance;  ///< never defined: only the spelling of its members' addresses is looked at
+
+/// Clang 14 takes the address of a member as a template argument only inside a struct.
+template <class T>
+struct Pointer {
+  const T* to;
+};
+template <class T>
+Pointer(const T*) -> Pointer<T>;
+
+template <int position>
+constexpr auto pointer(const auto& object) {
+  return Pointer{&std::get<position>(members(object))};
+}
+template <auto pointer>
+constexpr std::string_view spelling() {
+  return {__PRETTY_FUNCTION__, sizeof(__PRETTY_FUNCTION__) - 1};  // nvcc leaves NULs in it, so its length is taken from the array
+}
+/// The name of a member, cut from "... instance<Mlp<768> >.Mlp<768>::down)} ..." or "... {&instance.down}]".
+template <class T, int position>
+constexpr std::string_view member_name() {
+  const auto text = spelling<pointer<position>(instance<T>)>();
+  const auto end = std::min(text.rfind(")}"), text.rfind("}]"));
+  const auto begin = text.substr(0, end).find_last_of(".:") + 1;
+  return text.substr(begin, end - begin);
+}
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
+
+}  // namespace parallel::meta

@@ -1,0 +1,101 @@
+// A model is a struct of parameters and of structs of parameters. This finds them, names them and gives them to the trace.
+#pragma once
+#include <parallel/meta/members.hpp>
+#include <parallel/operation/distributed.hpp>
+
+namespace parallel {
+
+template <class X>
+inline constexpr bool is_parameter = false;
+template <class T, class S, class... Annotation>
+inline constexpr bool is_parameter<Parameter<T, S, Annotation...>> = true;
+
+/// `Layers<12, Block> blocks; x = blocks(x);`: twelve blocks one after the other, each with parameters of its own. The block is traced once;
+/// parameters gain a leading dimension of layers. `Layers<12 / stage, Block>` lays the layers on an axis.
+template <Dim count, class Block>
+struct Layers {
+  Block block{};
+
+  /// Every layer takes what the one before returned, and the same further operands.
+  template <Distributed X, Distributed... More>
+  constexpr auto operator()(const X& x, const More&... more) const {
+    using Carried = Symbolic<X, Kind::activation>;
+    Trace& trace = *x.trace();
+    const int initial = x.enter(trace);
+    trace.begin(RegionKind::layers, static_cast<int>(count.size));
+    const int inside = trace.carry(initial);
+    const auto result = block(typename Carried::type(&trace, inside), more...);
+    constexpr Refusal refusal = differs(X::type.layout, std::remove_cvref_t<decltype(result)>::type.layout);
+    using accepted [[maybe_unused]] = typename Refused<refusal.reason, refusal.figures[0], refusal.figures[1]>::type;
+    if constexpr (!refusal) {
+      trace.hand_on(inside, trace.own(trace.enter(result.enter(trace), X::type.layout)));
+      trace.end();
+    }
+    return typename Carried::type(&trace, trace.result_of(inside));
+  }
+
+  static constexpr Refusal differs(const Layout& taken, const Layout& returned) {
+    bool same = taken.rank() == returned.rank();
+    for (int d = 0; same && d < taken.rank(); ++d) same = taken.dims[d].size == returned.dims[d].size;
+    return same ? Refusal{} : Refusal{Reason::carried_differs, {taken.rank(), returned.rank()}};
+  }
+};
+template <class X>
+inline constexpr bool is_layers = false;
+template <Dim count, class Block>
+inline constexpr bool is_layers<Layers<count, Block>> = true;
+template <class X>
+inline constexpr Dim layers_of{};
+template <Dim count, class Block>
+inline constexpr Dim layers_of<Layers<count, Block>> = count;
+
+/// The first member of a model that is neither a parameter nor a module, counted from 1; 0 where there is none.
+template <class M>
+constexpr int stranger() {
+  if constexpr (is_parameter<M> || is_layers<M>) {
+    return 0;
+  } else if constexpr (!std::is_class_v<M> || !std::is_aggregate_v<M>) {
+    return 1;
+  } else {
+    int found = 0;
+    [&]<int... i>(std::integer_sequence<int, i...>) {
+      ((found = found == 0 && stranger<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>() != 0 ? i + 1 : found), ...);
+    }(std::make_integer_sequence<int, meta::member_count<M>()>{});
+    return found;
+  }
+}
+
+/// Declares every parameter of a model, in the order of the structs, under its path ("blocks.*.mlp.down").
+template <class M>
+constexpr void declare(M& model, Trace& trace, const Path& path = {}, Dim layers = Dim(0)) {
+  if constexpr (is_parameter<M>) {
+    Member member;
+    member.path = path;
+    member.type = {M::type.dtype, M::stored};
+    member.initializer = model.initializer;
+    Layout entering = M::type.layout;
+    if (layers.size > 0) {
+      member.layers = static_cast<int>(layers.size);
+      member.type.layout = with_leading(member.type.layout, layers);
+      entering = with_leading(entering, layers);
+    }
+    const int value = trace.declare(operation::parameter, member, Kind::parameter, true);
+    model.traced = &trace;
+    model.value = trace.enter(value, entering);
+    model.stacked = layers.size > 0;
+  } else if constexpr (is_layers<M>) {
+    Path below = path;
+    declare(model.block, trace, below.append(".*"), layers_of<M>);
+  } else {
+    constexpr int position = stranger<M>();
+    using accepted [[maybe_unused]] = typename Refused<position == 0 ? Reason::none : Reason::not_a_module, position>::type;
+    if constexpr (position == 0)
+      meta::each_member(model, [&](auto& member, auto i) {
+        Path below = path;
+        if (!below.empty()) below.append(".");
+        declare(member, trace, below.append(meta::member_name<M, i>()), layers);
+      });
+  }
+}
+
+}  // namespace parallel

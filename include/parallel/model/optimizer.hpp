@@ -1,0 +1,100 @@
+// Optimizers as nodes of the graph: their state lies like the parameter, their numbers (learning rate, decay, ...) are run-time scalars.
+#pragma once
+#include <parallel/operation/source.hpp>
+
+namespace parallel {
+
+namespace operation {
+inline constexpr Operation square_sum{.name = "square_sum"};  ///< the sum of squares of a rank's part, a scalar f64
+inline constexpr Operation add_scalars{.name = "add_scalars"};
+/// (sum of squares, scalars): the norm, the factor min(1, clip / norm), and whether the norm is a finite number. ints: position of clip_norm.
+inline constexpr Operation clip{.name = "clip"};
+/// (parameter, momentum, gradient, factor, scalars) -> parameter, momentum
+inline constexpr Operation sgd{.name = "sgd", .updates = true};
+/// (parameter, mean, variance, gradient, factor, scalars) -> parameter, mean, variance; ints: positions of its scalars, then whether it decays
+inline constexpr Operation adamw{.name = "adamw", .updates = true};
+}  // namespace operation
+
+namespace optimizing {
+/// The global norm of all gradients. A gradient that is split contributes each rank's part, one that every rank holds counts once.
+struct Norm {
+  int factor = -1, norm = -1, finite = -1;
+};
+constexpr Norm clip_by_global_norm(Trace& trace, const Vector<int>& gradients) {
+  Vector<int> squares;
+  AxisList split;
+  trace.member = -1;
+  for (const int g : gradients) {
+    Type type{DType::f64, {}};
+    AxisList axes;
+    const Layout layout = trace.graph.values[g].type.layout;
+    layout.collect(axes);
+    for (const Axis* a : axes)
+      if (layout.on(a).split()) {
+        type.layout = type.layout.with(a, Partial);
+        if (!split.contains(a)) split.push_back(a);
+      }
+    squares.push_back(trace.emit(operation::square_sum, {g}, {type}, Kind::activation));
+  }
+  Type pending{DType::f64, {}};
+  for (const Axis* a : split) pending.layout = pending.layout.with(a, Partial);
+  int total = -1;
+  for (const int s : squares) {  // a sum that is whole on an axis joins the pending total there: I -> P, on one rank only
+    const int term = trace.enter(s, pending.layout);
+    total = total < 0 ? term : trace.emit(operation::add_scalars, {total, term}, {pending}, Kind::activation);
+  }
+  total = trace.enter(total, Layout{});
+  const Type scalar{DType::f64, {}};
+  const std::int64_t limit = trace.scalar("clip_norm");
+  const int norm = trace.emit(operation::clip, {total, trace.graph.scalar_value}, {scalar, scalar, scalar}, Kind::activation, {limit});
+  return {norm + 1, norm, norm + 2};
+}
+
+/// Optimizer state of a parameter's own shape and placement, zero at first.
+constexpr int state(Trace& trace, int member, std::string_view name) {
+  Member described;
+  const Member of = trace.graph.members[member];
+  described.path = of.path;
+  described.path.append(".").append(name);
+  described.role = Role::state;
+  described.type = of.type;
+  described.layers = of.layers;
+  described.of = member;
+  described.initializer = zeros;
+  return trace.declare(operation::parameter, described, Kind::parameter, false);
+}
+}  // namespace optimizing
+
+/// Stochastic gradient descent with momentum: m = momentum m + g; p -= rate m. Scalars: learning_rate, momentum, weight_decay (added to g).
+struct Sgd {
+  static constexpr void update(Trace& trace, int member, int gradient, int factor) {
+    const int momentum = optimizing::state(trace, member, "momentum");
+    const int first = trace.graph.members.size() - 1;
+    const Ints ints{trace.scalar("learning_rate"), trace.scalar("momentum"), trace.scalar("weight_decay"), trace.graph.members[member].initializer.decays};
+    const int value = trace.graph.members[member].value;
+    const int updated = trace.emit(operation::sgd, {value, momentum, gradient, factor, trace.graph.scalar_value},
+                                   {trace.graph.values[value].type, trace.graph.values[momentum].type}, Kind::parameter, ints);
+    trace.graph.members[member].updated = updated;
+    trace.graph.members[first].updated = updated + 1;
+  }
+};
+
+/// AdamW (Loshchilov and Hutter, 2019), as PyTorch's. Scalars: learning_rate, beta1, beta2, epsilon, weight_decay, and step counted from 1.
+struct AdamW {
+  static constexpr void update(Trace& trace, int member, int gradient, int factor) {
+    const int mean = optimizing::state(trace, member, "mean");
+    const int variance = optimizing::state(trace, member, "variance");
+    const int first = trace.graph.members.size() - 2;
+    const Ints ints{trace.scalar("learning_rate"), trace.scalar("beta1"), trace.scalar("beta2"),
+                    trace.scalar("epsilon"), trace.scalar("weight_decay"), trace.scalar("step"), trace.graph.members[member].initializer.decays};
+    const int value = trace.graph.members[member].value;
+    const Type type = trace.graph.values[value].type;
+    const int updated = trace.emit(operation::adamw, {value, mean, variance, gradient, factor, trace.graph.scalar_value}, {type, type, type},
+                                   Kind::parameter, ints);
+    trace.graph.members[member].updated = updated;
+    trace.graph.members[first].updated = updated + 1;
+    trace.graph.members[first + 1].updated = updated + 2;
+  }
+};
+
+}  // namespace parallel

@@ -1,0 +1,51 @@
+// The one way from an operation's verb to the graph: types are inferred and refused by the compiler, nodes are written by the trace.
+#pragma once
+#include <parallel/operation/distributed.hpp>
+
+namespace parallel {
+
+/// Where a verb was called. A last parameter of this type, defaulted, remembers the caller's line.
+struct Here : Source {
+  constexpr Here(const char* f = __builtin_FILE(), int l = __builtin_LINE()) : Source{f, l} {}
+};
+
+template <const Operation& operation, class Attributes, class... X>
+struct Inferred;
+template <const Operation& operation, std::int64_t... ints, class... X>
+struct Inferred<operation, std::integer_sequence<std::int64_t, ints...>, X...> {
+  static constexpr Ints attributes{ints...};
+  static constexpr Inference value = [] {
+    Arguments a;
+    (a.types.push_back(X::type), ...);
+    (a.kinds.push_back(X::kind), ...);
+    a.ints = attributes;
+    Inference v = infer(operation, a);
+    bool any = sizeof...(X) == 0;
+    ((any = any || X::kind != Kind::constant), ...);
+    if (!v.refusal && !any) v.refusal = {Reason::only_sources, {sizeof...(X)}};
+    return v;
+  }();
+};
+
+/// One operation with its attributes, ready to be applied.
+template <const Operation& operation, std::int64_t... ints>
+struct Apply {
+  double first = 0, second = 0;  ///< attributes that are no whole numbers
+
+  template <Distributed... X>
+  constexpr auto operator()(const Source& where, const X&... x) const {
+    using Types = Inferred<operation, std::integer_sequence<std::int64_t, ints...>, X...>;
+    using accepted [[maybe_unused]] = checked<Types>;
+    using Result = traced_t<Types>;
+    if constexpr (Types::value.refusal) {
+      return Result{};
+    } else {
+      Trace* trace = nullptr;
+      ((trace = trace != nullptr ? trace : x.trace()), ...);
+      const List<int, max_operands> operands{x.enter(*trace)...};
+      return Result{trace, trace->apply(operation, operands, Types::value, Types::attributes, where, first, second)};
+    }
+  }
+};
+
+}  // namespace parallel

@@ -1,0 +1,150 @@
+// What a user writes and passes around: Tensor, Parameter, and the symbolic values that a program is traced with.
+#pragma once
+#include <utility>
+
+#include <parallel/graph/trace.hpp>
+
+namespace parallel {
+
+/// How a parameter lies at rest, apart from how it enters an operation (`On`): `Stored<data, Split<0>>`.
+template <const Axis& on, Placement where>
+struct Stored {
+  static constexpr const Axis* axis = &on;
+  static constexpr Placement placement = where;
+};
+
+namespace spelling {
+template <class S>
+constexpr Layout layout_of_shape() {
+  Layout layout;
+  for (int d = 0; d < S::rank; ++d) layout.dims.push_back(S::dims[d]);
+  return layout;
+}
+template <class Annotation>
+inline constexpr bool is_stored = false;
+template <const Axis& on, Placement where>
+inline constexpr bool is_stored<Stored<on, where>> = true;
+
+template <class T, class S, class... Annotation>
+constexpr Type type_of() {
+  Layout layout = layout_of_shape<S>();
+  ((is_stored<Annotation> ? void() : void(layout = layout.with(Annotation::axis, Annotation::placement))), ...);
+  return {dtype_of<T>, layout};
+}
+template <class T, class S, class... Annotation>
+constexpr Layout stored_of() {
+  Layout layout = type_of<T, S, Annotation...>().layout;
+  ((is_stored<Annotation> ? void(layout = layout.with(Annotation::axis, Annotation::placement)) : void()), ...);
+  return layout;
+}
+/// How often the axis named most often is named.
+constexpr std::int64_t most_named(const Layout& layout) {
+  std::int64_t most = 0;
+  AxisList axes;
+  layout.collect(axes);
+  for (const Axis* axis : axes) {
+    std::int64_t n = 0;
+    for (const Dim& d : layout.dims)
+      for (const Axis* a : d.axes) n += a == axis;
+    most = n > most ? n : most;
+  }
+  return most;
+}
+}  // namespace spelling
+
+/// A tensor of a program's interface: `Tensor<float, Shape<4096 / data, 768>>`, printed `f32[4096/data, 768]`.
+/// `Shape<768, 3072 / tensor>` and `Shape<768, 3072>, On<tensor, Split<1>>` say the same.
+template <class T, class S, class... Annotation>
+struct Tensor {
+  static constexpr Type type = spelling::type_of<T, S, Annotation...>();
+  using checked_axes = typename Refused<(spelling::most_named(type.layout) > 1 ? Reason::axis_twice : Reason::none), spelling::most_named(type.layout)>::type;
+};
+
+/// Normal with mean 0 and this standard deviation.
+constexpr Initializer normal(double deviation) { return {Initializer::Kind::normal, deviation, true}; }
+/// Normal, smaller by the square root of twice the depth (GPT-2's residual projections).
+constexpr Initializer scaled_normal(double deviation, int layers) {
+  double root = 1, n = 2.0 * layers;
+  for (int i = 0; i < 60; ++i) root = (root + n / root) / 2;
+  return {Initializer::Kind::normal, deviation / root, true};
+}
+/// Uniform with variance 2 / (fan in + fan out); the first dimension is fan in, the product of the others fan out (Glorot and Bengio, 2010).
+inline constexpr Initializer xavier{Initializer::Kind::xavier, 1, true};
+inline constexpr Initializer zeros{Initializer::Kind::constant, 0, false};
+inline constexpr Initializer ones{Initializer::Kind::constant, 1, false};
+
+template <class X>
+struct Arithmetic;  ///< the operators, in operators.hpp
+
+/// A trained tensor of a model: `Parameter<float, Shape<768, 3072 / tensor>> up;`. What follows the shape are `On` and `Stored` annotations.
+template <class T, class S, class... Annotation>
+struct Parameter : Arithmetic<Parameter<T, S, Annotation...>> {
+  static constexpr Type type = spelling::type_of<T, S, Annotation...>();
+  static constexpr Layout stored = spelling::stored_of<T, S, Annotation...>();
+  static constexpr Kind kind = Kind::parameter;
+  using checked_axes = typename Refused<(spelling::most_named(type.layout) > 1 ? Reason::axis_twice : Reason::none), spelling::most_named(type.layout)>::type;
+
+  Initializer initializer{};
+  Trace* traced = nullptr;
+  int value = -1;
+  bool stacked = false;  ///< one layer's slice of a value with a leading layer dimension
+
+  constexpr Parameter() = default;
+  constexpr explicit Parameter(Initializer how) : initializer(how) {}
+  constexpr Trace* trace() const { return traced; }
+  constexpr int enter(Trace& trace) const { return stacked ? trace.layer_of(value) : value; }
+};
+
+/// A symbolic value: its type says everything but where in the graph it stands.
+template <class T, Kind kind_of_value, class S, class... Annotation>
+struct Traced : Arithmetic<Traced<T, kind_of_value, S, Annotation...>> {
+  static constexpr Type type = spelling::type_of<T, S, Annotation...>();
+  static constexpr Kind kind = kind_of_value;
+  Trace* traced = nullptr;
+  int value = -1;
+  constexpr Traced() = default;
+  constexpr Traced(Trace* trace, int v) : traced(trace), value(v) {}
+  constexpr Trace* trace() const { return traced; }
+  constexpr int enter(Trace&) const { return value; }
+};
+
+/// Anything that an operation takes: its placement is known from its type.
+template <class X>
+concept Distributed = requires(const X& x, Trace& trace) {
+  X::type.layout;
+  X::kind;
+  { x.trace() };
+  { x.enter(trace) };
+};
+
+namespace spelling {
+template <class Types, int r, class Dims, class Others>
+struct TracedOf;
+template <class Types, int r, int... d, int... o>
+struct TracedOf<Types, r, std::integer_sequence<int, d...>, std::integer_sequence<int, o...>> {
+  static constexpr const Type& type = Types::value.results[r];
+  using result = Traced<typename ElementOf<type.dtype>::type, Types::value.kind, Shape<type.layout.dims[d]...>,
+                        On<*type.layout.others[o].axis, type.layout.others[o].placement>...>;
+};
+}  // namespace spelling
+
+/// The symbolic type of result `r`, where `Types::value` has `results` and `kind`.
+template <class Types, int r = 0>
+using traced_t = typename spelling::TracedOf<Types, r, std::make_integer_sequence<int, Types::value.results[r].layout.rank()>,
+                                             std::make_integer_sequence<int, Types::value.results[r].layout.others.size()>>::result;
+
+/// A type of the interface as a symbolic value of some kind.
+template <class X, Kind as>
+struct Symbolic {
+  struct Types {
+    static constexpr Inference value = [] {
+      Inference v;
+      v.results.push_back(X::type);
+      v.kind = as;
+      return v;
+    }();
+  };
+  using type = traced_t<Types>;
+};
+
+}  // namespace parallel

@@ -1,0 +1,114 @@
+// What operations that act element by element share: broadcasting of shapes, their indices, sums and products as tables.
+#pragma once
+#include <parallel/graph/gradient.hpp>
+#include <parallel/operation/apply.hpp>
+
+namespace parallel::operation {
+
+/// The broadcast shape of all operands from `first` on, aligned at the last dimension; an extent of 1 or a missing dimension repeats.
+constexpr Shaped broadcast_shape(const Arguments& a, int first = 0) {
+  int rank = 0;
+  for (const Type& t : a.types) rank = t.layout.rank() > rank ? t.layout.rank() : rank;
+  Type result{a.types[first].dtype, {}};
+  for (int d = 0; d < rank; ++d) {
+    std::int64_t size = 1;
+    for (int i = 0; i < a.types.size(); ++i) {
+      const int own = d - rank + a.rank(i);
+      if (own < 0) continue;
+      const std::int64_t n = a.size(i, own);
+      if (size != 1 && n != 1 && n != size) return {{result}, {Reason::shapes_differ, {size, n}}};
+      if (n != 1) size = n;
+    }
+    result.layout.dims.push_back(Dim(size));
+  }
+  for (int i = first; i < a.types.size(); ++i)
+    if (a.types[i].dtype != result.dtype) return {{result}, {Reason::element_types, {bytes_of(result.dtype), bytes_of(a.types[i].dtype)}}};
+  return {{result}, {}};
+}
+
+struct Indices {
+  List<Labels, max_operands> operands{};
+  List<Labels, max_results> results{};
+  int labels = 0;
+};
+/// Index d + 1 is dimension d of the result; an extent of 1 that repeats has no index.
+constexpr Indices broadcast_indices(const Arguments& a) {
+  const Layout result = broadcast_shape(a).results[0].layout;
+  Indices indices;
+  indices.labels = result.rank();
+  Labels all;
+  for (int d = 0; d < result.rank(); ++d) all.push_back(result.dims[d].size > 1 ? d + 1 : 0);
+  indices.results.push_back(all);
+  for (int i = 0; i < a.types.size(); ++i) {
+    Labels own;
+    for (int d = 0; d < a.rank(i); ++d) {
+      const int of_result = d + result.rank() - a.rank(i);
+      own.push_back(a.size(i, d) == result.dims[of_result].size ? all[of_result] : 0);
+    }
+    indices.operands.push_back(own);
+  }
+  return indices;
+}
+constexpr bool has_label(const Labels& labels, int label) {
+  for (const int l : labels)
+    if (l == label) return true;
+  return false;
+}
+/// Whole rows, and a row for every index that the result has.
+constexpr Signatures split_and_whole(const Indices& indices, int results = 1) {
+  Signatures rows;
+  rows.push_back(uniform_row(indices.operands.size(), results, Broadcast));
+  for (int label = 1; label <= indices.labels; ++label) {
+    bool used = false;
+    for (const Labels& r : indices.results) used = used || has_label(r, label);
+    if (used) rows.push_back(split_row(indices.operands, indices.results, label));
+  }
+  return rows;
+}
+
+/// A sum: every operand may be pending, all together.
+constexpr Signatures sum_table(const Arguments& a) {
+  Signatures rows = split_and_whole(broadcast_indices(a));
+  rows.push_back(uniform_row(a.types.size(), 1, Partial));
+  return rows;
+}
+/// A product: one factor may be pending.
+constexpr Signatures product_table(const Arguments& a) {
+  Signatures rows = split_and_whole(broadcast_indices(a));
+  for (int i = 0; i < a.types.size(); ++i) rows.push_back(linear_row(a.types.size(), i));
+  return rows;
+}
+constexpr Shaped same_shape(const Arguments& a) { return {{{a.types[0].dtype, a.types[0].layout.unplaced()}}, {}}; }
+/// A function of one number that is not linear.
+constexpr Signatures nonlinear_table(const Arguments& a) { return split_and_whole(broadcast_indices(a)); }
+/// A linear function of one number.
+constexpr Signatures linear_table(const Arguments& a) { return sum_table(a); }
+
+/// Sums over the dimensions along which an operand was repeated, down to the result's shape.
+inline constexpr Operation sum_to{.name = "sum_to"};
+
+/// Gives operand i of a broadcasting operation the gradient `value`, which has the result's shape.
+constexpr void give_repeated(Gradient& g, int i, int value) {
+  if (!g.wants(i)) return;
+  const Layout& own = g.type(i).layout;
+  const Layout& whole = g.result_type().layout;
+  bool same = own.rank() == whole.rank();
+  for (int d = 0; same && d < own.rank(); ++d) same = own.dims[d].size == whole.dims[d].size;
+  if (same)
+    g.give(i, value);
+  else
+    g.give(i, sum_to, {value});
+}
+/// The type of a gradient that has the result's shape, for operand i: the operand's placement says how the ranks' terms are to be read.
+constexpr Type repeated_type(const Gradient& g, int i) {
+  Type type = conjugate(g.result_type());
+  const Layout own = g.type(i).layout;
+  AxisList axes;
+  own.collect(axes);
+  type.layout.collect(axes);
+  for (const Axis* a : axes)
+    if (!type.layout.on(a).split()) type.layout = type.layout.with(a, conjugate(own.on(a)));
+  return type;
+}
+
+}  // namespace parallel::operation

@@ -1,0 +1,42 @@
+// Rows of a table, by index.
+#pragma once
+#include <parallel/operation/elementwise.hpp>
+
+namespace parallel {
+namespace operation {
+// index   table[V, h]   result[..., h]
+// S       B             S              the gradient of the table is Partial
+// B       S1            S, last
+// B       S0            P              each rank looks up the rows that it holds, zeros for the others (vocabulary parallel)
+// B       P             P
+constexpr Shaped embedding_shape(const Arguments& a) {
+  Type result{a.types[1].dtype, a.types[0].layout.unplaced()};
+  if (a.rank(1) != 2) return {{result}, {Reason::wrong_rank, {a.rank(1), 2}}};
+  if (a.rank(0) + 1 > max_rank) return {{result}, {Reason::wrong_rank, {a.rank(0), max_rank - 1}}};
+  result.layout.dims.push_back(Dim(a.size(1, 1)));
+  return {{result}, {}};
+}
+constexpr Signatures embedding_table(const Arguments& a) {
+  Signatures rows;
+  rows.push_back(uniform_row(2, 1, Broadcast));
+  for (int d = 0; d < a.rank(0); ++d)
+    if (a.size(0, d) > 1) rows.push_back({{split(d), Broadcast}, {split(d)}});
+  if (a.size(1, 1) > 1) rows.push_back({{Broadcast, split(1)}, {split(a.rank(0))}});
+  if (a.size(1, 0) > 1) rows.push_back({{Broadcast, split(0)}, {Partial}});
+  rows.push_back({{Broadcast, Partial}, {Partial}});
+  return rows;
+}
+inline constexpr Operation embedding_derivative{.name = "embedding_gradient"};  ///< (index, g): the rows of g added up by index
+constexpr void embedding_gradient(Gradient& g) { g.give(1, embedding_derivative, {g.operand(0), g.cotangent()}); }
+constexpr std::int64_t no_flops(const Arguments&) { return 0; }
+inline constexpr Operation embedding{
+    .name = "embedding", .shape = embedding_shape, .signatures = embedding_table, .gradient = embedding_gradient, .flops = no_flops};
+}  // namespace operation
+
+/// table[V, h] at index[...], whole numbers from 0 to V - 1: [..., h]. An index outside the table gives zeros.
+template <Distributed I, Distributed T>
+constexpr auto embedding(const I& index, const T& table, Here here = {}) {
+  return Apply<operation::embedding>{}(here, index, table);
+}
+
+}  // namespace parallel

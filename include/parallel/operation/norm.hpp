@@ -1,0 +1,101 @@
+// Layer norm and RMS norm over the last dimension, which may be split.
+#pragma once
+#include <parallel/operation/softmax.hpp>
+
+namespace parallel {
+namespace operation {
+// x         gain, shift   result
+// S, other  B             S        the gradients of gain and shift are Partial
+// S, last   S0            S        exchanges mean and variance; backward one or two values per row
+// B         P             P        linear in gain and shift together
+constexpr Shaped norm_shape(const Arguments& a) {
+  const Shaped same = same_shape(a);
+  if (a.rank(0) < 1) return {same.results, {Reason::wrong_rank, {a.rank(0), 1}}};
+  for (int i = 1; i < a.types.size(); ++i) {
+    if (a.rank(i) != 1) return {same.results, {Reason::wrong_rank, {a.rank(i), 1}}};
+    if (a.size(i, 0) != a.size(0, a.rank(0) - 1)) return {same.results, {Reason::shapes_differ, {a.size(0, a.rank(0) - 1), a.size(i, 0)}}};
+  }
+  return same;
+}
+constexpr Signatures norm_table(const Arguments& a) {
+  const int operands = a.types.size(), last = a.rank(0) - 1;
+  Signatures rows;
+  rows.push_back(uniform_row(operands, 1, Broadcast));
+  for (int d = 0; d <= last; ++d) {
+    if (a.size(0, d) < 2) continue;
+    Signature row = uniform_row(operands, 1, d == last ? split(0) : Broadcast);
+    row.operands[0] = row.results[0] = split(d);
+    row.communicates = d == last;
+    rows.push_back(row);
+  }
+  Signature linear = uniform_row(operands, 1, Partial);
+  linear.operands[0] = Broadcast;
+  rows.push_back(linear);
+  return rows;
+}
+constexpr void norm_lower(Trace&, Lowering&);
+constexpr void norm_gradient(Gradient&);
+inline constexpr Operation layer_norm{.name = "layer_norm", .shape = norm_shape, .signatures = norm_table, .element_by_element = 6, .lower = norm_lower};
+inline constexpr Operation rms_norm{.name = "rms_norm", .shape = norm_shape, .signatures = norm_table, .element_by_element = 2, .lower = norm_lower};
+
+inline constexpr Operation row_mean{.name = "row_mean"};          ///< x: the row's sum times the first number
+inline constexpr Operation row_variance{.name = "row_variance"};  ///< (x, mean): the row's sum of (x - mean)^2 times the first number; without mean: of x^2
+/// (x, mean, variance, gain, shift) or (x, variance, gain); the second number is epsilon.
+inline constexpr Operation normalize{.name = "normalize", .gradient = norm_gradient};
+inline constexpr Operation norm_products{.name = "norm_products"};  ///< (g, and the operands of normalize): row means of g gain and g gain xhat
+inline constexpr Operation norm_derivative{.name = "norm_gradient"};
+inline constexpr Operation norm_parameter_derivative{.name = "norm_parameter_gradient"};
+
+constexpr void norm_lower(Trace& trace, Lowering& l) {
+  const int x = l.operands[0];
+  const Type type = trace.graph.values[x].type;
+  const int last = type.layout.rank() - 1;
+  const Type own = pending_on(without(type, {last}), l.exchanging);
+  const double share = 1 / static_cast<double>(type.layout.dims[last].size);
+  if (l.operation == &layer_norm) {
+    const int mean = trace.exchange(trace.emit(row_mean, {x}, {own}, Kind::activation, {}, share), l.exchanging);
+    const int variance = trace.exchange(trace.emit(row_variance, {x, mean}, {own}, Kind::activation, {}, share), l.exchanging);
+    l.result = trace.emit(normalize, {x, mean, variance, l.operands[1], l.operands[2]}, l.results, Kind::activation, {}, share, l.reals[0]);
+  } else {
+    const int squares = trace.exchange(trace.emit(row_variance, {x}, {own}, Kind::activation, {}, share), l.exchanging);
+    l.result = trace.emit(normalize, {x, squares, l.operands[1]}, l.results, Kind::activation, {}, share, l.reals[0]);
+  }
+}
+constexpr void norm_gradient(Gradient& g) {
+  const bool centered = g.node.operands.size() == 5;
+  const int x = g.operand(0), variance = g.operand(centered ? 2 : 1), dy = g.cotangent();
+  const int gain = centered ? 3 : 2, last = g.type(0).layout.rank() - 1;
+  const double share = g.node.reals[0], epsilon = g.node.reals[1];
+  if (g.wants(0)) {
+    const AxisList exchanging = split_along(g.type(0).layout, {last});
+    const Type own = pending_on(without(conjugate(g.type(0)), {last}), exchanging);
+    List<int, max_node_operands> operands{dy, x, variance, g.operand(gain)};
+    if (centered) operands.push_back(g.operand(1));
+    const List<Type, max_results> types = centered ? List<Type, max_results>{own, own} : List<Type, max_results>{own};
+    const int product = g.trace.emit(norm_products, operands, types, Kind::activation, {}, share, epsilon);
+    operands.push_back(g.trace.exchange(product, exchanging));
+    if (centered) operands.push_back(g.trace.exchange(product + 1, exchanging));
+    g.give(0, norm_derivative, operands, {}, share, epsilon);
+  }
+  if (!g.wants(gain) && !(centered && g.wants(4))) return;
+  List<int, max_node_operands> operands{dy, x, variance};
+  List<Type, max_results> types{conjugate(g.type(gain))};
+  if (centered) operands.push_back(g.operand(1)), types.push_back(conjugate(g.type(4)));
+  const int given = g.trace.emit(norm_parameter_derivative, operands, types, Kind::activation, {}, share, epsilon);
+  if (g.wants(gain)) g.give(gain, given);
+  if (centered && g.wants(4)) g.give(4, given + 1);
+}
+}  // namespace operation
+
+/// (x - mean) / sqrt(variance + epsilon) * gain + shift over the last dimension (Ba et al., 2016).
+template <Distributed X, Distributed G, Distributed B>
+constexpr auto layer_norm(const X& x, const G& gain, const B& shift, double epsilon = 1e-5, Here here = {}) {
+  return Apply<operation::layer_norm>{epsilon}(here, x, gain, shift);
+}
+/// x / sqrt(mean(x^2) + epsilon) * gain over the last dimension (Zhang and Sennrich, 2019).
+template <Distributed X, Distributed G>
+constexpr auto rms_norm(const X& x, const G& gain, double epsilon = 1e-5, Here here = {}) {
+  return Apply<operation::rms_norm>{epsilon}(here, x, gain);
+}
+
+}  // namespace parallel

@@ -1,0 +1,41 @@
+// x + y, x - y, x * y, x / y on distributed values, each with the line where it was written.
+#pragma once
+#include <parallel/operation/add.hpp>
+#include <parallel/operation/multiply.hpp>
+
+namespace parallel {
+
+/// The left operand of an operator. An operator cannot have a defaulted parameter for its line; the conversion of its operand can.
+template <class X>
+struct Met {
+  const X& value;
+  Source source;
+  constexpr Met(const X& x, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : value(x), source{file, line} {}
+};
+
+/// Gives a distributed type its operators; found by argument-dependent look-up.
+template <class X>
+struct Arithmetic {
+  template <Distributed Y>
+  friend constexpr auto operator+(Met<X> x, const Y& y) {
+    return Apply<operation::add>{}(x.source, x.value, y);
+  }
+  template <Distributed Y>
+  friend constexpr auto operator-(Met<X> x, const Y& y) {
+    return Apply<operation::subtract>{}(x.source, x.value, y);
+  }
+  template <Distributed Y>
+  friend constexpr auto operator*(Met<X> x, const Y& y) {
+    return Apply<operation::multiply>{}(x.source, x.value, y);
+  }
+  template <Distributed Y>
+  friend constexpr auto operator/(Met<X> x, const Y& y) {
+    return Apply<operation::divide>{}(x.source, x.value, y);
+  }
+  friend constexpr auto operator*(double factor, Met<X> x) { return Apply<operation::scale>{factor}(x.source, x.value); }
+  friend constexpr auto operator*(Met<X> x, double factor) { return Apply<operation::scale>{factor}(x.source, x.value); }
+  friend constexpr auto operator/(Met<X> x, double divisor) { return Apply<operation::scale>{1 / divisor}(x.source, x.value); }
+  friend constexpr auto operator-(Met<X> x) { return Apply<operation::scale>{-1}(x.source, x.value); }
+};
+
+}  // namespace parallel

@@ -1,0 +1,113 @@
+// Sums, means and maxima over dimensions: sum<0>(x), mean(x) over all of them.
+#pragma once
+#include <parallel/operation/unary.hpp>
+
+namespace parallel {
+namespace operation {
+// x                 sum, mean   max
+// S, summed over    P           I, by an exchange of the ranks' maxima
+// S, kept           S           S
+// P                 P           refused: completed first
+
+constexpr bool reduced(const Arguments& a, int dim) {
+  if (a.ints.empty()) return true;
+  for (const std::int64_t d : a.ints)
+    if (d == dim) return true;
+  return false;
+}
+constexpr Shaped reduce_shape(const Arguments& a) {
+  Type result{a.types[0].dtype, {}};
+  for (const std::int64_t d : a.ints)
+    if (d < 0 || d >= a.rank(0)) return {{result}, {Reason::no_such_dimension, {d, a.rank(0)}}};
+  for (int d = 0; d < a.rank(0); ++d)
+    if (!reduced(a, d)) result.layout.dims.push_back(Dim(a.size(0, d)));
+  return {{result}, {}};
+}
+constexpr Signatures reduce_rows(const Arguments& a, bool linear) {
+  Signatures rows;
+  rows.push_back(uniform_row(1, 1, Broadcast));
+  if (linear) rows.push_back(uniform_row(1, 1, Partial));
+  int kept = 0;
+  for (int d = 0; d < a.rank(0); ++d) {
+    const bool gone = reduced(a, d);
+    if (a.size(0, d) > 1) {
+      if (!gone) rows.push_back({{split(d)}, {split(kept)}});
+      if (gone && linear) rows.push_back({{split(d)}, {Partial}});
+      if (gone && !linear) rows.push_back({{split(d)}, {Invariant}, true});
+    }
+    kept += gone ? 0 : 1;
+  }
+  return rows;
+}
+constexpr Signatures sum_over_table(const Arguments& a) { return reduce_rows(a, true); }
+constexpr Signatures max_table(const Arguments& a) { return reduce_rows(a, false); }
+
+/// Repeats a reduced tensor along the dimensions `ints` of the result, times the first number.
+inline constexpr Operation expand{.name = "expand"};
+
+constexpr void sum_gradient(Gradient& g) { g.give(0, expand, {g.cotangent()}, g.node.ints, g.node.reals[0]); }
+constexpr std::int64_t elements_of_operand(const Arguments& a) { return a.types[0].layout.elements(); }
+/// The sum over the dimensions `ints` (none: all), times the first number.
+inline constexpr Operation sum{.name = "sum", .shape = reduce_shape, .signatures = sum_over_table, .gradient = sum_gradient, .flops = elements_of_operand};
+
+constexpr void max_lower(Trace&, Lowering&);
+constexpr void max_gradient(Gradient&);
+inline constexpr Operation max{
+    .name = "max", .shape = reduce_shape, .signatures = max_table, .lower = max_lower, .gradient = max_gradient, .flops = elements_of_operand};
+inline constexpr Operation local_max{.name = "local_max", .flops = elements_of_operand};  ///< over the dimensions `ints` of a rank's part
+inline constexpr Operation count_maxima{.name = "count_maxima"};         ///< (x, max): how many elements of a rank's part equal it
+inline constexpr Operation max_derivative{.name = "max_gradient"};       ///< (x, max, count, g): g / count where x equals max
+/// Stands for the completed maximum in the graph, so that its gradient goes back to the elements and not to the ranks' maxima.
+inline constexpr Operation maximum_of{.name = "maximum_of", .gradient = max_gradient, .aliases = true};
+
+/// The type that a statistic of a rank's own part has: pending on the axes that split what it is made of.
+constexpr Type pending_on(Type type, const AxisList& axes) {
+  for (const Axis* a : axes) type.layout = type.layout.with(a, Partial);
+  return type;
+}
+/// The maximum of x over dimensions, exchanged where they are split.
+constexpr int maximum(Trace& trace, int x, const Type& type, const AxisList& exchanging, const Ints& dims) {
+  const int own = trace.emit(local_max, {x}, {pending_on(type, exchanging)}, Kind::activation, dims);
+  return trace.exchange(own, exchanging, true);
+}
+constexpr void max_lower(Trace& trace, Lowering& l) {
+  const bool differentiable = trace.graph.values[l.operands[0]].differentiable;
+  const int x = l.operands[0];
+  const int all = maximum(trace, x, l.results[0], l.exchanging, l.ints);
+  trace.graph.values[all].differentiable = false;
+  l.result = trace.emit(maximum_of, {all, x}, l.results, Kind::activation, l.ints);
+  trace.graph.values[l.result].differentiable = differentiable;
+}
+/// Equal maxima share the gradient equally, as PyTorch's amax does.
+constexpr void max_gradient(Gradient& g) {
+  const int x = g.operand(1), all = g.operand(0);
+  AxisList exchanging, axes;
+  g.type(1).layout.collect(axes);
+  for (const Axis* a : axes)
+    if (g.type(1).layout.on(a).split() && !g.type(0).layout.on(a).split()) exchanging.push_back(a);
+  int count = g.emit(count_maxima, {x, all}, pending_on(g.type(0), exchanging), g.node.ints);
+  count = g.trace.exchange(count, exchanging);
+  g.give(1, max_derivative, {x, all, count, g.cotangent()}, g.node.ints);
+}
+}  // namespace operation
+
+/// The sum over dimensions, which the result no longer has; `sum(x)` is over all.
+template <int... dims, Distributed X>
+constexpr auto sum(const X& x, Here here = {}) {
+  return Apply<operation::sum, dims...>{1}(here, x);
+}
+/// The mean over dimensions: the sum divided by the global count, so that it is right for every split.
+template <int... dims, Distributed X>
+constexpr auto mean(const X& x, Here here = {}) {
+  double count = 1;
+  for (int d = 0; d < X::type.layout.rank(); ++d)
+    if (sizeof...(dims) == 0 || ((d == dims) || ...)) count *= static_cast<double>(X::type.layout.dims[d].size);
+  return Apply<operation::sum, dims...>{1 / count}(here, x);
+}
+/// The maximum over dimensions.
+template <int... dims, Distributed X>
+constexpr auto max(const X& x, Here here = {}) {
+  return Apply<operation::max, dims...>{}(here, x);
+}
+
+}  // namespace parallel

@@ -1,0 +1,66 @@
+// Softmax over one dimension, which may be split: then two small reductions forward and one backward.
+#pragma once
+#include <parallel/operation/reduce.hpp>
+
+namespace parallel {
+namespace operation {
+// x                 result
+// S, other          S
+// S, over           S      exchanges the maximum and the sum of exponentials; backward the inner product of a row
+constexpr Signatures softmax_table(const Arguments& a) {
+  Signatures rows;
+  rows.push_back(uniform_row(1, 1, Broadcast));
+  for (int d = 0; d < a.rank(0); ++d)
+    if (a.size(0, d) > 1) rows.push_back({{split(d)}, {split(d)}, d == a.ints[0]});
+  return rows;
+}
+constexpr Shaped softmax_shape(const Arguments& a) {
+  const Shaped same = same_shape(a);
+  if (a.ints[0] < 0 || a.ints[0] >= a.rank(0)) return {same.results, {Reason::no_such_dimension, {a.ints[0], a.rank(0)}}};
+  return same;
+}
+constexpr void softmax_lower(Trace&, Lowering&);
+constexpr void softmax_gradient(Gradient&);
+inline constexpr Operation softmax{.name = "softmax", .shape = softmax_shape, .signatures = softmax_table, .lower = softmax_lower};
+inline constexpr Operation sum_of_exponentials{.name = "sum_of_exponentials"};  ///< (x, max): the sum over `ints` of exp(x - max)
+inline constexpr Operation normalized_exponential{.name = "normalized_exponential", .gradient = softmax_gradient};  ///< (x, max, sum): exp(x - max) / sum
+inline constexpr Operation row_product{.name = "row_product"};                  ///< (y, g): the sum over `ints` of y g
+inline constexpr Operation softmax_derivative{.name = "softmax_gradient"};      ///< (y, g, product): y (g - product)
+
+/// The type of a statistic along dimensions `dims` of something: those dimensions gone.
+constexpr Type without(const Type& type, const Ints& dims) {
+  Type result = type;
+  result.layout.dims.count = 0;
+  for (int d = 0; d < type.layout.rank(); ++d)
+    if (!dims.contains(d)) result.layout.dims.push_back(type.layout.dims[d]);
+  return result;
+}
+constexpr AxisList split_along(const Layout& layout, const Ints& dims) {
+  AxisList axes;
+  for (const std::int64_t d : dims)
+    for (const Axis* a : layout.dims[static_cast<int>(d)].axes)
+      if (a != nullptr) axes.push_back(a);
+  return axes;
+}
+constexpr void softmax_lower(Trace& trace, Lowering& l) {
+  const int x = l.operands[0];
+  const Type statistic = without(trace.graph.values[x].type, l.ints);
+  const int largest = maximum(trace, x, statistic, l.exchanging, l.ints);
+  const int own = trace.emit(sum_of_exponentials, {x, largest}, {pending_on(statistic, l.exchanging)}, Kind::activation, l.ints);
+  l.result = trace.emit(normalized_exponential, {x, largest, trace.exchange(own, l.exchanging)}, l.results, Kind::activation, l.ints);
+}
+constexpr void softmax_gradient(Gradient& g) {
+  const AxisList exchanging = split_along(g.result_type().layout, g.node.ints);
+  const Type statistic = pending_on(without(conjugate(g.result_type()), g.node.ints), exchanging);
+  const int product = g.trace.exchange(g.emit(row_product, {g.result(), g.cotangent()}, statistic, g.node.ints), exchanging);
+  g.give(0, softmax_derivative, {g.result(), g.cotangent(), product}, g.node.ints);
+}
+}  // namespace operation
+
+/// softmax<1>(x): exponentials over dimension 1 that add up to one.
+template <int dim, Distributed X>
+constexpr auto softmax(const X& x, Here here = {}) {
+  return Apply<operation::softmax, dim>{}(here, x);
+}
+
+}  // namespace parallel

@@ -1,0 +1,48 @@
+// Values made from nothing, by global coordinates: constants, counting, random numbers. Each rank makes its own part.
+#pragma once
+#include <parallel/operation/operators.hpp>
+
+namespace parallel {
+namespace operation {
+inline constexpr Operation constant{.name = "constant", .source = true};  ///< every element is the first number
+inline constexpr Operation iota{.name = "iota", .source = true};          ///< an element is its coordinate in dimension ints[0]
+/// Normal numbers. Operand: scalars; ints: positions of seed and step, number of the call; the first number is the standard deviation.
+inline constexpr Operation random{.name = "random", .source = true};
+}  // namespace operation
+
+/// A value without operands. It enters the graph where it first meets a value of the program.
+template <const Operation& operation, class T, class S, Kind kind_of_value>
+struct Sourced : Arithmetic<Sourced<operation, T, S, kind_of_value>> {
+  static constexpr Type type = spelling::type_of<T, S>();
+  static constexpr Kind kind = kind_of_value;
+  double number = 0;
+  constexpr Sourced() = default;
+  constexpr explicit Sourced(double n) : number(n) {}
+  constexpr Trace* trace() const { return nullptr; }
+  constexpr int enter(Trace& trace) const {
+    if constexpr (&operation == &operation::random) {
+      const std::int64_t seed = trace.scalar("seed"), step = trace.scalar("step");
+      return trace.emit(operation, {trace.graph.scalar_value}, {type}, kind, {seed, step, trace.draws++}, number);
+    } else {
+      return trace.emit(operation, {}, {type}, kind, {type.layout.rank() - 1}, number);
+    }
+  }
+};
+
+/// constant<float, Shape<4, 6>>(1.5): every element is this number.
+template <class T, class S = Shape<>>
+constexpr auto constant(double number) {
+  return Sourced<operation::constant, T, S, Kind::constant>(number);
+}
+/// iota<Shape<8>>(): 0, 1, 2, ... along the last dimension.
+template <class S>
+constexpr auto iota() {
+  return Sourced<operation::iota, int, S, Kind::constant>();
+}
+/// random<float, Shape<4, 6>>(0.1): normal numbers with this standard deviation, new ones every step, the same on every mesh.
+template <class T, class S>
+constexpr auto random(double deviation = 1) {
+  return Sourced<operation::random, T, S, Kind::data>(deviation);
+}
+
+}  // namespace parallel

@@ -1,0 +1,57 @@
+// The verb that moves a value to another placement.
+#pragma once
+#include <parallel/operation/apply.hpp>
+
+namespace parallel {
+namespace spelling {
+template <class X, class... Placed>
+struct Target {
+  static constexpr Layout layout = [] {
+    Layout l = X::type.layout;
+    ((l = l.with(Placed::axis, Placed::placement)), ...);
+    return l;
+  }();
+};
+template <class X, Dim... dims, class... Placed>
+struct Target<X, Shape<dims...>, Placed...> {
+  static constexpr Layout layout = type_of<float, Shape<dims...>, Placed...>().layout;
+};
+/// Why a value with this type cannot be brought to a layout.
+constexpr Refusal refused_move(const Type& from, const Layout& to) {
+  if (from.layout.rank() != to.rank()) return {Reason::wrong_rank, {from.layout.rank(), to.rank()}};
+  for (int d = 0; d < to.rank(); ++d)
+    if (from.layout.dims[d].size != to.dims[d].size) return {Reason::shapes_differ, {from.layout.dims[d].size, to.dims[d].size}};
+  AxisList axes;
+  from.layout.collect(axes);
+  for (const Axis* a : axes)
+    if (from.layout.on(a) == Broadcast && to.on(a) == Invariant) return {Reason::never_invariant, {bytes_of(from.dtype)}};
+  if (moves_outer(from.layout, to)) return {Reason::nested_otherwise, {0, to.rank()}};
+  return {};
+}
+template <class X, class... Placed>
+struct Moving {
+  static constexpr Inference value = [] {
+    Inference v;
+    v.results.push_back({X::type.dtype, Target<X, Placed...>::layout});
+    v.kind = X::kind;
+    v.refusal = refused_move(X::type, Target<X, Placed...>::layout);
+    return v;
+  }();
+};
+}  // namespace spelling
+
+/// `to<On<tensor, Broadcast>>(x)` moves x on the named axes; `to<Shape<32 / data, 768>>(x)` to this layout, Invariant on every other axis.
+template <class... Placed, Distributed X>
+constexpr auto to(const X& x, Here here = {}) {
+  using Types = spelling::Moving<X, Placed...>;
+  using accepted [[maybe_unused]] = checked<Types>;
+  using Result = traced_t<Types>;
+  if constexpr (Types::value.refusal) {
+    return Result{};
+  } else {
+    x.trace()->source = here;
+    return Result{x.trace(), x.trace()->enter(x.enter(*x.trace()), Types::value.results[0].layout)};
+  }
+}
+
+}  // namespace parallel

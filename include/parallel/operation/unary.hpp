@@ -1,0 +1,65 @@
+// Functions of one number: square, sqrt, exp, relu, gelu. None is linear, so a pending sum is completed before them.
+#pragma once
+#include <parallel/operation/multiply.hpp>
+
+namespace parallel {
+namespace operation {
+// x   result
+// S   S
+constexpr void square_gradient(Gradient& g) {  // 2 x g
+  const Type type = conjugate(g.type(0));
+  g.give(0, scale, {g.emit(multiply, {g.cotangent(), g.operand(0)}, type)}, {}, 2);
+}
+constexpr void sqrt_gradient(Gradient& g) {  // g / (2 sqrt x)
+  const Type type = conjugate(g.type(0));
+  g.give(0, scale, {g.emit(divide, {g.cotangent(), g.result()}, type)}, {}, 0.5);
+}
+constexpr void exp_gradient(Gradient& g) { g.give(0, multiply, {g.cotangent(), g.result()}); }
+
+inline constexpr Operation relu_derivative{.name = "relu_gradient"};      ///< (x, g) -> g where x > 0
+inline constexpr Operation gelu_derivative{.name = "gelu_gradient"};      ///< (x, g); tanh form
+inline constexpr Operation gelu_erf_derivative{.name = "gelu_erf_gradient"};
+template <const Operation& derivative>
+constexpr void unary_gradient(Gradient& g) {
+  g.give(0, derivative, {g.operand(0), g.cotangent()});
+}
+
+inline constexpr Operation square{.name = "square", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = square_gradient};
+inline constexpr Operation sqrt{.name = "sqrt", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = sqrt_gradient};
+inline constexpr Operation exp{.name = "exp", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = exp_gradient};
+inline constexpr Operation relu{
+    .name = "relu", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = unary_gradient<relu_derivative>};
+inline constexpr Operation gelu{
+    .name = "gelu", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = unary_gradient<gelu_derivative>};
+inline constexpr Operation gelu_erf{
+    .name = "gelu_erf", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = unary_gradient<gelu_erf_derivative>};
+}  // namespace operation
+
+template <Distributed X>
+constexpr auto square(const X& x, Here here = {}) {
+  return Apply<operation::square>{}(here, x);
+}
+template <Distributed X>
+constexpr auto sqrt(const X& x, Here here = {}) {
+  return Apply<operation::sqrt>{}(here, x);
+}
+template <Distributed X>
+constexpr auto exp(const X& x, Here here = {}) {
+  return Apply<operation::exp>{}(here, x);
+}
+template <Distributed X>
+constexpr auto relu(const X& x, Here here = {}) {
+  return Apply<operation::relu>{}(here, x);
+}
+/// The tanh form (Hendrycks and Gimpel, 2016), as in GPT-2.
+template <Distributed X>
+constexpr auto gelu(const X& x, Here here = {}) {
+  return Apply<operation::gelu>{}(here, x);
+}
+/// The exact form, x times the normal distribution function.
+template <Distributed X>
+constexpr auto gelu_erf(const X& x, Here here = {}) {
+  return Apply<operation::gelu_erf>{}(here, x);
+}
+
+}  // namespace parallel

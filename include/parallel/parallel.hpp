@@ -1,0 +1,19 @@
+// Everything that a model and its plan need: annotations, operations, optimizers, plans. No Eigen, no MPI, no CUDA.
+#pragma once
+#include <parallel/model/module.hpp>
+#include <parallel/model/optimizer.hpp>
+#include <parallel/operation/attention.hpp>
+#include <parallel/operation/cast.hpp>
+#include <parallel/operation/cross_entropy.hpp>
+#include <parallel/operation/dropout.hpp>
+#include <parallel/operation/embedding.hpp>
+#include <parallel/operation/matmul.hpp>
+#include <parallel/operation/norm.hpp>
+#include <parallel/operation/operators.hpp>
+#include <parallel/operation/reduce.hpp>
+#include <parallel/operation/reshape.hpp>
+#include <parallel/operation/slice.hpp>
+#include <parallel/operation/source.hpp>
+#include <parallel/operation/to.hpp>
+#include <parallel/operation/where.hpp>
+#include <parallel/plan/program.hpp>

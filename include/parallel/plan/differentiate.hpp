@@ -1,0 +1,208 @@
+// Reverse-mode differentiation of a graph: every node's gradient in reverse order, every transition's conjugate, every loop backwards.
+#pragma once
+#include <parallel/operation/add.hpp>
+#include <parallel/operation/source.hpp>
+
+namespace parallel {
+
+namespace operation {
+/// (sum, x): sum + x in the storage of sum.
+inline constexpr Operation accumulate{.name = "accumulate", .updates = true};
+}  // namespace operation
+
+/// Gradients are written into the trace that holds the forward program; `of(value)` finds them afterwards.
+class Differentiation {
+ public:
+  constexpr explicit Differentiation(Trace& trace) : trace_(trace) {}
+
+  /// Seeds a scalar with `seed` (1, or one over the number of micro-batches) and goes back through everything that stands in the trace.
+  /// Where the trace has an open region of micro-batches, gradients of what lies outside it add up over its iterations, still pending.
+  constexpr void run(int loss, double seed) {
+    trace_.phase = Phase::backward;
+    const Vector<int> program = trace_.graph.order;
+    const int region = trace_.region;
+    Frame frame{region, nullptr};
+    frame_ = &frame;
+    trace_.member = trace_.graph.values[loss].member;
+    const Type type = conjugate(trace_.graph.values[loss].type);
+    add(loss, trace_.emit(operation::constant, {}, {type}, Kind::constant, {}, seed));
+    int first = 0;
+    if (region != 0)
+      while (program[first] != trace_.graph.regions[region].begin) ++first;
+    sweep(program, first, program.size());
+    if (region != 0) {
+      Frame outside{0, nullptr};
+      leave(frame, outside, {});
+      sweep(program, 0, first);
+    }
+    trace_.member = -1;
+  }
+
+  /// The gradient of a value, or -1 where none reaches it.
+  constexpr int of(int value) const { return value < cotangents_.size() ? cotangents_[value] : -1; }
+
+ private:
+  /// Gradients, within one loop, of values outside it.
+  struct Captured {
+    int value = 0, sum = 0;
+  };
+  struct Frame {
+    int region = 0;  ///< the forward region that is gone back through
+    Frame* outer = nullptr;
+    Vector<Captured> captured{};
+  };
+  struct Slice {
+    int stack = 0, inside = 0;
+  };
+
+  constexpr int& slot(Frame& frame, int value) {
+    if (trace_.graph.inside(trace_.graph.values[value].region, frame.region)) {
+      cotangents_.resize(cotangents_.size() > value ? cotangents_.size() : value + 1, -1);
+      return cotangents_[value];
+    }
+    for (Captured& c : frame.captured)
+      if (c.value == value) return c.sum;
+    frame.captured.push_back({value, -1});
+    return frame.captured.back().sum;
+  }
+  constexpr void add(int value, int gradient) {
+    const int before = slot(*frame_, value);
+    const int sum = before < 0 ? gradient
+                               : trace_.emit(operation::add, {before, gradient}, {conjugate(trace_.graph.values[value].type)}, Kind::activation);
+    slot(*frame_, value) = sum;
+  }
+  constexpr int zeros_outside(const Type& type, int region) { return trace_.emit(operation::constant, {}, {type}, Kind::constant, {}, 0, 0, region); }
+
+  constexpr void sweep(const Vector<int>& program, int first, int last) {
+    for (int i = last - 1; i >= first; --i) {
+      const Node node = trace_.graph.nodes[program[i]];
+      if (node.operation == &operation::end_region) {
+        int begin = i;
+        while (program[begin] != trace_.graph.regions[static_cast<int>(node.ints[0])].begin) --begin;
+        back_through(static_cast<int>(node.ints[0]), program, begin, i);
+        i = begin;
+      } else {
+        go_back(node);
+      }
+    }
+  }
+
+  constexpr void go_back(const Node& node) {
+    List<int, max_results> from;
+    bool any = false;
+    for (int r = 0; r < node.results; ++r) {
+      const int g = of(node.result + r);
+      from.push_back(g);
+      any = any || g >= 0;
+    }
+    if (!any) return;
+    trace_.source = node.source;
+    trace_.member = node.member;
+    if (node.operation == &operation::move) {
+      if (trace_.graph.values[node.operands[0]].differentiable) add(node.operands[0], conjugate_move(node, from[0]));
+    } else if (node.operation == &operation::layer) {
+      slices_.push_back({node.operands[0], from[0]});
+    } else if (node.operation == &operation::copy) {
+      add(node.operands[0], from[0]);
+    } else if (node.operation->gradient != nullptr) {
+      Gradient gradient{trace_, node, from, {}};
+      gradient.given.count = node.operands.size();
+      for (int& g : gradient.given) g = -1;
+      node.operation->gradient(gradient);
+      for (int o = 0; o < node.operands.size(); ++o)
+        if (gradient.given[o] >= 0) add(node.operands[o], gradient.given[o]);
+    }
+  }
+
+  /// The conjugate of a -> b is gradient(b) -> gradient(a), charged to the same member and line.
+  constexpr int conjugate_move(const Node& node, int gradient) {
+    const int result = trace_.emit(operation::move, {gradient}, {conjugate(trace_.graph.values[node.operands[0]].type)}, Kind::activation);
+    Transition& t = trace_.graph.nodes[trace_.graph.nodes.size() - 1].transition;
+    t = node.transition;
+    t.from = conjugate(node.transition.to), t.to = conjugate(node.transition.from);
+    t.collective = collective(t.from, t.to);
+    return result;
+  }
+
+  /// Goes back through the iterations of a loop, the last first.
+  constexpr void back_through(int region, const Vector<int>& program, int begin, int end) {
+    Graph& graph = trace_.graph;
+    Vector<Carry> carried;
+    bool any = false;
+    for (const Carry& c : graph.carries)
+      if (c.region == region && graph.values[c.inside].differentiable) {
+        any = any || of(c.result) >= 0;
+        carried.push_back(c);
+      }
+    if (!any) return;
+    Frame frame{region, frame_};
+    Frame& outer = *frame_;
+    trace_.source = graph.nodes[graph.regions[region].begin].source;
+    List<int, 8> gradients;  // of what each carry hands on, as the backward loop carries it
+    const RegionKind kind = graph.regions[region].kind;
+    Vector<int> initial;
+    for (const Carry& c : carried) {
+      const int known = of(c.result);
+      initial.push_back(known >= 0 ? known : zeros_outside(conjugate(graph.values[c.result].type), trace_.region));
+    }
+    trace_.begin(kind, graph.regions[region].count, region);
+    frame_ = &frame;
+    for (int c = 0; c < carried.size(); ++c) {
+      gradients.push_back(trace_.carry(initial[c]));
+      add(carried[c].returned, gradients[c]);
+    }
+    const Vector<Slice> before = slices_;
+    slices_.clear();
+    sweep(program, begin, end);
+    for (int c = 0; c < carried.size(); ++c) {
+      int g = of(carried[c].inside);
+      if (g < 0) g = trace_.emit(operation::constant, {}, {conjugate(graph.values[carried[c].inside].type)}, Kind::constant);
+      trace_.hand_on(gradients[c], trace_.own(g));
+    }
+    const Vector<Slice> slices = slices_;
+    slices_ = before;
+    leave(frame, outer, slices);
+    for (int c = 0; c < carried.size(); ++c) add(carried[c].initial, trace_.result_of(gradients[c]));
+  }
+
+  /// Ends the region that is being written: its slices become stacks, and gradients of values outside add up over its iterations.
+  constexpr void leave(Frame& frame, Frame& outer, const Vector<Slice>& slices) {
+    Graph& graph = trace_.graph;
+    Vector<Slice> sums;
+    const int region = trace_.region, parent = graph.regions[region].parent;
+    for (const Captured& c : frame.captured) {
+      if (c.sum < 0) continue;
+      trace_.member = graph.values[c.value].member;
+      const Type type = conjugate(graph.values[c.value].type);
+      int initial = slot(outer, c.value);
+      if (initial < 0) initial = zeros_outside(type, parent);
+      const int inside = trace_.carry(initial);
+      trace_.hand_on(inside, trace_.emit(operation::accumulate, {inside, c.sum}, {type}, Kind::activation));
+      sums.push_back({c.value, inside});
+    }
+    Vector<Slice> stacks;
+    for (const Slice& s : slices) {
+      trace_.member = graph.values[s.stack].member;
+      const int inside = trace_.own(s.inside);
+      graph.stacks.push_back({region, inside, -1});
+      stacks.push_back({s.stack, graph.stacks.size() - 1});
+    }
+    trace_.end();
+    frame_ = &outer;
+    for (const Slice& s : sums) slot(outer, s.stack) = trace_.result_of(s.inside);
+    for (const Slice& s : stacks) {
+      const int inside = graph.stacks[s.inside].inside;
+      trace_.member = graph.values[s.stack].member;
+      const int stack = trace_.emit(operation::stacked, {inside}, {conjugate(graph.values[s.stack].type)}, Kind::activation);
+      graph.stacks[s.inside].outside = stack;
+      add(s.stack, stack);
+    }
+  }
+
+  Trace& trace_;
+  Frame* frame_ = nullptr;
+  Vector<int> cotangents_{};
+  Vector<Slice> slices_{};
+};
+
+}  // namespace parallel

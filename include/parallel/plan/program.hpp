@@ -1,0 +1,162 @@
+// A program: a model, what it is called with and what is done with its result. Building it runs the model once on symbolic values.
+#pragma once
+#include <parallel/model/module.hpp>
+#include <parallel/model/optimizer.hpp>
+#include <parallel/operation/reduce.hpp>
+#include <parallel/plan/differentiate.hpp>
+
+namespace parallel {
+
+template <class...>
+struct Types {};
+
+/// Trains `Model`, which returns a scalar loss for `Input...`, with `Optimizer`: forward, backward, update.
+template <class Model_, class Optimizer_, class... Input>
+struct Training {
+  using Model = Model_;
+  using Optimizer = Optimizer_;
+  using Inputs = Types<Input...>;
+  static constexpr int micro_batches = 1;
+};
+/// Runs `Model` forward only, in evaluation mode: dropout passes everything.
+template <class Model_, class... Input>
+struct Evaluation {
+  using Model = Model_;
+  using Optimizer = void;
+  using Inputs = Types<Input...>;
+  static constexpr int micro_batches = 1;
+};
+/// A training whose step takes m micro-batches, each of the program's Input shapes: gradients add up, still pending, and are reduced once.
+template <int m, class Program>
+struct Accumulate : Program {
+  static constexpr int micro_batches = m;
+};
+/// An input whose gradient is an output of the program: `Wanted<float, Shape<4 / data, 16>>`.
+template <class T, class S, class... Annotation>
+struct Wanted : Tensor<T, S, Annotation...> {};
+
+template <class Program>
+inline constexpr bool is_trained = !std::is_void_v<typename Program::Optimizer>;
+
+namespace building {
+template <class X>
+inline constexpr Kind kind_of_input = Kind::data;
+template <class T, class S, class... A>
+inline constexpr Kind kind_of_input<Wanted<T, S, A...>> = Kind::activation;
+template <class Input>
+using Entering = typename Symbolic<Input, kind_of_input<Input>>::type;
+
+/// Several micro-batches lie one behind the other.
+template <class Input>
+constexpr int declare_input(Trace& trace, int position, int micro_batches) {
+  Member member;
+  member.role = Role::input;
+  const char digit[] = {static_cast<char>('0' + position), 0};
+  member.path = "input.";
+  member.path.append(digit);
+  member.type = Input::type;
+  if (micro_batches > 1) {
+    member.type.layout = with_leading(member.type.layout, Dim(micro_batches));
+    member.layers = micro_batches;
+  }
+  return trace.declare(operation::input, member, kind_of_input<Input>, kind_of_input<Input> == Kind::activation);
+}
+
+/// Why a result cannot be what the program needs.
+constexpr Refusal refused_result(const Type& type, bool trained) {
+  if (!trained) return {};
+  if (type.layout.rank() != 0) return {Reason::not_scalar, {type.layout.rank()}};
+  AxisList axes;
+  type.layout.collect(axes);
+  for (const Axis* a : axes)
+    if (type.layout.on(a) == Broadcast) return {Reason::loss_broadcast, {axes.size()}};
+  return {};
+}
+
+/// Results of a program: a sum is completed to Invariant, a Broadcast is masked and completed, so that every rank returns the same bits.
+constexpr int complete(Trace& trace, int value) {
+  Layout layout = trace.graph.values[value].type.layout;
+  AxisList axes;
+  layout.collect(axes);
+  for (const Axis* a : axes)
+    if (layout.on(a) == Broadcast) value = trace.enter(value, layout = layout.with(a, Partial));
+  for (const Axis* a : axes)
+    if (layout.on(a) == Partial) layout = layout.with(a, Invariant);
+  return trace.enter(value, layout);
+}
+
+/// Adds the update of every parameter that a gradient reaches.
+template <class Optimizer>
+constexpr void optimize(Trace& trace, const Differentiation& gradients) {
+  trace.phase = Phase::optimizer;
+  trace.source = {};
+  Vector<int> members, of;
+  for (int i = 0; i < trace.graph.members.size(); ++i) {
+    const Member& member = trace.graph.members[i];
+    if (member.role != Role::parameter || gradients.of(member.value) < 0) continue;
+    members.push_back(i);
+    of.push_back(gradients.of(member.value));
+  }
+  if (members.empty()) return;
+  const optimizing::Norm norm = optimizing::clip_by_global_norm(trace, of);
+  trace.graph.outputs.push_back(norm.norm);
+  trace.graph.commit = norm.finite;
+  for (int i = 0; i < members.size(); ++i) {
+    trace.member = members[i];
+    Optimizer::update(trace, members[i], of[i], norm.factor);
+  }
+  trace.member = -1;
+}
+
+template <class Program, class... Input>
+constexpr void build(Trace& trace, Types<Input...>) {
+  typename Program::Model model{};
+  trace.training = is_trained<Program>;
+  declare(model, trace);
+  constexpr int m = Program::micro_batches;
+  List<int, 8> inputs;
+  (inputs.push_back(declare_input<Input>(trace, inputs.size(), m)), ...);
+  int total = -1;
+  if (m > 1) {
+    total = trace.emit(operation::constant, {}, {Type{}}, Kind::constant);
+    trace.begin(RegionKind::micro_batches, m);
+    total = trace.carry(total);
+  }
+  const auto loss = [&]<int... i>(std::integer_sequence<int, i...>) {
+    return model(Entering<Input>(&trace, m > 1 ? trace.layer_of(inputs[i]) : inputs[i])...);
+  }(std::make_integer_sequence<int, sizeof...(Input)>{});
+  constexpr Type type = std::remove_cvref_t<decltype(loss)>::type;
+  constexpr Refusal refusal = refused_result(type, is_trained<Program>);
+  using accepted [[maybe_unused]] = typename Refused<refusal.reason, refusal.figures[0]>::type;
+  if constexpr (!refusal) {
+    int result = complete(trace, loss.enter(trace));
+    if constexpr (is_trained<Program>) {
+      Differentiation gradients(trace);
+      if (m > 1) {
+        const Type scalar = trace.graph.values[result].type;
+        trace.graph.values[trace.graph.maker(total).operands[0]].type = trace.graph.values[total].type = scalar;
+        const int share = trace.emit(operation::scale, {result}, {scalar}, Kind::data, {}, 1.0 / m);
+        trace.hand_on(total, trace.emit(operation::accumulate, {total, share}, {scalar}, Kind::data));
+      }
+      gradients.run(result, 1.0 / m);
+      trace.graph.outputs.push_back(m > 1 ? trace.result_of(total) : result);
+      for (const int input : inputs)
+        if (gradients.of(input) >= 0) trace.graph.outputs.push_back(gradients.of(input));
+      optimize<typename Program::Optimizer>(trace, gradients);
+    } else {
+      trace.graph.outputs.push_back(result);
+    }
+  }
+}
+}  // namespace building
+
+/// The graph of a program: forward, and for a training backward and optimizer. Outputs: the loss (or the result), gradients of wanted inputs,
+/// and, trained, the gradient norm.
+template <class Program>
+constexpr Graph build() {
+  Trace trace;
+  building::build<Program>(trace, typename Program::Inputs{});
+  return static_cast<Graph&&>(trace.graph);
+}
+
+}  // namespace parallel

@@ -1,0 +1,3 @@
+#include <parallel/parallel.hpp>
+
+int main() { return 0; }
