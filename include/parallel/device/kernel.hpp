@@ -1,0 +1,46 @@
+// What a kernel gets: the rank's parts of its operands and results, told where they lie in the full tensors.
+#pragma once
+#include <parallel/graph/graph.hpp>
+
+namespace parallel {
+
+/// A rank's part of a tensor: contiguous, the last dimension varying fastest.
+struct View {
+  void* data = nullptr;
+  DType dtype = DType::f32;
+  int rank = 0;
+  std::int64_t size[max_rank]{};    ///< extents of the part
+  std::int64_t offset[max_rank]{};  ///< where the part begins in the full tensor
+  std::int64_t whole[max_rank]{};   ///< extents of the full tensor
+
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
+  std::int64_t elements() const {
+    std::int64_t n = 1;
+    for (int d = 0; d < rank; ++d) n *= size[d];
+    return n;
+  }
+  /// The product of the extents of dimensions [first, last).
+  std::int64_t extent(int first, int last) const {
+    std::int64_t n = 1;
+    for (int d = first; d < last; ++d) n *= size[d];
+    return n;
+  }
+};
+
+/// One call of a kernel. Everything but the pointers and the loop indices is fixed before the first step.
+struct Call {
+  List<View, max_node_operands> operands{};
+  List<View, max_results> results{};
+  Ints ints{};
+  double reals[2]{};
+  std::int64_t layer = 0;        ///< index of the enclosing loop of layers, 0 outside
+  std::int64_t micro_batch = 0;  ///< index of the enclosing loop of micro-batches, 0 outside
+};
+
+/// Computes the results of one node on one rank from the rank's own parts. Two views never overlap unless the operation updates in place.
+using Kernel = void (*)(const Call&);
+
+}  // namespace parallel
