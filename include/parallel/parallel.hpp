@@ -16,4 +16,5 @@
 #include <parallel/operation/source.hpp>
 #include <parallel/operation/to.hpp>
 #include <parallel/operation/where.hpp>
-#include <parallel/plan/program.hpp>
+#include <parallel/plan/derive.hpp>
+#include <parallel/plan/text.hpp>

@@ -40,6 +40,7 @@ struct Operation {
   bool view = false;                                    ///< another look at one value: a retype is made on what it views (rule 8)
   bool aliases = false;                                 ///< the result is the operand's storage
   bool source = false;                                  ///< every rank makes its own part from nothing
+  bool computes = true;                                 ///< false: it only says where a value comes from
 };
 
 enum class Phase : std::uint8_t { forward, backward, optimizer };
@@ -71,6 +72,7 @@ struct Value {
   int member = -1;              ///< the member that made it, or -1
   bool differentiable = false;  ///< a gradient is wanted through it
   Keep keep = Keep::saved;
+  int stack = 0;                ///< > 0: the leading dimension counts this many layers
 };
 
 inline constexpr int max_node_operands = 10;

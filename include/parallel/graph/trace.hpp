@@ -6,16 +6,16 @@ namespace parallel {
 
 namespace operation {
 inline constexpr Operation move{.name = "move"};                        ///< a transition; its node says which
-inline constexpr Operation parameter{.name = "parameter"};              ///< a value that exists before the program runs
-inline constexpr Operation input{.name = "input"};
-inline constexpr Operation scalars{.name = "scalars"};                  ///< all run-time scalars, f64[count]
-inline constexpr Operation carry{.name = "carry"};                      ///< what an iteration takes from the one before
-inline constexpr Operation carried{.name = "carried"};                  ///< what the last iteration returned
-inline constexpr Operation layer{.name = "layer", .aliases = true};        ///< one layer's slice of a stacked value
-inline constexpr Operation stacked{.name = "stacked"};                  ///< the iterations' values, one behind the other
+inline constexpr Operation parameter{.name = "parameter", .computes = false};              ///< a value that exists before the program runs
+inline constexpr Operation input{.name = "input", .computes = false};
+inline constexpr Operation scalars{.name = "scalars", .computes = false};                  ///< all run-time scalars, f64[count]
+inline constexpr Operation carry{.name = "carry", .computes = false};                      ///< what an iteration takes from the one before
+inline constexpr Operation carried{.name = "carried", .computes = false};                  ///< what the last iteration returned
+inline constexpr Operation layer{.name = "layer", .aliases = true, .computes = false};        ///< one layer's slice of a stacked value
+inline constexpr Operation stacked{.name = "stacked", .computes = false};                  ///< the iterations' values, one behind the other
 inline constexpr Operation copy{.name = "copy"};
-inline constexpr Operation begin_region{.name = "begin"};
-inline constexpr Operation end_region{.name = "end"};
+inline constexpr Operation begin_region{.name = "begin", .computes = false};
+inline constexpr Operation end_region{.name = "end", .computes = false};
 }  // namespace operation
 
 /// What an operation is lowered from: its operands after their moves, and the types of its results.
@@ -68,6 +68,7 @@ class Trace {
       value.region = node.region;
       value.member = member;
       value.differentiable = differentiable && t.dtype != DType::i32;
+      if (&operation == &operation::move || operation.updates) value.stack = graph.values[operands[0]].stack;
       graph.values.push_back(value);
     }
     insert(graph.nodes.size(), node.region);
@@ -81,8 +82,9 @@ class Trace {
     member = described.role == Role::input ? -1 : graph.members.size();
     const int value = emit(operation, {}, {described.type}, kind, {graph.members.size()}, 0, 0, described.role == Role::input ? region : 0);
     graph.values[value].differentiable = differentiable;
+    graph.values[value].stack = described.role == Role::input ? 0 : described.layers;
     graph.members.push_back(described);
-    graph.members[graph.members.size() - 1].value = value;
+    graph.members.back().value = value;
     member = here;
     return value;
   }

@@ -195,6 +195,7 @@ class Differentiation {
       trace_.member = graph.values[s.stack].member;
       const int stack = trace_.emit(operation::stacked, {inside}, {conjugate(graph.values[s.stack].type)}, Kind::activation);
       graph.stacks[s.inside].outside = stack;
+      graph.values[stack].stack = graph.values[s.stack].stack;
       add(s.stack, stack);
     }
   }

@@ -129,22 +129,23 @@ constexpr void build(Trace& trace, Types<Input...>) {
   constexpr Refusal refusal = refused_result(type, is_trained<Program>);
   using accepted [[maybe_unused]] = typename Refused<refusal.reason, refusal.figures[0]>::type;
   if constexpr (!refusal) {
-    int result = complete(trace, loss.enter(trace));
+    int result = loss.enter(trace);
     if constexpr (is_trained<Program>) {
-      Differentiation gradients(trace);
-      if (m > 1) {
+      if (m > 1) {  // the mean of the micro-batches' losses, pending as they are
         const Type scalar = trace.graph.values[result].type;
         trace.graph.values[trace.graph.maker(total).operands[0]].type = trace.graph.values[total].type = scalar;
         const int share = trace.emit(operation::scale, {result}, {scalar}, Kind::data, {}, 1.0 / m);
         trace.hand_on(total, trace.emit(operation::accumulate, {total, share}, {scalar}, Kind::data));
       }
+      Differentiation gradients(trace);
       gradients.run(result, 1.0 / m);
-      trace.graph.outputs.push_back(m > 1 ? trace.result_of(total) : result);
+      trace.phase = Phase::forward;
+      trace.graph.outputs.push_back(complete(trace, m > 1 ? trace.result_of(total) : result));
       for (const int input : inputs)
         if (gradients.of(input) >= 0) trace.graph.outputs.push_back(gradients.of(input));
       optimize<typename Program::Optimizer>(trace, gradients);
     } else {
-      trace.graph.outputs.push_back(result);
+      trace.graph.outputs.push_back(complete(trace, result));
     }
   }
 }

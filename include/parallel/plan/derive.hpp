@@ -1,0 +1,187 @@
+// From a program and a mesh to its plan: `plan<Program, mesh>` for the compiler, `derive<Program>(mesh)` at start-up. Both run the same passes.
+#pragma once
+#include <array>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include <parallel/algebra/notation.hpp>
+#include <parallel/plan/check.hpp>
+#include <parallel/plan/plan.hpp>
+#include <parallel/plan/program.hpp>
+
+namespace parallel {
+
+/// A plan's own memory, at run time.
+struct Planned {
+  Graph graph{};
+  Vector<Event> events{};
+  Vector<Storage> storage{};
+  Vector<std::int64_t> packing{};
+  Memory memory{};
+};
+
+/// The passes behind the trace, on any mesh that has been checked.
+constexpr void plan_into(Planned& planned, const GraphView& graph, const Mesh& mesh) {
+  planned.events = schedule(graph, mesh);
+  Placing placing(graph, mesh);
+  placing.assign(planned.events);
+  placing.live(planned.events);
+  placing.pack();
+  placing.account();
+  for (int v = 0; v < placing.storage.size(); ++v)
+    if (placing.allocation_of[v] >= 0) placing.storage[v].offset += placing.allocations[placing.allocation_of[v]].offset;
+  planned.packing.resize(static_cast<int>(graph.nodes.size()), 0);
+  for (int n = 0; n < planned.packing.size(); ++n)
+    if (placing.packing_of[n] >= 0) planned.packing[n] = placing.allocations[placing.packing_of[n]].offset;
+  planned.storage = placing.storage;
+  planned.memory = placing.memory;
+}
+
+namespace constants {
+template <class T, int n, class Source>
+constexpr std::array<T, static_cast<std::size_t>(n)> frozen(const Source& source) {
+  std::array<T, static_cast<std::size_t>(n)> result{};
+  for (int i = 0; i < n; ++i) result[static_cast<std::size_t>(i)] = source[i];
+  return result;
+}
+
+struct Sizes {
+  int values, nodes, order, regions, carries, stacks, members, scalars;
+};
+/// A graph with exactly the room that it needs, so that it can be a constant.
+template <Sizes n>
+struct Graph {
+  std::array<Value, static_cast<std::size_t>(n.values)> values;
+  std::array<Node, static_cast<std::size_t>(n.nodes)> nodes;
+  std::array<int, static_cast<std::size_t>(n.order)> order;
+  std::array<Region, static_cast<std::size_t>(n.regions)> regions;
+  std::array<Carry, static_cast<std::size_t>(n.carries)> carries;
+  std::array<Stack, static_cast<std::size_t>(n.stacks)> stacks;
+  std::array<Member, static_cast<std::size_t>(n.members)> members;
+  std::array<Name, static_cast<std::size_t>(n.scalars)> scalars;
+  int scalar_value;
+  List<int, 8> outputs;
+  int commit;
+};
+constexpr Sizes sizes_of(const parallel::Graph& g) {
+  return {g.values.size(), g.nodes.size(), g.order.size(), g.regions.size(), g.carries.size(), g.stacks.size(), g.members.size(), g.scalars.size()};
+}
+template <Sizes n>
+constexpr Graph<n> frozen_graph(const parallel::Graph& g) {
+  return {frozen<Value, n.values>(g.values),       frozen<Node, n.nodes>(g.nodes),       frozen<int, n.order>(g.order),
+          frozen<Region, n.regions>(g.regions),    frozen<Carry, n.carries>(g.carries),  frozen<Stack, n.stacks>(g.stacks),
+          frozen<Member, n.members>(g.members),    frozen<Name, n.scalars>(g.scalars),   g.scalar_value,
+          g.outputs,                               g.commit};
+}
+template <Sizes n>
+constexpr GraphView view_of(const Graph<n>& g) {
+  GraphView v;
+  v.values = g.values, v.nodes = g.nodes, v.order = g.order, v.regions = g.regions, v.carries = g.carries, v.stacks = g.stacks;
+  v.members = g.members, v.scalars = g.scalars, v.scalar_value = g.scalar_value, v.outputs = g.outputs, v.commit = g.commit;
+  return v;
+}
+
+template <class Program>
+inline constexpr Sizes sizes = sizes_of(build<Program>());
+/// The differentiated graph of a program as a constant.
+template <class Program>
+inline constexpr Graph<sizes<Program>> graph = frozen_graph<sizes<Program>>(build<Program>());
+
+struct PlanSizes {
+  int events, values, nodes;
+};
+template <PlanSizes n>
+struct Passes {
+  std::array<Event, static_cast<std::size_t>(n.events)> events;
+  std::array<Storage, static_cast<std::size_t>(n.values)> storage;
+  std::array<std::int64_t, static_cast<std::size_t>(n.nodes)> packing;
+  Memory memory;
+};
+template <class Program, Mesh mesh>
+inline constexpr PlanSizes plan_sizes{schedule(view_of(graph<Program>), mesh).size(), sizes<Program>.values, sizes<Program>.nodes};
+template <class Program, Mesh mesh>
+constexpr auto frozen_passes() {
+  constexpr PlanSizes n = plan_sizes<Program, mesh>;
+  Planned planned;
+  plan_into(planned, view_of(graph<Program>), mesh);
+  return Passes<n>{frozen<Event, n.events>(planned.events), frozen<Storage, n.values>(planned.storage),
+                   frozen<std::int64_t, n.nodes>(planned.packing), planned.memory};
+}
+template <class Program, Mesh mesh>
+inline constexpr auto passes = frozen_passes<Program, mesh>();
+
+template <class Program, Mesh mesh, class... Beside>
+constexpr Plan made() {
+  constexpr Fault fault = check(view_of(graph<Program>), mesh, {view_of(graph<Beside>)...});
+  using accepted [[maybe_unused]] = typename Refused<fault.refusal.reason, fault.refusal.figures[0], fault.refusal.figures[1]>::type;
+  if constexpr (fault.refusal) {
+    return Plan{};
+  } else {
+    constexpr auto& p = passes<Program, mesh>;
+    return Plan(view_of(graph<Program>), mesh, p.events, p.storage, p.packing, p.memory);
+  }
+}
+}  // namespace constants
+
+/// The plan of a program on a mesh, as a constant: `static_assert` can ask it anything. `Beside`: other programs over the same parameters,
+/// whose annotations may use axes that this one does not name.
+template <class Program, Mesh mesh, class... Beside>
+inline constexpr Plan plan = constants::made<Program, mesh, Beside...>();
+
+/// A plan that was derived at start-up, with its memory. Copies share it.
+class OwnedPlan {
+ public:
+  OwnedPlan(std::shared_ptr<const Planned> planned, const Mesh& mesh)
+      : planned_(std::move(planned)), plan_(planned_->graph, mesh, planned_->events, planned_->storage, planned_->packing, planned_->memory) {}
+  const Plan& get() const { return plan_; }
+  operator const Plan&() const { return plan_; }
+  const Plan* operator->() const { return &plan_; }
+  const Plan& operator*() const { return plan_; }
+
+ private:
+  std::shared_ptr<const Planned> planned_;
+  Plan plan_;
+};
+
+/// A program or a mesh that is refused at start-up, with the sentence that the compiler would have printed, the thing and the valid choices.
+struct MeshRefused : std::invalid_argument {
+  Reason reason;
+  MeshRefused(Reason r, const std::string& sentence) : std::invalid_argument(sentence), reason(r) {}
+};
+
+/// Says what is wrong and which choices are valid.
+inline std::string explain(const Fault& fault, const GraphView& g, const Mesh& mesh) {
+  std::string result(sentence_of(fault.refusal.reason));
+  const std::string axis = fault.axis != nullptr ? std::string(fault.axis->text()) : "";
+  if (fault.refusal.reason == Reason::not_divisible) {
+    const Type& type = g.value(fault.value).type;
+    const Dim& dim = type.layout.dims[fault.dim];
+    const std::int64_t others = degree(dim, mesh) / mesh.extent(fault.axis);
+    std::string valid;
+    for (std::int64_t n = 1; n <= dim.size && n <= 1024; ++n)
+      if (dim.size % (n * others) == 0) valid += (valid.empty() ? "" : ", ") + std::to_string(n);
+    const int member = g.value(fault.value).member;
+    result += ": " + text(mesh) + " does not divide dimension " + std::to_string(fault.dim) + " (" + std::to_string(dim.size) + ") of " + text(type);
+    if (member >= 0) result += " (" + std::string(g.member(member).path.view()) + ")";
+    return result + (valid.empty() ? "; no extent of " + axis + " does" : "; valid extents of " + axis + ": " + valid);
+  }
+  AxisList named;
+  for (const Value& v : g.values) v.type.layout.collect(named);
+  std::string valid;
+  for (const Axis* a : named) valid += (valid.empty() ? "" : ", ") + std::string(a->text());
+  return result + ": " + axis + " in " + text(mesh) + "; the program's axes: " + valid;
+}
+
+/// The plan of a program on a mesh that is known at start-up only. Throws MeshRefused.
+template <class Program, class... Beside>
+OwnedPlan derive(const Mesh& mesh) {
+  auto planned = std::make_shared<Planned>();
+  planned->graph = build<Program>();
+  const Fault fault = check(planned->graph, mesh, {constants::view_of(constants::graph<Beside>)...});
+  if (fault.refusal) throw MeshRefused(fault.refusal.reason, explain(fault, planned->graph, mesh));
+  plan_into(*planned, planned->graph, mesh);
+  return OwnedPlan(std::move(planned), mesh);
+}
+
+}  // namespace parallel

@@ -1,0 +1,277 @@
+// Where every value lies: offsets in one arena from live ranges, so that the peak is a constant and the step allocates nothing.
+#pragma once
+#include <parallel/plan/schedule.hpp>
+
+namespace parallel {
+
+/// The block of memory that a value lies in. All but the arena outlive the step.
+enum class Block : std::uint8_t { none, parameter, state, input, scalars, arena };
+/// What memory is for.
+enum class Use : std::uint8_t { parameters, optimizer_state, inputs, gradients, activations, temporaries, buffers };
+inline constexpr int uses = 7;
+constexpr std::string_view name_of(Use u) {
+  constexpr std::string_view names[] = {"parameters", "optimizer state", "inputs", "gradients", "activations", "temporaries", "buffers"};
+  return names[static_cast<int>(u)];
+}
+
+/// The address of a value: block + offset + stride * slot, where slot follows a loop's index (0 to count - 1).
+struct Storage {
+  Block block = Block::none;
+  std::int64_t offset = 0;
+  std::int64_t stride = 0;  ///< 0: one slot
+  int loop = 0;             ///< the loop whose index chooses the slot
+  int shift = 0;            ///< slot = (iteration + shift) mod modulo
+  int modulo = 0;           ///< 0: slot = index; else iterations are counted from 0 also where the loop goes back
+  int region = 0;
+};
+
+struct Memory {
+  std::int64_t arena = 0;                 ///< bytes of the arena: the largest sum of what lives at one time, as packed
+  std::int64_t blocks[6]{};               ///< bytes of each persistent block, by Block
+  std::int64_t by_use[uses]{};            ///< bytes by use; arena uses are counted whole, though they share room over time
+  constexpr std::int64_t peak() const {
+    std::int64_t total = arena;
+    for (const std::int64_t b : blocks) total += b;
+    return total;
+  }
+};
+
+inline constexpr std::int64_t alignment = 64;
+constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+/// Bytes that a collective needs beside its operand and result, to bring slices of an inner dimension together.
+constexpr std::int64_t packing_bytes(const GraphView& g, const Node& node, const Mesh& mesh) {
+  const Transition& t = node.transition;
+  const std::int64_t before = local_bytes(g.value(node.operands[0]).type, mesh), after = local_bytes(g.value(node.result).type, mesh);
+  switch (t.collective) {
+    case Collective::all_gather: return t.from.dim == 0 ? 0 : after;
+    case Collective::reduce_scatter: return t.to.dim == 0 ? 0 : before;
+    case Collective::all_to_all: return 2 * aligned(before);
+    default: return 0;
+  }
+}
+
+struct Placing {
+  struct Allocation {
+    int owner = -1;  ///< the value whose storage it is, or -1 - node for a collective's packing
+    std::int64_t bytes = 0, offset = 0;
+    int first = -1, last = -1;  ///< events between which it lives
+    int home = 0;               ///< the region whose one iteration it lives in
+    Use use = Use::temporaries;
+  };
+
+  const GraphView& g;
+  const Mesh& mesh;
+  Vector<Storage> storage{};       ///< per value; arena offsets are relative to their allocation until packed
+  Vector<int> allocation_of{};     ///< per value: index of its allocation, or -1
+  Vector<int> packing_of{};        ///< per node: index of its packing buffer, or -1
+  Vector<Allocation> allocations{};
+  Memory memory{};
+
+  constexpr Placing(const GraphView& graph, const Mesh& m) : g(graph), mesh(m) {}
+
+  constexpr std::int64_t bytes(int value) const { return local_bytes(g.value(value).type, mesh); }
+
+  /// Whether the backward loop reads what this iteration's value was.
+  constexpr Vector<bool> kept_for_backward() const {
+    Vector<bool> kept;
+    kept.resize(g.size_of_values(), false);
+    for (const Node& n : g.nodes)
+      for (const int o : n.operands) {
+        const int root = before_aliases(g, mesh, o);
+        const int from = g.value(root).region;
+        if (from != n.region && from > 0 && g.child_towards(from, n.region) < 0 && g.region(from).loop == g.region(n.region).loop) kept[root] = true;
+      }
+    return kept;
+  }
+
+  constexpr void own(int value, std::int64_t size, int slots, int home) {
+    Allocation a;
+    a.owner = value;
+    a.bytes = aligned(size) * slots;
+    a.home = home;
+    allocation_of[value] = allocations.size();
+    storage[value].block = Block::arena;
+    allocations.push_back(a);
+  }
+
+  constexpr void take(int value, int from) {
+    storage[value] = storage[from];
+    allocation_of[value] = allocation_of[from];
+  }
+
+  /// Decides for every value whose storage it takes. A value's maker stands before it, but for what loops hand on.
+  constexpr void assign(const Vector<Event>& events) {
+    storage.resize(g.size_of_values()), allocation_of.resize(g.size_of_values(), -1), packing_of.resize(static_cast<int>(g.nodes.size()), -1);
+    const Vector<bool> kept = kept_for_backward();
+    std::int64_t* next = memory.blocks;
+    const auto persistent = [&](int value, Block block) {
+      storage[value].block = block;
+      storage[value].offset = next[static_cast<int>(block)];
+      next[static_cast<int>(block)] += aligned(bytes(value));
+    };
+    if (g.scalar_value >= 0) persistent(g.scalar_value, Block::scalars);
+    for (const Member& m : g.members)
+      persistent(m.value, m.role == Role::parameter ? Block::parameter : m.role == Role::state ? Block::state : Block::input);
+    Vector<bool> alive;
+    alive.resize(g.size_of_values(), false);
+    for (const Event& e : events)
+      for (int r = 0; r < g.node(e.node).results; ++r) alive[g.node(e.node).result + r] = true;
+
+    for (const Stack& s : g.stacks)  // a stack's own storage comes before its iterations' values
+      if (g.maker(s.outside).operation == &operation::stacked && alive[s.inside]) {
+        own(s.outside, bytes(s.inside) * g.region(s.region).count, 1, g.region(s.region).parent);
+        storage[s.inside] = storage[s.outside];
+        storage[s.inside].stride = bytes(s.inside);
+        storage[s.inside].loop = g.region(s.region).loop;
+        allocation_of[s.inside] = allocation_of[s.outside];
+      }
+    for (const int n : g.order) {
+      const Node& node = g.node(n);
+      for (int r = 0; r < node.results; ++r) place(node, r, node.result + r, kept, alive);
+    }
+  }
+
+  constexpr void place(const Node& node, int r, int value, const Vector<bool>& kept, const Vector<bool>& alive) {
+    if (storage[value].block != Block::none || node.operation == &operation::stacked) return;
+    if (node.operation == &operation::layer) {
+      take(value, node.operands[0]);
+      storage[value].stride = bytes(value);
+      storage[value].loop = g.region(node.region).loop;
+    } else if (node.operation->updates) {
+      take(value, node.operands[r]);
+    } else if (node.operation == &operation::carried) {
+      for (const Carry& c : g.carries)
+        if (c.result == value && allocation_of[c.inside] >= 0) {
+          take(value, c.inside);
+          storage[value].offset += storage[value].stride == 0 ? 0 : g.region(c.region).count % storage[c.inside].modulo * storage[value].stride;
+          storage[value].stride = 0;
+        }
+    } else if (is_alias(node, mesh)) {
+      take(value, node.operands[0]);
+    } else if (alive[value]) {
+      const Region& region = g.region(node.region);
+      if (node.operation == &operation::carry) {
+        place_carry(value, region, kept);
+      } else if (kept[value]) {
+        own(value, bytes(value), region.count, region.parent);
+        storage[value].stride = aligned(bytes(value));
+        storage[value].loop = region.loop;
+      } else {
+        own(value, bytes(value), 1, node.region);
+      }
+    }
+  }
+
+  /// A carried value has a slot for every iteration and the last result where the backward loop reads it, else two by turns, or one where
+  /// an iteration updates it in place.
+  constexpr void place_carry(int value, const Region& region, const Vector<bool>& kept) {
+    for (const Carry& c : g.carries) {
+      if (c.inside != value) continue;
+      const bool in_place = g.maker(c.returned).operation->updates && g.maker(c.returned).operands[0] == value;
+      const int slots = in_place ? 1 : kept[value] || kept[c.returned] ? region.count + 1 : 2;
+      own(value, bytes(value), slots, region.parent);
+      if (in_place) return;
+      Storage& s = storage[value];
+      s.stride = aligned(bytes(value));
+      s.loop = region.loop;
+      s.modulo = slots;
+      s.region = c.region;
+      storage[c.returned] = s;
+      storage[c.returned].shift = 1;
+      allocation_of[c.returned] = allocation_of[value];
+    }
+  }
+
+  constexpr void touch(int allocation, int event, int region) {
+    if (allocation < 0) return;
+    Allocation& a = allocations[allocation];
+    int first = event, last = event;
+    const int loop = g.child_towards(a.home, region);
+    if (loop >= 0) first = begins_[loop], last = ends_[loop];  // what outlives an iteration lives through the loop
+    a.first = a.first < 0 || first < a.first ? first : a.first;
+    a.last = last > a.last ? last : a.last;
+  }
+
+  constexpr void live(const Vector<Event>& events) {
+    begins_.resize(static_cast<int>(g.regions.size()), 0), ends_.resize(static_cast<int>(g.regions.size()), 0);
+    for (int e = 0; e < events.size(); ++e) {
+      const Node& node = g.node(events[e].node);
+      if (events[e].kind == EventKind::begin) begins_[node.region] = e;
+      if (events[e].kind == EventKind::end) ends_[node.region] = e;
+    }
+    for (int e = 0; e < events.size(); ++e) {
+      const Node& node = g.node(events[e].node);
+      for (const int o : node.operands) touch(allocation_of[o], e, node.region);
+      for (int r = 0; r < node.results; ++r) touch(allocation_of[node.result + r], e, node.region);
+      if (events[e].kind == EventKind::begin)
+        for (const Carry& c : g.carries)
+          if (c.region == node.region) touch(allocation_of[c.initial], e, g.region(node.region).parent), touch(allocation_of[c.inside], e, node.region);
+      if (events[e].kind == EventKind::start) {
+        const std::int64_t size = packing_bytes(g, node, mesh);
+        if (size > 0) {
+          Allocation a;
+          a.owner = -1 - events[e].node;
+          a.bytes = aligned(size);
+          a.home = node.region;
+          packing_of[events[e].node] = allocations.size();
+          allocations.push_back(a);
+        }
+      }
+      touch(packing_of[events[e].node], e, node.region);
+    }
+    const int end = events.size();
+    for (const int v : g.outputs) touch(allocation_of[v], end, 0);
+    if (g.commit >= 0) touch(allocation_of[g.commit], end, 0);
+  }
+
+  /// Large allocations first, each at the lowest offset that is free while it lives.
+  constexpr void pack() {
+    Vector<int> by_size, placed;  // placed: sorted by offset
+    for (int i = 0; i < allocations.size(); ++i) {
+      if (allocations[i].first < 0) continue;
+      int at = by_size.size();
+      while (at > 0 && allocations[by_size[at - 1]].bytes < allocations[i].bytes) --at;
+      by_size.insert(at, i);
+    }
+    for (const int i : by_size) {
+      Allocation& a = allocations[i];
+      std::int64_t offset = 0;
+      for (const int p : placed) {
+        const Allocation& b = allocations[p];
+        if (b.last < a.first || a.last < b.first) continue;
+        if (b.offset >= offset + a.bytes) break;
+        if (b.offset + b.bytes > offset) offset = b.offset + b.bytes;
+      }
+      a.offset = offset;
+      int at = placed.size();
+      while (at > 0 && allocations[placed[at - 1]].offset > offset) --at;
+      placed.insert(at, i);
+      if (offset + a.bytes > memory.arena) memory.arena = offset + a.bytes;
+    }
+  }
+
+  constexpr void account() {
+    Vector<Use> use;
+    use.resize(allocations.size(), Use::temporaries);
+    const Vector<bool> kept = kept_for_backward();
+    for (const Node& n : g.nodes)
+      for (const int o : n.operands) {
+        const int a = allocation_of[o];
+        if (a < 0 || allocations[a].first < 0) continue;
+        const Phase made = g.node(g.value(allocations[a].owner).node).phase;
+        if (made == Phase::forward && n.phase == Phase::backward) use[a] = Use::activations;
+        if (made == Phase::backward && n.phase == Phase::optimizer) use[a] = Use::gradients;
+      }
+    for (int i = 0; i < allocations.size(); ++i)
+      if (allocations[i].first >= 0) memory.by_use[static_cast<int>(allocations[i].owner < 0 ? Use::buffers : use[i])] += allocations[i].bytes;
+    memory.by_use[static_cast<int>(Use::parameters)] = memory.blocks[static_cast<int>(Block::parameter)];
+    memory.by_use[static_cast<int>(Use::optimizer_state)] = memory.blocks[static_cast<int>(Block::state)];
+    memory.by_use[static_cast<int>(Use::inputs)] = memory.blocks[static_cast<int>(Block::input)];
+  }
+
+ private:
+  Vector<int> begins_{}, ends_{};
+};
+
+}  // namespace parallel

@@ -1,0 +1,128 @@
+// The order of a step: what is needed, in the program's order, each collective started as early and waited for as late as it can be.
+#pragma once
+#include <parallel/plan/view.hpp>
+
+namespace parallel {
+
+enum class EventKind : std::uint8_t { compute, start, wait, begin, end };
+
+struct Event {
+  EventKind kind = EventKind::compute;
+  int node = 0;
+};
+
+/// Which nodes a program's outputs and updates need.
+constexpr Vector<bool> needed(const GraphView& g) {
+  Vector<bool> values, nodes;
+  values.resize(g.size_of_values(), false);
+  nodes.resize(static_cast<int>(g.nodes.size()), false);
+  for (const int v : g.outputs) values[v] = true;
+  for (const Member& m : g.members)
+    if (m.updated >= 0) values[m.updated] = true;
+  for (bool changed = true; changed;) {
+    changed = false;
+    const auto need = [&](int v) {
+      changed = changed || !values[v];
+      values[v] = true;
+    };
+    for (const Carry& c : g.carries) {
+      if (c.result >= 0 && values[c.result] && !values[c.inside]) need(c.inside);
+      if (values[c.inside] && !(values[c.initial] && values[c.returned])) need(c.initial), need(c.returned);
+    }
+    for (int i = static_cast<int>(g.order.size()) - 1; i >= 0; --i) {
+      const int n = g.order[static_cast<std::size_t>(i)];
+      if (nodes[n]) continue;
+      const Node& node = g.node(n);
+      bool any = false;
+      for (int r = 0; r < node.results; ++r) any = any || values[node.result + r];
+      if (!any) continue;
+      nodes[n] = true;
+      for (const int o : node.operands)
+        if (!values[o]) need(o);
+      for (int r = node.region; r > 0; r = g.region(r).parent) nodes[g.region(r).begin] = nodes[g.region(r).end] = true;
+    }
+  }
+  return nodes;
+}
+
+/// What a value is before every alias on this mesh.
+constexpr int before_aliases(const GraphView& g, const Mesh& mesh, int value) {
+  while (is_alias(g.maker(value), mesh) && g.maker(value).operation != &operation::layer) value = g.maker(value).operands[0];
+  return value;
+}
+
+namespace scheduling {
+struct Schedule {
+  const GraphView& g;
+  const Mesh& mesh;
+  Vector<Event> events{};
+  Vector<bool> pending{};  ///< per node: started and not yet waited for
+
+  /// Waits for everything that the node's operands, through aliases, are still waiting for.
+  constexpr void wait_for(const Node& node) {
+    for (const int o : node.operands) {
+      const int n = g.value(before_aliases(g, mesh, o)).node;
+      if (!pending[n]) continue;
+      pending[n] = false;
+      events.push_back({EventKind::wait, n});
+    }
+  }
+};
+}  // namespace scheduling
+
+constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
+  const Vector<bool> alive = needed(g);
+  const int nodes = static_cast<int>(g.nodes.size());
+  // A collective starts right behind the node that makes its operand, where that stands in the same region and is itself no collective.
+  Vector<int> starts, next;
+  starts.resize(nodes, -1), next.resize(nodes, -1);
+  for (int i = static_cast<int>(g.order.size()) - 1; i >= 0; --i) {
+    const int n = g.order[static_cast<std::size_t>(i)];
+    const Node& node = g.node(n);
+    if (!alive[n] || !calls(node, mesh)) continue;
+    const int maker = g.value(before_aliases(g, mesh, node.operands[0])).node;
+    if (g.node(maker).region != node.region || calls(g.node(maker), mesh)) continue;
+    next[n] = starts[maker];
+    starts[maker] = n;
+  }
+  Vector<bool> early;
+  early.resize(nodes, false);
+  for (int n = 0; n < nodes; ++n)
+    for (int c = starts[n]; c >= 0; c = next[c]) early[c] = true;
+
+  scheduling::Schedule s{g, mesh};
+  s.pending.resize(nodes, false);
+  for (const int n : g.order) {
+    if (!alive[n]) continue;
+    const Node& node = g.node(n);
+    if (calls(node, mesh)) {
+      if (early[n]) continue;
+      s.wait_for(node);
+      s.events.push_back({EventKind::start, n});
+      s.pending[n] = true;
+    } else if (node.operation == &operation::begin_region) {
+      for (const int inner : g.order) {  // what the region needs from outside is waited for before it
+        const Node& within = g.node(inner);
+        if (alive[inner] && within.region != node.region && g.child_towards(node.region, within.region) < 0) continue;
+        if (alive[inner]) s.wait_for(within);
+      }
+      s.events.push_back({EventKind::begin, n});
+    } else if (node.operation == &operation::end_region) {
+      for (int c = 0; c < nodes; ++c)  // what an iteration hands on is there when the next begins
+        if (s.pending[c] && g.node(c).region == node.region) s.pending[c] = false, s.events.push_back({EventKind::wait, c});
+      s.events.push_back({EventKind::end, n});
+    } else if (node.operation->computes && !is_alias(node, mesh)) {
+      s.wait_for(node);
+      s.events.push_back({EventKind::compute, n});
+    }
+    for (int c = starts[n]; c >= 0; c = next[c]) {
+      s.events.push_back({EventKind::start, c});
+      s.pending[c] = true;
+    }
+  }
+  for (int c = 0; c < nodes; ++c)
+    if (s.pending[c]) s.events.push_back({EventKind::wait, c});
+  return s.events;
+}
+
+}  // namespace parallel
