@@ -12,6 +12,7 @@ struct Entering {
   Placement placement{};
   Kind kind = Kind::activation;
   bool element_by_element = false;
+  bool gathered = false;  ///< by rule 5: it moves no further, or the two moves would be an all-to-all
 
   constexpr bool data() const { return kind == Kind::data || kind == Kind::constant; }
   constexpr bool parameter() const { return kind == Kind::parameter || kind == Kind::constant; }
@@ -37,11 +38,11 @@ enum class Freedom {
   pending,   ///< beside a pending sum: element by element, an Invariant parameter joins a sum or becomes Broadcast
 };
 
-/// Whether one operand fits what a row asks. `split_parameter`: a parameter among the operands is split.
-constexpr bool fits(const Entering& operand, Placement asked, Freedom freedom, bool split_parameter) {
+/// Whether one operand fits what a row asks. `joins`: the row lets it join a pending sum; `split_parameter`: a parameter among the operands is split.
+constexpr bool fits(const Entering& operand, Placement asked, Freedom freedom, bool joins, bool split_parameter) {
   const Placement has = operand.placement;
   if (has == asked) return true;
-  if (!has.whole()) return false;
+  if (!has.whole() || operand.gathered) return false;
   if (operand.data()) {
     if (asked == Broadcast) return true;
     if (asked.split() && freedom != Freedom::none) return true;
@@ -52,19 +53,19 @@ constexpr bool fits(const Entering& operand, Placement asked, Freedom freedom, b
       if (asked == Broadcast) return has == Invariant;
       return asked.split() && (operand.parameter() ? operand.element_by_element : split_parameter);
     case Freedom::pending:
-      return has == Invariant && operand.parameter() && operand.element_by_element && (asked == Broadcast || asked == Partial);
+      return has == Invariant && operand.parameter() && operand.element_by_element && (asked == Broadcast || (asked == Partial && joins));
     default: return false;
   }
 }
 
 constexpr const Signature* find(const Signatures& rows, const EnteringList& operands, Freedom freedom) {
   bool split_parameter = false;
-  for (const Entering& o : operands) split_parameter = split_parameter || (o.kind == Kind::parameter && o.placement.split());
+  for (const Entering& o : operands) split_parameter = split_parameter || (o.parameter() && o.placement.split());
   for (const Signature& row : rows) {
     if (row.by_name) continue;
     bool all = true, beside_split = freedom != Freedom::slice;
     for (int i = 0; i < operands.size() && all; ++i) {
-      all = fits(operands[i], row.operands[i], freedom, split_parameter);
+      all = fits(operands[i], row.operands[i], freedom, (row.joins >> i & 1) != 0, split_parameter);
       beside_split = beside_split || (operands[i].placement.split() && operands[i].placement == row.operands[i]);
     }
     if (all && beside_split) return &row;
@@ -90,7 +91,7 @@ constexpr bool any_pending(const EnteringList& operands) {
 /// Rules 1 to 3: what needs no communication forward.
 constexpr bool free_of_charge(const Signatures& rows, const EnteringList& operands, int results, Derived& derived) {
   bool all_whole = true;
-  for (const Entering& o : operands) all_whole = all_whole && (o.placement == Invariant || (o.data() && o.placement.whole()));
+  for (const Entering& o : operands) all_whole = all_whole && (o.placement == Invariant || (o.data() && o.placement.whole() && !o.gathered));
   if (all_whole) {
     derived = take(uniform_row(operands.size(), results, Invariant), 1);
     return true;
@@ -119,19 +120,20 @@ constexpr EnteringList complete(const Signatures& rows, const EnteringList& oper
   bool some_split = false;
   for (const Entering& o : operands) some_split = some_split || o.placement.split();
   if (!some_split) return completed;
+  const Signature* asking = nullptr;  // of the rows that the split operands fit, the one that asks a split of most pending operands
+  int most = 0;
   for (const Signature& row : rows) {
-    if (row.by_name) continue;
-    bool matches = true;
+    bool matches = !row.by_name;
+    int asked = 0;
     for (int i = 0; i < operands.size(); ++i) {
       const Placement has = operands[i].placement;
       if (has.split()) matches = matches && row.operands[i] == has;
-      if (has.pending()) matches = matches && row.operands[i].split();
+      if (has.pending() && row.operands[i].split()) ++asked;
     }
-    if (!matches) continue;
-    for (int i = 0; i < operands.size(); ++i)
-      if (operands[i].placement.pending()) completed[i].placement = row.operands[i];
-    return completed;
+    if (matches && asked > most) asking = &row, most = asked;
   }
+  for (int i = 0; asking != nullptr && i < operands.size(); ++i)
+    if (operands[i].placement.pending() && asking->operands[i].split()) completed[i].placement = asking->operands[i];
   return completed;
 }
 
@@ -160,11 +162,11 @@ constexpr Derived derive(const Signatures& rows, const EnteringList& operands, i
   }
   bool parameters = false, whole = true;
   for (const Entering& o : operands)
-    if (o.kind == Kind::parameter) parameters = true, whole = whole && o.placement == Invariant;
+    if (o.parameter()) parameters = true, whole = whole && o.placement == Invariant;
   if (parameters) {
     EnteringList gathered = operands;
     for (Entering& o : gathered)
-      if (o.kind != Kind::parameter && o.placement.split()) o.placement = whole ? Invariant : Broadcast;
+      if (!o.parameter() && o.placement.split()) o.placement = whole ? Invariant : Broadcast, o.gathered = true;
     if (free_of_charge(rows, gathered, results, derived)) {
       derived.rule = 5;
       return derived;

@@ -15,6 +15,7 @@ struct Signature {
   List<Placement, max_results> results{};
   bool communicates = false;  ///< the ranks exchange something small inside the operation; its collectives stand in the plan
   bool by_name = false;       ///< sound, but never derived
+  unsigned joins = 255;       ///< bit i: an Invariant parameter may join the pending sum as operand i (it is added there, it does not multiply)
 };
 using Signatures = List<Signature, 32>;
 

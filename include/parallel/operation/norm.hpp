@@ -30,6 +30,7 @@ constexpr Signatures norm_table(const Arguments& a) {
   }
   Signature linear = uniform_row(operands, 1, Partial);
   linear.operands[0] = Broadcast;
+  linear.joins = 4;  // the shift is added, the gain multiplies
   rows.push_back(linear);
   return rows;
 }

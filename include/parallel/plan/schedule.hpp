@@ -51,20 +51,37 @@ constexpr int before_aliases(const GraphView& g, const Mesh& mesh, int value) {
   return value;
 }
 
+/// Collectives of one set of axes that may be under way at one time; a communicator holds as many.
+inline constexpr int max_started = 16;
+
 namespace scheduling {
 struct Schedule {
   const GraphView& g;
   const Mesh& mesh;
   Vector<Event> events{};
   Vector<bool> pending{};  ///< per node: started and not yet waited for
+  Vector<int> started{};   ///< in order
+
+  constexpr void wait(int n) {
+    pending[n] = false;
+    events.push_back({EventKind::wait, n});
+  }
+  /// Where a set of axes has as many collectives under way as it may have, the oldest is waited for first.
+  constexpr void start(int n) {
+    int under_way = 0, oldest = -1;
+    for (int i = started.size() - 1; i >= 0; --i)
+      if (pending[started[i]] && g.node(started[i]).transition.axes == g.node(n).transition.axes) ++under_way, oldest = started[i];
+    if (under_way >= max_started) wait(oldest);
+    events.push_back({EventKind::start, n});
+    pending[n] = true;
+    started.push_back(n);
+  }
 
   /// Waits for everything that the node's operands, through aliases, are still waiting for.
   constexpr void wait_for(const Node& node) {
     for (const int o : node.operands) {
       const int n = g.value(before_aliases(g, mesh, o)).node;
-      if (!pending[n]) continue;
-      pending[n] = false;
-      events.push_back({EventKind::wait, n});
+      if (pending[n]) wait(n);
     }
   }
 };
@@ -98,8 +115,7 @@ constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
     if (calls(node, mesh)) {
       if (early[n]) continue;
       s.wait_for(node);
-      s.events.push_back({EventKind::start, n});
-      s.pending[n] = true;
+      s.start(n);
     } else if (node.operation == &operation::begin_region) {
       for (const int inner : g.order) {  // what the region needs from outside is waited for before it
         const Node& within = g.node(inner);
@@ -109,19 +125,16 @@ constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
       s.events.push_back({EventKind::begin, n});
     } else if (node.operation == &operation::end_region) {
       for (int c = 0; c < nodes; ++c)  // what an iteration hands on is there when the next begins
-        if (s.pending[c] && g.node(c).region == node.region) s.pending[c] = false, s.events.push_back({EventKind::wait, c});
+        if (s.pending[c] && g.node(c).region == node.region) s.wait(c);
       s.events.push_back({EventKind::end, n});
     } else if (node.operation->computes && !is_alias(node, mesh)) {
       s.wait_for(node);
       s.events.push_back({EventKind::compute, n});
     }
-    for (int c = starts[n]; c >= 0; c = next[c]) {
-      s.events.push_back({EventKind::start, c});
-      s.pending[c] = true;
-    }
+    for (int c = starts[n]; c >= 0; c = next[c]) s.start(c);
   }
   for (int c = 0; c < nodes; ++c)
-    if (s.pending[c]) s.events.push_back({EventKind::wait, c});
+    if (s.pending[c]) s.wait(c);
   return s.events;
 }
 

@@ -1,6 +1,6 @@
 // A finished graph to read: the same whether it was built a moment ago or is a constant of the program.
 #pragma once
-#include <parallel/graph/graph.hpp>
+#include <parallel/graph/structure.hpp>
 
 namespace parallel {
 

@@ -1,0 +1,187 @@
+// A GPT on text, trained by the plan that the compiler derives from its annotations: the last rung of the ladder.
+//
+//   tools/demo                                         four ranks as threads, data = 2, tensor = 2, on the licence texts of this machine
+//   build/demo/examples/gpt --mesh data=4 --text FILE  another mesh, another text
+//   mpirun -n 4 build/demo/examples/gpt --mpi          the same over MPI, with the same losses
+//
+// It prints the plan, trains, draws the loss, and samples from the trained model. Exit codes stand in docs/errors.md.
+#include <parallel/communicator/threads.hpp>
+#if defined(WITH_MPI)
+#include <parallel/communicator/mpi.hpp>
+#endif
+#include <parallel/device/cpu.hpp>
+#include <parallel/parallel.hpp>
+#include <parallel/run/mesh_argument.hpp>
+#include <parallel/run/progress.hpp>
+#include <parallel/run/sampling.hpp>
+#include <parallel/run/text_data.hpp>
+#include <parallel/run/trainer.hpp>
+
+#include <CLI/CLI.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+// GPT-2's architecture, small: bytes as tokens, no biases, no dropout, the head tied to the embedding.
+constexpr int vocabulary = 256, context = 64, channels = 128, heads = 4, layers = 4, batch = 12;
+
+using Tokens = Tensor<int, Shape<batch / data, context>>;
+template <int examples>
+using Hidden = Shape<examples / data, context, channels>;  // this line says how the hidden state lies: `context / tensor` would be sequence parallel
+
+struct Norm {
+  Parameter<float, Shape<channels>> gain{ones};
+  Parameter<float, Shape<channels>> shift{zeros};
+  constexpr auto operator()(Distributed auto x) const { return layer_norm(x, gain, shift); }
+};
+
+struct Attention {
+  Parameter<float, Shape<channels, 3, heads / tensor, channels / heads>> qkv{normal(0.02)};
+  Parameter<float, Shape<heads / tensor, channels / heads, channels>> projection{scaled_normal(0.02, layers)};
+  constexpr auto operator()(Distributed auto x) const {
+    const auto projected = matmul(x, qkv);  // f32[batch/data, context, 3, heads/tensor, size]
+    return matmul<2>(attention(take<2, 0>(projected), take<2, 1>(projected), take<2, 2>(projected)), projection);
+  }
+};
+
+struct Mlp {
+  Parameter<float, Shape<channels, 4 * channels / tensor>> up{normal(0.02)};                     // column parallel
+  Parameter<float, Shape<4 * channels / tensor, channels>> down{scaled_normal(0.02, layers)};    // row parallel
+  constexpr auto operator()(Distributed auto x) const { return matmul(gelu(matmul(x, up)), down); }
+};
+
+struct Block {
+  Norm norm1;
+  Attention attention;
+  Norm norm2;
+  Mlp mlp;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto y = x + attention(norm1(x));
+    return y + mlp(norm2(y));
+  }
+};
+
+struct Gpt {
+  Parameter<float, Shape<vocabulary / tensor, channels>> token{normal(0.02)};  // vocabulary parallel
+  Parameter<float, Shape<context, channels>> position{normal(0.02)};
+  Layers<layers, Block> blocks;
+  Norm norm;
+
+  /// tokens[examples, context] -> logits[examples, context, vocabulary]
+  constexpr auto logits(Distributed auto tokens) const {
+    constexpr int examples = static_cast<int>(decltype(tokens)::type.layout.dims[0].size);
+    const auto hidden = to<Hidden<examples>>(embedding(tokens, token) + position);
+    return matmul(norm(blocks(hidden)), transpose(token));
+  }
+  /// The mean cross entropy: what is trained and validated.
+  constexpr auto operator()(Distributed auto tokens, Distributed auto targets) const { return mean(cross_entropy(logits(tokens), targets)); }
+  /// The logits, whole on every rank: what is sampled from.
+  constexpr auto operator()(Distributed auto tokens) const { return to<On<tensor, Invariant>>(logits(tokens)); }
+};
+
+using Step = Training<Gpt, AdamW, Tokens, Tokens>;
+using Validate = Evaluation<Gpt, Tokens, Tokens>;
+using Sample = Evaluation<Gpt, Tensor<int, Shape<1, context>>>;
+
+// The plan is known before anything runs: Megatron's two all-reduces per layer and direction on tensor, every gradient once on data.
+constexpr auto& expected = plan<Step, Mesh{data = 2, tensor = 2}>;
+static_assert(expected.forward.collectives(tensor) == 1 + 2 * layers + 3);  // embedding, layers, cross entropy
+static_assert(expected.backward.collectives(tensor) == 2 * layers + 1);     // layers, head
+static_assert(expected.backward.sent(data) <= 2 << 20);
+
+struct Options {
+  Mesh mesh{data = 2, tensor = 2};
+  std::string text, samples_from = "This ";
+  int steps = 600, sample = 400, evaluate_every = 100;
+  double rate = 2e-3, minimum = 2e-4;
+  std::uint64_t seed = 1;
+};
+
+template <Communicator World>
+int train(World& world, const Options& options, const TextData& text) {
+  const OwnedPlan plan = derive<Step>(options.mesh), validation = derive<Validate, Step>(options.mesh), sampling = derive<Sample, Step>(options.mesh);
+  const bool speaks = world.rank() == 0;
+  if (speaks) std::printf("%s\n", parallel::text(*plan).c_str());
+
+  Parameters parameters(plan, world.rank(), options.seed);
+  Trainer<World, Cpu> trainer(plan, world, parameters, Hyperparameters{}, options.seed);
+  Executor<World, Cpu> evaluate(validation, world, parameters.data()), generate(sampling, world, parameters.data());
+  const CosineSchedule schedule{options.rate, options.minimum, options.steps / 10, options.steps};
+  std::vector<int> tokens, targets;
+  tokens.reserve(batch * context), targets.reserve(batch * context);
+
+  Progress progress(options.steps, batch * context, speaks);
+  for (int step = 0; step < options.steps; ++step) {
+    text.batch(options.seed, static_cast<std::uint64_t>(step), batch, tokens, targets);
+    trainer.executor().input(0, tokens.data());
+    trainer.executor().input(1, targets.data());
+    const StepResult result = trainer.step(schedule.at(step));
+    if (!std::isfinite(result.loss))
+      throw Failure("the loss is " + std::to_string(result.loss) + " at step " + std::to_string(step) + "; lower --rate", exit_code::failed);
+    progress.step(step, result.loss, result.gradient_norm);
+  }
+  progress.finish();
+
+  double loss = 0;
+  int batches = 0;
+  for (int window = 0; window + batch <= text.validation_windows(); window += batch, ++batches) {
+    tokens.clear(), targets.clear();
+    for (int i = 0; i < batch; ++i) text.validation_window(window + i, tokens, targets);
+    evaluate.input(0, tokens.data());
+    evaluate.input(1, targets.data());
+    evaluate.run();
+    loss += evaluate.output_scalar(0);
+  }
+  if (speaks) {
+    std::printf("\n%s\n", progress.curve().c_str());
+    if (batches > 0) std::printf("validation loss %.4f nats per byte\n", loss / batches);
+    std::printf("bigram entropy  %.4f nats per byte: what a table of byte pairs would reach\n\n", text.bigram_entropy());
+  }
+
+  std::string sampled = options.samples_from;
+  for (int n = 0; n < options.sample; ++n) {
+    std::vector<int> window(context, ' ');
+    const int known = std::min<int>(context, static_cast<int>(sampled.size()));
+    for (int i = 0; i < known; ++i) window[static_cast<std::size_t>(i)] = static_cast<unsigned char>(sampled[sampled.size() - static_cast<std::size_t>(known - i)]);
+    generate.input(0, window.data());
+    generate.run();
+    const float* logits = generate.output(0).template as<float>() + (known - 1) * vocabulary;
+    sampled += static_cast<char>(sample_token(logits, vocabulary, 0.8, options.seed, static_cast<std::uint64_t>(n)));
+  }
+  if (speaks) std::printf("sampled:\n%s\n", sampled.c_str());
+  return exit_code::done;
+}
+
+int main(int argc, char** argv) {
+  return guarded("gpt", [&] {
+    Options options;
+    std::string mesh = "data=2,tensor=2";
+    bool mpi = false;
+    CLI::App app("Trains a small GPT on text by the plan that its annotations give.");
+    app.add_option("--mesh", mesh, "ranks per axis")->capture_default_str();
+    app.add_option("--text", options.text, "file to train on; by default the licence texts of this machine");
+    app.add_option("--steps", options.steps, "training steps")->capture_default_str()->check(CLI::Range(1, 1000000));
+    app.add_option("--rate", options.rate, "peak learning rate")->capture_default_str();
+    app.add_option("--seed", options.seed, "of parameters, batches and samples")->capture_default_str();
+    app.add_option("--sample", options.sample, "bytes to sample at the end")->capture_default_str()->check(CLI::Range(0, 100000));
+    app.add_flag("--mpi", mpi, "ranks are the processes of mpirun instead of threads");
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return app.exit(error) == 0 ? exit_code::done : exit_code::usage;
+    }
+    options.minimum = options.rate / 10;
+    options.mesh = mesh_argument(mesh, {&data, &tensor});
+    derive<Step>(options.mesh);  // a mesh that does not fit is refused before any rank starts
+    const TextData text(options.text.empty() ? licence_texts() : read_file(options.text), options.text.empty() ? "the licence texts" : options.text, context);
+    if (!mpi) {
+      run_threads(options.mesh.ranks(), [&](Threads& world) { train(world, options, text); });
+      return exit_code::done;
+    }
+#if defined(WITH_MPI)
+    return run_mpi([&](Mpi& world) { return train(world, options, text); });
+#else
+    throw Failure("this build has no MPI; install libboost-mpi-dev and configure again, or leave --mpi away", exit_code::unavailable);
+#endif
+  });
+}

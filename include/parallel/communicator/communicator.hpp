@@ -1,0 +1,57 @@
+// What a communicator is: ranks that carry out collectives together, each started first and waited for later.
+#pragma once
+#include <chrono>
+#include <concepts>
+#include <vector>
+
+#include <parallel/communicator/exchange.hpp>
+
+namespace parallel {
+
+/// The ranks of a job, or a group of them: those of a set of axes of a mesh.
+///
+/// Laws
+/// 1. What an exchange computes is the table of `Exchange`.
+/// 2. Terms are combined in rank order, ((r0 + r1) + r2) + ..., in the arithmetic of their element type: every backend gives the same
+///    bits. i32 wraps around. A maximum is NaN where a term is NaN.
+/// 3. All ranks of a group start the same exchanges (kind, count, dtype, maximum, root) in the same order, and wait for them in the same
+///    order, which need not be that of the starts. `start` never waits for another rank.
+/// 4. Ranks that share several groups wait for the tickets of all their groups in an order that is the same for all of them.
+/// 5. At most 16 tickets of a group are outstanding: the k-th start needs that the (k - 16)-th was waited for. `wait` takes a ticket once.
+/// 6. Between start and wait, `in` is not written and `out` neither read nor written by the caller. After wait, both are the caller's again.
+/// 7. In steady state, start and wait allocate nothing.
+/// 8. A collective that other ranks never reach ends in bounded time: by the deadline (30 s unless set), for the whole run at once.
+/// 9. A group of one rank copies and does nothing else.
+///
+/// `split` is called by all ranks, at set-up; the ranks that give the same color form a group, ordered by (key, rank). While
+/// `record(&records)` is on, every start appends a Record; `record(nullptr)` switches it off. The caller reserves the memory.
+///
+/// Models: Threads (threads.hpp), Mpi (mpi.hpp).
+template <class C>
+concept Communicator = std::movable<C> && requires(C c, const C& constant, const Exchange& e, Ticket t, std::vector<Record>* records) {
+  { constant.rank() } -> std::same_as<int>;
+  { constant.size() } -> std::same_as<int>;
+  { c.split(0, 0) } -> std::same_as<C>;
+  { c.start(e) } -> std::same_as<Ticket>;
+  { c.wait(t) } -> std::same_as<void>;
+  { c.barrier() } -> std::same_as<void>;
+  { c.record(records) } -> std::same_as<void>;
+  { c.deadline(std::chrono::milliseconds(1)) } -> std::same_as<void>;
+};
+
+/// The rank's group on a set of axes of a mesh, whose ranks number their coordinates as the mesh does. Called by all ranks of `world`.
+template <Communicator C>
+C group(C& world, const Mesh& mesh, const AxisList& axes) {
+  AxisList others;
+  for (int i = 0; i < mesh.count; ++i)
+    if (!axes.contains(mesh.axes[i].axis)) others.push_back(mesh.axes[i].axis);
+  return world.split(mesh.coordinate(world.rank(), others), mesh.coordinate(world.rank(), axes));
+}
+
+/// Starts one exchange and waits for it.
+template <Communicator C>
+void exchange(C& communicator, const Exchange& e) {
+  communicator.wait(communicator.start(e));
+}
+
+}  // namespace parallel

@@ -1,0 +1,103 @@
+// One collective as a communicator is asked for it, and what it remembers of having been asked.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include <parallel/algebra/transition.hpp>
+#include <parallel/communicator/failure.hpp>
+
+namespace parallel {
+
+/// `count` is the elements of the full message:
+///
+///     kind            in                    out                   n = 2: each rank before |-> after
+///     all_reduce      count                 count                 [a] [b]      |-> [a+b] [a+b]
+///     reduce_scatter  count, n blocks       count / n             [a;c] [b;d]  |-> [a+b] [c+d]
+///     all_gather      count / n             count, n blocks       [a] [b]      |-> [a;b] [a;b]
+///     all_to_all      count, n blocks       count, n blocks       [a;b] [c;d]  |-> [a;c] [b;d]
+///     broadcast       count at the root     count                 [a] []       |-> [a] [a]
+///     reduce          count                 count at the root     [a] [b]      |-> [a+b] []
+///
+/// in == out is allowed for all_reduce, broadcast and reduce; otherwise the buffers are disjoint.
+struct Exchange {
+  Collective kind = Collective::all_reduce;
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::int64_t count = 0;
+  DType dtype = DType::f32;
+  bool maximum = false;  ///< the maximum of the ranks' terms instead of their sum
+  int root = 0;
+  const char* label = "";  ///< for messages; it outlives the exchange
+};
+
+/// A started exchange: `wait` takes it once.
+struct Ticket {
+  std::uint64_t number = 0;
+};
+
+inline constexpr int max_outstanding = 16;
+inline constexpr std::chrono::milliseconds default_deadline{30'000};
+
+/// What a communicator was asked to do.
+struct Record {
+  Collective kind = Collective::all_reduce;
+  std::int64_t bytes = 0;  ///< of the full message
+  DType dtype = DType::f32;
+  int ranks = 1;  ///< of the group
+  bool maximum = false;
+  bool operator==(const Record&) const = default;
+};
+inline Record record_of(const Exchange& e, int ranks) { return {e.kind, e.count * bytes_of(e.dtype), e.dtype, ranks, e.maximum}; }
+
+constexpr bool reduces(Collective c) { return c == Collective::all_reduce || c == Collective::reduce_scatter || c == Collective::reduce; }
+
+/// Elements of a rank's own `in` and `out`; 0 where the buffer is not used.
+constexpr std::int64_t elements_in(const Exchange& e, int rank, int ranks) {
+  if (e.kind == Collective::all_gather) return e.count / ranks;
+  return e.kind == Collective::broadcast && rank != e.root ? 0 : e.count;
+}
+constexpr std::int64_t elements_out(const Exchange& e, int rank, int ranks) {
+  if (e.kind == Collective::reduce_scatter) return e.count / ranks;
+  return e.kind == Collective::reduce && rank != e.root ? 0 : e.count;
+}
+
+/// Whether two ranks mean the same exchange.
+constexpr bool agree(const Exchange& a, const Exchange& b) {
+  return a.kind == b.kind && a.count == b.count && a.dtype == b.dtype && a.maximum == b.maximum && a.root == b.root;
+}
+
+/// `all_reduce of 1024 f32 (mlp.up)`
+inline std::string text(const Exchange& e) {
+  std::string words(name_of(e.kind));
+  if (e.maximum) words += " (maximum)";
+  words += " of " + std::to_string(e.count) + " " + std::string(name_of(e.dtype));
+  if (e.kind == Collective::broadcast) words += " from rank " + std::to_string(e.root);
+  if (e.kind == Collective::reduce) words += " to rank " + std::to_string(e.root);
+  if (e.label != nullptr && *e.label != '\0') words += " (" + std::string(e.label) + ")";
+  return words;
+}
+
+[[noreturn]] inline void refuse(const Exchange& e, const char* why) { throw ExchangeRefused("parallel::start: " + text(e) + ": " + why); }
+
+/// Throws ExchangeRefused where no communicator could carry out the exchange.
+inline void check(const Exchange& e, int rank, int ranks) {
+  const bool in_blocks = e.kind == Collective::all_gather || e.kind == Collective::all_to_all;
+  const bool rooted = e.kind == Collective::broadcast || e.kind == Collective::reduce;
+  if (!in_blocks && !rooted && e.kind != Collective::all_reduce && e.kind != Collective::reduce_scatter)
+    refuse(e, "no communicator carries this out; exchange by all_reduce, reduce_scatter, all_gather, all_to_all, broadcast or reduce");
+  if (e.count < 0) refuse(e, "the count is negative; give the elements of the full message");
+  if (reduces(e.kind) && e.dtype == DType::bf16) refuse(e, "bf16 terms are not added; cast them to f32 first");
+  if ((in_blocks || e.kind == Collective::reduce_scatter) && e.count % ranks != 0)
+    refuse(e, "the ranks of the group do not divide the count; give the elements of the full message");
+  if (rooted && (e.root < 0 || e.root >= ranks)) refuse(e, "the root is no rank of the group; count its ranks from 0");
+  const std::int64_t in = elements_in(e, rank, ranks) * bytes_of(e.dtype), out = elements_out(e, rank, ranks) * bytes_of(e.dtype);
+  if ((in > 0 && e.in == nullptr) || (out > 0 && e.out == nullptr)) refuse(e, "a buffer is missing; give in and out");
+  if (in == 0 || out == 0) return;
+  if (e.in == e.out && (rooted || e.kind == Collective::all_reduce)) return;
+  const auto *from = static_cast<const char*>(e.in), *to = static_cast<const char*>(e.out);
+  const std::less<> before;
+  if (before(from, to + out) && before(to, from + in)) refuse(e, "in and out overlap; only all_reduce, broadcast and reduce may be in place");
+}
+
+}  // namespace parallel

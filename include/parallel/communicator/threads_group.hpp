@@ -1,0 +1,113 @@
+// What the ranks of a run in one process share: who failed, and for each group the slots in which they publish their exchanges.
+#pragma once
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <parallel/communicator/exchange.hpp>
+#include <parallel/communicator/meeting.hpp>
+
+namespace parallel::threading {
+
+using Clock = std::chrono::steady_clock;
+
+/// What all groups of a run share.
+class Run {
+ public:
+  struct alignas(64) Rank {
+    std::atomic<bool> touching{false};  ///< it reads and writes the buffers of others
+    std::atomic<bool> ended{false};     ///< its function has returned
+  };
+
+  Run(std::size_t n, std::chrono::milliseconds limit) : deadline(limit), spins(n <= std::thread::hardware_concurrency()), ranks(n) {}
+
+  bool failed() const { return failed_.load(); }
+  /// Whether, after the failure, the ranks have had the time that they may take to end.
+  bool overdue() const { return failed() && Clock::now() > overdue_.load(); }
+  std::string reason() {
+    const std::lock_guard guard(mutex_);
+    return reason_;
+  }
+  /// The exception that the run ends with: the first that is more than the echo of another rank's.
+  std::exception_ptr error() const { return first_ != nullptr ? first_ : echo_; }
+
+  /// Ends all waits of the run. When it returns no other rank touches this rank's buffers, and none will.
+  void fail(int rank, const std::string& why, std::chrono::milliseconds patience) {
+    if (const std::lock_guard guard(mutex_); !failed()) {
+      reason_ = "rank " + std::to_string(rank) + " failed: " + why;
+      overdue_ = Clock::now() + patience;
+      failed_ = true;
+    }
+    for (std::size_t other = 0; other < ranks.size(); ++other)
+      while (static_cast<int>(other) != rank && ranks[other].touching) std::this_thread::yield();
+  }
+  /// Keeps the exception with which a rank ends.
+  void keep(int rank, const std::exception_ptr& error) {
+    bool echo = false;
+    std::string why = "an exception";
+    std::chrono::milliseconds patience = deadline.load();
+    try {
+      std::rethrow_exception(error);
+    } catch (const PeerFailed& e) {
+      echo = true, why = e.what();
+    } catch (const std::exception& e) {
+      why = e.what();
+    } catch (...) {
+    }
+    {
+      const std::lock_guard guard(mutex_);
+      std::exception_ptr& place = echo ? echo_ : first_;
+      if (place == nullptr) place = error;
+    }
+    fail(rank, why, patience);
+  }
+
+  std::atomic<std::chrono::milliseconds> deadline;
+  const bool spins;  ///< every rank has a core
+  std::vector<Rank> ranks;
+  Meeting end;
+
+ private:
+  std::atomic<bool> failed_{false};
+  std::atomic<Clock::time_point> overdue_{};
+  std::mutex mutex_;
+  std::string reason_;
+  std::exception_ptr first_, echo_;
+};
+
+/// What one rank publishes about one exchange: on a line of its own.
+struct alignas(64) Post {
+  Exchange exchange{};
+  std::atomic<std::uint32_t> begun{0}, done{0};  ///< how often it used this slot: for messages, and known before the meeting
+};
+
+/// An exchange on its way, and after it the sixteenth next.
+struct Slot {
+  Meeting begun, done;
+  std::vector<Post> posts;
+};
+
+/// The ranks of one communicator.
+struct Group {
+  struct alignas(64) Seat {
+    std::atomic<std::uint32_t> barriers{0};
+    int color = 0, key = 0;
+    std::shared_ptr<Group> child;
+  };
+
+  Group(std::shared_ptr<Run> r, std::vector<int> ranks) : run(std::move(r)), members(std::move(ranks)), seats(members.size()) {
+    for (Slot& slot : slots) slot.posts = std::vector<Post>(members.size());
+  }
+  int size() const { return static_cast<int>(members.size()); }
+
+  const std::shared_ptr<Run> run;
+  const std::vector<int> members;  ///< their ranks in the run
+  std::vector<Seat> seats;
+  Slot slots[max_outstanding];
+  Meeting gate;
+};
+
+}  // namespace parallel::threading

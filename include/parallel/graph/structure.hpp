@@ -1,0 +1,21 @@
+// The nodes that say where values come from and go to; no user calls them.
+#pragma once
+#include <parallel/graph/graph.hpp>
+
+namespace parallel {
+
+namespace operation {
+inline constexpr Operation move{.name = "move"};                        ///< a transition; its node says which
+inline constexpr Operation parameter{.name = "parameter", .computes = false};              ///< a value that exists before the program runs
+inline constexpr Operation input{.name = "input", .computes = false};
+inline constexpr Operation scalars{.name = "scalars", .computes = false};                  ///< all run-time scalars, f64[count]
+inline constexpr Operation carry{.name = "carry", .computes = false};                      ///< what an iteration takes from the one before
+inline constexpr Operation carried{.name = "carried", .computes = false};                  ///< what the last iteration returned
+inline constexpr Operation layer{.name = "layer", .aliases = true, .computes = false};        ///< one layer's slice of a stacked value
+inline constexpr Operation stacked{.name = "stacked", .computes = false};                  ///< the iterations' values, one behind the other
+inline constexpr Operation copy{.name = "copy"};
+inline constexpr Operation begin_region{.name = "begin", .computes = false};
+inline constexpr Operation end_region{.name = "end", .computes = false};
+}  // namespace operation
+
+}  // namespace parallel

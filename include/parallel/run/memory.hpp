@@ -1,0 +1,42 @@
+// Host memory that a run holds: one block per purpose, touched once.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace parallel {
+
+/// A zeroed block, touched once: a first touch of a page costs more than a step's arithmetic on it. Large ones ask for huge pages.
+class HostMemory {
+ public:
+  HostMemory() = default;
+  explicit HostMemory(std::int64_t bytes) : bytes_(bytes) {
+    if (bytes <= 0) return;
+    const std::size_t page = bytes >= (4 << 20) ? std::size_t{2} << 20 : 64;
+    const std::size_t whole = (static_cast<std::size_t>(bytes) + page - 1) / page * page;
+    data_.reset(static_cast<std::byte*>(std::aligned_alloc(page, whole)));
+    if (!data_) throw std::bad_alloc();
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (page > 64) madvise(data_.get(), whole, MADV_HUGEPAGE);
+#endif
+    std::memset(data_.get(), 0, whole);
+  }
+  std::byte* data() const { return data_.get(); }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  std::unique_ptr<std::byte, Free> data_{};
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace parallel

@@ -1,0 +1,47 @@
+// A mesh from the command line: "data=2,tensor=4".
+#pragma once
+#include <charconv>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include <parallel/algebra/notation.hpp>
+#include <parallel/run/failure.hpp>
+
+namespace parallel {
+
+/// Reads a mesh. `axes`: the axes that the program knows; their order in the text is the order of the ranks. Throws Failure(configuration).
+inline Mesh mesh_argument(std::string_view argument, std::initializer_list<const Axis*> axes) {
+  const auto refuse = [&](const std::string& why) {
+    std::string known;
+    for (const Axis* a : axes) known += (known.empty() ? "" : ", ") + std::string(a->text());
+    return Failure("--mesh " + std::string(argument) + ": " + why + "; write for example data=2,tensor=2 with the axes " + known,
+                   exit_code::configuration);
+  };
+  Mesh mesh;
+  while (!argument.empty() || mesh.count == 0) {
+    const auto part = argument.substr(0, argument.find(','));
+    const auto equals = part.find('=');
+    if (equals == std::string_view::npos) throw refuse("'" + std::string(part) + "' is not axis=ranks");
+    const Axis* axis = nullptr;
+    for (const Axis* a : axes)
+      if (a->text() == part.substr(0, equals)) axis = a;
+    if (axis == nullptr) throw refuse("there is no axis '" + std::string(part.substr(0, equals)) + "'");
+    int size = 0;
+    const auto digits = part.substr(equals + 1);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
+    if (error != std::errc() || end != digits.data() + digits.size() || size < 1 || size > 65536)
+      throw refuse("'" + std::string(digits) + "' is no number of ranks from 1 to 65536");
+    for (int i = 0; i < mesh.count; ++i)
+      if (mesh.axes[i].axis == axis) throw refuse("the axis " + std::string(axis->text()) + " stands there twice");
+    if (mesh.count == max_axes) throw refuse("a mesh has at most " + std::to_string(max_axes) + " axes");
+    mesh.axes[mesh.count++] = {axis, size};
+    const std::size_t used = part.size() + (part.size() < argument.size() ? 1 : 0);
+    if (used == argument.size() && used > part.size()) throw refuse("it ends in a comma");
+    argument.remove_prefix(used);
+    if (argument.empty()) break;
+  }
+  return mesh;
+}
+
+}  // namespace parallel

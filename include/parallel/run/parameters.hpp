@@ -1,0 +1,68 @@
+// The parameters of a model on one rank, begun alike on every mesh: a rank's part is the slice of what one rank alone would have.
+#pragma once
+#include <cmath>
+
+#include <parallel/device/random.hpp>
+#include <parallel/plan/plan.hpp>
+#include <parallel/run/memory.hpp>
+
+namespace parallel {
+
+/// A walk over a rank's part of a tensor: f(position in the part, index in the full tensor, both counted in elements).
+template <class F>
+void each_element(const Layout& layout, const Mesh& mesh, int rank, F f) {
+  std::int64_t at[max_rank]{};
+  const int dims = layout.rank();
+  const std::int64_t elements = local_elements(layout, mesh);
+  for (std::int64_t i = 0; i < elements; ++i) {
+    std::int64_t global = 0;
+    for (int d = 0; d < dims; ++d) global = global * layout.dims[d].size + offset(layout.dims[d], mesh, rank) + at[d];
+    f(i, global);
+    for (int d = dims - 1; d >= 0 && ++at[d] == local(layout.dims[d], mesh); --d) at[d] = 0;
+  }
+}
+
+/// The block of a program's parameters. Programs over one model and one mesh have the same block.
+class Parameters {
+ public:
+  /// Memory for the parameters of a plan on this rank, and their first values from `seed`.
+  Parameters(const Plan& plan, int rank, std::uint64_t seed) : memory_(plan.memory.blocks[static_cast<int>(Block::parameter)]) {
+    for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
+      const Member& m = plan.graph.members[i];
+      if (m.role != Role::parameter) continue;
+      std::byte* data = memory_.data() + plan.storage[static_cast<std::size_t>(m.value)].offset;
+      if (m.type.dtype == DType::f64)
+        fill(reinterpret_cast<double*>(data), m, plan.mesh, rank, seed, i);
+      else
+        fill(reinterpret_cast<float*>(data), m, plan.mesh, rank, seed, i);
+    }
+  }
+  std::byte* data() const { return memory_.data(); }
+
+ private:
+  template <class T>
+  static void fill(T* data, const Member& m, const Mesh& mesh, int rank, std::uint64_t seed, std::uint64_t stream) {
+    const Initializer how = m.initializer;
+    const Layout& layout = m.type.layout;
+    double fans = 1;  // fan in + fan out, the layers' dimension apart
+    const int first = m.layers > 0 ? 1 : 0;
+    if (layout.rank() > first) {
+      double out = 1;
+      for (int d = first + 1; d < layout.rank(); ++d) out *= static_cast<double>(layout.dims[d].size);
+      fans = static_cast<double>(layout.dims[first].size) + out;
+    }
+    const double limit = how.scale * std::sqrt(6 / fans);
+    each_element(layout, mesh, rank, [&](std::int64_t i, std::int64_t global) {
+      const auto index = static_cast<std::uint64_t>(global);
+      switch (how.kind) {
+        case Initializer::Kind::constant: data[i] = static_cast<T>(how.scale); break;
+        case Initializer::Kind::normal: data[i] = static_cast<T>(how.scale * random_normal(seed, stream, index)); break;
+        case Initializer::Kind::xavier: data[i] = static_cast<T>(limit * (2 * random_uniform(seed, stream, index) - 1)); break;
+      }
+    });
+  }
+
+  HostMemory memory_;
+};
+
+}  // namespace parallel
