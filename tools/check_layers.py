@@ -11,15 +11,15 @@ from pathlib import Path
 LAYERS = {
     "meta": [],
     "algebra": ["meta"],
-    "operation": ["algebra"],
-    "graph": ["operation"],
-    "plan": ["graph"],
+    "graph": ["algebra"],
+    "operation": ["graph"],
     "model": ["operation"],
+    "plan": ["model"],
     "device": ["operation"],
     "communicator": ["algebra"],
-    "run": ["plan", "model", "device", "communicator"],
+    "run": ["plan", "device", "communicator"],
 }
-PURE = ["meta", "algebra", "operation", "graph", "plan"]  # these never see what BACKEND matches
+PURE = ["meta", "algebra", "graph", "operation", "model", "plan"]  # these never see what BACKEND matches
 BACKEND = re.compile(r"(unsupported/)?Eigen/|mpi\.h$|boost/mpi|cu(da|blas|rand|b/|tensor|tlass)|nccl|nvtx")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 

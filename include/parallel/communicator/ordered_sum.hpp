@@ -2,6 +2,9 @@
 #pragma once
 #include <cstring>
 #include <type_traits>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include <parallel/algebra/type.hpp>
 
@@ -25,57 +28,68 @@ struct Maximum {
   constexpr T operator()(T a, T b) const { return a >= b || a != a ? a : b; }
 };
 
-/// sums[i] = ((terms[0] + terms[1]) + ...)[first + i] for `width` elements, a constant so that the loops vectorise at any optimisation level.
+template <class T>
+inline constexpr std::int64_t line = 64 / sizeof(T);  ///< elements that are added at a time, so that loads and stores overlap
+
+/// sums[i] = ((terms[0] + terms[1]) + ...)[first + i] for `width` elements.
 template <std::int64_t width, class T, class Combine>
-inline void add(T* __restrict__ sums, const void* const* terms, int n, std::int64_t first, Combine plus) {
-  const auto term = [&](int rank) { return static_cast<const T*>(terms[rank]) + first; };
-  const T* a = term(0);
-  int done = 1;
-  if (n >= 4) {
-    const T *b = term(1), *c = term(2), *d = term(3);
-    for (std::int64_t i = 0; i < width; ++i) sums[i] = plus(plus(plus(a[i], b[i]), c[i]), d[i]);
-    done = 4;
-  } else if (n >= 2) {
-    const T* b = term(1);
-    for (std::int64_t i = 0; i < width; ++i) sums[i] = plus(a[i], b[i]);
-    done = 2;
-  } else {
-    std::memcpy(sums, a, sizeof(T) * width);
+inline void add(T* __restrict__ sums, const T* const* terms, int n, std::int64_t first, Combine plus) {
+  std::memcpy(sums, terms[0] + first, sizeof(T) * width);
+  for (int r = 1; r < n; ++r) {
+    const T* term = terms[r] + first;
+    for (std::int64_t i = 0; i < width; ++i) sums[i] = plus(sums[i], term[i]);
   }
-  for (; done < n; ++done) {
-    const T* b = term(done);
-    for (std::int64_t i = 0; i < width; ++i) sums[i] = plus(sums[i], b[i]);
+}
+
+/// Writes a line past the caches, which saves reading what is overwritten.
+template <class T>
+inline void stream(T* out, const T* sums) {
+#ifdef __SSE2__
+  for (std::size_t i = 0; i < 4; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(out) + i, _mm_load_si128(reinterpret_cast<const __m128i*>(sums) + i));
+#else
+  std::memcpy(out, sums, 64);
+#endif
+}
+
+/// The number of terms is `fixed`, or n where that is 0.
+template <int fixed, class T, class Combine>
+inline void combine(T* const* outs, int copies, const T* const* terms, int n, std::int64_t count, bool past_caches, Combine plus) {
+  constexpr int most = 16;
+  if (fixed > 0) n = fixed;
+  T* to[most];  // copies of the pointers: no store can change them
+  const T* from[most];
+  const bool few = n <= most && copies <= most;
+  if (few) {
+    for (int j = 0; j < copies; ++j) to[j] = outs[j];
+    for (int r = 0; r < n; ++r) from[r] = terms[r];
+    outs = to, terms = from;
   }
+  alignas(64) T sums[line<T>];
+  std::int64_t i = 0;
+  for (; i + line<T> <= count; i += line<T>) {
+    add<line<T>>(sums, terms, n, i, plus);
+    for (int j = 0; j < copies; ++j)
+      if (past_caches)
+        stream(outs[j] + i, sums);
+      else
+        std::memcpy(outs[j] + i, sums, sizeof sums);
+  }
+  for (; i < count; ++i) {
+    add<1>(sums, terms, n, i, plus);
+    for (int j = 0; j < copies; ++j) outs[j][i] = sums[0];
+  }
+#ifdef __SSE2__
+  if (past_caches) _mm_sfence();
+#endif
 }
 
 template <class T, class Combine>
-inline void combine(void* const* outs, int copies, const void* const* terms, int n, std::int64_t count, Combine plus) {
-  constexpr std::int64_t block = 4096 / sizeof(T), line = 64 / sizeof(T);
-  alignas(64) T sums[block];  // a buffer of its own: no store can touch a term that is still to be read
-  for (std::int64_t first = 0; first < count; first += block) {
-    const std::int64_t length = count - first < block ? count - first : block;
-    std::int64_t i = 0;
-    if (length == block) add<block>(sums, terms, n, first, plus), i = block;
-    for (; i + line <= length; i += line) add<line>(sums + i, terms, n, first + i, plus);
-    for (; i < length; ++i) add<1>(sums + i, terms, n, first + i, plus);
-    for (int j = 0; j < copies; ++j) std::memcpy(static_cast<T*>(outs[j]) + first, sums, sizeof(T) * static_cast<std::size_t>(length));
-  }
+inline void combine(void* const* outs, int copies, const void* const* terms, int n, std::int64_t count, bool past_caches, Combine plus) {
+  const auto to = reinterpret_cast<T* const*>(outs);
+  const auto from = reinterpret_cast<const T* const*>(terms);
+  if (n == 2) return combine<2>(to, copies, from, n, count, past_caches, plus);
+  if (n == 4) return combine<4>(to, copies, from, n, count, past_caches, plus);
+  combine<0>(to, copies, from, n, count, past_caches, plus);
 }
 
 }  // namespace ordered
-
-/// Writes the sum (or the maximum) of n terms of `count` elements to each of `copies` buffers. A buffer may be one of the terms.
-/// Not for bf16, which communicators refuse.
-inline void ordered_sum(DType dtype, bool maximum, void* const* outs, int copies, const void* const* terms, int n, std::int64_t count) {
-  const auto with = [&]<class T>(T) {
-    if (maximum)
-      ordered::combine<T>(outs, copies, terms, n, count, ordered::Maximum<T>{});
-    else
-      ordered::combine<T>(outs, copies, terms, n, count, ordered::Sum<T>{});
-  };
-  if (dtype == DType::f64) return with(double{});
-  if (dtype == DType::i32) return with(int{});
-  with(float{});
-}
-
-}  // namespace parallel

@@ -141,6 +141,9 @@ struct Member {
   Initializer initializer{};
 };
 
+inline constexpr int max_outputs = 64;
+using Outputs = List<int, max_outputs>;
+
 struct Graph {
   Vector<Value> values{};
   Vector<Node> nodes{};
@@ -151,7 +154,7 @@ struct Graph {
   Vector<Member> members{};
   Vector<Name> scalars{};  ///< run-time numbers: learning rate, step, seed
   int scalar_value = -1;   ///< f64[count]: all of them
-  List<int, 8> outputs{};
+  Outputs outputs{};
   int commit = -1;         ///< a scalar that is 0 where the optimizer phase's updates are to be skipped on every rank; -1: never
 
   constexpr const Node& maker(int value) const { return nodes[values[value].node]; }

@@ -65,6 +65,11 @@ constexpr int state(Trace& trace, int member, std::string_view name) {
 }
 }  // namespace optimizing
 
+/// Updates nothing: every parameter's gradient is an output, in the order of the parameters, as it lies for an optimizer.
+struct KeepGradients {
+  static constexpr void update(Trace& trace, int, int gradient, int) { trace.graph.outputs.push_back(gradient); }
+};
+
 /// Stochastic gradient descent with momentum: m = momentum m + g; p -= rate m. Scalars: learning_rate, momentum, weight_decay (added to g).
 struct Sgd {
   static constexpr void update(Trace& trace, int member, int gradient, int factor) {

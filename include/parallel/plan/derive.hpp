@@ -61,7 +61,7 @@ struct Graph {
   std::array<Member, static_cast<std::size_t>(n.members)> members;
   std::array<Name, static_cast<std::size_t>(n.scalars)> scalars;
   int scalar_value;
-  List<int, 8> outputs;
+  Outputs outputs;
   int commit;
 };
 constexpr Sizes sizes_of(const parallel::Graph& g) {

@@ -18,14 +18,18 @@ class Differentiation {
   /// Seeds a scalar with `seed` (1, or one over the number of micro-batches) and goes back through everything that stands in the trace.
   /// Where the trace has an open region of micro-batches, gradients of what lies outside it add up over its iterations, still pending.
   constexpr void run(int loss, double seed) {
-    trace_.phase = Phase::backward;
     const Vector<int> program = trace_.graph.order;
+    trace_.phase = Phase::backward;
+    trace_.member = trace_.graph.values[loss].member;
+    run(program, loss, trace_.emit(operation::constant, {}, {conjugate(trace_.graph.values[loss].type)}, Kind::constant, {}, seed));
+  }
+  /// The same from any value and its gradient, back through the nodes of `program`.
+  constexpr void run(const Vector<int>& program, int value, int gradient) {
+    trace_.phase = Phase::backward;
     const int region = trace_.region;
     Frame frame{region, nullptr};
     frame_ = &frame;
-    trace_.member = trace_.graph.values[loss].member;
-    const Type type = conjugate(trace_.graph.values[loss].type);
-    add(loss, trace_.emit(operation::constant, {}, {type}, Kind::constant, {}, seed));
+    add(value, gradient);
     int first = 0;
     if (region != 0)
       while (program[first] != trace_.graph.regions[region].begin) ++first;

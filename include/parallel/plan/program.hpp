@@ -141,9 +141,9 @@ constexpr void build(Trace& trace, Types<Input...>) {
       gradients.run(result, 1.0 / m);
       trace.phase = Phase::forward;
       trace.graph.outputs.push_back(complete(trace, m > 1 ? trace.result_of(total) : result));
+      optimize<typename Program::Optimizer>(trace, gradients);
       for (const int input : inputs)
         if (gradients.of(input) >= 0) trace.graph.outputs.push_back(gradients.of(input));
-      optimize<typename Program::Optimizer>(trace, gradients);
     } else {
       trace.graph.outputs.push_back(complete(trace, result));
     }
@@ -151,8 +151,8 @@ constexpr void build(Trace& trace, Types<Input...>) {
 }
 }  // namespace building
 
-/// The graph of a program: forward, and for a training backward and optimizer. Outputs: the loss (or the result), gradients of wanted inputs,
-/// and, trained, the gradient norm.
+/// The graph of a program: forward, and for a training backward and optimizer. Outputs: the result; of a training the loss, the gradient norm,
+/// what the optimizer gives out, and gradients of wanted inputs.
 template <class Program>
 constexpr Graph build() {
   Trace trace;

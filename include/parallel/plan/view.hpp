@@ -14,7 +14,7 @@ struct GraphView {
   std::span<const Member> members{};
   std::span<const Name> scalars{};
   int scalar_value = -1;
-  List<int, 8> outputs{};
+  Outputs outputs{};
   int commit = -1;
 
   constexpr GraphView() = default;

@@ -39,7 +39,28 @@ class Parameters {
   }
   std::byte* data() const { return memory_.data(); }
 
+  /// Writes this rank's part of a whole tensor, given by its member's path. Layers lie one behind the other.
+  template <class T>
+  void set(const Plan& plan, int rank, std::string_view path, const T* whole) {
+    const Member& m = find<T>(plan, path);
+    T* part = reinterpret_cast<T*>(memory_.data() + plan.storage[static_cast<std::size_t>(m.value)].offset);
+    each_element(m.type.layout, plan.mesh, rank, [&](std::int64_t i, std::int64_t global) { part[i] = whole[global]; });
+  }
+  /// Writes this rank's part into a whole tensor; all ranks together fill it.
+  template <class T>
+  void get(const Plan& plan, int rank, std::string_view path, T* whole) const {
+    const Member& m = find<T>(plan, path);
+    const T* part = reinterpret_cast<const T*>(memory_.data() + plan.storage[static_cast<std::size_t>(m.value)].offset);
+    each_element(m.type.layout, plan.mesh, rank, [&](std::int64_t i, std::int64_t global) { whole[global] = part[i]; });
+  }
+
  private:
+  template <class T>
+  static const Member& find(const Plan& plan, std::string_view path) {
+    for (const Member& m : plan.graph.members)
+      if (m.role == Role::parameter && m.path.view() == path && m.type.dtype == dtype_of<T>) return m;
+    throw std::out_of_range("the model has no parameter " + std::string(path) + " of " + std::string(name_of(dtype_of<T>)));
+  }
   template <class T>
   static void fill(T* data, const Member& m, const Mesh& mesh, int rank, std::uint64_t seed, std::uint64_t stream) {
     const Initializer how = m.initializer;

@@ -56,7 +56,7 @@ class Trainer {
     executor_.scalar("weight_decay", numbers_.weight_decay);
     executor_.scalar("clip_norm", numbers_.clip_norm);
     executor_.run();
-    return {executor_.output_scalar(0), executor_.output_scalar(executor_.outputs() - 1), executor_.skipped()};
+    return {executor_.output_scalar(0), executor_.output_scalar(1), executor_.skipped()};
   }
   Executor<World, Device>& executor() { return executor_; }
 

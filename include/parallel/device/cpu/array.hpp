@@ -1,0 +1,55 @@
+// Contiguous numbers as Eigen arrays, whose expressions are vectorised at every level of optimisation.
+#pragma once
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <parallel/device/kernel.hpp>
+
+namespace parallel::cpu {
+
+using Index = std::int64_t;
+
+template <class T>
+Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>> array(T* data, Index n) {
+  return {data, n};
+}
+template <class T>
+Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>> array(const T* data, Index n) {
+  return {data, n};
+}
+
+inline constexpr Index chunk = 512;  ///< elements that are worked on at once where an intermediate is kept: it stays in the first cache
+
+/// An intermediate of at most `chunk` elements, on the stack.
+template <class T>
+using Chunk = Eigen::Array<T, Eigen::Dynamic, 1, 0, chunk, 1>;
+
+/// Calls body(begin, count) for consecutive pieces of [0, n).
+template <class Body>
+void in_chunks(Index n, Body body, Index most = chunk) {
+  for (Index i = 0; i < n; i += most) body(i, std::min(most, n - i));
+}
+
+/// out[i] = value(i) for what has no array expression. Sixteen at a time, because g++ 12 vectorises only loops of constant length at -O2.
+template <class T, class Value>
+void fill(T* out, Index n, Value value) {
+  Index i = 0;
+  for (; i + 16 <= n; i += 16) {
+    T values[16];
+    for (int j = 0; j < 16; ++j) values[j] = value(i + j);
+    for (int j = 0; j < 16; ++j) out[i + j] = values[j];
+  }
+  for (; i < n; ++i) out[i] = value(i);
+}
+
+/// The sum of n numbers: exact to a few roundings however many there are, and the same for the same numbers.
+template <class T>
+double total(const T* x, Index n) {
+  double sum = 0;
+  in_chunks(n, [&](Index i, Index count) { sum += static_cast<double>(array(x + i, count).sum()); });
+  return sum;
+}
+
+}  // namespace parallel::cpu

@@ -1,0 +1,114 @@
+// Sums, maxima and repetition over dimensions.
+#pragma once
+#include <parallel/device/cpu/walk.hpp>
+
+namespace parallel::cpu {
+
+/// out[n] += the sum of `rows` rows of n numbers. Sixty-four rows at a time, so that long sums lose little.
+template <class T>
+void add_rows(const T* x, Index rows, Index stride, T* out, Index n) {
+  in_chunks(n, [&](Index j, Index count) {
+    in_chunks(
+        rows,
+        [&](Index i, Index some) {
+          Chunk<T> sum = Chunk<T>::Zero(count);
+          const T* row = x + i * stride + j;
+          for (; some >= 4; some -= 4, row += 4 * stride)
+            sum += (array(row, count) + array(row + stride, count)) + (array(row + 2 * stride, count) + array(row + 3 * stride, count));
+          for (; some > 0; --some, row += stride) sum += array(row, count);
+          array(out + j, count) += sum;
+        },
+        64);
+  });
+}
+
+/// out = factor * the sum of x over the dimensions along which `steps`, the result's, is 0.
+template <class T>
+void sum_over(const View& x, const View& out, const Steps<max_rank>& steps, T factor) {
+  const Walk<2> walk = together(x, steps);
+  const T* from = x.as<const T>();
+  T* to = out.as<T>();
+  const Index n = walk.extent();
+  auto sums = array(to, out.elements());
+  sums.setZero();
+  if (walk.step(1) == 0)
+    walk.each([&](const Steps<2>& at) { to[at[1]] += static_cast<T>(total(from + at[0], n)); });
+  else  // what encloses a dimension that stays is one that goes
+    walk.template each<2>([&](const Steps<2>& at) { add_rows(from + at[0], walk.extent(1), n, to + at[1], n); });
+  if (factor != T{1}) sums *= factor;
+}
+/// The sum over the dimensions `ints` (none: all), times the first number.
+template <class T>
+void sum(const Call& call) {
+  sum_over<T>(call.operands[0], call.results[0], reduced(call.operands[0], call.ints), static_cast<T>(call.reals[0]));
+}
+/// The sum over the dimensions along which the result would be repeated.
+template <class T>
+void sum_to(const Call& call) {
+  sum_over<T>(call.operands[0], call.results[0], repeated(call.results[0], call.operands[0]), T{1});
+}
+
+/// Repeats x along the dimensions `ints` of the result (none: all), times the first number.
+template <class T>
+void expand(const Call& call) {
+  const View &x = call.operands[0], &out = call.results[0];
+  const Walk<2> walk = together(out, reduced(out, call.ints));
+  const T factor = static_cast<T>(call.reals[0]);
+  const Index n = walk.extent();
+  walk.each([&](const Steps<2>& at) {
+    const T* from = x.as<const T>() + at[1];
+    if (walk.step(1) == 0)
+      array(out.as<T>() + at[0], n).setConstant(factor * *from);
+    else
+      array(out.as<T>() + at[0], n) = factor * array(from, n);
+  });
+}
+
+/// The maximum over the dimensions `ints` (none: all) of the rank's part.
+template <class T>
+void local_max(const Call& call) {
+  const View &x = call.operands[0], &out = call.results[0];
+  const Walk<2> walk = together(x, reduced(x, call.ints));
+  const Index n = walk.extent();
+  array(out.as<T>(), out.elements()).setConstant(-std::numeric_limits<T>::infinity());
+  walk.each([&](const Steps<2>& at) {
+    const auto row = array(x.as<const T>() + at[0], n);
+    T* to = out.as<T>() + at[1];
+    if (walk.step(1) == 0) {
+      const T largest = row.template maxCoeff<Eigen::PropagateNaN>();
+      *to = largest <= *to ? *to : largest;
+    } else {
+      array(to, n) = array(to, n).template max<Eigen::PropagateNaN>(row);
+    }
+  });
+}
+/// (x, max): how many elements of the rank's part equal the maximum.
+template <class T>
+void count_maxima(const Call& call) {
+  const View &x = call.operands[0], &out = call.results[0];
+  const Walk<2> walk = together(x, reduced(x, call.ints));
+  const Index n = walk.extent(), step = walk.step(1);
+  array(out.as<T>(), out.elements()).setZero();
+  walk.each([&](const Steps<2>& at) {
+    const T* row = x.as<const T>() + at[0];
+    const T* largest = call.operands[1].as<const T>() + at[1];
+    for (Index i = 0; i < n; ++i) out.as<T>()[at[1] + i * step] += static_cast<T>(row[i] == largest[i * step]);
+  });
+}
+/// (x, max, count, g): g / count where x equals max.
+template <class T>
+void max_gradient(const Call& call) {
+  const View &x = call.operands[0], &out = call.results[0];
+  const Walk<2> walk = together(x, reduced(x, call.ints));
+  const Index n = walk.extent(), step = walk.step(1);
+  walk.each([&](const Steps<2>& at) {
+    const T* row = x.as<const T>() + at[0];
+    const T *largest = call.operands[1].as<const T>() + at[1], *count = call.operands[2].as<const T>() + at[1], *g = call.operands[3].as<const T>() + at[1];
+    fill(out.as<T>() + at[0], n, [=](Index i) {
+      const T share = g[i * step] / count[i * step];
+      return row[i] == largest[i * step] ? share : T{0};
+    });
+  });
+}
+
+}  // namespace parallel::cpu

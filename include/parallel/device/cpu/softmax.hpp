@@ -1,0 +1,57 @@
+// The parts of a softmax over dimensions `ints`, given the maximum: sums of exponentials, the quotient, and its gradient.
+#pragma once
+#include <parallel/device/cpu/reduce.hpp>
+
+namespace parallel::cpu {
+
+/// Calls along(x row, position of its statistic) for rows over which is reduced, across(x row, position of its first statistic) for others.
+template <class T, class Along, class Across>
+void with_statistic(const View& x, const Ints& dims, Along along, Across across) {
+  const Walk<2> walk = together(x, reduced(x, dims));
+  const Index n = walk.extent();
+  if (walk.step(1) == 0)
+    walk.each([&](const Steps<2>& at) { along(at[0], at[1], n); });
+  else
+    walk.each([&](const Steps<2>& at) { across(at[0], at[1], n); });
+}
+
+/// (x, max): the sum of exp(x - max)
+template <class T>
+void sum_of_exponentials(const Call& call) {
+  const T *x = call.operands[0].as<const T>(), *largest = call.operands[1].as<const T>();
+  T* sum = call.results[0].as<T>();
+  array(sum, call.results[0].elements()).setZero();
+  with_statistic<T>(
+      call.operands[0], call.ints, [=](Index i, Index s, Index n) { sum[s] += (array(x + i, n) - largest[s]).exp().sum(); },
+      [=](Index i, Index s, Index n) { array(sum + s, n) += (array(x + i, n) - array(largest + s, n)).exp(); });
+}
+/// (x, max, sum): exp(x - max) / sum
+template <class T>
+void normalized_exponential(const Call& call) {
+  const T *x = call.operands[0].as<const T>(), *largest = call.operands[1].as<const T>(), *sum = call.operands[2].as<const T>();
+  T* y = call.results[0].as<T>();
+  with_statistic<T>(
+      call.operands[0], call.ints, [=](Index i, Index s, Index n) { array(y + i, n) = (array(x + i, n) - largest[s]).exp() * (1 / sum[s]); },
+      [=](Index i, Index s, Index n) { array(y + i, n) = (array(x + i, n) - array(largest + s, n)).exp() / array(sum + s, n); });
+}
+/// (y, g): the sum of y g
+template <class T>
+void row_product(const Call& call) {
+  const T *y = call.operands[0].as<const T>(), *g = call.operands[1].as<const T>();
+  T* product = call.results[0].as<T>();
+  array(product, call.results[0].elements()).setZero();
+  with_statistic<T>(
+      call.operands[0], call.ints, [=](Index i, Index s, Index n) { product[s] += (array(y + i, n) * array(g + i, n)).sum(); },
+      [=](Index i, Index s, Index n) { array(product + s, n) += array(y + i, n) * array(g + i, n); });
+}
+/// (y, g, product): y (g - product)
+template <class T>
+void softmax_gradient(const Call& call) {
+  const T *y = call.operands[0].as<const T>(), *g = call.operands[1].as<const T>(), *product = call.operands[2].as<const T>();
+  T* out = call.results[0].as<T>();
+  with_statistic<T>(
+      call.operands[0], call.ints, [=](Index i, Index s, Index n) { array(out + i, n) = array(y + i, n) * (array(g + i, n) - product[s]); },
+      [=](Index i, Index s, Index n) { array(out + i, n) = array(y + i, n) * (array(g + i, n) - array(product + s, n)); });
+}
+
+}  // namespace parallel::cpu

@@ -1,0 +1,93 @@
+// A walk through several tensors together, row by row: how operands that repeat and results that add up are met.
+#pragma once
+#include <parallel/device/cpu/array.hpp>
+
+namespace parallel::cpu {
+
+template <int tensors>
+struct Steps {
+  Index of[tensors]{};
+  Index operator[](int i) const { return of[i]; }
+};
+
+/// Dimensions, outermost first, each with its extent and the number of elements by which every tensor advances along it (0: it repeats).
+/// Dimensions along which all of them advance evenly are one, so that the innermost is as long as can be.
+template <int tensors>
+class Walk {
+ public:
+  void add(Index extent, const Steps<tensors>& steps) {
+    if (extent == 1) return;
+    bool even = rank_ > 0;
+    for (int t = 0; even && t < tensors; ++t) even = steps_[rank_ - 1].of[t] == steps.of[t] * extent;
+    if (!even) extents_[rank_++] = 1;
+    extents_[rank_ - 1] *= extent;
+    steps_[rank_ - 1] = steps;
+  }
+
+  /// The extent of the innermost dimension, or of one that encloses it.
+  Index extent(int enclosing = 0) const { return enclosing < rank_ ? extents_[rank_ - 1 - enclosing] : 1; }
+  Index step(int tensor, int enclosing = 0) const { return enclosing < rank_ ? steps_[rank_ - 1 - enclosing].of[tensor] : 1; }
+
+  /// Calls body(at) for every index of all but the `inner` innermost dimensions; at[t] is where tensor t stands.
+  template <int inner = 1, class Body>
+  void each(Body body) const {
+    for (int d = 0; d < rank_; ++d)
+      if (extents_[d] == 0) return;
+    Index index[max_rank]{};
+    Steps<tensors> at;
+    for (;;) {
+      body(at);
+      int d = rank_ - 1 - inner;
+      for (; d >= 0; --d) {
+        for (int t = 0; t < tensors; ++t) at.of[t] += steps_[d].of[t];
+        if (++index[d] < extents_[d]) break;
+        for (int t = 0; t < tensors; ++t) at.of[t] -= steps_[d].of[t] * extents_[d];
+        index[d] = 0;
+      }
+      if (d < 0) return;
+    }
+  }
+
+ private:
+  int rank_ = 0;
+  Index extents_[max_rank]{};
+  Steps<tensors> steps_[max_rank]{};
+};
+
+/// By how many elements a part advances along each of its dimensions.
+inline Steps<max_rank> strides(const View& view) {
+  Steps<max_rank> result;
+  Index n = 1;
+  for (int d = view.rank - 1; d >= 0; n *= view.size[d--]) result.of[d] = n;
+  return result;
+}
+
+/// By how many elements a part advances along each dimension of `whole`, to which it is repeated as in NumPy: aligned at the last dimension.
+inline Steps<max_rank> repeated(const View& view, const View& whole) {
+  Steps<max_rank> result;
+  const Steps<max_rank> own = strides(view);
+  for (int d = whole.rank - 1, from = view.rank - 1; d >= 0 && from >= 0; --d, --from) result.of[d] = view.size[from] == 1 ? 0 : own[from];
+  return result;
+}
+
+/// By how many elements a statistic advances along each dimension of `whole`: it has all but the dimensions `gone` (none named: all are gone).
+inline Steps<max_rank> reduced(const View& whole, const Ints& gone) {
+  Steps<max_rank> result;
+  Index n = 1;
+  for (int d = whole.rank - 1; d >= 0; --d) {
+    if (gone.empty() || gone.contains(d)) continue;
+    result.of[d] = n;
+    n *= whole.size[d];
+  }
+  return result;
+}
+
+/// Through a tensor and, with it, one that advances along its dimensions by `steps`.
+inline Walk<2> together(const View& view, const Steps<max_rank>& steps) {
+  Walk<2> walk;
+  const Steps<max_rank> own = strides(view);
+  for (int d = 0; d < view.rank; ++d) walk.add(view.size[d], {own[d], steps[d]});
+  return walk;
+}
+
+}  // namespace parallel::cpu

@@ -1,0 +1,245 @@
+// The oracle of the executor: runs a graph node by node, all ranks in turn, each transition by its definition (what the ranks' parts mean
+// together, and how a value is laid out anew), with the device's own kernels on the parts.
+#pragma once
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include <parallel/device/cpu.hpp>
+#include <parallel/plan/view.hpp>
+
+namespace lockstep {
+
+using namespace parallel;
+
+/// A full tensor or a rank's part, in double whatever its element type.
+struct Array {
+  std::vector<std::int64_t> size{};
+  std::vector<double> data{};
+  std::int64_t elements() const {
+    std::int64_t n = 1;
+    for (const auto s : size) n *= s;
+    return n;
+  }
+};
+
+inline Array zeros(const std::vector<std::int64_t>& size) {
+  Array a{size, {}};
+  a.data.assign(static_cast<std::size_t>(a.elements()), 0.0);
+  return a;
+}
+
+/// The part [begin, begin + extent) of a dimension.
+inline Array part(const Array& whole, std::size_t dim, std::int64_t begin, std::int64_t extent) {
+  std::vector<std::int64_t> size = whole.size;
+  size[dim] = extent;
+  Array result = zeros(size);
+  std::int64_t outer = 1, inner = 1;
+  for (std::size_t d = 0; d < dim; ++d) outer *= whole.size[d];
+  for (std::size_t d = dim + 1; d < whole.size.size(); ++d) inner *= whole.size[d];
+  for (std::int64_t o = 0; o < outer; ++o)
+    for (std::int64_t i = 0; i < extent * inner; ++i)
+      result.data[static_cast<std::size_t>(o * extent * inner + i)] = whole.data[static_cast<std::size_t>((o * whole.size[dim] + begin) * inner + i)];
+  return result;
+}
+inline Array join(const std::vector<Array>& parts, std::size_t dim) {
+  std::vector<std::int64_t> size = parts[0].size;
+  size[dim] *= static_cast<std::int64_t>(parts.size());
+  Array result = zeros(size);
+  std::int64_t outer = 1, inner = 1;
+  for (std::size_t d = 0; d < dim; ++d) outer *= size[d];
+  for (std::size_t d = dim; d < size.size(); ++d) inner *= parts[0].size[d];
+  const auto n = static_cast<std::int64_t>(parts.size());
+  for (std::int64_t o = 0; o < outer; ++o)
+    for (std::int64_t p = 0; p < n; ++p)
+      for (std::int64_t i = 0; i < inner; ++i)
+        result.data[static_cast<std::size_t>((o * n + p) * inner + i)] = parts[static_cast<std::size_t>(p)].data[static_cast<std::size_t>(o * inner + i)];
+  return result;
+}
+
+/// Section 0 of the algebra: what the parts of the ranks of one axis mean together.
+inline Array denote(const std::vector<Array>& parts, Placement p) {
+  if (p.split()) return join(parts, static_cast<std::size_t>(p.dim));
+  Array result = parts[0];
+  if (p.pending())
+    for (std::size_t r = 1; r < parts.size(); ++r)
+      for (std::size_t i = 0; i < result.data.size(); ++i) result.data[i] += parts[r].data[i];
+  return result;
+}
+/// Parts that mean `whole`; the terms of a sum are made by `noise`, or the first has it all.
+inline std::vector<Array> embed(const Array& whole, Placement p, int n, const std::function<double()>& noise = nullptr) {
+  std::vector<Array> parts;
+  for (int r = 0; r < n; ++r) {
+    if (p.split()) {
+      const std::int64_t extent = whole.size[static_cast<std::size_t>(p.dim)] / n;
+      parts.push_back(part(whole, static_cast<std::size_t>(p.dim), r * extent, extent));
+    } else if (p.pending() && r > 0) {
+      parts.push_back(zeros(whole.size));
+      if (noise)
+        for (std::size_t i = 0; i < whole.data.size(); ++i) {
+          parts.back().data[i] = noise();
+          parts[0].data[i] -= parts.back().data[i];
+        }
+    } else {
+      parts.push_back(whole);
+    }
+  }
+  return parts;
+}
+inline Array maximum(const std::vector<Array>& parts) {
+  Array result = parts[0];
+  for (const Array& p : parts)
+    for (std::size_t i = 0; i < result.data.size(); ++i) result.data[i] = std::max(result.data[i], p.data[i]);
+  return result;
+}
+
+/// Every value of a graph on every rank of a mesh.
+class Machine {
+ public:
+  Machine(const GraphView& graph, const Mesh& mesh) : g_(graph), mesh_(mesh), values_(graph.values.size()) {}
+
+  std::vector<Array>& at(int value) { return values_[static_cast<std::size_t>(value)]; }
+  double scalar = 1;  ///< every run-time scalar
+
+  /// Gives a value its parts from the full tensor, axis by axis.
+  void set(int value, const Array& whole, const std::function<double()>& noise = nullptr) {
+    std::vector<Array> parts(static_cast<std::size_t>(mesh_.ranks()), whole);
+    const Layout& layout = g_.value(value).type.layout;
+    AxisList axes;
+    layout.collect(axes);
+    for (const Axis* axis : axes) parts = over(parts, *axis, [&](const std::vector<Array>& group) { return embed(group[0], layout.on(axis), static_cast<int>(group.size()), noise); });
+    at(value) = parts;
+  }
+  /// The full tensor that the parts mean, innermost axes first.
+  Array whole(int value) {
+    std::vector<Array> parts = at(value);
+    Layout layout = g_.value(value).type.layout;
+    AxisList axes;
+    layout.collect(axes);
+    for (int i = axes.size() - 1; i >= 0; --i)
+      parts = over(parts, *axes[i], [&](const std::vector<Array>& group) { return std::vector<Array>(group.size(), denote(group, layout.on(axes[i]))); });
+    return parts[0];
+  }
+
+  /// Runs every node of the program in order; what has been set is not computed. No loops.
+  void run() {
+    for (const int n : g_.order) node(g_.node(n));
+  }
+  void node(const Node& node) {
+    if (node.results == 0 || !at(node.result).empty()) return;
+    if (node.operation == &operation::scalars) {
+      Array a{{static_cast<std::int64_t>(g_.scalars.size())}, {}};
+      a.data.assign(g_.scalars.size(), scalar);
+      at(node.result).assign(static_cast<std::size_t>(mesh_.ranks()), a);
+    } else if (node.operation == &operation::move) {
+      move(node);
+    } else {
+      for (int r = 0; r < node.results; ++r) at(node.result + r).resize(static_cast<std::size_t>(mesh_.ranks()));
+      for (int rank = 0; rank < mesh_.ranks(); ++rank) compute(node, rank);
+    }
+  }
+
+ private:
+  /// Applies f to the parts of every group of ranks that differ on one axis only.
+  template <class F>
+  std::vector<Array> over(const std::vector<Array>& parts, const Axis& axis, F f) const {
+    std::vector<Array> result(parts.size());
+    std::map<int, std::vector<int>> groups;
+    for (int rank = 0; rank < mesh_.ranks(); ++rank) {
+      int others = 0;
+      for (int i = 0; i < mesh_.count; ++i)
+        if (mesh_.axes[i].axis != &axis) others = others * mesh_.axes[i].size + mesh_.coordinate(rank, mesh_.axes[i].axis);
+      groups[others].push_back(rank);
+    }
+    for (const auto& [others, ranks] : groups) {
+      std::vector<Array> group;
+      for (const int r : ranks) group.push_back(parts[static_cast<std::size_t>(r)]);
+      const std::vector<Array> after = f(group);
+      for (std::size_t i = 0; i < ranks.size(); ++i) result[static_cast<std::size_t>(ranks[i])] = after[i];
+    }
+    return result;
+  }
+
+  void move(const Node& node) {
+    std::vector<Array> parts = at(node.operands[0]);
+    const Transition& t = node.transition;
+    for (const Axis* axis : t.axes)
+      parts = over(parts, *axis, [&](const std::vector<Array>& group) {
+        return embed(t.maximum ? maximum(group) : denote(group, t.from), t.to, static_cast<int>(group.size()));
+      });
+    at(node.result) = parts;
+  }
+
+  View view(int value, int rank, std::vector<char>& room) const {
+    const Type& type = g_.value(value).type;
+    View v;
+    v.dtype = type.dtype;
+    v.rank = type.layout.rank();
+    for (int d = 0; d < v.rank; ++d) {
+      const Dim& dim = type.layout.dims[d];
+      v.size[d] = local(dim, mesh_), v.offset[d] = offset(dim, mesh_, rank), v.whole[d] = dim.size;
+    }
+    room.assign(static_cast<std::size_t>(v.elements() * bytes_of(v.dtype)), 0);
+    v.data = room.data();
+    return v;
+  }
+  template <class T>
+  static void convert(const std::vector<double>& from, void* to) {
+    for (std::size_t i = 0; i < from.size(); ++i) static_cast<T*>(to)[i] = static_cast<T>(from[i]);
+  }
+
+  void compute(const Node& node, int rank) {
+    Call call;
+    std::vector<std::vector<char>> rooms(static_cast<std::size_t>(node.operands.size() + node.results));
+    std::size_t room = 0;
+    for (const int o : node.operands) {
+      View v = view(o, rank, rooms[room++]);
+      const std::vector<double>& data = values_[static_cast<std::size_t>(o)][static_cast<std::size_t>(rank)].data;
+      if (v.dtype == DType::f32) convert<float>(data, v.data);
+      if (v.dtype == DType::f64) convert<double>(data, v.data);
+      if (v.dtype == DType::i32) convert<int>(data, v.data);
+      call.operands.push_back(v);
+    }
+    for (int r = 0; r < node.results; ++r) call.results.push_back(view(node.result + r, rank, rooms[room++]));
+    if (node.operation->updates)
+      for (int r = 0; r < node.results; ++r) call.results[r].data = call.operands[r].data;
+    call.ints = node.ints;
+    call.reals[0] = node.reals[0], call.reals[1] = node.reals[1];
+    if (node.operation->aliases) {
+      values_[static_cast<std::size_t>(node.result)][static_cast<std::size_t>(rank)] = values_[static_cast<std::size_t>(node.operands[0])][static_cast<std::size_t>(rank)];
+      auto& size = values_[static_cast<std::size_t>(node.result)][static_cast<std::size_t>(rank)].size;
+      size.assign(call.results[0].size, call.results[0].size + call.results[0].rank);
+      return;
+    }
+    const Kernel kernel = Cpu{}.kernel(*node.operation, call);
+    if (kernel == nullptr) throw std::runtime_error("no kernel for " + std::string(node.operation->name));
+    kernel(call);
+    for (int r = 0; r < node.results; ++r) {
+      const View& v = call.results[r];
+      Array a{{v.size, v.size + v.rank}, {}};
+      a.data.resize(static_cast<std::size_t>(v.elements()));
+      for (std::size_t i = 0; i < a.data.size(); ++i)
+        a.data[i] = v.dtype == DType::f32 ? static_cast<double>(v.as<float>()[i]) : v.dtype == DType::f64 ? v.as<double>()[i] : v.as<int>()[i];
+      values_[static_cast<std::size_t>(node.result + r)][static_cast<std::size_t>(rank)] = a;
+    }
+  }
+
+  GraphView g_;
+  Mesh mesh_;
+  std::vector<std::vector<Array>> values_;
+};
+
+/// The largest difference, as a part of the largest element (or of 1, where all are smaller than that).
+inline double difference(const Array& a, const Array& b) {
+  if (a.size != b.size) return 1e300;
+  double largest = 1e-12, most = 0;
+  for (std::size_t i = 0; i < a.data.size(); ++i) {
+    largest = std::max(largest, std::abs(b.data[i]));
+    most = std::max(most, std::isfinite(a.data[i]) ? std::abs(a.data[i] - b.data[i]) : 1e300);
+  }
+  return most / largest;
+}
+
+}  // namespace lockstep
