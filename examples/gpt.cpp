@@ -26,8 +26,8 @@ using namespace parallel::axes;
 constexpr int vocabulary = 256, context = 64, channels = 128, heads = 4, layers = 4, batch = 12;
 
 using Tokens = Tensor<int, Shape<batch / data, context>>;
-template <int examples>
-using Hidden = Shape<examples / data, context, channels>;  // this line says how the hidden state lies: `context / tensor` would be sequence parallel
+template <Dim examples>
+using Hidden = Shape<examples, context, channels>;  // this line says how the hidden state lies; `context / tensor` makes it sequence parallel
 
 struct Norm {
   Parameter<float, Shape<channels>> gain{ones};
@@ -69,7 +69,7 @@ struct Gpt {
 
   /// tokens[examples, context] -> logits[examples, context, vocabulary]
   constexpr auto logits(Distributed auto tokens) const {
-    constexpr int examples = static_cast<int>(decltype(tokens)::type.layout.dims[0].size);
+    constexpr Dim examples = decltype(tokens)::type.layout.dims[0];  // split as the tokens are
     const auto hidden = to<Hidden<examples>>(embedding(tokens, token) + position);
     return matmul(norm(blocks(hidden)), transpose(token));
   }

@@ -12,6 +12,12 @@ struct On {
   static constexpr const Axis* axis = &on;
   static constexpr Placement placement = where;
 };
+/// The same, for an axis that is only known by its address.
+template <const Axis* on, Placement where>
+struct OnAxis {
+  static constexpr const Axis* axis = on;
+  static constexpr Placement placement = where;
+};
 
 /// A placement that is no split, on one axis.
 struct Placed {
@@ -44,8 +50,8 @@ struct Layout {
   /// Every axis on which this is not Invariant.
   constexpr void collect(AxisList& axes) const {
     for (const Dim& d : dims)
-      for (const Axis* a : d.axes)
-        if (a != nullptr && !axes.contains(a)) axes.push_back(a);
+      for (const Axis* a : d)
+        if (!axes.contains(a)) axes.push_back(a);
     for (const Placed& p : others)
       if (!axes.contains(p.axis)) axes.push_back(p.axis);
   }
@@ -54,8 +60,8 @@ struct Layout {
     Layout result;
     for (Dim d : dims) {
       Dim kept(d.size);
-      for (const Axis* a : d.axes)
-        if (a != nullptr && a != axis) kept = kept / *a;
+      for (const Axis* a : d)
+        if (a != axis) kept = kept / *a;
       result.dims.push_back(kept);
     }
     for (const Placed& p : others)

@@ -53,8 +53,7 @@ struct Mesh {
 /// How many slices a dimension is cut into.
 constexpr std::int64_t degree(const Dim& dim, const Mesh& mesh) {
   std::int64_t n = 1;
-  for (const Axis* a : dim.axes)
-    if (a != nullptr) n *= mesh.extent(a);
+  for (const Axis* a : dim) n *= mesh.extent(a);
   return n;
 }
 /// The extent of a rank's slice. The mesh has been checked to divide the dimension.
@@ -63,8 +62,7 @@ constexpr std::int64_t local(const Dim& dim, const Mesh& mesh) { return dim.size
 /// Where the rank's slice begins.
 constexpr std::int64_t offset(const Dim& dim, const Mesh& mesh, int rank) {
   std::int64_t slice = 0;
-  for (const Axis* a : dim.axes)
-    if (a != nullptr) slice = slice * mesh.extent(a) + mesh.coordinate(rank, a);
+  for (const Axis* a : dim) slice = slice * mesh.extent(a) + mesh.coordinate(rank, a);
   return slice * local(dim, mesh);
 }
 

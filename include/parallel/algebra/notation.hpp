@@ -25,8 +25,7 @@ inline std::string text(const Type& type) {
   for (int d = 0; d < type.layout.rank(); ++d) {
     const Dim& dim = type.layout.dims[d];
     result += (d > 0 ? ", " : "") + std::to_string(dim.size);
-    for (const Axis* a : dim.axes)
-      if (a != nullptr) result += "/" + std::string(a->text());
+    for (const Axis* a : dim) result += "/" + std::string(a->text());
   }
   result += "]";
   for (const Placed& p : type.layout.others) {

@@ -8,32 +8,30 @@ namespace parallel {
 inline constexpr int max_rank = 6;     ///< dimensions of one tensor
 inline constexpr int max_nesting = 3;  ///< axes that split one dimension
 
-/// One dimension: its full logical extent, and the axes that split it, outermost first (`4096 / data / sequence`).
+/// One dimension: its full logical extent, and the axes that split it, outermost first (`4096 / data / sequence`). It iterates over its axes.
 struct Dim {
   std::int64_t size = 1;
   const Axis* axes[max_nesting]{};
+  int count = 0;  ///< how many axes split it
 
   constexpr Dim() = default;
   constexpr Dim(std::int64_t n) : size(n) {}
-  constexpr Dim(std::int64_t n, const Axis* const (&a)[max_nesting]) : size(n), axes{a[0], a[1], a[2]} {}
+  constexpr Dim(std::int64_t n, const Axis* const (&a)[max_nesting], int c) : size(n), axes{a[0], a[1], a[2]}, count(c) {}
   constexpr bool operator==(const Dim&) const = default;
 
-  constexpr int nesting() const {
-    int n = 0;
-    while (n < max_nesting && axes[n] != nullptr) ++n;
-    return n;
-  }
+  constexpr const Axis* const* begin() const { return axes; }
+  constexpr const Axis* const* end() const { return axes + count; }
   constexpr bool split_by(const Axis* axis) const {
-    for (const Axis* a : axes)
-      if (a == axis && a != nullptr) return true;
+    for (const Axis* a : *this)
+      if (a == axis) return true;
     return false;
   }
-  constexpr bool innermost(const Axis* axis) const { return nesting() > 0 && axes[nesting() - 1] == axis; }
+  constexpr bool innermost(const Axis* axis) const { return count > 0 && axes[count - 1] == axis; }
 };
 
 /// `3072 / tensor`: the dimension is split over the axis, within the axes that already split it.
 constexpr Dim operator/(Dim dim, const Axis& axis) {
-  dim.axes[dim.nesting()] = &axis;
+  dim.axes[dim.count++] = &axis;
   return dim;
 }
 

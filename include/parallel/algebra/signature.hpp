@@ -21,9 +21,9 @@ using Signatures = List<Signature, 32>;
 
 /// The dimensions of an operand or a result by label: equal labels are one index of the operation. 0 is no index (an extent of 1 that broadcasts,
 /// or a dimension that must not be split).
-using Labels = List<int, max_rank>;
+using IndexLabels = List<int, max_rank>;
 
-constexpr Placement placed(const Labels& labels, int label, Placement otherwise) {
+constexpr Placement placed(const IndexLabels& labels, int label, Placement otherwise) {
   for (int d = 0; d < labels.size(); ++d)
     if (labels[d] == label) return split(d);
   return otherwise;
@@ -31,10 +31,10 @@ constexpr Placement placed(const Labels& labels, int label, Placement otherwise)
 
 /// The row in which an index is split: operands and results that have the index are split along it, other operands are Broadcast, and a
 /// result without it is a pending sum.
-constexpr Signature split_row(const List<Labels, max_operands>& operands, const List<Labels, max_results>& results, int label) {
+constexpr Signature split_row(const List<IndexLabels, max_operands>& operands, const List<IndexLabels, max_results>& results, int label) {
   Signature row;
-  for (const Labels& o : operands) row.operands.push_back(placed(o, label, Broadcast));
-  for (const Labels& r : results) row.results.push_back(placed(r, label, Partial));
+  for (const IndexLabels& o : operands) row.operands.push_back(placed(o, label, Broadcast));
+  for (const IndexLabels& r : results) row.results.push_back(placed(r, label, Partial));
   return row;
 }
 
@@ -54,7 +54,7 @@ constexpr Signature linear_row(int operands, int pending) {
 }
 
 /// Rows for every index that the results have; `labels` is the largest label.
-constexpr void add_split_rows(Signatures& rows, const List<Labels, max_operands>& operands, const List<Labels, max_results>& results, int labels) {
+constexpr void add_split_rows(Signatures& rows, const List<IndexLabels, max_operands>& operands, const List<IndexLabels, max_results>& results, int labels) {
   for (int label = 1; label <= labels; ++label) rows.push_back(split_row(operands, results, label));
 }
 

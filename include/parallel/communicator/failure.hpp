@@ -14,10 +14,10 @@ struct Failure : std::runtime_error {
   explicit Failure(const std::string& sentence, int code = 1) : std::runtime_error(sentence), exit_code(code) {}
 };
 
-/// The exit code that an exception maps to.
+/// The exit code that an exception maps to: 1 unless it says otherwise, and never 0.
 inline int exit_code_of(const std::exception& error) {
   const auto* failure = dynamic_cast<const Failure*>(&error);
-  return failure != nullptr ? failure->exit_code : 1;
+  return failure != nullptr && failure->exit_code != 0 ? failure->exit_code : 1;
 }
 
 /// A collective was asked for that no communicator carries out.

@@ -1,7 +1,7 @@
 // Sums and maxima of several ranks' terms, taken in rank order, so that every backend gives the same bits.
 #pragma once
+#include <cstdint>
 #include <cstring>
-#include <type_traits>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -12,84 +12,112 @@ namespace parallel {
 
 namespace ordered {
 
-template <class T>
 struct Sum {
-  constexpr T operator()(T a, T b) const {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));  // wraps around
-    else
-      return a + b;
+  template <class T>
+  void operator()(T& sum, const T& term) const {
+    sum += term;
+  }
+};
+/// NaN if either is.
+struct Maximum {
+  template <class T>
+  void operator()(T& most, const T& term) const {
+    most = ((most >= term) | (most != most)) ? most : term;
   }
 };
 
-/// NaN if either is.
+#if defined(__AVX512F__)
+inline constexpr int vector_bytes = 64;
+#elif defined(__AVX__)
+inline constexpr int vector_bytes = 32;
+#else
+inline constexpr int vector_bytes = 16;
+#endif
+/// What is summed and written before the next is read, so that the loads of one overlap the stores of another.
 template <class T>
-struct Maximum {
-  constexpr T operator()(T a, T b) const { return a >= b || a != a ? a : b; }
-};
+using Vector [[gnu::vector_size(vector_bytes)]] = T;
 
-template <class T>
-inline constexpr std::int64_t line = 64 / sizeof(T);  ///< elements that are added at a time, so that loads and stores overlap
-
-/// sums[i] = ((terms[0] + terms[1]) + ...)[first + i] for `width` elements.
-template <std::int64_t width, class T, class Combine>
-inline void add(T* __restrict__ sums, const T* const* terms, int n, std::int64_t first, Combine plus) {
-  std::memcpy(sums, terms[0] + first, sizeof(T) * width);
+/// sum = ((terms[0] + terms[1]) + ...)[first...], one vector or one element.
+template <class T, class Part, class Combine>
+inline void add(Part& sum, const void* const* terms, int n, std::int64_t first, Combine plus) {
+  std::memcpy(&sum, static_cast<const T*>(terms[0]) + first, sizeof sum);
   for (int r = 1; r < n; ++r) {
-    const T* term = terms[r] + first;
-    for (std::int64_t i = 0; i < width; ++i) sums[i] = plus(sums[i], term[i]);
+    Part term;
+    std::memcpy(&term, static_cast<const T*>(terms[r]) + first, sizeof term);
+    plus(sum, term);
   }
 }
 
-/// Writes a line past the caches, which saves reading what is overwritten.
-template <class T>
-inline void stream(T* out, const T* sums) {
+/// Writes a vector past the caches: what is overwritten need not be read.
+template <class Part>
+inline void stream(void* out, const Part& sum) {
 #ifdef __SSE2__
-  for (std::size_t i = 0; i < 4; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(out) + i, _mm_load_si128(reinterpret_cast<const __m128i*>(sums) + i));
+  __m128i parts[sizeof sum / 16];
+  std::memcpy(parts, &sum, sizeof sum);
+  for (const __m128i& part : parts) _mm_stream_si128(static_cast<__m128i*>(out) + (&part - parts), part);
 #else
-  std::memcpy(out, sums, 64);
+  std::memcpy(out, &sum, sizeof sum);
 #endif
 }
 
-/// The number of terms is `fixed`, or n where that is 0.
-template <int fixed, class T, class Combine>
-inline void combine(T* const* outs, int copies, const T* const* terms, int n, std::int64_t count, bool past_caches, Combine plus) {
-  constexpr int most = 16;
-  if (fixed > 0) n = fixed;
-  T* to[most];  // copies of the pointers: no store can change them
-  const T* from[most];
-  const bool few = n <= most && copies <= most;
-  if (few) {
-    for (int j = 0; j < copies; ++j) to[j] = outs[j];
+/// `fixed` is the number of terms where the loop over them is unrolled, or 0. Never inlined: g++ 12 would warn of bounds in branches not taken.
+template <class T, int fixed, class Combine>
+[[gnu::noinline]] void combine(void* const* outs, int copies, const void* const* terms, int n, std::int64_t count, bool past_caches, Combine plus) {
+  constexpr int most = 8;
+  const void* from[most];  // of their own: no store can change these pointers
+  void* to[most];
+  if (n <= most && copies <= most) {
     for (int r = 0; r < n; ++r) from[r] = terms[r];
-    outs = to, terms = from;
+    for (int j = 0; j < copies; ++j) to[j] = outs[j];
+    terms = from, outs = to;
   }
-  alignas(64) T sums[line<T>];
+  constexpr std::int64_t width = vector_bytes / sizeof(T);
   std::int64_t i = 0;
-  for (; i + line<T> <= count; i += line<T>) {
-    add<line<T>>(sums, terms, n, i, plus);
+  for (; i + width <= count; i += width) {
+    Vector<T> sum;
+    add<T>(sum, terms, fixed > 0 ? fixed : n, i, plus);
     for (int j = 0; j < copies; ++j)
       if (past_caches)
-        stream(outs[j] + i, sums);
+        stream(static_cast<T*>(outs[j]) + i, sum);
       else
-        std::memcpy(outs[j] + i, sums, sizeof sums);
+        std::memcpy(static_cast<T*>(outs[j]) + i, &sum, sizeof sum);
   }
   for (; i < count; ++i) {
-    add<1>(sums, terms, n, i, plus);
-    for (int j = 0; j < copies; ++j) outs[j][i] = sums[0];
+    T sum;
+    add<T>(sum, terms, n, i, plus);
+    for (int j = 0; j < copies; ++j) static_cast<T*>(outs[j])[i] = sum;
   }
 #ifdef __SSE2__
   if (past_caches) _mm_sfence();
 #endif
 }
 
-template <class T, class Combine>
-inline void combine(void* const* outs, int copies, const void* const* terms, int n, std::int64_t count, bool past_caches, Combine plus) {
-  const auto to = reinterpret_cast<T* const*>(outs);
-  const auto from = reinterpret_cast<const T* const*>(terms);
-  if (n == 2) return combine<2>(to, copies, from, n, count, past_caches, plus);
-  if (n == 4) return combine<4>(to, copies, from, n, count, past_caches, plus);
-  combine<0>(to, copies, from, n, count, past_caches, plus);
+/// Whether to write past the caches: more than they keep, and not over what has just been read.
+inline bool past_caches(void* const* outs, int copies, const void* const* terms, int n, std::int64_t bytes) {
+  constexpr std::int64_t large = 8 << 20;
+  if (bytes * copies < large) return false;
+  for (int j = 0; j < copies; ++j) {
+    if (reinterpret_cast<std::uintptr_t>(outs[j]) % 16 != 0) return false;
+    for (int r = 0; r < n; ++r)
+      if (outs[j] == terms[r]) return false;
+  }
+  return true;
 }
 
 }  // namespace ordered
+
+/// Writes the sum (or the maximum) of n terms of `count` elements to each of `copies` buffers. A buffer may be one of the terms.
+/// Not for bf16, which communicators refuse.
+inline void ordered_sum(DType dtype, bool maximum, void* const* outs, int copies, const void* const* terms, int n, std::int64_t count) {
+  const bool past = ordered::past_caches(outs, copies, terms, n, count * bytes_of(dtype));
+  const auto combine = [&]<class T, class Combine>(T, Combine plus) {
+    if (n == 2) return ordered::combine<T, 2>(outs, copies, terms, n, count, past, plus);
+    if (n == 4) return ordered::combine<T, 4>(outs, copies, terms, n, count, past, plus);
+    ordered::combine<T, 0>(outs, copies, terms, n, count, past, plus);
+  };
+  if (dtype == DType::f32) return maximum ? combine(float{}, ordered::Maximum{}) : combine(float{}, ordered::Sum{});
+  if (dtype == DType::f64) return maximum ? combine(double{}, ordered::Maximum{}) : combine(double{}, ordered::Sum{});
+  maximum ? combine(std::int32_t{}, ordered::Maximum{}) : combine(std::uint32_t{}, ordered::Sum{});  // unsigned sums wrap around
+}
+
+}  // namespace parallel

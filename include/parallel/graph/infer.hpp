@@ -35,8 +35,7 @@ constexpr AxisList axes_of(const Arguments& a) {
 constexpr bool nests_otherwise(const Layout& layout, const AxisList& axes) {
   for (const Dim& d : layout.dims) {
     int last = -1;
-    for (const Axis* a : d.axes) {
-      if (a == nullptr) break;
+    for (const Axis* a : d) {
       int place = 0;
       while (axes[place] != a) ++place;
       if (place < last) return true;
@@ -50,8 +49,7 @@ constexpr bool nests_otherwise(const Layout& layout, const AxisList& axes) {
 constexpr bool moves_outer(const Layout& from, const Layout& to) {
   for (int d = 0; d < from.rank(); ++d) {
     bool moved = false;
-    for (const Axis* a : from.dims[d].axes) {
-      if (a == nullptr) break;
+    for (const Axis* a : from.dims[d]) {
       const bool stays = to.dims[d].split_by(a);
       if (moved && stays) return true;
       moved = moved || !stays;

@@ -312,8 +312,8 @@ class Trace {
     for (const Dim& d : now.dims)
       if (d.split_by(axis) && !d.innermost(axis)) return false;
     for (int d = 0; d < to.rank(); ++d)
-      for (const Axis* outer : to.dims[d].axes) {
-        if (outer == nullptr || outer == axis || !to.dims[d].split_by(axis)) break;
+      for (const Axis* outer : to.dims[d]) {
+        if (outer == axis || !to.dims[d].split_by(axis)) break;
         if (!now.dims[d].split_by(outer)) return false;
       }
     return true;

@@ -24,6 +24,7 @@ struct Layers {
     const int initial = x.enter(trace);
     trace.begin(RegionKind::layers, static_cast<int>(count.size));
     const int inside = trace.carry(initial);
+    trace.graph.values[inside].differentiable = true;  // from the second layer on it depends on parameters, whatever the first takes
     const auto result = block(typename Carried::type(&trace, inside), more...);
     constexpr Refusal refusal = differs(X::type.layout, std::remove_cvref_t<decltype(result)>::type.layout);
     using accepted [[maybe_unused]] = typename Refused<refusal.reason, refusal.figures[0], refusal.figures[1]>::type;
@@ -48,6 +49,24 @@ template <class X>
 inline constexpr Dim layers_of{};
 template <Dim count, class Block>
 inline constexpr Dim layers_of<Layers<count, Block>> = count;
+
+/// Whether a model has Layers somewhere.
+template <class M>
+constexpr bool has_layers() {
+  if constexpr (is_layers<M>) {
+    return true;
+  } else if constexpr (is_parameter<M> || !std::is_class_v<M> || !std::is_aggregate_v<M>) {
+    return false;
+  } else {
+    return []<int... i>(std::integer_sequence<int, i...>) {
+      return (has_layers<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>() || ...);
+    }(std::make_integer_sequence<int, meta::member_count<M>()>{});
+  }
+}
+template <class X>
+inline constexpr bool is_nested = false;
+template <Dim count, class Block>
+inline constexpr bool is_nested<Layers<count, Block>> = has_layers<Block>();
 
 /// The first member of a model that is neither a parameter nor a module, counted from 1; 0 where there is none.
 template <class M>
@@ -84,6 +103,8 @@ constexpr void declare(M& model, Trace& trace, const Path& path = {}, Dim layers
     model.value = trace.enter(value, entering);
     model.stacked = layers.size > 0;
   } else if constexpr (is_layers<M>) {
+    constexpr bool nested = is_nested<M>;
+    using accepted [[maybe_unused]] = typename Refused<nested ? Reason::nested_layers : Reason::none, layers_of<M>.size>::type;
     Path below = path;
     declare(model.block, trace, below.append(".*"), layers_of<M>);
   } else {

@@ -45,7 +45,7 @@ constexpr std::int64_t most_named(const Layout& layout) {
   for (const Axis* axis : axes) {
     std::int64_t n = 0;
     for (const Dim& d : layout.dims)
-      for (const Axis* a : d.axes) n += a == axis;
+      for (const Axis* a : d) n += a == axis;
     most = n > most ? n : most;
   }
   return most;
@@ -122,9 +122,9 @@ template <class Types, int r, class Dims, class Others>
 struct TracedOf;
 template <class Types, int r, int... d, int... o>
 struct TracedOf<Types, r, std::integer_sequence<int, d...>, std::integer_sequence<int, o...>> {
-  static constexpr const Type& type = Types::value.results[r];
+  static constexpr Type type = Types::value.results[r];
   using result = Traced<typename ElementOf<type.dtype>::type, Types::value.kind, Shape<type.layout.dims[d]...>,
-                        On<*type.layout.others[o].axis, type.layout.others[o].placement>...>;
+                        OnAxis<type.layout.others[o].axis, type.layout.others[o].placement>...>;
 };
 }  // namespace spelling
 

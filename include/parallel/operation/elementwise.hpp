@@ -27,8 +27,8 @@ constexpr Shaped broadcast_shape(const Arguments& a, int first = 0) {
 }
 
 struct Indices {
-  List<Labels, max_operands> operands{};
-  List<Labels, max_results> results{};
+  List<IndexLabels, max_operands> operands{};
+  List<IndexLabels, max_results> results{};
   int labels = 0;
 };
 /// Index d + 1 is dimension d of the result; an extent of 1 that repeats has no index.
@@ -36,11 +36,11 @@ constexpr Indices broadcast_indices(const Arguments& a) {
   const Layout result = broadcast_shape(a).results[0].layout;
   Indices indices;
   indices.labels = result.rank();
-  Labels all;
+  IndexLabels all;
   for (int d = 0; d < result.rank(); ++d) all.push_back(result.dims[d].size > 1 ? d + 1 : 0);
   indices.results.push_back(all);
   for (int i = 0; i < a.types.size(); ++i) {
-    Labels own;
+    IndexLabels own;
     for (int d = 0; d < a.rank(i); ++d) {
       const int of_result = d + result.rank() - a.rank(i);
       own.push_back(a.size(i, d) == result.dims[of_result].size ? all[of_result] : 0);
@@ -49,7 +49,7 @@ constexpr Indices broadcast_indices(const Arguments& a) {
   }
   return indices;
 }
-constexpr bool has_label(const Labels& labels, int label) {
+constexpr bool has_label(const IndexLabels& labels, int label) {
   for (const int l : labels)
     if (l == label) return true;
   return false;
@@ -60,7 +60,7 @@ constexpr Signatures split_and_whole(const Indices& indices, int results = 1) {
   rows.push_back(uniform_row(indices.operands.size(), results, Broadcast));
   for (int label = 1; label <= indices.labels; ++label) {
     bool used = false;
-    for (const Labels& r : indices.results) used = used || has_label(r, label);
+    for (const IndexLabels& r : indices.results) used = used || has_label(r, label);
     if (used) rows.push_back(split_row(indices.operands, indices.results, label));
   }
   return rows;

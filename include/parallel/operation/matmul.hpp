@@ -51,9 +51,9 @@ constexpr Shaped matmul_shape(const Arguments& a) {
 constexpr Signatures matmul_table(const Arguments& a) {
   const Product p(a.ints);
   const int free_left = a.rank(0) - p.batch - p.contracted, free_right = a.rank(1) - p.batch - p.contracted;
-  List<Labels, max_operands> operands{Labels{}, Labels{}};
+  List<IndexLabels, max_operands> operands{IndexLabels{}, IndexLabels{}};
   operands[0].count = a.rank(0), operands[1].count = a.rank(1);
-  Labels result;
+  IndexLabels result;
   int label = 0;
   const auto meets = [&](int left, int right, bool kept) {  // an index of extent 1 is no index
     const std::int64_t size = left >= 0 ? a.size(0, left) : a.size(1, right);

@@ -38,8 +38,7 @@ constexpr Type without(const Type& type, const Ints& dims) {
 constexpr AxisList split_along(const Layout& layout, const Ints& dims) {
   AxisList axes;
   for (const std::int64_t d : dims)
-    for (const Axis* a : layout.dims[static_cast<int>(d)].axes)
-      if (a != nullptr) axes.push_back(a);
+    for (const Axis* a : layout.dims[static_cast<int>(d)]) axes.push_back(a);
   return axes;
 }
 constexpr void softmax_lower(Trace& trace, Lowering& l) {

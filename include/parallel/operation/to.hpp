@@ -32,9 +32,11 @@ template <class X, class... Placed>
 struct Moving {
   static constexpr Inference value = [] {
     Inference v;
-    v.results.push_back({X::type.dtype, Target<X, Placed...>::layout});
+    Type moved = X::type;
+    moved.layout = Target<X, Placed...>::layout;
+    v.results.push_back(moved);
     v.kind = X::kind;
-    v.refusal = refused_move(X::type, Target<X, Placed...>::layout);
+    v.refusal = refused_move(X::type, moved.layout);
     return v;
   }();
 };

@@ -35,7 +35,7 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::initializer_lis
     const Layout& layout = g.value(v).type.layout;
     for (int d = 0; d < layout.rank(); ++d) {
       const std::int64_t n = degree(layout.dims[d], mesh);
-      if (layout.dims[d].size % n != 0) return {{Reason::not_divisible, {layout.dims[d].size, n}}, layout.dims[d].axes[layout.dims[d].nesting() - 1], v, d};
+      if (layout.dims[d].size % n != 0) return {{Reason::not_divisible, {layout.dims[d].size, n}}, layout.dims[d].axes[layout.dims[d].count - 1], v, d};
     }
   }
   return {};

@@ -166,7 +166,8 @@ class Differentiation {
     const Vector<Slice> slices = slices_;
     slices_ = before;
     leave(frame, outer, slices);
-    for (int c = 0; c < carried.size(); ++c) add(carried[c].initial, trace_.result_of(gradients[c]));
+    for (int c = 0; c < carried.size(); ++c)
+      if (graph.values[carried[c].initial].differentiable) add(carried[c].initial, trace_.result_of(gradients[c]));
   }
 
   /// Ends the region that is being written: its slices become stacks, and gradients of values outside add up over its iterations.

@@ -5,7 +5,7 @@
 namespace parallel {
 
 /// The block of memory that a value lies in. All but the arena outlive the step.
-enum class Block : std::uint8_t { none, parameter, state, input, scalars, arena };
+enum class Segment : std::uint8_t { none, parameter, state, input, scalars, arena };
 /// What memory is for.
 enum class Use : std::uint8_t { parameters, optimizer_state, inputs, gradients, activations, temporaries, buffers };
 inline constexpr int uses = 7;
@@ -16,7 +16,7 @@ constexpr std::string_view name_of(Use u) {
 
 /// The address of a value: block + offset + stride * slot, where slot follows a loop's index (0 to count - 1).
 struct Storage {
-  Block block = Block::none;
+  Segment block = Segment::none;
   std::int64_t offset = 0;
   std::int64_t stride = 0;  ///< 0: one slot
   int loop = 0;             ///< the loop whose index chooses the slot
@@ -27,7 +27,7 @@ struct Storage {
 
 struct Memory {
   std::int64_t arena = 0;                 ///< bytes of the arena: the largest sum of what lives at one time, as packed
-  std::int64_t blocks[6]{};               ///< bytes of each persistent block, by Block
+  std::int64_t blocks[6]{};               ///< bytes of each persistent block, by Segment
   std::int64_t by_use[uses]{};            ///< bytes by use; arena uses are counted whole, though they share room over time
   constexpr std::int64_t peak() const {
     std::int64_t total = arena;
@@ -91,7 +91,7 @@ struct Placing {
     a.bytes = aligned(size) * slots;
     a.home = home;
     allocation_of[value] = allocations.size();
-    storage[value].block = Block::arena;
+    storage[value].block = Segment::arena;
     allocations.push_back(a);
   }
 
@@ -105,18 +105,23 @@ struct Placing {
     storage.resize(g.size_of_values()), allocation_of.resize(g.size_of_values(), -1), packing_of.resize(static_cast<int>(g.nodes.size()), -1);
     const Vector<bool> kept = kept_for_backward();
     std::int64_t* next = memory.blocks;
-    const auto persistent = [&](int value, Block block) {
+    const auto persistent = [&](int value, Segment block) {
       storage[value].block = block;
       storage[value].offset = next[static_cast<int>(block)];
       next[static_cast<int>(block)] += aligned(bytes(value));
     };
-    if (g.scalar_value >= 0) persistent(g.scalar_value, Block::scalars);
+    if (g.scalar_value >= 0) persistent(g.scalar_value, Segment::scalars);
     for (const Member& m : g.members)
-      persistent(m.value, m.role == Role::parameter ? Block::parameter : m.role == Role::state ? Block::state : Block::input);
+      persistent(m.value, m.role == Role::parameter ? Segment::parameter : m.role == Role::state ? Segment::state : Segment::input);
     Vector<bool> alive;
     alive.resize(g.size_of_values(), false);
-    for (const Event& e : events)
-      for (int r = 0; r < g.node(e.node).results; ++r) alive[g.node(e.node).result + r] = true;
+    for (const Event& e : events) {
+      const Node& node = g.node(e.node);
+      for (int r = 0; r < node.results; ++r) alive[node.result + r] = true;
+      for (const int o : node.operands) alive[before_aliases(g, mesh, o)] = true;
+    }
+    for (const Carry& c : g.carries)
+      if (c.result >= 0 && alive[c.result]) alive[c.inside] = true;
 
     for (const Stack& s : g.stacks)  // a stack's own storage comes before its iterations' values
       if (g.maker(s.outside).operation == &operation::stacked && alive[s.inside]) {
@@ -133,7 +138,7 @@ struct Placing {
   }
 
   constexpr void place(const Node& node, int r, int value, const Vector<bool>& kept, const Vector<bool>& alive) {
-    if (storage[value].block != Block::none || node.operation == &operation::stacked) return;
+    if (storage[value].block != Segment::none || node.operation == &operation::stacked) return;
     if (node.operation == &operation::layer) {
       take(value, node.operands[0]);
       storage[value].stride = bytes(value);
@@ -265,9 +270,9 @@ struct Placing {
       }
     for (int i = 0; i < allocations.size(); ++i)
       if (allocations[i].first >= 0) memory.by_use[static_cast<int>(allocations[i].owner < 0 ? Use::buffers : use[i])] += allocations[i].bytes;
-    memory.by_use[static_cast<int>(Use::parameters)] = memory.blocks[static_cast<int>(Block::parameter)];
-    memory.by_use[static_cast<int>(Use::optimizer_state)] = memory.blocks[static_cast<int>(Block::state)];
-    memory.by_use[static_cast<int>(Use::inputs)] = memory.blocks[static_cast<int>(Block::input)];
+    memory.by_use[static_cast<int>(Use::parameters)] = memory.blocks[static_cast<int>(Segment::parameter)];
+    memory.by_use[static_cast<int>(Use::optimizer_state)] = memory.blocks[static_cast<int>(Segment::state)];
+    memory.by_use[static_cast<int>(Use::inputs)] = memory.blocks[static_cast<int>(Segment::input)];
   }
 
  private:

@@ -38,37 +38,39 @@ struct Communication {
   }
 
   constexpr std::int64_t elements_of(const Node& node) const { return message(node) / bytes_of(graph.value(node.operands[0]).type.dtype); }
-  /// The sum over all calls, on an axis or on every one, of what `of` says of one.
+  /// The sum over all calls on an axis of what `of` says of one.
   template <class F>
-  constexpr std::int64_t total(const Axis* axis, F of) const {
+  constexpr std::int64_t total(const Axis& axis, F of) const {
     std::int64_t n = 0;
-    each([&](const Node& node, std::int64_t times) { n += axis == nullptr || node.transition.axes.contains(axis) ? times * of(node) : 0; });
+    each([&](const Node& node, std::int64_t times) { n += node.transition.axes.contains(&axis) ? times * of(node) : 0; });
     return n;
   }
 
   /// Logical reductions, gathers and exchanges on an axis in one step, however calls are merged.
   constexpr std::int64_t collectives(const Axis& axis) const {
-    return total(&axis, [&](const Node& node) { return logical(node); });
+    return total(axis, [&](const Node& node) { return logical(node); });
   }
   constexpr std::int64_t collectives(const Axis& axis, Collective kind) const {
-    return total(&axis, [&](const Node& node) { return node.transition.collective == kind ? logical(node) : 0; });
+    return total(axis, [&](const Node& node) { return node.transition.collective == kind ? logical(node) : 0; });
   }
   /// Calls of the communicator in one step.
   constexpr std::int64_t calls(const Axis& axis) const {
-    return total(&axis, [](const Node&) { return std::int64_t{1}; });
+    return total(axis, [](const Node&) { return std::int64_t{1}; });
   }
   constexpr std::int64_t calls() const {
-    return total(nullptr, [](const Node&) { return std::int64_t{1}; });
+    std::int64_t n = 0;
+    each([&](const Node&, std::int64_t times) { n += times; });
+    return n;
   }
   /// Bytes, and elements, of all messages on an axis.
   constexpr std::int64_t messages(const Axis& axis) const {
-    return total(&axis, [&](const Node& node) { return message(node); });
+    return total(axis, [&](const Node& node) { return message(node); });
   }
   constexpr std::int64_t elements(const Axis& axis) const {
-    return total(&axis, [&](const Node& node) { return elements_of(node); });
+    return total(axis, [&](const Node& node) { return elements_of(node); });
   }
   constexpr std::int64_t elements(const Axis& axis, Collective kind) const {
-    return total(&axis, [&](const Node& node) { return node.transition.collective == kind ? elements_of(node) : 0; });
+    return total(axis, [&](const Node& node) { return node.transition.collective == kind ? elements_of(node) : 0; });
   }
   constexpr std::int64_t largest_message() const {
     std::int64_t n = 0;

@@ -23,10 +23,10 @@ class Executor {
       throw CannotRun("the mesh " + text(plan.mesh) + " has " + std::to_string(plan.mesh.ranks()) + " ranks, but " + std::to_string(world.size()) +
                       " were started; start as many ranks as the mesh has");
     for (int b = 0; b < 6; ++b)
-      if (static_cast<Block>(b) != Block::parameter) own_[b] = HostMemory(plan.memory.blocks[b]);
+      if (static_cast<Segment>(b) != Segment::parameter) own_[b] = HostMemory(plan.memory.blocks[b]);
     for (int b = 0; b < 6; ++b) blocks_[b] = own_[b].data();
-    blocks_[static_cast<int>(Block::parameter)] = parameters;
-    blocks_[static_cast<int>(Block::arena)] = arena_.data();
+    blocks_[static_cast<int>(Segment::parameter)] = parameters;
+    blocks_[static_cast<int>(Segment::arena)] = arena_.data();
     index_.resize(g_.regions.size());
     tickets_.resize(g_.nodes.size());
     for (const Event& e : plan.events)
@@ -151,7 +151,7 @@ class Executor {
       const Dim& dim = type.layout.dims[d];
       v.size[d] = local(dim, plan_.mesh), v.offset[d] = offset(dim, plan_.mesh, rank_), v.whole[d] = dim.size;
     }
-    v.data = plan_.storage[static_cast<std::size_t>(value)].block == Block::none ? nullptr : address(value);
+    v.data = plan_.storage[static_cast<std::size_t>(value)].block == Segment::none ? nullptr : address(value);
     return v;
   }
 
@@ -180,7 +180,7 @@ class Executor {
         i.loop = region.loop, i.count = region.count, i.region = node.region;
         if (e.kind == EventKind::begin)
           for (const Carry& c : g_.carries) {
-            if (c.region == node.region && plan_.storage[static_cast<std::size_t>(c.inside)].block != Block::none) i.initial.emplace_back(c.initial, c.inside);
+            if (c.region == node.region && plan_.storage[static_cast<std::size_t>(c.inside)].block != Segment::none) i.initial.emplace_back(c.initial, c.inside);
           }
         for (std::size_t s = 0; s + 1 < instructions_.size(); ++s)
           if (e.kind == EventKind::end && instructions_[s].kind == EventKind::begin && instructions_[s].region == node.region)

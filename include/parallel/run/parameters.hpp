@@ -26,7 +26,7 @@ void each_element(const Layout& layout, const Mesh& mesh, int rank, F f) {
 class Parameters {
  public:
   /// Memory for the parameters of a plan on this rank, and their first values from `seed`.
-  Parameters(const Plan& plan, int rank, std::uint64_t seed) : memory_(plan.memory.blocks[static_cast<int>(Block::parameter)]) {
+  Parameters(const Plan& plan, int rank, std::uint64_t seed) : memory_(plan.memory.blocks[static_cast<int>(Segment::parameter)]) {
     for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
       const Member& m = plan.graph.members[i];
       if (m.role != Role::parameter) continue;

@@ -37,7 +37,8 @@ void exp(const Call& call) {
 }
 template <class T>
 void relu(const Call& call) {
-  each_element<T>(call, [](const auto& x) { return x.template max<Eigen::PropagateNaN>(T{0}); });
+  const T* x = call.operands[0].as<const T>();
+  fill(call.results[0].as<T>(), call.results[0].elements(), [=](Index i) { return x[i] < 0 ? T{0} : x[i]; });
 }
 /// (x, g)
 template <class T>
@@ -55,13 +56,13 @@ inline constexpr double gelu_first = 1.5957691216057308, gelu_third = gelu_first
 template <class T>
 void gelu(const Call& call) {
   constexpr T first = static_cast<T>(-gelu_first), third = static_cast<T>(-gelu_third);
-  each_element<T>(call, [](const auto& x) { return x / (T{1} + (x * (first + third * x.square())).exp()); });
+  each_element<T>(call, [=](const auto& x) { return x / (T{1} + (x * (first + third * x.square())).exp()); });
 }
 /// (x, g): g (s + x s (1 - s) 2 u')
 template <class T>
 void gelu_gradient(const Call& call) {
   constexpr T first = static_cast<T>(gelu_first), third = static_cast<T>(gelu_third);
-  each_chunk<T>(call, [](const auto& x, const auto& g, auto out) {
+  each_chunk<T>(call, [=](const auto& x, const auto& g, auto out) {
     const Chunk<T> s = T{1} / (T{1} + (-x * (first + third * x.square())).exp());
     out = g * (s + x * s * (T{1} - s) * (first + T{3} * third * x.square()));
   });
@@ -91,10 +92,11 @@ void gelu_erf(const Call& call) {
 template <class T>
 void gelu_erf_gradient(const Call& call) {
   constexpr T density = static_cast<T>(0.39894228040143268);
-  each_chunk<T>(call, [](const auto& x, const auto& g, auto out) {
+  each_chunk<T>(call, [=](const auto& x, const auto& g, auto out) {
     const Chunk<T> tail = T{0.5} * two_tails<T>(x);
-    const Chunk<T> rising = x.sign();
-    out = g * (T{0.5} * (T{1} + rising) - rising * tail + x * density * (T{-0.5} * x.square()).exp());
+    Chunk<T> distribution(x.size());
+    fill(distribution.data(), x.size(), [&](Index i) { return x[i] < 0 ? tail[i] : T{1} - tail[i]; });
+    out = g * (distribution + x * density * (T{-0.5} * x.square()).exp());
   });
 }
 

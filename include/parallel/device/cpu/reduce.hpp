@@ -64,22 +64,21 @@ void expand(const Call& call) {
   });
 }
 
-/// The maximum over the dimensions `ints` (none: all) of the rank's part.
+/// The maximum over the dimensions `ints` (none: all) of the rank's part. What is no number is the maximum.
 template <class T>
 void local_max(const Call& call) {
   const View &x = call.operands[0], &out = call.results[0];
   const Walk<2> walk = together(x, reduced(x, call.ints));
   const Index n = walk.extent();
+  const auto larger = [](T a, T b) { return a > b || a != a ? a : b; };
   array(out.as<T>(), out.elements()).setConstant(-std::numeric_limits<T>::infinity());
   walk.each([&](const Steps<2>& at) {
-    const auto row = array(x.as<const T>() + at[0], n);
+    const T* row = x.as<const T>() + at[0];
     T* to = out.as<T>() + at[1];
-    if (walk.step(1) == 0) {
-      const T largest = row.template maxCoeff<Eigen::PropagateNaN>();
-      *to = largest <= *to ? *to : largest;
-    } else {
-      array(to, n) = array(to, n).template max<Eigen::PropagateNaN>(row);
-    }
+    if (walk.step(1) == 0)
+      *to = larger(*to, array(row, n).template maxCoeff<Eigen::PropagateNaN>());
+    else
+      fill(to, n, [=](Index i) { return larger(to[i], row[i]); });
   });
 }
 /// (x, max): how many elements of the rank's part equal the maximum.

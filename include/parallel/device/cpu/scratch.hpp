@@ -1,6 +1,7 @@
 // Memory that kernels work in: one piece a thread and purpose, which grows in the first step and is kept.
 #pragma once
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <new>
 
@@ -9,7 +10,7 @@ namespace parallel::cpu {
 /// What scratch memory is for: pieces of different purposes are in use at the same time.
 enum class Purpose { packing, scores };
 
-/// Room for n elements, aligned to cache lines; what stood there is gone.
+/// Room for n elements, aligned to cache lines. What stood there before is undefined.
 template <Purpose purpose, class T>
 T* scratch(std::size_t n) {
   constexpr std::align_val_t line{64};
@@ -23,6 +24,7 @@ T* scratch(std::size_t n) {
     memory.reset();
     memory.reset(static_cast<std::byte*>(::operator new(n * sizeof(T), line)));
     size = n * sizeof(T);
+    std::memset(memory.get(), 0, size);  // where a kernel reads a whole cache line, what it does not use is a number
   }
   return reinterpret_cast<T*>(memory.get());
 }

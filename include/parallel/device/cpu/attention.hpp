@@ -1,0 +1,126 @@
+// Attention head by head, some rows of scores at a time: no tensor of all scores exists, and backward makes them again from one number a row.
+#pragma once
+#include <parallel/device/cpu/product.hpp>
+
+namespace parallel::cpu {
+
+/// What attention and its gradient have in common: where the rows of a head lie, and which keys a block of queries sees.
+template <class T>
+struct Heads {
+  const View &q, &k, &v;
+  const Index batch, queries, keys, heads, groups, size, value_size;
+  const Index group_size;  ///< how many heads, counted over all ranks, share keys
+  const bool causal;
+  const T factor;
+  const Index block;  ///< queries at a time: their scores stay in the second cache
+  const Index room;   ///< elements of a row of scores: whole cache lines, so that each begins at one
+
+  explicit Heads(const Call& call)
+      : q(call.operands[0]),
+        k(call.operands[1]),
+        v(call.operands[2]),
+        batch(q.size[0]),
+        queries(q.size[1]),
+        keys(k.size[1]),
+        heads(q.size[2]),
+        groups(k.size[2]),
+        size(q.size[3]),
+        value_size(v.size[3]),
+        group_size(q.whole[2] / k.whole[2]),
+        causal(call.ints[0] != 0),
+        factor(static_cast<T>(call.reals[0])),
+        block(std::clamp<Index>(65536 / std::max<Index>(keys, 1), 16, 64)),
+        room((keys + 15) / 16 * 16) {}
+
+  /// The first row of a head in a tensor [batch, rows, heads, elements], and the way from row to row.
+  template <class U>
+  Matrix<U> rows(U* data, Index b, Index row, Index all_rows, Index head, Index all_heads, Index elements, bool transposed = false) const {
+    return {data + ((b * all_rows + row) * all_heads + head) * elements, all_heads * elements, transposed};
+  }
+  template <class U>
+  Matrix<U> query_rows(U* data, Index b, Index row, Index head, Index elements) const {
+    return rows(data, b, row, queries, head, heads, elements);
+  }
+  template <class U>
+  Matrix<U> key_rows(U* data, Index b, Index group, Index elements, bool transposed = false) const {
+    return rows(data, b, Index{0}, keys, group, groups, elements, transposed);
+  }
+  Index group_of(Index head) const { return (q.offset[2] + head) / group_size - k.offset[2]; }
+  /// How many of the rank's keys the query before `row` sees.
+  Index visible(Index row) const { return causal ? std::clamp<Index>(q.offset[1] + row - k.offset[1], 0, keys) : keys; }
+
+  /// Calls body(b, head, first row, count) for every block of queries.
+  template <class Body>
+  void each(Body body) const {
+    for (Index b = 0; b < batch; ++b)
+      for (Index head = 0; head < heads; ++head)
+        for (Index row = 0; row < queries; row += block) body(b, head, row, std::min(block, queries - row));
+  }
+  Matrix<const T> scores(T* to, Index b, Index head, Index row, Index count, Index seen) const {
+    multiply<T>(count, seen, size, factor, query_rows(q.as<const T>(), b, row, head, size), key_rows(k.as<const T>(), b, group_of(head), size, true),
+                {to, room});
+    return {to, room};
+  }
+  /// Row i of a block: exp(scores - subtracted) for visible keys, 0 up to the end of the row's last cache line.
+  void exponentials(T* row, T subtracted, Index visible_keys, Index seen) const {
+    const Index end = (seen + 15) / 16 * 16;
+    array(row + visible_keys, end - visible_keys).setConstant(subtracted);
+    array(row, end) = (array(row, end) - subtracted).exp();
+    array(row + visible_keys, end - visible_keys).setZero();
+  }
+};
+
+/// (q, k, v): the result and, per row, the logarithm of the sum of exponentials of its scores. ints: causal; the first number is their scale.
+template <class T>
+void attention(const Call& call) {
+  const Heads<T> at(call);
+  T *out = call.results[0].as<T>(), *statistic = call.results[1].as<T>();
+  T* p = scratch<Purpose::scores, T>(static_cast<std::size_t>(at.block * at.room));
+  at.each([&](Index b, Index head, Index row, Index count) {
+    const Index seen = at.visible(row + count);
+    const Matrix<const T> scores = at.scores(p, b, head, row, count, seen);
+    T sums[64];
+    for (Index i = 0; i < count; ++i) {
+      T* const own = p + i * at.room;
+      const Index visible = at.visible(row + i + 1);
+      const T largest = visible > 0 ? array(own, visible).maxCoeff() : T{0};
+      at.exponentials(own, largest, visible, seen);
+      sums[i] = array(own, (seen + 15) / 16 * 16).sum();
+      statistic[(b * at.queries + row + i) * at.heads + head] = largest + std::log(sums[i]);
+    }
+    const Matrix<T> to = at.query_rows(out, b, row, head, at.value_size);
+    multiply<T>(count, at.value_size, seen, 1, scores, at.key_rows(at.v.template as<const T>(), b, at.group_of(head), at.value_size), to);
+    for (Index i = 0; i < count; ++i) array(to.data + i * to.stride, at.value_size) *= sums[i] > 0 ? 1 / sums[i] : T{0};
+  });
+}
+
+/// (q, k, v, result, statistic, g): the gradients of q, k and v.
+template <class T>
+void attention_gradient(const Call& call) {
+  const Heads<T> at(call);
+  const T *out = call.operands[3].as<const T>(), *statistic = call.operands[4].as<const T>(), *g = call.operands[5].as<const T>();
+  T *dq = call.results[0].as<T>(), *dk = call.results[1].as<T>(), *dv = call.results[2].as<T>();
+  array(dk, call.results[1].elements()).setZero();
+  array(dv, call.results[2].elements()).setZero();
+  T* const p = scratch<Purpose::scores, T>(static_cast<std::size_t>(2 * at.block * at.room));
+  T* const ds = p + at.block * at.room;
+  at.each([&](Index b, Index head, Index row, Index count) {
+    const Index seen = at.visible(row + count), group = at.group_of(head);
+    at.scores(p, b, head, row, count, seen);
+    for (Index i = 0; i < count; ++i)
+      at.exponentials(p + i * at.room, statistic[(b * at.queries + row + i) * at.heads + head], at.visible(row + i + 1), seen);
+    const auto cotangent = at.query_rows(g, b, row, head, at.value_size), result = at.query_rows(out, b, row, head, at.value_size);
+    multiply<T>(seen, at.value_size, count, 1, {p, at.room, true}, cotangent, at.key_rows(dv, b, group, at.value_size), true);
+    multiply<T>(count, seen, at.value_size, 1, cotangent, at.key_rows(at.v.template as<const T>(), b, group, at.value_size, true), {ds, at.room});
+    for (Index i = 0; i < count; ++i) {
+      const T inner = (array(cotangent.data + i * cotangent.stride, at.value_size) * array(result.data + i * result.stride, at.value_size)).sum();
+      array(ds + i * at.room, seen) = array(p + i * at.room, seen) * (array(ds + i * at.room, seen) - inner);
+    }
+    multiply<T>(count, at.size, seen, at.factor, {ds, at.room}, at.key_rows(at.k.template as<const T>(), b, group, at.size),
+                at.query_rows(dq, b, row, head, at.size));
+    multiply<T>(seen, at.size, count, at.factor, {ds, at.room, true}, at.query_rows(at.q.template as<const T>(), b, row, head, at.size),
+                at.key_rows(dk, b, group, at.size), true);
+  });
+}
+
+}  // namespace parallel::cpu

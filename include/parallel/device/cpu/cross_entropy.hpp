@@ -1,0 +1,45 @@
+// The parts of cross entropy that softmax does not have: the target's logit, the loss, and the gradient. A rank may hold some of the vocabulary.
+#pragma once
+#include <parallel/device/cpu/norm.hpp>
+
+namespace parallel::cpu {
+
+/// Where a row's target stands in the rank's part of the vocabulary, or -1.
+inline Index target_in(const View& logits, int target) {
+  const int last = logits.rank - 1;
+  const Index own = target - logits.offset[last];
+  return own >= 0 && own < logits.size[last] ? own : -1;
+}
+/// (logits, target): the target's logit where the rank holds it, else 0.
+template <class T>
+void pick(const Call& call) {
+  const View& logits = call.operands[0];
+  const Rows rows(logits);
+  for (Index r = 0; r < rows.count; ++r) {
+    const Index own = target_in(logits, call.operands[1].as<const int>()[r]);
+    call.results[0].as<T>()[r] = own < 0 ? T{0} : logits.as<const T>()[r * rows.length + own];
+  }
+}
+/// (logits, target, max, sum, picked): log(sum) + max - picked
+template <class T>
+void negative_log_likelihood(const Call& call) {
+  const Index n = call.results[0].elements();
+  const auto largest = array(call.operands[2].as<const T>(), n), sum = array(call.operands[3].as<const T>(), n);
+  array(call.results[0].as<T>(), n) = sum.log() + (largest - array(call.operands[4].as<const T>(), n));
+}
+/// (logits, target, max, sum, g): g (softmax - 1 at the target)
+template <class T>
+void cross_entropy_gradient(const Call& call) {
+  const View& logits = call.operands[0];
+  const Rows rows(logits);
+  const Index n = rows.length;
+  for (Index r = 0; r < rows.count; ++r) {
+    const T largest = call.operands[2].as<const T>()[r], sum = call.operands[3].as<const T>()[r], g = call.operands[4].as<const T>()[r];
+    T* out = call.results[0].as<T>() + r * n;
+    array(out, n) = (array(logits.as<const T>() + r * n, n) - largest).exp() * (g / sum);
+    const Index own = target_in(logits, call.operands[1].as<const int>()[r]);
+    if (own >= 0) out[own] -= g;
+  }
+}
+
+}  // namespace parallel::cpu

@@ -1,0 +1,41 @@
+// Rows of a table by index, and their gradients added up. A rank may hold some of the rows: others are zeros, and are skipped backward.
+#pragma once
+#include <cstring>
+#include <parallel/device/cpu/array.hpp>
+
+namespace parallel::cpu {
+
+/// Calls body(position, row of the rank's part) for every index; row is -1 where another rank holds it.
+template <class Body>
+void each_row(const View& index, const View& table, Body body) {
+  const Index n = index.elements();
+  for (Index i = 0; i < n; ++i) {
+    const Index row = index.as<const int>()[i] - table.offset[0];
+    body(i, row >= 0 && row < table.size[0] ? row : -1);
+  }
+}
+/// (index, table)
+template <class T>
+void embedding(const Call& call) {
+  const View& table = call.operands[1];
+  const Index n = table.size[1];
+  each_row(call.operands[0], table, [&](Index i, Index row) {
+    T* to = call.results[0].as<T>() + i * n;
+    if (row < 0)
+      std::memset(to, 0, static_cast<std::size_t>(n) * sizeof(T));
+    else
+      std::memcpy(to, table.as<const T>() + row * n, static_cast<std::size_t>(n) * sizeof(T));
+  });
+}
+/// (index, g): the rows of g added up by index, in the order of the indices.
+template <class T>
+void embedding_gradient(const Call& call) {
+  const View& table = call.results[0];
+  const Index n = table.size[1];
+  array(table.as<T>(), table.elements()).setZero();
+  each_row(call.operands[0], table, [&](Index i, Index row) {
+    if (row >= 0) array(table.as<T>() + row * n, n) += array(call.operands[1].as<const T>() + i * n, n);
+  });
+}
+
+}  // namespace parallel::cpu

@@ -1,0 +1,89 @@
+// Dropout and normal numbers: an element's random word depends on its index in the full tensor, so that every layout draws the same.
+#pragma once
+#include <numbers>
+#include <parallel/device/cpu/walk.hpp>
+#include <parallel/device/stream.hpp>
+
+namespace parallel::cpu {
+
+/// The words of one block, in the order of its elements: RandomStream::word, sixteen counters at a time.
+inline void words_of_block(const RandomStream& stream, std::uint64_t block, std::uint32_t (&words)[RandomStream::block]) {
+  constexpr int lanes = RandomStream::counters;
+  std::uint32_t *c0 = words, *c1 = words + lanes, *c2 = words + 2 * lanes, *c3 = words + 3 * lanes;
+  for (int i = 0; i < lanes; ++i) {
+    const std::uint64_t counter = block * lanes + static_cast<std::uint64_t>(i);
+    c0[i] = static_cast<std::uint32_t>(counter), c1[i] = static_cast<std::uint32_t>(counter >> 32), c2[i] = stream.high[0], c3[i] = stream.high[1];
+  }
+  std::array<std::uint32_t, 2> key = stream.key;
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < lanes; ++i) {
+      const std::uint64_t a = std::uint64_t{0xD2511F53} * c0[i], b = std::uint64_t{0xCD9E8D57} * c2[i];
+      c0[i] = static_cast<std::uint32_t>(b >> 32) ^ c1[i] ^ key[0], c2[i] = static_cast<std::uint32_t>(a >> 32) ^ c3[i] ^ key[1];
+      c1[i] = static_cast<std::uint32_t>(b), c3[i] = static_cast<std::uint32_t>(a);
+    }
+    key[0] += 0x9E3779B9, key[1] += 0xBB67AE85;
+  }
+}
+
+/// Calls body(position in the part, index within the block, count, block) for runs of a part's elements that lie in one block.
+template <class Body>
+void each_block(const View& part, Body body) {
+  Steps<max_rank> whole;
+  Index elements = 1, first = 0;
+  for (int d = part.rank - 1; d >= 0; elements *= part.whole[d--]) whole.of[d] = elements, first += part.offset[d] * elements;
+  const Walk<2> walk = together(part, whole);
+  walk.each([&](const Steps<2>& at) {
+    for (Index i = 0, n = walk.extent(); i < n;) {
+      const Index index = first + at[1] + i, within = index % RandomStream::block, count = std::min(RandomStream::block - within, n - i);
+      body(at[0] + i, within, count, static_cast<std::uint64_t>(index / RandomStream::block));
+      i += count;
+    }
+  });
+}
+
+/// (x, scalars): an element is zero with the probability that is the first number, else it grows by 1 / (1 - probability).
+template <class T>
+void dropout(const Call& call) {
+  const RandomStream stream = RandomStream::of(call.ints, call.operands[1].as<const double>(), call.layer, call.micro_batch);
+  const std::uint64_t limit = dropped_below(call.reals[0]);
+  const T factor = static_cast<T>(1 / (1 - call.reals[0]));
+  const T* x = call.operands[0].as<const T>();
+  T* out = call.results[0].as<T>();
+  each_block(call.results[0], [&](Index at, Index within, Index count, std::uint64_t block) {
+    std::uint32_t words[RandomStream::block];
+    words_of_block(stream, block, words);
+    const T* from = x + at;
+    fill(out + at, count, [&](Index i) {
+      const T grown = from[i] * factor;
+      return words[within + i] < limit ? T{0} : grown;
+    });
+  });
+}
+
+/// (scalars): normal numbers with the first number as standard deviation (Box and Muller, 1958): words 0 and 1 of a counter make two, 2 and 3 too.
+template <class T>
+void random(const Call& call) {
+  constexpr int lanes = RandomStream::counters;
+  using Lanes = Eigen::Array<T, lanes, 1>;
+  const RandomStream stream = RandomStream::of(call.ints, call.operands[0].as<const double>(), call.layer, call.micro_batch);
+  const T deviation = static_cast<T>(call.reals[0]);
+  T* out = call.results[0].as<T>();
+  each_block(call.results[0], [&](Index at, Index within, Index count, std::uint64_t block) {
+    std::uint32_t words[RandomStream::block];
+    words_of_block(stream, block, words);
+    T normal[RandomStream::block];
+    for (int pair = 0; pair < 2; ++pair) {
+      Lanes radius, angle;
+      for (int i = 0; i < lanes; ++i) {
+        radius[i] = static_cast<T>(fraction_of(words[2 * pair * lanes + i]));
+        angle[i] = static_cast<T>(2 * std::numbers::pi * fraction_of(words[(2 * pair + 1) * lanes + i]));
+      }
+      radius = deviation * (T{-2} * radius.log()).sqrt();
+      Eigen::Map<Lanes>(normal + 2 * pair * lanes) = radius * angle.cos();
+      Eigen::Map<Lanes>(normal + (2 * pair + 1) * lanes) = radius * angle.sin();
+    }
+    std::copy_n(normal + within, count, out + at);
+  });
+}
+
+}  // namespace parallel::cpu

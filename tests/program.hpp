@@ -1,0 +1,70 @@
+// Runs a program on a mesh of thread ranks and puts the ranks' parts of its outputs together.
+#pragma once
+#include <parallel/communicator/threads.hpp>
+#include <parallel/device/cpu.hpp>
+#include <parallel/parallel.hpp>
+#include <parallel/run/trainer.hpp>
+
+#include "lockstep.hpp"
+
+namespace program {
+
+using namespace parallel;
+using lockstep::Array;
+
+/// Writes a rank's part into the whole.
+template <class T>
+void gather(const View& v, Array& whole) {
+  std::int64_t at[max_rank]{};
+  for (std::int64_t i = 0; i < v.elements(); ++i) {
+    std::int64_t global = 0;
+    for (int d = 0; d < v.rank; ++d) global = global * v.whole[d] + v.offset[d] + at[d];
+    whole.data[static_cast<std::size_t>(global)] = static_cast<double>(v.as<T>()[i]);
+    for (int d = v.rank - 1; d >= 0 && ++at[d] == v.size[d]; --d) at[d] = 0;
+  }
+}
+inline Array empty_like(const View& v) { return lockstep::zeros({v.whole, v.whole + v.rank}); }
+
+template <class T>
+std::vector<T> numbers(std::int64_t count, std::uint64_t stream, int below = 0) {
+  std::vector<T> result(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < result.size(); ++i)
+    result[i] = below > 0 ? static_cast<T>(random_uniform(11, stream, i) * below) : static_cast<T>(2 * random_uniform(11, stream, i) - 1);
+  return result;
+}
+
+/// `feed(executor)` gives the inputs. Returns every output, whole, after `steps` runs.
+template <class Program, class Feed>
+std::vector<Array> outputs(const Mesh& mesh, Feed feed, int steps = 1) {
+  const OwnedPlan plan = derive<Program>(mesh);
+  std::vector<Array> whole;
+  for (const int v : plan->graph.outputs) {
+    std::vector<std::int64_t> size;
+    for (const Dim& d : plan->graph.value(v).type.layout.dims) size.push_back(d.size);
+    whole.push_back(lockstep::zeros(size));
+  }
+  run_threads(mesh.ranks(), [&](Threads& world) {
+    Parameters parameters(plan, world.rank(), 5);
+    Executor<Threads, Cpu> executor(plan, world, parameters.data());
+    executor.scalar("seed", 3), executor.scalar("clip_norm", 1);
+    for (int step = 1; step <= steps; ++step) {
+      executor.scalar("step", step);
+      feed(executor);
+      executor.run();
+    }
+    for (int rank = 0; rank < mesh.ranks(); ++rank) {  // one at a time: ranks that hold the same part write the same elements
+      world.barrier();
+      if (rank != world.rank()) continue;
+      for (int o = 0; o < executor.outputs(); ++o) {
+        const View v = executor.output(o);
+        if (v.dtype == DType::f64)
+          gather<double>(v, whole[static_cast<std::size_t>(o)]);
+        else
+          gather<float>(v, whole[static_cast<std::size_t>(o)]);
+      }
+    }
+  });
+  return whole;
+}
+
+}  // namespace program

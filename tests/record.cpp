@@ -1,0 +1,109 @@
+// The record of the communicators equals the plan, call by call and byte by byte; an executor that skips, doubles or shortens a call is seen.
+#include <doctest/doctest.h>
+
+#include <parallel/plan/walk.hpp>
+
+#include "models.hpp"
+#include "program.hpp"
+
+using namespace parallel;
+using namespace parallel::axes;
+
+namespace {
+
+using Model = models::Gpt<float, 4>;
+using Step = Accumulate<2, Training<Model, AdamW, Model::Tokens, Model::Tokens>>;
+
+enum class Fault { none, skip, twice, shorten };
+
+/// A communicator that does one call wrongly, on every rank alike.
+class Faulty {
+ public:
+  explicit Faulty(Threads group, Fault fault = Fault::none) : group_(std::move(group)), fault_(fault) {}
+  int rank() const { return group_.rank(); }
+  int size() const { return group_.size(); }
+  Faulty split(int color, int key) { return Faulty(group_.split(color, key), fault_); }
+  Ticket start(const Exchange& e) {
+    Exchange changed = e;
+    if (++calls_ == 3) {
+      if (fault_ == Fault::skip) return skipped_ = true, Ticket{~0U};
+      if (fault_ == Fault::twice) group_.wait(group_.start(e));
+      if (fault_ == Fault::shorten) changed.count /= 2;
+    }
+    return group_.start(changed);
+  }
+  void wait(Ticket t) {
+    if (skipped_ && t.number == ~0U) return;
+    group_.wait(t);
+  }
+  void barrier() { group_.barrier(); }
+  void record(std::vector<Record>* r) { group_.record(r); }
+  void deadline(std::chrono::milliseconds d) { group_.deadline(d); }
+
+ private:
+  Threads group_;
+  Fault fault_;
+  int calls_ = 0;
+  bool skipped_ = false;
+};
+static_assert(Communicator<Faulty>);
+
+/// What the plan says a group is asked, in order.
+std::vector<Record> planned(const Plan& plan, const std::string& axes) {
+  std::vector<Record> calls;
+  each_event(plan, [&](const Event& e) {
+    const Node& node = plan.graph.node(e.node);
+    if (e.kind != EventKind::start || text(node.transition.axes) != axes) return;
+    calls.push_back({node.transition.collective, plan.all.message(node), plan.graph.value(node.operands[0]).type.dtype, plan.mesh.extent(node.transition.axes),
+                     node.transition.maximum});
+  });
+  return calls;
+}
+
+/// Whether every rank's record of one step is the plan.
+bool agrees(const Mesh& mesh, Fault fault) {
+  const OwnedPlan plan = derive<Step>(mesh);
+  const auto count = std::int64_t{2} * Model::batch * Model::context;
+  const auto tokens = program::numbers<int>(count, 1, Model::vocabulary), targets = program::numbers<int>(count, 2, Model::vocabulary);
+  std::vector<char> same(static_cast<std::size_t>(mesh.ranks()), 1);
+  std::int64_t calls = 0;
+  run_threads(mesh.ranks(), [&](Threads& threads) {
+    Faulty world(std::move(threads), fault);
+    Parameters parameters(plan, world.rank(), 5);
+    Trainer<Faulty, Cpu> trainer(plan, world, parameters, {}, 1);
+    std::map<std::string, std::vector<Record>> records;
+    trainer.executor().each_group([&](const std::string& axes, Faulty& group) {
+      records[axes].reserve(4096);
+      group.record(&records[axes]);
+    });
+    trainer.executor().input(0, tokens.data());
+    trainer.executor().input(1, targets.data());
+    trainer.step(1e-3);
+    std::int64_t mine = 0;
+    for (const auto& [axes, record] : records) {
+      if (!(record == planned(plan, axes))) same[static_cast<std::size_t>(world.rank())] = 0;
+      mine += static_cast<std::int64_t>(record.size());
+    }
+    if (world.rank() == 0) calls = mine;
+  });
+  if (fault == Fault::none) {
+    CHECK(calls == plan->calls());
+    CHECK(calls > 20);
+  }
+  for (const char s : same)
+    if (s == 0) return false;
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("the record is the plan") {
+  CHECK(agrees(Mesh{data = 2, tensor = 2}, Fault::none));
+  CHECK(agrees(Mesh{tensor = 2, sequence = 2}, Fault::none));
+  CHECK(agrees(Mesh{data = 4}, Fault::none));
+}
+TEST_CASE("a call skipped, doubled or shortened is seen") {
+  CHECK_FALSE(agrees(Mesh{data = 2, tensor = 2}, Fault::skip));
+  CHECK_FALSE(agrees(Mesh{data = 2, tensor = 2}, Fault::twice));
+  CHECK_FALSE(agrees(Mesh{data = 2, tensor = 2}, Fault::shorten));
+}
