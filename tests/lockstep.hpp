@@ -7,8 +7,9 @@
 #include <map>
 #include <vector>
 
-#include <parallel/device/cpu.hpp>
 #include <parallel/plan/view.hpp>
+
+#include "device.hpp"
 
 namespace lockstep {
 
@@ -123,6 +124,20 @@ class Machine {
     return parts[0];
   }
 
+  /// Whether the ranks of every axis on which a value is whole hold the same.
+  bool consistent(int value) const {
+    const Layout& layout = g_.value(value).type.layout;
+    bool same = true;
+    for (int i = 0; i < mesh_.count; ++i)
+      if (layout.on(mesh_.axes[i].axis).whole())
+        over(values_[static_cast<std::size_t>(value)], *mesh_.axes[i].axis, [&](const std::vector<Array>& group) {
+          for (const Array& part : group)
+            for (std::size_t e = 0; e < part.data.size(); ++e) same = same && std::abs(part.data[e] - group[0].data[e]) <= 1e-9 * (1 + std::abs(part.data[e]));
+          return group;
+        });
+    return same;
+  }
+
   /// Runs every node of the program in order; what has been set is not computed. No loops.
   void run() {
     for (const int n : g_.order) node(g_.node(n));
@@ -213,7 +228,7 @@ class Machine {
       size.assign(call.results[0].size, call.results[0].size + call.results[0].rank);
       return;
     }
-    const Kernel kernel = Cpu{}.kernel(*node.operation, call);
+    const Kernel kernel = tests::Device{}.kernel(*node.operation, call);
     if (kernel == nullptr) throw std::runtime_error("no kernel for " + std::string(node.operation->name));
     kernel(call);
     for (int r = 0; r < node.results; ++r) {

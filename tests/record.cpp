@@ -14,21 +14,21 @@ namespace {
 using Model = models::Gpt<float, 4>;
 using Step = Accumulate<2, Training<Model, AdamW, Model::Tokens, Model::Tokens>>;
 
-enum class Fault { none, skip, twice, shorten };
+enum class Tampering { none, skip, twice, shorten };
 
 /// A communicator that does one call wrongly, on every rank alike.
 class Faulty {
  public:
-  explicit Faulty(Threads group, Fault fault = Fault::none) : group_(std::move(group)), fault_(fault) {}
+  explicit Faulty(Threads group, Tampering fault = Tampering::none) : group_(std::move(group)), fault_(fault) {}
   int rank() const { return group_.rank(); }
   int size() const { return group_.size(); }
   Faulty split(int color, int key) { return Faulty(group_.split(color, key), fault_); }
   Ticket start(const Exchange& e) {
     Exchange changed = e;
     if (++calls_ == 3) {
-      if (fault_ == Fault::skip) return skipped_ = true, Ticket{~0U};
-      if (fault_ == Fault::twice) group_.wait(group_.start(e));
-      if (fault_ == Fault::shorten) changed.count /= 2;
+      if (fault_ == Tampering::skip) return skipped_ = true, Ticket{~0U};
+      if (fault_ == Tampering::twice) group_.wait(group_.start(e));
+      if (fault_ == Tampering::shorten) changed.count /= 2;
     }
     return group_.start(changed);
   }
@@ -42,7 +42,7 @@ class Faulty {
 
  private:
   Threads group_;
-  Fault fault_;
+  Tampering fault_;
   int calls_ = 0;
   bool skipped_ = false;
 };
@@ -61,16 +61,16 @@ std::vector<Record> planned(const Plan& plan, const std::string& axes) {
 }
 
 /// Whether every rank's record of one step is the plan.
-bool agrees(const Mesh& mesh, Fault fault) {
+bool agrees(const Mesh& mesh, Tampering fault) {
   const OwnedPlan plan = derive<Step>(mesh);
   const auto count = std::int64_t{2} * Model::batch * Model::context;
   const auto tokens = program::numbers<int>(count, 1, Model::vocabulary), targets = program::numbers<int>(count, 2, Model::vocabulary);
   std::vector<char> same(static_cast<std::size_t>(mesh.ranks()), 1);
   std::int64_t calls = 0;
   run_threads(mesh.ranks(), [&](Threads& threads) {
-    Faulty world(std::move(threads), fault);
+    Faulty world(threads.split(0, threads.rank()), fault);
     Parameters parameters(plan, world.rank(), 5);
-    Trainer<Faulty, Cpu> trainer(plan, world, parameters, {}, 1);
+    Trainer<Faulty, tests::Device> trainer(plan, world, parameters, {}, 1);
     std::map<std::string, std::vector<Record>> records;
     trainer.executor().each_group([&](const std::string& axes, Faulty& group) {
       records[axes].reserve(4096);
@@ -86,9 +86,9 @@ bool agrees(const Mesh& mesh, Fault fault) {
     }
     if (world.rank() == 0) calls = mine;
   });
-  if (fault == Fault::none) {
+  if (fault == Tampering::none) {
     CHECK(calls == plan->calls());
-    CHECK(calls > 20);
+    CHECK(calls > 10);
   }
   for (const char s : same)
     if (s == 0) return false;
@@ -98,12 +98,10 @@ bool agrees(const Mesh& mesh, Fault fault) {
 }  // namespace
 
 TEST_CASE("the record is the plan") {
-  CHECK(agrees(Mesh{data = 2, tensor = 2}, Fault::none));
-  CHECK(agrees(Mesh{tensor = 2, sequence = 2}, Fault::none));
-  CHECK(agrees(Mesh{data = 4}, Fault::none));
+  CHECK(agrees(Mesh{data = 2, tensor = 2}, Tampering::none));
+  CHECK(agrees(Mesh{tensor = 2, sequence = 2}, Tampering::none));
+  CHECK(agrees(Mesh{data = 4}, Tampering::none));
 }
 TEST_CASE("a call skipped, doubled or shortened is seen") {
-  CHECK_FALSE(agrees(Mesh{data = 2, tensor = 2}, Fault::skip));
-  CHECK_FALSE(agrees(Mesh{data = 2, tensor = 2}, Fault::twice));
-  CHECK_FALSE(agrees(Mesh{data = 2, tensor = 2}, Fault::shorten));
+  for (const Tampering t : {Tampering::skip, Tampering::twice, Tampering::shorten}) CHECK_FALSE(agrees(Mesh{tensor = 4}, t));
 }

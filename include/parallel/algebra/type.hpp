@@ -65,7 +65,8 @@ struct ElementOf<DType::bf16> {
 };
 
 /// What a value depends on, never whether it is trained: data on no parameter, a parameter on no input, a constant on neither.
-enum class Kind : std::uint8_t { data, parameter, activation, constant };
+/// `refused` is what a refused operation returns and all that is made of it, so that one mistake is one error.
+enum class Kind : std::uint8_t { data, parameter, activation, constant, refused };
 
 struct Type {
   DType dtype = DType::f32;

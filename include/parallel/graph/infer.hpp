@@ -17,6 +17,7 @@ struct Inference {
 constexpr Kind kind_of(const Arguments& a) {
   bool data = true, parameter = true, constant = true;
   for (const Kind k : a.kinds) {
+    if (k == Kind::refused) return Kind::refused;
     constant = constant && k == Kind::constant;
     data = data && (k == Kind::data || k == Kind::constant);
     parameter = parameter && (k == Kind::parameter || k == Kind::constant);
@@ -64,8 +65,15 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
   result.kind = kind_of(a);
   for (const Type& t : a.types) result.to.push_back(t.layout);
   for (const Type& t : shaped.results) result.results.push_back({t.dtype, t.layout.unplaced()});
-  result.refusal = shaped.refusal;
-  if (result.refusal) return result;
+  if (result.kind == Kind::refused) return result;
+  const auto refuse = [&](const Refusal& why) {
+    result.refusal = why;
+    result.kind = Kind::refused;
+  };
+  if (shaped.refusal) {
+    refuse(shaped.refusal);
+    return result;
+  }
 
   const Signatures rows = operation.signatures(a);
   result.axes = axes_of(a);
@@ -76,7 +84,7 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
     const Derived derived = derive(rows, entering, shaped.results.size());
     result.rules.push_back(derived.rule);
     if (derived.refusal) {
-      result.refusal = derived.refusal;
+      refuse(derived.refusal);
       return result;
     }
     for (int i = 0; i < a.types.size(); ++i)
@@ -86,7 +94,7 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
   }
   for (int i = 0; i < a.types.size(); ++i)
     if (nests_otherwise(a.types[i].layout, result.axes) || nests_otherwise(result.to[i], result.axes) || moves_outer(a.types[i].layout, result.to[i]))
-      result.refusal = {Reason::nested_otherwise, {i, a.types[i].layout.rank()}};
+      refuse({Reason::nested_otherwise, {i, a.types[i].layout.rank()}});
   return result;
 }
 

@@ -19,26 +19,36 @@ struct Layers {
   /// Every layer takes what the one before returned, and the same further operands.
   template <Distributed X, Distributed... More>
   constexpr auto operator()(const X& x, const More&... more) const {
-    using Carried = Symbolic<X, Kind::activation>;
-    Trace& trace = *x.trace();
-    const int initial = x.enter(trace);
-    trace.begin(RegionKind::layers, static_cast<int>(count.size));
-    const int inside = trace.carry(initial);
-    trace.graph.values[inside].differentiable = true;  // from the second layer on it depends on parameters, whatever the first takes
-    const auto result = block(typename Carried::type(&trace, inside), more...);
-    constexpr Refusal refusal = differs(X::type.layout, std::remove_cvref_t<decltype(result)>::type.layout);
-    using accepted [[maybe_unused]] = typename Refused<refusal.reason, refusal.figures[0], refusal.figures[1]>::type;
-    if constexpr (!refusal) {
-      trace.hand_on(inside, trace.own(trace.enter(result.enter(trace), X::type.layout)));
-      trace.end();
+    if constexpr (X::kind == Kind::refused) {
+      return x;
+    } else {
+      using Carried = typename Symbolic<X, Kind::activation>::type;
+      using Returned = std::remove_cvref_t<decltype(block(std::declval<const Carried&>(), more...))>;
+      constexpr Refusal refusal = differs(X::type, Returned::type, Returned::kind);
+      using accepted [[maybe_unused]] = typename Refused<refusal.reason, refusal.figures[0], refusal.figures[1]>::type;
+      if constexpr (refusal || Returned::kind == Kind::refused) {
+        return typename Symbolic<X, Kind::refused>::type{};
+      } else {
+        Trace& trace = *x.trace();
+        const int initial = x.enter(trace);
+        trace.begin(RegionKind::layers, static_cast<int>(count.size));
+        const int inside = trace.carry(initial);
+        trace.graph.values[inside].differentiable = true;  // from the second layer on it depends on parameters, whatever the first takes
+        const auto result = block(Carried(&trace, inside), more...);
+        trace.hand_on(inside, trace.own(trace.enter(result.enter(trace), X::type.layout)));
+        trace.end();
+        return Carried(&trace, trace.result_of(inside));
+      }
     }
-    return typename Carried::type(&trace, trace.result_of(inside));
   }
 
-  static constexpr Refusal differs(const Layout& taken, const Layout& returned) {
-    bool same = taken.rank() == returned.rank();
-    for (int d = 0; same && d < taken.rank(); ++d) same = taken.dims[d].size == returned.dims[d].size;
-    return same ? Refusal{} : Refusal{Reason::carried_differs, {taken.rank(), returned.rank()}};
+  static constexpr Refusal differs(const Type& taken, const Type& returned, Kind kind) {
+    if (kind == Kind::refused) return {};
+    bool same = taken.layout.rank() == returned.layout.rank();
+    for (int d = 0; same && d < taken.layout.rank(); ++d) same = taken.layout.dims[d].size == returned.layout.dims[d].size;
+    if (!same) return {Reason::carried_differs, {taken.layout.rank(), returned.layout.rank()}};
+    if (taken.dtype != returned.dtype) return {Reason::element_types, {bytes_of(taken.dtype), bytes_of(returned.dtype)}};
+    return {};
   }
 };
 template <class X>
@@ -68,23 +78,35 @@ inline constexpr bool is_nested = false;
 template <Dim count, class Block>
 inline constexpr bool is_nested<Layers<count, Block>> = has_layers<Block>();
 
-/// The first member of a model that is neither a parameter nor a module, counted from 1; 0 where there is none.
 template <class M>
-constexpr int stranger() {
-  if constexpr (is_parameter<M> || is_layers<M>) {
-    return 0;
-  } else if constexpr (!std::is_class_v<M> || !std::is_aggregate_v<M>) {
-    return 1;
+inline constexpr bool is_module = is_parameter<M> || is_layers<M> || (std::is_class_v<M> && std::is_aggregate_v<M>);
+
+/// Whether a model consists of parameters, modules and Layers; where it does not, asking is the one error.
+template <class M>
+constexpr bool accept() {
+  if constexpr (is_parameter<M>) {
+    return true;
+  } else if constexpr (is_layers<M>) {
+    using accepted [[maybe_unused]] = typename Refused<is_nested<M> ? Reason::nested_layers : Reason::none, layers_of<M>.size>::type;
+    if constexpr (is_nested<M>)
+      return false;
+    else
+      return accept<decltype(M::block)>();
   } else {
-    int found = 0;
-    [&]<int... i>(std::integer_sequence<int, i...>) {
-      ((found = found == 0 && stranger<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>() != 0 ? i + 1 : found), ...);
+    return []<int... i>(std::integer_sequence<int, i...>) {
+      constexpr bool modules[] = {is_module<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>..., true};
+      constexpr int position = static_cast<int>(std::find(std::begin(modules), std::end(modules), false) - std::begin(modules)) + 1;
+      constexpr bool whole = position > static_cast<int>(sizeof...(i)) + 1;
+      using accepted [[maybe_unused]] = typename Refused<whole ? Reason::none : Reason::not_a_module, position>::type;
+      if constexpr (whole)
+        return (accept<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>() && ...);
+      else
+        return false;
     }(std::make_integer_sequence<int, meta::member_count<M>()>{});
-    return found;
   }
 }
 
-/// Declares every parameter of a model, in the order of the structs, under its path ("blocks.*.mlp.down").
+/// Declares every parameter of an accepted model, in the order of the structs, under its path ("blocks.*.mlp.down").
 template <class M>
 constexpr void declare(M& model, Trace& trace, const Path& path = {}, Dim layers = Dim(0)) {
   if constexpr (is_parameter<M>) {
@@ -103,19 +125,14 @@ constexpr void declare(M& model, Trace& trace, const Path& path = {}, Dim layers
     model.value = trace.enter(value, entering);
     model.stacked = layers.size > 0;
   } else if constexpr (is_layers<M>) {
-    constexpr bool nested = is_nested<M>;
-    using accepted [[maybe_unused]] = typename Refused<nested ? Reason::nested_layers : Reason::none, layers_of<M>.size>::type;
     Path below = path;
     declare(model.block, trace, below.append(".*"), layers_of<M>);
   } else {
-    constexpr int position = stranger<M>();
-    using accepted [[maybe_unused]] = typename Refused<position == 0 ? Reason::none : Reason::not_a_module, position>::type;
-    if constexpr (position == 0)
-      meta::each_member(model, [&](auto& member, auto i) {
-        Path below = path;
-        if (!below.empty()) below.append(".");
-        declare(member, trace, below.append(meta::member_name<M, i>()), layers);
-      });
+    meta::each_member(model, [&](auto& member, auto i) {
+      Path below = path;
+      if (!below.empty()) below.append(".");
+      declare(member, trace, below.append(meta::member_name<M, i>()), layers);
+    });
   }
 }
 

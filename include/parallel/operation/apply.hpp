@@ -22,7 +22,7 @@ struct Inferred<operation, std::integer_sequence<std::int64_t, ints...>, X...> {
     Inference v = infer(operation, a);
     bool any = sizeof...(X) == 0;
     ((any = any || X::kind != Kind::constant), ...);
-    if (!v.refusal && !any) v.refusal = {Reason::only_sources, {sizeof...(X)}};
+    if (v.kind != Kind::refused && !any) v.refusal = {Reason::only_sources, {sizeof...(X)}}, v.kind = Kind::refused;
     return v;
   }();
 };
@@ -37,7 +37,7 @@ struct Apply {
     using Types = Inferred<operation, std::integer_sequence<std::int64_t, ints...>, X...>;
     using accepted [[maybe_unused]] = checked<Types>;
     using Result = traced_t<Types>;
-    if constexpr (Types::value.refusal) {
+    if constexpr (Types::value.kind == Kind::refused) {
       return Result{};
     } else {
       Trace* trace = nullptr;

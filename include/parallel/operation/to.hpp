@@ -35,8 +35,8 @@ struct Moving {
     Type moved = X::type;
     moved.layout = Target<X, Placed...>::layout;
     v.results.push_back(moved);
-    v.kind = X::kind;
-    v.refusal = refused_move(X::type, moved.layout);
+    if (X::kind != Kind::refused) v.refusal = refused_move(X::type, moved.layout);
+    v.kind = v.refusal ? Kind::refused : X::kind;
     return v;
   }();
 };
@@ -48,7 +48,7 @@ constexpr auto to(const X& x, Here here = {}) {
   using Types = spelling::Moving<X, Placed...>;
   using accepted [[maybe_unused]] = checked<Types>;
   using Result = traced_t<Types>;
-  if constexpr (Types::value.refusal) {
+  if constexpr (Types::value.kind == Kind::refused) {
     return Result{};
   } else {
     x.trace()->source = here;

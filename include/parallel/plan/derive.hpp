@@ -113,13 +113,17 @@ inline constexpr auto passes = frozen_passes<Program, mesh>();
 
 template <class Program, Mesh mesh, class... Beside>
 constexpr Plan made() {
-  constexpr Fault fault = check(view_of(graph<Program>), mesh, {view_of(graph<Beside>)...});
-  using accepted [[maybe_unused]] = typename Refused<fault.refusal.reason, fault.refusal.figures[0], fault.refusal.figures[1]>::type;
-  if constexpr (fault.refusal) {
+  if constexpr (building::refused<Program>(typename Program::Inputs{}) || (building::refused<Beside>(typename Beside::Inputs{}) || ...)) {
     return Plan{};
   } else {
-    constexpr auto& p = passes<Program, mesh>;
-    return Plan(view_of(graph<Program>), mesh, p.events, p.storage, p.packing, p.memory);
+    constexpr Fault fault = check(view_of(graph<Program>), mesh, {view_of(graph<Beside>)...});
+    using accepted [[maybe_unused]] = typename Refused<fault.refusal.reason, fault.refusal.figures[0], fault.refusal.figures[1]>::type;
+    if constexpr (fault.refusal) {
+      return Plan{};
+    } else {
+      constexpr auto& p = passes<Program, mesh>;
+      return Plan(view_of(graph<Program>), mesh, p.events, p.storage, p.packing, p.memory);
+    }
   }
 }
 }  // namespace constants

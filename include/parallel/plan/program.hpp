@@ -108,6 +108,20 @@ constexpr void optimize(Trace& trace, const Differentiation& gradients) {
   trace.member = -1;
 }
 
+/// Whether the types of a program refuse it. Asking is then the one error, and the program has no graph.
+template <class Program, class... Input>
+constexpr bool refused(Types<Input...>) {
+  using Model = typename Program::Model;
+  if constexpr (!accept<Model>()) {
+    return true;
+  } else {
+    using Result = std::remove_cvref_t<decltype(std::declval<const Model&>()(std::declval<const Entering<Input>&>()...))>;
+    constexpr Refusal refusal = Result::kind == Kind::refused ? Refusal{} : refused_result(Result::type, is_trained<Program>);
+    using accepted [[maybe_unused]] = typename Refused<refusal.reason, refusal.figures[0]>::type;
+    return Result::kind == Kind::refused || refusal;
+  }
+}
+
 template <class Program, class... Input>
 constexpr void build(Trace& trace, Types<Input...>) {
   typename Program::Model model{};
@@ -125,28 +139,23 @@ constexpr void build(Trace& trace, Types<Input...>) {
   const auto loss = [&]<int... i>(std::integer_sequence<int, i...>) {
     return model(Entering<Input>(&trace, m > 1 ? trace.layer_of(inputs[i]) : inputs[i])...);
   }(std::make_integer_sequence<int, sizeof...(Input)>{});
-  constexpr Type type = std::remove_cvref_t<decltype(loss)>::type;
-  constexpr Refusal refusal = refused_result(type, is_trained<Program>);
-  using accepted [[maybe_unused]] = typename Refused<refusal.reason, refusal.figures[0]>::type;
-  if constexpr (!refusal) {
-    int result = loss.enter(trace);
-    if constexpr (is_trained<Program>) {
-      if (m > 1) {  // the mean of the micro-batches' losses, pending as they are
-        const Type scalar = trace.graph.values[result].type;
-        trace.graph.values[trace.graph.maker(total).operands[0]].type = trace.graph.values[total].type = scalar;
-        const int share = trace.emit(operation::scale, {result}, {scalar}, Kind::data, {}, 1.0 / m);
-        trace.hand_on(total, trace.emit(operation::accumulate, {total, share}, {scalar}, Kind::data));
-      }
-      Differentiation gradients(trace);
-      gradients.run(result, 1.0 / m);
-      trace.phase = Phase::forward;
-      trace.graph.outputs.push_back(complete(trace, m > 1 ? trace.result_of(total) : result));
-      optimize<typename Program::Optimizer>(trace, gradients);
-      for (const int input : inputs)
-        if (gradients.of(input) >= 0) trace.graph.outputs.push_back(gradients.of(input));
-    } else {
-      trace.graph.outputs.push_back(complete(trace, result));
+  const int result = loss.enter(trace);
+  if constexpr (is_trained<Program>) {
+    if (m > 1) {  // the mean of the micro-batches' losses, pending as they are
+      const Type scalar = trace.graph.values[result].type;
+      trace.graph.values[trace.graph.maker(total).operands[0]].type = trace.graph.values[total].type = scalar;
+      const int share = trace.emit(operation::scale, {result}, {scalar}, Kind::data, {}, 1.0 / m);
+      trace.hand_on(total, trace.emit(operation::accumulate, {total, share}, {scalar}, Kind::data));
     }
+    Differentiation gradients(trace);
+    gradients.run(result, 1.0 / m);
+    trace.phase = Phase::forward;
+    trace.graph.outputs.push_back(complete(trace, m > 1 ? trace.result_of(total) : result));
+    optimize<typename Program::Optimizer>(trace, gradients);
+    for (const int input : inputs)
+      if (gradients.of(input) >= 0) trace.graph.outputs.push_back(gradients.of(input));
+  } else {
+    trace.graph.outputs.push_back(complete(trace, result));
   }
 }
 }  // namespace building
@@ -156,7 +165,7 @@ constexpr void build(Trace& trace, Types<Input...>) {
 template <class Program>
 constexpr Graph build() {
   Trace trace;
-  building::build<Program>(trace, typename Program::Inputs{});
+  if constexpr (!building::refused<Program>(typename Program::Inputs{})) building::build<Program>(trace, typename Program::Inputs{});
   return static_cast<Graph&&>(trace.graph);
 }
 

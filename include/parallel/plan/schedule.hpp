@@ -66,17 +66,25 @@ struct Schedule {
     pending[n] = false;
     events.push_back({EventKind::wait, n});
   }
-  /// Where a set of axes has as many collectives under way as it may have, the oldest is waited for first.
+  /// The exchanges of one set of axes take places in turn: before one starts, the one that had its place is waited for.
   constexpr void start(int n) {
-    int under_way = 0, oldest = -1;
+    int since = 0;
     for (int i = started.size() - 1; i >= 0; --i)
-      if (pending[started[i]] && g.node(started[i]).transition.axes == g.node(n).transition.axes) ++under_way, oldest = started[i];
-    if (under_way >= max_started) wait(oldest);
+      if (g.node(started[i]).transition.axes == g.node(n).transition.axes && ++since == max_started && pending[started[i]]) wait(started[i]);
     events.push_back({EventKind::start, n});
     pending[n] = true;
     started.push_back(n);
   }
-
+  /// A loop may take every place many times, so what is under way on its axes is waited for before it.
+  constexpr void clear_places(const Node& begin, const Vector<bool>& alive) {
+    for (int c = 0; c < pending.size(); ++c) {
+      if (!pending[c]) continue;
+      bool taken = false;
+      for (int n = 0; n < pending.size() && !taken; ++n)
+        taken = alive[n] && calls(g.node(n), mesh) && g.node(n).transition.axes == g.node(c).transition.axes && g.inside(g.node(n).region, begin.region);
+      if (taken) wait(c);
+    }
+  }
   /// Waits for everything that the node's operands, through aliases, are still waiting for.
   constexpr void wait_for(const Node& node) {
     for (const int o : node.operands) {
@@ -119,9 +127,9 @@ constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
     } else if (node.operation == &operation::begin_region) {
       for (const int inner : g.order) {  // what the region needs from outside is waited for before it
         const Node& within = g.node(inner);
-        if (alive[inner] && within.region != node.region && g.child_towards(node.region, within.region) < 0) continue;
-        if (alive[inner]) s.wait_for(within);
+        if (alive[inner] && g.inside(within.region, node.region)) s.wait_for(within);
       }
+      s.clear_places(node, alive);
       s.events.push_back({EventKind::begin, n});
     } else if (node.operation == &operation::end_region) {
       for (int c = 0; c < nodes; ++c)  // what an iteration hands on is there when the next begins

@@ -29,6 +29,12 @@ struct GraphView {
   constexpr const Node& maker(int v) const { return node(value(v).node); }
   constexpr int size_of_values() const { return static_cast<int>(values.size()); }
 
+  /// Whether a region is `ancestor` or lies within it.
+  constexpr bool inside(int r, int ancestor) const {
+    for (; r >= 0; r = region(r).parent)
+      if (r == ancestor) return true;
+    return false;
+  }
   /// The child of `outer` that holds `inner`, or -1 where `inner` does not lie within a child of `outer`.
   constexpr int child_towards(int outer, int inner) const {
     while (inner >= 0 && inner != outer) {

@@ -1,6 +1,14 @@
-// Contiguous numbers as Eigen arrays, whose expressions are vectorised at every level of optimisation.
+// Contiguous numbers as Eigen arrays, whose expressions are vectorised at every level of optimisation, and the few loops that many kernels share.
 #pragma once
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"  // g++ 12 warns of its own avx512fintrin.h
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <Eigen/Core>
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -32,23 +40,40 @@ void in_chunks(Index n, Body body, Index most = chunk) {
   for (Index i = 0; i < n; i += most) body(i, std::min(most, n - i));
 }
 
-/// out[i] = value(i) for what has no array expression. Sixteen at a time, because g++ 12 vectorises only loops of constant length at -O2.
+/// out[i] = value(i) for what has no array expression: choices and conversions.
 template <class T, class Value>
 void fill(T* out, Index n, Value value) {
   Index i = 0;
+#if !defined(__clang__)  // at -O2 g++ 12 vectorises only loops of constant length, clang 14 only others
   for (; i + 16 <= n; i += 16) {
     T values[16];
     for (int j = 0; j < 16; ++j) values[j] = value(i + j);
     for (int j = 0; j < 16; ++j) out[i + j] = values[j];
   }
+#endif
   for (; i < n; ++i) out[i] = value(i);
 }
 
+// The loops below are functions of their own, so that what calls them compiles quickly.
+
+/// out = exp(x - subtracted); out may be x.
+template <class T>
+[[gnu::noinline]] void exponentials(const T* x, T subtracted, T* out, Index n) {
+  array(out, n) = (array(x, n) - subtracted).exp();
+}
+template <class T>
+[[gnu::noinline]] T sum_of(const T* x, Index n) {
+  return array(x, n).sum();
+}
+template <class T>
+[[gnu::noinline]] T inner_product(const T* x, const T* y, Index n) {
+  return (array(x, n) * array(y, n)).sum();
+}
 /// The sum of n numbers: exact to a few roundings however many there are, and the same for the same numbers.
 template <class T>
 double total(const T* x, Index n) {
   double sum = 0;
-  in_chunks(n, [&](Index i, Index count) { sum += static_cast<double>(array(x + i, count).sum()); });
+  in_chunks(n, [&](Index i, Index count) { sum += static_cast<double>(sum_of(x + i, count)); }, 4096);
   return sum;
 }
 

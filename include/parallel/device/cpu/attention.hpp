@@ -65,7 +65,7 @@ struct Heads {
   void exponentials(T* row, T subtracted, Index visible_keys, Index seen) const {
     const Index end = (seen + 15) / 16 * 16;
     array(row + visible_keys, end - visible_keys).setConstant(subtracted);
-    array(row, end) = (array(row, end) - subtracted).exp();
+    cpu::exponentials(row, subtracted, row, end);
     array(row + visible_keys, end - visible_keys).setZero();
   }
 };
@@ -85,7 +85,7 @@ void attention(const Call& call) {
       const Index visible = at.visible(row + i + 1);
       const T largest = visible > 0 ? array(own, visible).maxCoeff() : T{0};
       at.exponentials(own, largest, visible, seen);
-      sums[i] = array(own, (seen + 15) / 16 * 16).sum();
+      sums[i] = sum_of(own, (seen + 15) / 16 * 16);
       statistic[(b * at.queries + row + i) * at.heads + head] = largest + std::log(sums[i]);
     }
     const Matrix<T> to = at.query_rows(out, b, row, head, at.value_size);
@@ -113,7 +113,7 @@ void attention_gradient(const Call& call) {
     multiply<T>(seen, at.value_size, count, 1, {p, at.room, true}, cotangent, at.key_rows(dv, b, group, at.value_size), true);
     multiply<T>(count, seen, at.value_size, 1, cotangent, at.key_rows(at.v.template as<const T>(), b, group, at.value_size, true), {ds, at.room});
     for (Index i = 0; i < count; ++i) {
-      const T inner = (array(cotangent.data + i * cotangent.stride, at.value_size) * array(result.data + i * result.stride, at.value_size)).sum();
+      const T inner = inner_product(cotangent.data + i * cotangent.stride, result.data + i * result.stride, at.value_size);
       array(ds + i * at.room, seen) = array(p + i * at.room, seen) * (array(ds + i * at.room, seen) - inner);
     }
     multiply<T>(count, at.size, seen, at.factor, {ds, at.room}, at.key_rows(at.k.template as<const T>(), b, group, at.size),

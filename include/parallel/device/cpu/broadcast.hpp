@@ -1,48 +1,57 @@
 // Functions of two or three tensors, element by element; operands repeat as in NumPy: sums, products, quotients, choices by a mask.
 #pragma once
+#include <functional>
 #include <parallel/device/cpu/walk.hpp>
 
 namespace parallel::cpu {
 
-/// out = function(x, y) where a row of x and of y is an array or one number.
+/// out = Function{}(x, y) along a row.
 template <class T, class Function>
-void broadcast(const Call& call, Function function) {
-  const View &x = call.operands[0], &y = call.operands[1], &out = call.results[0];
+void row(const T* x, const T* y, T* out, Index n) {
+  array(out, n) = Function{}(array(x, n), array(y, n));
+}
+template <class T, class Function>
+void row_and_number(const T* x, const T* y, T* out, Index n) {
+  array(out, n) = Function{}(array(x, n), *y);
+}
+template <class T, class Function>
+void number_and_row(const T* x, const T* y, T* out, Index n) {
+  array(out, n) = Function{}(*x, array(y, n));
+}
+template <class T>
+using RowFunction = void (*)(const T* x, const T* y, T* out, Index n);
+
+/// Calls `both` for rows of x and y, `right` for rows of x and one number of y, `left` for one number of x and rows of y.
+template <class T>
+void broadcast(const View& x, const View& y, const View& out, RowFunction<T> both, RowFunction<T> right, RowFunction<T> left) {
   const Steps<max_rank> from_x = repeated(x, out), from_y = repeated(y, out);
   Walk<2> walk;
   for (int d = 0; d < out.rank; ++d) walk.add(out.size[d], {from_x[d], from_y[d]});
   const Index n = walk.extent();
-  const T *left = x.as<const T>(), *right = y.as<const T>();
+  const RowFunction<T> function = walk.step(0) == 0 ? left : walk.step(1) == 0 ? right : both;
   T* to = out.as<T>();
-  const auto rows = [&](auto row) {
-    walk.each([&](const Steps<2>& at) {
-      row(left + at[0], right + at[1]);
-      to += n;
-    });
-  };
-  if (walk.step(0) != 0 && walk.step(1) != 0)
-    rows([&](const T* a, const T* b) { array(to, n) = function(array(a, n), array(b, n)); });
-  else if (walk.step(0) != 0)
-    rows([&](const T* a, const T* b) { array(to, n) = function(array(a, n), *b); });
-  else
-    rows([&](const T* a, const T* b) { array(to, n) = function(*a, array(b, n)); });
+  for (auto at = walk.rows(); at; ++at, to += n) function(x.as<const T>() + at[0], y.as<const T>() + at[1], to, n);
 }
 
+template <class T, class Function>
+void broadcast(const Call& call) {
+  broadcast<T>(call.operands[0], call.operands[1], call.results[0], row<T, Function>, row_and_number<T, Function>, number_and_row<T, Function>);
+}
 template <class T>
 void add(const Call& call) {
-  broadcast<T>(call, [](const auto& x, const auto& y) { return x + y; });
+  broadcast<T, std::plus<>>(call);
 }
 template <class T>
 void subtract(const Call& call) {
-  broadcast<T>(call, [](const auto& x, const auto& y) { return x - y; });
+  broadcast<T, std::minus<>>(call);
 }
 template <class T>
 void multiply(const Call& call) {
-  broadcast<T>(call, [](const auto& x, const auto& y) { return x * y; });
+  broadcast<T, std::multiplies<>>(call);
 }
 template <class T>
 void divide(const Call& call) {
-  broadcast<T>(call, [](const auto& x, const auto& y) { return x / y; });
+  broadcast<T, std::divides<>>(call);
 }
 
 /// (sum, x): sum + x in the storage of sum.
@@ -62,7 +71,7 @@ void where(const Call& call) {
   for (int d = 0; d < out.rank; ++d) walk.add(out.size[d], {from[0][d], from[1][d], from[2][d]});
   const Index n = walk.extent(), dm = walk.step(0), dx = walk.step(1), dy = walk.step(2);
   T* to = out.as<T>();
-  walk.each([&](const Steps<3>& at) {
+  for (auto at = walk.rows(); at; ++at, to += n) {
     const int* mask = call.operands[0].as<const int>() + at[0];
     const T* x = call.operands[1].as<const T>() + at[1];
     const T* y = call.operands[2].as<const T>() + at[2];
@@ -70,8 +79,7 @@ void where(const Call& call) {
       const T yes = x[i * dx], no = y[i * dy];
       return mask[i * dm] != 0 ? yes : no;
     });
-    to += n;
-  });
+  }
 }
 
 /// (mask, x): x where the mask is not zero (ints[0] = 1) or is zero (0), else 0.
@@ -84,15 +92,14 @@ void masked(const Call& call) {
   const Index n = walk.extent(), dm = walk.step(0), dx = walk.step(1);
   const bool kept = call.ints[0] != 0;
   T* to = out.as<T>();
-  walk.each([&](const Steps<2>& at) {
+  for (auto at = walk.rows(); at; ++at, to += n) {
     const int* m = mask.as<const int>() + at[0];
     const T* from = x.as<const T>() + at[1];
     fill(to, n, [=](Index i) {
       const T value = from[i * dx];
       return (m[i * dm] != 0) == kept ? value : T{0};
     });
-    to += n;
-  });
+  }
 }
 
 }  // namespace parallel::cpu

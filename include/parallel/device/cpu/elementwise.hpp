@@ -33,7 +33,7 @@ void sqrt(const Call& call) {
 }
 template <class T>
 void exp(const Call& call) {
-  each_element<T>(call, [](const auto& x) { return x.exp(); });
+  exponentials(call.operands[0].as<const T>(), T{0}, call.results[0].as<T>(), call.results[0].elements());
 }
 template <class T>
 void relu(const Call& call) {
@@ -56,47 +56,63 @@ inline constexpr double gelu_first = 1.5957691216057308, gelu_third = gelu_first
 template <class T>
 void gelu(const Call& call) {
   constexpr T first = static_cast<T>(-gelu_first), third = static_cast<T>(-gelu_third);
-  each_element<T>(call, [=](const auto& x) { return x / (T{1} + (x * (first + third * x.square())).exp()); });
+  each_chunk<T>(call, [=](const auto& x, const auto&, auto out) {
+    out = x * (first + third * x.square());
+    exponentials(out.data(), T{0}, out.data(), out.size());
+    out = x / (T{1} + out);
+  });
 }
 /// (x, g): g (s + x s (1 - s) 2 u')
 template <class T>
 void gelu_gradient(const Call& call) {
   constexpr T first = static_cast<T>(gelu_first), third = static_cast<T>(gelu_third);
   each_chunk<T>(call, [=](const auto& x, const auto& g, auto out) {
-    const Chunk<T> s = T{1} / (T{1} + (-x * (first + third * x.square())).exp());
+    Chunk<T> s = -x * (first + third * x.square());
+    exponentials(s.data(), T{0}, s.data(), s.size());
+    s = (T{1} + s).inverse();
     out = g * (s + x * s * (T{1} - s) * (first + T{3} * third * x.square()));
   });
 }
 
-/// erfc(|x| / sqrt 2): twice the normal distribution's tail. For float a fit with a relative error of 1.2e-7 everywhere
+/// z = erfc(|x| / sqrt 2): twice the normal distribution's tail. For float a fit with a relative error of 1.2e-7 everywhere
 /// (Press et al., Numerical Recipes, 1992, erfcc), which is vectorised.
 template <class T, class X>
-Chunk<T> two_tails(const X& x) {
-  const Chunk<T> z = x.abs() * static_cast<T>(0.70710678118654752);
+void two_tails(const X& x, Chunk<T>& z) {
+  z = x.abs() * static_cast<T>(0.70710678118654752);
   if constexpr (std::is_same_v<T, float>) {
-    const Chunk<T> t = 1 / (1 + T{0.5f} * z);
     constexpr float terms[] = {0.17087277f, -0.82215223f, 1.48851587f, -1.13520398f, 0.27886807f, -0.18628806f, 0.09678418f, 0.37409196f, 1.00002368f, -1.26551223f};
-    Chunk<T> sum = t * terms[0] + terms[1];
-    for (int i = 2; i < 10; ++i) sum = sum * t + terms[i];
-    return t * (sum - z.square()).exp();
+    const Chunk<T> t = (1 + 0.5f * z).inverse();
+    Chunk<T> power = terms[0] * t + terms[1];
+    for (int i = 2; i < 10; ++i) power = power * t + terms[i];
+    z = power - z.square();
+    exponentials(z.data(), T{0}, z.data(), z.size());
+    z *= t;
   } else {
-    return z.unaryExpr([](T value) { return std::erfc(value); });
+    for (Index i = 0; i < z.size(); ++i) z[i] = std::erfc(z[i]);
   }
 }
 /// x times the normal distribution function.
 template <class T>
 void gelu_erf(const Call& call) {
-  each_chunk<T>(call, [](const auto& x, const auto&, auto out) { out = x.max(T{0}) - T{0.5} * x.abs() * two_tails<T>(x); });
+  each_chunk<T>(call, [](const auto& x, const auto&, auto out) {
+    Chunk<T> tails;
+    two_tails(x, tails);
+    out = T{0.5} * (x + x.abs() * (T{1} - tails));
+  });
 }
 /// (x, g): g times distribution function plus x times density
 template <class T>
 void gelu_erf_gradient(const Call& call) {
   constexpr T density = static_cast<T>(0.39894228040143268);
   each_chunk<T>(call, [=](const auto& x, const auto& g, auto out) {
-    const Chunk<T> tail = T{0.5} * two_tails<T>(x);
-    Chunk<T> distribution(x.size());
-    fill(distribution.data(), x.size(), [&](Index i) { return x[i] < 0 ? tail[i] : T{1} - tail[i]; });
-    out = g * (distribution + x * density * (T{-0.5} * x.square()).exp());
+    Chunk<T> tails, bell = T{-0.5} * x.square();
+    two_tails(x, tails);
+    exponentials(bell.data(), T{0}, bell.data(), bell.size());
+    bell *= x * density;
+    fill(out.data(), out.size(), [&](Index i) {
+      const T tail = T{0.5} * tails[i];
+      return g[i] * ((x[i] < 0 ? tail : T{1} - tail) + bell[i]);
+    });
   });
 }
 

@@ -73,11 +73,9 @@ void transpose(const Call& call) {
   T* target = out.as<T>();
   const Index n = walk.extent();
   if (walk.step(0) == 1)
-    walk.each([&](const Steps<2>& at) { std::memcpy(target + at[1], source + at[0], bytes(n, sizeof(T))); });
+    for (auto at = walk.rows(); at; ++at) std::memcpy(target + at[1], source + at[0], bytes(n, sizeof(T)));
   else
-    walk.template each<2>([&](const Steps<2>& at) {
-      transpose_plane(source + at[0], walk.step(0), target + at[1], walk.step(1, 1), walk.extent(1), n);
-    });
+    for (auto at = walk.planes(); at; ++at) transpose_plane(source + at[0], walk.step(0), target + at[1], walk.step(1, 1), walk.extent(1), n);
 }
 
 /// Copies a box of the extents of `box` from one tensor to another, both contiguous; the box begins at an element of each.
@@ -86,9 +84,8 @@ inline void copy_box(const View& box, const void* from, const Steps<max_rank>& f
   for (int d = 0; d < box.rank; ++d) walk.add(box.size[d], {from_strides[d], to_strides[d]});
   const int size = bytes_of(box.dtype);
   const std::size_t row = bytes(walk.extent(), size);
-  walk.each([&](const Steps<2>& at) {
+  for (auto at = walk.rows(); at; ++at)
     std::memcpy(static_cast<std::byte*>(to) + at[1] * size, static_cast<const std::byte*>(from) + at[0] * size, row);
-  });
 }
 /// ints: dimension, begin, end.
 template <class T>

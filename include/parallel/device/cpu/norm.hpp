@@ -16,7 +16,7 @@ void row_mean(const Call& call) {
   const Rows rows(call.operands[0]);
   const T* x = call.operands[0].as<const T>();
   for (Index r = 0; r < rows.count; ++r)
-    call.results[0].as<T>()[r] = static_cast<T>(call.reals[0]) * array(x + r * rows.length, rows.length).sum();
+    call.results[0].as<T>()[r] = static_cast<T>(call.reals[0]) * sum_of(x + r * rows.length, rows.length);
 }
 /// (x, mean): the row's sum of (x - mean)^2 times the first number; without mean: of x^2.
 template <class T>
@@ -83,7 +83,7 @@ void norm_products(const Call& call) {
   const auto gain = array(call.operands[3].as<const T>(), norm.n);
   T* products = call.results[centered ? 1 : 0].as<T>();
   for (Index r = 0; r < norm.rows.count; ++r) {
-    if (centered) call.results[0].as<T>()[r] = share * (norm.cotangent(r, 0, norm.n) * gain).sum();
+    if (centered) call.results[0].as<T>()[r] = share * inner_product(norm.g + r * norm.n, gain.data(), norm.n);
     products[r] = share * (norm.cotangent(r, 0, norm.n) * gain * norm.normalized(r, 0, norm.n)).sum();
   }
 }

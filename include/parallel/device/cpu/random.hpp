@@ -32,13 +32,12 @@ void each_block(const View& part, Body body) {
   Index elements = 1, first = 0;
   for (int d = part.rank - 1; d >= 0; elements *= part.whole[d--]) whole.of[d] = elements, first += part.offset[d] * elements;
   const Walk<2> walk = together(part, whole);
-  walk.each([&](const Steps<2>& at) {
+  for (auto at = walk.rows(); at; ++at)
     for (Index i = 0, n = walk.extent(); i < n;) {
       const Index index = first + at[1] + i, within = index % RandomStream::block, count = std::min(RandomStream::block - within, n - i);
       body(at[0] + i, within, count, static_cast<std::uint64_t>(index / RandomStream::block));
       i += count;
     }
-  });
 }
 
 /// (x, scalars): an element is zero with the probability that is the first number, else it grows by 1 / (1 - probability).

@@ -32,9 +32,9 @@ void sum_over(const View& x, const View& out, const Steps<max_rank>& steps, T fa
   auto sums = array(to, out.elements());
   sums.setZero();
   if (walk.step(1) == 0)
-    walk.each([&](const Steps<2>& at) { to[at[1]] += static_cast<T>(total(from + at[0], n)); });
+    for (auto at = walk.rows(); at; ++at) to[at[1]] += static_cast<T>(total(from + at[0], n));
   else  // what encloses a dimension that stays is one that goes
-    walk.template each<2>([&](const Steps<2>& at) { add_rows(from + at[0], walk.extent(1), n, to + at[1], n); });
+    for (auto at = walk.planes(); at; ++at) add_rows(from + at[0], walk.extent(1), n, to + at[1], n);
   if (factor != T{1}) sums *= factor;
 }
 /// The sum over the dimensions `ints` (none: all), times the first number.
@@ -55,13 +55,13 @@ void expand(const Call& call) {
   const Walk<2> walk = together(out, reduced(out, call.ints));
   const T factor = static_cast<T>(call.reals[0]);
   const Index n = walk.extent();
-  walk.each([&](const Steps<2>& at) {
+  for (auto at = walk.rows(); at; ++at) {
     const T* from = x.as<const T>() + at[1];
     if (walk.step(1) == 0)
       array(out.as<T>() + at[0], n).setConstant(factor * *from);
     else
       array(out.as<T>() + at[0], n) = factor * array(from, n);
-  });
+  }
 }
 
 /// The maximum over the dimensions `ints` (none: all) of the rank's part. What is no number is the maximum.
@@ -72,14 +72,14 @@ void local_max(const Call& call) {
   const Index n = walk.extent();
   const auto larger = [](T a, T b) { return a > b || a != a ? a : b; };
   array(out.as<T>(), out.elements()).setConstant(-std::numeric_limits<T>::infinity());
-  walk.each([&](const Steps<2>& at) {
+  for (auto at = walk.rows(); at; ++at) {
     const T* row = x.as<const T>() + at[0];
     T* to = out.as<T>() + at[1];
     if (walk.step(1) == 0)
       *to = larger(*to, array(row, n).template maxCoeff<Eigen::PropagateNaN>());
     else
       fill(to, n, [=](Index i) { return larger(to[i], row[i]); });
-  });
+  }
 }
 /// (x, max): how many elements of the rank's part equal the maximum.
 template <class T>
@@ -88,11 +88,11 @@ void count_maxima(const Call& call) {
   const Walk<2> walk = together(x, reduced(x, call.ints));
   const Index n = walk.extent(), step = walk.step(1);
   array(out.as<T>(), out.elements()).setZero();
-  walk.each([&](const Steps<2>& at) {
+  for (auto at = walk.rows(); at; ++at) {
     const T* row = x.as<const T>() + at[0];
     const T* largest = call.operands[1].as<const T>() + at[1];
     for (Index i = 0; i < n; ++i) out.as<T>()[at[1] + i * step] += static_cast<T>(row[i] == largest[i * step]);
-  });
+  }
 }
 /// (x, max, count, g): g / count where x equals max.
 template <class T>
@@ -100,14 +100,14 @@ void max_gradient(const Call& call) {
   const View &x = call.operands[0], &out = call.results[0];
   const Walk<2> walk = together(x, reduced(x, call.ints));
   const Index n = walk.extent(), step = walk.step(1);
-  walk.each([&](const Steps<2>& at) {
+  for (auto at = walk.rows(); at; ++at) {
     const T* row = x.as<const T>() + at[0];
     const T *largest = call.operands[1].as<const T>() + at[1], *count = call.operands[2].as<const T>() + at[1], *g = call.operands[3].as<const T>() + at[1];
     fill(out.as<T>() + at[0], n, [=](Index i) {
       const T share = g[i * step] / count[i * step];
       return row[i] == largest[i * step] ? share : T{0};
     });
-  });
+  }
 }
 
 }  // namespace parallel::cpu

@@ -28,25 +28,36 @@ class Walk {
   Index extent(int enclosing = 0) const { return enclosing < rank_ ? extents_[rank_ - 1 - enclosing] : 1; }
   Index step(int tensor, int enclosing = 0) const { return enclosing < rank_ ? steps_[rank_ - 1 - enclosing].of[tensor] : 1; }
 
-  /// Calls body(at) for every index of all but the `inner` innermost dimensions; at[t] is where tensor t stands.
-  template <int inner = 1, class Body>
-  void each(Body body) const {
-    for (int d = 0; d < rank_; ++d)
-      if (extents_[d] == 0) return;
-    Index index[max_rank]{};
-    Steps<tensors> at;
-    for (;;) {
-      body(at);
-      int d = rank_ - 1 - inner;
-      for (; d >= 0; --d) {
-        for (int t = 0; t < tensors; ++t) at.of[t] += steps_[d].of[t];
-        if (++index[d] < extents_[d]) break;
-        for (int t = 0; t < tensors; ++t) at.of[t] -= steps_[d].of[t] * extents_[d];
-        index[d] = 0;
-      }
-      if (d < 0) return;
+  /// Stands at one row after the other: `for (auto at = walk.rows(); at; ++at)`, where at[t] is how far tensor t has advanced.
+  class Cursor {
+   public:
+    Cursor(const Walk& walk, int inner) : walk_(walk), outer_(walk.rank_ - inner) {
+      for (int d = 0; d < walk.rank_; ++d) more_ = more_ && walk.extents_[d] > 0;
     }
-  }
+    explicit operator bool() const { return more_; }
+    Index operator[](int tensor) const { return at_.of[tensor]; }
+    Cursor& operator++() {
+      for (int d = outer_ - 1; d >= 0; --d) {
+        for (int t = 0; t < tensors; ++t) at_.of[t] += walk_.steps_[d].of[t];
+        if (++index_[d] < walk_.extents_[d]) return *this;
+        for (int t = 0; t < tensors; ++t) at_.of[t] -= walk_.steps_[d].of[t] * walk_.extents_[d];
+        index_[d] = 0;
+      }
+      more_ = false;
+      return *this;
+    }
+
+   private:
+    const Walk& walk_;
+    int outer_;
+    bool more_ = true;
+    Index index_[max_rank]{};
+    Steps<tensors> at_{};
+  };
+  /// Through every index but the innermost.
+  Cursor rows() const { return {*this, 1}; }
+  /// Through every index but the two innermost.
+  Cursor planes() const { return {*this, 2}; }
 
  private:
   int rank_ = 0;

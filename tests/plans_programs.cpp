@@ -1,0 +1,165 @@
+// Programs of the shapes that real ones have, built, differentiated, scheduled and printed: several results, run-time numbers, parameters stored
+// split, mixed element types, weighted tokens.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "collectives.hpp"
+
+using namespace parallel;
+using namespace parallel::axes;
+
+namespace programs {
+constexpr Mesh on_data{data = 2};
+constexpr Mesh mesh{data = 2, tensor = 2};
+
+std::vector<const Node*> nodes(const Plan& plan, const Operation& operation, Phase phase) {
+  std::vector<const Node*> found;
+  for (const Event& e : plan.events) {
+    const Node& node = plan.graph.node(e.node);
+    if (e.kind == EventKind::compute && node.operation == &operation && node.phase == phase) found.push_back(&node);
+  }
+  return found;
+}
+
+// Attention: its second result, the rows' statistic, is what its gradient computes from.
+struct SelfAttention {
+  Parameter<float, Shape<16, 4 / tensor, 8>> q, k, v;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(attention(matmul(x, q), matmul(x, k), matmul(x, v)))); }
+};
+using Attending = Training<SelfAttention, Sgd, Tensor<float, Shape<4 / data, 8, 16>>>;
+
+// Dropout: masks are made from run-time numbers and computed again backward.
+struct Dropping {
+  Parameter<float, Shape<16, 32 / tensor>> w;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(dropout(gelu(dropout(matmul(x, w), 0.25)), 0.5))); }
+};
+using Dropped = Training<Dropping, Sgd, Tensor<float, Shape<4 / data, 16>>>;
+
+// Parameters stored split on data (ZeRO-3): one gather before the first use, one reduce-scatter behind the last, at rest a half of everything.
+struct StoredSplit {
+  Parameter<float, Shape<16, 8>, Stored<data, Split<0>>> w;
+  Parameter<float, Shape<8>, Stored<data, Split<0>>> b;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w) + b)); }
+};
+using Sharded = Training<StoredSplit, AdamW, Tensor<float, Shape<4 / data, 16>>>;
+struct StoredLayer {
+  Parameter<float, Shape<16, 16>, Stored<data, Split<0>>> w;
+  constexpr auto operator()(Distributed auto x) const { return gelu(matmul(x, w)); }
+};
+struct StoredLayers {
+  Layers<4, StoredLayer> layers;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(layers(x))); }
+};
+using ShardedLayers = Training<StoredLayers, AdamW, Wanted<float, Shape<4 / data, 16>>>;
+
+// Mixed element types: master weights in f32, products in bf16, the loss in f32.
+struct Mixed {
+  Parameter<float, Shape<16, 32 / tensor>> up;
+  Parameter<bfloat16, Shape<32 / tensor, 16>> down;
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(square(cast<float>(matmul(gelu(matmul(cast<bfloat16>(x), cast<bfloat16>(up))), down))));
+  }
+};
+using MixedStep = Training<Mixed, AdamW, Tensor<float, Shape<4 / data, 16>>>;
+
+// A weight per token, and their global sum below the line.
+struct Weighted {
+  Parameter<float, Shape<16, 32 / tensor>> w;
+  constexpr auto operator()(Distributed auto x, Distributed auto target, Distributed auto weight) const {
+    return sum(cross_entropy(matmul(x, w), target) * weight) / sum(weight);
+  }
+};
+using WeightedStep =
+    Training<Weighted, Sgd, Tensor<float, Shape<4 / data, 8, 16>>, Tensor<int, Shape<4 / data, 8>>, Tensor<float, Shape<4 / data, 8>>>;
+}  // namespace programs
+using namespace programs;
+
+TEST_CASE("several results: attention's gradient computes from its statistic, heads stay split") {
+  constexpr auto& p = plan<Attending, mesh>;
+  static_assert(p.backward.collectives(tensor) == 0);  // q, k and v read data: no f
+  static_assert(p.backward.collectives(data) == 3);
+  const auto forward = nodes(p, operation::attention, Phase::forward), backward = nodes(p, operation::attention_derivative, Phase::backward);
+  REQUIRE(forward.size() == 1);
+  REQUIRE(backward.size() == 1);
+  CHECK(forward[0]->results == 2);
+  CHECK(text(p.graph.value(forward[0]->result).type) == "f32[4/data, 8, 4/tensor, 8]");
+  CHECK(text(p.graph.value(forward[0]->result + 1).type) == "f32[4/data, 8, 4/tensor]");
+  CHECK(backward[0]->operands[4] == forward[0]->result + 1);
+  CHECK(backward[0]->results == 3);
+  CHECK(text(p).find("attention") == std::string::npos);  // it communicates nothing
+}
+
+TEST_CASE("run-time numbers: every dropout has its own stream, forward and backward the same mask") {
+  constexpr auto& p = plan<Dropped, mesh>;
+  std::vector<std::string> names;
+  for (const Name& name : p.graph.scalars) names.emplace_back(name.view());
+  for (const char* name : {"seed", "step", "learning_rate", "momentum", "weight_decay", "clip_norm"})
+    CHECK_MESSAGE(std::count(names.begin(), names.end(), name) == 1, name);
+  const auto forward = nodes(p, operation::dropout, Phase::forward), backward = nodes(p, operation::dropout, Phase::backward);
+  REQUIRE(forward.size() == 2);
+  REQUIRE(backward.size() == 2);
+  CHECK_FALSE(forward[0]->ints[2] == forward[1]->ints[2]);
+  for (int i = 0; i < 2; ++i) {
+    const auto u = static_cast<std::size_t>(i);
+    CHECK(forward[u]->operands[1] == p.graph.scalar_value);
+    CHECK(backward[u]->operands[1] == p.graph.scalar_value);
+    CHECK(backward[u]->ints == forward[1 - u]->ints);
+    CHECK(backward[u]->reals[0] == forward[1 - u]->reals[0]);
+  }
+}
+
+TEST_CASE("parameters stored split lie split, with their optimizer state") {
+  const OwnedPlan p = derive<Sharded>(on_data);
+  for (const Member& m : p->graph.members) {
+    if (m.role == Role::input) continue;
+    CAPTURE(std::string(m.path.view()));
+    CHECK(m.type.layout.on(&data) == Split<0>);
+  }
+  CHECK(p->memory.by_use[static_cast<int>(Use::parameters)] == 64 * 4 + 64);  // 16 x 8 and 8 elements, a half each, aligned
+  CHECK(p->memory.by_use[static_cast<int>(Use::optimizer_state)] == 2 * (64 * 4 + 64));
+  CHECK(on(data, p->forward).all_gather == 2);
+  CHECK(on(data, p->forward).gathered == 128 + 8);
+  CHECK(on(data, p->optimizer).all_reduce == 1);  // the norm of the gradients, each rank's part
+}
+
+// Known: it is two, split to Invariant to Broadcast, so that gradients are all-reduced and then sliced.
+TEST_CASE("from stored to entering an operation is one transition: gathered forward, reduce-scattered backward" * doctest::should_fail()) {
+  const OwnedPlan p = derive<Sharded>(on_data);
+  CHECK(on(data, p->forward) == Collectives{.all_reduce = 1, .reduced = 1, .all_gather = 2, .gathered = 136});
+  CHECK(on(data, p->backward) == Collectives{.reduce_scatter = 2, .scattered = 136});
+  const OwnedPlan layers = derive<ShardedLayers>(on_data);  // the stack at once, logically layer by layer
+  CHECK(on(data, layers->forward) == Collectives{.all_reduce = 1, .reduced = 1, .all_gather = 4, .gathered = 4 * 256});
+  CHECK(on(data, layers->backward) == Collectives{.reduce_scatter = 4, .scattered = 4 * 256});
+  const OwnedPlan accumulated = derive<Accumulate<3, Sharded>>(on_data);  // gathered and reduced once per step, not per micro-batch
+  CHECK(on(data, accumulated->forward) == on(data, p->forward));
+  CHECK(on(data, accumulated->backward) == on(data, p->backward));
+}
+
+TEST_CASE("mixed element types: sums travel and are added in the type of what they complete") {
+  constexpr auto& p = plan<MixedStep, mesh>;
+  static_assert(on(tensor, p.forward) == Collectives{.all_reduce = 1, .reduced = 32});
+  static_assert(p.forward.messages(tensor) == 2 * 32);
+  static_assert(p.backward.messages(data) == 2 * (16 * 16 + 16 * 16));  // within the tensor shard
+  p.all.each([&](const Node& node, std::int64_t) { CHECK(node.transition.reduction == p.graph.value(node.operands[0]).type.dtype); });
+  for (const Member& m : p.graph.members)
+    if (m.path == Path("up") || m.path == Path("up.mean")) CHECK(m.type.dtype == DType::f32);
+}
+
+TEST_CASE("a weighted mean divides by the global sum of weights: both sums are completed, nothing more") {
+  constexpr auto& p = plan<WeightedStep, mesh>;
+  static_assert(on(data, p.forward) == Collectives{.all_reduce = 2, .reduced = 2});
+  static_assert(on(tensor, p.forward) == Collectives{.all_reduce = 3, .reduced = 3 * 16});
+  static_assert(on(data, p.backward) == Collectives{.all_reduce = 1, .reduced = 16 * 16});
+  static_assert(on(tensor, p.backward) == Collectives{});
+}
+
+TEST_CASE("micro-batches: gradients add up, still pending, and are reduced once") {
+  const OwnedPlan one = derive<WeightedStep>(mesh), three = derive<Accumulate<3, WeightedStep>>(mesh);
+  CHECK(on(data, three->backward) == on(data, one->backward));
+  CHECK(on(tensor, three->forward) == Collectives{.all_reduce = 9, .reduced = 9 * 16});
+  CHECK(three->graph.member(1).type.layout.rank() == 4);  // the inputs of all micro-batches, one behind the other
+  CHECK(three->graph.member(1).type.layout.dims[0] == Dim(3));
+}
