@@ -1,16 +1,200 @@
-// The CPU device, compiled once for all tests: its kernels are the largest part of a test's compile time.
+// What the tests of kernels share: whole tensors in double, a call of an operation on parts of them, comparison with definitions.
 #pragma once
-#include <parallel/device/kernel.hpp>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <vector>
 
-namespace tests {
+#include <doctest/doctest.h>
+#include <parallel/device/cpu/device.hpp>
 
-struct Device {
-  parallel::Kernel kernel(const parallel::Operation& operation, const parallel::Call& call) const;
-  static void copy(const parallel::View& to, const parallel::View& from);
-  static void zero(const parallel::View& view);
-  static void copy_overlap(const parallel::View& from, const parallel::View& to);
-  static void pack(const void* from, void* to, std::int64_t outer, std::int64_t n, std::int64_t inner, int bytes);
-  static void unpack(const void* from, void* to, std::int64_t outer, std::int64_t n, std::int64_t inner, int bytes);
+using Sizes = std::vector<std::int64_t>;
+
+inline std::int64_t product(const Sizes& sizes) { return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>()); }
+/// Calls f(index) for every index, the last dimension varying fastest.
+template <class F>
+void each_index(const Sizes& sizes, F f) {
+  Sizes index(sizes.size(), 0);
+  if (product(sizes) == 0) return;
+  for (;;) {
+    f(index);
+    std::size_t d = sizes.size();
+    while (d > 0 && ++index[d - 1] == sizes[d - 1]) index[--d] = 0;
+    if (d == 0) return;
+  }
+}
+inline std::int64_t position(const Sizes& sizes, const Sizes& index) {
+  std::int64_t at = 0;
+  for (std::size_t d = 0; d < sizes.size(); ++d) at = at * sizes[d] + index[d];
+  return at;
+}
+
+/// A whole tensor.
+struct Numbers {
+  Sizes sizes{};
+  std::vector<double> values{};
+  Numbers() = default;
+  explicit Numbers(Sizes s, double value = 0) : sizes(std::move(s)), values(static_cast<std::size_t>(product(sizes)), value) {}
+  Numbers(Sizes s, std::vector<double> v) : sizes(std::move(s)), values(std::move(v)) {}
+  double& operator()(const Sizes& index) { return values[static_cast<std::size_t>(position(sizes, index))]; }
+  double operator()(const Sizes& index) const { return values[static_cast<std::size_t>(position(sizes, index))]; }
+  /// The element that an index of a larger tensor meets, as NumPy broadcasts.
+  double repeated(const Sizes& index) const {
+    Sizes own(sizes.size());
+    for (std::size_t d = 0; d < sizes.size(); ++d) own[d] = sizes[d] == 1 ? 0 : index[d + index.size() - sizes.size()];
+    return (*this)(own);
+  }
 };
+/// Normal numbers that float holds exactly.
+inline Numbers normal_numbers(const Sizes& sizes, unsigned seed, double deviation = 1, double mean = 0) {
+  Numbers result(sizes);
+  std::mt19937 engine(seed);
+  std::normal_distribution<double> normal(mean, deviation);
+  for (double& v : result.values) v = static_cast<double>(static_cast<float>(normal(engine)));
+  return result;
+}
+inline Numbers whole_numbers(const Sizes& sizes, unsigned seed, int end) {
+  Numbers result(sizes);
+  std::mt19937 engine(seed);
+  for (double& v : result.values) v = static_cast<double>(engine() % static_cast<unsigned>(end));
+  return result;
+}
+/// A tensor given by its definition.
+inline Numbers defined(const Sizes& sizes, const std::function<double(const Sizes&)>& value) {
+  Numbers result(sizes);
+  each_index(sizes, [&](const Sizes& index) { result(index) = value(index); });
+  return result;
+}
 
-}  // namespace tests
+/// A part of a whole tensor.
+struct Box {
+  Sizes offset, size;
+};
+inline Box all_of(const Sizes& sizes) { return {Sizes(sizes.size(), 0), sizes}; }
+/// The parts of a dimension that is split into n, as evenly as can be: uneven parts, too.
+inline std::vector<Box> split(const Sizes& sizes, int dim, int n) {
+  std::vector<Box> parts;
+  const auto d = static_cast<std::size_t>(dim);
+  for (int i = 0; i < n; ++i) {
+    Box part = all_of(sizes);
+    part.offset[d] = sizes[d] * i / n;
+    part.size[d] = sizes[d] * (i + 1) / n - part.offset[d];
+    parts.push_back(part);
+  }
+  return parts;
+}
+inline Numbers part_of(const Numbers& whole, const Box& box) {
+  return defined(box.size, [&](Sizes index) {
+    for (std::size_t d = 0; d < index.size(); ++d) index[d] += box.offset[d];
+    return whole(index);
+  });
+}
+
+template <class T>
+constexpr double tolerance = std::is_same_v<T, double> ? 1e-12 : 2e-6;
+
+/// Compares with the largest expected number as the scale.
+inline void check_near(const Numbers& actual, const Numbers& expected, double relative) {
+  REQUIRE(actual.sizes == expected.sizes);
+  double scale = 1e-30, worst = 0;
+  for (std::size_t i = 0; i < expected.values.size(); ++i) {
+    if (std::isfinite(expected.values[i])) scale = std::max(scale, std::abs(expected.values[i]));
+    const double error = std::abs(actual.values[i] - expected.values[i]);
+    if (std::isfinite(expected.values[i])) worst = error <= worst ? worst : error;  // what is no number is the worst
+    else CHECK((actual.values[i] == expected.values[i] || (std::isnan(actual.values[i]) && std::isnan(expected.values[i]))));
+  }
+  CHECK(worst <= relative * scale);
+}
+
+/// A call of an operation. Tensors of real numbers have element type T; every buffer begins off a cache line and ends with a guard.
+template <class T>
+class Run {
+ public:
+  Run& operand(const Numbers& whole) { return operand(whole, all_of(whole.sizes)); }
+  Run& operand(const Numbers& whole, const Box& box) { return add<T>(call_.operands, whole, box); }
+  Run& integers(const Numbers& whole) { return integers(whole, all_of(whole.sizes)); }
+  Run& integers(const Numbers& whole, const Box& box) { return add<int>(call_.operands, whole, box); }
+  Run& scalars(const std::vector<double>& values) { return add<double>(call_.operands, Numbers({static_cast<std::int64_t>(values.size())}, values), all_of({static_cast<std::int64_t>(values.size())})); }
+  Run& scalar(double value) { return add<double>(call_.operands, Numbers({}, {value}), all_of({})); }
+  template <class U = T>
+  Run& result(const Sizes& whole) {
+    return result<U>(whole, all_of(whole));
+  }
+  template <class U = T>
+  Run& result(const Sizes& whole, const Box& box) {
+    return add<U>(call_.results, Numbers(whole, std::numeric_limits<double>::quiet_NaN()), box);
+  }
+  /// The result lies where operand i does.
+  Run& result_in_place(int i) {
+    call_.results.push_back(call_.operands[i]);
+    return *this;
+  }
+  Run& ints(const parallel::Ints& i) {
+    call_.ints = i;
+    return *this;
+  }
+  Run& reals(double first, double second = 0) {
+    call_.reals[0] = first, call_.reals[1] = second;
+    return *this;
+  }
+  Run& within(std::int64_t layer, std::int64_t micro_batch) {
+    call_.layer = layer, call_.micro_batch = micro_batch;
+    return *this;
+  }
+  /// The first result.
+  Numbers run(const parallel::Operation& operation) {
+    const parallel::Kernel kernel = parallel::Cpu{}.kernel(operation, call_);
+    REQUIRE_MESSAGE(bool(kernel), operation.name);
+    kernel(call_);
+    for (const Buffer& b : buffers_)
+      for (std::size_t i = 0; i < line; ++i) CHECK(b.bytes[b.begin + b.size + i] == guard);
+    return get(0);
+  }
+  Numbers get(int result) const {
+    const parallel::View& v = call_.results[result];
+    return v.dtype == parallel::DType::f64 ? read<double>(v) : v.dtype == parallel::DType::i32 ? read<int>(v) : read<float>(v);
+  }
+  parallel::Call& call() { return call_; }
+
+ private:
+  static constexpr std::size_t line = 64;
+  static constexpr unsigned char guard = 0xA5;
+  struct Buffer {
+    std::unique_ptr<unsigned char[]> bytes;
+    std::size_t begin, size;
+  };
+  template <class U, class Views>
+  Run& add(Views& views, const Numbers& whole, const Box& box) {
+    parallel::View v;
+    v.dtype = parallel::dtype_of<U>;
+    v.rank = static_cast<int>(box.size.size());
+    for (int d = 0; d < v.rank; ++d) {
+      const auto at = static_cast<std::size_t>(d);
+      v.size[d] = box.size[at], v.offset[d] = box.offset[at], v.whole[d] = whole.sizes[at];
+    }
+    const Numbers part = part_of(whole, box);
+    Buffer b;
+    b.size = part.values.size() * sizeof(U);
+    b.bytes = std::make_unique<unsigned char[]>(b.size + 3 * line);
+    b.begin = line - reinterpret_cast<std::uintptr_t>(b.bytes.get()) % line + sizeof(U);
+    for (std::size_t i = 0; i < line; ++i) b.bytes[b.begin + b.size + i] = guard;
+    U* data = reinterpret_cast<U*>(b.bytes.get() + b.begin);
+    for (std::size_t i = 0; i < part.values.size(); ++i) data[i] = std::isnan(part.values[i]) && std::is_same_v<U, int> ? U{-77} : static_cast<U>(part.values[i]);
+    v.data = data;
+    views.push_back(v);
+    buffers_.push_back(std::move(b));
+    return *this;
+  }
+  template <class U>
+  static Numbers read(const parallel::View& v) {
+    Numbers result(Sizes(v.size, v.size + v.rank));
+    for (std::size_t i = 0; i < result.values.size(); ++i) result.values[i] = static_cast<double>(v.as<const U>()[i]);
+    return result;
+  }
+  parallel::Call call_{};
+  std::vector<Buffer> buffers_{};
+};

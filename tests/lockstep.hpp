@@ -7,9 +7,8 @@
 #include <map>
 #include <vector>
 
+#include <parallel/device/cpu/device.hpp>
 #include <parallel/plan/view.hpp>
-
-#include "device.hpp"
 
 namespace lockstep {
 
@@ -228,7 +227,7 @@ class Machine {
       size.assign(call.results[0].size, call.results[0].size + call.results[0].rank);
       return;
     }
-    const Kernel kernel = tests::Device{}.kernel(*node.operation, call);
+    const Kernel kernel = Cpu{}.kernel(*node.operation, call);
     if (kernel == nullptr) throw std::runtime_error("no kernel for " + std::string(node.operation->name));
     kernel(call);
     for (int r = 0; r < node.results; ++r) {

@@ -44,7 +44,7 @@ std::vector<Array> outputs(const Mesh& mesh, Feed feed, int steps = 1) {
   }
   run_threads(mesh.ranks(), [&](Threads& world) {
     Parameters parameters(plan, world.rank(), 5);
-    Executor<Threads, tests::Device> executor(plan, world, parameters.data());
+    Executor<Threads, Cpu> executor(plan, world, parameters.data());
     executor.scalar("seed", 3), executor.scalar("clip_norm", 1);
     for (int step = 1; step <= steps; ++step) {
       executor.scalar("step", step);

@@ -70,7 +70,7 @@ bool agrees(const Mesh& mesh, Tampering fault) {
   run_threads(mesh.ranks(), [&](Threads& threads) {
     Faulty world(threads.split(0, threads.rank()), fault);
     Parameters parameters(plan, world.rank(), 5);
-    Trainer<Faulty, tests::Device> trainer(plan, world, parameters, {}, 1);
+    Trainer<Faulty, Cpu> trainer(plan, world, parameters, {}, 1);
     std::map<std::string, std::vector<Record>> records;
     trainer.executor().each_group([&](const std::string& axes, Faulty& group) {
       records[axes].reserve(4096);

@@ -18,7 +18,8 @@ Rows (section 3)
  R2  A row that splits an extent of 1 is no row: no axis of more than one rank divides it. Divisibility by the size of the
      axis is otherwise not looked at ("no mesh").
  R3  Rows with communication of their own are derived: softmax over the split dimension, a norm over it, max over it
-     (-> I), cross entropy over a split vocabulary (-> I), attention (B, S(s), S(s)) -> P. Attention all S(s) is not.
+     (-> I), cross entropy over a split vocabulary (-> I), attention (B, S(s), S(s)) -> P. Attention all S(s) is not: it
+     is refused before any rule, also where rule 5 would gather keys and values beside a query that is a parameter.
  R4  Attention (S(h), S(h), S(h)) is a row also with grouped queries, unless K or V has one head (R2).
  R5  Reshape: S(d) -> S(e) where as many elements lie before d as before e and some axis size divides both extents
      (gcd > 1). This is merge, split, both past extents of 1, and a merge followed by a split ([6, 4] -> [4, 6], S0 -> S0).
@@ -351,6 +352,8 @@ def answer(case: dict, explain: bool = False) -> dict:
     roles = ELEMENT_BY_ELEMENT.get(op, "").replace("P*", "P" * len(given)).ljust(len(given), "-")
     operands = [Operand(tuple(o["shape"]), o["placement"], *KINDS[o["kind"]], role) for o, role in zip(given, roles)]
     rule, row = derive(rows_of(op, [o.shape for o in operands], ints), operands)
+    if op == "attention" and all(o.placement == S(1) for o in operands):
+        rule, row = 6, None
     result: dict = {"to": list(row[0]), "results": [row[1]]} if row else {"refused": True}
     return {**result, "rule": rule} if explain else result
 
@@ -414,6 +417,7 @@ cross_entropy  | a 2,4,32 S0 ; d 2,4 I                | S0 S0 -> S0      | 2
 attention      | a 2,4,4,8 S2 ; a 2,4,4,8 S2 ; a 2,4,4,8 S2 | S2 S2 S2 -> S2 | 2
 attention      | a 2,4,4,8 S2 ; a 2,4,1,8 I ; a 2,4,1,8 I   | S2 B B -> S2   | 3
 attention      | a 2,4,4,8 S1 ; a 2,4,4,8 S1 ; a 2,4,4,8 S1 | refused        | 6
+attention      | p 2,4,4,8 S1 ; a 2,4,4,8 S1 ; a 2,4,4,8 S1 | refused        | 6
 attention      | a 2,4,4,8 I ; a 2,4,4,8 S1 ; a 2,4,4,8 S1  | B S1 S1 -> P   | 3
 attention      | a 2,4,4,8 S2 ; a 2,4,4,8 S2 ; a 2,4,4,8 I  | refused        | 6
 # shapes

@@ -39,6 +39,7 @@ struct Layout {
     return true;
   }
   constexpr int rank() const { return dims.size(); }
+  constexpr bool has(int dim) const { return dim >= 0 && dim < rank(); }
 
   constexpr Placement on(const Axis* axis) const {
     for (int d = 0; d < rank(); ++d)
@@ -55,7 +56,8 @@ struct Layout {
     for (const Placed& p : others)
       if (!axes.contains(p.axis)) axes.push_back(p.axis);
   }
-  /// The same tensor with another placement on one axis. A new split is the innermost of its dimension.
+  /// The same tensor with another placement on one axis. A new split is the innermost of its dimension, which
+  /// must exist: annotations with another one are refused where they are read.
   constexpr Layout with(const Axis* axis, Placement placement) const {
     Layout result;
     for (Dim d : dims) {
@@ -66,10 +68,11 @@ struct Layout {
     }
     for (const Placed& p : others)
       if (p.axis != axis) result.others.push_back(p);
-    if (placement.split())
-      result.dims[placement.dim] = result.dims[placement.dim] / *axis;
-    else if (!(placement == Invariant))
+    if (placement.split()) {
+      if (has(placement.dim)) result.dims[placement.dim] = result.dims[placement.dim] / *axis;
+    } else if (!(placement == Invariant)) {
       result.others.push_back({axis, placement});
+    }
     return result;
   }
   /// The same dimensions, Invariant everywhere.

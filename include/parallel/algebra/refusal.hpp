@@ -15,6 +15,8 @@ namespace parallel {
   reason(slice_range, "parallel::slice: the range lies outside the dimension; mend begin and end", "begin, end, extent")                                         \
   reason(heads_differ, "parallel::attention: the query heads are no multiple of the key and value heads; mend the Shapes", "query heads, key heads")              \
   reason(element_types, "parallel: the element types differ; cast<T>() one operand", "bytes per element of the left, of the right")                             \
+  reason(whole_numbers, "parallel: an index, a target or a mask must hold whole numbers; give it the element type int", "bytes per element")                     \
+  reason(no_permutation, "parallel::transpose: the order names a dimension twice; name every dimension once", "dimension, number of dimensions")                 \
   reason(disagree, "parallel: two activations lie differently on an axis; bring one of them to the other's placement with to<On<axis, ...>>(x)", "operand, placement of the first, of the second") \
   reason(split_otherwise, "parallel: an activation is split otherwise than the operation can take it; write to<On<axis, ...>>(x) before it (a gather, or an all-to-all)", "operand") \
   reason(nested_otherwise, "parallel: an axis that is not the innermost of its dimension would have to move, or operands nest their axes differently; move the inner axis first with to<...>(x)", "operand, dimension") \

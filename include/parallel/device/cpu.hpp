@@ -3,6 +3,7 @@
 #include <parallel/device/cpu/attention.hpp>
 #include <parallel/device/cpu/broadcast.hpp>
 #include <parallel/device/cpu/cross_entropy.hpp>
+#include <parallel/device/cpu/device.hpp>
 #include <parallel/device/cpu/elementwise.hpp>
 #include <parallel/device/cpu/embedding.hpp>
 #include <parallel/device/cpu/matmul.hpp>
@@ -13,6 +14,7 @@
 #include <parallel/device/cpu/reduce.hpp>
 #include <parallel/device/cpu/softmax.hpp>
 #include <parallel/device/cpu/source.hpp>
+#include <parallel/model/optimizer.hpp>
 #include <parallel/operation/attention.hpp>
 #include <parallel/operation/cast.hpp>
 #include <parallel/operation/cross_entropy.hpp>
@@ -21,34 +23,14 @@
 #include <parallel/operation/norm.hpp>
 #include <parallel/operation/reshape.hpp>
 #include <parallel/operation/where.hpp>
-#include <parallel/model/optimizer.hpp>
 #include <parallel/plan/differentiate.hpp>
-#include <span>
 
-namespace parallel {
+namespace parallel::cpu {
 
-/// The kernels of one operation, by the element type of its first result; nullptr where there is none.
-struct CpuKernels {
-  const Operation* operation = nullptr;
-  Kernel f32 = nullptr, f64 = nullptr, i32 = nullptr;
-  int whole_numbers = -1;  ///< the operand that must be i32: indices or a mask
-
-  constexpr Kernel of(const Call& call) const {
-    if (whole_numbers >= 0 && call.operands[whole_numbers].dtype != DType::i32) return nullptr;
-    for (const View& operand : call.operands)
-      if (operand.dtype == DType::bf16) return nullptr;
-    switch (call.results[0].dtype) {
-      case DType::f32: return f32;
-      case DType::f64: return f64;
-      case DType::i32: return i32;
-      default: return nullptr;
-    }
-  }
-};
-
-namespace cpu {
 // clang-format off
-inline constexpr CpuKernels kernels[]{
+template <class T>
+std::span<const CpuKernels> Table<T>::kernels() {
+  static constexpr CpuKernels all[]{
     // operation                             float                           double                           int             indices, mask
     {&operation::add,                        add<float>,                     add<double>,                     add<int>},
     {&operation::subtract,                   subtract<float>,                subtract<double>,                subtract<int>},
@@ -114,36 +96,9 @@ inline constexpr CpuKernels kernels[]{
     {&operation::clip,                       nullptr,                        clip},
     {&operation::sgd,                        sgd<float>,                     sgd<double>},
     {&operation::adamw,                      adamw<float>,                   adamw<double>},
-};
+  };
+  return all;
+}
 // clang-format on
-}  // namespace cpu
 
-/// The CPU. `own` has kernels of a program's own operations, or others for the library's; it must outlive what the device is given to:
-///
-///     constexpr CpuKernels mine[]{{&swish, swish_kernel<float>, swish_kernel<double>}};
-///     Executor executor(plan, world, parameters, Cpu{mine});
-struct Cpu {
-  std::span<const CpuKernels> own{};
-
-  /// The kernel for a call of an operation, or nullptr.
-  constexpr Kernel kernel(const Operation& operation, const Call& call) const {
-    for (const std::span<const CpuKernels> table : {own, std::span<const CpuKernels>(cpu::kernels)})
-      for (const CpuKernels& row : table)
-        if (row.operation == &operation && row.of(call) != nullptr) return row.of(call);
-    return nullptr;
-  }
-
-  static void copy(const View& to, const View& from) { cpu::copy(to, from); }
-  static void zero(const View& view) { cpu::zero(view); }
-  /// Copies what two parts of one full tensor have in common; the rest of `to` is zero.
-  static void copy_overlap(const View& from, const View& to) { cpu::copy_overlap(from, to); }
-  /// [outer][n][inner] elements of `bytes` bytes to [n][outer][inner], and back.
-  static void pack(const void* from, void* to, std::int64_t outer, std::int64_t n, std::int64_t inner, int bytes) {
-    cpu::pack(from, to, outer, n, inner, bytes);
-  }
-  static void unpack(const void* from, void* to, std::int64_t outer, std::int64_t n, std::int64_t inner, int bytes) {
-    cpu::unpack(from, to, outer, n, inner, bytes);
-  }
-};
-
-}  // namespace parallel
+}  // namespace parallel::cpu

@@ -81,11 +81,11 @@ inline constexpr bool is_nested<Layers<count, Block>> = has_layers<Block>();
 template <class M>
 inline constexpr bool is_module = is_parameter<M> || is_layers<M> || (std::is_class_v<M> && std::is_aggregate_v<M>);
 
-/// Whether a model consists of parameters, modules and Layers; where it does not, asking is the one error.
+/// Whether a model consists of parameters, modules and Layers, soundly annotated; where it does not, asking is the one error.
 template <class M>
 constexpr bool accept() {
   if constexpr (is_parameter<M>) {
-    return true;
+    return accept_annotations<M>();
   } else if constexpr (is_layers<M>) {
     using accepted [[maybe_unused]] = typename Refused<is_nested<M> ? Reason::nested_layers : Reason::none, layers_of<M>.size>::type;
     if constexpr (is_nested<M>)

@@ -34,7 +34,7 @@ constexpr Shaped attention_shape(const Arguments& a) {
     along = along || all;
   }
   if (along) return {wrong.results, {Reason::attention_sequence, {a.size(0, 1)}}};
-  return {{result, statistic}, {}};
+  return {{result, statistic}, one_element_type(a)};
 }
 constexpr Signatures attention_table(const Arguments& a) {
   Signatures rows;

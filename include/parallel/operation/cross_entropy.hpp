@@ -12,7 +12,7 @@ constexpr Shaped cross_entropy_shape(const Arguments& a) {
   if (a.rank(0) != a.rank(1) + 1) return {{result}, {Reason::wrong_rank, {a.rank(1), a.rank(0) - 1}}};
   for (int d = 0; d < a.rank(1); ++d)
     if (a.size(0, d) != a.size(1, d)) return {{result}, {Reason::shapes_differ, {a.size(0, d), a.size(1, d)}}};
-  return {{result}, {}};
+  return {{result}, whole_numbers(a, 1)};
 }
 constexpr Signatures cross_entropy_table(const Arguments& a) {
   Signatures rows;

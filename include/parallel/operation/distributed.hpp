@@ -37,18 +37,21 @@ constexpr Layout stored_of() {
   ((is_stored<Annotation> ? void(layout = layout.with(Annotation::axis, Annotation::placement)) : void()), ...);
   return layout;
 }
-/// How often the axis named most often is named.
-constexpr std::int64_t most_named(const Layout& layout) {
-  std::int64_t most = 0;
-  AxisList axes;
-  layout.collect(axes);
-  for (const Axis* axis : axes) {
-    std::int64_t n = 0;
-    for (const Dim& d : layout.dims)
-      for (const Axis* a : d) n += a == axis;
-    most = n > most ? n : most;
+/// Why a shape and annotations of a tensor with `rank` dimensions are refused: an axis is named twice, or a dimension does not exist.
+template <class S, class... Annotation>
+constexpr Refusal refused_annotation(int rank = S::rank) {
+  List<const Axis*, max_rank * max_nesting + sizeof...(Annotation)> named;
+  for (int d = 0; d < S::rank; ++d)
+    for (const Axis* axis : S::dims[d]) named.push_back(axis);
+  ((is_stored<Annotation> ? void() : named.push_back(Annotation::axis)), ...);
+  for (const Axis* axis : named) {
+    int times = 0;
+    for (const Axis* other : named) times += other == axis ? 1 : 0;
+    if (times > 1) return {Reason::axis_twice, {times}};
   }
-  return most;
+  for (const Placement& p : List<Placement, sizeof...(Annotation) + 1>{Annotation::placement...})
+    if (p.split() && (p.dim < 0 || p.dim >= rank)) return {Reason::no_such_dimension, {p.dim, rank}};
+  return {};
 }
 }  // namespace spelling
 
@@ -57,7 +60,7 @@ constexpr std::int64_t most_named(const Layout& layout) {
 template <class T, class S, class... Annotation>
 struct Tensor {
   static constexpr Type type = spelling::type_of<T, S, Annotation...>();
-  using checked_axes = typename Refused<(spelling::most_named(type.layout) > 1 ? Reason::axis_twice : Reason::none), spelling::most_named(type.layout)>::type;
+  static constexpr Refusal refusal = spelling::refused_annotation<S, Annotation...>();
 };
 
 /// Normal with mean 0 and this standard deviation.
@@ -82,7 +85,7 @@ struct Parameter : Arithmetic<Parameter<T, S, Annotation...>> {
   static constexpr Type type = spelling::type_of<T, S, Annotation...>();
   static constexpr Layout stored = spelling::stored_of<T, S, Annotation...>();
   static constexpr Kind kind = Kind::parameter;
-  using checked_axes = typename Refused<(spelling::most_named(type.layout) > 1 ? Reason::axis_twice : Reason::none), spelling::most_named(type.layout)>::type;
+  static constexpr Refusal refusal = spelling::refused_annotation<S, Annotation...>();
 
   Initializer initializer{};
   Trace* traced = nullptr;
@@ -107,6 +110,13 @@ struct Traced : Arithmetic<Traced<T, kind_of_value, S, Annotation...>> {
   constexpr Trace* trace() const { return traced; }
   constexpr int enter(Trace&) const { return value; }
 };
+
+/// Whether the annotations of a tensor or parameter make sense; where they do not, asking is the one error.
+template <class X>
+constexpr bool accept_annotations() {
+  using accepted [[maybe_unused]] = typename Refused<X::refusal.reason, X::refusal.figures[0], X::refusal.figures[1]>::type;
+  return !X::refusal;
+}
 
 /// Anything that an operation takes: its placement is known from its type.
 template <class X>

@@ -5,6 +5,18 @@
 
 namespace parallel::operation {
 
+/// Whether operand i holds whole numbers, as an index, a target or a mask must.
+constexpr Refusal whole_numbers(const Arguments& a, int i) {
+  return a.types[i].dtype == DType::i32 ? Refusal{} : Refusal{Reason::whole_numbers, {bytes_of(a.types[i].dtype)}};
+}
+/// Whether the operands from `first` on have one element type.
+constexpr Refusal one_element_type(const Arguments& a, int first = 0) {
+  const DType dtype = a.types[first].dtype;
+  for (int i = first; i < a.types.size(); ++i)
+    if (a.types[i].dtype != dtype) return {Reason::element_types, {bytes_of(dtype), bytes_of(a.types[i].dtype)}};
+  return {};
+}
+
 /// The broadcast shape of all operands from `first` on, aligned at the last dimension; an extent of 1 or a missing dimension repeats.
 constexpr Shaped broadcast_shape(const Arguments& a, int first = 0) {
   int rank = 0;
@@ -21,9 +33,7 @@ constexpr Shaped broadcast_shape(const Arguments& a, int first = 0) {
     }
     result.layout.dims.push_back(Dim(size));
   }
-  for (int i = first; i < a.types.size(); ++i)
-    if (a.types[i].dtype != result.dtype) return {{result}, {Reason::element_types, {bytes_of(result.dtype), bytes_of(a.types[i].dtype)}}};
-  return {{result}, {}};
+  return {{result}, one_element_type(a, first)};
 }
 
 struct Indices {

@@ -14,7 +14,7 @@ constexpr Shaped embedding_shape(const Arguments& a) {
   if (a.rank(1) != 2) return {{result}, {Reason::wrong_rank, {a.rank(1), 2}}};
   if (a.rank(0) + 1 > max_rank) return {{result}, {Reason::wrong_rank, {a.rank(0), max_rank - 1}}};
   result.layout.dims.push_back(Dim(a.size(1, 1)));
-  return {{result}, {}};
+  return {{result}, whole_numbers(a, 0)};
 }
 constexpr Signatures embedding_table(const Arguments& a) {
   Signatures rows;

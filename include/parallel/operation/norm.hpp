@@ -15,7 +15,7 @@ constexpr Shaped norm_shape(const Arguments& a) {
     if (a.rank(i) != 1) return {same.results, {Reason::wrong_rank, {a.rank(i), 1}}};
     if (a.size(i, 0) != a.size(0, a.rank(0) - 1)) return {same.results, {Reason::shapes_differ, {a.size(0, a.rank(0) - 1), a.size(i, 0)}}};
   }
-  return same;
+  return {same.results, one_element_type(a)};
 }
 constexpr Signatures norm_table(const Arguments& a) {
   const int operands = a.types.size(), last = a.rank(0) - 1;

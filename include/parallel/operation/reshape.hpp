@@ -15,6 +15,7 @@ constexpr Shaped reshape_shape(const Arguments& a) {
     elements *= n;
     if (result.layout.rank() < max_rank) result.layout.dims.push_back(Dim(n));
   }
+  if (a.ints.size() > max_rank) return {{result}, {Reason::wrong_rank, {a.ints.size(), max_rank}}};
   if (elements != a.types[0].layout.elements()) return {{result}, {Reason::elements_differ, {a.types[0].layout.elements(), elements}}};
   return {{result}, {}};
 }

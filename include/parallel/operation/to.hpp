@@ -11,10 +11,12 @@ struct Target {
     ((l = l.with(Placed::axis, Placed::placement)), ...);
     return l;
   }();
+  static constexpr Refusal refusal = refused_annotation<Shape<>, Placed...>(X::type.layout.rank());
 };
 template <class X, Dim... dims, class... Placed>
 struct Target<X, Shape<dims...>, Placed...> {
   static constexpr Layout layout = type_of<float, Shape<dims...>, Placed...>().layout;
+  static constexpr Refusal refusal = refused_annotation<Shape<dims...>, Placed...>();
 };
 /// Why a value with this type cannot be brought to a layout.
 constexpr Refusal refused_move(const Type& from, const Layout& to) {
@@ -35,7 +37,7 @@ struct Moving {
     Type moved = X::type;
     moved.layout = Target<X, Placed...>::layout;
     v.results.push_back(moved);
-    if (X::kind != Kind::refused) v.refusal = refused_move(X::type, moved.layout);
+    if (X::kind != Kind::refused) v.refusal = Target<X, Placed...>::refusal ? Target<X, Placed...>::refusal : refused_move(X::type, moved.layout);
     v.kind = v.refusal ? Kind::refused : X::kind;
     return v;
   }();

@@ -10,8 +10,11 @@ namespace operation {
 constexpr Shaped transpose_shape(const Arguments& a) {
   Type result{a.types[0].dtype, {}};
   if (a.ints.size() != a.rank(0)) return {{result}, {Reason::wrong_rank, {a.rank(0), a.ints.size()}}};
-  for (const std::int64_t d : a.ints) {
+  for (int i = 0; i < a.rank(0); ++i) {
+    const std::int64_t d = a.ints[i];
     if (d < 0 || d >= a.rank(0)) return {{result}, {Reason::no_such_dimension, {d, a.rank(0)}}};
+    for (int j = 0; j < i; ++j)
+      if (a.ints[j] == d) return {{result}, {Reason::no_permutation, {d, a.rank(0)}}};
     result.layout.dims.push_back(Dim(a.size(0, static_cast<int>(d))));
   }
   return {{result}, {}};

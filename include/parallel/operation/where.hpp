@@ -17,8 +17,12 @@ constexpr void where_gradient(Gradient& g) {
   for (int i = 1; i <= 2; ++i)
     if (g.wants(i)) give_repeated(g, i, g.emit(masked, {g.operand(0), g.cotangent()}, repeated_type(g, i), {i == 1 ? 1 : 0}));
 }
+constexpr Shaped where_shape(const Arguments& a) {
+  const Shaped shaped = broadcast_shape(a, 1);
+  return {shaped.results, shaped.refusal ? shaped.refusal : whole_numbers(a, 0)};
+}
 inline constexpr Operation where{.name = "where",
-                                 .shape = [](const Arguments& a) { return broadcast_shape(a, 1); },
+                                 .shape = where_shape,
                                  .signatures = where_table,
                                  .element_by_element = 7,
                                  .gradient = where_gradient};

@@ -112,7 +112,7 @@ constexpr void optimize(Trace& trace, const Differentiation& gradients) {
 template <class Program, class... Input>
 constexpr bool refused(Types<Input...>) {
   using Model = typename Program::Model;
-  if constexpr (!accept<Model>()) {
+  if constexpr (!accept<Model>() || !(accept_annotations<Input>() && ...)) {
     return true;
   } else {
     using Result = std::remove_cvref_t<decltype(std::declval<const Model&>()(std::declval<const Entering<Input>&>()...))>;

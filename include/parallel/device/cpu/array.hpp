@@ -11,13 +11,10 @@
 #endif
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
-#include <parallel/device/kernel.hpp>
+#include <parallel/device/cpu/walk.hpp>
 
 namespace parallel::cpu {
-
-using Index = std::int64_t;
 
 template <class T>
 Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>> array(T* data, Index n) {

@@ -12,6 +12,7 @@ struct Heads {
   const Index group_size;  ///< how many heads, counted over all ranks, share keys
   const bool causal;
   const T factor;
+  static constexpr Index most_rows = 64;
   const Index block;  ///< queries at a time: their scores stay in the second cache
   const Index room;   ///< elements of a row of scores: whole cache lines, so that each begins at one
 
@@ -29,7 +30,7 @@ struct Heads {
         group_size(q.whole[2] / k.whole[2]),
         causal(call.ints[0] != 0),
         factor(static_cast<T>(call.reals[0])),
-        block(std::clamp<Index>(65536 / std::max<Index>(keys, 1), 16, 64)),
+        block(std::clamp<Index>(65536 / std::max<Index>(keys, 1), 16, most_rows)),
         room((keys + 15) / 16 * 16) {}
 
   /// The first row of a head in a tensor [batch, rows, heads, elements], and the way from row to row.
@@ -79,7 +80,7 @@ void attention(const Call& call) {
   at.each([&](Index b, Index head, Index row, Index count) {
     const Index seen = at.visible(row + count);
     const Matrix<const T> scores = at.scores(p, b, head, row, count, seen);
-    T sums[64];
+    T sums[Heads<T>::most_rows];
     for (Index i = 0; i < count; ++i) {
       T* const own = p + i * at.room;
       const Index visible = at.visible(row + i + 1);

@@ -1,7 +1,7 @@
 // Functions of two or three tensors, element by element; operands repeat as in NumPy: sums, products, quotients, choices by a mask.
 #pragma once
 #include <functional>
-#include <parallel/device/cpu/walk.hpp>
+#include <parallel/device/cpu/array.hpp>
 
 namespace parallel::cpu {
 

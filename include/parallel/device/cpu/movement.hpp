@@ -1,17 +1,9 @@
-// The same elements elsewhere: copies, casts, transposes, slices, and what brings a rank's part into another part of the same tensor.
+// The same elements elsewhere: copies, casts, transposes, slices, concatenation.
 #pragma once
-#include <cstring>
-#include <parallel/device/cpu/walk.hpp>
+#include <parallel/device/cpu/array.hpp>
+#include <parallel/device/cpu/parts.hpp>
 
 namespace parallel::cpu {
-
-inline std::size_t bytes(Index elements, int of_each) { return static_cast<std::size_t>(elements) * static_cast<std::size_t>(of_each); }
-inline void copy(const View& to, const View& from) {
-  if (to.data != from.data && to.elements() > 0) std::memcpy(to.data, from.data, bytes(to.elements(), bytes_of(to.dtype)));
-}
-inline void zero(const View& view) {
-  if (view.elements() > 0) std::memset(view.data, 0, bytes(view.elements(), bytes_of(view.dtype)));
-}
 
 /// x as it is, also under another shape.
 template <class T>
@@ -78,15 +70,6 @@ void transpose(const Call& call) {
     for (auto at = walk.planes(); at; ++at) transpose_plane(source + at[0], walk.step(0), target + at[1], walk.step(1, 1), walk.extent(1), n);
 }
 
-/// Copies a box of the extents of `box` from one tensor to another, both contiguous; the box begins at an element of each.
-inline void copy_box(const View& box, const void* from, const Steps<max_rank>& from_strides, void* to, const Steps<max_rank>& to_strides) {
-  Walk<2> walk;
-  for (int d = 0; d < box.rank; ++d) walk.add(box.size[d], {from_strides[d], to_strides[d]});
-  const int size = bytes_of(box.dtype);
-  const std::size_t row = bytes(walk.extent(), size);
-  for (auto at = walk.rows(); at; ++at)
-    std::memcpy(static_cast<std::byte*>(to) + at[1] * size, static_cast<const std::byte*>(from) + at[0] * size, row);
-}
 /// ints: dimension, begin, end.
 template <class T>
 void slice(const Call& call) {
@@ -114,42 +97,5 @@ void concatenate(const Call& call) {
     begin += x.size[dim] * to[dim];
   }
 }
-
-/// `from` and `to` are parts of one full tensor: what both hold is copied, the rest of `to` is zero. It serves a slice and its conjugate, the
-/// padding with zeros.
-inline void copy_overlap(const View& from, const View& to) {
-  View both = to;
-  Index source = 0, target = 0;
-  const Steps<max_rank> from_strides = strides(from), to_strides = strides(to);
-  bool covers = true;
-  for (int d = 0; d < to.rank; ++d) {
-    const Index begin = std::max(from.offset[d], to.offset[d]), end = std::min(from.offset[d] + from.size[d], to.offset[d] + to.size[d]);
-    both.size[d] = std::max<Index>(end - begin, 0);
-    source += (begin - from.offset[d]) * from_strides[d], target += (begin - to.offset[d]) * to_strides[d];
-    covers = covers && both.size[d] == to.size[d];
-  }
-  if (!covers) zero(to);
-  if (both.elements() == 0) return;
-  const int size = bytes_of(to.dtype);
-  copy_box(both, static_cast<const std::byte*>(from.data) + source * size, from_strides, static_cast<std::byte*>(to.data) + target * size, to_strides);
-}
-
-template <class Row>
-void pack_rows(const void* from, void* to, Index outer, Index n) {
-  for (Index i = 0; i < n; ++i)
-    for (Index o = 0; o < outer; ++o) static_cast<Row*>(to)[i * outer + o] = static_cast<const Row*>(from)[o * n + i];
-}
-/// [outer][n][inner] elements of `size` bytes to [n][outer][inner].
-inline void pack(const void* from, void* to, Index outer, Index n, Index inner, int size) {
-  const std::size_t row = bytes(inner, size);
-  if (row == 4) return pack_rows<std::uint32_t>(from, to, outer, n);
-  if (row == 8) return pack_rows<std::uint64_t>(from, to, outer, n);
-  for (Index i = 0; i < n; ++i)
-    for (Index o = 0; o < outer; ++o)
-      std::memcpy(static_cast<std::byte*>(to) + static_cast<std::size_t>(i * outer + o) * row,
-                  static_cast<const std::byte*>(from) + static_cast<std::size_t>(o * n + i) * row, row);
-}
-/// [n][outer][inner] elements to [outer][n][inner].
-inline void unpack(const void* from, void* to, Index outer, Index n, Index inner, int size) { pack(from, to, n, outer, inner, size); }
 
 }  // namespace parallel::cpu

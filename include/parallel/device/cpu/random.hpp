@@ -1,7 +1,7 @@
 // Dropout and normal numbers: an element's random word depends on its index in the full tensor, so that every layout draws the same.
 #pragma once
 #include <numbers>
-#include <parallel/device/cpu/walk.hpp>
+#include <parallel/device/cpu/array.hpp>
 #include <parallel/device/stream.hpp>
 
 namespace parallel::cpu {
@@ -31,7 +31,8 @@ void each_block(const View& part, Body body) {
   Steps<max_rank> whole;
   Index elements = 1, first = 0;
   for (int d = part.rank - 1; d >= 0; elements *= part.whole[d--]) whole.of[d] = elements, first += part.offset[d] * elements;
-  const Walk<2> walk = together(part, whole);
+  Walk<2> walk = together(part, whole);
+  walk.make_rows_contiguous();
   for (auto at = walk.rows(); at; ++at)
     for (Index i = 0, n = walk.extent(); i < n;) {
       const Index index = first + at[1] + i, within = index % RandomStream::block, count = std::min(RandomStream::block - within, n - i);

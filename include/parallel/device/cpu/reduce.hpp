@@ -1,6 +1,6 @@
 // Sums, maxima and repetition over dimensions.
 #pragma once
-#include <parallel/device/cpu/walk.hpp>
+#include <parallel/device/cpu/array.hpp>
 
 namespace parallel::cpu {
 

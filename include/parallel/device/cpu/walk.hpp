@@ -1,8 +1,10 @@
 // A walk through several tensors together, row by row: how operands that repeat and results that add up are met.
 #pragma once
-#include <parallel/device/cpu/array.hpp>
+#include <parallel/device/kernel.hpp>
 
 namespace parallel::cpu {
+
+using Index = std::int64_t;
 
 template <int tensors>
 struct Steps {
@@ -22,6 +24,16 @@ class Walk {
     if (!even) extents_[rank_++] = 1;
     extents_[rank_ - 1] *= extent;
     steps_[rank_ - 1] = steps;
+  }
+
+  /// Where the innermost dimension is not contiguous in every tensor, rows become single elements.
+  void make_rows_contiguous() {
+    bool contiguous = true;
+    for (int t = 0; t < tensors; ++t) contiguous = contiguous && step(t) == 1;
+    if (contiguous) return;
+    extents_[rank_] = 1;
+    for (int t = 0; t < tensors; ++t) steps_[rank_].of[t] = 1;
+    ++rank_;
   }
 
   /// The extent of the innermost dimension, or of one that encloses it.
@@ -51,7 +63,7 @@ class Walk {
     const Walk& walk_;
     int outer_;
     bool more_ = true;
-    Index index_[max_rank]{};
+    Index index_[max_rank + 1]{};
     Steps<tensors> at_{};
   };
   /// Through every index but the innermost.
@@ -61,8 +73,8 @@ class Walk {
 
  private:
   int rank_ = 0;
-  Index extents_[max_rank]{};
-  Steps<tensors> steps_[max_rank]{};
+  Index extents_[max_rank + 1]{};
+  Steps<tensors> steps_[max_rank + 1]{};
 };
 
 /// By how many elements a part advances along each of its dimensions.

@@ -1,0 +1,152 @@
+// Element-wise kernels against their definitions: broadcasting between all kinds of shapes, functions of one number and their derivatives.
+#include "device.hpp"
+
+#include <parallel/operation/cast.hpp>
+#include <parallel/operation/operators.hpp>
+#include <parallel/operation/unary.hpp>
+#include <parallel/operation/where.hpp>
+#include <parallel/plan/differentiate.hpp>
+
+using namespace parallel;
+
+static Sizes broadcast_sizes(const Sizes& x, const Sizes& y) {
+  const std::size_t rank = std::max(x.size(), y.size());
+  Sizes result(rank, 1);
+  for (const Sizes* s : {&x, &y})
+    for (std::size_t d = 0; d < s->size(); ++d)
+      if ((*s)[d] != 1) result[d + rank - s->size()] = (*s)[d];
+  return result;
+}
+static const std::vector<std::pair<Sizes, Sizes>> shapes{
+    {{7}, {7}},          {{3, 5, 33}, {3, 5, 33}}, {{4, 33}, {33}},   {{3, 5, 7}, {5, 7}}, {{40, 3}, {1}},         {{}, {}},
+    {{2, 17}, {}},       {{}, {2, 17}},            {{17}, {3, 17}},   {{6, 19}, {6, 1}},   {{3, 1}, {1, 4}},       {{2, 1, 3, 1}, {5, 1, 4}},
+    {{2, 3, 4, 5}, {2, 1, 4, 1}}, {{1, 1}, {1, 1}}, {{16, 1}, {1}},   {{0, 4}, {4}},       {{2, 3, 2, 3, 2, 3}, {3, 1, 3, 1, 3}},
+};
+
+TEST_CASE_TEMPLATE("binary operations broadcast", T, float, double) {
+  for (const auto& [sx, sy] : shapes) {
+    const Sizes out = broadcast_sizes(sx, sy);
+    const Numbers x = normal_numbers(sx, 1), y = normal_numbers(sy, 2, 0.3, 2);
+    const auto check = [&](const Operation& operation, auto function) {
+      CAPTURE(operation.name);
+      check_near(Run<T>().operand(x).operand(y).result(out).run(operation),
+                 defined(out, [&](const Sizes& i) { return function(x.repeated(i), y.repeated(i)); }), tolerance<T>);
+    };
+    check(operation::add, std::plus<>());
+    check(operation::subtract, std::minus<>());
+    check(operation::multiply, std::multiplies<>());
+    check(operation::divide, std::divides<>());
+  }
+}
+TEST_CASE("sums and products of whole numbers") {
+  const Numbers x = whole_numbers({5, 7}, 1, 100), y = whole_numbers({7}, 2, 100);
+  check_near(Run<int>().operand(x).operand(y).result({5, 7}).run(operation::add), defined({5, 7}, [&](const Sizes& i) { return x(i) + y.repeated(i); }), 0);
+  check_near(Run<int>().operand(x).operand(y).result({5, 7}).run(operation::multiply), defined({5, 7}, [&](const Sizes& i) { return x(i) * y.repeated(i); }), 0);
+}
+TEST_CASE_TEMPLATE("accumulate adds in place", T, float, double) {
+  const Numbers sum = normal_numbers({3, 11}, 1), x = normal_numbers({3, 11}, 2);
+  check_near(Run<T>().operand(sum).operand(x).result_in_place(0).run(operation::accumulate), defined({3, 11}, [&](const Sizes& i) { return sum(i) + x(i); }),
+             tolerance<T>);
+}
+TEST_CASE_TEMPLATE("where and masked", T, float, double) {
+  for (const auto& [sx, sy] : shapes)
+    for (const auto& [mask_sizes, ignored] : shapes) {
+      Sizes out = broadcast_sizes(sx, sy);
+      if (mask_sizes.size() > out.size()) continue;
+      bool fits = true;
+      for (std::size_t d = 0; d < mask_sizes.size(); ++d) fits = fits && (mask_sizes[d] == 1 || mask_sizes[d] == out[d + out.size() - mask_sizes.size()]);
+      if (!fits) continue;
+      const Numbers mask = whole_numbers(mask_sizes, 3, 2), x = normal_numbers(sx, 1), y = normal_numbers(sy, 2);
+      check_near(Run<T>().integers(mask).operand(x).operand(y).result(out).run(operation::where),
+                 defined(out, [&](const Sizes& i) { return mask.repeated(i) != 0 ? x.repeated(i) : y.repeated(i); }), 0);
+      const Numbers g = normal_numbers(out, 4);
+      for (const int kept : {0, 1})
+        check_near(Run<T>().integers(mask).operand(g).result(out).ints({kept}).run(operation::masked),
+                   defined(out, [&](const Sizes& i) { return (mask.repeated(i) != 0) == (kept == 1) ? g(i) : 0; }), 0);
+    }
+}
+
+static double gelu_of(double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x))); }
+static double gelu_erf_of(double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); }
+
+TEST_CASE_TEMPLATE("functions of one number", T, float, double) {
+  for (const Sizes& sizes : {Sizes{}, Sizes{1}, Sizes{3, 5}, Sizes{67}, Sizes{5, 1031}}) {
+    const Numbers x = normal_numbers(sizes, 1, 2), positive = defined(sizes, [&](const Sizes& i) { return std::abs(x(i)) + 0.25; }), g = normal_numbers(sizes, 2);
+    const auto check = [&](const Operation& operation, const Numbers& at, auto function) {
+      CAPTURE(operation.name);
+      check_near(Run<T>().operand(at).result(sizes).reals(-1.5).run(operation), defined(sizes, [&](const Sizes& i) { return function(at(i)); }), tolerance<T>);
+    };
+    check(operation::scale, x, [](double v) { return -1.5 * v; });
+    check(operation::square, x, [](double v) { return v * v; });
+    check(operation::sqrt, positive, [](double v) { return std::sqrt(v); });
+    check(operation::exp, x, [](double v) { return std::exp(v); });
+    check(operation::relu, x, [](double v) { return std::max(v, 0.0); });
+    check(operation::gelu, x, gelu_of);
+    check(operation::gelu_erf, x, gelu_erf_of);
+    const auto check_derivative = [&](const Operation& operation, auto function) {  // by central differences
+      CAPTURE(operation.name);
+      const double h = 1e-5;
+      check_near(Run<T>().operand(x).operand(g).result(sizes).run(operation),
+                 defined(sizes, [&](const Sizes& i) { return g(i) * (function(x(i) + h) - function(x(i) - h)) / (2 * h); }), 1e-8 + tolerance<T>);
+    };
+    check_derivative(operation::relu_derivative, [](double v) { return std::max(v, 0.0); });
+    check_derivative(operation::gelu_derivative, gelu_of);
+    check_derivative(operation::gelu_erf_derivative, gelu_erf_of);
+  }
+}
+TEST_CASE_TEMPLATE("functions of large and of no numbers", T, float, double) {
+  const double infinity = std::numeric_limits<double>::infinity(), none = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> values(64, 0.0);
+  const std::vector<double> special{-infinity, infinity, none, -1e4, 1e4, -40, 40, -0.0};
+  std::copy(special.begin(), special.end(), values.begin());
+  const Numbers x({64}, values);
+  const Numbers e = Run<T>().operand(x).result({64}).run(operation::exp), r = Run<T>().operand(x).result({64}).run(operation::relu);
+  CHECK(e.values[0] == 0);
+  CHECK(e.values[1] > 1e38);
+  CHECK(std::isnan(e.values[2]));
+  CHECK(e.values[3] == 0);
+  CHECK(std::isnan(r.values[2]));
+  for (const Operation* operation : {&operation::gelu, &operation::gelu_erf}) {
+    const Numbers y = Run<T>().operand(x).result({64}).run(*operation);
+    CHECK(std::isnan(y.values[2]));
+    CHECK(std::abs(y.values[3]) < 1e-20);
+    CHECK(y.values[4] == doctest::Approx(1e4));
+    CHECK(std::abs(y.values[5]) < 1e-20);
+    CHECK(y.values[6] == doctest::Approx(40));
+  }
+  for (const Operation* operation : {&operation::gelu_derivative, &operation::gelu_erf_derivative}) {
+    const Numbers dy = Run<T>().operand(x).operand(Numbers({64}, 1)).result({64}).run(*operation);
+    CHECK(std::isnan(dy.values[2]));
+    CHECK(std::abs(dy.values[3]) < 1e-15);
+    CHECK(dy.values[4] == doctest::Approx(1));
+    CHECK(std::abs(dy.values[5]) < 1e-15);
+    CHECK(dy.values[6] == doctest::Approx(1));
+  }
+}
+TEST_CASE("casts") {
+  const Numbers x = normal_numbers({3, 21}, 1, 10);
+  const Numbers truncated = defined(x.sizes, [&](const Sizes& i) { return std::trunc(x(i)); });
+  check_near(Run<float>().operand(x).result<double>(x.sizes).run(operation::cast), x, 0);
+  check_near(Run<double>().operand(x).result<float>(x.sizes).run(operation::cast), x, 0);
+  check_near(Run<float>().operand(x).result<int>(x.sizes).run(operation::cast), truncated, 0);
+  check_near(Run<int>().operand(truncated).result<double>(x.sizes).run(operation::cast), truncated, 0);
+}
+TEST_CASE("a device has no kernel for what it cannot compute, and takes those of a program") {
+  Run<float> half;
+  half.operand(Numbers({4}, 1)).operand(Numbers({4}, 1)).result({4});
+  half.call().operands[1].dtype = DType::bf16;
+  CHECK_FALSE(bool(Cpu{}.kernel(operation::add, half.call())));
+  static constexpr Operation swish{.name = "swish"};
+  Run<float> call;
+  call.operand(Numbers({4}, 1)).result({4});
+  CHECK_FALSE(bool(Cpu{}.kernel(swish, call.call())));
+  static constexpr CpuKernels mine[]{{&swish, [](const Call& c) { c.results[0].as<float>()[0] = 7; }}};
+  const Kernel kernel = Cpu{mine}.kernel(swish, call.call());
+  REQUIRE(bool(kernel));
+  kernel(call.call());
+  CHECK(call.get(0).values[0] == 7);
+  CHECK((Cpu{mine}.kernel(operation::exp, call.call()) == Cpu{}.kernel(operation::exp, call.call())));
+  Run<float> mask;  // a mask of real numbers
+  mask.operand(Numbers({4}, 1)).operand(Numbers({4}, 1)).operand(Numbers({4}, 1)).result({4});
+  CHECK_FALSE(bool(Cpu{}.kernel(operation::where, mask.call())));
+}

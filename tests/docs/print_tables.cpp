@@ -1,0 +1,201 @@
+// Prints what the documents quote from the code: the tables of transitions and of operations, and plans. tools/check_docs.py compares.
+//
+// Each block begins with a line "@ NAME"; the documents hold it between "<!-- printed: NAME -->" and "<!-- end -->".
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <parallel/communicator/threads.hpp>
+#include <parallel/device/cpu.hpp>
+#include <parallel/parallel.hpp>
+#include <parallel/run/mesh_argument.hpp>
+#include <parallel/run/trainer.hpp>
+
+#include "rules.hpp"
+
+// The programs of README.md and docs/quick-start.md as they are, so that their plans name their own lines. All that they include is above;
+// their main functions become templates that nobody uses, so that no kernel is compiled.
+#define main(...) unused; \
+  template <class never>  \
+  [[maybe_unused]] auto never_called(__VA_ARGS__)
+namespace mlp {
+#include "../../examples/mlp.cpp"
+}
+namespace quick_start {
+#include "quick_start.cpp"
+}
+#undef main
+
+namespace {
+using namespace parallel;
+
+void begin(const std::string& name) { std::printf("@ %s\n", name.c_str()); }
+
+// Transitions ---------------------------------------------------------------------------------------------------------------------------
+
+/// What a rank sends, as a formula in the message N and the ranks n: the one that gives what the code gives.
+std::string cost(Collective c) {
+  struct Formula {
+    const char* text;
+    double (*value)(double n);
+  };
+  const Formula formulas[] = {{"0", [](double) { return 0.0; }},
+                              {"(n-1)/n N", [](double n) { return (n - 1) / n; }},
+                              {"2(n-1)/n N", [](double n) { return 2 * (n - 1) / n; }},
+                              {"(n-1)/n² N", [](double n) { return (n - 1) / (n * n); }},
+                              {"N", [](double) { return 1.0; }}};
+  for (const Formula& f : formulas) {
+    bool same = true;
+    for (const int n : {2, 3, 5, 8}) same = same && std::abs(sent(c, 1, n) - f.value(n)) < 1e-12;
+    if (same) return f.text;
+  }
+  return "?";
+}
+std::string arrow(Placement from, Placement to) { return text(from) + " → " + text(to); }
+
+void print_transitions() {
+  begin("transitions");
+  std::puts("| from → to | collective | sent | conjugate | its collective | sent |");
+  std::puts("|---|---|---|---|---|---|");
+  for (const TransitionRow& row : transitions) {
+    const Placement from = conjugate(row.to), to = conjugate(row.from);
+    const Collective back = collective(from, to);
+    std::printf("| %s%s | %s | %s | %s | %s | %s |\n", arrow(row.from, row.to).c_str(), row.by_name ? " (never derived, refused by `to`)" : "",
+                std::string(name_of(row.collective)).c_str(), cost(row.collective).c_str(), arrow(from, to).c_str(), std::string(name_of(back)).c_str(),
+                cost(back).c_str());
+  }
+}
+
+// Operations ----------------------------------------------------------------------------------------------------------------------------
+
+struct Operand {
+  std::string name;
+  std::vector<std::int64_t> size;
+  DType dtype = DType::f32;
+};
+struct Example {
+  std::string name;
+  const Operation* operation;
+  std::vector<Operand> operands;
+  Ints ints{};
+};
+
+std::string letters(Placement p) {
+  return p == Invariant ? "I" : p == Broadcast ? "B" : p == Partial ? "P" : "S" + std::to_string(p.dim);
+}
+Type type_of(const Operand& o) {
+  Type type{o.dtype, {}};
+  for (const std::int64_t n : o.size) type.layout.dims.push_back(Dim(n));
+  return type;
+}
+/// "4, 6" of f32[4, 6]
+std::string sizes(const Type& type) {
+  const std::string whole = text(type);
+  return whole.substr(whole.find('['));
+}
+
+void print_operation(const Example& e) {
+  Arguments a;
+  for (const Operand& o : e.operands) a.types.push_back(type_of(o)), a.kinds.push_back(Kind::activation);
+  a.ints = e.ints;
+  const Shaped shaped = e.operation->shape(a);
+  const Signatures rows = e.operation->signatures(a);
+  bool exchanges = false;
+  for (const Signature& row : rows) exchanges = exchanges || row.communicates;
+
+  begin(e.name);
+  std::string head = "|", line = "|", rule = "|";
+  for (const Operand& o : e.operands) head += " " + o.name + sizes(type_of(o)) + " |", rule += "---|";
+  head += " → result" + sizes(shaped.results[0]) + " | gradient of the result |", rule += "---|---|";
+  for (const Operand& o : e.operands)
+    if (o.dtype != DType::i32) head += " → of " + o.name + " |", rule += "---|";
+  std::printf("%s%s\n%s%s\n", head.c_str(), exchanges ? " communicates |" : "", rule.c_str(), exchanges ? "---|" : "");
+  for (const Signature& row : rows) {
+    line = "|";
+    for (const Placement p : row.operands) line += " " + letters(p) + " |";
+    line += " " + letters(row.results[0]) + " | " + letters(conjugate(row.results[0])) + " |";
+    for (std::size_t i = 0; i < e.operands.size(); ++i)
+      if (e.operands[i].dtype != DType::i32) line += " " + letters(conjugate(row.operands[static_cast<int>(i)])) + " |";
+    std::printf("%s%s\n", line.c_str(), !exchanges ? "" : row.communicates ? " yes |" : " |");
+  }
+  const std::int64_t flops = e.operation->flops != nullptr ? e.operation->flops(a) : shaped.results[0].layout.elements();
+  std::printf("\nFLOP of this example, whole: %lld.\n", static_cast<long long>(flops));
+}
+
+void print_operations() {
+  namespace op = operation;
+  const Operand x{"x", {4, 6}}, y{"y", {4, 6}};
+  const Example examples[] = {
+      {"matmul", &op::matmul, {x, {"w", {6, 8}}}, {1, 0, 0, 0}},
+      {"matmul-2", &op::matmul, {{"x", {4, 16, 2, 3}}, {"w", {2, 3, 6}}}, {2, 0, 0, 0}},
+      {"batched_matmul", &op::matmul, {{"x", {2, 4, 6}}, {"w", {2, 6, 8}}}, {1, 0, 0, 1}},
+      {"add", &op::add, {x, {"b", {6}}}},
+      {"multiply", &op::multiply, {x, y}},
+      {"divide", &op::divide, {x, y}},
+      {"scale", &op::scale, {x}},
+      {"unary", &op::gelu, {x}},
+      {"cast", &op::cast, {x}, {static_cast<int>(DType::f64)}},
+      {"where", &op::where, {{"mask", {4, 6}, DType::i32}, x, y}},
+      {"dropout", &op::dropout, {x}},
+      {"sum", &op::sum, {x}, {1}},
+      {"max", &op::max, {x}, {1}},
+      {"softmax", &op::softmax, {x}, {1}},
+      {"cross_entropy", &op::cross_entropy, {{"logits", {4, 32}}, {"target", {4}, DType::i32}}},
+      {"layer_norm", &op::layer_norm, {x, {"gain", {6}}, {"shift", {6}}}},
+      {"rms_norm", &op::rms_norm, {x, {"gain", {6}}}},
+      {"embedding", &op::embedding, {{"index", {4}, DType::i32}, {"table", {32, 6}}}},
+      {"attention", &op::attention, {{"q", {2, 16, 8, 4}}, {"k", {2, 16, 2, 4}}, {"v", {2, 16, 2, 4}}}, {1}},
+      {"transpose", &op::transpose, {x}, {1, 0}},
+      {"reshape", &op::reshape, {{"x", {2, 4, 6}}}, {8, 6}},
+      {"reshape-split", &op::reshape, {{"x", {8, 6}}}, {2, 4, 6}},
+      {"slice", &op::slice, {x}, {1, 0, 2}},
+      {"concatenate", &op::concatenate, {x, y}, {1}},
+  };
+  for (const Example& e : examples) print_operation(e);
+}
+
+// Plans ---------------------------------------------------------------------------------------------------------------------------------
+
+void print_plan(const std::string& name, const Plan& plan) {
+  begin("plan " + name);
+  std::string whole = text(plan);
+  while (whole.ends_with('\n')) whole.pop_back();
+  std::printf("```text\n%s\n```\n", whole.c_str());
+}
+/// The collectives of a plan only, and what is computed several times.
+void print_collectives(const std::string& name, const Plan& plan, bool computed = false) {
+  begin("collectives " + name);
+  const std::string whole = text(plan);
+  const std::size_t first = whole.find("phase "), last = whole.find("\n\nper step");
+  std::string lines = plan.calls() > 0 ? whole.substr(first, last - first) : "(no collective)";
+  if (computed) lines += "\n" + whole.substr(whole.find("\ncomputation per rank"), whole.rfind('\n') - whole.find("\ncomputation per rank"));
+  std::printf("```text\n%s\n```\n", lines.c_str());
+}
+
+void print_plans() {
+  print_plan("mlp", mlp::mlp_plan);
+  print_plan("quick start", quick_start::step_plan);
+  print_plan("network", rules::network);
+  print_collectives("all whole", rules::all_whole, true);
+  print_collectives("fits", rules::fits);
+  print_collectives("data parallel", rules::data_parallel);
+  print_collectives("biases", rules::biases);
+  print_collectives("completion", rules::completion);
+  print_collectives("gathering", rules::gathering);
+  print_collectives("result", rules::result);
+  print_collectives("once", rules::once);
+  print_collectives("several", rules::several);
+  print_collectives("apart", rules::sums<rules::Apart>);
+  print_collectives("together", rules::sums<rules::Together>);
+  print_collectives("split on data", rules::split_on_data);
+}
+}  // namespace
+
+int main() {
+  print_transitions();
+  print_operations();
+  print_plans();
+}

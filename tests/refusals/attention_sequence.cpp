@@ -1,0 +1,18 @@
+// Keys and values are gathered by name, never by the rule.
+// figures: 5
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Model {
+  Parameter<float, Shape<6, 2, 8>> q, k, v;
+  constexpr auto operator()(Distributed auto x) const {
+#ifdef WRONG
+    return mean(attention(matmul(x, q), matmul(x, k), matmul(x, v)));
+#else
+    return mean(attention(matmul(x, q), to<On<sequence, Broadcast>>(matmul(x, k)), to<On<sequence, Broadcast>>(matmul(x, v))));
+#endif
+  }
+};
+constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4, 5 / sequence, 6>>>, Mesh{sequence = 5}>;

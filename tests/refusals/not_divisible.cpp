@@ -1,0 +1,17 @@
+// 8 columns on 3 ranks.
+// figures: 8, 3
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Model {
+  Parameter<float, Shape<6, 8 / tensor>> w;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
+};
+using Step = Training<Model, Sgd, Tensor<float, Shape<4 / data, 6>>>;
+#ifdef WRONG
+constexpr auto& p = plan<Step, Mesh{data = 2, tensor = 3}>;
+#else
+constexpr auto& p = plan<Step, Mesh{data = 2, tensor = 4}>;
+#endif

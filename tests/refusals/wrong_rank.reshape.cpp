@@ -1,0 +1,18 @@
+// At most six dimensions.
+// figures: 7, 6
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Model {
+  Parameter<float, Shape<6, 8>> w;
+  constexpr auto operator()(Distributed auto x) const {
+#ifdef WRONG
+    return mean(reshape<2, 2, 2, 1, 1, 2, 2>(matmul(x, w)));
+#else
+    return mean(reshape<2, 2, 2, 1, 2, 2>(matmul(x, w)));
+#endif
+  }
+};
+constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4 / data, 6>>>, Mesh{data = 2}>;
