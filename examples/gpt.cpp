@@ -98,10 +98,10 @@ struct Options {
 };
 
 template <Communicator World>
-int train(World& world, const Options& options, const TextData& text) {
+void train(World& world, const Options& options, const TextData& text) {
   const OwnedPlan plan = derive<Step>(options.mesh), validation = derive<Validate, Step>(options.mesh), sampling = derive<Sample, Step>(options.mesh);
   const bool speaks = world.rank() == 0;
-  if (speaks) std::printf("%s\n", parallel::text(*plan).c_str());
+  if (speaks) std::printf("%s\n", parallel::text(*plan).c_str()), std::fflush(stdout);
 
   Parameters parameters(plan, world.rank(), options.seed);
   Trainer<World, Cpu> trainer(plan, world, parameters, Hyperparameters{}, options.seed);
@@ -149,7 +149,6 @@ int train(World& world, const Options& options, const TextData& text) {
     sampled += static_cast<char>(sample_token(logits, vocabulary, 0.8, options.seed, static_cast<std::uint64_t>(n)));
   }
   if (speaks) std::printf("sampled:\n%s\n", sampled.c_str());
-  return exit_code::done;
 }
 
 int main(int argc, char** argv) {
@@ -179,7 +178,8 @@ int main(int argc, char** argv) {
       return exit_code::done;
     }
 #if defined(WITH_MPI)
-    return run_mpi([&](Mpi& world) { return train(world, options, text); });
+    run_mpi([&](Mpi& world) { train(world, options, text); }, {.ranks = options.mesh.ranks()});
+    return exit_code::done;
 #else
     throw Failure("this build has no MPI; install libboost-mpi-dev and configure again, or leave --mpi away", exit_code::unavailable);
 #endif

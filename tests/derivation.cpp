@@ -117,9 +117,11 @@ void each_case(const Example& example, Arguments& arguments, F f) {
   }
   Layout layout;
   for (const std::int64_t n : example.shapes[i]) layout.dims.push_back(Dim(n));
+  const bool counts = (example.operation == &operation::embedding && i == 0) || (example.operation == &operation::cross_entropy && i == 1) ||
+                      (example.operation == &operation::where && i == 0);
   for (int p = -3; p < layout.rank(); ++p)
     for (const Kind kind : kinds) {
-      arguments.types.push_back({DType::f32, layout.with(&axes::tensor, p == -3 ? Invariant : p == -2 ? Broadcast : p == -1 ? Partial : split(p))});
+      arguments.types.push_back({counts ? DType::i32 : DType::f32, layout.with(&axes::tensor, p == -3 ? Invariant : p == -2 ? Broadcast : p == -1 ? Partial : split(p))});
       arguments.kinds.push_back(kind);
       each_case(example, arguments, f);
       arguments.types.count -= 1;

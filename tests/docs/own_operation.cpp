@@ -67,7 +67,7 @@ inline constexpr CpuKernels kernels[]{
 
 }  // namespace own
 
-namespace {
+namespace model {
 
 struct Model {
   Parameter<float, Shape<16, 64 / tensor>> up{normal(0.3)};
@@ -82,6 +82,12 @@ using Step = Training<Model, AdamW, Batch, Batch>;
 constexpr auto& step_plan = plan<Step, Mesh{data = 2, tensor = 2}>;
 static_assert(step_plan.forward.elements(tensor) == 4 * 16);  // the pending sum of `down` is completed before softcap
 static_assert(step_plan.backward.collectives(tensor) == 0);
+
+}  // namespace model
+
+namespace {
+
+using model::Step;
 
 std::vector<double> losses(const Mesh& mesh) {
   const OwnedPlan planned = derive<Step>(mesh);

@@ -219,8 +219,10 @@ class Mpi {
   [[noreturn]] void late(const std::string& what) const {
     int world = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &world);
-    std::fprintf(stderr, "parallel::wait: rank %d of %d (rank %d of the job) waited %s in %s; another rank hangs, has ended or calls something else; the job ends\n",
-                 rank(), size(), world, text(options_->deadline).c_str(), what.c_str());
+    std::string words = "parallel::wait: rank " + std::to_string(rank()) + " of " + std::to_string(size());
+    if (world != rank()) words += " (rank " + std::to_string(world) + " of the job)";
+    words += " waited " + text(options_->deadline) + " in " + what + "; another rank hangs, has ended or calls something else; the job ends\n";
+    std::fputs(words.c_str(), stderr);
     MPI_Abort(MPI_COMM_WORLD, 75);
     std::_Exit(75);
   }
@@ -247,8 +249,9 @@ void run_mpi(F&& f, MpiOptions options = {}) {
       throw Failure(expected + "this one runs alone, as a program does that was started without mpirun; start it with mpirun -n " + std::to_string(options.ranks));
     if (options.ranks > 0 && world.size() != options.ranks)
       throw Failure(expected + std::to_string(world.size()) + " are running; start the program with mpirun -n " + std::to_string(options.ranks));
+    Mpi end = world.split(0, world.rank());  // a context of its own: a rank that is early must not meet an exchange of the others
     f(world);
-    world.barrier("the end of the program");
+    end.barrier("the end of the program");
     return;
   } catch (const std::exception& error) {
     why = error.what(), code = exit_code_of(error);

@@ -70,7 +70,7 @@ template <class T>
 template <class T>
 double total(const T* x, Index n) {
   double sum = 0;
-  in_chunks(n, [&](Index i, Index count) { sum += static_cast<double>(sum_of(x + i, count)); }, 4096);
+  in_chunks(n, [&](Index i, Index count) { sum += static_cast<double>(sum_of(x + i, count)); });
   return sum;
 }
 

@@ -71,7 +71,7 @@ void random(const Call& call) {
   each_block(call.results[0], [&](Index at, Index within, Index count, std::uint64_t block) {
     std::uint32_t words[RandomStream::block];
     words_of_block(stream, block, words);
-    T normal[RandomStream::block];
+    alignas(64) T normal[RandomStream::block];
     for (int pair = 0; pair < 2; ++pair) {
       Lanes radius, angle;
       for (int i = 0; i < lanes; ++i) {

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Compiles every program of tests/refusals as it is, which must be accepted, and with -DWRONG, which must be refused: with exactly one error, whose
+line is the sentence of the reason that the file is named for (REASON.cpp or REASON.WHAT.cpp), with the figures that the file names, and with a note
+that leads to the file.
+
+    refusals.py INCLUDE FOLDER COMPILER...
+    refusals.py --only NAME INCLUDE FOLDER COMPILER...
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+# Reasons for which there is no program, and why.
+WITHOUT_PROGRAM = {
+    "strict": "Strict programs are not there yet",
+}
+
+
+def reasons(include):
+    text = (include / "parallel/algebra/refusal.hpp").read_text()
+    return dict(re.findall(r'^  reason\((\w+), "([^"]*)"', text, re.MULTILINE))
+
+
+def compile(compiler, include, source, *more):
+    command = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", f"-I{include}", *more, str(source)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "LC_ALL": "C"})
+    return done.returncode, done.stdout
+
+
+def faults(compiler, include, source, sentences):
+    """What is wrong with one program under one compiler, as lines of text."""
+    reason = source.name.split(".")[0]
+    figures = re.search(r"^// figures: (.*)$", source.read_text(), re.MULTILINE)
+    if reason not in sentences or not figures:
+        return ["names no reason" if figures else "names no figures"]
+    found = []
+    status, output = compile(compiler, include, source)
+    if status != 0 or output:
+        found.append("the accepted twin is refused:\n" + output[:2000])
+    status, output = compile(compiler, include, source, "-DWRONG")
+    errors = [line for line in output.splitlines() if "error:" in line]
+    if status == 0:
+        return found + ["is not refused"]
+    if len(errors) != 1:
+        found.append(f"{len(errors)} errors instead of one:\n" + "\n".join(line[:300] for line in errors[:5]))
+    if not errors or sentences[reason] not in errors[0]:
+        found.append(f"the first error is not the sentence of {reason}:\n" + "\n".join(line[:300] for line in errors[:1]))
+    if not re.search(rf"Refused<parallel::Reason::{reason}, {figures[1]}(, 0)*>", output):
+        seen = re.search(r"Refused<[^>]*>", output)
+        found.append(f"the figures {figures[1]} are not in the notes, but {seen[0] if seen else 'none'}")
+    if not re.search(rf"{re.escape(source.name)}:\d+:\d+: *(note|required|  required)", output):
+        found.append("no note leads to the program")
+    return found
+
+
+def main(include, folder, compilers, only=None):
+    sentences = reasons(include)
+    sources = sorted(s for s in folder.glob("*.cpp") if only is None or only in s.name)
+    missing = set(sentences) - {s.name.split(".")[0] for s in sources} - set(WITHOUT_PROGRAM)
+    failures = 0
+    if only is None and missing:
+        failures += 1
+        print("reasons without a program:", ", ".join(sorted(missing)))
+    compilers = [c for c in compilers if shutil.which(c)]
+    if not compilers or not sources:
+        print("no compiler or no program")
+        return 1
+    jobs = [(compiler, source) for source in sources for compiler in compilers]
+    with ThreadPoolExecutor(2) as pool:
+        for (compiler, source), found in zip(jobs, pool.map(lambda job: faults(job[0], include, job[1], sentences), jobs)):
+            failures += bool(found)
+            for fault in found:
+                print(f"{source.name} with {compiler}: {fault}")
+    print(f"{len(sources)} programs, {' '.join(compilers)}: {failures} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    words = sys.argv[1:]
+    only = words.pop(1) if words and words[0] == "--only" else None
+    if only is not None:
+        words.pop(0)
+    sys.exit(main(Path(words[0]), Path(words[1]), words[2:], only))
