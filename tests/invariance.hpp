@@ -29,7 +29,7 @@ inline std::vector<Mesh> meshes(int factor) {
 /// The gradient of a key bias is zero in exact arithmetic: it is judged by the size of its neighbours, with which it is one tensor.
 template <class T, int factor, int micro_batches = 1>
 void check_gpt() {
-  using Model = models::Gpt<T, factor>;
+  using Model = models::Gpt<T, models::multiples_of(factor)>;
   using Step = Accumulate<micro_batches, Training<Model, KeepGradients, typename Model::Tokens, typename Model::Tokens>>;
   const auto count = static_cast<std::int64_t>(micro_batches) * Model::batch * Model::context;
   const auto tokens = program::numbers<int>(count, 1, Model::vocabulary), targets = program::numbers<int>(count, 2, Model::vocabulary);

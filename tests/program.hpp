@@ -22,7 +22,6 @@ void gather(const View& v, Array& whole) {
     for (int d = v.rank - 1; d >= 0 && ++at[d] == v.size[d]; --d) at[d] = 0;
   }
 }
-inline Array empty_like(const View& v) { return lockstep::zeros({v.whole, v.whole + v.rank}); }
 
 template <class T>
 std::vector<T> numbers(std::int64_t count, std::uint64_t stream, int below = 0) {
@@ -32,38 +31,47 @@ std::vector<T> numbers(std::int64_t count, std::uint64_t stream, int below = 0) 
   return result;
 }
 
-/// `feed(executor)` gives the inputs. Returns every output, whole, after `steps` runs.
-template <class Program, class Feed>
-std::vector<Array> outputs(const Mesh& mesh, Feed feed, int steps = 1) {
-  const OwnedPlan plan = derive<Program>(mesh);
+/// Runs a plan once on one of its ranks and writes the rank's parts of the outputs into `whole`.
+template <Communicator World, class Feed>
+void run_rank(const Plan& plan, World& world, Feed feed, std::vector<Array>& whole) {
+  Parameters parameters(plan, world.rank(), 5);
+  Executor<World, Cpu> executor(plan, world, parameters.data());
+  executor.scalar("seed", 3), executor.scalar("step", 1), executor.scalar("clip_norm", 1);
+  feed(executor, parameters);
+  executor.run();
+  for (int rank = 0; rank < world.size(); ++rank) {  // one at a time: ranks that hold the same part write the same elements
+    world.barrier();
+    if (rank != world.rank()) continue;
+    for (int o = 0; o < executor.outputs(); ++o) {
+      const View v = executor.output(o);
+      if (v.dtype == DType::f64)
+        gather<double>(v, whole[static_cast<std::size_t>(o)]);
+      else
+        gather<float>(v, whole[static_cast<std::size_t>(o)]);
+    }
+  }
+}
+inline std::vector<Array> empty_outputs(const Plan& plan) {
   std::vector<Array> whole;
-  for (const int v : plan->graph.outputs) {
+  for (const int v : plan.graph.outputs) {
     std::vector<std::int64_t> size;
-    for (const Dim& d : plan->graph.value(v).type.layout.dims) size.push_back(d.size);
+    for (const Dim& d : plan.graph.value(v).type.layout.dims) size.push_back(d.size);
     whole.push_back(lockstep::zeros(size));
   }
-  run_threads(mesh.ranks(), [&](Threads& world) {
-    Parameters parameters(plan, world.rank(), 5);
-    Executor<Threads, Cpu> executor(plan, world, parameters.data());
-    executor.scalar("seed", 3), executor.scalar("clip_norm", 1);
-    for (int step = 1; step <= steps; ++step) {
-      executor.scalar("step", step);
-      feed(executor);
-      executor.run();
-    }
-    for (int rank = 0; rank < mesh.ranks(); ++rank) {  // one at a time: ranks that hold the same part write the same elements
-      world.barrier();
-      if (rank != world.rank()) continue;
-      for (int o = 0; o < executor.outputs(); ++o) {
-        const View v = executor.output(o);
-        if (v.dtype == DType::f64)
-          gather<double>(v, whole[static_cast<std::size_t>(o)]);
-        else
-          gather<float>(v, whole[static_cast<std::size_t>(o)]);
-      }
-    }
-  });
   return whole;
+}
+/// Every output of a plan, whole, from thread ranks. `feed(executor, parameters)` gives inputs on every rank.
+template <class Feed>
+std::vector<Array> outputs(const Plan& plan, Feed feed) {
+  std::vector<Array> whole = empty_outputs(plan);
+  run_threads(plan.mesh.ranks(), [&](Threads& world) { run_rank(plan, world, feed, whole); });
+  return whole;
+}
+/// The same from a program; `feed(executor)`.
+template <class Program, class Feed>
+std::vector<Array> outputs(const Mesh& mesh, Feed feed) {
+  const OwnedPlan plan = derive<Program>(mesh);
+  return outputs(*plan, [&](auto& executor, Parameters&) { feed(executor); });
 }
 
 }  // namespace program

@@ -11,7 +11,7 @@ using namespace parallel::axes;
 
 namespace {
 
-using Model = models::Gpt<float, 4>;
+using Model = models::Gpt<float, models::multiples_of(4)>;
 using Step = Accumulate<2, Training<Model, AdamW, Model::Tokens, Model::Tokens>>;
 
 enum class Tampering { none, skip, twice, shorten };

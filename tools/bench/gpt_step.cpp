@@ -1,1 +1,123 @@
-int main(){}
+// Training steps of a GPT: forward, backward, AdamW, in floats; ranks are threads. Milliseconds, share of the FMA peak, and where the time goes.
+//
+//   gpt_step [--model A|C] [--ranks N] [--steps N] [--profile]
+//
+// GFLOP/s count 6 N operations a token (N: parameters, the tied head once), attention not counted.
+#include <parallel/communicator/threads.hpp>
+#include <parallel/device/cpu.hpp>
+#include <parallel/run/trainer.hpp>
+
+#include <cstring>
+
+#include "gpt_model.hpp"
+#include "limits.hpp"
+#include "timed.hpp"
+
+namespace bench {
+
+struct Options {
+  std::string model;
+  int ranks = 0, steps = 5;
+  bool profile = false;
+};
+
+template <class Size>
+std::vector<int> random_tokens(std::uint64_t stream) {
+  std::vector<int> tokens(Size::batch * Size::context);
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int>(random_uniform(1, stream, i) * Size::vocabulary);
+  return tokens;
+}
+
+/// The times of some steps behind a first one.
+template <class Size, Communicator World, class Device>
+std::vector<double> steps(const Plan& plan, World& world, Parameters& parameters, int count, double& loss) {
+  Trainer<World, Device> trainer(plan, world, parameters, {}, 1);
+  trainer.executor().input(0, random_tokens<Size>(0).data());
+  trainer.executor().input(1, random_tokens<Size>(1).data());
+  trainer.step(1e-4);
+  std::vector<double> times;
+  Costs::clear();
+  for (int step = 0; step < count; ++step) {
+    world.barrier();
+    times.push_back(seconds([&] {
+      loss = trainer.step(1e-4).loss;
+      world.barrier();
+    }));
+  }
+  return times;
+}
+
+template <class Size>
+void measure(const Mesh& mesh, const Options& options) {
+  const OwnedPlan plan = derive<GptStep<Size>>(mesh);
+  const std::string name = std::string(Size::name) + ", " + text(mesh);
+  Peak peak;
+  const double bandwidth = memory_bandwidth(mesh.ranks());
+  std::vector<double> times;
+  std::vector<Cost> costs;
+  double loss = 0;
+  run_threads(mesh.ranks(), [&](Threads& world) {
+    Parameters parameters(plan, world.rank(), 1);
+    double own = 0;
+    std::vector<double> plain = steps<Size, Threads, Cpu>(plan, world, parameters, options.steps, own);
+    if (world.rank() == 0) times = plain, loss = own;
+    if (!options.profile) return;
+    TimedWorld<Threads> timed_world(world.split(0, world.rank()));
+    plain = steps<Size, TimedWorld<Threads>, Timed<Cpu>>(plan, timed_world, parameters, options.steps, own);
+    if (world.rank() != 0) return;
+    costs = Costs::costs();
+    double whole = 0, named = 0;
+    for (const double time : plain) whole += time;
+    for (const Cost& cost : costs) named += cost.seconds;
+    costs.push_back({"everything else: the executor", 0, whole - named, 1});
+  });
+
+  constexpr double flops = 6 * Size::parameters * Size::batch * Size::context;
+  std::vector<double> milliseconds;
+  for (const double time : times) milliseconds.push_back(time * 1e3);
+  row("gpt_step", name + ": a step; loss " + text(loss), spread(milliseconds), "ms");
+  row("gpt_step", name + ": as 6 N tokens", per(flops / 1e9, times), "GFLOP/s");
+  row("gpt_step", name + ": share of the FMA peak, " + text(peak.gflops()) + " GFLOP/s a core", per(flops / 1e7 / peak.gflops() / mesh.ranks(), times), "%");
+  double whole = 0;
+  for (const Cost& cost : costs) whole += cost.seconds;
+  for (const Cost& cost : costs) {
+    if (cost.seconds < 0.004 * whole && cost.name.find("executor") == std::string::npos) continue;
+    std::string what = name + ": " + cost.name;
+    if (cost.flops > 0)
+      what += " at " + text(cost.flops * static_cast<double>(cost.calls) / cost.seconds / 1e7 / peak.gflops()) + " % of the peak";
+    if (cost.name == "adamw") {
+      const double bytes = 28.0 / 4 * static_cast<double>(plan->memory.blocks[static_cast<int>(Segment::parameter)]) * options.steps * mesh.ranks();
+      what += " at " + text(100 * bytes / cost.seconds / 1e9 / bandwidth) + " % of a += b's bandwidth";
+    }
+    row("gpt_step", what, 100 * cost.seconds / whole, "% of the step");
+  }
+}
+
+template <class Size>
+void measure_all(const Options& options) {
+  if (!options.model.empty() && options.model != Size::name) return;
+  for (const int ranks : {1, 2, 4})
+    if (options.ranks == 0 || options.ranks == ranks) measure<Size>(Mesh{data = ranks}, options);
+  if (Size::vocabulary % 2 == 0 && (options.ranks == 0 || options.ranks == 4)) measure<Size>(Mesh{data = 2, tensor = 2}, options);
+}
+
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  bench::Options options;
+  for (int i = 1; i < argc; ++i) {
+    const bool more = i + 1 < argc;
+    if (std::strcmp(argv[i], "--profile") == 0)
+      options.profile = true;
+    else if (more && std::strcmp(argv[i], "--model") == 0)
+      options.model = argv[++i];
+    else if (more && std::strcmp(argv[i], "--ranks") == 0)
+      options.ranks = std::atoi(argv[++i]);
+    else if (more && std::strcmp(argv[i], "--steps") == 0)
+      options.steps = std::atoi(argv[++i]);
+    else
+      return std::fprintf(stderr, "gpt_step: unknown argument '%s'; say gpt_step [--model A|C] [--ranks N] [--steps N] [--profile]\n", argv[i]), 2;
+  }
+  bench::measure_all<bench::SizeA>(options);
+  bench::measure_all<bench::SizeC>(options);
+}

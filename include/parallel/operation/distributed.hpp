@@ -73,6 +73,11 @@ constexpr Initializer scaled_normal(double deviation, int layers) {
 }
 /// Uniform with variance 2 / (fan in + fan out); the first dimension is fan in, the product of the others fan out (Glorot and Bengio, 2010).
 inline constexpr Initializer xavier{Initializer::Kind::xavier, 1, true};
+/// The same, in the group of parameters that weight decay leaves alone: biases, gains.
+constexpr Initializer without_decay(Initializer how) {
+  how.decays = false;
+  return how;
+}
 inline constexpr Initializer zeros{Initializer::Kind::constant, 0, false};
 inline constexpr Initializer ones{Initializer::Kind::constant, 1, false};
 
