@@ -185,3 +185,21 @@ int main(int argc, char** argv) {
 #endif
   });
 }
+
+// Expected output:
+// plan for data=2, tensor=2: 4 ranks
+// ...
+// per step and rank      axis         collectives  calls  message    sent
+// forward                data         1            1      4 B        4 B
+// forward                tensor       12           12     1.7 MiB    1.7 MiB
+// backward               data         36           12     1.6 MiB    1.6 MiB
+// backward               tensor       9            9      1.7 MiB    1.7 MiB
+// optimizer              tensor       1            1      8 B        8 B
+// ...
+// training loss
+// ...
+// validation loss ... nats per byte
+// bigram entropy  ... nats per byte: what a table of byte pairs would reach
+//
+// sampled:
+// ...

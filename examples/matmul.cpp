@@ -74,3 +74,38 @@ int main() {
     std::printf("5 by 2: %s\n", refused.what());
   }
 }
+
+// Expected output:
+// by rows: f32[4/ranks, 8], 0 all-reduce of 0 elements
+// rank 0
+//    240   250   260   270   280   290   300   310
+//    640   675   710   745   780   815   850   885
+// rank 1
+//   1040  1100  1160  1220  1280  1340  1400  1460
+//   1440  1525  1610  1695  1780  1865  1950  2035
+//
+// by columns: f32[4, 8/ranks], 0 all-reduce of 0 elements
+// rank 0
+//    240   250   260   270
+//    640   675   710   745
+//   1040  1100  1160  1220
+//   1440  1525  1610  1695
+// rank 1
+//    280   290   300   310
+//    780   815   850   885
+//   1280  1340  1400  1460
+//   1780  1865  1950  2035
+//
+// by the inner dimension: f32[4, 8], 1 all-reduce of 32 elements
+// rank 0
+//    440   455   470   485   500   515   530   545
+//   1160  1211  1262  1313  1364  1415  1466  1517
+//   1880  1967  2054  2141  2228  2315  2402  2489
+//   2600  2723  2846  2969  3092  3215  3338  3461
+// rank 1
+//    440   455   470   485   500   515   530   545
+//   1160  1211  1262  1313  1364  1415  1466  1517
+//   1880  1967  2054  2141  2228  2315  2402  2489
+//   2600  2723  2846  2969  3092  3215  3338  3461
+//
+// 5 by 2: parallel: the mesh does not divide a dimension; choose an extent of the axis that divides it: ranks=2 does not divide dimension 1 (5) of f32[4, 5/ranks]; valid extents of ranks: 1, 5

@@ -58,3 +58,39 @@ int main() {
     }
   });
 }
+
+// Expected output:
+// plan for data=2, tensor=2: 4 ranks
+//
+// phase      calls  collective      axis         tensor                                   message    sent       member, line
+// forward    1      all_reduce      tensor       f32[32/data, 16] +tensor                 1 KiB      1 KiB      mlp.down_bias, mlp.cpp:30
+// forward    1      all_reduce      data         f32[] +data                              4 B        4 B        mlp.down_bias
+// backward   1      all_reduce      data         f32[16] +data                            64 B       64 B       mlp.down_bias, mlp.cpp:25
+// backward   1      all_reduce      data         f32[64/tensor, 16] +data                 2 KiB      2 KiB      mlp.down, mlp.cpp:25
+// backward   1      all_reduce      data         f32[64/tensor] +data                     128 B      128 B      mlp.up_bias, mlp.cpp:25
+// backward   1      all_reduce      data         f32[16, 64/tensor] +data                 2 KiB      2 KiB      mlp.up, mlp.cpp:25
+// optimizer  1      all_reduce      tensor       f64[] +tensor                            8 B        8 B        -
+//
+// per step and rank      axis         collectives  calls  message    sent
+// forward                data         1            1      4 B        4 B
+// forward                tensor       1            1      1 KiB      1 KiB
+// backward               data         4            4      4.2 KiB    4.2 KiB
+// optimizer              tensor       1            1      8 B        8 B
+//
+// memory per rank        peak 25.1 KiB, of it an arena of 10.5 KiB
+//   parameters           4.2 KiB
+//   optimizer state      8.4 KiB
+//   inputs               2 KiB
+//   gradients            4.2 KiB
+//   activations          5 KiB
+//   temporaries          18.2 KiB
+//
+// computation per rank   8.64e+04 FLOP a step
+//   1.3 % of it computed 2 times on data
+//   2.1 % of it computed 2 times on tensor
+//
+// step   0  loss ...
+// step  50  loss ...
+// step 100  loss ...
+// step 150  loss ...
+// step 200  loss ...

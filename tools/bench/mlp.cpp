@@ -1,1 +1,232 @@
-int main(){}
+// The step that is derived from annotations against the same step by hand, on two tensor-parallel ranks: time, and under callgrind instructions.
+//
+//   mlp [--rounds N]                  ranks are threads
+//   mpirun -n 2 mlp --mpi [...]       ranks are processes
+//   mlp --once derived|by-hand        one step on one rank with one rank's slice, for callgrind --toggle-collect=measured_step
+//
+// Both are run by turns, on the same numbers; that both give the same gradients and parameters is checked first.
+#include <parallel/communicator/threads.hpp>
+#if defined(WITH_MPI)
+#include <parallel/communicator/mpi.hpp>
+#endif
+#include <parallel/device/cpu.hpp>
+#include <parallel/run/trainer.hpp>
+
+#include <cstring>
+
+#include "measure.hpp"
+#include "mlp_by_hand.hpp"
+#include "mlp_model.hpp"
+
+/// What callgrind counts.
+extern "C" [[gnu::noinline]] void measured_step(void (*step)(void*), void* state) { step(state); }
+
+namespace bench {
+
+/// By hand on threads: each sums its half of both terms and writes it to both; barriers that spin.
+class SharedMemory {
+ public:
+  struct Shared {
+    void* terms[2]{};
+    std::atomic<int> arrived{0};
+  };
+  SharedMemory(Shared& shared, int rank) : shared_(&shared), rank_(rank) {}
+
+  template <class T>
+  void operator()(T* data, std::int64_t n) {
+    shared_->terms[rank_] = data;
+    meet();
+    T *a = static_cast<T*>(shared_->terms[0]), *b = static_cast<T*>(shared_->terms[1]);
+    const std::int64_t half = n / 2 / 16 * 16, begin = rank_ == 0 ? 0 : half, end = rank_ == 0 ? half : n;
+    for (std::int64_t i = begin; i < end; i += 512) {
+      const std::int64_t count = std::min<std::int64_t>(512, end - i);
+      Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>> left(a + i, count), right(b + i, count);
+      left += right;
+      right = left;
+    }
+    meet();
+  }
+
+ private:
+  void meet() {
+    const int target = 2 * ++met_;
+    shared_->arrived.fetch_add(1);
+    while (shared_->arrived.load(std::memory_order_acquire) < target) threading::pause();
+  }
+  Shared* shared_;
+  int rank_, met_ = 0;
+};
+
+struct Nothing {
+  template <class T>
+  void operator()(T*, std::int64_t) {}
+};
+
+#if defined(WITH_MPI)
+/// By hand over MPI.
+struct RawMpi {
+  void operator()(float* data, std::int64_t n) { MPI_Allreduce(MPI_IN_PLACE, data, static_cast<int>(n), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
+  void operator()(double* data, std::int64_t n) { MPI_Allreduce(MPI_IN_PLACE, data, static_cast<int>(n), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); }
+};
+#endif
+
+/// The largest difference, over the largest number.
+inline double difference(const float* a, const float* b, std::int64_t n) {
+  double most = 1e-30, apart = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+    most = std::max(most, std::abs(static_cast<double>(b[i]))), apart = std::max(apart, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+  return apart / most;
+}
+
+/// Both programs on one rank, begun alike.
+template <class Model, class Optimizer, int rows, Communicator World, class AllReduce>
+class Both {
+ public:
+  static constexpr bool trains = std::is_same_v<Optimizer, AdamW>;
+
+  Both(const Plan& plan, World& world, AllReduce all_reduce, int slice = hidden)
+      : plan_(plan), parameters_(plan, world.rank(), 1), trainer_(plan, world, parameters_, {}, 1), by_hand_(rows, width, slice, Model::biases, all_reduce) {
+    for (int which = 0; which < 2; ++which) {
+      std::vector<float> whole(rows * width);
+      for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = static_cast<float>(2 * random_uniform(9, static_cast<std::uint64_t>(which), i) - 1);
+      trainer_.executor().input(which, whole.data());
+      std::copy(whole.begin(), whole.end(), which == 0 ? by_hand_.x.data() : by_hand_.target.data());
+    }
+    each_parameter([](const float* ours, auto& trained) { std::copy(ours, ours + trained.value.size(), trained.value.data()); });
+  }
+
+  void derived() { result_ = trainer_.step(1e-3); }
+  void by_hand() {
+    if constexpr (trains)
+      expected_ = by_hand_.step({});
+    else
+      expected_ = by_hand_.gradients();
+  }
+  /// How far the two are apart after the same number of steps.
+  double apart() {
+    double most = std::max(std::abs(result_.loss / expected_.loss - 1), std::abs(result_.gradient_norm / expected_.norm - 1));
+    if constexpr (trains) each_parameter([&](const float* ours, auto& trained) { most = std::max(most, difference(ours, trained.value.data(), trained.value.size())); });
+    for (int i = 2; i < trainer_.executor().outputs(); ++i) {
+      const View gradient = trainer_.executor().output(i);
+      auto& expected = at(i - 2).gradient;
+      most = std::max(most, difference(gradient.as<const float>(), expected.data(), expected.size()));
+    }
+    return most;
+  }
+
+ private:
+  auto& at(int i) {
+    if (Model::biases) return i == 0 ? by_hand_.up : i == 1 ? by_hand_.up_bias : i == 2 ? by_hand_.down : by_hand_.down_bias;
+    return i == 0 ? by_hand_.up : by_hand_.down;
+  }
+  template <class F>
+  void each_parameter(F f) {
+    int position = 0, index = 0;
+    for (const Member& m : plan_.graph.members) {
+      if (m.role == Role::parameter) f(trainer_.executor().member(index).template as<const float>(), at(position++));
+      ++index;
+    }
+  }
+
+  const Plan& plan_;
+  Parameters parameters_;
+  Trainer<World, Cpu> trainer_;
+  MlpByHand<AllReduce> by_hand_;
+  StepResult result_{};
+  typename MlpByHand<AllReduce>::Result expected_{};
+};
+
+struct Options {
+  int rounds = 7;
+  std::string once;
+};
+
+template <class Model, class Optimizer, int rows, Communicator World, class AllReduce>
+void compare(World& world, AllReduce all_reduce, const char* over, const Options& options) {
+  const OwnedPlan plan = derive<MlpStep<Model, Optimizer, rows>>(Mesh{tensor = 2});
+  Both<Model, Optimizer, rows, World, AllReduce> both(plan, world, all_reduce, hidden / 2);
+  const auto timed = [&](auto step) {
+    world.barrier();
+    return seconds([&] {
+      step();
+      world.barrier();
+    });
+  };
+  for (int step = 0; step < 2; ++step) both.derived(), both.by_hand();
+  const double apart = both.apart();
+  if (!(apart < 1e-4)) throw Failure("mlp: the two programs differ by " + text(apart) + "; one of them is wrong");
+  std::vector<double> derived, by_hand;
+  for (int round = 0; round < options.rounds; ++round) {
+    derived.push_back(timed([&] { both.derived(); }) * 1e3);
+    by_hand.push_back(timed([&] { both.by_hand(); }) * 1e3);
+  }
+  if (world.rank() != 0) return;
+  const std::string what = std::to_string(rows) + " rows" + (Model::biases ? ", biases" : "") + (both.trains ? ", AdamW" : ", gradients") + ", 2 ranks over " + over;
+  row("mlp", what + ": derived", spread(derived), "ms");
+  row("mlp", what + ": by hand", spread(by_hand), "ms");
+  row("mlp", what + ": derived / by hand", ratio(derived, by_hand), "of the time");
+}
+
+/// `Shared` gives the all-reduce by hand anew for every comparison.
+template <Communicator World, class MakeAllReduce>
+void compare_all(World& world, MakeAllReduce make, const char* over, const Options& options) {
+  compare<Mlp, KeepGradients, 512>(world, make(), over, options);
+  compare<Mlp, KeepGradients, 2048>(world, make(), over, options);
+  compare<Mlp, AdamW, 512>(world, make(), over, options);
+  compare<Mlp, AdamW, 2048>(world, make(), over, options);
+  compare<MlpWithBiases, AdamW, 512>(world, make(), over, options);
+  compare<MlpWithBiases, AdamW, 2048>(world, make(), over, options);
+}
+
+/// One step behind two others, on one rank whose hidden layer is a rank's slice.
+void once(const std::string& which) {
+  struct Slice {
+    Parameter<float, Shape<width, hidden / 2>> up{normal(0.02)};
+    Parameter<float, Shape<hidden / 2, width>> down{normal(0.02)};
+    static constexpr bool biases = false;
+    constexpr auto operator()(Distributed auto x) const { return matmul(gelu(matmul(x, up)), down); }
+  };
+  run_threads(1, [&](Threads& world) {
+    const OwnedPlan plan = derive<MlpStep<Slice, AdamW, 512>>(Mesh{tensor = 1});
+    using Pair = Both<Slice, AdamW, 512, Threads, Nothing>;
+    Pair both(plan, world, Nothing{}, hidden / 2);
+    for (int step = 0; step < 2; ++step) both.derived(), both.by_hand();
+    if (which == "derived")
+      measured_step([](void* state) { static_cast<Pair*>(state)->derived(); }, &both);
+    else
+      measured_step([](void* state) { static_cast<Pair*>(state)->by_hand(); }, &both);
+  });
+}
+
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  bench::Options options;
+  bool mpi = false;
+  for (int i = 1; i < argc; ++i) {
+    const bool more = i + 1 < argc;
+    if (std::strcmp(argv[i], "--mpi") == 0)
+      mpi = true;
+    else if (more && std::strcmp(argv[i], "--rounds") == 0)
+      options.rounds = std::atoi(argv[++i]);
+    else if (more && std::strcmp(argv[i], "--once") == 0)
+      options.once = argv[++i];
+    else
+      return std::fprintf(stderr, "mlp: unknown argument '%s'; say mlp [--mpi] [--rounds N] [--once derived|by-hand]\n", argv[i]), 2;
+  }
+  if (!options.once.empty()) return bench::once(options.once), 0;
+  if (!mpi) {
+    bench::SharedMemory::Shared shared[16];
+    parallel::run_threads(2, [&](parallel::Threads& world) {
+      auto* next = shared;
+      bench::compare_all(world, [&] { return bench::SharedMemory(*next++, world.rank()); }, "threads", options);
+    });
+    return 0;
+  }
+#if defined(WITH_MPI)
+  parallel::run_mpi([&](parallel::Mpi& world) { bench::compare_all(world, [] { return bench::RawMpi{}; }, "MPI", options); }, {.ranks = 2});
+  return 0;
+#else
+  return std::fprintf(stderr, "mlp: this build has no MPI\n"), 69;
+#endif
+}

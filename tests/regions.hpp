@@ -1,0 +1,308 @@
+// Checks of a finished plan that know nothing of how it was made: its order, and by running it on tags where bytes would be, its memory.
+#pragma once
+#include <parallel/plan/derive.hpp>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace regions {
+using namespace parallel;
+
+inline std::size_t at(int i) { return static_cast<std::size_t>(i); }
+inline std::string name(const Plan& plan, int node) {
+  return "node " + std::to_string(node) + " (" + std::string(plan.graph.node(node).operation->name) + ", " + std::string(name_of(plan.graph.node(node).phase)) + ")";
+}
+
+/// What is wrong with the order of a plan's events, as sentences; none where all is well.
+class Order {
+ public:
+  explicit Order(const Plan& plan) : plan_(plan), g_(plan.graph), made_(g_.nodes.size(), -1), started_(made_), ended_(g_.regions.size(), -1) {
+    std::vector<int> open{0};
+    std::map<std::string, int> under_way;
+    for (int e = 0; e < static_cast<int>(plan.events.size()); ++e) {
+      const Event& event = plan.events[at(e)];
+      const Node& node = g_.node(event.node);
+      const bool collective = event.kind == EventKind::start || event.kind == EventKind::wait;
+      if (event.kind == EventKind::begin) {
+        for (const Carry& c : g_.carries)
+          if (c.region == node.region && alive(c)) uses(c.initial, e, "begin");
+        if (g_.region(node.region).parent != open.back()) wrong(event.node, "begins outside its region's parent");
+        open.push_back(node.region);
+      } else if (node.region != open.back()) {
+        wrong(event.node, "stands in another region than its own");
+      }
+      if (collective != calls(node, plan.mesh) && event.kind != EventKind::begin && event.kind != EventKind::end) wrong(event.node, "is no collective, or not treated as one");
+      switch (event.kind) {
+        case EventKind::compute:
+          for (const int o : node.operands) uses(o, e, name(plan, event.node));
+          if (made_[at(event.node)] >= 0) wrong(event.node, "is computed twice");
+          made_[at(event.node)] = e;
+          break;
+        case EventKind::start:
+          uses(node.operands[0], e, name(plan, event.node));
+          if (started_[at(event.node)] >= 0) wrong(event.node, "starts twice");
+          started_[at(event.node)] = e;
+          if (++under_way[axes(node)] > max_started) wrong(event.node, "is one too many under way");
+          right_behind_its_maker(e);
+          break;
+        case EventKind::wait:
+          if (started_[at(event.node)] < 0) wrong(event.node, "is waited for before it starts");
+          if (made_[at(event.node)] >= 0) wrong(event.node, "is waited for twice");
+          made_[at(event.node)] = e;
+          --under_way[axes(node)];
+          break;
+        case EventKind::begin: break;
+        case EventKind::end:
+          for (const Carry& c : g_.carries)
+            if (c.region == node.region && alive(c)) uses(c.returned, e, "end");
+          for (int n = 0; n < static_cast<int>(g_.nodes.size()); ++n)
+            if (g_.node(n).region == node.region && started_[at(n)] >= 0 && made_[at(n)] < 0) wrong(n, "is under way when its iteration ends");
+          ended_[at(node.region)] = e;
+          open.pop_back();
+          break;
+      }
+    }
+    for (int n = 0; n < static_cast<int>(g_.nodes.size()); ++n)
+      if ((started_[at(n)] >= 0) != (made_[at(n)] >= 0 && calls(g_.node(n), plan.mesh))) wrong(n, "starts and is never waited for");
+    if (open.size() != 1) faults.push_back("a region does not end");
+    const int end = static_cast<int>(plan.events.size());
+    for (const int v : g_.outputs) uses(v, end, "output");
+    for (const Member& m : g_.members)
+      if (m.updated >= 0) uses(m.updated, end, "update");
+  }
+  std::vector<std::string> faults{};
+
+ private:
+  void wrong(int node, const char* what) { faults.push_back(name(plan_, node) + " " + what); }
+  static std::string axes(const Node& node) { return text(node.transition.axes); }
+  bool alive(const Carry& c) const { return plan_.storage[at(c.inside)].block != Segment::none; }
+
+  /// A value must be there at event e.
+  void uses(int value, int e, const std::string& by) {
+    const Node& maker = g_.maker(value);
+    if (maker.operation->aliases || maker.operation == &operation::layer) return uses(maker.operands[0], e, by);
+    const bool retyped = is_alias(maker, plan_.mesh);
+    if (retyped) return uses(maker.operands[0], e, by);
+    int since = -1;
+    if (maker.operation == &operation::stacked || maker.operation == &operation::carried)
+      since = ended_[at(g_.value(maker.operands[0]).region)];
+    else if (!maker.operation->computes)
+      since = 0;
+    else
+      since = made_[at(g_.value(value).node)];
+    if (since < 0 || since > e) faults.push_back("value " + std::to_string(value) + " of " + name(plan_, g_.value(value).node) + " is not there for " + by);
+  }
+  void right_behind_its_maker(int e) {
+    const Node& node = g_.node(plan_.events[at(e)].node);
+    int root = node.operands[0];
+    while (is_alias(g_.maker(root), plan_.mesh) && g_.maker(root).operation != &operation::layer) root = g_.maker(root).operands[0];
+    const int maker = g_.value(root).node;
+    if (g_.node(maker).region != node.region || calls(g_.node(maker), plan_.mesh) || made_[at(maker)] < 0) return;
+    for (int before = e - 1; before > made_[at(maker)]; --before)
+      if (plan_.events[at(before)].kind == EventKind::compute) return wrong(plan_.events[at(e)].node, "does not start right behind what makes its operand");
+  }
+
+  const Plan& plan_;
+  const GraphView& g_;
+  std::vector<int> made_, started_, ended_;
+};
+
+/// Runs a step on one rank's memory with a tag per byte: every kernel and collective must find in memory what the graph says its operands are.
+/// What the graph says is followed apart from storage: contents by value and, for values of loops, by iteration.
+class Memory {
+ public:
+  explicit Memory(const Plan& plan) : plan_(plan), g_(plan.graph), index_(g_.regions.size()), packing_(g_.nodes.size()), under_way_(g_.nodes.size()) {
+    segments_[static_cast<int>(Segment::arena)].resize(at(static_cast<int>(plan.memory.arena)));
+    for (int s = 0; s < 6; ++s)
+      if (static_cast<Segment>(s) != Segment::arena) segments_[s].resize(at(static_cast<int>(plan.memory.blocks[s])));
+    for (const Member& m : g_.members) make(m.value), write(m.value);
+    if (g_.scalar_value >= 0) make(g_.scalar_value), write(g_.scalar_value);
+    std::vector<int> iterations(g_.regions.size()), begins(g_.regions.size());
+    for (int e = 0; e < static_cast<int>(plan.events.size()); ++e) {
+      const Event& event = plan.events[at(e)];
+      const Node& node = g_.node(event.node);
+      const Region& region = g_.region(node.region);
+      region_ = node.region;
+      doing_ = name(plan, event.node);
+      ++steps;
+      switch (event.kind) {
+        case EventKind::compute: compute(node); break;
+        case EventKind::start: start(event.node, node); break;
+        case EventKind::wait: wait(event.node, node); break;
+        case EventKind::begin:
+          begins[at(node.region)] = e;
+          iterations[at(node.region)] = 0;
+          index_[at(region.loop)] = region.reversed ? region.count - 1 : 0;
+          for (const Carry& c : g_.carries) {
+            if (c.region != node.region || plan.storage[at(c.inside)].block == Segment::none) continue;
+            region_ = region.parent;
+            const Content initial = read(c.initial);
+            region_ = node.region;
+            keep(c.inside, initial);
+            write(c.inside);
+          }
+          break;
+        case EventKind::end: end(node, e, iterations[at(node.region)], begins[at(node.region)]); break;
+      }
+    }
+    region_ = 0;
+    doing_ = "the end";
+    for (const int v : g_.outputs) read(v);
+    for (const Member& m : g_.members)
+      if (m.updated >= 0 && !(content(m.updated) == found(m.value))) fault("the update of " + std::string(m.path.view()) + " is not where the parameter lies");
+  }
+  std::vector<std::string> faults{};
+  int steps = 0;
+
+ private:
+  using Content = std::vector<std::uint64_t>;  ///< per byte: which value made it, and its place within that
+
+  void fault(const std::string& what) {
+    if (faults.size() < 20) faults.push_back(doing_ + ": " + what);
+  }
+  std::int64_t bytes(int value) const { return local_bytes(g_.value(value).type, plan_.mesh); }
+  void keep(int value, const Content& c) {
+    now_[value] = c;
+    history_[{value, index_[at(g_.region(g_.value(value).region).loop)]}] = c;
+  }
+  void make(int value) {
+    Content c(at(static_cast<int>(bytes(value))));
+    ++tags_;
+    for (std::size_t b = 0; b < c.size(); ++b) c[b] = tags_ << 32 | b;
+    keep(value, c);
+  }
+  /// What the graph says that a value is where the program stands.
+  Content content(int value) const {
+    const Node& maker = g_.maker(value);
+    if (maker.operation == &operation::layer) {
+      const Content stack = content(maker.operands[0]);
+      const auto size = static_cast<std::ptrdiff_t>(bytes(value));
+      const auto begin = stack.begin() + size * index_[at(g_.region(g_.value(value).region).loop)];
+      return Content(begin, begin + size);
+    }
+    if (is_alias(maker, plan_.mesh)) return content(maker.operands[0]);
+    const int region = g_.value(value).region;
+    if (g_.inside(region_, region)) {
+      const auto it = now_.find(value);
+      return it == now_.end() ? Content{} : it->second;
+    }
+    const auto it = history_.find({value, index_[at(g_.region(region).loop)]});  // of the same iteration of a loop that is gone back through
+    return it == history_.end() ? Content{} : it->second;
+  }
+
+  std::uint64_t* address(int value) {
+    const Storage& s = plan_.storage[at(value)];
+    std::int64_t offset = s.offset;
+    if (s.stride != 0) {
+      std::int64_t slot = index_[at(s.loop)];
+      if (s.modulo > 0) slot = ((g_.region(s.region).reversed ? g_.region(s.region).count - 1 - slot : slot) + s.shift) % s.modulo;
+      offset += slot * s.stride;
+    }
+    Content& segment = segments_[static_cast<int>(s.block)];
+    if (s.block == Segment::none || offset < 0 || offset + bytes(value) > static_cast<std::int64_t>(segment.size())) {
+      fault("value " + std::to_string(value) + " lies outside its segment");
+      nowhere_.resize(at(static_cast<int>(bytes(value))));
+      return nowhere_.data();
+    }
+    return segment.data() + offset;
+  }
+  Content found(int value) {
+    const std::uint64_t* from = address(value);
+    return Content(from, from + bytes(value));
+  }
+  Content read(int value) {
+    const Content expected = content(value);
+    if (expected.empty() && bytes(value) > 0) fault("value " + std::to_string(value) + " has never been made");
+    if (!(found(value) == expected)) fault("value " + std::to_string(value) + " of " + name(plan_, g_.value(value).node) + " is not in its place any more");
+    return expected;
+  }
+  void write(int value) {
+    const Content& c = now_[value];
+    std::copy(c.begin(), c.end(), address(value));
+  }
+
+  void compute(const Node& node) {
+    for (const int o : node.operands) read(o);
+    for (int r = 0; r < node.results; ++r) {
+      if (node.operation->updates && address(node.result + r) != address(node.operands[r])) fault("updates something else than its operand");
+      for (int o = 0; o < node.operands.size() && !node.operation->updates; ++o)
+        if (overlap(node.result + r, node.operands[o])) fault("writes over its own operand");
+      make(node.result + r);
+    }
+    for (int r = 0; r < node.results; ++r) write(node.result + r);
+    for (int r = 0; r < node.results; ++r) read(node.result + r);
+  }
+  bool overlap(int a, int b) {
+    const std::uint64_t *first = address(a), *second = address(b);
+    return first < second + bytes(b) && second < first + bytes(a);
+  }
+  /// While it is under way a collective owns its result and its packing, and reads its operand.
+  void start(int n, const Node& node) {
+    read(node.operands[0]);
+    if (overlap(node.result, node.operands[0])) fault("receives over what it sends");
+    const std::int64_t room = packing_bytes(g_, node, plan_.mesh), offset = plan_.packing[at(n)];
+    Content& arena = segments_[static_cast<int>(Segment::arena)];
+    if (room > 0 && (offset < 0 || offset + room > static_cast<std::int64_t>(arena.size()))) return fault("has its packing outside the arena");
+    make(node.result);
+    write(node.result);
+    under_way_[at(n)] = now_[node.result];
+    ++tags_;
+    for (std::int64_t b = 0; b < room; ++b) arena[static_cast<std::size_t>(offset + b)] = tags_ << 32;
+    packing_[at(n)] = room > 0 ? tags_ << 32 : 0;
+    now_.erase(node.result);
+  }
+  void wait(int n, const Node& node) {
+    read(node.operands[0]);
+    if (!(found(node.result) == under_way_[at(n)])) fault("what it receives into was written meanwhile");
+    const std::int64_t room = packing_bytes(g_, node, plan_.mesh), offset = plan_.packing[at(n)];
+    for (std::int64_t b = 0; b < room; ++b)
+      if (segments_[static_cast<int>(Segment::arena)][static_cast<std::size_t>(offset + b)] != packing_[at(n)]) {
+        fault("its packing was written meanwhile");
+        break;
+      }
+    keep(node.result, under_way_[at(n)]);
+  }
+  void end(const Node& node, int& e, int& iteration, int begin) {
+    const Region& region = g_.region(node.region);
+    std::vector<std::pair<int, Content>> handed_on;
+    for (const Carry& c : g_.carries)
+      if (c.region == node.region && plan_.storage[at(c.inside)].block != Segment::none) handed_on.emplace_back(c.inside, read(c.returned));
+    if (++iteration < region.count) {
+      index_[at(region.loop)] = region.reversed ? region.count - 1 - iteration : iteration;
+      for (const auto& [inside, content] : handed_on) keep(inside, content);
+      e = begin;
+      return;
+    }
+    for (const Stack& s : g_.stacks) {
+      if (s.region != node.region || g_.maker(s.outside).operation != &operation::stacked || !history_.contains({s.inside, 0})) continue;
+      Content whole;
+      for (int i = 0; i < region.count; ++i) {
+        const Content& part = history_[{s.inside, i}];
+        whole.insert(whole.end(), part.begin(), part.end());
+      }
+      region_ = region.parent;
+      keep(s.outside, whole);
+      region_ = node.region;
+    }
+    for (const Carry& c : g_.carries)
+      for (const auto& [inside, content] : handed_on)
+        if (c.inside == inside) now_[c.result] = content;
+    index_[at(region.loop)] = 0;
+  }
+
+  const Plan& plan_;
+  const GraphView& g_;
+  std::vector<int> index_;
+  std::vector<std::uint64_t> packing_;
+  std::vector<Content> under_way_;
+  Content segments_[6]{};
+  Content nowhere_{};
+  std::map<int, Content> now_{};
+  std::map<std::pair<int, int>, Content> history_{};
+  std::uint64_t tags_ = 0;
+  int region_ = 0;
+  std::string doing_ = "the beginning";
+};
+
+}  // namespace regions

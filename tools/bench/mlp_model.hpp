@@ -1,0 +1,39 @@
+// The tensor-parallel MLP of examples/mlp.cpp in the size of a transformer's, without and with biases: placements and nothing else.
+#pragma once
+#include <parallel/parallel.hpp>
+
+namespace bench {
+
+using namespace parallel;
+using namespace parallel::axes;
+
+inline constexpr int width = 768, hidden = 3072;
+
+struct Mlp {
+  static constexpr bool biases = false;
+  Parameter<float, Shape<width, hidden / tensor>> up{normal(0.02)};
+  Parameter<float, Shape<hidden / tensor, width>> down{normal(0.02)};
+  constexpr auto operator()(Distributed auto x) const { return matmul(gelu(matmul(x, up)), down); }
+};
+
+struct MlpWithBiases {
+  static constexpr bool biases = true;
+  Parameter<float, Shape<width, hidden / tensor>> up{normal(0.02)};
+  Parameter<float, Shape<hidden / tensor>> up_bias{zeros};
+  Parameter<float, Shape<hidden / tensor, width>> down{normal(0.02)};
+  Parameter<float, Shape<width>> down_bias{zeros};
+  constexpr auto operator()(Distributed auto x) const { return matmul(gelu(matmul(x, up) + up_bias), down) + down_bias; }
+};
+
+template <class Model>
+struct Regression {
+  Model mlp;
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(mlp(x) - y)); }
+};
+
+template <int rows>
+using Batch = Tensor<float, Shape<rows, width>>;
+template <class Model, class Optimizer, int rows>
+using MlpStep = Training<Regression<Model>, Optimizer, Batch<rows>, Batch<rows>>;
+
+}  // namespace bench
