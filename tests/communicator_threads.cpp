@@ -90,6 +90,7 @@ std::string fails(int ranks, std::vector<Seen>& seen, F f, std::chrono::millisec
 }
 bool contains(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
 
+static_assert(max_outstanding == 16);
 constexpr int rank_counts[] = {1, 2, 3, 4, 5, 8};
 
 }  // namespace
@@ -236,6 +237,20 @@ TEST_CASE("a rank that throws ends the waits of all others") {
           }) == "rank 1 is broken");
     everyone(4, 1);
   }
+  SUBCASE("in a group of one") {
+    std::atomic<bool> thrown = false;
+    CHECK(fails(2, seen, [&](Threads& t) {
+            Threads alone = t.split(t.rank(), 0);
+            if (t.rank() == 1) {
+              thrown = true;
+              throw std::runtime_error("rank 1 is broken");
+            }
+            while (!thrown) std::this_thread::yield();
+            std::this_thread::sleep_for(20ms);
+            alone.barrier();
+          }) == "rank 1 is broken");
+    everyone(2, 1);
+  }
   SUBCASE("in a group that the culprit is not in") {
     CHECK(fails(4, seen, [&](Threads& t) {
             Threads pair = t.split(t.rank() / 2, t.rank());
@@ -312,14 +327,17 @@ TEST_CASE("ranks that fail at random leave no one behind") {
 }
 
 TEST_CASE("a group that is left with exchanges outstanding keeps its buffers until nobody touches them") {
-  for (int run = 0; run < 20; ++run) {
+  for (int run = 0; run < 8; ++run) {
     std::vector<Seen> seen;
+    std::atomic<int> started = 0;
     CHECK(fails(4, seen, [&](Threads& t) {
-            std::vector<float> mine(1 << 18, 1.0f);  // gone as soon as the exception passes
+            std::vector<float> mine(1 << 22, 1.0f);  // gone as soon as the exception passes
             Threads all = t.split(0, t.rank());
-            const Ticket ticket = all.start({Collective::all_reduce, mine.data(), mine.data(), 1 << 18});
+            const Ticket ticket = all.start({Collective::all_reduce, mine.data(), mine.data(), 1 << 22});
+            ++started;
             if (t.rank() == run % 4) {
-              if (run % 3 == 0) std::this_thread::sleep_for(1ms);
+              while (started < 4) std::this_thread::yield();
+              std::this_thread::sleep_for(100us * (1 + run * run));  // now the others read and write all buffers
               throw std::runtime_error("early");
             }
             all.wait(ticket);

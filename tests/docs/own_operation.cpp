@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <parallel/communicator/threads.hpp>
-#include <parallel/device/cpu.hpp>
+#include <parallel/device/cpu/device.hpp>
 #include <parallel/parallel.hpp>
 #include <parallel/run/trainer.hpp>
 

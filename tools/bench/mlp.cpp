@@ -2,7 +2,7 @@
 //
 //   mlp [--rounds N]                  ranks are threads
 //   mpirun -n 2 mlp --mpi [...]       ranks are processes
-//   mlp --once derived|by-hand        one step on one rank with one rank's slice, for callgrind --toggle-collect=measured_step
+//   mlp --once derived|by-hand        one step of 512 rows with AdamW on one rank, for callgrind --toggle-collect=measured_step
 //
 // Both are run by turns, on the same numbers; that both give the same gradients and parameters is checked first.
 #include <parallel/communicator/threads.hpp>
@@ -84,7 +84,7 @@ class Both {
  public:
   static constexpr bool trains = std::is_same_v<Optimizer, AdamW>;
 
-  Both(const Plan& plan, World& world, AllReduce all_reduce, int slice = hidden)
+  Both(const Plan& plan, World& world, AllReduce all_reduce, int slice)
       : plan_(plan), parameters_(plan, world.rank(), 1), trainer_(plan, world, parameters_, {}, 1), by_hand_(rows, width, slice, Model::biases, all_reduce) {
     for (int which = 0; which < 2; ++which) {
       std::vector<float> whole(rows * width);
@@ -167,7 +167,7 @@ void compare(World& world, AllReduce all_reduce, const char* over, const Options
   row("mlp", what + ": derived / by hand", ratio(derived, by_hand), "of the time");
 }
 
-/// `Shared` gives the all-reduce by hand anew for every comparison.
+/// `make()` gives the all-reduce by hand, anew for every comparison.
 template <Communicator World, class MakeAllReduce>
 void compare_all(World& world, MakeAllReduce make, const char* over, const Options& options) {
   compare<Mlp, KeepGradients, 512>(world, make(), over, options);
@@ -178,18 +178,12 @@ void compare_all(World& world, MakeAllReduce make, const char* over, const Optio
   compare<MlpWithBiases, AdamW, 2048>(world, make(), over, options);
 }
 
-/// One step behind two others, on one rank whose hidden layer is a rank's slice.
-void once(const std::string& which) {
-  struct Slice {
-    Parameter<float, Shape<width, hidden / 2>> up{normal(0.02)};
-    Parameter<float, Shape<hidden / 2, width>> down{normal(0.02)};
-    static constexpr bool biases = false;
-    constexpr auto operator()(Distributed auto x) const { return matmul(gelu(matmul(x, up)), down); }
-  };
+/// One step behind two others, on one rank that holds the whole hidden layer.
+inline void once(const std::string& which) {
   run_threads(1, [&](Threads& world) {
-    const OwnedPlan plan = derive<MlpStep<Slice, AdamW, 512>>(Mesh{tensor = 1});
-    using Pair = Both<Slice, AdamW, 512, Threads, Nothing>;
-    Pair both(plan, world, Nothing{}, hidden / 2);
+    const OwnedPlan plan = derive<MlpStep<Mlp, AdamW, 512>>(Mesh{tensor = 1});
+    using Pair = Both<Mlp, AdamW, 512, Threads, Nothing>;
+    Pair both(plan, world, Nothing{}, hidden);
     for (int step = 0; step < 2; ++step) both.derived(), both.by_hand();
     if (which == "derived")
       measured_step([](void* state) { static_cast<Pair*>(state)->derived(); }, &both);

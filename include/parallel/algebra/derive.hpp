@@ -139,6 +139,8 @@ constexpr EnteringList complete(const Signatures& rows, const EnteringList& oper
 
 constexpr Refusal why(const EnteringList& operands) {
   for (int i = 0; i < operands.size(); ++i)
+    if (operands[i].placement.kind == PlacementKind::at) return {Reason::held_elsewhere, {i}};
+  for (int i = 0; i < operands.size(); ++i)
     for (int j = i + 1; j < operands.size(); ++j)
       if (!operands[i].parameter() && !operands[j].parameter() && operands[i].placement.kind != PlacementKind::partial &&
           !(operands[i].placement == operands[j].placement) && !(operands[i].data() && operands[j].data()))

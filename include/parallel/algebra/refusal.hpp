@@ -27,8 +27,9 @@ namespace parallel {
   reason(only_sources, "parallel: an operation on constants only; combine them with a parameter or an input, or write the constant's value", "operands")         \
   reason(not_a_module, "parallel: a member of a model is neither a Parameter nor a module of Parameters; make configuration a template argument", "position of the member") \
   reason(carried_differs, "parallel::Layers: the block returns another shape than it takes; a layer must keep the shape of what it carries", "dimensions taken, returned") \
+  reason(held_elsewhere, "parallel: a value that only some ranks hold (At) meets an operation; bring it to all of them first with to<On<axis, Broadcast>>(x)", "operand") \
+  reason(layers_split, "parallel::Layers: layers on an axis, a pipeline, are not derived; write Layers<n, Block> without the axis", "layers") \
   reason(nested_layers, "parallel::Layers: layers within layers; write one Layers whose block holds the inner layers as members", "layers of the outer")          \
-  reason(strict, "parallel::Strict: the operation would need communication that nobody wrote; write to<On<axis, ...>>(x)", "operand, hops")                       \
   reason(not_divisible, "parallel: the mesh does not divide a dimension; choose an extent of the axis that divides it", "extent of the dimension, degree")       \
   reason(axis_unused, "parallel: an axis of the mesh is named by no annotation of the program; annotate a dimension with it or drop it from the mesh", "extent of the axis") \
   reason(axis_twice, "parallel: an axis is used twice in one tensor or mesh; name it once", "times")                                                            \

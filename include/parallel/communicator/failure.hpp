@@ -27,7 +27,7 @@ struct ExchangeRefused : Failure {
 
 /// Another rank failed, or ended, while this one needed it. The other rank's own exception says why.
 struct PeerFailed : Failure {
-  using Failure::Failure;
+  explicit PeerFailed(const std::string& sentence) : Failure(sentence, 75) {}
 };
 
 /// The ranks of a group called different collectives.

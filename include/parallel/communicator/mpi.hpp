@@ -246,9 +246,9 @@ void run_mpi(F&& f, MpiOptions options = {}) {
     Mpi world(options);
     const std::string expected = "parallel::run_mpi: " + std::to_string(options.ranks) + " ranks are expected, but ";
     if (options.ranks > 1 && world.size() == 1)
-      throw Failure(expected + "this one runs alone, as a program does that was started without mpirun; start it with mpirun -n " + std::to_string(options.ranks));
+      throw Failure(expected + "this one runs alone, as a program does that was started without mpirun; start it with mpirun -n " + std::to_string(options.ranks) + " (as root with --allow-run-as-root, on fewer cores with --oversubscribe)", 78);
     if (options.ranks > 0 && world.size() != options.ranks)
-      throw Failure(expected + std::to_string(world.size()) + " are running; start the program with mpirun -n " + std::to_string(options.ranks));
+      throw Failure(expected + std::to_string(world.size()) + " are running; start the program with mpirun -n " + std::to_string(options.ranks), 78);
     Mpi end = world.split(0, world.rank());  // a context of its own: a rank that is early must not meet an exchange of the others
     f(world);
     end.barrier("the end of the program");

@@ -14,7 +14,6 @@
 #include <parallel/device/cpu/reduce.hpp>
 #include <parallel/device/cpu/softmax.hpp>
 #include <parallel/device/cpu/source.hpp>
-#include <parallel/model/optimizer.hpp>
 #include <parallel/operation/attention.hpp>
 #include <parallel/operation/cast.hpp>
 #include <parallel/operation/cross_entropy.hpp>
@@ -22,8 +21,8 @@
 #include <parallel/operation/embedding.hpp>
 #include <parallel/operation/norm.hpp>
 #include <parallel/operation/reshape.hpp>
+#include <parallel/operation/update.hpp>
 #include <parallel/operation/where.hpp>
-#include <parallel/plan/differentiate.hpp>
 
 namespace parallel::cpu {
 

@@ -55,7 +55,8 @@ class Trace {
       value.region = node.region;
       value.member = member;
       value.differentiable = differentiable && t.dtype != DType::i32;
-      if (&operation == &operation::move || operation.updates) value.stack = graph.values[operands[0]].stack;
+      for (const int o : operands)  // a sum, a move or a copy of stacked layers is one too
+        if (graph.values[o].stack > 0 && same_extents(graph.values[o].type.layout, t.layout)) value.stack = graph.values[o].stack;
       graph.values.push_back(value);
     }
     insert(graph.nodes.size(), node.region);
@@ -259,6 +260,9 @@ class Trace {
       const Placement outer = to.split() ? parallel::split(to.dim + 1) : to;
       return layer_of(move(maker.operands[0], axes, outer), before.region);
     }
+    if (maker.operation == &operation::move && maker.transition.from.split() && maker.transition.axes == axes && from == Invariant && to == Broadcast &&
+        graph.maker(maker.operands[0]).operation == &operation::parameter)
+      return move(maker.operands[0], axes, to);  // from where a parameter is stored to where it enters is one transition
     const int here = member;
     member = before.member;
     int result = -1;
@@ -296,6 +300,13 @@ class Trace {
     int at = graph.order.size();
     while (graph.order[at - 1] != graph.regions[child].begin) --at;
     graph.order.insert(at - 1, node);
+  }
+
+  static constexpr bool same_extents(const Layout& a, const Layout& b) {
+    if (a.rank() != b.rank()) return false;
+    for (int d = 0; d < a.rank(); ++d)
+      if (a.dims[d].size != b.dims[d].size) return false;
+    return true;
   }
 
   /// The member that made a result: the first parameter among the operands, else what made the first operand that has a maker.

@@ -99,6 +99,7 @@ constexpr void each_member(T& object, F f) {
 #if defined(__clang__)
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wundefined-var-template"
+#pragma clang diagnostic ignored "-Wundefined-internal"  // models in an anonymous namespace
 #endif
 template <class T>
 extern const T instance;  ///< never defined: only the spelling of its members' addresses is looked at

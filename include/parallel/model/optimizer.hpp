@@ -1,19 +1,8 @@
 // Optimizers as nodes of the graph: their state lies like the parameter, their numbers (learning rate, decay, ...) are run-time scalars.
 #pragma once
-#include <parallel/operation/source.hpp>
+#include <parallel/operation/update.hpp>
 
 namespace parallel {
-
-namespace operation {
-inline constexpr Operation square_sum{.name = "square_sum"};  ///< the sum of squares of a rank's part, a scalar f64
-inline constexpr Operation add_scalars{.name = "add_scalars"};
-/// (sum of squares, scalars): the norm, the factor min(1, clip / norm), and whether the norm is a finite number. ints: position of clip_norm.
-inline constexpr Operation clip{.name = "clip"};
-/// (parameter, momentum, gradient, factor, scalars) -> parameter, momentum
-inline constexpr Operation sgd{.name = "sgd", .updates = true};
-/// (parameter, mean, variance, gradient, factor, scalars) -> parameter, mean, variance; ints: positions of its scalars, then whether it decays
-inline constexpr Operation adamw{.name = "adamw", .updates = true};
-}  // namespace operation
 
 namespace optimizing {
 /// The global norm of all gradients. A gradient that is split contributes each rank's part, one that every rank holds counts once.

@@ -47,15 +47,16 @@ constexpr Signatures attention_table(const Arguments& a) {
   rows.push_back({{Broadcast, Broadcast, Partial}, {Partial, Broadcast}});
   return rows;
 }
-inline constexpr Operation attention_derivative{.name = "attention_gradient"};  ///< (q, k, v, result, statistic, g): the gradients of q, k and v
+constexpr std::int64_t attention_flops(const Arguments& a) {  // two products of s x s scores, half of them where causal
+  return (a.ints[0] != 0 ? 2 : 4) * a.types[0].layout.elements() * a.size(1, 1);
+}
+constexpr std::int64_t attention_gradient_flops(const Arguments& a) { return attention_flops(a) / 2 * 5; }  // scores again, and four products
+inline constexpr Operation attention_derivative{.name = "attention_gradient", .flops = attention_gradient_flops};  ///< (q, k, v, result, statistic, g): the gradients of q, k and v
 constexpr void attention_gradient(Gradient& g) {
   const int dq = g.trace.emit(attention_derivative, {g.operand(0), g.operand(1), g.operand(2), g.result(), g.result(1), g.cotangent()},
                               {conjugate(g.type(0)), conjugate(g.type(1)), conjugate(g.type(2))}, Kind::activation, g.node.ints, g.node.reals[0]);
   for (int i = 0; i < 3; ++i)
     if (g.wants(i)) g.give(i, dq + i);
-}
-constexpr std::int64_t attention_flops(const Arguments& a) {  // two products of s x s scores, half of them where causal
-  return (a.ints[0] != 0 ? 2 : 4) * a.types[0].layout.elements() * a.size(1, 1);
 }
 /// ints: whether causal. The first number is the scale of the scores.
 inline constexpr Operation attention{

@@ -94,8 +94,9 @@ constexpr Signatures nonlinear_table(const Arguments& a) { return split_and_whol
 /// A linear function of one number.
 constexpr Signatures linear_table(const Arguments& a) { return sum_table(a); }
 
+constexpr std::int64_t elements_of_operand(const Arguments& a) { return a.types[0].layout.elements(); }
 /// Sums over the dimensions along which an operand was repeated, down to the result's shape.
-inline constexpr Operation sum_to{.name = "sum_to"};
+inline constexpr Operation sum_to{.name = "sum_to", .flops = elements_of_operand};
 
 /// Gives operand i of a broadcasting operation the gradient `value`, which has the result's shape.
 constexpr void give_repeated(Gradient& g, int i, int value) {

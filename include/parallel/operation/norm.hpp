@@ -39,13 +39,13 @@ constexpr void norm_gradient(Gradient&);
 inline constexpr Operation layer_norm{.name = "layer_norm", .shape = norm_shape, .signatures = norm_table, .element_by_element = 6, .lower = norm_lower};
 inline constexpr Operation rms_norm{.name = "rms_norm", .shape = norm_shape, .signatures = norm_table, .element_by_element = 2, .lower = norm_lower};
 
-inline constexpr Operation row_mean{.name = "row_mean"};          ///< x: the row's sum times the first number
-inline constexpr Operation row_variance{.name = "row_variance"};  ///< (x, mean): the row's sum of (x - mean)^2 times the first number; without mean: of x^2
+inline constexpr Operation row_mean{.name = "row_mean", .flops = elements_of_operand};          ///< x: the row's sum times the first number
+inline constexpr Operation row_variance{.name = "row_variance", .flops = elements_of_operand};  ///< (x, mean): the row's sum of (x - mean)^2 times the first number; without mean: of x^2
 /// (x, mean, variance, gain, shift) or (x, variance, gain); the second number is epsilon.
 inline constexpr Operation normalize{.name = "normalize", .gradient = norm_gradient};
-inline constexpr Operation norm_products{.name = "norm_products"};  ///< (g, and the operands of normalize): row means of g gain and g gain xhat
+inline constexpr Operation norm_products{.name = "norm_products", .flops = elements_of_operand};  ///< (g, and the operands of normalize): row means of g gain and g gain xhat
 inline constexpr Operation norm_derivative{.name = "norm_gradient"};
-inline constexpr Operation norm_parameter_derivative{.name = "norm_parameter_gradient"};
+inline constexpr Operation norm_parameter_derivative{.name = "norm_parameter_gradient", .flops = elements_of_operand};
 
 constexpr void norm_lower(Trace& trace, Lowering& l) {
   const int x = l.operands[0];

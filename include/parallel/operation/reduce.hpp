@@ -46,7 +46,6 @@ constexpr Signatures max_table(const Arguments& a) { return reduce_rows(a, false
 inline constexpr Operation expand{.name = "expand"};
 
 constexpr void sum_gradient(Gradient& g) { g.give(0, expand, {g.cotangent()}, g.node.ints, g.node.reals[0]); }
-constexpr std::int64_t elements_of_operand(const Arguments& a) { return a.types[0].layout.elements(); }
 /// The sum over the dimensions `ints` (none: all), times the first number.
 inline constexpr Operation sum{.name = "sum", .shape = reduce_shape, .signatures = sum_over_table, .gradient = sum_gradient, .flops = elements_of_operand};
 
@@ -55,7 +54,7 @@ constexpr void max_gradient(Gradient&);
 inline constexpr Operation max{
     .name = "max", .shape = reduce_shape, .signatures = max_table, .lower = max_lower, .gradient = max_gradient, .flops = elements_of_operand};
 inline constexpr Operation local_max{.name = "local_max", .flops = elements_of_operand};  ///< over the dimensions `ints` of a rank's part
-inline constexpr Operation count_maxima{.name = "count_maxima"};         ///< (x, max): how many elements of a rank's part equal it
+inline constexpr Operation count_maxima{.name = "count_maxima", .flops = elements_of_operand};         ///< (x, max): how many elements of a rank's part equal it
 inline constexpr Operation max_derivative{.name = "max_gradient"};       ///< (x, max, count, g): g / count where x equals max
 /// Stands for the completed maximum in the graph, so that its gradient goes back to the elements and not to the ranks' maxima.
 inline constexpr Operation maximum_of{.name = "maximum_of", .gradient = max_gradient, .aliases = true};

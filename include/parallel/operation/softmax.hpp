@@ -22,9 +22,9 @@ constexpr Shaped softmax_shape(const Arguments& a) {
 constexpr void softmax_lower(Trace&, Lowering&);
 constexpr void softmax_gradient(Gradient&);
 inline constexpr Operation softmax{.name = "softmax", .shape = softmax_shape, .signatures = softmax_table, .lower = softmax_lower};
-inline constexpr Operation sum_of_exponentials{.name = "sum_of_exponentials"};  ///< (x, max): the sum over `ints` of exp(x - max)
+inline constexpr Operation sum_of_exponentials{.name = "sum_of_exponentials", .flops = elements_of_operand};  ///< (x, max): the sum over `ints` of exp(x - max)
 inline constexpr Operation normalized_exponential{.name = "normalized_exponential", .gradient = softmax_gradient};  ///< (x, max, sum): exp(x - max) / sum
-inline constexpr Operation row_product{.name = "row_product"};                  ///< (y, g): the sum over `ints` of y g
+inline constexpr Operation row_product{.name = "row_product", .flops = elements_of_operand};                  ///< (y, g): the sum over `ints` of y g
 inline constexpr Operation softmax_derivative{.name = "softmax_gradient"};      ///< (y, g, product): y (g - product)
 
 /// The type of a statistic along dimensions `dims` of something: those dimensions gone.

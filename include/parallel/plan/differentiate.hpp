@@ -2,13 +2,9 @@
 #pragma once
 #include <parallel/operation/add.hpp>
 #include <parallel/operation/source.hpp>
+#include <parallel/operation/update.hpp>
 
 namespace parallel {
-
-namespace operation {
-/// (sum, x): sum + x in the storage of sum.
-inline constexpr Operation accumulate{.name = "accumulate", .updates = true};
-}  // namespace operation
 
 /// Gradients are written into the trace that holds the forward program; `of(value)` finds them afterwards.
 class Differentiation {

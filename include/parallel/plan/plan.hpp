@@ -109,6 +109,12 @@ struct Plan {
   constexpr double sent(const Axis& axis) const { return all.sent(axis); }
   constexpr std::int64_t peak_memory() const { return memory.peak(); }
 
+  /// Calls f(node, floating point operations in one step) for everything that is computed.
+  template <class F>
+  constexpr void each_computation(F f) const {
+    for (const Event& e : events)
+      if (e.kind == EventKind::compute) f(graph.node(e.node), flops(graph.node(e.node)) * static_cast<double>(graph.times(graph.node(e.node).region)));
+  }
   /// Floating point operations of one step on one rank.
   constexpr double flops() const {
     double n = 0;
@@ -140,13 +146,6 @@ struct Plan {
     each_computation([&](const Node& node, double work) { same += shares(node, &axis) ? 0 : work; });
     const double whole = flops();
     return whole > 0 ? same / whole : 0;
-  }
-
- private:
-  template <class F>
-  constexpr void each_computation(F f) const {
-    for (const Event& e : events)
-      if (e.kind == EventKind::compute) f(graph.node(e.node), flops(graph.node(e.node)) * static_cast<double>(graph.times(graph.node(e.node).region)));
   }
 };
 

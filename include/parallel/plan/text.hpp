@@ -47,7 +47,7 @@ inline std::string text(const Plan& plan) {
     pad(line, 11);
     line += std::to_string(times);
     pad(line, 18);
-    line += std::string(name_of(t.collective)) + (t.maximum ? " (max)" : "");
+    line += std::string(name_of(t.collective)) + (t.maximum ? " max" : "");
     pad(line, 34);
     line += text(t.axes);
     pad(line, 47);
@@ -98,7 +98,7 @@ inline std::string text(const Plan& plan) {
     const double same = plan.redundant(*e.axis);
     char line[160];
     std::snprintf(line, sizeof line, "  %.1f %% of it computed %d times on %s\n", 100 * same, e.size, std::string(e.axis->text()).c_str());
-    if (same > 0) out += line;
+    if (same >= 0.0005) out += line;
   }
   return out;
 }

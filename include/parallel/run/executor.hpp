@@ -209,6 +209,9 @@ class Executor {
       i.kernel = local_move(node);
     else
       i.kernel = device_.kernel(*node.operation, i.call);
+    if (i.kernel == nullptr && node.operation == &operation::move)
+      throw CannotRun("the plan moves " + text(g_.value(node.operands[0]).type) + " to " + text(node.transition.to) + " on " + text(node.transition.axes) +
+                      "; values that only some ranks hold (At) can be planned, not run");
     if (i.kernel == nullptr)
       throw CannotRun("this device has no kernel for the operation " + std::string(node.operation->name) + " on " +
                       std::string(name_of(g_.value(node.result).type.dtype)) + "; give the device one, or use another element type");
@@ -227,6 +230,9 @@ class Executor {
 
   void prepare_exchange(Instruction& i, const Node& node) {
     const Transition& t = node.transition;
+    if (t.collective > Collective::all_to_all)
+      throw CannotRun("the plan has a " + std::string(name_of(t.collective)) + " of " + text(g_.value(node.operands[0]).type) +
+                      "; values that only some ranks hold (At) can be planned, not run");
     i.call.operands.push_back(view(node.operands[0]));
     i.call.results.push_back(view(node.result));
     follow(i, i.call.operands[0], node.operands[0]);

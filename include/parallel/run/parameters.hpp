@@ -4,6 +4,7 @@
 
 #include <parallel/device/random.hpp>
 #include <parallel/plan/plan.hpp>
+#include <parallel/run/failure.hpp>
 #include <parallel/run/memory.hpp>
 
 namespace parallel {
@@ -30,6 +31,8 @@ class Parameters {
     for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
       const Member& m = plan.graph.members[i];
       if (m.role != Role::parameter) continue;
+      if (m.type.dtype == DType::bf16 || m.type.dtype == DType::i32)
+        throw CannotRun("the parameter " + std::string(m.path.view()) + " is " + text(m.type) + "; parameters of f32 and f64 can be run, others only planned");
       std::byte* data = memory_.data() + plan.storage[static_cast<std::size_t>(m.value)].offset;
       if (m.type.dtype == DType::f64)
         fill(reinterpret_cast<double*>(data), m, plan.mesh, rank, seed, i);

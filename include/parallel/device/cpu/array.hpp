@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 #include <parallel/device/cpu/walk.hpp>
+#include <type_traits>
 
 namespace parallel::cpu {
 
@@ -51,12 +52,31 @@ void fill(T* out, Index n, Value value) {
   for (; i < n; ++i) out[i] = value(i);
 }
 
-// The loops below are functions of their own, so that what calls them compiles quickly.
+/// Calls body(i, n) for n = 16 consecutive elements at a time and then for n = 1, where n is a constant: what body loads and computes stays in
+/// registers. All that body calls is inlined, because a compiler that leaves Eigen's loops outside loads every pointer anew for every element.
+template <class Body>
+[[gnu::flatten]] void in_registers(Index count, Body body) {
+  Index i = 0;
+  for (; i + 16 <= count; i += 16) body(i, std::integral_constant<int, 16>{});
+  for (; i < count; ++i) body(i, std::integral_constant<int, 1>{});
+}
+template <class T, int n>
+using Lanes = Eigen::Array<T, n, 1>;
+template <class T, int n>
+Eigen::Map<Lanes<T, n>> array(T* data, std::integral_constant<int, n>) {
+  return Eigen::Map<Lanes<T, n>>(data);
+}
+template <class T, int n>
+Eigen::Map<const Lanes<T, n>> array(const T* data, std::integral_constant<int, n>) {
+  return Eigen::Map<const Lanes<T, n>>(data);
+}
+
+// Functions of their own, so that what calls them compiles quickly.
 
 /// out = exp(x - subtracted); out may be x.
 template <class T>
 [[gnu::noinline]] void exponentials(const T* x, T subtracted, T* out, Index n) {
-  array(out, n) = (array(x, n) - subtracted).exp();
+  in_registers(n, [=](Index i, auto k) { array(out + i, k) = (array(x + i, k) - subtracted).exp(); });
 }
 template <class T>
 [[gnu::noinline]] T sum_of(const T* x, Index n) {
@@ -65,6 +85,18 @@ template <class T>
 template <class T>
 [[gnu::noinline]] T inner_product(const T* x, const T* y, Index n) {
   return (array(x, n) * array(y, n)).sum();
+}
+/// The largest of n numbers, -infinity of none; what is no number is the largest.
+template <class T>
+[[gnu::noinline]] T largest_of(const T* x, Index n) {
+  using Several = Eigen::Array<T, 64, 1>;
+  const Eigen::internal::scalar_max_op<T, T, Eigen::PropagateNaN> larger;
+  Several several = Several::Constant(-std::numeric_limits<T>::infinity());
+  Index i = 0;
+  for (; i + 64 <= n; i += 64) several = several.binaryExpr(Eigen::Map<const Several>(x + i), larger).eval();
+  T largest = several.template maxCoeff<Eigen::PropagateNaN>();
+  for (; i < n; ++i) largest = larger(largest, x[i]);
+  return largest;
 }
 /// The sum of n numbers: exact to a few roundings however many there are, and the same for the same numbers.
 template <class T>

@@ -84,14 +84,15 @@ void attention(const Call& call) {
     for (Index i = 0; i < count; ++i) {
       T* const own = p + i * at.room;
       const Index visible = at.visible(row + i + 1);
-      const T largest = visible > 0 ? array(own, visible).maxCoeff() : T{0};
+      const T largest = visible > 0 ? largest_of(own, visible) : T{0};
       at.exponentials(own, largest, visible, seen);
       sums[i] = sum_of(own, (seen + 15) / 16 * 16);
       statistic[(b * at.queries + row + i) * at.heads + head] = largest + std::log(sums[i]);
     }
     const Matrix<T> to = at.query_rows(out, b, row, head, at.value_size);
     multiply<T>(count, at.value_size, seen, 1, scores, at.key_rows(at.v.template as<const T>(), b, at.group_of(head), at.value_size), to);
-    for (Index i = 0; i < count; ++i) array(to.data + i * to.stride, at.value_size) *= sums[i] > 0 ? 1 / sums[i] : T{0};
+    for (Index i = 0; i < count; ++i)
+      in_registers(at.value_size, [=, row = to.data + i * to.stride, share = sums[i] > 0 ? 1 / sums[i] : T{0}](Index j, auto n) { array(row + j, n) *= share; });
   });
 }
 
@@ -115,7 +116,7 @@ void attention_gradient(const Call& call) {
     multiply<T>(count, seen, at.value_size, 1, cotangent, at.key_rows(at.v.template as<const T>(), b, group, at.value_size, true), {ds, at.room});
     for (Index i = 0; i < count; ++i) {
       const T inner = inner_product(cotangent.data + i * cotangent.stride, result.data + i * result.stride, at.value_size);
-      array(ds + i * at.room, seen) = array(p + i * at.room, seen) * (array(ds + i * at.room, seen) - inner);
+      in_registers(seen, [=, to = ds + i * at.room, share = p + i * at.room](Index j, auto n) { array(to + j, n) = array(share + j, n) * (array(to + j, n) - inner); });
     }
     multiply<T>(count, at.size, seen, at.factor, {ds, at.room}, at.key_rows(at.k.template as<const T>(), b, group, at.size),
                 at.query_rows(dq, b, row, head, at.size));

@@ -8,15 +8,15 @@ namespace parallel::cpu {
 /// out = Function{}(x, y) along a row.
 template <class T, class Function>
 void row(const T* x, const T* y, T* out, Index n) {
-  array(out, n) = Function{}(array(x, n), array(y, n));
+  in_registers(n, [=](Index i, auto k) { array(out + i, k) = Function{}(array(x + i, k), array(y + i, k)); });
 }
 template <class T, class Function>
 void row_and_number(const T* x, const T* y, T* out, Index n) {
-  array(out, n) = Function{}(array(x, n), *y);
+  in_registers(n, [=, number = *y](Index i, auto k) { array(out + i, k) = Function{}(array(x + i, k), number); });
 }
 template <class T, class Function>
 void number_and_row(const T* x, const T* y, T* out, Index n) {
-  array(out, n) = Function{}(*x, array(y, n));
+  in_registers(n, [=, number = *x](Index i, auto k) { array(out + i, k) = Function{}(number, array(y + i, k)); });
 }
 template <class T>
 using RowFunction = void (*)(const T* x, const T* y, T* out, Index n);
@@ -57,10 +57,22 @@ void divide(const Call& call) {
 /// (sum, x): sum + x in the storage of sum.
 template <class T>
 void accumulate(const Call& call) {
-  const Index n = call.results[0].elements();
-  array(call.results[0].as<T>(), n) += array(call.operands[1].as<const T>(), n);
+  T* sum = call.results[0].as<T>();
+  in_registers(call.results[0].elements(), [=, x = call.operands[1].as<const T>()](Index i, auto k) { array(sum + i, k) += array(x + i, k); });
 }
 
+/// Calls body(steps, ...) with constants where all steps are 1, so that the usual loops are vectorised.
+template <class Body>
+void with_steps(Index first, Index second, Index third, Body body) {
+  constexpr std::integral_constant<Index, 1> one;
+  constexpr std::integral_constant<Index, 0> zero;
+  if (first == 1 && second == 1 && third == 1)
+    body(one, one, one);
+  else if (first == 1 && second == 1 && third == 0)
+    body(one, one, zero);
+  else
+    body(first, second, third);
+}
 /// (mask, x, y): x where the mask is not zero, y elsewhere.
 template <class T>
 void where(const Call& call) {
@@ -69,15 +81,17 @@ void where(const Call& call) {
   for (int i = 0; i < 3; ++i) from[i] = repeated(call.operands[i], out);
   Walk<3> walk;
   for (int d = 0; d < out.rank; ++d) walk.add(out.size[d], {from[0][d], from[1][d], from[2][d]});
-  const Index n = walk.extent(), dm = walk.step(0), dx = walk.step(1), dy = walk.step(2);
+  const Index n = walk.extent();
   T* to = out.as<T>();
   for (auto at = walk.rows(); at; ++at, to += n) {
     const int* mask = call.operands[0].as<const int>() + at[0];
     const T* x = call.operands[1].as<const T>() + at[1];
     const T* y = call.operands[2].as<const T>() + at[2];
-    fill(to, n, [=](Index i) {
-      const T yes = x[i * dx], no = y[i * dy];
-      return mask[i * dm] != 0 ? yes : no;
+    with_steps(walk.step(0), walk.step(1), walk.step(2), [=](auto of_mask, auto of_x, auto of_y) {
+      fill(to, n, [=](Index i) {
+        const T yes = x[i * of_x], no = y[i * of_y];
+        return mask[i * of_mask] != 0 ? yes : no;
+      });
     });
   }
 }
@@ -89,15 +103,17 @@ void masked(const Call& call) {
   const Steps<max_rank> from_mask = repeated(mask, out), from_x = repeated(x, out);
   Walk<2> walk;
   for (int d = 0; d < out.rank; ++d) walk.add(out.size[d], {from_mask[d], from_x[d]});
-  const Index n = walk.extent(), dm = walk.step(0), dx = walk.step(1);
+  const Index n = walk.extent();
   const bool kept = call.ints[0] != 0;
   T* to = out.as<T>();
   for (auto at = walk.rows(); at; ++at, to += n) {
     const int* m = mask.as<const int>() + at[0];
     const T* from = x.as<const T>() + at[1];
-    fill(to, n, [=](Index i) {
-      const T value = from[i * dx];
-      return (m[i * dm] != 0) == kept ? value : T{0};
+    with_steps(walk.step(0), walk.step(1), 0, [=](auto of_mask, auto of_x, auto) {
+      fill(to, n, [=](Index i) {
+        const T value = from[i * of_x], yes = kept ? value : T{0}, no = kept ? T{0} : value;
+        return m[i * of_mask] != 0 ? yes : no;
+      });
     });
   }
 }

@@ -1,21 +1,25 @@
 // Functions of one number, and their gradients.
 #pragma once
 #include <parallel/device/cpu/array.hpp>
-#include <type_traits>
 
 namespace parallel::cpu {
 
+/// result = function(x)
 template <class T, class Function>
 void each_element(const Call& call, Function function) {
-  const Index n = call.results[0].elements();
-  array(call.results[0].as<T>(), n) = function(array(call.operands[0].as<const T>(), n));
+  in_registers(call.results[0].elements(), [=, x = call.operands[0].as<const T>(), out = call.results[0].as<T>()](Index i, auto n) {
+    const Lanes<T, n> value = array(x + i, n);
+    array(out + i, n) = function(value);
+  });
 }
-/// A piece at a time, where the function needs intermediates.
-template <class T, class Function>
-void each_chunk(const Call& call, Function function) {
-  const T *x = call.operands[0].as<const T>(), *g = call.operands.size() > 1 ? call.operands[1].as<const T>() : x;
-  T* out = call.results[0].as<T>();
-  in_chunks(call.results[0].elements(), [&](Index i, Index n) { function(array(x + i, n), array(g + i, n), array(out + i, n)); });
+/// (x, g): result = g times derivative(x)
+template <class T, class Derivative>
+void each_gradient(const Call& call, Derivative derivative) {
+  in_registers(call.results[0].elements(),
+               [=, x = call.operands[0].as<const T>(), g = call.operands[1].as<const T>(), out = call.results[0].as<T>()](Index i, auto n) {
+                 const Lanes<T, n> value = array(x + i, n);
+                 array(out + i, n) = array(g + i, n) * derivative(value);
+               });
 }
 
 /// x times the first number.
@@ -56,63 +60,46 @@ inline constexpr double gelu_first = 1.5957691216057308, gelu_third = gelu_first
 template <class T>
 void gelu(const Call& call) {
   constexpr T first = static_cast<T>(-gelu_first), third = static_cast<T>(-gelu_third);
-  each_chunk<T>(call, [=](const auto& x, const auto&, auto out) {
-    out = x * (first + third * x.square());
-    exponentials(out.data(), T{0}, out.data(), out.size());
-    out = x / (T{1} + out);
-  });
+  each_element<T>(call, [=](const auto& x) { return x / (T{1} + (x * (first + third * x.square())).exp()); });
 }
-/// (x, g): g (s + x s (1 - s) 2 u')
+/// (x, g): the derivative is s + x s (1 - s) 2 u'.
 template <class T>
 void gelu_gradient(const Call& call) {
   constexpr T first = static_cast<T>(gelu_first), third = static_cast<T>(gelu_third);
-  each_chunk<T>(call, [=](const auto& x, const auto& g, auto out) {
-    Chunk<T> s = -x * (first + third * x.square());
-    exponentials(s.data(), T{0}, s.data(), s.size());
-    s = (T{1} + s).inverse();
-    out = g * (s + x * s * (T{1} - s) * (first + T{3} * third * x.square()));
+  each_gradient<T>(call, [=](const auto& x) {
+    const std::decay_t<decltype(x)> s = (T{1} + (-x * (first + third * x.square())).exp()).inverse();
+    return (s + x * s * (T{1} - s) * (first + T{3} * third * x.square())).eval();
   });
 }
 
-/// z = erfc(|x| / sqrt 2): twice the normal distribution's tail. For float a fit with a relative error of 1.2e-7 everywhere
+/// erfc(|x| / sqrt 2): twice the normal distribution's tail. For float a fit with a relative error of 1.2e-7 everywhere
 /// (Press et al., Numerical Recipes, 1992, erfcc), which is vectorised.
-template <class T, class X>
-void two_tails(const X& x, Chunk<T>& z) {
-  z = x.abs() * static_cast<T>(0.70710678118654752);
+template <class X>
+X two_tails(const X& x) {
+  using T = typename X::Scalar;
+  const X z = x.abs() * static_cast<T>(0.70710678118654752);
   if constexpr (std::is_same_v<T, float>) {
     constexpr float terms[] = {0.17087277f, -0.82215223f, 1.48851587f, -1.13520398f, 0.27886807f, -0.18628806f, 0.09678418f, 0.37409196f, 1.00002368f, -1.26551223f};
-    const Chunk<T> t = (1 + 0.5f * z).inverse();
-    Chunk<T> power = terms[0] * t + terms[1];
-    for (int i = 2; i < 10; ++i) power = power * t + terms[i];
-    z = power - z.square();
-    exponentials(z.data(), T{0}, z.data(), z.size());
-    z *= t;
+    const X t = (1 + 0.5f * z).inverse();
+    X power = X::Constant(terms[0]);
+    for (int i = 1; i < 10; ++i) power = power * t + terms[i];
+    return t * (power - z.square()).exp();
   } else {
-    for (Index i = 0; i < z.size(); ++i) z[i] = std::erfc(z[i]);
+    return z.unaryExpr([](T value) { return std::erfc(value); });
   }
 }
 /// x times the normal distribution function.
 template <class T>
 void gelu_erf(const Call& call) {
-  each_chunk<T>(call, [](const auto& x, const auto&, auto out) {
-    Chunk<T> tails;
-    two_tails(x, tails);
-    out = T{0.5} * (x + x.abs() * (T{1} - tails));
-  });
+  each_element<T>(call, [](const auto& x) { return (T{0.5} * (x + x.abs() * (T{1} - two_tails(x)))).eval(); });
 }
-/// (x, g): g times distribution function plus x times density
+/// (x, g): the derivative is the distribution function plus x times the density.
 template <class T>
 void gelu_erf_gradient(const Call& call) {
-  constexpr T density = static_cast<T>(0.39894228040143268);
-  each_chunk<T>(call, [=](const auto& x, const auto& g, auto out) {
-    Chunk<T> tails, bell = T{-0.5} * x.square();
-    two_tails(x, tails);
-    exponentials(bell.data(), T{0}, bell.data(), bell.size());
-    bell *= x * density;
-    fill(out.data(), out.size(), [&](Index i) {
-      const T tail = T{0.5} * tails[i];
-      return g[i] * ((x[i] < 0 ? tail : T{1} - tail) + bell[i]);
-    });
+  constexpr T density = static_cast<T>(0.39894228040143268), least = std::numeric_limits<T>::min();
+  each_gradient<T>(call, [=](const auto& x) {
+    const auto sign = x / x.abs().max(least);
+    return (T{0.5} + T{0.5} * sign * (T{1} - two_tails(x)) + x * density * (T{-0.5} * x.square()).exp()).eval();
   });
 }
 

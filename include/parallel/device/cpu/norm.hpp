@@ -40,37 +40,37 @@ void normalize(const Call& call) {
   const bool centered = call.operands.size() == 5;
   const Rows rows(call.operands[0]);
   const Index n = rows.length;
-  const T *x = call.operands[0].as<const T>(), *variance = call.operands[centered ? 2 : 1].as<const T>();
-  const auto gain = array(call.operands[centered ? 3 : 2].as<const T>(), n);
+  const T *mean = centered ? call.operands[1].as<const T>() : nullptr, *variance = call.operands[centered ? 2 : 1].as<const T>();
+  const T *gain = call.operands[centered ? 3 : 2].as<const T>(), *shift = centered ? call.operands[4].as<const T>() : nullptr;
   for (Index r = 0; r < rows.count; ++r) {
-    const auto row = array(x + r * n, n);
-    auto out = array(call.results[0].as<T>() + r * n, n);
-    const T inverse = inverse_deviation(variance[r], call.reals[1]);
+    const T *x = call.operands[0].as<const T>() + r * n, inverse = inverse_deviation(variance[r], call.reals[1]);
+    T* out = call.results[0].as<T>() + r * n;
     if (centered)
-      out = (row - call.operands[1].as<const T>()[r]) * inverse * gain + array(call.operands[4].as<const T>(), n);
+      in_registers(n, [=, m = mean[r]](Index i, auto k) { array(out + i, k) = (array(x + i, k) - m) * inverse * array(gain + i, k) + array(shift + i, k); });
     else
-      out = row * inverse * gain;
+      in_registers(n, [=](Index i, auto k) { array(out + i, k) = array(x + i, k) * inverse * array(gain + i, k); });
   }
 }
 
-/// What the gradients of a norm begin with: operands (g, x, variance, ..., mean); `mean` is nullptr for the RMS norm.
+/// What the gradients of a norm begin with: operands (g, x, variance, ..., mean); there is no mean in the RMS norm.
 template <class T>
 struct NormGradient {
   const Rows rows;
-  const Index n;
   const T *g, *x, *variance, *mean;
   const double epsilon;
   NormGradient(const Call& call, int mean_at)
       : rows(call.operands[1]),
-        n(rows.length),
         g(call.operands[0].as<const T>()),
         x(call.operands[1].as<const T>()),
         variance(call.operands[2].as<const T>()),
         mean(mean_at > 0 ? call.operands[mean_at].as<const T>() : nullptr),
         epsilon(call.reals[1]) {}
-  auto cotangent(Index r, Index j, Index count) const { return array(g + r * n + j, count); }
-  auto normalized(Index r, Index j, Index count) const {
-    return (array(x + r * n + j, count) - (mean != nullptr ? mean[r] : T{0})) * inverse_deviation(variance[r], epsilon);
+  /// One row: xhat is (x - mean) * inverse.
+  struct Row {
+    const T *g, *x, mean, inverse;
+  };
+  Row row(Index r) const {
+    return {g + r * rows.length, x + r * rows.length, mean != nullptr ? mean[r] : T{0}, inverse_deviation(variance[r], epsilon)};
   }
 };
 
@@ -80,11 +80,12 @@ void norm_products(const Call& call) {
   const bool centered = call.operands.size() == 5;
   const NormGradient<T> norm(call, centered ? 4 : -1);
   const T share = static_cast<T>(call.reals[0]);
-  const auto gain = array(call.operands[3].as<const T>(), norm.n);
-  T* products = call.results[centered ? 1 : 0].as<T>();
+  const T* gain = call.operands[3].as<const T>();
+  const Index n = norm.rows.length;
   for (Index r = 0; r < norm.rows.count; ++r) {
-    if (centered) call.results[0].as<T>()[r] = share * inner_product(norm.g + r * norm.n, gain.data(), norm.n);
-    products[r] = share * (norm.cotangent(r, 0, norm.n) * gain * norm.normalized(r, 0, norm.n)).sum();
+    const auto row = norm.row(r);
+    if (centered) call.results[0].as<T>()[r] = share * inner_product(row.g, gain, n);
+    call.results[centered ? 1 : 0].as<T>()[r] = share * row.inverse * (array(row.g, n) * array(gain, n) * (array(row.x, n) - row.mean)).sum();
   }
 }
 /// (g, x, variance, gain, mean, a, b) or (g, x, variance, gain, b): (g gain - a - xhat b) / sqrt(variance + epsilon)
@@ -92,12 +93,12 @@ template <class T>
 void norm_gradient(const Call& call) {
   const bool centered = call.operands.size() == 7;
   const NormGradient<T> norm(call, centered ? 4 : -1);
-  const auto gain = array(call.operands[3].as<const T>(), norm.n);
-  const T *a = call.operands[5].as<const T>(), *b = call.operands[centered ? 6 : 4].as<const T>();
+  const T *gain = call.operands[3].as<const T>(), *a = centered ? call.operands[5].as<const T>() : nullptr, *b = call.operands[centered ? 6 : 4].as<const T>();
   for (Index r = 0; r < norm.rows.count; ++r)
-    array(call.results[0].as<T>() + r * norm.n, norm.n) =
-        (norm.cotangent(r, 0, norm.n) * gain - (centered ? a[r] : T{0}) - norm.normalized(r, 0, norm.n) * b[r]) *
-        inverse_deviation(norm.variance[r], norm.epsilon);
+    in_registers(norm.rows.length, [=, row = norm.row(r), out = call.results[0].as<T>() + r * norm.rows.length, mean_of_g = centered ? a[r] : T{0},
+                                    slope = b[r] * norm.row(r).inverse](Index i, auto k) {
+      array(out + i, k) = (array(row.g + i, k) * array(gain + i, k) - mean_of_g - (array(row.x + i, k) - row.mean) * slope) * row.inverse;
+    });
 }
 /// (g, x, variance[, mean]): the gradients of the gain and, for layer norm, of the shift: sums over all rows, sixty-four at a time.
 template <class T>
@@ -105,19 +106,22 @@ void norm_parameter_gradient(const Call& call) {
   const bool centered = call.operands.size() == 4;
   const NormGradient<T> norm(call, centered ? 3 : -1);
   T *gain = call.results[0].as<T>(), *shift = centered ? call.results[1].as<T>() : nullptr;
-  array(gain, norm.n).setZero();
-  if (centered) array(shift, norm.n).setZero();
-  in_chunks(norm.n, [&](Index j, Index n) {
+  array(gain, norm.rows.length).setZero();
+  if (centered) array(shift, norm.rows.length).setZero();
+  in_chunks(norm.rows.length, [&](Index j, Index n) {
     in_chunks(
         norm.rows.count,
         [&](Index first, Index count) {
-          Chunk<T> of_gain = Chunk<T>::Zero(n), of_shift = Chunk<T>::Zero(n);
+          T of_gain[chunk]{}, of_shift[chunk]{};
           for (Index r = first; r < first + count; ++r) {
-            of_gain += norm.cotangent(r, j, n) * norm.normalized(r, j, n);
-            if (centered) of_shift += norm.cotangent(r, j, n);
+            const auto row = norm.row(r);
+            in_registers(n, [=, g = row.g + j, x = row.x + j, to = +of_gain](Index i, auto k) {
+              array(to + i, k) += array(g + i, k) * (array(x + i, k) - row.mean) * row.inverse;
+            });
+            if (centered) in_registers(n, [=, g = row.g + j, to = +of_shift](Index i, auto k) { array(to + i, k) += array(g + i, k); });
           }
-          array(gain + j, n) += of_gain;
-          if (centered) array(shift + j, n) += of_shift;
+          array(gain + j, n) += array(of_gain, n);
+          if (centered) array(shift + j, n) += array(of_shift, n);
         },
         64);
   });

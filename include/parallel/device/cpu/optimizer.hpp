@@ -36,10 +36,11 @@ void sgd(const Call& call) {
   const T rate = static_cast<T>(scalars[call.ints[0]]), momentum = static_cast<T>(scalars[call.ints[1]]);
   const T decay = static_cast<T>(call.ints[3] != 0 ? scalars[call.ints[2]] : 0), factor = static_cast<T>(*call.operands[3].as<const double>());
   T *parameter = call.results[0].as<T>(), *velocity = call.results[1].as<T>();
-  in_chunks(call.results[0].elements(), [&](Index i, Index n) {
-    auto p = array(parameter + i, n), m = array(velocity + i, n);
-    m = momentum * m + (factor * array(call.operands[2].as<const T>() + i, n) + decay * p);
-    p -= rate * m;
+  const T* gradient = call.operands[2].as<const T>();
+  in_registers(call.results[0].elements(), [=](Index i, auto n) {
+    const Lanes<T, n> p = array(parameter + i, n), m = momentum * array(velocity + i, n) + (factor * array(gradient + i, n) + decay * p);
+    array(velocity + i, n) = m;
+    array(parameter + i, n) = p - rate * m;
   });
 }
 
@@ -56,12 +57,12 @@ void adamw(const Call& call) {
   const T factor = static_cast<T>(*call.operands[4].as<const double>());
   T *parameter = call.results[0].as<T>(), *mean = call.results[1].as<T>(), *variance = call.results[2].as<T>();
   const T* gradient = call.operands[3].as<const T>();
-  in_chunks(call.results[0].elements(), [&](Index i, Index n) {
-    auto p = array(parameter + i, n), m = array(mean + i, n), v = array(variance + i, n);
-    const Chunk<T> g = factor * array(gradient + i, n);
-    m = b1 * m + rest1 * g;
-    v = b2 * v + rest2 * g.square();
-    p = kept * p - size * m / (v.sqrt() * correction + epsilon);
+  in_registers(call.results[0].elements(), [=](Index i, auto n) {
+    const Lanes<T, n> g = factor * array(gradient + i, n);
+    const Lanes<T, n> m = b1 * array(mean + i, n) + rest1 * g, v = b2 * array(variance + i, n) + rest2 * g.square();
+    array(mean + i, n) = m;
+    array(variance + i, n) = v;
+    array(parameter + i, n) = kept * array(parameter + i, n) - size * m / (v.sqrt() * correction + epsilon);
   });
 }
 

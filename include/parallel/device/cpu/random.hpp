@@ -6,23 +6,25 @@
 
 namespace parallel::cpu {
 
-/// The words of one block, in the order of its elements: RandomStream::word, sixteen counters at a time.
+/// The words of one block, in the order of its elements: RandomStream::word, sixteen counters at a time, each word in 64 bits for the products.
 inline void words_of_block(const RandomStream& stream, std::uint64_t block, std::uint32_t (&words)[RandomStream::block]) {
   constexpr int lanes = RandomStream::counters;
-  std::uint32_t *c0 = words, *c1 = words + lanes, *c2 = words + 2 * lanes, *c3 = words + 3 * lanes;
+  std::uint64_t c[4][lanes];
   for (int i = 0; i < lanes; ++i) {
     const std::uint64_t counter = block * lanes + static_cast<std::uint64_t>(i);
-    c0[i] = static_cast<std::uint32_t>(counter), c1[i] = static_cast<std::uint32_t>(counter >> 32), c2[i] = stream.high[0], c3[i] = stream.high[1];
+    c[0][i] = static_cast<std::uint32_t>(counter), c[1][i] = counter >> 32, c[2][i] = stream.high[0], c[3][i] = stream.high[1];
   }
   std::array<std::uint32_t, 2> key = stream.key;
   for (int round = 0; round < 10; ++round) {
     for (int i = 0; i < lanes; ++i) {
-      const std::uint64_t a = std::uint64_t{0xD2511F53} * c0[i], b = std::uint64_t{0xCD9E8D57} * c2[i];
-      c0[i] = static_cast<std::uint32_t>(b >> 32) ^ c1[i] ^ key[0], c2[i] = static_cast<std::uint32_t>(a >> 32) ^ c3[i] ^ key[1];
-      c1[i] = static_cast<std::uint32_t>(b), c3[i] = static_cast<std::uint32_t>(a);
+      const std::uint64_t a = std::uint64_t{0xD2511F53} * static_cast<std::uint32_t>(c[0][i]), b = std::uint64_t{0xCD9E8D57} * static_cast<std::uint32_t>(c[2][i]);
+      c[0][i] = (b >> 32) ^ c[1][i] ^ key[0], c[2][i] = (a >> 32) ^ c[3][i] ^ key[1];
+      c[1][i] = static_cast<std::uint32_t>(b), c[3][i] = static_cast<std::uint32_t>(a);
     }
     key[0] += 0x9E3779B9, key[1] += 0xBB67AE85;
   }
+  for (int word = 0; word < 4; ++word)
+    for (int i = 0; i < lanes; ++i) words[word * lanes + i] = static_cast<std::uint32_t>(c[word][i]);
 }
 
 /// Calls body(position in the part, index within the block, count, block) for runs of a part's elements that lie in one block.

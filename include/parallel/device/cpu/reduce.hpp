@@ -7,19 +7,16 @@ namespace parallel::cpu {
 /// out[n] += the sum of `rows` rows of n numbers. Sixty-four rows at a time, so that long sums lose little.
 template <class T>
 void add_rows(const T* x, Index rows, Index stride, T* out, Index n) {
-  in_chunks(n, [&](Index j, Index count) {
-    in_chunks(
-        rows,
-        [&](Index i, Index some) {
-          Chunk<T> sum = Chunk<T>::Zero(count);
-          const T* row = x + i * stride + j;
-          for (; some >= 4; some -= 4, row += 4 * stride)
-            sum += (array(row, count) + array(row + stride, count)) + (array(row + 2 * stride, count) + array(row + 3 * stride, count));
-          for (; some > 0; --some, row += stride) sum += array(row, count);
-          array(out + j, count) += sum;
-        },
-        64);
-  });
+  in_chunks(
+      rows,
+      [=](Index first, Index count) {
+        in_registers(n, [=, from = x + first * stride](Index i, auto k) {
+          Lanes<T, k> sum = Lanes<T, k>::Zero();
+          for (Index r = 0; r < count; ++r) sum += array(from + r * stride + i, k);
+          array(out + i, k) += sum;
+        });
+      },
+      64);
 }
 
 /// out = factor * the sum of x over the dimensions along which `steps`, the result's, is 0.
@@ -57,10 +54,11 @@ void expand(const Call& call) {
   const Index n = walk.extent();
   for (auto at = walk.rows(); at; ++at) {
     const T* from = x.as<const T>() + at[1];
+    T* to = out.as<T>() + at[0];
     if (walk.step(1) == 0)
-      array(out.as<T>() + at[0], n).setConstant(factor * *from);
+      std::fill_n(to, n, factor * *from);
     else
-      array(out.as<T>() + at[0], n) = factor * array(from, n);
+      in_registers(n, [=](Index i, auto k) { array(to + i, k) = factor * array(from + i, k); });
   }
 }
 
@@ -76,7 +74,7 @@ void local_max(const Call& call) {
     const T* row = x.as<const T>() + at[0];
     T* to = out.as<T>() + at[1];
     if (walk.step(1) == 0)
-      *to = larger(*to, array(row, n).template maxCoeff<Eigen::PropagateNaN>());
+      *to = larger(*to, largest_of(row, n));
     else
       fill(to, n, [=](Index i) { return larger(to[i], row[i]); });
   }

@@ -30,10 +30,8 @@ void sum_of_exponentials(const Call& call) {
         exponentials(x + i, largest[s], values, n);
         sum[s] += sum_of(values, n);
       },
-      [&](Index i, Index s, Index n) {
-        array(values, n) = array(x + i, n) - array(largest + s, n);
-        exponentials(values, T{0}, values, n);
-        array(sum + s, n) += array(values, n);
+      [=](Index i, Index s, Index n) {
+        in_registers(n, [=](Index j, auto k) { array(sum + s + j, k) += (array(x + i + j, k) - array(largest + s + j, k)).exp(); });
       });
 }
 /// (x, max, sum): exp(x - max) / sum
@@ -44,13 +42,12 @@ void normalized_exponential(const Call& call) {
   with_statistic(
       call.operands[0], call.ints,
       [=](Index i, Index s, Index n) {
-        exponentials(x + i, largest[s], y + i, n);
-        array(y + i, n) *= 1 / sum[s];
+        in_registers(n, [=, m = largest[s], share = 1 / sum[s]](Index j, auto k) { array(y + i + j, k) = (array(x + i + j, k) - m).exp() * share; });
       },
       [=](Index i, Index s, Index n) {
-        array(y + i, n) = array(x + i, n) - array(largest + s, n);
-        exponentials(y + i, T{0}, y + i, n);
-        array(y + i, n) /= array(sum + s, n);
+        in_registers(n, [=](Index j, auto k) {
+          array(y + i + j, k) = (array(x + i + j, k) - array(largest + s + j, k)).exp() / array(sum + s + j, k);
+        });
       });
 }
 /// (y, g): the sum of y g
@@ -61,7 +58,9 @@ void row_product(const Call& call) {
   array(product, call.results[0].elements()).setZero();
   with_statistic(
       call.operands[0], call.ints, [=](Index i, Index s, Index n) { product[s] += inner_product(y + i, g + i, n); },
-      [=](Index i, Index s, Index n) { array(product + s, n) += array(y + i, n) * array(g + i, n); });
+      [=](Index i, Index s, Index n) {
+        in_registers(n, [=](Index j, auto k) { array(product + s + j, k) += array(y + i + j, k) * array(g + i + j, k); });
+      });
 }
 /// (y, g, product): y (g - product)
 template <class T>
@@ -69,8 +68,13 @@ void softmax_gradient(const Call& call) {
   const T *y = call.operands[0].as<const T>(), *g = call.operands[1].as<const T>(), *product = call.operands[2].as<const T>();
   T* out = call.results[0].as<T>();
   with_statistic(
-      call.operands[0], call.ints, [=](Index i, Index s, Index n) { array(out + i, n) = array(y + i, n) * (array(g + i, n) - product[s]); },
-      [=](Index i, Index s, Index n) { array(out + i, n) = array(y + i, n) * (array(g + i, n) - array(product + s, n)); });
+      call.operands[0], call.ints,
+      [=](Index i, Index s, Index n) {
+        in_registers(n, [=, inner = product[s]](Index j, auto k) { array(out + i + j, k) = array(y + i + j, k) * (array(g + i + j, k) - inner); });
+      },
+      [=](Index i, Index s, Index n) {
+        in_registers(n, [=](Index j, auto k) { array(out + i + j, k) = array(y + i + j, k) * (array(g + i + j, k) - array(product + s + j, k)); });
+      });
 }
 
 }  // namespace parallel::cpu

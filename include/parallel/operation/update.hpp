@@ -1,0 +1,18 @@
+// Operations that take the place of an operand, and what decides about them; no user calls them.
+#pragma once
+#include <parallel/graph/graph.hpp>
+
+namespace parallel::operation {
+
+/// (sum, x): sum + x in the storage of sum.
+inline constexpr Operation accumulate{.name = "accumulate", .updates = true};
+inline constexpr Operation square_sum{.name = "square_sum"};  ///< the sum of squares of a rank's part, a scalar f64
+inline constexpr Operation add_scalars{.name = "add_scalars"};
+/// (sum of squares, scalars): the norm, the factor min(1, clip / norm), and whether the norm is a finite number. ints: position of clip_norm.
+inline constexpr Operation clip{.name = "clip"};
+/// (parameter, momentum, gradient, factor, scalars) -> parameter, momentum
+inline constexpr Operation sgd{.name = "sgd", .updates = true};
+/// (parameter, mean, variance, gradient, factor, scalars) -> parameter, mean, variance; ints: positions of its scalars, then whether it decays
+inline constexpr Operation adamw{.name = "adamw", .updates = true};
+
+}  // namespace parallel::operation

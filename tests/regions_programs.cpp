@@ -1,0 +1,182 @@
+// Loops in every shape that a program can give them: order and memory of their plans, and that every parameter that counts is trained.
+#include <doctest/doctest.h>
+
+#include <parallel/parallel.hpp>
+
+#include "regions.hpp"
+
+using namespace parallel;
+using namespace parallel::axes;
+
+namespace loops {
+using Batch = Shape<4 / data, 6>;
+template <class Model, class Input = Tensor<float, Batch>>
+using Step = Training<Model, AdamW, Input>;
+
+struct Linear {
+  Parameter<float, Shape<6, 6>> w;
+  constexpr auto operator()(Distributed auto x) const { return gelu(matmul(x, w)); }
+};
+struct Network {
+  Parameter<float, Shape<6, 8 / tensor>> up;
+  Parameter<float, Shape<8 / tensor, 6>> down;
+  constexpr auto operator()(Distributed auto x) const { return x + matmul(gelu(matmul(x, up)), down); }
+};
+
+template <int depth, class Block>
+struct Deep {
+  Layers<depth, Block> layers;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(layers(x))); }
+};
+// What a layer returns: its input; another look at its own value; what was moved; a pending sum that Layers completes; one value twice over.
+struct Identity {
+  Parameter<float, Shape<6>> unused;
+  constexpr auto operator()(Distributed auto x) const { return x; }
+};
+struct Viewed {
+  Parameter<float, Shape<6, 6>> w;
+  constexpr auto operator()(Distributed auto x) const { return reshape<4, 6>(reshape<2, 2, 6>(matmul(x, w))); }
+};
+struct Transposed {
+  Parameter<float, Shape<4, 6>> w;
+  constexpr auto operator()(Distributed auto x) const { return transpose(transpose(x * w)); }
+};
+struct Moved {
+  Parameter<float, Shape<6 / tensor, 6>> w;
+  constexpr auto operator()(Distributed auto x) const { return to<On<tensor, Invariant>>(matmul(x, w)); }
+};
+struct Pending {
+  Parameter<float, Shape<6 / tensor, 6>> w;
+  constexpr auto operator()(Distributed auto x) const { return matmul(x, w); }
+};
+struct Twice {
+  Parameter<float, Shape<6, 6>> w;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto y = matmul(x, w);
+    return y + y + matmul(y, w);
+  }
+};
+struct Added {  // both gradients are the layer's own, carried on besides
+  Parameter<float, Batch> p, q;
+  constexpr auto operator()(Distributed auto x) const { return x + p + q; }
+};
+struct Drops {
+  Parameter<float, Shape<6, 6>> w;
+  constexpr auto operator()(Distributed auto x) const { return dropout(matmul(x, w), 0.5) + constant<float, Shape<6>>(1); }
+};
+
+// Two loops one after the other; one loop used twice; a loop whose result counts twice; a loop that does not count; one layer.
+struct Two {
+  Layers<3, Linear> first;
+  Layers<2, Network> second;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(second(first(x)))); }
+};
+struct Again {
+  Layers<3, Linear> layers;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(layers(layers(x)))); }
+};
+struct Both {
+  Layers<3, Network> layers;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto y = layers(x);
+    return mean(y * gelu(y)) + mean(square(x * y));
+  }
+};
+struct Unused {
+  Layers<3, Network> layers;
+  Parameter<float, Shape<6, 8 / tensor>> w;
+  constexpr auto operator()(Distributed auto x) const {
+    [[maybe_unused]] const auto nobody_asks = mean(matmul(layers(x), w));
+    return mean(square(matmul(x, w)));
+  }
+};
+// A value from outside in every layer: its gradient adds up over the layers. One that a collective makes is waited for before the loop.
+struct Mixes {
+  Parameter<float, Shape<6, 6>> w;
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return gelu(matmul(x, w)) * y; }
+};
+struct Captured {
+  Parameter<float, Shape<6 / tensor, 6>> v;
+  Layers<3, Mixes> layers;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(layers(x, to<On<tensor, Invariant>>(matmul(x, v))))); }
+};
+// Parameters of layers stored split: gathered before the loop, reduced behind it.
+struct StoredLinear {
+  Parameter<float, Shape<6, 6>, Stored<data, Split<0>>> w;
+  constexpr auto operator()(Distributed auto x) const { return gelu(matmul(x, w)); }
+};
+// Weights outside the loop used inside it and outside.
+struct Shares {
+  Parameter<float, Shape<6, 6>> w;
+  Layers<2, Mixes> layers;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(layers(matmul(x, w), sum<0>(w)) + matmul(x, w))); }
+};
+
+/// `trained`: how many parameters the loss depends on.
+template <class Program>
+void check(int trained) {
+  for (const Mesh& mesh : {Mesh{data = 2, tensor = 2}, Mesh{data = 1, tensor = 2}, Mesh{data = 2, tensor = 1}}) {
+    Mesh used;
+    const Graph graph = build<Program>();
+    for (int i = 0; i < mesh.count; ++i)
+      if (names(graph, mesh.axes[i].axis)) used.axes[used.count++] = mesh.axes[i];
+    const OwnedPlan plan = derive<Program>(used);
+    CAPTURE(text(used));
+    for (const std::string& fault : regions::Order(*plan).faults) FAIL_CHECK(fault);
+    for (const std::string& fault : regions::Memory(*plan).faults) FAIL_CHECK(fault);
+    int updated = 0;
+    for (const Member& m : plan->graph.members) updated += m.role == Role::parameter && m.updated >= 0 ? 1 : 0;
+    CHECK(updated == trained);
+  }
+}
+/// Also in micro-batches, and with the gradient of the input asked.
+template <class Model>
+void check_all(int trained) {
+  check<Step<Model>>(trained);
+  check<Step<Model, Wanted<float, Batch>>>(trained);
+  check<Accumulate<3, Step<Model>>>(trained);
+}
+}  // namespace loops
+using namespace loops;
+
+TEST_CASE("a layer that returns what it takes, or another look at a value") {
+  check_all<Deep<3, Identity>>(0);
+  check_all<Deep<3, Linear>>(1);
+  check_all<Deep<1, Linear>>(1);
+  check_all<Deep<3, Viewed>>(1);
+  check_all<Deep<3, Transposed>>(1);
+}
+TEST_CASE("a layer that returns what a collective makes") {
+  check_all<Deep<3, Network>>(2);
+  check_all<Deep<3, Moved>>(1);
+  check_all<Deep<3, Pending>>(1);
+}
+TEST_CASE("a layer that uses a value more than once, and one with a constant and random numbers") {
+  check_all<Deep<3, Twice>>(1);
+  check_all<Deep<3, Drops>>(1);
+  check_all<Deep<3, Added>>(2);
+}
+TEST_CASE("several loops, and a loop used again") {
+  check_all<Two>(3);
+  check_all<Again>(1);
+  check_all<Both>(2);
+}
+TEST_CASE("values from outside a loop, and parameters stored split") {
+  check_all<Captured>(2);
+  check_all<Shares>(2);
+  check_all<Deep<3, StoredLinear>>(1);
+}
+
+TEST_CASE("what no output and no update needs is not in the plan") {
+  check_all<Unused>(1);
+  const OwnedPlan plan = derive<Step<Unused>>(Mesh{data = 2, tensor = 2});
+  for (const Event& e : plan->events) {
+    CHECK(e.kind != EventKind::begin);
+    CHECK(plan->graph.node(e.node).region == 0);
+  }
+  CHECK(plan->forward.collectives(tensor) == 1);  // the loss's
+  const Vector<bool> alive = needed(plan->graph);
+  int dead = 0;
+  for (int n = 0; n < alive.size(); ++n) dead += alive[n] ? 0 : 1;
+  CHECK(dead > 5);
+}

@@ -1,0 +1,42 @@
+// What both all-reduce benchmarks share: sizes, buffers, how often to repeat.
+#pragma once
+#include <parallel/communicator/communicator.hpp>
+#include <parallel/run/memory.hpp>
+
+#include "measure.hpp"
+
+namespace bench {
+
+using namespace parallel;
+
+inline constexpr std::int64_t sizes[] = {64 << 10, 1 << 20, 16 << 20, 256 << 20};
+
+inline std::string size_text(std::int64_t bytes) { return bytes < (1 << 20) ? std::to_string(bytes >> 10) + " KiB" : std::to_string(bytes >> 20) + " MiB"; }
+/// So often that a run takes some milliseconds.
+inline int repeats(std::int64_t bytes) { return bytes >= (16 << 20) ? 1 : static_cast<int>((16 << 20) / bytes); }
+
+/// One message as the executor gives it: from one buffer into another.
+struct Buffers {
+  HostMemory in, out;
+  explicit Buffers(std::int64_t bytes) : in(bytes), out(bytes) {
+    for (std::int64_t i = 0; i < bytes / 4; ++i) reinterpret_cast<float*>(in.data())[i] = static_cast<float>(i % 7);
+  }
+  Exchange message(std::int64_t bytes) const {
+    Exchange e;
+    e.in = in.data(), e.out = out.data(), e.count = bytes / 4;
+    return e;
+  }
+};
+
+/// Called by all ranks: the time of `times` calls between two barriers, per call.
+template <Communicator World, class F>
+double together(World& world, int times, F f) {
+  world.barrier();
+  return seconds([&] {
+           for (int i = 0; i < times; ++i) f();
+           world.barrier();
+         }) /
+         times;
+}
+
+}  // namespace bench
