@@ -31,8 +31,7 @@ using Hidden = Shape<examples, context, channels>;  // this line says how the hi
 
 struct Norm {
   Parameter<float, Shape<channels>> gain{ones};
-  Parameter<float, Shape<channels>> shift{zeros};
-  constexpr auto operator()(Distributed auto x) const { return layer_norm(x, gain, shift); }
+  constexpr auto operator()(Distributed auto x) const { return layer_norm(x, gain); }
 };
 
 struct Attention {
@@ -73,14 +72,18 @@ struct Gpt {
     const auto hidden = to<Hidden<examples>>(embedding(tokens, token) + position);
     return matmul(norm(blocks(hidden)), transpose(token));
   }
-  /// The mean cross entropy: what is trained and validated.
+  /// The mean cross entropy: what is trained.
   constexpr auto operator()(Distributed auto tokens, Distributed auto targets) const { return mean(cross_entropy(logits(tokens), targets)); }
+  /// The same over tokens whose weight is 1, divided by how many there are on all ranks: what is validated, since examples do not fill every batch.
+  constexpr auto operator()(Distributed auto tokens, Distributed auto targets, Distributed auto weights) const {
+    return sum(cross_entropy(logits(tokens), targets) * weights) / sum(weights);
+  }
   /// The logits, whole on every rank: what is sampled from.
   constexpr auto operator()(Distributed auto tokens) const { return to<On<tensor, Invariant>>(logits(tokens)); }
 };
 
 using Step = Training<Gpt, AdamW, Tokens, Tokens>;
-using Validate = Evaluation<Gpt, Tokens, Tokens>;
+using Validate = Evaluation<Gpt, Tokens, Tokens, Tensor<float, Shape<batch / data, context>>>;
 using Sample = Evaluation<Gpt, Tensor<int, Shape<1, context>>>;
 
 // The plan is known before anything runs: Megatron's two all-reduces per layer and direction on tensor, every gradient once on data.
@@ -92,8 +95,8 @@ static_assert(expected.backward.sent(data) <= 2 << 20);
 struct Options {
   Mesh mesh{data = 2, tensor = 2};
   std::string text, samples_from = "This ";
-  int steps = 600, sample = 400, evaluate_every = 100;
-  double rate = 2e-3, minimum = 2e-4;
+  int steps = 1000, warmup = 100, sample = 400;
+  double rate = 2e-3;
   std::uint64_t seed = 1;
 };
 
@@ -106,7 +109,7 @@ void train(World& world, const Options& options, const TextData& text) {
   Parameters parameters(plan, world.rank(), options.seed);
   Trainer<World, Cpu> trainer(plan, world, parameters, Hyperparameters{}, options.seed);
   Executor<World, Cpu> evaluate(validation, world, parameters.data()), generate(sampling, world, parameters.data());
-  const CosineSchedule schedule{options.rate, options.minimum, options.steps / 10, options.steps};
+  const CosineSchedule schedule{options.rate, options.rate / 10, std::min(options.warmup, options.steps / 2), options.steps};
   std::vector<int> tokens, targets;
   tokens.reserve(batch * context), targets.reserve(batch * context);
 
@@ -123,18 +126,24 @@ void train(World& world, const Options& options, const TextData& text) {
   progress.finish();
 
   double loss = 0;
-  int batches = 0;
-  for (int window = 0; window + batch <= text.validation_windows(); window += batch, ++batches) {
-    tokens.clear(), targets.clear();
-    for (int i = 0; i < batch; ++i) text.validation_window(window + i, tokens, targets);
+  std::vector<float> weights;
+  const int windows = text.validation_windows();
+  for (int window = 0; window < windows; window += batch) {
+    tokens.clear(), targets.clear(), weights.clear();
+    for (int i = 0; i < batch; ++i) {
+      const bool real = window + i < windows;
+      text.validation_window(real ? window + i : 0, tokens, targets);
+      weights.insert(weights.end(), context, real ? 1.0F : 0.0F);
+    }
     evaluate.input(0, tokens.data());
     evaluate.input(1, targets.data());
+    evaluate.input(2, weights.data());
     evaluate.run();
-    loss += evaluate.output_scalar(0);
+    loss += evaluate.output_scalar(0) * std::min(batch, windows - window) / windows;
   }
   if (speaks) {
     std::printf("\n%s\n", progress.curve().c_str());
-    if (batches > 0) std::printf("validation loss %.4f nats per byte\n", loss / batches);
+    std::printf("validation loss %.4f nats per byte, over %d windows\n", loss, windows);
     std::printf("bigram entropy  %.4f nats per byte: what a table of byte pairs would reach\n\n", text.bigram_entropy());
   }
 
@@ -160,7 +169,8 @@ int main(int argc, char** argv) {
     app.add_option("--mesh", mesh, "ranks per axis")->capture_default_str();
     app.add_option("--text", options.text, "file to train on; by default the licence texts of this machine");
     app.add_option("--steps", options.steps, "training steps")->capture_default_str()->check(CLI::Range(1, 1000000));
-    app.add_option("--rate", options.rate, "peak learning rate")->capture_default_str();
+    app.add_option("--rate", options.rate, "peak learning rate; it falls to a tenth of it by a cosine")->capture_default_str();
+    app.add_option("--warmup", options.warmup, "steps until the peak")->capture_default_str();
     app.add_option("--seed", options.seed, "of parameters, batches and samples")->capture_default_str();
     app.add_option("--sample", options.sample, "bytes to sample at the end")->capture_default_str()->check(CLI::Range(0, 100000));
     app.add_flag("--mpi", mpi, "ranks are the processes of mpirun instead of threads");
@@ -169,7 +179,6 @@ int main(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
       return app.exit(error) == 0 ? exit_code::done : exit_code::usage;
     }
-    options.minimum = options.rate / 10;
     options.mesh = mesh_argument(mesh, {&data, &tensor});
     derive<Step>(options.mesh);  // a mesh that does not fit is refused before any rank starts
     const TextData text(options.text.empty() ? licence_texts() : read_file(options.text), options.text.empty() ? "the licence texts" : options.text, context);
@@ -192,13 +201,13 @@ int main(int argc, char** argv) {
 // per step and rank      axis         collectives  calls  message    sent
 // forward                data         1            1      4 B        4 B
 // forward                tensor       12           12     1.7 MiB    1.7 MiB
-// backward               data         36           12     1.6 MiB    1.6 MiB
+// backward               data         ...
 // backward               tensor       9            9      1.7 MiB    1.7 MiB
 // optimizer              tensor       1            1      8 B        8 B
 // ...
 // training loss
 // ...
-// validation loss ... nats per byte
+// validation loss ... nats per byte, over ... windows
 // bigram entropy  ... nats per byte: what a table of byte pairs would reach
 //
 // sampled:

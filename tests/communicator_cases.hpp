@@ -100,11 +100,13 @@ class Case {
       if (!same_bits(out_[index(i)], want)) return what() + ": element " + std::to_string(at) + " of the result";
     }
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(in_.size()); ++i)
-      if (!same_bits(in_[index(i)], given<T>(exchange, rank_, i))) return what() + ": element " + std::to_string(i) + " of the input was changed";
+      if (!same_bits(in_[index(i)], given<T>(exchange, rank_, i)))
+        return what() + ": element " + std::to_string(i) + " of the input was changed";
     return "";
   }
   std::string what() const {
-    return text(exchange) + (exchange.in == exchange.out ? ", in place" : "") + ", rank " + std::to_string(rank_) + " of " + std::to_string(ranks_);
+    return text(exchange) + (exchange.in == exchange.out ? ", in place" : "") + ", rank " + std::to_string(rank_) + " of " +
+           std::to_string(ranks_);
   }
 
   Exchange exchange;
@@ -208,7 +210,8 @@ std::string groups_of(C& world, const Mesh& mesh) {
     for (int r = 0; r < mesh.ranks(); ++r) {
       bool member = true;
       for (int i = 0; i < mesh.count; ++i)
-        member = member && ((set >> i & 1) != 0 || mesh.coordinate(r, mesh.axes[i].axis) == mesh.coordinate(world.rank(), mesh.axes[i].axis));
+        member =
+            member && ((set >> i & 1) != 0 || mesh.coordinate(r, mesh.axes[i].axis) == mesh.coordinate(world.rank(), mesh.axes[i].axis));
       if (member) members.push_back(r);
     }
     C mine = group(world, mesh, axes);
@@ -298,9 +301,12 @@ std::string records(C& c) {
   c.record(nullptr);
   exchange(c, {Collective::all_reduce, a.data(), b.data(), 3});
   const std::vector<Record> wanted = {
-      {Collective::all_reduce, 20, DType::f32, n, false},     {Collective::all_reduce, 56, DType::f64, n, true},
-      {Collective::reduce_scatter, 8 * n, DType::i32, n, false}, {Collective::all_gather, 6 * n, DType::bf16, n, false},
-      {Collective::all_to_all, 16 * n, DType::f32, n, false}, {Collective::broadcast, 72, DType::f64, n, false},
+      {Collective::all_reduce, 20, DType::f32, n, false},
+      {Collective::all_reduce, 56, DType::f64, n, true},
+      {Collective::reduce_scatter, 8 * n, DType::i32, n, false},
+      {Collective::all_gather, 6 * n, DType::bf16, n, false},
+      {Collective::all_to_all, 16 * n, DType::f32, n, false},
+      {Collective::broadcast, 72, DType::f64, n, false},
       {Collective::reduce, 44, DType::f32, n, false},
   };
   if (noted.size() != wanted.size()) return std::to_string(noted.size()) + " records";

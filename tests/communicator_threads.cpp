@@ -194,7 +194,8 @@ TEST_CASE("a rank that throws ends the waits of all others") {
     }
   };
   const auto all_reduce = [&](Threads& t, int slot) -> Exchange {
-    return {Collective::all_reduce, a.data() + 100 * t.rank() + slot, b.data() + 100 * t.rank() + slot, 1, DType::f32, false, 0, "gradient"};
+    return {
+        Collective::all_reduce, a.data() + 100 * t.rank() + slot, b.data() + 100 * t.rank() + slot, 1, DType::f32, false, 0, "gradient"};
   };
 
   SUBCASE("in wait") {
@@ -353,7 +354,10 @@ TEST_CASE("a rank that ends while others need it") {
     exchange(t, {Collective::all_reduce, &a[index(t.rank())], &b[index(t.rank())], 1, DType::f32, false, 0, "loss"});
   });
   CHECK(contains(words, "rank 2 of 3 ended without taking part in all_reduce of 1 f32 (loss)"));
-  CHECK(contains(fails(2, seen, [&](Threads& t) { t.start({Collective::all_reduce, &a[index(t.rank())], &b[index(t.rank())], 1}); }),
+  CHECK(contains(fails(2, seen,
+                       [&](Threads& t) {
+                         t.start({Collective::all_reduce, &a[index(t.rank())], &b[index(t.rank())], 1});
+                       }),
                  "a rank ended with exchanges outstanding; wait for every start"));
 }
 
@@ -370,8 +374,10 @@ TEST_CASE("ranks that call different collectives") {
       e.in = a.data() + 12 * t.rank(), e.out = b.data() + 12 * t.rank();
       exchange(t, e);
     });
-    CHECK(contains(words, "parallel::wait: the ranks of a group call different collectives; let all call the same in the same order: rank 0 of 3 "
-                          "all_reduce of 6 f32 (loss), rank 1 of 3 " + text(other) + ", rank 2 of 3 all_reduce of 6 f32 (loss)"));
+    CHECK(contains(words,
+                   "parallel::wait: the ranks of a group call different collectives; let all call the same in the same order: rank 0 of 3 "
+                   "all_reduce of 6 f32 (loss), rank 1 of 3 " +
+                       text(other) + ", rank 2 of 3 all_reduce of 6 f32 (loss)"));
   }
   CHECK(exit_code_of(Mismatch("")) == 76);
 }
@@ -413,7 +419,8 @@ TEST_CASE("the deadline") {
       exchange(t, {Collective::all_reduce, &a[index(t.rank())], &b[index(t.rank())], 1, DType::f32, false, 0, "mlp.up"});
     });
     CHECK(missing == std::vector<int>{1, 3});
-    CHECK(contains(words, "of 4 waited 200 ms in all_reduce of 1 f32 (mlp.up) for rank 1 of 4, rank 3 of 4; it hangs or calls something else"));
+    CHECK(contains(words,
+                   "of 4 waited 200 ms in all_reduce of 1 f32 (mlp.up) for rank 1 of 4, rank 3 of 4; it hangs or calls something else"));
   }
   SUBCASE("of a barrier") {
     const auto [words, missing] = late(3, {0}, nothing, [](Threads& t, int) { t.barrier(); });
@@ -423,17 +430,20 @@ TEST_CASE("the deadline") {
   SUBCASE("of a rank that started and does not wait") {
     const auto [words, missing] = late(
         3, {2},
-        [&](Threads& t) { return t.start({Collective::all_reduce, &a[index(t.rank())], &b[index(t.rank())], 1, DType::f32, false, 0, "loss"}); },
+        [&](Threads& t) {
+          return t.start({Collective::all_reduce, &a[index(t.rank())], &b[index(t.rank())], 1, DType::f32, false, 0, "loss"});
+        },
         [](Threads& t, Ticket ticket) { t.wait(ticket); });
     CHECK(missing == std::vector<int>{2});
     CHECK(contains(words, "in all_reduce of 1 f32 (loss) for rank 2 of 3;"));
   }
   SUBCASE("of a group, which names the ranks of the run") {
-    const auto [words, missing] =
-        late(4, {3}, [](Threads& t) { return t.split(t.rank() % 2, 0); }, [](Threads&, Threads& half) { half.barrier(); });
+    const auto [words, missing] = late(
+        4, {3}, [](Threads& t) { return t.split(t.rank() % 2, 0); }, [](Threads&, Threads& half) { half.barrier(); });
     CHECK(missing == std::vector<int>{1});
     CHECK(words ==
-          "parallel::wait: rank 0 of 2 (rank 1 of the run) waited 200 ms in barrier for rank 1 of 2 (rank 3 of the run); it hangs or calls something "
+          "parallel::wait: rank 0 of 2 (rank 1 of the run) waited 200 ms in barrier for rank 1 of 2 (rank 3 of the run); it hangs or calls "
+          "something "
           "else, or the deadline is too short");
   }
   SUBCASE("is extended by who needs it") {

@@ -5,7 +5,7 @@
 #include <parallel/operation/operators.hpp>
 #include <parallel/operation/unary.hpp>
 #include <parallel/operation/where.hpp>
-#include <parallel/plan/differentiate.hpp>
+#include <parallel/operation/update.hpp>
 
 using namespace parallel;
 

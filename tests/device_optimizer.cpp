@@ -1,7 +1,7 @@
 // The optimizer's kernels against PyTorch's formulas, written out in double.
 #include "device.hpp"
 
-#include <parallel/model/optimizer.hpp>
+#include <parallel/operation/update.hpp>
 
 using namespace parallel;
 

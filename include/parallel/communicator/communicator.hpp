@@ -18,7 +18,7 @@ namespace parallel {
 ///    order, which need not be that of the starts. `start` never waits for another rank.
 /// 4. Ranks that share several groups wait for the tickets of all their groups in an order that is the same for all of them.
 /// 5. At most 16 tickets of a group are outstanding: the k-th start needs that the (k - 16)-th was waited for. `wait` takes a ticket once.
-/// 6. Between start and wait, `in` is not written and `out` neither read nor written by the caller. After wait, both are the caller's again.
+/// 6. Between start and wait the caller writes neither `in` nor `out`, and does not read `out`. After wait, both are its own again.
 /// 7. In steady state, start and wait allocate nothing.
 /// 8. A collective that other ranks never reach ends in bounded time: by the deadline (30 s unless set), for the whole run at once.
 /// 9. A group of one rank copies and does nothing else.

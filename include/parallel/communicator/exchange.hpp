@@ -97,7 +97,8 @@ inline void check(const Exchange& e, int rank, int ranks) {
   if (e.in == e.out && (rooted || e.kind == Collective::all_reduce)) return;
   const auto *from = static_cast<const char*>(e.in), *to = static_cast<const char*>(e.out);
   const std::less<> before;
-  if (before(from, to + out) && before(to, from + in)) refuse(e, "in and out overlap; only all_reduce, broadcast and reduce may be in place");
+  if (before(from, to + out) && before(to, from + in))
+    refuse(e, "in and out overlap; only all_reduce, broadcast and reduce may be in place");
 }
 
 }  // namespace parallel

@@ -43,13 +43,15 @@ struct MpiOptions {
 ///     broadcast        MPI_Ibcast
 ///     barrier          MPI_Ibarrier
 ///
-/// and with `library_reduction` MPI_Iallreduce, MPI_Ireduce_scatter_block and MPI_Ireduce. The first call is made by `start`, what follows by
-/// `wait`. Terms of others wait in scratch memory that grows when first used and is kept. A rank that waits longer than the deadline says
-/// where and ends the job with exit code 75. A message has less than 2^31 elements. MPI is called by the thread that initialised it only.
+/// and with `library_reduction` MPI_Iallreduce, MPI_Ireduce_scatter_block and MPI_Ireduce. The first call is made by `start`, what follows
+/// by `wait`. Terms of others wait in scratch memory that grows when first used and is kept. A rank that waits longer than the deadline
+/// says where and ends the job with exit code 75. A message has less than 2^31 elements. Only the thread that initialised MPI
+/// calls it.
 class Mpi {
  public:
   /// All ranks of the job; MPI has been initialised.
-  explicit Mpi(MpiOptions options = {}) : Mpi(boost::mpi::communicator(MPI_COMM_WORLD, boost::mpi::comm_duplicate), std::make_shared<MpiOptions>(options)) {}
+  explicit Mpi(MpiOptions options = {})
+      : Mpi(boost::mpi::communicator(MPI_COMM_WORLD, boost::mpi::comm_duplicate), std::make_shared<MpiOptions>(options)) {}
 
   int rank() const { return communicator_.rank(); }
   int size() const { return communicator_.size(); }
@@ -100,8 +102,8 @@ class Mpi {
     Exchange exchange{};
     bool outstanding = false;
     MPI_Request request = MPI_REQUEST_NULL;
-    std::vector<int> lengths, offsets;                     ///< of an all-reduce's parts in the message; part r is summed by rank r
-    std::vector<int> sent, received, scratch_offsets;      ///< of its first call; a rank's own term stays where it is
+    std::vector<int> lengths, offsets;                 ///< of an all-reduce's parts in the message; part r is summed by rank r
+    std::vector<int> sent, received, scratch_offsets;  ///< of its first call; a rank's own term stays where it is
     std::vector<std::byte> scratch;
     std::vector<const void*> terms;
   };
@@ -113,7 +115,8 @@ class Mpi {
         options_(std::move(options)),
         pending_(std::make_unique<std::array<Pending, max_outstanding>>()) {
     for (Pending& pending : *pending_) {
-      for (auto* list : {&pending.lengths, &pending.offsets, &pending.sent, &pending.received, &pending.scratch_offsets}) list->resize(index(size()));
+      for (auto* list : {&pending.lengths, &pending.offsets, &pending.sent, &pending.received, &pending.scratch_offsets})
+        list->resize(index(size()));
       pending.terms.resize(index(size()));
     }
   }
@@ -158,8 +161,8 @@ class Mpi {
           p.received[index(r)] = r == rank() ? 0 : mine;
           p.scratch_offsets[index(r)] = r * mine;
         }
-        MPI_Ialltoallv(e.in, p.sent.data(), p.offsets.data(), type, scratch(p, mine * width * n), p.received.data(), p.scratch_offsets.data(), type,
-                       communicator_, &p.request);
+        MPI_Ialltoallv(e.in, p.sent.data(), p.offsets.data(), type, scratch(p, mine * width * n), p.received.data(),
+                       p.scratch_offsets.data(), type, communicator_, &p.request);
         break;
       }
       case Collective::reduce_scatter:
@@ -170,10 +173,11 @@ class Mpi {
         break;
       case Collective::reduce:
         if (library)
-          MPI_Ireduce(rank() == e.root && e.in == e.out ? MPI_IN_PLACE : e.in, e.out, count, type, operation, e.root, communicator_, &p.request);
+          MPI_Ireduce(rank() == e.root && e.in == e.out ? MPI_IN_PLACE : e.in, e.out, count, type, operation, e.root, communicator_,
+                      &p.request);
         else
-          MPI_Igather(rank() == e.root ? MPI_IN_PLACE : e.in, count, type, rank() == e.root ? scratch(p, n * e.count * width) : nullptr, count, type,
-                      e.root, communicator_, &p.request);
+          MPI_Igather(rank() == e.root ? MPI_IN_PLACE : e.in, count, type, rank() == e.root ? scratch(p, n * e.count * width) : nullptr,
+                      count, type, e.root, communicator_, &p.request);
         break;
       case Collective::all_gather: MPI_Iallgather(e.in, block, type, e.out, block, type, communicator_, &p.request); break;
       case Collective::all_to_all: MPI_Ialltoall(e.in, block, type, e.out, block, type, communicator_, &p.request); break;
@@ -221,7 +225,8 @@ class Mpi {
     MPI_Comm_rank(MPI_COMM_WORLD, &world);
     std::string words = "parallel::wait: rank " + std::to_string(rank()) + " of " + std::to_string(size());
     if (world != rank()) words += " (rank " + std::to_string(world) + " of the job)";
-    words += " waited " + text(options_->deadline) + " in " + what + "; another rank hangs, has ended or calls something else; the job ends\n";
+    words +=
+        " waited " + text(options_->deadline) + " in " + what + "; another rank hangs, has ended or calls something else; the job ends\n";
     std::fputs(words.c_str(), stderr);
     MPI_Abort(MPI_COMM_WORLD, 75);
     std::_Exit(75);
@@ -246,9 +251,12 @@ void run_mpi(F&& f, MpiOptions options = {}) {
     Mpi world(options);
     const std::string expected = "parallel::run_mpi: " + std::to_string(options.ranks) + " ranks are expected, but ";
     if (options.ranks > 1 && world.size() == 1)
-      throw Failure(expected + "this one runs alone, as a program does that was started without mpirun; start it with mpirun -n " + std::to_string(options.ranks) + " (as root with --allow-run-as-root, on fewer cores with --oversubscribe)", 78);
+      throw Failure(expected + "this one runs alone, as a program does that was started without mpirun; start it with mpirun -n " +
+                        std::to_string(options.ranks) + " (as root with --allow-run-as-root, on fewer cores with --oversubscribe)",
+                    78);
     if (options.ranks > 0 && world.size() != options.ranks)
-      throw Failure(expected + std::to_string(world.size()) + " are running; start the program with mpirun -n " + std::to_string(options.ranks), 78);
+      throw Failure(
+          expected + std::to_string(world.size()) + " are running; start the program with mpirun -n " + std::to_string(options.ranks), 78);
     Mpi end = world.split(0, world.rank());  // a context of its own: a rank that is early must not meet an exchange of the others
     f(world);
     end.barrier("the end of the program");

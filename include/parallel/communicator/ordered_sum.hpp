@@ -60,9 +60,10 @@ inline void stream(void* out, const Part& sum) {
 #endif
 }
 
-/// `fixed` is the number of terms where the loop over them is unrolled, or 0. Never inlined: g++ 12 would warn of bounds in branches not taken.
+/// `fixed` is the number of terms where the loop over them is unrolled, or 0. Never inlined: g++ 12 would warn of branches not taken.
 template <class T, int fixed, class Combine>
-[[gnu::noinline]] void combine(void* const* outs, int copies, const void* const* terms, int n, std::int64_t count, bool past_caches, Combine plus) {
+[[gnu::noinline]] void combine(void* const* outs, int copies, const void* const* terms, int n, std::int64_t count, bool past_caches,
+                               Combine plus) {
   constexpr int most = 8;
   const void* from[most];  // of their own: no store can change these pointers
   void* to[most];

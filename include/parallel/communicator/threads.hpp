@@ -105,7 +105,8 @@ class Threads {
 
  private:
   struct Own {
-    Own(std::shared_ptr<threading::Group> g, int r) : group(std::move(g)), rank(r), terms(group->members.size()), outs(group->members.size()) {}
+    Own(std::shared_ptr<threading::Group> g, int r)
+        : group(std::move(g)), rank(r), terms(group->members.size()), outs(group->members.size()) {}
     Own(const Own&) = delete;
     ~Own() {
       if (outstanding != 0) abandon("it left a group with exchanges outstanding");
@@ -233,7 +234,8 @@ void run_threads(int ranks, F&& f, std::chrono::milliseconds deadline = default_
     try {
       threads.emplace(world, rank);
       f(*threads);
-      if (threads->outstanding() != 0) throw Failure("parallel::run_threads: a rank ended with exchanges outstanding; wait for every start");
+      if (threads->outstanding() != 0)
+        throw Failure("parallel::run_threads: a rank ended with exchanges outstanding; wait for every start");
     } catch (...) {
       run->keep(rank, std::current_exception());
     }

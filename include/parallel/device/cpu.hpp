@@ -14,13 +14,25 @@
 #include <parallel/device/cpu/reduce.hpp>
 #include <parallel/device/cpu/softmax.hpp>
 #include <parallel/device/cpu/source.hpp>
+#include <parallel/operation/add.hpp>
+#include <parallel/operation/add.hpp>
 #include <parallel/operation/attention.hpp>
 #include <parallel/operation/cast.hpp>
 #include <parallel/operation/cross_entropy.hpp>
 #include <parallel/operation/dropout.hpp>
 #include <parallel/operation/embedding.hpp>
+#include <parallel/operation/matmul.hpp>
+#include <parallel/operation/multiply.hpp>
 #include <parallel/operation/norm.hpp>
+#include <parallel/operation/reduce.hpp>
 #include <parallel/operation/reshape.hpp>
+#include <parallel/operation/source.hpp>
+#include <parallel/operation/scale.hpp>
+#include <parallel/operation/slice.hpp>
+#include <parallel/operation/softmax.hpp>
+#include <parallel/operation/source.hpp>
+#include <parallel/operation/transpose.hpp>
+#include <parallel/operation/unary.hpp>
 #include <parallel/operation/update.hpp>
 #include <parallel/operation/where.hpp>
 

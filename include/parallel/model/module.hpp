@@ -87,8 +87,10 @@ constexpr bool accept() {
   if constexpr (is_parameter<M>) {
     return accept_annotations<M>();
   } else if constexpr (is_layers<M>) {
-    using accepted [[maybe_unused]] = typename Refused<is_nested<M> ? Reason::nested_layers : Reason::none, layers_of<M>.size>::type;
-    if constexpr (is_nested<M>)
+    constexpr Dim count = layers_of<M>;
+    constexpr Reason reason = count.nesting() > 0 ? Reason::layers_split : is_nested<M> ? Reason::nested_layers : Reason::none;
+    using accepted [[maybe_unused]] = typename Refused<reason, count.size>::type;
+    if constexpr (reason != Reason::none)
       return false;
     else
       return accept<decltype(M::block)>();

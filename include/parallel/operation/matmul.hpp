@@ -54,21 +54,27 @@ constexpr Signatures matmul_table(const Arguments& a) {
   List<IndexLabels, max_operands> operands{IndexLabels{}, IndexLabels{}};
   operands[0].count = a.rank(0), operands[1].count = a.rank(1);
   IndexLabels result;
-  int label = 0;
-  const auto meets = [&](int left, int right, bool kept) {  // an index of extent 1 is no index
-    const std::int64_t size = left >= 0 ? a.size(0, left) : a.size(1, right);
-    const int index = size > 1 ? ++label : 0;
-    if (left >= 0) operands[0][left] = index;
-    if (right >= 0) operands[1][right] = index;
-    if (kept) result.push_back(index);
-  };
-  for (int d = 0; d < p.batch; ++d) meets(d, d, true);
-  for (int i = 0; i < free_left; ++i) meets(p.left_free(a.rank(0), i), -1, true);
-  for (int i = 0; i < free_right; ++i) meets(-1, p.right_free(a.rank(1), i), true);
-  for (int i = 0; i < p.contracted; ++i) meets(p.left_contracted(a.rank(0), i), p.right_contracted(a.rank(1), i), false);
+  int labels = 0;
+  const auto index_of = [&](std::int64_t size) { return size > 1 ? ++labels : 0; };  // an index of extent 1 is no index
+  for (int d = 0; d < p.batch; ++d) {
+    operands[0][d] = operands[1][d] = index_of(a.size(0, d));
+    result.push_back(operands[0][d]);
+  }
+  for (int i = 0; i < free_left; ++i) {
+    const int d = p.left_free(a.rank(0), i);
+    result.push_back(operands[0][d] = index_of(a.size(0, d)));
+  }
+  for (int i = 0; i < free_right; ++i) {
+    const int d = p.right_free(a.rank(1), i);
+    result.push_back(operands[1][d] = index_of(a.size(1, d)));
+  }
+  for (int i = 0; i < p.contracted; ++i) {
+    const int left = p.left_contracted(a.rank(0), i);
+    operands[0][left] = operands[1][p.right_contracted(a.rank(1), i)] = index_of(a.size(0, left));
+  }
   Signatures rows;
   rows.push_back(uniform_row(2, 1, Broadcast));
-  add_split_rows(rows, operands, {result}, label);
+  add_split_rows(rows, operands, {result}, labels);
   rows.push_back(linear_row(2, 0));
   rows.push_back(linear_row(2, 1));
   return rows;

@@ -1,6 +1,7 @@
 // Layer norm and RMS norm over the last dimension, which may be split.
 #pragma once
 #include <parallel/operation/softmax.hpp>
+#include <parallel/operation/source.hpp>
 
 namespace parallel {
 namespace operation {
@@ -92,6 +93,12 @@ constexpr void norm_gradient(Gradient& g) {
 template <Distributed X, Distributed G, Distributed B>
 constexpr auto layer_norm(const X& x, const G& gain, const B& shift, double epsilon = 1e-5, Here here = {}) {
   return Apply<operation::layer_norm>{epsilon}(here, x, gain, shift);
+}
+/// The same without a shift.
+template <Distributed X, Distributed G>
+constexpr auto layer_norm(const X& x, const G& gain, double epsilon = 1e-5, Here here = {}) {
+  using T = typename ElementOf<G::type.dtype>::type;
+  return Apply<operation::layer_norm>{epsilon}(here, x, gain, constant<T, Shape<G::type.layout.dims[0].size>>(0));
 }
 /// x / sqrt(mean(x^2) + epsilon) * gain over the last dimension (Zhang and Sennrich, 2019).
 template <Distributed X, Distributed G>

@@ -28,10 +28,6 @@ Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>> array(const T* data, Index 
 
 inline constexpr Index chunk = 512;  ///< elements that are worked on at once where an intermediate is kept: it stays in the first cache
 
-/// An intermediate of at most `chunk` elements, on the stack.
-template <class T>
-using Chunk = Eigen::Array<T, Eigen::Dynamic, 1, 0, chunk, 1>;
-
 /// Calls body(begin, count) for consecutive pieces of [0, n).
 template <class Body>
 void in_chunks(Index n, Body body, Index most = chunk) {
@@ -71,20 +67,38 @@ Eigen::Map<const Lanes<T, n>> array(const T* data, std::integral_constant<int, n
   return Eigen::Map<const Lanes<T, n>>(data);
 }
 
+/// exp(x) as the square of exp(x / 2): Eigen's stops at the smallest normal numbers, which are not the 0 of something masked, and slow.
+template <class X>
+auto exponential(const X& x) {
+  return (x * typename X::Scalar{0.5}).exp().square();
+}
+
 // Functions of their own, so that what calls them compiles quickly.
 
 /// out = exp(x - subtracted); out may be x.
 template <class T>
 [[gnu::noinline]] void exponentials(const T* x, T subtracted, T* out, Index n) {
-  in_registers(n, [=](Index i, auto k) { array(out + i, k) = (array(x + i, k) - subtracted).exp(); });
+  in_registers(n, [=](Index i, auto k) { array(out + i, k) = exponential(array(x + i, k) - subtracted); });
+}
+/// The sum of value(i, k), k elements from i on, over all elements: in the same order wherever the elements lie in memory.
+template <class T, class Value>
+[[gnu::flatten]] T sum_in_registers(Index count, Value value) {
+  Index i = 0;
+  Lanes<T, 64> several = Lanes<T, 64>::Zero();
+  for (; i + 64 <= count; i += 64) several += value(i, std::integral_constant<int, 64>{});
+  Lanes<T, 16> sums = (several.template segment<16>(0) + several.template segment<16>(16)) + (several.template segment<16>(32) + several.template segment<16>(48));
+  for (; i + 16 <= count; i += 16) sums += value(i, std::integral_constant<int, 16>{});
+  T rest = 0;
+  for (; i < count; ++i) rest += value(i, std::integral_constant<int, 1>{})[0];
+  return sums.sum() + rest;
 }
 template <class T>
 [[gnu::noinline]] T sum_of(const T* x, Index n) {
-  return array(x, n).sum();
+  return sum_in_registers<T>(n, [=](Index i, auto k) { return array(x + i, k); });
 }
 template <class T>
 [[gnu::noinline]] T inner_product(const T* x, const T* y, Index n) {
-  return (array(x, n) * array(y, n)).sum();
+  return sum_in_registers<T>(n, [=](Index i, auto k) { return array(x + i, k) * array(y + i, k); });
 }
 /// The largest of n numbers, -infinity of none; what is no number is the largest.
 template <class T>

@@ -104,15 +104,16 @@ void masked(const Call& call) {
   Walk<2> walk;
   for (int d = 0; d < out.rank; ++d) walk.add(out.size[d], {from_mask[d], from_x[d]});
   const Index n = walk.extent();
-  const bool kept = call.ints[0] != 0;
+  const int kept = call.ints[0] != 0 ? 1 : 0;
   T* to = out.as<T>();
   for (auto at = walk.rows(); at; ++at, to += n) {
     const int* m = mask.as<const int>() + at[0];
     const T* from = x.as<const T>() + at[1];
     with_steps(walk.step(0), walk.step(1), 0, [=](auto of_mask, auto of_x, auto) {
       fill(to, n, [=](Index i) {
-        const T value = from[i * of_x], yes = kept ? value : T{0}, no = kept ? T{0} : value;
-        return m[i * of_mask] != 0 ? yes : no;
+        const T value = from[i * of_x];
+        const int set = m[i * of_mask] != 0 ? 1 : 0;
+        return set == kept ? value : T{0};
       });
     });
   }

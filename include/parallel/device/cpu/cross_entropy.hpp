@@ -36,7 +36,7 @@ void cross_entropy_gradient(const Call& call) {
   for (Index r = 0; r < rows.count; ++r) {
     const T largest = call.operands[2].as<const T>()[r], sum = call.operands[3].as<const T>()[r], g = call.operands[4].as<const T>()[r];
     T* out = call.results[0].as<T>() + r * n;
-    in_registers(n, [=, x = logits.as<const T>() + r * n, share = g / sum](Index i, auto k) { array(out + i, k) = (array(x + i, k) - largest).exp() * share; });
+    in_registers(n, [=, x = logits.as<const T>() + r * n, share = g / sum](Index i, auto k) { array(out + i, k) = exponential(array(x + i, k) - largest) * share; });
     const Index own = target_in(logits, call.operands[1].as<const int>()[r]);
     if (own >= 0) out[own] -= g;
   }

@@ -22,10 +22,11 @@ void row_mean(const Call& call) {
 template <class T>
 void row_variance(const Call& call) {
   const Rows rows(call.operands[0]);
-  const T *x = call.operands[0].as<const T>(), *mean = call.operands.size() > 1 ? call.operands[1].as<const T>() : nullptr;
-  for (Index r = 0; r < rows.count; ++r)
-    call.results[0].as<T>()[r] =
-        static_cast<T>(call.reals[0]) * (array(x + r * rows.length, rows.length) - (mean != nullptr ? mean[r] : T{0})).square().sum();
+  const bool centered = call.operands.size() > 1;
+  for (Index r = 0; r < rows.count; ++r) {
+    const T *x = call.operands[0].as<const T>() + r * rows.length, mean = centered ? call.operands[1].as<const T>()[r] : T{0};
+    call.results[0].as<T>()[r] = static_cast<T>(call.reals[0]) * sum_in_registers<T>(rows.length, [=](Index i, auto k) { return (array(x + i, k) - mean).square(); });
+  }
 }
 
 /// 1 / sqrt(variance + epsilon)
@@ -85,7 +86,8 @@ void norm_products(const Call& call) {
   for (Index r = 0; r < norm.rows.count; ++r) {
     const auto row = norm.row(r);
     if (centered) call.results[0].as<T>()[r] = share * inner_product(row.g, gain, n);
-    call.results[centered ? 1 : 0].as<T>()[r] = share * row.inverse * (array(row.g, n) * array(gain, n) * (array(row.x, n) - row.mean)).sum();
+    call.results[centered ? 1 : 0].as<T>()[r] = 
+        share * row.inverse * sum_in_registers<T>(n, [=](Index i, auto k) { return array(row.g + i, k) * array(gain + i, k) * (array(row.x + i, k) - row.mean); });
   }
 }
 /// (g, x, variance, gain, mean, a, b) or (g, x, variance, gain, b): (g gain - a - xhat b) / sqrt(variance + epsilon)

@@ -56,7 +56,7 @@ void expand(const Call& call) {
     const T* from = x.as<const T>() + at[1];
     T* to = out.as<T>() + at[0];
     if (walk.step(1) == 0)
-      std::fill_n(to, n, factor * *from);
+      array(to, n).setConstant(factor * *from);
     else
       in_registers(n, [=](Index i, auto k) { array(to + i, k) = factor * array(from + i, k); });
   }

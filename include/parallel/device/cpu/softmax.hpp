@@ -31,7 +31,7 @@ void sum_of_exponentials(const Call& call) {
         sum[s] += sum_of(values, n);
       },
       [=](Index i, Index s, Index n) {
-        in_registers(n, [=](Index j, auto k) { array(sum + s + j, k) += (array(x + i + j, k) - array(largest + s + j, k)).exp(); });
+        in_registers(n, [=](Index j, auto k) { array(sum + s + j, k) += exponential(array(x + i + j, k) - array(largest + s + j, k)); });
       });
 }
 /// (x, max, sum): exp(x - max) / sum
@@ -42,11 +42,11 @@ void normalized_exponential(const Call& call) {
   with_statistic(
       call.operands[0], call.ints,
       [=](Index i, Index s, Index n) {
-        in_registers(n, [=, m = largest[s], share = 1 / sum[s]](Index j, auto k) { array(y + i + j, k) = (array(x + i + j, k) - m).exp() * share; });
+        in_registers(n, [=, m = largest[s], share = 1 / sum[s]](Index j, auto k) { array(y + i + j, k) = exponential(array(x + i + j, k) - m) * share; });
       },
       [=](Index i, Index s, Index n) {
         in_registers(n, [=](Index j, auto k) {
-          array(y + i + j, k) = (array(x + i + j, k) - array(largest + s + j, k)).exp() / array(sum + s + j, k);
+          array(y + i + j, k) = exponential(array(x + i + j, k) - array(largest + s + j, k)) / array(sum + s + j, k);
         });
       });
 }

@@ -1,0 +1,20 @@
+// A pipeline is not derived.
+// figures: 4
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Layer {
+  Parameter<float, Shape<6, 6>> w;
+  constexpr auto operator()(Distributed auto x) const { return gelu(matmul(x, w)); }
+};
+struct Model {
+#ifdef WRONG
+  Layers<4 / stage, Layer> layers;
+#else
+  Layers<4, Layer> layers;
+#endif
+  constexpr auto operator()(Distributed auto x) const { return mean(square(layers(x))); }
+};
+constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4 / data, 6>>>, Mesh{data = 2}>;
