@@ -147,7 +147,7 @@ class Run {
   }
   /// The first result.
   Numbers run(const parallel::Operation& operation) {
-    const parallel::Kernel kernel = parallel::Cpu{}.kernel(operation, call_);
+    const parallel::Kernel kernel = parallel::CpuDouble{}.kernel(operation, call_);
     REQUIRE_MESSAGE(bool(kernel), operation.name);
     kernel(call_);
     for (const Buffer& b : buffers_)

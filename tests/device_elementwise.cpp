@@ -135,18 +135,18 @@ TEST_CASE("a device has no kernel for what it cannot compute, and takes those of
   Run<float> half;
   half.operand(Numbers({4}, 1)).operand(Numbers({4}, 1)).result({4});
   half.call().operands[1].dtype = DType::bf16;
-  CHECK_FALSE(bool(Cpu{}.kernel(operation::add, half.call())));
+  CHECK_FALSE(bool(CpuDouble{}.kernel(operation::add, half.call())));
   static constexpr Operation swish{.name = "swish"};
   Run<float> call;
   call.operand(Numbers({4}, 1)).result({4});
-  CHECK_FALSE(bool(Cpu{}.kernel(swish, call.call())));
+  CHECK_FALSE(bool(CpuDouble{}.kernel(swish, call.call())));
   static constexpr CpuKernels mine[]{{&swish, [](const Call& c) { c.results[0].as<float>()[0] = 7; }}};
-  const Kernel kernel = Cpu{mine}.kernel(swish, call.call());
+  const Kernel kernel = CpuDouble{mine}.kernel(swish, call.call());
   REQUIRE(bool(kernel));
   kernel(call.call());
   CHECK(call.get(0).values[0] == 7);
-  CHECK((Cpu{mine}.kernel(operation::exp, call.call()) == Cpu{}.kernel(operation::exp, call.call())));
+  CHECK((CpuDouble{mine}.kernel(operation::exp, call.call()) == CpuDouble{}.kernel(operation::exp, call.call())));
   Run<float> mask;  // a mask of real numbers
   mask.operand(Numbers({4}, 1)).operand(Numbers({4}, 1)).operand(Numbers({4}, 1)).result({4});
-  CHECK_FALSE(bool(Cpu{}.kernel(operation::where, mask.call())));
+  CHECK_FALSE(bool(CpuDouble{}.kernel(operation::where, mask.call())));
 }

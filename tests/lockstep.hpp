@@ -227,7 +227,7 @@ class Machine {
       size.assign(call.results[0].size, call.results[0].size + call.results[0].rank);
       return;
     }
-    const Kernel kernel = Cpu{}.kernel(*node.operation, call);
+    const Kernel kernel = CpuDouble{}.kernel(*node.operation, call);
     if (kernel == nullptr) throw std::runtime_error("no kernel for " + std::string(node.operation->name));
     kernel(call);
     for (int r = 0; r < node.results; ++r) {

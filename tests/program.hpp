@@ -35,7 +35,7 @@ std::vector<T> numbers(std::int64_t count, std::uint64_t stream, int below = 0) 
 template <Communicator World, class Feed>
 void run_rank(const Plan& plan, World& world, Feed feed, std::vector<Array>& whole) {
   Parameters parameters(plan, world.rank(), 5);
-  Executor<World, Cpu> executor(plan, world, parameters.data());
+  Executor<World, CpuDouble> executor(plan, world, parameters.data());
   executor.scalar("seed", 3), executor.scalar("step", 1), executor.scalar("clip_norm", 1);
   feed(executor, parameters);
   executor.run();

@@ -40,75 +40,97 @@ namespace parallel::cpu {
 
 // clang-format off
 template <class T>
-std::span<const CpuKernels> Table<T>::kernels() {
-  static constexpr CpuKernels all[]{
-    // operation                             float                           double                           int             indices, mask
-    {&operation::add,                        add<float>,                     add<double>,                     add<int>},
-    {&operation::subtract,                   subtract<float>,                subtract<double>,                subtract<int>},
-    {&operation::multiply,                   multiply<float>,                multiply<double>,                multiply<int>},
-    {&operation::divide,                     divide<float>,                  divide<double>},
-    {&operation::accumulate,                 accumulate<float>,              accumulate<double>},
-    {&operation::where,                      where<float>,                   where<double>,                   where<int>,         0},
-    {&operation::masked,                     masked<float>,                  masked<double>,                  nullptr,            0},
-    {&operation::scale,                      scale<float>,                   scale<double>},
-    {&operation::square,                     square<float>,                  square<double>},
-    {&operation::sqrt,                       sqrt<float>,                    sqrt<double>},
-    {&operation::exp,                        exp<float>,                     exp<double>},
-    {&operation::relu,                       relu<float>,                    relu<double>},
-    {&operation::relu_derivative,            relu_gradient<float>,           relu_gradient<double>},
-    {&operation::gelu,                       gelu<float>,                    gelu<double>},
-    {&operation::gelu_derivative,            gelu_gradient<float>,           gelu_gradient<double>},
-    {&operation::gelu_erf,                   gelu_erf<float>,                gelu_erf<double>},
-    {&operation::gelu_erf_derivative,        gelu_erf_gradient<float>,       gelu_erf_gradient<double>},
+std::span<const CpuKernel> Table<T>::kernels() {
+  if constexpr (std::is_same_v<T, int>) {  // whole numbers are moved and chosen
+    static constexpr CpuKernel all[]{
+      {&operation::add,                         add<int>},
+      {&operation::subtract,                    subtract<int>},
+      {&operation::multiply,                    multiply<int>},
+      {&operation::where,                       where<int>},
+      {&operation::copy,                        copy<int>},
+      {&operation::reshape,                     copy<int>},
+      {&operation::cast,                        cast<int>},
+      {&operation::transpose,                   transpose<int>},
+      {&operation::slice,                       slice<int>},
+      {&operation::concatenate,                 concatenate<int>},
+      {&operation::constant,                    constant<int>},
+      {&operation::iota,                        iota<int>},
+    };
+    return all;
+  } else if constexpr (std::is_same_v<T, Scalars>) {  // what the optimizer decides by: doubles, whatever the type of the gradients
+    static constexpr CpuKernel all[]{
+      {&operation::square_sum,                  square_sum},
+      {&operation::add_scalars,                 add<double>},
+      {&operation::clip,                        clip},
+    };
+    return all;
+  } else {
+    static constexpr CpuKernel all[]{
+      // operation                              kernel                          operand of whole numbers: indices, a mask
+      {&operation::add,                         add<T>},
+      {&operation::subtract,                    subtract<T>},
+      {&operation::multiply,                    multiply<T>},
+      {&operation::divide,                      divide<T>},
+      {&operation::accumulate,                  accumulate<T>},
+      {&operation::where,                       where<T>,                       0},
+      {&operation::masked,                      masked<T>,                      0},
+      {&operation::scale,                       scale<T>},
+      {&operation::square,                      square<T>},
+      {&operation::sqrt,                        sqrt<T>},
+      {&operation::exp,                         exp<T>},
+      {&operation::relu,                        relu<T>},
+      {&operation::relu_derivative,             relu_gradient<T>},
+      {&operation::gelu,                        gelu<T>},
+      {&operation::gelu_derivative,             gelu_gradient<T>},
+      {&operation::gelu_erf,                    gelu_erf<T>},
+      {&operation::gelu_erf_derivative,         gelu_erf_gradient<T>},
 
-    {&operation::matmul,                     matmul<float>,                  matmul<double>},
-    {&operation::attention,                  attention<float>,               attention<double>},
-    {&operation::attention_derivative,       attention_gradient<float>,      attention_gradient<double>},
+      {&operation::matmul,                      matmul<T>},
+      {&operation::attention,                   attention<T>},
+      {&operation::attention_derivative,        attention_gradient<T>},
 
-    {&operation::sum,                        sum<float>,                     sum<double>},
-    {&operation::sum_to,                     sum_to<float>,                  sum_to<double>},
-    {&operation::expand,                     expand<float>,                  expand<double>},
-    {&operation::local_max,                  local_max<float>,               local_max<double>},
-    {&operation::count_maxima,               count_maxima<float>,            count_maxima<double>},
-    {&operation::max_derivative,             max_gradient<float>,            max_gradient<double>},
+      {&operation::sum,                         sum<T>},
+      {&operation::sum_to,                      sum_to<T>},
+      {&operation::expand,                      expand<T>},
+      {&operation::local_max,                   local_max<T>},
+      {&operation::count_maxima,                count_maxima<T>},
+      {&operation::max_derivative,              max_gradient<T>},
 
-    {&operation::sum_of_exponentials,        sum_of_exponentials<float>,     sum_of_exponentials<double>},
-    {&operation::normalized_exponential,     normalized_exponential<float>,  normalized_exponential<double>},
-    {&operation::row_product,                row_product<float>,             row_product<double>},
-    {&operation::softmax_derivative,         softmax_gradient<float>,        softmax_gradient<double>},
-    {&operation::pick,                       pick<float>,                    pick<double>,                    nullptr,            1},
-    {&operation::negative_log_likelihood,    negative_log_likelihood<float>, negative_log_likelihood<double>},
-    {&operation::cross_entropy_derivative,   cross_entropy_gradient<float>,  cross_entropy_gradient<double>,  nullptr,            1},
+      {&operation::sum_of_exponentials,         sum_of_exponentials<T>},
+      {&operation::normalized_exponential,      normalized_exponential<T>},
+      {&operation::row_product,                 row_product<T>},
+      {&operation::softmax_derivative,          softmax_gradient<T>},
+      {&operation::pick,                        pick<T>,                        1},
+      {&operation::negative_log_likelihood,     negative_log_likelihood<T>},
+      {&operation::cross_entropy_derivative,    cross_entropy_gradient<T>,      1},
 
-    {&operation::row_mean,                   row_mean<float>,                row_mean<double>},
-    {&operation::row_variance,               row_variance<float>,            row_variance<double>},
-    {&operation::normalize,                  normalize<float>,               normalize<double>},
-    {&operation::norm_products,              norm_products<float>,           norm_products<double>},
-    {&operation::norm_derivative,            norm_gradient<float>,           norm_gradient<double>},
-    {&operation::norm_parameter_derivative,  norm_parameter_gradient<float>, norm_parameter_gradient<double>},
+      {&operation::row_mean,                    row_mean<T>},
+      {&operation::row_variance,                row_variance<T>},
+      {&operation::normalize,                   normalize<T>},
+      {&operation::norm_products,               norm_products<T>},
+      {&operation::norm_derivative,             norm_gradient<T>},
+      {&operation::norm_parameter_derivative,   norm_parameter_gradient<T>},
 
-    {&operation::embedding,                  embedding<float>,               embedding<double>,               nullptr,            0},
-    {&operation::embedding_derivative,       embedding_gradient<float>,      embedding_gradient<double>,      nullptr,            0},
-    {&operation::copy,                       copy<float>,                    copy<double>,                    copy<int>},
-    {&operation::reshape,                    copy<float>,                    copy<double>,                    copy<int>},
-    {&operation::maximum_of,                 copy<float>,                    copy<double>},
-    {&operation::cast,                       cast<float>,                    cast<double>,                    cast<int>},
-    {&operation::transpose,                  transpose<float>,               transpose<double>,               transpose<int>},
-    {&operation::slice,                      slice<float>,                   slice<double>,                   slice<int>},
-    {&operation::pad,                        pad<float>,                     pad<double>},
-    {&operation::concatenate,                concatenate<float>,             concatenate<double>,             concatenate<int>},
-    {&operation::constant,                   constant<float>,                constant<double>,                constant<int>},
-    {&operation::iota,                       iota<float>,                    iota<double>,                    iota<int>},
-    {&operation::random,                     random<float>,                  random<double>},
-    {&operation::dropout,                    dropout<float>,                 dropout<double>},
+      {&operation::embedding,                   embedding<T>,                   0},
+      {&operation::embedding_derivative,        embedding_gradient<T>,          0},
+      {&operation::copy,                        copy<T>},
+      {&operation::reshape,                     copy<T>},
+      {&operation::maximum_of,                  copy<T>},
+      {&operation::cast,                        cast<T>},
+      {&operation::transpose,                   transpose<T>},
+      {&operation::slice,                       slice<T>},
+      {&operation::pad,                         pad<T>},
+      {&operation::concatenate,                 concatenate<T>},
+      {&operation::constant,                    constant<T>},
+      {&operation::iota,                        iota<T>},
+      {&operation::random,                      random<T>},
+      {&operation::dropout,                     dropout<T>},
 
-    {&operation::square_sum,                 nullptr,                        square_sum},
-    {&operation::add_scalars,                nullptr,                        add<double>},
-    {&operation::clip,                       nullptr,                        clip},
-    {&operation::sgd,                        sgd<float>,                     sgd<double>},
-    {&operation::adamw,                      adamw<float>,                   adamw<double>},
-  };
-  return all;
+      {&operation::sgd,                         sgd<T>},
+      {&operation::adamw,                       adamw<T>},
+    };
+    return all;
+  }
 }
 // clang-format on
 

@@ -11,7 +11,7 @@ template <class T, class S, class... Annotation>
 inline constexpr bool is_parameter<Parameter<T, S, Annotation...>> = true;
 
 /// `Layers<12, Block> blocks; x = blocks(x);`: twelve blocks one after the other, each with parameters of its own. The block is traced once;
-/// parameters gain a leading dimension of layers. `Layers<12 / stage, Block>` lays the layers on an axis.
+/// parameters gain a leading dimension of layers. Layers on an axis (`12 / stage`) are refused.
 template <Dim count, class Block>
 struct Layers {
   Block block{};
@@ -87,9 +87,9 @@ constexpr bool accept() {
   if constexpr (is_parameter<M>) {
     return accept_annotations<M>();
   } else if constexpr (is_layers<M>) {
-    constexpr Dim count = layers_of<M>;
-    constexpr Reason reason = count.nesting() > 0 ? Reason::layers_split : is_nested<M> ? Reason::nested_layers : Reason::none;
-    using accepted [[maybe_unused]] = typename Refused<reason, count.size>::type;
+    constexpr Dim depth = layers_of<M>;
+    constexpr Reason reason = depth.count > 0 ? Reason::layers_split : is_nested<M> ? Reason::nested_layers : Reason::none;
+    using accepted [[maybe_unused]] = typename Refused<reason, depth.size>::type;
     if constexpr (reason != Reason::none)
       return false;
     else

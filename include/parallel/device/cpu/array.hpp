@@ -67,10 +67,19 @@ Eigen::Map<const Lanes<T, n>> array(const T* data, std::integral_constant<int, n
   return Eigen::Map<const Lanes<T, n>>(data);
 }
 
-/// exp(x) as the square of exp(x / 2): Eigen's stops at the smallest normal numbers, which are not the 0 of something masked, and slow.
+/// What Eigen's vectorised exp gives for -infinity: on some machines a number near the smallest, not the 0 that something masked must have.
+template <class T>
+inline const T least_exponential = [] {
+  const Lanes<T, 16> y = Lanes<T, 16>::Constant(-std::numeric_limits<T>::infinity()).exp();
+  return y[0];
+}();
+/// exp(x), and 0 for -infinity.
 template <class X>
 auto exponential(const X& x) {
-  return (x * typename X::Scalar{0.5}).exp().square();
+  if constexpr (X::SizeAtCompileTime == 1)
+    return x.exp();
+  else
+    return x.exp() - least_exponential<typename X::Scalar>;
 }
 
 // Functions of their own, so that what calls them compiles quickly.

@@ -1,51 +1,65 @@
 // The CPU as a device, without its kernels: a file that includes only this compiles quickly, and is linked with one that includes
-// <parallel/device/cpu.hpp> and says `template struct parallel::cpu::Table<>;`.
+// <parallel/device/cpu.hpp> and says `template struct parallel::cpu::Table<float>;`.
 #pragma once
 #include <parallel/device/cpu/parts.hpp>
 #include <span>
 
 namespace parallel {
 
-/// The kernels of one operation, by the element type of its first result; nullptr where there is none.
+/// The kernel of one operation for one element type.
+struct CpuKernel {
+  const Operation* operation = nullptr;
+  Kernel kernel = nullptr;
+  int whole_numbers = -1;  ///< the operand that must be i32: indices or a mask
+
+  constexpr bool takes(const Operation& wanted, const Call& call) const {
+    if (operation != &wanted || (whole_numbers >= 0 && call.operands[whole_numbers].dtype != DType::i32)) return false;
+    for (const View& operand : call.operands)
+      if (operand.dtype == DType::bf16) return false;
+    return true;
+  }
+};
+/// Kernels of a program's own operation; nullptr where there is none for an element type.
 struct CpuKernels {
   const Operation* operation = nullptr;
   Kernel f32 = nullptr, f64 = nullptr, i32 = nullptr;
-  int whole_numbers = -1;  ///< the operand that must be i32: indices or a mask
-
-  constexpr Kernel of(const Call& call) const {
-    if (whole_numbers >= 0 && call.operands[whole_numbers].dtype != DType::i32) return nullptr;
-    for (const View& operand : call.operands)
-      if (operand.dtype == DType::bf16) return nullptr;
-    switch (call.results[0].dtype) {
-      case DType::f32: return f32;
-      case DType::f64: return f64;
-      case DType::i32: return i32;
-      default: return nullptr;
-    }
-  }
 };
 
 namespace cpu {
-/// The kernels of the library's own operations. A template, so that only files that include them, or say so, compile them.
-template <class = void>
+struct Scalars;
+/// The kernels of the library's own operations whose result has elements of type T. Templates, so that only files that include them, or say so,
+/// compile them.
+template <class T>
 struct Table {
-  static std::span<const CpuKernels> kernels();
+  static std::span<const CpuKernel> kernels();
 };
 }  // namespace cpu
 
-/// The CPU. `own` has kernels of a program's own operations, or others for the library's; it must outlive what the device is given to:
+/// The CPU, with kernels for programs of these element types. `own` has kernels of a program's own operations, or others for the library's; it
+/// must outlive what the device is given to:
 ///
 ///     constexpr CpuKernels mine[]{{&swish, swish_kernel<float>, swish_kernel<double>}};
 ///     Executor<Threads, Cpu> executor(plan, world, parameters, Cpu{mine});
-struct Cpu {
+template <class... T>
+struct CpuOf {
   std::span<const CpuKernels> own{};
 
   /// The kernel for a call of an operation, or nullptr.
   Kernel kernel(const Operation& operation, const Call& call) const {
-    for (const std::span<const CpuKernels> table : {own, cpu::Table<>::kernels()})
-      for (const CpuKernels& row : table)
-        if (row.operation == &operation && row.of(call) != nullptr) return row.of(call);
-    return nullptr;
+    const DType wanted = call.results[0].dtype;
+    for (const CpuKernels& row : own) {
+      const Kernel own_kernel = wanted == DType::f32 ? row.f32 : wanted == DType::f64 ? row.f64 : wanted == DType::i32 ? row.i32 : nullptr;
+      if (row.operation == &operation && own_kernel != nullptr) return own_kernel;
+    }
+    Kernel found = nullptr;
+    const auto look = [&](DType dtype, std::span<const CpuKernel> table) {
+      for (const CpuKernel& row : table)
+        if (found == nullptr && dtype == wanted && row.takes(operation, call)) found = row.kernel;
+    };
+    (look(dtype_of<T>, cpu::Table<T>::kernels()), ...);
+    look(DType::i32, cpu::Table<int>::kernels());
+    look(DType::f64, cpu::Table<cpu::Scalars>::kernels());
+    return found;
   }
 
   static void copy(const View& to, const View& from) { cpu::copy(to, from); }
@@ -60,5 +74,9 @@ struct Cpu {
     cpu::unpack(from, to, outer, n, inner, bytes);
   }
 };
+
+/// The CPU for programs in float, as most are; a program in double pays for its kernels with compile time.
+using Cpu = CpuOf<float>;
+using CpuDouble = CpuOf<float, double>;
 
 }  // namespace parallel
