@@ -61,7 +61,7 @@ struct Source {
   int line = 0;
 };
 
-/// Whether the backward pass keeps a forward value or computes it again.
+/// Whether the backward pass keeps a forward value or computes it again from what it is made of.
 enum class Keep : std::uint8_t { saved, recomputed };
 
 struct Value {
@@ -89,6 +89,7 @@ struct Node {
   int region = 0;
   Source source{};
   int member = -1;
+  bool owns = false;  ///< its result has storage of its own also where nothing moves: an iteration hands it on
 };
 
 enum class RegionKind : std::uint8_t { program, layers, micro_batches };

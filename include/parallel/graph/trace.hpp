@@ -205,11 +205,12 @@ class Trace {
   constexpr int own(int value) {
     const Value& v = graph.values[value];
     const Operation* maker = graph.nodes[v.node].operation;
-    bool free = v.region == region && maker->lower == nullptr && !maker->aliases && !maker->updates && maker != &operation::carry &&
-                maker != &operation::carried && maker != &operation::move && maker != &operation::input;
+    bool free = v.region == region && maker->computes && !maker->aliases && !maker->updates;
     for (const Carry& c : graph.carries) free = free && c.returned != value;
     for (const Stack& s : graph.stacks) free = free && s.inside != value;
-    return free ? value : emit(operation::copy, {value}, {v.type}, v.kind);
+    if (!free) return emit(operation::copy, {value}, {v.type}, v.kind);
+    graph.nodes[v.node].owns = true;
+    return value;
   }
   /// Says what an iteration hands on for a carried value.
   constexpr void hand_on(int inside, int returned) {

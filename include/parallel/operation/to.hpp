@@ -58,4 +58,16 @@ constexpr auto to(const X& x, Here here = {}) {
   }
 }
 
+/// x, and the word that the backward pass is to compute it again instead of keeping it (Chen et al., 2016): from what it is made of, which is
+/// kept unless it is marked too.
+template <Distributed X>
+constexpr auto recompute(const X& x) {
+  Trace& trace = *x.trace();
+  const int value = x.enter(trace);
+  const Node& maker = trace.graph.maker(value);
+  if (maker.operation->computes && !maker.operation->updates)  // parameters, inputs and what loops carry are there anyway
+    for (int r = 0; r < maker.results; ++r) trace.graph.values[maker.result + r].keep = Keep::recomputed;
+  return x;
+}
+
 }  // namespace parallel

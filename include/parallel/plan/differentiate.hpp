@@ -106,12 +106,31 @@ class Differentiation {
       add(node.operands[0], from[0]);
     } else if (node.operation->gradient != nullptr) {
       Gradient gradient{trace_, node, from, {}};
+      for (int& o : gradient.node.operands) o = again(o);
+      gradient.node.result = again(node.result);
       gradient.given.count = node.operands.size();
       for (int& g : gradient.given) g = -1;
       node.operation->gradient(gradient);
       for (int o = 0; o < node.operands.size(); ++o)
         if (gradient.given[o] >= 0) add(node.operands[o], gradient.given[o]);
     }
+  }
+
+  /// A value that is marked to be computed again, made anew where the backward pass stands, once per loop; any other as it is.
+  constexpr int again(int value) {
+    const Value v = trace_.graph.values[value];
+    if (v.keep == Keep::saved) return value;
+    for (const Captured& a : again_)
+      if (a.value == value && trace_.graph.values[a.sum].region == trace_.region) return a.sum;
+    const Node maker = trace_.graph.nodes[v.node];
+    List<int, max_node_operands> operands;
+    for (const int o : maker.operands) operands.push_back(again(o));
+    List<Type, max_results> types;
+    for (int r = 0; r < maker.results; ++r) types.push_back(trace_.graph.values[maker.result + r].type);
+    const int first = trace_.emit(*maker.operation, operands, types, v.kind, maker.ints, maker.reals[0], maker.reals[1]);
+    trace_.graph.nodes[trace_.graph.nodes.size() - 1].transition = maker.transition;
+    for (int r = 0; r < maker.results; ++r) again_.push_back({maker.result + r, first + r});
+    return first + value - maker.result;
   }
 
   /// The conjugate of a -> b is gradient(b) -> gradient(a), charged to the same member and line.
@@ -205,6 +224,7 @@ class Differentiation {
   Frame* frame_ = nullptr;
   Vector<int> cotangents_{};
   Vector<Slice> slices_{};
+  Vector<Captured> again_{};
 };
 
 }  // namespace parallel

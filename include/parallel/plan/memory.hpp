@@ -198,6 +198,14 @@ struct Placing {
     a.last = last > a.last ? last : a.last;
   }
 
+  /// What is still under way when an iteration ends lives through the loop.
+  constexpr void touch_loop(int allocation, int region) {
+    if (allocation < 0) return;
+    Allocation& a = allocations[allocation];
+    a.first = a.first < 0 || begins_[region] < a.first ? begins_[region] : a.first;
+    a.last = ends_[region] > a.last ? ends_[region] : a.last;
+  }
+
   constexpr void live(const Vector<Event>& events) {
     begins_.resize(static_cast<int>(g.regions.size()), 0), ends_.resize(static_cast<int>(g.regions.size()), 0);
     for (int e = 0; e < events.size(); ++e) {
@@ -207,6 +215,8 @@ struct Placing {
     }
     for (int e = 0; e < events.size(); ++e) {
       const Node& node = g.node(events[e].node);
+      if (events[e].crossing)
+        for (const int o : node.operands) touch_loop(allocation_of[o], node.region);
       for (const int o : node.operands) touch(allocation_of[o], e, node.region);
       for (int r = 0; r < node.results; ++r) touch(allocation_of[node.result + r], e, node.region);
       if (events[e].kind == EventKind::begin)

@@ -9,6 +9,7 @@ enum class EventKind : std::uint8_t { compute, start, wait, begin, end };
 struct Event {
   EventKind kind = EventKind::compute;
   int node = 0;
+  bool crossing = false;  ///< a wait for what the iteration before started; there is nothing to wait for in the first
 };
 
 /// Which nodes a program's outputs and updates need.
@@ -88,9 +89,31 @@ struct Schedule {
   /// Waits for everything that the node's operands, through aliases, are still waiting for.
   constexpr void wait_for(const Node& node) {
     for (const int o : node.operands) {
-      const int n = g.value(before_aliases(g, mesh, o)).node;
+      int n = g.value(before_aliases(g, mesh, o)).node;
+      for (const Carry& c : g.carries)  // what the last iteration handed on
+        if (g.node(n).operation == &operation::carried && c.result == g.node(n).result) n = g.value(c.returned).node;
       if (pending[n]) wait(n);
     }
+  }
+  /// What an iteration hands on may be waited for by the next one, where that first needs it. Says whether collective n of a region that
+  /// begins behind event `body` is such a value; it stays under way when the region ends.
+  constexpr bool cross(int n, int body) {
+    for (const Carry& c : g.carries) {
+      if (g.value(c.returned).node != n) continue;
+      const int made = g.value(before_aliases(g, mesh, g.node(n).operands[0])).node;
+      int starts = 0, at = -1, maker = -1;
+      for (int e = body; e < events.size(); ++e) {
+        const Node& node = g.node(events[e].node);
+        starts += events[e].kind == EventKind::start && node.transition.axes == g.node(n).transition.axes;
+        if (events[e].node == made) maker = e;
+        for (const int o : node.operands)
+          if (at < 0 && before_aliases(g, mesh, o) == c.inside) at = e;
+      }
+      if (at < 0 || at >= maker || 2 * starts > max_started) return false;  // its operand must not be made anew before it has been waited for
+      events.insert(at, {EventKind::wait, n, true});
+      return true;
+    }
+    return false;
   }
 };
 }  // namespace scheduling
@@ -132,8 +155,10 @@ constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
       s.clear_places(node, alive);
       s.events.push_back({EventKind::begin, n});
     } else if (node.operation == &operation::end_region) {
-      for (int c = 0; c < nodes; ++c)  // what an iteration hands on is there when the next begins
-        if (s.pending[c] && g.node(c).region == node.region) s.wait(c);
+      int body = s.events.size();
+      while (s.events[body - 1].kind != EventKind::begin || g.node(s.events[body - 1].node).region != node.region) --body;
+      for (int c = 0; c < nodes; ++c)
+        if (s.pending[c] && g.node(c).region == node.region && !s.cross(c, body)) s.wait(c);
       s.events.push_back({EventKind::end, n});
     } else if (node.operation->computes && !is_alias(node, mesh)) {
       s.wait_for(node);

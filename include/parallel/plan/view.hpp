@@ -57,6 +57,7 @@ constexpr bool calls(const Node& node, const Mesh& mesh) {
 }
 /// Whether a node's result is its operand's storage on this mesh.
 constexpr bool is_alias(const Node& node, const Mesh& mesh) {
+  if (node.owns) return false;
   if (node.operation->aliases) return true;
   const Transition& t = node.transition;
   return t.axes.size() > 0 && (t.collective == Collective::retype || mesh.extent(t.axes) == 1);

@@ -51,7 +51,9 @@ class Executor {
           i.kernel(i.call);
           break;
         case EventKind::start: start(i); break;
-        case EventKind::wait: wait(instructions_[i.jump]); break;
+        case EventKind::wait:
+          if (!i.crossing || !first_iteration(i.region)) wait(instructions_[i.jump]);
+          break;
         case EventKind::begin: enter(i, 0); break;
         case EventKind::end:
           if (++i.iteration < i.count)
@@ -117,6 +119,7 @@ class Executor {
     Call call{};
     std::vector<Following> following{};
     bool updates = false;
+    bool crossing = false;                                   // a wait for what the iteration before started
     int layers = 0, micro_batches = 0;                       // loops whose index the kernel is told; 0: none
     Exchange exchange{};
     World* group = nullptr;
@@ -127,6 +130,10 @@ class Executor {
     std::vector<std::pair<int, int>> initial{};              // begin: carries to fill
   };
 
+  bool first_iteration(int r) const {
+    const Region& region = g_.region(r);
+    return index_[static_cast<std::size_t>(region.loop)] == (region.reversed ? region.count - 1 : 0);
+  }
   std::byte* address(int value) const { return address(plan_.storage[static_cast<std::size_t>(value)]); }
   std::byte* address(const Storage& s) const {
     std::byte* base = blocks_[static_cast<int>(s.block)] + s.offset;
@@ -171,8 +178,9 @@ class Executor {
       case EventKind::compute: prepare_call(i, node); break;
       case EventKind::start: prepare_exchange(i, node); break;
       case EventKind::wait:
-        for (std::size_t s = 0; s + 1 < instructions_.size(); ++s)
-          if (instructions_[s].kind == EventKind::start && instructions_[s].node == e.node) i.jump = s;
+        i.crossing = e.crossing, i.region = node.region;
+        for (std::size_t s = 0; s < plan_.events.size(); ++s)
+          if (plan_.events[s].kind == EventKind::start && plan_.events[s].node == e.node) i.jump = s;
         break;
       case EventKind::begin:
       case EventKind::end: {
@@ -218,6 +226,8 @@ class Executor {
   }
 
   Kernel local_move(const Node& node) const {
+    if (node.transition.collective == Collective::retype || plan_.mesh.extent(node.transition.axes) == 1)
+      return [](const Call& c) { Device::copy(c.results[0], c.operands[0]); };
     switch (node.transition.collective) {
       case Collective::slice:
       case Collective::zero_pad: return [](const Call& c) { Device::copy_overlap(c.operands[0], c.results[0]); };

@@ -49,9 +49,10 @@ void fill(T* out, Index n, Value value) {
 }
 
 /// Calls body(i, n) for n = 16 consecutive elements at a time and then for n = 1, where n is a constant: what body loads and computes stays in
-/// registers. All that body calls is inlined, because a compiler that leaves Eigen's loops outside loads every pointer anew for every element.
+/// registers. A function that calls this says [[gnu::flatten]]: where a compiler leaves parts of Eigen outside, every pointer is loaded anew for
+/// every element.
 template <class Body>
-[[gnu::flatten]] void in_registers(Index count, Body body) {
+[[gnu::always_inline]] inline void in_registers(Index count, Body body) {
   Index i = 0;
   for (; i + 16 <= count; i += 16) body(i, std::integral_constant<int, 16>{});
   for (; i < count; ++i) body(i, std::integral_constant<int, 1>{});
@@ -86,12 +87,12 @@ auto exponential(const X& x) {
 
 /// out = exp(x - subtracted); out may be x.
 template <class T>
-[[gnu::noinline]] void exponentials(const T* x, T subtracted, T* out, Index n) {
+[[gnu::noinline, gnu::flatten]] void exponentials(const T* x, T subtracted, T* out, Index n) {
   in_registers(n, [=](Index i, auto k) { array(out + i, k) = exponential(array(x + i, k) - subtracted); });
 }
 /// The sum of value(i, k), k elements from i on, over all elements: in the same order wherever the elements lie in memory.
 template <class T, class Value>
-[[gnu::flatten]] T sum_in_registers(Index count, Value value) {
+[[gnu::always_inline]] inline T sum_in_registers(Index count, Value value) {
   Index i = 0;
   Lanes<T, 64> several = Lanes<T, 64>::Zero();
   for (; i + 64 <= count; i += 64) several += value(i, std::integral_constant<int, 64>{});
@@ -102,16 +103,16 @@ template <class T, class Value>
   return sums.sum() + rest;
 }
 template <class T>
-[[gnu::noinline]] T sum_of(const T* x, Index n) {
+[[gnu::noinline, gnu::flatten]] T sum_of(const T* x, Index n) {
   return sum_in_registers<T>(n, [=](Index i, auto k) { return array(x + i, k); });
 }
 template <class T>
-[[gnu::noinline]] T inner_product(const T* x, const T* y, Index n) {
+[[gnu::noinline, gnu::flatten]] T inner_product(const T* x, const T* y, Index n) {
   return sum_in_registers<T>(n, [=](Index i, auto k) { return array(x + i, k) * array(y + i, k); });
 }
 /// The largest of n numbers, -infinity of none; what is no number is the largest.
 template <class T>
-[[gnu::noinline]] T largest_of(const T* x, Index n) {
+[[gnu::noinline, gnu::flatten]] T largest_of(const T* x, Index n) {
   using Several = Eigen::Array<T, 64, 1>;
   const Eigen::internal::scalar_max_op<T, T, Eigen::PropagateNaN> larger;
   Several several = Several::Constant(-std::numeric_limits<T>::infinity());

@@ -71,6 +71,16 @@ struct Heads {
   }
 };
 
+template <class T>
+[[gnu::flatten]] void multiply_by(T* row, T factor, Index n) {
+  in_registers(n, [=](Index i, auto k) { array(row + i, k) *= factor; });
+}
+/// row = p (row - inner)
+template <class T>
+[[gnu::flatten]] void score_gradients(T* row, const T* p, T inner, Index n) {
+  in_registers(n, [=](Index i, auto k) { array(row + i, k) = array(p + i, k) * (array(row + i, k) - inner); });
+}
+
 /// (q, k, v): the result and, per row, the logarithm of the sum of exponentials of its scores. ints: causal; the first number is their scale.
 template <class T>
 void attention(const Call& call) {
@@ -91,8 +101,7 @@ void attention(const Call& call) {
     }
     const Matrix<T> to = at.query_rows(out, b, row, head, at.value_size);
     multiply<T>(count, at.value_size, seen, 1, scores, at.key_rows(at.v.template as<const T>(), b, at.group_of(head), at.value_size), to);
-    for (Index i = 0; i < count; ++i)
-      in_registers(at.value_size, [=, row = to.data + i * to.stride, share = sums[i] > 0 ? 1 / sums[i] : T{0}](Index j, auto n) { array(row + j, n) *= share; });
+    for (Index i = 0; i < count; ++i) multiply_by(to.data + i * to.stride, sums[i] > 0 ? 1 / sums[i] : T{0}, at.value_size);
   });
 }
 
@@ -116,7 +125,7 @@ void attention_gradient(const Call& call) {
     multiply<T>(count, seen, at.value_size, 1, cotangent, at.key_rows(at.v.template as<const T>(), b, group, at.value_size, true), {ds, at.room});
     for (Index i = 0; i < count; ++i) {
       const T inner = inner_product(cotangent.data + i * cotangent.stride, result.data + i * result.stride, at.value_size);
-      in_registers(seen, [=, to = ds + i * at.room, share = p + i * at.room](Index j, auto n) { array(to + j, n) = array(share + j, n) * (array(to + j, n) - inner); });
+      score_gradients(ds + i * at.room, p + i * at.room, inner, seen);
     }
     multiply<T>(count, at.size, seen, at.factor, {ds, at.room}, at.key_rows(at.k.template as<const T>(), b, group, at.size),
                 at.query_rows(dq, b, row, head, at.size));

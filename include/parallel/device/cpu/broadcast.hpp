@@ -7,15 +7,15 @@ namespace parallel::cpu {
 
 /// out = Function{}(x, y) along a row.
 template <class T, class Function>
-void row(const T* x, const T* y, T* out, Index n) {
+[[gnu::flatten]] void row(const T* x, const T* y, T* out, Index n) {
   in_registers(n, [=](Index i, auto k) { array(out + i, k) = Function{}(array(x + i, k), array(y + i, k)); });
 }
 template <class T, class Function>
-void row_and_number(const T* x, const T* y, T* out, Index n) {
+[[gnu::flatten]] void row_and_number(const T* x, const T* y, T* out, Index n) {
   in_registers(n, [=, number = *y](Index i, auto k) { array(out + i, k) = Function{}(array(x + i, k), number); });
 }
 template <class T, class Function>
-void number_and_row(const T* x, const T* y, T* out, Index n) {
+[[gnu::flatten]] void number_and_row(const T* x, const T* y, T* out, Index n) {
   in_registers(n, [=, number = *x](Index i, auto k) { array(out + i, k) = Function{}(number, array(y + i, k)); });
 }
 template <class T>
@@ -56,7 +56,7 @@ void divide(const Call& call) {
 
 /// (sum, x): sum + x in the storage of sum.
 template <class T>
-void accumulate(const Call& call) {
+[[gnu::flatten]] void accumulate(const Call& call) {
   T* sum = call.results[0].as<T>();
   in_registers(call.results[0].elements(), [=, x = call.operands[1].as<const T>()](Index i, auto k) { array(sum + i, k) += array(x + i, k); });
 }

@@ -29,7 +29,7 @@ void negative_log_likelihood(const Call& call) {
 }
 /// (logits, target, max, sum, g): g (softmax - 1 at the target)
 template <class T>
-void cross_entropy_gradient(const Call& call) {
+[[gnu::flatten]] void cross_entropy_gradient(const Call& call) {
   const View& logits = call.operands[0];
   const Rows rows(logits);
   const Index n = rows.length;

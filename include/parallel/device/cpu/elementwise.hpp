@@ -6,7 +6,7 @@ namespace parallel::cpu {
 
 /// result = function(x)
 template <class T, class Function>
-void each_element(const Call& call, Function function) {
+[[gnu::flatten]] void each_element(const Call& call, Function function) {
   in_registers(call.results[0].elements(), [=, x = call.operands[0].as<const T>(), out = call.results[0].as<T>()](Index i, auto n) {
     const Lanes<T, n> value = array(x + i, n);
     array(out + i, n) = function(value);
@@ -14,7 +14,7 @@ void each_element(const Call& call, Function function) {
 }
 /// (x, g): result = g times derivative(x)
 template <class T, class Derivative>
-void each_gradient(const Call& call, Derivative derivative) {
+[[gnu::flatten]] void each_gradient(const Call& call, Derivative derivative) {
   in_registers(call.results[0].elements(),
                [=, x = call.operands[0].as<const T>(), g = call.operands[1].as<const T>(), out = call.results[0].as<T>()](Index i, auto n) {
                  const Lanes<T, n> value = array(x + i, n);

@@ -20,7 +20,7 @@ void row_mean(const Call& call) {
 }
 /// (x, mean): the row's sum of (x - mean)^2 times the first number; without mean: of x^2.
 template <class T>
-void row_variance(const Call& call) {
+[[gnu::flatten]] void row_variance(const Call& call) {
   const Rows rows(call.operands[0]);
   const bool centered = call.operands.size() > 1;
   for (Index r = 0; r < rows.count; ++r) {
@@ -37,7 +37,7 @@ T inverse_deviation(T variance, double epsilon) {
 
 /// (x, mean, variance, gain, shift) or (x, variance, gain); the second number is epsilon.
 template <class T>
-void normalize(const Call& call) {
+[[gnu::flatten]] void normalize(const Call& call) {
   const bool centered = call.operands.size() == 5;
   const Rows rows(call.operands[0]);
   const Index n = rows.length;
@@ -77,7 +77,7 @@ struct NormGradient {
 
 /// (g, x, variance, gain[, mean]): the sums of g gain (layer norm only) and of g gain xhat along a row, times the first number.
 template <class T>
-void norm_products(const Call& call) {
+[[gnu::flatten]] void norm_products(const Call& call) {
   const bool centered = call.operands.size() == 5;
   const NormGradient<T> norm(call, centered ? 4 : -1);
   const T share = static_cast<T>(call.reals[0]);
@@ -92,7 +92,7 @@ void norm_products(const Call& call) {
 }
 /// (g, x, variance, gain, mean, a, b) or (g, x, variance, gain, b): (g gain - a - xhat b) / sqrt(variance + epsilon)
 template <class T>
-void norm_gradient(const Call& call) {
+[[gnu::flatten]] void norm_gradient(const Call& call) {
   const bool centered = call.operands.size() == 7;
   const NormGradient<T> norm(call, centered ? 4 : -1);
   const T *gain = call.operands[3].as<const T>(), *a = centered ? call.operands[5].as<const T>() : nullptr, *b = call.operands[centered ? 6 : 4].as<const T>();
@@ -104,7 +104,7 @@ void norm_gradient(const Call& call) {
 }
 /// (g, x, variance[, mean]): the gradients of the gain and, for layer norm, of the shift: sums over all rows, sixty-four at a time.
 template <class T>
-void norm_parameter_gradient(const Call& call) {
+[[gnu::flatten]] void norm_parameter_gradient(const Call& call) {
   const bool centered = call.operands.size() == 4;
   const NormGradient<T> norm(call, centered ? 3 : -1);
   T *gain = call.results[0].as<T>(), *shift = centered ? call.results[1].as<T>() : nullptr;

@@ -31,7 +31,7 @@ inline void clip(const Call& call) {
 
 /// (parameter, momentum, gradient, factor, scalars); ints: positions of learning_rate, momentum, weight_decay, then whether it decays.
 template <class T>
-void sgd(const Call& call) {
+[[gnu::flatten]] void sgd(const Call& call) {
   const double* scalars = call.operands[4].as<const double>();
   const T rate = static_cast<T>(scalars[call.ints[0]]), momentum = static_cast<T>(scalars[call.ints[1]]);
   const T decay = static_cast<T>(call.ints[3] != 0 ? scalars[call.ints[2]] : 0), factor = static_cast<T>(*call.operands[3].as<const double>());
@@ -47,7 +47,7 @@ void sgd(const Call& call) {
 /// (parameter, mean, variance, gradient, factor, scalars); ints: positions of learning_rate, beta1, beta2, epsilon, weight_decay and step (counted
 /// from 1), then whether it decays.
 template <class T>
-void adamw(const Call& call) {
+[[gnu::flatten]] void adamw(const Call& call) {
   const double* scalars = call.operands[5].as<const double>();
   const auto scalar = [&](int i) { return scalars[call.ints[i]]; };
   const double rate = scalar(0), beta1 = scalar(1), beta2 = scalar(2), step = scalar(5);

@@ -6,7 +6,7 @@ namespace parallel::cpu {
 
 /// out[n] += the sum of `rows` rows of n numbers. Sixty-four rows at a time, so that long sums lose little.
 template <class T>
-void add_rows(const T* x, Index rows, Index stride, T* out, Index n) {
+[[gnu::flatten]] void add_rows(const T* x, Index rows, Index stride, T* out, Index n) {
   in_chunks(
       rows,
       [=](Index first, Index count) {
@@ -47,7 +47,7 @@ void sum_to(const Call& call) {
 
 /// Repeats x along the dimensions `ints` of the result (none: all), times the first number.
 template <class T>
-void expand(const Call& call) {
+[[gnu::flatten]] void expand(const Call& call) {
   const View &x = call.operands[0], &out = call.results[0];
   const Walk<2> walk = together(out, reduced(out, call.ints));
   const T factor = static_cast<T>(call.reals[0]);

@@ -19,7 +19,7 @@ void with_statistic(const View& x, const Ints& dims, Along along, Across across)
 
 /// (x, max): the sum of exp(x - max)
 template <class T>
-void sum_of_exponentials(const Call& call) {
+[[gnu::flatten]] void sum_of_exponentials(const Call& call) {
   const T *x = call.operands[0].as<const T>(), *largest = call.operands[1].as<const T>();
   T* sum = call.results[0].as<T>();
   array(sum, call.results[0].elements()).setZero();
@@ -36,7 +36,7 @@ void sum_of_exponentials(const Call& call) {
 }
 /// (x, max, sum): exp(x - max) / sum
 template <class T>
-void normalized_exponential(const Call& call) {
+[[gnu::flatten]] void normalized_exponential(const Call& call) {
   const T *x = call.operands[0].as<const T>(), *largest = call.operands[1].as<const T>(), *sum = call.operands[2].as<const T>();
   T* y = call.results[0].as<T>();
   with_statistic(
@@ -52,7 +52,7 @@ void normalized_exponential(const Call& call) {
 }
 /// (y, g): the sum of y g
 template <class T>
-void row_product(const Call& call) {
+[[gnu::flatten]] void row_product(const Call& call) {
   const T *y = call.operands[0].as<const T>(), *g = call.operands[1].as<const T>();
   T* product = call.results[0].as<T>();
   array(product, call.results[0].elements()).setZero();
@@ -64,7 +64,7 @@ void row_product(const Call& call) {
 }
 /// (y, g, product): y (g - product)
 template <class T>
-void softmax_gradient(const Call& call) {
+[[gnu::flatten]] void softmax_gradient(const Call& call) {
   const T *y = call.operands[0].as<const T>(), *g = call.operands[1].as<const T>(), *product = call.operands[2].as<const T>();
   T* out = call.results[0].as<T>();
   with_statistic(
