@@ -2,7 +2,7 @@
 //
 //   mlp [--rounds N]                  ranks are threads
 //   mpirun -n 2 mlp --mpi [...]       ranks are processes
-//   mlp --once derived|by-hand        one step of 512 rows with AdamW on one rank, for callgrind --toggle-collect=measured_step
+//   mlp --once derived|by-hand        one step of 128 rows with AdamW on one rank, for callgrind --toggle-collect=measured_step
 //
 // Both are run by turns, on the same numbers; that both give the same gradients and parameters is checked first.
 #include <parallel/communicator/threads.hpp>
@@ -178,17 +178,16 @@ void compare_all(World& world, MakeAllReduce make, const char* over, const Optio
   compare<MlpWithBiases, AdamW, 2048>(world, make(), over, options);
 }
 
-/// One step behind two others, on one rank that holds the whole hidden layer.
-inline void once(const std::string& which) {
+/// One step behind another, of `once_rows` rows on one rank that holds the whole hidden layer.
+inline constexpr int once_rows = 128;
+inline void once(bool derived) {
   run_threads(1, [&](Threads& world) {
-    const OwnedPlan plan = derive<MlpStep<Mlp, AdamW, 512>>(Mesh{tensor = 1});
-    using Pair = Both<Mlp, AdamW, 512, Threads, Nothing>;
-    Pair both(plan, world, Nothing{}, hidden);
-    for (int step = 0; step < 2; ++step) both.derived(), both.by_hand();
-    if (which == "derived")
-      measured_step([](void* state) { static_cast<Pair*>(state)->derived(); }, &both);
-    else
-      measured_step([](void* state) { static_cast<Pair*>(state)->by_hand(); }, &both);
+    const OwnedPlan plan = derive<MlpStep<Mlp, AdamW, once_rows>>(Mesh{tensor = 1});
+    using Programs = Both<Mlp, AdamW, once_rows, Threads, Nothing>;
+    Programs both(plan, world, Nothing{}, hidden);
+    void (*const step)(void*) = derived ? +[](void* state) { static_cast<Programs*>(state)->derived(); } : +[](void* state) { static_cast<Programs*>(state)->by_hand(); };
+    step(&both);
+    measured_step(step, &both);
   });
 }
 
@@ -208,7 +207,7 @@ int main(int argc, char** argv) {
     else
       return std::fprintf(stderr, "mlp: unknown argument '%s'; say mlp [--mpi] [--rounds N] [--once derived|by-hand]\n", argv[i]), 2;
   }
-  if (!options.once.empty()) return bench::once(options.once), 0;
+  if (!options.once.empty()) return bench::once(options.once == "derived"), 0;
   if (!mpi) {
     bench::SharedMemory::Shared shared[16];
     parallel::run_threads(2, [&](parallel::Threads& world) {

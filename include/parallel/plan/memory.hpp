@@ -193,7 +193,10 @@ struct Placing {
     Allocation& a = allocations[allocation];
     int first = event, last = event;
     const int loop = g.child_towards(a.home, region);
-    if (loop >= 0) first = begins_[loop], last = ends_[loop];  // what outlives an iteration lives through the loop
+    if (loop >= 0) {  // what outlives an iteration lives through the loop
+      first = begins_[loop] < first ? begins_[loop] : first;
+      last = ends_[loop] > last ? ends_[loop] : last;
+    }
     a.first = a.first < 0 || first < a.first ? first : a.first;
     a.last = last > a.last ? last : a.last;
   }
