@@ -2,6 +2,7 @@
 #pragma once
 #include <parallel/plan/derive.hpp>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -19,7 +20,8 @@ class Order {
  public:
   explicit Order(const Plan& plan) : plan_(plan), g_(plan.graph), made_(g_.nodes.size(), -1), started_(made_), ended_(g_.regions.size(), -1) {
     std::vector<int> open{0};
-    std::map<std::string, int> under_way;
+    for (int e = 0; e < static_cast<int>(plan.events.size()); ++e)
+      if (plan.events[at(e)].crossing) crossing_[plan.events[at(e)].node] = e;
     for (int e = 0; e < static_cast<int>(plan.events.size()); ++e) {
       const Event& event = plan.events[at(e)];
       const Node& node = g_.node(event.node);
@@ -29,7 +31,7 @@ class Order {
           if (c.region == node.region && alive(c)) uses(c.initial, e, "begin");
         if (g_.region(node.region).parent != open.back()) wrong(event.node, "begins outside its region's parent");
         open.push_back(node.region);
-      } else if (node.region != open.back()) {
+      } else if (node.region != open.back() && !(event.kind == EventKind::wait && crossing_.contains(event.node) && g_.inside(node.region, open.back()))) {
         wrong(event.node, "stands in another region than its own");
       }
       if (collective != calls(node, plan.mesh) && event.kind != EventKind::begin && event.kind != EventKind::end) wrong(event.node, "is no collective, or not treated as one");
@@ -43,21 +45,21 @@ class Order {
           uses(node.operands[0], e, name(plan, event.node));
           if (started_[at(event.node)] >= 0) wrong(event.node, "starts twice");
           started_[at(event.node)] = e;
-          if (++under_way[axes(node)] > max_started) wrong(event.node, "is one too many under way");
           right_behind_its_maker(e);
           break;
         case EventKind::wait:
+          if (event.crossing) break;  // for what the iteration before started
           if (started_[at(event.node)] < 0) wrong(event.node, "is waited for before it starts");
           if (made_[at(event.node)] >= 0) wrong(event.node, "is waited for twice");
           made_[at(event.node)] = e;
-          --under_way[axes(node)];
           break;
         case EventKind::begin: break;
         case EventKind::end:
           for (const Carry& c : g_.carries)
-            if (c.region == node.region && alive(c)) uses(c.returned, e, "end");
+            if (c.region == node.region && alive(c) && !crossing_.contains(g_.value(c.returned).node)) uses(c.returned, e, "end");
           for (int n = 0; n < static_cast<int>(g_.nodes.size()); ++n)
-            if (g_.node(n).region == node.region && started_[at(n)] >= 0 && made_[at(n)] < 0) wrong(n, "is under way when its iteration ends");
+            if (g_.node(n).region == node.region && started_[at(n)] >= 0 && made_[at(n)] < 0 && !crossing_.contains(n))
+              wrong(n, "is under way when its iteration ends");
           ended_[at(node.region)] = e;
           open.pop_back();
           break;
@@ -75,17 +77,20 @@ class Order {
 
  private:
   void wrong(int node, const char* what) { faults.push_back(name(plan_, node) + " " + what); }
-  static std::string axes(const Node& node) { return text(node.transition.axes); }
   bool alive(const Carry& c) const { return plan_.storage[at(c.inside)].block != Segment::none; }
 
   /// A value must be there at event e.
   void uses(int value, int e, const std::string& by) {
     const Node& maker = g_.maker(value);
-    if (maker.operation->aliases || maker.operation == &operation::layer) return uses(maker.operands[0], e, by);
-    const bool retyped = is_alias(maker, plan_.mesh);
-    if (retyped) return uses(maker.operands[0], e, by);
+    if (maker.operation == &operation::layer || is_alias(maker, plan_.mesh)) return uses(maker.operands[0], e, by);
     int since = -1;
-    if (maker.operation == &operation::stacked || maker.operation == &operation::carried)
+    if (maker.operation == &operation::carry)  // of an iteration: what the one before left under way has been waited for
+      for (const Carry& c : g_.carries)
+        if (c.inside == value && crossing_.contains(g_.value(c.returned).node) && crossing_.at(g_.value(c.returned).node) > e)
+          wrong(g_.value(c.returned).node, "is used by the next iteration before that waits for it");
+    if (maker.operation == &operation::carried && crossing_.contains(g_.value(maker.operands[0]).node))
+      since = made_[at(g_.value(maker.operands[0]).node)];
+    else if (maker.operation == &operation::stacked || maker.operation == &operation::carried)
       since = ended_[at(g_.value(maker.operands[0]).region)];
     else if (!maker.operation->computes)
       since = 0;
@@ -106,13 +111,14 @@ class Order {
   const Plan& plan_;
   const GraphView& g_;
   std::vector<int> made_, started_, ended_;
+  std::map<int, int> crossing_{};  ///< collectives that an iteration leaves to the next one, and where that waits for them
 };
 
 /// Runs a step on one rank's memory with a tag per byte: every kernel and collective must find in memory what the graph says its operands are.
 /// What the graph says is followed apart from storage: contents by value and, for values of loops, by iteration.
 class Memory {
  public:
-  explicit Memory(const Plan& plan) : plan_(plan), g_(plan.graph), index_(g_.regions.size()), packing_(g_.nodes.size()), under_way_(g_.nodes.size()) {
+  explicit Memory(const Plan& plan) : plan_(plan), g_(plan.graph), index_(g_.regions.size()), under_way_(g_.nodes.size()) {
     segments_[static_cast<int>(Segment::arena)].resize(at(static_cast<int>(plan.memory.arena)));
     for (int s = 0; s < 6; ++s)
       if (static_cast<Segment>(s) != Segment::arena) segments_[s].resize(at(static_cast<int>(plan.memory.blocks[s])));
@@ -129,7 +135,9 @@ class Memory {
       switch (event.kind) {
         case EventKind::compute: compute(node); break;
         case EventKind::start: start(event.node, node); break;
-        case EventKind::wait: wait(event.node, node); break;
+        case EventKind::wait:
+          if (!event.crossing || iterations[at(node.region)] > 0) wait(event.node);
+          break;
         case EventKind::begin:
           begins[at(node.region)] = e;
           iterations[at(node.region)] = 0;
@@ -148,6 +156,8 @@ class Memory {
     }
     region_ = 0;
     doing_ = "the end";
+    for (const Flight& f : under_way_)
+      if (f.on) fault("a collective is under way");
     for (const int v : g_.outputs) read(v);
     for (const Member& m : g_.members)
       if (m.updated >= 0 && !(content(m.updated) == found(m.value))) fault("the update of " + std::string(m.path.view()) + " is not where the parameter lies");
@@ -237,37 +247,57 @@ class Memory {
     const std::uint64_t *first = address(a), *second = address(b);
     return first < second + bytes(b) && second < first + bytes(a);
   }
-  /// While it is under way a collective owns its result and its packing, and reads its operand.
+  /// A collective that is under way. It owns its result and its packing, and reads its operand; their addresses are those of its start.
+  struct Flight {
+    bool on = false;
+    int operand = 0, result = 0;
+    std::uint64_t *from = nullptr, *to = nullptr, *packing = nullptr;
+    Content sent{}, received{}, marks{}, packing_marks{};
+    std::string axes{};
+    std::size_t turn = 0;
+  };
+  static bool holds(const std::uint64_t* memory, const Content& content) { return std::equal(content.begin(), content.end(), memory); }
+  Content marks(std::int64_t size) {
+    ++tags_;
+    return Content(static_cast<std::size_t>(size), tags_ << 32);
+  }
   void start(int n, const Node& node) {
-    read(node.operands[0]);
-    if (overlap(node.result, node.operands[0])) fault("receives over what it sends");
+    Flight& f = under_way_[at(n)];
+    if (f.on) fault("starts again while it is under way");
+    f = {true, node.operands[0], node.result, address(node.operands[0]), address(node.result)};
+    f.sent = read(f.operand);
+    if (overlap(f.result, f.operand)) fault("receives over what it sends");
+    make(f.result);
+    f.received = now_[f.result];
+    f.marks = marks(bytes(f.result));
+    std::copy(f.marks.begin(), f.marks.end(), f.to);
     const std::int64_t room = packing_bytes(g_, node, plan_.mesh), offset = plan_.packing[at(n)];
     Content& arena = segments_[static_cast<int>(Segment::arena)];
     if (room > 0 && (offset < 0 || offset + room > static_cast<std::int64_t>(arena.size()))) return fault("has its packing outside the arena");
-    make(node.result);
-    write(node.result);
-    under_way_[at(n)] = now_[node.result];
-    ++tags_;
-    for (std::int64_t b = 0; b < room; ++b) arena[static_cast<std::size_t>(offset + b)] = tags_ << 32;
-    packing_[at(n)] = room > 0 ? tags_ << 32 : 0;
-    now_.erase(node.result);
+    f.packing = arena.data() + offset;
+    f.packing_marks = marks(room);
+    std::copy(f.packing_marks.begin(), f.packing_marks.end(), f.packing);
+    f.axes = text(node.transition.axes);
+    std::vector<bool>& places = places_[f.axes];
+    f.turn = places.size();
+    places.push_back(true);
+    if (f.turn >= static_cast<std::size_t>(max_started) && places[f.turn - max_started]) fault("takes the place of one that is under way");
   }
-  void wait(int n, const Node& node) {
-    read(node.operands[0]);
-    if (!(found(node.result) == under_way_[at(n)])) fault("what it receives into was written meanwhile");
-    const std::int64_t room = packing_bytes(g_, node, plan_.mesh), offset = plan_.packing[at(n)];
-    for (std::int64_t b = 0; b < room; ++b)
-      if (segments_[static_cast<int>(Segment::arena)][static_cast<std::size_t>(offset + b)] != packing_[at(n)]) {
-        fault("its packing was written meanwhile");
-        break;
-      }
-    keep(node.result, under_way_[at(n)]);
+  void wait(int n) {
+    Flight& f = under_way_[at(n)];
+    if (!f.on) return fault("is waited for and not under way");
+    if (!holds(f.from, f.sent)) fault("what it sends was written meanwhile");
+    if (!holds(f.to, f.marks)) fault("what it receives into was written meanwhile");
+    if (!holds(f.packing, f.packing_marks)) fault("its packing was written meanwhile");
+    std::copy(f.received.begin(), f.received.end(), f.to);
+    places_[f.axes][f.turn] = false;
+    f.on = false;
   }
   void end(const Node& node, int& e, int& iteration, int begin) {
     const Region& region = g_.region(node.region);
     std::vector<std::pair<int, Content>> handed_on;
     for (const Carry& c : g_.carries)
-      if (c.region == node.region && plan_.storage[at(c.inside)].block != Segment::none) handed_on.emplace_back(c.inside, read(c.returned));
+      if (c.region == node.region && plan_.storage[at(c.inside)].block != Segment::none) handed_on.emplace_back(c.inside, content(c.returned));
     if (++iteration < region.count) {
       index_[at(region.loop)] = region.reversed ? region.count - 1 - iteration : iteration;
       for (const auto& [inside, content] : handed_on) keep(inside, content);
@@ -294,8 +324,8 @@ class Memory {
   const Plan& plan_;
   const GraphView& g_;
   std::vector<int> index_;
-  std::vector<std::uint64_t> packing_;
-  std::vector<Content> under_way_;
+  std::vector<Flight> under_way_;
+  std::map<std::string, std::vector<bool>> places_{};  ///< per set of axes, in order of their starts: which collectives are under way
   Content segments_[6]{};
   Content nowhere_{};
   std::map<int, Content> now_{};

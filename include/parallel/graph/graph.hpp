@@ -1,7 +1,7 @@
 // The program as plain values: what every pass reads and writes. Nothing in it knows a mesh; extents of axes come later.
 #pragma once
 #include <parallel/algebra/derive.hpp>
-#include <parallel/algebra/transition.hpp>
+#include <parallel/algebra/route.hpp>
 
 namespace parallel {
 

@@ -46,19 +46,6 @@ constexpr bool nests_otherwise(const Layout& layout, const AxisList& axes) {
   return false;
 }
 
-/// Whether going from one layout to another would move an axis out from under one that stays.
-constexpr bool moves_outer(const Layout& from, const Layout& to) {
-  for (int d = 0; d < from.rank(); ++d) {
-    bool moved = false;
-    for (const Axis* a : from.dims[d]) {
-      const bool stays = to.dims[d].split_by(a);
-      if (moved && stays) return true;
-      moved = moved || !stays;
-    }
-  }
-  return false;
-}
-
 constexpr Inference infer(const Operation& operation, const Arguments& a) {
   Inference result;
   const Shaped shaped = operation.shape(a);
@@ -93,7 +80,7 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
     if (derived.communicates) result.exchanging.push_back(axis);
   }
   for (int i = 0; i < a.types.size(); ++i)
-    if (nests_otherwise(a.types[i].layout, result.axes) || nests_otherwise(result.to[i], result.axes) || moves_outer(a.types[i].layout, result.to[i]))
+    if (nests_otherwise(a.types[i].layout, result.axes) || nests_otherwise(result.to[i], result.axes) || !route(a.types[i].layout, result.to[i]).arrives)
       refuse({Reason::nested_otherwise, {i, a.types[i].layout.rank()}});
   return result;
 }

@@ -110,29 +110,10 @@ class Trace {
     return lowering.result;
   }
 
-  /// Brings a value to another layout by the fewest moves in the order of the rule, each made once and shared.
+  /// Brings a value to another layout, each hop made once and shared.
   constexpr int enter(int value, const Layout& to) {
-    const Layout from = graph.values[value].type.layout;
-    if (from == to) return value;
-    AxisList axes;
-    from.collect(axes);
-    to.collect(axes);
-    sort(axes);
-    AxisList completed;  // sums that become Invariant on several axes are completed together
-    for (const Axis* a : axes)
-      if (from.on(a) == Partial && to.on(a) == Invariant) completed.push_back(a);
-    for (int order = 0; order <= 5; ++order) {
-      if (order == 4 && !completed.empty()) value = move(value, completed, Invariant);
-      for (int round = 0; round < axes.size(); ++round)
-        for (const Axis* a : axes) {
-          const Layout now = graph.values[value].type.layout;
-          const Placement target = to.on(a);
-          if (now.on(a) == target || completed.contains(a) || order_of(collective(now.on(a), target)) != order || !next(a, now, to)) continue;
-          AxisList one;
-          one.push_back(a);
-          value = move(value, one, target);
-        }
-    }
+    if (graph.values[value].type.layout == to) return value;
+    for (const Hop& hop : route(graph.values[value].type.layout, to).hops) value = move(value, hop.axes, hop.to);
     return value;
   }
 
@@ -317,27 +298,6 @@ class Trace {
     for (const int o : operands)
       if (graph.values[o].member >= 0) return graph.values[o].member;
     return -1;
-  }
-
-  /// Axes that split one dimension come outermost first and go innermost first.
-  static constexpr bool next(const Axis* axis, const Layout& now, const Layout& to) {
-    for (const Dim& d : now.dims)
-      if (d.split_by(axis) && !d.innermost(axis)) return false;
-    for (int d = 0; d < to.rank(); ++d)
-      for (const Axis* outer : to.dims[d]) {
-        if (outer == axis || !to.dims[d].split_by(axis)) break;
-        if (!now.dims[d].split_by(outer)) return false;
-      }
-    return true;
-  }
-
-  static constexpr void sort(AxisList& axes) {
-    for (int i = 1; i < axes.size(); ++i)
-      for (int j = i; j > 0 && axes[j]->text() < axes[j - 1]->text(); --j) {
-        const Axis* a = axes[j];
-        axes[j] = axes[j - 1];
-        axes[j - 1] = a;
-      }
   }
 
   Vector<Moved> moved_{};

@@ -27,7 +27,7 @@ constexpr Refusal refused_move(const Type& from, const Layout& to) {
   from.layout.collect(axes);
   for (const Axis* a : axes)
     if (from.layout.on(a) == Broadcast && to.on(a) == Invariant) return {Reason::never_invariant, {bytes_of(from.dtype)}};
-  if (moves_outer(from.layout, to)) return {Reason::nested_otherwise, {0, to.rank()}};
+  if (!route(from.layout, to).arrives) return {Reason::nested_otherwise, {0, to.rank()}};
   return {};
 }
 template <class X, class... Placed>

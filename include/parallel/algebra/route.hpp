@@ -1,0 +1,71 @@
+// The moves that bring one layout to another, hop by hop, in the order of the rule: a value shrinks before it travels.
+#pragma once
+#include <parallel/algebra/transition.hpp>
+
+namespace parallel {
+
+/// One move: on one axis, or on several where one all-reduce completes a sum over all of them.
+struct Hop {
+  AxisList axes{};
+  Placement to{};
+};
+
+struct Route {
+  List<Hop, 2 * max_axes> hops{};
+  bool arrives = false;  ///< false: an axis would have to move out from under another, or a transition does not exist
+};
+
+namespace routing {
+/// Axes that split one dimension come outermost first and go innermost first.
+constexpr bool may_move(const Axis* axis, const Layout& now, const Layout& to) {
+  for (const Dim& d : now.dims)
+    if (d.split_by(axis) && !d.innermost(axis)) return false;
+  for (int d = 0; d < to.rank(); ++d)
+    for (const Axis* outer : to.dims[d]) {
+      if (outer == axis || !to.dims[d].split_by(axis)) break;
+      if (!now.dims[d].split_by(outer)) return false;
+    }
+  return true;
+}
+constexpr void sort_by_name(AxisList& axes) {
+  for (int i = 1; i < axes.size(); ++i)
+    for (int j = i; j > 0 && axes[j]->text() < axes[j - 1]->text(); --j) {
+      const Axis* a = axes[j];
+      axes[j] = axes[j - 1];
+      axes[j - 1] = a;
+    }
+}
+}  // namespace routing
+
+/// The hops from one layout to another with the same dimensions. Within one step of the order axes go by name, so that equal beginnings of
+/// routes are shared.
+constexpr Route route(const Layout& from, const Layout& to) {
+  Route result;
+  AxisList axes, completed;
+  from.collect(axes);
+  to.collect(axes);
+  routing::sort_by_name(axes);
+  for (const Axis* a : axes)
+    if (from.on(a) == Partial && to.on(a) == Invariant) completed.push_back(a);
+  Layout now = from;
+  for (int order = 0; order <= 5; ++order) {
+    if (order == 4 && !completed.empty()) {
+      result.hops.push_back({completed, Invariant});
+      for (const Axis* a : completed) now = now.with(a, Invariant);
+    }
+    for (int round = 0; round < axes.size(); ++round)
+      for (const Axis* a : axes) {
+        const Placement target = to.on(a);
+        if (now.on(a) == target || completed.contains(a) || order_of(collective(now.on(a), target)) != order || !routing::may_move(a, now, to)) continue;
+        Hop hop;
+        hop.axes.push_back(a);
+        hop.to = target;
+        result.hops.push_back(hop);
+        now = now.with(a, target);
+      }
+  }
+  result.arrives = now == to;
+  return result;
+}
+
+}  // namespace parallel
