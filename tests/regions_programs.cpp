@@ -22,6 +22,11 @@ struct Network {
   Parameter<float, Shape<8 / tensor, 6>> down;
   constexpr auto operator()(Distributed auto x) const { return x + matmul(gelu(matmul(x, up)), down); }
 };
+struct Scaled {  // backward there is more to compute behind the reduction that the next iteration waits for
+  Parameter<float, Shape<6, 8 / tensor>> up;
+  Parameter<float, Shape<8 / tensor, 6>> down;
+  constexpr auto operator()(Distributed auto x) const { return matmul(gelu(matmul(x, exp(exp(up)))), down); }
+};
 
 template <int depth, class Block>
 struct Deep {
@@ -148,9 +153,14 @@ TEST_CASE("a layer that returns what it takes, or another look at a value") {
 }
 TEST_CASE("a layer that returns what a collective makes") {
   check_all<Deep<3, Network>>(2);
+  check<Step<Deep<3, Scaled>>>(2);
+  check<Step<Deep<3, Scaled>, Wanted<float, Batch>>>(2);
   check_all<Deep<3, Moved>>(1);
   check_all<Deep<3, Pending>>(1);
 }
+// Known: what the last layer leaves under way is waited for at the end of the program, not of the micro-batch, whose next one starts it again.
+TEST_CASE("what layers leave under way is waited for within the micro-batch" * doctest::should_fail()) { check<Accumulate<3, Step<Deep<3, Scaled>>>>(2); }
+
 TEST_CASE("a layer that uses a value more than once, and one with a constant and random numbers") {
   check_all<Deep<3, Twice>>(1);
   check_all<Deep<3, Drops>>(1);
