@@ -15,7 +15,7 @@ using namespace parallel::axes;
 namespace {
 const Placement placements[] = {Invariant, Broadcast, Partial, Split<0>, Split<1>, At<0>, At<1>, At<0, 1>};
 
-/// The table of the document (placement-algebra.md, section 1): collective and bytes of a -> b, then of its conjugate. Bytes are in messages.
+/// The table of docs/placements.md: collective and bytes of a -> b, then of its conjugate. Bytes are in messages.
 struct Listed {
   Placement from, to;
   Collective forward;

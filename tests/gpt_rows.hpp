@@ -1,4 +1,4 @@
-// The rows of the table at the end of placement-algebra.md, section 8, for a GPT: what its plans on this mesh are to send.
+// What the plans of a GPT on this mesh are to send: counted by hand from the rule of derivation (docs/placements.md), variant by variant.
 #pragma once
 #include "collectives.hpp"
 #include "gpt_model.hpp"

@@ -1,4 +1,4 @@
-// What the rule of derivation gives for small programs: the table at the end of placement-algebra.md, section 8, and the sentences around it.
+// What the rule of derivation gives for small programs: counted by hand from the rule (docs/placements.md).
 #include <doctest/doctest.h>
 
 #include <string>
@@ -72,7 +72,7 @@ static_assert(on(data, hybrid.backward) == Collectives{.all_reduce = 4, .reduced
 constexpr auto& alone = plan<Training<Network<false>, Sgd, Wanted<float, Both>, Tensor<float, Both>>, Mesh{data = 1, tensor = 1}>;
 static_assert(alone.calls() == 0 && alone.sent(tensor) == 0);
 
-// "To know, and to say in the documents" (section 8).
+// What docs/placements.md tells one to know.
 struct TwoProducts {
   Parameter<float, Shape<16 / tensor, 16>> w;
   Parameter<float, Shape<16 / tensor, 16>> v;

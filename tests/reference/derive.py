@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Placement derivation for one operation on one mesh axis: the second implementation, written from
-shared/reference/placement-algebra.md (sections 0, 1, 3, 8) alone, to be compared with the first.
+its written specification alone, to be compared with the first: docs/placements.md tells the same rule.
 
     derive.py < cases.jsonl       one JSON object per line in, one per line out
     derive.py --explain           adds "rule": 1..5, the highest numbered rule used; 6 is a refusal
-    derive.py --self-test         cases worked out by hand from the text of section 8
+    derive.py --self-test         cases worked out by hand from the text of the rule
 
 in:   {"op": "matmul", "ints": [1], "operands": [{"shape": [4, 6], "kind": "activation", "placement": "S1"}, ...]}
 out:  {"to": ["S1", "S0"], "results": ["P"]}  or  {"refused": true}
@@ -226,7 +226,7 @@ def rows_of(op: str, shapes: Sequence[Shape], ints: Sequence[int]) -> List[Row]:
             if all(shape[int(p[1:])] > 1 for shape, p in zip(shapes, ins) if is_split(p))]
 
 
-# ---------------------------------------------------------------------------------------------- the rule (section 8)
+# ---------------------------------------------------------------------------------------------- the rule
 
 
 @dataclass(frozen=True)

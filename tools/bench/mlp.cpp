@@ -2,7 +2,7 @@
 //
 //   mlp [--rounds N]                  ranks are threads
 //   mpirun -n 2 mlp --mpi [...]       ranks are processes
-//   mlp --once derived|by-hand        one step of 128 rows with AdamW on one rank, for callgrind --toggle-collect=measured_step
+//   mlp --once derived|by-hand        one small step with AdamW on one rank, for callgrind --toggle-collect=measured_step
 //
 // Both are run by turns, on the same numbers; that both give the same gradients and parameters is checked first.
 #include <parallel/communicator/threads.hpp>
@@ -85,9 +85,9 @@ class Both {
   static constexpr bool trains = std::is_same_v<Optimizer, AdamW>;
 
   Both(const Plan& plan, World& world, AllReduce all_reduce, int slice)
-      : plan_(plan), parameters_(plan, world.rank(), 1), trainer_(plan, world, parameters_, {}, 1), by_hand_(rows, width, slice, Model::biases, all_reduce) {
+      : plan_(plan), parameters_(plan, world.rank(), 1), trainer_(plan, world, parameters_, {}, 1), by_hand_(rows, Model::width, slice, Model::biases, all_reduce) {
     for (int which = 0; which < 2; ++which) {
-      std::vector<float> whole(rows * width);
+      std::vector<float> whole(rows * Model::width);
       for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = static_cast<float>(2 * random_uniform(9, static_cast<std::uint64_t>(which), i) - 1);
       trainer_.executor().input(which, whole.data());
       std::copy(whole.begin(), whole.end(), which == 0 ? by_hand_.x.data() : by_hand_.target.data());
@@ -144,7 +144,7 @@ struct Options {
 template <class Model, class Optimizer, int rows, Communicator World, class AllReduce>
 void compare(World& world, AllReduce all_reduce, const char* over, const Options& options) {
   const OwnedPlan plan = derive<MlpStep<Model, Optimizer, rows>>(Mesh{tensor = 2});
-  Both<Model, Optimizer, rows, World, AllReduce> both(plan, world, all_reduce, hidden / 2);
+  Both<Model, Optimizer, rows, World, AllReduce> both(plan, world, all_reduce, Model::hidden / 2);
   const auto timed = [&](auto step) {
     world.barrier();
     return seconds([&] {
@@ -170,21 +170,24 @@ void compare(World& world, AllReduce all_reduce, const char* over, const Options
 /// `make()` gives the all-reduce by hand, anew for every comparison.
 template <Communicator World, class MakeAllReduce>
 void compare_all(World& world, MakeAllReduce make, const char* over, const Options& options) {
-  compare<Mlp, KeepGradients, 512>(world, make(), over, options);
-  compare<Mlp, KeepGradients, 2048>(world, make(), over, options);
-  compare<Mlp, AdamW, 512>(world, make(), over, options);
-  compare<Mlp, AdamW, 2048>(world, make(), over, options);
-  compare<MlpWithBiases, AdamW, 512>(world, make(), over, options);
-  compare<MlpWithBiases, AdamW, 2048>(world, make(), over, options);
+  using Plain = Mlp<768, 3072>;
+  using Biased = MlpWithBiases<768, 3072>;
+  compare<Plain, KeepGradients, 512>(world, make(), over, options);
+  compare<Plain, KeepGradients, 2048>(world, make(), over, options);
+  compare<Plain, AdamW, 512>(world, make(), over, options);
+  compare<Plain, AdamW, 2048>(world, make(), over, options);
+  compare<Biased, AdamW, 512>(world, make(), over, options);
+  compare<Biased, AdamW, 2048>(world, make(), over, options);
 }
 
-/// One step behind another, of `once_rows` rows on one rank that holds the whole hidden layer.
-inline constexpr int once_rows = 128;
+/// One step behind another, on one rank that holds the whole hidden layer. It is small, as callgrind takes 50 ns for a multiply-add.
 inline void once(bool derived) {
+  constexpr int rows = 128;
+  using Small = Mlp<256, 1024>;
   run_threads(1, [&](Threads& world) {
-    const OwnedPlan plan = derive<MlpStep<Mlp, AdamW, once_rows>>(Mesh{tensor = 1});
-    using Programs = Both<Mlp, AdamW, once_rows, Threads, Nothing>;
-    Programs both(plan, world, Nothing{}, hidden);
+    const OwnedPlan plan = derive<MlpStep<Small, AdamW, rows>>(Mesh{tensor = 1});
+    using Programs = Both<Small, AdamW, rows, Threads, Nothing>;
+    Programs both(plan, world, Nothing{}, Small::hidden);
     void (*const step)(void*) = derived ? +[](void* state) { static_cast<Programs*>(state)->derived(); } : +[](void* state) { static_cast<Programs*>(state)->by_hand(); };
     step(&both);
     measured_step(step, &both);

@@ -96,13 +96,24 @@ constexpr void each_member(T& object, F f) {
   }(std::make_integer_sequence<int, member_count<std::remove_const_t<T>>()>{});
 }
 
-#if defined(__clang__)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wundefined-var-template"
-#pragma clang diagnostic ignored "-Wundefined-internal"  // models in an anonymous namespace
-#endif
+/// A T that is never made: only the spelling of its members' addresses is looked at. It is defined, so that a model may be without linkage;
+/// nvcc knows no addresses within a union.
+#if defined(__CUDACC__)
 template <class T>
-extern const T instance;  ///< never defined: only the spelling of its members' addresses is looked at
+struct Unmade {
+  T object;
+};
+template <class T>
+extern const Unmade<T> instance;
+#else
+template <class T>
+union Unmade {
+  char nothing = 0;
+  T object;
+};
+template <class T>
+inline constexpr Unmade<T> instance{};
+#endif
 
 /// Clang 14 takes the address of a member as a template argument only inside a struct.
 template <class T>
@@ -120,16 +131,13 @@ template <auto pointer>
 constexpr std::string_view spelling() {
   return {__PRETTY_FUNCTION__, sizeof(__PRETTY_FUNCTION__) - 1};  // nvcc leaves NULs in it, so its length is taken from the array
 }
-/// The name of a member, cut from "... instance<Mlp<768> >.Mlp<768>::down)} ..." or "... {&instance.down}]".
+/// The name of a member, cut from "... instance<Mlp<768> >.object.Mlp<768>::down)} ..." or "... {&instance.object.down}]".
 template <class T, int position>
 constexpr std::string_view member_name() {
-  const auto text = spelling<pointer<position>(instance<T>)>();
+  const auto text = spelling<pointer<position>(instance<T>.object)>();
   const auto end = std::min(text.rfind(")}"), text.rfind("}]"));
   const auto begin = text.substr(0, end).find_last_of(".:") + 1;
   return text.substr(begin, end - begin);
 }
-#if defined(__clang__)
-#pragma clang diagnostic pop
-#endif
 
 }  // namespace parallel::meta

@@ -158,7 +158,7 @@ constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
       int body = s.events.size();
       while (s.events[body - 1].kind != EventKind::begin || g.node(s.events[body - 1].node).region != node.region) --body;
       for (int c = 0; c < nodes; ++c)
-        if (s.pending[c] && g.node(c).region == node.region && !s.cross(c, body)) s.wait(c);
+        if (s.pending[c] && g.inside(g.node(c).region, node.region) && !(g.node(c).region == node.region && s.cross(c, body))) s.wait(c);
       s.events.push_back({EventKind::end, n});
     } else if (node.operation->computes && !is_alias(node, mesh)) {
       s.wait_for(node);
