@@ -93,7 +93,7 @@ int first_of(Placement p) {
   return k;
 }
 
-/// What the parts mean (section 0).
+/// What the parts mean.
 Matrix denotation(Placement p, const Parts& parts) {
   const int n = static_cast<int>(parts.size());
   if (!p.split() && !p.pending()) return parts[static_cast<std::size_t>(first_of(p))];

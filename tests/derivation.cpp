@@ -144,7 +144,7 @@ std::string answer(const Inference& inferred) {
   return "{\"to\": " + json(to) + ", \"results\": " + json({letters(inferred.results[0].layout.on(&axes::tensor))}) + "}";
 }
 
-/// Rows of section 3 that the library does not have, each with its reason: there it refuses or gathers.
+/// Rows that are sound and the library does not have, each with its reason: there it refuses or gathers.
 bool left_out(const Example& example, const std::string& derived, const std::string& expected) {
   // Keys and values split along the sequence beside whole queries (flash decoding): it would need a kernel that merges softmaxes across ranks.
   return example.operation == &operation::attention && expected.find("\"to\": [\"B\", \"S1\", \"S1\"]") != std::string::npos &&

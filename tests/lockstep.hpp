@@ -59,7 +59,7 @@ inline Array join(const std::vector<Array>& parts, std::size_t dim) {
   return result;
 }
 
-/// Section 0 of the algebra: what the parts of the ranks of one axis mean together.
+/// What the parts of the ranks of one axis mean together.
 inline Array denote(const std::vector<Array>& parts, Placement p) {
   if (p.split()) return join(parts, static_cast<std::size_t>(p.dim));
   Array result = parts[0];

@@ -13,7 +13,7 @@ out:  {"to": ["S1", "S0"], "results": ["P"]}  or  {"refused": true}
 
 How each sentence is read where it left a choice
 ------------------------------------------------
-Rows (section 3)
+Rows
  R1  Every operation has the row (B, ..., B) -> B, also attention, whose table does not print it.
  R2  A row that splits an extent of 1 is no row: no axis of more than one rank divides it. Divisibility by the size of the
      axis is otherwise not looked at ("no mesh").
@@ -69,7 +69,7 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 Shape = Tuple[int, ...]
 Row = Tuple[Tuple[str, ...], str]  # what each operand must be, what the result is
 
-# ---------------------------------------------------------------------------------------------- rows (section 3)
+# ---------------------------------------------------------------------------------------------- rows
 
 
 def S(dim: int) -> str:

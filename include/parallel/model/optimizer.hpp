@@ -1,5 +1,6 @@
 // Optimizers as nodes of the graph: their state lies like the parameter, their numbers (learning rate, decay, ...) are run-time scalars.
 #pragma once
+#include <parallel/graph/trace.hpp>
 #include <parallel/operation/update.hpp>
 
 namespace parallel {
