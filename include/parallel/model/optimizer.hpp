@@ -50,7 +50,7 @@ constexpr int state(Trace& trace, int member, std::string_view name) {
   described.type = of.type;
   described.layers = of.layers;
   described.of = member;
-  described.initializer = zeros;
+  described.initializer = {Initializer::Kind::constant, 0, false};
   return trace.declare(operation::parameter, described, Kind::parameter, false);
 }
 }  // namespace optimizing

@@ -26,12 +26,71 @@ Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>> array(const T* data, Index 
   return {data, n};
 }
 
-inline constexpr Index chunk = 512;  ///< elements that are worked on at once where an intermediate is kept: it stays in the first cache
-
 /// Calls body(begin, count) for consecutive pieces of [0, n).
 template <class Body>
-void in_chunks(Index n, Body body, Index most = chunk) {
+void in_chunks(Index n, Body body, Index most = 512) {
   for (Index i = 0; i < n; i += most) body(i, std::min(most, n - i));
+}
+
+/// Sixteen numbers, which expressions keep in registers.
+template <class T>
+using Lanes = Eigen::Array<T, 16, 1>;
+template <class T>
+Eigen::Map<Lanes<T>> lanes(T* data) {
+  return Eigen::Map<Lanes<T>>(data);
+}
+template <class T>
+Eigen::Map<const Lanes<T>> lanes(const T* data) {
+  return Eigen::Map<const Lanes<T>>(data);
+}
+
+/// The last, fewer than sixteen numbers of an array, with zeros behind them.
+template <class T>
+struct Rest {
+  alignas(64) std::remove_const_t<T> values[16];
+  void take(T* from, Index n) {
+    std::fill_n(values, 16, std::remove_const_t<T>{0});
+    std::copy_n(from, n, values);
+  }
+  void give([[maybe_unused]] T* to, [[maybe_unused]] Index n) {
+    if constexpr (!std::is_const_v<T>) std::copy_n(values, n, to);
+  }
+};
+
+/// Calls body for sixteen consecutive elements of every array at a time. It is called for the rest, too, with copies: an element's bits depend
+/// neither on where it stands nor on how many there are. A function that calls this says [[gnu::flatten]], because g++ leaves parts of large
+/// expressions outside, and then loads every pointer anew for every element.
+template <class Body, class... T>
+[[gnu::always_inline]] inline void by_lanes(Index n, Body body, T*... data) {
+  [&](Rest<T>... rest) __attribute__((always_inline)) {
+    for (Index i = 0; i < n; i += 16) {
+      const bool whole = i + 16 <= n;
+      if (!whole) (rest.take(data + i, n - i), ...);
+      body((whole ? data + i : rest.values)...);
+      if (!whole) (rest.give(data + i, n - i), ...);
+    }
+  }(Rest<T>{}...);
+}
+
+/// The sum of value(...), an expression of sixteen elements of every array, over all elements.
+template <class T, int sums = 4, class Value, class... From>
+[[gnu::always_inline]] inline T sum_by_lanes(Index n, Value value, const From*... data) {
+  Lanes<T> sum[sums];
+  for (Lanes<T>& s : sum) s.setZero();
+  Index i = 0;
+  for (; i + 16 * sums <= n; i += 16 * sums)
+    for (int s = 0; s < sums; ++s) sum[s] += value((data + i + 16 * s)...);
+  by_lanes(
+      n - i,
+      [&, count = n - i](const From*... some) mutable {
+        Lanes<T> last = value(some...);
+        for (Index j = count; j < 16; ++j) last[j] = 0;  // what stands behind the rest is no term
+        sum[0] += last;
+        count -= 16;
+      },
+      (data + i)...);
+  for (int s = 1; s < sums; ++s) sum[0] += sum[s];
+  return sum[0].sum();
 }
 
 /// out[i] = value(i) for what has no array expression: choices and conversions.
@@ -48,67 +107,49 @@ void fill(T* out, Index n, Value value) {
   for (; i < n; ++i) out[i] = value(i);
 }
 
-/// Calls body(i, n) for n = 16 consecutive elements at a time and then for n = 1, where n is a constant: what body loads and computes stays in
-/// registers. A function that calls this says [[gnu::flatten]]: where a compiler leaves parts of Eigen outside, every pointer is loaded anew for
-/// every element.
-template <class Body>
-[[gnu::always_inline]] inline void in_registers(Index count, Body body) {
-  Index i = 0;
-  for (; i + 16 <= count; i += 16) body(i, std::integral_constant<int, 16>{});
-  for (; i < count; ++i) body(i, std::integral_constant<int, 1>{});
-}
-template <class T, int n>
-using Lanes = Eigen::Array<T, n, 1>;
-template <class T, int n>
-Eigen::Map<Lanes<T, n>> array(T* data, std::integral_constant<int, n>) {
-  return Eigen::Map<Lanes<T, n>>(data);
-}
-template <class T, int n>
-Eigen::Map<const Lanes<T, n>> array(const T* data, std::integral_constant<int, n>) {
-  return Eigen::Map<const Lanes<T, n>>(data);
-}
-
 /// What Eigen's vectorised exp gives for -infinity: on some machines a number near the smallest, not the 0 that something masked must have.
 template <class T>
 inline const T least_exponential = [] {
-  const Lanes<T, 16> y = Lanes<T, 16>::Constant(-std::numeric_limits<T>::infinity()).exp();
+  const Lanes<T> y = Lanes<T>::Constant(-std::numeric_limits<T>::infinity()).exp();
   return y[0];
 }();
 /// exp(x), and 0 for -infinity.
 template <class X>
 auto exponential(const X& x) {
-  if constexpr (X::SizeAtCompileTime == 1)
-    return x.exp();
-  else
-    return x.exp() - least_exponential<typename X::Scalar>;
+  return x.exp() - least_exponential<typename X::Scalar>;
 }
 
 // Functions of their own, so that what calls them compiles quickly.
 
+template <class T>
+[[gnu::noinline]] void set(T* data, Index n, T value) {
+  array(data, n).setConstant(value);
+}
 /// out = exp(x - subtracted); out may be x.
 template <class T>
 [[gnu::noinline, gnu::flatten]] void exponentials(const T* x, T subtracted, T* out, Index n) {
-  in_registers(n, [=](Index i, auto k) { array(out + i, k) = exponential(array(x + i, k) - subtracted); });
+  by_lanes(n, [=](T* y, const T* from) { lanes(y) = exponential(lanes(from) - subtracted); }, out, x);
 }
-/// The sum of value(i, k), k elements from i on, over all elements: in the same order wherever the elements lie in memory.
-template <class T, class Value>
-[[gnu::always_inline]] inline T sum_in_registers(Index count, Value value) {
-  Index i = 0;
-  Lanes<T, 64> several = Lanes<T, 64>::Zero();
-  for (; i + 64 <= count; i += 64) several += value(i, std::integral_constant<int, 64>{});
-  Lanes<T, 16> sums = (several.template segment<16>(0) + several.template segment<16>(16)) + (several.template segment<16>(32) + several.template segment<16>(48));
-  for (; i + 16 <= count; i += 16) sums += value(i, std::integral_constant<int, 16>{});
-  T rest = 0;
-  for (; i < count; ++i) rest += value(i, std::integral_constant<int, 1>{})[0];
-  return sums.sum() + rest;
+template <class T>
+[[gnu::noinline, gnu::flatten]] void add_to(T* sum, const T* x, Index n) {
+  by_lanes(n, [](T* s, const T* from) { lanes(s) += lanes(from); }, sum, x);
+}
+template <class T>
+[[gnu::noinline, gnu::flatten]] void multiply_by(T* x, T factor, Index n) {
+  by_lanes(n, [=](T* y) { lanes(y) *= factor; }, x);
 }
 template <class T>
 [[gnu::noinline, gnu::flatten]] T sum_of(const T* x, Index n) {
-  return sum_in_registers<T>(n, [=](Index i, auto k) { return array(x + i, k); });
+  return sum_by_lanes<T>(n, [](const T* from) { return lanes(from); }, x);
 }
 template <class T>
 [[gnu::noinline, gnu::flatten]] T inner_product(const T* x, const T* y, Index n) {
-  return sum_in_registers<T>(n, [=](Index i, auto k) { return array(x + i, k) * array(y + i, k); });
+  return sum_by_lanes<T>(n, [](const T* a, const T* b) { return lanes(a) * lanes(b); }, x, y);
+}
+/// out = p (g - inner): back through a softmax that gave p; out may be g.
+template <class T>
+[[gnu::noinline, gnu::flatten]] void probability_gradient(T* out, const T* p, const T* g, T inner, Index n) {
+  by_lanes(n, [=](T* to, const T* a, const T* b) { lanes(to) = lanes(a) * (lanes(b) - inner); }, out, p, g);
 }
 /// The largest of n numbers, -infinity of none; what is no number is the largest.
 template <class T>

@@ -62,24 +62,12 @@ struct Heads {
                 {to, room});
     return {to, room};
   }
-  /// Row i of a block: exp(scores - subtracted) for visible keys, 0 up to the end of the row's last cache line.
+  /// row = exp(row - subtracted) for visible keys, 0 for the others.
   void exponentials(T* row, T subtracted, Index visible_keys, Index seen) const {
-    const Index end = (seen + 15) / 16 * 16;
-    array(row + visible_keys, end - visible_keys).setConstant(subtracted);
-    cpu::exponentials(row, subtracted, row, end);
-    array(row + visible_keys, end - visible_keys).setZero();
+    cpu::exponentials(row, subtracted, row, visible_keys);
+    std::fill(row + visible_keys, row + seen, T{0});
   }
 };
-
-template <class T>
-[[gnu::flatten]] void multiply_by(T* row, T factor, Index n) {
-  in_registers(n, [=](Index i, auto k) { array(row + i, k) *= factor; });
-}
-/// row = p (row - inner)
-template <class T>
-[[gnu::flatten]] void score_gradients(T* row, const T* p, T inner, Index n) {
-  in_registers(n, [=](Index i, auto k) { array(row + i, k) = array(p + i, k) * (array(row + i, k) - inner); });
-}
 
 /// (q, k, v): the result and, per row, the logarithm of the sum of exponentials of its scores. ints: causal; the first number is their scale.
 template <class T>
@@ -96,7 +84,7 @@ void attention(const Call& call) {
       const Index visible = at.visible(row + i + 1);
       const T largest = visible > 0 ? largest_of(own, visible) : T{0};
       at.exponentials(own, largest, visible, seen);
-      sums[i] = sum_of(own, (seen + 15) / 16 * 16);
+      sums[i] = sum_of(own, visible);
       statistic[(b * at.queries + row + i) * at.heads + head] = largest + std::log(sums[i]);
     }
     const Matrix<T> to = at.query_rows(out, b, row, head, at.value_size);
@@ -111,8 +99,8 @@ void attention_gradient(const Call& call) {
   const Heads<T> at(call);
   const T *out = call.operands[3].as<const T>(), *statistic = call.operands[4].as<const T>(), *g = call.operands[5].as<const T>();
   T *dq = call.results[0].as<T>(), *dk = call.results[1].as<T>(), *dv = call.results[2].as<T>();
-  array(dk, call.results[1].elements()).setZero();
-  array(dv, call.results[2].elements()).setZero();
+  set(dk, call.results[1].elements(), T{0});
+  set(dv, call.results[2].elements(), T{0});
   T* const p = scratch<Purpose::scores, T>(static_cast<std::size_t>(2 * at.block * at.room));
   T* const ds = p + at.block * at.room;
   at.each([&](Index b, Index head, Index row, Index count) {
@@ -125,7 +113,7 @@ void attention_gradient(const Call& call) {
     multiply<T>(count, seen, at.value_size, 1, cotangent, at.key_rows(at.v.template as<const T>(), b, group, at.value_size, true), {ds, at.room});
     for (Index i = 0; i < count; ++i) {
       const T inner = inner_product(cotangent.data + i * cotangent.stride, result.data + i * result.stride, at.value_size);
-      score_gradients(ds + i * at.room, p + i * at.room, inner, seen);
+      probability_gradient(ds + i * at.room, p + i * at.room, ds + i * at.room, inner, seen);
     }
     multiply<T>(count, at.size, seen, at.factor, {ds, at.room}, at.key_rows(at.k.template as<const T>(), b, group, at.size),
                 at.query_rows(dq, b, row, head, at.size));

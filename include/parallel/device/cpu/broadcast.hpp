@@ -8,15 +8,15 @@ namespace parallel::cpu {
 /// out = Function{}(x, y) along a row.
 template <class T, class Function>
 [[gnu::flatten]] void row(const T* x, const T* y, T* out, Index n) {
-  in_registers(n, [=](Index i, auto k) { array(out + i, k) = Function{}(array(x + i, k), array(y + i, k)); });
+  by_lanes(n, [](T* to, const T* a, const T* b) { lanes(to) = Function{}(lanes(a), lanes(b)); }, out, x, y);
 }
 template <class T, class Function>
 [[gnu::flatten]] void row_and_number(const T* x, const T* y, T* out, Index n) {
-  in_registers(n, [=, number = *y](Index i, auto k) { array(out + i, k) = Function{}(array(x + i, k), number); });
+  by_lanes(n, [number = *y](T* to, const T* a) { lanes(to) = Function{}(lanes(a), number); }, out, x);
 }
 template <class T, class Function>
 [[gnu::flatten]] void number_and_row(const T* x, const T* y, T* out, Index n) {
-  in_registers(n, [=, number = *x](Index i, auto k) { array(out + i, k) = Function{}(number, array(y + i, k)); });
+  by_lanes(n, [number = *x](T* to, const T* b) { lanes(to) = Function{}(number, lanes(b)); }, out, y);
 }
 template <class T>
 using RowFunction = void (*)(const T* x, const T* y, T* out, Index n);
@@ -56,9 +56,8 @@ void divide(const Call& call) {
 
 /// (sum, x): sum + x in the storage of sum.
 template <class T>
-[[gnu::flatten]] void accumulate(const Call& call) {
-  T* sum = call.results[0].as<T>();
-  in_registers(call.results[0].elements(), [=, x = call.operands[1].as<const T>()](Index i, auto k) { array(sum + i, k) += array(x + i, k); });
+void accumulate(const Call& call) {
+  add_to(call.results[0].as<T>(), call.operands[1].as<const T>(), call.results[0].elements());
 }
 
 /// Calls body(steps, ...) with constants where all steps are 1, so that the usual loops are vectorised.

@@ -22,10 +22,11 @@ void pick(const Call& call) {
 }
 /// (logits, target, max, sum, picked): log(sum) + max - picked
 template <class T>
-void negative_log_likelihood(const Call& call) {
-  const Index n = call.results[0].elements();
-  const auto largest = array(call.operands[2].as<const T>(), n), sum = array(call.operands[3].as<const T>(), n);
-  array(call.results[0].as<T>(), n) = sum.log() + (largest - array(call.operands[4].as<const T>(), n));
+[[gnu::flatten]] void negative_log_likelihood(const Call& call) {
+  by_lanes(
+      call.results[0].elements(),
+      [](T* loss, const T* largest, const T* sum, const T* picked) { lanes(loss) = lanes(sum).log() + (lanes(largest) - lanes(picked)); },
+      call.results[0].as<T>(), call.operands[2].as<const T>(), call.operands[3].as<const T>(), call.operands[4].as<const T>());
 }
 /// (logits, target, max, sum, g): g (softmax - 1 at the target)
 template <class T>
@@ -36,7 +37,7 @@ template <class T>
   for (Index r = 0; r < rows.count; ++r) {
     const T largest = call.operands[2].as<const T>()[r], sum = call.operands[3].as<const T>()[r], g = call.operands[4].as<const T>()[r];
     T* out = call.results[0].as<T>() + r * n;
-    in_registers(n, [=, x = logits.as<const T>() + r * n, share = g / sum](Index i, auto k) { array(out + i, k) = exponential(array(x + i, k) - largest) * share; });
+    by_lanes(n, [=, share = g / sum](T* to, const T* x) { lanes(to) = exponential(lanes(x) - largest) * share; }, out, logits.as<const T>() + r * n);
     const Index own = target_in(logits, call.operands[1].as<const int>()[r]);
     if (own >= 0) out[own] -= g;
   }

@@ -7,19 +7,24 @@ namespace parallel::cpu {
 /// result = function(x)
 template <class T, class Function>
 [[gnu::flatten]] void each_element(const Call& call, Function function) {
-  in_registers(call.results[0].elements(), [=, x = call.operands[0].as<const T>(), out = call.results[0].as<T>()](Index i, auto n) {
-    const Lanes<T, n> value = array(x + i, n);
-    array(out + i, n) = function(value);
-  });
+  by_lanes(
+      call.results[0].elements(),
+      [=](T* out, const T* from) {
+        const Lanes<T> x = lanes(from);
+        lanes(out) = function(x);
+      },
+      call.results[0].as<T>(), call.operands[0].as<const T>());
 }
 /// (x, g): result = g times derivative(x)
 template <class T, class Derivative>
 [[gnu::flatten]] void each_gradient(const Call& call, Derivative derivative) {
-  in_registers(call.results[0].elements(),
-               [=, x = call.operands[0].as<const T>(), g = call.operands[1].as<const T>(), out = call.results[0].as<T>()](Index i, auto n) {
-                 const Lanes<T, n> value = array(x + i, n);
-                 array(out + i, n) = array(g + i, n) * derivative(value);
-               });
+  by_lanes(
+      call.results[0].elements(),
+      [=](T* out, const T* from, const T* g) {
+        const Lanes<T> x = lanes(from);
+        lanes(out) = lanes(g) * derivative(x);
+      },
+      call.results[0].as<T>(), call.operands[0].as<const T>(), call.operands[1].as<const T>());
 }
 
 /// x times the first number.
@@ -67,21 +72,20 @@ template <class T>
 void gelu_gradient(const Call& call) {
   constexpr T first = static_cast<T>(gelu_first), third = static_cast<T>(gelu_third);
   each_gradient<T>(call, [=](const auto& x) {
-    const std::decay_t<decltype(x)> s = (T{1} + (-x * (first + third * x.square())).exp()).inverse();
+    const Lanes<T> s = (T{1} + (-x * (first + third * x.square())).exp()).inverse();
     return (s + x * s * (T{1} - s) * (first + T{3} * third * x.square())).eval();
   });
 }
 
 /// erfc(|x| / sqrt 2): twice the normal distribution's tail. For float a fit with a relative error of 1.2e-7 everywhere
 /// (Press et al., Numerical Recipes, 1992, erfcc), which is vectorised.
-template <class X>
-X two_tails(const X& x) {
-  using T = typename X::Scalar;
-  const X z = x.abs() * static_cast<T>(0.70710678118654752);
+template <class T>
+Lanes<T> two_tails(const Lanes<T>& x) {
+  const Lanes<T> z = x.abs() * static_cast<T>(0.70710678118654752);
   if constexpr (std::is_same_v<T, float>) {
     constexpr float terms[] = {0.17087277f, -0.82215223f, 1.48851587f, -1.13520398f, 0.27886807f, -0.18628806f, 0.09678418f, 0.37409196f, 1.00002368f, -1.26551223f};
-    const X t = (1 + 0.5f * z).inverse();
-    X power = X::Constant(terms[0]);
+    const Lanes<T> t = (1 + 0.5f * z).inverse();
+    Lanes<T> power = Lanes<T>::Constant(terms[0]);
     for (int i = 1; i < 10; ++i) power = power * t + terms[i];
     return t * (power - z.square()).exp();
   } else {

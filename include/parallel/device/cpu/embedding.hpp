@@ -32,9 +32,9 @@ template <class T>
 void embedding_gradient(const Call& call) {
   const View& table = call.results[0];
   const Index n = table.size[1];
-  array(table.as<T>(), table.elements()).setZero();
+  set(table.as<T>(), table.elements(), T{0});
   each_row(call.operands[0], table, [&](Index i, Index row) {
-    if (row >= 0) array(table.as<T>() + row * n, n) += array(call.operands[1].as<const T>() + i * n, n);
+    if (row >= 0) add_to(table.as<T>() + row * n, call.operands[1].as<const T>() + i * n, n);
   });
 }
 

@@ -25,7 +25,7 @@ template <class T>
   const bool centered = call.operands.size() > 1;
   for (Index r = 0; r < rows.count; ++r) {
     const T *x = call.operands[0].as<const T>() + r * rows.length, mean = centered ? call.operands[1].as<const T>()[r] : T{0};
-    call.results[0].as<T>()[r] = static_cast<T>(call.reals[0]) * sum_in_registers<T>(rows.length, [=](Index i, auto k) { return (array(x + i, k) - mean).square(); });
+    call.results[0].as<T>()[r] = static_cast<T>(call.reals[0]) * sum_by_lanes<T>(rows.length, [=](const T* a) { return (lanes(a) - mean).square(); }, x);
   }
 }
 
@@ -47,9 +47,9 @@ template <class T>
     const T *x = call.operands[0].as<const T>() + r * n, inverse = inverse_deviation(variance[r], call.reals[1]);
     T* out = call.results[0].as<T>() + r * n;
     if (centered)
-      in_registers(n, [=, m = mean[r]](Index i, auto k) { array(out + i, k) = (array(x + i, k) - m) * inverse * array(gain + i, k) + array(shift + i, k); });
+      by_lanes(n, [=, m = mean[r]](T* to, const T* a, const T* b, const T* c) { lanes(to) = (lanes(a) - m) * inverse * lanes(b) + lanes(c); }, out, x, gain, shift);
     else
-      in_registers(n, [=](Index i, auto k) { array(out + i, k) = array(x + i, k) * inverse * array(gain + i, k); });
+      by_lanes(n, [=](T* to, const T* a, const T* b) { lanes(to) = lanes(a) * inverse * lanes(b); }, out, x, gain);
   }
 }
 
@@ -87,7 +87,8 @@ template <class T>
     const auto row = norm.row(r);
     if (centered) call.results[0].as<T>()[r] = share * inner_product(row.g, gain, n);
     call.results[centered ? 1 : 0].as<T>()[r] = 
-        share * row.inverse * sum_in_registers<T>(n, [=](Index i, auto k) { return array(row.g + i, k) * array(gain + i, k) * (array(row.x + i, k) - row.mean); });
+        share * row.inverse * 
+        sum_by_lanes<T>(n, [mean = row.mean](const T* a, const T* b, const T* c) { return lanes(a) * lanes(b) * (lanes(c) - mean); }, row.g, gain, row.x);
   }
 }
 /// (g, x, variance, gain, mean, a, b) or (g, x, variance, gain, b): (g gain - a - xhat b) / sqrt(variance + epsilon)
@@ -96,11 +97,14 @@ template <class T>
   const bool centered = call.operands.size() == 7;
   const NormGradient<T> norm(call, centered ? 4 : -1);
   const T *gain = call.operands[3].as<const T>(), *a = centered ? call.operands[5].as<const T>() : nullptr, *b = call.operands[centered ? 6 : 4].as<const T>();
-  for (Index r = 0; r < norm.rows.count; ++r)
-    in_registers(norm.rows.length, [=, row = norm.row(r), out = call.results[0].as<T>() + r * norm.rows.length, mean_of_g = centered ? a[r] : T{0},
-                                    slope = b[r] * norm.row(r).inverse](Index i, auto k) {
-      array(out + i, k) = (array(row.g + i, k) * array(gain + i, k) - mean_of_g - (array(row.x + i, k) - row.mean) * slope) * row.inverse;
-    });
+  for (Index r = 0; r < norm.rows.count; ++r) {
+    const auto row = norm.row(r);
+    const T mean_of_g = centered ? a[r] : T{0}, slope = b[r] * row.inverse;
+    by_lanes(
+        norm.rows.length,
+        [=](T* to, const T* g, const T* from_gain, const T* x) { lanes(to) = (lanes(g) * lanes(from_gain) - mean_of_g - (lanes(x) - row.mean) * slope) * row.inverse; },
+        call.results[0].as<T>() + r * norm.rows.length, row.g, gain, row.x);
+  }
 }
 /// (g, x, variance[, mean]): the gradients of the gain and, for layer norm, of the shift: sums over all rows, sixty-four at a time.
 template <class T>
@@ -108,25 +112,24 @@ template <class T>
   const bool centered = call.operands.size() == 4;
   const NormGradient<T> norm(call, centered ? 3 : -1);
   T *gain = call.results[0].as<T>(), *shift = centered ? call.results[1].as<T>() : nullptr;
-  array(gain, norm.rows.length).setZero();
-  if (centered) array(shift, norm.rows.length).setZero();
+  set(gain, norm.rows.length, T{0});
+  if (centered) set(shift, norm.rows.length, T{0});
+  constexpr Index chunk = 512;
   in_chunks(norm.rows.length, [&](Index j, Index n) {
     in_chunks(
         norm.rows.count,
         [&](Index first, Index count) {
-          T of_gain[chunk]{}, of_shift[chunk]{};
+          alignas(64) T of_gain[chunk]{}, of_shift[chunk]{};
           for (Index r = first; r < first + count; ++r) {
             const auto row = norm.row(r);
-            in_registers(n, [=, g = row.g + j, x = row.x + j, to = +of_gain](Index i, auto k) {
-              array(to + i, k) += array(g + i, k) * (array(x + i, k) - row.mean) * row.inverse;
-            });
-            if (centered) in_registers(n, [=, g = row.g + j, to = +of_shift](Index i, auto k) { array(to + i, k) += array(g + i, k); });
+            by_lanes(n, [=](T* to, const T* g, const T* x) { lanes(to) += lanes(g) * (lanes(x) - row.mean) * row.inverse; }, +of_gain, row.g + j, row.x + j);
+            if (centered) add_to(of_shift, row.g + j, n);
           }
-          array(gain + j, n) += array(of_gain, n);
-          if (centered) array(shift + j, n) += array(of_shift, n);
+          add_to(gain + j, of_gain, n);
+          if (centered) add_to(shift + j, of_shift, n);
         },
         64);
-  });
+  }, chunk);
 }
 
 }  // namespace parallel::cpu

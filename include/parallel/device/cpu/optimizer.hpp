@@ -35,13 +35,14 @@ template <class T>
   const double* scalars = call.operands[4].as<const double>();
   const T rate = static_cast<T>(scalars[call.ints[0]]), momentum = static_cast<T>(scalars[call.ints[1]]);
   const T decay = static_cast<T>(call.ints[3] != 0 ? scalars[call.ints[2]] : 0), factor = static_cast<T>(*call.operands[3].as<const double>());
-  T *parameter = call.results[0].as<T>(), *velocity = call.results[1].as<T>();
-  const T* gradient = call.operands[2].as<const T>();
-  in_registers(call.results[0].elements(), [=](Index i, auto n) {
-    const Lanes<T, n> p = array(parameter + i, n), m = momentum * array(velocity + i, n) + (factor * array(gradient + i, n) + decay * p);
-    array(velocity + i, n) = m;
-    array(parameter + i, n) = p - rate * m;
-  });
+  by_lanes(
+      call.results[0].elements(),
+      [=](T* parameter, T* velocity, const T* gradient) {
+        const Lanes<T> p = lanes(parameter), m = momentum * lanes(velocity) + (factor * lanes(gradient) + decay * p);
+        lanes(velocity) = m;
+        lanes(parameter) = p - rate * m;
+      },
+      call.results[0].as<T>(), call.results[1].as<T>(), call.operands[2].as<const T>());
 }
 
 /// (parameter, mean, variance, gradient, factor, scalars); ints: positions of learning_rate, beta1, beta2, epsilon, weight_decay and step (counted
@@ -55,15 +56,15 @@ template <class T>
   const T b1 = static_cast<T>(beta1), b2 = static_cast<T>(beta2), rest1 = static_cast<T>(1 - beta1), rest2 = static_cast<T>(1 - beta2);
   const T size = static_cast<T>(rate / (1 - std::pow(beta1, step))), correction = static_cast<T>(1 / std::sqrt(1 - std::pow(beta2, step)));
   const T factor = static_cast<T>(*call.operands[4].as<const double>());
-  T *parameter = call.results[0].as<T>(), *mean = call.results[1].as<T>(), *variance = call.results[2].as<T>();
-  const T* gradient = call.operands[3].as<const T>();
-  in_registers(call.results[0].elements(), [=](Index i, auto n) {
-    const Lanes<T, n> g = factor * array(gradient + i, n);
-    const Lanes<T, n> m = b1 * array(mean + i, n) + rest1 * g, v = b2 * array(variance + i, n) + rest2 * g.square();
-    array(mean + i, n) = m;
-    array(variance + i, n) = v;
-    array(parameter + i, n) = kept * array(parameter + i, n) - size * m / (v.sqrt() * correction + epsilon);
-  });
+  by_lanes(
+      call.results[0].elements(),
+      [=](T* parameter, T* mean, T* variance, const T* gradient) {
+        const Lanes<T> g = factor * lanes(gradient), m = b1 * lanes(mean) + rest1 * g, v = b2 * lanes(variance) + rest2 * g.square();
+        lanes(mean) = m;
+        lanes(variance) = v;
+        lanes(parameter) = kept * lanes(parameter) - size * m / (v.sqrt() * correction + epsilon);
+      },
+      call.results[0].as<T>(), call.results[1].as<T>(), call.results[2].as<T>(), call.operands[3].as<const T>());
 }
 
 }  // namespace parallel::cpu

@@ -60,7 +60,7 @@ void multiply_packed(Index m, Index n, Index k, T factor, const Matrix<const T>&
       for (Index j = 0; j < n; j += tiles.columns) {
         const Index columns = std::min(tiles.columns, n - j);
         if (l == 0 && !add)
-          for (Index row = i; row < i + rows; ++row) array(out.data + row * out.stride + j, columns).setZero();
+          for (Index row = i; row < i + rows; ++row) set(out.data + row * out.stride + j, columns, T{0});
         pack_right(right_tile, from_right.getSubMapper(j, l), depth, columns);
         multiply_tile(to.getSubMapper(j, i), right_tile, left_rows, columns, depth, rows, factor);
       }
@@ -74,7 +74,7 @@ void multiply(Index m, Index n, Index k, T factor, const Matrix<const T>& left, 
   constexpr int straight = Eigen::ColMajor, transposed = Eigen::RowMajor;  // of the transposes
   if (m == 0 || n == 0) return;
   if (k == 0 && !add)
-    for (Index i = 0; i < m; ++i) array(out.data + i * out.stride, n).setZero();
+    for (Index i = 0; i < m; ++i) set(out.data + i * out.stride, n, T{0});
   else if (!left.transposed && !right.transposed)
     multiply_packed<T, straight, straight>(m, n, k, factor, left, right, out, add);
   else if (!left.transposed)

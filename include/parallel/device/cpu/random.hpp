@@ -65,8 +65,7 @@ void dropout(const Call& call) {
 /// (scalars): normal numbers with the first number as standard deviation (Box and Muller, 1958): words 0 and 1 of a counter make two, 2 and 3 too.
 template <class T>
 void random(const Call& call) {
-  constexpr int lanes = RandomStream::counters;
-  using Lanes = Eigen::Array<T, lanes, 1>;
+  constexpr int several = RandomStream::counters;  // and as many lanes
   const RandomStream stream = RandomStream::of(call.ints, call.operands[0].as<const double>(), call.layer, call.micro_batch);
   const T deviation = static_cast<T>(call.reals[0]);
   T* out = call.results[0].as<T>();
@@ -75,14 +74,14 @@ void random(const Call& call) {
     words_of_block(stream, block, words);
     alignas(64) T normal[RandomStream::block];
     for (int pair = 0; pair < 2; ++pair) {
-      Lanes radius, angle;
-      for (int i = 0; i < lanes; ++i) {
-        radius[i] = static_cast<T>(fraction_of(words[2 * pair * lanes + i]));
-        angle[i] = static_cast<T>(2 * std::numbers::pi * fraction_of(words[(2 * pair + 1) * lanes + i]));
+      Lanes<T> radius, angle;
+      for (int i = 0; i < several; ++i) {
+        radius[i] = static_cast<T>(fraction_of(words[2 * pair * several + i]));
+        angle[i] = static_cast<T>(2 * std::numbers::pi * fraction_of(words[(2 * pair + 1) * several + i]));
       }
       radius = deviation * (T{-2} * radius.log()).sqrt();
-      Eigen::Map<Lanes>(normal + 2 * pair * lanes) = radius * angle.cos();
-      Eigen::Map<Lanes>(normal + (2 * pair + 1) * lanes) = radius * angle.sin();
+      lanes(normal + 2 * pair * several) = radius * angle.cos();
+      lanes(normal + (2 * pair + 1) * several) = radius * angle.sin();
     }
     std::copy_n(normal + within, count, out + at);
   });

@@ -10,11 +10,18 @@ template <class T>
   in_chunks(
       rows,
       [=](Index first, Index count) {
-        in_registers(n, [=, from = x + first * stride](Index i, auto k) {
-          Lanes<T, k> sum = Lanes<T, k>::Zero();
-          for (Index r = 0; r < count; ++r) sum += array(from + r * stride + i, k);
-          array(out + i, k) += sum;
-        });
+        const T* from = x + first * stride;
+        Index j = 0;
+        for (; j + 16 <= n; j += 16) {
+          Lanes<T> sum = Lanes<T>::Zero();
+          for (Index r = 0; r < count; ++r) sum += lanes(from + r * stride + j);
+          lanes(out + j) += sum;
+        }
+        for (; j < n; ++j) {
+          T sum = 0;
+          for (Index r = 0; r < count; ++r) sum += from[r * stride + j];
+          out[j] += sum;
+        }
       },
       64);
 }
@@ -26,13 +33,12 @@ void sum_over(const View& x, const View& out, const Steps<max_rank>& steps, T fa
   const T* from = x.as<const T>();
   T* to = out.as<T>();
   const Index n = walk.extent();
-  auto sums = array(to, out.elements());
-  sums.setZero();
+  set(to, out.elements(), T{0});
   if (walk.step(1) == 0)
     for (auto at = walk.rows(); at; ++at) to[at[1]] += static_cast<T>(total(from + at[0], n));
   else  // what encloses a dimension that stays is one that goes
     for (auto at = walk.planes(); at; ++at) add_rows(from + at[0], walk.extent(1), n, to + at[1], n);
-  if (factor != T{1}) sums *= factor;
+  if (factor != T{1}) multiply_by(to, factor, out.elements());
 }
 /// The sum over the dimensions `ints` (none: all), times the first number.
 template <class T>
@@ -56,9 +62,9 @@ template <class T>
     const T* from = x.as<const T>() + at[1];
     T* to = out.as<T>() + at[0];
     if (walk.step(1) == 0)
-      array(to, n).setConstant(factor * *from);
+      set(to, n, factor * *from);
     else
-      in_registers(n, [=](Index i, auto k) { array(to + i, k) = factor * array(from + i, k); });
+      by_lanes(n, [=](T* y, const T* some) { lanes(y) = factor * lanes(some); }, to, from);
   }
 }
 
@@ -69,7 +75,7 @@ void local_max(const Call& call) {
   const Walk<2> walk = together(x, reduced(x, call.ints));
   const Index n = walk.extent();
   const auto larger = [](T a, T b) { return a > b || a != a ? a : b; };
-  array(out.as<T>(), out.elements()).setConstant(-std::numeric_limits<T>::infinity());
+  set(out.as<T>(), out.elements(), -std::numeric_limits<T>::infinity());
   for (auto at = walk.rows(); at; ++at) {
     const T* row = x.as<const T>() + at[0];
     T* to = out.as<T>() + at[1];
@@ -85,7 +91,7 @@ void count_maxima(const Call& call) {
   const View &x = call.operands[0], &out = call.results[0];
   const Walk<2> walk = together(x, reduced(x, call.ints));
   const Index n = walk.extent(), step = walk.step(1);
-  array(out.as<T>(), out.elements()).setZero();
+  set(out.as<T>(), out.elements(), T{0});
   for (auto at = walk.rows(); at; ++at) {
     const T* row = x.as<const T>() + at[0];
     const T* largest = call.operands[1].as<const T>() + at[1];

@@ -6,15 +6,14 @@ namespace parallel::cpu {
 
 /// Calls along(position, position of the statistic, count) for rows over which is reduced, and across for rows with a statistic for each element.
 template <class Along, class Across>
-void with_statistic(const View& x, const Ints& dims, Along along, Across across) {
+[[gnu::always_inline]] inline void with_statistic(const View& x, const Ints& dims, Along along, Across across) {
   const Walk<2> walk = together(x, reduced(x, dims));
-  for (auto at = walk.rows(); at; ++at)
-    in_chunks(walk.extent(), [&](Index i, Index n) {
-      if (walk.step(1) == 0)
-        along(at[0] + i, at[1], n);
-      else
-        across(at[0] + i, at[1] + i, n);
-    });
+  for (auto at = walk.rows(); at; ++at) {
+    if (walk.step(1) == 0)
+      along(at[0], at[1], walk.extent());
+    else
+      across(at[0], at[1], walk.extent());
+  }
 }
 
 /// (x, max): the sum of exp(x - max)
@@ -22,16 +21,12 @@ template <class T>
 [[gnu::flatten]] void sum_of_exponentials(const Call& call) {
   const T *x = call.operands[0].as<const T>(), *largest = call.operands[1].as<const T>();
   T* sum = call.results[0].as<T>();
-  array(sum, call.results[0].elements()).setZero();
-  alignas(64) T values[chunk];  // an aligned begin: loops split alike, and give the same bits, in every run
+  set(sum, call.results[0].elements(), T{0});
   with_statistic(
       call.operands[0], call.ints,
-      [&](Index i, Index s, Index n) {
-        exponentials(x + i, largest[s], values, n);
-        sum[s] += sum_of(values, n);
-      },
+      [=](Index i, Index s, Index n) { sum[s] += sum_by_lanes<T, 1>(n, [m = largest[s]](const T* a) { return exponential(lanes(a) - m); }, x + i); },
       [=](Index i, Index s, Index n) {
-        in_registers(n, [=](Index j, auto k) { array(sum + s + j, k) += exponential(array(x + i + j, k) - array(largest + s + j, k)); });
+        by_lanes(n, [](T* to, const T* a, const T* m) { lanes(to) += exponential(lanes(a) - lanes(m)); }, sum + s, x + i, largest + s);
       });
 }
 /// (x, max, sum): exp(x - max) / sum
@@ -42,12 +37,10 @@ template <class T>
   with_statistic(
       call.operands[0], call.ints,
       [=](Index i, Index s, Index n) {
-        in_registers(n, [=, m = largest[s], share = 1 / sum[s]](Index j, auto k) { array(y + i + j, k) = exponential(array(x + i + j, k) - m) * share; });
+        by_lanes(n, [m = largest[s], share = 1 / sum[s]](T* to, const T* a) { lanes(to) = exponential(lanes(a) - m) * share; }, y + i, x + i);
       },
       [=](Index i, Index s, Index n) {
-        in_registers(n, [=](Index j, auto k) {
-          array(y + i + j, k) = exponential(array(x + i + j, k) - array(largest + s + j, k)) / array(sum + s + j, k);
-        });
+        by_lanes(n, [](T* to, const T* a, const T* m, const T* b) { lanes(to) = exponential(lanes(a) - lanes(m)) / lanes(b); }, y + i, x + i, largest + s, sum + s);
       });
 }
 /// (y, g): the sum of y g
@@ -55,11 +48,11 @@ template <class T>
 [[gnu::flatten]] void row_product(const Call& call) {
   const T *y = call.operands[0].as<const T>(), *g = call.operands[1].as<const T>();
   T* product = call.results[0].as<T>();
-  array(product, call.results[0].elements()).setZero();
+  set(product, call.results[0].elements(), T{0});
   with_statistic(
       call.operands[0], call.ints, [=](Index i, Index s, Index n) { product[s] += inner_product(y + i, g + i, n); },
       [=](Index i, Index s, Index n) {
-        in_registers(n, [=](Index j, auto k) { array(product + s + j, k) += array(y + i + j, k) * array(g + i + j, k); });
+        by_lanes(n, [](T* to, const T* a, const T* b) { lanes(to) += lanes(a) * lanes(b); }, product + s, y + i, g + i);
       });
 }
 /// (y, g, product): y (g - product)
@@ -68,12 +61,9 @@ template <class T>
   const T *y = call.operands[0].as<const T>(), *g = call.operands[1].as<const T>(), *product = call.operands[2].as<const T>();
   T* out = call.results[0].as<T>();
   with_statistic(
-      call.operands[0], call.ints,
+      call.operands[0], call.ints, [=](Index i, Index s, Index n) { probability_gradient(out + i, y + i, g + i, product[s], n); },
       [=](Index i, Index s, Index n) {
-        in_registers(n, [=, inner = product[s]](Index j, auto k) { array(out + i + j, k) = array(y + i + j, k) * (array(g + i + j, k) - inner); });
-      },
-      [=](Index i, Index s, Index n) {
-        in_registers(n, [=](Index j, auto k) { array(out + i + j, k) = array(y + i + j, k) * (array(g + i + j, k) - array(product + s + j, k)); });
+        by_lanes(n, [](T* to, const T* a, const T* b, const T* c) { lanes(to) = lanes(a) * (lanes(b) - lanes(c)); }, out + i, y + i, g + i, product + s);
       });
 }
 

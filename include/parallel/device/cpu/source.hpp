@@ -7,7 +7,7 @@ namespace parallel::cpu {
 /// Every element is the first number.
 template <class T>
 void constant(const Call& call) {
-  array(call.results[0].as<T>(), call.results[0].elements()).setConstant(static_cast<T>(call.reals[0]));
+  set(call.results[0].as<T>(), call.results[0].elements(), static_cast<T>(call.reals[0]));
 }
 /// An element is its coordinate in dimension ints[0] of the full tensor.
 template <class T>
@@ -17,7 +17,7 @@ void iota(const Call& call) {
   const Index outer = out.extent(0, dim), n = out.size[dim], inner = out.extent(dim + 1, out.rank);
   T* to = out.as<T>();
   for (Index o = 0; o < outer; ++o)
-    for (Index i = 0; i < n; ++i, to += inner) array(to, inner).setConstant(static_cast<T>(out.offset[dim] + i));
+    for (Index i = 0; i < n; ++i, to += inner) set(to, inner, static_cast<T>(out.offset[dim] + i));
 }
 
 }  // namespace parallel::cpu
