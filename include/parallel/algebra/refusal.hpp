@@ -28,8 +28,12 @@ namespace parallel {
   reason(not_a_module, "parallel: a member of a model is neither a Parameter nor a module of Parameters; make configuration a template argument", "position of the member") \
   reason(carried_differs, "parallel::Layers: the block returns another shape than it takes; a layer must keep the shape of what it carries", "dimensions taken, returned") \
   reason(held_elsewhere, "parallel: a value that only some ranks hold (At) meets an operation; bring it to all of them first with to<On<axis, Broadcast>>(x)", "operand") \
+  reason(given_pending, "parallel: a parameter or an input cannot be a pending sum (Partial): no rank could fill in its term; leave it Invariant or split it", "dimensions") \
+  reason(outside_layers, "parallel::Layers: a parameter of a block is used outside its Layers, where it has no one layer; use it within the block", "layers") \
+  reason(accumulation, "parallel::Accumulate: only a training has gradients to accumulate, over at least one micro-batch; wrap a Training, with a count from 1", "micro-batches") \
+  reason(too_many_inputs, "parallel: a program takes at most eight inputs; put several into one tensor", "inputs") \
   reason(layers_split, "parallel::Layers: layers on an axis, a pipeline, are not derived; write Layers<n, Block> without the axis", "layers") \
-  reason(nested_layers, "parallel::Layers: layers within layers; write one Layers whose block holds the inner layers as members", "layers of the outer")          \
+  reason(nested_layers, "parallel::Layers: layers within layers; write one Layers whose block has the inner blocks as plain members", "layers of the outer")          \
   reason(not_divisible, "parallel: the mesh does not divide a dimension; choose an extent of the axis that divides it", "extent of the dimension, degree")       \
   reason(axis_unused, "parallel: an axis of the mesh is named by no annotation of the program; annotate a dimension with it or drop it from the mesh", "extent of the axis") \
   reason(axis_twice, "parallel: an axis is used twice in one tensor or mesh; name it once", "times")                                                            \

@@ -28,6 +28,11 @@ constexpr Kind kind_of(const Arguments& a) {
 /// The axes of all operands, an outer axis of a dimension before the inner ones.
 constexpr AxisList axes_of(const Arguments& a) {
   AxisList axes;
+  for (const Type& t : a.types) {  // dimensions first: the order of other annotations has no meaning
+    Layout split = t.layout;
+    split.others.count = 0;
+    split.collect(axes);
+  }
   for (const Type& t : a.types) t.layout.collect(axes);
   return axes;
 }

@@ -143,6 +143,12 @@ class Trace {
 
   /// The slice that the current iteration of layers takes of a stacked value.
   constexpr int layer_of(int stack) { return layer_of(stack, region); }
+  /// The current layer's slice of a parameter of its block.
+  constexpr int layer_of_parameter(int stack) {
+    const Region& here = graph.regions[region];
+    if (here.kind != RegionKind::layers || here.count != graph.values[stack].type.layout.dims[0].size) graph.misused = graph.values[stack].member;
+    return layer_of(stack, region);
+  }
   constexpr int layer_of(int stack, int in_region) {
     for (const Stack& s : graph.stacks)
       if (s.outside == stack && s.region == in_region && graph.maker(s.inside).operation == &operation::layer) return s.inside;

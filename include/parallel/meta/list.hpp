@@ -3,10 +3,11 @@
 #include <cstddef>
 #include <initializer_list>
 #include <span>
+#include <stdexcept>
 
 namespace parallel {
 
-/// At most `capacity` elements, held inside the object. The caller keeps to the capacity; a constant expression that does not is refused.
+/// At most `capacity` elements, held inside the object. One more is an exception, or no constant expression.
 template <class T, int capacity>
 struct List {
   T items[capacity]{};
@@ -16,7 +17,10 @@ struct List {
   constexpr List(std::initializer_list<T> values) {
     for (const T& value : values) push_back(value);
   }
-  constexpr void push_back(const T& value) { items[count++] = value; }
+  constexpr void push_back(const T& value) {
+    if (count == capacity) throw std::length_error("parallel: a list is full; the program is larger than this library's lists");
+    items[count++] = value;
+  }
   constexpr int size() const { return count; }
   constexpr bool empty() const { return count == 0; }
   constexpr T& operator[](int i) { return items[i]; }

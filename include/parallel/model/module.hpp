@@ -1,7 +1,8 @@
 // A model is a struct of parameters and of structs of parameters. This finds them, names them and gives them to the trace.
 #pragma once
 #include <parallel/meta/members.hpp>
-#include <parallel/operation/distributed.hpp>
+#include <parallel/operation/source.hpp>
+#include <parallel/operation/to.hpp>
 
 namespace parallel {
 
@@ -21,6 +22,9 @@ struct Layers {
   constexpr auto operator()(const X& x, const More&... more) const {
     if constexpr (X::kind == Kind::refused) {
       return x;
+    } else if constexpr (is_source<X>) {
+      using accepted [[maybe_unused]] = typename Refused<is_source<X> ? Reason::only_sources : Reason::none, 1>::type;
+      return typename Symbolic<X, Kind::refused>::type{};
     } else {
       using Carried = typename Symbolic<X, Kind::activation>::type;
       using Returned = std::remove_cvref_t<decltype(block(std::declval<const Carried&>(), more...))>;
@@ -48,7 +52,7 @@ struct Layers {
     for (int d = 0; same && d < taken.layout.rank(); ++d) same = taken.layout.dims[d].size == returned.layout.dims[d].size;
     if (!same) return {Reason::carried_differs, {taken.layout.rank(), returned.layout.rank()}};
     if (taken.dtype != returned.dtype) return {Reason::element_types, {bytes_of(taken.dtype), bytes_of(returned.dtype)}};
-    return {};
+    return spelling::refused_move(returned, taken.layout);
   }
 };
 template <class X>

@@ -31,9 +31,12 @@ constexpr Type type_of() {
   ((is_stored<Annotation> ? void() : void(layout = layout.with(Annotation::axis, Annotation::placement))), ...);
   return {dtype_of<T>, layout};
 }
+/// Between steps a parameter is the same on every rank that holds it: Broadcast says how it enters, not how it rests.
 template <class T, class S, class... Annotation>
 constexpr Layout stored_of() {
   Layout layout = type_of<T, S, Annotation...>().layout;
+  for (const Placed& p : type_of<T, S, Annotation...>().layout.others)
+    if (p.placement == Broadcast) layout = layout.with(p.axis, Invariant);
   ((is_stored<Annotation> ? void(layout = layout.with(Annotation::axis, Annotation::placement)) : void()), ...);
   return layout;
 }
@@ -53,6 +56,13 @@ constexpr Refusal refused_annotation(int rank = S::rank) {
     if (p.split() && (p.dim < 0 || p.dim >= rank)) return {Reason::no_such_dimension, {p.dim, rank}};
   return {};
 }
+/// The same for what a program is given: nobody gives it a pending sum.
+template <class S, class... Annotation>
+constexpr Refusal refused_given() {
+  for (const Placement& p : List<Placement, sizeof...(Annotation) + 1>{Annotation::placement...})
+    if (p.pending()) return {Reason::given_pending, {S::rank}};
+  return refused_annotation<S, Annotation...>();
+}
 }  // namespace spelling
 
 /// A tensor of a program's interface: `Tensor<float, Shape<4096 / data, 768>>`, printed `f32[4096/data, 768]`.
@@ -60,7 +70,7 @@ constexpr Refusal refused_annotation(int rank = S::rank) {
 template <class T, class S, class... Annotation>
 struct Tensor {
   static constexpr Type type = spelling::type_of<T, S, Annotation...>();
-  static constexpr Refusal refusal = spelling::refused_annotation<S, Annotation...>();
+  static constexpr Refusal refusal = spelling::refused_given<S, Annotation...>();
 };
 
 /// Normal with mean 0 and this standard deviation.
@@ -90,7 +100,7 @@ struct Parameter : Arithmetic<Parameter<T, S, Annotation...>> {
   static constexpr Type type = spelling::type_of<T, S, Annotation...>();
   static constexpr Layout stored = spelling::stored_of<T, S, Annotation...>();
   static constexpr Kind kind = Kind::parameter;
-  static constexpr Refusal refusal = spelling::refused_annotation<S, Annotation...>();
+  static constexpr Refusal refusal = spelling::refused_given<S, Annotation...>();
 
   Initializer initializer{};
   Trace* traced = nullptr;
@@ -100,7 +110,7 @@ struct Parameter : Arithmetic<Parameter<T, S, Annotation...>> {
   constexpr Parameter() = default;
   constexpr explicit Parameter(Initializer how) : initializer(how) {}
   constexpr Trace* trace() const { return traced; }
-  constexpr int enter(Trace& trace) const { return stacked ? trace.layer_of(value) : value; }
+  constexpr int enter(Trace& trace) const { return stacked ? trace.layer_of_parameter(value) : value; }
 };
 
 /// A symbolic value: its type says everything but where in the graph it stands.

@@ -29,6 +29,11 @@ struct Sourced : Arithmetic<Sourced<operation, T, S, kind_of_value>> {
   }
 };
 
+template <class X>
+inline constexpr bool is_source = false;
+template <const Operation& operation, class T, class S, Kind kind>
+inline constexpr bool is_source<Sourced<operation, T, S, kind>> = true;
+
 /// constant<float, Shape<4, 6>>(1.5): every element is this number.
 template <class T, class S = Shape<>>
 constexpr auto constant(double number) {
@@ -39,7 +44,8 @@ template <class S>
 constexpr auto iota() {
   return Sourced<operation::iota, int, S, Kind::constant>();
 }
-/// random<float, Shape<4, 6>>(0.1): normal numbers with this standard deviation, new ones every step, the same on every mesh.
+/// random<float, Shape<4, 6>>(0.1): normal numbers with this standard deviation, new ones every step and every time it is used,
+/// the same on every mesh.
 template <class T, class S>
 constexpr auto random(double deviation = 1) {
   return Sourced<operation::random, T, S, Kind::data>(deviation);

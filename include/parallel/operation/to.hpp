@@ -1,6 +1,6 @@
 // The verb that moves a value to another placement.
 #pragma once
-#include <parallel/operation/apply.hpp>
+#include <parallel/operation/source.hpp>
 
 namespace parallel {
 namespace spelling {
@@ -37,7 +37,8 @@ struct Moving {
     Type moved = X::type;
     moved.layout = Target<X, Placed...>::layout;
     v.results.push_back(moved);
-    if (X::kind != Kind::refused) v.refusal = Target<X, Placed...>::refusal ? Target<X, Placed...>::refusal : refused_move(X::type, moved.layout);
+    if (is_source<X>) v.refusal = {Reason::only_sources, {1}};
+    if (X::kind != Kind::refused && !v.refusal) v.refusal = Target<X, Placed...>::refusal ? Target<X, Placed...>::refusal : refused_move(X::type, moved.layout);
     v.kind = v.refusal ? Kind::refused : X::kind;
     return v;
   }();
@@ -62,11 +63,12 @@ constexpr auto to(const X& x, Here here = {}) {
 /// kept unless it is marked too.
 template <Distributed X>
 constexpr auto recompute(const X& x) {
-  Trace& trace = *x.trace();
-  const int value = x.enter(trace);
-  const Node& maker = trace.graph.maker(value);
-  if (maker.operation->computes && !maker.operation->updates)  // parameters, inputs and what loops carry are there anyway
-    for (int r = 0; r < maker.results; ++r) trace.graph.values[maker.result + r].keep = Keep::recomputed;
+  if constexpr (X::kind != Kind::refused && !is_source<X>) {  // a source is always made again
+    Trace& trace = *x.trace();
+    const Node& maker = trace.graph.maker(x.enter(trace));
+    if (maker.operation->computes && !maker.operation->updates)  // parameters, inputs and what loops carry are there anyway
+      for (int r = 0; r < maker.results; ++r) trace.graph.values[maker.result + r].keep = Keep::recomputed;
+  }
   return x;
 }
 

@@ -63,6 +63,7 @@ struct Graph {
   int scalar_value;
   Outputs outputs;
   int commit;
+  int misused;
 };
 constexpr Sizes sizes_of(const parallel::Graph& g) {
   return {g.values.size(), g.nodes.size(), g.order.size(), g.regions.size(), g.carries.size(), g.stacks.size(), g.members.size(), g.scalars.size()};
@@ -72,13 +73,13 @@ constexpr Graph<n> frozen_graph(const parallel::Graph& g) {
   return {frozen<Value, n.values>(g.values),       frozen<Node, n.nodes>(g.nodes),       frozen<int, n.order>(g.order),
           frozen<Region, n.regions>(g.regions),    frozen<Carry, n.carries>(g.carries),  frozen<Stack, n.stacks>(g.stacks),
           frozen<Member, n.members>(g.members),    frozen<Name, n.scalars>(g.scalars),   g.scalar_value,
-          g.outputs,                               g.commit};
+          g.outputs,                               g.commit,                                g.misused};
 }
 template <Sizes n>
 constexpr GraphView view_of(const Graph<n>& g) {
   GraphView v;
   v.values = g.values, v.nodes = g.nodes, v.order = g.order, v.regions = g.regions, v.carries = g.carries, v.stacks = g.stacks;
-  v.members = g.members, v.scalars = g.scalars, v.scalar_value = g.scalar_value, v.outputs = g.outputs, v.commit = g.commit;
+  v.members = g.members, v.scalars = g.scalars, v.scalar_value = g.scalar_value, v.outputs = g.outputs, v.commit = g.commit, v.misused = g.misused;
   return v;
 }
 
@@ -170,6 +171,7 @@ inline std::string explain(const Fault& fault, const GraphView& g, const Mesh& m
     if (member >= 0) result += " (" + std::string(g.member(member).path.view()) + ")";
     return result + (valid.empty() ? "; no extent of " + axis + " does" : "; valid extents of " + axis + ": " + valid);
   }
+  if (fault.refusal.reason == Reason::outside_layers) return result + ": " + std::string(g.member(g.misused).path.view());
   AxisList named;
   for (const Value& v : g.values) v.type.layout.collect(named);
   std::string valid;

@@ -32,7 +32,7 @@ class Differentiation {
     sweep(program, first, program.size());
     if (region != 0) {
       Frame outside{0, nullptr};
-      leave(frame, outside, {});
+      leave(frame, outside, Vector<Slice>(slices_));
       sweep(program, 0, first);
     }
     trace_.member = -1;

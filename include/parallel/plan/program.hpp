@@ -97,7 +97,10 @@ constexpr void optimize(Trace& trace, const Differentiation& gradients) {
     members.push_back(i);
     of.push_back(gradients.of(member.value));
   }
-  if (members.empty()) return;
+  if (members.empty()) {  // the norm of nothing
+    trace.graph.outputs.push_back(trace.emit(operation::constant, {}, {{DType::f64, {}}}, Kind::constant));
+    return;
+  }
   const optimizing::Norm norm = optimizing::clip_by_global_norm(trace, of);
   trace.graph.outputs.push_back(norm.norm);
   trace.graph.commit = norm.finite;
@@ -112,7 +115,13 @@ constexpr void optimize(Trace& trace, const Differentiation& gradients) {
 template <class Program, class... Input>
 constexpr bool refused(Types<Input...>) {
   using Model = typename Program::Model;
-  if constexpr (!accept<Model>() || !(accept_annotations<Input>() && ...)) {
+  constexpr int m = Program::micro_batches;
+  constexpr std::int64_t inputs = sizeof...(Input);
+  constexpr Reason reason = m < 1 || (m > 1 && !is_trained<Program>) ? Reason::accumulation : inputs > 8 ? Reason::too_many_inputs : Reason::none;
+  using counted [[maybe_unused]] = typename Refused<reason, (reason == Reason::accumulation ? m : inputs)>::type;
+  if constexpr (reason != Reason::none) {
+    return true;
+  } else if constexpr (!accept<Model>() || !(accept_annotations<Input>() && ...)) {
     return true;
   } else {
     using Result = std::remove_cvref_t<decltype(std::declval<const Model&>()(std::declval<const Entering<Input>&>()...))>;
@@ -153,7 +162,7 @@ constexpr void build(Trace& trace, Types<Input...>) {
     trace.graph.outputs.push_back(complete(trace, m > 1 ? trace.result_of(total) : result));
     optimize<typename Program::Optimizer>(trace, gradients);
     for (const int input : inputs)
-      if (gradients.of(input) >= 0) trace.graph.outputs.push_back(gradients.of(input));
+      if (gradients.of(input) >= 0) trace.graph.outputs.push_back(complete(trace, gradients.of(input)));
   } else {
     trace.graph.outputs.push_back(complete(trace, result));
   }

@@ -16,11 +16,12 @@ struct GraphView {
   int scalar_value = -1;
   Outputs outputs{};
   int commit = -1;
+  int misused = -1;
 
   constexpr GraphView() = default;
   constexpr GraphView(const Graph& g)
       : values(g.values), nodes(g.nodes), order(g.order), regions(g.regions), carries(g.carries), stacks(g.stacks), members(g.members),
-        scalars(g.scalars), scalar_value(g.scalar_value), outputs(g.outputs), commit(g.commit) {}
+        scalars(g.scalars), scalar_value(g.scalar_value), outputs(g.outputs), commit(g.commit), misused(g.misused) {}
 
   constexpr const Value& value(int i) const { return values[static_cast<std::size_t>(i)]; }
   constexpr const Node& node(int i) const { return nodes[static_cast<std::size_t>(i)]; }

@@ -66,11 +66,14 @@ class Executor {
   }
 
   /// Copies this rank's part of a whole input; `whole` has the elements of the full tensor (all micro-batches one behind the other).
-  void input(int position, const void* whole) {
+  template <class T>
+  void input(int position, const T* whole) {
     const Member& member = input_member(position);
+    if (dtype_of<T> != member.type.dtype)
+      throw std::invalid_argument("input " + std::to_string(position) + " is " + text(member.type) + ", but " + std::string(name_of(dtype_of<T>)) + " was given");
     View from = view(member.value);
     for (int d = 0; d < from.rank; ++d) from.size[d] = from.whole[d], from.offset[d] = 0;
-    from.data = const_cast<void*>(whole);
+    from.data = const_cast<T*>(whole);
     Device::copy_overlap(from, view(member.value));
   }
   /// This rank's part of an input, to be written in place.

@@ -48,6 +48,7 @@ Eigen::Map<const Lanes<T>> lanes(const T* data) {
 template <class T>
 struct Rest {
   alignas(64) std::remove_const_t<T> values[16];
+  Rest() {}  // a row that has no rest does not wait for zeros
   void take(T* from, Index n) {
     std::fill_n(values, 16, std::remove_const_t<T>{0});
     std::copy_n(from, n, values);
@@ -69,28 +70,34 @@ template <class Body, class... T>
       body((whole ? data + i : rest.values)...);
       if (!whole) (rest.give(data + i, n - i), ...);
     }
-  }(Rest<T>{}...);
+  }(Rest<T>()...);
 }
 
-/// The sum of value(...), an expression of sixteen elements of every array, over all elements.
+/// The sum of value(...), an expression of sixteen elements of every array, over all elements; in several sums that do not wait for each other.
 template <class T, int sums = 4, class Value, class... From>
 [[gnu::always_inline]] inline T sum_by_lanes(Index n, Value value, const From*... data) {
-  Lanes<T> sum[sums];
-  for (Lanes<T>& s : sum) s.setZero();
+  Lanes<T> sum = Lanes<T>::Zero();
   Index i = 0;
-  for (; i + 16 * sums <= n; i += 16 * sums)
-    for (int s = 0; s < sums; ++s) sum[s] += value((data + i + 16 * s)...);
+  if constexpr (sums == 4) {
+    Lanes<T> second = sum, third = sum, fourth = sum;
+    for (; i + 64 <= n; i += 64) {
+      sum += value((data + i)...);
+      second += value((data + i + 16)...);
+      third += value((data + i + 32)...);
+      fourth += value((data + i + 48)...);
+    }
+    sum = (sum + second) + (third + fourth);
+  }
+  for (; i + 16 <= n; i += 16) sum += value((data + i)...);
   by_lanes(
       n - i,
-      [&, count = n - i](const From*... some) mutable {
-        Lanes<T> last = value(some...);
-        for (Index j = count; j < 16; ++j) last[j] = 0;  // what stands behind the rest is no term
-        sum[0] += last;
-        count -= 16;
+      [&](const From*... some) {
+        Lanes<T> terms = value(some...);
+        for (Index j = n - i; j < 16; ++j) terms[j] = 0;  // what stands behind the rest is no term
+        sum += terms;
       },
       (data + i)...);
-  for (int s = 1; s < sums; ++s) sum[0] += sum[s];
-  return sum[0].sum();
+  return sum.sum();
 }
 
 /// out[i] = value(i) for what has no array expression: choices and conversions.

@@ -111,25 +111,33 @@ template <class T>
 [[gnu::flatten]] void norm_parameter_gradient(const Call& call) {
   const bool centered = call.operands.size() == 4;
   const NormGradient<T> norm(call, centered ? 3 : -1);
+  const Index n = norm.rows.length;
   T *gain = call.results[0].as<T>(), *shift = centered ? call.results[1].as<T>() : nullptr;
-  set(gain, norm.rows.length, T{0});
-  if (centered) set(shift, norm.rows.length, T{0});
-  constexpr Index chunk = 512;
-  in_chunks(norm.rows.length, [&](Index j, Index n) {
-    in_chunks(
-        norm.rows.count,
-        [&](Index first, Index count) {
-          alignas(64) T of_gain[chunk]{}, of_shift[chunk]{};
-          for (Index r = first; r < first + count; ++r) {
-            const auto row = norm.row(r);
-            by_lanes(n, [=](T* to, const T* g, const T* x) { lanes(to) += lanes(g) * (lanes(x) - row.mean) * row.inverse; }, +of_gain, row.g + j, row.x + j);
-            if (centered) add_to(of_shift, row.g + j, n);
+  set(gain, n, T{0});
+  if (centered) set(shift, n, T{0});
+  constexpr Index most = 64;
+  in_chunks(
+      norm.rows.count,
+      [&](Index first, Index count) {
+        typename NormGradient<T>::Row rows[most];
+        for (Index r = 0; r < count; ++r) rows[r] = norm.row(first + r);
+        Index j = 0;
+        for (; j + 16 <= n; j += 16) {
+          Lanes<T> of_gain = Lanes<T>::Zero(), of_shift = of_gain;
+          for (Index r = 0; r < count; ++r) {
+            of_gain += lanes(rows[r].g + j) * (lanes(rows[r].x + j) - rows[r].mean) * rows[r].inverse;
+            of_shift += lanes(rows[r].g + j);
           }
-          add_to(gain + j, of_gain, n);
-          if (centered) add_to(shift + j, of_shift, n);
-        },
-        64);
-  }, chunk);
+          lanes(gain + j) += of_gain;
+          if (centered) lanes(shift + j) += of_shift;
+        }
+        for (; j < n; ++j)
+          for (Index r = 0; r < count; ++r) {
+            gain[j] += rows[r].g[j] * (rows[r].x[j] - rows[r].mean) * rows[r].inverse;
+            if (centered) shift[j] += rows[r].g[j];
+          }
+      },
+      most);
 }
 
 }  // namespace parallel::cpu
