@@ -28,56 +28,62 @@ std::vector<int> random_tokens(std::uint64_t stream) {
   return tokens;
 }
 
-/// The times of some steps behind a first one.
+/// What a rank saw of some steps behind a first one.
+struct Seen {
+  Clock::time_point first{};  ///< when the first step had ended
+  std::vector<double> times{};
+  double loss = 0;
+};
 template <class Size, Communicator World, class Device>
-std::vector<double> steps(const Plan& plan, World& world, Parameters& parameters, int count, double& loss) {
+Seen steps(const Plan& plan, World& world, Parameters& parameters, int count) {
   Trainer<World, Device> trainer(plan, world, parameters, {}, 1);
   trainer.executor().input(0, random_tokens<Size>(0).data());
   trainer.executor().input(1, random_tokens<Size>(1).data());
+  Seen seen;
   trainer.step(1e-4);
-  std::vector<double> times;
+  seen.first = Clock::now();
   Costs::clear();
   for (int step = 0; step < count; ++step) {
     world.barrier();
-    times.push_back(seconds([&] {
-      loss = trainer.step(1e-4).loss;
+    seen.times.push_back(seconds([&] {
+      seen.loss = trainer.step(1e-4).loss;
       world.barrier();
     }));
   }
-  return times;
+  return seen;
 }
 
 template <class Size>
 void measure(const Mesh& mesh, const Options& options) {
-  const OwnedPlan plan = derive<GptStep<Size>>(mesh);
   const std::string name = std::string(Size::name) + ", " + text(mesh);
   Peak peak;
   const double before = memory_bandwidth(mesh.ranks());
-  std::vector<double> times;
   std::vector<Cost> costs;
-  double loss = 0;
+  Seen seen;
+  const auto begin = Clock::now();
+  const OwnedPlan plan = derive<GptStep<Size>>(mesh);
   run_threads(mesh.ranks(), [&](Threads& world) {
     Parameters parameters(plan, world.rank(), 1);
-    double own = 0;
-    std::vector<double> plain = steps<Size, Threads, Cpu>(plan, world, parameters, options.steps, own);
-    if (world.rank() == 0) times = plain, loss = own;
+    const Seen plain = steps<Size, Threads, Cpu>(plan, world, parameters, options.steps);
+    if (world.rank() == 0) seen = plain;
     if (!options.profile) return;
     TimedWorld<Threads> timed_world(world.split(0, world.rank()));
-    plain = steps<Size, TimedWorld<Threads>, Timed<Cpu>>(plan, timed_world, parameters, options.steps, own);
+    const Seen timed = steps<Size, TimedWorld<Threads>, Timed<Cpu>>(plan, timed_world, parameters, options.steps);
     if (world.rank() != 0) return;
     costs = Costs::costs();
     double whole = 0, named = 0;
-    for (const double time : plain) whole += time;
+    for (const double time : timed.times) whole += time;
     for (const Cost& cost : costs) named += cost.seconds;
     costs.push_back({"everything else: the executor", 0, whole - named, 1});
   });
 
   constexpr double flops = 6 * Size::parameters * Size::batch * Size::context;
   std::vector<double> milliseconds;
-  for (const double time : times) milliseconds.push_back(time * 1e3);
-  row("gpt_step", name + ": a step; loss " + text(loss), spread(milliseconds), "ms");
-  row("gpt_step", name + ": as 6 N tokens", per(flops / 1e9, times), "GFLOP/s");
-  row("gpt_step", name + ": share of the FMA peak, " + text(peak.gflops()) + " GFLOP/s a core", per(flops / 1e7 / peak.gflops() / mesh.ranks(), times), "%");
+  for (const double time : seen.times) milliseconds.push_back(time * 1e3);
+  row("gpt_step", name + ": a step; loss " + text(seen.loss), spread(milliseconds), "ms");
+  row("gpt_step", name + ": from nothing to the end of the first step", std::chrono::duration<double>(seen.first - begin).count(), "s");
+  row("gpt_step", name + ": as 6 N tokens", per(flops / 1e9, seen.times), "GFLOP/s");
+  row("gpt_step", name + ": share of the FMA peak, " + text(peak.gflops()) + " GFLOP/s a core", per(flops / 1e7 / peak.gflops() / mesh.ranks(), seen.times), "%");
   const double bandwidth = std::max(before, memory_bandwidth(mesh.ranks()));
   double whole = 0;
   for (const Cost& cost : costs) whole += cost.seconds;

@@ -161,12 +161,18 @@ template <class T>
 /// The largest of n numbers, -infinity of none; what is no number is the largest.
 template <class T>
 [[gnu::noinline, gnu::flatten]] T largest_of(const T* x, Index n) {
-  using Several = Eigen::Array<T, 64, 1>;
   const Eigen::internal::scalar_max_op<T, T, Eigen::PropagateNaN> larger;
-  Several several = Several::Constant(-std::numeric_limits<T>::infinity());
+  Lanes<T> first = Lanes<T>::Constant(-std::numeric_limits<T>::infinity()), second = first, third = first, fourth = first;
   Index i = 0;
-  for (; i + 64 <= n; i += 64) several = several.binaryExpr(Eigen::Map<const Several>(x + i), larger).eval();
-  T largest = several.template maxCoeff<Eigen::PropagateNaN>();
+  for (; i + 64 <= n; i += 64) {
+    first = first.binaryExpr(lanes(x + i), larger);
+    second = second.binaryExpr(lanes(x + i + 16), larger);
+    third = third.binaryExpr(lanes(x + i + 32), larger);
+    fourth = fourth.binaryExpr(lanes(x + i + 48), larger);
+  }
+  for (; i + 16 <= n; i += 16) first = first.binaryExpr(lanes(x + i), larger);
+  first = first.binaryExpr(second, larger).binaryExpr(third.binaryExpr(fourth, larger), larger);
+  T largest = first.template maxCoeff<Eigen::PropagateNaN>();
   for (; i < n; ++i) largest = larger(largest, x[i]);
   return largest;
 }

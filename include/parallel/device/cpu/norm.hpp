@@ -68,7 +68,8 @@ struct NormGradient {
         epsilon(call.reals[1]) {}
   /// One row: xhat is (x - mean) * inverse.
   struct Row {
-    const T *g, *x, mean, inverse;
+    const T *g = nullptr, *x = nullptr;
+    T mean = 0, inverse = 0;
   };
   Row row(Index r) const {
     return {g + r * rows.length, x + r * rows.length, mean != nullptr ? mean[r] : T{0}, inverse_deviation(variance[r], epsilon)};

@@ -1,0 +1,120 @@
+// Programs at the edges: parameters that enter Broadcast, storage apart from use, wanted gradients under accumulation, blocks used twice.
+#include <doctest/doctest.h>
+
+#include "models.hpp"
+#include "program.hpp"
+
+using namespace parallel;
+using namespace parallel::axes;
+using lockstep::Array;
+
+namespace {
+
+constexpr int rows = 8, width = 8;
+using Batch = Tensor<double, Shape<rows / data, width>>;
+
+struct Resting {  // one parameter is declared Broadcast, one is stored split, one is both
+  Parameter<double, Shape<width, width>, On<tensor, Broadcast>> broadcast{normal(0.4)};
+  Parameter<double, Shape<width, width>, Stored<data, Split<0>>> stored{normal(0.4)};
+  Parameter<double, Shape<width, 2 * width / tensor>, Stored<data, Split<1>>> up{normal(0.4)};
+  Parameter<double, Shape<2 * width / tensor, width>> down{normal(0.4)};
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    const auto h = x + matmul(gelu(matmul(x, broadcast)), stored);
+    return mean(square(matmul(relu(matmul(h, up)), down) - y));
+  }
+};
+struct Twice {  // one stack of layers, gone through twice, with an operand from outside that has a gradient
+  struct Block {
+    Parameter<double, Shape<width, width / tensor>> up{normal(0.4)};
+    Parameter<double, Shape<width / tensor, width>> down{normal(0.4)};
+    constexpr auto operator()(Distributed auto x, Distributed auto shift) const { return x + (matmul(gelu(matmul(x, up)), down) + shift); }
+  };
+  Parameter<double, Shape<width>> shift{normal(0.4)};
+  Layers<3, Block> blocks;
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(blocks(blocks(to<Shape<rows / data, width>>(x), shift), shift) - y)); }
+};
+
+/// Outputs of one step with an optimizer that keeps gradients, and the parameters after four steps of AdamW.
+template <class Model, int m = 1, class Input = Batch>
+std::vector<Array> all(const Mesh& mesh) {
+  const auto x = program::numbers<double>(m * rows * width, 1), y = program::numbers<double>(m * rows * width, 2);
+  const auto feed = [&](auto& executor) { executor.input(0, x.data()), executor.input(1, y.data()); };
+  std::vector<Array> results = program::outputs<Accumulate<m, Training<Model, KeepGradients, Input, Batch>>>(mesh, feed);
+  const OwnedPlan plan = derive<Accumulate<m, Training<Model, AdamW, Batch, Batch>>>(mesh);
+  std::vector<Array> parameters;
+  for (const Member& member : plan->graph.members) {
+    if (member.role != Role::parameter) continue;
+    std::vector<std::int64_t> size;
+    for (const Dim& d : member.type.layout.dims) size.push_back(d.size);
+    parameters.push_back(lockstep::zeros(size));
+  }
+  run_threads(mesh.ranks(), [&](Threads& world) {
+    Parameters mine(plan, world.rank(), 5);
+    Trainer<Threads, CpuDouble> trainer(plan, world, mine, {}, 1);
+    feed(trainer.executor());
+    for (int step = 0; step < 4; ++step) trainer.step(1e-2);
+    for (int rank = 0; rank < mesh.ranks(); ++rank) {
+      world.barrier();
+      std::size_t at = 0;
+      for (const Member& member : plan->graph.members)
+        if (member.role == Role::parameter) {
+          if (rank == world.rank()) mine.get(plan, rank, member.path.view(), parameters[at].data.data());
+          ++at;
+        }
+    }
+  });
+  results.insert(results.end(), parameters.begin(), parameters.end());
+  return results;
+}
+
+template <class Model, int m = 1, class Input = Batch>
+void compare(std::size_t outputs) {
+  const std::vector<Array> one = all<Model, m, Input>(Mesh{data = 1});
+  CHECK(one.size() == outputs);
+  for (const Mesh& mesh : {Mesh{data = 2}, Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}, Mesh{data = 4}}) {
+    INFO(text(mesh));
+    const std::vector<Array> many = all<Model, m, Input>(mesh);
+    REQUIRE(many.size() == one.size());
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      INFO("value " << i);
+      CHECK(lockstep::difference(many[i], one[i]) < 1e-9);
+    }
+  }
+}
+
+struct Nothing {
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(x - y)); }
+};
+
+}  // namespace
+
+TEST_CASE("parameters that enter Broadcast or are stored split train as on one rank") { compare<Resting>(2 + 4 + 4); }
+TEST_CASE("storage is one transition: gathered to where it enters, its gradient scattered") {
+  constexpr auto& planned = plan<Training<Resting, AdamW, Batch, Batch>, Mesh{data = 2, tensor = 2}>;
+  static_assert(planned.forward.collectives(data, Collective::all_gather) == 2);
+  static_assert(planned.backward.collectives(data, Collective::reduce_scatter) == 2);
+}
+TEST_CASE("layers gone through twice, with a captured operand") {
+  compare<Twice>(2 + 3 + 3);
+  compare<Twice, 2>(2 + 3 + 3);
+}
+TEST_CASE("wanted gradients of inputs, also under accumulation and Broadcast") {
+  compare<Resting, 1, Wanted<double, Shape<rows / data, width>>>(2 + 4 + 1 + 4);
+  compare<Resting, 2, Wanted<double, Shape<rows / data, width>>>(2 + 4 + 1 + 4);
+  compare<Resting, 1, Wanted<double, Shape<rows / data, width>, On<tensor, Broadcast>>>(2 + 4 + 1 + 4);
+}
+TEST_CASE("a training without parameters has the norm of nothing") {
+  const auto x = program::numbers<double>(rows * width, 1), y = program::numbers<double>(rows * width, 2);
+  const auto feed = [&](auto& executor) { executor.input(0, x.data()), executor.input(1, y.data()); };
+  const auto outputs = program::outputs<Training<Nothing, AdamW, Wanted<double, Shape<rows / data, width>>, Batch>>(Mesh{data = 2}, feed);
+  REQUIRE(outputs.size() == 3);
+  CHECK(outputs[1].data[0] == 0);
+}
+TEST_CASE("an input of another element type is refused") {
+  const OwnedPlan plan = derive<Evaluation<Nothing, Batch, Batch>>(Mesh{data = 1});
+  run_threads(1, [&](Threads& world) {
+    Executor<Threads, CpuDouble> executor(plan, world, nullptr);
+    const std::vector<float> wrong(rows * width);
+    CHECK_THROWS_AS(executor.input(0, wrong.data()), std::invalid_argument);
+  });
+}

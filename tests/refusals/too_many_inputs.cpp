@@ -1,0 +1,17 @@
+// figures: 9
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Model {
+  Parameter<float, Shape<6, 6>> w;
+  constexpr auto operator()(Distributed auto x, Distributed auto...) const { return mean(square(matmul(x, w))); }
+};
+using B = Tensor<float, Shape<4 / data, 6>>;
+#ifdef WRONG
+using Program = Training<Model, Sgd, B, B, B, B, B, B, B, B, B>;
+#else
+using Program = Training<Model, Sgd, B, B, B, B, B, B, B, B>;
+#endif
+constexpr auto& p = plan<Program, Mesh{data = 2}>;
