@@ -89,6 +89,14 @@ struct Layout {
   }
 };
 
+/// Whether two tensors have the same full shape.
+constexpr bool same_extents(const Layout& a, const Layout& b) {
+  if (a.rank() != b.rank()) return false;
+  for (int d = 0; d < a.rank(); ++d)
+    if (a.dims[d].size != b.dims[d].size) return false;
+  return true;
+}
+
 /// The layout of the gradient of a value with this layout.
 constexpr Layout conjugate(const Layout& layout) {
   Layout result = layout;

@@ -1,20 +1,10 @@
 // Writes the graph while the user's program runs on symbolic values: nodes, the moves that the derivation asks for, regions.
 #pragma once
 #include <parallel/graph/infer.hpp>
+#include <parallel/graph/lowering.hpp>
 #include <parallel/graph/structure.hpp>
 
 namespace parallel {
-
-/// What an operation is lowered from: its operands after their moves, and the types of its results.
-struct Lowering {
-  const Operation* operation = nullptr;
-  List<int, max_operands> operands{};
-  List<Type, max_results> results{};
-  AxisList exchanging{};
-  Ints ints{};
-  double reals[2]{};
-  int result = -1;  ///< set by lower(): the first result's value, the others behind it
-};
 
 class Trace {
  public:
@@ -288,13 +278,6 @@ class Trace {
     int at = graph.order.size();
     while (graph.order[at - 1] != graph.regions[child].begin) --at;
     graph.order.insert(at - 1, node);
-  }
-
-  static constexpr bool same_extents(const Layout& a, const Layout& b) {
-    if (a.rank() != b.rank()) return false;
-    for (int d = 0; d < a.rank(); ++d)
-      if (a.dims[d].size != b.dims[d].size) return false;
-    return true;
   }
 
   /// The member that made a result: the first parameter among the operands, else what made the first operand that has a maker.

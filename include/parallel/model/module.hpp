@@ -48,9 +48,7 @@ struct Layers {
 
   static constexpr Refusal differs(const Type& taken, const Type& returned, Kind kind) {
     if (kind == Kind::refused) return {};
-    bool same = taken.layout.rank() == returned.layout.rank();
-    for (int d = 0; same && d < taken.layout.rank(); ++d) same = taken.layout.dims[d].size == returned.layout.dims[d].size;
-    if (!same) return {Reason::carried_differs, {taken.layout.rank(), returned.layout.rank()}};
+    if (!same_extents(taken.layout, returned.layout)) return {Reason::carried_differs, {taken.layout.rank(), returned.layout.rank()}};
     if (taken.dtype != returned.dtype) return {Reason::element_types, {bytes_of(taken.dtype), bytes_of(returned.dtype)}};
     return spelling::refused_move(returned, taken.layout);
   }

@@ -101,11 +101,7 @@ inline constexpr Operation sum_to{.name = "sum_to", .flops = elements_of_operand
 /// Gives operand i of a broadcasting operation the gradient `value`, which has the result's shape.
 constexpr void give_repeated(Gradient& g, int i, int value) {
   if (!g.wants(i)) return;
-  const Layout& own = g.type(i).layout;
-  const Layout& whole = g.result_type().layout;
-  bool same = own.rank() == whole.rank();
-  for (int d = 0; same && d < own.rank(); ++d) same = own.dims[d].size == whole.dims[d].size;
-  if (same)
+  if (same_extents(g.type(i).layout, g.result_type().layout))
     g.give(i, value);
   else
     g.give(i, sum_to, {value});

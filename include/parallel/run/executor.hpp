@@ -8,6 +8,7 @@
 #include <parallel/device/kernel.hpp>
 #include <parallel/plan/derive.hpp>
 #include <parallel/run/failure.hpp>
+#include <parallel/run/instruction.hpp>
 #include <parallel/run/memory.hpp>
 
 namespace parallel {
@@ -105,33 +106,7 @@ class Executor {
   }
 
  private:
-  /// A view whose address follows a loop.
-  struct Following {
-    View* view;
-    const Storage* storage;
-  };
-  /// How slices along an inner dimension are brought together: [outer][n][inner] <-> [n][outer][inner].
-  struct Packing {
-    std::int64_t outer = 1, n = 1, inner = 1;
-    bool needed() const { return outer > 1 && n > 1; }
-  };
-  struct Instruction {
-    EventKind kind = EventKind::compute;
-    int node = 0;
-    Kernel kernel = nullptr;
-    Call call{};
-    std::vector<Following> following{};
-    bool updates = false;
-    bool crossing = false;                                   // a wait for what the iteration before started
-    int layers = 0, micro_batches = 0;                       // loops whose index the kernel is told; 0: none
-    Exchange exchange{};
-    World* group = nullptr;
-    Packing before{}, after{};
-    std::byte *packed = nullptr, *received = nullptr;
-    int loop = 0, count = 1, iteration = 0, region = 0;      // begin and end
-    std::size_t jump = 0;                                    // begin: its end; end: behind its begin; wait: its start
-    std::vector<std::pair<int, int>> initial{};              // begin: carries to fill
-  };
+  using Instruction = parallel::Instruction<World>;
 
   bool first_iteration(int r) const {
     const Region& region = g_.region(r);

@@ -1,0 +1,42 @@
+// One event of a plan, with everything that can be known of it before the first step.
+#pragma once
+#include <utility>
+#include <vector>
+
+#include <parallel/communicator/exchange.hpp>
+#include <parallel/device/kernel.hpp>
+#include <parallel/plan/plan.hpp>
+
+namespace parallel {
+
+/// A view whose address follows a loop.
+struct Following {
+  View* view;
+  const Storage* storage;
+};
+/// How slices along an inner dimension are brought together: [outer][n][inner] <-> [n][outer][inner].
+struct Packing {
+  std::int64_t outer = 1, n = 1, inner = 1;
+  bool needed() const { return outer > 1 && n > 1; }
+};
+/// One event of a plan on one rank. `Group`: what its collectives are started on.
+template <class Group>
+struct Instruction {
+  EventKind kind = EventKind::compute;
+  int node = 0;
+  Kernel kernel = nullptr;
+  Call call{};
+  std::vector<Following> following{};
+  bool updates = false;
+  bool crossing = false;                                   // a wait for what the iteration before started
+  int layers = 0, micro_batches = 0;                       // loops whose index the kernel is told; 0: none
+  Exchange exchange{};
+  Group* group = nullptr;
+  Packing before{}, after{};
+  std::byte *packed = nullptr, *received = nullptr;
+  int loop = 0, count = 1, iteration = 0, region = 0;      // begin and end
+  std::size_t jump = 0;                                    // begin: its end; end: behind its begin; wait: its start
+  std::vector<std::pair<int, int>> initial{};              // begin: carries to fill
+};
+
+}  // namespace parallel
