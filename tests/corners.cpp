@@ -27,7 +27,7 @@ struct Twice {  // one stack of layers, gone through twice, with an operand from
   struct Block {
     Parameter<double, Shape<width, width / tensor>> up{normal(0.4)};
     Parameter<double, Shape<width / tensor, width>> down{normal(0.4)};
-    constexpr auto operator()(Distributed auto x, Distributed auto shift) const { return x + (matmul(gelu(matmul(x, up)), down) + shift); }
+    constexpr auto operator()(Distributed auto x, Distributed auto added) const { return x + (matmul(gelu(matmul(x, up)), down) + added); }
   };
   Parameter<double, Shape<width>> shift{normal(0.4)};
   Layers<3, Block> blocks;

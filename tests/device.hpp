@@ -1,20 +1,22 @@
 // What the tests of kernels share: whole tensors in double, a call of an operation on parts of them, comparison with definitions.
 #pragma once
+#include <doctest/doctest.h>
+
 #include <cmath>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <parallel/device/cpu/device.hpp>
 #include <random>
 #include <vector>
 
-#include <doctest/doctest.h>
-#include <parallel/device/cpu/device.hpp>
-
 using Sizes = std::vector<std::int64_t>;
 
-inline std::int64_t product(const Sizes& sizes) { return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>()); }
+inline std::int64_t product(const Sizes& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
+}
 /// Calls f(index) for every index, the last dimension varying fastest.
 template <class F>
 void each_index(const Sizes& sizes, F f) {
@@ -104,8 +106,10 @@ inline void check_near(const Numbers& actual, const Numbers& expected, double re
   for (std::size_t i = 0; i < expected.values.size(); ++i) {
     if (std::isfinite(expected.values[i])) scale = std::max(scale, std::abs(expected.values[i]));
     const double error = std::abs(actual.values[i] - expected.values[i]);
-    if (std::isfinite(expected.values[i])) worst = error <= worst ? worst : error;  // what is no number is the worst
-    else CHECK((actual.values[i] == expected.values[i] || (std::isnan(actual.values[i]) && std::isnan(expected.values[i]))));
+    if (std::isfinite(expected.values[i]))
+      worst = error <= worst ? worst : error;  // what is no number is the worst
+    else
+      CHECK((actual.values[i] == expected.values[i] || (std::isnan(actual.values[i]) && std::isnan(expected.values[i]))));
   }
   CHECK(worst <= relative * scale);
 }
@@ -118,8 +122,11 @@ class Run {
   Run& operand(const Numbers& whole, const Box& box) { return add<T>(call_.operands, whole, box); }
   Run& integers(const Numbers& whole) { return integers(whole, all_of(whole.sizes)); }
   Run& integers(const Numbers& whole, const Box& box) { return add<int>(call_.operands, whole, box); }
-  Run& scalars(const std::vector<double>& values) { return add<double>(call_.operands, Numbers({static_cast<std::int64_t>(values.size())}, values), all_of({static_cast<std::int64_t>(values.size())})); }
-  Run& scalar(double value) { return add<double>(call_.operands, Numbers({}, {value}), all_of({})); }
+  Run& scalars(const std::vector<double>& values) {
+    return add<double>(call_.operands, Numbers({static_cast<std::int64_t>(values.size())}, values),
+                       all_of({static_cast<std::int64_t>(values.size())}));
+  }
+  Run& scalar(double value) { return add<double>(call_.operands, Numbers(Sizes{}, value), all_of({})); }
   template <class U = T>
   Run& result(const Sizes& whole) {
     return result<U>(whole, all_of(whole));
@@ -183,7 +190,8 @@ class Run {
     b.begin = line - reinterpret_cast<std::uintptr_t>(b.bytes.get()) % line + sizeof(U);
     for (std::size_t i = 0; i < line; ++i) b.bytes[b.begin + b.size + i] = guard;
     U* data = reinterpret_cast<U*>(b.bytes.get() + b.begin);
-    for (std::size_t i = 0; i < part.values.size(); ++i) data[i] = std::isnan(part.values[i]) && std::is_same_v<U, int> ? U{-77} : static_cast<U>(part.values[i]);
+    for (std::size_t i = 0; i < part.values.size(); ++i)
+      data[i] = std::isnan(part.values[i]) && std::is_same_v<U, int> ? U{-77} : static_cast<U>(part.values[i]);
     v.data = data;
     views.push_back(v);
     buffers_.push_back(std::move(b));

@@ -1,11 +1,11 @@
 // Element-wise kernels against their definitions: broadcasting between all kinds of shapes, functions of one number and their derivatives.
-#include "device.hpp"
-
 #include <parallel/operation/cast.hpp>
 #include <parallel/operation/operators.hpp>
 #include <parallel/operation/unary.hpp>
-#include <parallel/operation/where.hpp>
 #include <parallel/operation/update.hpp>
+#include <parallel/operation/where.hpp>
+
+#include "device.hpp"
 
 using namespace parallel;
 
@@ -18,9 +18,23 @@ static Sizes broadcast_sizes(const Sizes& x, const Sizes& y) {
   return result;
 }
 static const std::vector<std::pair<Sizes, Sizes>> shapes{
-    {{7}, {7}},          {{3, 5, 33}, {3, 5, 33}}, {{4, 33}, {33}},   {{3, 5, 7}, {5, 7}}, {{40, 3}, {1}},         {{}, {}},
-    {{2, 17}, {}},       {{}, {2, 17}},            {{17}, {3, 17}},   {{6, 19}, {6, 1}},   {{3, 1}, {1, 4}},       {{2, 1, 3, 1}, {5, 1, 4}},
-    {{2, 3, 4, 5}, {2, 1, 4, 1}}, {{1, 1}, {1, 1}}, {{16, 1}, {1}},   {{0, 4}, {4}},       {{2, 3, 2, 3, 2, 3}, {3, 1, 3, 1, 3}},
+    {{7}, {7}},
+    {{3, 5, 33}, {3, 5, 33}},
+    {{4, 33}, {33}},
+    {{3, 5, 7}, {5, 7}},
+    {{40, 3}, {1}},
+    {{}, {}},
+    {{2, 17}, {}},
+    {{}, {2, 17}},
+    {{17}, {3, 17}},
+    {{6, 19}, {6, 1}},
+    {{3, 1}, {1, 4}},
+    {{2, 1, 3, 1}, {5, 1, 4}},
+    {{2, 3, 4, 5}, {2, 1, 4, 1}},
+    {{1, 1}, {1, 1}},
+    {{16, 1}, {1}},
+    {{0, 4}, {4}},
+    {{2, 3, 2, 3, 2, 3}, {3, 1, 3, 1, 3}},
 };
 
 TEST_CASE_TEMPLATE("binary operations broadcast", T, float, double) {
@@ -40,13 +54,15 @@ TEST_CASE_TEMPLATE("binary operations broadcast", T, float, double) {
 }
 TEST_CASE("sums and products of whole numbers") {
   const Numbers x = whole_numbers({5, 7}, 1, 100), y = whole_numbers({7}, 2, 100);
-  check_near(Run<int>().operand(x).operand(y).result({5, 7}).run(operation::add), defined({5, 7}, [&](const Sizes& i) { return x(i) + y.repeated(i); }), 0);
-  check_near(Run<int>().operand(x).operand(y).result({5, 7}).run(operation::multiply), defined({5, 7}, [&](const Sizes& i) { return x(i) * y.repeated(i); }), 0);
+  check_near(Run<int>().operand(x).operand(y).result({5, 7}).run(operation::add),
+             defined({5, 7}, [&](const Sizes& i) { return x(i) + y.repeated(i); }), 0);
+  check_near(Run<int>().operand(x).operand(y).result({5, 7}).run(operation::multiply),
+             defined({5, 7}, [&](const Sizes& i) { return x(i) * y.repeated(i); }), 0);
 }
 TEST_CASE_TEMPLATE("accumulate adds in place", T, float, double) {
   const Numbers sum = normal_numbers({3, 11}, 1), x = normal_numbers({3, 11}, 2);
-  check_near(Run<T>().operand(sum).operand(x).result_in_place(0).run(operation::accumulate), defined({3, 11}, [&](const Sizes& i) { return sum(i) + x(i); }),
-             tolerance<T>);
+  check_near(Run<T>().operand(sum).operand(x).result_in_place(0).run(operation::accumulate),
+             defined({3, 11}, [&](const Sizes& i) { return sum(i) + x(i); }), tolerance<T>);
 }
 TEST_CASE_TEMPLATE("where and masked", T, float, double) {
   for (const auto& [sx, sy] : shapes)
@@ -54,7 +70,8 @@ TEST_CASE_TEMPLATE("where and masked", T, float, double) {
       Sizes out = broadcast_sizes(sx, sy);
       if (mask_sizes.size() > out.size()) continue;
       bool fits = true;
-      for (std::size_t d = 0; d < mask_sizes.size(); ++d) fits = fits && (mask_sizes[d] == 1 || mask_sizes[d] == out[d + out.size() - mask_sizes.size()]);
+      for (std::size_t d = 0; d < mask_sizes.size(); ++d)
+        fits = fits && (mask_sizes[d] == 1 || mask_sizes[d] == out[d + out.size() - mask_sizes.size()]);
       if (!fits) continue;
       const Numbers mask = whole_numbers(mask_sizes, 3, 2), x = normal_numbers(sx, 1), y = normal_numbers(sy, 2);
       check_near(Run<T>().integers(mask).operand(x).operand(y).result(out).run(operation::where),
@@ -71,10 +88,12 @@ static double gelu_erf_of(double x) { return x / 2 * std::erfc(-x / std::sqrt(2.
 
 TEST_CASE_TEMPLATE("functions of one number", T, float, double) {
   for (const Sizes& sizes : {Sizes{}, Sizes{1}, Sizes{3, 5}, Sizes{67}, Sizes{5, 1031}}) {
-    const Numbers x = normal_numbers(sizes, 1, 2), positive = defined(sizes, [&](const Sizes& i) { return std::abs(x(i)) + 0.25; }), g = normal_numbers(sizes, 2);
+    const Numbers x = normal_numbers(sizes, 1, 2), positive = defined(sizes, [&](const Sizes&i) { return std::abs(x(i)) + 0.25; }),
+                  g = normal_numbers(sizes, 2);
     const auto check = [&](const Operation& operation, const Numbers& at, auto function) {
       CAPTURE(operation.name);
-      check_near(Run<T>().operand(at).result(sizes).reals(-1.5).run(operation), defined(sizes, [&](const Sizes& i) { return function(at(i)); }), tolerance<T>);
+      check_near(Run<T>().operand(at).result(sizes).reals(-1.5).run(operation),
+                 defined(sizes, [&](const Sizes& i) { return function(at(i)); }), tolerance<T>);
     };
     check(operation::scale, x, [](double v) { return -1.5 * v; });
     check(operation::square, x, [](double v) { return v * v; });
@@ -87,7 +106,8 @@ TEST_CASE_TEMPLATE("functions of one number", T, float, double) {
       CAPTURE(operation.name);
       const double h = 1e-5;
       check_near(Run<T>().operand(x).operand(g).result(sizes).run(operation),
-                 defined(sizes, [&](const Sizes& i) { return g(i) * (function(x(i) + h) - function(x(i) - h)) / (2 * h); }), 1e-8 + tolerance<T>);
+                 defined(sizes, [&](const Sizes& i) { return g(i) * (function(x(i) + h) - function(x(i) - h)) / (2 * h); }),
+                 1e-8 + tolerance<T>);
     };
     check_derivative(operation::relu_derivative, [](double v) { return std::max(v, 0.0); });
     check_derivative(operation::gelu_derivative, gelu_of);
@@ -121,6 +141,21 @@ TEST_CASE_TEMPLATE("functions of large and of no numbers", T, float, double) {
     CHECK(dy.values[4] == doctest::Approx(1));
     CHECK(std::abs(dy.values[5]) < 1e-15);
     CHECK(dy.values[6] == doctest::Approx(1));
+  }
+}
+TEST_CASE_TEMPLATE("an element's bits do not depend on the part that it is computed in", T, float, double) {
+  const Numbers x = normal_numbers({5, 53}, 1, 2), g = normal_numbers({5, 53}, 2);
+  for (const Operation* operation : {&operation::exp, &operation::gelu, &operation::gelu_erf, &operation::sqrt, &operation::gelu_derivative,
+                                     &operation::gelu_erf_derivative}) {
+    CAPTURE(operation->name);
+    const auto run = [&](const Box& part) { return Run<T>().operand(x, part).operand(g, part).result(x.sizes, part).run(*operation); };
+    const Numbers whole = run(all_of(x.sizes));
+    for (const int dim : {0, 1})
+      for (const int n : {2, 3, 5})
+        for (const Box& part : split(x.sizes, dim, n)) {
+          const Numbers own = run(part), expected = part_of(whole, part);
+          for (std::size_t i = 0; i < own.values.size(); ++i) CHECK((own.values[i] == expected.values[i] || std::isnan(own.values[i])));
+        }
   }
 }
 TEST_CASE("casts") {

@@ -1,13 +1,13 @@
 // Kernels against PyTorch: every operation of the fixture, forward and backward, by the nodes that it becomes.
-#include "device.hpp"
-#include "fixture.hpp"
-
 #include <parallel/operation/attention.hpp>
 #include <parallel/operation/cross_entropy.hpp>
 #include <parallel/operation/embedding.hpp>
 #include <parallel/operation/matmul.hpp>
 #include <parallel/operation/norm.hpp>
 #include <parallel/operation/where.hpp>
+
+#include "device.hpp"
+#include "fixture.hpp"
 
 using namespace parallel;
 
@@ -39,7 +39,8 @@ TEST_CASE_TEMPLATE("layer norm and RMS norm", T, float, double) {
       return run;
     };
     const Numbers mean = centered ? with({}, {&x}).result(rows).run(operation::row_mean) : Numbers{};
-    const Numbers variance = centered ? with({}, {&x, &mean}).result(rows).run(operation::row_variance) : with({}, {&x}).result(rows).run(operation::row_variance);
+    const Numbers variance = centered ? with({}, {&x, &mean}).result(rows).run(operation::row_variance)
+                                      : with({}, {&x}).result(rows).run(operation::row_variance);
     const Numbers shift = centered ? ref.input("shift") : Numbers{};
     Run<T> forward = centered ? with({}, {&x, &mean, &variance, &gain, &shift}) : with({}, {&x, &variance, &gain});
     ref.check_output(forward.result(x.sizes).run(operation::normalize));
@@ -70,7 +71,8 @@ TEST_CASE_TEMPLATE("gelu", T, float, double) {
     const Reference ref{exact ? "gelu_erf" : "gelu_tanh"};
     const Numbers x = ref.input("x");
     ref.check_output(Run<T>().operand(x).result(x.sizes).run(exact ? operation::gelu_erf : operation::gelu));
-    ref.check_gradient("x", Run<T>().operand(x).operand(ref.g()).result(x.sizes).run(exact ? operation::gelu_erf_derivative : operation::gelu_derivative));
+    ref.check_gradient(
+        "x", Run<T>().operand(x).operand(ref.g()).result(x.sizes).run(exact ? operation::gelu_erf_derivative : operation::gelu_derivative));
   }
 }
 TEST_CASE_TEMPLATE("cross entropy", T, float, double) {
@@ -80,8 +82,10 @@ TEST_CASE_TEMPLATE("cross entropy", T, float, double) {
   const Numbers largest = Run<T>().operand(x).result(rows).ints({1}).run(operation::local_max);
   const Numbers sum = Run<T>().operand(x).operand(largest).result(rows).ints({1}).run(operation::sum_of_exponentials);
   const Numbers picked = Run<T>().operand(x).integers(target).result(rows).run(operation::pick);
-  ref.check_output(Run<T>().operand(x).integers(target).operand(largest).operand(sum).operand(picked).result(rows).run(operation::negative_log_likelihood));
-  ref.check_gradient("logits", Run<T>().operand(x).integers(target).operand(largest).operand(sum).operand(ref.g()).result(x.sizes).run(operation::cross_entropy_derivative));
+  ref.check_output(Run<T>().operand(x).integers(target).operand(largest).operand(sum).operand(picked).result(rows).run(
+      operation::negative_log_likelihood));
+  ref.check_gradient("logits", Run<T>().operand(x).integers(target).operand(largest).operand(sum).operand(ref.g()).result(x.sizes).run(
+                                   operation::cross_entropy_derivative));
 }
 TEST_CASE_TEMPLATE("attention", T, float, double) {
   for (const char* name : {"attention", "attention_grouped"}) {
@@ -90,11 +94,13 @@ TEST_CASE_TEMPLATE("attention", T, float, double) {
     const Sizes rows(q.sizes.begin(), q.sizes.end() - 1);
     const double scale = 1 / std::sqrt(static_cast<double>(q.sizes[3]));
     Run<T> forward;
-    const Numbers out = forward.operand(q).operand(k).operand(v).result(q.sizes).result(rows).ints({1}).reals(scale).run(operation::attention);
+    const Numbers out =
+        forward.operand(q).operand(k).operand(v).result(q.sizes).result(rows).ints({1}).reals(scale).run(operation::attention);
     ref.check_output(out);
     Run<T> backward;
     backward.operand(q).operand(k).operand(v).operand(out).operand(forward.get(1)).operand(ref.g());
-    ref.check_gradient("q", backward.result(q.sizes).result(k.sizes).result(v.sizes).ints({1}).reals(scale).run(operation::attention_derivative));
+    ref.check_gradient(
+        "q", backward.result(q.sizes).result(k.sizes).result(v.sizes).ints({1}).reals(scale).run(operation::attention_derivative));
     ref.check_gradient("k", backward.get(1));
     ref.check_gradient("v", backward.get(2));
   }
@@ -118,7 +124,9 @@ TEST_CASE_TEMPLATE("quotients", T, float, double) {
     const Numbers a = ref.input("a"), b = ref.input("b"), g = ref.g();
     const Numbers y = Run<T>().operand(a).operand(b).result(g.sizes).run(operation::divide);
     ref.check_output(y);
-    const auto give = [&](const char* of, const Numbers& operand, const Numbers& value) { ref.check_gradient(of, Run<T>().operand(value).result(operand.sizes).run(operation::sum_to)); };
+    const auto give = [&](const char* of, const Numbers& operand, const Numbers& value) {
+      ref.check_gradient(of, Run<T>().operand(value).result(operand.sizes).run(operation::sum_to));
+    };
     give("a", a, Run<T>().operand(g).operand(b).result(g.sizes).run(operation::divide));
     const Numbers inner = Run<T>().operand(g).operand(y).result(g.sizes).run(operation::multiply);
     const Numbers quotient = Run<T>().operand(inner).operand(b).result(g.sizes).run(operation::divide);
@@ -140,5 +148,6 @@ TEST_CASE_TEMPLATE("square root, choice, maximum", T, float, double) {
   const Numbers z = largest.input("x"), top = Run<T>().operand(z).result(largest.g().sizes).ints({1}).run(operation::local_max);
   largest.check_output(top);
   const Numbers count = Run<T>().operand(z).operand(top).result(top.sizes).ints({1}).run(operation::count_maxima);
-  largest.check_gradient("x", Run<T>().operand(z).operand(top).operand(count).operand(largest.g()).result(z.sizes).ints({1}).run(operation::max_derivative));
+  largest.check_gradient(
+      "x", Run<T>().operand(z).operand(top).operand(count).operand(largest.g()).result(z.sizes).ints({1}).run(operation::max_derivative));
 }

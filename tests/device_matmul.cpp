@@ -1,8 +1,8 @@
 // Matrix products and attention against their definitions: all layouts, parts of heads and of sequences, gradients by differences.
-#include "device.hpp"
-
 #include <parallel/operation/attention.hpp>
 #include <parallel/operation/matmul.hpp>
+
+#include "device.hpp"
 
 using namespace parallel;
 
@@ -16,9 +16,10 @@ TEST_CASE_TEMPLATE("products of all layouts", T, float, double) {
   struct Case {
     Sizes batch, left, contracted, right;
   };
-  const std::vector<Case> cases{{{}, {3}, {4}, {5}},    {{}, {1}, {7}, {1}},       {{}, {2, 3}, {4, 5}, {3, 2}}, {{2, 3}, {5}, {4}, {6}}, {{}, {}, {9}, {4}},
-                                {{}, {9}, {4}, {}},     {{}, {4}, {6}, {2, 3, 4}}, {{4}, {1}, {17}, {33}},       {{}, {65}, {130}, {70}},  {{}, {50}, {800}, {3}},
-                                {{}, {3}, {2}, {2100}}, {{}, {2200}, {5}, {3}},    {{}, {0}, {3}, {4}},          {{}, {3}, {0}, {4}},       {{}, {17}, {401}, {390}}};
+  const std::vector<Case> cases{{{}, {3}, {4}, {5}},     {{}, {1}, {7}, {1}},    {{}, {2, 3}, {4, 5}, {3, 2}}, {{2, 3}, {5}, {4}, {6}},
+                                {{}, {}, {9}, {4}},      {{}, {9}, {4}, {}},     {{}, {4}, {6}, {2, 3, 4}},    {{4}, {1}, {17}, {33}},
+                                {{}, {65}, {130}, {70}}, {{}, {50}, {800}, {3}}, {{}, {3}, {2}, {2100}},       {{}, {2200}, {5}, {3}},
+                                {{}, {0}, {3}, {4}},     {{}, {3}, {0}, {4}},    {{}, {17}, {401}, {390}}};
   for (const Case& c : cases)
     for (const int left : {0, 1})
       for (const int right : {0, 1}) {
@@ -32,8 +33,14 @@ TEST_CASE_TEMPLATE("products of all layouts", T, float, double) {
           for (std::int64_t i = 0; i < m; ++i)
             for (std::int64_t j = 0; j < n; ++j, ++at)
               for (std::int64_t l = 0; l < k; ++l)
-                y.values[at] += x.values[static_cast<std::size_t>(b * m * k + (left ? l * m + i : i * k + l))] * w.values[static_cast<std::size_t>(b * k * n + (right ? j * k + l : l * n + j))];
-        check_near(Run<T>().operand(x).operand(w).result(y.sizes).ints(operation::Product(static_cast<int>(c.contracted.size()), left, right, static_cast<int>(c.batch.size()))).run(operation::matmul),
+                y.values[at] += x.values[static_cast<std::size_t>(b * m * k + (left ? l * m + i : i * k + l))] *
+                                w.values[static_cast<std::size_t>(b * k * n + (right ? j * k + l : l * n + j))];
+        check_near(Run<T>()
+                       .operand(x)
+                       .operand(w)
+                       .result(y.sizes)
+                       .ints(operation::Product(static_cast<int>(c.contracted.size()), left, right, static_cast<int>(c.batch.size())))
+                       .run(operation::matmul),
                    y, tolerance<T>);
       }
 }
@@ -43,11 +50,17 @@ TEST_CASE("a product of parts is a part of the product, or its term") {
   const Numbers y = Run<double>().operand(x).operand(w).result({10, 21}).ints(plain).run(operation::matmul);
   for (const Box& columns : split(w.sizes, 1, 2)) {
     const Box result{{0, columns.offset[1]}, {10, columns.size[1]}};
-    check_near(Run<double>().operand(x).operand(w, columns).result(y.sizes, result).ints(plain).run(operation::matmul), part_of(y, result), 1e-14);
+    check_near(Run<double>().operand(x).operand(w, columns).result(y.sizes, result).ints(plain).run(operation::matmul), part_of(y, result),
+               1e-14);
   }
   Numbers total(y.sizes);
   for (int i = 0; i < 3; ++i) {
-    const Numbers term = Run<double>().operand(x, split(x.sizes, 1, 3)[static_cast<std::size_t>(i)]).operand(w, split(w.sizes, 0, 3)[static_cast<std::size_t>(i)]).result(y.sizes).ints(plain).run(operation::matmul);
+    const Numbers term = Run<double>()
+                             .operand(x, split(x.sizes, 1, 3)[static_cast<std::size_t>(i)])
+                             .operand(w, split(w.sizes, 0, 3)[static_cast<std::size_t>(i)])
+                             .result(y.sizes)
+                             .ints(plain)
+                             .run(operation::matmul);
     for (std::size_t e = 0; e < total.values.size(); ++e) total.values[e] += term.values[e];
   }
   check_near(total, y, 1e-14);
@@ -119,11 +132,28 @@ struct AttentionPart {
   void run(const Numbers& g) {
     const Box rows{{q.offset[0], q.offset[1], q.offset[2]}, {q.size[0], q.size[1], q.size[2]}};
     const Sizes statistics{whole.q.sizes[0], whole.q.sizes[1], whole.q.sizes[2]};
-    out = forward.operand(whole.q, q).operand(whole.k, k).operand(whole.v, v).result(whole.result_sizes(), of_result()).result(statistics, rows).ints({whole.causal}).reals(whole.scale).run(operation::attention);
+    out = forward.operand(whole.q, q)
+              .operand(whole.k, k)
+              .operand(whole.v, v)
+              .result(whole.result_sizes(), of_result())
+              .result(statistics, rows)
+              .ints({whole.causal})
+              .reals(whole.scale)
+              .run(operation::attention);
     statistic = forward.get(1);
     const Numbers result = whole.result(), logs = whole.statistics();
-    backward.operand(whole.q, q).operand(whole.k, k).operand(whole.v, v).operand(result, of_result()).operand(logs, rows).operand(g, of_result());
-    backward.result(whole.q.sizes, q).result(whole.k.sizes, k).result(whole.v.sizes, v).ints({whole.causal}).reals(whole.scale).run(operation::attention_derivative);
+    backward.operand(whole.q, q)
+        .operand(whole.k, k)
+        .operand(whole.v, v)
+        .operand(result, of_result())
+        .operand(logs, rows)
+        .operand(g, of_result());
+    backward.result(whole.q.sizes, q)
+        .result(whole.k.sizes, k)
+        .result(whole.v.sizes, v)
+        .ints({whole.causal})
+        .reals(whole.scale)
+        .run(operation::attention_derivative);
     check_near(out, part_of(result, of_result()), 2 * tolerance<T>);
     check_near(statistic, part_of(logs, rows), 2 * tolerance<T>);
   }
@@ -141,9 +171,11 @@ TEST_CASE_TEMPLATE("attention: whole, heads in parts, queries in parts, sizes of
   struct Case {
     std::int64_t batch, sequence, heads, groups, size, value_size;
   };
-  for (const Case& c : {Case{2, 5, 4, 4, 3, 3}, Case{1, 5, 4, 2, 3, 5}, Case{1, 1, 1, 1, 1, 1}, Case{1, 4, 6, 1, 2, 2}, Case{1, 7, 4, 2, 4, 2}})
+  for (const Case& c :
+       {Case{2, 5, 4, 4, 3, 3}, Case{1, 5, 4, 2, 3, 5}, Case{1, 1, 1, 1, 1, 1}, Case{1, 4, 6, 1, 2, 2}, Case{1, 7, 4, 2, 4, 2}})
     for (const bool causal : {true, false}) {
-      const Attention whole{normal_numbers({c.batch, c.sequence, c.heads, c.size}, 1), normal_numbers({c.batch, c.sequence, c.groups, c.size}, 2),
+      const Attention whole{normal_numbers({c.batch, c.sequence, c.heads, c.size}, 1),
+                            normal_numbers({c.batch, c.sequence, c.groups, c.size}, 2),
                             normal_numbers({c.batch, c.sequence, c.groups, c.value_size}, 3), causal, 0.7};
       const Numbers g = normal_numbers(whole.result_sizes(), 4);
       const Numbers dq = whole.gradient(&Attention::q, g), dk = whole.gradient(&Attention::k, g), dv = whole.gradient(&Attention::v, g);
@@ -153,7 +185,8 @@ TEST_CASE_TEMPLATE("attention: whole, heads in parts, queries in parts, sizes of
           if (product(q[i].size) == 0) continue;
           AttentionPart<T> part{whole, q[i], k[i], v[i]};
           part.run(g);
-          add_part(found_q, part.backward.get(0), q[i]), add_part(found_k, part.backward.get(1), k[i]), add_part(found_v, part.backward.get(2), v[i]);
+          add_part(found_q, part.backward.get(0), q[i]), add_part(found_k, part.backward.get(1), k[i]),
+              add_part(found_v, part.backward.get(2), v[i]);
         }
         check_near(found_q, dq, 1e-8 + 4 * tolerance<T>);
         check_near(found_k, dk, 1e-8 + 4 * tolerance<T>);
@@ -191,7 +224,8 @@ TEST_CASE_TEMPLATE("attention over several blocks of queries", T, float, double)
     for (const Box& rows : split(whole.q.sizes, 1, n)) {
       AttentionPart<T> part{whole, rows, all_of(whole.k.sizes), all_of(whole.v.sizes)};
       part.run(g);
-      add_part(found_q, part.backward.get(0), rows), add_part(found_k, part.backward.get(1), all_of(dk.sizes)), add_part(found_v, part.backward.get(2), all_of(dv.sizes));
+      add_part(found_q, part.backward.get(0), rows), add_part(found_k, part.backward.get(1), all_of(dk.sizes)),
+          add_part(found_v, part.backward.get(2), all_of(dv.sizes));
     }
     check_near(found_q, dq, 10 * tolerance<T>);
     check_near(found_k, dk, 10 * tolerance<T>);

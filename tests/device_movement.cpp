@@ -1,17 +1,17 @@
 // Kernels that move elements: transposes, slices, concatenation, parts of one tensor into each other, look-up in tables, coordinates.
-#include "device.hpp"
-
 #include <algorithm>
-
 #include <parallel/operation/embedding.hpp>
 #include <parallel/operation/reshape.hpp>
 #include <parallel/operation/source.hpp>
 #include <parallel/operation/transpose.hpp>
 
+#include "device.hpp"
+
 using namespace parallel;
 
 TEST_CASE_TEMPLATE("transposes", T, float, double, int) {
-  for (const Sizes& sizes : {Sizes{5, 7}, Sizes{3, 4, 5}, Sizes{2, 3, 4, 5}, Sizes{1, 6, 1}, Sizes{4, 1, 3, 1}, Sizes{33, 50}, Sizes{2, 1, 2, 3, 2}, Sizes{3}, Sizes{2, 3, 2, 2, 3, 2}, Sizes{3, 0, 2}}) {
+  for (const Sizes& sizes : {Sizes{5, 7}, Sizes{3, 4, 5}, Sizes{2, 3, 4, 5}, Sizes{1, 6, 1}, Sizes{4, 1, 3, 1}, Sizes{33, 50},
+                             Sizes{2, 1, 2, 3, 2}, Sizes{3}, Sizes{2, 3, 2, 2, 3, 2}, Sizes{3, 0, 2}}) {
     const Numbers x = whole_numbers(sizes, 1, 1000);
     std::vector<int> order(sizes.size());
     std::iota(order.begin(), order.end(), 0);
@@ -19,11 +19,14 @@ TEST_CASE_TEMPLATE("transposes", T, float, double, int) {
       Ints ints;
       Sizes out;
       for (const int d : order) ints.push_back(d), out.push_back(sizes[static_cast<std::size_t>(d)]);
-      check_near(Run<T>().operand(x).result(out).ints(ints).run(operation::transpose), defined(out, [&](const Sizes& i) {
-                   Sizes from(i.size());
-                   for (std::size_t d = 0; d < i.size(); ++d) from[static_cast<std::size_t>(order[d])] = i[d];
-                   return x(from);
-                 }), 0);
+      check_near(Run<T>().operand(x).result(out).ints(ints).run(operation::transpose),
+                 defined(out,
+                         [&](const Sizes& i) {
+                           Sizes from(i.size());
+                           for (std::size_t d = 0; d < i.size(); ++d) from[static_cast<std::size_t>(order[d])] = i[d];
+                           return x(from);
+                         }),
+                 0);
     } while (std::next_permutation(order.begin(), order.end()));
   }
 }
@@ -59,20 +62,24 @@ TEST_CASE_TEMPLATE("concatenation undoes slices; copies", T, float, double, int)
 TEST_CASE("what two parts of a tensor have in common") {
   const Sizes sizes{6, 5, 4};
   const Numbers whole = normal_numbers(sizes, 1);
-  const std::vector<Box> boxes{all_of(sizes), {{0, 0, 0}, {3, 5, 4}}, {{3, 0, 0}, {3, 5, 4}}, {{0, 2, 0}, {6, 2, 4}}, {{0, 0, 3}, {6, 5, 1}}, {{0, 0, 1}, {6, 5, 2}}, {{2, 1, 1}, {3, 3, 2}}, {{2, 2, 2}, {0, 3, 2}}};
+  const std::vector<Box> boxes{all_of(sizes),          {{0, 0, 0}, {3, 5, 4}}, {{3, 0, 0}, {3, 5, 4}}, {{0, 2, 0}, {6, 2, 4}},
+                               {{0, 0, 3}, {6, 5, 1}}, {{0, 0, 1}, {6, 5, 2}}, {{2, 1, 1}, {3, 3, 2}}, {{2, 2, 2}, {0, 3, 2}}};
   for (const Box& from : boxes)
     for (const Box& to : boxes) {
       Run<float> run;
       run.operand(whole, from).result(sizes, to);
       Cpu::copy_overlap(run.call().operands[0], run.call().results[0]);
-      check_near(run.get(0), defined(to.size, [&](const Sizes& i) {
-                   Sizes at = i;
-                   for (std::size_t d = 0; d < i.size(); ++d) {
-                     at[d] += to.offset[d];
-                     if (at[d] < from.offset[d] || at[d] >= from.offset[d] + from.size[d]) return 0.0;
-                   }
-                   return whole(at);
-                 }), 0);
+      check_near(run.get(0),
+                 defined(to.size,
+                         [&](const Sizes& i) {
+                           Sizes at = i;
+                           for (std::size_t d = 0; d < i.size(); ++d) {
+                             at[d] += to.offset[d];
+                             if (at[d] < from.offset[d] || at[d] >= from.offset[d] + from.size[d]) return 0.0;
+                           }
+                           return whole(at);
+                         }),
+                 0);
     }
   Run<double> run;
   run.operand(whole).result(sizes);
@@ -94,7 +101,8 @@ TEST_CASE("slices brought together and back") {
           for (std::int64_t o = 0; o < outer; ++o)
             for (std::int64_t i = 0; i < n; ++i)
               for (std::int64_t b = 0; b < row; ++b)
-                right = right && to[static_cast<std::size_t>((i * outer + o) * row + b)] == from[static_cast<std::size_t>((o * n + i) * row + b)];
+                right = right &&
+                        to[static_cast<std::size_t>((i * outer + o) * row + b)] == from[static_cast<std::size_t>((o * n + i) * row + b)];
           CHECK(right);
           Cpu::unpack(to.data(), back.data(), outer, n, inner, size);
           CHECK(back == from);
@@ -120,14 +128,17 @@ TEST_CASE_TEMPLATE("tables in parts: rows and columns", T, float, double) {
       for (const Box& rows : split(table_sizes, 0, n)) {
         const Numbers own = Run<T>().integers(index).operand(table, rows).result(out).run(operation::embedding);
         for (std::size_t i = 0; i < sum.values.size(); ++i) sum.values[i] += own.values[i];
-        check_near(Run<T>().integers(index).operand(g).result(table_sizes, rows).run(operation::embedding_derivative), part_of(gradient, rows), tolerance<T>);
+        check_near(Run<T>().integers(index).operand(g).result(table_sizes, rows).run(operation::embedding_derivative),
+                   part_of(gradient, rows), tolerance<T>);
       }
       check_near(sum, looked_up, 0);
       for (const Box& columns : split(table_sizes, 1, n)) {
         Box part = all_of(out);
         part.offset.back() = columns.offset[1], part.size.back() = columns.size[1];
-        check_near(Run<T>().integers(index).operand(table, columns).result(out, part).run(operation::embedding), part_of(looked_up, part), 0);
-        check_near(Run<T>().integers(index).operand(g, part).result(table_sizes, columns).run(operation::embedding_derivative), part_of(gradient, columns), tolerance<T>);
+        check_near(Run<T>().integers(index).operand(table, columns).result(out, part).run(operation::embedding), part_of(looked_up, part),
+                   0);
+        check_near(Run<T>().integers(index).operand(g, part).result(table_sizes, columns).run(operation::embedding_derivative),
+                   part_of(gradient, columns), tolerance<T>);
       }
     }
   }

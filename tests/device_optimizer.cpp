@@ -1,7 +1,7 @@
 // The optimizer's kernels against PyTorch's formulas, written out in double.
-#include "device.hpp"
-
 #include <parallel/operation/update.hpp>
+
+#include "device.hpp"
 
 using namespace parallel;
 
@@ -10,13 +10,13 @@ TEST_CASE_TEMPLATE("the norm of gradients and its factor", T, float, double) {
     const Numbers g = normal_numbers(sizes, 1);
     double expected = 0;
     for (const double v : g.values) expected += v * v;
-    check_near(Run<T>().operand(g).template result<double>({}).run(operation::square_sum), Numbers({}, {expected}), 1e-14);
+    check_near(Run<T>().operand(g).template result<double>({}).run(operation::square_sum), Numbers(Sizes{}, expected), 1e-14);
   }
   Numbers large({1000}, 1e30);
-  check_near(Run<T>().operand(large).template result<double>({}).run(operation::square_sum), Numbers({}, {1e63}), 1e-6);
+  check_near(Run<T>().operand(large).template result<double>({}).run(operation::square_sum), Numbers(Sizes{}, 1e63), 1e-6);
 }
 TEST_CASE("sums of squares add up; the factor clips") {
-  check_near(Run<double>().scalar(2).scalar(3).result({}).run(operation::add_scalars), Numbers({}, {5}), 0);
+  check_near(Run<double>().scalar(2).scalar(3).result({}).run(operation::add_scalars), Numbers(Sizes{}, 5), 0);
   const auto clip = [](double total, double limit) {
     Run<double> run;
     run.scalar(total).scalars({9, limit}).result({}).result({}).result({}).ints({1}).run(operation::clip);
@@ -35,7 +35,13 @@ TEST_CASE_TEMPLATE("ten steps of stochastic gradient descent", T, float, double)
     Numbers p = normal_numbers(sizes, 1), m(sizes);
     const double rate = 0.125, momentum = 0.875, decay = 0.25, factor = 0.5;
     Run<T> run;
-    run.operand(p).operand(m).operand(normal_numbers(sizes, 2)).scalar(factor).scalars({decay, rate, momentum}).result_in_place(0).result_in_place(1);
+    run.operand(p)
+        .operand(m)
+        .operand(normal_numbers(sizes, 2))
+        .scalar(factor)
+        .scalars({decay, rate, momentum})
+        .result_in_place(0)
+        .result_in_place(1);
     run.ints({1, 2, 0, decays});
     for (unsigned step = 1; step <= 10; ++step) {
       const Numbers g = normal_numbers(sizes, 100 + step);
@@ -71,7 +77,8 @@ TEST_CASE_TEMPLATE("ten steps of AdamW", T, float, double) {
         p.values[i] *= 1 - rate * (decays ? decay : 0);
         m.values[i] += (gradient - m.values[i]) * (1 - beta1);
         v.values[i] = v.values[i] * beta2 + (1 - beta2) * gradient * gradient;
-        p.values[i] -= rate / (1 - std::pow(beta1, step)) * m.values[i] / (std::sqrt(v.values[i]) / std::sqrt(1 - std::pow(beta2, step)) + epsilon);
+        p.values[i] -=
+            rate / (1 - std::pow(beta1, step)) * m.values[i] / (std::sqrt(v.values[i]) / std::sqrt(1 - std::pow(beta2, step)) + epsilon);
       }
     }
     check_near(run.get(0), p, 2 * tolerance<T>);

@@ -1,9 +1,10 @@
-// Random kernels: known answers of the generator, the same numbers in every layout, other numbers for every step, call, layer and micro-batch.
-#include "device.hpp"
-
+// Random kernels: known answers of the generator, the same numbers in every layout, other numbers for every step, call, layer and
+// micro-batch.
 #include <parallel/device/stream.hpp>
 #include <parallel/operation/dropout.hpp>
 #include <parallel/operation/source.hpp>
+
+#include "device.hpp"
 
 using namespace parallel;
 using Words = std::array<std::uint32_t, 4>;
@@ -11,14 +12,23 @@ using Words = std::array<std::uint32_t, 4>;
 // The published answers of Philox4x32-10 (Random123, kat_vectors).
 static_assert(philox({0, 0, 0, 0}, {0, 0}) == Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
 static_assert(philox({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}) == Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
-static_assert(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}) == Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+static_assert(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}) ==
+              Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 
 static const Ints positions{1, 2, 5};  // of seed and step among the scalars, and the number of the operation
 static std::vector<double> scalars_of(double seed, double step) { return {0.5, seed, step}; }
 
 template <class T>
-static Numbers dropped(const Numbers& x, const Box& part, double probability, double seed = 3, double step = 4, std::int64_t layer = 0, std::int64_t micro_batch = 0) {
-  return Run<T>().operand(x, part).scalars(scalars_of(seed, step)).result(x.sizes, part).ints(positions).reals(probability).within(layer, micro_batch).run(operation::dropout);
+static Numbers dropped(const Numbers& x, const Box& part, double probability, double seed = 3, double step = 4, std::int64_t layer = 0,
+                       std::int64_t micro_batch = 0) {
+  return Run<T>()
+      .operand(x, part)
+      .scalars(scalars_of(seed, step))
+      .result(x.sizes, part)
+      .ints(positions)
+      .reals(probability)
+      .within(layer, micro_batch)
+      .run(operation::dropout);
 }
 template <class T>
 static Numbers drawn(const Sizes& sizes, const Box& part, double deviation, double seed = 3, double step = 4) {
@@ -43,13 +53,16 @@ TEST_CASE_TEMPLATE("dropout follows its definition in every layout", T, float, d
 TEST_CASE("dropout drops the share that it is asked for, and others for every seed, step, layer, micro-batch") {
   const Numbers x({100, 1000}, 1);
   const Box all = all_of(x.sizes);
-  const auto zeros = [](const Numbers& y) { return static_cast<double>(std::count(y.values.begin(), y.values.end(), 0.0)) / static_cast<double>(y.values.size()); };
-  CHECK(zeros(dropped<float>(x, all, 0)) == 0);
-  CHECK(zeros(dropped<float>(x, all, 1)) == 1);
+  const auto dropped_of = [](const Numbers& y) {
+    return static_cast<double>(std::count(y.values.begin(), y.values.end(), 0.0)) / static_cast<double>(y.values.size());
+  };
+  CHECK(dropped_of(dropped<float>(x, all, 0)) == 0);
+  CHECK(dropped_of(dropped<float>(x, all, 1)) == 1);
   const Numbers first = dropped<float>(x, all, 0.1);
-  CHECK(std::abs(zeros(first) - 0.1) < 0.003);
+  CHECK(std::abs(dropped_of(first) - 0.1) < 0.003);
   CHECK(dropped<float>(x, all, 0.1).values == first.values);
-  for (const Numbers& other : {dropped<float>(x, all, 0.1, 4), dropped<float>(x, all, 0.1, 3, 5), dropped<float>(x, all, 0.1, 3, 4, 1), dropped<float>(x, all, 0.1, 3, 4, 0, 1), dropped<float>(x, all, 0.1, 3 + 4294967296.0)}) {
+  for (const Numbers& other : {dropped<float>(x, all, 0.1, 4), dropped<float>(x, all, 0.1, 3, 5), dropped<float>(x, all, 0.1, 3, 4, 1),
+                               dropped<float>(x, all, 0.1, 3, 4, 0, 1), dropped<float>(x, all, 0.1, 3 + 4294967296.0)}) {
     double both = 0;
     for (std::size_t i = 0; i < x.values.size(); ++i) both += first.values[i] == 0 && other.values[i] == 0;
     CHECK(std::abs(both / static_cast<double>(x.values.size()) - 0.01) < 0.001);  // as independent ones
@@ -66,7 +79,8 @@ TEST_CASE_TEMPLATE("normal numbers: the same in every layout, with the moments o
   CHECK(std::abs(moments[3]) < 0.04);
   CHECK(std::abs(moments[4] - 3) < 0.1);
   double neighbours = 0, pairs = 0;
-  for (std::size_t i = 0; i + 16 < z.values.size(); ++i) neighbours += z.values[i] * z.values[i + 1], pairs += z.values[i] * z.values[i + 16];
+  for (std::size_t i = 0; i + 16 < z.values.size(); ++i)
+    neighbours += z.values[i] * z.values[i + 1], pairs += z.values[i] * z.values[i + 16];
   CHECK(std::abs(neighbours / 4e5) < 0.02);
   CHECK(std::abs(pairs / 4e5) < 0.02);
   for (int d = 0; d < 2; ++d)

@@ -36,7 +36,8 @@ class Fixture {
       for (const std::int64_t size : tensor.sizes) n *= static_cast<std::size_t>(size);
       std::vector<char> bytes(4 * n);
       if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) throw std::runtime_error(path + " ends within " + name);
-      for (std::size_t i = 0; i < n; ++i) tensor.values.push_back(type == "i32" ? as<std::int32_t>(&bytes[4 * i]) : static_cast<double>(as<float>(&bytes[4 * i])));
+      for (std::size_t i = 0; i < n; ++i)
+        tensor.values.push_back(type == "i32" ? as<std::int32_t>(&bytes[4 * i]) : static_cast<double>(as<float>(&bytes[4 * i])));
     }
   }
   const FixtureTensor& operator[](const std::string& name) const {

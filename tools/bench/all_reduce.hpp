@@ -11,7 +11,9 @@ using namespace parallel;
 
 inline constexpr std::int64_t sizes[] = {64 << 10, 1 << 20, 16 << 20, 256 << 20};
 
-inline std::string size_text(std::int64_t bytes) { return bytes < (1 << 20) ? std::to_string(bytes >> 10) + " KiB" : std::to_string(bytes >> 20) + " MiB"; }
+inline std::string size_text(std::int64_t bytes) {
+  return bytes < (1 << 20) ? std::to_string(bytes >> 10) + " KiB" : std::to_string(bytes >> 20) + " MiB";
+}
 /// So often that a run takes some milliseconds.
 inline int repeats(std::int64_t bytes) { return bytes >= (16 << 20) ? 1 : static_cast<int>((16 << 20) / bytes); }
 

@@ -81,9 +81,11 @@ void measure(const Mesh& mesh, const Options& options) {
   std::vector<double> milliseconds;
   for (const double time : seen.times) milliseconds.push_back(time * 1e3);
   row("gpt_step", name + ": a step; loss " + text(seen.loss), spread(milliseconds), "ms");
-  row("gpt_step", name + ": from nothing to the end of the first step", std::chrono::duration<double>(seen.first - begin).count(), "s");
+  const double first = std::chrono::duration<double>(seen.first - begin).count();
+  row("gpt_step", name + ": from nothing to the end of the first step", first, "s");
   row("gpt_step", name + ": as 6 N tokens", per(flops / 1e9, seen.times), "GFLOP/s");
-  row("gpt_step", name + ": share of the FMA peak, " + text(peak.gflops()) + " GFLOP/s a core", per(flops / 1e7 / peak.gflops() / mesh.ranks(), seen.times), "%");
+  const double all_cores = peak.gflops() * mesh.ranks();
+  row("gpt_step", name + ": share of the FMA peak, " + text(peak.gflops()) + " GFLOP/s a core", per(flops / 1e7 / all_cores, seen.times), "%");
   const double bandwidth = std::max(before, memory_bandwidth(mesh.ranks()));
   double whole = 0;
   for (const Cost& cost : costs) whole += cost.seconds;
@@ -93,7 +95,8 @@ void measure(const Mesh& mesh, const Options& options) {
     if (cost.flops > 0)
       what += " at " + text(cost.flops * static_cast<double>(cost.calls) / cost.seconds / 1e7 / peak.gflops()) + " % of the peak";
     if (cost.name == "adamw") {
-      const double bytes = 28.0 / 4 * static_cast<double>(plan->memory.blocks[static_cast<int>(Segment::parameter)]) * options.steps * mesh.ranks();
+      const auto parameters = static_cast<double>(plan->memory.blocks[static_cast<int>(Segment::parameter)]);  // bytes; AdamW moves 7 times that
+      const double bytes = 7 * parameters * options.steps * mesh.ranks();
       what += " at " + text(100 * bytes / cost.seconds / 1e9 / bandwidth) + " % of a += b's bandwidth";
     }
     row("gpt_step", what, 100 * cost.seconds / whole, "% of the step");

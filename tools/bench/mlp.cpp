@@ -72,10 +72,8 @@ struct RawMpi {
 
 /// The largest difference, over the largest number.
 inline double difference(const float* a, const float* b, std::int64_t n) {
-  double most = 1e-30, apart = 0;
-  for (std::int64_t i = 0; i < n; ++i)
-    most = std::max(most, std::abs(static_cast<double>(b[i]))), apart = std::max(apart, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
-  return apart / most;
+  const Eigen::Map<const Eigen::ArrayXf> left(a, n), right(b, n);
+  return static_cast<double>((left - right).abs().maxCoeff() / std::max(1e-30f, right.abs().maxCoeff()));
 }
 
 /// Both programs on one rank, begun alike.
@@ -85,10 +83,14 @@ class Both {
   static constexpr bool trains = std::is_same_v<Optimizer, AdamW>;
 
   Both(const Plan& plan, World& world, AllReduce all_reduce, int slice)
-      : plan_(plan), parameters_(plan, world.rank(), 1), trainer_(plan, world, parameters_, {}, 1), by_hand_(rows, Model::width, slice, Model::biases, all_reduce) {
-    for (int which = 0; which < 2; ++which) {
+      : plan_(plan),
+        parameters_(plan, world.rank(), 1),
+        trainer_(plan, world, parameters_, {}, 1),
+        by_hand_(rows, Model::width, slice, Model::biases, all_reduce) {
+    for (const int which : {0, 1}) {
       std::vector<float> whole(rows * Model::width);
-      for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = static_cast<float>(2 * random_uniform(9, static_cast<std::uint64_t>(which), i) - 1);
+      for (std::size_t i = 0; i < whole.size(); ++i)
+        whole[i] = static_cast<float>(2 * random_uniform(9, static_cast<std::uint64_t>(which), i) - 1);
       trainer_.executor().input(which, whole.data());
       std::copy(whole.begin(), whole.end(), which == 0 ? by_hand_.x.data() : by_hand_.target.data());
     }
@@ -105,12 +107,9 @@ class Both {
   /// How far the two are apart after the same number of steps.
   double apart() {
     double most = std::max(std::abs(result_.loss / expected_.loss - 1), std::abs(result_.gradient_norm / expected_.norm - 1));
-    if constexpr (trains) each_parameter([&](const float* ours, auto& trained) { most = std::max(most, difference(ours, trained.value.data(), trained.value.size())); });
-    for (int i = 2; i < trainer_.executor().outputs(); ++i) {
-      const View gradient = trainer_.executor().output(i);
-      auto& expected = at(i - 2).gradient;
-      most = std::max(most, difference(gradient.as<const float>(), expected.data(), expected.size()));
-    }
+    const auto compare = [&](const float* ours, const auto& expected) { most = std::max(most, difference(ours, expected.data(), expected.size())); };
+    if constexpr (trains) each_parameter([&](const float* ours, auto& trained) { compare(ours, trained.value); });
+    for (int i = 2; i < trainer_.executor().outputs(); ++i) compare(trainer_.executor().output(i).template as<const float>(), at(i - 2).gradient);
     return most;
   }
 
@@ -161,7 +160,8 @@ void compare(World& world, AllReduce all_reduce, const char* over, const Options
     by_hand.push_back(timed([&] { both.by_hand(); }) * 1e3);
   }
   if (world.rank() != 0) return;
-  const std::string what = std::to_string(rows) + " rows" + (Model::biases ? ", biases" : "") + (both.trains ? ", AdamW" : ", gradients") + ", 2 ranks over " + over;
+  const std::string what = std::to_string(rows) + " rows" + (Model::biases ? ", biases" : "") + (both.trains ? ", AdamW" : ", gradients") +
+                           ", 2 ranks over " + over;
   row("mlp", what + ": derived", spread(derived), "ms");
   row("mlp", what + ": by hand", spread(by_hand), "ms");
   row("mlp", what + ": derived / by hand", ratio(derived, by_hand), "of the time");
@@ -188,7 +188,8 @@ inline void once(bool derived) {
     const OwnedPlan plan = derive<MlpStep<Small, AdamW, rows>>(Mesh{tensor = 1});
     using Programs = Both<Small, AdamW, rows, Threads, Nothing>;
     Programs both(plan, world, Nothing{}, Small::hidden);
-    void (*const step)(void*) = derived ? +[](void* state) { static_cast<Programs*>(state)->derived(); } : +[](void* state) { static_cast<Programs*>(state)->by_hand(); };
+    void (*step)(void*) = [](void* state) { static_cast<Programs*>(state)->by_hand(); };
+    if (derived) step = [](void* state) { static_cast<Programs*>(state)->derived(); };
     step(&both);
     measured_step(step, &both);
   });

@@ -1,4 +1,4 @@
-// The tensor-parallel MLP's training step by hand, as Megatron-LM writes it: Eigen's products of a rank's own slices, one all-reduce, fused loops.
+// The tensor-parallel MLP's step by hand, as Megatron-LM writes it: Eigen's products of a rank's own slices, one all-reduce, fused loops.
 //
 // This is the yardstick of the derived step, so it is what a careful engineer would write: all memory is there before the first step and lies on
 // huge pages, biases, gelu and their gradients are one pass over each row behind the product, the loss and its gradient too, AdamW is one pass.
@@ -39,7 +39,7 @@ class MlpByHand {
         width_(width),
         hidden_(hidden),
         biases_(biases),
-        memory_(static_cast<std::int64_t>(sizeof(float)) * (3L * rows * width + 2L * rows * hidden + 8L * width * hidden + 4L * (hidden + width) + 64L * 24)),
+        memory_(4 * (3L * rows * width + 2L * rows * hidden + 8L * width * hidden + 4L * (hidden + width) + 21L * 16)),  // 21 tensors at lines
         free_(reinterpret_cast<float*>(memory_.data())),
         x(matrix(rows, width)),
         target(matrix(rows, width)),
@@ -99,8 +99,10 @@ class MlpByHand {
     if (!std::isfinite(result.norm)) return result;
     ++steps_;
     const float factor = static_cast<float>(std::min(1.0, n.clip / (result.norm + 1e-6)));
-    const float size = static_cast<float>(n.rate / (1 - std::pow(n.beta1, steps_))), correction = static_cast<float>(1 / std::sqrt(1 - std::pow(n.beta2, steps_)));
-    const float b1 = static_cast<float>(n.beta1), b2 = static_cast<float>(n.beta2), rest1 = static_cast<float>(1 - n.beta1), rest2 = static_cast<float>(1 - n.beta2);
+    const float size = static_cast<float>(n.rate / (1 - std::pow(n.beta1, steps_)));
+    const float correction = static_cast<float>(1 / std::sqrt(1 - std::pow(n.beta2, steps_)));
+    const float b1 = static_cast<float>(n.beta1), rest1 = static_cast<float>(1 - n.beta1);
+    const float b2 = static_cast<float>(n.beta2), rest2 = static_cast<float>(1 - n.beta2);
     const float epsilon = static_cast<float>(n.epsilon);
     each([&](Trained& t) {
       const bool decays = &t == &up || &t == &down;  // not the biases
@@ -160,7 +162,8 @@ class MlpByHand {
   }
   static double squares(const float* x, std::int64_t n) {
     double sum = 0;
-    for (std::int64_t i = 0; i < n; i += piece) sum += static_cast<double>(Eigen::Map<const Eigen::ArrayXf>(x + i, std::min<std::int64_t>(piece, n - i)).square().sum());
+    for (std::int64_t i = 0; i < n; i += piece)
+      sum += static_cast<double>(Eigen::Map<const Eigen::ArrayXf>(x + i, std::min<std::int64_t>(piece, n - i)).square().sum());
     return sum;
   }
 

@@ -62,6 +62,7 @@ void measure(const char* name, int rounds) {
     std::vector<Call> all(static_cast<std::size_t>(length));
     std::vector<Kernel> kernels(all.size(), nothing);
     const long repeats = 200000 / operations + 1;
+    const double each = 1e9 / static_cast<double>(repeats * operations);
     for (int round = -1; round < rounds; ++round) {
       calls = 0;
       const double own = seconds([&] {
@@ -71,7 +72,7 @@ void measure(const char* name, int rounds) {
       const double loop = seconds([&] {
         for (long i = 0; i < repeats * operations; ++i) kernels[static_cast<std::size_t>(i % length)](all[static_cast<std::size_t>(i % length)]);
       });
-      if (round >= 0) times.push_back(own * 1e9 / static_cast<double>(repeats * operations)), bare.push_back(loop * 1e9 / static_cast<double>(repeats * operations));
+      if (round >= 0) times.push_back(own * each), bare.push_back(loop * each);
     }
   });
   row("overhead", std::string(name) + " of " + std::to_string(operations) + " operations", spread(times), "ns per operation");

@@ -5,7 +5,8 @@
 
 namespace parallel {
 
-/// Words come in blocks of 64: a block is four words of each of 16 counters, first all first words, so that devices make 16 counters at once.
+/// Words come in blocks of 64: a block is four words of each of 16 counters, first all first words, so that devices make 16 counters at
+/// once.
 ///
 ///     element of a block     0 ... 15   16 ... 31   32 ... 47   48 ... 63
 ///     word of its counter        0          1           2           3

@@ -1,4 +1,5 @@
-// Contiguous numbers as Eigen arrays, whose expressions are vectorised at every level of optimisation, and the few loops that many kernels share.
+// Contiguous numbers as Eigen arrays, whose expressions are vectorised at every level of optimisation, and the few loops that many kernels
+// share.
 #pragma once
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
@@ -58,9 +59,9 @@ struct Rest {
   }
 };
 
-/// Calls body for sixteen consecutive elements of every array at a time. It is called for the rest, too, with copies: an element's bits depend
-/// neither on where it stands nor on how many there are. A function that calls this says [[gnu::flatten]], because g++ leaves parts of large
-/// expressions outside, and then loads every pointer anew for every element.
+/// Calls body for sixteen consecutive elements of every array at a time. It is called for the rest, too, with copies: an element's bits
+/// depend neither on where it stands nor on how many there are. A function that calls this says [[gnu::flatten]], because g++ leaves parts
+/// of large expressions outside, and then loads every pointer anew for every element.
 template <class Body, class... T>
 [[gnu::always_inline]] inline void by_lanes(Index n, Body body, T*... data) {
   [&](Rest<T>... rest) __attribute__((always_inline)) {
@@ -73,7 +74,8 @@ template <class Body, class... T>
   }(Rest<T>()...);
 }
 
-/// The sum of value(...), an expression of sixteen elements of every array, over all elements; in several sums that do not wait for each other.
+/// The sum of value(...), an expression of sixteen elements of every array, over all elements; in several sums that do not wait for each
+/// other.
 template <class T, int sums = 4, class Value, class... From>
 [[gnu::always_inline]] inline T sum_by_lanes(Index n, Value value, const From*... data) {
   Lanes<T> sum = Lanes<T>::Zero();
@@ -89,10 +91,7 @@ template <class T, int sums = 4, class Value, class... From>
     sum = (sum + second) + (third + fourth);
   }
   for (; i + 16 <= n; i += 16) sum += value((data + i)...);
-  by_lanes(
-      n - i,
-      [&](const From*... some) {
-        Lanes<T> terms = value(some...);
+  by_lanes(n - i, [&](const From*... some) { Lanes<T> terms = value(some...);
         for (Index j = n - i; j < 16; ++j) terms[j] = 0;  // what stands behind the rest is no term
         sum += terms;
       },

@@ -1,4 +1,5 @@
-// Attention head by head, some rows of scores at a time: no tensor of all scores exists, and backward makes them again from one number a row.
+// Attention head by head, some rows of scores at a time: no tensor of all scores exists, and backward makes them again from one number a
+// row.
 #pragma once
 #include <parallel/device/cpu/product.hpp>
 
@@ -58,8 +59,8 @@ struct Heads {
         for (Index row = 0; row < queries; row += block) body(b, head, row, std::min(block, queries - row));
   }
   Matrix<const T> scores(T* to, Index b, Index head, Index row, Index count, Index seen) const {
-    multiply<T>(count, seen, size, factor, query_rows(q.as<const T>(), b, row, head, size), key_rows(k.as<const T>(), b, group_of(head), size, true),
-                {to, room});
+    multiply<T>(count, seen, size, factor, query_rows(q.as<const T>(), b, row, head, size),
+                key_rows(k.as<const T>(), b, group_of(head), size, true), {to, room});
     return {to, room};
   }
   /// row = exp(row - subtracted) for visible keys, 0 for the others.
@@ -69,7 +70,8 @@ struct Heads {
   }
 };
 
-/// (q, k, v): the result and, per row, the logarithm of the sum of exponentials of its scores. ints: causal; the first number is their scale.
+/// (q, k, v): the result and, per row, the logarithm of the sum of exponentials of its scores. ints: causal; the first number is their
+/// scale.
 template <class T>
 void attention(const Call& call) {
   const Heads<T> at(call);
@@ -110,7 +112,8 @@ void attention_gradient(const Call& call) {
       at.exponentials(p + i * at.room, statistic[(b * at.queries + row + i) * at.heads + head], at.visible(row + i + 1), seen);
     const auto cotangent = at.query_rows(g, b, row, head, at.value_size), result = at.query_rows(out, b, row, head, at.value_size);
     multiply<T>(seen, at.value_size, count, 1, {p, at.room, true}, cotangent, at.key_rows(dv, b, group, at.value_size), true);
-    multiply<T>(count, seen, at.value_size, 1, cotangent, at.key_rows(at.v.template as<const T>(), b, group, at.value_size, true), {ds, at.room});
+    multiply<T>(count, seen, at.value_size, 1, cotangent, at.key_rows(at.v.template as<const T>(), b, group, at.value_size, true),
+                {ds, at.room});
     for (Index i = 0; i < count; ++i) {
       const T inner = inner_product(cotangent.data + i * cotangent.stride, result.data + i * result.stride, at.value_size);
       probability_gradient(ds + i * at.room, p + i * at.room, ds + i * at.room, inner, seen);

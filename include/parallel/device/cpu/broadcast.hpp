@@ -35,7 +35,8 @@ void broadcast(const View& x, const View& y, const View& out, RowFunction<T> bot
 
 template <class T, class Function>
 void broadcast(const Call& call) {
-  broadcast<T>(call.operands[0], call.operands[1], call.results[0], row<T, Function>, row_and_number<T, Function>, number_and_row<T, Function>);
+  broadcast<T>(call.operands[0], call.operands[1], call.results[0], row<T, Function>, row_and_number<T, Function>,
+               number_and_row<T, Function>);
 }
 template <class T>
 void add(const Call& call) {

@@ -1,4 +1,5 @@
-// The parts of cross entropy that softmax does not have: the target's logit, the loss, and the gradient. A rank may hold some of the vocabulary.
+// The parts of cross entropy that softmax does not have: the target's logit, the loss, and the gradient. A rank may hold some of the
+// vocabulary.
 #pragma once
 #include <parallel/device/cpu/norm.hpp>
 
@@ -37,7 +38,9 @@ template <class T>
   for (Index r = 0; r < rows.count; ++r) {
     const T largest = call.operands[2].as<const T>()[r], sum = call.operands[3].as<const T>()[r], g = call.operands[4].as<const T>()[r];
     T* out = call.results[0].as<T>() + r * n;
-    by_lanes(n, [=, share = g / sum](T* to, const T* x) { lanes(to) = exponential(lanes(x) - largest) * share; }, out, logits.as<const T>() + r * n);
+    by_lanes(
+        n, [=, share = g / sum](T* to, const T* x) { lanes(to) = exponential(lanes(x) - largest) * share; }, out,
+        logits.as<const T>() + r * n);
     const Index own = target_in(logits, call.operands[1].as<const int>()[r]);
     if (own >= 0) out[own] -= g;
   }

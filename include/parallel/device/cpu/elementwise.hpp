@@ -7,10 +7,7 @@ namespace parallel::cpu {
 /// result = function(x)
 template <class T, class Function>
 [[gnu::flatten]] void each_element(const Call& call, Function function) {
-  by_lanes(
-      call.results[0].elements(),
-      [=](T* out, const T* from) {
-        const Lanes<T> x = lanes(from);
+  by_lanes(call.results[0].elements(), [=](T* out, const T* from) { const Lanes<T> x = lanes(from);
         lanes(out) = function(x);
       },
       call.results[0].as<T>(), call.operands[0].as<const T>());
@@ -18,10 +15,7 @@ template <class T, class Function>
 /// (x, g): result = g times derivative(x)
 template <class T, class Derivative>
 [[gnu::flatten]] void each_gradient(const Call& call, Derivative derivative) {
-  by_lanes(
-      call.results[0].elements(),
-      [=](T* out, const T* from, const T* g) {
-        const Lanes<T> x = lanes(from);
+  by_lanes(call.results[0].elements(), [=](T* out, const T* from, const T* g) { const Lanes<T> x = lanes(from);
         lanes(out) = lanes(g) * derivative(x);
       },
       call.results[0].as<T>(), call.operands[0].as<const T>(), call.operands[1].as<const T>());
@@ -83,7 +77,8 @@ template <class T>
 Lanes<T> two_tails(const Lanes<T>& x) {
   const Lanes<T> z = x.abs() * static_cast<T>(0.70710678118654752);
   if constexpr (std::is_same_v<T, float>) {
-    constexpr float terms[] = {0.17087277f, -0.82215223f, 1.48851587f, -1.13520398f, 0.27886807f, -0.18628806f, 0.09678418f, 0.37409196f, 1.00002368f, -1.26551223f};
+    constexpr float terms[] = {0.17087277f,  -0.82215223f, 1.48851587f, -1.13520398f, 0.27886807f,
+                               -0.18628806f, 0.09678418f,  0.37409196f, 1.00002368f,  -1.26551223f};
     const Lanes<T> t = (1 + 0.5f * z).inverse();
     Lanes<T> power = Lanes<T>::Constant(terms[0]);
     for (int i = 1; i < 10; ++i) power = power * t + terms[i];

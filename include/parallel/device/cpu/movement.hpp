@@ -28,8 +28,8 @@ void cast(const Call& call) {
     cast_from<T, int>(from, to);
 }
 
-/// to[i][j] = from[j][i], whose rows are `from_stride` and `to_stride` apart. In tiles, so that a line that is read stays in the first cache until
-/// all of it is.
+/// to[i][j] = from[j][i], whose rows are `from_stride` and `to_stride` apart. In tiles, so that a line that is read stays in the first
+/// cache until all of it is.
 template <class T>
 void transpose_plane(const T* from, Index from_stride, T* to, Index to_stride, Index rows, Index columns) {
   constexpr Index tile = 16;
@@ -67,7 +67,8 @@ void transpose(const Call& call) {
   if (walk.step(0) == 1)
     for (auto at = walk.rows(); at; ++at) std::memcpy(target + at[1], source + at[0], bytes(n, sizeof(T)));
   else
-    for (auto at = walk.planes(); at; ++at) transpose_plane(source + at[0], walk.step(0), target + at[1], walk.step(1, 1), walk.extent(1), n);
+    for (auto at = walk.planes(); at; ++at)
+      transpose_plane(source + at[0], walk.step(0), target + at[1], walk.step(1, 1), walk.extent(1), n);
 }
 
 /// ints: dimension, begin, end.

@@ -25,7 +25,8 @@ template <class T>
   const bool centered = call.operands.size() > 1;
   for (Index r = 0; r < rows.count; ++r) {
     const T *x = call.operands[0].as<const T>() + r * rows.length, mean = centered ? call.operands[1].as<const T>()[r] : T{0};
-    call.results[0].as<T>()[r] = static_cast<T>(call.reals[0]) * sum_by_lanes<T>(rows.length, [=](const T* a) { return (lanes(a) - mean).square(); }, x);
+    call.results[0].as<T>()[r] =
+        static_cast<T>(call.reals[0]) * sum_by_lanes<T>(rows.length, [=](const T* a) { return (lanes(a) - mean).square(); }, x);
   }
 }
 
@@ -47,7 +48,9 @@ template <class T>
     const T *x = call.operands[0].as<const T>() + r * n, inverse = inverse_deviation(variance[r], call.reals[1]);
     T* out = call.results[0].as<T>() + r * n;
     if (centered)
-      by_lanes(n, [=, m = mean[r]](T* to, const T* a, const T* b, const T* c) { lanes(to) = (lanes(a) - m) * inverse * lanes(b) + lanes(c); }, out, x, gain, shift);
+      by_lanes(
+          n, [=, m = mean[r]](T* to, const T* a, const T* b, const T* c) { lanes(to) = (lanes(a) - m) * inverse * lanes(b) + lanes(c); },
+          out, x, gain, shift);
     else
       by_lanes(n, [=](T* to, const T* a, const T* b) { lanes(to) = lanes(a) * inverse * lanes(b); }, out, x, gain);
   }
@@ -87,9 +90,11 @@ template <class T>
   for (Index r = 0; r < norm.rows.count; ++r) {
     const auto row = norm.row(r);
     if (centered) call.results[0].as<T>()[r] = share * inner_product(row.g, gain, n);
-    call.results[centered ? 1 : 0].as<T>()[r] = 
-        share * row.inverse * 
-        sum_by_lanes<T>(n, [mean = row.mean](const T* a, const T* b, const T* c) { return lanes(a) * lanes(b) * (lanes(c) - mean); }, row.g, gain, row.x);
+    call.results[centered ? 1 : 0].as<T>()[r] =
+        share * row.inverse *
+        sum_by_lanes<T>(
+            n, [mean = row.mean](const T* a, const T* b, const T* c) { return lanes(a) * lanes(b) * (lanes(c) - mean); }, row.g, gain,
+            row.x);
   }
 }
 /// (g, x, variance, gain, mean, a, b) or (g, x, variance, gain, b): (g gain - a - xhat b) / sqrt(variance + epsilon)
@@ -97,13 +102,16 @@ template <class T>
 [[gnu::flatten]] void norm_gradient(const Call& call) {
   const bool centered = call.operands.size() == 7;
   const NormGradient<T> norm(call, centered ? 4 : -1);
-  const T *gain = call.operands[3].as<const T>(), *a = centered ? call.operands[5].as<const T>() : nullptr, *b = call.operands[centered ? 6 : 4].as<const T>();
+  const T *gain = call.operands[3].as<const T>(), *a = centered ? call.operands[5].as<const T>() : nullptr,
+          *b = call.operands[centered ? 6 : 4].as<const T>();
   for (Index r = 0; r < norm.rows.count; ++r) {
     const auto row = norm.row(r);
     const T mean_of_g = centered ? a[r] : T{0}, slope = b[r] * row.inverse;
     by_lanes(
         norm.rows.length,
-        [=](T* to, const T* g, const T* from_gain, const T* x) { lanes(to) = (lanes(g) * lanes(from_gain) - mean_of_g - (lanes(x) - row.mean) * slope) * row.inverse; },
+        [=](T* to, const T* g, const T* from_gain, const T* x) {
+          lanes(to) = (lanes(g) * lanes(from_gain) - mean_of_g - (lanes(x) - row.mean) * slope) * row.inverse;
+        },
         call.results[0].as<T>() + r * norm.rows.length, row.g, gain, row.x);
   }
 }

@@ -19,9 +19,11 @@ double sum_of_squares(const T* x, Index n) {
 /// The sum of squares of a rank's part, f64.
 inline void square_sum(const Call& call) {
   const View& x = call.operands[0];
-  *call.results[0].as<double>() = x.dtype == DType::f64 ? sum_of_squares(x.as<const double>(), x.elements()) : sum_of_squares(x.as<const float>(), x.elements());
+  *call.results[0].as<double>() =
+      x.dtype == DType::f64 ? sum_of_squares(x.as<const double>(), x.elements()) : sum_of_squares(x.as<const float>(), x.elements());
 }
-/// (sum of squares, scalars): the norm, the factor min(1, clip_norm / norm) and whether the norm is a finite number; ints: position of clip_norm.
+/// (sum of squares, scalars): the norm, the factor min(1, clip_norm / norm) and whether the norm is a finite number; ints: position of
+/// clip_norm.
 inline void clip(const Call& call) {
   const double norm = std::sqrt(*call.operands[0].as<const double>()), limit = call.operands[1].as<const double>()[call.ints[0]];
   *call.results[0].as<double>() = norm;
@@ -34,7 +36,8 @@ template <class T>
 [[gnu::flatten]] void sgd(const Call& call) {
   const double* scalars = call.operands[4].as<const double>();
   const T rate = static_cast<T>(scalars[call.ints[0]]), momentum = static_cast<T>(scalars[call.ints[1]]);
-  const T decay = static_cast<T>(call.ints[3] != 0 ? scalars[call.ints[2]] : 0), factor = static_cast<T>(*call.operands[3].as<const double>());
+  const T decay = static_cast<T>(call.ints[3] != 0 ? scalars[call.ints[2]] : 0),
+          factor = static_cast<T>(*call.operands[3].as<const double>());
   by_lanes(
       call.results[0].elements(),
       [=](T* parameter, T* velocity, const T* gradient) {
@@ -45,8 +48,8 @@ template <class T>
       call.results[0].as<T>(), call.results[1].as<T>(), call.operands[2].as<const T>());
 }
 
-/// (parameter, mean, variance, gradient, factor, scalars); ints: positions of learning_rate, beta1, beta2, epsilon, weight_decay and step (counted
-/// from 1), then whether it decays.
+/// (parameter, mean, variance, gradient, factor, scalars); ints: positions of learning_rate, beta1, beta2, epsilon, weight_decay and step
+/// (counted from 1), then whether it decays.
 template <class T>
 [[gnu::flatten]] void adamw(const Call& call) {
   const double* scalars = call.operands[5].as<const double>();

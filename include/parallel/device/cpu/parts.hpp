@@ -2,8 +2,8 @@
 #pragma once
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 #include <parallel/device/cpu/walk.hpp>
+#include <type_traits>
 
 namespace parallel::cpu {
 
@@ -25,8 +25,8 @@ inline void copy_box(const View& box, const void* from, const Steps<max_rank>& f
   for (auto at = walk.rows(); at; ++at)
     std::memcpy(static_cast<std::byte*>(to) + at[1] * size, static_cast<const std::byte*>(from) + at[0] * size, row);
 }
-/// `from` and `to` are parts of one full tensor: what both hold is copied, the rest of `to` is zero. It serves a slice and its conjugate, the
-/// padding with zeros.
+/// `from` and `to` are parts of one full tensor: what both hold is copied, the rest of `to` is zero. It serves a slice and its conjugate,
+/// the padding with zeros.
 inline void copy_overlap(const View& from, const View& to) {
   View both = to;
   Index source = 0, target = 0;
@@ -41,7 +41,8 @@ inline void copy_overlap(const View& from, const View& to) {
   if (!covers) zero(to);
   if (both.elements() == 0) return;
   const int size = bytes_of(to.dtype);
-  copy_box(both, static_cast<const std::byte*>(from.data) + source * size, from_strides, static_cast<std::byte*>(to.data) + target * size, to_strides);
+  copy_box(both, static_cast<const std::byte*>(from.data) + source * size, from_strides, static_cast<std::byte*>(to.data) + target * size,
+           to_strides);
 }
 
 /// [outer][n][inner] elements of `size` bytes to [n][outer][inner].

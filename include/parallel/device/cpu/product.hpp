@@ -1,7 +1,8 @@
 // One matrix product: Eigen's packing and its inner kernel, inside loops and memory of our own.
 //
-// Eigen's own loops ask for new memory at every product and pack a whole wide matrix before they use it: the product with a vocabulary of 50257
-// then runs at 62 % of the FMA peak, here at 79 % (256 x 50257 x 768, one core of Zen 4); ordinary shapes are alike or better by some per cent.
+// Eigen's own loops ask for new memory at every product and pack a whole wide matrix before they use it: the product with a vocabulary of
+// 50257 then runs at 62 % of the FMA peak, here at 79 % (256 x 50257 x 768, one core of Zen 4); ordinary shapes are alike or better by some
+// per cent.
 #pragma once
 #include <parallel/device/cpu/array.hpp>
 #include <parallel/device/cpu/scratch.hpp>
@@ -32,9 +33,11 @@ struct Tiles {
   }
 };
 
-/// out[m, n] = factor * left[m, k] * right[k, n]. Eigen's kernel takes matrices by columns, hence all is transposed: out^T = right^T * left^T.
+/// out[m, n] = factor * left[m, k] * right[k, n]. Eigen's kernel takes matrices by columns, hence all is transposed: out^T = right^T *
+/// left^T.
 template <class T, int left_order, int right_order>
-void multiply_packed(Index m, Index n, Index k, T factor, const Matrix<const T>& left, const Matrix<const T>& right, const Matrix<T>& out, bool add) {
+void multiply_packed(Index m, Index n, Index k, T factor, const Matrix<const T>& left, const Matrix<const T>& right, const Matrix<T>& out,
+                     bool add) {
   using namespace Eigen::internal;
   using Traits = gebp_traits<T, T>;
   using Left = const_blas_data_mapper<T, Index, left_order>;
@@ -70,7 +73,8 @@ void multiply_packed(Index m, Index n, Index k, T factor, const Matrix<const T>&
 
 /// out[m, n] = factor * left[m, k] * right[k, n], or added to what stands there. `out` does not lie transposed.
 template <class T>
-void multiply(Index m, Index n, Index k, T factor, const Matrix<const T>& left, const Matrix<const T>& right, const Matrix<T>& out, bool add = false) {
+void multiply(Index m, Index n, Index k, T factor, const Matrix<const T>& left, const Matrix<const T>& right, const Matrix<T>& out,
+              bool add = false) {
   constexpr int straight = Eigen::ColMajor, transposed = Eigen::RowMajor;  // of the transposes
   if (m == 0 || n == 0) return;
   if (k == 0 && !add)

@@ -6,7 +6,8 @@
 
 namespace parallel::cpu {
 
-/// The words of one block, in the order of its elements: RandomStream::word, sixteen counters at a time, each word in 64 bits for the products.
+/// The words of one block, in the order of its elements: RandomStream::word, sixteen counters at a time, each word in 64 bits for the
+/// products.
 inline void words_of_block(const RandomStream& stream, std::uint64_t block, std::uint32_t (&words)[RandomStream::block]) {
   constexpr int lanes = RandomStream::counters;
   std::uint64_t c[4][lanes];
@@ -17,7 +18,8 @@ inline void words_of_block(const RandomStream& stream, std::uint64_t block, std:
   std::array<std::uint32_t, 2> key = stream.key;
   for (int round = 0; round < 10; ++round) {
     for (int i = 0; i < lanes; ++i) {
-      const std::uint64_t a = std::uint64_t{0xD2511F53} * static_cast<std::uint32_t>(c[0][i]), b = std::uint64_t{0xCD9E8D57} * static_cast<std::uint32_t>(c[2][i]);
+      const std::uint64_t a = std::uint64_t{0xD2511F53} * static_cast<std::uint32_t>(c[0][i]),
+                          b = std::uint64_t{0xCD9E8D57} * static_cast<std::uint32_t>(c[2][i]);
       c[0][i] = (b >> 32) ^ c[1][i] ^ key[0], c[2][i] = (a >> 32) ^ c[3][i] ^ key[1];
       c[1][i] = static_cast<std::uint32_t>(b), c[3][i] = static_cast<std::uint32_t>(a);
     }
@@ -62,7 +64,8 @@ void dropout(const Call& call) {
   });
 }
 
-/// (scalars): normal numbers with the first number as standard deviation (Box and Muller, 1958): words 0 and 1 of a counter make two, 2 and 3 too.
+/// (scalars): normal numbers with the first number as standard deviation (Box and Muller, 1958): words 0 and 1 of a counter make two, 2 and
+/// 3 too.
 template <class T>
 void random(const Call& call) {
   constexpr int several = RandomStream::counters;  // and as many lanes

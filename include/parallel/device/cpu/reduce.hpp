@@ -106,7 +106,8 @@ void max_gradient(const Call& call) {
   const Index n = walk.extent(), step = walk.step(1);
   for (auto at = walk.rows(); at; ++at) {
     const T* row = x.as<const T>() + at[0];
-    const T *largest = call.operands[1].as<const T>() + at[1], *count = call.operands[2].as<const T>() + at[1], *g = call.operands[3].as<const T>() + at[1];
+    const T *largest = call.operands[1].as<const T>() + at[1], *count = call.operands[2].as<const T>() + at[1],
+            *g = call.operands[3].as<const T>() + at[1];
     fill(out.as<T>() + at[0], n, [=](Index i) {
       const T share = g[i * step] / count[i * step];
       return row[i] == largest[i * step] ? share : T{0};

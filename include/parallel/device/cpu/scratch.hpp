@@ -1,7 +1,6 @@
 // Memory that kernels work in: one piece a thread and purpose, which grows in the first step and is kept.
 #pragma once
 #include <cstddef>
-#include <cstring>
 #include <memory>
 #include <new>
 
@@ -24,7 +23,6 @@ T* scratch(std::size_t n) {
     memory.reset();
     memory.reset(static_cast<std::byte*>(::operator new(n * sizeof(T), line)));
     size = n * sizeof(T);
-    std::memset(memory.get(), 0, size);  // where a kernel reads a whole cache line, what it does not use is a number
   }
   return reinterpret_cast<T*>(memory.get());
 }

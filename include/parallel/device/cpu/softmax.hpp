@@ -4,7 +4,8 @@
 
 namespace parallel::cpu {
 
-/// Calls along(position, position of the statistic, count) for rows over which is reduced, and across for rows with a statistic for each element.
+/// Calls along(position, position of the statistic, count) for rows over which is reduced, and across for rows with a statistic for each
+/// element.
 template <class Along, class Across>
 [[gnu::always_inline]] inline void with_statistic(const View& x, const Ints& dims, Along along, Across across) {
   const Walk<2> walk = together(x, reduced(x, dims));
@@ -24,7 +25,9 @@ template <class T>
   set(sum, call.results[0].elements(), T{0});
   with_statistic(
       call.operands[0], call.ints,
-      [=](Index i, Index s, Index n) { sum[s] += sum_by_lanes<T, 1>(n, [m = largest[s]](const T* a) { return exponential(lanes(a) - m); }, x + i); },
+      [=](Index i, Index s, Index n) {
+        sum[s] += sum_by_lanes<T, 1>(n, [m = largest[s]](const T* a) { return exponential(lanes(a) - m); }, x + i);
+      },
       [=](Index i, Index s, Index n) {
         by_lanes(n, [](T* to, const T* a, const T* m) { lanes(to) += exponential(lanes(a) - lanes(m)); }, sum + s, x + i, largest + s);
       });
@@ -37,10 +40,13 @@ template <class T>
   with_statistic(
       call.operands[0], call.ints,
       [=](Index i, Index s, Index n) {
-        by_lanes(n, [m = largest[s], share = 1 / sum[s]](T* to, const T* a) { lanes(to) = exponential(lanes(a) - m) * share; }, y + i, x + i);
+        by_lanes(
+            n, [m = largest[s], share = 1 / sum[s]](T* to, const T* a) { lanes(to) = exponential(lanes(a) - m) * share; }, y + i, x + i);
       },
       [=](Index i, Index s, Index n) {
-        by_lanes(n, [](T* to, const T* a, const T* m, const T* b) { lanes(to) = exponential(lanes(a) - lanes(m)) / lanes(b); }, y + i, x + i, largest + s, sum + s);
+        by_lanes(
+            n, [](T* to, const T* a, const T* m, const T* b) { lanes(to) = exponential(lanes(a) - lanes(m)) / lanes(b); }, y + i, x + i,
+            largest + s, sum + s);
       });
 }
 /// (y, g): the sum of y g
@@ -63,7 +69,9 @@ template <class T>
   with_statistic(
       call.operands[0], call.ints, [=](Index i, Index s, Index n) { probability_gradient(out + i, y + i, g + i, product[s], n); },
       [=](Index i, Index s, Index n) {
-        by_lanes(n, [](T* to, const T* a, const T* b, const T* c) { lanes(to) = lanes(a) * (lanes(b) - lanes(c)); }, out + i, y + i, g + i, product + s);
+        by_lanes(
+            n, [](T* to, const T* a, const T* b, const T* c) { lanes(to) = lanes(a) * (lanes(b) - lanes(c)); }, out + i, y + i, g + i,
+            product + s);
       });
 }
 

@@ -85,7 +85,8 @@ inline Steps<max_rank> strides(const View& view) {
   return result;
 }
 
-/// By how many elements a part advances along each dimension of `whole`, to which it is repeated as in NumPy: aligned at the last dimension.
+/// By how many elements a part advances along each dimension of `whole`, to which it is repeated as in NumPy: aligned at the last
+/// dimension.
 inline Steps<max_rank> repeated(const View& view, const View& whole) {
   Steps<max_rank> result;
   const Steps<max_rank> own = strides(view);
@@ -93,7 +94,8 @@ inline Steps<max_rank> repeated(const View& view, const View& whole) {
   return result;
 }
 
-/// By how many elements a statistic advances along each dimension of `whole`: it has all but the dimensions `gone` (none named: all are gone).
+/// By how many elements a statistic advances along each dimension of `whole`: it has all but the dimensions `gone` (none named: all are
+/// gone).
 inline Steps<max_rank> reduced(const View& whole, const Ints& gone) {
   Steps<max_rank> result;
   Index n = 1;
