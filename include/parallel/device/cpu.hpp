@@ -46,7 +46,7 @@ std::span<const CpuKernel> Table<T>::kernels() {
       {&operation::add,                         add<int>},
       {&operation::subtract,                    subtract<int>},
       {&operation::multiply,                    multiply<int>},
-      {&operation::where,                       where<int>},
+      {&operation::where,                       where<int>,                      0},
       {&operation::copy,                        copy<int>},
       {&operation::reshape,                     copy<int>},
       {&operation::cast,                        cast<int>},
