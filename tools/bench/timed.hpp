@@ -26,7 +26,7 @@ struct Cost {
 /// The names, shared by all ranks, and each rank's own counts.
 class Costs {
  public:
-  static constexpr int most = 128;
+  static constexpr int most = 512;
 
   /// The number of a name; the same for all ranks.
   static int slot(const std::string& name, Kernel kernel = nullptr, double flops = 0) {
