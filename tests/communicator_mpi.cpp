@@ -11,145 +11,14 @@
 #include <parallel/communicator/mpi.hpp>
 
 #include "communicator_cases.hpp"
+#include "mpi_calls.hpp"
 
 using namespace parallel;
 using namespace std::chrono_literals;
 using cases::index;
+using namespace mpi_calls;
 
 namespace {
-
-/// A call of MPI, with the bytes that this rank gives to all and gets from all, itself included where the call says so.
-struct Called {
-  std::string name;
-  std::int64_t given = 0, got = 0;
-  bool operator==(const Called&) const = default;
-};
-std::vector<Called> calls;
-
-std::int64_t bytes(std::int64_t count, MPI_Datatype type) {
-  int size = 0;
-  PMPI_Type_size(type, &size);
-  return count * size;
-}
-int ranks_of(MPI_Comm communicator) {
-  int n = 0;
-  PMPI_Comm_size(communicator, &n);
-  return n;
-}
-std::int64_t sum(const int* counts, MPI_Comm communicator) {
-  std::int64_t total = 0;
-  for (int r = 0; r < ranks_of(communicator); ++r) total += counts[r];
-  return total;
-}
-void note(const char* name, std::int64_t given, std::int64_t got) { calls.push_back({name, given, got}); }
-
-/// What MPI_Abort does in these tests.
-struct Aborted {
-  int code;
-};
-
-}  // namespace
-
-// MPI's profiling interface: the library calls these, and these call MPI.
-extern "C" {
-int MPI_Ialltoallv(const void* in, const int given[], const int in_offsets[], MPI_Datatype in_type, void* out, const int got[],
-                   const int out_offsets[], MPI_Datatype out_type, MPI_Comm c, MPI_Request* request) {
-  note("Ialltoallv", bytes(sum(given, c), in_type), bytes(sum(got, c), out_type));
-  return PMPI_Ialltoallv(in, given, in_offsets, in_type, out, got, out_offsets, out_type, c, request);
-}
-int MPI_Iallgatherv(const void* in, int given, MPI_Datatype in_type, void* out, const int got[], const int offsets[], MPI_Datatype type,
-                    MPI_Comm c, MPI_Request* request) {
-  int rank = 0;
-  PMPI_Comm_rank(c, &rank);
-  note("Iallgatherv", bytes(in == MPI_IN_PLACE ? got[rank] : given, type), bytes(sum(got, c), type));
-  return PMPI_Iallgatherv(in, given, in_type, out, got, offsets, type, c, request);
-}
-int MPI_Ialltoall(const void* in, int given, MPI_Datatype in_type, void* out, int got, MPI_Datatype type, MPI_Comm c,
-                  MPI_Request* request) {
-  note("Ialltoall", bytes(given, in_type) * ranks_of(c), bytes(got, type) * ranks_of(c));
-  return PMPI_Ialltoall(in, given, in_type, out, got, type, c, request);
-}
-int MPI_Iallgather(const void* in, int given, MPI_Datatype in_type, void* out, int got, MPI_Datatype type, MPI_Comm c,
-                   MPI_Request* request) {
-  note("Iallgather", bytes(given, in_type), bytes(got, type) * ranks_of(c));
-  return PMPI_Iallgather(in, given, in_type, out, got, type, c, request);
-}
-int MPI_Igather(const void* in, int given, MPI_Datatype in_type, void* out, int got, MPI_Datatype type, int root, MPI_Comm c,
-                MPI_Request* request) {
-  int rank = 0;
-  PMPI_Comm_rank(c, &rank);
-  note("Igather", bytes(in == MPI_IN_PLACE ? got : given, in_type), rank == root ? bytes(got, type) * ranks_of(c) : 0);
-  return PMPI_Igather(in, given, in_type, out, got, type, root, c, request);
-}
-int MPI_Ibcast(void* out, int count, MPI_Datatype type, int root, MPI_Comm c, MPI_Request* request) {
-  note("Ibcast", bytes(count, type), bytes(count, type));
-  return PMPI_Ibcast(out, count, type, root, c, request);
-}
-int MPI_Iallreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm c, MPI_Request* request) {
-  note(op == MPI_MAX ? "Iallreduce MAX" : "Iallreduce SUM", bytes(count, type), bytes(count, type));
-  return PMPI_Iallreduce(in, out, count, type, op, c, request);
-}
-int MPI_Ireduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm c, MPI_Request* request) {
-  note(op == MPI_MAX ? "Ireduce_scatter_block MAX" : "Ireduce_scatter_block SUM", bytes(count, type) * ranks_of(c), bytes(count, type));
-  return PMPI_Ireduce_scatter_block(in, out, count, type, op, c, request);
-}
-int MPI_Ireduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm c, MPI_Request* request) {
-  int rank = 0;
-  PMPI_Comm_rank(c, &rank);
-  note(op == MPI_MAX ? "Ireduce MAX" : "Ireduce SUM", bytes(count, type), rank == root ? bytes(count, type) : 0);
-  return PMPI_Ireduce(in, out, count, type, op, root, c, request);
-}
-int MPI_Ibarrier(MPI_Comm c, MPI_Request* request) {
-  note("Ibarrier", 0, 0);
-  return PMPI_Ibarrier(c, request);
-}
-// What the library has no business calling for an exchange.
-int MPI_Barrier(MPI_Comm c) {
-  note("Barrier", 0, 0);
-  return PMPI_Barrier(c);
-}
-int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm c) {
-  note("Allreduce", bytes(count, type), bytes(count, type));
-  return PMPI_Allreduce(in, out, count, type, op, c);
-}
-int MPI_Bcast(void* out, int count, MPI_Datatype type, int root, MPI_Comm c) {
-  note("Bcast", bytes(count, type), bytes(count, type));
-  return PMPI_Bcast(out, count, type, root, c);
-}
-int MPI_Isend(const void* in, int count, MPI_Datatype type, int to, int tag, MPI_Comm c, MPI_Request* request) {
-  note("Isend", bytes(count, type), 0);
-  return PMPI_Isend(in, count, type, to, tag, c, request);
-}
-int MPI_Send(const void* in, int count, MPI_Datatype type, int to, int tag, MPI_Comm c) {
-  note("Send", bytes(count, type), 0);
-  return PMPI_Send(in, count, type, to, tag, c);
-}
-int MPI_Abort(MPI_Comm, int code) { throw Aborted{code}; }
-}
-
-namespace {
-
-/// The calls that DESIGN.md promises for what was recorded, each exchange waited for before the next is started.
-std::vector<Called> promised(const std::vector<Record>& records, int rank, int root) {
-  std::vector<Called> all;
-  for (const Record& r : records) {
-    if (r.ranks == 1) continue;
-    const std::int64_t n = r.ranks, width = bytes_of(r.dtype), elements = r.bytes / width;
-    const std::int64_t part = (elements / n + (rank < elements % n ? 1 : 0)) * width;  // of an all-reduce, which this rank sums
-    switch (r.kind) {
-      case Collective::all_reduce:
-        all.push_back({"Ialltoallv", r.bytes - part, part * (n - 1)});
-        all.push_back({"Iallgatherv", part, r.bytes});
-        break;
-      case Collective::reduce_scatter:
-      case Collective::all_to_all: all.push_back({"Ialltoall", r.bytes, r.bytes}); break;
-      case Collective::all_gather: all.push_back({"Iallgather", r.bytes / n, r.bytes}); break;
-      case Collective::reduce: all.push_back({"Igather", r.bytes, rank == root ? n * r.bytes : 0}); break;
-      default: all.push_back({"Ibcast", r.bytes, r.bytes});
-    }
-  }
-  return all;
-}
 
 std::string text(const std::vector<Called>& all) {
   std::string words;

@@ -2,6 +2,7 @@
 #pragma once
 #include <parallel/communicator/threads.hpp>
 #include <parallel/parallel.hpp>
+#include <parallel/plan/walk.hpp>
 #include <parallel/run/trainer.hpp>
 
 #include "lockstep.hpp"
@@ -72,6 +73,18 @@ template <class Program, class Feed>
 std::vector<Array> outputs(const Mesh& mesh, Feed feed) {
   const OwnedPlan plan = derive<Program>(mesh);
   return outputs(*plan, [&](auto& executor, Parameters&) { feed(executor); });
+}
+
+/// What the plan says a group is asked, in order.
+inline std::vector<Record> planned(const Plan& plan, const std::string& axes) {
+  std::vector<Record> calls;
+  each_event(plan, [&](const Event& e) {
+    const Node& node = plan.graph.node(e.node);
+    if (e.kind != EventKind::start || text(node.transition.axes) != axes) return;
+    calls.push_back({node.transition.collective, plan.all.message(node), plan.graph.value(node.operands[0]).type.dtype, plan.mesh.extent(node.transition.axes),
+                     node.transition.maximum});
+  });
+  return calls;
 }
 
 }  // namespace program

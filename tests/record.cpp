@@ -1,8 +1,6 @@
 // The record of the communicators equals the plan, call by call and byte by byte; an executor that skips, doubles or shortens a call is seen.
 #include <doctest/doctest.h>
 
-#include <parallel/plan/walk.hpp>
-
 #include "models.hpp"
 #include "program.hpp"
 
@@ -48,18 +46,6 @@ class Faulty {
 };
 static_assert(Communicator<Faulty>);
 
-/// What the plan says a group is asked, in order.
-std::vector<Record> planned(const Plan& plan, const std::string& axes) {
-  std::vector<Record> calls;
-  each_event(plan, [&](const Event& e) {
-    const Node& node = plan.graph.node(e.node);
-    if (e.kind != EventKind::start || text(node.transition.axes) != axes) return;
-    calls.push_back({node.transition.collective, plan.all.message(node), plan.graph.value(node.operands[0]).type.dtype, plan.mesh.extent(node.transition.axes),
-                     node.transition.maximum});
-  });
-  return calls;
-}
-
 /// Whether every rank's record of one step is the plan.
 bool agrees(const Mesh& mesh, Tampering fault) {
   const OwnedPlan plan = derive<Step>(mesh);
@@ -81,7 +67,7 @@ bool agrees(const Mesh& mesh, Tampering fault) {
     trainer.step(1e-3);
     std::int64_t mine = 0;
     for (const auto& [axes, record] : records) {
-      if (!(record == planned(plan, axes))) same[static_cast<std::size_t>(world.rank())] = 0;
+      if (!(record == program::planned(plan, axes))) same[static_cast<std::size_t>(world.rank())] = 0;
       mine += static_cast<std::int64_t>(record.size());
     }
     if (world.rank() == 0) calls = mine;

@@ -1,8 +1,8 @@
 // Training steps of a GPT: forward, backward, AdamW, in floats; ranks are threads. Milliseconds, share of the FMA peak, and where the time goes.
 //
-//   gpt_step [--model A|C] [--ranks N] [--steps N] [--profile]
+//   gpt_step [--model A|C] [--ranks N] [--steps N] [--profile] [--shapes]
 //
-// GFLOP/s count 6 N operations a token (N: parameters, the tied head once), attention not counted.
+// GFLOP/s count 6 N operations a token (N: parameters, the tied head once), attention not counted. --shapes tells products apart by their sizes.
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
 #include <parallel/run/trainer.hpp>
@@ -18,7 +18,7 @@ namespace bench {
 struct Options {
   std::string model;
   int ranks = 0, steps = 5;
-  bool profile = false;
+  bool profile = false, shapes = false;
 };
 
 template <class Size>
@@ -26,6 +26,18 @@ std::vector<int> random_tokens(std::uint64_t stream) {
   std::vector<int> tokens(Size::batch * Size::context);
   for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int>(random_uniform(1, stream, i) * Size::vocabulary);
   return tokens;
+}
+
+/// All products as one.
+inline std::vector<Cost> without_shapes(const std::vector<Cost>& costs) {
+  std::vector<Cost> result{{"products"}};
+  for (const Cost& cost : costs) {
+    if (cost.flops == 0)
+      result.push_back(cost);
+    else
+      result[0].flops += cost.flops, result[0].seconds += cost.seconds, result[0].calls += cost.calls;
+  }
+  return result;
 }
 
 /// What a rank saw of some steps behind a first one.
@@ -57,6 +69,7 @@ template <class Size>
 void measure(const Mesh& mesh, const Options& options) {
   const std::string name = std::string(Size::name) + ", " + text(mesh);
   Peak peak;
+  Costs::forget();
   const double before = memory_bandwidth(mesh.ranks());
   std::vector<Cost> costs;
   Seen seen;
@@ -70,7 +83,7 @@ void measure(const Mesh& mesh, const Options& options) {
     TimedWorld<Threads> timed_world(world.split(0, world.rank()));
     const Seen timed = steps<Size, TimedWorld<Threads>, Timed<Cpu>>(plan, timed_world, parameters, options.steps);
     if (world.rank() != 0) return;
-    costs = Costs::costs();
+    costs = options.shapes ? Costs::costs() : without_shapes(Costs::costs());
     double whole = 0, named = 0;
     for (const double time : timed.times) whole += time;
     for (const Cost& cost : costs) named += cost.seconds;
@@ -93,7 +106,7 @@ void measure(const Mesh& mesh, const Options& options) {
     if (cost.seconds < 0.004 * whole && cost.name.find("executor") == std::string::npos) continue;
     std::string what = name + ": " + cost.name;
     if (cost.flops > 0)
-      what += " at " + text(cost.flops * static_cast<double>(cost.calls) / cost.seconds / 1e7 / peak.gflops()) + " % of the peak";
+      what += " at " + text(cost.flops / cost.seconds / 1e7 / peak.gflops()) + " % of the peak";
     if (cost.name == "adamw") {
       const auto parameters = static_cast<double>(plan->memory.blocks[static_cast<int>(Segment::parameter)]);  // bytes; AdamW moves 7 times that
       const double bytes = 7 * parameters * options.steps * mesh.ranks();
@@ -119,6 +132,8 @@ int main(int argc, char** argv) {
     const bool more = i + 1 < argc;
     if (std::strcmp(argv[i], "--profile") == 0)
       options.profile = true;
+    else if (std::strcmp(argv[i], "--shapes") == 0)
+      options.profile = options.shapes = true;
     else if (more && std::strcmp(argv[i], "--model") == 0)
       options.model = argv[++i];
     else if (more && std::strcmp(argv[i], "--ranks") == 0)
@@ -126,7 +141,7 @@ int main(int argc, char** argv) {
     else if (more && std::strcmp(argv[i], "--steps") == 0)
       options.steps = std::atoi(argv[++i]);
     else
-      return std::fprintf(stderr, "gpt_step: unknown argument '%s'; say gpt_step [--model A|C] [--ranks N] [--steps N] [--profile]\n", argv[i]), 2;
+      return std::fprintf(stderr, "gpt_step: unknown argument '%s'; say gpt_step [--model A|C] [--ranks N] [--steps N] [--profile] [--shapes]\n", argv[i]), 2;
   }
   bench::measure_all<bench::SizeA>(options);
   bench::measure_all<bench::SizeC>(options);

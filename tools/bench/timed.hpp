@@ -1,5 +1,6 @@
 // A device and a communicator around others, which note how long each kernel and each collective takes on a rank.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <mutex>
@@ -18,7 +19,7 @@ using namespace parallel;
 /// What the calls of one name took on the rank that asks.
 struct Cost {
   std::string name;
-  double flops = 0;  ///< of one call; only of products
+  double flops = 0;  ///< of products
   double seconds = 0;
   long calls = 0;
 };
@@ -47,12 +48,16 @@ class Costs {
   }
   static Kernel kernel(int slot) { return kernels_[index(slot)]; }
 
+  /// Forgets all names; nothing is being timed.
+  static void forget() { names_.clear(); }
+  /// Forgets what this thread's rank has spent.
   static void clear() { own_ = {}; }
   /// What this thread's rank has spent since `clear`, the dearest first.
   static std::vector<Cost> costs() {
     std::vector<Cost> result;
     for (int i = 0; i < static_cast<int>(names_.size()); ++i)
-      if (own_[index(i)].second > 0) result.push_back({names_[index(i)].name, names_[index(i)].flops, own_[index(i)].first, own_[index(i)].second});
+      if (const auto [seconds, calls] = own_[index(i)]; calls > 0)
+        result.push_back({names_[index(i)].name, names_[index(i)].flops * static_cast<double>(calls), seconds, calls});
     std::sort(result.begin(), result.end(), [](const Cost& a, const Cost& b) { return a.seconds > b.seconds; });
     return result;
   }
@@ -103,20 +108,19 @@ struct Timed : Device {
 template <Communicator World>
 class TimedWorld {
  public:
-  explicit TimedWorld(World world) : world_(std::move(world)) {}
+  explicit TimedWorld(World world) : world_(std::move(world)), others_(Costs::slot("waiting for other ranks")) {}
   int rank() const { return world_.rank(); }
   int size() const { return world_.size(); }
   TimedWorld split(int color, int key) { return TimedWorld(world_.split(color, key)); }
   Ticket start(const Exchange& e) {
     Ticket ticket;
     const int slot = Costs::slot(std::string(name_of(e.kind)));
-    slots_[world_started_++ % max_outstanding] = slot;
+    slots_[started_++ % max_outstanding] = slot;
     Costs::time(slot, [&] { ticket = world_.start(e); });
     return ticket;
   }
   void wait(Ticket t) {
-    static const int others = Costs::slot("waiting for other ranks");
-    Costs::time(others, [&] { world_.barrier(); });
+    Costs::time(others_, [&] { world_.barrier(); });
     Costs::time(slots_[t.number % max_outstanding], [&] { world_.wait(t); });
   }
   void barrier() { world_.barrier(); }
@@ -125,7 +129,8 @@ class TimedWorld {
 
  private:
   World world_;
-  std::uint64_t world_started_ = 0;
+  int others_;
+  std::uint64_t started_ = 0;
   int slots_[max_outstanding]{};
 };
 

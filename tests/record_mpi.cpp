@@ -1,0 +1,81 @@
+// A whole step over MPI: what MPI was called for, counted between the library and MPI, is the plan, call by call and byte by byte.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include <parallel/communicator/mpi.hpp>
+
+#include "models.hpp"
+#include "mpi_calls.hpp"
+#include "program.hpp"
+
+using namespace parallel;
+using namespace parallel::axes;
+using mpi_calls::Called;
+
+namespace {
+
+using Model = models::Gpt<float, models::multiples_of(12)>;
+using Step = Accumulate<2, Training<Model, AdamW, Model::Tokens, Model::Tokens>>;
+
+/// The ranks of the world that lie with this one on a set of axes, by the definition of a mesh.
+std::vector<int> with(int rank, const Mesh& mesh, const std::string& axes) {
+  std::vector<int> result;
+  for (int other = 0; other < mesh.ranks(); ++other) {
+    bool together = true;
+    for (int a = 0; a < mesh.count; ++a) {
+      const std::string name(mesh.axes[a].axis->text());
+      if (("+" + axes + "+").find("+" + name + "+") == std::string::npos)
+        together = together && mesh.coordinate(rank, mesh.axes[a].axis) == mesh.coordinate(other, mesh.axes[a].axis);
+    }
+    if (together) result.push_back(other);
+  }
+  return result;
+}
+/// Parts are gathered when an all-reduce ends, and one may end while another has begun: those are compared apart.
+bool ends(const Called& c) { return c.name == "Iallgatherv"; }
+std::vector<Called> only(std::vector<Called> all, bool ending) {
+  std::erase_if(all, [&](const Called& c) { return ends(c) != ending; });
+  if (ending) std::sort(all.begin(), all.end());
+  return all;
+}
+
+void check(const Mesh& mesh) {
+  const OwnedPlan plan = derive<Step>(mesh);
+  const auto count = std::int64_t{2} * Model::batch * Model::context;
+  const auto tokens = program::numbers<int>(count, 1, Model::vocabulary), targets = program::numbers<int>(count, 2, Model::vocabulary);
+  Mpi world;
+  REQUIRE(world.size() == mesh.ranks());
+  Parameters parameters(plan, world.rank(), 5);
+  Trainer<Mpi, Cpu> trainer(plan, world, parameters, {}, 1);
+  trainer.executor().input(0, tokens.data());
+  trainer.executor().input(1, targets.data());
+  mpi_calls::calls.clear();
+  trainer.step(1e-3);
+  std::vector<Called> seen = mpi_calls::calls;
+  std::size_t accounted = 0;
+  trainer.executor().each_group([&](const std::string& axes, Mpi& group) {
+    INFO(axes);
+    const std::vector<int> ranks = with(world.rank(), mesh, axes);
+    std::vector<Called> mine;
+    for (const Called& c : seen)
+      if (c.ranks == ranks) mine.push_back(c);
+    const std::vector<Called> expected = mpi_calls::promised(program::planned(plan, axes), group.rank(), 0);
+    CHECK(only(mine, false) == only(expected, false));
+    CHECK(only(mine, true) == only(expected, true));
+    CHECK(!mine.empty());
+    accounted += mine.size();
+  });
+  CHECK(accounted == seen.size());
+}
+
+}  // namespace
+
+TEST_CASE("MPI is called for the plan of a GPT's step, and for nothing else") {
+  const int n = Mpi().size();
+  for (const Axis* axis : {&data, &tensor, &sequence}) {
+    INFO(axis->name);
+    check(Mesh{Extent(axis, n)});
+  }
+  if (n == 4) check(Mesh{data = 2, tensor = 2});
+}
