@@ -54,8 +54,6 @@ struct Aborted {
   int code;
 };
 
-}  // namespace mpi_calls
-
 // MPI's profiling interface: the library calls these, and these call MPI.
 extern "C" {
 int MPI_Ialltoallv(const void* in, const int given[], const int in_offsets[], MPI_Datatype in_type, void* out, const int got[],
@@ -132,8 +130,6 @@ int MPI_Send(const void* in, int count, MPI_Datatype type, int to, int tag, MPI_
 }
 int MPI_Abort(MPI_Comm, int code) { throw Aborted{code}; }
 }
-
-namespace mpi_calls {
 
 /// The calls that communicator/mpi.hpp promises for what was recorded, each exchange waited for before the next is started.
 inline std::vector<Called> promised(const std::vector<Record>& records, int rank, int root) {

@@ -75,12 +75,13 @@ std::vector<Array> outputs(const Mesh& mesh, Feed feed) {
   return outputs(*plan, [&](auto& executor, Parameters&) { feed(executor); });
 }
 
-/// What the plan says a group is asked, in order.
-inline std::vector<Record> planned(const Plan& plan, const std::string& axes) {
+/// What the plan says the groups on some axes are asked, in order.
+template <class Chosen>
+std::vector<Record> planned(const Plan& plan, Chosen chosen) {
   std::vector<Record> calls;
   each_event(plan, [&](const Event& e) {
     const Node& node = plan.graph.node(e.node);
-    if (e.kind != EventKind::start || text(node.transition.axes) != axes) return;
+    if (e.kind != EventKind::start || !chosen(text(node.transition.axes))) return;
     calls.push_back({node.transition.collective, plan.all.message(node), plan.graph.value(node.operands[0]).type.dtype, plan.mesh.extent(node.transition.axes),
                      node.transition.maximum});
   });

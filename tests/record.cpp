@@ -67,7 +67,7 @@ bool agrees(const Mesh& mesh, Tampering fault) {
     trainer.step(1e-3);
     std::int64_t mine = 0;
     for (const auto& [axes, record] : records) {
-      if (!(record == program::planned(plan, axes))) same[static_cast<std::size_t>(world.rank())] = 0;
+      if (!(record == program::planned(plan, [&](const std::string& asked) { return asked == axes; }))) same[static_cast<std::size_t>(world.rank())] = 0;
       mine += static_cast<std::int64_t>(record.size());
     }
     if (world.rank() == 0) calls = mine;
