@@ -87,6 +87,16 @@ TEST_CASE_TEMPLATE("cross entropy", T, float, double) {
   ref.check_gradient("logits", Run<T>().operand(x).integers(target).operand(largest).operand(sum).operand(ref.g()).result(x.sizes).run(
                                    operation::cross_entropy_derivative));
 }
+TEST_CASE_TEMPLATE("the loss of a target that the vocabulary lacks is no number", T, float, double) {
+  const Numbers x = normal_numbers({4, 3}, 1), target({4}, {2, 3, -1, 0});
+  for (const Box& part : split(x.sizes, 1, 3)) {  // on every rank of a split vocabulary
+    const Numbers picked = Run<T>().operand(x, part).integers(target).result({4}).run(operation::pick);
+    CHECK(std::isfinite(picked.values[0]));
+    CHECK(std::isnan(picked.values[1]));
+    CHECK(std::isnan(picked.values[2]));
+    CHECK(std::isfinite(picked.values[3]));
+  }
+}
 TEST_CASE_TEMPLATE("attention", T, float, double) {
   for (const char* name : {"attention", "attention_grouped"}) {
     const Reference ref{name};

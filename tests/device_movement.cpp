@@ -118,7 +118,7 @@ TEST_CASE_TEMPLATE("tables in parts: rows and columns", T, float, double) {
     out.push_back(6);
     const Numbers g = normal_numbers(out, 3);
     const auto row = [&](const Sizes& i) { return static_cast<std::int64_t>(index(Sizes(i.begin(), i.end() - 1))); };
-    const Numbers looked_up = defined(out, [&](const Sizes& i) { return row(i) < 0 ? 0 : table({row(i), i.back()}); });
+    const Numbers looked_up = defined(out, [&](const Sizes& i) { return row(i) < 0 ? std::nan("") : table({row(i), i.back()}); });
     Numbers gradient(table_sizes);
     each_index(out, [&](const Sizes& i) {
       if (row(i) >= 0) gradient({row(i), i.back()}) += g(i);

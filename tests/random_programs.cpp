@@ -32,7 +32,6 @@ struct Program {
     const int squared = apply(operation::square, {last}, {});
     const int sum = apply(operation::sum, {squared}, {}, 1.0 / 64);
     loss = sum;
-    const Vector<int> forward = trace.graph.order;
     Differentiation differentiation(trace);
     differentiation.run(loss, 1);
     for (const int p : parameters) gradients.push_back(differentiation.of(p));

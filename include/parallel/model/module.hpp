@@ -75,11 +75,6 @@ constexpr bool has_layers() {
     }(std::make_integer_sequence<int, meta::member_count<M>()>{});
   }
 }
-template <class X>
-inline constexpr bool is_nested = false;
-template <Dim count, class Block>
-inline constexpr bool is_nested<Layers<count, Block>> = has_layers<Block>();
-
 template <class M>
 inline constexpr bool is_module = is_parameter<M> || is_layers<M> || (std::is_class_v<M> && std::is_aggregate_v<M>);
 
@@ -90,7 +85,7 @@ constexpr bool accept() {
     return accept_annotations<M>();
   } else if constexpr (is_layers<M>) {
     constexpr Dim depth = layers_of<M>;
-    constexpr Reason reason = depth.count > 0 ? Reason::layers_split : is_nested<M> ? Reason::nested_layers : Reason::none;
+    constexpr Reason reason = depth.count > 0 ? Reason::layers_split : has_layers<decltype(M::block)>() ? Reason::nested_layers : Reason::none;
     using accepted [[maybe_unused]] = typename Refused<reason, depth.size>::type;
     if constexpr (reason != Reason::none)
       return false;

@@ -46,6 +46,7 @@ constexpr void cross_entropy_gradient(Gradient& g) {
 }  // namespace operation
 
 /// -log softmax(logits)[target] for every position: logits[..., V], target[...] whole numbers from 0 to V - 1.
+/// The loss of any other target is no number.
 template <Distributed L, Distributed T>
 constexpr auto cross_entropy(const L& logits, const T& target, Here here = {}) {
   return Apply<operation::cross_entropy>{}(here, logits, target);

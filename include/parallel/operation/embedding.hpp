@@ -33,7 +33,7 @@ inline constexpr Operation embedding{
     .name = "embedding", .shape = embedding_shape, .signatures = embedding_table, .gradient = embedding_gradient, .flops = no_flops};
 }  // namespace operation
 
-/// table[V, h] at index[...], whole numbers from 0 to V - 1: [..., h]. An index outside the table gives zeros.
+/// table[V, h] at index[...], whole numbers from 0 to V - 1: [..., h]. An index outside the table gives a row that is no number.
 template <Distributed I, Distributed T>
 constexpr auto embedding(const I& index, const T& table, Here here = {}) {
   return Apply<operation::embedding>{}(here, index, table);

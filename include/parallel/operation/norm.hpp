@@ -44,7 +44,7 @@ inline constexpr Operation row_mean{.name = "row_mean", .flops = elements_of_ope
 inline constexpr Operation row_variance{.name = "row_variance", .flops = elements_of_operand};  ///< (x, mean): the row's sum of (x - mean)^2 times the first number; without mean: of x^2
 /// (x, mean, variance, gain, shift) or (x, variance, gain); the second number is epsilon.
 inline constexpr Operation normalize{.name = "normalize", .gradient = norm_gradient};
-inline constexpr Operation norm_products{.name = "norm_products", .flops = elements_of_operand};  ///< (g, and the operands of normalize): row means of g gain and g gain xhat
+inline constexpr Operation norm_products{.name = "norm_products", .flops = elements_of_operand};  ///< (g, x, variance, gain[, mean]): row means of g gain and g gain xhat
 inline constexpr Operation norm_derivative{.name = "norm_gradient"};
 inline constexpr Operation norm_parameter_derivative{.name = "norm_parameter_gradient", .flops = elements_of_operand};
 

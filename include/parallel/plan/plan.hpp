@@ -4,7 +4,6 @@
 
 namespace parallel {
 
-
 /// The collectives of one phase, or of all, as questions see them.
 struct Communication {
   GraphView graph{};

@@ -1,6 +1,7 @@
 // The parts of cross entropy that softmax does not have: the target's logit, the loss, and the gradient. A rank may hold some of the
 // vocabulary.
 #pragma once
+#include <limits>
 #include <parallel/device/cpu/norm.hpp>
 
 namespace parallel::cpu {
@@ -11,14 +12,16 @@ inline Index target_in(const View& logits, int target) {
   const Index own = target - logits.offset[last];
   return own >= 0 && own < logits.size[last] ? own : -1;
 }
-/// (logits, target): the target's logit where the rank holds it, else 0.
+/// (logits, target): the target's logit where the rank holds it, else 0; no number where the whole vocabulary has no such target.
 template <class T>
 void pick(const Call& call) {
   const View& logits = call.operands[0];
   const Rows rows(logits);
   for (Index r = 0; r < rows.count; ++r) {
-    const Index own = target_in(logits, call.operands[1].as<const int>()[r]);
-    call.results[0].as<T>()[r] = own < 0 ? T{0} : logits.as<const T>()[r * rows.length + own];
+    const int target = call.operands[1].as<const int>()[r];
+    const Index own = target_in(logits, target);
+    const T absent = target >= 0 && target < logits.whole[logits.rank - 1] ? T{0} : std::numeric_limits<T>::quiet_NaN();
+    call.results[0].as<T>()[r] = own < 0 ? absent : logits.as<const T>()[r * rows.length + own];
   }
 }
 /// (logits, target, max, sum, picked): log(sum) + max - picked

@@ -1,6 +1,8 @@
 // Rows of a table by index, and their gradients added up. A rank may hold some of the rows: others are zeros, and are skipped backward.
 #pragma once
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <parallel/device/cpu/array.hpp>
 
 namespace parallel::cpu {
@@ -21,7 +23,10 @@ void embedding(const Call& call) {
   const Index n = table.size[1];
   each_row(call.operands[0], table, [&](Index i, Index row) {
     T* to = call.results[0].as<T>() + i * n;
-    if (row < 0)
+    const int index = call.operands[0].as<const int>()[i];
+    if (index < 0 || index >= table.whole[0])
+      std::fill(to, to + n, std::numeric_limits<T>::quiet_NaN());  // so that it shows in the loss, on every rank
+    else if (row < 0)
       std::memset(to, 0, static_cast<std::size_t>(n) * sizeof(T));
     else
       std::memcpy(to, table.as<const T>() + row * n, static_cast<std::size_t>(n) * sizeof(T));
