@@ -61,6 +61,17 @@ struct Source {
   int line = 0;
 };
 
+/// An operation as it was applied in the user's program, before any move: what a node comes from. Nodes of the backward pass share the origin
+/// of the node that they go back through.
+struct Origin {
+  const Operation* operation = nullptr;
+  List<int, max_operands> operands{};  ///< the values that met, as they were
+  AxisList axes{};                     ///< the axes that the rule of derivation looked at
+  List<int, max_axes> rules{};         ///< for each of them the rule that decided, 1 to 5
+  Source source{};
+  int member = -1;                     ///< the member that its result is charged to, or -1
+};
+
 /// Whether the backward pass keeps a forward value or computes it again from what it is made of.
 enum class Keep : std::uint8_t { saved, recomputed };
 
@@ -87,8 +98,9 @@ struct Node {
   Transition transition{};
   Phase phase = Phase::forward;
   int region = 0;
-  Source source{};
+  int origin = -1;  ///< what of the user's program it comes from, or -1
   int member = -1;
+  std::int64_t flops = 0;  ///< of the whole, unsplit operation
   bool owns = false;  ///< its result has storage of its own also where nothing moves: an iteration hands it on
 };
 
@@ -152,6 +164,7 @@ struct Graph {
   Vector<Region> regions{};
   Vector<Carry> carries{};
   Vector<Stack> stacks{};
+  Vector<Origin> origins{};
   Vector<Member> members{};
   Vector<Name> scalars{};  ///< run-time numbers: learning rate, step, seed
   int scalar_value = -1;   ///< f64[count]: all of them
@@ -164,6 +177,12 @@ struct Graph {
     for (; region >= 0; region = regions[region].parent)
       if (region == ancestor) return true;
     return false;
+  }
+  constexpr Source source(const Node& node) const { return node.origin < 0 ? Source{} : origins[node.origin].source; }
+  /// Floating point operations of the whole, unsplit operation.
+  constexpr std::int64_t flops(const Node& node) const {
+    if (node.operation->flops != nullptr) return node.operation->flops(arguments(node));
+    return node.operation->computes && node.results > 0 ? values[node.result].type.layout.elements() : 0;
   }
   constexpr Arguments arguments(const Node& node) const {
     Arguments a;

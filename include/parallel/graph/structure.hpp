@@ -14,6 +14,7 @@ inline constexpr Operation carried{.name = "carried", .computes = false};       
 inline constexpr Operation layer{.name = "layer", .aliases = true, .computes = false};        ///< one layer's slice of a stacked value
 inline constexpr Operation stacked{.name = "stacked", .computes = false};                  ///< the iterations' values, one behind the other
 inline constexpr Operation copy{.name = "copy"};
+inline constexpr Operation returned{.name = "returned", .computes = false};                ///< a program's result; only an origin, never a node
 inline constexpr Operation begin_region{.name = "begin", .computes = false};
 inline constexpr Operation end_region{.name = "end", .computes = false};
 }  // namespace operation

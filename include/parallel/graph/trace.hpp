@@ -11,7 +11,7 @@ class Trace {
   Graph graph{};
   bool training = true;
   Phase phase = Phase::forward;
-  Source source{};
+  int origin = -1;
   int member = -1;
   int region = 0;
   int draws = 0;  ///< how many random operations there are: each has its own stream
@@ -33,7 +33,7 @@ class Trace {
     node.reals[0] = first, node.reals[1] = second;
     node.phase = phase;
     node.region = in_region < 0 ? region : in_region;
-    node.source = source;
+    node.origin = origin;
     node.member = member;
     bool differentiable = false;
     for (const int o : operands) differentiable = differentiable || graph.values[o].differentiable;
@@ -82,7 +82,7 @@ class Trace {
   /// Applies an operation whose layouts have been inferred: moves the operands, then lowers it. Returns the first result.
   constexpr int apply(const Operation& operation, const List<int, max_operands>& operands, const Inference& inferred, const Ints& ints,
                       const Source& where, double first = 0, double second = 0) {
-    source = where;
+    from({&operation, operands, inferred.axes, inferred.rules, where, charged(operands)});
     Lowering lowering;
     lowering.operation = &operation;
     for (int i = 0; i < operands.size(); ++i) lowering.operands.push_back(enter(operands[i], inferred.to[i]));
@@ -90,7 +90,7 @@ class Trace {
     lowering.exchanging = inferred.exchanging;
     lowering.ints = ints;
     lowering.reals[0] = first, lowering.reals[1] = second;
-    member = charged(operands);
+    member = graph.origins[origin].member;
     if (operation.lower != nullptr)
       operation.lower(*this, lowering);
     else
@@ -98,6 +98,12 @@ class Trace {
     for (int r = 0; r < lowering.results.size(); ++r) graph.values[lowering.result + r].kind = inferred.kind;
     member = -1;
     return lowering.result;
+  }
+
+  /// What nodes come from that are emitted from here on.
+  constexpr int from(const Origin& what) {
+    graph.origins.push_back(what);
+    return origin = graph.origins.size() - 1;
   }
 
   /// Brings a value to another layout, each hop made once and shared.

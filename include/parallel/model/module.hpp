@@ -39,7 +39,9 @@ struct Layers {
         const int inside = trace.carry(initial);
         trace.graph.values[inside].differentiable = true;  // from the second layer on it depends on parameters, whatever the first takes
         const auto result = block(Carried(&trace, inside), more...);
-        trace.hand_on(inside, trace.own(trace.enter(result.enter(trace), X::type.layout)));
+        const int returned = result.enter(trace);
+        trace.from({&operation::carry, {returned}, {}, {}, trace.graph.source(trace.graph.maker(returned)), trace.graph.values[returned].member});
+        trace.hand_on(inside, trace.own(trace.enter(returned, X::type.layout)));
         trace.end();
         return Carried(&trace, trace.result_of(inside));
       }
@@ -121,6 +123,7 @@ constexpr void declare(M& model, Trace& trace, const Path& path = {}, Dim layers
     }
     const int value = trace.declare(operation::parameter, member, Kind::parameter, true);
     model.traced = &trace;
+    trace.from({&operation::parameter, {value}, {}, {}, {}, trace.graph.members.size() - 1});
     model.value = trace.enter(value, entering);
     model.stacked = layers.size > 0;
   } else if constexpr (is_layers<M>) {

@@ -54,8 +54,9 @@ constexpr auto to(const X& x, Here here = {}) {
   if constexpr (Types::value.kind == Kind::refused) {
     return Result{};
   } else {
-    x.trace()->source = here;
-    return Result{x.trace(), x.trace()->enter(x.enter(*x.trace()), Types::value.results[0].layout)};
+    const int value = x.enter(*x.trace());
+    x.trace()->from({&operation::move, {value}, {}, {}, here, x.trace()->graph.values[value].member});
+    return Result{x.trace(), x.trace()->enter(value, Types::value.results[0].layout)};
   }
 }
 

@@ -1,6 +1,5 @@
 // From a program and a mesh to its plan: `plan<Program, mesh>` for the compiler, `derive<Program>(mesh)` at start-up. Both run the same passes.
 #pragma once
-#include <array>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -8,7 +7,7 @@
 #include <parallel/algebra/notation.hpp>
 #include <parallel/plan/check.hpp>
 #include <parallel/plan/plan.hpp>
-#include <parallel/plan/program.hpp>
+#include <parallel/plan/object.hpp>
 
 namespace parallel {
 
@@ -39,56 +38,6 @@ constexpr void plan_into(Planned& planned, const GraphView& graph, const Mesh& m
 }
 
 namespace constants {
-template <class T, int n, class Source>
-constexpr std::array<T, static_cast<std::size_t>(n)> frozen(const Source& source) {
-  std::array<T, static_cast<std::size_t>(n)> result{};
-  for (int i = 0; i < n; ++i) result[static_cast<std::size_t>(i)] = source[i];
-  return result;
-}
-
-struct Sizes {
-  int values, nodes, order, regions, carries, stacks, members, scalars;
-};
-/// A graph with exactly the room that it needs, so that it can be a constant.
-template <Sizes n>
-struct Graph {
-  std::array<Value, static_cast<std::size_t>(n.values)> values;
-  std::array<Node, static_cast<std::size_t>(n.nodes)> nodes;
-  std::array<int, static_cast<std::size_t>(n.order)> order;
-  std::array<Region, static_cast<std::size_t>(n.regions)> regions;
-  std::array<Carry, static_cast<std::size_t>(n.carries)> carries;
-  std::array<Stack, static_cast<std::size_t>(n.stacks)> stacks;
-  std::array<Member, static_cast<std::size_t>(n.members)> members;
-  std::array<Name, static_cast<std::size_t>(n.scalars)> scalars;
-  int scalar_value;
-  Outputs outputs;
-  int commit;
-  int misused;
-};
-constexpr Sizes sizes_of(const parallel::Graph& g) {
-  return {g.values.size(), g.nodes.size(), g.order.size(), g.regions.size(), g.carries.size(), g.stacks.size(), g.members.size(), g.scalars.size()};
-}
-template <Sizes n>
-constexpr Graph<n> frozen_graph(const parallel::Graph& g) {
-  return {frozen<Value, n.values>(g.values),       frozen<Node, n.nodes>(g.nodes),       frozen<int, n.order>(g.order),
-          frozen<Region, n.regions>(g.regions),    frozen<Carry, n.carries>(g.carries),  frozen<Stack, n.stacks>(g.stacks),
-          frozen<Member, n.members>(g.members),    frozen<Name, n.scalars>(g.scalars),   g.scalar_value,
-          g.outputs,                               g.commit,                                g.misused};
-}
-template <Sizes n>
-constexpr GraphView view_of(const Graph<n>& g) {
-  GraphView v;
-  v.values = g.values, v.nodes = g.nodes, v.order = g.order, v.regions = g.regions, v.carries = g.carries, v.stacks = g.stacks;
-  v.members = g.members, v.scalars = g.scalars, v.scalar_value = g.scalar_value, v.outputs = g.outputs, v.commit = g.commit, v.misused = g.misused;
-  return v;
-}
-
-template <class Program>
-inline constexpr Sizes sizes = sizes_of(build<Program>());
-/// The differentiated graph of a program as a constant.
-template <class Program>
-inline constexpr Graph<sizes<Program>> graph = frozen_graph<sizes<Program>>(build<Program>());
-
 struct PlanSizes {
   int events, values, nodes;
 };
@@ -123,6 +72,7 @@ constexpr Plan made() {
       return Plan{};
     } else {
       constexpr auto& p = passes<Program, mesh>;
+      [[maybe_unused]] constexpr auto& carried = object::mesh<Program, mesh>;
       return Plan(view_of(graph<Program>), mesh, p.events, p.storage, p.packing, p.memory);
     }
   }
@@ -186,6 +136,9 @@ OwnedPlan derive(const Mesh& mesh) {
   planned->graph = build<Program>();
   const Fault fault = check(planned->graph, mesh, {constants::view_of(constants::graph<Beside>)...});
   if (fault.refusal) throw MeshRefused(fault.refusal.reason, explain(fault, planned->graph, mesh));
+  if constexpr (!building::refused<Program>(typename Program::Inputs{})) {
+    [[maybe_unused]] constexpr auto& carried = object::program<Program>;
+  }
   plan_into(*planned, planned->graph, mesh);
   return OwnedPlan(std::move(planned), mesh);
 }

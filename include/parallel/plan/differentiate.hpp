@@ -96,7 +96,7 @@ class Differentiation {
       any = any || g >= 0;
     }
     if (!any) return;
-    trace_.source = node.source;
+    trace_.origin = node.origin;
     trace_.member = node.member;
     if (node.operation == &operation::move) {
       if (trace_.graph.values[node.operands[0]].differentiable) add(node.operands[0], conjugate_move(node, from[0]));
@@ -156,7 +156,7 @@ class Differentiation {
     if (!any) return;
     Frame frame{region, frame_};
     Frame& outer = *frame_;
-    trace_.source = graph.nodes[graph.regions[region].begin].source;
+    trace_.origin = graph.nodes[graph.regions[region].begin].origin;
     List<int, 8> gradients;  // of what each carry hands on, as the backward loop carries it
     const RegionKind kind = graph.regions[region].kind;
     Vector<int> initial;

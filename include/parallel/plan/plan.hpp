@@ -122,11 +122,7 @@ struct Plan {
   }
   /// Of one run of a node on one rank: the whole operation's, divided by the extents of the axes that split it.
   constexpr double flops(const Node& node) const {
-    Arguments a;
-    for (int i = 0; i < node.operands.size() && i < max_operands; ++i) a.types.push_back(graph.value(node.operands[i]).type);
-    a.ints = node.ints;
-    const std::int64_t whole = node.operation->flops != nullptr ? node.operation->flops(a) : graph.value(node.result).type.layout.elements();
-    auto divided = static_cast<double>(whole);
+    auto divided = static_cast<double>(node.flops);
     for (int i = 0; i < mesh.count; ++i)
       if (shares(node, mesh.axes[i].axis)) divided /= mesh.axes[i].size;
     return divided;

@@ -78,6 +78,7 @@ constexpr int complete(Trace& trace, int value) {
   Layout layout = trace.graph.values[value].type.layout;
   AxisList axes;
   layout.collect(axes);
+  trace.from({&operation::returned, {value}, {}, {}, trace.graph.source(trace.graph.maker(value)), trace.graph.values[value].member});
   for (const Axis* a : axes)
     if (layout.on(a) == Broadcast) value = trace.enter(value, layout = layout.with(a, Partial));
   for (const Axis* a : axes)
@@ -89,7 +90,7 @@ constexpr int complete(Trace& trace, int value) {
 template <class Optimizer>
 constexpr void optimize(Trace& trace, const Differentiation& gradients) {
   trace.phase = Phase::optimizer;
-  trace.source = {};
+  trace.from({&operation::clip});
   Vector<int> members, of;
   for (int i = 0; i < trace.graph.members.size(); ++i) {
     const Member& member = trace.graph.members[i];
@@ -175,6 +176,7 @@ template <class Program>
 constexpr Graph build() {
   Trace trace;
   if constexpr (!building::refused<Program>(typename Program::Inputs{})) building::build<Program>(trace, typename Program::Inputs{});
+  for (Node& node : trace.graph.nodes) node.flops = trace.graph.flops(node);
   return static_cast<Graph&&>(trace.graph);
 }
 

@@ -59,7 +59,8 @@ inline std::string text(const Plan& plan) {
     line += printing::bytes(plan.all.sent(node));
     pad(line, 110);
     line += printing::member_path(plan, node);
-    if (node.source.line > 0) line += ", " + printing::file_name(node.source.file) + ":" + std::to_string(node.source.line);
+    const Source source = plan.graph.origin(node).source;
+    if (source.line > 0) line += ", " + printing::file_name(source.file) + ":" + std::to_string(source.line);
     out += line + "\n";
   });
   out += "\nper step and rank      axis         collectives  calls  message    sent\n";

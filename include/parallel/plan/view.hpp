@@ -11,6 +11,7 @@ struct GraphView {
   std::span<const Region> regions{};
   std::span<const Carry> carries{};
   std::span<const Stack> stacks{};
+  std::span<const Origin> origins{};
   std::span<const Member> members{};
   std::span<const Name> scalars{};
   int scalar_value = -1;
@@ -20,14 +21,16 @@ struct GraphView {
 
   constexpr GraphView() = default;
   constexpr GraphView(const Graph& g)
-      : values(g.values), nodes(g.nodes), order(g.order), regions(g.regions), carries(g.carries), stacks(g.stacks), members(g.members),
-        scalars(g.scalars), scalar_value(g.scalar_value), outputs(g.outputs), commit(g.commit), misused(g.misused) {}
+      : values(g.values), nodes(g.nodes), order(g.order), regions(g.regions), carries(g.carries), stacks(g.stacks), origins(g.origins),
+        members(g.members), scalars(g.scalars), scalar_value(g.scalar_value), outputs(g.outputs), commit(g.commit), misused(g.misused) {}
 
   constexpr const Value& value(int i) const { return values[static_cast<std::size_t>(i)]; }
   constexpr const Node& node(int i) const { return nodes[static_cast<std::size_t>(i)]; }
   constexpr const Region& region(int i) const { return regions[static_cast<std::size_t>(i)]; }
   constexpr const Member& member(int i) const { return members[static_cast<std::size_t>(i)]; }
   constexpr const Node& maker(int v) const { return node(value(v).node); }
+  /// What of the user's program a node comes from; empty for what nobody wrote.
+  constexpr Origin origin(const Node& n) const { return n.origin < 0 ? Origin{} : origins[static_cast<std::size_t>(n.origin)]; }
   constexpr int size_of_values() const { return static_cast<int>(values.size()); }
 
   /// Whether a region is `ancestor` or lies within it.

@@ -233,7 +233,7 @@ class Executor {
     i.exchange.count = in.elements() > out.elements() ? in.elements() : out.elements();
     i.exchange.dtype = in.dtype;
     i.exchange.maximum = t.maximum;
-    i.exchange.label = node.member >= 0 ? g_.member(node.member).path.characters : node.source.file;
+    i.exchange.label = node.member >= 0 ? g_.member(node.member).path.characters : g_.origin(node).source.file;
     std::byte* room = arena_.data() + plan_.packing[static_cast<std::size_t>(i.node)];
     if (t.collective == Collective::reduce_scatter || t.collective == Collective::all_to_all)
       i.before = {in.extent(0, t.to.dim), n, out.extent(t.to.dim, t.to.dim + 1) * in.extent(t.to.dim + 1, in.rank)};

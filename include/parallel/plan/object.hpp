@@ -1,0 +1,223 @@
+// What an object file carries of every program that is planned in it: the differentiated graph as plain words, names copied in, so that
+// tools/plan can run the same passes on it for any mesh, and none of it is executed. Nothing in it is an address.
+#pragma once
+#include <parallel/plan/constant.hpp>
+
+namespace parallel {
+
+/// Words of 64 bits, in the machine's order of bytes. A file is searched for the first two.
+namespace object {
+inline constexpr std::int64_t magic = 0x6c656c6c61726170;          ///< "parallel", as a little-endian machine writes it
+inline constexpr std::int64_t program_magic = 0x6d6172676f72703a;  ///< ":program"
+inline constexpr std::int64_t mesh_magic = 0x3a6873656d3a3a3a;     ///< ":::mesh:"
+inline constexpr std::int64_t version = 1;
+inline constexpr int header = 5;  ///< magic, magic, version, words in all, checksum of the words behind the header
+
+/// The structural operations, which passes know by their addresses, by their numbers. Number 0: any other, of which passes ask only flags.
+inline constexpr const Operation* structural[] = {nullptr,
+                                                  &operation::move,
+                                                  &operation::parameter,
+                                                  &operation::input,
+                                                  &operation::scalars,
+                                                  &operation::carry,
+                                                  &operation::carried,
+                                                  &operation::layer,
+                                                  &operation::stacked,
+                                                  &operation::copy,
+                                                  &operation::returned,
+                                                  &operation::begin_region,
+                                                  &operation::end_region};
+
+/// FNV-1a over words.
+constexpr std::int64_t checksum(std::span<const std::int64_t> words) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const std::int64_t w : words) hash = (hash ^ static_cast<std::uint64_t>(w)) * 0x100000001b3;
+  return static_cast<std::int64_t>(hash);
+}
+
+/// Writes words; a template because clang 14 knows no other whose functions call templates, in a constant expression.
+template <class Program>
+class Writer {
+ public:
+  Vector<std::int64_t> words{};
+
+  /// A program. The reader, read_object.hpp, reads field by field in the same order.
+  constexpr void program(std::string_view name) {
+    begin(program_magic);
+    gather();
+    text(name);
+    put(axes_.size());
+    for (const Axis* a : axes_) text(a->text());
+    put(operations_.size());
+    for (const Operation* o : operations_) operation(*o);
+    put(files_.size());
+    for (const char* f : files_) text(f);
+    all(g_.values, [&](const Value& v) { value(v); });
+    all(g_.nodes, [&](const Node& n) { node(n); });
+    all(g_.order, [&](int n) { put(n); });
+    all(g_.regions, [&](const Region& r) { put(static_cast<int>(r.kind)), put(r.parent), put(r.count), put(r.reversed), put(r.loop), put(r.begin), put(r.end); });
+    all(g_.carries, [&](const Carry& c) { put(c.region), put(c.initial), put(c.inside), put(c.returned), put(c.result); });
+    all(g_.stacks, [&](const Stack& s) { put(s.region), put(s.inside), put(s.outside); });
+    all(g_.origins, [&](const Origin& o) { origin(o); });
+    all(g_.members, [&](const Member& m) { member(m); });
+    all(g_.scalars, [&](const Name& s) { text(s.view()); });
+    put(g_.scalar_value), put(g_.commit), put(g_.misused);
+    list(g_.outputs);
+    end();
+  }
+  /// A mesh that the compiler planned a program for.
+  constexpr void mesh(const Mesh& mesh, std::int64_t checksum_of_program) {
+    begin(mesh_magic);
+    put(checksum_of_program);
+    put(mesh.count);
+    for (int i = 0; i < mesh.count; ++i) text(mesh.axes[i].axis->text()), put(mesh.axes[i].size);
+    end();
+  }
+
+ private:
+  constexpr void begin(std::int64_t what) {
+    for (const std::int64_t w : {magic, what, version, std::int64_t{0}, std::int64_t{0}}) put(w);
+  }
+  constexpr void end() {
+    words[3] = words.size();
+    words[4] = checksum(std::span<const std::int64_t>(words).subspan(header));
+  }
+  constexpr void put(std::int64_t w) { words.push_back(w); }
+  /// The number of characters, then eight of them a word.
+  constexpr void text(std::string_view t) {
+    put(static_cast<std::int64_t>(t.size()));
+    std::uint64_t word = 0;
+    int filled = 0;
+    for (const char c : t) {
+      word |= static_cast<std::uint64_t>(static_cast<unsigned char>(c)) << (8 * filled);
+      if (++filled == 8) put(static_cast<std::int64_t>(word)), word = 0, filled = 0;
+    }
+    if (filled > 0) put(static_cast<std::int64_t>(word));
+  }
+  template <class List>
+  constexpr void list(const List& l) {
+    put(l.size());
+    for (const auto& x : l) put(x);
+  }
+  template <class Items, class F>
+  constexpr void all(const Items& items, F f) {
+    put(static_cast<std::int64_t>(items.size()));
+    for (const auto& x : items) f(x);
+  }
+
+  template <class T>
+  static constexpr int place(Vector<const T*>& known, const T* what) {
+    for (int i = 0; i < known.size(); ++i)
+      if (known[i] == what) return i;
+    known.push_back(what);
+    return known.size() - 1;
+  }
+  /// Files are told apart by their names: addresses of equal literals may differ.
+  constexpr int file(const char* name) {
+    for (int i = files_.size() - 1; i >= 0; --i)
+      if (std::string_view(files_[i]) == name) return i;
+    files_.push_back(name);
+    return files_.size() - 1;
+  }
+  constexpr void gather() {
+    AxisList axes;
+    for (const Value& v : g_.values) v.type.layout.collect(axes);
+    for (const Axis* a : axes) axes_.push_back(a);
+    for (const Node& n : g_.nodes) place(operations_, n.operation);
+    for (const Origin& o : g_.origins) place(operations_, o.operation), file(o.source.file);
+  }
+  constexpr void axis(const Axis* a) { put(place(axes_, a)); }
+  constexpr void axis_list(const AxisList& l) {
+    put(l.size());
+    for (const Axis* a : l) axis(a);
+  }
+  constexpr void placement(const Placement& p) { put(static_cast<int>(p.kind)), put(p.dim), put(static_cast<std::int64_t>(p.coordinates)); }
+  constexpr void type(const Type& t) {
+    put(static_cast<int>(t.dtype));
+    all(t.layout.dims, [&](const Dim& d) {
+      put(d.size), put(d.count);
+      for (const Axis* a : d) axis(a);
+    });
+    all(t.layout.others, [&](const Placed& p) { axis(p.axis), placement(p.placement); });
+  }
+  constexpr void operation(const Operation& o) {
+    int number = 0;
+    for (int i = 1; i < static_cast<int>(std::size(structural)); ++i)
+      if (structural[i] == &o) number = i;
+    put(number);
+    text(o.name);
+    put(o.updates + 2 * o.view + 4 * o.aliases + 8 * o.source + 16 * o.computes);
+  }
+  constexpr void value(const Value& v) {
+    type(v.type);
+    put(static_cast<int>(v.kind)), put(v.node), put(v.region), put(v.member), put(v.differentiable), put(static_cast<int>(v.keep)), put(v.stack);
+  }
+  constexpr void node(const Node& n) {
+    put(place(operations_, n.operation));
+    list(n.operands);
+    put(n.result), put(n.results);
+    list(n.ints);
+    const Transition& t = n.transition;
+    axis_list(t.axes);
+    if (!t.axes.empty()) put(static_cast<int>(t.collective)), placement(t.from), placement(t.to), put(static_cast<int>(t.reduction)), put(t.maximum);
+    put(static_cast<int>(n.phase)), put(n.region), put(n.origin), put(n.member), put(n.flops), put(n.owns);
+  }
+  constexpr void origin(const Origin& o) {
+    put(place(operations_, o.operation));
+    list(o.operands);
+    axis_list(o.axes);
+    list(o.rules);
+    put(file(o.source.file)), put(o.source.line), put(o.member);
+  }
+  constexpr void member(const Member& m) {
+    text(m.path.view());
+    put(static_cast<int>(m.role));
+    type(m.type);
+    put(m.value), put(m.layers), put(m.updated), put(m.of), put(m.initializer.decays);
+  }
+
+  GraphView g_ = constants::view_of(constants::graph<Program>);
+  Vector<const Axis*> axes_{};
+  Vector<const Operation*> operations_{};
+  Vector<const char*> files_{};
+};
+
+template <class Program>
+constexpr std::string_view name_of_program() {
+  return __PRETTY_FUNCTION__;
+}
+template <class Program>
+constexpr Vector<std::int64_t> written() {
+  Writer<Program> writer;
+  writer.program(name_of_program<Program>());
+  return writer.words;
+}
+template <int n>
+struct Words {
+  std::int64_t words[n];
+};
+template <int n>
+constexpr Words<n> frozen(const Vector<std::int64_t>& written) {
+  Words<n> result{};
+  for (int i = 0; i < n; ++i) result.words[i] = written[i];
+  return result;
+}
+template <class Program>
+inline constexpr int size = written<Program>().size();
+/// The words of a program. Whoever names them has them in his object file.
+template <class Program>
+[[gnu::used]] inline constexpr Words<size<Program>> program = frozen<size<Program>>(written<Program>());
+
+template <class Program>
+constexpr Vector<std::int64_t> written(const Mesh& mesh) {
+  Writer<Program> writer;
+  writer.mesh(mesh, program<Program>.words[4]);
+  return writer.words;
+}
+template <class Program, Mesh m>
+inline constexpr int size_of_mesh = written<Program>(m).size();
+template <class Program, Mesh m>
+[[gnu::used]] inline constexpr Words<size_of_mesh<Program, m>> mesh = frozen<size_of_mesh<Program, m>>(written<Program>(m));
+}  // namespace object
+
+}  // namespace parallel
