@@ -52,15 +52,16 @@ class Writer {
     for (const Operation* o : operations_) operation(*o);
     put(files_.size());
     for (const char* f : files_) text(f);
-    all(g_.values, [&](const Value& v) { value(v); });
-    all(g_.nodes, [&](const Node& n) { node(n); });
-    all(g_.order, [&](int n) { put(n); });
-    all(g_.regions, [&](const Region& r) { put(static_cast<int>(r.kind)), put(r.parent), put(r.count), put(r.reversed), put(r.loop), put(r.begin), put(r.end); });
-    all(g_.carries, [&](const Carry& c) { put(c.region), put(c.initial), put(c.inside), put(c.returned), put(c.result); });
-    all(g_.stacks, [&](const Stack& s) { put(s.region), put(s.inside), put(s.outside); });
-    all(g_.origins, [&](const Origin& o) { origin(o); });
-    all(g_.members, [&](const Member& m) { member(m); });
-    all(g_.scalars, [&](const Name& s) { text(s.view()); });
+    for (const Value& v : counted(g_.values)) value(v);
+    for (const Node& n : counted(g_.nodes)) node(n);
+    for (const int n : counted(g_.order)) put(n);
+    for (const Region& r : counted(g_.regions))
+      put(static_cast<int>(r.kind)), put(r.parent), put(r.count), put(r.reversed), put(r.loop), put(r.begin), put(r.end);
+    for (const Carry& c : counted(g_.carries)) put(c.region), put(c.initial), put(c.inside), put(c.returned), put(c.result);
+    for (const Stack& s : counted(g_.stacks)) put(s.region), put(s.inside), put(s.outside);
+    for (const Origin& o : counted(g_.origins)) origin(o);
+    for (const Member& m : counted(g_.members)) member(m);
+    for (const Name& s : counted(g_.scalars)) text(s.view());
     put(g_.scalar_value), put(g_.commit), put(g_.misused);
     list(g_.outputs);
     end();
@@ -94,15 +95,14 @@ class Writer {
     }
     if (filled > 0) put(static_cast<std::int64_t>(word));
   }
-  template <class List>
-  constexpr void list(const List& l) {
-    put(l.size());
-    for (const auto& x : l) put(x);
-  }
-  template <class Items, class F>
-  constexpr void all(const Items& items, F f) {
+  template <class Items>
+  constexpr const Items& counted(const Items& items) {
     put(static_cast<std::int64_t>(items.size()));
-    for (const auto& x : items) f(x);
+    return items;
+  }
+  template <class Items>
+  constexpr void list(const Items& items) {
+    for (const auto& x : counted(items)) put(x);
   }
 
   template <class T>
@@ -128,17 +128,16 @@ class Writer {
   }
   constexpr void axis(const Axis* a) { put(place(axes_, a)); }
   constexpr void axis_list(const AxisList& l) {
-    put(l.size());
-    for (const Axis* a : l) axis(a);
+    for (const Axis* a : counted(l)) axis(a);
   }
   constexpr void placement(const Placement& p) { put(static_cast<int>(p.kind)), put(p.dim), put(static_cast<std::int64_t>(p.coordinates)); }
   constexpr void type(const Type& t) {
     put(static_cast<int>(t.dtype));
-    all(t.layout.dims, [&](const Dim& d) {
+    for (const Dim& d : counted(t.layout.dims)) {
       put(d.size), put(d.count);
       for (const Axis* a : d) axis(a);
-    });
-    all(t.layout.others, [&](const Placed& p) { axis(p.axis), placement(p.placement); });
+    }
+    for (const Placed& p : counted(t.layout.others)) axis(p.axis), placement(p.placement);
   }
   constexpr void operation(const Operation& o) {
     int number = 0;
