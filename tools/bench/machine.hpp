@@ -1,0 +1,240 @@
+// Measures the machine that this runs on as prices see it: with the library's own kernels and threads, on 1, 2, ... ranks at once.
+#pragma once
+#include <parallel/communicator/threads.hpp>
+#include <parallel/device/cpu.hpp>
+#include <parallel/operation/scale.hpp>
+#include <parallel/parallel.hpp>
+#include <parallel/plan/machine.hpp>
+#include <parallel/run/executor.hpp>
+#include <parallel/run/parameters.hpp>
+
+#include <functional>
+#include <map>
+#include <mutex>
+
+#include "measure.hpp"
+
+namespace bench {
+
+using namespace parallel;
+
+/// A call of a kernel on memory of its own, which it names by extents.
+class KernelRun {
+ public:
+  using Extents = std::vector<std::int64_t>;
+  using Tensors = std::vector<Extents>;
+  KernelRun(Kernel kernel, DType dtype, const Tensors& operands, const Tensors& results, const Ints& ints = {}, double number = 0)
+      : kernel_(kernel) {
+    for (const Extents& extents : operands) call_.operands.push_back(view(dtype, extents));
+    for (const Extents& extents : results) call_.results.push_back(view(dtype, extents));
+    call_.ints = ints, call_.reals[0] = number;
+  }
+  void operator()() const { kernel_(call_); }
+
+ private:
+  View view(DType dtype, const Extents& extents) {
+    View v;
+    v.dtype = dtype;
+    for (const std::int64_t n : extents) v.size[v.rank] = v.whole[v.rank] = n, ++v.rank;
+    memory_.emplace_back(v.elements() * bytes_of(dtype));
+    v.data = memory_.back().data();
+    for (std::int64_t i = 0; i < v.elements(); ++i) {  // small numbers, as of activations
+      if (dtype == DType::f64)
+        v.as<double>()[i] = 0.01 * static_cast<double>(i % 101 - 50);
+      else
+        v.as<float>()[i] = 0.01f * static_cast<float>(i % 101 - 50);
+    }
+    return v;
+  }
+  std::vector<HostMemory> memory_{};
+  Call call_{};
+  Kernel kernel_;
+};
+
+/// Something that every rank of a world times round by round, and what it does in one run.
+struct Probe {
+  std::string name;
+  double work;  ///< FLOP, elements or bytes, as `name` has it
+  std::function<void(Threads&)> run;
+  double least = 2e-3;  ///< seconds that a timing takes at least
+};
+
+/// Seconds of one run of each probe: the median over rounds and ranks. `rounds` go through all probes by turns, so that what else the machine
+/// does falls on all of them.
+class Probes {
+ public:
+  Probes(int ranks, int rounds) : ranks_(ranks), rounds_(rounds) {}
+  /// `make(world)` gives a rank its probes, the same for all.
+  template <class Make>
+  void run(Make make) {
+    run_threads(ranks_, [&](Threads& world) {
+      std::vector<Probe> probes = make(world);
+      std::vector<int> times;
+      for (Probe& probe : probes) {  // the first run warms up; then all ranks agree how often to repeat
+        probe.run(world);
+        world.barrier();
+        const double once = seconds([&] { probe.run(world); });
+        const std::lock_guard guard(mutex_);
+        longest_[probe.name] = std::max(longest_[probe.name], once);
+      }
+      world.barrier();
+      for (const Probe& probe : probes) times.push_back(static_cast<int>(probe.least / longest_[probe.name]) + 1);
+      for (int round = 0; round < rounds_; ++round)
+        for (std::size_t i = 0; i < probes.size(); ++i) {
+          world.barrier();
+          const double each = seconds([&] {
+                                for (int t = 0; t < times[i]; ++t) probes[i].run(world);
+                              }) /
+                              times[i];
+          const std::lock_guard guard(mutex_);
+          work_[probes[i].name] = probes[i].work, seconds_[probes[i].name].push_back(each);
+        }
+    });
+  }
+  double median(const std::string& name) const { return spread(seconds_.at(name)).median; }
+  /// Work over seconds of all probes whose names begin so, together.
+  double rate(const std::string& prefix) const {
+    double work = 0, time = 0;
+    for (const auto& [name, w] : work_)
+      if (name.starts_with(prefix)) work += w, time += median(name);
+    return work / time;
+  }
+
+ private:
+  int ranks_, rounds_;
+  std::mutex mutex_{};
+  std::map<std::string, double> longest_{}, work_{};
+  std::map<std::string, std::vector<double>> seconds_{};
+};
+
+namespace probes {
+/// The three products of a layer with `rows` rows, m channels in and n out: forward, gradient of the input, gradient of the weight.
+template <class T>
+void layer(std::vector<Probe>& all, const std::string& name, std::int64_t rows, std::int64_t m, std::int64_t n) {
+  const double flops = 2 * static_cast<double>(rows * m * n);
+  const DType dtype = dtype_of<T>;
+  const auto add = [&](const char* which, const KernelRun::Extents& a, const KernelRun::Extents& b, const KernelRun::Extents& c, int left, int right) {
+    auto run = std::make_shared<KernelRun>(cpu::matmul<T>, dtype, KernelRun::Tensors{a, b}, KernelRun::Tensors{c}, operation::Product(1, left, right, 0));
+    all.push_back({name + which + std::to_string(m) + "x" + std::to_string(n), flops, [run](Threads&) { (*run)(); }});
+  };
+  add("forward ", {rows, m}, {m, n}, {rows, n}, 0, 0);
+  add("input ", {rows, n}, {m, n}, {rows, m}, 0, 1);
+  add("weight ", {rows, m}, {rows, n}, {m, n}, 1, 0);
+}
+
+inline void attention(std::vector<Probe>& all, std::int64_t batch, std::int64_t context, std::int64_t heads, std::int64_t size) {
+  const KernelRun::Extents q{batch, context, heads, size}, statistic{batch, context, heads};
+  const double flops = 2 * static_cast<double>(batch * context * heads * size * context), scale = 1 / std::sqrt(static_cast<double>(size));
+  auto forward = std::make_shared<KernelRun>(cpu::attention<float>, DType::f32, KernelRun::Tensors{q, q, q}, KernelRun::Tensors{q, statistic}, Ints{1}, scale);
+  auto backward = std::make_shared<KernelRun>(cpu::attention_gradient<float>, DType::f32, KernelRun::Tensors{q, q, q, q, statistic, q}, KernelRun::Tensors{q, q, q}, Ints{1}, scale);
+  all.push_back({"attention forward " + std::to_string(context), flops, [forward](Threads&) { (*forward)(); }});
+  all.push_back({"attention backward " + std::to_string(context), 2.5 * flops, [backward](Threads&) { (*backward)(); }});
+}
+
+/// c = a + b and a += b, of `bytes` in all that each touches.
+inline void streams(std::vector<Probe>& all, const std::string& name, std::int64_t bytes) {
+  const KernelRun::Extents n{bytes / 12}, half{bytes / 8};
+  auto add = std::make_shared<KernelRun>(cpu::add<float>, DType::f32, KernelRun::Tensors{n, n}, KernelRun::Tensors{n});
+  auto square = std::make_shared<KernelRun>(cpu::square<float>, DType::f32, KernelRun::Tensors{half}, KernelRun::Tensors{half});
+  all.push_back({name + "add", static_cast<double>(bytes), [add](Threads&) { (*add)(); }});
+  all.push_back({name + "square", static_cast<double>(bytes), [square](Threads&) { (*square)(); }});
+}
+
+inline void functions(std::vector<Probe>& all, std::int64_t elements) {
+  const KernelRun::Extents n{elements};
+  auto forward = std::make_shared<KernelRun>(cpu::gelu<float>, DType::f32, KernelRun::Tensors{n}, KernelRun::Tensors{n});
+  auto backward = std::make_shared<KernelRun>(cpu::gelu_gradient<float>, DType::f32, KernelRun::Tensors{n, n}, KernelRun::Tensors{n});
+  all.push_back({"functions gelu", static_cast<double>(elements), [forward](Threads&) { (*forward)(); }});
+  all.push_back({"functions gelu_gradient", static_cast<double>(elements), [backward](Threads&) { (*backward)(); }});
+}
+
+inline void all_reduce(std::vector<Probe>& all, const std::string& name, int ranks, std::int64_t bytes) {
+  struct Buffers {
+    HostMemory in, out;
+  };
+  auto buffers = std::make_shared<Buffers>(Buffers{HostMemory(bytes), HostMemory(bytes)});
+  all.push_back({name + std::to_string(bytes), sent(Collective::all_reduce, static_cast<double>(bytes), ranks), [buffers, bytes](Threads& world) {
+                   Exchange e;
+                   e.in = buffers->in.data(), e.out = buffers->out.data(), e.count = bytes / 4;
+                   exchange(world, e);
+                 }});
+}
+}  // namespace probes
+
+/// The bytes that a kernel's operands and results may have to be as fast as in the cache, and both bandwidths.
+inline constexpr std::int64_t working_sets[] = {1 << 18, 1 << 20, 1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 << 26};
+inline std::string working_set(std::int64_t bytes) { return "stream " + std::to_string(bytes) + " "; }
+
+inline Rates measure_rates(int ranks, int rounds, bool doubles) {
+  Probes found(ranks, rounds);
+  found.run([&](Threads&) {
+    std::vector<Probe> all;
+    probes::layer<float>(all, "f32 ", 512, 384, 1536);
+    probes::layer<float>(all, "f32 ", 512, 768, 768);
+    probes::layer<float>(all, "f32 ", 256, 256, 1024);
+    if (doubles) probes::layer<double>(all, "f64 ", 512, 384, 1536);
+    probes::attention(all, 4, 256, 6, 64);
+    probes::attention(all, 8, 128, 4, 64);
+    probes::functions(all, 1 << 16);
+    for (const std::int64_t bytes : working_sets) probes::streams(all, working_set(bytes), bytes);
+    probes::all_reduce(all, "word ", ranks, 4);
+    for (const std::int64_t bytes : {1 << 18, 1 << 20, 1 << 22}) probes::all_reduce(all, "message ", ranks, bytes);
+    return all;
+  });
+  Rates r;
+  r.ranks = ranks;
+  const auto f32 = static_cast<int>(DType::f32), f64 = static_cast<int>(DType::f64);
+  r.products[f32] = found.rate("f32 ");
+  if (doubles) r.products[f64] = found.rate("f64 ");
+  r.attention[f32] = found.rate("attention ");
+  r.functions[f32] = found.rate("functions ");
+  r.memory_bandwidth = found.rate(working_set(1 << 26));
+  r.cache_bandwidth = found.rate(working_set(1 << 20));
+  for (const std::int64_t bytes : working_sets)  // the largest working set that is nearer to the cache's bandwidth than to the memory's
+    if (found.rate(working_set(bytes)) * 2 > r.cache_bandwidth + r.memory_bandwidth) r.cache_bytes = static_cast<double>(bytes);
+  if (ranks > 1) {
+    r.link.latency = found.median("word 4") / (2 * (ranks - 1));
+    r.link.bandwidth = found.rate("message ");
+  }
+  return r;
+}
+
+/// A chain of operations so small that they take no time but their launch.
+template <int n, class X>
+constexpr auto tiny_chain(const X& x) {
+  if constexpr (n == 0)
+    return x;
+  else
+    return tiny_chain<n - 1>(2.0 * x);
+}
+struct Tiny {
+  static constexpr int length = 64;
+  constexpr auto operator()(Distributed auto x) const { return tiny_chain<length>(x); }
+};
+/// Seconds per operation of the executor with kernels that have four numbers to compute.
+inline double measure_launch(int rounds) {
+  const OwnedPlan plan = derive<Evaluation<Tiny, Tensor<float, Shape<4>>>>(Mesh{});
+  std::vector<double> times;
+  run_threads(1, [&](Threads& world) {
+    Parameters parameters(plan, 0, 1);
+    Executor<Threads, Cpu> executor(plan, world, parameters.data());
+    for (int round = -1; round < rounds; ++round) {
+      const double time = seconds([&] {
+        for (int i = 0; i < 1000; ++i) executor.run();
+      });
+      if (round >= 0) times.push_back(time / 1000 / Tiny::length);
+    }
+  });
+  return spread(times).median;
+}
+
+/// The whole description: rates of 1, 2, 4, ... ranks up to `ranks`, and of `ranks`.
+inline Machine measure_machine(int ranks, int rounds, bool doubles = true) {
+  Machine m;
+  m.launch = measure_launch(rounds);
+  for (int n = 1; n < ranks; n *= 2) m.rates.push_back(measure_rates(n, rounds, doubles));
+  m.rates.push_back(measure_rates(ranks, rounds, doubles));
+  return m;
+}
+
+}  // namespace bench
