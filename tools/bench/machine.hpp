@@ -91,6 +91,7 @@ class Probes {
         }
     });
   }
+  const std::vector<double>& times(const std::string& name) const { return seconds_.at(name); }
   double median(const std::string& name) const { return spread(seconds_.at(name)).median; }
   /// Work over seconds of all probes whose names begin so, together.
   double rate(const std::string& prefix) const {
@@ -165,22 +166,22 @@ inline void all_reduce(std::vector<Probe>& all, const std::string& name, int ran
 inline constexpr std::int64_t working_sets[] = {1 << 18, 1 << 20, 1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 << 26};
 inline std::string working_set(std::int64_t bytes) { return "stream " + std::to_string(bytes) + " "; }
 
-inline Rates measure_rates(int ranks, int rounds, bool doubles) {
-  Probes found(ranks, rounds);
-  found.run([&](Threads&) {
-    std::vector<Probe> all;
-    probes::layer<float>(all, "f32 ", 512, 384, 1536);
-    probes::layer<float>(all, "f32 ", 512, 768, 768);
-    probes::layer<float>(all, "f32 ", 256, 256, 1024);
-    if (doubles) probes::layer<double>(all, "f64 ", 512, 384, 1536);
-    probes::attention(all, 4, 256, 6, 64);
-    probes::attention(all, 8, 128, 4, 64);
-    probes::functions(all, 1 << 16);
-    for (const std::int64_t bytes : working_sets) probes::streams(all, working_set(bytes), bytes);
-    probes::all_reduce(all, "word ", ranks, 4);
-    for (const std::int64_t bytes : {1 << 18, 1 << 20, 1 << 22}) probes::all_reduce(all, "message ", ranks, bytes);
-    return all;
-  });
+/// What rates are measured by, on each of so many ranks.
+inline std::vector<Probe> probes_of_rates(int ranks, bool doubles) {
+  std::vector<Probe> all;
+  probes::layer<float>(all, "f32 ", 512, 384, 1536);
+  probes::layer<float>(all, "f32 ", 512, 768, 768);
+  probes::layer<float>(all, "f32 ", 256, 256, 1024);
+  if (doubles) probes::layer<double>(all, "f64 ", 512, 384, 1536);
+  probes::attention(all, 4, 256, 6, 64);
+  probes::attention(all, 8, 128, 4, 64);
+  probes::functions(all, 1 << 16);
+  for (const std::int64_t bytes : working_sets) probes::streams(all, working_set(bytes), bytes);
+  probes::all_reduce(all, "word ", ranks, 4);
+  for (const std::int64_t bytes : {1 << 18, 1 << 20, 1 << 22}) probes::all_reduce(all, "message ", ranks, bytes);
+  return all;
+}
+inline Rates rates_of(const Probes& found, int ranks, bool doubles) {
   Rates r;
   r.ranks = ranks;
   const auto f32 = static_cast<int>(DType::f32), f64 = static_cast<int>(DType::f64);
@@ -197,6 +198,11 @@ inline Rates measure_rates(int ranks, int rounds, bool doubles) {
     r.link.bandwidth = found.rate("message ");
   }
   return r;
+}
+inline Rates measure_rates(int ranks, int rounds, bool doubles) {
+  Probes found(ranks, rounds);
+  found.run([&](Threads&) { return probes_of_rates(ranks, doubles); });
+  return rates_of(found, ranks, doubles);
 }
 
 /// A chain of operations so small that they take no time but their launch.
