@@ -123,22 +123,28 @@ void layer(std::vector<Probe>& all, const std::string& name, std::int64_t rows, 
   add("weight ", {rows, m}, {rows, n}, {m, n}, 1, 0);
 }
 
+/// Scores that causal attention computes, whole blocks of queries.
+inline double computed_scores(std::int64_t batch, std::int64_t context, std::int64_t heads) {
+  const std::int64_t block = std::min<std::int64_t>(context, cpu::Heads<float>::most_rows);
+  return 0.5 * static_cast<double>(batch * heads * context * (context + block));
+}
 inline void attention(std::vector<Probe>& all, std::int64_t batch, std::int64_t context, std::int64_t heads, std::int64_t size) {
   const KernelRun::Extents q{batch, context, heads, size}, statistic{batch, context, heads};
-  const double flops = 2 * static_cast<double>(batch * context * heads * size * context), scale = 1 / std::sqrt(static_cast<double>(size));
+  const double scale = 1 / std::sqrt(static_cast<double>(size)), work = computed_scores(batch, context, heads);
   auto forward = std::make_shared<KernelRun>(cpu::attention<float>, DType::f32, KernelRun::Tensors{q, q, q}, KernelRun::Tensors{q, statistic}, Ints{1}, scale);
   auto backward = std::make_shared<KernelRun>(cpu::attention_gradient<float>, DType::f32, KernelRun::Tensors{q, q, q, q, statistic, q}, KernelRun::Tensors{q, q, q}, Ints{1}, scale);
-  all.push_back({"attention forward " + std::to_string(context), flops, [forward](Threads&) { (*forward)(); }});
-  all.push_back({"attention backward " + std::to_string(context), 2.5 * flops, [backward](Threads&) { (*backward)(); }});
+  const std::string name = "attention of " + std::to_string(size) + " ";
+  all.push_back({name + "forward", work, [forward](Threads&) { (*forward)(); }});
+  all.push_back({name + "backward", work, [backward](Threads&) { (*backward)(); }});
 }
 
-/// c = a + b and a += b, of `bytes` in all that each touches.
+/// c = a + b and b = a a, of `bytes` in all that each touches; with what a write reads before, they move 4 / 3 and 3 / 2 of that.
 inline void streams(std::vector<Probe>& all, const std::string& name, std::int64_t bytes) {
   const KernelRun::Extents n{bytes / 12}, half{bytes / 8};
   auto add = std::make_shared<KernelRun>(cpu::add<float>, DType::f32, KernelRun::Tensors{n, n}, KernelRun::Tensors{n});
   auto square = std::make_shared<KernelRun>(cpu::square<float>, DType::f32, KernelRun::Tensors{half}, KernelRun::Tensors{half});
-  all.push_back({name + "add", static_cast<double>(bytes), [add](Threads&) { (*add)(); }});
-  all.push_back({name + "square", static_cast<double>(bytes), [square](Threads&) { (*square)(); }});
+  all.push_back({name + "add", 4 * static_cast<double>(bytes) / 3, [add](Threads&) { (*add)(); }});
+  all.push_back({name + "square", 3 * static_cast<double>(bytes) / 2, [square](Threads&) { (*square)(); }});
 }
 
 inline void functions(std::vector<Probe>& all, std::int64_t elements) {
@@ -173,12 +179,12 @@ inline std::vector<Probe> probes_of_rates(int ranks, bool doubles) {
   probes::layer<float>(all, "f32 ", 512, 768, 768);
   probes::layer<float>(all, "f32 ", 256, 256, 1024);
   if (doubles) probes::layer<double>(all, "f64 ", 512, 384, 1536);
-  probes::attention(all, 4, 256, 6, 64);
   probes::attention(all, 8, 128, 4, 64);
+  probes::attention(all, 8, 128, 4, 16);
   probes::functions(all, 1 << 16);
   for (const std::int64_t bytes : working_sets) probes::streams(all, working_set(bytes), bytes);
   probes::all_reduce(all, "word ", ranks, 4);
-  for (const std::int64_t bytes : {1 << 18, 1 << 20, 1 << 22}) probes::all_reduce(all, "message ", ranks, bytes);
+  for (const std::int64_t bytes : {1 << 20, 1 << 22, 1 << 24}) probes::all_reduce(all, "message ", ranks, bytes);
   return all;
 }
 inline Rates rates_of(const Probes& found, int ranks, bool doubles) {
@@ -187,10 +193,14 @@ inline Rates rates_of(const Probes& found, int ranks, bool doubles) {
   const auto f32 = static_cast<int>(DType::f32), f64 = static_cast<int>(DType::f64);
   r.products[f32] = found.rate("f32 ");
   if (doubles) r.products[f64] = found.rate("f64 ");
-  r.attention[f32] = found.rate("attention ");
+  // A score costs 4 FLOP for each element of its head forward and 10 backward, and something beside them: two sizes of heads tell them apart.
+  const double wide = 1 / found.rate("attention of 64 "), narrow = 1 / found.rate("attention of 16 ");  // mean of both directions
+  const double product = (wide - narrow) / (64 - 16), beside = wide - 64 * product;
+  if (product > 0) r.attention[f32] = 7 / product;
+  if (product > 0 && beside > 0) r.scores[f32] = 1 / beside;
   r.functions[f32] = found.rate("functions ");
   r.memory_bandwidth = found.rate(working_set(1 << 26));
-  r.cache_bandwidth = found.rate(working_set(1 << 20));
+  r.cache_bandwidth = found.rate(working_set(1 << 22));
   for (const std::int64_t bytes : working_sets)  // the largest working set that is nearer to the cache's bandwidth than to the memory's
     if (found.rate(working_set(bytes)) * 2 > r.cache_bandwidth + r.memory_bandwidth) r.cache_bytes = static_cast<double>(bytes);
   if (ranks > 1) {
@@ -238,6 +248,8 @@ inline double measure_launch(int rounds) {
 inline Machine measure_machine(int ranks, int rounds, bool doubles = true) {
   Machine m;
   m.launch = measure_launch(rounds);
+  m.attention_block = cpu::Heads<float>::most_rows;
+  m.write_allocates = true;
   for (int n = 1; n < ranks; n *= 2) m.rates.push_back(measure_rates(n, rounds, doubles));
   m.rates.push_back(measure_rates(ranks, rounds, doubles));
   return m;

@@ -97,6 +97,8 @@ void measure(const std::vector<Case>& cases, double launch, int rounds, bool sli
   });
   Machine machine;
   machine.launch = launch;
+  machine.attention_block = cpu::Heads<float>::most_rows;
+  machine.write_allocates = true;
   machine.rates.push_back(rates_of(found, ranks, false));
   for (const Case& c : cases) {
     const double predicted = simulate(c.plan, machine).seconds;

@@ -4,7 +4,8 @@
 //      "rates": [{"ranks": 1, "products": {"f32": 9e10}, "memory_bandwidth": 2e10, ...}, {"ranks": 2, ..., "link": {"latency": 1e-7, "bandwidth": 5e9}}],
 //      "links": {"data": {"latency": 1e-5, "bandwidth": 1e9}}}
 //
-// Optional: `links`, and of rates `attention`, `functions`, `cache_bytes` with `cache_bandwidth`, and of one rank `link`.
+// Optional: `links`, `attention_block`, `write_allocates`, and of rates `attention`, `scores`, `functions`, `cache_bytes` with
+// `cache_bandwidth`, and of one rank `link`. What they mean stands at the members of Machine and Rates.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -40,13 +41,22 @@ class Reader {
     if (!has(key)) refuse(under(key), "is missing");
     return json_[key];
   }
-  /// A number of some unit; `least`: the smallest that is allowed, above 0 unless it is 0.
+  /// A number of some unit, above 0, or where `zero` not below it.
   double number(const std::string& key, const char* unit, bool zero = false) const {
     const Json& value = at(key);
-    if (!value.is_number()) refuse(under(key), "is " + value.dump() + "; give a number, " + unit);
+    if (!value.is_number()) refuse(under(key), "is " + value.dump() + "; give a number: " + unit);
     const auto n = value.get<double>();
     if (!std::isfinite(n) || n < 0 || (n == 0 && !zero)) refuse(under(key), "is " + value.dump() + "; give " + unit + (zero ? ", not below 0" : ", above 0"));
     return n;
+  }
+  int count(const std::string& key, const char* unit) const {
+    const double n = number(key, unit);
+    if (n != std::floor(n) || n > 1 << 20) refuse(under(key), "is " + at(key).dump() + "; give a whole number of " + unit);
+    return static_cast<int>(n);
+  }
+  bool flag(const std::string& key) const {
+    if (!at(key).is_boolean()) refuse(under(key), "is " + at(key).dump() + "; say true or false");
+    return at(key).get<bool>();
   }
   std::string under(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
   static std::string listed(const std::vector<std::string>& words) {
@@ -75,14 +85,13 @@ inline void by_dtype(const Reader& outer, const std::string& key, const char* un
 }
 inline Rates rates(const Json& json, const std::string& path, bool only) {
   const Reader reader(json, path,
-                      {"ranks", "products", "attention", "functions", "memory_bandwidth", "cache_bytes", "cache_bandwidth", "link"});
+                      {"ranks", "products", "attention", "scores", "functions", "memory_bandwidth", "cache_bytes", "cache_bandwidth", "link"});
   Rates r;
-  const double ranks = reader.number("ranks", "a number of ranks");
-  if (ranks != std::floor(ranks) || ranks > 1 << 20) Reader::refuse(reader.under("ranks"), "is no number of ranks; give a whole one");
-  r.ranks = static_cast<int>(ranks);
+  r.ranks = reader.count("ranks", "ranks");
   by_dtype(reader, "products", "FLOP/s", r.products);
   if (reader.at("products").empty()) Reader::refuse(reader.under("products"), "has no rate; give one for f32 at least");
   if (reader.has("attention")) by_dtype(reader, "attention", "FLOP/s", r.attention);
+  if (reader.has("scores")) by_dtype(reader, "scores", "scores/s", r.scores);
   if (reader.has("functions")) by_dtype(reader, "functions", "elements/s", r.functions);
   r.memory_bandwidth = reader.number("memory_bandwidth", "bytes/s");
   if (reader.has("cache_bytes") || reader.has("cache_bandwidth")) {
@@ -103,13 +112,14 @@ inline void put(Json& json, const char* key, const double (&rates)[dtypes]) {
 /// Throws MachineRefused.
 inline Machine machine_from_json(const Json& json) {
   using machine_file::Reader;
-  const Reader reader(json, "", {"name", "launch", "overlaps", "rates", "links"});
+  const Reader reader(json, "", {"name", "launch", "attention_block", "write_allocates", "overlaps", "rates", "links"});
   Machine m;
   if (!reader.at("name").is_string()) Reader::refuse("name", "is no text");
   m.name = Path(json["name"].get<std::string>());
   m.launch = reader.number("launch", "seconds", true);
-  if (!reader.at("overlaps").is_boolean()) Reader::refuse("overlaps", "is " + json["overlaps"].dump() + "; say true or false");
-  m.overlaps = json["overlaps"].get<bool>();
+  m.overlaps = reader.flag("overlaps");
+  if (reader.has("write_allocates")) m.write_allocates = reader.flag("write_allocates");
+  if (reader.has("attention_block")) m.attention_block = reader.count("attention_block", "queries");
   const Json& rates = reader.at("rates");
   if (!rates.is_array() || rates.empty() || rates.size() > static_cast<std::size_t>(max_rates))
     Reader::refuse("rates", "is no list of 1 to " + std::to_string(max_rates) + " rows; give one for each number of busy ranks");
@@ -131,11 +141,14 @@ inline Machine machine_from_json(const Json& json) {
 }
 
 inline Json machine_to_json(const Machine& m) {
-  Json json{{"name", std::string(m.name.view())}, {"launch", m.launch}, {"overlaps", m.overlaps}, {"rates", Json::array()}};
+  Json json{{"name", std::string(m.name.view())}, {"launch", m.launch}, {"overlaps", m.overlaps}, {"write_allocates", m.write_allocates}};
+  if (m.attention_block > 0) json["attention_block"] = m.attention_block;
+  json["rates"] = Json::array();
   for (const Rates& r : m.rates) {
     Json row{{"ranks", r.ranks}};
     machine_file::put(row, "products", r.products);
     machine_file::put(row, "attention", r.attention);
+    machine_file::put(row, "scores", r.scores);
     machine_file::put(row, "functions", r.functions);
     row["memory_bandwidth"] = r.memory_bandwidth;
     if (r.cache_bytes > 0) row["cache_bytes"] = r.cache_bytes, row["cache_bandwidth"] = r.cache_bandwidth;

@@ -19,7 +19,8 @@ inline constexpr int dtypes = 4;
 struct Rates {
   int ranks = 1;
   double products[dtypes]{};    ///< FLOP/s of matrix products, by DType; 0: cannot multiply these
-  double attention[dtypes]{};   ///< FLOP/s of attention, forward and backward; 0: as products
+  double attention[dtypes]{};   ///< FLOP/s of attention's products, forward and backward; 0: as products
+  double scores[dtypes]{};      ///< scores/s of attention, beside their products: exponentials, sums; 0: no time
   double functions[dtypes]{};   ///< elements/s of exp, gelu and their like; 0: as fast as memory
   double memory_bandwidth = 0;  ///< bytes/s that element-wise kernels read and write, of tensors larger than the caches
   double cache_bytes = 0;       ///< a kernel that touches no more than this runs at `cache_bandwidth`; 0: nothing is cached between kernels
@@ -40,6 +41,8 @@ struct Machine {
   List<Rates, max_rates> rates{};    ///< by ascending `ranks`, at least one
   List<AxisLink, max_axes> links{};  ///< of axes that lie on other links, by name
   double launch = 0;                 ///< seconds that every operation takes besides its work
+  int attention_block = 0;           ///< queries that causal attention takes at a time: all see as many keys as the last of them
+  bool write_allocates = false;      ///< caches read what is about to be overwritten, so that writing costs twice (most CPUs)
   bool overlaps = false;             ///< collectives run beside computation; else the ranks that wait do their work
   constexpr bool operator==(const Machine&) const = default;
 

@@ -40,13 +40,13 @@ constexpr bool reads_a_part(const Node& node) {
 }
 }  // namespace pricing
 
-/// Bytes that one run of a node reads and writes on one rank.
-constexpr double bytes_moved(const Plan& plan, const Node& node) {
+/// Bytes that one run of a node moves on one rank: reads, writes, and where caches allocate on a write reads what it does not update in place.
+constexpr double bytes_moved(const Plan& plan, const Node& node, const Machine& machine) {
   std::int64_t read = 0, written = 0;
   for (int r = 0; r < node.results; ++r) written += local_bytes(plan.graph.value(node.result + r).type, plan.mesh);
   for (int i = 0; i < node.operands.size(); ++i)
     read += i == 0 && pricing::reads_a_part(node) ? written : local_bytes(plan.graph.value(node.operands[i]).type, plan.mesh);
-  return static_cast<double>(read + written);
+  return static_cast<double>(read + written + (machine.write_allocates && !node.operation->updates ? written : 0));
 }
 
 /// Seconds in which so many bytes are read and written.
@@ -54,35 +54,38 @@ constexpr double streaming_seconds(double bytes, const Rates& rates) {
   return bytes / (bytes <= rates.cache_bytes ? rates.cache_bandwidth : rates.memory_bandwidth);
 }
 
-/// How much more than the mean the last rank has to do: where the queries of causal attention are split on n ranks that have all keys, it sees
-/// (2n - 1) / n times as many of them.
-constexpr double imbalance(const Plan& plan, const Node& node) {
-  if (pricing::work_of(*node.operation) != pricing::Work::attention || node.ints[0] == 0) return 1;
-  const auto slices = [&](int operand) {
-    const Layout& layout = plan.graph.value(node.operands[operand]).type.layout;
-    return static_cast<double>(degree(layout.dims[1], plan.mesh));
-  };
-  const double n = slices(0) / slices(1);
-  return (2 * n - 1) / n;
+namespace pricing {
+/// Attention's products and, beside them, one exponential and its like per score.
+constexpr double attention_seconds(const Plan& plan, const Node& node, const Machine& machine, const Rates& rates, int dtype) {
+  const Layout &q = plan.graph.value(node.operands[0]).type.layout, &k = plan.graph.value(node.operands[1]).type.layout;
+  const Dim &batch = q.dims[0], &queries = q.dims[1], &heads = q.dims[2], &keys = k.dims[1];
+  double flops = plan.flops(node);
+  double scores = static_cast<double>(local(batch, plan.mesh) * local(queries, plan.mesh) * local(heads, plan.mesh) * local(keys, plan.mesh));
+  if (node.ints[0] != 0) {
+    // Half of the scores on average. Where n ranks share the queries and all have the keys, the last one sees (2n - 1) / n of that average;
+    // and a block of queries is computed up to the keys of its last one.
+    const auto n = static_cast<double>(degree(queries, plan.mesh)) / static_cast<double>(degree(keys, plan.mesh));
+    const auto own = static_cast<double>(local(queries, plan.mesh)), all = static_cast<double>(local(keys, plan.mesh));
+    const double more = (2 * n - 1) / n + (machine.attention_block < own ? machine.attention_block : own) / all;
+    flops *= more, scores *= more / 2;
+  }
+  const double rate = rates.attention[dtype] > 0 ? rates.attention[dtype] : rates.products[dtype];
+  return flops / rate + (rates.scores[dtype] > 0 ? scores / rates.scores[dtype] : 0);
 }
+}  // namespace pricing
 
 /// One run of a node that is computed, on the slowest rank: its arithmetic or its bytes, whichever takes longer, and the launch.
 constexpr double compute_seconds(const Plan& plan, const Node& node, const Machine& machine) {
+  using pricing::Work;
   const Rates& rates = machine.with(plan.mesh.ranks());
   const auto dtype = static_cast<int>(plan.graph.value(node.operands.empty() ? node.result : node.operands[0]).type.dtype);
-  double rate = rates.products[dtype];
-  switch (pricing::work_of(*node.operation)) {
-    case pricing::Work::product:
-      if (rate == 0) throw std::invalid_argument("parallel: the machine has no rate for products of this element type; give it one");
-      break;
-    case pricing::Work::attention:
-      if (rates.attention[dtype] > 0) rate = rates.attention[dtype];
-      break;
-    case pricing::Work::function: rate = rates.functions[dtype]; break;
-    case pricing::Work::other: break;
-  }
-  const double arithmetic = rate > 0 ? plan.flops(node) * imbalance(plan, node) / rate : 0;
-  const double streaming = streaming_seconds(bytes_moved(plan, node), rates);
+  const Work work = pricing::work_of(*node.operation);
+  const double rate = work == Work::function ? rates.functions[dtype] : rates.products[dtype];
+  if (rate == 0 && (work == Work::product || work == Work::attention))
+    throw std::invalid_argument("parallel: the machine has no rate for products of this element type; give it one");
+  double arithmetic = rate > 0 ? plan.flops(node) / rate : 0;
+  if (work == Work::attention) arithmetic = pricing::attention_seconds(plan, node, machine, rates, dtype);
+  const double streaming = streaming_seconds(bytes_moved(plan, node, machine), rates);
   return machine.launch + (arithmetic > streaming ? arithmetic : streaming);
 }
 
