@@ -59,8 +59,9 @@ struct Probe {
   double least = 2e-3;  ///< seconds that a timing takes at least
 };
 
-/// Seconds of one run of each probe: the median over rounds and ranks. `rounds` go through all probes by turns, so that what else the machine
-/// does falls on all of them.
+/// Seconds of one run of each probe, of ranks that were left alone: the median over ranks and rounds. `rounds` go through all probes by turns, so
+/// that what else the machine does falls on all of them. Rounds in which a rank had to wait for a core for more than a fiftieth of the time
+/// count only where fewer than three are better; then the best three do.
 class Probes {
  public:
   Probes(int ranks, int rounds) : ranks_(ranks), rounds_(rounds) {}
@@ -82,30 +83,65 @@ class Probes {
       for (int round = 0; round < rounds_; ++round)
         for (std::size_t i = 0; i < probes.size(); ++i) {
           world.barrier();
-          const double each = seconds([&] {
-                                for (int t = 0; t < times[i]; ++t) probes[i].run(world);
-                              }) /
-                              times[i];
+          const double waited = waited_for_a_core();
+          const double all = seconds([&] {
+            for (int t = 0; t < times[i]; ++t) probes[i].run(world);
+          });
+          const double disturbed = (waited_for_a_core() - waited) / all;
           const std::lock_guard guard(mutex_);
-          work_[probes[i].name] = probes[i].work, seconds_[probes[i].name].push_back(each);
+          Timings& timings = timings_[probes[i].name];
+          timings.work = probes[i].work;
+          timings.rounds.resize(static_cast<std::size_t>(rounds_));
+          Round& r = timings.rounds[static_cast<std::size_t>(round)];
+          r.seconds.push_back(all / times[i]);
+          r.disturbed = std::max(r.disturbed, disturbed);
         }
     });
+    for (auto& [name, timings] : timings_) timings.choose();
   }
-  const std::vector<double>& times(const std::string& name) const { return seconds_.at(name); }
-  double median(const std::string& name) const { return spread(seconds_.at(name)).median; }
+  const std::vector<double>& times(const std::string& name) const { return timings_.at(name).chosen; }
+  double median(const std::string& name) const { return spread(times(name)).median; }
+  /// The share of the time in which a rank waited for a core, in the worst round that counts.
+  double disturbed(const std::string& name) const { return timings_.at(name).disturbed; }
   /// Work over seconds of all probes whose names begin so, together.
   double rate(const std::string& prefix) const {
     double work = 0, time = 0;
-    for (const auto& [name, w] : work_)
-      if (name.starts_with(prefix)) work += w, time += median(name);
+    for (const auto& [name, timings] : timings_)
+      if (name.starts_with(prefix)) work += timings.work, time += median(name);
     return work / time;
   }
 
  private:
+  struct Round {
+    std::vector<double> seconds{};  ///< of each rank
+    double disturbed = 0;           ///< of the rank that waited longest
+  };
+  struct Timings {
+    double work = 0, disturbed = 0;
+    std::vector<Round> rounds{};
+    std::vector<double> chosen{};
+    void choose() {
+      std::sort(rounds.begin(), rounds.end(), [](const Round& a, const Round& b) { return a.disturbed < b.disturbed; });
+      for (std::size_t i = 0; i < rounds.size() && (i < 3 || rounds[i].disturbed < 0.02); ++i) {
+        chosen.insert(chosen.end(), rounds[i].seconds.begin(), rounds[i].seconds.end());
+        disturbed = rounds[i].disturbed;
+      }
+    }
+  };
+  /// Seconds in which this thread could have run, and others did (Linux; else 0).
+  static double waited_for_a_core() {
+    double nanoseconds = 0;
+    if (std::FILE* file = std::fopen("/proc/thread-self/schedstat", "r")) {
+      if (std::fscanf(file, "%*f %lf", &nanoseconds) != 1) nanoseconds = 0;
+      std::fclose(file);
+    }
+    return nanoseconds * 1e-9;
+  }
+
   int ranks_, rounds_;
   std::mutex mutex_{};
-  std::map<std::string, double> longest_{}, work_{};
-  std::map<std::string, std::vector<double>> seconds_{};
+  std::map<std::string, double> longest_{};
+  std::map<std::string, Timings> timings_{};
 };
 
 namespace probes {

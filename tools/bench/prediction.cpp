@@ -1,9 +1,10 @@
 // Steps of plans as simulated on the description of this machine against the same steps as they are: milliseconds and their ratio.
 //
-//   prediction [--rounds N] [--slices]
+//   prediction [--rounds N] [--ranks N] [--slices]
 //
-// The machine's rates and all steps of as many ranks are measured by turns in one process, so that what else runs falls on both. --slices
-// also says how many milliseconds each kind of operation was predicted to take and took on rank 0.
+// The machine's rates and all steps of as many ranks are measured by turns in one process, so that what else runs falls on both, and rounds in
+// which other programs took a rank's core are left out where enough others are there. --slices also says how many milliseconds each kind of
+// operation was predicted to take and took on rank 0.
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
 #include <parallel/plan/simulate.hpp>
@@ -106,6 +107,7 @@ void measure(const std::vector<Case>& cases, double launch, int rounds, bool sli
     row("prediction", c.name + ": predicted", predicted * 1e3, "ms");
     row("prediction", c.name + ": measured", scaled(1e3, times), "ms");
     row("prediction", c.name + ": predicted / measured", per(predicted, times), "of the time");
+    if (found.disturbed(c.name) > 0.02) row("prediction", c.name + ": a rank waited for its core", 100 * found.disturbed(c.name), "% of the time, at most");
     if (sliced) slices(c, machine, rounds);
   }
 }
@@ -115,25 +117,30 @@ void measure(const std::vector<Case>& cases, double launch, int rounds, bool sli
 int main(int argc, char** argv) {
   using namespace bench;
   int rounds = 15;
+  int only = 0;
   bool sliced = false;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
       rounds = std::atoi(argv[++i]);
+    else if (std::strcmp(argv[i], "--ranks") == 0 && i + 1 < argc)
+      only = std::atoi(argv[++i]);
     else if (std::strcmp(argv[i], "--slices") == 0)
       sliced = true;
     else
-      return std::fprintf(stderr, "prediction: unknown argument '%s'; say prediction [--rounds N] [--slices]\n", argv[i]), 2;
+      return std::fprintf(stderr, "prediction: unknown argument '%s'; say prediction [--rounds N] [--ranks N] [--slices]\n", argv[i]), 2;
   }
   const std::string mlp = "MLP of 768, 3072", small = SizeSmall::name, narrow = SizeNarrow::name;
   using Small = GptStep<SizeSmall>;
   using Narrow = GptStep<SizeNarrow>;
   const double launch = measure_launch(rounds);
-  measure({planned<Perceptron>(mlp, Mesh{data = 1}), planned<Small>(small, Mesh{data = 1}), planned<Narrow>(narrow, Mesh{data = 1})}, launch, rounds, sliced);
-  measure({planned<Perceptron>(mlp, Mesh{tensor = 2}), planned<Small>(small, Mesh{data = 2}), planned<Small>(small, Mesh{tensor = 2}),
-           planned<Small>(small, Mesh{sequence = 2}), planned<Accumulate<4, Small>>(small + ", 4 micro-batches", Mesh{data = 2}),
-           planned<Narrow>(narrow, Mesh{data = 2})},
-          launch, rounds, sliced);
-  measure({planned<Perceptron>(mlp, Mesh{data = 2, tensor = 2}), planned<Small>(small, Mesh{data = 4}), planned<Small>(small, Mesh{data = 2, tensor = 2}),
-           planned<Small>(small, Mesh{data = 2, sequence = 2})},
-          launch, rounds, sliced);
+  const std::vector<Case> groups[] = {
+      {planned<Perceptron>(mlp, Mesh{data = 1}), planned<Small>(small, Mesh{data = 1}), planned<Narrow>(narrow, Mesh{data = 1})},
+      {planned<Perceptron>(mlp, Mesh{tensor = 2}), planned<Small>(small, Mesh{data = 2}), planned<Small>(small, Mesh{tensor = 2}),
+       planned<Small>(small, Mesh{sequence = 2}), planned<Accumulate<4, Small>>(small + ", 4 micro-batches", Mesh{data = 2}),
+       planned<Narrow>(narrow, Mesh{data = 2})},
+      {planned<Perceptron>(mlp, Mesh{data = 2, tensor = 2}), planned<Small>(small, Mesh{data = 4}), planned<Small>(small, Mesh{data = 2, tensor = 2}),
+       planned<Small>(small, Mesh{data = 2, sequence = 2})},
+  };
+  for (const std::vector<Case>& cases : groups)
+    if (only == 0 || cases[0].plan->mesh.ranks() == only) measure(cases, launch, rounds, sliced);
 }
