@@ -79,7 +79,8 @@ TEST_CASE("faults are named with their place") {
 TEST_CASE("a machine is named, or a file") {
   CHECK(machine_named_or_file("h100") == machines::h100);
   CHECK_THROWS_WITH_AS(machine_named_or_file("abacus"),
-                       "there is no machine and no file 'abacus'; machines: a100, dgx-a100, h100, dgx-h100; tools/machine describes this one", MachineRefused);
+                       "there is no machine and no file 'abacus'; machines: a100, dgx-a100, h100, dgx-h100; tools/machine describes this one",
+                       MachineRefused);
   const std::string path = std::filesystem::temp_directory_path() / "parallel-machine.json";
   std::ofstream(path) << good().dump();
   CHECK(machine_named_or_file(path) == machine_from_json(good()));

@@ -1,6 +1,5 @@
 // Measures the machine that this runs on as prices see it: with the library's own kernels and threads, on 1, 2, ... ranks at once.
 #pragma once
-#include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
 #include <parallel/operation/scale.hpp>
 #include <parallel/parallel.hpp>
@@ -8,141 +7,9 @@
 #include <parallel/run/executor.hpp>
 #include <parallel/run/parameters.hpp>
 
-#include <functional>
-#include <map>
-#include <mutex>
-
-#include "measure.hpp"
+#include "probes.hpp"
 
 namespace bench {
-
-using namespace parallel;
-
-/// A call of a kernel on memory of its own, which it names by extents.
-class KernelRun {
- public:
-  using Extents = std::vector<std::int64_t>;
-  using Tensors = std::vector<Extents>;
-  KernelRun(Kernel kernel, DType dtype, const Tensors& operands, const Tensors& results, const Ints& ints = {}, double number = 0)
-      : kernel_(kernel) {
-    for (const Extents& extents : operands) call_.operands.push_back(view(dtype, extents));
-    for (const Extents& extents : results) call_.results.push_back(view(dtype, extents));
-    call_.ints = ints, call_.reals[0] = number;
-  }
-  void operator()() const { kernel_(call_); }
-
- private:
-  View view(DType dtype, const Extents& extents) {
-    View v;
-    v.dtype = dtype;
-    for (const std::int64_t n : extents) v.size[v.rank] = v.whole[v.rank] = n, ++v.rank;
-    memory_.emplace_back(v.elements() * bytes_of(dtype));
-    v.data = memory_.back().data();
-    for (std::int64_t i = 0; i < v.elements(); ++i) {  // small numbers, as of activations
-      if (dtype == DType::f64)
-        v.as<double>()[i] = 0.01 * static_cast<double>(i % 101 - 50);
-      else
-        v.as<float>()[i] = 0.01f * static_cast<float>(i % 101 - 50);
-    }
-    return v;
-  }
-  std::vector<HostMemory> memory_{};
-  Call call_{};
-  Kernel kernel_;
-};
-
-/// Something that every rank of a world times round by round, and what it does in one run.
-struct Probe {
-  std::string name;
-  double work;  ///< FLOP, elements or bytes, as `name` has it
-  std::function<void(Threads&)> run;
-  double least = 2e-3;  ///< seconds that a timing takes at least
-};
-
-/// Seconds of one run of each probe, of ranks that were left alone: the median over ranks and rounds. `rounds` go through all probes by turns, so
-/// that what else the machine does falls on all of them. Rounds in which a rank had to wait for a core for more than a fiftieth of the time
-/// count only where fewer than three are better; then the best three do.
-class Probes {
- public:
-  Probes(int ranks, int rounds) : ranks_(ranks), rounds_(rounds) {}
-  /// `make(world)` gives a rank its probes, the same for all.
-  template <class Make>
-  void run(Make make) {
-    run_threads(ranks_, [&](Threads& world) {
-      std::vector<Probe> probes = make(world);
-      std::vector<int> times;
-      for (Probe& probe : probes) {  // the first run warms up; then all ranks agree how often to repeat
-        probe.run(world);
-        world.barrier();
-        const double once = seconds([&] { probe.run(world); });
-        const std::lock_guard guard(mutex_);
-        longest_[probe.name] = std::max(longest_[probe.name], once);
-      }
-      world.barrier();
-      for (const Probe& probe : probes) times.push_back(static_cast<int>(probe.least / longest_[probe.name]) + 1);
-      for (int round = 0; round < rounds_; ++round)
-        for (std::size_t i = 0; i < probes.size(); ++i) {
-          world.barrier();
-          const double waited = waited_for_a_core();
-          const double all = seconds([&] {
-            for (int t = 0; t < times[i]; ++t) probes[i].run(world);
-          });
-          const double disturbed = (waited_for_a_core() - waited) / all;
-          const std::lock_guard guard(mutex_);
-          Timings& timings = timings_[probes[i].name];
-          timings.work = probes[i].work;
-          timings.rounds.resize(static_cast<std::size_t>(rounds_));
-          Round& r = timings.rounds[static_cast<std::size_t>(round)];
-          r.seconds.push_back(all / times[i]);
-          r.disturbed = std::max(r.disturbed, disturbed);
-        }
-    });
-    for (auto& [name, timings] : timings_) timings.choose();
-  }
-  const std::vector<double>& times(const std::string& name) const { return timings_.at(name).chosen; }
-  double median(const std::string& name) const { return spread(times(name)).median; }
-  /// The share of the time in which a rank waited for a core, in the worst round that counts.
-  double disturbed(const std::string& name) const { return timings_.at(name).disturbed; }
-  /// Work over seconds of all probes whose names begin so, together.
-  double rate(const std::string& prefix) const {
-    double work = 0, time = 0;
-    for (const auto& [name, timings] : timings_)
-      if (name.starts_with(prefix)) work += timings.work, time += median(name);
-    return work / time;
-  }
-
- private:
-  struct Round {
-    std::vector<double> seconds{};  ///< of each rank
-    double disturbed = 0;           ///< of the rank that waited longest
-  };
-  struct Timings {
-    double work = 0, disturbed = 0;
-    std::vector<Round> rounds{};
-    std::vector<double> chosen{};
-    void choose() {
-      std::sort(rounds.begin(), rounds.end(), [](const Round& a, const Round& b) { return a.disturbed < b.disturbed; });
-      for (std::size_t i = 0; i < rounds.size() && (i < 3 || rounds[i].disturbed < 0.02); ++i) {
-        chosen.insert(chosen.end(), rounds[i].seconds.begin(), rounds[i].seconds.end());
-        disturbed = rounds[i].disturbed;
-      }
-    }
-  };
-  /// Seconds in which this thread could have run, and others did (Linux; else 0).
-  static double waited_for_a_core() {
-    double nanoseconds = 0;
-    if (std::FILE* file = std::fopen("/proc/thread-self/schedstat", "r")) {
-      if (std::fscanf(file, "%*f %lf", &nanoseconds) != 1) nanoseconds = 0;
-      std::fclose(file);
-    }
-    return nanoseconds * 1e-9;
-  }
-
-  int ranks_, rounds_;
-  std::mutex mutex_{};
-  std::map<std::string, double> longest_{};
-  std::map<std::string, Timings> timings_{};
-};
 
 namespace probes {
 /// The three products of a layer with `rows` rows, m channels in and n out: forward, gradient of the input, gradient of the weight.
@@ -150,8 +17,10 @@ template <class T>
 void layer(std::vector<Probe>& all, const std::string& name, std::int64_t rows, std::int64_t m, std::int64_t n) {
   const double flops = 2 * static_cast<double>(rows * m * n);
   const DType dtype = dtype_of<T>;
-  const auto add = [&](const char* which, const KernelRun::Extents& a, const KernelRun::Extents& b, const KernelRun::Extents& c, int left, int right) {
-    auto run = std::make_shared<KernelRun>(cpu::matmul<T>, dtype, KernelRun::Tensors{a, b}, KernelRun::Tensors{c}, operation::Product(1, left, right, 0));
+  using Extents = KernelRun::Extents;
+  const auto add = [&](const char* which, const Extents& a, const Extents& b, const Extents& c, int left, int right) {
+    using Tensors = KernelRun::Tensors;
+    auto run = std::make_shared<KernelRun>(cpu::matmul<T>, dtype, Tensors{a, b}, Tensors{c}, operation::Product(1, left, right, 0));
     all.push_back({name + which + std::to_string(m) + "x" + std::to_string(n), flops, [run](Threads&) { (*run)(); }});
   };
   add("forward ", {rows, m}, {m, n}, {rows, n}, 0, 0);
@@ -167,8 +36,12 @@ inline double computed_scores(std::int64_t batch, std::int64_t context, std::int
 inline void attention(std::vector<Probe>& all, std::int64_t batch, std::int64_t context, std::int64_t heads, std::int64_t size) {
   const KernelRun::Extents q{batch, context, heads, size}, statistic{batch, context, heads};
   const double scale = 1 / std::sqrt(static_cast<double>(size)), work = computed_scores(batch, context, heads);
-  auto forward = std::make_shared<KernelRun>(cpu::attention<float>, DType::f32, KernelRun::Tensors{q, q, q}, KernelRun::Tensors{q, statistic}, Ints{1}, scale);
-  auto backward = std::make_shared<KernelRun>(cpu::attention_gradient<float>, DType::f32, KernelRun::Tensors{q, q, q, q, statistic, q}, KernelRun::Tensors{q, q, q}, Ints{1}, scale);
+  using Tensors = KernelRun::Tensors;
+  const auto run = [&](Kernel kernel, const Tensors& operands, const Tensors& results) {
+    return std::make_shared<KernelRun>(kernel, DType::f32, operands, results, Ints{1}, scale);
+  };
+  auto forward = run(cpu::attention<float>, {q, q, q}, {q, statistic});
+  auto backward = run(cpu::attention_gradient<float>, {q, q, q, q, statistic, q}, {q, q, q});
   const std::string name = "attention of " + std::to_string(size) + " ";
   all.push_back({name + "forward", work, [forward](Threads&) { (*forward)(); }});
   all.push_back({name + "backward", work, [backward](Threads&) { (*backward)(); }});

@@ -31,7 +31,8 @@ struct SizeNarrow {
 };
 
 inline constexpr int rows = 512, width = 768, hidden = 3072;
-using Perceptron = Training<Regression<MlpWithBiases<width, hidden>>, AdamW, Tensor<float, Shape<rows / data, width>>, Tensor<float, Shape<rows / data, width>>>;
+using Rows = Tensor<float, Shape<rows / data, width>>;
+using Perceptron = Training<Regression<MlpWithBiases<width, hidden>>, AdamW, Rows, Rows>;
 
 /// A plan that is run, and how to make its inputs.
 struct Case {
@@ -107,7 +108,8 @@ void measure(const std::vector<Case>& cases, double launch, int rounds, bool sli
     row("prediction", c.name + ": predicted", predicted * 1e3, "ms");
     row("prediction", c.name + ": measured", scaled(1e3, times), "ms");
     row("prediction", c.name + ": predicted / measured", per(predicted, times), "of the time");
-    if (found.disturbed(c.name) > 0.02) row("prediction", c.name + ": a rank waited for its core", 100 * found.disturbed(c.name), "% of the time, at most");
+    if (const double share = found.disturbed(c.name); share > 0.02)
+      row("prediction", c.name + ": a rank waited for its core", 100 * share, "% of the time, at most");
     if (sliced) slices(c, machine, rounds);
   }
 }

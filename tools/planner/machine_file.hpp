@@ -1,7 +1,8 @@
 // Descriptions of machines in JSON: what tools/machine writes and other tools read. All figures in seconds, bytes/s, FLOP/s and elements/s.
 //
 //     {"name": "desk", "launch": 2e-8, "overlaps": false,
-//      "rates": [{"ranks": 1, "products": {"f32": 9e10}, "memory_bandwidth": 2e10, ...}, {"ranks": 2, ..., "link": {"latency": 1e-7, "bandwidth": 5e9}}],
+//      "rates": [{"ranks": 1, "products": {"f32": 9e10}, "memory_bandwidth": 2e10, ...},
+//                {"ranks": 2, ..., "link": {"latency": 1e-7, "bandwidth": 5e9}}],
 //      "links": {"data": {"latency": 1e-5, "bandwidth": 1e9}}}
 //
 // Optional: `links`, `attention_block`, `write_allocates`, and of rates `attention`, `scores`, `functions`, `cache_bytes` with
@@ -46,7 +47,8 @@ class Reader {
     const Json& value = at(key);
     if (!value.is_number()) refuse(under(key), "is " + value.dump() + "; give a number: " + unit);
     const auto n = value.get<double>();
-    if (!std::isfinite(n) || n < 0 || (n == 0 && !zero)) refuse(under(key), "is " + value.dump() + "; give " + unit + (zero ? ", not below 0" : ", above 0"));
+    if (!std::isfinite(n) || n < 0 || (n == 0 && !zero))
+      refuse(under(key), "is " + value.dump() + "; give " + unit + (zero ? ", not below 0" : ", above 0"));
     return n;
   }
   int count(const std::string& key, const char* unit) const {
