@@ -93,7 +93,7 @@ void measure(const std::vector<Case>& cases, double launch, int rounds, bool sli
     std::vector<Probe> all = probes_of_rates(ranks, false);
     for (const Case& c : cases) {
       auto run = std::make_shared<Run<Threads, Cpu>>(c.plan, world);
-      all.push_back({c.name, 1, [run](Threads&) { run->trainer.step(1e-4); }});
+      all.push_back({c.name, 1, [run](Threads&) { run->trainer.step(1e-4); }, true});
     }
     return all;
   });

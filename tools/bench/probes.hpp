@@ -52,12 +52,13 @@ struct Probe {
   std::string name;
   double work;  ///< FLOP, elements or bytes, as `name` has it
   std::function<void(Threads&)> run;
-  double least = 2e-3;  ///< seconds that a timing takes at least
+  bool together = false;  ///< the ranks wait for each other in it
+  double least = 1e-3;    ///< seconds that a timing takes at least
 };
 
 /// Seconds of one run of each probe, of ranks that were left alone: the median over ranks and rounds. `rounds` go through all probes by turns, so
-/// that what else the machine does falls on all of them. Rounds in which a rank had to wait for a core for more than a fiftieth of the time
-/// count only where fewer than three are better; then the best three do.
+/// that what else the machine does falls on all of them. A timing in which the rank, or where ranks wait for each other any rank, had to wait for
+/// a core for more than a fiftieth of the time counts only where there are fewer than three others; then the best three do.
 class Probes {
  public:
   Probes(int ranks, int rounds) : ranks_(ranks), rounds_(rounds) {}
@@ -87,17 +88,16 @@ class Probes {
           const std::lock_guard guard(mutex_);
           Timings& timings = timings_[probes[i].name];
           timings.work = probes[i].work;
-          timings.rounds.resize(static_cast<std::size_t>(rounds_));
-          Round& r = timings.rounds[static_cast<std::size_t>(round)];
-          r.seconds.push_back(all / times[i]);
-          r.disturbed = std::max(r.disturbed, disturbed);
+          const int group = probes[i].together ? round : round * ranks_ + world.rank();
+          timings.groups[group].seconds.push_back(all / times[i]);
+          timings.groups[group].disturbed = std::max(timings.groups[group].disturbed, disturbed);
         }
     });
     for (auto& [name, timings] : timings_) timings.choose();
   }
   const std::vector<double>& times(const std::string& name) const { return timings_.at(name).chosen; }
   double median(const std::string& name) const { return spread(times(name)).median; }
-  /// The share of the time in which a rank waited for a core, in the worst round that counts.
+  /// The share of the time in which a rank waited for a core, in the worst timing that counts.
   double disturbed(const std::string& name) const { return timings_.at(name).disturbed; }
   /// Work over seconds of all probes whose names begin so, together.
   double rate(const std::string& prefix) const {
@@ -108,19 +108,22 @@ class Probes {
   }
 
  private:
-  struct Round {
-    std::vector<double> seconds{};  ///< of each rank
-    double disturbed = 0;           ///< of the rank that waited longest
+  /// What counts or does not count as a whole.
+  struct Group {
+    std::vector<double> seconds{};
+    double disturbed = 0;  ///< of the rank that waited longest
   };
   struct Timings {
     double work = 0, disturbed = 0;
-    std::vector<Round> rounds{};
+    std::map<int, Group> groups{};
     std::vector<double> chosen{};
     void choose() {
-      std::sort(rounds.begin(), rounds.end(), [](const Round& a, const Round& b) { return a.disturbed < b.disturbed; });
-      for (std::size_t i = 0; i < rounds.size() && (i < 3 || rounds[i].disturbed < 0.02); ++i) {
-        chosen.insert(chosen.end(), rounds[i].seconds.begin(), rounds[i].seconds.end());
-        disturbed = rounds[i].disturbed;
+      std::vector<const Group*> best;
+      for (const auto& [number, group] : groups) best.push_back(&group);
+      std::sort(best.begin(), best.end(), [](const Group* a, const Group* b) { return a->disturbed < b->disturbed; });
+      for (std::size_t i = 0; i < best.size() && (i < 3 || best[i]->disturbed < 0.02); ++i) {
+        chosen.insert(chosen.end(), best[i]->seconds.begin(), best[i]->seconds.end());
+        disturbed = best[i]->disturbed;
       }
     }
   };
