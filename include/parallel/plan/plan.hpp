@@ -40,23 +40,25 @@ struct Communication {
   }
 
   constexpr std::int64_t elements_of(const Node& node) const { return message(node) / bytes_of(graph.value(node.operands[0]).type.dtype); }
-  /// A collective as a row of the plan.
-  constexpr CollectiveRow row(const Node& node, std::int64_t times) const { return {node.transition.collective, node.transition.axes, times, message(node)}; }
+  constexpr bool meant(const CollectiveRow& which, const Node& node, const AxisList& axes) const {
+    return which.means(node.transition.collective, axes) && (which.bytes == CollectiveRow::unsaid || which.bytes == message(node));
+  }
+  constexpr bool meant(const CollectiveRow& which, const Node& node) const { return meant(which, node, node.transition.axes); }
   /// The sum over all calls that are meant of what `of` says of one.
   template <class Number, class F>
   constexpr Number total(const CollectiveRow& which, F of) const {
     Number n = 0;
-    each([&](const Node& node, std::int64_t times) { n += which.means(row(node, times)) ? static_cast<Number>(times) * of(node) : 0; });
+    each([&](const Node& node, std::int64_t times) { n += meant(which, node) ? static_cast<Number>(times) * of(node) : 0; });
     return n;
   }
-
   /// The first collective of which `contradicts` says so. It stands before its callers because clang 14 needs it so in a constant expression.
   template <class F>
   constexpr Finding first_that(Finding::Of of, F contradicts) const {
     Finding finding;
     each([&](const Node& node, std::int64_t times) {
-      if (!finding || !contradicts(row(node, times))) return;
-      finding = {.of = of, .phase = node.phase, .found = row(node, times), .line = graph.origin(node).source.line};
+      if (!finding || !contradicts(node, times)) return;
+      finding = {.of = of, .phase = node.phase, .line = graph.origin(node).source.line};
+      finding.found = {node.transition.collective, node.transition.axes, times, message(node)};
       if (node.member >= 0) finding.member = graph.member(node.member).path;
     });
     return finding;
@@ -83,7 +85,7 @@ struct Communication {
   constexpr std::int64_t elements(const Axis& axis, Collective kind) const { return elements({kind, {&axis}}); }
   constexpr std::int64_t largest_message(const CollectiveRow& which = {}) const {
     std::int64_t n = 0;
-    each([&](const Node& node, std::int64_t times) { n = which.means(row(node, times)) && message(node) > n ? message(node) : n; });
+    each([&](const Node& node, std::int64_t) { n = meant(which, node) && message(node) > n ? message(node) : n; });
     return n;
   }
   /// Bytes that a ring sends per rank in one step.
@@ -93,25 +95,27 @@ struct Communication {
 
   /// Whether no collective is among these.
   constexpr Finding never(const std::convertible_to<CollectiveRow> auto&... rows) const {
-    return first_that(Finding::Of::never, [&](const CollectiveRow& one) { return (static_cast<CollectiveRow>(rows).means(one) || ...); });
+    return first_that(Finding::Of::never, [&](const Node& node, std::int64_t) { return (meant(rows, node) || ...); });
   }
   /// Whether every collective is among these, on each of its axes.
   constexpr Finding uses_only(const std::convertible_to<CollectiveRow> auto&... rows) const {
-    return first_that(Finding::Of::uses_only, [&](CollectiveRow one) {
-      const AxisList axes = one.axes;
-      for (const Axis* a : axes) {
-        one.axes = {a};
-        if (!(static_cast<CollectiveRow>(rows).means(one) || ...)) return true;
-      }
+    return first_that(Finding::Of::uses_only, [&](const Node& node, std::int64_t) {
+      for (const Axis* a : node.transition.axes)
+        if (!(meant(rows, node, {a}) || ...)) return true;
       return false;
     });
   }
   /// Whether these are the collectives, row by row as `text` prints them: 4 * all_gather(tensor) is one that four layers call.
-  constexpr Finding is(const std::convertible_to<CollectiveRow> auto&... rows) const { return is(List<CollectiveRow, 64>{static_cast<CollectiveRow>(rows)...}); }
+  constexpr Finding is(const std::convertible_to<CollectiveRow> auto&... rows) const { return is(List<CollectiveRow, 64>{rows...}); }
   constexpr Finding is(const List<CollectiveRow, 64>& rows) const {
     int at = 0;
-    const auto differs = [&](const CollectiveRow& one) { return at >= rows.size() || !rows[at].describes(one) || (++at, false); };
-    Finding finding = first_that(Finding::Of::is, differs);
+    Finding finding = first_that(Finding::Of::is, [&](const Node& node, std::int64_t times) {
+      if (at == rows.size()) return true;
+      const CollectiveRow& row = rows[at];
+      const bool same = meant(row, node) && row.axes.size() == node.transition.axes.size() && row.calls == times;
+      at += same ? 1 : 0;
+      return !same;
+    });
     if (finding && at == rows.size()) return finding;
     if (finding) finding = {.of = Finding::Of::is, .phase = static_cast<Phase>(phase < 0 ? 0 : phase)};  // nothing is there
     finding.row = at + 1;

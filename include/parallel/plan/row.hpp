@@ -23,18 +23,12 @@ struct CollectiveRow {
 
   constexpr CollectiveRow of(std::int64_t message) const { return {collective, axes, calls, message}; }
 
-  /// Whether these are collectives of that kind and, where that is said here, of that message.
-  constexpr bool kind(const CollectiveRow& one) const {
-    return (collective == Collective::retype || collective == one.collective) && (bytes == unsaid || bytes == one.bytes);
-  }
-  /// Whether one collective is among those meant: a call on several axes is one on each of them.
-  constexpr bool means(const CollectiveRow& one) const {
+  /// Whether a collective of this kind is among those meant: one on several axes is one on each of them.
+  constexpr bool means(Collective kind, const AxisList& on) const {
     for (const Axis* a : axes)
-      if (!one.axes.contains(a)) return false;
-    return kind(one);
+      if (!on.contains(a)) return false;
+    return collective == Collective::retype || collective == kind;
   }
-  /// Whether a row of a plan is as it was written here: the same axes, in any order, and as many calls.
-  constexpr bool describes(const CollectiveRow& one) const { return means(one) && axes.size() == one.axes.size() && calls == one.calls; }
 };
 constexpr CollectiveRow operator*(std::int64_t calls, const CollectiveRow& row) { return {row.collective, row.axes, calls, row.bytes}; }
 
