@@ -2,6 +2,7 @@
 //
 // A failed one is one error, whose line is a sentence; the lines beside it hold the figures as arguments of the type that owns the sentence.
 #pragma once
+#include <compare>
 #include <concepts>
 #include <type_traits>
 #include <utility>
@@ -13,20 +14,25 @@ namespace parallel {
 
 namespace assertion {
 
-/// Every number that a plan answers with. A fraction of a byte, which a ring may send, counts as a byte: no limit is kept by rounding.
+/// Every number that a plan answers with, exact but for less than a millionth: of what a ring sends a rank may have a third of a byte.
 struct Figure {
-  std::int64_t value = 0;
-  constexpr Figure(std::integral auto n) : value(static_cast<std::int64_t>(n)) {}
-  constexpr Figure(double n) : value(static_cast<std::int64_t>(n)) { value += static_cast<double>(value) < n ? 1 : 0; }
+  std::int64_t whole = 0;
+  int millionths = 0;
+  constexpr Figure(std::integral auto n) : whole(static_cast<std::int64_t>(n)) {}
+  constexpr Figure(double n) : whole(static_cast<std::int64_t>(n)), millionths(static_cast<int>((n - static_cast<double>(whole)) * 1e6)) {}
+  constexpr Figure(std::int64_t n, int m) : whole(n), millionths(m) {}  // nvcc builds template arguments from their members in order
+  constexpr auto operator<=>(const Figure&) const = default;
 };
 
 // Names for figures, none of them ever defined.
-template <std::int64_t>
+template <std::int64_t, class...>
 struct measured;
-template <std::int64_t>
+template <std::int64_t, class...>
 struct expected;
-template <std::int64_t>
+template <std::int64_t, class...>
 struct limit;
+template <int>
+struct millionths;
 template <int>
 struct row;
 template <Phase, class... Figures>
@@ -47,23 +53,44 @@ template <Collective, class... Figures>
 struct collective;
 struct nothing;
 
-struct Held {
-  using type = void;
-};
 // What a failed one is: asking for its `type` is the one error.
-#define PARALLEL_FAILURE(name, sentence)                  \
-  template <class... Figures>                             \
-  struct name {                                           \
-    static_assert(sizeof...(Figures) > 99, sentence);     \
-    using type = void;                                    \
+#define PARALLEL_FAILURE(name, sentence)              \
+  template <class... Figures>                         \
+  struct name {                                       \
+    static_assert(sizeof...(Figures) > 99, sentence); \
+    using type = void;                                \
   };
 PARALLEL_FAILURE(Differs, "parallel::equals: the plan's figure is not the expected one; mend an annotation, or what is expected")
 PARALLEL_FAILURE(Above, "parallel::at_most: the plan's figure is above the limit; mend an annotation, or the limit")
 PARALLEL_FAILURE(Below, "parallel::at_least: the plan's figure is below the limit; mend an annotation, or the limit")
-PARALLEL_FAILURE(Used, "parallel::never: the plan has a collective that it must never have; mend an annotation, or leave the collective out of never(...)")
-PARALLEL_FAILURE(NotAllowed, "parallel::uses_only: the plan has a collective that is not among the allowed; mend an annotation, or add the collective to uses_only(...)")
-PARALLEL_FAILURE(Otherwise, "parallel::is: the plan's collectives are not the written ones; mend an annotation, or the row that differs")
+PARALLEL_FAILURE(Used, "parallel: the plan has a collective that never(...) excludes; mend an annotation, or take it out there")
+PARALLEL_FAILURE(NotAllowed, "parallel: the plan has a collective that uses_only(...) does not allow; mend an annotation, or add it there")
+PARALLEL_FAILURE(Otherwise, "parallel: the plan's collectives are not the rows of is(...); mend an annotation, or the row that differs")
 #undef PARALLEL_FAILURE
+
+template <bool held, class Failure>
+constexpr bool told() {
+  if constexpr (!held) {
+    using asked [[maybe_unused]] = typename Failure::type;
+  }
+  return true;  // also of a failed one, so that the static_assert around it is no second error
+}
+
+template <template <std::int64_t, class...> class name, Figure n>
+struct Name {
+  using type = name<n.whole, millionths<n.millionths>>;
+};
+template <template <std::int64_t, class...> class name, Figure n>
+  requires(n.millionths == 0)
+struct Name<name, n> {
+  using type = name<n.whole>;
+};
+template <Figure n>
+using Measured = typename Name<measured, n>::type;
+template <Figure n>
+using Expected = typename Name<expected, n>::type;
+template <Figure n>
+using Limit = typename Name<limit, n>::type;
 
 template <Path path, class = std::make_index_sequence<static_cast<std::size_t>(path.size())>>
 struct Spelt;
@@ -92,41 +119,31 @@ using Printed = std::remove_pointer_t<decltype(printed<row, More...>())>;
 
 template <Finding finding>
 constexpr auto failure() {
-  if constexpr (finding) {
-    return Held{};
-  } else {
-    using Seen = found<finding.phase, Printed<finding.found, typename Spelt<finding.member>::type, line<finding.line>>>;
-    if constexpr (finding.of == Finding::Of::never)
-      return static_cast<Used<Seen>*>(nullptr);
-    else if constexpr (finding.of == Finding::Of::uses_only)
-      return static_cast<NotAllowed<Seen>*>(nullptr);
-    else
-      return static_cast<Otherwise<row<finding.row>, Seen, written<Printed<finding.expected>>>*>(nullptr);
-  }
-}
-
-template <class Failure>
-constexpr bool told() {
-  using asked [[maybe_unused]] = typename Failure::type;
-  return true;  // also of a failed one, so that the static_assert around it is no second error
+  using Seen = found<finding.phase, Printed<finding.found, typename Spelt<finding.member>::type, line<finding.line>>>;
+  if constexpr (finding.of == Finding::Of::never)
+    return static_cast<Used<Seen>*>(nullptr);
+  else if constexpr (finding.of == Finding::Of::uses_only)
+    return static_cast<NotAllowed<Seen>*>(nullptr);
+  else
+    return static_cast<Otherwise<row<finding.row>, Seen, written<Printed<finding.expected>>>*>(nullptr);
 }
 
 }  // namespace assertion
 
 /// `equals<plan.forward.collectives(tensor), 1>`: as ==, told with both figures.
 template <assertion::Figure measured, assertion::Figure expected>
-inline constexpr bool equals = assertion::told<
-    std::conditional_t<measured.value == expected.value, assertion::Held, assertion::Differs<assertion::measured<measured.value>, assertion::expected<expected.value>>>>();
+inline constexpr bool equals =
+    assertion::told<measured == expected, assertion::Differs<assertion::Measured<measured>, assertion::Expected<expected>>>();
 /// `at_most<plan.sent(data), 5_MiB>`: as <=, told with both figures.
 template <assertion::Figure measured, assertion::Figure limit>
-inline constexpr bool at_most = assertion::told<
-    std::conditional_t<measured.value <= limit.value, assertion::Held, assertion::Above<assertion::measured<measured.value>, assertion::limit<limit.value>>>>();
+inline constexpr bool at_most = assertion::told<measured <= limit, assertion::Above<assertion::Measured<measured>, assertion::Limit<limit>>>();
 /// `at_least<plan.calls(), 1>`: as >=, told with both figures.
 template <assertion::Figure measured, assertion::Figure limit>
-inline constexpr bool at_least = assertion::told<
-    std::conditional_t<measured.value >= limit.value, assertion::Held, assertion::Below<assertion::measured<measured.value>, assertion::limit<limit.value>>>>();
+inline constexpr bool at_least =
+    assertion::told<(measured >= limit), assertion::Below<assertion::Measured<measured>, assertion::Limit<limit>>>();
 /// `proven<plan.never(all_gather(data))>`: of a finding, told with the collective that contradicts.
 template <Finding finding>
-inline constexpr bool proven = assertion::told<std::remove_pointer_t<decltype(assertion::failure<finding>())>>();
+inline constexpr bool proven =
+    assertion::told<static_cast<bool>(finding), std::remove_pointer_t<decltype(assertion::failure<finding>())>>();
 
 }  // namespace parallel

@@ -19,7 +19,8 @@ struct CollectiveRow {
 
   constexpr CollectiveRow() = default;
   constexpr CollectiveRow(const Axis& axis) : axes{&axis} {}
-  constexpr CollectiveRow(Collective c, const AxisList& a, std::int64_t n = 1, std::int64_t b = unsaid) : collective(c), axes(a), calls(n), bytes(b) {}
+  constexpr CollectiveRow(Collective c, const AxisList& a, std::int64_t times = 1, std::int64_t message = unsaid)
+      : collective(c), axes(a), calls(times), bytes(message) {}
 
   constexpr CollectiveRow of(std::int64_t message) const { return {collective, axes, calls, message}; }
 
