@@ -22,6 +22,7 @@ static_assert(equals<mlp.largest_message(tensor), 128>);
 static_assert(equals<mlp.largest_message(all_to_all(tensor)), 0>);
 static_assert(at_most<mlp.sent(data), 2_KiB>);
 static_assert(at_most<mlp.peak_memory(), 1_MiB>);
+static_assert(mlp.sent(data) <= 2_KiB && mlp.peak_memory() <= 1_GiB);
 static_assert(at_least<mlp.calls(), 13>);
 static_assert(equals<mlp.calls(), 13>);
 static_assert(equals<mlp.memory.of(Use::optimizer_state), 2 * mlp.memory.of(Use::parameters)>);  // AdamW's two moments
