@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "json.hpp"
+#include "report.hpp"
 #include "source.hpp"
 
 namespace planner {
@@ -85,7 +86,7 @@ int main(int argc, char** argv) {
   app.add_option("FILE", asked.file, "A source, which is compiled, or an object, library or program that was")->required();
   app.add_option("--mesh", asked.mesh, "Axes and ranks, data=2,tensor=4; without it, the meshes that the file itself plans for");
   app.add_option("--program", asked.program, "Only programs whose name has this in it");
-  const std::vector<std::pair<std::string, Asked::Format>> formats{{"--json", Asked::Format::json}};
+  const std::vector<std::pair<std::string, Asked::Format>> formats{{"--json", Asked::Format::json}, {"--html", Asked::Format::html}};
   for (const auto& [flag, format] : formats) app.add_flag_callback(flag, [&asked, f = format] { asked.format = f; }, "As " + flag.substr(2));
   app.add_option("--compiler", asked.compiler, "What compiles a source")->envname("CXX")->default_val("g++");
   app.add_option("--include", asked.include, "Where the library's headers are")->default_val(PLANNER_INCLUDE);
@@ -98,6 +99,12 @@ int main(int argc, char** argv) {
   }
   return guarded("tools/plan", [&] {
     const object::Found found = programs_of(asked);
+    if (asked.format == Asked::Format::html) {
+      Json plans = Json::array();
+      for (const Asking& asking : askings(found, asked)) plans.push_back(json(*object::derive(*asking.program, asking.mesh), spelled(asking.program->name)));
+      std::cout << report(plans);
+      return exit_code::done;
+    }
     for (const Asking& asking : askings(found, asked)) print(asking, asked, std::cout);
     return exit_code::done;
   });
