@@ -237,11 +237,14 @@ def timeline(plan):
 
 
 def screenshots(browser, folder, name, report, size, scheme):
+    """One picture of each part of the page."""
     folder.mkdir(parents=True, exist_ok=True)
     open_page(browser, report, size, scheme)
-    high = browser.ask("document.documentElement.scrollHeight")
-    picture = browser("Page.captureScreenshot", captureBeyondViewport=True, clip={"x": 0, "y": 0, "width": SIZES[size][0], "height": high, "scale": 1})
-    (folder / f"{name}.png").write_bytes(base64.b64decode(picture["data"]))
+    for part in ("header", "#totals", "#step", "#timeline", "#memory", "#tensors"):
+        box = browser.ask(f"(() => {{ const r = document.querySelector('{part}').getBoundingClientRect(); return [r.top + scrollY, r.height]; }})()")
+        clip = {"x": 0, "y": box[0], "width": SIZES[size][0], "height": box[1], "scale": 1}
+        picture = browser("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
+        (folder / f"{name}-{part.strip('#')}.png").write_bytes(base64.b64decode(picture["data"]))
 
 
 if __name__ == "__main__":

@@ -17,26 +17,31 @@ function bandsOf(plan, computations) {
   const chained = computations.map((c, i) => ({...c, chain: chains[i]}));
   const depth = Math.max(0, ...chains.map((c) => c.length));
   const regions = [];
+  // where the next iteration of the innermost loop begins, if the computations say which they belong to
+  const turns = chained.filter((c, i) => c.iteration !== undefined && i > 0 && c.chain.length > 0 && chained[i - 1].chain.at(-1) === c.chain.at(-1) && chained[i - 1].iteration !== c.iteration)
+    .map((c) => ({depth: c.chain.length - 1, at: c.begin}));
   for (let d = 0; d < depth; ++d) regions.push(runs(chained, (c) => c.chain.length > d ? c.chain[d] : null));
-  return {phases: runs(computations, (c) => plan.nodes[c.node].phase), regions};
+  return {phases: runs(computations, (c) => plan.nodes[c.node].phase), regions, turns};
 }
 const equalSteps = (plan) => plan.events.flatMap((e, i) => e.kind === "compute" ? [{node: e.node, event: i, begin: i, end: i + 1}] : []);
 
 /// Draws the bands; x: from a place in the step to pixels. Returns the height that they take.
 function drawBands(plan, bands, x, svg, top) {
   let y = top;
-  const box = (b, label, fill, ink) => {
+  const box = (b, label, short, ink) => {
     const left = x(b.begin), wide = Math.max(1, x(b.end) - left - 1);
-    const g = drawn("g", {}, drawn("title", {}, label), drawn("rect", {x: left, y, width: wide, height: 16, rx: 3, fill, stroke: ink ? "var(--soft)" : "none"}));
-    if (wide > 6.6 * label.length + 6) g.append(drawn("text", {x: left + 5, y: y + 12, class: ink ? "faint" : "inside"}, label));
+    const g = drawn("g", {}, drawn("title", {}, label), drawn("rect", {x: left, y, width: wide, height: 16, rx: 3, fill: ink ? "var(--fill)" : colour(b.key), stroke: ink ? "var(--soft)" : "none"}));
+    const words = [label, short].find((w) => w !== "" && wide > 6.6 * w.length + 6);
+    if (words) g.append(drawn("text", {x: left + 5, y: y + 12, class: ink ? "faint" : "inside " + b.key}, words));
     svg.append(g);
   };
-  for (const b of bands.phases) box(b, b.key, colour(b.key), false);
+  for (const b of bands.phases) box(b, b.key, "", false);
   y += 19;
-  for (const row of bands.regions) {
-    for (const b of row) box(b, spoken(plan.regions[b.key].kind) + " × " + plan.regions[b.key].count, "var(--fill)", true);
+  bands.regions.forEach((row, depth) => {
+    for (const b of row) box(b, spoken(plan.regions[b.key].kind) + " × " + plan.regions[b.key].count, "× " + plan.regions[b.key].count, true);
+    for (const turn of bands.turns) if (turn.depth === depth) svg.append(drawn("line", {class: "turn", x1: x(turn.at), x2: x(turn.at), y1: y, y2: y + 16}));
     y += 19;
-  }
+  });
   return y - top;
 }
 

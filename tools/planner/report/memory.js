@@ -52,9 +52,9 @@ function showMemory(plan) {
     slider.value = event;
     const l = all[event], e = plan.events[event];
     const alive = plan.memory.allocations.filter((a) => a.first <= event && event <= a.last).sort((a, b) => b.bytes - a.bytes);
-    const rest = alive.slice(6);
-    const rows = alive.slice(0, 6).map((a) => element("li", {}, element("span", {class: "swatch", style: "background:" + colour(a.use)}), element("span", {title: exact(a.bytes)}, bytes(a.bytes)),
-                                                      " · ", a.use, " · ", valueWords(plan, a)));
+    const rest = alive.slice(5);
+    const rows = alive.slice(0, 5).map((a) => element("li", {}, element("span", {class: "swatch", style: "background:" + colour(a.use)}), element("b", {title: exact(a.bytes)}, bytes(a.bytes)),
+                                                      " ", a.use, " · ", valueWords(plan, a)));
     if (rest.length > 0) rows.push(element("li", {class: "soft"}, counted(rest.length, "more value") + ", " + bytes(rest.reduce((n, a) => n + a.bytes, 0))));
     slider.setAttribute("aria-valuetext", "event " + event + ", " + bytes(l.total));
     byId("memory-detail").replaceChildren(element("b", {title: exact(l.total)}, bytes(l.total)), " at event " + event + (e ? ": " + (e.kind === "wait" ? "wait for " : "") + plan.called(plan.node(e)) : ": the end of the step"),

@@ -38,7 +38,7 @@ function tensorPicture(plan, tensor) {
   const {columns, rows, panels} = facing(plan, tensor.shape);
   const size = (d) => d < 0 ? [0] : shown(degreeOf(plan, tensor.shape[d]));
   const piled = Math.min(4, Math.max(1, ...[...holders.values()].map((r) => r.length))), step = 6;
-  const wide = 108, high = 62, gap = 12 + (piled - 1) * step, left = rows < 0 ? 16 : 84, top = 46;
+  const wide = 108, high = 62, gap = 12 + (piled - 1) * step, left = rows < 0 ? 16 : 84, top = columns < 0 ? 8 : rows < 0 ? 44 : 62;
   const across = size(columns), down = size(rows);
   const panelWide = left + across.length * (wide + gap), panelHigh = top + down.length * (high + gap) + 6;
   const svg = drawn("svg", {role: "img", "aria-label": tensor.text + " on " + plan.meshText()});
@@ -51,8 +51,9 @@ function tensorPicture(plan, tensor) {
     let y0 = 0;
     if (panels.length > 0) g.append(drawn("text", {x: 4, y: 14, "font-weight": 600}, panels.map((d, i) => "dimension " + d + ": " + range(plan, tensor.shape[d], choice[i])).join(", "))), y0 = 16;
     const named = (d) => "dimension " + d + ", " + tensor.shape[d].size + tensor.shape[d].axes.map((a) => "/" + a).join("");
-    if (columns >= 0) g.append(drawn("text", {x: left, y: y0 + 16, class: "faint"}, named(columns) + (rows < 0 ? "" : " across; " + named(rows) + " down")));
-    across.forEach((c, i) => { if (columns >= 0) g.append(drawn("text", {x: left + i * (wide + gap) + wide / 2, y: y0 + 36, "text-anchor": "middle", class: "code"}, c === null ? "…" : range(plan, tensor.shape[columns], c))); });
+    if (rows >= 0) g.append(drawn("text", {x: 4, y: y0 + 14, class: "faint"}, "↓ " + named(rows)));
+    if (columns >= 0) g.append(drawn("text", {x: 4, y: y0 + (rows < 0 ? 14 : 31), class: "faint"}, "→ " + named(columns)));
+    across.forEach((c, i) => { if (columns >= 0) g.append(drawn("text", {x: left + i * (wide + gap) + wide / 2, y: y0 + top - 8, "text-anchor": "middle", class: "code"}, c === null ? "…" : range(plan, tensor.shape[columns], c))); });
     down.forEach((r, j) => {
       const y = y0 + top + j * (high + gap);
       if (rows >= 0) g.append(drawn("text", {x: left - 8, y: y + high / 2 + 4, "text-anchor": "end", class: "code"}, r === null ? "…" : range(plan, tensor.shape[rows], r)));

@@ -86,7 +86,7 @@ function showTimeline(plan) {
           all.push({...bar, rect});
           svg.append(rect);
           const label = spoken(track === "compute" || !node.transition ? node.operation : node.transition.kind);
-          if (bar.entries.length === 1 && high > 12 && broad > 6.4 * label.length + 8) svg.append(drawn("text", {class: "inside", x: bar.left + 5, y: y + high / 2 + 4}, label));
+          if (bar.entries.length === 1 && high > 12 && broad > 6.4 * label.length + 8) svg.append(drawn("text", {class: "inside " + (track === "compute" ? e.phase : "moves"), x: bar.left + 5, y: y + high / 2 + 4}, label));
         }
         y += high + 2;
       }

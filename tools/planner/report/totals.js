@@ -43,7 +43,7 @@ function showTotals(plan) {
   if (body.children.length === 0) body.append(element("tr", {}, element("td", {colspan: 6}, "Nothing is moved.")));
   byId("totals-table").replaceChildren(head, body);
   const notes = plan.redundant.filter((r) => r.share > 0 && plan.mesh.find((a) => a.axis === r.axis).ranks > 1).map((r) =>
-    element("p", {class: "soft"}, (100 * r.share).toFixed(1) + " % of the computation is done alike by every rank of " + r.axis + "."));
+    element("p", {class: "soft"}, Number((100 * r.share).toPrecision(2)) + " % of the computation is done alike by every rank of " + r.axis + "."));
   byId("notes").replaceChildren(...notes);
 }
 )script"

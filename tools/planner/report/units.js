@@ -77,6 +77,11 @@ class Plan {
     const name = t ? spoken(t.kind) + (t.maximum ? " (max)" : "") + " on " + t.axes.join("+") : spoken(node.operation);
     return [name, this.member(node.member), this.line(origin)].filter((w) => w !== "").join(" · ");
   }
+  /// The member that a value comes from, be it an input; "" for none.
+  nameOf(value) {
+    const member = this.members.find((m) => m.value === value);
+    return this.member(member ? member.path : this.values[value].member);
+  }
   meshText() { return this.mesh.map((a) => a.axis + "=" + a.ranks).join(", "); }
 }
 )script"
