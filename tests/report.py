@@ -150,7 +150,7 @@ def main():
         model = example[example.index("using namespace parallel;"):example.index("struct Options")]
         source = folder / "gpt & <b>.cpp"  # the page shows the name of the file
         source.write_text("#include <parallel/parallel.hpp>\n" + model + "constexpr auto& second = plan<Accumulate<3, Step>, Mesh{data = 2, tensor = 4}>;\nauto use() { return second.calls(); }\n")
-        page = subprocess.run([arguments.planner, source, "--html"], capture_output=True, text=True, check=True).stdout
+        page = subprocess.run([arguments.planner, source, "--html"], stdout=subprocess.PIPE, text=True, check=True).stdout
         report = folder / "report.html"
         report.write_text(page)
         begin = page.index(">", page.index('id="plans"')) + 1

@@ -15,7 +15,7 @@ function runs(things, key) {
 function bandsOf(plan, computations) {
   const chains = computations.map((c) => plan.chain(plan.nodes[c.node].region));
   const chained = computations.map((c, i) => ({...c, chain: chains[i]}));
-  const depth = Math.max(0, ...chains.map((c) => c.length));
+  const depth = chains.reduce((n, c) => Math.max(n, c.length), 0);
   const regions = [];
   // where the next iteration of the innermost loop begins, if the computations say which they belong to
   const turns = chained.filter((c, i) => c.iteration !== undefined && i > 0 && c.chain.length > 0 && chained[i - 1].chain.at(-1) === c.chain.at(-1) && chained[i - 1].iteration !== c.iteration)

@@ -30,17 +30,14 @@ function bars(entries, x) {
   const result = [];
   for (const e of entries) {
     const left = x(e.begin), right = x(e.end), last = result.at(-1);
-    if (last && right - left < 1 && left - last.right < 1 && last.right - last.left < 8 * 1 + last.entries.length && last.small && plainPhase(e) === plainPhase(last.entries[0])) {
-      last.right = Math.max(last.right, right), last.entries.push(e);
-    } else {
-      result.push({left, right, small: right - left < 1, entries: [e]});
-    }
+    const small = right - left < 1;
+    if (small && last && last.small && left - last.right < 1 && right - last.left < 6 && e.phase === last.entries[0].phase) last.right = right, last.entries.push(e);
+    else result.push({left, right, small, entries: [e]});
   }
   return result;
 }
-const plainPhase = (e) => e.phase;
 
-const timelineView = {zoom: 1, key: null};
+const timelineView = {zoom: 1};
 
 function timelineDetail(plan, bar, timed) {
   const e = bar.entries[0], node = plan.nodes[e.node], t = node.transition;

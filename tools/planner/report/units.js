@@ -36,8 +36,9 @@ const sized = (n) => element("span", {title: exact(n)}, bytes(n));
 
 const fileName = (path) => path.slice(path.lastIndexOf("/") + 1);
 const spoken = (word) => word.replaceAll("_", " ");
-/// Training<Gpt, Tensor<int, Shape<...>>> -> Training<Gpt, Tensor<…>>
+/// A name that is too long for a title, without what is in its inner brackets: Training<Gpt, Tensor<int, Shape<...>>> -> Training<Gpt, Tensor<…>>
 function brief(name) {
+  if (name.length <= 72) return name;
   let depth = 0, result = "";
   for (const c of name) {
     if ("<{([".includes(c) && ++depth === 2) result += c + "…";
