@@ -10,6 +10,7 @@
 #include "dot.hpp"
 #include "json.hpp"
 #include "lock.hpp"
+#include "report.hpp"
 #include "source.hpp"
 #include "tree.hpp"
 
@@ -78,6 +79,17 @@ inline void print(const Asking& asking, const Asked& asked, std::ostream& out) {
   }
 }
 
+/// One after the other, or all in one page.
+inline void print(const std::vector<Asking>& all, const Asked& asked, std::ostream& out) {
+  if (asked.format != Asked::Format::html) {
+    for (const Asking& asking : all) print(asking, asked, out);
+    return;
+  }
+  Json plans = Json::array();
+  for (const Asking& asking : all) plans.push_back(json(*object::derive(*asking.program, asking.mesh), asking.program->name));
+  out << report(plans);
+}
+
 /// A file is replaced only once it is written whole.
 inline void write(const std::string& file, const std::string& contents) {
   const std::string beside = file + ".new";
@@ -118,7 +130,7 @@ int main(int argc, char** argv) {
   app.add_option("FILE", asked.file, "A source, which is compiled, or an object, library or program that was")->required();
   app.add_option("--mesh", asked.mesh, "Axes and ranks, data=2,tensor=4; without it, the meshes that the file itself plans for");
   app.add_option("--program", asked.program, "Only programs whose name has this in it");
-  const std::vector<std::pair<std::string, Asked::Format>> formats{{"--json", Asked::Format::json}, {"--dot", Asked::Format::dot}};
+  const std::vector<std::pair<std::string, Asked::Format>> formats{{"--json", Asked::Format::json}, {"--dot", Asked::Format::dot}, {"--html", Asked::Format::html}};
   for (const auto& [flag, format] : formats) app.add_flag_callback(flag, [&asked, f = format] { asked.format = f; }, "As " + flag.substr(2));
   app.add_option("--why", asked.why, "Explains every collective of a member: blocks.0.mlp.down");
   app.add_flag("--lock", asked.locking, "Writes the plan beside the source, as NAME.plan");
@@ -138,11 +150,11 @@ int main(int argc, char** argv) {
     const std::vector<Asking> all = askings(found, asked);
     if (asked.locking || asked.checking) return lock(all, asked);
     if (asked.output.empty()) {
-      for (const Asking& asking : all) print(asking, asked, std::cout);
+      print(all, asked, std::cout);
       return exit_code::done;
     }
     std::ostringstream out;
-    for (const Asking& asking : all) print(asking, asked, out);
+    print(all, asked, out);
     write(asked.output, out.str());
     return exit_code::done;
   });
