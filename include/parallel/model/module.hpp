@@ -23,13 +23,13 @@ struct Layers {
     if constexpr (X::kind == Kind::refused) {
       return x;
     } else if constexpr (is_source<X>) {
-      using accepted [[maybe_unused]] = typename Refused<is_source<X> ? Reason::only_sources : Reason::none, 1>::type;
+      using accepted [[maybe_unused]] = typename Refused<is_source<X> ? Reason::only_sources : Reason::none, nullptr, 1>::type;
       return typename Symbolic<X, Kind::refused>::type{};
     } else {
       using Carried = typename Symbolic<X, Kind::activation>::type;
       using Returned = std::remove_cvref_t<decltype(block(std::declval<const Carried&>(), more...))>;
       constexpr Refusal refusal = differs(X::type, Returned::type, Returned::kind);
-      using accepted [[maybe_unused]] = typename Refused<refusal.reason, refusal.figures[0], refusal.figures[1]>::type;
+      using accepted [[maybe_unused]] = typename Refused<refusal.reason, nullptr, refusal.figures[0], refusal.figures[1]>::type;
       if constexpr (refusal || Returned::kind == Kind::refused) {
         return typename Symbolic<X, Kind::refused>::type{};
       } else {
@@ -88,7 +88,7 @@ constexpr bool accept() {
   } else if constexpr (is_layers<M>) {
     constexpr Dim depth = layers_of<M>;
     constexpr Reason reason = depth.count > 0 ? Reason::layers_split : has_layers<decltype(M::block)>() ? Reason::nested_layers : Reason::none;
-    using accepted [[maybe_unused]] = typename Refused<reason, depth.size>::type;
+    using accepted [[maybe_unused]] = typename Refused<reason, nullptr, depth.size>::type;
     if constexpr (reason != Reason::none)
       return false;
     else
@@ -98,7 +98,7 @@ constexpr bool accept() {
       constexpr bool modules[] = {is_module<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>..., true};
       constexpr int position = static_cast<int>(std::find(std::begin(modules), std::end(modules), false) - std::begin(modules)) + 1;
       constexpr bool whole = position > static_cast<int>(sizeof...(i)) + 1;
-      using accepted [[maybe_unused]] = typename Refused<whole ? Reason::none : Reason::not_a_module, position>::type;
+      using accepted [[maybe_unused]] = typename Refused<whole ? Reason::none : Reason::not_a_module, nullptr, position>::type;
       if constexpr (whole)
         return (accept<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>() && ...);
       else

@@ -50,7 +50,7 @@ constexpr Refusal refused_annotation(int rank = S::rank) {
   for (const Axis* axis : named) {
     int times = 0;
     for (const Axis* other : named) times += other == axis ? 1 : 0;
-    if (times > 1) return {Reason::axis_twice, {times}};
+    if (times > 1) return {Reason::axis_twice, {times}, axis};
   }
   for (const Placement& p : List<Placement, sizeof...(Annotation) + 1>{Annotation::placement...})
     if (p.split() && (p.dim < 0 || p.dim >= rank)) return {Reason::no_such_dimension, {p.dim, rank}};
@@ -129,7 +129,7 @@ struct Traced : Arithmetic<Traced<T, kind_of_value, S, Annotation...>> {
 /// Whether the annotations of a tensor or parameter make sense; where they do not, asking is the one error.
 template <class X>
 constexpr bool accept_annotations() {
-  using accepted [[maybe_unused]] = typename Refused<X::refusal.reason, X::refusal.figures[0], X::refusal.figures[1]>::type;
+  using accepted [[maybe_unused]] = typename Refused<X::refusal.reason, X::refusal.axis, X::refusal.figures[0], X::refusal.figures[1]>::type;
   return !X::refusal;
 }
 

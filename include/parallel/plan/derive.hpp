@@ -5,8 +5,7 @@
 #include <string>
 
 #include <parallel/algebra/notation.hpp>
-#include <parallel/plan/check.hpp>
-#include <parallel/plan/plan.hpp>
+#include <parallel/plan/demands.hpp>
 #include <parallel/plan/object.hpp>
 
 namespace parallel {
@@ -66,14 +65,18 @@ constexpr Plan made() {
   if constexpr (building::refused<Program>(typename Program::Inputs{}) || (building::refused<Beside>(typename Beside::Inputs{}) || ...)) {
     return Plan{};
   } else {
-    constexpr Fault fault = check(view_of(graph<Program>), mesh, {view_of(graph<Beside>)...});
-    using accepted [[maybe_unused]] = typename Refused<fault.refusal.reason, fault.refusal.figures[0], fault.refusal.figures[1]>::type;
+    constexpr Demands demands = demands_of<Program>();
+    constexpr Fault fault = check(view_of(graph<Program>), mesh, demands.strict, {view_of(graph<Beside>)...});
+    using accepted [[maybe_unused]] = checked<Judged<fault>>;
     if constexpr (fault.refusal) {
       return Plan{};
     } else {
       constexpr auto& p = passes<Program, mesh>;
       [[maybe_unused]] constexpr auto& carried = object::mesh<Program, mesh>;
-      return Plan(view_of(graph<Program>), mesh, p.events, p.storage, p.packing, p.memory);
+      constexpr Plan made(view_of(graph<Program>), mesh, p.events, p.storage, p.packing, p.memory);
+      constexpr Fault over = over_budget(made, demands);
+      using within [[maybe_unused]] = checked<Judged<over>>;
+      return over.refusal ? Plan{} : made;
     }
   }
 }
@@ -108,11 +111,11 @@ struct MeshRefused : std::invalid_argument {
 /// Says what is wrong and which choices are valid.
 inline std::string explain(const Fault& fault, const GraphView& g, const Mesh& mesh) {
   std::string result(sentence_of(fault.refusal.reason));
-  const std::string axis = fault.axis != nullptr ? std::string(fault.axis->text()) : "";
+  const std::string axis = fault.refusal.axis != nullptr ? std::string(fault.refusal.axis->text()) : "";
   if (fault.refusal.reason == Reason::not_divisible) {
     const Type& type = g.value(fault.value).type;
     const Dim& dim = type.layout.dims[fault.dim];
-    const std::int64_t others = degree(dim, mesh) / mesh.extent(fault.axis);
+    const std::int64_t others = degree(dim, mesh) / mesh.extent(fault.refusal.axis);
     std::string valid;
     for (std::int64_t n = 1; n <= dim.size && n <= 1024; ++n)
       if (dim.size % (n * others) == 0) valid += (valid.empty() ? "" : ", ") + std::to_string(n);

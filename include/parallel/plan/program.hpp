@@ -69,7 +69,7 @@ constexpr Refusal refused_result(const Type& type, bool trained) {
   AxisList axes;
   type.layout.collect(axes);
   for (const Axis* a : axes)
-    if (type.layout.on(a) == Broadcast) return {Reason::loss_broadcast, {axes.size()}};
+    if (type.layout.on(a) == Broadcast) return {Reason::loss_broadcast, {axes.size()}, a};
   return {};
 }
 
@@ -119,7 +119,7 @@ constexpr bool refused(Types<Input...>) {
   constexpr int m = Program::micro_batches;
   constexpr std::int64_t inputs = sizeof...(Input);
   constexpr Reason reason = m < 1 || (m > 1 && !is_trained<Program>) ? Reason::accumulation : inputs > 8 ? Reason::too_many_inputs : Reason::none;
-  using counted [[maybe_unused]] = typename Refused<reason, (reason == Reason::accumulation ? m : inputs)>::type;
+  using counted [[maybe_unused]] = typename Refused<reason, nullptr, (reason == Reason::accumulation ? m : inputs)>::type;
   if constexpr (reason != Reason::none) {
     return true;
   } else if constexpr (!accept<Model>() || !(accept_annotations<Input>() && ...)) {
@@ -127,7 +127,7 @@ constexpr bool refused(Types<Input...>) {
   } else {
     using Result = std::remove_cvref_t<decltype(std::declval<const Model&>()(std::declval<const Entering<Input>&>()...))>;
     constexpr Refusal refusal = Result::kind == Kind::refused ? Refusal{} : refused_result(Result::type, is_trained<Program>);
-    using accepted [[maybe_unused]] = typename Refused<refusal.reason, refusal.figures[0]>::type;
+    using accepted [[maybe_unused]] = typename Refused<refusal.reason, refusal.axis, refusal.figures[0]>::type;
     return Result::kind == Kind::refused || refusal;
   }
 }
