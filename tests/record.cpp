@@ -66,8 +66,9 @@ bool agrees(const Mesh& mesh, Tampering fault) {
     trainer.executor().input(1, targets.data());
     trainer.step(1e-3);
     std::int64_t mine = 0;
-    for (const auto& [axes, record] : records) {
-      if (!(record == program::planned(plan, [&](const std::string& asked) { return asked == axes; }))) same[static_cast<std::size_t>(world.rank())] = 0;
+    for (const auto& group : records) {
+      const std::vector<Record>& record = group.second;
+      if (!(record == program::planned(plan, [&](const std::string& asked) { return asked == group.first; }))) same[static_cast<std::size_t>(world.rank())] = 0;
       mine += static_cast<std::int64_t>(record.size());
     }
     if (world.rank() == 0) calls = mine;

@@ -57,12 +57,13 @@ void check(const Mesh& mesh) {
   std::map<std::vector<int>, int> groups;  // this rank's groups by their members, and its place there
   trainer.executor().each_group([&](const std::string& axes, Mpi& group) { groups[with(world.rank(), mesh, axes)] = group.rank(); });
   std::size_t accounted = 0;
-  for (const auto& [ranks, rank] : groups) {
+  for (const auto& group : groups) {
+    const std::vector<int>& ranks = group.first;
     std::vector<Called> mine;
     for (const Called& c : seen)
       if (c.ranks == ranks) mine.push_back(c);
     const auto planned = program::planned(plan, [&](const std::string& axes) { return with(world.rank(), mesh, axes) == ranks; });
-    const std::vector<Called> expected = mpi_calls::promised(planned, rank, 0);
+    const std::vector<Called> expected = mpi_calls::promised(planned, group.second, 0);
     CHECK(only(mine, false) == only(expected, false));
     CHECK(only(mine, true) == only(expected, true));
     CHECK(!mine.empty());

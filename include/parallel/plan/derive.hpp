@@ -22,17 +22,13 @@ struct Planned {
 /// The passes behind the trace, on any mesh that has been checked.
 constexpr void plan_into(Planned& planned, const GraphView& graph, const Mesh& mesh) {
   planned.events = schedule(graph, mesh);
-  Placing placing(graph, mesh);
-  placing.assign(planned.events);
-  placing.live(planned.events);
-  placing.pack();
-  placing.account();
+  const Placing placing = placed(graph, mesh, planned.events);
+  planned.storage = placing.storage;
   for (int v = 0; v < placing.storage.size(); ++v)
-    if (placing.allocation_of[v] >= 0) placing.storage[v].offset += placing.allocations[placing.allocation_of[v]].offset;
+    if (placing.allocation_of[v] >= 0) planned.storage[v].offset += placing.allocations[placing.allocation_of[v]].offset;
   planned.packing.resize(static_cast<int>(graph.nodes.size()), 0);
   for (int n = 0; n < planned.packing.size(); ++n)
     if (placing.packing_of[n] >= 0) planned.packing[n] = placing.allocations[placing.packing_of[n]].offset;
-  planned.storage = placing.storage;
   planned.memory = placing.memory;
 }
 

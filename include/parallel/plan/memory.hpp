@@ -270,19 +270,18 @@ struct Placing {
   }
 
   constexpr void account() {
-    Vector<Use> use;
-    use.resize(allocations.size(), Use::temporaries);
-    const Vector<bool> kept = kept_for_backward();
     for (const Node& n : g.nodes)
       for (const int o : n.operands) {
         const int a = allocation_of[o];
         if (a < 0 || allocations[a].first < 0) continue;
         const Phase made = g.node(g.value(allocations[a].owner).node).phase;
-        if (made == Phase::forward && n.phase == Phase::backward) use[a] = Use::activations;
-        if (made == Phase::backward && n.phase == Phase::optimizer) use[a] = Use::gradients;
+        if (made == Phase::forward && n.phase == Phase::backward) allocations[a].use = Use::activations;
+        if (made == Phase::backward && n.phase == Phase::optimizer) allocations[a].use = Use::gradients;
       }
-    for (int i = 0; i < allocations.size(); ++i)
-      if (allocations[i].first >= 0) memory.by_use[static_cast<int>(allocations[i].owner < 0 ? Use::buffers : use[i])] += allocations[i].bytes;
+    for (Allocation& a : allocations) {
+      if (a.owner < 0) a.use = Use::buffers;
+      if (a.first >= 0) memory.by_use[static_cast<int>(a.use)] += a.bytes;
+    }
     memory.by_use[static_cast<int>(Use::parameters)] = memory.blocks[static_cast<int>(Segment::parameter)];
     memory.by_use[static_cast<int>(Use::optimizer_state)] = memory.blocks[static_cast<int>(Segment::state)];
     memory.by_use[static_cast<int>(Use::inputs)] = memory.blocks[static_cast<int>(Segment::input)];
@@ -291,5 +290,15 @@ struct Placing {
  private:
   Vector<int> begins_{}, ends_{};
 };
+
+/// Where everything lies while these events happen.
+constexpr Placing placed(const GraphView& graph, const Mesh& mesh, const Vector<Event>& events) {
+  Placing placing(graph, mesh);
+  placing.assign(events);
+  placing.live(events);
+  placing.pack();
+  placing.account();
+  return placing;
+}
 
 }  // namespace parallel

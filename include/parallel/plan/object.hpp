@@ -35,6 +35,22 @@ constexpr std::int64_t checksum(std::span<const std::int64_t> words) {
   return static_cast<std::int64_t>(hash);
 }
 
+/// How a type is spelled: all three compilers say "... [with T = Name; ...]" or "... [T = Name]".
+template <class T>
+constexpr std::string_view type_name() {
+  const std::string_view whole = __PRETTY_FUNCTION__;
+  const std::size_t begin = whole.find("T = ") + 4;
+  std::size_t end = begin;
+  for (int depth = 0; end < whole.size(); ++end) {
+    if (depth == 0 && (whole[end] == ';' || whole[end] == ']')) break;
+    depth += whole[end] == '<' || whole[end] == '{' || whole[end] == '[' ? 1 : 0;
+    depth -= whole[end] == '>' || whole[end] == '}' || whole[end] == ']' ? 1 : 0;
+  }
+  std::string_view name = whole.substr(begin, end - begin);
+  if (name.starts_with("parallel::")) name.remove_prefix(10);
+  return name;
+}
+
 /// Writes words; a template because clang 14 knows no other whose functions call templates, in a constant expression.
 template <class Program>
 class Writer {
@@ -42,10 +58,12 @@ class Writer {
   Vector<std::int64_t> words{};
 
   /// A program. The reader, read_object.hpp, reads field by field in the same order.
-  constexpr void program(std::string_view name) {
+  constexpr void program() {
     begin(program_magic);
     gather();
-    text(name);
+    text(type_name<typename Program::Model>());
+    text(is_trained<Program> ? type_name<typename Program::Optimizer>() : "");
+    put(Program::micro_batches);
     put(axes_.size());
     for (const Axis* a : axes_) text(a->text());
     put(operations_.size());
@@ -182,13 +200,9 @@ class Writer {
 };
 
 template <class Program>
-constexpr std::string_view name_of_program() {
-  return __PRETTY_FUNCTION__;
-}
-template <class Program>
 constexpr Vector<std::int64_t> written() {
   Writer<Program> writer;
-  writer.program(name_of_program<Program>());
+  writer.program();
   return writer.words;
 }
 template <int n>

@@ -19,7 +19,7 @@ struct Damaged : std::runtime_error {
 
 /// A program as an object file carries it. Its graph points into it, so it stays where it is.
 struct Carried {
-  std::string name{};
+  std::string name{};        ///< "Training<Mlp, AdamW>(f32[4096/data, 768])", the same from every compiler
   std::int64_t checksum = 0;  ///< meshes name their program by it
   Graph graph{};
   std::deque<Axis> axes{};
@@ -54,7 +54,8 @@ class Reader {
     Carried& c = *result;
     carried_ = &c;
     c.checksum = words_[4];
-    c.name = text(4096);
+    const std::string model = text(4096), optimizer = text(4096);
+    const int micro_batches = whole(1, 1 << 20);
     for (auto n = count(most_nodes); n > 0; --n) {
       Axis axis{};
       const std::string name = text(sizeof axis.name - 1);
@@ -91,6 +92,12 @@ class Reader {
     g.outputs = list<Outputs>();
     require(at_ == words_.size(), "words are left over");
     check_graph(g);
+    c.name = optimizer.empty() ? "Evaluation<" + model + ">" : "Training<" + model + ", " + optimizer + ">";
+    if (micro_batches > 1) c.name = "Accumulate<" + std::to_string(micro_batches) + ", " + c.name + ">";
+    std::string inputs;
+    for (const Member& m : g.members)
+      if (m.role == Role::input) inputs += (inputs.empty() ? "" : ", ") + parallel::text(m.type);
+    c.name += "(" + inputs + ")";
     return result;
   }
 

@@ -36,33 +36,10 @@ inline std::string member_path(const Plan& plan, const Node& node) {
 }
 }  // namespace printing
 
-/// The text of a plan, one line per collective: phase, calls, kind, axis, tensor, message and sent bytes per call, member, source line.
-inline std::string text(const Plan& plan) {
+/// Totals per phase and axis, memory by kind, computation per rank.
+inline std::string totals(const Plan& plan) {
   using printing::pad;
-  std::string out = "plan for " + text(plan.mesh) + ": " + std::to_string(plan.mesh.ranks()) + " ranks\n\n";
-  out += "phase      calls  collective      axis         tensor                                   message    sent       member, line\n";
-  plan.all.each([&](const Node& node, std::int64_t times) {
-    const Transition& t = node.transition;
-    std::string line(name_of(node.phase));
-    pad(line, 11);
-    line += std::to_string(times);
-    pad(line, 18);
-    line += std::string(name_of(t.collective)) + (t.maximum ? " max" : "");
-    pad(line, 34);
-    line += text(t.axes);
-    pad(line, 47);
-    const Type& type = plan.graph.value(node.operands[0]).type;
-    line += text(type);
-    pad(line, 88);
-    line += printing::bytes(static_cast<double>(plan.all.message(node)));
-    pad(line, 99);
-    line += printing::bytes(plan.all.sent(node));
-    pad(line, 110);
-    line += printing::member_path(plan, node);
-    const Source source = plan.graph.origin(node).source;
-    if (source.line > 0) line += ", " + printing::file_name(source.file) + ":" + std::to_string(source.line);
-    out += line + "\n";
-  });
+  std::string out;
   out += "\nper step and rank      axis         collectives  calls  message    sent\n";
   const Communication* phases[] = {&plan.forward, &plan.backward, &plan.optimizer};
   for (int p = 0; p < 3; ++p)
@@ -102,6 +79,36 @@ inline std::string text(const Plan& plan) {
     if (same >= 0.0005) out += line;
   }
   return out;
+}
+
+/// The text of a plan, one line per collective: phase, calls, kind, axis, tensor, message and sent bytes per call, member, source line.
+inline std::string text(const Plan& plan) {
+  using printing::pad;
+  std::string out = "plan for " + text(plan.mesh) + ": " + std::to_string(plan.mesh.ranks()) + " ranks\n\n";
+  out += "phase      calls  collective      axis         tensor                                   message    sent       member, line\n";
+  plan.all.each([&](const Node& node, std::int64_t times) {
+    const Transition& t = node.transition;
+    std::string line(name_of(node.phase));
+    pad(line, 11);
+    line += std::to_string(times);
+    pad(line, 18);
+    line += std::string(name_of(t.collective)) + (t.maximum ? " max" : "");
+    pad(line, 34);
+    line += text(t.axes);
+    pad(line, 47);
+    const Type& type = plan.graph.value(node.operands[0]).type;
+    line += text(type);
+    pad(line, 88);
+    line += printing::bytes(static_cast<double>(plan.all.message(node)));
+    pad(line, 99);
+    line += printing::bytes(plan.all.sent(node));
+    pad(line, 110);
+    line += printing::member_path(plan, node);
+    const Source source = plan.graph.origin(node).source;
+    if (source.line > 0) line += ", " + printing::file_name(source.file) + ":" + std::to_string(source.line);
+    out += line + "\n";
+  });
+  return out + totals(plan);
 }
 
 }  // namespace parallel

@@ -2,6 +2,7 @@
 #pragma once
 #include <charconv>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -10,8 +11,10 @@
 
 namespace parallel {
 
+inline constexpr int max_ranks = 1 << 20;  ///< of a mesh from the command line
+
 /// Reads a mesh. `axes`: the axes that the program knows; their order in the text is the order of the ranks. Throws Failure(configuration).
-inline Mesh mesh_argument(std::string_view argument, std::initializer_list<const Axis*> axes) {
+inline Mesh mesh_argument(std::string_view argument, std::span<const Axis* const> axes) {
   const auto refuse = [&](const std::string& why) {
     std::string known;
     for (const Axis* a : axes) known += (known.empty() ? "" : ", ") + std::string(a->text());
@@ -32,6 +35,7 @@ inline Mesh mesh_argument(std::string_view argument, std::initializer_list<const
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
     if (error != std::errc() || end != digits.data() + digits.size() || size < 1 || size > 65536)
       throw refuse("'" + std::string(digits) + "' is no number of ranks from 1 to 65536");
+    if (mesh.ranks() > max_ranks / size) throw refuse("it has more than " + std::to_string(max_ranks) + " ranks");
     for (int i = 0; i < mesh.count; ++i)
       if (mesh.axes[i].axis == axis) throw refuse("the axis " + std::string(axis->text()) + " stands there twice");
     if (mesh.count == max_axes) throw refuse("a mesh has at most " + std::to_string(max_axes) + " axes");
@@ -42,6 +46,9 @@ inline Mesh mesh_argument(std::string_view argument, std::initializer_list<const
     if (argument.empty()) break;
   }
   return mesh;
+}
+inline Mesh mesh_argument(std::string_view argument, std::initializer_list<const Axis*> axes) {
+  return mesh_argument(argument, std::span<const Axis* const>(axes.begin(), axes.size()));
 }
 
 }  // namespace parallel

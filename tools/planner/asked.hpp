@@ -1,0 +1,24 @@
+// What tools/plan was asked for, and how it ends when it cannot.
+#pragma once
+#include <parallel/run/failure.hpp>
+
+#include <string>
+#include <vector>
+
+namespace planner {
+
+using namespace parallel;
+
+/// The command line.
+struct Asked {
+  std::string file{};                    ///< a source, an object, a library or a program
+  std::vector<std::string> compiling{};  ///< further arguments of the compiler
+  std::string compiler{}, include{};
+  std::string mesh{}, program{}, machine{};
+  std::string why{}, run{}, lock{};
+  std::string output{};                  ///< empty: the standard output
+  enum class Format { text, json, dot, timeline, html } format = Format::text;
+  bool locking = false, checking = false;
+};
+
+}  // namespace planner

@@ -1,0 +1,180 @@
+// A plan as JSON, with a schema that stays: whoever reads it, a page or a script, needs nothing else. docs/plan-json.md describes it.
+#pragma once
+#include <parallel/plan/text.hpp>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+namespace planner {
+
+using namespace parallel;
+using Json = nlohmann::ordered_json;
+
+inline constexpr int schema = 1;
+
+inline std::string words(std::string_view text) { return std::string(text); }
+
+inline Json json(const AxisList& axes) {
+  Json result = Json::array();
+  for (const Axis* a : axes) result.push_back(words(a->text()));
+  return result;
+}
+inline Json json(const Mesh& mesh) {
+  Json result = Json::array();
+  for (int i = 0; i < mesh.count; ++i) result.push_back({{"axis", words(mesh.axes[i].axis->text())}, {"ranks", mesh.axes[i].size}});
+  return result;
+}
+inline Json json(const Type& type) {
+  Json shape = Json::array(), placements = Json::array();
+  for (const Dim& d : type.layout.dims) {
+    Json split = Json::array();
+    for (const Axis* a : d) split.push_back(words(a->text()));
+    shape.push_back({{"size", d.size}, {"axes", split}});
+  }
+  for (const Placed& p : type.layout.others) placements.push_back({{"axis", words(p.axis->text())}, {"placement", text(p.placement)}});
+  return {{"text", text(type)}, {"dtype", words(parallel::name_of(type.dtype))}, {"shape", shape}, {"placements", placements}};
+}
+
+inline std::string_view name_of(Kind k) {
+  constexpr std::string_view names[] = {"data", "parameter", "activation", "constant", "refused"};
+  return names[static_cast<int>(k)];
+}
+inline std::string_view name_of(RegionKind k) {
+  constexpr std::string_view names[] = {"program", "layers", "micro_batches"};
+  return names[static_cast<int>(k)];
+}
+inline std::string_view name_of(EventKind k) {
+  constexpr std::string_view names[] = {"compute", "start", "wait", "begin", "end"};
+  return names[static_cast<int>(k)];
+}
+inline std::string_view name_of(Role r) {
+  constexpr std::string_view names[] = {"parameter", "state", "input"};
+  return names[static_cast<int>(r)];
+}
+
+inline Json member_path(const GraphView& g, int member) { return member < 0 ? Json(nullptr) : Json(words(g.member(member).path.view())); }
+
+inline Json json(const GraphView& g, const Origin& o) {
+  Json rules = Json::array();
+  for (int i = 0; i < o.axes.size(); ++i) rules.push_back({{"axis", words(o.axes[i]->text())}, {"rule", o.rules[i]}});
+  Json operands = Json::array();
+  for (const int v : o.operands) operands.push_back(v);
+  return {{"operation", words(o.operation->name)}, {"operands", operands}, {"rules", rules},
+          {"member", member_path(g, o.member)},    {"file", o.source.file}, {"line", o.source.line}};
+}
+
+inline Json json(const Plan& plan, const Node& node) {
+  const Transition& t = node.transition;
+  Json result{{"kind", words(parallel::name_of(t.collective))},
+              {"axes", json(t.axes)},
+              {"ranks", plan.mesh.extent(t.axes)},
+              {"from", text(t.from)},
+              {"to", text(t.to)},
+              {"reduction", words(parallel::name_of(t.reduction))},
+              {"maximum", t.maximum}};
+  if (calls(node, plan.mesh)) {
+    result["message"] = plan.all.message(node);
+    result["sent"] = plan.all.sent(node);
+    result["logical"] = plan.all.logical(node);
+  }
+  return result;
+}
+
+/// Totals of a phase on every axis that it calls on.
+inline Json json(const Communication& phase) {
+  Json result = Json::array();
+  for (int i = 0; i < phase.mesh.count; ++i) {
+    const Axis& axis = *phase.mesh.axes[i].axis;
+    if (phase.calls(axis) == 0) continue;
+    result.push_back({{"axis", words(axis.text())},
+                      {"collectives", phase.collectives(axis)},
+                      {"calls", phase.calls(axis)},
+                      {"message", phase.messages(axis)},
+                      {"sent", phase.sent(axis)}});
+  }
+  return result;
+}
+
+/// The pass that placed values in the arena, once more: a plan keeps where they lie, not how long they live.
+inline std::vector<Placing::Allocation> allocations(const Plan& plan) {
+  Vector<Event> events;
+  for (const Event& e : plan.events) events.push_back(e);
+  std::vector<Placing::Allocation> result;
+  for (const Placing::Allocation& a : placed(plan.graph, plan.mesh, events).allocations)
+    if (a.first >= 0) result.push_back(a);
+  return result;
+}
+/// What lives in the arena, from its first event to its last, both counted.
+inline Json lives(const Plan& plan) {
+  Json result = Json::array();
+  for (const Placing::Allocation& a : allocations(plan))
+    result.push_back({{"use", words(parallel::name_of(a.use))}, {"value", a.owner < 0 ? Json(nullptr) : Json(a.owner)}, {"bytes", a.bytes}, {"offset", a.offset},
+                      {"first", a.first}, {"last", a.last}});
+  return result;
+}
+
+/// Everything that the plan says. `program`: its name.
+inline Json json(const Plan& plan, const std::string& program) {
+  const GraphView& g = plan.graph;
+  Json regions = Json::array(), values = Json::array(), origins = Json::array(), nodes = Json::array(), events = Json::array(), members = Json::array();
+  for (const Region& r : g.regions) regions.push_back({{"kind", words(name_of(r.kind))}, {"parent", r.parent}, {"count", r.count}, {"reversed", r.reversed}});
+  for (const Value& v : g.values) {
+    Json value = json(v.type);
+    value["kind"] = words(name_of(v.kind));
+    value["node"] = v.node;
+    value["member"] = member_path(g, v.member);
+    value["bytes"] = local_bytes(v.type, plan.mesh);
+    values.push_back(value);
+  }
+  for (const Origin& o : g.origins) origins.push_back(json(g, o));
+  for (const Node& n : g.nodes) {
+    Json operands = Json::array(), results = Json::array();
+    for (const int o : n.operands) operands.push_back(o);
+    for (int r = 0; r < n.results; ++r) results.push_back(n.result + r);
+    Json node{{"operation", words(n.operation->name)},
+              {"phase", words(parallel::name_of(n.phase))},
+              {"region", n.region},
+              {"times", g.times(n.region)},
+              {"origin", n.origin < 0 ? Json(nullptr) : Json(n.origin)},
+              {"member", member_path(g, n.member)},
+              {"operands", operands},
+              {"results", results},
+              {"flops", n.operation->computes ? plan.flops(n) : 0.0}};
+    if (!n.transition.axes.empty()) node["transition"] = json(plan, n);
+    nodes.push_back(node);
+  }
+  for (const Event& e : plan.events) events.push_back({{"kind", words(name_of(e.kind))}, {"node", e.node}, {"crossing", e.crossing}});
+  for (const Member& m : g.members) {
+    Json member = json(m.type);
+    member["path"] = words(m.path.view());
+    member["role"] = words(name_of(m.role));
+    member["layers"] = m.layers;
+    member["bytes"] = local_bytes(m.type, plan.mesh);
+    member["value"] = m.value;
+    members.push_back(member);
+  }
+  Json memory{{"peak", plan.peak_memory()}, {"arena", plan.memory.arena}};
+  Json by_use = Json::object();
+  for (int u = 0; u < uses; ++u) by_use[words(parallel::name_of(static_cast<Use>(u)))] = plan.memory.by_use[u];
+  memory["by_use"] = by_use;
+  memory["allocations"] = lives(plan);
+  Json redundant = Json::array();
+  for (int i = 0; i < plan.mesh.count; ++i)
+    redundant.push_back({{"axis", words(plan.mesh.axes[i].axis->text())}, {"share", plan.redundant(*plan.mesh.axes[i].axis)}});
+  return {{"schema", schema},
+          {"program", program},
+          {"mesh", json(plan.mesh)},
+          {"ranks", plan.mesh.ranks()},
+          {"totals", {{"forward", json(plan.forward)}, {"backward", json(plan.backward)}, {"optimizer", json(plan.optimizer)}}},
+          {"memory", memory},
+          {"flops", plan.flops()},
+          {"redundant", redundant},
+          {"members", members},
+          {"regions", regions},
+          {"origins", origins},
+          {"values", values},
+          {"nodes", nodes},
+          {"events", events}};
+}
+
+}  // namespace planner

@@ -1,0 +1,151 @@
+// A plan as a file that is kept beside its source: `tools/plan --lock` writes NAME.plan, `--check` compares and says what appeared, vanished, grew,
+// and which member and source line did it. Lines and paths alone are no difference.
+#pragma once
+#include <parallel/plan/text.hpp>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "asked.hpp"
+
+namespace planner {
+
+/// One line of a lock: what counts, and where it comes from.
+struct Locked {
+  std::string what{};   ///< "forward   all_reduce  tensor  f32[4096/data, 768] +tensor"
+  std::string figures{};  ///< "calls 1  message 6291456  sent 9437184"
+  std::string where{};  ///< "mlp.down  o1.cpp:12"
+  bool operator==(const Locked& other) const { return what == other.what && figures == other.figures; }
+};
+/// The lines of one program on one mesh.
+struct Lock {
+  std::string title{};
+  std::vector<Locked> lines{};
+};
+
+inline Lock lock_of(const Plan& plan, const std::string& program) {
+  Lock lock{program + " on " + text(plan.mesh), {}};
+  plan.all.each([&](const Node& node, std::int64_t times) {
+    const Transition& t = node.transition;
+    Locked line;
+    line.what = std::string(name_of(node.phase)) + "  " + std::string(name_of(t.collective)) + (t.maximum ? " max" : "") + "  " + text(t.axes) + "  " +
+                text(plan.graph.value(node.operands[0]).type);
+    line.figures = "calls " + std::to_string(times) + "  message " + std::to_string(plan.all.message(node)) + "  sent " +
+                   std::to_string(static_cast<std::int64_t>(plan.all.sent(node)));
+    const Source source = plan.graph.origin(node).source;
+    line.where = printing::member_path(plan, node) + (source.line > 0 ? "  " + printing::file_name(source.file) + ":" + std::to_string(source.line) : "");
+    lock.lines.push_back(line);
+  });
+  for (const Member& m : plan.graph.members)
+    if (m.role == Role::parameter)
+      lock.lines.push_back({"parameter  " + std::string(m.path.view()), "bytes " + std::to_string(local_bytes(m.type, plan.mesh)) + "  " + text(m.type), ""});
+  for (int u = 0; u < uses; ++u)
+    if (plan.memory.by_use[u] > 0) lock.lines.push_back({"memory  " + std::string(name_of(static_cast<Use>(u))), "bytes " + std::to_string(plan.memory.by_use[u]), ""});
+  lock.lines.push_back({"memory  peak", "bytes " + std::to_string(plan.peak_memory()), ""});
+  lock.lines.push_back({"computation", "flop " + std::to_string(static_cast<std::int64_t>(plan.flops())), ""});
+  return lock;
+}
+
+inline std::string written(const std::vector<Lock>& locks) {
+  std::string out = "# The plan that the compiler derives, kept by tools/plan --lock; tools/plan --check compares. Bytes are per rank; what stands behind # is no part of it.\n";
+  for (const Lock& lock : locks) {
+    out += "\n[" + lock.title + "]\n";
+    for (const Locked& line : lock.lines) {
+      std::string words = line.what;
+      printing::pad(words, 72);
+      words += line.figures;
+      if (!line.where.empty()) printing::pad(words, 124), words += "# " + line.where;
+      out += words + "\n";
+    }
+  }
+  return out;
+}
+
+/// Throws Failure where a line is none.
+inline std::vector<Lock> read_locks(const std::string& contents, const std::string& file) {
+  std::vector<Lock> locks;
+  std::istringstream lines(contents);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    const auto refuse = [&](const char* why) { return Failure("'" + file + "' line " + std::to_string(number) + " " + why + "; write it anew with tools/plan --lock", exit_code::bad_data); };
+    if (line.empty() || line[0] == '#') continue;
+    if (line[0] == '[') {
+      if (line.back() != ']') throw refuse("has no ]");
+      locks.push_back({line.substr(1, line.size() - 2), {}});
+      continue;
+    }
+    if (locks.empty()) throw refuse("stands before any program");
+    Locked locked;
+    if (const std::size_t hash = line.find("# "); hash != std::string::npos) locked.where = line.substr(hash + 2), line.resize(hash);
+    std::size_t figures = std::string::npos;
+    for (const char* word : {" calls ", " bytes ", " flop "}) figures = std::min(figures, line.rfind(word));
+    if (figures == std::string::npos) throw refuse("names no figures");
+    const auto trimmed = [](std::string text) {
+      while (!text.empty() && text.back() == ' ') text.pop_back();
+      return text.substr(std::min(text.size(), text.find_first_not_of(' ')));
+    };
+    locked.what = trimmed(line.substr(0, figures)), locked.figures = trimmed(line.substr(figures));
+    locks.back().lines.push_back(locked);
+  }
+  return locks;
+}
+
+/// What differs, to be read in a review; empty where nothing does.
+inline std::string difference(const Lock& before, const Lock& now) {
+  std::multimap<std::string, const Locked*> gone;
+  std::vector<const Locked*> appeared;
+  for (const Locked& line : before.lines) gone.emplace(line.what, &line);
+  std::string out;
+  const auto place = [](const Locked& line) { return line.where.empty() ? "" : "  (" + line.where + ")"; };
+  for (const Locked& line : now.lines) {
+    auto [first, last] = gone.equal_range(line.what);
+    const auto same = std::find_if(first, last, [&](const auto& other) { return other.second->figures == line.figures; });
+    if (same != last)
+      gone.erase(same);
+    else
+      appeared.push_back(&line);
+  }
+  const auto source = [](const Locked& line) {  // phase, collective, axes and member: the same call with another tensor grew or shrank
+    std::size_t end = 0;
+    for (int field = 0; field < 3 && end != std::string::npos; ++field) end = line.what.find("  ", end == 0 ? 0 : end + 2);
+    return line.what.substr(0, end) + "|" + line.where.substr(0, line.where.find("  "));
+  };
+  for (const Locked* line : appeared) {
+    auto changed = gone.find(line->what);
+    if (changed == gone.end() && !line->where.empty())
+      changed = std::find_if(gone.begin(), gone.end(), [&](const auto& other) { return source(*other.second) == source(*line); });
+    if (changed == gone.end()) {
+      out += "+ " + line->what + "  " + line->figures + place(*line) + "\n";
+    } else {
+      const std::string what = changed->second->what == line->what ? "" : line->what + "  ";
+      out += "! " + changed->second->what + "  " + changed->second->figures + "  became  " + what + line->figures + place(*line) + "\n";
+      gone.erase(changed);
+    }
+  }
+  for (const auto& [what, line] : gone) out += "- " + what + "  " + line->figures + place(*line) + "\n";
+  if (out.empty() && before.lines.size() == now.lines.size())
+    for (std::size_t i = 0; i < now.lines.size(); ++i)
+      if (!(before.lines[i] == now.lines[i])) return "the order changed: " + before.lines[i].what + " stood where now is " + now.lines[i].what + place(now.lines[i]) + "\n";
+  return out;
+}
+
+/// What differs between two files, program by program.
+inline std::string difference(const std::vector<Lock>& before, const std::vector<Lock>& now) {
+  std::string out;
+  const auto named = [](const std::vector<Lock>& locks, const std::string& title) {
+    return std::find_if(locks.begin(), locks.end(), [&](const Lock& l) { return l.title == title; });
+  };
+  for (const Lock& lock : now) {
+    const auto old = named(before, lock.title);
+    const std::string words = old == before.end() ? "+ a plan that the lock does not have\n" : difference(*old, lock);
+    if (!words.empty()) out += "[" + lock.title + "]\n" + words;
+  }
+  for (const Lock& lock : before)
+    if (named(now, lock.title) == now.end()) out += "[" + lock.title + "]\n- a plan that the lock has and the source no more\n";
+  return out;
+}
+
+}  // namespace planner
