@@ -1,4 +1,4 @@
-// figures: 9
+// figures: inputs<9>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -90,18 +90,21 @@ template <template <std::int64_t> class... Name>
 struct Names;
 template <std::int64_t... number>
 struct Numbers {
-  static constexpr std::int64_t at[] = {number...};
+  static constexpr std::int64_t at(std::size_t i) {
+    const std::int64_t all[] = {number...};
+    return all[i];
+  }
 };
 /// `Why` with the first numbers under their names, and with the axis if there is one.
 template <template <class...> class Why, const Axis* on, class Numbers, class Index, template <std::int64_t> class... Name>
 struct Filled;
 template <template <class...> class Why, const Axis* on, class Numbers, std::size_t... i, template <std::int64_t> class... Name>
 struct Filled<Why, on, Numbers, std::index_sequence<i...>, Name...> {
-  using type = Why<axis<*on>, Name<Numbers::at[i]>...>;
+  using type = Why<axis<*on>, Name<Numbers::at(i)>...>;
 };
 template <template <class...> class Why, class Numbers, std::size_t... i, template <std::int64_t> class... Name>
 struct Filled<Why, nullptr, Numbers, std::index_sequence<i...>, Name...> {
-  using type = Why<Name<Numbers::at[i]>...>;
+  using type = Why<Name<Numbers::at(i)>...>;
 };
 template <template <class...> class Why, const Axis* on, class Names, std::int64_t... number>
 struct Named;

@@ -13,11 +13,6 @@ struct Fault {
   int dim = 0;
   int node = -1;   ///< the move that nobody wrote
 };
-/// A fault as `checked` asks for it.
-template <Fault fault>
-struct Judged {
-  static constexpr const Fault& value = fault;
-};
 
 /// Whether any annotation of a program names an axis.
 constexpr bool names(const GraphView& g, const Axis* axis) {

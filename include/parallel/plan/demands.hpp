@@ -59,7 +59,7 @@ constexpr Fault unwritten(const GraphView& g, const Mesh& mesh) {
     if (node.phase != Phase::forward || node.origin < 0 || !communicates(t.collective)) continue;
     if (g.node(g.value(node.operands[0]).node).operation == &operation::parameter) continue;  // as it is `Stored`
     const Origin origin = g.origin(node);
-    bool derived = origin.operation == &operation::carried;
+    bool derived = origin.operation == &operation::carry;
     for (int i = 0; i < origin.axes.size(); ++i) derived = derived || (t.axes.contains(origin.axes[i]) && origin.rules[i] >= 4);
     if (!derived) continue;
     Fault fault{{Reason::strict, {as_figure(t.from), as_figure(t.to), Communication{g, mesh, {}}.message(node), origin.source.line}, t.axes[0]}};
@@ -67,6 +67,13 @@ constexpr Fault unwritten(const GraphView& g, const Mesh& mesh) {
     return fault;
   }
   return {};
+}
+
+/// What the types of a program refuse on a mesh.
+template <class Program>
+constexpr Fault check(const GraphView& g, const Mesh& mesh, std::initializer_list<GraphView> beside = {}) {
+  const Fault fault = check(g, mesh, beside);
+  return fault.refusal || !demands_of<Program>().strict ? fault : unwritten(g, mesh);
 }
 
 /// Which budget a plan exceeds.
