@@ -33,6 +33,7 @@ template <std::int64_t> struct left_extent;
 template <std::int64_t> struct length;
 template <std::int64_t> struct line;
 template <std::int64_t> struct member;
+template <std::int64_t> struct members;
 template <std::int64_t> struct micro_batches;
 template <std::int64_t> struct needed;
 template <std::int64_t> struct operand;

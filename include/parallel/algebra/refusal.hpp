@@ -24,7 +24,7 @@ namespace parallel {
   reason(not_scalar, "parallel::Training: the program returns no scalar loss; return mean(...) or sum(...), or use Evaluation", dimensions) \
   reason(loss_broadcast, "parallel::Training: the loss is Broadcast on an axis, so its gradient would count once per rank; keep it Invariant or Partial", axes) \
   reason(only_sources, "parallel: an operation on constants only; combine them with a parameter or an input, or write the constant's value", operands) \
-  reason(not_a_module, "parallel: a member of a model is neither a Parameter nor a module of Parameters; make configuration a template argument", member) \
+  reason(not_a_module, "parallel: a model, or a member of one, is neither a Parameter nor a plain struct of such; make configuration a template argument, an array Layers or members with names", member) \
   reason(carried_differs, "parallel::Layers: the block returns another shape than it takes; a layer must keep the shape of what it carries", dimensions_taken, dimensions_returned) \
   reason(held_elsewhere, "parallel: a value that only some ranks hold (At) meets an operation; bring it to all of them first with to<On<axis, Broadcast>>(x)", operand) \
   reason(given_pending, "parallel: a parameter or an input cannot be a pending sum (Partial): no rank could fill in its term; leave it Invariant or split it", dimensions) \
@@ -37,6 +37,10 @@ namespace parallel {
   reason(axis_unused, "parallel: an axis of the mesh is named by no annotation of the program; annotate a dimension with it or drop it from the mesh", extent) \
   reason(axis_twice, "parallel: an axis is used twice in one tensor or mesh; name it once", times) \
   reason(bad_extent, "parallel: an axis must have at least one rank; mend the mesh", extent) \
+  reason(too_many_members, "parallel: a struct of a model has more than sixteen members; group some of them in a struct of their own", members) \
+  reason(stored_broadcast, "parallel: a parameter that is Stored Broadcast would hand its optimizer a pending sum (Partial); leave it Invariant at rest, or Split, and write On<axis, Broadcast> for how it enters", dimensions) \
+  reason(no_element_type, "parallel: the element type is none of float, double, bfloat16 and int; use one of them", bytes) \
+  reason(bad_dimension, "parallel: a dimension, or a number of layers, must be at least 1; mend the Shape, or the Layers", extent) \
   reason(strict, "parallel::Strict: a value would be moved that nobody moves; write the move with to<On<axis, placement>>(x) where the value is made", from, to, bytes, line) \
   reason(over_memory, "parallel::Within: a rank needs more memory than the budget; split more, or use recompute, Accumulate or a larger mesh, or raise PeakMemory<bytes>", bytes, budget) \
   reason(over_bytes, "parallel::Within: a rank sends more on an axis than the budget; place the tensors that move otherwise, Accumulate, or raise Sent<axis, bytes>", bytes, budget)
