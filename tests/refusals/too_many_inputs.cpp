@@ -1,3 +1,4 @@
+// An input more than a program takes.
 // figures: inputs<9>
 #include <parallel/parallel.hpp>
 

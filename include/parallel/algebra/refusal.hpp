@@ -41,7 +41,7 @@ namespace parallel {
   reason(stored_broadcast, "parallel: a parameter that is Stored Broadcast would hand its optimizer a pending sum (Partial); leave it Invariant at rest, or Split, and write On<axis, Broadcast> for how it enters", dimensions) \
   reason(no_element_type, "parallel: the element type is none of float, double, bfloat16 and int; use one of them", bytes) \
   reason(bad_dimension, "parallel: a dimension, or a number of layers, must be at least 1; mend the Shape, or the Layers", extent) \
-  reason(strict, "parallel::Strict: a value would be moved that nobody moves; write the move with to<On<axis, placement>>(x) where the value is made", from, to, bytes, line) \
+  reason(strict, "parallel::Strict: an operation needs a move that is not written; write it before the operation with to<On<axis, placement>>(x), the placement that it is moved_to", from, to, bytes, line) \
   reason(over_memory, "parallel::Within: a rank needs more memory than the budget; split more, or use recompute, Accumulate or a larger mesh, or raise PeakMemory<bytes>", bytes, budget) \
   reason(over_bytes, "parallel::Within: a rank sends more on an axis than the budget; place the tensors that move otherwise, Accumulate, or raise Sent<axis, bytes>", bytes, budget)
 
