@@ -22,8 +22,13 @@ def reasons(include):
     return dict(re.findall(r'^  reason\((\w+), "([^"]*)"', text, re.MULTILINE))
 
 
+def is_nvcc(compiler):
+    return Path(compiler).name == "nvcc"
+
+
 def compile(compiler, *more):
-    command = [compiler, "-std=c++20", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", *map(str, more)]
+    warnings = [] if is_nvcc(compiler) else ["-Wall", "-Wextra", "-Wconversion", "-Wshadow"]
+    command = [compiler, "-std=c++20", *warnings, *map(str, more)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "LC_ALL": "C"})
     return done.returncode, done.stdout
 
@@ -36,6 +41,8 @@ def named(figures):
 
 def precompiled(compiler, include, folder):
     """The flags that spare a compiler parsing the headers again: they are four fifths of every program."""
+    if is_nvcc(compiler):  # it has no precompiled headers
+        return ["--expt-relaxed-constexpr", f"-I{include}", "-x", "cu", "-c", "-o", "/dev/null"]
     header = folder / compiler / "header.hpp"
     header.parent.mkdir()
     header.write_text("#include <parallel/parallel.hpp>\n")
@@ -64,10 +71,10 @@ def faults(compiler, flags, source, sentences):
         found.append(f"{len(errors)} errors instead of one:\n" + "\n".join(line[:300] for line in errors[:5]))
     if not errors or sentences[reason] not in errors[0]:
         found.append(f"the first error is not the sentence of {reason}:\n" + "\n".join(line[:300] for line in errors[:1]))
-    seen = re.search(rf"refused::{reason}<(.*?)>['’:]", output)
+    seen = re.search(rf"refused::{reason}<(?:Figures...> \[with Figures=<)?(.*?)>(?:['’:]|\]\")", output)
     if not seen or named(seen[1]) != figures[1]:
         found.append(f"the figures {figures[1]} are not in the notes, but {named(seen[1]) if seen else 'none'}")
-    if not re.search(rf"{re.escape(source.name)}:\d+:\d+: *(note|required|  required)", output):
+    if not re.search(rf"{re.escape(source.name)}:\d+:\d+: *(note|required|  required)|at line \d+ of .*{re.escape(source.name)}", output):
         found.append("no note leads to the program")
     return found
 

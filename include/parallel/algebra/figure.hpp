@@ -1,4 +1,4 @@
-// The figures of a refusal as types whose names a compiler prints: `left_extent<5>`, `first<Split<0>>`, `axis<tensor>`.
+// The figures of a refusal as types whose names a compiler prints: `left_extent<5>`, `first<Split<0>>`, `axis<&tensor>`.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -50,7 +50,7 @@ struct Broadcast;
 struct Partial;
 struct At;
 // clang-format on
-template <const Axis&>
+template <const Axis*>
 struct axis;
 
 template <std::int64_t number>
@@ -101,7 +101,7 @@ template <template <class...> class Why, const Axis* on, class Numbers, class In
 struct Filled;
 template <template <class...> class Why, const Axis* on, class Numbers, std::size_t... i, template <std::int64_t> class... Name>
 struct Filled<Why, on, Numbers, std::index_sequence<i...>, Name...> {
-  using type = Why<axis<*on>, Name<Numbers::at(i)>...>;
+  using type = Why<axis<on>, Name<Numbers::at(i)>...>;
 };
 template <template <class...> class Why, class Numbers, std::size_t... i, template <std::int64_t> class... Name>
 struct Filled<Why, nullptr, Numbers, std::index_sequence<i...>, Name...> {
