@@ -37,6 +37,9 @@ namespace parallel {
   reason(axis_unused, "parallel: an axis of the mesh is named by no annotation of the program; annotate a dimension with it or drop it from the mesh", extent) \
   reason(axis_twice, "parallel: an axis is used twice in one tensor or mesh; name it once", times) \
   reason(bad_extent, "parallel: an axis must have at least one rank; mend the mesh", extent) \
+  reason(inputs_differ, "parallel: the model cannot be called with the program's inputs; name a Tensor for each parameter of its operator(), which must be const", inputs) \
+  reason(no_tensor, "parallel: the model's operator() returns no tensor; return what the operations give", inputs) \
+  reason(not_a_program, "parallel: an argument of a program is out of place; write Training<Model, Optimizer, Tensor...> or Evaluation<Model, Tensor...>", argument) \
   reason(too_many_members, "parallel: a struct of a model has more than sixteen members; group some of them in a struct of their own", members) \
   reason(stored_broadcast, "parallel: a parameter that is Stored Broadcast would hand its optimizer a pending sum (Partial); leave it Invariant at rest, or Split, and write On<axis, Broadcast> for how it enters", dimensions) \
   reason(no_element_type, "parallel: the element type is none of float, double, bfloat16 and int; use one of them", bytes) \
