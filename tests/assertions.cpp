@@ -87,6 +87,9 @@ using Thirds = Tensor<double, Shape<3 / data, 3>>;
 constexpr auto& thirds = plan<Evaluation<Regression<double, 3, 3>, Thirds, Thirds>, Mesh{data = 3, tensor = 1}>;
 static_assert(equals<thirds.sent(data), 2 * 8 * 2 / 3.0>);  // the loss
 static_assert(at_most<thirds.sent(data), 10.7> && at_least<thirds.sent(data), 10.6> && at_least<thirds.sent(data), 10>);
+static_assert(assertion::Figure(7.9999999999) == assertion::Figure(8) && assertion::Figure(8.0000000001) == assertion::Figure(8));
+static_assert(assertion::Figure(7.999) < assertion::Figure(8) && assertion::Figure(8.001) > assertion::Figure(8));
+static_assert(assertion::Figure(2 * (2 / 3.0) * 3e12) == assertion::Figure(4'000'000'000'000));
 
 static_assert(5_KiB == 5 * 1024 && 5_MiB == 1024 * 5_KiB && 1_GiB == 1024 * 1_MiB);
 }  // namespace asserted

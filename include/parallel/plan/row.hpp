@@ -47,13 +47,13 @@ struct WrittenPlan {
 /// The answer to never, uses_only and is: true, or the first collective that contradicts.
 struct Finding {
   enum class Of : std::uint8_t { nothing, never, uses_only, is };
-  Of of = Of::nothing;        ///< what is contradicted
+  Of of = Of::nothing;  ///< what is contradicted
   Phase phase{};
-  int row = 0;                ///< is: the row that differs, counted from 1
+  int row = 0;                        ///< is: the row that differs, counted from 1
   CollectiveRow expected{{}, {}, 0};  ///< is: the row as it was written; no calls: there is none
   CollectiveRow found{{}, {}, 0};     ///< what the plan has; no calls: nothing
-  Path member{};              ///< the member that `found` is charged to
-  int line = 0;               ///< the line in the user's program that caused it; 0: nobody wrote it
+  Path member{};                      ///< the member that `found` is charged to
+  int line = 0;                       ///< the line in the user's program that asked for it; 0: nobody wrote it
   constexpr explicit operator bool() const { return of == Of::nothing; }
 };
 
