@@ -96,18 +96,20 @@ inline Json json(const Communication& phase) {
 }
 
 /// The pass that placed values in the arena, once more: a plan keeps where they lie, not how long they live.
-inline std::vector<Placing::Allocation> allocations(const Plan& plan) {
-  Vector<Event> events;
-  for (const Event& e : plan.events) events.push_back(e);
-  std::vector<Placing::Allocation> result;
-  for (const Placing::Allocation& a : placed(plan.graph, plan.mesh, events).allocations)
+inline std::vector<Allocation> allocations(const Plan& plan) {
+  Placing placing(plan.graph, plan.mesh);
+  placing.assign(plan.events);
+  placing.live(plan.events);
+  placing.pack();
+  std::vector<Allocation> result;
+  for (const Allocation& a : placing.allocations)
     if (a.first >= 0) result.push_back(a);
   return result;
 }
 /// What lives in the arena, from its first event to its last, both counted.
 inline Json lives(const Plan& plan) {
   Json result = Json::array();
-  for (const Placing::Allocation& a : allocations(plan))
+  for (const Allocation& a : allocations(plan))
     result.push_back({{"use", words(parallel::name_of(a.use))}, {"value", a.owner < 0 ? Json(nullptr) : Json(a.owner)}, {"bytes", a.bytes}, {"offset", a.offset},
                       {"first", a.first}, {"last", a.last}});
   return result;

@@ -1,6 +1,6 @@
 // From a file to the programs that it carries. A source is compiled to an object first, by a compiler that is called without a shell.
 #pragma once
-#include <parallel/plan/read_object.hpp>
+#include <parallel/plan/find_object.hpp>
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -79,7 +79,6 @@ class Vector {
   constexpr T* end() { return items_ + count_; }
   constexpr const T* begin() const { return items_; }
   constexpr const T* end() const { return items_ + count_; }
-  constexpr operator std::span<const T>() const { return {items_, static_cast<std::size_t>(count_)}; }
 
  private:
   constexpr void grow() {

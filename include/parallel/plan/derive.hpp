@@ -1,5 +1,6 @@
 // From a program and a mesh to its plan: `plan<Program, mesh>` for the compiler, `derive<Program>(mesh)` at start-up. Both run the same passes.
 #pragma once
+#include <array>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -23,43 +24,97 @@ struct Planned {
 /// The passes behind the trace, on any mesh that has been checked.
 constexpr void plan_into(Planned& planned, const GraphView& graph, const Mesh& mesh) {
   planned.events = schedule(graph, mesh);
-  const Placing placing = placed(graph, mesh, planned.events);
-  planned.storage = placing.storage;
-  for (int v = 0; v < placing.storage.size(); ++v)
-    if (placing.allocation_of[v] >= 0) planned.storage[v].offset += placing.allocations[placing.allocation_of[v]].offset;
-  planned.packing.resize(static_cast<int>(graph.nodes.size()), 0);
-  for (int n = 0; n < planned.packing.size(); ++n)
-    if (placing.packing_of[n] >= 0) planned.packing[n] = placing.allocations[placing.packing_of[n]].offset;
+  Placing placing(graph, mesh);
+  placing.assign(planned.events);
+  placing.live(planned.events);
+  placing.pack();
+  planned.storage = placing.packed_storage();
+  planned.packing = placing.packed_packing();
   planned.memory = placing.memory;
 }
 
 namespace constants {
-struct PlanSizes {
-  int events, values, nodes;
+// Each pass is a constant of its own, so that a step with many operations keeps within the limits of compilers on the evaluation of one.
+template <int nodes>
+struct Scheduled {
+  std::array<Event, static_cast<std::size_t>(3 * nodes)> events;  ///< at most a start and two waits for every node
+  int count;
 };
-template <PlanSizes n>
-struct Passes {
-  std::array<Event, static_cast<std::size_t>(n.events)> events;
-  std::array<Storage, static_cast<std::size_t>(n.values)> storage;
-  std::array<std::int64_t, static_cast<std::size_t>(n.nodes)> packing;
+template <int values, int nodes>
+struct Assigned {
+  std::array<Storage, static_cast<std::size_t>(values)> storage;
+  std::array<int, static_cast<std::size_t>(values)> allocation_of;
+  std::array<int, static_cast<std::size_t>(nodes)> packing_of;
+  std::array<Allocation, static_cast<std::size_t>(values + nodes)> allocations;
+  int count;
   Memory memory;
 };
-template <class Program, Mesh mesh>
-inline constexpr PlanSizes plan_sizes{schedule(view_of(graph<Program>), mesh).size(), sizes<Program>.values, sizes<Program>.nodes};
-template <class Program, Mesh mesh>
-constexpr auto frozen_passes() {
-  constexpr PlanSizes n = plan_sizes<Program, mesh>;
-  Planned planned;
-  plan_into(planned, view_of(graph<Program>), mesh);
-  return Passes<n>{frozen<Event, n.events>(planned.events), frozen<Storage, n.values>(planned.storage),
-                   frozen<std::int64_t, n.nodes>(planned.packing), planned.memory};
+template <int values, int nodes>
+struct Packed {
+  std::array<Storage, static_cast<std::size_t>(values)> storage;
+  std::array<std::int64_t, static_cast<std::size_t>(nodes)> packing;
+  Memory memory;
+};
+template <class To, class From>
+constexpr void copy(To& to, const From& from) {
+  for (int i = 0; i < static_cast<int>(from.size()); ++i) to[static_cast<std::size_t>(i)] = from[i];
 }
-template <class Program, Mesh mesh>
-inline constexpr auto passes = frozen_passes<Program, mesh>();
 
 template <class Program, Mesh mesh>
-inline constexpr Plan passed{view_of(graph<Program>), mesh, passes<Program, mesh>.events, passes<Program, mesh>.storage, passes<Program, mesh>.packing,
-                      passes<Program, mesh>.memory};
+constexpr auto schedule_constant() {
+  Scheduled<sizes<Program>.nodes> result{};
+  const Vector<Event> events = schedule(view_of(graph<Program>), mesh);
+  copy(result.events, events);
+  result.count = events.size();
+  return result;
+}
+template <class Program, Mesh mesh>
+inline constexpr auto scheduled = schedule_constant<Program, mesh>();
+template <class Program, Mesh mesh>
+constexpr std::span<const Event> events_of() {
+  return std::span<const Event>(scheduled<Program, mesh>.events).first(static_cast<std::size_t>(scheduled<Program, mesh>.count));
+}
+
+template <class Program, Mesh mesh>
+constexpr auto assign_constant() {
+  const GraphView view = view_of(graph<Program>);
+  Placing placing(view, mesh);
+  placing.assign(events_of<Program, mesh>());
+  placing.live(events_of<Program, mesh>());
+  Assigned<sizes<Program>.values, sizes<Program>.nodes> result{};
+  copy(result.storage, placing.storage), copy(result.allocation_of, placing.allocation_of), copy(result.packing_of, placing.packing_of);
+  copy(result.allocations, placing.allocations);
+  result.count = placing.allocations.size();
+  result.memory = placing.memory;
+  return result;
+}
+template <class Program, Mesh mesh>
+inline constexpr auto assigned = assign_constant<Program, mesh>();
+
+template <class Program, Mesh mesh>
+constexpr auto pack_constant() {
+  const GraphView view = view_of(graph<Program>);
+  constexpr auto& from = assigned<Program, mesh>;
+  Placing placing(view, mesh);
+  for (const Storage& s : from.storage) placing.storage.push_back(s);
+  for (const int a : from.allocation_of) placing.allocation_of.push_back(a);
+  for (const int p : from.packing_of) placing.packing_of.push_back(p);
+  for (int i = 0; i < from.count; ++i) placing.allocations.push_back(from.allocations[static_cast<std::size_t>(i)]);
+  placing.memory = from.memory;
+  placing.pack();
+  Packed<sizes<Program>.values, sizes<Program>.nodes> result{};
+  copy(result.storage, placing.packed_storage());
+  copy(result.packing, placing.packed_packing());
+  result.memory = placing.memory;
+  return result;
+}
+template <class Program, Mesh mesh>
+inline constexpr auto packed = pack_constant<Program, mesh>();
+
+template <class Program, Mesh mesh>
+inline constexpr Plan passed{view_of(graph<Program>),         mesh,
+                             events_of<Program, mesh>(),      packed<Program, mesh>.storage,
+                             packed<Program, mesh>.packing,   packed<Program, mesh>.memory};
 
 template <class Program, Mesh mesh, class... Beside>
 struct Judged {

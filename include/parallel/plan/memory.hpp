@@ -1,19 +1,12 @@
 // Where every value lies: offsets in one arena from live ranges, so that the peak is a constant and the step allocates nothing.
 #pragma once
+#include <parallel/plan/packing.hpp>
 #include <parallel/plan/schedule.hpp>
 
 namespace parallel {
 
 /// The block of memory that a value lies in. All but the arena outlive the step.
 enum class Segment : std::uint8_t { none, parameter, state, input, scalars, arena };
-/// What memory is for.
-enum class Use : std::uint8_t { parameters, optimizer_state, inputs, gradients, activations, temporaries, buffers };
-inline constexpr int uses = 7;
-constexpr std::string_view name_of(Use u) {
-  constexpr std::string_view names[] = {"parameters", "optimizer state", "inputs", "gradients", "activations", "temporaries", "buffers"};
-  return names[static_cast<int>(u)];
-}
-
 /// The address of a value: block + offset + stride * slot, where slot follows a loop's index (0 to count - 1).
 struct Storage {
   Segment block = Segment::none;
@@ -52,14 +45,6 @@ constexpr std::int64_t packing_bytes(const GraphView& g, const Node& node, const
 }
 
 struct Placing {
-  struct Allocation {
-    int owner = -1;  ///< the value whose storage it is, or -1 - node for a collective's packing
-    std::int64_t bytes = 0, offset = 0;
-    int first = -1, last = -1;  ///< events between which it lives
-    int home = 0;               ///< the region whose one iteration it lives in
-    Use use = Use::temporaries;
-  };
-
   const GraphView& g;
   const Mesh& mesh;
   Vector<Storage> storage{};       ///< per value; arena offsets are relative to their allocation until packed
@@ -101,7 +86,7 @@ struct Placing {
   }
 
   /// Decides for every value whose storage it takes. A value's maker stands before it, but for what loops hand on.
-  constexpr void assign(const Vector<Event>& events) {
+  constexpr void assign(std::span<const Event> events) {
     storage.resize(g.size_of_values()), allocation_of.resize(g.size_of_values(), -1), packing_of.resize(static_cast<int>(g.nodes.size()), -1);
     const Vector<bool> kept = kept_for_backward();
     std::int64_t* next = memory.blocks;
@@ -209,66 +194,63 @@ struct Placing {
     a.last = ends_[region] > a.last ? ends_[region] : a.last;
   }
 
-  constexpr void live(const Vector<Event>& events) {
+  constexpr void live(std::span<const Event> events) {
     begins_.resize(static_cast<int>(g.regions.size()), 0), ends_.resize(static_cast<int>(g.regions.size()), 0);
-    for (int e = 0; e < events.size(); ++e) {
-      const Node& node = g.node(events[e].node);
-      if (events[e].kind == EventKind::begin) begins_[node.region] = e;
-      if (events[e].kind == EventKind::end) ends_[node.region] = e;
+    const int end = static_cast<int>(events.size());
+    for (int at = 0; at < end; ++at) {
+      const Event& e = events[static_cast<std::size_t>(at)];
+      if (e.kind == EventKind::begin) begins_[g.node(e.node).region] = at;
+      if (e.kind == EventKind::end) ends_[g.node(e.node).region] = at;
     }
-    for (int e = 0; e < events.size(); ++e) {
-      const Node& node = g.node(events[e].node);
-      if (events[e].crossing)
+    for (int at = 0; at < end; ++at) {
+      const Event& e = events[static_cast<std::size_t>(at)];
+      const Node& node = g.node(e.node);
+      if (e.crossing)
         for (const int o : node.operands) touch_loop(allocation_of[o], node.region);
-      for (const int o : node.operands) touch(allocation_of[o], e, node.region);
-      for (int r = 0; r < node.results; ++r) touch(allocation_of[node.result + r], e, node.region);
-      if (events[e].kind == EventKind::begin)
+      for (const int o : node.operands) touch(allocation_of[o], at, node.region);
+      for (int r = 0; r < node.results; ++r) touch(allocation_of[node.result + r], at, node.region);
+      if (e.kind == EventKind::begin)
         for (const Carry& c : g.carries)
-          if (c.region == node.region) touch(allocation_of[c.initial], e, g.region(node.region).parent), touch(allocation_of[c.inside], e, node.region);
-      if (events[e].kind == EventKind::start) {
+          if (c.region == node.region) touch(allocation_of[c.initial], at, g.region(node.region).parent), touch(allocation_of[c.inside], at, node.region);
+      if (e.kind == EventKind::start) {
         const std::int64_t size = packing_bytes(g, node, mesh);
         if (size > 0) {
           Allocation a;
-          a.owner = -1 - events[e].node;
+          a.owner = -1 - e.node;
           a.bytes = aligned(size);
           a.home = node.region;
-          packing_of[events[e].node] = allocations.size();
+          packing_of[e.node] = allocations.size();
           allocations.push_back(a);
         }
       }
-      touch(packing_of[events[e].node], e, node.region);
+      touch(packing_of[e.node], at, node.region);
     }
-    const int end = events.size();
     for (const int v : g.outputs) touch(allocation_of[v], end, 0);
     if (g.commit >= 0) touch(allocation_of[g.commit], end, 0);
   }
-
-  /// Large allocations first, each at the lowest offset that is free while it lives.
+  /// Gives every allocation its offset, and counts.
   constexpr void pack() {
-    Vector<int> by_size, placed;  // placed: sorted by offset
-    for (int i = 0; i < allocations.size(); ++i) {
-      if (allocations[i].first < 0) continue;
-      int at = by_size.size();
-      while (at > 0 && allocations[by_size[at - 1]].bytes < allocations[i].bytes) --at;
-      by_size.insert(at, i);
-    }
-    for (const int i : by_size) {
-      Allocation& a = allocations[i];
-      std::int64_t offset = 0;
-      for (const int p : placed) {
-        const Allocation& b = allocations[p];
-        if (b.last < a.first || a.last < b.first) continue;
-        if (b.offset >= offset + a.bytes) break;
-        if (b.offset + b.bytes > offset) offset = b.offset + b.bytes;
-      }
-      a.offset = offset;
-      int at = placed.size();
-      while (at > 0 && allocations[placed[at - 1]].offset > offset) --at;
-      placed.insert(at, i);
-      if (offset + a.bytes > memory.arena) memory.arena = offset + a.bytes;
-    }
+    memory.arena = parallel::pack(allocations);
+    account();
   }
 
+  /// Per value, its storage with offsets in the arena.
+  constexpr Vector<Storage> packed_storage() const {
+    Vector<Storage> result = storage;
+    for (int v = 0; v < result.size(); ++v)
+      if (allocation_of[v] >= 0) result[v].offset += allocations[allocation_of[v]].offset;
+    return result;
+  }
+  /// Per node, where in the arena its collective brings slices together.
+  constexpr Vector<std::int64_t> packed_packing() const {
+    Vector<std::int64_t> result;
+    result.resize(packing_of.size(), 0);
+    for (int n = 0; n < result.size(); ++n)
+      if (packing_of[n] >= 0) result[n] = allocations[packing_of[n]].offset;
+    return result;
+  }
+
+ private:
   constexpr void account() {
     for (const Node& n : g.nodes)
       for (const int o : n.operands) {
@@ -287,18 +269,7 @@ struct Placing {
     memory.by_use[static_cast<int>(Use::inputs)] = memory.blocks[static_cast<int>(Segment::input)];
   }
 
- private:
   Vector<int> begins_{}, ends_{};
 };
-
-/// Where everything lies while these events happen.
-constexpr Placing placed(const GraphView& graph, const Mesh& mesh, const Vector<Event>& events) {
-  Placing placing(graph, mesh);
-  placing.assign(events);
-  placing.live(events);
-  placing.pack();
-  placing.account();
-  return placing;
-}
 
 }  // namespace parallel

@@ -29,9 +29,11 @@ inline constexpr const Operation* structural[] = {nullptr,
                                                   &operation::end_region};
 
 /// FNV-1a over words.
+inline constexpr std::uint64_t no_words = 0xcbf29ce484222325;
+constexpr std::uint64_t mixed(std::uint64_t hash, std::int64_t w) { return (hash ^ static_cast<std::uint64_t>(w)) * 0x100000001b3; }
 constexpr std::int64_t checksum(std::span<const std::int64_t> words) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const std::int64_t w : words) hash = (hash ^ static_cast<std::uint64_t>(w)) * 0x100000001b3;
+  std::uint64_t hash = no_words;
+  for (const std::int64_t w : words) hash = mixed(hash, w);
   return static_cast<std::int64_t>(hash);
 }
 
@@ -72,15 +74,14 @@ class Writer {
     for (const char* f : files_) text(f);
     for (const Value& v : counted(g_.values)) value(v);
     for (const Node& n : counted(g_.nodes)) node(n);
-    for (const int n : counted(g_.order)) put(n);
-    for (const Region& r : counted(g_.regions))
-      put(static_cast<int>(r.kind)), put(r.parent), put(r.count), put(r.reversed), put(r.loop), put(r.begin), put(r.end);
-    for (const Carry& c : counted(g_.carries)) put(c.region), put(c.initial), put(c.inside), put(c.returned), put(c.result);
-    for (const Stack& s : counted(g_.stacks)) put(s.region), put(s.inside), put(s.outside);
+    list(g_.order);
+    for (const Region& r : counted(g_.regions)) put(static_cast<int>(r.kind) + 4 * r.reversed, r.parent, r.loop, r.begin), put(r.end, -1, -1, -1), put(r.count);
+    for (const Carry& c : counted(g_.carries)) put(c.region, c.initial, c.inside, c.returned), put(c.result, -1, -1, -1);
+    for (const Stack& s : counted(g_.stacks)) put(s.region, s.inside, s.outside, -1);
     for (const Origin& o : counted(g_.origins)) origin(o);
     for (const Member& m : counted(g_.members)) member(m);
     for (const Name& s : counted(g_.scalars)) text(s.view());
-    put(g_.scalar_value), put(g_.commit), put(g_.misused);
+    put(g_.scalar_value, g_.commit, g_.misused, -1);
     list(g_.outputs);
     end();
   }
@@ -95,13 +96,21 @@ class Writer {
 
  private:
   constexpr void begin(std::int64_t what) {
-    for (const std::int64_t w : {magic, what, version, std::int64_t{0}, std::int64_t{0}}) put(w);
+    for (const std::int64_t w : {magic, what, version, std::int64_t{0}, std::int64_t{0}}) words.push_back(w);
   }
   constexpr void end() {
     words[3] = words.size();
-    words[4] = checksum(std::span<const std::int64_t>(words).subspan(header));
+    words[4] = static_cast<std::int64_t>(hash_);
   }
-  constexpr void put(std::int64_t w) { words.push_back(w); }
+  constexpr void put(std::int64_t w) {
+    words.push_back(w);
+    hash_ = mixed(hash_, w);
+  }
+  /// Four small numbers from -1 on: few words are few steps of the compiler.
+  constexpr void put(int a, int b, int c, int d) {
+    put(static_cast<std::int64_t>(static_cast<std::uint64_t>(a + 1) | static_cast<std::uint64_t>(b + 1) << 16 | static_cast<std::uint64_t>(c + 1) << 32 |
+                                  static_cast<std::uint64_t>(d + 1) << 48));
+  }
   /// The number of characters, then eight of them a word.
   constexpr void text(std::string_view t) {
     put(static_cast<std::int64_t>(t.size()));
@@ -118,9 +127,12 @@ class Writer {
     put(static_cast<std::int64_t>(items.size()));
     return items;
   }
+  /// How many, then four of them a word.
   template <class Items>
   constexpr void list(const Items& items) {
-    for (const auto& x : counted(items)) put(x);
+    const int n = static_cast<int>(counted(items).size());
+    const auto at = [&](int i) { return i < n ? static_cast<int>(items[static_cast<decltype(items.size())>(i)]) : -1; };
+    for (int i = 0; i < n; i += 4) put(at(i), at(i + 1), at(i + 2), at(i + 3));
   }
 
   template <class T>
@@ -144,59 +156,64 @@ class Writer {
     for (const Node& n : g_.nodes) place(operations_, n.operation);
     for (const Origin& o : g_.origins) place(operations_, o.operation), file(o.source.file);
   }
-  constexpr void axis(const Axis* a) { put(place(axes_, a)); }
+  constexpr int axis(const Axis* a) { return place(axes_, a); }
   constexpr void axis_list(const AxisList& l) {
-    for (const Axis* a : counted(l)) axis(a);
+    for (const Axis* a : counted(l)) put(axis(a));
   }
-  constexpr void placement(const Placement& p) { put(static_cast<int>(p.kind)), put(p.dim), put(static_cast<std::int64_t>(p.coordinates)); }
-  constexpr void type(const Type& t) {
-    put(static_cast<int>(t.dtype));
-    for (const Dim& d : counted(t.layout.dims)) {
-      put(d.size), put(d.count);
-      for (const Axis* a : d) axis(a);
+  constexpr void placement(int axis, const Placement& p) {
+    put(axis, static_cast<int>(p.kind), p.dim, -1);
+    if (p.kind == PlacementKind::at) put(static_cast<std::int64_t>(p.coordinates));
+  }
+  constexpr void type(const Type& t, Kind kind, int flags) {
+    const Layout& l = t.layout;
+    put(static_cast<int>(t.dtype) + 4 * static_cast<int>(kind), l.dims.count, l.others.count, flags);
+    for (const Dim& d : l.dims) {
+      put(d.size);
+      put(d.count, d.count > 0 ? axis(d.axes[0]) : -1, d.count > 1 ? axis(d.axes[1]) : -1, d.count > 2 ? axis(d.axes[2]) : -1);
     }
-    for (const Placed& p : counted(t.layout.others)) axis(p.axis), placement(p.placement);
+    for (const Placed& p : l.others) placement(axis(p.axis), p.placement);
   }
   constexpr void operation(const Operation& o) {
     int number = 0;
     for (int i = 1; i < static_cast<int>(std::size(structural)); ++i)
       if (structural[i] == &o) number = i;
-    put(number);
+    put(number, o.updates + 2 * o.view + 4 * o.aliases + 8 * o.source + 16 * o.computes, -1, -1);
     text(o.name);
-    put(o.updates + 2 * o.view + 4 * o.aliases + 8 * o.source + 16 * o.computes);
   }
   constexpr void value(const Value& v) {
-    type(v.type);
-    put(static_cast<int>(v.kind)), put(v.node), put(v.region), put(v.member), put(v.differentiable), put(static_cast<int>(v.keep)), put(v.stack);
+    type(v.type, v.kind, v.differentiable + 2 * static_cast<int>(v.keep));
+    put(v.node, v.region, v.member, v.stack);
   }
   constexpr void node(const Node& n) {
-    put(place(operations_, n.operation));
-    list(n.operands);
-    put(n.result), put(n.results);
-    list(n.ints);
     const Transition& t = n.transition;
-    axis_list(t.axes);
-    if (!t.axes.empty()) put(static_cast<int>(t.collective)), placement(t.from), placement(t.to), put(static_cast<int>(t.reduction)), put(t.maximum);
-    put(static_cast<int>(n.phase)), put(n.region), put(n.origin), put(n.member), put(n.flops), put(n.owns);
+    put(place(operations_, n.operation), static_cast<int>(n.phase) + 4 * n.owns, n.region, n.origin);
+    put(n.member, n.result, n.results, t.axes.count);
+    put(n.flops);
+    list(n.operands);
+    for (const std::int64_t i : counted(n.ints)) put(i);
+    if (t.axes.empty()) return;
+    put(static_cast<int>(t.collective), static_cast<int>(t.reduction), t.maximum, -1);
+    for (const Axis* a : t.axes) put(axis(a));
+    placement(-1, t.from), placement(-1, t.to);
   }
   constexpr void origin(const Origin& o) {
-    put(place(operations_, o.operation));
+    put(place(operations_, o.operation), file(o.source.file), o.member, -1);
+    put(o.source.line);
     list(o.operands);
     axis_list(o.axes);
     list(o.rules);
-    put(file(o.source.file)), put(o.source.line), put(o.member);
   }
   constexpr void member(const Member& m) {
     text(m.path.view());
-    put(static_cast<int>(m.role));
-    type(m.type);
-    put(m.value), put(m.layers), put(m.updated), put(m.of), put(m.initializer.decays);
+    type(m.type, Kind::data, static_cast<int>(m.role) + 4 * m.initializer.decays);
+    put(m.value, m.layers, m.updated, m.of);
   }
 
   GraphView g_ = constants::view_of(constants::graph<Program>);
   Vector<const Axis*> axes_{};
   Vector<const Operation*> operations_{};
   Vector<const char*> files_{};
+  std::uint64_t hash_ = no_words;
 };
 
 template <class Program>

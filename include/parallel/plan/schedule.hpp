@@ -62,9 +62,11 @@ struct Schedule {
   Vector<Event> events{};
   Vector<bool> pending{};  ///< per node: started and not yet waited for
   Vector<int> started{};   ///< in order
+  int under_way = 0;       ///< how many are pending
 
   constexpr void wait(int n) {
     pending[n] = false;
+    --under_way;
     events.push_back({EventKind::wait, n});
   }
   /// The exchanges of one set of axes take places in turn: before one starts, the one that had its place is waited for.
@@ -74,11 +76,12 @@ struct Schedule {
       if (g.node(started[i]).transition.axes == g.node(n).transition.axes && ++since == max_started && pending[started[i]]) wait(started[i]);
     events.push_back({EventKind::start, n});
     pending[n] = true;
+    ++under_way;
     started.push_back(n);
   }
   /// A loop may take every place many times, so what is under way on its axes is waited for before it.
   constexpr void clear_places(const Node& begin, const Vector<bool>& alive) {
-    for (int c = 0; c < pending.size(); ++c) {
+    for (int c = 0; c < pending.size() && under_way > 0; ++c) {
       if (!pending[c]) continue;
       bool taken = false;
       for (int n = 0; n < pending.size() && !taken; ++n)
@@ -88,6 +91,7 @@ struct Schedule {
   }
   /// Waits for everything that the node's operands, through aliases, are still waiting for.
   constexpr void wait_for(const Node& node) {
+    if (under_way == 0) return;
     for (const int o : node.operands) {
       int n = g.value(before_aliases(g, mesh, o)).node;
       for (const Carry& c : g.carries)  // what the last iteration handed on
@@ -149,6 +153,7 @@ constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
       s.start(n);
     } else if (node.operation == &operation::begin_region) {
       for (const int inner : g.order) {  // what the region needs from outside is waited for before it
+        if (s.under_way == 0) break;
         const Node& within = g.node(inner);
         if (alive[inner] && g.inside(within.region, node.region)) s.wait_for(within);
       }
@@ -157,7 +162,7 @@ constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
     } else if (node.operation == &operation::end_region) {
       int body = s.events.size();
       while (s.events[body - 1].kind != EventKind::begin || g.node(s.events[body - 1].node).region != node.region) --body;
-      for (int c = 0; c < nodes; ++c)
+      for (int c = 0; c < nodes && s.under_way > 0; ++c)
         if (s.pending[c] && g.inside(g.node(c).region, node.region) && !(g.node(c).region == node.region && s.cross(c, body))) s.wait(c);
       s.events.push_back({EventKind::end, n});
     } else if (node.operation->computes && !is_alias(node, mesh)) {

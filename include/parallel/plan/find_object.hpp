@@ -1,0 +1,58 @@
+// The programs that the bytes of an object, a library or a program carry, and their plans. Nothing of them is executed.
+#pragma once
+#include <cstring>
+
+#include <parallel/plan/read_object.hpp>
+
+namespace parallel::object {
+
+/// The programs and meshes that a file carries.
+struct Found {
+  std::vector<std::unique_ptr<Carried>> programs{};
+  std::vector<CarriedMesh> meshes{};
+};
+
+/// Searches the bytes of an object, a library or a program. Copies of one program count once. Throws Damaged.
+inline Found find(std::string_view bytes) {
+  Found found;
+  const auto is = [&](std::size_t at, std::int64_t w) { return std::memcmp(bytes.data() + at, &w, sizeof w) == 0; };
+  for (std::size_t at = 0; at + 8 * header <= bytes.size();) {
+    const void* next = std::memchr(bytes.data() + at, static_cast<int>(magic & 0xff), bytes.size() - at);
+    if (next == nullptr) break;
+    at = static_cast<std::size_t>(static_cast<const char*>(next) - bytes.data());
+    if (at + 8 * header > bytes.size()) break;
+    const bool program = is(at + 8, program_magic), mesh = is(at + 8, mesh_magic);
+    if (!is(at, magic) || (!program && !mesh)) {
+      ++at;
+      continue;
+    }
+    std::int64_t length = 0;
+    std::memcpy(&length, bytes.data() + at + 24, sizeof length);
+    if (length < header || length > static_cast<std::int64_t>((bytes.size() - at) / 8)) throw Damaged("it is truncated, or a length in it is wrong");
+    std::vector<std::int64_t> words(static_cast<std::size_t>(length));
+    std::memcpy(words.data(), bytes.data() + at, 8 * words.size());
+    Reader reader(words);
+    if (mesh) {
+      found.meshes.push_back(reader.mesh());
+    } else {
+      auto carried = reader.program();
+      bool known = false;
+      for (const auto& p : found.programs) known = known || p->checksum == carried->checksum;
+      if (!known) found.programs.push_back(std::move(carried));
+    }
+    at += 8 * words.size();
+  }
+  return found;
+}
+
+/// The plan of a carried program on a mesh of its axes, by the same passes that the compiler ran; the program outlives it. Throws MeshRefused.
+inline OwnedPlan derive(const Carried& program, const Mesh& mesh, std::initializer_list<GraphView> beside = {}) {
+  auto planned = std::make_shared<Planned>();
+  planned->graph = program.graph;
+  const Fault fault = check(planned->graph, mesh, beside);
+  if (fault.refusal) throw MeshRefused(fault.refusal.reason, explain(fault, planned->graph, mesh));
+  plan_into(*planned, planned->graph, mesh);
+  return OwnedPlan(std::move(planned), mesh);
+}
+
+}  // namespace parallel::object

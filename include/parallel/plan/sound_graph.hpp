@@ -1,0 +1,102 @@
+// What the passes rely on of a graph that comes from a file and not from this library's own trace.
+#pragma once
+#include <stdexcept>
+
+#include <parallel/plan/derive.hpp>
+
+namespace parallel::object {
+
+/// Words that are no program of this library: truncated, damaged, or made by another version.
+struct Damaged : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+inline void require(bool sound, const char* what) {
+  if (!sound) throw Damaged(what);
+}
+
+/// Throws Damaged unless every index exists, operands come before what reads them, loops are nested as they are ordered.
+inline void check_graph(const Graph& g) {
+  const int values = g.values.size(), nodes = g.nodes.size(), regions = g.regions.size(), members = g.members.size();
+  const auto exists = [](int i, int n) { require(i >= 0 && i < n, "an index leads nowhere"); };
+  const auto may_exist = [&](int i, int n) { require(i >= -1 && i < n, "an index leads nowhere"); };
+  exists(0, regions);
+  require(g.regions[0].parent == -1 && g.regions[0].loop == 0, "the outermost region is none");
+  for (int r = 1; r < regions; ++r) {
+    const Region& region = g.regions[r];
+    exists(region.parent, r), exists(region.loop, r + 1), exists(region.begin, nodes), exists(region.end, nodes);
+    require(g.nodes[region.begin].operation == &operation::begin_region && g.nodes[region.begin].region == r &&
+                g.nodes[region.end].operation == &operation::end_region && g.nodes[region.end].region == r,
+            "a region has no beginning or no end");
+  }
+  int made = 0;
+  for (int n = 0; n < nodes; ++n) {
+    const Node& node = g.nodes[n];
+    exists(node.region, regions), may_exist(node.origin, g.origins.size()), may_exist(node.member, members);
+    for (const int o : node.operands) exists(o, values);
+    require(node.result >= 0 && node.result + node.results <= values, "an index leads nowhere");
+    for (int r = 0; r < node.results; ++r) require(g.values[node.result + r].node == n, "a value has another maker");
+    made += node.results;
+    const Operation* o = node.operation;
+    const bool takes_one = o == &operation::move || o == &operation::carry || o == &operation::carried || o == &operation::layer ||
+                           o == &operation::stacked || o->aliases || o->view || !node.transition.axes.empty();
+    require(!takes_one || (node.operands.size() >= 1 && node.results == 1), "an operation has too few operands");
+    require(!o->updates || node.results <= node.operands.size(), "an operation has too few operands");
+    const bool gates = o == &operation::begin_region || o == &operation::end_region;
+    require(!gates || (node.ints.size() == 1 && node.ints[0] == node.region && node.region > 0), "a region has no beginning or no end");
+  }
+  require(made == values, "a value has no maker");
+  Vector<int> place;
+  place.resize(nodes, -1);
+  int region = 0;
+  for (int at = 0; at < g.order.size(); ++at) {
+    const int n = g.order[at];
+    exists(n, nodes);
+    const Node& node = g.nodes[n];
+    require(place[n] < 0, "a node stands twice in the order");
+    place[n] = at;
+    if (node.operation == &operation::begin_region) {
+      require(g.regions[node.region].parent == region && g.regions[node.region].begin == n, "regions are not nested");
+      region = node.region;
+    }
+    require(node.region == region, "a node stands outside its region");
+    if (node.operation == &operation::end_region) require(g.regions[region].end == n, "regions are not nested"), region = g.regions[region].parent;
+    for (const int o : node.operands) require(place[g.values[o].node] >= 0 && place[g.values[o].node] < at, "an operand is read before it is made");
+  }
+  require(region == 0 && g.order.size() == nodes, "nodes are missing in the order");
+  double bytes = 0;
+  for (const Value& v : g.values) {
+    exists(v.node, nodes), exists(v.region, regions), may_exist(v.member, members);
+    require(v.region == g.nodes[v.node].region, "a value stands outside its region");
+    double size = 8;
+    for (const Dim& d : v.type.layout.dims) size *= static_cast<double>(d.size < 1 ? 1 : d.size);
+    double times = 2;
+    for (int r = v.region; r >= 0; r = g.regions[r].parent) times *= g.regions[r].count + 1;
+    bytes += size * times;
+  }
+  require(bytes < 1e18, "its tensors are too large");
+  double flops = 0;
+  for (const Node& n : g.nodes) flops += static_cast<double>(n.flops);
+  require(flops < 9e18, "its operations are too large");
+  for (const Carry& c : g.carries) {
+    exists(c.region, regions), exists(c.initial, values), exists(c.inside, values), exists(c.returned, values), exists(c.result, values);
+    require(c.region > 0 && g.values[c.inside].region == c.region && g.inside(g.values[c.returned].region, c.region) &&
+                g.maker(c.inside).operation == &operation::carry && g.maker(c.result).operation == &operation::carried &&
+                place[g.values[c.initial].node] < place[g.regions[c.region].begin],
+            "a carried value is none");
+    require(same_extents(g.values[c.initial].type.layout, g.values[c.inside].type.layout) &&
+                same_extents(g.values[c.returned].type.layout, g.values[c.inside].type.layout),
+            "a carried value changes its shape");
+  }
+  for (const Stack& s : g.stacks) exists(s.region, regions), exists(s.inside, values), exists(s.outside, values);
+  for (const Origin& o : g.origins) {
+    for (const int v : o.operands) exists(v, values);
+    may_exist(o.member, members);
+    require(o.rules.size() == o.axes.size(), "an origin has axes without rules");
+    for (const int r : o.rules) require(r >= 0 && r <= 5, "there is no such rule");
+  }
+  for (const Member& m : g.members) exists(m.value, values), may_exist(m.updated, values), may_exist(m.of, members);
+  for (const int v : g.outputs) exists(v, values);
+  may_exist(g.scalar_value, values), may_exist(g.commit, values), may_exist(g.misused, members);
+}
+
+}  // namespace parallel::object
