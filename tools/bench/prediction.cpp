@@ -109,7 +109,7 @@ void measure(const std::vector<Case>& cases, double launch, int rounds, bool sli
     row("prediction", c.name + ": measured", scaled(1e3, times), "ms");
     row("prediction", c.name + ": predicted / measured", per(predicted, times), "of the time");
     if (const double share = found.disturbed(c.name); share > 0.02)
-      row("prediction", c.name + ": a rank waited for its core", 100 * share, "% of the time, at most");
+      row("prediction", c.name + ": ranks waited for cores", 100 * share, "% of the time, added");
     if (sliced) slices(c, machine, rounds);
   }
 }

@@ -57,8 +57,8 @@ struct Probe {
 };
 
 /// Seconds of one run of each probe, of ranks that were left alone: the median over ranks and rounds. `rounds` go through all probes by turns, so
-/// that what else the machine does falls on all of them. A timing in which the rank, or where ranks wait for each other any rank, had to wait for
-/// a core for more than a fiftieth of the time counts only where there are fewer than three others; then the best three do.
+/// that what else the machine does falls on all of them. A timing in which the rank, or where ranks wait for each other all together, had to
+/// wait for a core for more than a fiftieth of the time counts only where there are fewer than three others; then the best three do.
 class Probes {
  public:
   Probes(int ranks, int rounds) : ranks_(ranks), rounds_(rounds) {}
@@ -90,14 +90,14 @@ class Probes {
           timings.work = probes[i].work;
           const int group = probes[i].together ? round : round * ranks_ + world.rank();
           timings.groups[group].seconds.push_back(all / times[i]);
-          timings.groups[group].disturbed = std::max(timings.groups[group].disturbed, disturbed);
+          timings.groups[group].disturbed += disturbed;
         }
     });
     for (auto& [name, timings] : timings_) timings.choose();
   }
   const std::vector<double>& times(const std::string& name) const { return timings_.at(name).chosen; }
   double median(const std::string& name) const { return spread(times(name)).median; }
-  /// The share of the time in which a rank waited for a core, in the worst timing that counts.
+  /// The share of the time in which ranks waited for a core, added over ranks, in the worst timing that counts.
   double disturbed(const std::string& name) const { return timings_.at(name).disturbed; }
   /// Work over seconds of all probes whose names begin so, together.
   double rate(const std::string& prefix) const {
@@ -111,7 +111,7 @@ class Probes {
   /// What counts or does not count as a whole.
   struct Group {
     std::vector<double> seconds{};
-    double disturbed = 0;  ///< of the rank that waited longest
+    double disturbed = 0;  ///< shares of the time, added over ranks: as they wait for each other, so much may be lost
   };
   struct Timings {
     double work = 0, disturbed = 0;
