@@ -108,8 +108,8 @@ constexpr bool accept() {
     else
       return accept<decltype(M::block)>();
   } else if constexpr (constexpr int irregular = meta::irregular<M>(); irregular >= 0 || meta::too_many_members<M>()) {
-    using accepted [[maybe_unused]] =
-        typename Refused<irregular >= 0 ? Reason::not_a_module : Reason::too_many_members, nullptr, (irregular >= 0 ? irregular : meta::max_members)>::type;
+    constexpr Refusal refusal = irregular >= 0 ? Refusal{Reason::not_a_module, {irregular}} : Refusal{Reason::too_many_members, {meta::max_members}};
+    using accepted [[maybe_unused]] = typename Refused<refusal.reason, nullptr, refusal.figures[0]>::type;
     return false;
   } else {
     return []<int... i>(std::integer_sequence<int, i...>) {
