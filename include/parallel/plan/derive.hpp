@@ -112,9 +112,8 @@ template <class Program, Mesh mesh>
 inline constexpr auto packed = pack_constant<Program, mesh>();
 
 template <class Program, Mesh mesh>
-inline constexpr Plan passed{view_of(graph<Program>),         mesh,
-                             events_of<Program, mesh>(),      packed<Program, mesh>.storage,
-                             packed<Program, mesh>.packing,   packed<Program, mesh>.memory};
+inline constexpr Plan passed{view_of(graph<Program>),       mesh,                         events_of<Program, mesh>(), packed<Program, mesh>.storage,
+                             packed<Program, mesh>.packing, packed<Program, mesh>.memory};
 
 template <class Program, Mesh mesh, class... Beside>
 struct Judged {

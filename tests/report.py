@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""Opens the report of a GPT in a headless Chromium, from disk, and holds what it shows against the JSON of the same plans.
+
+    report.py PLANNER EXAMPLE CHROMIUM [--screenshots FOLDER]
+
+PLANNER is the program of tools/plan, EXAMPLE examples/gpt.cpp. On a phone and on a desktop, in light and dark: no error, nothing fetched, nothing
+wider than the page, every section there, and as many collectives in the tree as in the plan.
+"""
+import argparse
+import base64
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SIZES = {"phone": (360, 740), "desktop": (1280, 900)}
+# names that would be markup if the page took them for it
+NASTY = "</script><img src=x onerror=alert(1)> \"quotes\" & 'more'"
+
+
+class Browser:
+    """Chromium over its DevTools pipe: JSON, each message ended by a zero byte, on file descriptors 3 and 4."""
+
+    def __init__(self, chromium, folder):
+        to_browser, self.write = os.pipe()
+        self.read, from_browser = os.pipe()
+
+        def descriptors():  # in the browser's process, before it starts
+            first, second = os.dup(to_browser), os.dup(from_browser)
+            os.dup2(first, 3), os.dup2(second, 4)
+
+        self.process = subprocess.Popen(
+            [chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
+             "--disable-background-networking", "--hide-scrollbars", f"--user-data-dir={folder}", "--remote-debugging-pipe", "about:blank"],
+            preexec_fn=descriptors, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(to_browser), os.close(from_browser)
+        self.last, self.rest, self.events = 0, b"", []
+        target = next(t for t in self("Target.getTargets")["targetInfos"] if t["type"] == "page")
+        self.session = self("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+
+    session = None
+
+    def message(self):
+        while b"\0" not in self.rest:
+            more = os.read(self.read, 1 << 16)
+            if not more:
+                sys.exit("report.py: the browser ended")
+            self.rest += more
+        text, self.rest = self.rest.split(b"\0", 1)
+        return json.loads(text)
+
+    def __call__(self, method, **parameters):
+        self.last += 1
+        asked = {"id": self.last, "method": method, "params": parameters}
+        if self.session:
+            asked["sessionId"] = self.session
+        os.write(self.write, json.dumps(asked).encode() + b"\0")
+        while True:
+            got = self.message()
+            if got.get("id") == self.last:
+                if "error" in got:
+                    sys.exit(f"report.py: {method}: {got['error']}")
+                return got["result"]
+            self.events.append(got)
+
+    def wait(self, event):
+        while not any(e.get("method") == event for e in self.events):
+            self.events.append(self.message())
+
+    def ask(self, expression):
+        result = self("Runtime.evaluate", expression=expression, returnByValue=True)
+        if "exceptionDetails" in result:
+            sys.exit(f"report.py: {expression}: {result['exceptionDetails']}")
+        return result["result"].get("value")
+
+    def end(self):
+        self("Browser.close")
+        self.process.wait(30)
+
+
+def open_page(browser, path, size, scheme):
+    wide, high = SIZES[size]
+    browser("Emulation.setDeviceMetricsOverride", width=wide, height=high, deviceScaleFactor=2 if size == "phone" else 1, mobile=size == "phone")
+    browser("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    browser.events = []
+    browser("Page.navigate", url=path.as_uri())
+    browser.wait("Page.loadEventFired")
+
+
+def faults_of(browser):
+    """What the page did that it must not: errors, warnings, and requests of anything but itself."""
+    said = []
+    for event in browser.events:
+        parameters = event.get("params", {})
+        if event.get("method") in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
+            said.append(json.dumps(parameters)[:500])
+        if event.get("method") == "Network.requestWillBeSent" and not parameters["request"]["url"].startswith("file:///"):
+            said.append("fetches " + parameters["request"]["url"])
+    return said
+
+
+# What the page shows of the plan that is chosen.
+SHOWN = """(() => {
+  const number = (selector) => document.querySelectorAll(selector).length;
+  return {
+    overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    name: document.getElementById("name").title,
+    rows: number("#totals-table tbody tr"), moves: number("#tree .moves"), lines: number("#tree .source"), regions: number("#tree .region"),
+    phases: [...document.querySelectorAll("#tree .phase")].map((p) => p.classList[1]),
+    bars: number("#timeline-box rect.bar"), stacked: number("#memory-box path"), peak: document.querySelector("#memory-box .peak-text").textContent,
+    placed: number("#arena-box rect.bar"), blocks: number("#tensor-box .block"), options: number("#tensor option"), images: number("img"),
+  };
+})()"""
+
+CHOOSE = """((text) => { const list = document.getElementById("tensor"), found = [...list.options].find((o) => o.textContent.endsWith("  " + text));
+  list.value = found.value; list.onchange();
+  return {blocks: document.querySelectorAll("#tensor-box .block").length, hatched: document.querySelectorAll("#tensor-box .hatched").length,
+          rows: [...document.querySelectorAll("#tensor-table tbody tr")].map((r) => r.textContent)}; })"""
+
+
+def expected(plan):
+    starts = [e for e in plan["events"] if e["kind"] == "start"]
+    return {
+        "name": plan["program"], "images": 0, "overflow": 0,
+        "rows": sum(len(axes) for axes in plan["totals"].values()),
+        "moves": len(starts),
+        "bars": len(starts) + sum(e["kind"] == "compute" for e in plan["events"]),
+        "placed": len(plan["memory"]["allocations"]),
+    }
+
+
+def check(what, got, wanted):
+    wrong = {k: (got[k], v) for k, v in wanted.items() if got[k] != v}
+    for key, (is_, should) in wrong.items():
+        print(f"{what}: {key} is {is_}, expected {should}")
+    return len(wrong)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("planner"), parser.add_argument("example"), parser.add_argument("chromium")
+    parser.add_argument("--screenshots", type=Path)
+    arguments = parser.parse_args()
+    faults = 0
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        example = Path(arguments.example).read_text()
+        model = example[example.index("using namespace parallel;"):example.index("struct Options")]
+        source = folder / "gpt & <b>.cpp"  # the page shows the name of the file
+        source.write_text("#include <parallel/parallel.hpp>\n" + model + "constexpr auto& second = plan<Accumulate<3, Step>, Mesh{data = 2, tensor = 4}>;\nauto use() { return second.calls(); }\n")
+        page = subprocess.run([arguments.planner, source, "--html"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        report = folder / "report.html"
+        report.write_text(page)
+        begin = page.index(">", page.index('id="plans"')) + 1
+        plans = json.loads(page[begin:page.index("</script>", begin)])
+        if len(plans) != 2:
+            sys.exit(f"report.py: {len(plans)} plans in the report, expected 2")
+
+        browser = Browser(arguments.chromium, folder / "profile")
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            browser(domain + ".enable")
+        for size in SIZES:
+            for scheme in ("light", "dark"):
+                open_page(browser, report, size, scheme)
+                for index, plan in enumerate(plans):
+                    what = f"{size}, {scheme}, plan {index}"
+                    browser.ask(f"byId('plan').value = {index}; byId('plan').onchange()")
+                    browser.ask("byId('open-all').click()")
+                    shown = browser.ask(SHOWN)
+                    wanted = expected(plan)
+                    if size == "phone":  # where room is scarce, small neighbours are one bar
+                        wanted.pop("bars")
+                    faults += check(what, shown, wanted)
+                    faults += check(what, {k: bool(shown[k]) for k in shown}, {k: True for k in ("lines", "regions", "stacked", "blocks", "options", "bars")})
+                    faults += check(what, {"phases": sorted(set(shown["phases"]))}, {"phases": ["backward", "forward", "optimizer"]})
+                    if index == 0:
+                        faults += check(what, browser.ask(CHOOSE + "('f32[4, 128, 512/tensor]')"), {"blocks": 2, "hatched": 0})
+                        pending = browser.ask(CHOOSE + "('f32[12/data, 64, 128] +tensor')")
+                        faults += check(what, pending, {"blocks": 2, "hatched": 4, "rows": [
+                            f"{rank}{rank // 2}{rank % 2}a term of [{rank // 2 * 6}:{rank // 2 * 6 + 6}, 0:64, 0:128]192 KiB" for rank in range(4)]})
+                    browser.ask("for (let i = 0; i < 4; ++i) byId('zoom-in').click()")
+                    faults += check(what + ", zoomed", {"overflow": browser.ask(SHOWN)["overflow"]}, {"overflow": 0})
+                    browser.ask("byId('zoom-all').click(); byId('close-all').click()")
+                for fault in faults_of(browser):
+                    print(f"{size}, {scheme}: {fault}")
+                    faults += 1
+                if arguments.screenshots:
+                    screenshots(browser, arguments.screenshots, f"{size}-{scheme}", report, size, scheme)
+
+        # What a plan calls things is text, whatever it is; and a report of one plan with predicted times.
+        plan = dict(plans[0], program=NASTY, machine={"name": NASTY}, timeline=timeline(plans[0]))
+        plan["members"] = [dict(m, path=NASTY) for m in plan["members"]]
+        plan["origins"] = [dict(o, member=NASTY, file="/" + NASTY + "/" + NASTY) for o in plan["origins"]]
+        report.write_text(page[:begin] + json.dumps([plan]).replace("<", "\\u003c") + page[page.index("</script>", begin):])
+        for size in SIZES:
+            open_page(browser, report, size, "light")
+            shown = browser.ask(SHOWN)
+            faults += check(f"{size}, strange names", shown, {"name": NASTY, "images": 0, "overflow": 0, "moves": expected(plan)["moves"]})
+            faults += check(f"{size}, strange names", {"bars": shown["bars"] > 0}, {"bars": True})
+            for fault in faults_of(browser):
+                print(f"{size}, strange names: {fault}")
+                faults += 1
+            if arguments.screenshots:
+                screenshots(browser, arguments.screenshots, f"{size}-timed", report, size, "light")
+        browser.end()
+    print(f"{faults} faults")
+    return 1 if faults else 0
+
+
+def timeline(plan):
+    """Made-up times: everything one after the other, layers unrolled, collectives until they are waited for."""
+    times, now, begun, begins, iteration, at = [], 0.0, {}, {}, {}, 0
+    while at < len(plan["events"]):
+        event = plan["events"][at]
+        node = plan["nodes"][event["node"]]
+        region = node["region"]
+        entry = {"event": at, "node": event["node"], "iteration": iteration.get(region, 0)}
+        if event["kind"] == "compute":
+            duration = 1e-6 + node["flops"] / 1e12
+            times.append(dict(entry, track="compute", begin=now, end=now + duration))
+            now += duration
+        elif event["kind"] == "start":
+            begun[event["node"]] = dict(entry, track="+".join(node["transition"]["axes"]), begin=now)
+        elif event["kind"] == "wait" and event["node"] in begun:
+            now = max(now, begun[event["node"]]["begin"] + 5e-6 + node["transition"]["sent"] / 1e11)
+            times.append(dict(begun.pop(event["node"]), end=now))
+        elif event["kind"] == "begin":
+            begins[region], iteration[region] = at, 0
+        elif event["kind"] == "end":
+            iteration[region] += 1
+            if iteration[region] < plan["regions"][region]["count"]:
+                at = begins[region]
+        at += 1
+    return times
+
+
+def screenshots(browser, folder, name, report, size, scheme):
+    """One picture of each part of the page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    open_page(browser, report, size, scheme)
+    for part in ("header", "#totals", "#step", "#timeline", "#memory", "#tensors"):
+        box = browser.ask(f"(() => {{ const r = document.querySelector('{part}').getBoundingClientRect(); return [r.top + scrollY, r.height]; }})()")
+        clip = {"x": 0, "y": box[0], "width": SIZES[size][0], "height": box[1], "scale": 1}
+        picture = browser("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
+        (folder / f"{name}-{part.strip('#')}.png").write_bytes(base64.b64decode(picture["data"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

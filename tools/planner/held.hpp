@@ -1,0 +1,53 @@
+// Which slice of a tensor each rank of a mesh holds: what every picture of a tensor draws.
+#pragma once
+#include <parallel/algebra/notation.hpp>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace planner {
+
+using namespace parallel;
+
+/// The slice's place in every dimension.
+using Slice = std::vector<std::int64_t>;
+
+/// Whether the rank holds anything of it: At leaves the other coordinates empty.
+inline bool holds(const Type& type, const Mesh& mesh, int rank) {
+  for (const Placed& p : type.layout.others)
+    if (p.placement.kind == PlacementKind::at && (p.placement.coordinates >> mesh.coordinate(rank, p.axis) & 1) == 0) return false;
+  return true;
+}
+inline bool on_any(const Type& type, PlacementKind kind) {
+  for (const Placed& p : type.layout.others)
+    if (p.placement.kind == kind) return true;
+  return false;
+}
+
+inline Slice slice_of(const Type& type, const Mesh& mesh, int rank) {
+  Slice slice;
+  for (const Dim& d : type.layout.dims) slice.push_back(offset(d, mesh, rank) / local(d, mesh));
+  return slice;
+}
+/// The ranks that hold each slice.
+inline std::map<Slice, std::vector<int>> holders(const Type& type, const Mesh& mesh) {
+  std::map<Slice, std::vector<int>> result;
+  for (int rank = 0; rank < mesh.ranks(); ++rank)
+    if (holds(type, mesh, rank)) result[slice_of(type, mesh, rank)].push_back(rank);
+  return result;
+}
+
+/// The second slice of 512/tensor on two ranks: "256:512"
+inline std::string range(const Dim& dim, const Mesh& mesh, std::int64_t slice) {
+  const std::int64_t n = local(dim, mesh);
+  return std::to_string(slice * n) + ":" + std::to_string((slice + 1) * n);
+}
+/// "[0:6, 256:512]"
+inline std::string ranges(const Type& type, const Mesh& mesh, const Slice& slice) {
+  std::string result = "[";
+  for (int d = 0; d < type.layout.rank(); ++d) result += (d > 0 ? ", " : "") + range(type.layout.dims[d], mesh, slice[static_cast<std::size_t>(d)]);
+  return result + "]";
+}
+
+}  // namespace planner

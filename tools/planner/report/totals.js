@@ -1,0 +1,49 @@
+R"script(// The head of the report: the program, its mesh, the figures that one looks for first, and communication by phase and axis.
+function showHead(plan) {
+  const name = byId("name");
+  name.textContent = brief(plan.program);
+  name.title = plan.program;
+  document.title = brief(plan.program) + " on " + plan.meshText();
+  byId("mesh").replaceChildren(...plan.mesh.map((a) => element("span", {class: "chip"}, a.axis + " = " + a.ranks)), counted(plan.ranks, "rank"));
+
+  const all = phases.flatMap((p) => plan.totals[p]);
+  const starts = plan.events.filter((e) => plan.collective(e)).map((e) => plan.node(e));
+  const sum = (of) => starts.reduce((n, node) => n + node.times * of(node), 0);
+  const calls = sum(() => 1), sent = sum((node) => node.transition.sent);
+  const figure = (what, value, title, more) => element("div", {}, element("dt", {}, what), element("dd", {title}, value, element("small", {}, more)));
+  const figures = [
+    figure("Calls", calls.toLocaleString("en"), null, counted(sum((node) => node.transition.logical), "collective") + " a step"),
+    figure("Sent per rank", bytes(sent), exact(sent), [...new Set(all.map((t) => t.axis))].join(", ") || "no axis"),
+    figure("Peak memory", bytes(plan.memory.peak), exact(plan.memory.peak), bytes(plan.memory.arena) + " of it shared over time"),
+    figure("Computation", flops(plan.flops), exact(plan.flops, "floating point operations"), "per rank and step"),
+  ];
+  const predicted = stepSeconds(plan);
+  if (predicted !== null) figures.unshift(figure("Predicted step", seconds(predicted), predicted + " s", plan.machine ? "on " + plan.machine.name : "by the cost model"));
+  byId("figures").replaceChildren(...figures);
+}
+
+/// The predicted seconds of a step, where a machine was named.
+function stepSeconds(plan) {
+  if (typeof plan.seconds === "number") return plan.seconds;
+  if (!plan.timeline || plan.timeline.length === 0) return null;
+  return plan.timeline.reduce((end, t) => Math.max(end, t.end), 0);
+}
+
+function showTotals(plan) {
+  const heads = ["Phase", "Axis", "Collectives", "Calls", "Message", "Sent"];
+  const head = element("thead", {}, element("tr", {}, ...heads.map((h, i) => element("th", {scope: "col", class: i > 1 ? "number" : null}, h))));
+  const body = element("tbody");
+  const cell = (...children) => element("td", {class: "number"}, ...children);
+  for (const phase of phases)
+    plan.totals[phase].forEach((t, i) => {
+      const first = element("th", {scope: "row"}, i === 0 ? element("span", {class: "swatch", style: "background:" + colour(phase)}) : "", i === 0 ? phase : "");
+      body.append(element("tr", {}, first, element("td", {}, t.axis), cell(t.collectives.toLocaleString("en")), cell(t.calls.toLocaleString("en")),
+                          cell(sized(t.message)), cell(sized(t.sent))));
+    });
+  if (body.children.length === 0) body.append(element("tr", {}, element("td", {colspan: 6}, "Nothing is moved.")));
+  byId("totals-table").replaceChildren(head, body);
+  const notes = plan.redundant.filter((r) => r.share > 0 && plan.mesh.find((a) => a.axis === r.axis).ranks > 1).map((r) =>
+    element("p", {class: "soft"}, Number((100 * r.share).toPrecision(2)) + " % of the computation is done alike by every rank of " + r.axis + "."));
+  byId("notes").replaceChildren(...notes);
+}
+)script"

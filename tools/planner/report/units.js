@@ -1,0 +1,88 @@
+R"script(// Elements, numbers in human units, and words for what a plan holds. All data enters the page as text, never as markup.
+const byId = (id) => document.getElementById(id);
+
+/// element("td", {class: "number", title: "5 B"}, "5 B"): children are elements or text.
+function element(name, attributes = {}, ...children) {
+  const e = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) if (value !== null && value !== undefined) e.setAttribute(key, value);
+  e.append(...children.filter((c) => c !== null && c !== undefined));
+  return e;
+}
+function drawn(name, attributes = {}, ...children) {
+  const e = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) if (value !== null && value !== undefined) e.setAttribute(key, value);
+  e.append(...children.filter((c) => c !== null && c !== undefined));
+  return e;
+}
+
+function scaled(n, step, units) {
+  let unit = 0;
+  while (Math.abs(n) >= step && unit < units.length - 1) n /= step, ++unit;
+  const digits = Number.isInteger(n) || Math.abs(n) >= 100 ? 0 : 1;
+  return n.toFixed(digits) + " " + units[unit];
+}
+const bytes = (n) => scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]);
+const flops = (n) => scaled(n, 1000, ["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"]);
+const exact = (n, unit = "bytes") => Math.round(n).toLocaleString("en") + " " + unit;
+function seconds(s) {
+  if (s === 0) return "0 s";
+  const [factor, unit] = s >= 1 ? [1, "s"] : s >= 1e-3 ? [1e3, "ms"] : s >= 1e-6 ? [1e6, "µs"] : [1e9, "ns"];
+  return Number((s * factor).toPrecision(3)) + " " + unit;
+}
+const counted = (n, one, many = one + "s") => n.toLocaleString("en") + " " + (n === 1 ? one : many);
+
+/// Bytes as text, the exact number as its title.
+const sized = (n) => element("span", {title: exact(n)}, bytes(n));
+
+const fileName = (path) => path.slice(path.lastIndexOf("/") + 1);
+const spoken = (word) => word.replaceAll("_", " ");
+/// A name that is too long for a title, without what is in its inner brackets: Training<Gpt, Tensor<int, Shape<...>>> -> Training<Gpt, Tensor<…>>
+function brief(name) {
+  if (name.length <= 72) return name;
+  let depth = 0, result = "";
+  for (const c of name) {
+    if ("<{([".includes(c) && ++depth === 2) result += c + "…";
+    if (depth < 2 || (depth === 2 && ">})]".includes(c))) result += c;
+    if (">})]".includes(c)) --depth;
+  }
+  return result.replace(/\s+>/g, ">");
+}
+
+const rules = ["", "all whole", "it fits", "free moves", "completion", "gathering", "refusal", "results", "once"];
+const phases = ["forward", "backward", "optimizer"];
+const uses = ["parameters", "optimizer state", "inputs", "scalars", "gradients", "activations", "temporaries", "buffers"];
+const colour = (name) => "var(--" + name.replaceAll(" ", "-") + ")";
+
+/// What the pictures ask of a plan, found once.
+class Plan {
+  constructor(json) {
+    Object.assign(this, json);
+    this.layersOf = new Map(this.members.map((m) => [m.path, m.layers]));
+  }
+  node(event) { return this.nodes[event.node]; }
+  origin(node) { return node.origin === null ? null : this.origins[node.origin]; }
+  collective(event) { return event.kind === "start"; }
+  /// blocks.*.mlp.up of four layers -> blocks.0-3.mlp.up
+  member(path) {
+    if (path === null) return "";
+    const layers = this.layersOf.get(path) || 0;
+    return layers > 0 ? path.replace("*", "0-" + (layers - 1)) : path;
+  }
+  /// The regions that a region lies in, and itself, from the outermost on; the program is none of them.
+  chain(region) { return region > 0 ? [...this.chain(this.regions[region].parent), region] : []; }
+  line(origin) { return origin && origin.line > 0 ? fileName(origin.file) + ":" + origin.line : ""; }
+  type(value) { return this.values[value].text; }
+  /// What a node is called, and where it was written.
+  called(node) {
+    const t = node.transition, origin = this.origin(node);
+    const name = t ? spoken(t.kind) + (t.maximum ? " (max)" : "") + " on " + t.axes.join("+") : spoken(node.operation);
+    return [name, this.member(node.member), this.line(origin)].filter((w) => w !== "").join(" · ");
+  }
+  /// The member that a value comes from, be it an input; "" for none.
+  nameOf(value) {
+    const member = this.members.find((m) => m.value === value);
+    return this.member(member ? member.path : this.values[value].member);
+  }
+  meshText() { return this.mesh.map((a) => a.axis + "=" + a.ranks).join(", "); }
+}
+)script"
