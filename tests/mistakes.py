@@ -3,7 +3,7 @@
 of a command line: each must be refused at start-up with the same sentence.
 
     mistakes.py ROOT COMPILER...
-    mistakes.py --only TEXT ROOT COMPILER...     those whose line of mistakes.txt has the text
+    mistakes.py --only TEXT ROOT COMPILER...     those that have the text in their name, reason or edits
 
 tests/mistakes/NAME.txt holds the mistakes in examples/NAME.cpp. Of an example the part from `using namespace parallel;` to its first line that
 runs something is compiled, with parallel.hpp only.
@@ -24,7 +24,8 @@ ASKS = {"classify": "constexpr auto& classify_plan = plan<Step, Mesh{data = 2, t
 
 def model(root, name):
     text = (root / "examples" / f"{name}.cpp").read_text()
-    return "#include <array>\n#include <string>\n#include <tuple>\n#include <vector>\n" + text[text.index("using namespace parallel;") : text.index(RUNS[name])] + ASKS.get(name, "")
+    included = "".join(f"#include <{header}>\n" for header in ("array", "string", "tuple", "vector"))
+    return included + text[text.index("using namespace parallel;") : text.index(RUNS[name])] + ASKS.get(name, "")
 
 
 def mistakes(root):

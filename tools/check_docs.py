@@ -5,8 +5,8 @@
 
 PRINT_TABLES is the program of tests/docs/print_tables.cpp. Every block of code stands in a source that is compiled (or, of a build, in a
 consumer that is built); a line `// ...` or `# ...` leaves lines out. Every printed block is what PRINT_TABLES prints: --write brings it up to
-date. Links and files that are named exist. docs/errors.md has a row for every refusal and every exit code, and no other; docs/errors has a page for every
-refusal (error_pages.py).
+date. Links and files that are named exist. docs/errors.md has a row for every refusal and every exit code, and no other;
+docs/errors has a page for every refusal (error_pages.py).
 """
 import re
 import subprocess

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Holds docs/errors/ID.md, a page for each refusal, against algebra/refusal.hpp and the program tests/refusals/ID.cpp. tools/check_docs.py runs it.
 
-A page has its identifier, its sentence, words of its own, and below the line `<!-- from tests/refusals/ID.cpp -->` what is cut from the program, which
-tests/refusals.py compiles: the code with WRONG defined, what g++ says, the code without. --write brings all but the words up to date.
+A page has its identifier, its sentence, words of its own, and below the line `<!-- from tests/refusals/ID.cpp -->` what is cut from the program,
+which tests/refusals.py compiles: the code with WRONG defined, what g++ says, the code without. --write brings all but the words up to date.
 """
 import re
 

@@ -50,9 +50,10 @@ constexpr int irregular() {
   } else {
     constexpr int n = member_count<T>();
     return []<std::size_t... i>(std::index_sequence<i...>) {
-      int position = -1;
-      ((position < 0 && !takes_nothing_at<T>(std::make_index_sequence<i>{}, std::make_index_sequence<n - 1 - i>{}) ? void(position = i + 1) : void()), ...);
-      return position;
+      int position = 0;
+      const bool plain[] = {takes_nothing_at<T>(std::make_index_sequence<i>{}, std::make_index_sequence<n - 1 - i>{})..., true};
+      while (position < n && plain[position]) ++position;
+      return position < n ? position + 1 : -1;
     }(std::make_index_sequence<n>{});
   }
 }

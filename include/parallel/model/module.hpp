@@ -64,16 +64,12 @@ inline constexpr Dim layers_of{};
 template <Dim count, class Block>
 inline constexpr Dim layers_of<Layers<count, Block>> = count;
 
-template <class X>
-inline constexpr bool is_interface = false;
-template <class T, class S, class... Annotation>
-inline constexpr bool is_interface<Tensor<T, S, Annotation...>> = true;
 /// Whether something can be a member of a model.
 template <class M>
 constexpr bool can_be_module() {
   if constexpr (is_parameter<M> || is_layers<M>)
     return true;
-  else if constexpr (!std::is_class_v<M> || is_interface<M>)
+  else if constexpr (!std::is_class_v<M> || Interface<M>)
     return false;
   else
     return meta::irregular<M>() < 0 && !meta::too_many_members<M>();
@@ -96,7 +92,7 @@ constexpr bool has_layers() {
 }
 /// Whether to look into a member: what is wrong within a struct is said of the struct.
 template <class M>
-inline constexpr bool is_class_of_modules = is_parameter<M> || is_layers<M> || (std::is_class_v<M> && std::is_aggregate_v<M> && !is_interface<M>);
+inline constexpr bool is_class_of_modules = is_parameter<M> || is_layers<M> || (std::is_class_v<M> && std::is_aggregate_v<M> && !Interface<M>);
 
 /// Whether a model consists of parameters, modules and Layers, soundly annotated; where it does not, asking is the one error.
 template <class M>
@@ -112,8 +108,8 @@ constexpr bool accept() {
     else
       return accept<decltype(M::block)>();
   } else if constexpr (constexpr int irregular = meta::irregular<M>(); irregular >= 0 || meta::too_many_members<M>()) {
-    using accepted [[maybe_unused]] =
-        typename Refused<irregular >= 0 ? Reason::not_a_module : Reason::too_many_members, nullptr, (irregular >= 0 ? irregular : meta::max_members)>::type;
+    constexpr Refusal refusal = irregular >= 0 ? Refusal{Reason::not_a_module, {irregular}} : Refusal{Reason::too_many_members, {meta::max_members}};
+    using accepted [[maybe_unused]] = typename Refused<refusal.reason, nullptr, refusal.figures[0]>::type;
     return false;
   } else {
     return []<int... i>(std::integer_sequence<int, i...>) {

@@ -79,6 +79,14 @@ struct Tensor {
   static constexpr Refusal refusal = spelling::refused_given<T, S, Annotation...>();
 };
 
+namespace spelling {
+template <class T, class S, class... Annotation>
+void tensor_of(const Tensor<T, S, Annotation...>*);
+}
+/// A Tensor of an interface, or what is one.
+template <class X>
+concept Interface = requires(X* x) { spelling::tensor_of(x); };
+
 /// Normal with mean 0 and this standard deviation.
 constexpr Initializer normal(double deviation) { return {Initializer::Kind::normal, deviation, true}; }
 /// Normal, smaller by the square root of twice the depth (GPT-2's residual projections).

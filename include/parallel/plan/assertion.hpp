@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <parallel/meta/bytes.hpp>
-#include <parallel/plan/plan.hpp>
+#include <parallel/plan/refused_plan.hpp>
 
 namespace parallel {
 
@@ -25,8 +25,12 @@ struct Figure {
     whole -= over < 0 ? 1 : 0;
     millionths = static_cast<int>((n - static_cast<double>(whole)) * 1e6);
   }
+  constexpr Figure(Unknown) : whole(unknown) {}  // of a refused plan, which passes every assertion
   constexpr Figure(std::int64_t n, int m) : whole(n), millionths(m) {}  // nvcc builds template arguments from their members in order
   constexpr auto operator<=>(const Figure&) const = default;
+
+  static constexpr std::int64_t unknown = -1;
+  constexpr bool known() const { return whole != unknown; }
 };
 
 // Names for figures, none of them ever defined.
@@ -138,14 +142,15 @@ constexpr auto failure() {
 /// `equals<plan.forward.collectives(tensor), 1>`: as ==, told with both figures.
 template <assertion::Figure measured, assertion::Figure expected>
 inline constexpr bool equals =
-    assertion::told<measured == expected, assertion::Differs<assertion::Measured<measured>, assertion::Expected<expected>>>();
+    assertion::told<(!measured.known() || measured == expected), assertion::Differs<assertion::Measured<measured>, assertion::Expected<expected>>>();
 /// `at_most<plan.sent(data), 5_MiB>`: as <=, told with both figures.
 template <assertion::Figure measured, assertion::Figure limit>
-inline constexpr bool at_most = assertion::told<measured <= limit, assertion::Above<assertion::Measured<measured>, assertion::Limit<limit>>>();
+inline constexpr bool at_most = assertion::told<(!measured.known() || measured <= limit),
+                    assertion::Above<assertion::Measured<measured>, assertion::Limit<limit>>>();
 /// `at_least<plan.calls(), 1>`: as >=, told with both figures.
 template <assertion::Figure measured, assertion::Figure limit>
 inline constexpr bool at_least =
-    assertion::told<(measured >= limit), assertion::Below<assertion::Measured<measured>, assertion::Limit<limit>>>();
+    assertion::told<(!measured.known() || measured >= limit), assertion::Below<assertion::Measured<measured>, assertion::Limit<limit>>>();
 /// `proven<plan.never(all_gather(data))>`: of a finding, told with the collective that contradicts.
 template <Finding finding>
 inline constexpr bool proven =

@@ -19,9 +19,9 @@ constexpr Demands demands_of() {
     return {};
 }
 
-/// A program in which no activation moves unless `to<...>(x)` is written: refused is every collective of the forward pass that rule 4 or 5 derives,
-/// or that Layers need to bring a result to how the next layer takes it. What follows from what is written stays: gradients, what is `Stored`, an
-/// operation's own exchange (a softmax over a split dimension), the completion of the program's result. It is asked of types: the mesh does not matter.
+/// In a Strict program no activation is communicated in the forward pass unless `to<...>(x)` is written: refused is every collective there that rule 4
+/// or 5 derives, or that Layers need to bring a result to how the next layer takes it. What follows from what is written stays: gradients, what is
+/// `Stored`, an operation's own exchange (a softmax over a split dimension), the completion of the program's result. The mesh does not matter.
 template <class Program>
 struct Strict : Program {
   static constexpr Demands demands = [] {

@@ -191,11 +191,12 @@ inline std::string explain(const Fault& fault, const GraphView& g, const Mesh& m
     const Node& node = g.node(fault.node);
     const Source source = g.origin(node).source;
     return result + ": " + std::string(name_of(node.transition.collective)) + " on " + axis + " of " + text(g.value(node.operands[0]).type) + " to " +
-           text(g.value(node.result).type) + ", " + std::to_string(fault.refusal.figures[2]) + " bytes, at " + source.file + ":" + std::to_string(source.line);
+           text(g.value(node.result).type) + ", " + std::to_string(fault.refusal.figures[2]) + " bytes, at " + source.file + ":" +
+           std::to_string(source.line);
   }
   if (fault.refusal.reason == Reason::over_memory || fault.refusal.reason == Reason::over_bytes)
-    return result + ": " + std::to_string(fault.refusal.figures[0]) + " bytes" + (axis.empty() ? "" : " on " + axis) + " with " + text(mesh) + ", the budget is " +
-           std::to_string(fault.refusal.figures[1]);
+    return result + ": " + std::to_string(fault.refusal.figures[0]) + " bytes" + (axis.empty() ? "" : " on " + axis) + " with " + text(mesh) +
+           ", the budget is " + std::to_string(fault.refusal.figures[1]);
   AxisList named;
   for (const Value& v : g.values) v.type.layout.collect(named);
   std::string valid;

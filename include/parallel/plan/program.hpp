@@ -114,11 +114,6 @@ constexpr void optimize(Trace& trace, const Differentiation& gradients) {
 
 template <class X>
 concept Updates = requires(Trace& trace) { X::update(trace, 0, 0, 0); };
-template <class X>
-concept Interface = requires {
-  X::type.layout;
-  X::refusal;
-} && !Distributed<X>;
 /// The position of an argument of a program that is no optimizer or no input, counted from 1, or 0.
 template <class Program, class... Input>
 constexpr int misplaced() {

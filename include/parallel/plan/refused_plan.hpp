@@ -1,5 +1,7 @@
 // What `plan<>` is where a program is refused: a plan whose every answer passes every assertion, so that one mistake stays one error.
 #pragma once
+#include <type_traits>
+
 #include <parallel/plan/plan.hpp>
 
 namespace parallel {
@@ -7,6 +9,7 @@ namespace parallel {
 /// Compares true with everything and stays itself under arithmetic.
 struct Unknown {
   template <class T>
+    requires std::is_arithmetic_v<T>
   constexpr operator T() const {
     return T{};
   }
@@ -28,13 +31,16 @@ struct RefusedPlan : Plan {
     constexpr Unknown calls(const auto&...) const { return {}; }
     constexpr Unknown messages(const auto&...) const { return {}; }
     constexpr Unknown elements(const auto&...) const { return {}; }
-    constexpr Unknown largest_message() const { return {}; }
+    constexpr Unknown largest_message(const auto&...) const { return {}; }
     constexpr Unknown sent(const auto&...) const { return {}; }
+    constexpr Finding is(const auto&...) const { return {}; }
   };
   Answers all{}, forward{}, backward{}, optimizer{};
   constexpr Unknown collectives(const auto&...) const { return {}; }
-  constexpr Unknown calls() const { return {}; }
+  constexpr Unknown calls(const auto&...) const { return {}; }
   constexpr Unknown sent(const auto&...) const { return {}; }
+  constexpr Unknown largest_message(const auto&...) const { return {}; }
+  constexpr Finding is(const auto&...) const { return {}; }
   constexpr Unknown peak_memory() const { return {}; }
   constexpr Unknown flops(const auto&...) const { return {}; }
   constexpr Unknown redundant(const auto&...) const { return {}; }
