@@ -7,9 +7,11 @@ PLANNER is the program of tools/plan, EXAMPLE examples/gpt.cpp. On a phone and o
 wider than the page, every section there, and as many collectives in the tree as in the plan.
 """
 import argparse
+import atexit
 import base64
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,6 +38,7 @@ class Browser:
              "--disable-background-networking", "--hide-scrollbars", f"--user-data-dir={folder}", "--remote-debugging-pipe", "about:blank"],
             preexec_fn=descriptors, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(to_browser), os.close(from_browser)
+        atexit.register(self.process.kill)  # whatever ends this program
         self.last, self.rest, self.events = 0, b"", []
         target = next(t for t in self("Target.getTargets")["targetInfos"] if t["type"] == "page")
         self.session = self("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
@@ -49,7 +52,10 @@ class Browser:
                 sys.exit("report.py: the browser ended")
             self.rest += more
         text, self.rest = self.rest.split(b"\0", 1)
-        return json.loads(text)
+        message = json.loads(text)
+        if message.get("method") == "Page.javascriptDialogOpening":
+            sys.exit("report.py: a name was taken for markup, and ran: " + message["params"]["message"])
+        return message
 
     def __call__(self, method, **parameters):
         self.last += 1
@@ -144,6 +150,7 @@ def main():
     parser.add_argument("--screenshots", type=Path)
     arguments = parser.parse_args()
     faults = 0
+    signal.alarm(150)  # a browser that does not answer
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         example = Path(arguments.example).read_text()
