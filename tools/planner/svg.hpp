@@ -70,7 +70,7 @@ inline constexpr std::string_view look =
     "<defs><pattern id=\"hatch\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">"
     "<line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"7\"/></pattern></defs>\n";
 
-inline constexpr int wide = 108, high = 62, pile = 6, most_sheets = 4;  ///< a block, how far the sheets of a pile are apart, and how many are drawn
+inline constexpr int wide = 122, high = 62, pile = 6, most_sheets = 4;  ///< a block, how far the sheets of a pile are apart, and how many are drawn
 
 /// A block at (x, y): as many sheets as ranks hold it.
 inline void block(Canvas& canvas, int x, int y, const std::vector<int>& ranks, bool pending, bool differently) {

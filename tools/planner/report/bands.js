@@ -39,7 +39,9 @@ function drawBands(plan, bands, x, svg, top) {
   y += 19;
   bands.regions.forEach((row, depth) => {
     for (const b of row) box(b, spoken(plan.regions[b.key].kind) + " × " + plan.regions[b.key].count, "× " + plan.regions[b.key].count, true);
-    for (const turn of bands.turns) if (turn.depth === depth) svg.append(drawn("line", {class: "turn", x1: x(turn.at), x2: x(turn.at), y1: y, y2: y + 16}));
+    const turns = bands.turns.filter((turn) => turn.depth === depth), room = row.reduce((n, b) => n + x(b.end) - x(b.begin), 0);
+    if (room > 6 * turns.length)  // closer ones would only be grey
+      for (const turn of turns) svg.append(drawn("line", {class: "turn", x1: x(turn.at), x2: x(turn.at), y1: y, y2: y + 16}));
     y += 19;
   });
   return y - top;

@@ -38,7 +38,7 @@ function tensorPicture(plan, tensor) {
   const {columns, rows, panels} = facing(plan, tensor.shape);
   const size = (d) => d < 0 ? [0] : shown(degreeOf(plan, tensor.shape[d]));
   const piled = Math.min(4, Math.max(1, ...[...holders.values()].map((r) => r.length))), step = 6;
-  const wide = 108, high = 62, gap = 12 + (piled - 1) * step, left = rows < 0 ? 16 : 84, top = columns < 0 ? 8 : rows < 0 ? 44 : 62;
+  const wide = 122, high = 62, gap = 12 + (piled - 1) * step, left = rows < 0 ? 16 : 84, top = columns < 0 ? 8 : rows < 0 ? 44 : 62;
   const across = size(columns), down = size(rows);
   const panelWide = left + across.length * (wide + gap), panelHigh = top + down.length * (high + gap) + 6;
   const svg = drawn("svg", {role: "img", "aria-label": tensor.text + " on " + plan.meshText()});

@@ -22,7 +22,7 @@ function stepTree(plan) {
     if (!line || line.kind !== "line" || line.where !== where) part.children.push(line = {kind: "line", where, file: origin ? origin.file : "", operations: []});
     // What nobody wrote, as the optimizer, goes by the operations themselves.
     const written = where !== "" && origin !== null, last = line.operations.at(-1);
-    const name = written ? origin.operation : node.operation;
+    const name = !written ? node.operation : origin.operation === "move" ? "to<…>" : origin.operation;
     if (last && last.name === name && last.origin === (written ? node.origin : null)) last.events.push(index);
     else line.operations.push({name, origin: written ? node.origin : null, events: [index]});
   }
