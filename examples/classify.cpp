@@ -3,7 +3,7 @@
 // The same model as any textbook's, with a batch split on `data` and a hidden layer split on `tensor`. The cross entropy of a split batch is
 // a split loss, its mean a pending sum: one all-reduce of one number. Labels are whole numbers and have no gradient.
 //
-//   meson compile -C build/demo examples/classify && build/demo/examples/classify
+//   meson compile -C build/demo examples/classify && build/demo/examples/classify [--record FILE]
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
 #include <parallel/parallel.hpp>
@@ -40,7 +40,7 @@ using Step = Training<Classifier, AdamW, Points, Labels>;
 using Scores = Evaluation<Classifier, Points>;
 
 /// Trains on a mesh; the losses every hundred steps, then the share of points that are classified right.
-void train(const Mesh& mesh) {
+void train(const Mesh& mesh, const std::string& record) {
   const OwnedPlan plan = derive<Step>(mesh), scores = derive<Scores, Step>(mesh);
   std::vector<float> points;
   std::vector<int> labels;
@@ -54,12 +54,15 @@ void train(const Mesh& mesh) {
   run_threads(mesh.ranks(), [&](Threads& world) {
     Parameters parameters(plan, world.rank(), 3);
     Trainer<Threads, Cpu> trainer(plan, world, parameters, {.weight_decay = 0.01}, 3);
+    Recording recording(record, plan, world.rank());
+    trainer.executor().record(recording);
     trainer.executor().input(0, points.data());
     trainer.executor().input(1, labels.data());
     for (int step = 0; step <= 300; ++step) {
       const StepResult result = trainer.step(1e-2);
       if (world.rank() == 0 && step % 100 == 0) std::printf("  loss %.3f", result.loss);
     }
+    recording.write();
     Executor<Threads, Cpu> evaluate(scores, world, parameters.data());
     evaluate.input(0, points.data());
     evaluate.run();
@@ -75,9 +78,10 @@ void train(const Mesh& mesh) {
   std::printf("  right %d of %d\n", total, examples);
 }
 
-int main() {
-  train(Mesh{data = 1, tensor = 1});
-  train(Mesh{data = 2, tensor = 2});
+int main(int argc, char** argv) {
+  const std::string record = record_argument(argc, argv);
+  train(Mesh{data = 1, tensor = 1}, "");
+  train(Mesh{data = 2, tensor = 2}, record);
 }
 
 // Expected output:

@@ -94,7 +94,7 @@ static_assert(expected.backward.sent(data) <= 2 << 20);
 
 struct Options {
   Mesh mesh{data = 2, tensor = 2};
-  std::string text, samples_from = "This ";
+  std::string text, record, samples_from = "This ";
   int steps = 1000, warmup = 100, sample = 400;
   double rate = 2e-3;
   std::uint64_t seed = 1;
@@ -108,6 +108,8 @@ void train(World& world, const Options& options, const TextData& text) {
 
   Parameters parameters(plan, world.rank(), options.seed);
   Trainer<World, Cpu> trainer(plan, world, parameters, Hyperparameters{}, options.seed);
+  Recording recording(options.record, *plan, world.rank());
+  trainer.executor().record(recording);
   Executor<World, Cpu> evaluate(validation, world, parameters.data()), generate(sampling, world, parameters.data());
   const CosineSchedule schedule{options.rate, options.rate / 10, std::min(options.warmup, options.steps / 2), options.steps};
   std::vector<int> tokens, targets;
@@ -124,6 +126,7 @@ void train(World& world, const Options& options, const TextData& text) {
     progress.step(step, result.loss, result.gradient_norm);
   }
   progress.finish();
+  recording.write();
 
   double loss = 0;
   std::vector<float> weights;
@@ -173,6 +176,7 @@ int main(int argc, char** argv) {
     app.add_option("--warmup", options.warmup, "steps until the peak")->capture_default_str();
     app.add_option("--seed", options.seed, "of parameters, batches and samples")->capture_default_str();
     app.add_option("--sample", options.sample, "bytes to sample at the end")->capture_default_str()->check(CLI::Range(0, 100000));
+    app.add_option("--record", options.record, "writes FILE.RANK: what happened in the first steps, for tools/plan --run");
     app.add_flag("--mpi", mpi, "ranks are the processes of mpirun instead of threads");
     try {
       app.parse(argc, argv);

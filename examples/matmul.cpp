@@ -5,7 +5,7 @@
 // all that differs; the product is written once. The inner 5 does not divide by 2: the third product is 4 x 6 by 6 x 8, and what the
 // library says of 5 stands at the end of the output. (Written as a constant, plan<Inner<5>, Mesh{ranks = 2}> is the same sentence as a compile error.)
 //
-//   meson compile -C build/demo examples/matmul && build/demo/examples/matmul
+//   meson compile -C build/demo examples/matmul && build/demo/examples/matmul [--record FILE]
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
 #include <parallel/parallel.hpp>
@@ -36,7 +36,7 @@ static_assert(plan<Inner<6>, two>.collectives(ranks) == 1 && plan<Inner<6>, two>
 
 /// Runs a product of the numbers 0, 1, 2, ... on two ranks and prints what each rank holds of the result.
 template <class Program>
-void show(const char* title, int inner) {
+void show(const char* title, int inner, const std::string& record = "") {
   std::vector<float> x(static_cast<std::size_t>(4 * inner)), w(static_cast<std::size_t>(inner * 8));
   std::iota(x.begin(), x.end(), 0.0F);
   std::iota(w.begin(), w.end(), 0.0F);
@@ -46,7 +46,10 @@ void show(const char* title, int inner) {
     Executor<Threads, Cpu> executor(planned, world, nullptr);
     executor.input(0, x.data());
     executor.input(1, w.data());
+    Recording recording(record, planned, world.rank());
+    executor.record(recording);
     executor.run();
+    recording.write();
     const View y = executor.output(0);
     std::string& lines = held[static_cast<std::size_t>(world.rank())];
     for (std::int64_t i = 0; i < y.size[0]; ++i) {
@@ -64,10 +67,11 @@ void show(const char* title, int inner) {
   std::printf("\n");
 }
 
-int main() {
+int main(int argc, char** argv) {
+  const std::string record = record_argument(argc, argv);
   show<Rows>("by rows", 5);
   show<Columns>("by columns", 5);
-  show<Inner<6>>("by the inner dimension", 6);
+  show<Inner<6>>("by the inner dimension", 6, record);
   try {
     derive<Inner<5>>(two);
   } catch (const MeshRefused& refused) {

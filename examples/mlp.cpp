@@ -5,7 +5,7 @@
 // reduced where x becomes Broadcast (Megatron's f), but nobody asks for it. With `data`, the batch is split and the parameters' gradients are
 // reduced once per step. Nothing of this is written below but the placements.
 //
-//   meson compile -C build/demo examples/mlp && build/demo/examples/mlp
+//   meson compile -C build/demo examples/mlp && build/demo/examples/mlp [--record FILE]
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
 #include <parallel/parallel.hpp>
@@ -40,11 +40,14 @@ static_assert(mlp_plan.forward.elements(tensor) == 16 * 16);
 static_assert(mlp_plan.backward.collectives(data) == 4);    // four parameters' gradients, once per step
 static_assert(mlp_plan.peak_memory() <= 64 << 10);
 
-int main() {
+int main(int argc, char** argv) {
+  const std::string record = record_argument(argc, argv);
   std::printf("%s\n", text(mlp_plan).c_str());
-  run_threads(4, [](Threads& world) {
+  run_threads(4, [&](Threads& world) {
     Parameters parameters(mlp_plan, world.rank(), 1);
     Trainer<Threads, Cpu> trainer(mlp_plan, world, parameters, {.weight_decay = 0}, 1);
+    Recording recording(record, mlp_plan, world.rank());
+    trainer.executor().record(recording);
     std::vector<float> x(32 * 16), y(32 * 16);
     for (int step = 0; step <= 200; ++step) {
       for (std::size_t i = 0; i < x.size(); ++i) {  // learn to shift a row by one place and square it
@@ -56,6 +59,7 @@ int main() {
       const StepResult result = trainer.step(1e-2);
       if (world.rank() == 0 && step % 50 == 0) std::printf("step %3d  loss %.3f\n", step, result.loss);
     }
+    recording.write();
   });
 }
 

@@ -81,7 +81,7 @@ TEST_CASE("a program that was read plans as the compiler did") {
   same<Step, Mesh{data = 2, tensor = 2}>();
   same<Step, Mesh{tensor = 4}>();
   same<Micro, Mesh{data = 2, sequence = 2}>();
-  CHECK(object::Reader(words_of<Micro>()).program()->name == "Accumulate<2, Training<models::Gpt<float, models::Sizes{...}>, AdamW>>");
+  CHECK(object::Reader(words_of<Micro>()).program()->name.ends_with(", AdamW>>(i32[2, 4/data, 4/sequence], i32[2, 4/data, 4/sequence])"));
 }
 
 TEST_CASE("the compiler's meshes are carried with their program") {

@@ -195,8 +195,11 @@ class Machine {
       const Dim& dim = type.layout.dims[d];
       v.size[d] = local(dim, mesh_), v.offset[d] = offset(dim, mesh_, rank), v.whole[d] = dim.size;
     }
-    room.assign(static_cast<std::size_t>(v.elements() * bytes_of(v.dtype)), 0);
-    v.data = room.data();
+    // Around it as much again as the full tensor has, of what is no number: placements that are not sound make kernels reach outside.
+    const auto own = static_cast<std::size_t>(v.elements() * bytes_of(v.dtype)), around = static_cast<std::size_t>(type.layout.elements() * bytes_of(v.dtype) + 64);
+    room.assign(own + 2 * around, '\xff');
+    v.data = room.data() + around;
+    std::memset(v.data, 0, own);
     return v;
   }
   template <class T>

@@ -5,7 +5,8 @@
 
 PRINT_TABLES is the program of tests/docs/print_tables.cpp. Every block of code stands in a source that is compiled (or, of a build, in a
 consumer that is built); a line `// ...` or `# ...` leaves lines out. Every printed block is what PRINT_TABLES prints: --write brings it up to
-date. Links and files that are named exist. docs/errors.md has an entry for every refusal and every exit code, and no other.
+date. Links and files that are named exist. docs/errors.md has a row for every refusal and every exit code, and no other; docs/errors has a page for every
+refusal (error_pages.py).
 """
 import re
 import subprocess
@@ -13,6 +14,8 @@ import sys
 from functools import cache
 from pathlib import Path
 from textwrap import dedent
+
+import error_pages
 
 SOURCES = {  # where a block of a language may stand
     "cpp": [("examples", "*.cpp"), ("tests", "**/*.cpp"), ("tests", "**/*.hpp")],
@@ -25,7 +28,6 @@ PRINTED = re.compile(r"^<!-- printed: (.+?) -->\n(.*?)^<!-- end -->$", re.MULTIL
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 NAMED_FILE = re.compile(r"`\.?/?((?:include|examples|tests|tools|docs)/[\w./-]+)`")
 HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
-REFUSAL = re.compile(r'^ *reason\((\w+), *"((?:[^"\\]|\\.)*)"', re.MULTILINE)
 EXIT_CODE = re.compile(r"^inline constexpr int (\w+) = (\d+);", re.MULTILINE)
 
 
@@ -125,16 +127,6 @@ def up_to_date(text, blocks):
 def error_faults(root):
     name = "docs/errors.md"
     text = (root / name).read_text("utf-8")
-    sentences = dict(REFUSAL.findall((root / "include/parallel/algebra/refusal.hpp").read_text("utf-8")))
-    entries = dict(re.findall(r"^### `(\w+)`\n\n> (.*)$", text, re.MULTILINE))
-    headings = re.findall(r"^### `(\w+)`", text, re.MULTILINE)
-    for refusal in sentences.keys() - set(headings):
-        yield f"{name}: no entry for the refusal {refusal} of algebra/refusal.hpp"
-    for heading in headings:
-        if heading not in sentences:
-            yield f"{name}: algebra/refusal.hpp has no refusal {heading}"
-        elif entries.get(heading) != sentences[heading]:
-            yield f"{name}: the entry {heading} does not begin with its sentence: > {sentences[heading]}"
     codes = {(number, code) for code, number in EXIT_CODE.findall((root / "include/parallel/run/failure.hpp").read_text("utf-8"))}
     rows = set(re.findall(r"^\| (\d+) \| `(\w+)` \|", text, re.MULTILINE))
     for number, code in sorted(codes ^ rows):
@@ -155,6 +147,9 @@ def main(root, program, write):
         faults += printed_faults(name, text, blocks, used)
     faults += [f"no document quotes the printed block '{name}'" for name in blocks.keys() - used]
     faults += error_faults(root)
+    faults += error_pages.faults(root, write)
+    for path in sorted((root / "docs/errors").glob("*.md")):
+        faults += link_faults(root, str(path.relative_to(root)), path.read_text("utf-8"))
     print("\n".join([*faults, f"{len(documents)} documents, {len(faults)} faults"]))
     return 1 if faults else 0
 

@@ -16,5 +16,6 @@
 #include <parallel/operation/source.hpp>
 #include <parallel/operation/to.hpp>
 #include <parallel/operation/where.hpp>
+#include <parallel/plan/assertion.hpp>
 #include <parallel/plan/derive.hpp>
 #include <parallel/plan/text.hpp>

@@ -168,4 +168,24 @@ constexpr auto& accumulated = plan<Accumulate<2, Step>, four>;
 static_assert(accumulated.forward.calls(tensor) == 2 * network.forward.calls(tensor));
 static_assert(accumulated.backward.calls(data) == network.backward.calls(data));
 
+// Assertions that print what they compare.
+static_assert(equals<network.forward.collectives(all_gather(tensor)), layers + 1>);
+static_assert(at_most<network.sent(data), 100_KiB>);
+static_assert(at_most<network.memory.of(Use::activations), 200_KiB>);
+static_assert(proven<network.never(all_gather(data), all_to_all())>);
+static_assert(proven<network.backward.uses_only(all_reduce(data), all_reduce(tensor), all_gather(tensor), reduce_scatter(tensor))>);
+
+constexpr WrittenPlan written{
+    .forward = {reduce_scatter(tensor),                                                   // the embedding
+                4 * all_gather(tensor).of(8_KiB), 4 * reduce_scatter(tensor).of(8_KiB),   // four blocks
+                all_gather(tensor),                                                       // the head
+                all_reduce(tensor), all_reduce(tensor), all_reduce(tensor),               // its cross entropy
+                all_reduce(data).of(4)},                                                  // the loss
+    .backward = {reduce_scatter(tensor),
+                 4 * all_gather(tensor).of(8_KiB), 4 * reduce_scatter(tensor).of(8_KiB),
+                 all_gather(tensor),
+                 all_reduce(data), all_reduce(data), all_reduce(tensor), all_reduce(data), all_reduce(data)},
+    .optimizer = {all_reduce(tensor).of(8)}};
+static_assert(proven<network.is(written)>);
+
 }  // namespace rules

@@ -1,5 +1,5 @@
 // An evaluation has no gradients to add up.
-// figures: 2
+// figures: micro_batches<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // Keys and values are gathered by name, never by the rule.
-// figures: 5
+// figures: axis<sequence>, length<5>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // A mesh has an axis once.
-// figures: 2
+// figures: axis<data>, times<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // Two annotations of one axis.
-// figures: 2
+// figures: axis<tensor>, times<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // An axis splits one dimension of a tensor.
-// figures: 2
+// figures: axis<data>, times<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // No annotation names the axis.
-// figures: 2
+// figures: axis<sequence>, extent<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

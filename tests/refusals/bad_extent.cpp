@@ -1,5 +1,5 @@
 // An axis has ranks.
-// figures: 0
+// figures: axis<tensor>, extent<0>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // A layer keeps the shape of what it carries.
-// figures: 2, 2
+// figures: dimensions_taken<2>, dimensions_returned<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // One activation is split by rows, the other by columns.
-// figures: 1, 0, 1
+// figures: axis<tensor>, operand<1>, first_lies<Split<0>>, second_lies<Split<1>>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

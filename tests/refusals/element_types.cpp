@@ -1,5 +1,5 @@
 // A product of f32 and bf16 needs a cast.
-// figures: 4, 2
+// figures: left_bytes<4>, right_bytes<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

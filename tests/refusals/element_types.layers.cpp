@@ -1,5 +1,5 @@
 // A layer keeps the element type of what it carries.
-// figures: 4, 2
+// figures: left_bytes<4>, right_bytes<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // A norm and its gain have one element type.
-// figures: 2, 4
+// figures: left_bytes<2>, right_bytes<4>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // 48 elements stay 48.
-// figures: 48, 50
+// figures: before<48>, after<50>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

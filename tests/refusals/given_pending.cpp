@@ -1,5 +1,5 @@
 // Nobody could fill in the terms of a sum that a program is given.
-// figures: 2
+// figures: axis<tensor>, dimensions<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // Queries have a multiple of the heads of keys and values.
-// figures: 4, 3
+// figures: query_heads<4>, key_heads<3>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

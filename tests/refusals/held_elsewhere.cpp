@@ -1,5 +1,5 @@
 // The other ranks of the axis have nothing to compute with.
-// figures: 0
+// figures: axis<stage>, operand<0>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

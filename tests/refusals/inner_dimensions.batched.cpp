@@ -1,5 +1,5 @@
 // One product for every matrix of a batch.
-// figures: 5, 6
+// figures: left_extent<5>, right_extent<6>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // The left has 6 columns.
-// figures: 6, 7
+// figures: left_extent<6>, right_extent<7>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

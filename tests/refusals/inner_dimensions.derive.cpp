@@ -1,5 +1,5 @@
 // A program whose mesh is known at start-up only.
-// figures: 6, 7
+// figures: left_extent<6>, right_extent<7>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // A mistake within a layer, with more of the model around it.
-// figures: 6, 7
+// figures: left_extent<6>, right_extent<7>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // A pipeline is not derived.
-// figures: 4
+// figures: layers<4>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // A loss counts once.
-// figures: 1
+// figures: axis<tensor>, axes<1>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

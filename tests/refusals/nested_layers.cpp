@@ -1,5 +1,5 @@
 // Layers lie in no other Layers.
-// figures: 3
+// figures: layers<3>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // The outer axis of a dimension cannot move alone.
-// figures: 0, 2
+// figures: operand<0>, dimensions<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

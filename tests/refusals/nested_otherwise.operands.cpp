@@ -1,5 +1,5 @@
 // Both operands split their rows by data and tensor, in another order.
-// figures: 1, 2
+// figures: operand<1>, dimensions<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

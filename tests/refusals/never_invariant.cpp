@@ -1,5 +1,5 @@
 // A Broadcast value stays Broadcast.
-// figures: 4
+// figures: axis<tensor>, bytes<4>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

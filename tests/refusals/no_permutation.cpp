@@ -1,5 +1,5 @@
 // Each dimension once.
-// figures: 0, 2
+// figures: dimension<0>, dimensions<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

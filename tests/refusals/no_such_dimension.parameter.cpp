@@ -1,5 +1,5 @@
 // A vector has one dimension.
-// figures: 1, 1
+// figures: dimension<1>, dimensions<1>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

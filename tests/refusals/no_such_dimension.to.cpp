@@ -1,5 +1,5 @@
 // Split<2> of a matrix.
-// figures: 2, 2
+// figures: dimension<2>, dimensions<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

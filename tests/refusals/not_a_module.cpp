@@ -1,5 +1,5 @@
 // Configuration is no member.
-// figures: 2
+// figures: member<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

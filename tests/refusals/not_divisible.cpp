@@ -1,5 +1,5 @@
 // 8 columns on 3 ranks.
-// figures: 8, 3
+// figures: axis<tensor>, extent<8>, slices<3>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // A training needs one number.
-// figures: 1
+// figures: dimensions<1>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // A training needs one number, also from Layers.
-// figures: 2
+// figures: dimensions<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

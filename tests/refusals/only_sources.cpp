@@ -1,5 +1,5 @@
 // A program computes from inputs and parameters.
-// figures: 2
+// figures: operands<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // A block's parameter belongs to the layer that is being computed.
-// figures: 3
+// figures: layers<3>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

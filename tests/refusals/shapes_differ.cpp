@@ -1,5 +1,5 @@
 // A bias must repeat along the rows.
-// figures: 6, 4
+// figures: left_extent<6>, right_extent<4>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // Moving keeps the extents.
-// figures: 4, 5
+// figures: left_extent<4>, right_extent<5>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

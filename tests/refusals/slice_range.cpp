@@ -1,5 +1,5 @@
 // Positions 4 to 8 of 6.
-// figures: 4, 9, 6
+// figures: begin<4>, end<9>, extent<6>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // An activation split by rows meets rows of a weight: no row takes either, and an all-to-all is always written.
-// figures: 0, 0
+// figures: axis<tensor>, operand<0>, it_lies<Split<0>>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

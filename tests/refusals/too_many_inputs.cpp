@@ -1,4 +1,5 @@
-// figures: 9
+// An input more than a program takes.
+// figures: inputs<9>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

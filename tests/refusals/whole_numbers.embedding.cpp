@@ -1,5 +1,5 @@
 // Rows of a table are counted.
-// figures: 4
+// figures: bytes<4>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // A mask is zero or not.
-// figures: 4
+// figures: bytes<4>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

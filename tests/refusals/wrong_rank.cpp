@@ -1,5 +1,5 @@
 // A norm takes a vector as gain.
-// figures: 2, 1
+// figures: dimensions<2>, needed<1>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

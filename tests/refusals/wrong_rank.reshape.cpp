@@ -1,5 +1,5 @@
 // At most six dimensions.
-// figures: 7, 6
+// figures: dimensions<7>, needed<6>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -35,13 +35,14 @@ struct Attention {
   Parameter<float, Shape<heads / tensor, size, channels>> projection{scaled_normal(0.02, Size::layers)};
   Parameter<float, Shape<channels>> projection_bias{zeros};
   constexpr auto operator()(Distributed auto x) const {
-    const auto projected = matmul(x, qkv) + qkv_bias;  // f32[batch/data, context, 3, heads/tensor, size]
-    return matmul<2>(attention(take<2, 0>(projected), take<2, 1>(projected), take<2, 2>(projected)), projection) + projection_bias;
+    const auto all = matmul(x, qkv) + qkv_bias;  // f32[batch/data, context/sequence, 3, heads/tensor, size]
+    const auto k = to<On<sequence, Broadcast>>(take<2, 1>(all)), v = to<On<sequence, Broadcast>>(take<2, 2>(all));
+    return matmul<2>(attention(take<2, 0>(all), k, v), projection) + projection_bias;
   }
 };
 
 template <class Size>
-struct Mlp {
+struct Feedforward {
   static constexpr int channels = Size::channels;
   Parameter<float, Shape<channels, 4 * channels / tensor>> up{normal(0.02)};
   Parameter<float, Shape<4 * channels / tensor>> up_bias{zeros};
@@ -55,7 +56,7 @@ struct Block {
   Norm<Size> norm1;
   Attention<Size> attention;
   Norm<Size> norm2;
-  Mlp<Size> mlp;
+  Feedforward<Size> mlp;
   constexpr auto operator()(Distributed auto x) const {
     const auto y = x + attention(norm1(x));
     return y + mlp(norm2(y));
@@ -70,7 +71,7 @@ struct Gpt {
   Norm<Size> norm;
 
   constexpr auto operator()(Distributed auto tokens, Distributed auto targets) const {
-    const auto hidden = to<Shape<Size::batch / data, Size::context, Size::channels>>(embedding(tokens, token) + positions());
+    const auto hidden = to<Shape<Size::batch / data, Size::context / sequence, Size::channels>>(embedding(tokens, token) + positions());
     return mean(cross_entropy(matmul(norm(blocks(hidden)), transpose(token)), targets));
   }
 
@@ -84,7 +85,7 @@ struct Gpt {
 };
 
 template <class Size>
-using Tokens = Tensor<int, Shape<Size::batch / data, Size::context>>;
+using Tokens = Tensor<int, Shape<Size::batch / data, Size::context / sequence>>;
 template <class Size>
 using GptStep = Training<Gpt<Size>, AdamW, Tokens<Size>, Tokens<Size>>;
 

@@ -37,6 +37,12 @@ inline Spread per(double constant, const std::vector<double>& values) {
   return ratio(std::vector<double>(values.size(), constant), values);
 }
 
+/// Of `constant` * value.
+inline Spread scaled(double constant, std::vector<double> values) {
+  for (double& value : values) value *= constant;
+  return spread(std::move(values));
+}
+
 /// Three digits, more where the number is larger.
 inline std::string text(double value) {
   char digits[32];

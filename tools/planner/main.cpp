@@ -2,25 +2,10 @@
 #include <parallel/run/mesh_argument.hpp>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
-#include <iostream>
-#include <optional>
-#include <sstream>
 
-#include "dot.hpp"
-#include "json.hpp"
-#include "lock.hpp"
-#include "report.hpp"
-#include "source.hpp"
-#include "tree.hpp"
+#include "answer.hpp"
 
 namespace planner {
-
-/// One program on one mesh.
-struct Asking {
-  const object::Carried* program;
-  Mesh mesh;
-};
 
 inline Mesh mesh_of(const object::CarriedMesh& carried, const object::Carried& program) {
   Mesh mesh;
@@ -32,131 +17,85 @@ inline Mesh mesh_of(const object::CarriedMesh& carried, const object::Carried& p
   return mesh;
 }
 
-/// What is to be planned: every program on the mesh of the command line, or on those that the file itself planned for.
-inline std::vector<Asking> askings(const object::Found& found, const Asked& asked) {
-  std::vector<Asking> result;
+/// Every program on the mesh of the command line, or on those that the file itself planned for.
+inline std::vector<Answer> answers(const object::Found& found, const Asked& asked) {
+  std::optional<Machine> machine;
+  if (!asked.machine.empty()) machine = machine_named_or_file(asked.machine);
+  std::vector<Answer> result;
   for (const auto& program : found.programs) {
-    if (!asked.program.empty() && program->name.find(asked.program) == std::string::npos) continue;
+    if (program->name.find(asked.program) == std::string::npos) continue;
     if (!asked.mesh.empty()) {
       std::vector<const Axis*> axes;
       for (const Axis& a : program->axes) axes.push_back(&a);
-      result.push_back({program.get(), mesh_argument(asked.mesh, axes)});
+      result.push_back({object::derive(*program, mesh_argument(asked.mesh, axes)), program->name, machine});
     } else {
       for (const object::CarriedMesh& mesh : found.meshes)
-        if (mesh.program == program->checksum) result.push_back({program.get(), mesh_of(mesh, *program)});
+        if (mesh.program == program->checksum) result.push_back({object::derive(*program, mesh_of(mesh, *program)), program->name, machine});
     }
   }
   if (!result.empty()) return result;
   std::string known;
   for (const auto& program : found.programs) {
     known += "\n  " + program->name + "; axes:";
-    for (const Axis& a : program->axes) known += " " + std::string(a.text());
+    for (const Axis& a : program->axes) known += " " + words(a.text());
   }
   throw Failure(asked.program.empty() ? "the file plans for no mesh; say --mesh with axes of" + known : "no program is called '" + asked.program + "'; there is" + known,
                 exit_code::usage);
-}
-
-inline std::string members(const Plan& plan) {
-  std::string result;
-  for (const Member& m : plan.graph.members)
-    if (m.role == Role::parameter) result += (result.empty() ? "" : ", ") + std::string(m.path.view());
-  return result;
-}
-
-inline void print(const Asking& asking, const Asked& asked, std::ostream& out) {
-  const OwnedPlan plan = object::derive(*asking.program, asking.mesh);
-  const std::string name = asking.program->name;
-  if (!asked.why.empty()) {
-    const std::string words = why(*plan, asked.why);
-    if (words.empty()) throw Failure("no collective comes from '" + asked.why + "' on " + text(asking.mesh) + "; members: " + members(*plan), exit_code::usage);
-    out << words << "\n";
-    return;
-  }
-  switch (asked.format) {
-    case Asked::Format::json: out << json(*plan, name).dump(1) << "\n"; break;
-    case Asked::Format::dot: out << dot(*plan); break;
-    default: out << name << "\n" << text(asking.mesh) << ": " << asking.mesh.ranks() << " ranks\n\n" << tree(*plan) << totals(*plan) << "\n";
-  }
-}
-
-/// One after the other, or all in one page.
-inline void print(const std::vector<Asking>& all, const Asked& asked, std::ostream& out) {
-  if (asked.format != Asked::Format::html) {
-    for (const Asking& asking : all) print(asking, asked, out);
-    return;
-  }
-  Json plans = Json::array();
-  for (const Asking& asking : all) plans.push_back(json(*object::derive(*asking.program, asking.mesh), asking.program->name));
-  out << report(plans);
-}
-
-/// A file is replaced only once it is written whole.
-inline void write(const std::string& file, const std::string& contents) {
-  const std::string beside = file + ".new";
-  {
-    std::ofstream out(beside, std::ios::binary);
-    out << contents;
-    out.flush();
-    if (!out) throw Failure("'" + file + "' cannot be written", exit_code::io);
-  }
-  std::error_code error;
-  std::filesystem::rename(beside, file, error);
-  if (error) throw Failure("'" + file + "' cannot be written: " + error.message(), exit_code::io);
-}
-
-/// --lock and --check.
-inline int lock(const std::vector<Asking>& all, const Asked& asked) {
-  std::vector<Lock> now;
-  for (const Asking& asking : all) {
-    const OwnedPlan plan = object::derive(*asking.program, asking.mesh);
-    now.push_back(lock_of(*plan, asking.program->name));
-  }
-  const std::string file = asked.lock.empty() ? std::filesystem::path(asked.file).replace_extension(".plan").string() : asked.lock;
-  if (asked.locking) {
-    write(file, written(now));
-    return exit_code::done;
-  }
-  if (std::error_code error; !std::filesystem::exists(file, error)) throw Failure("there is no lock '" + file + "'; write it with --lock", exit_code::missing_input);
-  const std::string words = difference(read_locks(contents(file, file), file), now);
-  if (words.empty()) return exit_code::done;
-  std::cout << words;
-  throw Failure("the plan is not the one in '" + file + "'; what differs stands above; if it is meant, write it anew with --lock", exit_code::plans_differ);
 }
 
 int main(int argc, char** argv) {
   Asked asked;
   CLI::App app{"Prints the plan that the compiler derives: every collective, its cause, bytes, memory. Nothing of the program is executed."};
   app.name("tools/plan");
+  app.footer("tools/plan examples/gpt.cpp --mesh data=2,tensor=4 --machine a100\nExit codes stand in docs/errors.md.");
   app.add_option("FILE", asked.file, "A source, which is compiled, or an object, library or program that was")->required();
   app.add_option("--mesh", asked.mesh, "Axes and ranks, data=2,tensor=4; without it, the meshes that the file itself plans for");
   app.add_option("--program", asked.program, "Only programs whose name has this in it");
-  const std::vector<std::pair<std::string, Asked::Format>> formats{{"--json", Asked::Format::json}, {"--dot", Asked::Format::dot}, {"--html", Asked::Format::html}};
-  for (const auto& [flag, format] : formats) app.add_flag_callback(flag, [&asked, f = format] { asked.format = f; }, "As " + flag.substr(2));
-  app.add_option("--why", asked.why, "Explains every collective of a member: blocks.0.mlp.down");
-  app.add_flag("--lock", asked.locking, "Writes the plan beside the source, as NAME.plan");
-  app.add_flag("--check", asked.checking, "Compares the plan with NAME.plan and prints what differs")->excludes("--lock");
-  app.add_option("--lock-file", asked.lock, "Another file than NAME.plan");
-  app.add_option("--compiler", asked.compiler, "What compiles a source")->envname("CXX")->default_val("g++");
-  app.add_option("--include", asked.include, "Where the library's headers are")->default_val(PLANNER_INCLUDE);
+  app.add_option("--machine", asked.machine, "Prices: a published machine's name, or a file that tools/machine wrote");
   app.add_option("-o,--output", asked.output, "Writes there instead of to the standard output");
-  app.add_option("--with", asked.compiling, "An argument for the compiler; may be repeated")->allow_extra_args(false);
+
+  const std::vector<std::tuple<std::string, Asked::Format, std::string>> formats{
+      {"--json", Asked::Format::json, "Everything, in a schema that stays: docs/plan.md"},
+      {"--dot", Asked::Format::dot, "A graph for Graphviz"},
+      {"--timeline", Asked::Format::timeline, "A simulated step for ui.perfetto.dev; needs --machine"},
+      {"--html", Asked::Format::html, "A page with tables and pictures, one file that opens from disk"}};
+  for (const auto& [flag, format, help] : formats) app.add_flag_callback(flag, [&asked, f = format] { asked.format = f; }, help)->group("Formats");
+
+  app.add_option("--why", asked.why, "Explains every collective of a member: blocks.0.mlp.down")->group("Questions");
+  app.add_flag("--lock", asked.locking, "Writes the plan beside the file, as NAME.plan")->group("Questions");
+  app.add_flag("--check", asked.checking, "Compares the plan with NAME.plan and prints what differs")->excludes("--lock")->group("Questions");
+  app.add_option("--lock-file", asked.lock, "Another file than NAME.plan")->group("Questions");
+  app.add_option("--run", asked.run, "Lays FILE.0, FILE.1, ..., which a run wrote with --record FILE, over the plan")->group("Questions");
+
+  app.add_option("--compiler", asked.compiler, "What compiles a source")->envname("CXX")->default_val("g++")->group("Compiling");
+  app.add_option("--include", asked.include, "Where the library's headers are")->default_val(PLANNER_INCLUDE)->group("Compiling");
+  app.add_option("--with", asked.compiling, "An argument for the compiler; may be repeated")->allow_extra_args(false)->group("Compiling");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? exit_code::done : exit_code::usage;
   }
-  return guarded("tools/plan", [&] {
-    const object::Found found = programs_of(asked);
-    const std::vector<Asking> all = askings(found, asked);
-    if (asked.locking || asked.checking) return lock(all, asked);
-    if (asked.output.empty()) {
-      print(all, asked, std::cout);
+  return guarded("tools/plan", [&]() -> int {
+    try {
+      const object::Found found = programs_of(asked);
+      const std::vector<Answer> all = answers(found, asked);
+      if (asked.locking || asked.checking) return lock(all, asked);
+      if (!asked.run.empty()) return lay_over(all, asked);
+      std::ostringstream out;
+      print(all, asked, out);
+      if (asked.output.empty())
+        std::cout << out.str() << std::flush;
+      else
+        write(asked.output, out.str());
+      if (!std::cout) throw Failure("the output cannot be written", exit_code::io);
       return exit_code::done;
+    } catch (const object::Damaged& damaged) {
+      throw Failure("the program in '" + asked.file + "' cannot be read: " + damaged.what(), exit_code::bad_data);
+    } catch (const std::length_error& error) {
+      throw Failure("the program in '" + asked.file + "' cannot be planned: " + error.what(), exit_code::bad_data);
+    } catch (const MachineRefused& refused) {
+      throw Failure(refused.what(), exit_code::configuration);
     }
-    std::ostringstream out;
-    print(all, asked, out);
-    write(asked.output, out.str());
-    return exit_code::done;
   });
 }
 

@@ -144,10 +144,10 @@ constexpr Refusal why(const EnteringList& operands) {
     for (int j = i + 1; j < operands.size(); ++j)
       if (!operands[i].parameter() && !operands[j].parameter() && operands[i].placement.kind != PlacementKind::partial &&
           !(operands[i].placement == operands[j].placement) && !(operands[i].data() && operands[j].data()))
-        return {Reason::disagree, {j, operands[i].placement.split() ? operands[i].placement.dim : -1, operands[j].placement.split() ? operands[j].placement.dim : -1}};
+        return {Reason::disagree, {j, as_figure(operands[i].placement), as_figure(operands[j].placement)}};
   for (int i = 0; i < operands.size(); ++i)
-    if (operands[i].placement.split()) return {Reason::split_otherwise, {i, operands[i].placement.dim}};
-  return {Reason::split_otherwise, {0}};
+    if (operands[i].placement.split()) return {Reason::split_otherwise, {i, as_figure(operands[i].placement)}};
+  return {Reason::split_otherwise, {0, as_figure(operands[0].placement)}};
 }
 
 }  // namespace derivation

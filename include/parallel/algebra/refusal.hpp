@@ -1,62 +1,72 @@
 // Why a program is refused. Each reason owns one literal sentence, which the compiler prints and which start-up checks repeat.
 #pragma once
-#include <cstdint>
-#include <string_view>
+#include <parallel/algebra/figure.hpp>
 
 namespace parallel {
 
 // One list, so that a static_assert and a run-time message cannot differ: identifier, sentence, names of its figures.
-#define PARALLEL_REFUSALS(reason)                                                                                                                            \
-  reason(inner_dimensions, "parallel::matmul: the inner dimensions differ; transpose one operand or mend its Shape", "inner extent of the left, of the right")  \
-  reason(shapes_differ, "parallel: the shapes do not broadcast; equal extents, or 1, or a missing leading dimension are needed", "extent of the left, of the right") \
-  reason(wrong_rank, "parallel: an operand has the wrong number of dimensions; mend its Shape or reshape it", "dimensions it has, dimensions it needs")           \
-  reason(no_such_dimension, "parallel: the dimension does not exist in this tensor; dimensions count from 0", "dimension, number of dimensions")                 \
-  reason(elements_differ, "parallel::reshape: the number of elements changes; mend the new Shape", "elements before, elements after")                           \
-  reason(slice_range, "parallel::slice: the range lies outside the dimension; mend begin and end", "begin, end, extent")                                         \
-  reason(heads_differ, "parallel::attention: the query heads are no multiple of the key and value heads; mend the Shapes", "query heads, key heads")              \
-  reason(element_types, "parallel: the element types differ; cast<T>() one operand", "bytes per element of the left, of the right")                             \
-  reason(whole_numbers, "parallel: an index, a target or a mask must hold whole numbers; give it the element type int", "bytes per element")                     \
-  reason(no_permutation, "parallel::transpose: the order names a dimension twice; name every dimension once", "dimension, number of dimensions")                 \
-  reason(disagree, "parallel: two activations lie differently on an axis; bring one of them to the other's placement with to<On<axis, ...>>(x)", "operand, placement of the first, of the second") \
-  reason(split_otherwise, "parallel: an activation is split otherwise than the operation can take it; write to<On<axis, ...>>(x) before it (a gather, or an all-to-all)", "operand") \
-  reason(nested_otherwise, "parallel: an axis that is not the innermost of its dimension would have to move, or operands nest their axes differently; move the inner axis first with to<...>(x)", "operand, dimension") \
-  reason(never_invariant, "parallel::to: a Broadcast value is used differently by each rank and cannot become Invariant; keep it Broadcast, or leave it Invariant from the start", "bytes per element") \
-  reason(attention_sequence, "parallel::attention: queries, keys and values are all split along the sequence; gather keys and values first with to<On<axis, Broadcast>>(k), to<On<axis, Broadcast>>(v)", "sequence length") \
-  reason(not_scalar, "parallel::Training: the program returns no scalar loss; return mean(...) or sum(...), or use Evaluation", "dimensions of the result")      \
-  reason(loss_broadcast, "parallel::Training: the loss is Broadcast on an axis, so its gradient would count once per rank; keep it Invariant or Partial", "axes") \
-  reason(only_sources, "parallel: an operation on constants only; combine them with a parameter or an input, or write the constant's value", "operands")         \
-  reason(not_a_module, "parallel: a member of a model is neither a Parameter nor a module of Parameters; make configuration a template argument", "position of the member") \
-  reason(carried_differs, "parallel::Layers: the block returns another shape than it takes; a layer must keep the shape of what it carries", "dimensions taken, returned") \
-  reason(held_elsewhere, "parallel: a value that only some ranks hold (At) meets an operation; bring it to all of them first with to<On<axis, Broadcast>>(x)", "operand") \
-  reason(given_pending, "parallel: a parameter or an input cannot be a pending sum (Partial): no rank could fill in its term; leave it Invariant or split it", "dimensions") \
-  reason(outside_layers, "parallel::Layers: a parameter of a block is used outside its Layers, where it has no one layer; use it within the block", "layers") \
-  reason(accumulation, "parallel::Accumulate: only a training has gradients to accumulate, over at least one micro-batch; wrap a Training, with a count from 1", "micro-batches") \
-  reason(too_many_inputs, "parallel: a program takes at most eight inputs; put several into one tensor", "inputs") \
-  reason(layers_split, "parallel::Layers: layers on an axis, a pipeline, are not derived; write Layers<n, Block> without the axis", "layers") \
-  reason(nested_layers, "parallel::Layers: layers within layers; write one Layers whose block has the inner blocks as plain members", "layers of the outer")          \
-  reason(not_divisible, "parallel: the mesh does not divide a dimension; choose an extent of the axis that divides it", "extent of the dimension, degree")       \
-  reason(axis_unused, "parallel: an axis of the mesh is named by no annotation of the program; annotate a dimension with it or drop it from the mesh", "extent of the axis") \
-  reason(axis_twice, "parallel: an axis is used twice in one tensor or mesh; name it once", "times")                                                            \
-  reason(bad_extent, "parallel: an axis must have at least one rank; mend the mesh", "extent")
+#define PARALLEL_REFUSALS(reason) \
+  reason(inner_dimensions, "parallel::matmul: the inner dimensions differ; transpose one operand or mend its Shape", left_extent, right_extent) \
+  reason(shapes_differ, "parallel: the shapes do not broadcast; equal extents, or 1, or a missing leading dimension are needed", left_extent, right_extent) \
+  reason(wrong_rank, "parallel: an operand has the wrong number of dimensions; mend its Shape or reshape it", dimensions, needed) \
+  reason(no_such_dimension, "parallel: the dimension does not exist in this tensor; dimensions count from 0", dimension, dimensions) \
+  reason(elements_differ, "parallel::reshape: the number of elements changes; mend the new Shape", before, after) \
+  reason(slice_range, "parallel::slice: the range lies outside the dimension; mend begin and end", begin, end, extent) \
+  reason(heads_differ, "parallel::attention: the query heads are no multiple of the key and value heads; mend the Shapes", query_heads, key_heads) \
+  reason(element_types, "parallel: the element types differ; cast<T>() one operand", left_bytes, right_bytes) \
+  reason(whole_numbers, "parallel: an index, a target or a mask must hold whole numbers; give it the element type int", bytes) \
+  reason(no_permutation, "parallel::transpose: the order names a dimension twice; name every dimension once", dimension, dimensions) \
+  reason(disagree, "parallel: two activations lie differently on an axis; bring either to where the other lies: to<On<axis, Split<d>>>(x) moves or slices it, to<On<axis, Invariant>>(x) gathers it", operand, first, second) \
+  reason(split_otherwise, "parallel: an activation is split otherwise than the operation can take it; before it, gather the activation with to<On<axis, Invariant>>(x) or move it with to<On<axis, Split<d>>>(x)", operand, lies) \
+  reason(nested_otherwise, "parallel: an axis that is not the innermost of its dimension would have to move, or operands nest their axes differently; move the inner axis first with to<...>(x)", operand, dimensions) \
+  reason(never_invariant, "parallel::to: a Broadcast value is used differently by each rank and cannot become Invariant; keep it Broadcast, or leave it Invariant from the start", bytes) \
+  reason(attention_sequence, "parallel::attention: queries, keys and values are all split along the sequence; gather keys and values with to<On<axis, Broadcast>>(k), or bring all three to the heads by all-to-all with to<On<axis, Split<2>>>(q)", length) \
+  reason(not_scalar, "parallel::Training: the program returns no scalar loss; return mean(...) or sum(...), or use Evaluation", dimensions) \
+  reason(loss_broadcast, "parallel::Training: the loss is Broadcast on an axis, so its gradient would count once per rank; keep it Invariant or Partial", axes) \
+  reason(only_sources, "parallel: an operation on constants only; combine them with a parameter or an input, or write the constant's value", operands) \
+  reason(not_a_module, "parallel: a model, or a member of one, is neither a Parameter nor a plain struct of such; make configuration a template argument, an array Layers or members with names", member) \
+  reason(carried_differs, "parallel::Layers: the block returns another shape than it takes; a layer must keep the shape of what it carries", dimensions_taken, dimensions_returned) \
+  reason(held_elsewhere, "parallel: a value that only some ranks hold (At) meets an operation; bring it to all of them first with to<On<axis, Broadcast>>(x)", operand) \
+  reason(given_pending, "parallel: a parameter or an input cannot be a pending sum (Partial): no rank could fill in its term; leave it Invariant or split it", dimensions) \
+  reason(outside_layers, "parallel::Layers: a parameter of a block is used outside its Layers, where it has no one layer; use it within the block", layers) \
+  reason(accumulation, "parallel::Accumulate: only a training has gradients to accumulate, over at least one micro-batch; wrap a Training, with a count from 1", micro_batches) \
+  reason(too_many_inputs, "parallel: a program takes at most eight inputs; put several into one tensor", inputs) \
+  reason(layers_split, "parallel::Layers: layers on an axis, a pipeline, are not derived; write Layers<n, Block> without the axis", layers) \
+  reason(nested_layers, "parallel::Layers: layers within layers; write one Layers whose block has the inner blocks as plain members", layers) \
+  reason(not_divisible, "parallel: the mesh does not divide a dimension; choose an extent of the axis that divides it", extent, slices) \
+  reason(axis_unused, "parallel: an axis of the mesh is named by no annotation of the program; annotate a dimension with it or drop it from the mesh", extent) \
+  reason(axis_twice, "parallel: an axis is used twice in one tensor or mesh; name it once", times) \
+  reason(bad_extent, "parallel: an axis must have at least one rank; mend the mesh", extent) \
+  reason(inputs_differ, "parallel: the model cannot be called with the program's inputs; name a Tensor for each parameter of its operator(), which must be const", inputs) \
+  reason(no_tensor, "parallel: the model's operator() returns no tensor; return what the operations give", inputs) \
+  reason(not_a_program, "parallel: an argument of a program is out of place; write Training<Model, Optimizer, Tensor...> or Evaluation<Model, Tensor...>", argument) \
+  reason(too_many_members, "parallel: a struct of a model has more than sixteen members; group some of them in a struct of their own", members) \
+  reason(stored_broadcast, "parallel: a parameter that is Stored Broadcast would hand its optimizer a pending sum (Partial); leave it Invariant at rest, or Split, and write On<axis, Broadcast> for how it enters", dimensions) \
+  reason(no_element_type, "parallel: the element type is none of float, double, bfloat16 and int; use one of them", bytes) \
+  reason(bad_dimension, "parallel: a dimension, or a number of layers, must be at least 1; mend the Shape, or the Layers", extent) \
+  reason(strict, "parallel::Strict: an operation needs a move that is not written; write it before the operation with to<On<axis, placement>>(x), the placement that it is moved_to", from, to, bytes, line) \
+  reason(over_memory, "parallel::Within: a rank needs more memory than the budget; split more, or use recompute, Accumulate or a larger mesh, or raise PeakMemory<bytes>", bytes, budget) \
+  reason(over_bytes, "parallel::Within: a rank sends more on an axis than the budget; place the tensors that move otherwise, Accumulate, or raise Sent<axis, bytes>", bytes, budget)
 
 enum class Reason : std::uint8_t {
   none,
-#define PARALLEL_ENUMERATE(id, sentence, figures) id,
+#define PARALLEL_ENUMERATE(id, sentence, ...) id,
   PARALLEL_REFUSALS(PARALLEL_ENUMERATE)
 #undef PARALLEL_ENUMERATE
 };
 
-/// A reason with its figures; where there is no reason the program is accepted.
+/// A reason with its figures and the axis that it is about; where there is no reason the program is accepted.
 struct Refusal {
   Reason reason = Reason::none;
-  std::int64_t figures[3]{};
+  std::int64_t figures[4]{};
+  const Axis* axis = nullptr;
   constexpr explicit operator bool() const { return reason != Reason::none; }
 };
 
 constexpr std::string_view sentence_of(Reason r) {
   constexpr std::string_view sentences[] = {
       "",
-#define PARALLEL_SENTENCE(id, sentence, figures) sentence,
+#define PARALLEL_SENTENCE(id, sentence, ...) sentence,
       PARALLEL_REFUSALS(PARALLEL_SENTENCE)
 #undef PARALLEL_SENTENCE
   };
@@ -65,37 +75,60 @@ constexpr std::string_view sentence_of(Reason r) {
 constexpr std::string_view name_of(Reason r) {
   constexpr std::string_view names[] = {
       "",
-#define PARALLEL_NAME(id, sentence, figures) #id,
+#define PARALLEL_NAME(id, sentence, ...) #id,
       PARALLEL_REFUSALS(PARALLEL_NAME)
 #undef PARALLEL_NAME
   };
   return names[static_cast<int>(r)];
 }
-
 /// The names of a reason's figures, in order.
 constexpr std::string_view figures_of(Reason r) {
   constexpr std::string_view names[] = {
       "",
-#define PARALLEL_FIGURES(id, sentence, figures) figures,
+#define PARALLEL_FIGURES(id, sentence, ...) #__VA_ARGS__,
       PARALLEL_REFUSALS(PARALLEL_FIGURES)
 #undef PARALLEL_FIGURES
   };
   return names[static_cast<int>(r)];
 }
 
+/// One type per reason: asking for it is the error, its arguments are the figures by name.
+namespace refused {
+#define PARALLEL_REFUSED(id, sentence, ...)               \
+  template <class... Figures>                             \
+  struct id {                                             \
+    static_assert(sizeof...(Figures) > 99, sentence);     \
+    using type = void;                                    \
+  };
+PARALLEL_REFUSALS(PARALLEL_REFUSED)
+#undef PARALLEL_REFUSED
+}  // namespace refused
+
+namespace figure {
+#define PARALLEL_NAMED(id, sentence, ...)                    \
+  template <const Axis* on, std::int64_t... numbers>         \
+  using of_##id = typename Named<refused::id, on, Names<__VA_ARGS__>, numbers...>::type;
+PARALLEL_REFUSALS(PARALLEL_NAMED)
+#undef PARALLEL_NAMED
+}  // namespace figure
+
 /// Asking for `type` of an accepted program is void; of a refused one it is one error whose first line is the reason's sentence.
-template <Reason reason, std::int64_t... figures>
+template <Reason reason, const Axis* axis, std::int64_t... numbers>
 struct Refused {
   using type = void;
 };
-#define PARALLEL_REFUSE(id, sentence, names)             \
-  template <std::int64_t... figures>                     \
-  struct Refused<Reason::id, figures...> {               \
-    static_assert(sizeof...(figures) > 99, sentence);    \
-    using type = void;                                   \
+#define PARALLEL_REFUSE(id, sentence, ...)                                          \
+  template <const Axis* axis, std::int64_t... numbers>                              \
+  struct Refused<Reason::id, axis, numbers...> {                                    \
+    using type = typename figure::of_##id<axis, numbers..., 0, 0, 0, 0>::type;      \
   };
 PARALLEL_REFUSALS(PARALLEL_REFUSE)
 #undef PARALLEL_REFUSE
 #undef PARALLEL_REFUSALS
+
+/// `Refused`'s question, asked of a constant `T::value.refusal`.
+template <class T>
+using checked = typename Refused<T::value.refusal.reason, T::value.refusal.axis, T::value.refusal.figures[0], T::value.refusal.figures[1],
+                                 T::value.refusal.figures[2], T::value.refusal.figures[3]>::type;
 
 }  // namespace parallel

@@ -44,6 +44,8 @@ struct DTypeOf<bfloat16> {
 };
 template <class T>
 inline constexpr DType dtype_of = DTypeOf<T>::value;
+template <class T>
+inline constexpr bool is_element_type = requires { DTypeOf<T>::value; };
 
 template <DType dtype>
 struct ElementOf;

@@ -77,6 +77,7 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
     result.rules.push_back(derived.rule);
     if (derived.refusal) {
       refuse(derived.refusal);
+      result.refusal.axis = axis;
       return result;
     }
     for (int i = 0; i < a.types.size(); ++i)
@@ -89,9 +90,5 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
       refuse({Reason::nested_otherwise, {i, a.types[i].layout.rank()}});
   return result;
 }
-
-/// `Refused`'s question, asked for an inference that is a constant: one error with the reason's sentence, or nothing.
-template <class T>
-using checked = typename Refused<T::value.refusal.reason, T::value.refusal.figures[0], T::value.refusal.figures[1], T::value.refusal.figures[2]>::type;
 
 }  // namespace parallel

@@ -30,6 +30,37 @@ constexpr int member_count() {
     return member_count<T, n - 1>();
 }
 
+/// Converts to nothing but a base class of T.
+template <class T>
+struct Base {
+  template <class U>
+    requires(std::is_base_of_v<U, T> && !std::is_same_v<U, T>)
+  operator U() const;
+};
+template <class T, std::size_t... before, std::size_t... behind>
+constexpr bool takes_nothing_at(std::index_sequence<before...>, std::index_sequence<behind...>) {
+  return requires { T{(static_cast<void>(before), Any{})..., {}, (static_cast<void>(behind), Any{})...}; };
+}
+/// What of a class is no plain member that members() can name: -1 nothing; 0 the class itself, which has a constructor, private members or a base;
+/// else the position of an array, counted from 1. An array takes an initializer for each of its elements, but one empty one for all.
+template <class T>
+constexpr int irregular() {
+  if constexpr (!std::is_aggregate_v<T> || requires { T{Base<T>{}}; }) {
+    return 0;
+  } else {
+    constexpr int n = member_count<T>();
+    return []<std::size_t... i>(std::index_sequence<i...>) {
+      int position = -1;
+      ((position < 0 && !takes_nothing_at<T>(std::make_index_sequence<i>{}, std::make_index_sequence<n - 1 - i>{}) ? void(position = i + 1) : void()), ...);
+      return position;
+    }(std::make_index_sequence<n>{});
+  }
+}
+template <class T>
+constexpr bool too_many_members() {
+  return takes<T>(std::make_index_sequence<max_members + 1>{});
+}
+
 /// References to all members, in the order of the struct.
 template <class T>
 constexpr auto members(T& object) {

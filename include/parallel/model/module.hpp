@@ -23,13 +23,13 @@ struct Layers {
     if constexpr (X::kind == Kind::refused) {
       return x;
     } else if constexpr (is_source<X>) {
-      using accepted [[maybe_unused]] = typename Refused<is_source<X> ? Reason::only_sources : Reason::none, 1>::type;
+      using accepted [[maybe_unused]] = typename Refused<is_source<X> ? Reason::only_sources : Reason::none, nullptr, 1>::type;
       return typename Symbolic<X, Kind::refused>::type{};
     } else {
       using Carried = typename Symbolic<X, Kind::activation>::type;
       using Returned = std::remove_cvref_t<decltype(block(std::declval<const Carried&>(), more...))>;
       constexpr Refusal refusal = differs(X::type, Returned::type, Returned::kind);
-      using accepted [[maybe_unused]] = typename Refused<refusal.reason, refusal.figures[0], refusal.figures[1]>::type;
+      using accepted [[maybe_unused]] = typename Refused<refusal.reason, nullptr, refusal.figures[0], refusal.figures[1]>::type;
       if constexpr (refusal || Returned::kind == Kind::refused) {
         return typename Symbolic<X, Kind::refused>::type{};
       } else {
@@ -64,12 +64,29 @@ inline constexpr Dim layers_of{};
 template <Dim count, class Block>
 inline constexpr Dim layers_of<Layers<count, Block>> = count;
 
+template <class X>
+inline constexpr bool is_interface = false;
+template <class T, class S, class... Annotation>
+inline constexpr bool is_interface<Tensor<T, S, Annotation...>> = true;
+/// Whether something can be a member of a model.
+template <class M>
+constexpr bool can_be_module() {
+  if constexpr (is_parameter<M> || is_layers<M>)
+    return true;
+  else if constexpr (!std::is_class_v<M> || is_interface<M>)
+    return false;
+  else
+    return meta::irregular<M>() < 0 && !meta::too_many_members<M>();
+}
+template <class M>
+inline constexpr bool is_module = can_be_module<M>();
+
 /// Whether a model has Layers somewhere.
 template <class M>
 constexpr bool has_layers() {
   if constexpr (is_layers<M>) {
     return true;
-  } else if constexpr (is_parameter<M> || !std::is_class_v<M> || !std::is_aggregate_v<M>) {
+  } else if constexpr (is_parameter<M> || !is_module<M>) {
     return false;
   } else {
     return []<int... i>(std::integer_sequence<int, i...>) {
@@ -77,8 +94,9 @@ constexpr bool has_layers() {
     }(std::make_integer_sequence<int, meta::member_count<M>()>{});
   }
 }
+/// Whether to look into a member: what is wrong within a struct is said of the struct.
 template <class M>
-inline constexpr bool is_module = is_parameter<M> || is_layers<M> || (std::is_class_v<M> && std::is_aggregate_v<M>);
+inline constexpr bool is_class_of_modules = is_parameter<M> || is_layers<M> || (std::is_class_v<M> && std::is_aggregate_v<M> && !is_interface<M>);
 
 /// Whether a model consists of parameters, modules and Layers, soundly annotated; where it does not, asking is the one error.
 template <class M>
@@ -87,18 +105,22 @@ constexpr bool accept() {
     return accept_annotations<M>();
   } else if constexpr (is_layers<M>) {
     constexpr Dim depth = layers_of<M>;
-    constexpr Reason reason = depth.count > 0 ? Reason::layers_split : has_layers<decltype(M::block)>() ? Reason::nested_layers : Reason::none;
-    using accepted [[maybe_unused]] = typename Refused<reason, depth.size>::type;
+    constexpr Reason reason = depth.size < 1 ? Reason::bad_dimension : depth.count > 0 ? Reason::layers_split : has_layers<decltype(M::block)>() ? Reason::nested_layers : Reason::none;
+    using accepted [[maybe_unused]] = typename Refused<reason, nullptr, depth.size>::type;
     if constexpr (reason != Reason::none)
       return false;
     else
       return accept<decltype(M::block)>();
+  } else if constexpr (constexpr int irregular = meta::irregular<M>(); irregular >= 0 || meta::too_many_members<M>()) {
+    using accepted [[maybe_unused]] =
+        typename Refused<irregular >= 0 ? Reason::not_a_module : Reason::too_many_members, nullptr, (irregular >= 0 ? irregular : meta::max_members)>::type;
+    return false;
   } else {
     return []<int... i>(std::integer_sequence<int, i...>) {
-      constexpr bool modules[] = {is_module<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>..., true};
+      constexpr bool modules[] = {is_class_of_modules<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>..., true};
       constexpr int position = static_cast<int>(std::find(std::begin(modules), std::end(modules), false) - std::begin(modules)) + 1;
       constexpr bool whole = position > static_cast<int>(sizeof...(i)) + 1;
-      using accepted [[maybe_unused]] = typename Refused<whole ? Reason::none : Reason::not_a_module, position>::type;
+      using accepted [[maybe_unused]] = typename Refused<whole ? Reason::none : Reason::not_a_module, nullptr, position>::type;
       if constexpr (whole)
         return (accept<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>() && ...);
       else

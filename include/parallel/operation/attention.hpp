@@ -25,15 +25,15 @@ constexpr Shaped attention_shape(const Arguments& a) {
   }
   if (a.size(0, 2) % a.size(1, 2) != 0) return {wrong.results, {Reason::heads_differ, {a.size(0, 2), a.size(1, 2)}}};
   result.layout.dims[3] = Dim(a.size(2, 3));
-  bool along = false;
+  const Axis* along = nullptr;
   AxisList axes;
   a.types[0].layout.collect(axes);
   for (const Axis* axis : axes) {
     bool all = true;
     for (const Type& t : a.types) all = all && t.layout.on(axis) == split(1);
-    along = along || all;
+    if (all) along = axis;
   }
-  if (along) return {wrong.results, {Reason::attention_sequence, {a.size(0, 1)}}};
+  if (along != nullptr) return {wrong.results, {Reason::attention_sequence, {a.size(0, 1)}, along}};
   return {{result, statistic}, one_element_type(a)};
 }
 constexpr Signatures attention_table(const Arguments& a) {

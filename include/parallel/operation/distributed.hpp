@@ -43,6 +43,9 @@ constexpr Layout stored_of() {
 /// Why a shape and annotations of a tensor with `rank` dimensions are refused: an axis is named twice, or a dimension does not exist.
 template <class S, class... Annotation>
 constexpr Refusal refused_annotation(int rank = S::rank) {
+  if (S::rank > max_rank) return {Reason::wrong_rank, {S::rank, max_rank}};
+  for (int d = 0; d < S::rank; ++d)
+    if (S::dims[d].size < 1) return {Reason::bad_dimension, {S::dims[d].size}};
   List<const Axis*, max_rank * max_nesting + sizeof...(Annotation)> named;
   for (int d = 0; d < S::rank; ++d)
     for (const Axis* axis : S::dims[d]) named.push_back(axis);
@@ -50,17 +53,20 @@ constexpr Refusal refused_annotation(int rank = S::rank) {
   for (const Axis* axis : named) {
     int times = 0;
     for (const Axis* other : named) times += other == axis ? 1 : 0;
-    if (times > 1) return {Reason::axis_twice, {times}};
+    if (times > 1) return {Reason::axis_twice, {times}, axis};
   }
   for (const Placement& p : List<Placement, sizeof...(Annotation) + 1>{Annotation::placement...})
     if (p.split() && (p.dim < 0 || p.dim >= rank)) return {Reason::no_such_dimension, {p.dim, rank}};
   return {};
 }
 /// The same for what a program is given: nobody gives it a pending sum.
-template <class S, class... Annotation>
+template <class T, class S, class... Annotation>
 constexpr Refusal refused_given() {
-  for (const Placement& p : List<Placement, sizeof...(Annotation) + 1>{Annotation::placement...})
-    if (p.pending()) return {Reason::given_pending, {S::rank}};
+  if constexpr (!is_element_type<T>) return {Reason::no_element_type, {sizeof(T)}};
+  Refusal refusal;
+  ((Annotation::placement.pending() ? void(refusal = {Reason::given_pending, {S::rank}, Annotation::axis}) : void()), ...);
+  ((is_stored<Annotation> && Annotation::placement == Broadcast ? void(refusal = {Reason::stored_broadcast, {S::rank}, Annotation::axis}) : void()), ...);
+  if (refusal) return refusal;
   return refused_annotation<S, Annotation...>();
 }
 }  // namespace spelling
@@ -70,7 +76,7 @@ constexpr Refusal refused_given() {
 template <class T, class S, class... Annotation>
 struct Tensor {
   static constexpr Type type = spelling::type_of<T, S, Annotation...>();
-  static constexpr Refusal refusal = spelling::refused_given<S, Annotation...>();
+  static constexpr Refusal refusal = spelling::refused_given<T, S, Annotation...>();
 };
 
 /// Normal with mean 0 and this standard deviation.
@@ -100,7 +106,7 @@ struct Parameter : Arithmetic<Parameter<T, S, Annotation...>> {
   static constexpr Type type = spelling::type_of<T, S, Annotation...>();
   static constexpr Layout stored = spelling::stored_of<T, S, Annotation...>();
   static constexpr Kind kind = Kind::parameter;
-  static constexpr Refusal refusal = spelling::refused_given<S, Annotation...>();
+  static constexpr Refusal refusal = spelling::refused_given<T, S, Annotation...>();
 
   Initializer initializer{};
   Trace* traced = nullptr;
@@ -129,7 +135,7 @@ struct Traced : Arithmetic<Traced<T, kind_of_value, S, Annotation...>> {
 /// Whether the annotations of a tensor or parameter make sense; where they do not, asking is the one error.
 template <class X>
 constexpr bool accept_annotations() {
-  using accepted [[maybe_unused]] = typename Refused<X::refusal.reason, X::refusal.figures[0], X::refusal.figures[1]>::type;
+  using accepted [[maybe_unused]] = typename Refused<X::refusal.reason, X::refusal.axis, X::refusal.figures[0], X::refusal.figures[1]>::type;
   return !X::refusal;
 }
 

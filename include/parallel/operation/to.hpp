@@ -26,7 +26,7 @@ constexpr Refusal refused_move(const Type& from, const Layout& to) {
   AxisList axes;
   from.layout.collect(axes);
   for (const Axis* a : axes)
-    if (from.layout.on(a) == Broadcast && to.on(a) == Invariant) return {Reason::never_invariant, {bytes_of(from.dtype)}};
+    if (from.layout.on(a) == Broadcast && to.on(a) == Invariant) return {Reason::never_invariant, {bytes_of(from.dtype)}, a};
   if (!route(from.layout, to).arrives) return {Reason::nested_otherwise, {0, to.rank()}};
   return {};
 }

@@ -6,9 +6,9 @@
 #include <string>
 
 #include <parallel/algebra/notation.hpp>
-#include <parallel/plan/check.hpp>
-#include <parallel/plan/plan.hpp>
+#include <parallel/plan/demands.hpp>
 #include <parallel/plan/object.hpp>
+#include <parallel/plan/refused_plan.hpp>
 
 namespace parallel {
 
@@ -111,19 +111,34 @@ constexpr auto pack_constant() {
 template <class Program, Mesh mesh>
 inline constexpr auto packed = pack_constant<Program, mesh>();
 
+template <class Program, Mesh mesh>
+inline constexpr Plan passed{view_of(graph<Program>),       mesh,                         events_of<Program, mesh>(), packed<Program, mesh>.storage,
+                             packed<Program, mesh>.packing, packed<Program, mesh>.memory};
+
 template <class Program, Mesh mesh, class... Beside>
-constexpr Plan made() {
+struct Judged {
+  static constexpr Fault value = check<Program>(view_of(graph<Program>), mesh, {view_of(graph<Beside>)...});
+};
+template <class Program, Mesh mesh>
+struct Budgeted {
+  static constexpr Fault value = over_budget(passed<Program, mesh>, demands_of<Program>());
+};
+template <class Program, Mesh mesh, class... Beside>
+constexpr auto made() {
   if constexpr (building::refused<Program>(typename Program::Inputs{}) || (building::refused<Beside>(typename Beside::Inputs{}) || ...)) {
-    return Plan{};
+    return RefusedPlan{};
   } else {
-    constexpr Fault fault = check(view_of(graph<Program>), mesh, {view_of(graph<Beside>)...});
-    using accepted [[maybe_unused]] = typename Refused<fault.refusal.reason, fault.refusal.figures[0], fault.refusal.figures[1]>::type;
-    if constexpr (fault.refusal) {
-      return Plan{};
+    using accepted [[maybe_unused]] = checked<Judged<Program, mesh, Beside...>>;
+    if constexpr (Judged<Program, mesh, Beside...>::value.refusal) {
+      return RefusedPlan{};
     } else {
-      constexpr auto& p = packed<Program, mesh>;
-      [[maybe_unused]] constexpr auto& carried = object::mesh<Program, mesh>;
-      return Plan(view_of(graph<Program>), mesh, events_of<Program, mesh>(), p.storage, p.packing, p.memory);
+      using within [[maybe_unused]] = checked<Budgeted<Program, mesh>>;
+      if constexpr (Budgeted<Program, mesh>::value.refusal) {
+        return RefusedPlan{};
+      } else {
+        [[maybe_unused]] constexpr auto& carried = object::mesh<Program, mesh>;
+        return passed<Program, mesh>;
+      }
     }
   }
 }
@@ -132,7 +147,7 @@ constexpr Plan made() {
 /// The plan of a program on a mesh, as a constant: `static_assert` can ask it anything. `Beside`: other programs over the same parameters,
 /// whose annotations may use axes that this one does not name.
 template <class Program, Mesh mesh, class... Beside>
-inline constexpr Plan plan = constants::made<Program, mesh, Beside...>();
+inline constexpr auto plan = constants::made<Program, mesh, Beside...>();
 
 /// A plan that was derived at start-up, with its memory. Copies share it.
 class OwnedPlan {
@@ -158,11 +173,11 @@ struct MeshRefused : std::invalid_argument {
 /// Says what is wrong and which choices are valid.
 inline std::string explain(const Fault& fault, const GraphView& g, const Mesh& mesh) {
   std::string result(sentence_of(fault.refusal.reason));
-  const std::string axis = fault.axis != nullptr ? std::string(fault.axis->text()) : "";
+  const std::string axis = fault.refusal.axis != nullptr ? std::string(fault.refusal.axis->text()) : "";
   if (fault.refusal.reason == Reason::not_divisible) {
     const Type& type = g.value(fault.value).type;
     const Dim& dim = type.layout.dims[fault.dim];
-    const std::int64_t others = degree(dim, mesh) / mesh.extent(fault.axis);
+    const std::int64_t others = degree(dim, mesh) / mesh.extent(fault.refusal.axis);
     std::string valid;
     for (std::int64_t n = 1; n <= dim.size && n <= 1024; ++n)
       if (dim.size % (n * others) == 0) valid += (valid.empty() ? "" : ", ") + std::to_string(n);
@@ -172,6 +187,15 @@ inline std::string explain(const Fault& fault, const GraphView& g, const Mesh& m
     return result + (valid.empty() ? "; no extent of " + axis + " does" : "; valid extents of " + axis + ": " + valid);
   }
   if (fault.refusal.reason == Reason::outside_layers) return result + ": " + std::string(g.member(g.misused).path.view());
+  if (fault.refusal.reason == Reason::strict) {
+    const Node& node = g.node(fault.node);
+    const Source source = g.origin(node).source;
+    return result + ": " + std::string(name_of(node.transition.collective)) + " on " + axis + " of " + text(g.value(node.operands[0]).type) + " to " +
+           text(g.value(node.result).type) + ", " + std::to_string(fault.refusal.figures[2]) + " bytes, at " + source.file + ":" + std::to_string(source.line);
+  }
+  if (fault.refusal.reason == Reason::over_memory || fault.refusal.reason == Reason::over_bytes)
+    return result + ": " + std::to_string(fault.refusal.figures[0]) + " bytes" + (axis.empty() ? "" : " on " + axis) + " with " + text(mesh) + ", the budget is " +
+           std::to_string(fault.refusal.figures[1]);
   AxisList named;
   for (const Value& v : g.values) v.type.layout.collect(named);
   std::string valid;
@@ -184,13 +208,16 @@ template <class Program, class... Beside>
 OwnedPlan derive(const Mesh& mesh) {
   auto planned = std::make_shared<Planned>();
   planned->graph = build<Program>();
-  const Fault fault = check(planned->graph, mesh, {constants::view_of(constants::graph<Beside>)...});
+  const Fault fault = check<Program>(planned->graph, mesh, {constants::view_of(constants::graph<Beside>)...});
   if (fault.refusal) throw MeshRefused(fault.refusal.reason, explain(fault, planned->graph, mesh));
   if constexpr (!building::refused<Program>(typename Program::Inputs{})) {
     [[maybe_unused]] constexpr auto& carried = object::program<Program>;
   }
   plan_into(*planned, planned->graph, mesh);
-  return OwnedPlan(std::move(planned), mesh);
+  OwnedPlan made(std::move(planned), mesh);
+  const Fault over = over_budget(made, demands_of<Program>());
+  if (over.refusal) throw MeshRefused(over.refusal.reason, explain(over, made.get().graph, mesh));
+  return made;
 }
 
 }  // namespace parallel

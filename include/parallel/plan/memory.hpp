@@ -22,6 +22,7 @@ struct Memory {
   std::int64_t arena = 0;                 ///< bytes of the arena: the largest sum of what lives at one time, as packed
   std::int64_t blocks[6]{};               ///< bytes of each persistent block, by Segment
   std::int64_t by_use[uses]{};            ///< bytes by use; arena uses are counted whole, though they share room over time
+  constexpr std::int64_t of(Use use) const { return by_use[static_cast<int>(use)]; }
   constexpr std::int64_t peak() const {
     std::int64_t total = arena;
     for (const std::int64_t b : blocks) total += b;

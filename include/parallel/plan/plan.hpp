@@ -1,6 +1,9 @@
 // The plan of a program on a mesh: what is printed, asserted, simulated and executed. It is read; `plan<>` and `derive<>` make it.
 #pragma once
+#include <concepts>
+
 #include <parallel/plan/memory.hpp>
+#include <parallel/plan/row.hpp>
 
 namespace parallel {
 
@@ -37,55 +40,87 @@ struct Communication {
   }
 
   constexpr std::int64_t elements_of(const Node& node) const { return message(node) / bytes_of(graph.value(node.operands[0]).type.dtype); }
-  /// The sum over all calls on an axis of what `of` says of one.
-  template <class F>
-  constexpr std::int64_t total(const Axis& axis, F of) const {
-    std::int64_t n = 0;
-    each([&](const Node& node, std::int64_t times) { n += node.transition.axes.contains(&axis) ? times * of(node) : 0; });
+  constexpr bool meant(const CollectiveRow& which, const Node& node, const AxisList& axes) const {
+    return which.means(node.transition.collective, axes) && (which.bytes == CollectiveRow::unsaid || which.bytes == message(node));
+  }
+  constexpr bool meant(const CollectiveRow& which, const Node& node) const { return meant(which, node, node.transition.axes); }
+  /// The sum over all calls that are meant of what `of` says of one.
+  template <class Number, class F>
+  constexpr Number total(const CollectiveRow& which, F of) const {
+    Number n = 0;
+    each([&](const Node& node, std::int64_t times) { n += meant(which, node) ? static_cast<Number>(times) * of(node) : 0; });
     return n;
+  }
+  /// The first collective of which `contradicts` says so. It stands before its callers because clang 14 needs it so in a constant expression.
+  template <class F>
+  constexpr Finding first_that(Finding::Of of, F contradicts) const {
+    Finding finding;
+    each([&](const Node& node, std::int64_t times) {
+      if (!finding || !contradicts(node, times)) return;
+      finding = {.of = of, .phase = node.phase, .line = graph.origin(node).source.line};
+      finding.found = {node.transition.collective, node.transition.axes, times, message(node)};
+      if (node.member >= 0) finding.member = graph.member(node.member).path;
+    });
+    return finding;
   }
 
-  /// Logical reductions, gathers and exchanges on an axis in one step, however calls are merged.
-  constexpr std::int64_t collectives(const Axis& axis) const {
-    return total(axis, [&](const Node& node) { return logical(node); });
+  // Each takes an axis, or an axis and a kind as all_gather(tensor), or nothing, which is all. A call on several axes counts for each.
+
+  /// Logical reductions, gathers and exchanges in one step, however calls are merged.
+  constexpr std::int64_t collectives(const CollectiveRow& which = {}) const {
+    return total<std::int64_t>(which, [&](const Node& node) { return logical(node); });
   }
-  constexpr std::int64_t collectives(const Axis& axis, Collective kind) const {
-    return total(axis, [&](const Node& node) { return node.transition.collective == kind ? logical(node) : 0; });
-  }
+  constexpr std::int64_t collectives(const Axis& axis, Collective kind) const { return collectives({kind, {&axis}}); }
   /// Calls of the communicator in one step.
-  constexpr std::int64_t calls(const Axis& axis) const {
-    return total(axis, [](const Node&) { return std::int64_t{1}; });
+  constexpr std::int64_t calls(const CollectiveRow& which = {}) const {
+    return total<std::int64_t>(which, [](const Node&) { return std::int64_t{1}; });
   }
-  constexpr std::int64_t calls() const {
+  /// Bytes, and elements, of all messages.
+  constexpr std::int64_t messages(const CollectiveRow& which = {}) const {
+    return total<std::int64_t>(which, [&](const Node& node) { return message(node); });
+  }
+  constexpr std::int64_t elements(const CollectiveRow& which = {}) const {
+    return total<std::int64_t>(which, [&](const Node& node) { return elements_of(node); });
+  }
+  constexpr std::int64_t elements(const Axis& axis, Collective kind) const { return elements({kind, {&axis}}); }
+  constexpr std::int64_t largest_message(const CollectiveRow& which = {}) const {
     std::int64_t n = 0;
-    each([&](const Node&, std::int64_t times) { n += times; });
-    return n;
-  }
-  /// Bytes, and elements, of all messages on an axis.
-  constexpr std::int64_t messages(const Axis& axis) const {
-    return total(axis, [&](const Node& node) { return message(node); });
-  }
-  constexpr std::int64_t elements(const Axis& axis) const {
-    return total(axis, [&](const Node& node) { return elements_of(node); });
-  }
-  constexpr std::int64_t elements(const Axis& axis, Collective kind) const {
-    return total(axis, [&](const Node& node) { return node.transition.collective == kind ? elements_of(node) : 0; });
-  }
-  constexpr std::int64_t largest_message() const {
-    std::int64_t n = 0;
-    each([&](const Node& node, std::int64_t) { n = message(node) > n ? message(node) : n; });
+    each([&](const Node& node, std::int64_t) { n = meant(which, node) && message(node) > n ? message(node) : n; });
     return n;
   }
   /// Bytes that a ring sends per rank in one step.
-  constexpr double sent(const Axis& axis) const {
-    double n = 0;
-    each([&](const Node& node, std::int64_t times) { n += node.transition.axes.contains(&axis) ? static_cast<double>(times) * sent(node) : 0; });
-    return n;
+  constexpr double sent(const CollectiveRow& which = {}) const {
+    return total<double>(which, [&](const Node& node) { return sent(node); });
   }
-  constexpr double sent() const {
-    double n = 0;
-    each([&](const Node& node, std::int64_t times) { n += static_cast<double>(times) * sent(node); });
-    return n;
+
+  /// Whether no collective is among these.
+  constexpr Finding never(const std::convertible_to<CollectiveRow> auto&... rows) const {
+    return first_that(Finding::Of::never, [&](const Node& node, std::int64_t) { return (meant(rows, node) || ...); });
+  }
+  /// Whether every collective is among these, on each of its axes.
+  constexpr Finding uses_only(const std::convertible_to<CollectiveRow> auto&... rows) const {
+    return first_that(Finding::Of::uses_only, [&](const Node& node, std::int64_t) {
+      for (const Axis* a : node.transition.axes)
+        if (!(meant(rows, node, {a}) || ...)) return true;
+      return false;
+    });
+  }
+  /// Whether these are the collectives, row by row as `text` prints them: 4 * all_gather(tensor) is one that four layers call.
+  constexpr Finding is(const std::convertible_to<CollectiveRow> auto&... rows) const { return is(List<CollectiveRow, 64>{rows...}); }
+  constexpr Finding is(const List<CollectiveRow, 64>& rows) const {
+    int at = 0;
+    Finding finding = first_that(Finding::Of::is, [&](const Node& node, std::int64_t times) {
+      if (at == rows.size()) return true;
+      const CollectiveRow& row = rows[at];
+      const bool same = meant(row, node) && row.axes.size() == node.transition.axes.size() && row.calls == times;
+      at += same ? 1 : 0;
+      return !same;
+    });
+    if (finding && at == rows.size()) return finding;
+    if (finding) finding = {.of = Finding::Of::is, .phase = static_cast<Phase>(phase < 0 ? 0 : phase)};  // nothing is there
+    finding.row = at + 1;
+    if (at < rows.size()) finding.expected = rows[at];
+    return finding;
   }
 };
 
@@ -103,10 +138,20 @@ struct Plan {
       : graph(g), mesh(m), events(e), storage(s), packing(p), memory(b), all{g, m, e, -1}, forward{g, m, e, static_cast<int>(Phase::forward)},
         backward{g, m, e, static_cast<int>(Phase::backward)}, optimizer{g, m, e, static_cast<int>(Phase::optimizer)} {}
 
-  constexpr std::int64_t collectives(const Axis& axis) const { return all.collectives(axis); }
-  constexpr std::int64_t calls() const { return all.calls(); }
-  constexpr double sent(const Axis& axis) const { return all.sent(axis); }
+  constexpr std::int64_t collectives(const CollectiveRow& which = {}) const { return all.collectives(which); }
+  constexpr std::int64_t calls(const CollectiveRow& which = {}) const { return all.calls(which); }
+  constexpr double sent(const CollectiveRow& which = {}) const { return all.sent(which); }
+  constexpr std::int64_t largest_message(const CollectiveRow& which = {}) const { return all.largest_message(which); }
   constexpr std::int64_t peak_memory() const { return memory.peak(); }
+
+  constexpr Finding never(const auto&... rows) const { return all.never(rows...); }
+  constexpr Finding uses_only(const auto&... rows) const { return all.uses_only(rows...); }
+  /// Whether the plan is as somebody wrote it down: every collective, in its phase and order.
+  constexpr Finding is(const WrittenPlan& written) const {
+    for (const Finding& finding : {forward.is(written.forward), backward.is(written.backward), optimizer.is(written.optimizer)})
+      if (!finding) return finding;
+    return {};
+  }
 
   /// Calls f(node, floating point operations in one step) for everything that is computed.
   template <class F>

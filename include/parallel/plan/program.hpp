@@ -69,7 +69,7 @@ constexpr Refusal refused_result(const Type& type, bool trained) {
   AxisList axes;
   type.layout.collect(axes);
   for (const Axis* a : axes)
-    if (type.layout.on(a) == Broadcast) return {Reason::loss_broadcast, {axes.size()}};
+    if (type.layout.on(a) == Broadcast) return {Reason::loss_broadcast, {axes.size()}, a};
   return {};
 }
 
@@ -112,22 +112,51 @@ constexpr void optimize(Trace& trace, const Differentiation& gradients) {
   trace.member = -1;
 }
 
+template <class X>
+concept Updates = requires(Trace& trace) { X::update(trace, 0, 0, 0); };
+template <class X>
+concept Interface = requires {
+  X::type.layout;
+  X::refusal;
+} && !Distributed<X>;
+/// The position of an argument of a program that is no optimizer or no input, counted from 1, or 0.
+template <class Program, class... Input>
+constexpr int misplaced() {
+  if constexpr (is_trained<Program>) {
+    if (!Updates<typename Program::Optimizer>) return 2;
+  }
+  int position = is_trained<Program> ? 2 : 1, found = 0;
+  ((++position, found = found == 0 && !Interface<Input> ? position : found), ...);
+  return found;
+}
+
 /// Whether the types of a program refuse it. Asking is then the one error, and the program has no graph.
 template <class Program, class... Input>
 constexpr bool refused(Types<Input...>) {
   using Model = typename Program::Model;
   constexpr int m = Program::micro_batches;
   constexpr std::int64_t inputs = sizeof...(Input);
-  constexpr Reason reason = m < 1 || (m > 1 && !is_trained<Program>) ? Reason::accumulation : inputs > 8 ? Reason::too_many_inputs : Reason::none;
-  using counted [[maybe_unused]] = typename Refused<reason, (reason == Reason::accumulation ? m : inputs)>::type;
+  constexpr int wrong = misplaced<Program, Input...>();
+  constexpr Reason reason = wrong > 0                                     ? Reason::not_a_program
+                            : m < 1 || (m > 1 && !is_trained<Program>) ? Reason::accumulation
+                            : inputs > 8                                  ? Reason::too_many_inputs
+                                                                          : Reason::none;
+  using counted [[maybe_unused]] =
+      typename Refused<reason, nullptr, (reason == Reason::not_a_program ? wrong : reason == Reason::accumulation ? m : inputs)>::type;
   if constexpr (reason != Reason::none) {
     return true;
   } else if constexpr (!accept<Model>() || !(accept_annotations<Input>() && ...)) {
     return true;
+  } else if constexpr (!requires(const Model& model, const Entering<Input>&... input) { model(input...); }) {
+    using callable [[maybe_unused]] = typename Refused<Reason::inputs_differ, nullptr, inputs>::type;
+    return true;
+  } else if constexpr (!Distributed<std::remove_cvref_t<decltype(std::declval<const Model&>()(std::declval<const Entering<Input>&>()...))>>) {
+    using returns [[maybe_unused]] = typename Refused<Reason::no_tensor, nullptr, inputs>::type;
+    return true;
   } else {
     using Result = std::remove_cvref_t<decltype(std::declval<const Model&>()(std::declval<const Entering<Input>&>()...))>;
     constexpr Refusal refusal = Result::kind == Kind::refused ? Refusal{} : refused_result(Result::type, is_trained<Program>);
-    using accepted [[maybe_unused]] = typename Refused<refusal.reason, refusal.figures[0]>::type;
+    using accepted [[maybe_unused]] = typename Refused<refusal.reason, refusal.axis, refusal.figures[0]>::type;
     return Result::kind == Kind::refused || refusal;
   }
 }

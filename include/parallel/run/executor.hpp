@@ -10,6 +10,7 @@
 #include <parallel/run/failure.hpp>
 #include <parallel/run/instruction.hpp>
 #include <parallel/run/memory.hpp>
+#include <parallel/run/recording.hpp>
 
 namespace parallel {
 
@@ -41,30 +42,12 @@ class Executor {
 
   /// Runs the program once: one step.
   void run() {
-    for (std::size_t at = 0; at < instructions_.size();) {
-      Instruction& i = instructions_[at++];
-      switch (i.kind) {
-        case EventKind::compute:
-          if (i.updates && skipped()) break;
-          address(i);
-          i.call.layer = index_[static_cast<std::size_t>(i.layers)];
-          i.call.micro_batch = index_[static_cast<std::size_t>(i.micro_batches)];
-          i.kernel(i.call);
-          break;
-        case EventKind::start: start(i); break;
-        case EventKind::wait:
-          if (!i.crossing || !first_iteration(i.region)) wait(instructions_[i.jump]);
-          break;
-        case EventKind::begin: enter(i, 0); break;
-        case EventKind::end:
-          if (++i.iteration < i.count)
-            enter(i, i.iteration), at = i.jump;
-          else
-            index_[static_cast<std::size_t>(i.loop)] = 0;
-          break;
-      }
-    }
+    if (recording_ == nullptr) return walk([](const Instruction&, const Record&, auto happen) { happen(); });
+    recording_->begin_step();
+    walk([this](const Instruction& i, const Record& call, auto happen) { recording_->note(i.kind, i.node, call, happen); });
   }
+  /// Notes from now on what happens; the recording outlives the runs.
+  void record(Recording& recording) { recording_ = recording.active() ? &recording : nullptr; }
 
   /// Copies this rank's part of a whole input; `whole` has the elements of the full tensor (all micro-batches one behind the other).
   template <class T>
@@ -107,6 +90,34 @@ class Executor {
 
  private:
   using Instruction = parallel::Instruction<World>;
+
+  /// Every event in order; `as(instruction, call, happen)` lets it happen.
+  template <class As>
+  void walk(As as) {
+    for (std::size_t at = 0; at < instructions_.size();) {
+      Instruction& i = instructions_[at++];
+      switch (i.kind) {
+        case EventKind::compute:
+          if (i.updates && skipped()) break;
+          address(i);
+          i.call.layer = index_[static_cast<std::size_t>(i.layers)];
+          i.call.micro_batch = index_[static_cast<std::size_t>(i.micro_batches)];
+          as(i, {}, [&] { i.kernel(i.call); });
+          break;
+        case EventKind::start: start(i, as); break;
+        case EventKind::wait:
+          if (!i.crossing || !first_iteration(i.region)) as(i, record_of(instructions_[i.jump].exchange, instructions_[i.jump].group->size()), [&] { wait(instructions_[i.jump]); });
+          break;
+        case EventKind::begin: enter(i, 0); break;
+        case EventKind::end:
+          if (++i.iteration < i.count)
+            enter(i, i.iteration), at = i.jump;
+          else
+            index_[static_cast<std::size_t>(i.loop)] = 0;
+          break;
+      }
+    }
+  }
 
   bool first_iteration(int r) const {
     const Region& region = g_.region(r);
@@ -243,14 +254,15 @@ class Executor {
     if (i.after.needed()) i.received = t.collective == Collective::all_to_all ? room + aligned(in.elements() * bytes_of(in.dtype)) : room;
   }
 
-  void start(Instruction& i) {
+  template <class As>
+  void start(Instruction& i, As as) {
     address(i);
     const View& in = i.call.operands[0];
     const View& out = i.call.results[0];
     if (i.packed != nullptr) Device::pack(in.data, i.packed, i.before.outer, i.before.n, i.before.inner, bytes_of(in.dtype));
     i.exchange.in = i.packed != nullptr ? i.packed : in.data;
     i.exchange.out = i.received != nullptr ? i.received : out.data;
-    tickets_[static_cast<std::size_t>(i.node)] = i.group->start(i.exchange);
+    as(i, record_of(i.exchange, i.group->size()), [&] { tickets_[static_cast<std::size_t>(i.node)] = i.group->start(i.exchange); });
   }
   void wait(Instruction& i) {
     i.group->wait(tickets_[static_cast<std::size_t>(i.node)]);
@@ -279,6 +291,7 @@ class Executor {
   std::vector<Instruction> instructions_{};
   std::vector<std::int64_t> index_{};
   std::vector<Ticket> tickets_{};
+  Recording* recording_ = nullptr;
 };
 
 }  // namespace parallel

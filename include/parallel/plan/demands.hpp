@@ -1,0 +1,89 @@
+// What a program demands of its plan beyond being derived: that nothing moves unwritten, that memory and bytes stay within a budget.
+#pragma once
+#include <parallel/plan/check.hpp>
+#include <parallel/plan/plan.hpp>
+
+namespace parallel {
+
+struct Demands {
+  bool strict = false;
+  std::int64_t memory = -1;           ///< bytes that a rank may need; -1: any
+  List<const Axis*, max_axes> on{};   ///< axes with a budget, and for each the bytes that a rank may send on it in one step
+  List<std::int64_t, max_axes> sent{};
+};
+template <class Program>
+constexpr Demands demands_of() {
+  if constexpr (requires { Program::demands; })
+    return Program::demands;
+  else
+    return {};
+}
+
+/// A program in which no activation moves unless `to<...>(x)` is written: refused is every collective of the forward pass that rule 4 or 5 derives,
+/// or that Layers need to bring a result to how the next layer takes it. What follows from what is written stays: gradients, what is `Stored`, an
+/// operation's own exchange (a softmax over a split dimension), the completion of the program's result. It is asked of types: the mesh does not matter.
+template <class Program>
+struct Strict : Program {
+  static constexpr Demands demands = [] {
+    Demands d = demands_of<Program>();
+    d.strict = true;
+    return d;
+  }();
+};
+
+/// At most so many bytes on each rank: `Within<Step, PeakMemory<1 << 30>>`.
+template <std::int64_t bytes>
+struct PeakMemory {
+  static constexpr void limit(Demands& d) { d.memory = bytes; }
+};
+/// A rank sends at most so many bytes on an axis in one step: `Within<Step, Sent<data, 5 << 20>>`.
+template <const Axis& axis, std::int64_t bytes>
+struct Sent {
+  static constexpr void limit(Demands& d) { d.on.push_back(&axis), d.sent.push_back(bytes); }
+};
+/// A program that is refused on a mesh where it would need more.
+template <class Program, class... Budget>
+struct Within : Program {
+  static constexpr Demands demands = [] {
+    Demands d = demands_of<Program>();
+    (Budget::limit(d), ...);
+    return d;
+  }();
+};
+
+/// The first move of an activation in the forward pass that nobody wrote.
+constexpr Fault unwritten(const GraphView& g, const Mesh& mesh) {
+  for (const int n : g.order) {
+    const Node& node = g.node(n);
+    const Transition& t = node.transition;
+    if (node.phase != Phase::forward || node.origin < 0 || !communicates(t.collective)) continue;
+    if (g.node(g.value(node.operands[0]).node).operation == &operation::parameter) continue;  // as it is `Stored`
+    const Origin origin = g.origin(node);
+    bool derived = origin.operation == &operation::carry;
+    for (int i = 0; i < origin.axes.size(); ++i) derived = derived || (t.axes.contains(origin.axes[i]) && origin.rules[i] >= 4);
+    if (!derived) continue;
+    Fault fault{{Reason::strict, {as_figure(t.from), as_figure(t.to), Communication{g, mesh, {}}.message(node), origin.source.line}, t.axes[0]}};
+    fault.node = n;
+    return fault;
+  }
+  return {};
+}
+
+/// What the types of a program refuse on a mesh.
+template <class Program>
+constexpr Fault check(const GraphView& g, const Mesh& mesh, std::initializer_list<GraphView> beside = {}) {
+  const Fault fault = check(g, mesh, beside);
+  return fault.refusal || !demands_of<Program>().strict ? fault : unwritten(g, mesh);
+}
+
+/// Which budget a plan exceeds.
+constexpr Fault over_budget(const Plan& plan, const Demands& demands) {
+  if (demands.memory >= 0 && plan.peak_memory() > demands.memory) return {{Reason::over_memory, {plan.peak_memory(), demands.memory}}};
+  for (int i = 0; i < demands.on.size(); ++i) {
+    const auto sent = static_cast<std::int64_t>(plan.sent(*demands.on[i]));
+    if (sent > demands.sent[i]) return {{Reason::over_bytes, {sent, demands.sent[i]}, demands.on[i]}};
+  }
+  return {};
+}
+
+}  // namespace parallel

@@ -1,0 +1,70 @@
+// A machine as prices see it: rates that its ranks reach, and links between them. A plain value: published, measured, or made up.
+#pragma once
+#include <stdexcept>
+
+#include <parallel/algebra/mesh.hpp>
+
+namespace parallel {
+
+/// From a rank to its neighbour in a ring (Hockney's alpha and 1 / beta).
+struct Link {
+  double latency = 0;    ///< seconds from one rank to the next, however little is sent
+  double bandwidth = 0;  ///< bytes/s that a rank sends while it receives as many
+  constexpr bool operator==(const Link&) const = default;
+};
+
+inline constexpr int dtypes = 4;
+
+/// What each rank reaches while `ranks` ranks of one host are busy: cores share memory and power.
+struct Rates {
+  int ranks = 1;
+  double products[dtypes]{};    ///< FLOP/s of matrix products, by DType; 0: cannot multiply these
+  double attention[dtypes]{};   ///< FLOP/s of attention's products, forward and backward; 0: as products
+  double scores[dtypes]{};      ///< scores/s of attention, beside their products: exponentials, sums; 0: no time
+  double functions[dtypes]{};   ///< elements/s of exp, gelu and their like; 0: as fast as memory
+  double memory_bandwidth = 0;  ///< bytes/s that element-wise kernels read and write, of tensors larger than the caches
+  double cache_bytes = 0;       ///< a kernel that touches no more than this runs at `cache_bandwidth`; 0: nothing is cached between kernels
+  double cache_bandwidth = 0;   ///< bytes/s
+  Link link{};                  ///< of every axis that has none of its own
+  constexpr bool operator==(const Rates&) const = default;
+};
+
+inline constexpr int max_rates = 8;
+
+struct Machine {
+  struct AxisLink {
+    Name axis{};
+    Link link{};
+    constexpr bool operator==(const AxisLink&) const = default;
+  };
+  Path name{};
+  List<Rates, max_rates> rates{};    ///< by ascending `ranks`, at least one
+  List<AxisLink, max_axes> links{};  ///< of axes that lie on other links, by name
+  double launch = 0;                 ///< seconds that every operation takes besides its work
+  int attention_block = 0;           ///< queries that causal attention takes at a time: all see as many keys as the last of them
+  bool write_allocates = false;      ///< caches read what is about to be overwritten, so that writing costs twice (most CPUs)
+  bool overlaps = false;             ///< collectives run beside computation; else the ranks that wait do their work
+  constexpr bool operator==(const Machine&) const = default;
+
+  /// The rates of so many busy ranks: those of the next larger number that is described, or of the largest.
+  constexpr const Rates& with(int ranks) const {
+    for (const Rates& r : rates)
+      if (r.ranks >= ranks) return r;
+    if (rates.empty()) throw std::invalid_argument("parallel: the machine describes no rates; give it one row at least");
+    return rates[rates.size() - 1];
+  }
+  /// The link of a ring over all ranks of some axes: as slow as the slowest.
+  constexpr Link link(const AxisList& axes, int ranks) const {
+    Link slowest{};
+    for (const Axis* axis : axes) {
+      Link own = with(ranks).link;
+      for (const AxisLink& l : links)
+        if (l.axis.view() == axis->text()) own = l.link;
+      if (own.latency > slowest.latency) slowest.latency = own.latency;
+      if (slowest.bandwidth == 0 || own.bandwidth < slowest.bandwidth) slowest.bandwidth = own.bandwidth;
+    }
+    return slowest;
+  }
+};
+
+}  // namespace parallel

@@ -1,0 +1,114 @@
+// What one node of a plan takes on one rank of a machine, in seconds: the roofline for computation, rings for collectives.
+#pragma once
+#include <parallel/plan/machine.hpp>
+#include <parallel/plan/plan.hpp>
+
+namespace parallel {
+
+namespace pricing {
+/// Which of a machine's rates bounds an operation's arithmetic. What is not named here is bound by memory, or by products where it says that it
+/// does so many operations. By name, as a plan that was read from an object file has its operations' names only.
+enum class Work : std::uint8_t { other, product, attention, function };
+struct Named {
+  std::string_view operation;
+  Work work;
+};
+inline constexpr Named works[] = {
+    {"matmul", Work::product},
+    {"attention", Work::attention},
+    {"attention_gradient", Work::attention},
+    {"exp", Work::function},
+    {"gelu", Work::function},
+    {"gelu_gradient", Work::function},
+    {"gelu_erf", Work::function},
+    {"gelu_erf_gradient", Work::function},
+    {"sum_of_exponentials", Work::function},
+    {"normalized_exponential", Work::function},
+    {"cross_entropy_gradient", Work::function},
+    {"dropout", Work::function},
+    {"random", Work::function},
+};
+constexpr Work work_of(const Operation& operation) {
+  for (const Named& n : works)
+    if (n.operation == operation.name) return n.work;
+  return Work::other;
+}
+/// Reads no more of its first operand than it writes.
+constexpr bool reads_a_part(const Node& node) {
+  return node.operation->name == "embedding" || node.operation->name == "slice" || node.operation->name == "pick" ||
+         node.transition.collective == Collective::slice;
+}
+}  // namespace pricing
+
+/// Bytes that one run of a node moves on one rank: reads, writes, and where caches allocate on a write reads what it does not update in place.
+constexpr double bytes_moved(const Plan& plan, const Node& node, const Machine& machine) {
+  std::int64_t read = 0, written = 0;
+  for (int r = 0; r < node.results; ++r) written += local_bytes(plan.graph.value(node.result + r).type, plan.mesh);
+  for (int i = 0; i < node.operands.size(); ++i)
+    read += i == 0 && pricing::reads_a_part(node) ? written : local_bytes(plan.graph.value(node.operands[i]).type, plan.mesh);
+  return static_cast<double>(read + written + (machine.write_allocates && !node.operation->updates ? written : 0));
+}
+
+/// Seconds in which so many bytes are read and written.
+constexpr double streaming_seconds(double bytes, const Rates& rates) {
+  return bytes / (bytes <= rates.cache_bytes ? rates.cache_bandwidth : rates.memory_bandwidth);
+}
+
+namespace pricing {
+/// Attention's products and, beside them, one exponential and its like per score.
+constexpr double attention_seconds(const Plan& plan, const Node& node, const Machine& machine, const Rates& rates, int dtype) {
+  const Layout &q = plan.graph.value(node.operands[0]).type.layout, &k = plan.graph.value(node.operands[1]).type.layout;
+  const Dim &batch = q.dims[0], &queries = q.dims[1], &heads = q.dims[2], &keys = k.dims[1];
+  double flops = plan.flops(node);
+  double scores = static_cast<double>(local(batch, plan.mesh) * local(queries, plan.mesh) * local(heads, plan.mesh) * local(keys, plan.mesh));
+  if (node.ints[0] != 0) {
+    // Half of the scores on average. Where n ranks share the queries and all have the keys, the last one sees (2n - 1) / n of that average;
+    // and a block of queries is computed up to the keys of its last one.
+    const auto n = static_cast<double>(degree(queries, plan.mesh)) / static_cast<double>(degree(keys, plan.mesh));
+    const auto own = static_cast<double>(local(queries, plan.mesh)), all = static_cast<double>(local(keys, plan.mesh));
+    const double more = (2 * n - 1) / n + (machine.attention_block < own ? machine.attention_block : own) / all;
+    flops *= more, scores *= more / 2;
+  }
+  const double rate = rates.attention[dtype] > 0 ? rates.attention[dtype] : rates.products[dtype];
+  return flops / rate + (rates.scores[dtype] > 0 ? scores / rates.scores[dtype] : 0);
+}
+}  // namespace pricing
+
+/// One run of a node that is computed, on the slowest rank: its arithmetic or its bytes, whichever takes longer, and the launch.
+constexpr double compute_seconds(const Plan& plan, const Node& node, const Machine& machine) {
+  using pricing::Work;
+  const Rates& rates = machine.with(plan.mesh.ranks());
+  const auto dtype = static_cast<int>(plan.graph.value(node.operands.empty() ? node.result : node.operands[0]).type.dtype);
+  const Work work = pricing::work_of(*node.operation);
+  const double rate = work == Work::function ? rates.functions[dtype] : rates.products[dtype];
+  if (rate == 0 && (work == Work::product || work == Work::attention))
+    throw std::invalid_argument("parallel: the machine has no rate for products of this element type; give it one");
+  double arithmetic = rate > 0 ? plan.flops(node) / rate : 0;
+  if (work == Work::attention) arithmetic = pricing::attention_seconds(plan, node, machine, rates, dtype);
+  const double streaming = streaming_seconds(bytes_moved(plan, node, machine), rates);
+  return machine.launch + (arithmetic > streaming ? arithmetic : streaming);
+}
+
+/// Steps of a ring of n ranks, each of which costs its latency.
+constexpr int ring_steps(Collective c, int n) {
+  if (c == Collective::all_reduce) return 2 * (n - 1);
+  return c == Collective::send ? 1 : n - 1;
+}
+
+/// One call of a collective: a ring over all ranks of its axes (Thakur, Rabenseifner and Gropp 2005), the latency of each step and the bytes
+/// that a rank sends over the bandwidth; before and behind it, slices of an inner dimension are brought together.
+constexpr double collective_seconds(const Plan& plan, const Node& node, const Machine& machine) {
+  const int ranks = plan.mesh.ranks();
+  const Link link = machine.link(node.transition.axes, ranks);
+  const auto packed = static_cast<double>(packing_bytes(plan.graph, node, plan.mesh));
+  double seconds = ring_steps(node.transition.collective, plan.mesh.extent(node.transition.axes)) * link.latency;
+  if (link.bandwidth > 0) seconds += plan.all.sent(node) / link.bandwidth;
+  return seconds + (packed > 0 ? streaming_seconds(2 * packed, machine.with(ranks)) : 0);
+}
+
+/// One run of a node in a plan, whichever it is.
+constexpr double seconds(const Plan& plan, const Node& node, const Machine& machine) {
+  return calls(node, plan.mesh) ? collective_seconds(plan, node, machine) : compute_seconds(plan, node, machine);
+}
+
+}  // namespace parallel

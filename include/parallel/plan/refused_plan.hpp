@@ -1,0 +1,43 @@
+// What `plan<>` is where a program is refused: a plan whose every answer passes every assertion, so that one mistake stays one error.
+#pragma once
+#include <parallel/plan/plan.hpp>
+
+namespace parallel {
+
+/// Compares true with everything and stays itself under arithmetic.
+struct Unknown {
+  template <class T>
+  constexpr operator T() const {
+    return T{};
+  }
+  friend constexpr bool operator==(Unknown, const auto&) { return true; }
+  friend constexpr bool operator!=(Unknown, const auto&) { return true; }
+  friend constexpr bool operator<(Unknown, const auto&) { return true; }
+  friend constexpr bool operator<=(Unknown, const auto&) { return true; }
+  friend constexpr bool operator>(Unknown, const auto&) { return true; }
+  friend constexpr bool operator>=(Unknown, const auto&) { return true; }
+  friend constexpr Unknown operator+(Unknown, const auto&) { return {}; }
+  friend constexpr Unknown operator-(Unknown, const auto&) { return {}; }
+  friend constexpr Unknown operator*(Unknown, const auto&) { return {}; }
+  friend constexpr Unknown operator/(Unknown, const auto&) { return {}; }
+};
+
+struct RefusedPlan : Plan {
+  struct Answers : Communication {
+    constexpr Unknown collectives(const auto&...) const { return {}; }
+    constexpr Unknown calls(const auto&...) const { return {}; }
+    constexpr Unknown messages(const auto&...) const { return {}; }
+    constexpr Unknown elements(const auto&...) const { return {}; }
+    constexpr Unknown largest_message() const { return {}; }
+    constexpr Unknown sent(const auto&...) const { return {}; }
+  };
+  Answers all{}, forward{}, backward{}, optimizer{};
+  constexpr Unknown collectives(const auto&...) const { return {}; }
+  constexpr Unknown calls() const { return {}; }
+  constexpr Unknown sent(const auto&...) const { return {}; }
+  constexpr Unknown peak_memory() const { return {}; }
+  constexpr Unknown flops(const auto&...) const { return {}; }
+  constexpr Unknown redundant(const auto&...) const { return {}; }
+};
+
+}  // namespace parallel

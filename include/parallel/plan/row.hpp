@@ -1,0 +1,60 @@
+// Collectives as questions and assertions name them: tensor, all_gather(tensor), 4 * all_reduce(data, tensor).of(1_KiB).
+#pragma once
+#include <concepts>
+
+#include <parallel/algebra/transition.hpp>
+#include <parallel/graph/graph.hpp>
+
+namespace parallel {
+
+/// Which collectives are meant: of a kind, on axes and, where it is said, with a message of so many bytes. An axis alone means every kind.
+/// In a written plan it is one row, as `text` prints it, with the calls of one step.
+struct CollectiveRow {
+  static constexpr std::int64_t unsaid = -1;
+
+  Collective collective = Collective::retype;  ///< retype, which moves nothing, stands for every kind
+  AxisList axes{};                             ///< none: any
+  std::int64_t calls = 1;                      ///< in one step; asked only where a plan is written row by row
+  std::int64_t bytes = unsaid;                 ///< of one message, as `Communication::message` counts them
+
+  constexpr CollectiveRow() = default;
+  constexpr CollectiveRow(const Axis& axis) : axes{&axis} {}
+  constexpr CollectiveRow(Collective c, const AxisList& a, std::int64_t times = 1, std::int64_t message = unsaid)
+      : collective(c), axes(a), calls(times), bytes(message) {}
+
+  constexpr CollectiveRow of(std::int64_t message) const { return {collective, axes, calls, message}; }
+
+  /// Whether a collective of this kind is among those meant: one on several axes is one on each of them.
+  constexpr bool means(Collective kind, const AxisList& on) const {
+    for (const Axis* a : axes)
+      if (!on.contains(a)) return false;
+    return collective == Collective::retype || collective == kind;
+  }
+};
+constexpr CollectiveRow operator*(std::int64_t calls, const CollectiveRow& row) { return {row.collective, row.axes, calls, row.bytes}; }
+
+// Without an axis: on any.
+constexpr CollectiveRow all_gather(const std::same_as<Axis> auto&... axes) { return {Collective::all_gather, {&axes...}}; }
+constexpr CollectiveRow all_reduce(const std::same_as<Axis> auto&... axes) { return {Collective::all_reduce, {&axes...}}; }
+constexpr CollectiveRow reduce_scatter(const std::same_as<Axis> auto&... axes) { return {Collective::reduce_scatter, {&axes...}}; }
+constexpr CollectiveRow all_to_all(const std::same_as<Axis> auto&... axes) { return {Collective::all_to_all, {&axes...}}; }
+
+/// The collectives of a whole step as somebody wrote them down, in the order in which they start.
+struct WrittenPlan {
+  List<CollectiveRow, 64> forward{}, backward{}, optimizer{};
+};
+
+/// The answer to never, uses_only and is: true, or the first collective that contradicts.
+struct Finding {
+  enum class Of : std::uint8_t { nothing, never, uses_only, is };
+  Of of = Of::nothing;  ///< what is contradicted
+  Phase phase{};
+  int row = 0;                        ///< is: the row that differs, counted from 1
+  CollectiveRow expected{{}, {}, 0};  ///< is: the row as it was written; no calls: there is none
+  CollectiveRow found{{}, {}, 0};     ///< what the plan has; no calls: nothing
+  Path member{};                      ///< the member that `found` is charged to
+  int line = 0;                       ///< the line in the user's program that asked for it; 0: nobody wrote it
+  constexpr explicit operator bool() const { return of == Of::nothing; }
+};
+
+}  // namespace parallel

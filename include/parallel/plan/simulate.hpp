@@ -1,0 +1,106 @@
+// A step of a plan on a machine: when each operation and collective of a rank begins and ends, and how long the step takes.
+#pragma once
+#include <parallel/plan/price.hpp>
+#include <parallel/plan/walk.hpp>
+
+namespace parallel {
+
+/// Something that takes time, in seconds since the step began.
+struct Slice {
+  int event = 0;      ///< in the plan: compute, start (a collective) or begin (a loop takes its first values)
+  int node = 0;
+  int iteration = 0;  ///< how often the event has happened before in this step
+  int track = 0;      ///< 0: computation; i: the collectives of `Simulation::tracks[i - 1]`
+  double begin = 0, end = 0;
+};
+
+struct Simulation {
+  Vector<Slice> slices{};      ///< as the rank comes to them
+  Vector<AxisList> tracks{};   ///< the sets of axes that have collectives, in the order of their first
+  double seconds = 0;          ///< of the step
+
+  /// Seconds in which a track is busy.
+  constexpr double busy(int track) const {
+    double sum = 0;
+    for (const Slice& s : slices) sum += s.track == track ? s.end - s.begin : 0;
+    return sum;
+  }
+};
+
+namespace simulating {
+struct Walk {
+  const Plan& plan;
+  const Machine& machine;
+  Simulation result{};
+  double now = 0;                 ///< of the rank's computation
+  Vector<double> free{};          ///< per track: when its last collective ends
+  Vector<double> prices{};        ///< per node; -1: not yet known
+  Vector<int> started{};          ///< per node: the slice of its collective that is under way
+  Vector<int> happened{};         ///< per event: how often
+
+  constexpr Walk(const Plan& p, const Machine& m) : plan(p), machine(m) {
+    prices.resize(static_cast<int>(p.graph.nodes.size()), -1), started.resize(prices.size(), -1);
+    happened.resize(static_cast<int>(p.events.size()), 0);
+  }
+  constexpr double price(int n) {
+    if (prices[n] < 0) prices[n] = seconds(plan, plan.graph.node(n), machine);
+    return prices[n];
+  }
+  constexpr int track(const AxisList& axes) {
+    for (int i = 0; i < result.tracks.size(); ++i)
+      if (result.tracks[i] == axes) return i + 1;
+    result.tracks.push_back(axes), free.push_back(0);
+    return result.tracks.size();
+  }
+  constexpr void put(const Event& e, int track, double begin, double end) {
+    const auto index = static_cast<int>(&e - plan.events.data());
+    result.slices.push_back({index, e.node, happened[index]++, track, begin, end});
+  }
+  constexpr void compute(const Event& e, double time) {
+    put(e, 0, now, now + time);
+    now += time;
+  }
+  /// Behind what its axes' track still has to do; where nothing overlaps it begins at the wait instead.
+  constexpr void start(const Event& e) {
+    const int on = track(plan.graph.node(e.node).transition.axes);
+    const double begin = now > free[on - 1] ? now : free[on - 1], end = begin + price(e.node);
+    if (machine.overlaps) free[on - 1] = end;
+    started[e.node] = result.slices.size();
+    put(e, on, begin, end);
+  }
+  constexpr void wait(const Event& e) {
+    Slice& s = result.slices[started[e.node]];
+    if (!machine.overlaps) s.begin = now, s.end = now + price(e.node);
+    if (s.end > now) now = s.end;
+  }
+  /// What a loop's first iteration takes is copied to where the others find it.
+  constexpr void begin(const Event& e) {
+    const int region = plan.graph.node(e.node).region;
+    double bytes = 0;
+    for (const Carry& c : plan.graph.carries)
+      if (c.region == region && plan.storage[static_cast<std::size_t>(c.inside)].block != Segment::none)
+        bytes += 2 * static_cast<double>(local_bytes(plan.graph.value(c.inside).type, plan.mesh));
+    if (bytes > 0) compute(e, streaming_seconds(bytes, machine.with(plan.mesh.ranks())));
+  }
+  constexpr void operator()(const Event& e) {
+    switch (e.kind) {
+      case EventKind::compute: compute(e, price(e.node)); break;
+      case EventKind::start: start(e); break;
+      case EventKind::wait: wait(e); break;
+      case EventKind::begin: begin(e); break;
+      case EventKind::end: break;
+    }
+  }
+};
+}  // namespace simulating
+
+/// One step as every rank goes through it: computation in the plan's order on one track, the collectives of a set of axes one behind the other
+/// on a track of their own, and waits where the plan has them.
+constexpr Simulation simulate(const Plan& plan, const Machine& machine) {
+  simulating::Walk walk(plan, machine);
+  each_event(plan, [&](const Event& e) { walk(e); });
+  walk.result.seconds = walk.now;
+  return static_cast<Simulation&&>(walk.result);
+}
+
+}  // namespace parallel

@@ -1,0 +1,83 @@
+// What happened in the first steps of a run, event by event with times: `tools/plan --run` lays it over the plan.
+#pragma once
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <parallel/communicator/exchange.hpp>
+#include <parallel/plan/walk.hpp>
+#include <parallel/run/failure.hpp>
+
+namespace parallel {
+
+/// One event of one step on one rank. Of a collective: what the communicator was handed. Times in seconds of a clock that only goes forward.
+struct Happened {
+  int step = 0;
+  EventKind kind = EventKind::compute;
+  int node = 0;
+  Record call{};
+  double begin = 0, end = 0;
+};
+
+/// Written as FILE.RANK, text of one line per event: step, event, node, collective or operation, axes, ranks, element type, message bytes, begin, end.
+class Recording {
+ public:
+  /// `file` empty: nothing is recorded. The plan must outlive it. `steps`: how many are recorded, the first ones.
+  Recording(std::string file, const Plan& plan, int rank, int steps = 20) : file_(std::move(file)), plan_(plan), rank_(rank), steps_(steps) {
+    if (!active()) return;
+    std::size_t events = 0;
+    each_event(plan, [&](const Event&) { ++events; });
+    rows_.reserve(events * static_cast<std::size_t>(steps));  // so that the step allocates nothing
+  }
+  bool active() const { return !file_.empty(); }
+  void begin_step() { ++step_; }
+
+  /// Runs f() as an event. `call`: what is handed to the communicator.
+  template <class F>
+  void note(EventKind kind, int node, const Record& call, F f) {
+    const double begin = now();
+    f();
+    if (step_ <= steps_ && rows_.size() < rows_.capacity()) rows_.push_back({step_, kind, node, call, begin, now()});
+  }
+
+  /// Writes the file. Throws Failure(io).
+  void write() const {
+    if (!active()) return;
+    const std::string name = file_ + "." + std::to_string(rank_);
+    std::FILE* out = std::fopen(name.c_str(), "w");
+    if (out == nullptr) throw Failure("the record '" + name + "' cannot be written: " + std::strerror(errno), exit_code::io);
+    std::fprintf(out, "parallel record 1\nmesh %s\nrank %d\n", text(plan_.mesh).c_str(), rank_);
+    for (const Happened& h : rows_) {
+      const Node& node = plan_.graph.node(h.node);
+      if (h.kind == EventKind::compute)
+        std::fprintf(out, "%d compute %d %s - 0 - 0 %.9f %.9f\n", h.step, h.node, std::string(node.operation->name).c_str(), h.begin, h.end);
+      else
+        std::fprintf(out, "%d %s %d %s%s %s %d %s %lld %.9f %.9f\n", h.step, h.kind == EventKind::start ? "start" : "wait", h.node,
+                     std::string(name_of(h.call.kind)).c_str(), h.call.maximum ? "_max" : "", text(node.transition.axes).c_str(), h.call.ranks,
+                     std::string(name_of(h.call.dtype)).c_str(), static_cast<long long>(h.call.bytes), h.begin, h.end);
+    }
+    const bool failed = std::ferror(out) != 0;
+    if (std::fclose(out) != 0 || failed) throw Failure("the record '" + name + "' cannot be written: " + std::strerror(errno), exit_code::io);
+  }
+
+ private:
+  static double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+  std::string file_;
+  const Plan& plan_;
+  int rank_, steps_, step_ = 0;
+  std::vector<Happened> rows_{};
+};
+
+/// The FILE of "--record FILE", or nothing, for programs without other arguments; any other argument ends the program with exit code 2.
+inline std::string record_argument(int argc, char** argv) {
+  if (argc == 1) return "";
+  if (argc == 3 && std::strcmp(argv[1], "--record") == 0) return argv[2];
+  std::fprintf(stderr, "%s: error: unknown argument, or --record without its file; say %s [--record FILE]\n", argv[0], argv[0]);
+  std::exit(exit_code::usage);
+}
+
+}  // namespace parallel

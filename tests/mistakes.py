@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Plants mistakes into the models of examples/, one at a time: each must be refused with exactly one error, a sentence of the library. Then meshes
+of a command line: each must be refused at start-up with the same sentence.
+
+    mistakes.py ROOT COMPILER...
+    mistakes.py --only TEXT ROOT COMPILER...     those whose line of mistakes.txt has the text
+
+tests/mistakes/NAME.txt holds the mistakes in examples/NAME.cpp. Of an example the part from `using namespace parallel;` to its first line that
+runs something is compiled, with parallel.hpp only.
+"""
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from refusals import compile, precompiled, reasons
+
+RUNS = {"matmul": "/// Runs a product", "mlp": "int main", "classify": "/// Trains on a mesh", "gpt": "struct Options"}
+ASKS = {"classify": "constexpr auto& classify_plan = plan<Step, Mesh{data = 2, tensor = 2}>;\n"}  # what an example derives at start-up only
+
+
+def model(root, name):
+    text = (root / "examples" / f"{name}.cpp").read_text()
+    return "#include <array>\n#include <string>\n#include <tuple>\n#include <vector>\n" + text[text.index("using namespace parallel;") : text.index(RUNS[name])] + ASKS.get(name, "")
+
+
+def mistakes(root):
+    """(example, line, what is wrong, reason, edits): a block has a line `# what: reason` and edits, `- before` lines that `+ after` lines replace."""
+    for path in sorted((root / "tests/mistakes").glob("*.txt")):
+        number, what, reason, edits = 0, None, None, []
+        for at, line in enumerate([*path.read_text().splitlines(), ""], 1):
+            if line.startswith("# "):
+                number, (what, _, reason) = at, line[2:].rpartition(": ")
+            elif line.startswith("-"):
+                if not edits or edits[-1][1]:
+                    edits.append(([], []))
+                edits[-1][0].append(line[2:])
+            elif line.startswith("+"):
+                edits[-1][1].append(line[2:])
+            elif not line and what:
+                yield path.stem, number, what, reason, [("\n".join(before), "\n".join(after)) for before, after in edits]
+                what, edits = None, []
+
+
+def faults(compiler, flags, source, sentences, reason):
+    status, output = compile(compiler, *flags, source)
+    errors = [line for line in output.splitlines() if "error:" in line]
+    if status == 0:
+        return ["is not refused"]
+    found = [] if len(errors) == 1 else [f"{len(errors)} errors instead of one"]
+    if not errors or sentences[reason] not in errors[0]:
+        found.append(f"the first error is not the sentence of {reason}")
+    return found + ["  " + line[:300] for line in errors[:4]] if found else []
+
+
+def main(root, compilers, only):
+    sentences = reasons(root / "include")
+    models = {name: model(root, name) for name in RUNS}
+    planted = [m for m in mistakes(root) if only is None or any(only in str(part) for part in m)]
+    compilers = [c for c in compilers if shutil.which(c)]
+    failures = 0
+    with ThreadPoolExecutor(2) as pool, tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        shutil.copytree(root / "include", folder / "include")
+        flags = dict(zip(compilers, pool.map(lambda compiler: precompiled(compiler, folder / "include", folder), compilers)))
+
+        def judge(job):
+            compiler, (example, line, _, reason, edits) = job
+            text = models[example]
+            for before, after in edits:
+                if text.count(before) != 1:
+                    return [f"stands {text.count(before)} times in the example: {before}"]
+                text = text.replace(before, after)
+            source = folder / f"{example}-{line}-{compiler}.cpp"
+            source.write_text(text)
+            return faults(compiler, flags[compiler], source, sentences, reason)
+
+        def whole(job):
+            compiler, name = job
+            source = folder / f"{name}-{compiler}.cpp"
+            source.write_text(models[name])
+            status, output = compile(compiler, *flags[compiler], source)
+            return ["the example itself is refused:\n" + output[:1000]] if status else []
+
+        for (compiler, name), found in zip([(c, n) for c in compilers for n in models], pool.map(whole, [(c, n) for c in compilers for n in models])):
+            failures += bool(found)
+            for fault in found:
+                print(f"examples/{name}.cpp with {compiler}: {fault}")
+        jobs = [(compiler, mistake) for mistake in planted for compiler in compilers]
+        for (compiler, (example, line, what, *_)), found in zip(jobs, pool.map(judge, jobs)):
+            failures += bool(found)
+            for fault in found:
+                print(f"mistakes/{example}.txt:{line} ({what}) with {compiler}: {fault}")
+    kinds = len({m[3] for m in planted})
+    print(f"{len(planted)} mistakes, {kinds} reasons, {' '.join(compilers)}: {failures} failures")
+    return 1 if failures or (only is None and len(planted) < 50) else 0
+
+
+if __name__ == "__main__":
+    words = sys.argv[1:]
+    only = words.pop(1) if words and words[0] == "--only" else None
+    if only is not None:
+        words.pop(0)
+    sys.exit(main(Path(words[0]).resolve(), words[1:], only))

@@ -1,0 +1,18 @@
+// The return is forgotten.
+// figures: inputs<1>
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Model {
+  Parameter<float, Shape<6, 6>> w;
+  constexpr auto operator()(Distributed auto x) const {
+#ifdef WRONG
+    mean(square(matmul(x, w)));
+#else
+    return mean(square(matmul(x, w)));
+#endif
+  }
+};
+constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4 / data, 6>>>, Mesh{data = 2}>;

@@ -1,0 +1,53 @@
+// Measures this machine and prints its description in JSON, which prices and simulations of plans take. Run by tools/machine.
+//
+//   measure_machine [--output FILE] [--ranks N] [--rounds N] [--name NAME]
+//
+// Exit codes: 0 done; 1 a measurement failed; 2 usage; 74 the file cannot be written.
+#include <CLI/CLI.hpp>
+
+#include <thread>
+
+#include "bench/machine.hpp"
+#include "planner/machine_file.hpp"
+
+namespace {
+
+std::string processor() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "this machine";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  std::string output, name = processor();
+  int ranks = std::min(cores, 4), rounds = 15;
+  CLI::App app("Measures this machine with the library's own kernels and threads, in about half a minute, and prints its description in JSON.");
+  app.add_option("--output", output, "Write there instead of to the standard output");
+  app.add_option("--ranks", ranks, "Measure 1, 2, 4, ... ranks at once up to so many")->check(CLI::Range(1, 64))->capture_default_str();
+  app.add_option("--rounds", rounds, "How often each figure is measured; the median counts")->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_option("--name", name, "What to call it")->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (ranks > cores) std::fprintf(stderr, "tools/machine: %d ranks share %d cores; the figures are of that\n", ranks, cores);
+  try {
+    parallel::Machine machine = bench::measure_machine(ranks, rounds);
+    machine.name = parallel::Path(name);
+    const std::string text = planner::machine_to_json(machine).dump(2) + "\n";
+    if (output.empty()) {
+      std::fputs(text.c_str(), stdout);
+    } else if (std::ofstream file(output); !(file << text << std::flush)) {
+      std::fprintf(stderr, "tools/machine: cannot write %s\n", output.c_str());
+      return 74;
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tools/machine: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,137 @@
+// What tools/plan answers: a plan in one of its formats, an explanation, a lock, or a run laid over its plan.
+#pragma once
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <optional>
+#include <sstream>
+
+#include "dot.hpp"
+#include "json.hpp"
+#include "lock.hpp"
+#include "machine_file.hpp"
+#include "overlay.hpp"
+#include "report.hpp"
+#include "source.hpp"
+#include "timeline.hpp"
+#include "tree.hpp"
+
+namespace planner {
+
+/// One program on one mesh, and what a step of it would take on a machine, where one is known.
+struct Answer {
+  OwnedPlan plan;
+  std::string name;
+  std::optional<Machine> machine;
+
+  Price price() const {
+    if (!machine) return {};
+    return [this](const Node& node) { return seconds(*plan, node, *machine); };
+  }
+  Json json() const {
+    Json all = planner::json(*plan, name);
+    if (!machine) return all;
+    const Simulation step = simulate(*plan, *machine);
+    all["machine"] = {{"name", words(machine->name.view())}};
+    all["seconds"] = step.seconds;
+    for (std::size_t n = 0; n < plan->graph.nodes.size(); ++n)
+      if (plan->graph.nodes[n].operation->computes) all["nodes"][n]["seconds"] = seconds(*plan, plan->graph.nodes[n], *machine);
+    all["timeline"] = slices(step);
+    return all;
+  }
+  std::string text() const {
+    std::string out = name + "\n" + parallel::text(plan->mesh) + ": " + std::to_string(plan->mesh.ranks()) + " ranks\n\n" + tree(*plan, price()) + totals(*plan);
+    if (machine) out += "\npredicted step         " + duration(simulate(*plan, *machine).seconds) + " on " + words(machine->name.view()) + "\n";
+    return out;
+  }
+};
+
+inline std::string members(const Plan& plan) {
+  std::string result;
+  for (const Member& m : plan.graph.members)
+    if (m.role == Role::parameter) result += (result.empty() ? "" : ", ") + words(m.path.view());
+  return result;
+}
+
+/// A file is replaced only once it is written whole.
+inline void write(const std::string& file, const std::string& contents) {
+  const std::string beside = file + ".new";
+  {
+    std::ofstream out(beside, std::ios::binary);
+    out << contents;
+    out.flush();
+    if (!out) throw Failure("'" + file + "' cannot be written", exit_code::io);
+  }
+  std::error_code error;
+  std::filesystem::rename(beside, file, error);
+  if (error) throw Failure("'" + file + "' cannot be written: " + error.message(), exit_code::io);
+}
+
+/// --lock and --check.
+inline int lock(const std::vector<Answer>& answers, const Asked& asked) {
+  std::vector<Lock> now;
+  for (const Answer& a : answers) now.push_back(lock_of(*a.plan, a.name));
+  const std::string file = asked.lock.empty() ? std::filesystem::path(asked.file).replace_extension(".plan").string() : asked.lock;
+  if (asked.locking) {
+    write(file, written(now));
+    return exit_code::done;
+  }
+  if (std::error_code error; !std::filesystem::exists(file, error)) throw Failure("there is no lock '" + file + "'; write it with --lock", exit_code::missing_input);
+  const std::string differs = difference(read_locks(contents(file, file), file), now);
+  if (differs.empty()) return exit_code::done;
+  std::cout << differs << std::flush;
+  throw Failure("the plan is not the one in '" + file + "'; what differs stands above; if it is meant, write it anew with --lock", exit_code::plans_differ);
+}
+
+/// --run: FILE.0, FILE.1, ... one for each rank. The program is the one whose plan the record is.
+inline int lay_over(const std::vector<Answer>& answers, const Asked& asked) {
+  std::vector<RankRecord> records{read_record(asked.run + ".0")};
+  std::string first;
+  for (const Answer& a : answers) {
+    if (text(a.plan->mesh) != records[0].mesh) continue;
+    const std::vector<Recorded> planned = expected(*a.plan);
+    std::string differs = deviation(*a.plan, planned, records[0]);
+    if (first.empty()) first = a.name + ": " + differs;
+    if (!differs.empty()) continue;
+    for (int rank = 1; rank < a.plan->mesh.ranks(); ++rank) {
+      records.push_back(read_record(asked.run + "." + std::to_string(rank)));
+      if (records.back().rank != rank || records.back().mesh != records[0].mesh)
+        throw Failure("the record '" + records.back().file + "' is of another rank or mesh", exit_code::plans_differ);
+      differs = deviation(*a.plan, planned, records.back());
+      if (!differs.empty()) throw Failure("the run is not the plan: " + differs, exit_code::plans_differ);
+    }
+    std::cout << a.name << "\n" << text(a.plan->mesh) << ": every call and byte of " << a.plan->mesh.ranks() << " ranks is the plan's\n\n"
+              << overlay(*a.plan, records, a.price(), a.machine ? simulate(*a.plan, *a.machine).seconds : 0);
+    return exit_code::done;
+  }
+  throw Failure(first.empty() ? "the record is of the mesh " + records[0].mesh + ", for which nothing was planned here" : "the run is not the plan: " + first, exit_code::plans_differ);
+}
+
+inline void print(const std::vector<Answer>& answers, const Asked& asked, std::ostream& out) {
+  if (asked.format == Asked::Format::html) {
+    Json plans = Json::array();
+    for (const Answer& a : answers) plans.push_back(a.json());
+    out << report(plans);
+    return;
+  }
+  for (const Answer& a : answers) {
+    if (!asked.why.empty()) {
+      const std::string said = why(*a.plan, asked.why);
+      if (said.empty())
+        throw Failure("no collective comes from '" + asked.why + "' on " + text(a.plan->mesh) + "; members: " + members(*a.plan), exit_code::usage);
+      out << said << "\n";
+      continue;
+    }
+    switch (asked.format) {
+      case Asked::Format::json: out << a.json().dump(1) << "\n"; break;
+      case Asked::Format::dot: out << dot(*a.plan); break;
+      case Asked::Format::timeline:
+        if (!a.machine) throw Failure("a timeline needs times; say --machine with a name or a file that tools/machine wrote", exit_code::usage);
+        out << timeline(*a.plan, simulate(*a.plan, *a.machine), a.name).dump() << "\n";
+        break;
+      default: out << a.text() << "\n";
+    }
+  }
+}
+
+}  // namespace planner

@@ -1,0 +1,167 @@
+// A run laid over its plan: every call that was recorded is the planned one, and the measured times stand beside the predicted.
+#pragma once
+#include <parallel/plan/walk.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tree.hpp"
+
+namespace planner {
+
+/// A line of a record (include/parallel/run/recording.hpp writes them).
+struct Recorded {
+  int line = 0, step = 0, node = 0;
+  std::string event{}, what{}, axes{}, dtype{};
+  int ranks = 0;
+  std::int64_t bytes = 0;
+  double begin = 0, end = 0;
+};
+/// What one rank recorded.
+struct RankRecord {
+  std::string file{}, mesh{};
+  int rank = 0;
+  std::vector<Recorded> lines{};
+};
+
+/// Reads FILE.RANK. Throws Failure.
+inline RankRecord read_record(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) throw Failure("there is no record '" + file + "'", exit_code::missing_input);
+  RankRecord record{file, "", -1, {}};
+  std::string line;
+  int number = 0;
+  const auto refuse = [&](const std::string& why) {
+    return Failure("the record '" + file + "' line " + std::to_string(number) + " " + why + "; record the run again", exit_code::bad_data);
+  };
+  const auto next = [&] { return ++number, static_cast<bool>(std::getline(in, line)); };
+  if (!next() || line != "parallel record 1") throw refuse("does not begin as a record does");
+  if (!next() || !line.starts_with("mesh ")) throw refuse("names no mesh");
+  record.mesh = line.substr(5);
+  if (!next() || !line.starts_with("rank ")) throw refuse("names no rank");
+  const char* end = line.data() + line.size();
+  if (std::from_chars(line.data() + 5, end, record.rank).ptr != end) throw refuse("names no rank");
+  while (next()) {
+    std::istringstream words(line);
+    Recorded r;
+    r.line = number;
+    if (!(words >> r.step >> r.event >> r.node >> r.what >> r.axes >> r.ranks >> r.dtype >> r.bytes >> r.begin >> r.end)) throw refuse("is cut off or no event");
+    if (!(r.begin <= r.end)) throw refuse("ends before it begins");
+    record.lines.push_back(r);
+  }
+  if (record.lines.empty()) throw refuse("holds no event");
+  return record;
+}
+
+/// What a rank must have done in a step, event by event.
+inline std::vector<Recorded> expected(const Plan& plan) {
+  std::vector<Recorded> result;
+  each_event(plan, [&](const Event& e) {
+    if (e.kind == EventKind::begin || e.kind == EventKind::end) return;
+    const Node& node = plan.graph.node(e.node);
+    Recorded r;
+    r.node = e.node;
+    r.event = e.kind == EventKind::compute ? "compute" : e.kind == EventKind::start ? "start" : "wait";
+    r.what = std::string(node.operation->name), r.axes = "-", r.dtype = "-";
+    if (e.kind != EventKind::compute) {
+      r.what = std::string(name_of(node.transition.collective)) + (node.transition.maximum ? "_max" : "");
+      r.axes = text(node.transition.axes);
+      r.ranks = plan.mesh.extent(node.transition.axes);
+      r.dtype = std::string(name_of(plan.graph.value(node.operands[0]).type.dtype));
+      r.bytes = plan.all.message(node);
+    }
+    result.push_back(r);
+  });
+  return result;
+}
+
+inline std::string said(const Recorded& r) {
+  if (r.event == "compute") return r.what;
+  return (r.event == "wait" ? "waits for " : "") + r.what + " of " + std::to_string(r.bytes) + " bytes of " + r.dtype + " among " + std::to_string(r.ranks) + " ranks on " + r.axes;
+}
+
+/// Where a record is not the plan; empty where it is. Updates of a step that was skipped on every rank may be missing.
+inline std::string deviation(const Plan& plan, const std::vector<Recorded>& planned, const RankRecord& record) {
+  std::size_t at = 0;
+  int step = record.lines.front().step;
+  const auto where = [&](const Recorded& r) {
+    return "rank " + std::to_string(record.rank) + ", step " + std::to_string(r.step) + ", line " + std::to_string(r.line) + ": ";
+  };
+  const auto may_be_skipped = [&](const Recorded& r) { return plan.graph.node(r.node).operation->updates && plan.graph.node(r.node).phase == Phase::optimizer; };
+  for (const Recorded& r : record.lines) {
+    if (r.step != step) {
+      if (at != planned.size()) return where(r) + "a step ended before " + said(planned[at]);
+      step = r.step, at = 0;
+    }
+    while (at < planned.size() && !(planned[at].node == r.node && planned[at].event == r.event) && may_be_skipped(planned[at])) ++at;
+    if (at == planned.size()) return where(r) + said(r) + ", but the plan's step has ended";
+    const Recorded& p = planned[at++];
+    if (p.node != r.node || p.event != r.event || p.what != r.what || p.axes != r.axes || p.ranks != r.ranks || p.dtype != r.dtype || p.bytes != r.bytes) {
+      const Node& node = plan.graph.node(p.node);
+      const std::string member = printing::member_path(plan, node), place = place_of(plan.graph.origin(node).source);
+      return where(r) + said(r) + ", but the plan says " + said(p) + " (" + member + (place.empty() ? "" : ", " + place) + ")";
+    }
+  }
+  return at == planned.size() || std::all_of(planned.begin() + static_cast<std::ptrdiff_t>(at), planned.end(), may_be_skipped)
+             ? ""
+             : "rank " + std::to_string(record.rank) + ": the record ends before " + said(planned[at]);
+}
+
+inline double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+/// Measured beside predicted: steps, then kinds of work, of rank 0; medians over the steps but the first. `predicted_step` 0: no machine is known.
+inline std::string overlay(const Plan& plan, const std::vector<RankRecord>& records, const Price& price, double predicted_step) {
+  std::map<int, std::pair<double, double>> steps;                    // begin and end
+  std::map<std::string, std::map<int, double>> seconds;              // by what it is, by step
+  std::map<std::string, double> predicted;
+  const int first = records[0].lines.front().step;
+  const bool several = records[0].lines.back().step != first;
+  for (const Recorded& r : records[0].lines) {
+    if (several && r.step == first) continue;  // caches fill in the first
+    auto [step, fresh] = steps.try_emplace(r.step, r.begin, r.end);
+    step->second.second = r.end;
+    const std::string kind = r.event == "compute" ? r.what : r.what + " on " + r.axes;
+    seconds[kind][r.step] += r.end - r.begin;
+  }
+  each_event(plan, [&](const Event& e) {
+    const Node& node = plan.graph.node(e.node);
+    if (e.kind == EventKind::compute) predicted[std::string(node.operation->name)] += price ? price(node) : 0;
+    if (e.kind == EventKind::start)
+      predicted[std::string(name_of(node.transition.collective)) + (node.transition.maximum ? "_max" : "") + " on " + text(node.transition.axes)] += price ? price(node) : 0;
+  });
+  std::string out = "what                                predicted    measured     measured / predicted\n";
+  const auto row = [&](const std::string& what, double expectation, double measured) {
+    std::string line = what;
+    printing::pad(line, 36);
+    line += expectation > 0 ? duration(expectation) : "-";
+    printing::pad(line, 49);
+    line += duration(measured);
+    printing::pad(line, 62);
+    char ratio[32];
+    std::snprintf(ratio, sizeof ratio, "%.2f", expectation > 0 ? measured / expectation : 0.0);
+    out += line + (expectation > 0 ? ratio : "-") + "\n";
+  };
+  std::vector<double> whole;
+  for (const auto& [step, times] : steps) whole.push_back(times.second - times.first);
+  row("a step", predicted_step, median(whole));
+  std::vector<std::pair<double, std::string>> order;
+  for (const auto& [kind, by_step] : seconds) {
+    std::vector<double> values;
+    for (const auto& [step, value] : by_step) values.push_back(value);
+    order.emplace_back(median(values), kind);
+  }
+  std::sort(order.rbegin(), order.rend());
+  for (const auto& [measured, kind] : order) row("  " + kind, predicted[kind], measured);
+  return out;
+}
+
+}  // namespace planner
