@@ -44,7 +44,7 @@ function timelineDetail(plan, bar, timed) {
   const when = (at) => timed ? seconds(at) : "event " + Math.round(at);
   if (bar.entries.length > 1) return counted(bar.entries.length, "event") + " between " + when(e.begin) + " and " + when(bar.entries.at(-1).end) + "; zoom in to tell them apart";
   const words = [plan.called(node), node.phase];
-  if (timed && typeof e.iteration === "number" && node.region > 0) words.push("iteration " + (e.iteration + 1) + " of " + plan.regions[node.region].count);
+  if (timed && typeof e.iteration === "number" && node.times > 1) words.push("run " + (e.iteration + 1) + " of " + node.times);
   else if (node.times > 1) words.push(node.times + " times a step");
   words.push(timed ? seconds(e.end - e.begin) + ", from " + when(e.begin) : "event " + e.event + (e.end - e.begin > 1 ? " to " + (e.end - 1) : ""));
   if (e.track !== "compute" && t) words.push(t.from + " → " + t.to, "message " + bytes(t.message), "sent " + bytes(t.sent));
@@ -126,7 +126,7 @@ function showTimeline(plan) {
   byId("zoom-all").onclick = () => zoom(0);
   byId("timeline-detail").textContent = "Point at a bar, or tap it: what it is, where it was written, what it moves.";
   const key = (name, words) => element("li", {}, element("span", {class: "swatch", style: "background:" + colour(name)}), words);
-  byId("timeline-key").replaceChildren(...phases.map((p) => key(p, p + ", computed")), key("moves", "a collective, from its start to where it is waited for"));
+  byId("timeline-key").replaceChildren(...phases.map((p) => key(p, p + ", computed")), key("moves", timed ? "a collective" : "a collective, from its start to where it is waited for"));
   timelineView.zoom = 1;
   box.replaceChildren(frame, marks);
   draw();
