@@ -1,4 +1,4 @@
-R"script(// The bands over a picture of the step: its phases, and what repeats. Pictures without a machine give every event of the plan one equal step.
+R"script(// The bands over a picture of the step: its phases, and what repeats. Without a machine every event of the plan is one equal step.
 
 /// Neighbours with one key as one: [{key, begin, end}], of things with begin and end in the order of begin.
 function runs(things, key) {
@@ -46,7 +46,7 @@ function drawBands(plan, bands, x, svg, top) {
     for (const b of row) box(b, spoken(plan.regions[b.key].kind) + " × " + plan.regions[b.key].count, "× " + plan.regions[b.key].count, true);
     const turns = bands.turns.filter((turn) => turn.depth === depth), room = row.reduce((n, b) => n + x(b.end) - x(b.begin), 0);
     if (room > 6 * turns.length)  // closer ones would only be grey
-      for (const turn of turns) svg.append(drawn("line", {class: "turn", x1: x(turn.at), x2: x(turn.at), y1: y, y2: y + 16}));
+      for (const turn of turns) svg.append(drawn("line", {class: "turn", x1: x(turn.at), x2: x(turn.at), y1: y, y2: y + 5}));
     y += 19;
   });
   return y - top;
