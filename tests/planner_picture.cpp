@@ -55,7 +55,8 @@ TEST_CASE("an SVG has a block for each slice and a sheet for each rank that hold
   const std::string split = planner::svg(typed({Dim(512) / data, Dim(768) / tensor}), four);
   CHECK(count(split, "class=\"sheet\"") == 4);
   CHECK(count(split, "class=\"hatched\"") == 0);
-  for (const char* words : {">rank 0<", ">rank 3<", ">0:256<", ">384:768<", ">↓ dimension 0, 512/data<"}) CHECK(split.find(words) != std::string::npos);
+  for (const char* words : {">rank 0<", ">rank 3<", ">0:256<", ">384:768<", ">↓ dimension 0, 512/data<"})
+    CHECK(split.find(words) != std::string::npos);
 
   const std::string pending = planner::svg(typed({Dim(12) / data, 64}, {{&tensor, Partial}}), four);
   CHECK(count(pending, "class=\"sheet\"") == 4);

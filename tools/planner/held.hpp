@@ -1,8 +1,7 @@
 // Which slice of a tensor each rank of a mesh holds: what every picture of a tensor draws.
 #pragma once
-#include <parallel/algebra/notation.hpp>
-
 #include <map>
+#include <parallel/algebra/notation.hpp>
 #include <string>
 #include <vector>
 
@@ -46,7 +45,8 @@ inline std::string range(const Dim& dim, const Mesh& mesh, std::int64_t slice) {
 /// "[0:6, 256:512]"
 inline std::string ranges(const Type& type, const Mesh& mesh, const Slice& slice) {
   std::string result = "[";
-  for (int d = 0; d < type.layout.rank(); ++d) result += (d > 0 ? ", " : "") + range(type.layout.dims[d], mesh, slice[static_cast<std::size_t>(d)]);
+  for (int d = 0; d < type.layout.rank(); ++d)
+    result += (d > 0 ? ", " : "") + range(type.layout.dims[d], mesh, slice[static_cast<std::size_t>(d)]);
   return result + "]";
 }
 

@@ -45,7 +45,8 @@ inline std::string picture(const Type& type, const Mesh& mesh) {
   std::string result = text(type) + " on " + text(mesh) + "\n\n";
   for (const auto& row : grid) {
     std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) line += row[c] + std::string(widths[c] - row[c].size() + (c == 0 ? (widths[0] > 0 ? 2 : 0) : 4), ' ');
+    for (std::size_t c = 0; c < row.size(); ++c)
+      line += row[c] + std::string(widths[c] - row[c].size() + (c == 0 ? (widths[0] > 0 ? 2 : 0) : 4), ' ');
     line.erase(line.find_last_not_of(' ') + 1);
     result += line + "\n";
   }

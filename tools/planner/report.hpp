@@ -8,7 +8,8 @@
 namespace planner {
 
 namespace page {
-// Each file is one raw string, so that the compiler reads it, and the build knows that the tool depends on it. In the order in which they stand in the page.
+// Each file is one raw string, so that the compiler reads it, and the build knows that the tool depends on it. In the order in which they
+// stand in the page.
 inline constexpr std::string_view html =
 #include "report/page.html"
     ;

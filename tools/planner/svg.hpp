@@ -39,7 +39,8 @@ inline std::vector<std::int64_t> shown(std::int64_t n) {
 
 inline std::string escaped(std::string_view words) {
   std::string result;
-  for (const char c : words) c == '&' ? result += "&amp;" : c == '<' ? result += "&lt;" : c == '>' ? result += "&gt;" : c == '"' ? result += "&quot;" : result += c;
+  for (const char c : words)
+    c == '&' ? result += "&amp;" : c == '<' ? result += "&lt;" : c == '>' ? result += "&gt;" : c == '"' ? result += "&quot;" : result += c;
   return result;
 }
 inline std::string rank_words(const std::vector<int>& ranks) {
@@ -56,21 +57,24 @@ struct Canvas {
     drawn += "<text x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(y) + "\" class=\"" + look + "\">" + escaped(what) + "</text>\n";
   }
   void sheet(int x, int y, int wide, int high, const std::string& look) {
-    drawn += "<rect x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(y) + "\" width=\"" + std::to_string(wide) + "\" height=\"" + std::to_string(high) +
-             "\" rx=\"5\" class=\"" + look + "\"/>\n";
+    drawn += "<rect x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(y) + "\" width=\"" + std::to_string(wide) + "\" height=\"" +
+             std::to_string(high) + "\" rx=\"5\" class=\"" + look + "\"/>\n";
   }
 };
 
 inline constexpr std::string_view look =
     "<style>text{font:12px system-ui,\"DejaVu Sans\",sans-serif;fill:#1c2127}.faint{font-size:11px;fill:#5b6470}.middle{text-anchor:middle}"
-    ".end{text-anchor:end}.sheet{fill:#d5e6f2;stroke:#3a6b8f}.other{fill:#f1e7cf;stroke:#3a6b8f}.hatched{fill:url(#hatch)}.label{fill:#d5e6f2}"
+    ".end{text-anchor:end}.sheet{fill:#d5e6f2;stroke:#3a6b8f}.other{fill:#f1e7cf;stroke:#3a6b8f}.hatched{fill:url(#hatch)}.label{fill:#"
+    "d5e6f2}"
     ".nothing{fill:none;stroke:#5b6470;stroke-dasharray:4 4}#hatch line{stroke:#3a6b8f;stroke-width:1.6;opacity:.55}"
-    "@media(prefers-color-scheme:dark){text{fill:#e4e7ea}.faint{fill:#9ba5b1}.sheet{fill:#234358;stroke:#82b8dc}.other{fill:#4c4326;stroke:#82b8dc}"
+    "@media(prefers-color-scheme:dark){text{fill:#e4e7ea}.faint{fill:#9ba5b1}.sheet{fill:#234358;stroke:#82b8dc}.other{fill:#4c4326;stroke:"
+    "#82b8dc}"
     ".label{fill:#234358}#hatch line{stroke:#82b8dc}}</style>\n"
     "<defs><pattern id=\"hatch\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">"
     "<line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"7\"/></pattern></defs>\n";
 
-inline constexpr int wide = 108, high = 62, pile = 6, most_sheets = 4;  ///< a block, how far the sheets of a pile are apart, and how many are drawn
+inline constexpr int wide = 122, high = 62, pile = 6,
+                     most_sheets = 4;  ///< a block, how far the sheets of a pile are apart, and how many are drawn
 
 /// A block at (x, y): as many sheets as ranks hold it.
 inline void block(Canvas& canvas, int x, int y, const std::vector<int>& ranks, bool pending, bool differently) {
@@ -117,7 +121,9 @@ inline std::string svg(const Type& type, const Mesh& mesh) {
   int y = 26;
   for (Slice slice : panels) {
     std::string fixed;
-    for (const int d : face.panels) fixed += (fixed.empty() ? "" : ", ") + ("dimension " + std::to_string(d) + ": ") + range(layout.dims[d], mesh, slice[static_cast<std::size_t>(d)]);
+    for (const int d : face.panels)
+      fixed += (fixed.empty() ? "" : ", ") + ("dimension " + std::to_string(d) + ": ") +
+               range(layout.dims[d], mesh, slice[static_cast<std::size_t>(d)]);
     if (!fixed.empty()) canvas.words(4, y += 16, fixed, "panel");
     if (face.down >= 0) canvas.words(4, y += 16, "↓ " + named(type, face.down), "faint");
     if (face.across >= 0) {
@@ -152,8 +158,9 @@ inline std::string svg(const Type& type, const Mesh& mesh) {
   }
   const int room = std::max(360, left + static_cast<int>(across.size()) * (wide + gap));
   const std::string size = std::to_string(room) + "\" height=\"" + std::to_string(y);
-  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + size + "\" viewBox=\"0 0 " + std::to_string(room) + " " + std::to_string(y) + "\" role=\"img\" aria-label=\"" +
-         escaped(text(type) + " on " + text(mesh)) + "\">\n" + std::string(look) + canvas.drawn + "</svg>\n";
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + size + "\" viewBox=\"0 0 " + std::to_string(room) + " " +
+         std::to_string(y) + "\" role=\"img\" aria-label=\"" + escaped(text(type) + " on " + text(mesh)) + "\">\n" + std::string(look) +
+         canvas.drawn + "</svg>\n";
 }
 
 }  // namespace planner

@@ -1,4 +1,4 @@
-R"script(// The bands over a picture of the step: its phases, and what repeats. Pictures without a machine give every event of the plan one equal step.
+R"script(// The bands over a picture of the step: its phases, and what repeats. Without a machine every event of the plan is one equal step.
 
 /// Neighbours with one key as one: [{key, begin, end}], of things with begin and end in the order of begin.
 function runs(things, key) {
@@ -18,8 +18,11 @@ function bandsOf(plan, computations) {
   const depth = chains.reduce((n, c) => Math.max(n, c.length), 0);
   const regions = [];
   // where the next iteration of the innermost loop begins, if the computations say which they belong to
-  const turns = chained.filter((c, i) => c.iteration !== undefined && i > 0 && c.chain.length > 0 && chained[i - 1].chain.at(-1) === c.chain.at(-1) && chained[i - 1].iteration !== c.iteration)
-    .map((c) => ({depth: c.chain.length - 1, at: c.begin}));
+  const turns = [];
+  for (let i = 1; i < chained.length; ++i) {
+    const [a, b] = [chained[i - 1], chained[i]];
+    if (b.chain.length > 0 && a.chain.at(-1) === b.chain.at(-1) && a.iteration !== b.iteration) turns.push({depth: b.chain.length - 1, at: b.begin});
+  }
   for (let d = 0; d < depth; ++d) regions.push(runs(chained, (c) => c.chain.length > d ? c.chain[d] : null));
   return {phases: runs(computations, (c) => plan.nodes[c.node].phase), regions, turns};
 }
@@ -30,16 +33,20 @@ function drawBands(plan, bands, x, svg, top) {
   let y = top;
   const box = (b, label, short, ink) => {
     const left = x(b.begin), wide = Math.max(1, x(b.end) - left - 1);
-    const g = drawn("g", {}, drawn("title", {}, label), drawn("rect", {x: left, y, width: wide, height: 16, rx: 3, fill: ink ? "var(--fill)" : colour(b.key), stroke: ink ? "var(--soft)" : "none"}));
-    const words = [label, short].find((w) => w !== "" && wide > 6.6 * w.length + 6);
-    if (words) g.append(drawn("text", {x: left + 5, y: y + 12, class: ink ? "faint" : "inside " + b.key}, words));
+    const g = drawn(
+      "g", {}, drawn("title", {}, label),
+      drawn("rect", {x: left, y, width: wide, height: 16, rx: 3, fill: ink ? "var(--fill)" : colour(b.key), stroke: ink ? "var(--soft)" : "none"}));
+    const fitting = [label, short].find((l) => l !== "" && wide > 6.6 * l.length + 6);
+    if (fitting) g.append(words(left + 5, y + 12, fitting, {class: ink ? "faint" : "inside " + b.key}));
     svg.append(g);
   };
   for (const b of bands.phases) box(b, b.key, "", false);
   y += 19;
   bands.regions.forEach((row, depth) => {
     for (const b of row) box(b, spoken(plan.regions[b.key].kind) + " × " + plan.regions[b.key].count, "× " + plan.regions[b.key].count, true);
-    for (const turn of bands.turns) if (turn.depth === depth) svg.append(drawn("line", {class: "turn", x1: x(turn.at), x2: x(turn.at), y1: y, y2: y + 16}));
+    const turns = bands.turns.filter((turn) => turn.depth === depth), room = row.reduce((n, b) => n + x(b.end) - x(b.begin), 0);
+    if (room > 6 * turns.length)  // closer ones would only be grey
+      for (const turn of turns) svg.append(drawn("line", {class: "turn", x1: x(turn.at), x2: x(turn.at), y1: y, y2: y + 5}));
     y += 19;
   });
   return y - top;
@@ -49,7 +56,11 @@ function drawBands(plan, bands, x, svg, top) {
 function ticks(most, wanted, binary) {
   if (!(most > 0)) return [0];
   let step = binary ? 2 ** Math.floor(Math.log2(most / wanted)) : 10 ** Math.floor(Math.log10(most / wanted));
-  for (const factor of binary ? [1, 2, 4] : [1, 2, 5, 10]) if (most / (step * factor) <= wanted) { step *= factor; break; }
+  for (const factor of binary ? [1, 2, 4] : [1, 2, 5, 10])
+    if (most / (step * factor) <= wanted) {
+      step *= factor;
+      break;
+    }
   const result = [];
   for (let t = 0; t <= most * 1.0001; t += step) result.push(t);
   return result;

@@ -7,7 +7,8 @@ function levels(plan) {
   held.scalars = plan.memory.peak - plan.memory.arena - held.parameters - held["optimizer state"] - held.inputs;
   return Array.from({length: plan.events.length + 1}, (_, event) => {
     const level = Object.fromEntries(uses.map((use) => [use, held[use] || 0]));
-    for (const a of plan.memory.allocations) if (a.first <= event && event <= a.last) level[a.use] += a.bytes;
+    for (const a of plan.memory.allocations)
+      if (a.first <= event && event <= a.last) level[a.use] += a.bytes;
     level.total = uses.reduce((sum, use) => sum + level[use], 0);
     return level;
   });
@@ -40,7 +41,9 @@ function showMemory(plan) {
   }
   svg.append(drawn("line", {class: "peak", x1: left, x2: right, y1: y(plan.memory.peak), y2: y(plan.memory.peak)}));
   svg.append(drawn("circle", {cx: x(highest + 0.5), cy: y(all[highest].total), r: 4, fill: "var(--mark)"}));
-  svg.append(drawn("text", {class: "peak-text", x: Math.min(Math.max(x(highest + 0.5), left + 60), right - 60), y: top - 8, "text-anchor": "middle"}, "peak " + bytes(plan.memory.peak)));
+  svg.append(drawn(
+    "text", {class: "peak-text", x: Math.min(Math.max(x(highest + 0.5), left + 60), right - 60), y: top - 8, "text-anchor": "middle"},
+    "peak " + bytes(plan.memory.peak)));
   const cursor = drawn("line", {class: "cursor", y1: top, y2: top + high, x1: 0, x2: 0});
   svg.append(cursor);
   const bandsHigh = drawBands(plan, bandsOf(plan, equalSteps(plan)), x, svg, top + high + 6);
@@ -53,12 +56,16 @@ function showMemory(plan) {
     const l = all[event], e = plan.events[event];
     const alive = plan.memory.allocations.filter((a) => a.first <= event && event <= a.last).sort((a, b) => b.bytes - a.bytes);
     const rest = alive.slice(5);
-    const rows = alive.slice(0, 5).map((a) => element("li", {}, element("span", {class: "swatch", style: "background:" + colour(a.use)}), element("b", {title: exact(a.bytes)}, bytes(a.bytes)),
-                                                      " ", a.use, " · ", valueWords(plan, a)));
-    if (rest.length > 0) rows.push(element("li", {class: "soft"}, counted(rest.length, "more value") + ", " + bytes(rest.reduce((n, a) => n + a.bytes, 0))));
+    const rows = alive.slice(0, 5).map((a) =>
+      element("li", {}, swatch(a.use), element("b", {title: exact(a.bytes)}, bytes(a.bytes)), " " + a.use + " · " + valueWords(plan, a)));
+    if (rest.length > 0)
+      rows.push(element("li", {class: "soft"}, counted(rest.length, "more value") + ", " + bytes(rest.reduce((n, a) => n + a.bytes, 0))));
     slider.setAttribute("aria-valuetext", "event " + event + ", " + bytes(l.total));
-    byId("memory-detail").replaceChildren(element("b", {title: exact(l.total)}, bytes(l.total)), " at event " + event + (e ? ": " + (e.kind === "wait" ? "wait for " : "") + plan.called(plan.node(e)) : ": the end of the step"),
-                                          element("ul", {}, ...rows));
+    byId("memory-detail")
+      .replaceChildren(
+        element("b", {title: exact(l.total)}, bytes(l.total)),
+        " at event " + event + (e ? ": " + (e.kind === "wait" ? "wait for " : "") + plan.called(plan.node(e)) : ": the end of the step"),
+        element("ul", {}, ...rows));
   };
   const point = (event) => say(Math.max(0, Math.min(all.length - 1, Math.floor((event.offsetX - left) / (right - left) * all.length))));
   svg.addEventListener("pointermove", point);
@@ -68,17 +75,16 @@ function showMemory(plan) {
   box.replaceChildren(svg);
   say(highest);
 
-  byId("memory-note").textContent = "The largest sum of what lives at one time is " + bytes(all[highest].total) + ", at event " + highest + "; packed at fixed offsets it takes " +
-    bytes(plan.memory.peak) + ". What a loop keeps for the backward pass counts for all of its iterations.";
+  byId("memory-note").textContent = "The largest sum of what lives at one time is " + bytes(all[highest].total) + ", at event " + highest +
+    "; packed at fixed offsets it takes " + bytes(plan.memory.peak) + ". What a loop keeps for the backward pass counts for all of its iterations.";
   const rows = uses.filter((use) => all.some((l) => l[use] > 0)).map((use) => {
     const largest = all.reduce((n, l) => Math.max(n, l[use]), 0);
-    const held = ["parameters", "optimizer state", "inputs", "scalars"].includes(use);
-    return element("tr", {}, element("th", {scope: "row"}, element("span", {class: "swatch", style: "background:" + colour(use)}), use), element("td", {class: "number"}, sized(all[highest][use])),
-                   element("td", {class: "number"}, sized(largest)), element("td", {}, held ? "all the time" : "for a part of the step"));
+    const held = ["parameters", "optimizer state", "inputs", "scalars"].includes(use) ? "all the time" : "for a part of the step";
+    const name = element("th", {scope: "row"}, swatch(use), use);
+    return element("tr", {}, name, cell(sized(all[highest][use])), cell(sized(largest)), element("td", {}, held));
   });
-  byId("memory-table").replaceChildren(
-    element("thead", {}, element("tr", {}, ...["Use", "At the peak", "At most", "Held"].map((h, i) => element("th", {scope: "col", class: i === 1 || i === 2 ? "number" : null}, h)))),
-    element("tbody", {}, ...rows),
-    element("tbody", {class: "sum"}, element("tr", {}, element("th", {scope: "row"}, "together"), element("td", {class: "number"}, sized(all[highest].total)), element("td", {}), element("td", {}))));
+  const sum = element("tr", {}, element("th", {scope: "row"}, "together"), cell(sized(all[highest].total)), element("td"), element("td"));
+  byId("memory-table").replaceChildren(columnHeads(["Use", "At the peak", "At most", "Held"], [1, 2]), element("tbody", {}, ...rows),
+                                       element("tbody", {class: "sum"}, sum));
 }
 )script"

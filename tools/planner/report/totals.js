@@ -18,7 +18,8 @@ function showHead(plan) {
     figure("Computation", flops(plan.flops), exact(plan.flops, "floating point operations"), "per rank and step"),
   ];
   const predicted = stepSeconds(plan);
-  if (predicted !== null) figures.unshift(figure("Predicted step", seconds(predicted), predicted + " s", plan.machine ? "on " + plan.machine.name : "by the cost model"));
+  if (predicted !== null)
+    figures.unshift(figure("Predicted step", seconds(predicted), predicted + " s", plan.machine ? "on " + plan.machine.name : "by the cost model"));
   byId("figures").replaceChildren(...figures);
 }
 
@@ -30,20 +31,19 @@ function stepSeconds(plan) {
 }
 
 function showTotals(plan) {
-  const heads = ["Phase", "Axis", "Collectives", "Calls", "Message", "Sent"];
-  const head = element("thead", {}, element("tr", {}, ...heads.map((h, i) => element("th", {scope: "col", class: i > 1 ? "number" : null}, h))));
   const body = element("tbody");
-  const cell = (...children) => element("td", {class: "number"}, ...children);
   for (const phase of phases)
-    plan.totals[phase].forEach((t, i) => {
-      const first = element("th", {scope: "row"}, i === 0 ? element("span", {class: "swatch", style: "background:" + colour(phase)}) : "", i === 0 ? phase : "");
+    for (const [i, t] of plan.totals[phase].entries()) {
+      const first = i === 0 ? element("th", {scope: "row"}, swatch(phase), phase) : element("th", {scope: "row"}, "");
       body.append(element("tr", {}, first, element("td", {}, t.axis), cell(t.collectives.toLocaleString("en")), cell(t.calls.toLocaleString("en")),
                           cell(sized(t.message)), cell(sized(t.sent))));
-    });
+    }
   if (body.children.length === 0) body.append(element("tr", {}, element("td", {colspan: 6}, "Nothing is moved.")));
-  byId("totals-table").replaceChildren(head, body);
-  const notes = plan.redundant.filter((r) => r.share > 0 && plan.mesh.find((a) => a.axis === r.axis).ranks > 1).map((r) =>
-    element("p", {class: "soft"}, Number((100 * r.share).toPrecision(2)) + " % of the computation is done alike by every rank of " + r.axis + "."));
-  byId("notes").replaceChildren(...notes);
+  byId("totals-table").replaceChildren(columnHeads(["Phase", "Axis", "Collectives", "Calls", "Message", "Sent"], [2, 3, 4, 5]), body);
+  const alike = plan.redundant.filter((r) => r.share > 0 && plan.mesh.find((a) => a.axis === r.axis).ranks > 1);
+  byId("notes").replaceChildren(...alike.map((r) => {
+    const percent = Number((100 * r.share).toPrecision(2));
+    return element("p", {class: "soft"}, percent + " % of the computation is done alike by every rank of " + r.axis + ".");
+  }));
 }
 )script"

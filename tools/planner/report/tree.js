@@ -14,15 +14,17 @@ function stepTree(plan) {
     const regions = plan.chain(node.region);
     const layers = regions.filter((r) => plan.regions[r].kind === "layers");
     let part = root;
-    for (const r of regions) if (!layers.includes(r)) part = within(part, "region " + r, {kind: "region", region: plan.regions[r]});
+    for (const r of regions)
+      if (!layers.includes(r)) part = within(part, "region " + r, {kind: "region", region: plan.regions[r]});
     part = within(part, node.phase, {kind: "phase", phase: node.phase});
     for (const r of layers) part = within(part, "region " + r, {kind: "region", region: plan.regions[r]});
     const origin = plan.origin(node), where = plan.line(origin);
     let line = part.children.at(-1);
-    if (!line || line.kind !== "line" || line.where !== where) part.children.push(line = {kind: "line", where, file: origin ? origin.file : "", operations: []});
+    if (!line || line.kind !== "line" || line.where !== where)
+      part.children.push(line = {kind: "line", where, file: origin ? origin.file : "", operations: []});
     // What nobody wrote, as the optimizer, goes by the operations themselves.
     const written = where !== "" && origin !== null, last = line.operations.at(-1);
-    const name = written ? origin.operation : node.operation;
+    const name = !written ? node.operation : origin.operation === "move" ? "to<…>" : origin.operation;
     if (last && last.name === name && last.origin === (written ? node.origin : null)) last.events.push(index);
     else line.operations.push({name, origin: written ? node.origin : null, events: [index]});
   }
@@ -41,15 +43,18 @@ function movedUnder(plan, part) {
   return moved;
 }
 function pill(moved) {
-  return moved.calls === 0 ? null : element("span", {class: "pill", title: exact(moved.sent) + " sent per rank in " + counted(moved.calls, "call")},
-                                            counted(moved.calls, "call") + " · " + bytes(moved.sent));
+  if (moved.calls === 0) return null;
+  const calls = counted(moved.calls, "call");
+  return element("span", {class: "pill", title: exact(moved.sent) + " sent per rank in " + calls}, calls + " · " + bytes(moved.sent));
 }
 
 function showMove(plan, node) {
   const t = node.transition;
-  const what = [element("b", {}, spoken(t.kind) + (t.maximum ? " (max)" : "")), element("span", {}, "on " + t.axes.join("+")), element("span", {}, t.from + " → " + t.to),
-                element("span", {class: "soft", title: exact(t.message)}, "message " + bytes(t.message)),
-                element("span", {class: "soft", title: exact(t.sent)}, "sent " + bytes(t.sent))];
+  const what = [
+    element("b", {}, spoken(t.kind) + (t.maximum ? " (max)" : "")), element("span", {}, "on " + t.axes.join("+")),
+    element("span", {}, t.from + " → " + t.to), element("span", {class: "soft", title: exact(t.message)}, "message " + bytes(t.message)),
+    element("span", {class: "soft", title: exact(t.sent)}, "sent " + bytes(t.sent))
+  ];
   if (t.logical > 1) what.push(element("span", {class: "soft"}, "for " + t.logical + " layers at once"));
   if (node.times > 1) what.push(element("span", {class: "soft"}, "× " + node.times));
   if (node.seconds) what.push(element("span", {class: "soft"}, seconds(node.seconds)));
@@ -59,38 +64,43 @@ function showMove(plan, node) {
 }
 function showNode(plan, node, member) {
   const t = node.transition;
-  const words = [element("span", {}, t ? spoken(t.kind) + ": " + t.from + " → " + t.to + " on " + t.axes.join("+") : spoken(node.operation)),
-                 element("code", {class: "soft"}, node.results.length > 0 ? plan.type(node.results[0]) : "")];
-  if (node.member !== null && plan.member(node.member) !== member) words.push(element("code", {class: "soft"}, plan.member(node.member)));
-  if (node.flops > 0) words.push(element("span", {class: "soft", title: exact(node.flops, "floating point operations")}, flops(node.flops)));
-  if (node.seconds) words.push(element("span", {class: "soft"}, seconds(node.seconds)));
-  return element("li", {class: "node quiet"}, ...words);
+  const parts = [
+    element("span", {}, t ? spoken(t.kind) + ": " + t.from + " → " + t.to + " on " + t.axes.join("+") : spoken(node.operation)),
+    element("code", {class: "soft"}, node.results.length > 0 ? plan.type(node.results[0]) : "")
+  ];
+  if (node.member !== null && plan.member(node.member) !== member) parts.push(element("code", {class: "soft"}, plan.member(node.member)));
+  if (node.flops > 0) parts.push(element("span", {class: "soft", title: exact(node.flops, "floating point operations")}, flops(node.flops)));
+  if (node.seconds) parts.push(element("span", {class: "soft"}, seconds(node.seconds)));
+  return element("li", {class: "node quiet"}, ...parts);
 }
 
 /// The moves that cost nothing, which an operation's operands made on their way into it: they are in no event.
 function freeMoves(plan, operation) {
   const happens = new Set(plan.events.map((e) => e.node)), used = new Set(plan.nodes.flatMap((n) => n.operands));
-  return plan.nodes.filter((n, i) => n.origin === operation.origin && n.phase === "forward" && n.transition && !happens.has(i) && used.has(n.results[0]))
+  return plan.nodes
+    .filter((n, i) => n.origin === operation.origin && n.phase === "forward" && n.transition && !happens.has(i) && used.has(n.results[0]))
     .map((n) => (plan.nameOf(n.operands[0]) + " " + n.transition.from + " → " + n.transition.to + " on " + n.transition.axes.join("+")).trim());
 }
 
 function showOperation(plan, operation, phase) {
   const origin = operation.origin === null ? null : plan.origins[operation.origin];
   const nodes = operation.events.map((i) => [plan.events[i], plan.nodes[plan.events[i].node]]);
-  const words = [element("b", {}, (phase === "backward" && origin ? "back through " : "") + spoken(operation.name))];
+  const parts = [element("b", {}, (phase === "backward" && origin ? "back through " : "") + spoken(operation.name))];
   const member = origin && origin.member ? plan.member(origin.member) : "";
-  if (member !== "") words.push(element("code", {}, member));
+  if (member !== "") parts.push(element("code", {}, member));
   if (origin && phase === "forward")
-    for (const r of origin.rules) words.push(element("span", {class: "rule", title: "The rule of derivation that decided on " + r.axis}, r.axis + ": rule " + r.rule + ", " + rules[r.rule]));
+    for (const r of origin.rules) {
+      const title = "The rule of derivation that decided on " + r.axis;
+      parts.push(element("span", {class: "rule", title}, r.axis + ": rule " + r.rule + ", " + rules[r.rule]));
+    }
   const rows = nodes.map(([event, node]) => plan.collective(event) ? showMove(plan, node) : showNode(plan, node, member));
-  const same = nodes.findIndex(([event, node]) => !plan.collective(event) && !node.transition && node.operation === operation.name);
-  if (nodes.length === 1 && same === 0 && phase === "forward") {  // an operation that is one computation is one row
-    words.push(...[...rows.pop().children].slice(1));
-  }
+  const [, only] = nodes[0];
+  if (nodes.length === 1 && phase === "forward" && !only.transition && only.operation === operation.name)
+    parts.push(...[...rows.pop().children].slice(1));  // an operation that is one computation is one row
   const free = origin && phase === "forward" ? freeMoves(plan, operation) : [];
   if (free.length > 0) rows.unshift(element("li", {class: "node quiet soft"}, element("span", {}, "free: " + free.join("; "))));
   const moves = nodes.some(([event]) => plan.collective(event));
-  return element("li", {class: moves ? null : "quiet"}, element("div", {class: "written"}, ...words), element("ul", {}, ...rows));
+  return element("li", {class: moves ? null : "quiet"}, element("div", {class: "written"}, ...parts), element("ul", {}, ...rows));
 }
 
 const regionName = (region) => spoken(region.kind) + (region.reversed ? ", last first" : "");
@@ -99,16 +109,18 @@ function showPart(plan, part, phase) {
   const moved = movedUnder(plan, part);
   const quiet = moved.calls === 0 ? " quiet" : "";
   if (part.kind === "line") {
-    const words = [...new Set(part.operations.map((o) => spoken(o.name)))].join(", ");
-    return element("details", {class: "source" + quiet},
-                   element("summary", {}, element("span", {class: "line", title: part.file || null}, part.where || "no line"), element("span", {class: "words"}, words), pill(moved)),
-                   element("div", {class: "inner"}, element("ul", {}, ...part.operations.map((o) => showOperation(plan, o, phase)))));
+    const names = [...new Set(part.operations.map((o) => spoken(o.name)))].join(", ");
+    const line = element("span", {class: "line", title: part.file || null}, part.where || "no line");
+    const rows = part.operations.map((o) => showOperation(plan, o, phase));
+    return element("details", {class: "source" + quiet}, element("summary", {}, line, element("span", {class: "words"}, names), pill(moved)),
+                   element("div", {class: "inner"}, element("ul", {}, ...rows)));
   }
   const title = part.kind === "phase" ? part.phase : regionName(part.region);
   const count = part.kind === "region" ? element("span", {class: "count"}, "× " + part.region.count) : null;
-  return element("details", {class: part.kind === "phase" ? "phase " + part.phase + quiet : "region" + quiet, open: ""},
-                 element("summary", {}, element("span", {}, title), count, pill(moved)),
-                 element("div", {class: "inner"}, ...part.children.map((c) => showPart(plan, c, phase || part.phase))));
+  return element(
+    "details", {class: part.kind === "phase" ? "phase " + part.phase + quiet : "region" + quiet, open: ""},
+    element("summary", {}, element("span", {}, title), count, pill(moved)),
+    element("div", {class: "inner"}, ...part.children.map((c) => showPart(plan, c, phase || part.phase))));
 }
 
 function showTree(plan) {

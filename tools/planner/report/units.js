@@ -4,16 +4,20 @@ const byId = (id) => document.getElementById(id);
 /// element("td", {class: "number", title: "5 B"}, "5 B"): children are elements or text.
 function element(name, attributes = {}, ...children) {
   const e = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) if (value !== null && value !== undefined) e.setAttribute(key, value);
+  for (const [key, value] of Object.entries(attributes))
+    if (value !== null && value !== undefined) e.setAttribute(key, value);
   e.append(...children.filter((c) => c !== null && c !== undefined));
   return e;
 }
 function drawn(name, attributes = {}, ...children) {
   const e = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) if (value !== null && value !== undefined) e.setAttribute(key, value);
+  for (const [key, value] of Object.entries(attributes))
+    if (value !== null && value !== undefined) e.setAttribute(key, value);
   e.append(...children.filter((c) => c !== null && c !== undefined));
   return e;
 }
+
+const words = (x, y, text, attributes = {}) => drawn("text", {x, y, ...attributes}, text);
 
 function scaled(n, step, units) {
   let unit = 0;
@@ -30,6 +34,12 @@ function seconds(s) {
   return Number((s * factor).toPrecision(3)) + " " + unit;
 }
 const counted = (n, one, many = one + "s") => n.toLocaleString("en") + " " + (n === 1 ? one : many);
+
+/// A cell of a table with a number in it.
+const cell = (...children) => element("td", {class: "number"}, ...children);
+const swatch = (name) => element("span", {class: "swatch", style: "background:" + colour(name)});
+const columnHeads = (names, numbers) =>
+  element("thead", {}, element("tr", {}, ...names.map((n, i) => element("th", {scope: "col", class: numbers.includes(i) ? "number" : null}, n))));
 
 /// Bytes as text, the exact number as its title.
 const sized = (n) => element("span", {title: exact(n)}, bytes(n));
