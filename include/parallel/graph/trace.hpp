@@ -57,6 +57,7 @@ class Trace {
   /// A parameter, state or input of the program.
   constexpr int declare(const Operation& operation, const Member& described, Kind kind, bool differentiable) {
     const int here = member;
+    origin = -1;  // nobody applied anything
     member = described.role == Role::input ? -1 : graph.members.size();
     const int value = emit(operation, {}, {described.type}, kind, {graph.members.size()}, 0, 0, described.role == Role::input ? region : 0);
     graph.values[value].differentiable = differentiable;
@@ -137,14 +138,13 @@ class Trace {
     return result;
   }
 
-  /// The slice that the current iteration of layers takes of a stacked value.
-  constexpr int layer_of(int stack) { return layer_of(stack, region); }
   /// The current layer's slice of a parameter of its block.
   constexpr int layer_of_parameter(int stack) {
     const Region& here = graph.regions[region];
     if (here.kind != RegionKind::layers || here.count != graph.values[stack].type.layout.dims[0].size) graph.misused = graph.values[stack].member;
     return layer_of(stack, region);
   }
+  /// The slice that an iteration of a region takes of a stacked value.
   constexpr int layer_of(int stack, int in_region) {
     for (const Stack& s : graph.stacks)
       if (s.outside == stack && s.region == in_region && graph.maker(s.inside).operation == &operation::layer) return s.inside;

@@ -188,6 +188,7 @@ class Differentiation {
   /// Ends the region that is being written: its slices become stacks, and gradients of values outside add up over its iterations.
   constexpr void leave(Frame& frame, Frame& outer, const Vector<Slice>& slices) {
     Graph& graph = trace_.graph;
+    trace_.origin = -1;  // sums over iterations are nobody's operation
     Vector<Slice> sums;
     const int region = trace_.region, parent = graph.regions[region].parent;
     for (const Captured& c : frame.captured) {

@@ -106,7 +106,7 @@ constexpr void optimize(Trace& trace, const Differentiation& gradients) {
   trace.graph.outputs.push_back(norm.norm);
   trace.graph.commit = norm.finite;
   for (int i = 0; i < members.size(); ++i) {
-    trace.member = members[i];
+    trace.member = members[i], trace.origin = -1;
     Optimizer::update(trace, members[i], of[i], norm.factor);
   }
   trace.member = -1;
@@ -171,7 +171,7 @@ constexpr void build(Trace& trace, Types<Input...>) {
     total = trace.carry(total);
   }
   const auto loss = [&]<int... i>(std::integer_sequence<int, i...>) {
-    return model(Entering<Input>(&trace, m > 1 ? trace.layer_of(inputs[i]) : inputs[i])...);
+    return model(Entering<Input>(&trace, m > 1 ? trace.layer_of(inputs[i], trace.region) : inputs[i])...);
   }(std::make_integer_sequence<int, sizeof...(Input)>{});
   const int result = loss.enter(trace);
   if constexpr (is_trained<Program>) {
