@@ -111,7 +111,7 @@ class Test:
     def mistakes(self):
         program = self.folder / "mlp_plans"
         self.plan(code=2)
-        self.plan(program, "--jsno", code=2, says=["--jsno"])
+        self.plan(program, "--jsno", code=2, says=["--jsno", "did you mean --json?"])
         self.plan("no such file.cpp", code=66, says=["no such file.cpp"])
         self.plan(self.folder, code=66, says=["folder"])
         self.plan(program, "--mesh", "data=5", code=78, says=["does not divide", "valid extents of data: 1, 2, 4, 8, 16, 32"])
@@ -143,6 +143,9 @@ class Test:
         self.plan(wrong, code=65, says=["wrong.cpp", "does not compile"])
 
     def whys(self):
+        self.plan(self.folder / "mlp_plans", "--mesh", "data=2,tensor=2", "--picture", "mlp.up", says=["[0:16, 32:64]"])
+        self.plan(self.folder / "mlp_plans", "--mesh", "data=2,tensor=2", "--svg", "input.0", says=["<svg", "</svg>"])
+        self.plan(self.folder / "mlp_plans", "--mesh", "data=2,tensor=2", "--picture", "mlp.dwn", code=2, says=["mlp.dwn", "mlp.down, "])
         self.plan(self.folder / "gpt_plans", "--program", "Training", "--mesh", "data=2,tensor=2", "--why", "blocks.0.mlp.down",
                   says=["all_reduce on tensor", "cannot take a pending sum", "rule 4", "Price: 192 KiB", "to<On<tensor, Split<d>>>"])
         self.plan(self.folder / "gpt_plans", "--program", "Training", "--mesh", "data=2,tensor=2", "--machine", "h100", says=["layers, 4 times", "rule 4, for add", "predicted step"])

@@ -14,6 +14,8 @@
 #include <parallel/run/mesh_argument.hpp>
 #include <parallel/run/trainer.hpp>
 
+#include "../../tools/planner/picture.hpp"
+#include "../../tools/planner/tree.hpp"
 #include "rules.hpp"
 
 // The programs of README.md and docs/quick-start.md as they are, so that their plans name their own lines. All that they include is above;
@@ -175,7 +177,17 @@ void print_collectives(const std::string& name, const Plan& plan, bool computed 
   std::printf("```text\n%s\n```\n", lines.c_str());
 }
 
+void print_block(const std::string& name, std::string words) {
+  begin(name);
+  while (words.ends_with('\n')) words.pop_back();
+  std::printf("```text\n%s\n```\n", words.c_str());
+}
+
 void print_plans() {
+  print_block("tree network", planner::tree(rules::network));
+  print_block("why network", planner::why(rules::network, "blocks.0.down"));
+  for (const Member& m : rules::network.graph.members)
+    if (m.path == Path("blocks.*.up")) print_block("picture network", planner::picture(m.type, rules::network.mesh));
   print_plan("mlp", mlp::mlp_plan);
   print_plan("quick start", quick_start::step_plan);
   print_plan("network", rules::network);

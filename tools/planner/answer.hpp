@@ -11,8 +11,10 @@
 #include "lock.hpp"
 #include "machine_file.hpp"
 #include "overlay.hpp"
+#include "picture.hpp"
 #include "report.hpp"
 #include "source.hpp"
+#include "svg.hpp"
 #include "timeline.hpp"
 #include "tree.hpp"
 
@@ -49,7 +51,7 @@ struct Answer {
 inline std::string members(const Plan& plan) {
   std::string result;
   for (const Member& m : plan.graph.members)
-    if (m.role == Role::parameter) result += (result.empty() ? "" : ", ") + words(m.path.view());
+    if (m.role != Role::state) result += (result.empty() ? "" : ", ") + words(m.path.view());
   return result;
 }
 
@@ -107,6 +109,15 @@ inline int lay_over(const std::vector<Answer>& answers, const Asked& asked) {
   throw Failure(first.empty() ? "the record is of the mesh " + records[0].mesh + ", for which nothing was planned here" : "the run is not the plan: " + first, exit_code::plans_differ);
 }
 
+inline Failure no_such_member(const Plan& plan, const std::string& what, const std::string& path) {
+  return Failure(what + " '" + path + "' on " + text(plan.mesh) + "; members: " + members(plan), exit_code::usage);
+}
+inline const Type& member_type(const Plan& plan, const std::string& path) {
+  for (const Member& m : plan.graph.members)
+    if (m.path.view() == path) return m.type;
+  throw no_such_member(plan, "there is no member", path);
+}
+
 inline void print(const std::vector<Answer>& answers, const Asked& asked, std::ostream& out) {
   if (asked.format == Asked::Format::html) {
     Json plans = Json::array();
@@ -117,9 +128,13 @@ inline void print(const std::vector<Answer>& answers, const Asked& asked, std::o
   for (const Answer& a : answers) {
     if (!asked.why.empty()) {
       const std::string said = why(*a.plan, asked.why);
-      if (said.empty())
-        throw Failure("no collective comes from '" + asked.why + "' on " + text(a.plan->mesh) + "; members: " + members(*a.plan), exit_code::usage);
+      if (said.empty()) throw no_such_member(*a.plan, "no collective comes from", asked.why);
       out << said << "\n";
+      continue;
+    }
+    if (!asked.picture.empty() || !asked.svg.empty()) {
+      if (!asked.picture.empty()) out << picture(member_type(*a.plan, asked.picture), a.plan->mesh) << "\n";
+      if (!asked.svg.empty()) out << svg(member_type(*a.plan, asked.svg), a.plan->mesh);
       continue;
     }
     switch (asked.format) {

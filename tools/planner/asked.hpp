@@ -15,7 +15,7 @@ struct Asked {
   std::vector<std::string> compiling{};  ///< further arguments of the compiler
   std::string compiler{}, include{};
   std::string mesh{}, program{}, machine{};
-  std::string why{}, run{}, lock{};
+  std::string why{}, run{}, lock{}, picture{}, svg{};
   std::string output{};                  ///< empty: the standard output
   enum class Format { text, json, dot, timeline, html } format = Format::text;
   bool locking = false, checking = false;

@@ -121,6 +121,7 @@ inline std::string advice(const Node& node, const Reason& r, const std::string& 
   if (r.conjugate && r.from == Invariant && r.to == Broadcast)
     return "It is the price of splitting on " + axes + ", once per step for a parameter. Stored<" + axes +
            ", Split<0>> on the parameter makes it a reduce-scatter of half the bytes here (ZeRO) and a gather of the other half later.";
+  if (r.conjugate) return "It goes where its partner in the forward pass goes.";
   if (r.rule == 4)
     return node.transition.to.split() ? "It already is the cheaper form, a reduce-scatter; it vanishes only where no pending sum arises."
                                       : "It vanishes where the dimension that is summed over is whole on " + axes + ". To move it: to<On<" +

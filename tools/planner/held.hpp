@@ -10,7 +10,7 @@ namespace planner {
 using namespace parallel;
 
 /// The slice's place in every dimension.
-using Slice = std::vector<std::int64_t>;
+using HeldSlice = std::vector<std::int64_t>;
 
 /// Whether the rank holds anything of it: At leaves the other coordinates empty.
 inline bool holds(const Type& type, const Mesh& mesh, int rank) {
@@ -24,14 +24,14 @@ inline bool on_any(const Type& type, PlacementKind kind) {
   return false;
 }
 
-inline Slice slice_of(const Type& type, const Mesh& mesh, int rank) {
-  Slice slice;
+inline HeldSlice slice_of(const Type& type, const Mesh& mesh, int rank) {
+  HeldSlice slice;
   for (const Dim& d : type.layout.dims) slice.push_back(offset(d, mesh, rank) / local(d, mesh));
   return slice;
 }
 /// The ranks that hold each slice.
-inline std::map<Slice, std::vector<int>> holders(const Type& type, const Mesh& mesh) {
-  std::map<Slice, std::vector<int>> result;
+inline std::map<HeldSlice, std::vector<int>> holders(const Type& type, const Mesh& mesh) {
+  std::map<HeldSlice, std::vector<int>> result;
   for (int rank = 0; rank < mesh.ranks(); ++rank)
     if (holds(type, mesh, rank)) result[slice_of(type, mesh, rank)].push_back(rank);
   return result;
@@ -43,7 +43,7 @@ inline std::string range(const Dim& dim, const Mesh& mesh, std::int64_t slice) {
   return std::to_string(slice * n) + ":" + std::to_string((slice + 1) * n);
 }
 /// "[0:6, 256:512]"
-inline std::string ranges(const Type& type, const Mesh& mesh, const Slice& slice) {
+inline std::string ranges(const Type& type, const Mesh& mesh, const HeldSlice& slice) {
   std::string result = "[";
   for (int d = 0; d < type.layout.rank(); ++d)
     result += (d > 0 ? ", " : "") + range(type.layout.dims[d], mesh, slice[static_cast<std::size_t>(d)]);

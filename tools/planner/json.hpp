@@ -60,7 +60,7 @@ inline Json json(const GraphView& g, const Origin& o) {
   Json operands = Json::array();
   for (const int v : o.operands) operands.push_back(v);
   return {{"operation", words(o.operation->name)}, {"operands", operands}, {"rules", rules},
-          {"member", member_path(g, o.member)},    {"file", o.source.file}, {"line", o.source.line}};
+          {"result", o.result}, {"member", member_path(g, o.member)}, {"file", o.source.file}, {"line", o.source.line}};
 }
 
 inline Json json(const Plan& plan, const Node& node) {

@@ -7,10 +7,15 @@
 
 namespace planner {
 
-inline Mesh mesh_of(const object::CarriedMesh& carried, const object::Carried& program) {
+inline const Axis* named(const std::vector<const Axis*>& axes, std::string_view name) {
+  for (const Axis* a : axes)
+    if (a->text() == name) return a;
+  return nullptr;
+}
+inline Mesh mesh_of(const object::CarriedMesh& carried, const std::vector<const Axis*>& axes) {
   Mesh mesh;
   for (const auto& [name, ranks] : carried.axes) {
-    const Axis* axis = program.axis(name);
+    const Axis* axis = named(axes, name);
     if (axis == nullptr) throw object::Damaged("a mesh names an axis that its program lacks");
     mesh.axes[mesh.count++] = Extent(axis, ranks);
   }
@@ -24,14 +29,25 @@ inline std::vector<Answer> answers(const object::Found& found, const Asked& aske
   std::vector<Answer> result;
   for (const auto& program : found.programs) {
     if (program->name.find(asked.program) == std::string::npos) continue;
-    if (!asked.mesh.empty()) {
-      std::vector<const Axis*> axes;
-      for (const Axis& a : program->axes) axes.push_back(&a);
-      result.push_back({object::derive(*program, mesh_argument(asked.mesh, axes)), program->name, machine});
-    } else {
-      for (const object::CarriedMesh& mesh : found.meshes)
-        if (mesh.program == program->checksum) result.push_back({object::derive(*program, mesh_of(mesh, *program)), program->name, machine});
+    std::vector<const Axis*> axes;      // a program may run on an axis that only another one names: it is computed several times there
+    std::vector<GraphView> beside;
+    for (const Axis& a : program->axes) axes.push_back(&a);
+    for (const auto& other : found.programs) {
+      beside.emplace_back(other->graph);
+      for (const Axis& a : other->axes)
+        if (named(axes, a.text()) == nullptr) axes.push_back(&a);
     }
+    const auto answer = [&](const Mesh& mesh) {
+      try {
+        result.push_back({object::derive(*program, mesh, beside), program->name, machine});
+      } catch (const MeshRefused& refused) {
+        throw Failure(program->name + ": " + refused.what(), exit_code::configuration);
+      }
+    };
+    if (!asked.mesh.empty()) answer(mesh_argument(asked.mesh, axes));
+    if (asked.mesh.empty())
+      for (const object::CarriedMesh& mesh : found.meshes)
+        if (mesh.program == program->checksum) answer(mesh_of(mesh, axes));
   }
   if (!result.empty()) return result;
   std::string known;
@@ -41,6 +57,33 @@ inline std::vector<Answer> answers(const object::Found& found, const Asked& aske
   }
   throw Failure(asked.program.empty() ? "the file plans for no mesh; say --mesh with axes of" + known : "no program is called '" + asked.program + "'; there is" + known,
                 exit_code::usage);
+}
+
+/// How many letters differ, are missing or too many (Levenshtein, 1966).
+inline std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t best = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = row[j], row[j] = best;
+    }
+  }
+  return row[b.size()];
+}
+/// "; did you mean --json?" for the first flag that there is not.
+inline std::string nearest(const CLI::App& app, int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view given(argv[i]);
+    if (!given.starts_with("--")) continue;
+    std::string best;
+    for (const CLI::Option* o : app.get_options())
+      for (const std::string& name : o->get_lnames())
+        if (best.empty() || distance(given, "--" + name) < distance(given, best)) best = "--" + name;
+    if (best != given) return "; did you mean " + best + "?";
+  }
+  return "";
 }
 
 int main(int argc, char** argv) {
@@ -62,6 +105,8 @@ int main(int argc, char** argv) {
   for (const auto& [flag, format, help] : formats) app.add_flag_callback(flag, [&asked, f = format] { asked.format = f; }, help)->group("Formats");
 
   app.add_option("--why", asked.why, "Explains every collective of a member: blocks.0.mlp.down")->group("Questions");
+  app.add_option("--picture", asked.picture, "How a member lies on the mesh, as text: blocks.*.mlp.down, input.0")->group("Questions");
+  app.add_option("--svg", asked.svg, "The same as a picture")->group("Questions")->excludes("--picture");
   app.add_flag("--lock", asked.locking, "Writes the plan beside the file, as NAME.plan")->group("Questions");
   app.add_flag("--check", asked.checking, "Compares the plan with NAME.plan and prints what differs")->excludes("--lock")->group("Questions");
   app.add_option("--lock-file", asked.lock, "Another file than NAME.plan")->group("Questions");
@@ -72,6 +117,9 @@ int main(int argc, char** argv) {
   app.add_option("--with", asked.compiling, "An argument for the compiler; may be repeated")->allow_extra_args(false)->group("Compiling");
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ExtrasError& error) {
+    std::cerr << "tools/plan: error: " << error.what() << nearest(app, argc, argv) << "; tools/plan --help names all\n";
+    return exit_code::usage;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? exit_code::done : exit_code::usage;
   }

@@ -105,10 +105,10 @@ inline std::string svg(const Type& type, const Mesh& mesh) {
   const auto down = slices(face.down), across = slices(face.across);
 
   // one panel for every choice of slices in the dimensions that are neither down nor across
-  std::vector<Slice> panels{Slice(static_cast<std::size_t>(layout.rank()), 0)};
+  std::vector<HeldSlice> panels{HeldSlice(static_cast<std::size_t>(layout.rank()), 0)};
   for (const int d : face.panels) {
-    std::vector<Slice> more;
-    for (const Slice& panel : panels)
+    std::vector<HeldSlice> more;
+    for (const HeldSlice& panel : panels)
       for (const std::int64_t s : slices(d)) {
         if (s < 0) continue;
         more.push_back(panel);
@@ -119,7 +119,7 @@ inline std::string svg(const Type& type, const Mesh& mesh) {
   Canvas canvas;
   canvas.words(4, 16, text(type) + " on " + text(mesh), "title");
   int y = 26;
-  for (Slice slice : panels) {
+  for (HeldSlice slice : panels) {
     std::string fixed;
     for (const int d : face.panels)
       fixed += (fixed.empty() ? "" : ", ") + ("dimension " + std::to_string(d) + ": ") +

@@ -64,7 +64,7 @@ class Tree {
     if (node.phase == Phase::backward) line += ", backward";
     if (node.phase == Phase::forward) {
       printing::pad(line, 80);
-      line += result_of(node.origin);
+      line += result_of(origin);
     }
     out_ += line + "\n";
   }
@@ -73,12 +73,7 @@ class Tree {
     return o.name == "returned" ? "(the result)" : &o == &operation::carry ? "(the next layer)" : std::string(o.name);
   }
   /// The type of what an operation of the user gives.
-  std::string result_of(int origin) const {
-    std::string type;
-    for (const Node& n : plan_.graph.nodes)
-      if (n.origin == origin && n.phase == Phase::forward && n.results > 0 && origin >= 0) type = parallel::text(plan_.graph.value(n.result).type);
-    return type;
-  }
+  std::string result_of(const Origin& origin) const { return origin.result < 0 ? "" : parallel::text(plan_.graph.value(origin.result).type); }
   void compute(const Node& node) {
     if (node.transition.axes.empty()) line(node);
   }

@@ -70,6 +70,7 @@ struct Origin {
   List<int, max_axes> rules{};         ///< for each of them the rule that decided, 1 to 5
   Source source{};
   int member = -1;                     ///< the member that its result is charged to, or -1
+  int result = -1;                     ///< the value that it gave
 };
 
 /// Whether the backward pass keeps a forward value or computes it again from what it is made of.

@@ -83,21 +83,20 @@ class Trace {
   /// Applies an operation whose layouts have been inferred: moves the operands, then lowers it. Returns the first result.
   constexpr int apply(const Operation& operation, const List<int, max_operands>& operands, const Inference& inferred, const Ints& ints,
                       const Source& where, double first = 0, double second = 0) {
-    from({&operation, operands, inferred.axes, inferred.rules, where, charged(operands)});
+    const int applied = from({&operation, operands, inferred.axes, inferred.rules, where, charged(operands)});
     Lowering lowering;
     lowering.operation = &operation;
     for (int i = 0; i < operands.size(); ++i) lowering.operands.push_back(enter(operands[i], inferred.to[i]));
-    lowering.results = inferred.results;
-    lowering.exchanging = inferred.exchanging;
-    lowering.ints = ints;
+    lowering.results = inferred.results, lowering.exchanging = inferred.exchanging, lowering.ints = ints;
     lowering.reals[0] = first, lowering.reals[1] = second;
-    member = graph.origins[origin].member;
+    member = graph.origins[applied].member;
     if (operation.lower != nullptr)
       operation.lower(*this, lowering);
     else
       lowering.result = emit(operation, nodes_operands(lowering.operands), lowering.results, inferred.kind, ints, first, second);
     for (int r = 0; r < lowering.results.size(); ++r) graph.values[lowering.result + r].kind = inferred.kind;
-    member = -1;
+    graph.origins[applied].result = lowering.result;
+    member = origin = -1;
     return lowering.result;
   }
 

@@ -56,7 +56,9 @@ constexpr auto to(const X& x, Here here = {}) {
   } else {
     const int value = x.enter(*x.trace());
     x.trace()->from({&operation::move, {value}, {}, {}, here, x.trace()->graph.values[value].member});
-    return Result{x.trace(), x.trace()->enter(value, Types::value.results[0].layout)};
+    const int result = x.trace()->enter(value, Types::value.results[0].layout);
+    x.trace()->graph.origins[x.trace()->origin].result = result;
+    return Result{x.trace(), result};
   }
 }
 

@@ -1,6 +1,6 @@
 // What can be known of a program only with a mesh: that its axes are used and that it divides what they split.
 #pragma once
-#include <initializer_list>
+#include <span>
 
 #include <parallel/plan/view.hpp>
 
@@ -21,7 +21,7 @@ constexpr bool names(const GraphView& g, const Axis* axis) {
   return false;
 }
 
-constexpr Fault check(const GraphView& g, const Mesh& mesh, std::initializer_list<GraphView> beside = {}) {
+constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const GraphView> beside = {}) {
   if (g.misused >= 0) return {{Reason::outside_layers, {g.member(g.misused).layers}}};
   for (int i = 0; i < mesh.count; ++i) {
     const Extent& e = mesh.axes[i];

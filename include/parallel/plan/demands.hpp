@@ -69,11 +69,10 @@ constexpr Fault unwritten(const GraphView& g, const Mesh& mesh) {
   return {};
 }
 
-/// What the types of a program refuse on a mesh.
-template <class Program>
-constexpr Fault check(const GraphView& g, const Mesh& mesh, std::initializer_list<GraphView> beside = {}) {
+/// What the types of a program refuse on a mesh. `beside`: other programs over the same parameters.
+constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const GraphView> beside, const Demands& demands) {
   const Fault fault = check(g, mesh, beside);
-  return fault.refusal || !demands_of<Program>().strict ? fault : unwritten(g, mesh);
+  return fault.refusal || !demands.strict ? fault : unwritten(g, mesh);
 }
 
 /// Which budget a plan exceeds.

@@ -117,7 +117,8 @@ inline constexpr Plan passed{view_of(graph<Program>),       mesh,               
 
 template <class Program, Mesh mesh, class... Beside>
 struct Judged {
-  static constexpr Fault value = check<Program>(view_of(graph<Program>), mesh, {view_of(graph<Beside>)...});
+  static constexpr std::array<GraphView, sizeof...(Beside)> beside{view_of(graph<Beside>)...};
+  static constexpr Fault value = check(view_of(graph<Program>), mesh, beside, demands_of<Program>());
 };
 template <class Program, Mesh mesh>
 struct Budgeted {
@@ -204,21 +205,27 @@ inline std::string explain(const Fault& fault, const GraphView& g, const Mesh& m
   return result + ": " + axis + " in " + text(mesh) + "; the program's axes: " + valid;
 }
 
+/// The passes on a graph at start-up. Throws MeshRefused where its types, the mesh or a demand refuse it.
+inline OwnedPlan derive(Graph graph, const Mesh& mesh, std::span<const GraphView> beside, const Demands& demands) {
+  auto planned = std::make_shared<Planned>();
+  planned->graph = std::move(graph);
+  const Fault fault = check(planned->graph, mesh, beside, demands);
+  if (fault.refusal) throw MeshRefused(fault.refusal.reason, explain(fault, planned->graph, mesh));
+  plan_into(*planned, planned->graph, mesh);
+  OwnedPlan made(std::move(planned), mesh);
+  const Fault over = over_budget(made, demands);
+  if (over.refusal) throw MeshRefused(over.refusal.reason, explain(over, made.get().graph, mesh));
+  return made;
+}
+
 /// The plan of a program on a mesh that is known at start-up only. Throws MeshRefused.
 template <class Program, class... Beside>
 OwnedPlan derive(const Mesh& mesh) {
-  auto planned = std::make_shared<Planned>();
-  planned->graph = build<Program>();
-  const Fault fault = check<Program>(planned->graph, mesh, {constants::view_of(constants::graph<Beside>)...});
-  if (fault.refusal) throw MeshRefused(fault.refusal.reason, explain(fault, planned->graph, mesh));
   if constexpr (!building::refused<Program>(typename Program::Inputs{})) {
     [[maybe_unused]] constexpr auto& carried = object::program<Program>;
   }
-  plan_into(*planned, planned->graph, mesh);
-  OwnedPlan made(std::move(planned), mesh);
-  const Fault over = over_budget(made, demands_of<Program>());
-  if (over.refusal) throw MeshRefused(over.refusal.reason, explain(over, made.get().graph, mesh));
-  return made;
+  const std::array<GraphView, sizeof...(Beside)> beside{constants::view_of(constants::graph<Beside>)...};
+  return derive(build<Program>(), mesh, beside, demands_of<Program>());
 }
 
 }  // namespace parallel

@@ -46,13 +46,8 @@ inline Found find(std::string_view bytes) {
 }
 
 /// The plan of a carried program on a mesh of its axes, by the same passes that the compiler ran; the program outlives it. Throws MeshRefused.
-inline OwnedPlan derive(const Carried& program, const Mesh& mesh, std::initializer_list<GraphView> beside = {}) {
-  auto planned = std::make_shared<Planned>();
-  planned->graph = program.graph;
-  const Fault fault = check(planned->graph, mesh, beside);
-  if (fault.refusal) throw MeshRefused(fault.refusal.reason, explain(fault, planned->graph, mesh));
-  plan_into(*planned, planned->graph, mesh);
-  return OwnedPlan(std::move(planned), mesh);
+inline OwnedPlan derive(const Carried& program, const Mesh& mesh, std::span<const GraphView> beside = {}) {
+  return parallel::derive(program.graph, mesh, beside, program.demands);
 }
 
 }  // namespace parallel::object

@@ -2,6 +2,7 @@
 // tools/plan can run the same passes on it for any mesh, and none of it is executed. Nothing in it is an address.
 #pragma once
 #include <parallel/plan/constant.hpp>
+#include <parallel/plan/demands.hpp>
 
 namespace parallel {
 
@@ -83,6 +84,11 @@ class Writer {
     for (const Name& s : counted(g_.scalars)) text(s.view());
     put(g_.scalar_value, g_.commit, g_.misused, -1);
     list(g_.outputs);
+    constexpr Demands demands = demands_of<Program>();
+    put(demands.strict);
+    put(demands.memory);
+    put(demands.on.size());
+    for (int i = 0; i < demands.on.size(); ++i) put(axis(demands.on[i])), put(demands.sent[i]);
     end();
   }
   /// A mesh that the compiler planned a program for.
@@ -197,7 +203,7 @@ class Writer {
     placement(-1, t.from), placement(-1, t.to);
   }
   constexpr void origin(const Origin& o) {
-    put(place(operations_, o.operation), file(o.source.file), o.member, -1);
+    put(place(operations_, o.operation), file(o.source.file), o.member, o.result);
     put(o.source.line);
     list(o.operands);
     axis_list(o.axes);

@@ -18,6 +18,7 @@ struct Carried {
   std::string name{};        ///< "Training<Mlp, AdamW>(f32[4096/data, 768])", the same from every compiler
   std::int64_t checksum = 0;  ///< meshes name their program by it
   Graph graph{};
+  Demands demands{};
   std::deque<Axis> axes{};
   std::deque<Operation> operations{};
   std::deque<std::string> words{};  ///< names of operations and files
@@ -84,10 +85,15 @@ class Reader {
     const Quad last = quad();
     g.scalar_value = last[0], g.commit = last[1], g.misused = last[2];
     g.outputs = list<Outputs>(max_outputs);
+    c.demands.strict = whole(0, 1) == 1;
+    c.demands.memory = word();
+    for (auto n = count(max_axes); n > 0; --n) c.demands.on.push_back(axis(whole(0, most_nodes))), c.demands.sent.push_back(word());
     require(at_ == words_.size(), "words are left over");
     check_graph(g);
     c.name = optimizer.empty() ? "Evaluation<" + model + ">" : "Training<" + model + ", " + optimizer + ">";
     if (micro_batches > 1) c.name = "Accumulate<" + std::to_string(micro_batches) + ", " + c.name + ">";
+    if (c.demands.strict) c.name = "Strict<" + c.name + ">";
+    if (c.demands.memory >= 0 || !c.demands.on.empty()) c.name = "Within<" + c.name + ">";
     std::string inputs;
     for (const Member& m : g.members)
       if (m.role == Role::input) inputs += (inputs.empty() ? "" : ", ") + parallel::text(m.type);
@@ -261,7 +267,7 @@ class Reader {
     o.operation = operation_of(q[0]);
     require(q[1] >= 0 && q[1] < static_cast<int>(files_.size()), "an index leads nowhere");
     o.source.file = files_[static_cast<std::size_t>(q[1])];
-    o.member = q[2];
+    o.member = q[2], o.result = q[3];
     o.source.line = whole(0, 1 << 30);
     o.operands = list<List<int, max_operands>>(max_operands);
     o.axes = axis_list(count(max_axes));

@@ -90,7 +90,7 @@ inline void check_graph(const Graph& g) {
   for (const Stack& s : g.stacks) exists(s.region, regions), exists(s.inside, values), exists(s.outside, values);
   for (const Origin& o : g.origins) {
     for (const int v : o.operands) exists(v, values);
-    may_exist(o.member, members);
+    may_exist(o.member, members), may_exist(o.result, values);
     require(o.rules.size() == o.axes.size(), "an origin has axes without rules");
     for (const int r : o.rules) require(r >= 0 && r <= 5, "there is no such rule");
   }
