@@ -95,6 +95,9 @@ TEST_CASE("files") {
   const std::string program = bytes_of(words_of<Step>());
   CHECK(planned("some bytes before " + program + " and behind", 2));
   CHECK(object::find(program + program).programs.size() == 1);
+  const auto& mesh = object::mesh<Step, Mesh{data = 2, tensor = 2}>.words;
+  const std::string planned_for = bytes_of({std::begin(mesh), std::end(mesh)});
+  CHECK(object::find(planned_for + program + planned_for).meshes.size() == 1);
   CHECK(object::find("").programs.empty());
   CHECK(object::find(std::string(1000, 'p')).programs.empty());
   for (std::size_t n = 16; n < program.size(); n += 1 + n / 7) CHECK_FALSE(planned(program.substr(0, n), 2));

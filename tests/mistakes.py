@@ -62,6 +62,9 @@ def main(root, compilers, only):
     models = {name: model(root, name) for name in RUNS}
     planted = [m for m in mistakes(root) if only is None or any(only in str(part) for part in m)]
     compilers = [c for c in compilers if shutil.which(c)]
+    if not compilers or not planted:
+        print("no compiler or no mistake")
+        return 1
     failures = 0
     with ThreadPoolExecutor(2) as pool, tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)

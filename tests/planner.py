@@ -71,7 +71,7 @@ class Test:
             printed, decoder, found = self.plan(program, "--mesh", mesh, "--json"), json.JSONDecoder(), []
             while printed.strip():
                 one, end = decoder.raw_decode(printed.lstrip())
-                found.append({**one, "program": ""})
+                found += [{**plan, "program": ""} for plan in (one if isinstance(one, list) else [one])]
                 printed = printed.lstrip()[end:]
             if plan not in found:
                 self.fault(f"{name} on {mesh}: tools/plan prints another plan than the compiler derived")
@@ -121,7 +121,7 @@ class Test:
         self.plan(program, "--machine", "none such", code=78, says=["none such"])
         self.plan(program, "--why", "mlp.dwon", "--mesh", "data=2", code=2, says=["mlp.dwon", "mlp.down"])
         self.plan(program, "--program", "Gpt", code=2, says=["Gpt", "Training<Regression, AdamW>"])
-        self.plan(program, "--timeline", code=2, says=["--machine"])
+        self.plan(program, "--timeline", code=2, says=["a timeline"])
         self.plan(program, "--check", "--lock-file", "none.plan", code=66, says=["none.plan"])
         self.plan(program, "-o", self.folder / "no folder/file", code=74, says=["no folder/file"])
         self.plan("/bin/true", code=65, says=["carries no program"])
@@ -143,6 +143,19 @@ class Test:
         self.plan(wrong, code=65, says=["wrong.cpp", "does not compile"])
 
     def whys(self):
+        stored = self.folder / "stored.cpp"
+        stored.write_text("""#include <parallel/parallel.hpp>
+using namespace parallel;
+using namespace parallel::axes;
+struct M {
+  Parameter<float, Shape<16, 32>, Stored<data, Split<0>>> up;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, up))); }
+};
+constexpr auto& p = plan<Training<M, AdamW, Tensor<float, Shape<8 / data, 16>>>, Mesh{data = 2}>;
+""")
+        self.plan(stored, "--why", "up", says=["all_gather on data", "The parameter rests split on data (Stored)", "reduce_scatter on data"])
+        self.plan(stored, says=["Stored"])
+        self.plan(stored, "-o", "/dev/full", code=74, says=["/dev/full"])
         self.plan(self.folder / "mlp_plans", "--mesh", "data=2,tensor=2", "--picture", "mlp.up", says=["[0:16, 32:64]"])
         self.plan(self.folder / "mlp_plans", "--mesh", "data=2,tensor=2", "--svg", "input.0", says=["<svg", "</svg>"])
         self.plan(self.folder / "mlp_plans", "--mesh", "data=2,tensor=2", "--picture", "mlp.dwn", code=2, says=["mlp.dwn", "mlp.down, "])

@@ -57,13 +57,16 @@ inline std::string members(const Plan& plan) {
 
 /// A file is replaced only once it is written whole.
 inline void write(const std::string& file, const std::string& contents) {
-  const std::string beside = file + ".new";
+  std::error_code unknown;
+  const bool special = std::filesystem::exists(file, unknown) && !std::filesystem::is_regular_file(file, unknown);  // a device or a pipe is written to
+  const std::string beside = special ? file : file + ".new";
   {
     std::ofstream out(beside, std::ios::binary);
     out << contents;
     out.flush();
     if (!out) throw Failure("'" + file + "' cannot be written", exit_code::io);
   }
+  if (special) return;
   std::error_code error;
   std::filesystem::rename(beside, file, error);
   if (error) throw Failure("'" + file + "' cannot be written: " + error.message(), exit_code::io);
@@ -125,24 +128,35 @@ inline void print(const std::vector<Answer>& answers, const Asked& asked, std::o
     out << report(plans);
     return;
   }
-  for (const Answer& a : answers) {
-    if (!asked.why.empty()) {
+  if (asked.format == Asked::Format::timeline && answers.size() > 1)
+    throw Failure("a timeline is of one plan, and these are " + std::to_string(answers.size()) + "; choose with --program and --mesh", exit_code::usage);
+  if (asked.format == Asked::Format::json) {
+    Json plans = Json::array();
+    for (const Answer& a : answers) plans.push_back(a.json());
+    out << (plans.size() == 1 ? plans[0] : plans).dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+    return;
+  }
+  if (!asked.why.empty()) {
+    bool any = false;
+    for (const Answer& a : answers) {
       const std::string said = why(*a.plan, asked.why);
-      if (said.empty()) throw no_such_member(*a.plan, "no collective comes from", asked.why);
-      out << said << "\n";
-      continue;
+      any = any || !said.empty();
+      if (!said.empty()) out << a.name << "\n" << text(a.plan->mesh) << "\n\n" << said << "\n";
     }
+    if (!any) throw no_such_member(*answers[0].plan, "no collective comes from", asked.why);
+    return;
+  }
+  for (const Answer& a : answers) {
     if (!asked.picture.empty() || !asked.svg.empty()) {
       if (!asked.picture.empty()) out << picture(member_type(*a.plan, asked.picture), a.plan->mesh) << "\n";
       if (!asked.svg.empty()) out << svg(member_type(*a.plan, asked.svg), a.plan->mesh);
       continue;
     }
     switch (asked.format) {
-      case Asked::Format::json: out << a.json().dump(1) << "\n"; break;
       case Asked::Format::dot: out << dot(*a.plan); break;
       case Asked::Format::timeline:
         if (!a.machine) throw Failure("a timeline needs times; say --machine with a name or a file that tools/machine wrote", exit_code::usage);
-        out << timeline(*a.plan, simulate(*a.plan, *a.machine), a.name).dump() << "\n";
+        out << timeline(*a.plan, simulate(*a.plan, *a.machine), a.name).dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
         break;
       default: out << a.text() << "\n";
     }

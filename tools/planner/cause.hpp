@@ -33,6 +33,10 @@ inline Reason reason_of(const GraphView& g, const Node& node) {
   r.from = r.conjugate ? conjugate(node.transition.to) : node.transition.from;
   r.to = r.conjugate ? conjugate(node.transition.from) : node.transition.to;
   const Node& maker = g.maker(node.operands[0]);
+  const bool leaves_rest = !r.conjugate && maker.operation == &operation::parameter && r.from.split();  // from where it rests to where it enters is one move
+  const bool goes_to_rest = r.conjugate && r.from.split() && node.member >= 0 && g.member(node.member).role == Role::parameter &&
+                            g.member(node.member).type.layout.on(node.transition.axes[0]) == r.from && g.value(g.member(node.member).value).type.layout.elements() ==
+                                g.value(node.result).type.layout.elements();
   if (origin.operation == nullptr || node.phase == Phase::optimizer)
     r.cause = Cause::norm;
   else if (origin.operation == &operation::move)
@@ -41,7 +45,7 @@ inline Reason reason_of(const GraphView& g, const Node& node) {
     r.cause = Cause::carried, r.rule = 7;
   else if (origin.operation == &operation::returned)
     r.cause = Cause::returned, r.rule = 7;
-  else if (origin.operation == &operation::parameter)
+  else if (origin.operation == &operation::parameter || leaves_rest || goes_to_rest)
     r.cause = Cause::stored;
   else if (!r.conjugate && maker.origin == node.origin && maker.operation != &operation::move)
     r.cause = Cause::statistics;
@@ -107,17 +111,23 @@ inline std::string because(const GraphView& g, const Node& node, const Reason& r
   if (r.rule == 5) return here + "The parameter stays as annotated, so the activation that is split on " + axes + " is gathered beside it (rule 5).";
   return here;
 }
-inline std::string advice(const Node& node, const Reason& r, const std::string& axes) {
+inline std::string advice(const GraphView& g, const Node& node, const Reason& r, const std::string& axes) {
   const bool several = node.transition.axes.size() > 1;
   switch (r.cause) {
     case Cause::written: return "Drop the to<...> and see what the rule derives instead, or write it where the value is smaller.";
-    case Cause::statistics: return "It vanishes where that dimension is whole on " + axes + ": write to<On<" + axes + ", Broadcast>>(x) before, at the price of a gather.";
+    case Cause::statistics: return "It vanishes where that dimension is whole on " + axes + ": write to<On<" + axes + ", Invariant>>(x) before, at the price of a gather.";
     case Cause::carried: return "It vanishes if the block returns what it takes; declare the hidden state Split on " + axes + " to make it a reduce-scatter of half the bytes.";
     case Cause::returned: return "A scalar costs only latency; return a tensor that is Split on " + axes + " to keep its parts.";
-    case Cause::stored: return "Drop Stored<" + axes + ", ...> to keep the parameter whole on every rank: no gather, " + axes + " times the memory.";
+    case Cause::stored:
+      return "Drop Stored<" + axes + ", ...> to keep the parameter whole on every rank: no gather forward, one all-reduce of its gradient instead of a reduce-scatter, more memory.";
     case Cause::norm: return "It is one number; only parameters that are split need it.";
     case Cause::rule: break;
   }
+  const bool parameter = node.member >= 0 && g.member(node.member).role == Role::parameter &&
+                         g.value(g.member(node.member).value).type.layout.elements() == g.value(node.result).type.layout.elements();
+  if (r.conjugate && r.from == Invariant && r.to == Broadcast && !parameter)
+    return "It is the price of a whole activation that meets a parameter split on " + axes + " (Megatron-LM's f). A hidden state declared Split on " + axes +
+           " makes it a reduce-scatter here and a gather in the forward pass.";
   if (r.conjugate && r.from == Invariant && r.to == Broadcast)
     return "It is the price of splitting on " + axes + ", once per step for a parameter. Stored<" + axes +
            ", Split<0>> on the parameter makes it a reduce-scatter of half the bytes here (ZeRO) and a gather of the other half later.";
@@ -139,7 +149,7 @@ inline std::string why(const Plan& plan, const Node& node, std::int64_t times) {
   const Reason r = reason_of(g, node);
   const Transition& t = node.transition;
   const std::string axes = text(t.axes), place = place_of(g.origin(node).source), member = printing::member_path(plan, node);
-  std::string words = std::string(name_of(node.phase)) + ": " + std::string(name_of(t.collective)) + " on " + axes + " of " + text(g.value(node.operands[0]).type);
+  std::string words = std::string(name_of(node.phase)) + ": " + std::string(name_of(t.collective)) + (t.maximum ? " max" : "") + " on " + axes + " of " + text(g.value(node.operands[0]).type);
   if (member != "-") words += ", made by " + member;
   if (!place.empty()) words += ", at " + place;
   words += "\n  " + text(t.from) + " -> " + text(t.to) + ". ";
@@ -147,7 +157,7 @@ inline std::string why(const Plan& plan, const Node& node, std::int64_t times) {
     words += "It is the conjugate of " + text(r.from) + " -> " + text(r.to) + " in the forward pass: the gradient goes back the way that the value came. There: ";
   words += causing::because(g, node, r, axes) + "\n  Price: " + printing::bytes(static_cast<double>(plan.all.message(node))) + " among " +
            std::to_string(plan.mesh.extent(t.axes)) + " ranks; each sends " + printing::bytes(plan.all.sent(node)) + ", " + std::to_string(times) +
-           (times == 1 ? " time" : " times") + " a step.\n  " + causing::advice(node, r, axes) + "\n";
+           (times == 1 ? " time" : " times") + " a step.\n  " + causing::advice(g, node, r, axes) + "\n";
   return words;
 }
 

@@ -1,4 +1,4 @@
-// A plan as JSON, with a schema that stays: whoever reads it, a page or a script, needs nothing else. docs/plan-json.md describes it.
+// A plan as JSON, with a schema that stays: whoever reads it, a page or a script, needs nothing else. docs/plan-tool.md describes it.
 #pragma once
 #include <parallel/plan/text.hpp>
 

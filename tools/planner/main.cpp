@@ -98,7 +98,7 @@ int main(int argc, char** argv) {
   app.add_option("-o,--output", asked.output, "Writes there instead of to the standard output");
 
   const std::vector<std::tuple<std::string, Asked::Format, std::string>> formats{
-      {"--json", Asked::Format::json, "Everything, in a schema that stays: docs/plan.md"},
+      {"--json", Asked::Format::json, "Everything, in a schema that stays: docs/plan-tool.md"},
       {"--dot", Asked::Format::dot, "A graph for Graphviz"},
       {"--timeline", Asked::Format::timeline, "A simulated step for ui.perfetto.dev; needs --machine"},
       {"--html", Asked::Format::html, "A page with tables and pictures, one file that opens from disk"}};

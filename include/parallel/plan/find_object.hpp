@@ -33,7 +33,10 @@ inline Found find(std::string_view bytes) {
     std::memcpy(words.data(), bytes.data() + at, 8 * words.size());
     Reader reader(words);
     if (mesh) {
-      found.meshes.push_back(reader.mesh());
+      const CarriedMesh read = reader.mesh();
+      bool known = false;
+      for (const CarriedMesh& m : found.meshes) known = known || (m.program == read.program && m.axes == read.axes);
+      if (!known) found.meshes.push_back(read);
     } else {
       auto carried = reader.program();
       bool known = false;

@@ -42,7 +42,8 @@ inline void check_graph(const Graph& g) {
     require(!takes_one || (node.operands.size() >= 1 && node.results == 1), "an operation has too few operands");
     require(!o->updates || node.results <= node.operands.size(), "an operation has too few operands");
     const bool gates = o == &operation::begin_region || o == &operation::end_region;
-    require(!gates || (node.ints.size() == 1 && node.ints[0] == node.region && node.region > 0), "a region has no beginning or no end");
+    require(!gates || (node.ints.size() == 1 && node.ints[0] == node.region && node.region > 0 && node.results == 0 && node.operands.empty() && node.transition.axes.empty()),
+            "a region has no beginning or no end");
   }
   require(made == values, "a value has no maker");
   Vector<int> place;
@@ -74,9 +75,20 @@ inline void check_graph(const Graph& g) {
     bytes += size * times;
   }
   require(bytes < 1e18, "its tensors are too large");
+  double runs = 0;  // of all nodes in a step: a simulation walks through them
+  for (const Node& n : g.nodes) {
+    double times = 1;
+    for (int r = n.region; r >= 0; r = g.regions[r].parent) times *= g.regions[r].count;
+    runs += times;
+  }
+  require(runs < 1e7, "its loops run too often");
   double flops = 0;
   for (const Node& n : g.nodes) flops += static_cast<double>(n.flops);
   require(flops < 9e18, "its operations are too large");
+  for (int i = 0; i < g.carries.size(); ++i)
+    for (int j = 0; j < i; ++j) require(g.carries[i].inside != g.carries[j].inside && g.carries[i].result != g.carries[j].result, "two carried values are one");
+  for (int i = 0; i < g.members.size(); ++i)
+    for (int j = 0; j < i; ++j) require(g.members[i].value != g.members[j].value, "two members are one value");
   for (const Carry& c : g.carries) {
     exists(c.region, regions), exists(c.initial, values), exists(c.inside, values), exists(c.returned, values), exists(c.result, values);
     require(c.region > 0 && g.values[c.inside].region == c.region && g.inside(g.values[c.returned].region, c.region) &&
@@ -87,7 +99,15 @@ inline void check_graph(const Graph& g) {
                 same_extents(g.values[c.returned].type.layout, g.values[c.inside].type.layout),
             "a carried value changes its shape");
   }
-  for (const Stack& s : g.stacks) exists(s.region, regions), exists(s.inside, values), exists(s.outside, values);
+  for (const Stack& s : g.stacks) {
+    exists(s.region, regions), exists(s.inside, values), exists(s.outside, values);
+    const Value &inside = g.values[s.inside], &outside = g.values[s.outside];
+    const Operation* maker = g.maker(s.outside).operation;
+    require(s.region > 0 && inside.region == s.region && g.maker(s.inside).operation != &operation::carry &&
+                (maker == &operation::stacked || g.maker(s.inside).operation == &operation::layer) &&
+                outside.type.layout.rank() == inside.type.layout.rank() + 1 && outside.type.layout.dims[0].size == g.regions[s.region].count,
+            "a stack is none");
+  }
   for (const Origin& o : g.origins) {
     for (const int v : o.operands) exists(v, values);
     may_exist(o.member, members), may_exist(o.result, values);
