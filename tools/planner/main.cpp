@@ -143,6 +143,8 @@ int main(int argc, char** argv) {
       throw Failure("the program in '" + asked.file + "' cannot be planned: " + error.what(), exit_code::bad_data);
     } catch (const MachineRefused& refused) {
       throw Failure(refused.what(), exit_code::configuration);
+    } catch (const std::invalid_argument& error) {  // a machine without rates for what the program computes
+      throw Failure(error.what(), exit_code::configuration);
     }
   });
 }
