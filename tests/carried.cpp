@@ -63,7 +63,7 @@ bool planned(const std::string& file, int ranks) {
       for (const Axis& a : program->axes)
         if (mesh.count < 3) mesh.axes[mesh.count++] = Extent(&a, ranks);
       const OwnedPlan plan = object::derive(*program, mesh);
-      const std::string all = planner::tree(*plan) + totals(*plan) + planner::dot(*plan) + planner::json(*plan, program->name).dump(-1, ' ', false, planner::Json::error_handler_t::replace);
+      const std::string all = planner::tree(*plan) + planner::written({planner::lock_of(*plan, program->name)}) + totals(*plan) + planner::dot(*plan) + planner::json(*plan, program->name).dump(-1, ' ', false, planner::Json::error_handler_t::replace);
       CHECK(!all.empty());
     }
     return !found.programs.empty();

@@ -2,6 +2,7 @@
 #include <parallel/run/mesh_argument.hpp>
 
 #include <CLI/CLI.hpp>
+#include <sstream>
 
 #include "answer.hpp"
 

@@ -10,7 +10,7 @@ namespace machines {
 /// Of a GPU with Tensor Cores whose data sheet says so much. Rows of f32 are products in TF32.
 ///   products   80 % of the dense peak: "80-90 %" for optimized GEMM (FlashAttention-2, Dao 2023; FlashAttention-3, Shah et al. 2024)
 ///   memory     85 % of the data sheet: assumed
-///   NVLink     80 % of the line rate of one direction, the rest is NCCL's protocol (nccl-tests issue 212: 370 of 450 GB/s), and 3.4 us a
+///   NVLink     80 % of the line rate of one direction, the rest is NCCL's protocol (nccl-tests on GitHub, #212: 370 of 450 GB/s), and 3.4 us a
 ///              step (NCCL, src/graph/tuning.cc: hwLat of Ring, Simple)
 ///   launch     1 us: kernels of 2.9 us follow each other every 3.8 us ("Getting Started with CUDA Graphs", NVIDIA 2019)
 constexpr Machine gpu(const char* name, double tf32, double f64, double bf16, double attention, double memory, double nvlink) {
