@@ -66,8 +66,9 @@ std::vector<Example> examples() {
   add(op::layer_norm, {}, "layer_norm", {}, {{{3, 4, 6}, {6}, {6}}, {{4, 1}, {1}, {1}}, {{6}, {6}, {6}}});
   add(op::rms_norm, {}, "rms_norm", {}, {{{2, 3, 6}, {6}}, {{4, 1}, {1}}, {{1, 6}, {6}}});
   add(op::embedding, {}, "embedding", {}, {{{2, 4}, {32, 16}}, {{3}, {1, 16}}, {{3}, {8, 1}}, {{}, {8, 6}}, {{2, 1, 4}, {8, 6}}});
-  add(op::cross_entropy, {}, "cross_entropy", {}, {{{2, 4, 32}, {2, 4}}, {{4, 1}, {4}}, {{1, 8}, {1}}, {{8}, {}}});
-  add(op::attention, {1}, "attention", {},
+  for (const std::vector<Sizes>& shapes : std::vector<std::vector<Sizes>>{{{2, 4, 32}, {2, 4}}, {{4, 1}, {4}}, {{1, 8}, {1}}, {{8}, {}}})
+    add(op::cross_entropy, {shapes[0].back(), no_target}, "cross_entropy", {}, {shapes});
+  add(op::attention, {1, 0, 0}, "attention", {},
       {{{2, 3, 4, 5}, {2, 3, 4, 5}, {2, 3, 4, 5}}, {{2, 3, 4, 5}, {2, 3, 2, 5}, {2, 3, 2, 5}}, {{2, 3, 4, 5}, {2, 7, 1, 5}, {2, 7, 1, 6}},
        {{1, 1, 4, 5}, {1, 7, 4, 5}, {1, 7, 4, 5}}});
 

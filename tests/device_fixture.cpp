@@ -79,18 +79,19 @@ TEST_CASE_TEMPLATE("cross entropy", T, float, double) {
   const Reference ref{"cross_entropy"};
   const Numbers x = ref.input("logits"), target = ref.input("targets");
   const Sizes rows = target.sizes;
-  const Numbers largest = Run<T>().operand(x).result(rows).ints({1}).run(operation::local_max);
-  const Numbers sum = Run<T>().operand(x).operand(largest).result(rows).ints({1}).run(operation::sum_of_exponentials);
-  const Numbers picked = Run<T>().operand(x).integers(target).result(rows).run(operation::pick);
-  ref.check_output(Run<T>().operand(x).integers(target).operand(largest).operand(sum).operand(picked).result(rows).run(
+  const Ints classes{x.sizes.back(), no_target};
+  const Numbers largest = Run<T>().operand(x).result(rows).ints(classes).run(operation::class_maximum);
+  const Numbers sum = Run<T>().operand(x).operand(largest).result(rows).ints(classes).run(operation::class_exponentials);
+  const Numbers picked = Run<T>().operand(x).integers(target).result(rows).ints(classes).run(operation::pick);
+  ref.check_output(Run<T>().operand(x).integers(target).operand(largest).operand(sum).operand(picked).result(rows).ints(classes).run(
       operation::negative_log_likelihood));
-  ref.check_gradient("logits", Run<T>().operand(x).integers(target).operand(largest).operand(sum).operand(ref.g()).result(x.sizes).run(
+  ref.check_gradient("logits", Run<T>().operand(x).integers(target).operand(largest).operand(sum).operand(ref.g()).result(x.sizes).ints(classes).run(
                                    operation::cross_entropy_derivative));
 }
 TEST_CASE_TEMPLATE("the loss of a target that the vocabulary lacks is no number", T, float, double) {
   const Numbers x = normal_numbers({4, 3}, 1), target({4}, {2, 3, -1, 0});
   for (const Box& part : split(x.sizes, 1, 3)) {  // on every rank of a split vocabulary
-    const Numbers picked = Run<T>().operand(x, part).integers(target).result({4}).run(operation::pick);
+    const Numbers picked = Run<T>().operand(x, part).integers(target).result({4}).ints({3, no_target}).run(operation::pick);
     CHECK(std::isfinite(picked.values[0]));
     CHECK(std::isnan(picked.values[1]));
     CHECK(std::isnan(picked.values[2]));
@@ -105,12 +106,12 @@ TEST_CASE_TEMPLATE("attention", T, float, double) {
     const double scale = 1 / std::sqrt(static_cast<double>(q.sizes[3]));
     Run<T> forward;
     const Numbers out =
-        forward.operand(q).operand(k).operand(v).result(q.sizes).result(rows).ints({1}).reals(scale).run(operation::attention);
+        forward.operand(q).operand(k).operand(v).result(q.sizes).result(rows).ints({1, 0, 0}).reals(scale).run(operation::attention);
     ref.check_output(out);
     Run<T> backward;
     backward.operand(q).operand(k).operand(v).operand(out).operand(forward.get(1)).operand(ref.g());
     ref.check_gradient(
-        "q", backward.result(q.sizes).result(k.sizes).result(v.sizes).ints({1}).reals(scale).run(operation::attention_derivative));
+        "q", backward.result(q.sizes).result(k.sizes).result(v.sizes).ints({1, 0, 0}).reals(scale).run(operation::attention_derivative));
     ref.check_gradient("k", backward.get(1));
     ref.check_gradient("v", backward.get(2));
   }

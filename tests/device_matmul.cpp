@@ -137,7 +137,7 @@ struct AttentionPart {
               .operand(whole.v, v)
               .result(whole.result_sizes(), of_result())
               .result(statistics, rows)
-              .ints({whole.causal})
+              .ints({whole.causal, 0, 0})
               .reals(whole.scale)
               .run(operation::attention);
     statistic = forward.get(1);
@@ -151,7 +151,7 @@ struct AttentionPart {
     backward.result(whole.q.sizes, q)
         .result(whole.k.sizes, k)
         .result(whole.v.sizes, v)
-        .ints({whole.causal})
+        .ints({whole.causal, 0, 0})
         .reals(whole.scale)
         .run(operation::attention_derivative);
     check_near(out, part_of(result, of_result()), 2 * tolerance<T>);

@@ -275,7 +275,7 @@ TEST_CASE_TEMPLATE("cross entropy over a vocabulary in parts", T, float, double)
     const Numbers logits = normal_numbers(sizes, 1, 3), target = whole_numbers(rows, 2, static_cast<int>(sizes.back())),
                   g = normal_numbers(rows, 3);
     const auto row = [&](const Sizes& i) { return Sizes(i.begin(), i.end() - 1); };
-    const Ints over{last};
+    const Ints over{last}, classes{sizes.back(), no_target};
     const Numbers largest = reduced_by(logits, over, -1e300, [](double a, double b) { return std::max(a, b); });
     const Numbers sum =
         reduced_by(defined(sizes, [&](const Sizes& i) { return std::exp(logits(i) - largest(row(i))); }), over, 0, std::plus<>());
@@ -285,13 +285,13 @@ TEST_CASE_TEMPLATE("cross entropy over a vocabulary in parts", T, float, double)
       return logits(i);
     });
     const Numbers loss = defined(rows, [&](const Sizes& i) { return std::log(sum(i)) + largest(i) - picked(i); });
-    check_near(Run<T>().operand(logits).integers(target).operand(largest).operand(sum).operand(picked).result(rows).run(
+    check_near(Run<T>().operand(logits).integers(target).operand(largest).operand(sum).operand(picked).result(rows).ints(classes).run(
                    operation::negative_log_likelihood),
                loss, tolerance<T>);
     for (const int n : {1, 2, 3}) {
       Numbers found(rows);
       for (const Box& part : split(sizes, last, n)) {
-        const Numbers own = Run<T>().operand(logits, part).integers(target).result(rows).run(operation::pick);
+        const Numbers own = Run<T>().operand(logits, part).integers(target).result(rows).ints(classes).run(operation::pick);
         for (std::size_t i = 0; i < own.values.size(); ++i) found.values[i] += own.values[i];
         check_near(Run<T>()
                        .operand(logits, part)
@@ -300,6 +300,7 @@ TEST_CASE_TEMPLATE("cross entropy over a vocabulary in parts", T, float, double)
                        .operand(sum)
                        .operand(g)
                        .result(sizes, part)
+                       .ints(classes)
                        .run(operation::cross_entropy_derivative),
                    part_of(defined(sizes,
                                    [&](const Sizes& i) {
@@ -313,7 +314,53 @@ TEST_CASE_TEMPLATE("cross entropy over a vocabulary in parts", T, float, double)
     }
     for (const Box& part : split(sizes, 0, 2)) {  // the batch in parts
       const Box own{Sizes(part.offset.begin(), part.offset.end() - 1), Sizes(part.size.begin(), part.size.end() - 1)};
-      check_near(Run<T>().operand(logits, part).integers(target, own).result(rows, own).run(operation::pick), part_of(picked, own), 0);
+      check_near(Run<T>().operand(logits, part).integers(target, own).result(rows, own).ints(classes).run(operation::pick), part_of(picked, own), 0);
+    }
+  }
+}
+
+// Against the definition: a target's probability, the rest spread over the classes, and nothing of what is padding or ignored.
+TEST_CASE_TEMPLATE("cross entropy with padded classes, ignored targets and smoothed labels, in parts", T, float, double) {
+  constexpr std::int64_t rows = 6, columns = 12, count = 10, ignored = -100;
+  const Ints classes{count, ignored};
+  Numbers logits = normal_numbers({rows, columns}, 1, 2), target = whole_numbers({rows}, 2, count);
+  target.values[1] = target.values[4] = ignored;
+  for (std::int64_t r = 0; r < rows; ++r) logits({r, count}) = std::numeric_limits<double>::quiet_NaN(), logits({r, count + 1}) = 1e4;
+  const Numbers g = normal_numbers({rows}, 3);
+  for (const double smoothing : {0.0, 0.1}) {
+    Numbers loss({rows}), gradient({rows, columns});
+    for (std::int64_t r = 0; r < rows; ++r) {
+      if (target({r}) == ignored) continue;
+      double sum = 0;
+      for (std::int64_t c = 0; c < count; ++c) sum += std::exp(logits({r, c}));
+      for (std::int64_t c = 0; c < count; ++c) {
+        const double wanted = (c == static_cast<std::int64_t>(target({r})) ? 1 - smoothing : 0) + smoothing / count, p = std::exp(logits({r, c})) / sum;
+        loss({r}) -= wanted * std::log(p);
+        gradient({r, c}) = g({r}) * (p - wanted);
+      }
+    }
+    for (const int n : {1, 2, 3, 4}) {
+      const auto exchanged = [&](const Operation& operation, const Numbers* largest, bool maximum) {
+        Numbers all({rows}, maximum ? -1e300 : 0);
+        for (const Box& part : split(logits.sizes, 1, n)) {
+          Run<T> run;
+          run.operand(logits, part);
+          if (largest != nullptr) run.operand(*largest);
+          if (&operation == &operation::pick) run.integers(target);
+          const Numbers own = run.result({rows}).ints(classes).run(operation);
+          for (std::size_t i = 0; i < rows; ++i) all.values[i] = maximum ? std::max(all.values[i], own.values[i]) : all.values[i] + own.values[i];
+        }
+        return all;
+      };
+      const Numbers largest = exchanged(operation::class_maximum, nullptr, true), sum = exchanged(operation::class_exponentials, &largest, false);
+      const Numbers picked = exchanged(operation::pick, nullptr, false), mean = exchanged(operation::class_mean, nullptr, false);
+      check_near(Run<T>().operand(logits).integers(target).operand(largest).operand(sum).operand(picked).operand(mean).result({rows}).ints(classes).reals(smoothing).run(
+                     operation::negative_log_likelihood),
+                 loss, tolerance<T>);
+      for (const Box& part : split(logits.sizes, 1, n))
+        check_near(Run<T>().operand(logits, part).integers(target).operand(largest).operand(sum).operand(g).result(logits.sizes, part).ints(classes).reals(smoothing).run(
+                       operation::cross_entropy_derivative),
+                   part_of(gradient, part), tolerance<T>);
     }
   }
 }

@@ -12,6 +12,7 @@
 #include <parallel/operation/operators.hpp>
 #include <parallel/operation/reduce.hpp>
 #include <parallel/operation/reshape.hpp>
+#include <parallel/operation/rotary.hpp>
 #include <parallel/operation/slice.hpp>
 #include <parallel/operation/source.hpp>
 #include <parallel/operation/to.hpp>

@@ -20,6 +20,7 @@ namespace parallel {
   reason(split_otherwise, "parallel: an activation is split otherwise than the operation can take it; before it, gather the activation with to<On<axis, Invariant>>(x) or move it with to<On<axis, Split<d>>>(x)", operand, lies) \
   reason(nested_otherwise, "parallel: an axis that is not the innermost of its dimension would have to move, or operands nest their axes differently; move the inner axis first with to<...>(x)", operand, dimensions) \
   reason(never_invariant, "parallel::to: a Broadcast value is used differently by each rank and cannot become Invariant; keep it Broadcast, or leave it Invariant from the start", bytes) \
+  reason(odd_size, "parallel::rotary: the last dimension is odd, so its elements have no pairs; make the heads' size even", extent) \
   reason(attention_sequence, "parallel::attention: queries, keys and values are all split along the sequence; gather keys and values with to<On<axis, Broadcast>>(k), or bring all three to the heads by all-to-all with to<On<axis, Split<2>>>(q)", length) \
   reason(not_scalar, "parallel::Training: the program returns no scalar loss; return mean(...) or sum(...), or use Evaluation", dimensions) \
   reason(loss_broadcast, "parallel::Training: the loss is Broadcast on an axis, so its gradient would count once per rank; keep it Invariant or Partial", axes) \

@@ -12,9 +12,9 @@
 #include <parallel/device/cpu/optimizer.hpp>
 #include <parallel/device/cpu/random.hpp>
 #include <parallel/device/cpu/reduce.hpp>
+#include <parallel/device/cpu/rotary.hpp>
 #include <parallel/device/cpu/softmax.hpp>
 #include <parallel/device/cpu/source.hpp>
-#include <parallel/operation/add.hpp>
 #include <parallel/operation/add.hpp>
 #include <parallel/operation/attention.hpp>
 #include <parallel/operation/cast.hpp>
@@ -26,7 +26,7 @@
 #include <parallel/operation/norm.hpp>
 #include <parallel/operation/reduce.hpp>
 #include <parallel/operation/reshape.hpp>
-#include <parallel/operation/source.hpp>
+#include <parallel/operation/rotary.hpp>
 #include <parallel/operation/scale.hpp>
 #include <parallel/operation/slice.hpp>
 #include <parallel/operation/softmax.hpp>
@@ -47,6 +47,7 @@ std::span<const CpuKernel> Table<T>::kernels() {
       {&operation::subtract,                    subtract<int>},
       {&operation::multiply,                    multiply<int>},
       {&operation::where,                       where<int>,                      0},
+      {&operation::differs,                     differs<int>},
       {&operation::copy,                        copy<int>},
       {&operation::reshape,                     copy<int>},
       {&operation::cast,                        cast<int>},
@@ -84,8 +85,11 @@ std::span<const CpuKernel> Table<T>::kernels() {
       {&operation::gelu_derivative,             gelu_gradient<T>},
       {&operation::gelu_erf,                    gelu_erf<T>},
       {&operation::gelu_erf_derivative,         gelu_erf_gradient<T>},
+      {&operation::silu,                        silu<T>},
+      {&operation::silu_derivative,             silu_gradient<T>},
 
       {&operation::matmul,                      matmul<T>},
+      {&operation::rotary,                      rotary<T>},
       {&operation::attention,                   attention<T>},
       {&operation::attention_derivative,        attention_gradient<T>},
 
@@ -100,6 +104,9 @@ std::span<const CpuKernel> Table<T>::kernels() {
       {&operation::normalized_exponential,      normalized_exponential<T>},
       {&operation::row_product,                 row_product<T>},
       {&operation::softmax_derivative,          softmax_gradient<T>},
+      {&operation::class_maximum,               class_maximum<T>},
+      {&operation::class_exponentials,          class_exponentials<T>},
+      {&operation::class_mean,                  class_mean<T>},
       {&operation::pick,                        pick<T>,                        1},
       {&operation::negative_log_likelihood,     negative_log_likelihood<T>},
       {&operation::cross_entropy_derivative,    cross_entropy_gradient<T>,      1},

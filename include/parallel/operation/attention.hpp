@@ -1,40 +1,61 @@
-// Scaled dot-product attention over heads, causal or not; queries may have more heads than keys and values (grouped queries).
+// Scaled dot-product attention over heads: causal or not, over keys that a mask leaves out, over keys of a cache, with dropped probabilities.
+// Queries may have more heads than keys and values (grouped queries), and may be another sequence than they (cross-attention).
 #pragma once
 #include <parallel/operation/elementwise.hpp>
 
 namespace parallel {
 namespace operation {
-// q[b, s, h, d]   k, v[b, s, g, d]   result
-// S(batch)        S                  S
-// S(heads)        S                  S          each rank has the keys of its heads
-// S(heads)        B                  S          fewer key heads than ranks: chosen by global coordinate; their gradients are Partial
-// S(sequence)     B                  S          the gradients of k and v are Partial
-// B               B, v S(size)       S
-// B               B, v P             P
-constexpr Shaped attention_shape(const Arguments& a) {
-  const Type type{a.types[0].dtype, a.types[0].layout.unplaced()};
-  Type statistic = type;  // log of the sum of exponentials of a row of scores: [b, s, h]
-  statistic.layout.dims.count = 3;
-  Type result = type;
-  Shaped wrong{{type, statistic}, {}};
+// q[b, s, h, d]   k, v[b, t, g, d]   seen[b, t]   position   result
+// S(batch)        S                  S            B          S
+// S(heads)        S                  B            B          S          each rank has the keys of its heads
+// S(heads)        B                  B            B          S          fewer key heads than ranks: chosen by global coordinate; their gradients are Partial
+// S(sequence)     B                  B            B          S          the gradients of k and v are Partial
+// B               B, v S(size)       B            B          S
+// B               B, v P             B            B          P
+
+/// The attributes: whether queries see only keys up to their own position, whether there is a mask of keys, whether there is a position.
+struct Attending {
+  bool causal, masked, positioned;
+  constexpr Attending(const Ints& i) : causal(i[0] != 0), masked(i[1] != 0), positioned(i[2] != 0) {}
+  constexpr int scalars() const { return 3 + masked + positioned; }  ///< where the operand of a dropping attention stands that holds seed and step
+};
+
+constexpr Refusal refused_attention(const Arguments& a) {
   for (int i = 0; i < 3; ++i)
-    if (a.rank(i) != 4) return {{type}, {Reason::wrong_rank, {a.rank(i), 4}}};
+    if (a.rank(i) != 4) return {Reason::wrong_rank, {a.rank(i), 4}};
   for (int d = 0; d < 4; ++d) {
-    if (a.size(1, d) != a.size(2, d) && d != 3) return {wrong.results, {Reason::shapes_differ, {a.size(1, d), a.size(2, d)}}};
-    if (d != 1 && d != 2 && a.size(0, d) != a.size(1, d)) return {wrong.results, {Reason::shapes_differ, {a.size(0, d), a.size(1, d)}}};
+    if (a.size(1, d) != a.size(2, d) && d != 3) return {Reason::shapes_differ, {a.size(1, d), a.size(2, d)}};
+    if (d != 1 && d != 2 && a.size(0, d) != a.size(1, d)) return {Reason::shapes_differ, {a.size(0, d), a.size(1, d)}};
   }
-  if (a.size(0, 2) % a.size(1, 2) != 0) return {wrong.results, {Reason::heads_differ, {a.size(0, 2), a.size(1, 2)}}};
-  result.layout.dims[3] = Dim(a.size(2, 3));
-  const Axis* along = nullptr;
+  if (a.size(0, 2) % a.size(1, 2) != 0) return {Reason::heads_differ, {a.size(0, 2), a.size(1, 2)}};
+  const Attending attending(a.ints);
+  if (attending.masked) {
+    if (a.rank(3) != 2) return {Reason::wrong_rank, {a.rank(3), 2}};
+    for (int d = 0; d < 2; ++d)
+      if (a.size(3, d) != a.size(1, d)) return {Reason::shapes_differ, {a.size(1, d), a.size(3, d)}};
+  }
+  if (attending.positioned && a.rank(attending.scalars() - 1) != 0) return {Reason::wrong_rank, {a.rank(attending.scalars() - 1), 0}};
+  for (int i = 3; i < a.types.size(); ++i)
+    if (whole_numbers(a, i)) return whole_numbers(a, i);
   AxisList axes;
   a.types[0].layout.collect(axes);
   for (const Axis* axis : axes) {
     bool all = true;
-    for (const Type& t : a.types) all = all && t.layout.on(axis) == split(1);
-    if (all) along = axis;
+    for (int i = 0; i < 3; ++i) all = all && a.types[i].layout.on(axis) == split(1);
+    if (all) return {Reason::attention_sequence, {a.size(0, 1)}, axis};
   }
-  if (along != nullptr) return {wrong.results, {Reason::attention_sequence, {a.size(0, 1)}, along}};
-  return {{result, statistic}, one_element_type(a)};
+  for (int i = 1; i < 3; ++i)
+    if (a.types[i].dtype != a.types[0].dtype) return {Reason::element_types, {bytes_of(a.types[0].dtype), bytes_of(a.types[i].dtype)}};
+  return {};
+}
+constexpr Shaped attention_shape(const Arguments& a) {
+  const Type type{a.types[0].dtype, a.types[0].layout.unplaced()};
+  const Refusal refusal = refused_attention(a);
+  if (a.rank(0) != 4 || a.rank(2) != 4) return {{type}, refusal};
+  Type result = type, statistic = type;  // log of the sum of exponentials of a row of scores: [b, s, h]
+  result.layout.dims[3] = Dim(a.size(2, 3));
+  statistic.layout.dims.count = 3;
+  return {{result, statistic}, refusal};
 }
 constexpr Signatures attention_table(const Arguments& a) {
   Signatures rows;
@@ -45,32 +66,72 @@ constexpr Signatures attention_table(const Arguments& a) {
   if (a.size(0, 1) > 1) rows.push_back({{split(1), Broadcast, Broadcast}, {split(1), split(1)}});
   if (a.size(2, 3) > 1) rows.push_back({{Broadcast, Broadcast, split(3)}, {split(3), Broadcast}});
   rows.push_back({{Broadcast, Broadcast, Partial}, {Partial, Broadcast}});
+  const Attending attending(a.ints);
+  for (Signature& row : rows) {
+    if (attending.masked) row.operands.push_back(row.operands[0] == split(0) ? split(0) : Broadcast);
+    if (attending.positioned) row.operands.push_back(Broadcast);
+  }
   return rows;
 }
-constexpr std::int64_t attention_flops(const Arguments& a) {  // two products of s x s scores, half of them where causal
+constexpr std::int64_t attention_flops(const Arguments& a) {  // two products of s x t scores, half of them where causal
   return (a.ints[0] != 0 ? 2 : 4) * a.types[0].layout.elements() * a.size(1, 1);
 }
 constexpr std::int64_t attention_gradient_flops(const Arguments& a) { return attention_flops(a) / 2 * 5; }  // scores again, and four products
-inline constexpr Operation attention_derivative{.name = "attention_gradient", .flops = attention_gradient_flops};  ///< (q, k, v, result, statistic, g): the gradients of q, k and v
+/// (q, k, v, the other operands, result, statistic, g): the gradients of q, k and v.
+inline constexpr Operation attention_derivative{.name = "attention_gradient", .flops = attention_gradient_flops};
 constexpr void attention_gradient(Gradient& g) {
-  const int dq = g.trace.emit(attention_derivative, {g.operand(0), g.operand(1), g.operand(2), g.result(), g.result(1), g.cotangent()},
-                              {conjugate(g.type(0)), conjugate(g.type(1)), conjugate(g.type(2))}, Kind::activation, g.node.ints, g.node.reals[0]);
+  List<int, max_node_operands> operands = g.node.operands;
+  for (const int o : {g.result(), g.result(1), g.cotangent()}) operands.push_back(o);
+  const int dq = g.trace.emit(attention_derivative, operands, {conjugate(g.type(0)), conjugate(g.type(1)), conjugate(g.type(2))}, Kind::activation,
+                              g.node.ints, g.node.reals[0], g.node.reals[1]);
   for (int i = 0; i < 3; ++i)
     if (g.wants(i)) g.give(i, dq + i);
 }
-/// ints: whether causal. The first number is the scale of the scores.
-inline constexpr Operation attention{
-    .name = "attention", .shape = attention_shape, .signatures = attention_table, .gradient = attention_gradient, .flops = attention_flops};
+constexpr void attention_lower(Trace&, Lowering&);
+/// Operands (q, k, v[, seen][, position][, scalars]); ints: Attending, and where probabilities are dropped the positions of seed and step among
+/// the scalars and the number of the call. The numbers are the scale of the scores and the probability of a probability to be dropped.
+inline constexpr Operation attention{.name = "attention",
+                                     .shape = attention_shape,
+                                     .signatures = attention_table,
+                                     .lower = attention_lower,
+                                     .gradient = attention_gradient,
+                                     .flops = attention_flops};
+constexpr void attention_lower(Trace& trace, Lowering& l) {
+  List<int, max_node_operands> operands = Trace::nodes_operands(l.operands);
+  Ints ints = l.ints;
+  const double dropped = trace.training ? l.reals[1] : 0;
+  if (dropped > 0) {
+    for (const std::int64_t i : {trace.scalar("seed"), trace.scalar("step"), trace.draws++}) ints.push_back(i);
+    operands.push_back(trace.graph.scalar_value);
+  }
+  l.result = trace.emit(attention, operands, l.results, Kind::activation, ints, l.reals[0], dropped);
+}
+/// One over the root of the size of a head.
+constexpr double scale_of_scores(const Type& q) {
+  double size = 1, root = 1;
+  if (q.layout.rank() == 4) size = static_cast<double>(q.layout.dims[3].size);
+  for (int i = 0; i < 60; ++i) root = (root + size / root) / 2;
+  return 1 / root;
+}
 }  // namespace operation
 
-/// softmax(q k^T / sqrt(size)) v for every head: q[batch, sequence, heads, size], k and v[batch, sequence, groups, size] (Vaswani et al., 2017;
-/// grouped queries: Ainslie et al., 2023). `causal`: position i sees positions up to i.
+/// softmax(q k^T / sqrt(size)) v for every head: q[batch, sequence, heads, size], k and v[batch, keys, groups, size] (Vaswani et al., 2017;
+/// grouped queries: Ainslie et al., 2023). `causal`: position i sees positions up to i. In training a probability is zero with the
+/// probability `dropped`, the others grow by 1 / (1 - dropped).
 template <bool causal = true, Distributed Q, Distributed K, Distributed V>
-constexpr auto attention(const Q& q, const K& k, const V& v, Here here = {}) {
-  double size = 1, root = 1;
-  if constexpr (Q::type.layout.rank() == 4) size = static_cast<double>(Q::type.layout.dims[3].size);
-  for (int i = 0; i < 60; ++i) root = (root + size / root) / 2;
-  return Apply<operation::attention, causal>{1 / root}(here, q, k, v);
+constexpr auto attention(const Q& q, const K& k, const V& v, double dropped = 0, Here here = {}) {
+  return Apply<operation::attention, causal, false, false>{operation::scale_of_scores(Q::type), dropped}(here, q, k, v);
+}
+/// The same over the keys where seen[batch, keys], whole numbers, is not zero: padding. A query that sees no key gives zeros.
+template <bool causal = false, Distributed Q, Distributed K, Distributed V, Distributed S>
+constexpr auto masked_attention(const Q& q, const K& k, const V& v, const S& seen, double dropped = 0, Here here = {}) {
+  return Apply<operation::attention, causal, true, false>{operation::scale_of_scores(Q::type), dropped}(here, q, k, v, seen);
+}
+/// Causal attention of queries that begin at `position`, a whole number, over all positions that k and v have room for: what is generated
+/// token by token.
+template <Distributed Q, Distributed K, Distributed V, Distributed P>
+constexpr auto attention_from(const Q& q, const K& k, const V& v, const P& position, Here here = {}) {
+  return Apply<operation::attention, true, false, true>{operation::scale_of_scores(Q::type)}(here, q, k, v, position);
 }
 
 }  // namespace parallel

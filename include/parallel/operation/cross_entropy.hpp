@@ -1,5 +1,8 @@
-// Cross entropy of logits and target indices, per position; the vocabulary may be split.
+// Cross entropy of logits and target indices, per position; the vocabulary may be split, and padded so that it can be; targets may be ignored.
 #pragma once
+#include <limits>
+
+#include <parallel/operation/cast.hpp>
 #include <parallel/operation/softmax.hpp>
 
 namespace parallel {
@@ -7,11 +10,22 @@ namespace operation {
 // logits[..., V]   target[...]   loss[...]
 // S, not last      S             S
 // S, last          B             I           exchanges maximum, sum of exponentials and the target's logit; nothing backward
+//                                            (and where labels are smoothed the sum of logits)
+
+/// The attributes: how many of the logits are classes, the others are padding and read by nothing; and the target that is ignored.
+struct Classes {
+  static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min();
+  std::int64_t count, ignored;
+  constexpr Classes(const Ints& i) : count(i[0]), ignored(i[1]) {}
+};
+
 constexpr Shaped cross_entropy_shape(const Arguments& a) {
   Type result{a.types[0].dtype, a.types[1].layout.unplaced()};
   if (a.rank(0) != a.rank(1) + 1) return {{result}, {Reason::wrong_rank, {a.rank(1), a.rank(0) - 1}}};
   for (int d = 0; d < a.rank(1); ++d)
     if (a.size(0, d) != a.size(1, d)) return {{result}, {Reason::shapes_differ, {a.size(0, d), a.size(1, d)}}};
+  const Classes classes(a.ints);
+  if (classes.count < 1 || classes.count > a.size(0, a.rank(1))) return {{result}, {Reason::slice_range, {0, classes.count, a.size(0, a.rank(1))}}};
   return {{result}, whole_numbers(a, 1)};
 }
 constexpr Signatures cross_entropy_table(const Arguments& a) {
@@ -24,32 +38,63 @@ constexpr Signatures cross_entropy_table(const Arguments& a) {
 }
 constexpr void cross_entropy_lower(Trace&, Lowering&);
 constexpr void cross_entropy_gradient(Gradient&);
+/// ints: Classes; the first number is how much of a target is spread evenly over all classes.
 inline constexpr Operation cross_entropy{
     .name = "cross_entropy", .shape = cross_entropy_shape, .signatures = cross_entropy_table, .lower = cross_entropy_lower};
+// What it becomes, each with its attributes.
+inline constexpr Operation class_maximum{.name = "class_maximum", .flops = elements_of_operand};            ///< (logits): a row's largest
+inline constexpr Operation class_exponentials{.name = "class_exponentials", .flops = elements_of_operand};  ///< (logits, max): a row's sum of exp(logit - max)
+inline constexpr Operation class_mean{.name = "class_mean", .flops = elements_of_operand};                  ///< (logits): a row's sum over the number of classes
 inline constexpr Operation pick{.name = "pick"};  ///< (logits, target): the target's logit where the rank holds it, else 0
-/// (logits, target, max, sum, picked): log(sum) + max - picked
+/// (logits, target, max, sum, picked[, mean]): log(sum) + max - picked
 inline constexpr Operation negative_log_likelihood{.name = "negative_log_likelihood", .gradient = cross_entropy_gradient};
 inline constexpr Operation cross_entropy_derivative{.name = "cross_entropy_gradient"};  ///< (logits, target, max, sum, g)
 
 constexpr void cross_entropy_lower(Trace& trace, Lowering& l) {
   const int logits = l.operands[0], target = l.operands[1];
-  const Ints last{trace.graph.values[logits].type.layout.rank() - 1};
-  const Type statistic = without(trace.graph.values[logits].type, last), own = pending_on(statistic, l.exchanging);
-  const int largest = maximum(trace, logits, statistic, l.exchanging, last);
-  const int total = trace.exchange(trace.emit(sum_of_exponentials, {logits, largest}, {own}, Kind::activation, last), l.exchanging);
-  const int picked = trace.exchange(trace.emit(pick, {logits, target}, {own}, Kind::activation), l.exchanging);
-  l.result = trace.emit(negative_log_likelihood, {logits, target, largest, total, picked}, l.results, Kind::activation);
+  const double smoothing = l.reals[0];
+  const Type own = pending_on(without(trace.graph.values[logits].type, {trace.graph.values[logits].type.layout.rank() - 1}), l.exchanging);
+  const auto row = [&](const Operation& operation, const List<int, max_node_operands>& operands, bool maximum = false) {
+    return trace.exchange(trace.emit(operation, operands, {own}, Kind::activation, l.ints), l.exchanging, maximum);
+  };
+  const int largest = row(class_maximum, {logits}, true);
+  List<int, max_node_operands> operands{logits, target, largest, row(class_exponentials, {logits, largest}), row(pick, {logits, target})};
+  if (smoothing != 0) operands.push_back(row(class_mean, {logits}));
+  l.result = trace.emit(negative_log_likelihood, operands, l.results, Kind::activation, l.ints, smoothing);
 }
 constexpr void cross_entropy_gradient(Gradient& g) {
-  g.give(0, cross_entropy_derivative, {g.operand(0), g.operand(1), g.operand(2), g.operand(3), g.cotangent()});
+  g.give(0, cross_entropy_derivative, {g.operand(0), g.operand(1), g.operand(2), g.operand(3), g.cotangent()}, g.node.ints, g.node.reals[0]);
+}
+/// x: 1 where it is not the first attribute, else 0; whole numbers.
+inline constexpr Operation differs{.name = "differs", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1};
+template <class L, std::int64_t classes>
+constexpr std::int64_t classes_of() {
+  return classes > 0 || L::type.layout.rank() == 0 ? classes : L::type.layout.dims[L::type.layout.rank() - 1].size;
 }
 }  // namespace operation
 
+/// A target that is never met: nothing is ignored.
+inline constexpr std::int64_t no_target = operation::Classes::none;
+
 /// -log softmax(logits)[target] for every position: logits[..., V], target[...] whole numbers from 0 to V - 1.
-/// The loss of any other target is no number.
-template <Distributed L, Distributed T>
-constexpr auto cross_entropy(const L& logits, const T& target, Here here = {}) {
-  return Apply<operation::cross_entropy>{}(here, logits, target);
+/// The loss of any other target is no number, but of the target `ignored`, where it and its gradient are 0. `classes`: how many of the logits
+/// there really are; those behind them are padding, which nothing reads and to which no gradient goes. `smoothing`: how much of a target is
+/// spread evenly over all classes (Szegedy et al., 2016).
+template <std::int64_t classes = 0, std::int64_t ignored = no_target, Distributed L, Distributed T>
+constexpr auto cross_entropy(const L& logits, const T& target, double smoothing = 0, Here here = {}) {
+  return Apply<operation::cross_entropy, operation::classes_of<L, classes>(), ignored>{smoothing}(here, logits, target);
+}
+/// The mean over all targets but the ignored ones, which are counted on all ranks together: a rank with few of them weighs less. No number
+/// where all are ignored.
+template <std::int64_t classes = 0, std::int64_t ignored = no_target, Distributed L, Distributed T>
+constexpr auto mean_cross_entropy(const L& logits, const T& target, double smoothing = 0, Here here = {}) {
+  const auto loss = cross_entropy<classes, ignored>(logits, target, smoothing, here);
+  if constexpr (ignored == no_target) {
+    return mean(loss, here);
+  } else {
+    using Element = typename ElementOf<L::type.dtype>::type;
+    return divide(sum(loss, here), sum(cast<Element>(Apply<operation::differs, ignored>{}(here, target), here), here), here);
+  }
 }
 
 }  // namespace parallel

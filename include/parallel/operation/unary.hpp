@@ -1,4 +1,4 @@
-// Functions of one number: square, sqrt, exp, relu, gelu. None is linear, so a pending sum is completed before them.
+// Functions of one number: square, sqrt, exp, relu, gelu, silu. None is linear, so a pending sum is completed before them.
 #pragma once
 #include <parallel/operation/multiply.hpp>
 
@@ -19,6 +19,7 @@ constexpr void exp_gradient(Gradient& g) { g.give(0, multiply, {g.cotangent(), g
 inline constexpr Operation relu_derivative{.name = "relu_gradient"};      ///< (x, g) -> g where x > 0
 inline constexpr Operation gelu_derivative{.name = "gelu_gradient"};      ///< (x, g); tanh form
 inline constexpr Operation gelu_erf_derivative{.name = "gelu_erf_gradient"};
+inline constexpr Operation silu_derivative{.name = "silu_gradient"};      ///< (x, g)
 template <const Operation& derivative>
 constexpr void unary_gradient(Gradient& g) {
   g.give(0, derivative, {g.operand(0), g.cotangent()});
@@ -33,6 +34,8 @@ inline constexpr Operation gelu{
     .name = "gelu", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = unary_gradient<gelu_derivative>};
 inline constexpr Operation gelu_erf{
     .name = "gelu_erf", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = unary_gradient<gelu_erf_derivative>};
+inline constexpr Operation silu{
+    .name = "silu", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = unary_gradient<silu_derivative>};
 }  // namespace operation
 
 template <Distributed X>
@@ -60,6 +63,11 @@ constexpr auto gelu(const X& x, Here here = {}) {
 template <Distributed X>
 constexpr auto gelu_erf(const X& x, Here here = {}) {
   return Apply<operation::gelu_erf>{}(here, x);
+}
+/// x times its logistic function, x / (1 + exp(-x)) (Hendrycks and Gimpel, 2016; "swish").
+template <Distributed X>
+constexpr auto silu(const X& x, Here here = {}) {
+  return Apply<operation::silu>{}(here, x);
 }
 
 }  // namespace parallel

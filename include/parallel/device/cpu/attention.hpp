@@ -2,6 +2,8 @@
 // row.
 #pragma once
 #include <parallel/device/cpu/product.hpp>
+#include <parallel/device/cpu/random.hpp>
+#include <parallel/operation/attention.hpp>
 
 namespace parallel::cpu {
 
@@ -9,18 +11,24 @@ namespace parallel::cpu {
 template <class T>
 struct Heads {
   const View &q, &k, &v;
+  const operation::Attending attending;
   const Index batch, queries, keys, heads, groups, size, value_size;
   const Index group_size;  ///< how many heads, counted over all ranks, share keys
-  const bool causal;
   const T factor;
+  const int* const seen;  ///< [batch, keys], or none
+  const Index position;   ///< of the first query of all ranks
   static constexpr Index most_rows = 64;
   const Index block;  ///< queries at a time: their scores stay in the second cache
   const Index room;   ///< elements of a row of scores: whole cache lines, so that each begins at one
+  RandomStream stream{};
+  const std::uint64_t dropped;
+  const T growth;
 
   explicit Heads(const Call& call)
       : q(call.operands[0]),
         k(call.operands[1]),
         v(call.operands[2]),
+        attending(call.ints),
         batch(q.size[0]),
         queries(q.size[1]),
         keys(k.size[1]),
@@ -29,10 +37,16 @@ struct Heads {
         size(q.size[3]),
         value_size(v.size[3]),
         group_size(q.whole[2] / k.whole[2]),
-        causal(call.ints[0] != 0),
         factor(static_cast<T>(call.reals[0])),
+        seen(attending.masked ? call.operands[3].as<const int>() : nullptr),
+        position(attending.positioned ? *call.operands[attending.scalars() - 1].as<const int>() : 0),
         block(std::clamp<Index>(65536 / std::max<Index>(keys, 1), 16, most_rows)),
-        room((keys + 15) / 16 * 16) {}
+        room((keys + 15) / 16 * 16),
+        dropped(dropped_below(call.reals[1])),
+        growth(static_cast<T>(1 / (1 - call.reals[1]))) {
+    if (dropped > 0)
+      stream = RandomStream::of({call.ints[3], call.ints[4], call.ints[5]}, call.operands[attending.scalars()].as<const double>(), call.layer, call.micro_batch);
+  }
 
   /// The first row of a head in a tensor [batch, rows, heads, elements], and the way from row to row.
   template <class U>
@@ -48,8 +62,8 @@ struct Heads {
     return rows(data, b, Index{0}, keys, group, groups, elements, transposed);
   }
   Index group_of(Index head) const { return (q.offset[2] + head) / group_size - k.offset[2]; }
-  /// How many of the rank's keys the query before `row` sees.
-  Index visible(Index row) const { return causal ? std::clamp<Index>(q.offset[1] + row - k.offset[1], 0, keys) : keys; }
+  /// How many of the rank's keys the query before `row` sees, if there is no mask.
+  Index visible(Index row) const { return attending.causal ? std::clamp<Index>(position + q.offset[1] + row - k.offset[1], 0, keys) : keys; }
 
   /// Calls body(b, head, first row, count) for every block of queries.
   template <class Body>
@@ -58,69 +72,96 @@ struct Heads {
       for (Index head = 0; head < heads; ++head)
         for (Index row = 0; row < queries; row += block) body(b, head, row, std::min(block, queries - row));
   }
-  Matrix<const T> scores(T* to, Index b, Index head, Index row, Index count, Index seen) const {
-    multiply<T>(count, seen, size, factor, query_rows(q.as<const T>(), b, row, head, size),
+  /// Scores of a block of queries; those of keys that the mask leaves out are -infinity.
+  Matrix<const T> scores(T* to, Index b, Index head, Index row, Index count, Index visible_keys) const {
+    multiply<T>(count, visible_keys, size, factor, query_rows(q.as<const T>(), b, row, head, size),
                 key_rows(k.as<const T>(), b, group_of(head), size, true), {to, room});
+    if (seen != nullptr)
+      for (Index i = 0; i < count; ++i)
+        for (Index j = 0; j < visible_keys; ++j)
+          if (seen[b * keys + j] == 0) to[i * room + j] = -std::numeric_limits<T>::infinity();
     return {to, room};
   }
   /// row = exp(row - subtracted) for visible keys, 0 for the others.
-  void exponentials(T* row, T subtracted, Index visible_keys, Index seen) const {
+  void exponentials(T* row, T subtracted, Index visible_keys, Index all) const {
     cpu::exponentials(row, subtracted, row, visible_keys);
-    std::fill(row + visible_keys, row + seen, T{0});
+    std::fill(row + visible_keys, row + all, T{0});
+  }
+  /// Drops probabilities of a query, or gradients of them, by their indices in all scores [batch, heads, queries, keys].
+  void drop(T* p, Index b, Index head, Index row, Index visible_keys) const {
+    if (dropped == 0) return;
+    const Index first = (((q.offset[0] + b) * q.whole[2] + q.offset[2] + head) * q.whole[1] + q.offset[1] + row) * k.whole[1] + k.offset[1];
+    in_blocks(first, visible_keys, [&](Index i, Index within, Index count, std::uint64_t of) {
+      std::uint32_t words[RandomStream::block];
+      words_of_block(stream, of, words);
+      for (Index j = 0; j < count; ++j) p[i + j] = words[within + j] < dropped ? T{0} : p[i + j] * growth;
+    });
   }
 };
 
-/// (q, k, v): the result and, per row, the logarithm of the sum of exponentials of its scores. ints: causal; the first number is their
-/// scale.
+/// (q, k, v, ...): the result and, per row, the logarithm of the sum of exponentials of its scores; of a row that sees no key, no number that
+/// anything reads.
 template <class T>
 void attention(const Call& call) {
   const Heads<T> at(call);
   T *out = call.results[0].as<T>(), *statistic = call.results[1].as<T>();
   T* p = scratch<Purpose::scores, T>(static_cast<std::size_t>(at.block * at.room));
   at.each([&](Index b, Index head, Index row, Index count) {
-    const Index seen = at.visible(row + count);
-    const Matrix<const T> scores = at.scores(p, b, head, row, count, seen);
+    const Index all = at.visible(row + count);
+    const Matrix<const T> scores = at.scores(p, b, head, row, count, all);
     T sums[Heads<T>::most_rows];
     for (Index i = 0; i < count; ++i) {
       T* const own = p + i * at.room;
       const Index visible = at.visible(row + i + 1);
-      const T largest = visible > 0 ? largest_of(own, visible) : T{0};
-      at.exponentials(own, largest, visible, seen);
+      T largest = visible > 0 ? largest_of(own, visible) : T{0};
+      if (largest == -std::numeric_limits<T>::infinity()) largest = 0;
+      at.exponentials(own, largest, visible, all);
       sums[i] = sum_of(own, visible);
-      statistic[(b * at.queries + row + i) * at.heads + head] = largest + std::log(sums[i]);
+      statistic[(b * at.queries + row + i) * at.heads + head] = sums[i] > 0 ? largest + std::log(sums[i]) : T{0};
+      at.drop(own, b, head, row + i, visible);
     }
     const Matrix<T> to = at.query_rows(out, b, row, head, at.value_size);
-    multiply<T>(count, at.value_size, seen, 1, scores, at.key_rows(at.v.template as<const T>(), b, at.group_of(head), at.value_size), to);
+    multiply<T>(count, at.value_size, all, 1, scores, at.key_rows(at.v.template as<const T>(), b, at.group_of(head), at.value_size), to);
     for (Index i = 0; i < count; ++i) multiply_by(to.data + i * to.stride, sums[i] > 0 ? 1 / sums[i] : T{0}, at.value_size);
   });
 }
 
-/// (q, k, v, result, statistic, g): the gradients of q, k and v.
+/// (q, k, v, ..., result, statistic, g): the gradients of q, k and v.
 template <class T>
 void attention_gradient(const Call& call) {
   const Heads<T> at(call);
-  const T *out = call.operands[3].as<const T>(), *statistic = call.operands[4].as<const T>(), *g = call.operands[5].as<const T>();
+  const int last = call.operands.size() - 1;
+  const T *out = call.operands[last - 2].as<const T>(), *statistic = call.operands[last - 1].as<const T>(), *g = call.operands[last].as<const T>();
   T *dq = call.results[0].as<T>(), *dk = call.results[1].as<T>(), *dv = call.results[2].as<T>();
   set(dk, call.results[1].elements(), T{0});
   set(dv, call.results[2].elements(), T{0});
   T* const p = scratch<Purpose::scores, T>(static_cast<std::size_t>(2 * at.block * at.room));
   T* const ds = p + at.block * at.room;
   at.each([&](Index b, Index head, Index row, Index count) {
-    const Index seen = at.visible(row + count), group = at.group_of(head);
-    at.scores(p, b, head, row, count, seen);
+    const Index all = at.visible(row + count), group = at.group_of(head);
+    at.scores(p, b, head, row, count, all);
     for (Index i = 0; i < count; ++i)
-      at.exponentials(p + i * at.room, statistic[(b * at.queries + row + i) * at.heads + head], at.visible(row + i + 1), seen);
+      at.exponentials(p + i * at.room, statistic[(b * at.queries + row + i) * at.heads + head], at.visible(row + i + 1), all);
     const auto cotangent = at.query_rows(g, b, row, head, at.value_size), result = at.query_rows(out, b, row, head, at.value_size);
-    multiply<T>(seen, at.value_size, count, 1, {p, at.room, true}, cotangent, at.key_rows(dv, b, group, at.value_size), true);
-    multiply<T>(count, seen, at.value_size, 1, cotangent, at.key_rows(at.v.template as<const T>(), b, group, at.value_size, true),
+    T* kept = p;  // probabilities as they met the values
+    if (at.dropped > 0) {
+      kept = ds;
+      for (Index i = 0; i < count; ++i) {
+        std::copy_n(p + i * at.room, all, ds + i * at.room);
+        at.drop(ds + i * at.room, b, head, row + i, all);
+      }
+    }
+    multiply<T>(all, at.value_size, count, 1, {kept, at.room, true}, cotangent, at.key_rows(dv, b, group, at.value_size), true);
+    multiply<T>(count, all, at.value_size, 1, cotangent, at.key_rows(at.v.template as<const T>(), b, group, at.value_size, true),
                 {ds, at.room});
     for (Index i = 0; i < count; ++i) {
+      at.drop(ds + i * at.room, b, head, row + i, all);
       const T inner = inner_product(cotangent.data + i * cotangent.stride, result.data + i * result.stride, at.value_size);
-      probability_gradient(ds + i * at.room, p + i * at.room, ds + i * at.room, inner, seen);
+      probability_gradient(ds + i * at.room, p + i * at.room, ds + i * at.room, inner, all);
     }
-    multiply<T>(count, at.size, seen, at.factor, {ds, at.room}, at.key_rows(at.k.template as<const T>(), b, group, at.size),
+    multiply<T>(count, at.size, all, at.factor, {ds, at.room}, at.key_rows(at.k.template as<const T>(), b, group, at.size),
                 at.query_rows(dq, b, row, head, at.size));
-    multiply<T>(seen, at.size, count, at.factor, {ds, at.room, true}, at.query_rows(at.q.template as<const T>(), b, row, head, at.size),
+    multiply<T>(all, at.size, count, at.factor, {ds, at.room, true}, at.query_rows(at.q.template as<const T>(), b, row, head, at.size),
                 at.key_rows(dk, b, group, at.size), true);
   });
 }

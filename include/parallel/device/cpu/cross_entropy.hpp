@@ -1,52 +1,101 @@
-// The parts of cross entropy that softmax does not have: the target's logit, the loss, and the gradient. A rank may hold some of the
-// vocabulary.
+// Cross entropy in the parts that ranks exchange, the loss and its gradient. A rank may hold some of the vocabulary; what lies behind the
+// classes is padding.
 #pragma once
 #include <limits>
 #include <parallel/device/cpu/norm.hpp>
+#include <parallel/operation/cross_entropy.hpp>
 
 namespace parallel::cpu {
 
-/// Where a row's target stands in the rank's part of the vocabulary, or -1.
-inline Index target_in(const View& logits, int target) {
-  const int last = logits.rank - 1;
-  const Index own = target - logits.offset[last];
-  return own >= 0 && own < logits.size[last] ? own : -1;
+/// A rank's rows of logits.
+struct ClassRows : Rows {
+  const operation::Classes classes;
+  const Index first;  ///< the rank's first class
+  const Index own;    ///< how many of its columns are classes
+  explicit ClassRows(const Call& call)
+      : Rows(call.operands[0]),
+        classes(call.ints),
+        first(call.operands[0].offset[call.operands[0].rank - 1]),
+        own(std::clamp<Index>(classes.count - first, 0, length)) {}
+  /// Where a target stands among the rank's own classes, or -1.
+  Index column(int target) const { return target >= first && target < first + own ? target - first : -1; }
+  bool is_class(int target) const { return target >= 0 && target < classes.count; }
+};
+/// result[row] = statistic(row, its classes, how many)
+template <class T, class Statistic>
+[[gnu::always_inline]] inline void each_row(const Call& call, Statistic statistic) {
+  const ClassRows rows(call);
+  for (Index r = 0; r < rows.count; ++r) call.results[0].as<T>()[r] = statistic(r, call.operands[0].as<const T>() + r * rows.length, rows.own);
 }
-/// (logits, target): the target's logit where the rank holds it, else 0; no number where the whole vocabulary has no such target.
+
+template <class T>
+void class_maximum(const Call& call) {
+  each_row<T>(call, [](Index, const T* x, Index n) { return largest_of(x, n); });
+}
+/// (logits, max)
+template <class T>
+[[gnu::flatten]] void class_exponentials(const Call& call) {
+  const T* largest = call.operands[1].as<const T>();
+  each_row<T>(call, [=](Index r, const T* x, Index n) {
+    return sum_by_lanes<T, 1>(n, [m = largest[r]](const T* a) { return exponential(lanes(a) - m); }, x);
+  });
+}
+template <class T>
+void class_mean(const Call& call) {
+  each_row<T>(call, [share = static_cast<T>(1 / static_cast<double>(call.ints[0]))](Index, const T* x, Index n) { return share * sum_of(x, n); });
+}
+/// (logits, target): the target's logit where the rank holds it, else 0; no number where there is no such class, unless it is ignored.
 template <class T>
 void pick(const Call& call) {
-  const View& logits = call.operands[0];
-  const Rows rows(logits);
-  for (Index r = 0; r < rows.count; ++r) {
-    const int target = call.operands[1].as<const int>()[r];
-    const Index own = target_in(logits, target);
-    const T absent = target >= 0 && target < logits.whole[logits.rank - 1] ? T{0} : std::numeric_limits<T>::quiet_NaN();
-    call.results[0].as<T>()[r] = own < 0 ? absent : logits.as<const T>()[r * rows.length + own];
-  }
+  const ClassRows rows(call);
+  each_row<T>(call, [&, targets = call.operands[1].as<const int>()](Index r, const T* x, Index) {
+    const int target = targets[r];
+    if (target == rows.classes.ignored) return T{0};
+    if (!rows.is_class(target)) return std::numeric_limits<T>::quiet_NaN();
+    return rows.column(target) < 0 ? T{0} : x[rows.column(target)];
+  });
 }
-/// (logits, target, max, sum, picked): log(sum) + max - picked
+/// (logits, target, max, sum, picked[, mean]): log(sum) + max - picked, where the first number says how much of picked is mean
 template <class T>
 [[gnu::flatten]] void negative_log_likelihood(const Call& call) {
+  const T smoothing = static_cast<T>(call.reals[0]), *picked = call.operands[4].as<const T>();
+  const T* mean = call.operands.size() > 5 ? call.operands[5].as<const T>() : picked;
   by_lanes(
       call.results[0].elements(),
-      [](T* loss, const T* largest, const T* sum, const T* picked) { lanes(loss) = lanes(sum).log() + (lanes(largest) - lanes(picked)); },
-      call.results[0].as<T>(), call.operands[2].as<const T>(), call.operands[3].as<const T>(), call.operands[4].as<const T>());
+      [=](T* loss, const T* largest, const T* sum, const T* one, const T* all) {
+        lanes(loss) = lanes(sum).log() + (lanes(largest) - ((T{1} - smoothing) * lanes(one) + smoothing * lanes(all)));
+      },
+      call.results[0].as<T>(), call.operands[2].as<const T>(), call.operands[3].as<const T>(), picked, mean);
+  const operation::Classes classes(call.ints);
+  if (classes.ignored == operation::Classes::none) return;
+  for (Index i = 0; i < call.results[0].elements(); ++i)
+    if (call.operands[1].as<const int>()[i] == classes.ignored) call.results[0].as<T>()[i] = 0;
 }
-/// (logits, target, max, sum, g): g (softmax - 1 at the target)
+/// (logits, target, max, sum, g): g (softmax - what the target spreads)
 template <class T>
 [[gnu::flatten]] void cross_entropy_gradient(const Call& call) {
-  const View& logits = call.operands[0];
-  const Rows rows(logits);
-  const Index n = rows.length;
+  const ClassRows rows(call);
+  const T smoothing = static_cast<T>(call.reals[0]), spread = smoothing / static_cast<T>(rows.classes.count);
   for (Index r = 0; r < rows.count; ++r) {
-    const T largest = call.operands[2].as<const T>()[r], sum = call.operands[3].as<const T>()[r], g = call.operands[4].as<const T>()[r];
-    T* out = call.results[0].as<T>() + r * n;
-    by_lanes(
-        n, [=, share = g / sum](T* to, const T* x) { lanes(to) = exponential(lanes(x) - largest) * share; }, out,
-        logits.as<const T>() + r * n);
-    const Index own = target_in(logits, call.operands[1].as<const int>()[r]);
-    if (own >= 0) out[own] -= g;
+    const int target = call.operands[1].as<const int>()[r];
+    const bool ignored = target == rows.classes.ignored;
+    const T largest = call.operands[2].as<const T>()[r], sum = call.operands[3].as<const T>()[r], g = ignored ? T{0} : call.operands[4].as<const T>()[r];
+    T* out = call.results[0].as<T>() + r * rows.length;
+    if (ignored)
+      std::fill_n(out, rows.own, T{0});
+    else
+      by_lanes(
+          rows.own, [=, share = g / sum, less = g * spread](T* to, const T* x) { lanes(to) = exponential(lanes(x) - largest) * share - less; }, out,
+          call.operands[0].as<const T>() + r * rows.length);
+    std::fill(out + rows.own, out + rows.length, T{0});
+    if (rows.column(target) >= 0) out[rows.column(target)] -= g * (T{1} - smoothing);
   }
+}
+/// 1 where a whole number is not the attribute.
+template <class T>
+void differs(const Call& call) {
+  const T* x = call.operands[0].as<const T>();
+  fill(call.results[0].as<T>(), call.results[0].elements(), [=, other = call.ints[0]](Index i) { return x[i] != other ? T{1} : T{0}; });
 }
 
 }  // namespace parallel::cpu

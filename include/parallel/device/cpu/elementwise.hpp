@@ -102,4 +102,17 @@ void gelu_erf_gradient(const Call& call) {
   });
 }
 
+template <class T>
+void silu(const Call& call) {
+  each_element<T>(call, [](const auto& x) { return x / (T{1} + (-x).exp()); });
+}
+/// (x, g): the derivative is s + x s (1 - s), where s = 1 / (1 + exp(-x)).
+template <class T>
+void silu_gradient(const Call& call) {
+  each_gradient<T>(call, [](const auto& x) {
+    const Lanes<T> s = (T{1} + (-x).exp()).inverse();
+    return (s + x * s * (T{1} - s)).eval();
+  });
+}
+
 }  // namespace parallel::cpu

@@ -29,7 +29,16 @@ inline void words_of_block(const RandomStream& stream, std::uint64_t block, std:
     for (int i = 0; i < lanes; ++i) words[word * lanes + i] = static_cast<std::uint32_t>(c[word][i]);
 }
 
-/// Calls body(position in the part, index within the block, count, block) for runs of a part's elements that lie in one block.
+/// Calls body(i, index within the block, count, block) for runs of the n elements from `first` of a full tensor on that lie in one block.
+template <class Body>
+void in_blocks(Index first, Index n, Body body) {
+  for (Index i = 0; i < n;) {
+    const Index within = (first + i) % RandomStream::block, count = std::min(RandomStream::block - within, n - i);
+    body(i, within, count, static_cast<std::uint64_t>((first + i) / RandomStream::block));
+    i += count;
+  }
+}
+/// The same for a part's elements; i is the position in the part.
 template <class Body>
 void each_block(const View& part, Body body) {
   Steps<max_rank> whole;
@@ -38,11 +47,7 @@ void each_block(const View& part, Body body) {
   Walk<2> walk = together(part, whole);
   walk.make_rows_contiguous();
   for (auto at = walk.rows(); at; ++at)
-    for (Index i = 0, n = walk.extent(); i < n;) {
-      const Index index = first + at[1] + i, within = index % RandomStream::block, count = std::min(RandomStream::block - within, n - i);
-      body(at[0] + i, within, count, static_cast<std::uint64_t>(index / RandomStream::block));
-      i += count;
-    }
+    in_blocks(first + at[1], walk.extent(), [&](Index i, Index within, Index count, std::uint64_t block) { body(at[0] + i, within, count, block); });
 }
 
 /// (x, scalars): an element is zero with the probability that is the first number, else it grows by 1 / (1 - probability).
