@@ -11,8 +11,10 @@
 #include <parallel/operation/norm.hpp>
 #include <parallel/operation/operators.hpp>
 #include <parallel/operation/reduce.hpp>
+#include <parallel/operation/remember.hpp>
 #include <parallel/operation/reshape.hpp>
 #include <parallel/operation/rotary.hpp>
+#include <parallel/operation/sample.hpp>
 #include <parallel/operation/slice.hpp>
 #include <parallel/operation/source.hpp>
 #include <parallel/operation/to.hpp>

@@ -30,6 +30,7 @@ namespace parallel {
   reason(held_elsewhere, "parallel: a value that only some ranks hold (At) meets an operation; bring it to all of them first with to<On<axis, Broadcast>>(x)", operand) \
   reason(given_pending, "parallel: a parameter or an input cannot be a pending sum (Partial): no rank could fill in its term; leave it Invariant or split it", dimensions) \
   reason(outside_layers, "parallel::Layers: a parameter of a block is used outside its Layers, where it has no one layer; use it within the block", layers) \
+  reason(remembered, "parallel::remember: a training has no memory of earlier steps; call remember in an Evaluation only", layers) \
   reason(accumulation, "parallel::Accumulate: only a training has gradients to accumulate, over at least one micro-batch; wrap a Training, with a count from 1", micro_batches) \
   reason(too_many_inputs, "parallel: a program takes at most eight inputs; put several into one tensor", inputs) \
   reason(layers_split, "parallel::Layers: layers on an axis, a pipeline, are not derived; write Layers<n, Block> without the axis", layers) \

@@ -13,6 +13,7 @@
 #include <parallel/device/cpu/random.hpp>
 #include <parallel/device/cpu/reduce.hpp>
 #include <parallel/device/cpu/rotary.hpp>
+#include <parallel/device/cpu/sample.hpp>
 #include <parallel/device/cpu/softmax.hpp>
 #include <parallel/device/cpu/source.hpp>
 #include <parallel/operation/add.hpp>
@@ -25,8 +26,10 @@
 #include <parallel/operation/multiply.hpp>
 #include <parallel/operation/norm.hpp>
 #include <parallel/operation/reduce.hpp>
+#include <parallel/operation/remember.hpp>
 #include <parallel/operation/reshape.hpp>
 #include <parallel/operation/rotary.hpp>
+#include <parallel/operation/sample.hpp>
 #include <parallel/operation/scale.hpp>
 #include <parallel/operation/slice.hpp>
 #include <parallel/operation/softmax.hpp>
@@ -48,6 +51,7 @@ std::span<const CpuKernel> Table<T>::kernels() {
       {&operation::multiply,                    multiply<int>},
       {&operation::where,                       where<int>,                      0},
       {&operation::differs,                     differs<int>},
+      {&operation::drawn,                       drawn},
       {&operation::copy,                        copy<int>},
       {&operation::reshape,                     copy<int>},
       {&operation::cast,                        cast<int>},
@@ -63,6 +67,9 @@ std::span<const CpuKernel> Table<T>::kernels() {
       {&operation::square_sum,                  square_sum},
       {&operation::add_scalars,                 add<double>},
       {&operation::clip,                        clip},
+      {&operation::digit_histogram,             digit_histogram},
+      {&operation::narrow,                      narrow},
+      {&operation::draw,                        draw},
     };
     return all;
   } else {
@@ -127,6 +134,7 @@ std::span<const CpuKernel> Table<T>::kernels() {
       {&operation::transpose,                   transpose<T>},
       {&operation::slice,                       slice<T>},
       {&operation::pad,                         pad<T>},
+      {&operation::write,                       write<T>},
       {&operation::concatenate,                 concatenate<T>},
       {&operation::constant,                    constant<T>},
       {&operation::iota,                        iota<T>},

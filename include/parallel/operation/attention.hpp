@@ -128,7 +128,7 @@ constexpr auto masked_attention(const Q& q, const K& k, const V& v, const S& see
   return Apply<operation::attention, causal, true, false>{operation::scale_of_scores(Q::type), dropped}(here, q, k, v, seen);
 }
 /// Causal attention of queries that begin at `position`, a whole number, over all positions that k and v have room for: what is generated
-/// token by token.
+/// token by token. The result of a query that stands behind all of them is no number.
 template <Distributed Q, Distributed K, Distributed V, Distributed P>
 constexpr auto attention_from(const Q& q, const K& k, const V& v, const P& position, Here here = {}) {
   return Apply<operation::attention, true, false, true>{operation::scale_of_scores(Q::type)}(here, q, k, v, position);

@@ -22,7 +22,7 @@ constexpr bool names(const GraphView& g, const Axis* axis) {
 }
 
 constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const GraphView> beside = {}) {
-  if (g.misused >= 0) return {{Reason::outside_layers, {g.member(g.misused).layers}}};
+  if (g.misused >= 0) return {{g.member(g.misused).role == Role::state ? Reason::remembered : Reason::outside_layers, {g.member(g.misused).layers}}};
   for (int i = 0; i < mesh.count; ++i) {
     const Extent& e = mesh.axes[i];
     if (e.size < 1) return {{Reason::bad_extent, {e.size}, e.axis}};

@@ -65,6 +65,12 @@ struct Heads {
   /// How many of the rank's keys the query before `row` sees, if there is no mask.
   Index visible(Index row) const { return attending.causal ? std::clamp<Index>(position + q.offset[1] + row - k.offset[1], 0, keys) : keys; }
 
+  /// Whether the position that a query is given has no key.
+  bool stands_outside(Index row) const {
+    const Index stands = position + q.offset[1] + row;
+    return attending.positioned && (stands < 0 || stands >= k.whole[1]);
+  }
+
   /// Calls body(b, head, first row, count) for every block of queries.
   template <class Body>
   void each(Body body) const {
@@ -122,7 +128,13 @@ void attention(const Call& call) {
     }
     const Matrix<T> to = at.query_rows(out, b, row, head, at.value_size);
     multiply<T>(count, at.value_size, all, 1, scores, at.key_rows(at.v.template as<const T>(), b, at.group_of(head), at.value_size), to);
-    for (Index i = 0; i < count; ++i) multiply_by(to.data + i * to.stride, sums[i] > 0 ? 1 / sums[i] : T{0}, at.value_size);
+    for (Index i = 0; i < count; ++i) {
+      T* const own = to.data + i * to.stride;
+      if (at.stands_outside(row + i))
+        std::fill_n(own, at.value_size, std::numeric_limits<T>::quiet_NaN());
+      else
+        multiply_by(own, sums[i] > 0 ? 1 / sums[i] : T{0}, at.value_size);
+    }
   });
 }
 

@@ -86,6 +86,19 @@ void pad(const Call& call) {
   zero(out);
   copy_box(x, x.data, strides(x), out.as<T>() + call.ints[1] * to[static_cast<int>(call.ints[0])], to);
 }
+/// (memory, x, position): the memory, with x from `position` of dimension ints[0] on as far as there is room.
+template <class T>
+void write(const Call& call) {
+  const View &memory = call.results[0], &x = call.operands[1];
+  const int dim = static_cast<int>(call.ints[0]);
+  const Index position = *call.operands[2].as<const int>(), begin = std::max<Index>(position, 0);
+  const Index end = std::min(position + x.size[dim], memory.size[dim]);
+  if (end <= begin) return;
+  View written = x;
+  written.size[dim] = end - begin;
+  const Steps<max_rank> from = strides(x), to = strides(memory);
+  copy_box(written, x.as<const T>() + (begin - position) * from[dim], from, memory.as<T>() + begin * to[dim], to);
+}
 /// All operands one behind the other along dimension ints[0].
 template <class T>
 void concatenate(const Call& call) {

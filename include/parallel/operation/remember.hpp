@@ -1,0 +1,70 @@
+// What a program remembers from run to run: a tensor with room along one dimension, in which every run writes its part. A key-value cache.
+#pragma once
+#include <parallel/operation/elementwise.hpp>
+
+namespace parallel {
+namespace operation {
+// x               position   result
+// S, other        B          S
+// P               B          P        by name only: the terms would be summed in every run; the sum is completed once
+constexpr Shaped remember_shape(const Arguments& a) {
+  Shaped same = same_shape(a);
+  if (a.ints[0] < 0 || a.ints[0] >= a.rank(0)) return {same.results, {Reason::no_such_dimension, {a.ints[0], a.rank(0)}}};
+  const int dim = static_cast<int>(a.ints[0]);
+  if (a.ints[1] < a.size(0, dim)) return {same.results, {Reason::slice_range, {0, a.size(0, dim), a.ints[1]}}};
+  same.results[0].layout.dims[dim] = Dim(a.ints[1]);
+  if (a.rank(1) != 0) return {same.results, {Reason::wrong_rank, {a.rank(1), 0}}};
+  return {same.results, whole_numbers(a, 1)};
+}
+constexpr Signatures remember_table(const Arguments& a) {
+  Signatures rows;
+  rows.push_back(uniform_row(2, 1, Broadcast));
+  for (int d = 0; d < a.rank(0); ++d)
+    if (d != a.ints[0] && a.size(0, d) > 1) rows.push_back({{split(d), Broadcast}, {split(d)}});
+  rows.push_back({{Partial, Broadcast}, {Partial}, false, true});
+  return rows;
+}
+constexpr void remember_lower(Trace&, Lowering&);
+/// ints: the dimension, and the room along it.
+inline constexpr Operation remember{.name = "remember", .shape = remember_shape, .signatures = remember_table, .lower = remember_lower};
+/// (memory, x, position): the memory with x at `position` of dimension ints[0], in its storage.
+inline constexpr Operation write{.name = "write", .updates = true};
+
+/// The memory lies as x does, and belongs to the member that made x. In Layers every layer has its own.
+constexpr void remember_lower(Trace& trace, Lowering& l) {
+  const int of = trace.member, origin = trace.origin;
+  Graph& graph = trace.graph;
+  Member described;
+  if (of >= 0) described.path = graph.members[of].path, described.path.append(".");
+  described.path.append("memory");
+  int same = 0;
+  for (const Member& m : graph.members) same += m.role == Role::state && m.of == of;
+  const char digit[] = {static_cast<char>('1' + same), 0};
+  if (same > 0) described.path.append(digit);
+  described.role = Role::state;
+  described.type = l.results[0];
+  described.of = of;
+  described.initializer = {Initializer::Kind::constant, 0, false};
+  const bool in_layers = graph.regions[trace.region].kind == RegionKind::layers;
+  if (in_layers) {
+    described.layers = graph.regions[trace.region].count;
+    described.type.layout = with_leading(described.type.layout, Dim(described.layers));
+  }
+  const int memory = trace.declare(parameter, described, Kind::activation, false);
+  if (trace.training) graph.misused = graph.members.size() - 1;
+  trace.origin = origin;
+  const int own = in_layers ? trace.layer_of(memory, trace.region) : memory;
+  trace.member = of;
+  l.result = trace.emit(write, {own, l.operands[0], l.operands[1]}, l.results, Kind::activation, l.ints);
+}
+}  // namespace operation
+
+/// What earlier runs of an evaluation gave and, at `position` of dimension `dim`, what this one gives: x[..., n, ...] -> [..., room, ...].
+/// It begins with zeros, and what was never written there stays so. `position` is a whole number without dimensions. What would lie outside the
+/// room is not kept; attention_from gives no number to a query that stands there.
+template <int dim, std::int64_t room, Distributed X, Distributed P>
+constexpr auto remember(const X& x, const P& position, Here here = {}) {
+  return Apply<operation::remember, dim, room>{}(here, x, position);
+}
+
+}  // namespace parallel
