@@ -59,6 +59,13 @@ struct GraphView {
 constexpr bool calls(const Node& node, const Mesh& mesh) {
   return node.transition.axes.size() > 0 && communicates(node.transition.collective) && mesh.extent(node.transition.axes) > 1;
 }
+/// The axes on which a move sends on this mesh: those with several ranks; where none has, all that it is on.
+constexpr AxisList sending_axes(const Transition& t, const Mesh& mesh) {
+  AxisList several;
+  for (const Axis* a : t.axes)
+    if (mesh.extent(a) > 1) several.push_back(a);
+  return several.empty() ? t.axes : several;
+}
 /// Whether a node's result is its operand's storage on this mesh.
 constexpr bool is_alias(const Node& node, const Mesh& mesh) {
   if (node.owns) return false;
