@@ -39,7 +39,7 @@ struct Answer {
     all["seconds"] = step.seconds;
     for (std::size_t n = 0; n < plan->graph.nodes.size(); ++n)
       if (plan->graph.nodes[n].operation->computes) all["nodes"][n]["seconds"] = seconds(*plan, plan->graph.nodes[n], *machine);
-    all["timeline"] = slices(step);
+    all["timeline"] = slices(*plan, step);
     return all;
   }
   std::string text() const {
@@ -144,7 +144,10 @@ inline Type member_type(const Plan& plan, const std::string& path) {
 inline void print(const std::vector<Answer>& answers, const Asked& asked, std::ostream& out) {
   if (asked.format == Asked::Format::html) {
     Json plans = Json::array();
-    for (const Answer& a : answers) plans.push_back(a.json());
+    for (const Answer& a : answers) {
+      plans.push_back(a.json());
+      plans.back()["pictures"] = pictures(*a.plan);
+    }
     out << report(plans);
     return;
   }

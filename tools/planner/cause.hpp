@@ -57,13 +57,10 @@ inline Reason reason_of(const GraphView& g, const Node& node) {
 
 inline std::string place_of(const Source& source) { return source.line > 0 ? printing::file_name(source.file) + ":" + std::to_string(source.line) : ""; }
 
-/// What moves a value from one type to the other, as one would write it: "to<On<tensor, Split<1>>>".
-inline std::string move_words(const Type& from, const Type& to) {
-  AxisList axes;
-  from.layout.collect(axes), to.layout.collect(axes);
+/// A move on some axes, as one would write it: "to<On<tensor, Split<1>>>".
+inline std::string move_words(const AxisList& axes, const Type& to) {
   std::string words;
-  for (const Axis* a : axes)
-    if (!(from.layout.on(a) == to.layout.on(a))) words += (words.empty() ? "" : ", ") + ("On<" + std::string(a->text()) + ", ") + text(to.layout.on(a)) + ">";
+  for (const Axis* a : axes) words += (words.empty() ? "" : ", ") + ("On<" + std::string(a->text()) + ", ") + text(to.layout.on(a)) + ">";
   return "to<" + words + ">";
 }
 /// What the user applied: "matmul", "to<On<tensor, Invariant>>".
@@ -71,7 +68,12 @@ inline std::string spelled(const GraphView& g, const Origin& origin) {
   if (origin.operation == &operation::returned) return "(the result)";
   if (origin.operation == &operation::carry) return "(the next layer)";
   if (origin.operation != &operation::move || origin.operands.empty() || origin.result < 0) return std::string(origin.operation->name);
-  return move_words(g.value(origin.operands[0]).type, g.value(origin.result).type);
+  const Type &from = g.value(origin.operands[0]).type, &to = g.value(origin.result).type;
+  AxisList axes, moved;
+  from.layout.collect(axes), to.layout.collect(axes);
+  for (const Axis* a : axes)
+    if (!(from.layout.on(a) == to.layout.on(a))) moved.push_back(a);
+  return move_words(moved, to);
 }
 
 /// A few words: "rule 4, for add".
@@ -135,8 +137,9 @@ inline std::vector<int> members_of_cause(const GraphView& g, const Node& node, c
   for (const int v : origin.operands)
     if (reason.rule == 5 || placed(g.value(v).type, [](Placement p) { return !(p == Invariant); })) add(member_of(g, v));
   for (const int o : pending_sum(g, origin, axes).path) add(g.origins[static_cast<std::size_t>(o)].member);
-  for (std::size_t m = 0; m < g.members.size(); ++m)
-    if (reason.cause == Cause::norm && g.members[m].role == Role::parameter && placed(g.members[m].type, [](Placement p) { return p.split(); }))
+  for (std::size_t m = 0; m < g.members.size(); ++m)  // a parameter that no gradient reaches is not updated
+    if (reason.cause == Cause::norm && g.members[m].updated >= 0 && g.members[m].role == Role::parameter &&
+        placed(g.members[m].type, [](Placement p) { return p.split(); }))
       add(static_cast<int>(m));
   return result;
 }

@@ -77,10 +77,6 @@ class Tree {
   void end() { end_group(), --depth_, --layers_; }
 
   std::string indented(const std::string& words) const { return std::string(static_cast<std::size_t>(2 * depth_), ' ') + words; }
-  static std::string operation_of(const GraphView& g, const Node& node) {
-    if (!node.transition.axes.empty()) return move_words(g.value(node.operands[0]).type, g.value(node.result).type);
-    return std::string(node.operation->name);
-  }
 
   /// One line for all that one operation of the user becomes.
   void line(const Node& node) {
@@ -98,7 +94,8 @@ class Tree {
 
   /// What nobody wrote, as the optimizer: one line for neighbours that do the same, with what they do it to.
   void nobodys(const Node& node) {
-    const std::string operation = operation_of(plan_.graph, node);
+    const AxisList axes = sending_axes(node.transition.axes, plan_.mesh);
+    const std::string operation = axes.empty() ? std::string(node.operation->name) : move_words(axes, plan_.graph.value(node.result).type);
     if (group_.empty() || operation != operation_) {
       end_group();
       operation_ = operation;
@@ -139,7 +136,7 @@ class Tree {
     line(node), end_group();
     origin_ = node.origin;
     const Transition& t = node.transition;
-    printing::Row row{{"", "", "-> " + std::string(name_of(t.collective)) + (t.maximum ? " max" : "") + " on " + parallel::text(sending_axes(t, plan_.mesh)),
+    printing::Row row{{"", "", "-> " + std::string(name_of(t.collective)) + (t.maximum ? " max" : "") + " on " + parallel::text(sending_axes(t.axes, plan_.mesh)),
                        parallel::text(plan_.graph.value(node.operands[0]).type), printing::bytes(static_cast<double>(plan_.all.message(node))),
                        printing::bytes(plan_.all.sent(node))}};
     if (price_) row.cells.push_back(duration(price_(node)));

@@ -9,7 +9,7 @@ inline std::string met(const GraphView& g, const Origin& origin) {
   std::vector<std::string> words;
   for (const int v : origin.operands) {
     const int itself = member_of(g, v), from = g.value(v).member;
-    words.push_back(text(g.value(v).type) + (itself >= 0 ? " (" + path_of(g, itself) + ")" : from >= 0 ? " (from " + path_of(g, from) + ")" : ""));
+    words.push_back(text(g.value(v).type) + (itself >= 0 ? " (" + path_of(g, itself) + ")" : g.value(v).kind == Kind::constant ? " (a constant)" : from >= 0 ? " (from " + path_of(g, from) + ")" : ""));
   }
   return listed(words);
 }
@@ -33,14 +33,16 @@ inline int micro_batches(const GraphView& g) {
 }
 
 namespace causing {
-/// "matmul with w2 left it pending, at mlp.cpp:9."
+/// " What left it pending: matmul with w2 at mlp.cpp:9."
 inline std::string left_pending(const GraphView& g, const Origin& origin, const AxisList& axes) {
   std::vector<std::string> begun;
   for (const int o : pending_sum(g, origin, axes).begun) {
     const Origin& made = g.origins[static_cast<std::size_t>(o)];
     std::string words = spelled(g, made);
+    std::vector<std::string> of;
     for (const int v : made.operands)
-      if (member_of(g, v) >= 0) words += " with " + path_of(g, member_of(g, v));
+      if (member_of(g, v) >= 0) of.push_back(path_of(g, member_of(g, v)));
+    if (!of.empty()) words += " with " + listed(of);
     if (const std::string place = place_of(made.source); !place.empty()) words += " at " + place;
     begun.push_back(words);
   }
@@ -107,28 +109,36 @@ inline std::string accumulated(const GraphView& g, const Node& node, const Reaso
   const int count = micro_batches(g);
   if (count == 1 || node.region != 0 || r.cause == Cause::norm) return "";
   const std::string all = " the " + std::to_string(count) + " micro-batches";
-  if (node.phase == Phase::backward) return "\n  The gradients of" + all + " are added first, still pending; it happens once, after the accumulation.";
-  return r.cause == Cause::returned ? "\n  The losses of" + all + " are added first, still pending; it happens once, after them." : "\n  It happens once, before" + all + ".";
+  if (node.phase == Phase::backward) return "The gradients of" + all + " are added first, still pending; it happens once, after the accumulation.";
+  return r.cause == Cause::returned ? "The losses of" + all + " are added first, still pending; it happens once, after them." : "It happens once, before" + all + ".";
 }
 }  // namespace causing
 
-/// Sentences for one collective: what, where, why, at which price, and what to write instead.
-inline std::string why(const Plan& plan, const Node& node) {
+/// Sentences for one collective: why, at which price, and what to write instead.
+inline std::vector<std::string> explained(const Plan& plan, const Node& node) {
   const GraphView& g = plan.graph;
   const Reason r = reason_of(g, node);
-  const Origin origin = g.origin(node);
   const Transition& t = node.transition;
-  const AxisList on = sending_axes(t, plan.mesh);
-  const std::string place = place_of(origin.source), member = printing::member_path(plan, node);
-  std::string words = std::string(name_of(node.phase)) + ": " + std::string(name_of(t.collective)) + (t.maximum ? " max" : "") + " on " + text(on) + " of " + text(g.value(node.operands[0]).type);
+  const AxisList on = sending_axes(t.axes, plan.mesh);
+  std::string cause = text(t.from) + " -> " + text(t.to) + ". ";
+  if (r.conjugate && r.cause != Cause::statistics)
+    cause += "It is the conjugate of " + text(r.from) + " -> " + text(r.to) + " in the forward pass: the gradient goes back the way that the value came. There: ";
+  std::vector<std::string> said{cause + causing::because(g, r, g.origin(node), on)};
+  if (const std::string accumulated = causing::accumulated(g, node, r); !accumulated.empty()) said.push_back(accumulated);
+  said.push_back("Price: " + printing::bytes(static_cast<double>(plan.all.message(node))) + " among " + std::to_string(plan.mesh.extent(t.axes)) + " ranks; each sends " +
+                 printing::bytes(plan.all.sent(node)) + ", " + how_often(plan, node) + ".");
+  said.push_back(causing::advice(g, node, r, on));
+  return said;
+}
+/// The same below a line that says what it is and where.
+inline std::string why(const Plan& plan, const Node& node) {
+  const std::string place = place_of(plan.graph.origin(node).source), member = printing::member_path(plan, node);
+  std::string words = std::string(name_of(node.phase)) + ": " + std::string(name_of(node.transition.collective)) + (node.transition.maximum ? " max" : "") + " on " +
+                      text(sending_axes(node.transition.axes, plan.mesh)) + " of " + text(plan.graph.value(node.operands[0]).type);
   if (member != "-") words += ", charged to " + member;
   if (!place.empty()) words += ", at " + place;
-  words += "\n  " + text(t.from) + " -> " + text(t.to) + ". ";
-  if (r.conjugate && r.cause != Cause::statistics)
-    words += "It is the conjugate of " + text(r.from) + " -> " + text(r.to) + " in the forward pass: the gradient goes back the way that the value came. There: ";
-  return words + causing::because(g, r, origin, on) + causing::accumulated(g, node, r) + "\n  Price: " + printing::bytes(static_cast<double>(plan.all.message(node))) +
-         " among " + std::to_string(plan.mesh.extent(t.axes)) + " ranks; each sends " + printing::bytes(plan.all.sent(node)) + ", " + how_often(plan, node) + ".\n  " +
-         causing::advice(g, node, r, on) + "\n";
+  for (const std::string& sentences : explained(plan, node)) words += "\n  " + sentences;
+  return words + "\n";
 }
 
 }  // namespace planner

@@ -35,7 +35,7 @@ inline std::string on_one_rank(const Plan& plan, int member) {
     if (!happens[static_cast<int>(n)] || node.transition.axes.empty() || !communicates(node.transition.collective) || calls(node, plan.mesh)) continue;
     const std::vector<int> members = members_of_cause(g, node, node.transition.axes);
     if (std::find(members.begin(), members.end(), member) == members.end()) continue;
-    const std::string words = "an " + std::string(name_of(node.transition.collective)) + " on " + text(node.transition.axes) + " (" + std::string(name_of(node.phase)) + ")";
+    const std::string words = std::string(name_of(node.transition.collective)) + " on " + text(node.transition.axes) + " (" + std::string(name_of(node.phase)) + ")";
     if (std::find(would.begin(), would.end(), words) == would.end()) would.push_back(words);
   }
   return would.empty() ? "" : "  More ranks would cause " + listed(would) + ": on those axes this mesh has one rank.\n";
@@ -77,7 +77,7 @@ inline std::string why(const Plan& plan, std::vector<int> members) {
   std::vector<int> causing;
   plan.all.each([&](const Node& node, std::int64_t) {
     bool asked = false;
-    for (const int m : members_of_cause(g, node, sending_axes(node.transition, plan.mesh)))
+    for (const int m : members_of_cause(g, node, sending_axes(node.transition.axes, plan.mesh)))
       if (std::find(members.begin(), members.end(), m) != members.end()) asked = true, causing.push_back(m);
     if (asked) words += (words.empty() ? "" : "\n") + why(plan, node);
   });

@@ -80,7 +80,7 @@ inline std::string text(const Plan& plan) {
     const Transition& t = node.transition;
     const Source source = plan.graph.origin(node).source;
     table.rows.push_back({{std::string(name_of(node.phase)), std::to_string(times), std::string(name_of(t.collective)) + (t.maximum ? " max" : ""),
-                           text(sending_axes(t, plan.mesh)), text(plan.graph.value(node.operands[0]).type),
+                           text(sending_axes(t.axes, plan.mesh)), text(plan.graph.value(node.operands[0]).type),
                            printing::bytes(static_cast<double>(plan.all.message(node))), printing::bytes(plan.all.sent(node)),
                            printing::member_path(plan, node) + (source.line > 0 ? ", " + printing::file_name(source.file) + ":" + std::to_string(source.line) : "")}});
   });

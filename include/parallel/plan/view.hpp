@@ -59,12 +59,12 @@ struct GraphView {
 constexpr bool calls(const Node& node, const Mesh& mesh) {
   return node.transition.axes.size() > 0 && communicates(node.transition.collective) && mesh.extent(node.transition.axes) > 1;
 }
-/// The axes on which a move sends on this mesh: those with several ranks; where none has, all that it is on.
-constexpr AxisList sending_axes(const Transition& t, const Mesh& mesh) {
+/// Of the axes of a move those on which it sends on this mesh, as they have several ranks; where none has, all.
+constexpr AxisList sending_axes(const AxisList& axes, const Mesh& mesh) {
   AxisList several;
-  for (const Axis* a : t.axes)
+  for (const Axis* a : axes)
     if (mesh.extent(a) > 1) several.push_back(a);
-  return several.empty() ? t.axes : several;
+  return several.empty() ? axes : several;
 }
 /// Whether a node's result is its operand's storage on this mesh.
 constexpr bool is_alias(const Node& node, const Mesh& mesh) {
