@@ -57,6 +57,8 @@ inline std::string why_none(const Plan& plan, int member) {
     for (const Placed& p : gives.layout.others) pending = pending || (p.placement.pending() && plan.mesh.extent(p.axis) > 1);
     out += "  " + (place.empty() ? "" : place + ": ") + spelled(g, use) + " meets " + met(g, use) + (rules.empty() ? "" : "; " + rules) + ". It gives " + text(gives) + ".\n";
   }
+  for (const Carry& c : g.carries)
+    if (member_of(g, c.initial) == member) used = true, out += "  It is what the first layer takes, " + text(g.value(c.inside).type) + ".\n";
   if (!used) return out + "  No operation uses it.\n";
   if (plan.mesh.ranks() == 1) out += "  There is one rank, and nobody to send anything to.\n";
   else if (!pending) out += "  It leaves no sum pending, so none is completed on its account.\n";
