@@ -173,8 +173,7 @@ auto both() { return p.calls() + accumulated.calls(); }
                   "    layers, 3 times, the last first", "after the 4 micro-batches, once: what they added up", "  forward", "  backward", "optimizer"]
         if heads != wanted:
             return self.fault(f"the parts of a step with micro-batches are {heads}, expected {wanted}")
-        reduced = next(i for i, line in enumerate(tree) if "-> reduce_scatter on data" in line)
-        if not tree.index(wanted[7]) < reduced < tree.index("optimizer"):
+        if not any("-> reduce_scatter on data" in line for line in tree[tree.index(wanted[7]) : tree.index("optimizer")]):
             self.fault("the gradients' reduction does not stand behind the micro-batches")
 
         title = next(line for line in tree if line.startswith("line "))
