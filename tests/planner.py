@@ -187,9 +187,8 @@ auto both() { return p.calls() + accumulated.calls(); }
         for words in ("blocks.*.a_member_with_a_long_name  matmul ", "3 parameters", "adamw ", "3 gradients"):
             if not any(words in line for line in tree):
                 self.fault(f"the tree does not say {words!r}")
-        update = next(line for line in tree if " adamw " in line)
-        if not update.endswith("blocks.*.a_member_with_a_long_name, blocks.*.w2, blocks.*.b2"):
-            self.fault(f"the update does not name its members: {update}")
+        if not any(" adamw " in line and line.endswith("blocks.*.a_member_with_a_long_name, blocks.*.w2, blocks.*.b2") for line in tree):
+            self.fault("the update does not name its members")
         if any("to<>" in line or " constant" in line for line in tree) or not any("to<On<data, Invariant>, On<tensor, Invariant>>" in line for line in tree):
             self.fault("the norm's move does not say where to")
 
