@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
 // backward               data         4            4      4.2 KiB    4.2 KiB
 // optimizer              tensor       1            1      8 B        8 B
 //
-// memory per rank        peak 25.1 KiB, of it an arena of 10.5 KiB
+// memory per rank        peak 25.1 KiB, of it an arena of 10.5 KiB, whose values share room over the step
 //   parameters           4.2 KiB
 //   optimizer state      8.4 KiB
 //   inputs               2 KiB

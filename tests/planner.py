@@ -142,6 +142,83 @@ class Test:
         wrong.write_text("#include <parallel/parallel.hpp>\nint x = y;\n")
         self.plan(wrong, code=65, says=["wrong.cpp", "does not compile"])
 
+    def trees(self):
+        """What a reader of the tree sees: headings, columns, the parts of accumulated micro-batches, the members of an update, no axis of one rank."""
+        source, built = self.folder / "steps.cpp", self.folder / "steps.o"
+        source.write_text("""#include <parallel/parallel.hpp>
+using namespace parallel;
+using namespace parallel::axes;
+struct Block {
+  Parameter<float, Shape<16, 32 / tensor>, Stored<data, Split<0>>> a_member_with_a_long_name;
+  Parameter<float, Shape<32 / tensor, 16>> w2;
+  Parameter<float, Shape<16>> b2;
+  constexpr auto operator()(Distributed auto x) const { return x + (matmul(relu(matmul(x, a_member_with_a_long_name)), w2) + b2); }
+};
+struct M {
+  Layers<3, Block> blocks;
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(blocks(x) - y)); }
+};
+using Batch = Tensor<float, Shape<8 / data, 16>>;
+using Step = Training<M, AdamW, Batch, Batch>;
+constexpr auto& p = plan<Step, Mesh{data = 2, tensor = 2}>;
+constexpr auto& accumulated = plan<Accumulate<4, Step>, Mesh{data = 2, tensor = 2}>;
+auto both() { return p.calls() + accumulated.calls(); }
+""")
+        self.compile(source, built, "-c")
+        both = ("--mesh", "data=2,tensor=2")
+
+        tree = self.plan(built, *both, "--program", "Accumulate").splitlines()
+        heads = [line for line in tree[: tree.index("optimizer") + 1] if line.strip() in ("forward", "backward", "optimizer") or "micro-batches" in line or "layers, " in line]
+        wanted = ["before the 4 micro-batches, once", "  forward", "4 micro-batches, one after the other", "  forward", "    layers, 3 times", "  backward",
+                  "    layers, 3 times, the last first", "after the 4 micro-batches, once: what they added up", "  forward", "  backward", "optimizer"]
+        if heads != wanted:
+            return self.fault(f"the parts of a step with micro-batches are {heads}, expected {wanted}")
+        if not any("-> reduce_scatter on data" in line for line in tree[tree.index(wanted[7]) : tree.index("optimizer")]):
+            self.fault("the gradients' reduction does not stand behind the micro-batches")
+
+        title = next(line for line in tree if line.startswith("line "))
+        moves = [line for line in tree if "  -> " in line]
+        columns = {name: title.index(name) for name in ("operation", "message", "why")}
+        for line in moves:
+            if line[columns["operation"]:][:3] != "-> " or any(line[at - 1] != " " or line[at] == " " for at in columns.values()):
+                self.fault(f"this line is not in its columns:\n{title}\n{line}")
+        if len(moves) != 8:
+            self.fault(f"the tree has {len(moves)} collectives, expected 8")
+        for words in ("blocks.*.a_member_with_a_long_name  matmul ", "3 parameters", "adamw ", "3 gradients"):
+            if not any(words in line for line in tree):
+                self.fault(f"the tree does not say {words!r}")
+        if not any(" adamw " in line and line.endswith("blocks.*.a_member_with_a_long_name, blocks.*.w2, blocks.*.b2") for line in tree):
+            self.fault("the update does not name its members")
+        if any("to<>" in line or " constant" in line for line in tree) or not any("to<On<data, Invariant>, On<tensor, Invariant>>" in line for line in tree):
+            self.fault("the norm's move does not say where to")
+
+        for flags in ((), ("--dot",), ("--why", "blocks.0.w2")):
+            said = self.plan(built, "--mesh", "data=2", *flags)
+            if "data+tensor" in said or "on tensor" in said or "all_reduce" not in said:
+                self.fault(f"with {flags} the tool names an axis of one rank:\n{said[-1500:]}")
+        for mesh in ("data=2,tensor=1", "data=2"):
+            plans = json.loads(self.plan(built, "--mesh", mesh, "--json"))
+            named = {axis for plan in plans for node in plan["nodes"] if node.get("transition", {}).get("sent") for axis in node["transition"]["axes"]}
+            if named != {"data"} or any(row["axis"] != "data" for plan in plans for phase in plan["totals"].values() for row in phase):
+                self.fault(f"the JSON for {mesh} names {named} in calls")
+        self.plan(built, "--mesh", "data=1", says=["per step and rank      no collective"])
+
+        for layer in ("0", "*", "0-2"):
+            self.plan(built, *both, "--why", f"blocks.{layer}.w2",
+                      says=["What left it pending: matmul with blocks.*.w2 at steps.cpp:8", "all_reduce on data+tensor",
+                            "The gradients of the 4 micro-batches are added first, still pending; it happens once, after the accumulation.",
+                            "12 times a step, in each of 3 layers, for each of 4 micro-batches", "once a step, for all 3 layers together"])
+        self.plan(built, *both, "--why", "blocks.0.a_member", code=2, says=["there is no member 'blocks.0.a_member'", "blocks.*.w2"])
+        for flag, path in (("--why", "blocks.9"), ("--why", "blocks.9.w2"), ("--why", "blocks.1-3"), ("--picture", "blocks.3.w2")):
+            self.plan(built, *both, flag, path, code=2, says=[f"there is no member '{path}'", "blocks has 3 layers, 0 to 2"])
+        self.plan(built, *both, "--program", "Accumulate", "--picture", "blocks.2.w2", says=["f32[32/tensor, 16] on", "[16:32, 0:16]"])
+        self.plan(built, "--mesh", "tensor=2", "--why", "blocks.0.b2",
+                  says=["all_reduce on tensor", "charged to blocks.0-2.b2"])
+        self.plan(built, "--mesh", "tensor=2", "--why", "input.0",
+                  says=["input.0 causes no collective on tensor=2.", "It is what the first layer takes, f32[8/data, 16]", "It leaves no sum pending", "It is data: no gradient goes back to it."])
+        self.plan(built, "--mesh", "data=1", "--why", "blocks.*.b2", says=["blocks.*.b2 causes no collective on data=1.", "There is one rank", "More ranks would cause all_reduce on tensor (forward)", "all_reduce on data (backward)"])
+        self.plan(built, "--mesh", "data=2", "--why", "blocks.0.w2.mean", says=["It is optimizer state"])
+
     def whys(self):
         stored = self.folder / "stored.cpp"
         stored.write_text("""#include <parallel/parallel.hpp>
@@ -184,6 +261,7 @@ def main(write, *arguments):
     if not write and not test.faults:
         test.runs()
         test.mistakes()
+        test.trees()
         test.whys()
     shutil.rmtree(test.folder)
     print("\n".join(test.faults) or "no faults")

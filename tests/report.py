@@ -113,9 +113,11 @@ SHOWN = """(() => {
   return {
     overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
     name: document.getElementById("name").title,
-    rows: number("#totals-table tbody tr"), moves: number("#tree .moves"), lines: number("#tree .source"), regions: number("#tree .region"),
+    rows: number("#totals-table tbody tr"), moves: number("#tree .moves"), whys: number("#tree .moves .why p:last-child"), lines: number("#tree .source"), regions: number("#tree .region"),
     phases: [...document.querySelectorAll("#tree .phase")].map((p) => p.classList[1]),
     bars: number("#timeline-box rect.bar"), stacked: number("#memory-box path"), peak: document.querySelector("#memory-box .peak-text").textContent,
+    parts: [...document.querySelectorAll("#tree > details > summary")].map((s) => s.firstChild.textContent),
+    updates: [...document.querySelectorAll("#tree .optimizer .words")].map((w) => w.textContent).join(),
     placed: number("#arena-box rect.bar"), blocks: number("#tensor-box .block"), options: number("#tensor option"), images: number("img"),
   };
 })()"""
@@ -128,10 +130,13 @@ CHOOSE = """((text) => { const list = document.getElementById("tensor"), found =
 
 def expected(plan):
     starts = [e for e in plan["events"] if e["kind"] == "start"]
+    count = next((r["count"] for r in plan["regions"] if r["kind"] == "micro_batches"), 1)
     return {
         "name": plan["program"], "images": 0, "overflow": 0,
         "rows": sum(len(axes) for axes in plan["totals"].values()),
-        "moves": len(starts),
+        "moves": len(starts), "whys": len(starts),
+        "parts": [f"before the {count} micro-batches", "micro-batches", f"after the {count} micro-batches", "optimizer"] if count > 1 else
+                 ["forward", "backward", "optimizer"],
         "bars": len(starts) + sum(e["kind"] == "compute" for e in plan["events"]),
         "placed": len(plan["memory"]["allocations"]),
     }
@@ -175,7 +180,7 @@ def main():
                 for index, plan in enumerate(plans):
                     what = f"{size}, {scheme}, plan {index}"
                     browser.ask(f"byId('plan').value = {index}; byId('plan').onchange()")
-                    browser.ask("byId('open-all').click()")
+                    browser.ask("byId('open-all').click(); document.querySelectorAll('.why').forEach((d) => { d.open = true; })")
                     shown = browser.ask(SHOWN)
                     wanted = expected(plan)
                     del wanted["bars"]  # where room is scarce, small neighbours are one bar
@@ -184,6 +189,8 @@ def main():
                     faults += check(what, shown, wanted)
                     parts = ("lines", "regions", "stacked", "blocks", "options", "bars")
                     faults += check(what, {k: bool(shown[k]) for k in parts}, {k: True for k in parts})
+                    parameters = sum(m["role"] == "parameter" for m in plan["members"])
+                    faults += check(what, {"updates": f"adamw × {parameters}" in shown["updates"]}, {"updates": True})
                     faults += check(what, {"phases": sorted(set(shown["phases"]))}, {"phases": ["backward", "forward", "optimizer"]})
                     if index == 0:
                         faults += check(what, browser.ask(CHOOSE + "('f32[4, 128, 512/tensor]')"), {"blocks": 2, "hatched": 0})

@@ -16,6 +16,7 @@
 
 #include "../../tools/planner/picture.hpp"
 #include "../../tools/planner/tree.hpp"
+#include "../../tools/planner/why_member.hpp"
 #include "rules.hpp"
 
 // The programs of README.md and docs/quick-start.md as they are, so that their plans name their own lines. All that they include is above;

@@ -1,5 +1,6 @@
 // What tools/plan answers: a plan in one of its formats, an explanation, a lock, or a run laid over its plan.
 #pragma once
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -16,6 +17,7 @@
 #include "svg.hpp"
 #include "timeline.hpp"
 #include "tree.hpp"
+#include "why_member.hpp"
 
 namespace planner {
 
@@ -37,7 +39,7 @@ struct Answer {
     all["seconds"] = step.seconds;
     for (std::size_t n = 0; n < plan->graph.nodes.size(); ++n)
       if (plan->graph.nodes[n].operation->computes) all["nodes"][n]["seconds"] = seconds(*plan, plan->graph.nodes[n], *machine);
-    all["timeline"] = slices(step);
+    all["timeline"] = slices(*plan, step);
     return all;
   }
   std::string text() const {
@@ -111,19 +113,41 @@ inline int lay_over(const std::vector<Answer>& answers, const Asked& asked) {
   throw Failure(first.empty() ? "the record is of the mesh " + records[0].mesh + ", for which nothing was planned here" : "the run is not the plan: " + first, exit_code::plans_differ);
 }
 
-inline Failure no_such_member(const Plan& plan, const std::string& what, const std::string& path) {
-  return Failure(what + " '" + path + "' on " + text(plan.mesh) + "; members: " + members(plan), exit_code::usage);
+inline Failure no_such_member(const Plan& plan, const std::string& path, const std::string& beyond) {
+  return Failure("there is no member '" + path + "' on " + text(plan.mesh) + "; " + (beyond.empty() ? "members: " + members(plan) : beyond), exit_code::usage);
 }
-inline const Type& member_type(const Plan& plan, const std::string& path) {
-  for (const Member& m : plan.graph.members)
-    if (m.path.view() == path) return m.type;
-  throw no_such_member(plan, "there is no member", path);
+/// Why the members that a path means are there, in every answer that has them. Throws Failure where none has.
+inline std::string why(const std::vector<Answer>& answers, const std::string& path) {
+  std::string out, beyond;
+  for (const Answer& a : answers) {
+    const Named named = members_named(a.plan->graph, path);
+    if (!named.beyond.empty()) beyond = named.beyond;
+    if (!named.members.empty()) out += a.name + "\n" + text(a.plan->mesh) + "\n\n" + why(*a.plan, named.members) + "\n";
+  }
+  if (out.empty()) throw no_such_member(*answers[0].plan, path, beyond);
+  return out;
+}
+/// The type of the member that a path means: `blocks.*.up` all layers, `blocks.0.up` one layer's slice.
+inline Type member_type(const Plan& plan, const std::string& path) {
+  const Named named = members_named(plan.graph, path);
+  for (const int m : named.members) {
+    const std::string own = path_of(plan.graph, m);
+    if (std::count(own.begin(), own.end(), '.') != std::count(path.begin(), path.end(), '.')) continue;  // it lies below
+    Type type = plan.graph.member(m).type;
+    List<Dim, max_rank>& dims = type.layout.dims;
+    if (names_one_layer(path, own) && !dims.empty()) std::copy(dims.begin() + 1, dims.end(), dims.begin()), --dims.count;
+    return type;
+  }
+  throw no_such_member(plan, path, named.beyond);
 }
 
 inline void print(const std::vector<Answer>& answers, const Asked& asked, std::ostream& out) {
   if (asked.format == Asked::Format::html) {
     Json plans = Json::array();
-    for (const Answer& a : answers) plans.push_back(a.json());
+    for (const Answer& a : answers) {
+      plans.push_back(a.json());
+      plans.back()["pictures"] = pictures(*a.plan);
+    }
     out << report(plans);
     return;
   }
@@ -136,13 +160,7 @@ inline void print(const std::vector<Answer>& answers, const Asked& asked, std::o
     return;
   }
   if (!asked.why.empty()) {
-    bool any = false;
-    for (const Answer& a : answers) {
-      const std::string said = why(*a.plan, asked.why);
-      any = any || !said.empty();
-      if (!said.empty()) out << a.name << "\n" << text(a.plan->mesh) << "\n\n" << said << "\n";
-    }
-    if (!any) throw no_such_member(*answers[0].plan, "no collective comes from", asked.why);
+    out << why(answers, asked.why);
     return;
   }
   for (const Answer& a : answers) {

@@ -1,12 +1,10 @@
-// Why a collective is in the plan: which placements met, which rule of the derivation decided, and what would avoid or move it.
+// What of the program a collective comes from: the rule of the derivation that asked for it, the operation, and every member that its cause includes.
 #pragma once
-#include <parallel/plan/text.hpp>
+#include <algorithm>
 
-#include <string>
+#include "member_path.hpp"
 
 namespace planner {
-
-using namespace parallel;
 
 enum class Cause {
   written,     ///< to<...>(x)
@@ -37,7 +35,7 @@ inline Reason reason_of(const GraphView& g, const Node& node) {
   const bool goes_to_rest = r.conjugate && r.from.split() && node.member >= 0 && g.member(node.member).role == Role::parameter &&
                             g.member(node.member).type.layout.on(node.transition.axes[0]) == r.from && g.value(g.member(node.member).value).type.layout.elements() ==
                                 g.value(node.result).type.layout.elements();
-  if (origin.operation == nullptr || node.phase == Phase::optimizer)
+  if (origin.operation == nullptr || (node.phase == Phase::optimizer && origin.operation != &operation::returned))
     r.cause = Cause::norm;
   else if (origin.operation == &operation::move)
     r.cause = Cause::written;
@@ -57,6 +55,27 @@ inline Reason reason_of(const GraphView& g, const Node& node) {
   return r;
 }
 
+inline std::string place_of(const Source& source) { return source.line > 0 ? printing::file_name(source.file) + ":" + std::to_string(source.line) : ""; }
+
+/// A move on some axes, as one would write it: "to<On<tensor, Split<1>>>".
+inline std::string move_words(const AxisList& axes, const Type& to) {
+  std::string words;
+  for (const Axis* a : axes) words += (words.empty() ? "" : ", ") + ("On<" + std::string(a->text()) + ", ") + text(to.layout.on(a)) + ">";
+  return "to<" + words + ">";
+}
+/// What the user applied: "matmul", "to<On<tensor, Invariant>>".
+inline std::string spelled(const GraphView& g, const Origin& origin) {
+  if (origin.operation == &operation::returned) return "(the result)";
+  if (origin.operation == &operation::carry) return "(the next layer)";
+  if (origin.operation != &operation::move || origin.operands.empty() || origin.result < 0) return std::string(origin.operation->name);
+  const Type &from = g.value(origin.operands[0]).type, &to = g.value(origin.result).type;
+  AxisList axes, moved;
+  from.layout.collect(axes), to.layout.collect(axes);
+  for (const Axis* a : axes)
+    if (!(from.layout.on(a) == to.layout.on(a))) moved.push_back(a);
+  return move_words(moved, to);
+}
+
 /// A few words: "rule 4, for add".
 inline std::string brief(const GraphView& g, const Node& node) {
   const Reason r = reason_of(g, node);
@@ -64,7 +83,7 @@ inline std::string brief(const GraphView& g, const Node& node) {
   const std::string operation = origin.operation != nullptr ? std::string(origin.operation->name) : "";
   std::string words;
   switch (r.cause) {
-    case Cause::written: words = "written, to<>"; break;
+    case Cause::written: words = "you wrote it"; break;
     case Cause::rule: words = "rule " + std::to_string(r.rule) + ", for " + operation; break;
     case Cause::statistics: words = operation + "'s own"; break;
     case Cause::carried: words = "rule 7, the next layer"; break;
@@ -75,115 +94,54 @@ inline std::string brief(const GraphView& g, const Node& node) {
   return r.conjugate ? "conjugate of " + text(r.from) + " -> " + text(r.to) + ": " + words : words;
 }
 
-inline std::string place_of(const Source& source) { return source.line > 0 ? printing::file_name(source.file) + ":" + std::to_string(source.line) : ""; }
-
-/// What met, in words: "f32[4, 8] +tensor (mlp.down) and f32[4, 8]".
-inline std::string met(const GraphView& g, const Origin& origin) {
-  std::string words;
-  for (int i = 0; i < origin.operands.size(); ++i) {
-    const Value& v = g.value(origin.operands[i]);
-    words += (i == 0 ? "" : i + 1 == origin.operands.size() ? " and " : ", ") + text(v.type);
-    if (v.member >= 0) words += " (" + std::string(g.member(v.member).path.view()) + ")";
-  }
-  return words;
-}
-
-namespace causing {
-inline std::string because(const GraphView& g, const Node& node, const Reason& r, const std::string& axes) {
-  const Origin origin = g.origin(node);
-  const std::string operation = origin.operation != nullptr ? std::string(origin.operation->name) : "";
-  switch (r.cause) {
-    case Cause::written: return "You wrote it: to<...> moves the value " + met(g, origin) + ".";
-    case Cause::statistics:
-      return operation + " works over a dimension that is split on " + axes + ", so the ranks exchange their rows' statistics; met: " + met(g, origin) + ".";
-    case Cause::carried: return "What a layer returns is brought to the placement with which the next layer takes it (rule 7).";
-    case Cause::returned: return "A program's result is completed, so that every rank returns the same bits (rule 7).";
-    case Cause::stored: return "The parameter rests split on " + axes + " (Stored) and enters its operation whole.";
-    case Cause::norm: return "The global norm of the gradients adds what each rank holds of them.";
-    case Cause::rule: break;
-  }
-  const std::string here = operation + " meets " + met(g, origin) + ". ";
-  if (r.rule == 3)
-    return here + (r.from == Invariant && r.to == Broadcast
-                       ? "A value that is whole beside one that is split on " + axes + " is used differently by each rank: Invariant becomes Broadcast, for free (rule 3)."
-                       : "A whole operand is sliced to what the row of the split operands asks, for free (rule 3).");
-  if (r.rule == 4) return here + "It cannot take a pending sum (Partial on " + axes + "), so the sum is completed (rule 4).";
-  if (r.rule == 5) return here + "The parameter stays as annotated, so the activation that is split on " + axes + " is gathered beside it (rule 5).";
-  return here;
-}
-inline std::string advice(const GraphView& g, const Node& node, const Reason& r, const std::string& axes) {
-  const bool several = node.transition.axes.size() > 1;
-  switch (r.cause) {
-    case Cause::written: return "Drop the to<...> and see what the rule derives instead, or write it where the value is smaller.";
-    case Cause::statistics: return "It vanishes where that dimension is whole on " + axes + ": write to<On<" + axes + ", Invariant>>(x) before, at the price of a gather.";
-    case Cause::carried: return "It vanishes if the block returns what it takes; declare the hidden state Split on " + axes + " to make it a reduce-scatter of half the bytes.";
-    case Cause::returned: return "A scalar costs only latency; return a tensor that is Split on " + axes + " to keep its parts.";
-    case Cause::stored:
-      return "Drop Stored<" + axes + ", ...> to keep the parameter whole on every rank: no gather forward, one all-reduce of its gradient instead of a reduce-scatter, more memory.";
-    case Cause::norm: return "It is one number; only parameters that are split need it.";
-    case Cause::rule: break;
-  }
-  const bool parameter = node.member >= 0 && g.member(node.member).role == Role::parameter &&
-                         g.value(g.member(node.member).value).type.layout.elements() == g.value(node.result).type.layout.elements();
-  if (r.conjugate && r.from == Invariant && r.to == Broadcast && !parameter)
-    return "It is the price of a whole activation that meets a parameter split on " + axes + " (Megatron-LM's f). A hidden state declared Split on " + axes +
-           " makes it a reduce-scatter here and a gather in the forward pass.";
-  if (r.conjugate && r.from == Invariant && r.to == Broadcast)
-    return "It is the price of splitting on " + axes + ", once per step for a parameter. Stored<" + axes +
-           ", Split<0>> on the parameter makes it a reduce-scatter of half the bytes here (ZeRO) and a gather of the other half later.";
-  if (r.conjugate) return "It goes where its partner in the forward pass goes.";
-  if (r.rule == 4)
-    return node.transition.to.split() ? "It already is the cheaper form, a reduce-scatter; it vanishes only where no pending sum arises."
-                                      : "It vanishes where the dimension that is summed over is whole on " + axes + ". To move it: to<On<" +
-                                            (several ? std::string("axis") : axes) +
-                                            ", Split<d>>>(x) makes it a reduce-scatter of half the bytes, and the other half a gather where the value is whole again. Sums that are "
-                                            "added before they are completed are completed once: x + (a + m), not x + a + m.";
-  if (r.rule == 5) return "Split the parameter on " + axes + " as the activation asks, or keep the activation whole from the start, to avoid it.";
-  return "Annotate both operands alike on " + axes + " to avoid it.";
-}
-}  // namespace causing
-
-/// Sentences for `tools/plan --why`: what, where, why, at which price, and what to write instead.
-inline std::string why(const Plan& plan, const Node& node, std::int64_t times) {
-  const GraphView& g = plan.graph;
-  const Reason r = reason_of(g, node);
-  const Transition& t = node.transition;
-  const std::string axes = text(t.axes), place = place_of(g.origin(node).source), member = printing::member_path(plan, node);
-  std::string words = std::string(name_of(node.phase)) + ": " + std::string(name_of(t.collective)) + (t.maximum ? " max" : "") + " on " + axes + " of " + text(g.value(node.operands[0]).type);
-  if (member != "-") words += ", made by " + member;
-  if (!place.empty()) words += ", at " + place;
-  words += "\n  " + text(t.from) + " -> " + text(t.to) + ". ";
-  if (r.conjugate && r.cause != Cause::statistics)
-    words += "It is the conjugate of " + text(r.from) + " -> " + text(r.to) + " in the forward pass: the gradient goes back the way that the value came. There: ";
-  words += causing::because(g, node, r, axes) + "\n  Price: " + printing::bytes(static_cast<double>(plan.all.message(node))) + " among " +
-           std::to_string(plan.mesh.extent(t.axes)) + " ranks; each sends " + printing::bytes(plan.all.sent(node)) + ", " + std::to_string(times) +
-           (times == 1 ? " time" : " times") + " a step.\n  " + causing::advice(g, node, r, axes) + "\n";
-  return words;
-}
-
-/// Every collective whose member's path is `path` or lies below it; a star and a number both stand for layers. Empty: there is none.
-inline std::string why(const Plan& plan, const std::string& path) {
-  const auto matches = [&](std::string_view member) {
-    std::size_t i = 0, j = 0;
-    while (i < path.size() && j < member.size()) {
-      if (member[j] == '*') {
-        ++j;
-        if (path[i] == '*') ++i;
-        while (i < path.size() && path[i] >= '0' && path[i] <= '9') ++i;
-      } else if (path[i++] != member[j++]) {
-        return false;
-      }
-    }
-    return i == path.size() && (j == member.size() || member[j] == '.');
+/// The operations through which a value became, and stayed, a pending sum. By their origins.
+struct PendingSum {
+  std::vector<int> path{};
+  std::vector<int> begun{};  ///< those of them that met no pending sum
+};
+inline PendingSum pending_sum(const GraphView& g, const Origin& met, const AxisList& axes) {
+  const auto pending = [&](int value) {
+    return std::any_of(axes.begin(), axes.end(), [&](const Axis* a) { return g.value(value).type.layout.on(a).pending(); });
   };
-  std::string words;
-  plan.all.each([&](const Node& node, std::int64_t times) {
-    const int member = node.member;
-    const Origin origin = plan.graph.origin(node);
-    const bool met = origin.member >= 0 && matches(plan.graph.member(origin.member).path.view());
-    if (met || (member >= 0 && matches(plan.graph.member(member).path.view()))) words += (words.empty() ? "" : "\n") + why(plan, node, times);
-  });
-  return words;
+  PendingSum sum;
+  std::vector<int> values(met.operands.begin(), met.operands.end());
+  std::vector<bool> seen(g.values.size(), false);
+  while (!values.empty()) {
+    const int value = values.back();
+    values.pop_back();
+    if (seen[static_cast<std::size_t>(value)] || !pending(value)) continue;
+    seen[static_cast<std::size_t>(value)] = true;
+    const Node& maker = g.maker(value);
+    if (maker.origin < 0 || !maker.transition.axes.empty() || !maker.operation->computes || maker.operation == &operation::copy) {
+      values.insert(values.end(), maker.operands.begin(), maker.operands.end());  // nobody's operation: it comes with what it takes
+      continue;
+    }
+    const Origin made = g.origin(maker);
+    sum.path.push_back(maker.origin);
+    if (std::none_of(made.operands.begin(), made.operands.end(), pending)) sum.begun.push_back(maker.origin);
+    values.insert(values.end(), made.operands.begin(), made.operands.end());
+  }
+  return sum;
+}
+
+/// The members that a collective's cause includes: whose value moves, what that met and is not whole, and what left the sum that is completed.
+inline std::vector<int> members_of_cause(const GraphView& g, const Node& node, const AxisList& axes) {
+  const Origin origin = g.origin(node);
+  const Reason reason = reason_of(g, node);
+  std::vector<int> result;
+  const auto add = [&](int member) {
+    if (member >= 0 && std::find(result.begin(), result.end(), member) == result.end()) result.push_back(member);
+  };
+  const auto placed = [&](const Type& type, auto is) { return std::any_of(axes.begin(), axes.end(), [&](const Axis* a) { return is(type.layout.on(a)); }); };
+  add(node.member);
+  for (const int v : origin.operands)
+    if (reason.rule == 5 || placed(g.value(v).type, [](Placement p) { return !(p == Invariant); })) add(member_of(g, v));
+  for (const int o : pending_sum(g, origin, axes).path) add(g.origins[static_cast<std::size_t>(o)].member);
+  for (std::size_t m = 0; m < g.members.size(); ++m)  // a parameter that no gradient reaches is not updated
+    if (reason.cause == Cause::norm && g.members[m].updated >= 0 && g.members[m].role == Role::parameter &&
+        placed(g.members[m].type, [](Placement p) { return p.split(); }))
+      add(static_cast<int>(m));
+  return result;
 }
 
 }  // namespace planner

@@ -34,7 +34,7 @@ inline void write(std::ostream& out, const Clusters& c, int region, int phase, i
     for (const int n : found->second) {
       const Node& node = c.plan.graph.node(n);
       const bool sends = calls(node, c.plan.mesh);
-      std::string label = sends ? std::string(name_of(node.transition.collective)) + "\n" + text(node.transition.axes) + "\n" +
+      std::string label = sends ? std::string(name_of(node.transition.collective)) + "\n" + text(sending_axes(node.transition.axes, c.plan.mesh)) + "\n" +
                                       printing::bytes(static_cast<double>(c.plan.all.message(node)))
                                 : std::string(node.operation->name);
       if (node.results > 0 && !sends) label += "\n" + text(c.plan.graph.value(node.result).type);

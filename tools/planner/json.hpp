@@ -1,9 +1,9 @@
 // A plan as JSON, with a schema that stays: whoever reads it, a page or a script, needs nothing else. docs/plan-tool.md describes it.
 #pragma once
-#include <parallel/plan/text.hpp>
-
 #include <nlohmann/json.hpp>
 #include <vector>
+
+#include "why.hpp"
 
 namespace planner {
 
@@ -59,14 +59,14 @@ inline Json json(const GraphView& g, const Origin& o) {
   for (int i = 0; i < o.axes.size(); ++i) rules.push_back({{"axis", words(o.axes[i]->text())}, {"rule", o.rules[i]}});
   Json operands = Json::array();
   for (const int v : o.operands) operands.push_back(v);
-  return {{"operation", words(o.operation->name)}, {"operands", operands}, {"rules", rules},
+  return {{"operation", words(o.operation->name)}, {"spelled", spelled(g, o)}, {"operands", operands}, {"rules", rules},
           {"result", o.result}, {"member", member_path(g, o.member)}, {"file", o.source.file}, {"line", o.source.line}};
 }
 
 inline Json json(const Plan& plan, const Node& node) {
   const Transition& t = node.transition;
   Json result{{"kind", words(parallel::name_of(t.collective))},
-              {"axes", json(t.axes)},
+              {"axes", json(sending_axes(t.axes, plan.mesh))},
               {"ranks", plan.mesh.extent(t.axes)},
               {"from", text(t.from)},
               {"to", text(t.to)},
@@ -76,6 +76,8 @@ inline Json json(const Plan& plan, const Node& node) {
     result["message"] = plan.all.message(node);
     result["sent"] = plan.all.sent(node);
     result["logical"] = plan.all.logical(node);
+    result["cause"] = brief(plan.graph, node);
+    result["why"] = explained(plan, node);
   }
   return result;
 }
@@ -85,7 +87,7 @@ inline Json json(const Communication& phase) {
   Json result = Json::array();
   for (int i = 0; i < phase.mesh.count; ++i) {
     const Axis& axis = *phase.mesh.axes[i].axis;
-    if (phase.calls(axis) == 0) continue;
+    if (phase.mesh.axes[i].size == 1 || phase.calls(axis) == 0) continue;
     result.push_back({{"axis", words(axis.text())},
                       {"collectives", phase.collectives(axis)},
                       {"calls", phase.calls(axis)},

@@ -1,9 +1,10 @@
-// Plans as one page of HTML that opens from disk: the pictures are drawn by the page itself, from the JSON that is put into it.
+// Plans as one page of HTML that opens from disk. It draws from the JSON that is put into it; tensors are drawn here, by svg.hpp.
 #pragma once
 #include <string>
 #include <string_view>
 
 #include "json.hpp"
+#include "svg.hpp"
 
 namespace planner {
 
@@ -44,7 +45,27 @@ inline std::string embedded(const Json& json) {
 }
 }  // namespace page
 
-/// One page with these plans, an array of what json(plan, name) says, or one of them.
+/// How each tensor of a plan lies: {type: {svg, holds}}. Holds: the slice of each rank, of the first ones where there are many; null: nothing.
+inline Json pictures(const Plan& plan) {
+  constexpr int most_ranks = 64;
+  Json result = Json::object();
+  const auto draw = [&](const Type& type) {
+    const std::string name = text(type);
+    if (result.contains(name)) return;
+    Json holds_of = Json::array();
+    for (int rank = 0; rank < plan.mesh.ranks() && rank < most_ranks; ++rank)
+      holds_of.push_back(holds(type, plan.mesh, rank) ? Json(ranges(type, plan.mesh, slice_of(type, plan.mesh, rank))) : Json(nullptr));
+    result[name] = {{"svg", svg(type, plan.mesh, false)}, {"holds", holds_of}};
+  };
+  for (const Member& m : plan.graph.members) draw(m.type);
+  for (const Event& e : plan.events) {
+    const Node& node = plan.graph.node(e.node);
+    for (int r = 0; r < node.results; ++r) draw(plan.graph.value(node.result + r).type);
+  }
+  return result;
+}
+
+/// One page with these plans: an array of what json(plan, name) says, each with its pictures.
 inline std::string report(const Json& plans) {
   std::string script;
   for (const std::string_view s : page::scripts) script += s;
@@ -56,7 +77,7 @@ inline std::string report(const Json& plans) {
     if (end == std::string_view::npos) break;
     const std::string_view name = rest.substr(at + 1, end - at - 1);
     if (name == "style") result += page::style;
-    if (name == "plans") result += page::embedded(plans.is_array() ? plans : Json::array({plans}));
+    if (name == "plans") result += page::embedded(plans);
     if (name == "script") result += script;
     rest.remove_prefix(end + 1);
   }

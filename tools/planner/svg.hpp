@@ -1,5 +1,5 @@
 // How a tensor lies on a mesh, as a picture: split dimensions make a grid of blocks, each with the ranks that hold it; copies are a pile of
-// sheets, those of a Broadcast in two colours; the terms of a pending sum are hatched. The report draws the same (report/tensor.js).
+// sheets, those of a Broadcast in two colours; the terms of a pending sum are hatched.
 #pragma once
 #include <algorithm>
 
@@ -69,21 +69,24 @@ inline constexpr std::string_view look =
     ".nothing{fill:none;stroke:#5b6470;stroke-dasharray:4 4}#hatch line{stroke:#3a6b8f;stroke-width:1.6;opacity:.55}"
     "@media(prefers-color-scheme:dark){text{fill:#e4e7ea}.faint{fill:#9ba5b1}.sheet{fill:#234358;stroke:#82b8dc}.other{fill:#4c4326;stroke:"
     "#82b8dc}"
-    ".label{fill:#234358}#hatch line{stroke:#82b8dc}}</style>\n"
+    ".label{fill:#234358}#hatch line{stroke:#82b8dc}}</style>\n";
+inline constexpr std::string_view hatch =
     "<defs><pattern id=\"hatch\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">"
     "<line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"7\"/></pattern></defs>\n";
 
 inline constexpr int wide = 122, high = 62, pile = 6,
                      most_sheets = 4;  ///< a block, how far the sheets of a pile are apart, and how many are drawn
 
-/// A block at (x, y): as many sheets as ranks hold it.
-inline void block(Canvas& canvas, int x, int y, const std::vector<int>& ranks, bool pending, bool differently) {
+/// A block at (x, y): as many sheets as ranks hold it. `slice`: what they hold, in words.
+inline void block(Canvas& canvas, int x, int y, const std::vector<int>& ranks, const std::string& slice, bool pending, bool differently) {
+  canvas.drawn += "<g class=\"block\"><title>" + rank_words(ranks) + ": " + slice + "</title>\n";
   for (int k = std::min<int>(most_sheets, static_cast<int>(ranks.size())) - 1; k >= 0; --k) {
     canvas.sheet(x + k * pile, y + k * pile, wide, high, differently && k % 2 == 1 ? "other" : "sheet");
     if (pending) canvas.sheet(x + k * pile, y + k * pile, wide, high, "hatched");
   }
   if (pending) canvas.sheet(x + 8, y + high / 2 - 12, wide - 16, 24, "label");
   canvas.words(x + wide / 2, y + high / 2 + 4, rank_words(ranks), "middle");
+  canvas.drawn += "</g>\n";
 }
 inline std::string named(const Type& type, int d) {
   std::string result = "dimension " + std::to_string(d) + ", " + std::to_string(type.layout.dims[d].size);
@@ -92,7 +95,8 @@ inline std::string named(const Type& type, int d) {
 }
 }  // namespace drawing
 
-inline std::string svg(const Type& type, const Mesh& mesh) {
+/// The element svg. `alone`: in a file of its own, with a title and colours; else the page that it stands in has both.
+inline std::string svg(const Type& type, const Mesh& mesh, bool alone = true) {
   using namespace drawing;
   const Layout& layout = type.layout;
   const auto held = holders(type, mesh);
@@ -117,8 +121,8 @@ inline std::string svg(const Type& type, const Mesh& mesh) {
     panels = more;
   }
   Canvas canvas;
-  canvas.words(4, 16, text(type) + " on " + text(mesh), "title");
-  int y = 26;
+  if (alone) canvas.words(4, 16, text(type) + " on " + text(mesh), "title");
+  int y = alone ? 26 : 0;
   for (HeldSlice slice : panels) {
     std::string fixed;
     for (const int d : face.panels)
@@ -142,7 +146,7 @@ inline std::string svg(const Type& type, const Mesh& mesh) {
       for (const std::int64_t c : across) {
         if (face.down >= 0) slice[static_cast<std::size_t>(face.down)] = r;
         if (face.across >= 0) slice[static_cast<std::size_t>(face.across)] = c;
-        if (const auto found = held.find(slice); found != held.end()) block(canvas, x, y, found->second, pending, differently);
+        if (const auto found = held.find(slice); found != held.end()) block(canvas, x, y, found->second, ranges(type, mesh, slice), pending, differently);
         x += wide + gap;
       }
       y += high + gap;
@@ -159,8 +163,8 @@ inline std::string svg(const Type& type, const Mesh& mesh) {
   const int room = std::max(360, left + static_cast<int>(across.size()) * (wide + gap));
   const std::string size = std::to_string(room) + "\" height=\"" + std::to_string(y);
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + size + "\" viewBox=\"0 0 " + std::to_string(room) + " " +
-         std::to_string(y) + "\" role=\"img\" aria-label=\"" + escaped(text(type) + " on " + text(mesh)) + "\">\n" + std::string(look) +
-         canvas.drawn + "</svg>\n";
+         std::to_string(y) + "\" role=\"img\" aria-label=\"" + escaped(text(type) + " on " + text(mesh)) + "\">\n" +
+         std::string(alone ? look : "") + std::string(hatch) + canvas.drawn + "</svg>\n";
 }
 
 }  // namespace planner

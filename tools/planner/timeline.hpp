@@ -20,7 +20,7 @@ inline Json timeline(const Plan& plan, const Simulation& step, const std::string
     events.push_back({{"ph", "M"}, {"name", "process_name"}, {"pid", rank}, {"args", {{"name", "rank " + std::to_string(rank) + " (" + place + ")"}}}});
     events.push_back({{"ph", "M"}, {"name", "process_sort_index"}, {"pid", rank}, {"args", {{"sort_index", rank}}}});
     for (int t = 0; t <= step.tracks.size(); ++t) {
-      const std::string name = t == 0 ? "computation" : "collectives on " + text(step.tracks[t - 1]);
+      const std::string name = t == 0 ? "computation" : "collectives on " + text(sending_axes(step.tracks[t - 1], plan.mesh));
       events.push_back({{"ph", "M"}, {"name", "thread_name"}, {"pid", rank}, {"tid", t}, {"args", {{"name", name}}}});
       events.push_back({{"ph", "M"}, {"name", "thread_sort_index"}, {"pid", rank}, {"tid", t}, {"args", {{"sort_index", t}}}});
     }
@@ -48,10 +48,10 @@ inline Json timeline(const Plan& plan, const Simulation& step, const std::string
 }
 
 /// The same step for the report: seconds, the track by its axes.
-inline Json slices(const Simulation& step) {
+inline Json slices(const Plan& plan, const Simulation& step) {
   Json result = Json::array();
   for (const Slice& s : step.slices)
-    result.push_back({{"event", s.event}, {"node", s.node}, {"iteration", s.iteration}, {"track", s.track == 0 ? "compute" : text(step.tracks[s.track - 1])},
+    result.push_back({{"event", s.event}, {"node", s.node}, {"iteration", s.iteration}, {"track", s.track == 0 ? "compute" : text(sending_axes(step.tracks[s.track - 1], plan.mesh))},
                       {"begin", s.begin}, {"end", s.end}});
   return result;
 }

@@ -5,6 +5,7 @@
 
 #include <parallel/algebra/notation.hpp>
 #include <parallel/plan/plan.hpp>
+#include <parallel/plan/table.hpp>
 
 namespace parallel {
 
@@ -36,35 +37,26 @@ inline std::string member_path(const Plan& plan, const Node& node) {
 }
 }  // namespace printing
 
-/// Totals per phase and axis, memory by kind, computation per rank.
+/// Totals per phase and axis, memory by kind, computation per rank. An axis of one rank has none.
 inline std::string totals(const Plan& plan) {
-  using printing::pad;
-  std::string out;
-  out += "\nper step and rank      axis         collectives  calls  message    sent\n";
+  printing::Table communication{{23, 13, 13, 7, 11}, {{{"per step and rank", "axis", "collectives", "calls", "message", "sent"}}}};
   const Communication* phases[] = {&plan.forward, &plan.backward, &plan.optimizer};
   for (int p = 0; p < 3; ++p)
     for (int i = 0; i < plan.mesh.count; ++i) {
       const Axis& axis = *plan.mesh.axes[i].axis;
-      if (phases[p]->calls(axis) == 0) continue;
-      std::string line(name_of(static_cast<Phase>(p)));
-      pad(line, 23);
-      line += axis.text();
-      pad(line, 36);
-      line += std::to_string(phases[p]->collectives(axis));
-      pad(line, 49);
-      line += std::to_string(phases[p]->calls(axis));
-      pad(line, 56);
-      line += printing::bytes(static_cast<double>(phases[p]->messages(axis)));
-      pad(line, 67);
-      line += printing::bytes(phases[p]->sent(axis));
-      out += line + "\n";
+      if (plan.mesh.axes[i].size == 1 || phases[p]->calls(axis) == 0) continue;
+      communication.rows.push_back({{std::string(name_of(static_cast<Phase>(p))), std::string(axis.text()), std::to_string(phases[p]->collectives(axis)),
+                                     std::to_string(phases[p]->calls(axis)), printing::bytes(static_cast<double>(phases[p]->messages(axis))),
+                                     printing::bytes(phases[p]->sent(axis))}});
     }
-  out += "\nmemory per rank        peak " + printing::bytes(static_cast<double>(plan.peak_memory())) + ", of it an arena of " +
-         printing::bytes(static_cast<double>(plan.memory.arena)) + "\n";
+  if (communication.rows.size() == 1) communication.rows = {{{"per step and rank", "no collective"}}};
+  std::string out = "\n" + communication.text() + "\nmemory per rank        peak " + printing::bytes(static_cast<double>(plan.peak_memory())) +
+                    ", of it an arena of " + printing::bytes(static_cast<double>(plan.memory.arena)) +
+                    (plan.memory.arena > 0 ? ", whose values share room over the step\n" : "\n");
   for (int u = 0; u < uses; ++u) {
     if (plan.memory.by_use[u] == 0) continue;
     std::string line = "  " + std::string(name_of(static_cast<Use>(u)));
-    pad(line, 23);
+    printing::pad(line, 23);
     out += line + printing::bytes(static_cast<double>(plan.memory.by_use[u])) + "\n";
   }
   char flops[64];
@@ -83,32 +75,16 @@ inline std::string totals(const Plan& plan) {
 
 /// The text of a plan, one line per collective: phase, calls, kind, axis, tensor, message and sent bytes per call, member, source line.
 inline std::string text(const Plan& plan) {
-  using printing::pad;
-  std::string out = "plan for " + text(plan.mesh) + ": " + std::to_string(plan.mesh.ranks()) + " ranks\n\n";
-  out += "phase      calls  collective      axis         tensor                                   message    sent       member, line\n";
+  printing::Table table{{11, 7, 16, 13, 41, 11, 11}, {{{"phase", "calls", "collective", "axis", "tensor", "message", "sent", "member, line"}}}};
   plan.all.each([&](const Node& node, std::int64_t times) {
     const Transition& t = node.transition;
-    std::string line(name_of(node.phase));
-    pad(line, 11);
-    line += std::to_string(times);
-    pad(line, 18);
-    line += std::string(name_of(t.collective)) + (t.maximum ? " max" : "");
-    pad(line, 34);
-    line += text(t.axes);
-    pad(line, 47);
-    const Type& type = plan.graph.value(node.operands[0]).type;
-    line += text(type);
-    pad(line, 88);
-    line += printing::bytes(static_cast<double>(plan.all.message(node)));
-    pad(line, 99);
-    line += printing::bytes(plan.all.sent(node));
-    pad(line, 110);
-    line += printing::member_path(plan, node);
     const Source source = plan.graph.origin(node).source;
-    if (source.line > 0) line += ", " + printing::file_name(source.file) + ":" + std::to_string(source.line);
-    out += line + "\n";
+    table.rows.push_back({{std::string(name_of(node.phase)), std::to_string(times), std::string(name_of(t.collective)) + (t.maximum ? " max" : ""),
+                           text(sending_axes(t.axes, plan.mesh)), text(plan.graph.value(node.operands[0]).type),
+                           printing::bytes(static_cast<double>(plan.all.message(node))), printing::bytes(plan.all.sent(node)),
+                           printing::member_path(plan, node) + (source.line > 0 ? ", " + printing::file_name(source.file) + ":" + std::to_string(source.line) : "")}});
   });
-  return out + totals(plan);
+  return "plan for " + text(plan.mesh) + ": " + std::to_string(plan.mesh.ranks()) + " ranks\n\n" + table.text() + totals(plan);
 }
 
 }  // namespace parallel

@@ -59,6 +59,13 @@ struct GraphView {
 constexpr bool calls(const Node& node, const Mesh& mesh) {
   return node.transition.axes.size() > 0 && communicates(node.transition.collective) && mesh.extent(node.transition.axes) > 1;
 }
+/// Of the axes of a move those on which it sends on this mesh, as they have several ranks; where none has, all.
+constexpr AxisList sending_axes(const AxisList& axes, const Mesh& mesh) {
+  AxisList several;
+  for (const Axis* a : axes)
+    if (mesh.extent(a) > 1) several.push_back(a);
+  return several.empty() ? axes : several;
+}
 /// Whether a node's result is its operand's storage on this mesh.
 constexpr bool is_alias(const Node& node, const Mesh& mesh) {
   if (node.owns) return false;

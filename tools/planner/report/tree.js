@@ -1,30 +1,48 @@
 R"script(// The tree of the step: phases, what repeats, source lines, the operations as they were written, and what each of them computes and moves.
 
-/// The events as a tree, in their order: what micro-batches repeat, in it phases, in them layers, in those runs of one source line.
+/// What nobody wrote and nothing but a number is: the gradient's first 1, the zeros that sums begin with.
+const isBeginning = (node) => node.operation === "constant" && node.origin === null;
+
+/// A move as one would write it.
+const moveWords = (t) => "to<" + t.axes.map((a) => "On<" + a + ", " + t.to + ">").join(", ") + ">";
+
+/// What the operations of a line are called; what nobody wrote, with how many there are.
+function namesOf(operations) {
+  const counts = new Map();
+  for (const o of operations) counts.set(o.name, (counts.get(o.name) || 0) + (o.origin === null ? o.events.length : 0));
+  return [...counts].map(([name, n]) => spoken(name) + (n > 1 ? " × " + n : "")).join(", ");
+}
+
+/// The events as a tree, in their order: phases, in them layers, in those runs of one source line. Where micro-batches are accumulated, the phases
+/// stand in what is before their loop, in it, and behind it.
 function stepTree(plan) {
-  const root = {kind: "root", children: []};
+  const root = {kind: "root", children: []}, loop = plan.regions.findIndex((r) => r.kind === "micro_batches");
+  const count = loop < 0 ? 1 : plan.regions[loop].count;
+  const around = {before: "before the " + count + " micro-batches", within: "micro-batches", after: "after the " + count + " micro-batches"};
+  const said = {before: "once", within: "× " + count, after: "once: what they added up"};
   const within = (part, key, made) => {
     let child = part.children.at(-1);
     if (!child || child.key !== key) part.children.push(child = {key, children: [], ...made});
     return child;
   };
+  let place = loop < 0 ? null : "before";
   for (const [index, event] of plan.events.entries()) {
     const node = plan.node(event);
-    if (event.kind !== "compute" && !plan.collective(event)) continue;
-    const regions = plan.chain(node.region);
-    const layers = regions.filter((r) => plan.regions[r].kind === "layers");
+    if (node.region === loop && event.kind === "begin") place = "within";
+    if (node.region === loop && event.kind === "end") place = "after";
+    if (isBeginning(node) || (event.kind !== "compute" && !plan.collective(event))) continue;
     let part = root;
-    for (const r of regions)
-      if (!layers.includes(r)) part = within(part, "region " + r, {kind: "region", region: plan.regions[r]});
+    if (place && node.phase !== "optimizer") part = within(part, place, {kind: "part", title: around[place], count: said[place]});
     part = within(part, node.phase, {kind: "phase", phase: node.phase});
-    for (const r of layers) part = within(part, "region " + r, {kind: "region", region: plan.regions[r]});
+    for (const r of plan.chain(node.region))
+      if (r !== loop) part = within(part, "region " + r, {kind: "region", region: plan.regions[r]});
     const origin = plan.origin(node), where = plan.line(origin);
     let line = part.children.at(-1);
     if (!line || line.kind !== "line" || line.where !== where)
       part.children.push(line = {kind: "line", where, file: origin ? origin.file : "", operations: []});
     // What nobody wrote, as the optimizer, goes by the operations themselves.
-    const written = where !== "" && origin !== null, last = line.operations.at(-1);
-    const name = !written ? node.operation : origin.operation === "move" ? "to<…>" : origin.operation;
+    const written = node.phase !== "optimizer" && origin !== null, last = line.operations.at(-1);
+    const name = written ? origin.spelled : node.transition ? moveWords(node.transition) : node.operation;
     if (last && last.name === name && last.origin === (written ? node.origin : null)) last.events.push(index);
     else line.operations.push({name, origin: written ? node.origin : null, events: [index]});
   }
@@ -60,7 +78,8 @@ function showMove(plan, node) {
   if (node.seconds) what.push(element("span", {class: "soft"}, seconds(node.seconds)));
   const which = [element("code", {}, plan.type(node.operands[0]) + " → " + plan.type(node.results[0]))];
   if (node.member) which.unshift(element("code", {class: "soft"}, plan.member(node.member)));
-  return element("li", {class: "moves"}, element("div", {class: "node"}, ...what), element("div", {class: "node"}, ...which));
+  const why = element("details", {class: "why"}, element("summary", {}, t.cause), ...t.why.map((sentences) => element("p", {}, sentences)));
+  return element("li", {class: "moves"}, element("div", {class: "node"}, ...what), element("div", {class: "node"}, ...which), why);
 }
 function showNode(plan, node, member) {
   const t = node.transition;
@@ -78,7 +97,7 @@ function showNode(plan, node, member) {
 function freeMoves(plan, operation) {
   const happens = new Set(plan.events.map((e) => e.node)), used = new Set(plan.nodes.flatMap((n) => n.operands));
   return plan.nodes
-    .filter((n, i) => n.origin === operation.origin && n.phase === "forward" && n.transition && !happens.has(i) && used.has(n.results[0]))
+    .filter((n, i) => n.origin === operation.origin && n.phase === "forward" && n.transition && n.transition.ranks > 1 && !happens.has(i) && used.has(n.results[0]))
     .map((n) => (plan.nameOf(n.operands[0]) + " " + n.transition.from + " → " + n.transition.to + " on " + n.transition.axes.join("+")).trim());
 }
 
@@ -89,13 +108,13 @@ function showOperation(plan, operation, phase) {
   const member = origin && origin.member ? plan.member(origin.member) : "";
   if (member !== "") parts.push(element("code", {}, member));
   if (origin && phase === "forward")
-    for (const r of origin.rules) {
+    for (const r of origin.rules.filter((r) => plan.ranksOn(r.axis) > 1)) {
       const title = "The rule of derivation that decided on " + r.axis;
       parts.push(element("span", {class: "rule", title}, r.axis + ": rule " + r.rule + ", " + rules[r.rule]));
     }
   const rows = nodes.map(([event, node]) => plan.collective(event) ? showMove(plan, node) : showNode(plan, node, member));
   const [, only] = nodes[0];
-  if (nodes.length === 1 && phase === "forward" && !only.transition && only.operation === operation.name)
+  if (nodes.length === 1 && phase === "forward" && !only.transition && (origin ? origin.operation : operation.name) === only.operation)
     parts.push(...[...rows.pop().children].slice(1));  // an operation that is one computation is one row
   const free = origin && phase === "forward" ? freeMoves(plan, operation) : [];
   if (free.length > 0) rows.unshift(element("li", {class: "node quiet soft"}, element("span", {}, "free: " + free.join("; "))));
@@ -109,14 +128,14 @@ function showPart(plan, part, phase) {
   const moved = movedUnder(plan, part);
   const quiet = moved.calls === 0 ? " quiet" : "";
   if (part.kind === "line") {
-    const names = [...new Set(part.operations.map((o) => spoken(o.name)))].join(", ");
-    const line = element("span", {class: "line", title: part.file || null}, part.where || "no line");
+    const line = element("span", {class: "line", title: part.file || null}, part.where);
     const rows = part.operations.map((o) => showOperation(plan, o, phase));
-    return element("details", {class: "source" + quiet}, element("summary", {}, line, element("span", {class: "words"}, names), pill(moved)),
+    return element("details", {class: "source" + quiet}, element("summary", {}, line, element("span", {class: "words"}, namesOf(part.operations)), pill(moved)),
                    element("div", {class: "inner"}, element("ul", {}, ...rows)));
   }
-  const title = part.kind === "phase" ? part.phase : regionName(part.region);
-  const count = part.kind === "region" ? element("span", {class: "count"}, "× " + part.region.count) : null;
+  const title = part.kind === "phase" ? part.phase : part.kind === "part" ? part.title : regionName(part.region);
+  const times = part.kind === "region" ? "× " + part.region.count : part.count;
+  const count = times ? element("span", {class: "count"}, times) : null;
   return element(
     "details", {class: part.kind === "phase" ? "phase " + part.phase + quiet : "region" + quiet, open: ""},
     element("summary", {}, element("span", {}, title), count, pill(moved)),
@@ -126,7 +145,7 @@ function showPart(plan, part, phase) {
 function showTree(plan) {
   const tree = byId("tree");
   tree.replaceChildren(...stepTree(plan).map((phase) => showPart(plan, phase)));
-  const all = (open) => tree.querySelectorAll("details").forEach((d) => { d.open = open; });
+  const all = (open) => tree.querySelectorAll("details:not(.why)").forEach((d) => { d.open = open; });
   byId("open-all").onclick = () => all(true);
   byId("close-all").onclick = () => all(false);
   byId("only-moves").onchange = () => {

@@ -81,6 +81,7 @@ class Plan {
   /// The regions that a region lies in, and itself, from the outermost on; the program is none of them.
   chain(region) { return region > 0 ? [...this.chain(this.regions[region].parent), region] : []; }
   line(origin) { return origin && origin.line > 0 ? fileName(origin.file) + ":" + origin.line : ""; }
+  ranksOn(axis) { return (this.mesh.find((a) => a.axis === axis) || {ranks: 1}).ranks; }
   type(value) { return this.values[value].text; }
   /// What a node is called, and where it was written.
   called(node) {
