@@ -152,6 +152,8 @@ void print_operations() {
       {"embedding", &op::embedding, {{"index", {4}, DType::i32}, {"table", {32, 6}}}},
       {"attention", &op::attention, {{"q", {2, 16, 8, 4}}, {"k", {2, 16, 2, 4}}, {"v", {2, 16, 2, 4}}}, {1, 0, 0}},
       {"rotary", &op::rotary, {{"x", {2, 16, 8, 4}}}},
+      {"sample", &op::sample, {{"logits", {4, 32}}}, {0, 32}},
+      {"remember", &op::remember, {{"x", {2, 1, 8, 4}}, {"position", {}, DType::i32}}, {1, 16}},
       {"transpose", &op::transpose, {x}, {1, 0}},
       {"reshape", &op::reshape, {{"x", {2, 4, 6}}}, {8, 6}},
       {"reshape-split", &op::reshape, {{"x", {8, 6}}}, {2, 4, 6}},
