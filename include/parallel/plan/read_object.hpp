@@ -15,7 +15,7 @@ namespace parallel::object {
 
 /// A program as an object file carries it. Its graph points into it, so it stays where it is.
 struct Carried {
-  std::string name{};        ///< "Training<Mlp, AdamW>(f32[4096/data, 768])", the same from every compiler
+  std::string name{};        ///< "Training<Mlp, AdamW>(f32[4096/data, 768])", the same from every compiler (portable)
   std::int64_t checksum = 0;  ///< meshes name their program by it
   Graph graph{};
   Demands demands{};
@@ -39,6 +39,22 @@ struct CarriedMesh {
   std::vector<std::pair<std::string, int>> axes{};
 };
 
+/// A type's name as g++ spells it: compilers differ in what they call a namespace without a name, and in blanks.
+inline std::string portable(std::string name) {
+  const auto replace = [&](std::string_view what, std::string_view by) {
+    for (std::size_t at = 0; (at = name.find(what, at)) != std::string::npos; at += by.size() - 1) name.replace(at, what.size(), by);
+  };
+  replace("(anonymous namespace)::", "{anonymous}::");  // clang
+  replace("<unnamed>::", "{anonymous}::");              // g++, in a value's name
+  for (std::size_t at = 0; (at = name.find("_GLOBAL__N_", at)) != std::string::npos;) {  // nvcc, with the file's name behind it
+    const std::size_t end = name.find("::", at);
+    if (end == std::string::npos) break;
+    name.replace(at, end - at, "{anonymous}");
+  }
+  replace("> >", ">>");
+  return name;
+}
+
 inline constexpr int most_nodes = 8'000, most_values = 32'000;  ///< larger graphs are refused: passes take time in their square
 
 class Reader {
@@ -51,7 +67,7 @@ class Reader {
     Carried& c = *result;
     carried_ = &c;
     c.checksum = words_[4];
-    const std::string model = text(4096), optimizer = text(4096);
+    const std::string model = portable(text(4096)), optimizer = portable(text(4096));
     const int micro_batches = whole(1, 1 << 20);
     for (auto n = count(most_nodes); n > 0; --n) {
       Axis axis{};
