@@ -54,8 +54,7 @@ class Test:
         return done.stdout
 
     def compile(self, source, target, *more):
-        include = [f"-I{self.root}/include", "-isystem", "/usr/include/eigen3"]
-        done = subprocess.run([self.compiler, "-std=c++20", "-O0", *include, *map(str, more), str(source), "-o", str(target)], capture_output=True, text=True)
+        done = subprocess.run([self.compiler, "-std=c++20", "-O0", f"-I{self.root}/include", *map(str, more), str(source), "-o", str(target)], capture_output=True, text=True)
         if done.returncode != 0:
             self.fault(f"{source} does not compile:\n{done.stderr[:2000]}")
 
