@@ -114,6 +114,11 @@ class Edges(Test):
         self.plan(program, "--check", "--lock-file", file, "--mesh", "ranks=4", code=76, says=[ROWS + "ranks=4]", "+ a plan that"], never=["ranks=2", "::Mean,"])
         file.write_text(whole.replace("ranks=2]", "columns=2]"))
         self.plan(program, "--check", "--lock-file", file, code=76, says=["ranks=2]\n+ a plan that", "columns=2]\n- a plan that"])
+        derived = SOURCE[: SOURCE.index("constexpr auto& one")] + "auto none = derive<Step>(Mesh{ranks = 2});\n"  # plans for no mesh of its own
+        before, after = self.write("before.cpp", derived), self.write("after.cpp", derived.replace("8 / ranks", "4 / ranks"))
+        self.plan(before, "--lock", "--mesh", "ranks=2")
+        self.plan(before, "--check")
+        self.plan(after, "--check", "--lock-file", "before.plan", code=76, says=["(f32[8/ranks, 16]) on ranks=2]\n- a plan that the lock has"])
         file.write_text(whole.replace("parameter  up", "parameter  \x1b[31mup\u009b"))
         self.plan(program, "--check", "--lock-file", file, code=76, says=["?[31mup?"], never=["\x1b", "\u009b"])
         self.plan(program, "--why", "\x1b[31m", code=2, says=["?[31m"], never=["\x1b"])

@@ -50,16 +50,11 @@ inline std::vector<Mesh> meshes_of(const object::Carried& program, const std::ve
                                    const std::vector<Kept>& kept) {
   if (!asked.mesh.empty()) return {mesh_argument(asked.mesh, axes)};
   std::vector<Mesh> meshes;
-  const auto keep = [&](bool any) {
-    for (const Kept& k : kept)
-      if (const auto mesh = mesh_of(k, axes); mesh && (any || k.program.empty() || k.program == program.name) && std::find(meshes.begin(), meshes.end(), *mesh) == meshes.end())
-        meshes.push_back(*mesh);
-  };
-  keep(false);
+  for (const Kept& k : kept)
+    if (const auto mesh = mesh_of(k, axes); mesh && (k.program.empty() || k.program == program.name)) meshes.push_back(*mesh);
   if (!meshes.empty() || !asked.run.empty()) return meshes;
   for (const object::CarriedMesh& mesh : found.meshes)
     if (mesh.program == program.checksum) meshes.push_back(mesh_of(mesh, axes));
-  if (meshes.empty()) keep(true);  // of a program that the lock does not know
   if (meshes.empty() && axes.empty()) meshes.push_back(Mesh{});
   return meshes;
 }
@@ -106,7 +101,7 @@ inline std::vector<Answer> answers(const object::Found& found, const Asked& aske
         if (asked.run.empty()) throw *refused;  // else another program may be the one that ran
       }
   }
-  if (!result.empty()) return result;
+  if (!result.empty() || (chosen && asked.checking && !kept.empty())) return result;  // a lock of programs that are no more is another plan
   throw refused ? *refused : nothing_planned(found, asked, chosen);
 }
 
