@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <parallel/plan/portable_name.hpp>
 #include <parallel/plan/sound_graph.hpp>
 
 namespace parallel::object {
@@ -38,22 +39,6 @@ struct CarriedMesh {
   std::int64_t program = 0;
   std::vector<std::pair<std::string, int>> axes{};
 };
-
-/// A type's name as g++ spells it: compilers differ in what they call a namespace without a name, and in blanks.
-inline std::string portable(std::string name) {
-  const auto replace = [&](std::string_view what, std::string_view by) {
-    for (std::size_t at = 0; (at = name.find(what, at)) != std::string::npos; at += by.size() - 1) name.replace(at, what.size(), by);
-  };
-  replace("(anonymous namespace)::", "{anonymous}::");  // clang
-  replace("<unnamed>::", "{anonymous}::");              // g++, in a value's name
-  for (std::size_t at = 0; (at = name.find("_GLOBAL__N_", at)) != std::string::npos;) {  // nvcc, with the file's name behind it
-    const std::size_t end = name.find("::", at);
-    if (end == std::string::npos) break;
-    name.replace(at, end - at, "{anonymous}");
-  }
-  replace("> >", ">>");
-  return name;
-}
 
 inline constexpr int most_nodes = 8'000, most_values = 32'000;  ///< larger graphs are refused: passes take time in their square
 
