@@ -80,8 +80,11 @@ void train(const Mesh& mesh, const std::string& record) {
 
 int main(int argc, char** argv) {
   const std::string record = record_argument(argc, argv);
-  train(Mesh{data = 1, tensor = 1}, "");
-  train(Mesh{data = 2, tensor = 2}, record);
+  return guarded("classify", [&] {
+    train(Mesh{data = 1, tensor = 1}, "");
+    train(Mesh{data = 2, tensor = 2}, record);
+    return exit_code::done;
+  });
 }
 
 // Expected output:

@@ -69,14 +69,17 @@ void show(const char* title, int inner, const std::string& record = "") {
 
 int main(int argc, char** argv) {
   const std::string record = record_argument(argc, argv);
-  show<Rows>("by rows", 5);
-  show<Columns>("by columns", 5);
-  show<Inner<6>>("by the inner dimension", 6, record);
-  try {
-    derive<Inner<5>>(two);
-  } catch (const MeshRefused& refused) {
-    std::printf("5 by 2: %s\n", refused.what());
-  }
+  return guarded("matmul", [&] {
+    show<Rows>("by rows", 5);
+    show<Columns>("by columns", 5);
+    show<Inner<6>>("by the inner dimension", 6, record);
+    try {
+      derive<Inner<5>>(two);
+    } catch (const MeshRefused& refused) {
+      std::printf("5 by 2: %s\n", refused.what());
+    }
+    return exit_code::done;
+  });
 }
 
 // Expected output:

@@ -6,13 +6,10 @@ file.
     assertions.py INCLUDE FOLDER COMPILER...
 """
 import re
-import shutil
 import sys
-import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from refusals import compile, precompiled
+from compilers import on_each, twins
 
 
 def sentences(include):
@@ -39,49 +36,21 @@ def faults(compiler, flags, source, sentences):
     name = failure.partition("<")[0]
     if name not in sentences:
         return ["names no failure"]
-    found = []
-    status, output = compile(compiler, *flags, source)
-    if status != 0 or output:
-        found.append("what holds fails:\n" + output[:2000])
-    status, output = compile(compiler, *flags, "-DWRONG", source)
-    errors = [line for line in output.splitlines() if "error:" in line]
-    if status == 0:
-        return found + ["does not fail"]
-    if len(errors) != 1:
-        found.append(f"{len(errors)} errors instead of one:\n" + "\n".join(line[:300] for line in errors[:5]))
-    if not errors or sentences[name] not in errors[0]:
-        found.append(f"the first error is not the sentence of {name}:\n" + "\n".join(line[:300] for line in errors[:1]))
-    if failure not in plain(output):
+    found, output = twins(compiler, flags, source, name, sentences[name])
+    if output and failure not in plain(output):
         seen = re.search(rf"\b{name}<.*", plain(output))
         found.append(f"{failure} is not in the notes, but {seen[0][:500] if seen else 'none'}")
-    if not re.search(rf"{re.escape(source.name)}:\d+:\d+: *(note|required|  required)", output):
-        found.append("no note leads to the program")
     return found
 
 
 def main(include, folder, compilers):
     known = sentences(include)
     sources = sorted(folder.glob("*.cpp"))
-    compilers = [c for c in compilers if shutil.which(c)]
-    if not compilers or not sources:
-        print("no compiler or no program")
-        return 1
-    failures = 0
     missing = known.keys() - {failure_of(s).partition("<")[0] for s in sources}
     if missing:
-        failures += 1
         print("failures without a program:", ", ".join(sorted(missing)))
-    jobs = [(compiler, source) for source in sources for compiler in compilers]
-    with ThreadPoolExecutor(2) as pool, tempfile.TemporaryDirectory() as headers:
-        headers = Path(headers)
-        shutil.copytree(include, headers / "include")  # clang refuses a precompiled header if somebody edits one of its files meanwhile
-        flags = dict(zip(compilers, pool.map(lambda compiler: precompiled(compiler, headers / "include", headers), compilers)))
-        for (compiler, source), found in zip(jobs, pool.map(lambda job: faults(job[0], flags[job[0]], job[1], known), jobs)):
-            failures += bool(found)
-            for fault in found:
-                print(f"{source.name} with {compiler}: {fault}")
-    print(f"{len(sources)} programs, {' '.join(compilers)}: {failures} failures")
-    return 1 if failures else 0
+    failures = on_each(compilers, include, sources, lambda compiler, flags, source: faults(compiler, flags, source, known))
+    return 1 if failures or missing else 0
 
 
 if __name__ == "__main__":

@@ -103,6 +103,26 @@ TEST_CASE("files") {
   for (std::size_t n = 16; n < program.size(); n += 1 + n / 7) CHECK_FALSE(planned(program.substr(0, n), 2));
 }
 
+TEST_CASE("a text that has the magic words in it is passed over, a damaged header is not") {
+  const std::string program = bytes_of(words_of<Step>());
+  CHECK(object::find("parallel:program, says a text that goes on for a while").programs.empty());
+  CHECK(object::find(std::string("parallel:program") + std::string(100, '\0')).programs.empty());
+  CHECK(object::find("parallel:program" + program).programs.size() == 1);
+  for (std::size_t word = 2; word < object::header; ++word)
+    for (int bit = 0; bit < 64; ++bit) {
+      std::vector<std::int64_t> words = words_of<Step>();
+      words[word] ^= static_cast<std::int64_t>(std::uint64_t{1} << bit);
+      CHECK_THROWS_AS(object::find(bytes_of(words)), object::Damaged);
+    }
+}
+
+TEST_CASE("a name is the same from every compiler") {
+  for (const char* spelled : {"W<{anonymous}::Q, <unnamed>::E::b, my::{anonymous}::N<int, P<Q> > >",                              // g++
+                              "W<(anonymous namespace)::Q, (anonymous namespace)::E::b, my::(anonymous namespace)::N<int, P<Q>>>",  // clang
+                              "W<_GLOBAL__N__6c1b_7_a_cu_main::Q, _GLOBAL__N__6c1b_7_a_cu_main::E::b, my::_GLOBAL__N__6c1b_7_a_cu_main::N<int, P<Q> > >"})
+    CHECK(object::portable(spelled) == "W<{anonymous}::Q, {anonymous}::E::b, my::{anonymous}::N<int, P<Q>>>");
+}
+
 TEST_CASE("what is damaged is refused") {
   std::mt19937_64 engine(1);
   const auto random = [&](std::size_t below) { return static_cast<std::size_t>(engine() % below); };

@@ -16,7 +16,8 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from refusals import compile, precompiled, reasons
+from compilers import compile, precompiled, refused
+from refusals import reasons
 
 RUNS = {"matmul": "/// Runs a product", "mlp": "int main", "classify": "/// Trains on a mesh", "gpt": "struct Options"}
 ASKS = {"classify": "constexpr auto& classify_plan = plan<Step, Mesh{data = 2, tensor = 2}>;\n"}  # what an example derives at start-up only
@@ -46,17 +47,6 @@ def mistakes(root):
                 what, edits = None, []
 
 
-def faults(compiler, flags, source, sentences, reason):
-    status, output = compile(compiler, *flags, source)
-    errors = [line for line in output.splitlines() if "error:" in line]
-    if status == 0:
-        return ["is not refused"]
-    found = [] if len(errors) == 1 else [f"{len(errors)} errors instead of one"]
-    if not errors or sentences[reason] not in errors[0]:
-        found.append(f"the first error is not the sentence of {reason}")
-    return found + ["  " + line[:300] for line in errors[:4]] if found else []
-
-
 def main(root, compilers, only):
     sentences = reasons(root / "include")
     models = {name: model(root, name) for name in RUNS}
@@ -80,7 +70,7 @@ def main(root, compilers, only):
                 text = text.replace(before, after)
             source = folder / f"{example}-{line}-{compiler}.cpp"
             source.write_text(text)
-            return faults(compiler, flags[compiler], source, sentences, reason)
+            return refused(compiler, flags[compiler], source, reason, sentences[reason])[0]
 
         def whole(job):
             compiler, name = job

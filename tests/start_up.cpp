@@ -45,6 +45,28 @@ TEST_CASE("meshes that are refused with the compiler's sentence") {
   CHECK(strict.ends_with("start_up.cpp:14"));
 }
 
+TEST_CASE("meshes that cannot be read") {
+  const auto refused = [](const char* mesh, std::span<const Axis* const> axes) {
+    try {
+      mesh_argument(mesh, axes);
+    } catch (const Failure& failure) {
+      return std::string(failure.what());
+    }
+    return std::string();
+  };
+  const Axis* three[] = {&tensor, &sequence, &data};
+  CHECK(refused("tensor=2,data", three) == "--mesh tensor=2,data: 'data' is not axis=ranks; write for example tensor=2,sequence=2 with the axes tensor, sequence, data");
+  CHECK(refused("expert=2", std::span(three).first(1)) == "--mesh expert=2: there is no axis 'expert'; write for example tensor=2 with the axes tensor");
+  CHECK(refused("data=2", {}) == "--mesh data=2: there is no axis 'data'; the program names no axis, so it has no mesh");
+}
+
+TEST_CASE("what a terminal would obey is not printed") {
+  CHECK(printable("two\nlines\tof f32[4/data]") == "two\nlines\tof f32[4/data]");
+  CHECK(printable("\x1b[31m\r\a\x7f") == "?[31m???");
+  CHECK(printable("caf\xc3\xa9 \xe2\x80\x94 \xf0\x9f\x98\x80") == "caf\xc3\xa9 \xe2\x80\x94 \xf0\x9f\x98\x80");
+  CHECK(printable("\xc2\x9b" "31m \x9b" "31m \xe2\x80") == "??31m ?31m ??");  // control characters above ASCII, alone and cut off
+}
+
 TEST_CASE("the same budget on a larger mesh") {
   CHECK(said<Within<Step, Sent<data, 150>>>("data=2,tensor=2").starts_with("over_bytes"));
   CHECK(said<Within<Step, Sent<data, 150>>>("data=2,tensor=4") == "");

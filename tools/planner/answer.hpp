@@ -6,6 +6,7 @@
 #include <iostream>
 #include <optional>
 
+#include "choice.hpp"
 #include "dot.hpp"
 #include "json.hpp"
 #include "lock.hpp"
@@ -73,44 +74,59 @@ inline void write(const std::string& file, const std::string& contents) {
   if (error) throw Failure("'" + file + "' cannot be written: " + error.message(), exit_code::io);
 }
 
-/// --lock and --check.
-inline int lock(const std::vector<Answer>& answers, const Asked& asked) {
-  std::vector<Lock> now;
-  for (const Answer& a : answers) now.push_back(lock_of(*a.plan, a.name));
-  const std::string file = asked.lock.empty() ? std::filesystem::path(asked.file).replace_extension(".plan").string() : asked.lock;
-  if (asked.locking) {
-    write(file, written(now));
-    return exit_code::done;
-  }
+inline std::string lock_file(const Asked& asked) {
+  return asked.lock.empty() ? std::filesystem::path(asked.file).replace_extension(".plan").string() : asked.lock;
+}
+inline std::vector<Lock> locks_of(const Asked& asked) {
+  const std::string file = lock_file(asked);
   if (std::error_code error; !std::filesystem::exists(file, error)) throw Failure("there is no lock '" + file + "'; write it with --lock", exit_code::missing_input);
-  const std::string differs = difference(read_locks(contents(file, file), file), now);
-  if (differs.empty()) return exit_code::done;
-  std::cout << differs << std::flush;
+  return read_locks(contents(file, file), file);
+}
+
+/// --lock and --check. Where --program or --mesh picks some of the plans, the file's others stay as they are.
+inline void lock(const std::vector<Answer>& answers, const Asked& asked) {
+  std::vector<Lock> now;
+  std::vector<std::string> names;
+  for (const Answer& a : answers) now.push_back(lock_of(*a.plan, a.name)), names.push_back(a.name);
+  const Choice choice(asked.program, names);
+  const auto meant = [&](const Lock& lock) { return choice.has(lock.program) && (asked.mesh.empty() || lock.mesh == now[0].mesh); };
+  const std::string file = lock_file(asked);
+  const bool some = !asked.program.empty() || !asked.mesh.empty();
+  std::error_code error;
+  if (asked.locking) return write(file, written(some && std::filesystem::exists(file, error) ? replaced(locks_of(asked), now, meant) : now));
+  std::vector<Lock> before;
+  for (const Lock& lock : locks_of(asked))
+    if (meant(lock)) before.push_back(lock);
+  const std::string differs = difference(before, now);
+  if (differs.empty()) return;
+  std::cout << printable(differs) << std::flush;
   throw Failure("the plan is not the one in '" + file + "'; what differs stands above; if it is meant, write it anew with --lock", exit_code::plans_differ);
 }
 
 /// --run: FILE.0, FILE.1, ... one for each rank. The program is the one whose plan the record is.
-inline int lay_over(const std::vector<Answer>& answers, const Asked& asked) {
-  std::vector<RankRecord> records{read_record(asked.run + ".0")};
-  std::string first;
+inline void lay_over(const std::vector<Answer>& answers, const Asked& asked, std::ostream& out) {
+  std::vector<RankRecord> records{read_record(asked.run, 0)};
+  Laid nearest;  // of the programs that are another, the one that went furthest
   for (const Answer& a : answers) {
     if (text(a.plan->mesh) != records[0].mesh) continue;
     const std::vector<Recorded> planned = expected(*a.plan);
-    std::string differs = deviation(*a.plan, planned, records[0]);
-    if (first.empty()) first = a.name + ": " + differs;
-    if (!differs.empty()) continue;
+    const Laid laid = lay(*a.plan, planned, records[0]);
+    if (laid.line > nearest.line) nearest = {a.name + ": " + laid.differs, laid.line};
+    if (!laid.differs.empty()) continue;
     for (int rank = 1; rank < a.plan->mesh.ranks(); ++rank) {
-      records.push_back(read_record(asked.run + "." + std::to_string(rank)));
-      if (records.back().rank != rank || records.back().mesh != records[0].mesh)
-        throw Failure("the record '" + records.back().file + "' is of another rank or mesh", exit_code::plans_differ);
-      differs = deviation(*a.plan, planned, records.back());
-      if (!differs.empty()) throw Failure("the run is not the plan: " + differs, exit_code::plans_differ);
+      records.push_back(read_record(asked.run, rank));
+      if (records.back().mesh != records[0].mesh) throw Failure("the record '" + records.back().file + "' is of another mesh", exit_code::plans_differ);
+      const Laid other = lay(*a.plan, planned, records.back());
+      if (!other.differs.empty()) throw Failure("the run is not the plan: " + other.differs, exit_code::plans_differ);
+      if (other.skipped != laid.skipped)
+        throw Failure("the run is not the plan: rank " + std::to_string(rank) + " skipped other steps than rank 0", exit_code::plans_differ);
     }
-    std::cout << a.name << "\n" << text(a.plan->mesh) << ": every call and byte of " << a.plan->mesh.ranks() << " ranks is the plan's\n\n"
-              << overlay(*a.plan, records, a.price(), a.machine ? simulate(*a.plan, *a.machine).seconds : 0);
-    return exit_code::done;
+    out << a.name << "\n" << text(a.plan->mesh) << ": every call and byte of " << a.plan->mesh.ranks() << " ranks is the plan's\n\n"
+        << overlay(*a.plan, records, a.price(), a.machine ? simulate(*a.plan, *a.machine).seconds : 0);
+    return;
   }
-  throw Failure(first.empty() ? "the record is of the mesh " + records[0].mesh + ", for which nothing was planned here" : "the run is not the plan: " + first, exit_code::plans_differ);
+  throw Failure(nearest.line == 0 ? "the record is of the mesh " + records[0].mesh + ", for which nothing was planned here" : "the run is not the plan: " + nearest.differs,
+                exit_code::plans_differ);
 }
 
 inline Failure no_such_member(const Plan& plan, const std::string& path, const std::string& beyond) {

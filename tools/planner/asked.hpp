@@ -13,7 +13,7 @@ using namespace parallel;
 struct Asked {
   std::string file{};                    ///< a source, an object, a library or a program
   std::vector<std::string> compiling{};  ///< further arguments of the compiler
-  std::string compiler{}, include{};
+  std::string compiler{}, include{}, eigen{};
   std::string mesh{}, program{}, machine{};
   std::string why{}, run{}, lock{}, picture{}, svg{};
   std::string output{};                  ///< empty: the standard output

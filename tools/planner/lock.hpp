@@ -22,12 +22,13 @@ struct Locked {
 };
 /// The lines of one program on one mesh.
 struct Lock {
-  std::string title{};
+  std::string program{}, mesh{};
   std::vector<Locked> lines{};
+  std::string title() const { return program + " on " + mesh; }
 };
 
 inline Lock lock_of(const Plan& plan, const std::string& program) {
-  Lock lock{program + " on " + text(plan.mesh), {}};
+  Lock lock{program, text(plan.mesh), {}};
   plan.all.each([&](const Node& node, std::int64_t times) {
     const Transition& t = node.transition;
     Locked line;
@@ -52,7 +53,7 @@ inline Lock lock_of(const Plan& plan, const std::string& program) {
 inline std::string written(const std::vector<Lock>& locks) {
   std::string out = "# The plan that the compiler derives, kept by tools/plan --lock; tools/plan --check compares. Bytes are per rank; what stands behind # is no part of it.\n";
   for (const Lock& lock : locks) {
-    out += "\n[" + lock.title + "]\n";
+    out += "\n[" + lock.title() + "]\n";
     for (const Locked& line : lock.lines) {
       std::string words = line.what;
       printing::pad(words, 72);
@@ -73,8 +74,9 @@ inline std::vector<Lock> read_locks(const std::string& contents, const std::stri
     const auto refuse = [&](const char* why) { return Failure("'" + file + "' line " + std::to_string(number) + " " + why + "; write it anew with tools/plan --lock", exit_code::bad_data); };
     if (line.empty() || line[0] == '#') continue;
     if (line[0] == '[') {
-      if (line.back() != ']') throw refuse("has no ]");
-      locks.push_back({line.substr(1, line.size() - 2), {}});
+      const std::size_t on = line.rfind(" on ");
+      if (line.back() != ']' || on == std::string::npos) throw refuse("is no [PROGRAM on MESH]");
+      locks.push_back({line.substr(1, on - 1), line.substr(on + 4, line.size() - on - 5), {}});
       continue;
     }
     if (locks.empty()) throw refuse("stands before any program");
@@ -132,20 +134,35 @@ inline std::string difference(const Lock& before, const Lock& now) {
   return out;
 }
 
+inline auto same_title(const std::vector<Lock>& locks, const Lock& lock) {
+  return std::find_if(locks.begin(), locks.end(), [&](const Lock& l) { return l.title() == lock.title(); });
+}
+
 /// What differs between two files, program by program.
 inline std::string difference(const std::vector<Lock>& before, const std::vector<Lock>& now) {
   std::string out;
-  const auto named = [](const std::vector<Lock>& locks, const std::string& title) {
-    return std::find_if(locks.begin(), locks.end(), [&](const Lock& l) { return l.title == title; });
-  };
   for (const Lock& lock : now) {
-    const auto old = named(before, lock.title);
+    const auto old = same_title(before, lock);
     const std::string words = old == before.end() ? "+ a plan that the lock does not have\n" : difference(*old, lock);
-    if (!words.empty()) out += "[" + lock.title + "]\n" + words;
+    if (!words.empty()) out += "[" + lock.title() + "]\n" + words;
   }
   for (const Lock& lock : before)
-    if (named(now, lock.title) == now.end()) out += "[" + lock.title + "]\n- a plan that the lock has and the source no more\n";
+    if (same_title(now, lock) == now.end()) out += "[" + lock.title() + "]\n- a plan that the lock has and the source no more\n";
   return out;
+}
+
+/// A file's locks where those that `meant` picks are replaced: each new one stands where its old one stood, or at the end.
+template <class Meant>
+std::vector<Lock> replaced(const std::vector<Lock>& before, const std::vector<Lock>& now, Meant meant) {
+  std::vector<Lock> all;
+  for (const Lock& lock : before) {
+    const auto fresh = same_title(now, lock);
+    if (fresh != now.end()) all.push_back(*fresh);
+    else if (!meant(lock)) all.push_back(lock);
+  }
+  for (const Lock& lock : now)
+    if (same_title(before, lock) == before.end()) all.push_back(lock);
+  return all;
 }
 
 }  // namespace planner

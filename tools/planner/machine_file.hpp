@@ -10,6 +10,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -164,6 +165,8 @@ inline Json machine_to_json(const Machine& m) {
 /// "a100", or the path of a description. Throws MachineRefused.
 inline Machine machine_named_or_file(const std::string& which) {
   if (const Machine* m = published_machine(which)) return *m;
+  if (std::error_code error; std::filesystem::is_directory(which, error))
+    throw MachineRefused("'" + which + "' is a folder; name a machine, or a file that tools/machine wrote");
   std::ifstream file(which);
   if (!file) {
     std::string names;

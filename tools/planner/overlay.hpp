@@ -30,7 +30,8 @@ struct RankRecord {
 };
 
 /// Reads FILE.RANK. Throws Failure.
-inline RankRecord read_record(const std::string& file) {
+inline RankRecord read_record(const std::string& of, int rank) {
+  const std::string file = of + "." + std::to_string(rank);
   std::ifstream in(file);
   if (!in) throw Failure("there is no record '" + file + "'", exit_code::missing_input);
   RankRecord record{file, "", -1, {}};
@@ -46,6 +47,7 @@ inline RankRecord read_record(const std::string& file) {
   if (!next() || !line.starts_with("rank ")) throw refuse("names no rank");
   const char* end = line.data() + line.size();
   if (std::from_chars(line.data() + 5, end, record.rank).ptr != end) throw refuse("names no rank");
+  if (record.rank != rank) throw Failure("the record '" + file + "' is of rank " + std::to_string(record.rank) + "; its name says another", exit_code::plans_differ);
   while (next()) {
     std::istringstream words(line);
     Recorded r;
@@ -85,31 +87,52 @@ inline std::string said(const Recorded& r) {
   return (r.event == "wait" ? "waits for " : "") + r.what + " of " + std::to_string(r.bytes) + " bytes of " + r.dtype + " among " + std::to_string(r.ranks) + " ranks on " + r.axes;
 }
 
-/// Where a record is not the plan; empty where it is. Updates of a step that was skipped on every rank may be missing.
-inline std::string deviation(const Plan& plan, const std::vector<Recorded>& planned, const RankRecord& record) {
+/// How a record differs from the plan, and the steps that were skipped in it.
+struct Laid {
+  std::string differs{};  ///< empty where it is the plan
+  int line = 0;           ///< up to which it was the plan
+  std::vector<int> skipped{};
+};
+
+/// Goes through a record event by event. A step whose gradients are no finite numbers is skipped, so that it lacks every update; one that lacks some
+/// is no step of the plan.
+inline Laid lay(const Plan& plan, const std::vector<Recorded>& planned, const RankRecord& record) {
+  enum class Updates { unknown, made, skipped } updates = Updates::unknown;  // of the step
+  Laid laid;
   std::size_t at = 0;
   int step = record.lines.front().step;
   const auto where = [&](const Recorded& r) {
     return "rank " + std::to_string(record.rank) + ", step " + std::to_string(r.step) + ", line " + std::to_string(r.line) + ": ";
   };
-  const auto may_be_skipped = [&](const Recorded& r) { return plan.graph.node(r.node).operation->updates && plan.graph.node(r.node).phase == Phase::optimizer; };
+  const auto pass_updates = [&](const Recorded* next) {  // those that a skipped step lacks
+    for (; at < planned.size() && plan.graph.commit >= 0; ++at) {
+      const Node& node = plan.graph.node(planned[at].node);
+      if (!node.operation->updates || node.phase != Phase::optimizer || updates == Updates::made) return;
+      if (updates == Updates::unknown) {
+        updates = next != nullptr && next->node == planned[at].node && next->event == planned[at].event ? Updates::made : Updates::skipped;
+        if (updates == Updates::made) return;
+        laid.skipped.push_back(step);
+      }
+    }
+  };
   for (const Recorded& r : record.lines) {
     if (r.step != step) {
-      if (at != planned.size()) return where(r) + "a step ended before " + said(planned[at]);
-      step = r.step, at = 0;
+      pass_updates(nullptr);
+      if (at != planned.size()) return {where(r) + "a step ended before " + said(planned[at]), r.line};
+      step = r.step, at = 0, updates = Updates::unknown;
     }
-    while (at < planned.size() && !(planned[at].node == r.node && planned[at].event == r.event) && may_be_skipped(planned[at])) ++at;
-    if (at == planned.size()) return where(r) + said(r) + ", but the plan's step has ended";
+    pass_updates(&r);
+    if (at == planned.size()) return {where(r) + said(r) + ", but the plan's step has ended" + (updates == Updates::skipped ? ", as it was skipped" : ""), r.line};
     const Recorded& p = planned[at++];
     if (p.node != r.node || p.event != r.event || p.what != r.what || p.axes != r.axes || p.ranks != r.ranks || p.dtype != r.dtype || p.bytes != r.bytes) {
       const Node& node = plan.graph.node(p.node);
       const std::string member = printing::member_path(plan, node), place = place_of(plan.graph.origin(node).source);
-      return where(r) + said(r) + ", but the plan says " + said(p) + " (" + member + (place.empty() ? "" : ", " + place) + ")";
+      return {where(r) + said(r) + ", but the plan says " + said(p) + " (" + member + (place.empty() ? "" : ", " + place) + ")", r.line};
     }
   }
-  return at == planned.size() || std::all_of(planned.begin() + static_cast<std::ptrdiff_t>(at), planned.end(), may_be_skipped)
-             ? ""
-             : "rank " + std::to_string(record.rank) + ": the record ends before " + said(planned[at]);
+  pass_updates(nullptr);
+  if (at != planned.size()) return {"rank " + std::to_string(record.rank) + ": the record ends before " + said(planned[at]), record.lines.back().line};
+  return laid;
 }
 
 inline double median(std::vector<double> values) {

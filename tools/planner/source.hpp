@@ -2,6 +2,7 @@
 #pragma once
 #include <parallel/plan/find_object.hpp>
 
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -38,25 +40,24 @@ class Scratch {
   std::filesystem::path path_;
 };
 
+inline constexpr const char* source_endings[] = {".cpp", ".cc", ".cxx", ".C", ".cu", ".hpp", ".h"};
 inline bool is_source(const std::filesystem::path& file) {
-  for (const char* ending : {".cpp", ".cc", ".cxx", ".C", ".cu", ".hpp", ".h"})
-    if (file.extension() == ending) return true;
-  return false;
+  return std::any_of(std::begin(source_endings), std::end(source_endings), [&](const char* ending) { return file.extension() == ending; });
 }
 
-/// Runs a program with these arguments and waits for it. Its output is the tool's error stream. Returns its exit status.
+/// Runs a compiler with these arguments and waits for it. Its output is the tool's error stream. Returns its exit status.
 inline int run(const std::vector<std::string>& command) {
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  const pid_t child = fork();
-  if (child < 0) throw Failure("no process can be started: " + std::string(std::strerror(errno)), exit_code::io);
-  if (child == 0) {
-    dup2(STDERR_FILENO, STDOUT_FILENO);
-    execvp(arguments[0], arguments.data());
-    std::fprintf(stderr, "plan: error: the compiler '%s' cannot be run: %s\n", arguments[0], std::strerror(errno));
-    _exit(127);
-  }
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  pid_t child = 0;
+  const int refused = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (refused != 0)
+    throw Failure("the compiler '" + command[0] + "' cannot be run: " + std::strerror(refused) + "; name another with --compiler or CXX", exit_code::unavailable);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -65,13 +66,23 @@ inline int run(const std::vector<std::string>& command) {
 
 /// Compiles a source without optimization: nothing of it will run.
 inline void compile(const Asked& asked, const std::filesystem::path& object) {
-  std::vector<std::string> command{asked.compiler, "-std=c++20", "-O0", "-w", "-I" + asked.include, "-isystem", "/usr/include/eigen3"};
+  std::istringstream words(asked.compiler);  // "ccache g++"
+  std::vector<std::string> command{std::istream_iterator<std::string>(words), {}};
+  if (command.empty()) throw Failure("no compiler is named; say --compiler g++", exit_code::usage);
+  const bool nvcc = std::filesystem::path(command.back()).filename() == "nvcc";
+  command.insert(command.end(), {"-std=c++20", "-O0", "-w", "-I" + asked.include});
+  if (!nvcc) command.push_back("-Wno-psabi");  // g++'s notes about calls between old objects and new ones, which -w leaves
+  std::error_code error;
+  const bool eigen = asked.eigen.empty() || std::filesystem::exists(std::filesystem::path(asked.eigen) / "Eigen/Core", error);  // empty: where compilers look anyway
+  if (eigen && !asked.eigen.empty()) command.insert(command.end(), {"-isystem", asked.eigen});
   const std::filesystem::path source = std::filesystem::absolute(asked.file);
   if (source.extension() == ".hpp" || source.extension() == ".h") command.insert(command.end(), {"-x", "c++"});
   command.insert(command.end(), asked.compiling.begin(), asked.compiling.end());
   command.insert(command.end(), {"-c", source.string(), "-o", object.string()});
   if (const int status = run(command); status != 0)
-    throw Failure("'" + asked.file + "' does not compile; the compiler's own words are above", status == 127 ? exit_code::unavailable : exit_code::bad_data);
+    throw Failure("'" + asked.file + "' does not compile; the compiler's own words are above" +
+                      (eigen ? "" : "; there is no Eigen in '" + asked.eigen + "': name its folder with --eigen if the source includes it"),
+                  exit_code::bad_data);
 }
 
 inline std::string contents(const std::filesystem::path& path, const std::string& called) {
@@ -80,6 +91,21 @@ inline std::string contents(const std::filesystem::path& path, const std::string
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Failure("'" + called + "' cannot be read: " + std::strerror(errno), exit_code::missing_input);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Why a file carries no program, as far as it can be told.
+inline std::string none_carried(const std::string& bytes, const Asked& asked) {
+  const std::string file = "'" + asked.file + "'";
+  if (bytes.starts_with("BC\xC0\xDE") || bytes.find("__gnu_lto_slim") != std::string::npos)
+    return file + " carries no program yet: -flto leaves all to the linker; name the program that is linked from it, or the source, or compile it without -flto";
+  if (is_source(asked.file)) return file + " carries no program; name plan<Program, Mesh{...}> or derive<Program>(mesh) in it, outside of templates that nothing uses";
+  if (!bytes.empty() && bytes.find('\0') == std::string::npos) {
+    std::string endings;
+    for (const char* ending : source_endings) endings += std::string(endings.empty() ? "" : " ") + ending;
+    return file + " carries no program: it is a text; if it is a source, give its name an ending by which it is compiled: " + endings;
+  }
+  return file + " carries no program; either no plan<Program, Mesh{...}> or derive<Program>(mesh) stands in its source, or the linker dropped what nothing refers to "
+                "(--gc-sections); name the source, or an object of it";
 }
 
 /// The programs and meshes of a file.
@@ -93,13 +119,13 @@ inline object::Found programs_of(const Asked& asked) {
     compile(asked, object);
   }
   object::Found found;
+  const std::string bytes = contents(object, asked.file);
   try {
-    found = object::find(contents(object, asked.file));
+    found = object::find(bytes);
   } catch (const object::Damaged& damaged) {
     throw Failure("the program in '" + asked.file + "' cannot be read: " + damaged.what() + "; compile it again with this version's headers", exit_code::bad_data);
   }
-  if (found.programs.empty())
-    throw Failure("'" + asked.file + "' carries no program; name plan<Program, Mesh{...}> or derive<Program>(mesh) in its source", exit_code::bad_data);
+  if (found.programs.empty()) throw Failure(none_carried(bytes, asked), exit_code::bad_data);
   return found;
 }
 

@@ -41,6 +41,7 @@ inline std::string text(const Type& type) {
 }
 
 inline std::string text(const Mesh& mesh) {
+  if (mesh.count == 0) return "one rank";
   std::string result;
   for (int i = 0; i < mesh.count; ++i)
     result += (i > 0 ? ", " : "") + std::string(mesh.axes[i].axis->text()) + "=" + std::to_string(mesh.axes[i].size);

@@ -12,22 +12,27 @@ struct Found {
   std::vector<CarriedMesh> meshes{};
 };
 
-/// Searches the bytes of an object, a library or a program. Copies of one program count once. Throws Damaged.
+/// Searches the bytes of an object, a library or a program. Copies of one program count once. A text that has the magic words in it is passed over.
+/// Throws Damaged.
 inline Found find(std::string_view bytes) {
   Found found;
-  const auto is = [&](std::size_t at, std::int64_t w) { return std::memcmp(bytes.data() + at, &w, sizeof w) == 0; };
+  const auto word = [&](std::size_t at) {
+    std::int64_t w = 0;
+    std::memcpy(&w, bytes.data() + at, sizeof w);
+    return w;
+  };
+  const auto small = [](std::int64_t w) { return w > 0 && w < std::int64_t{1} << 32; };  // unlike eight letters, or nothing
   for (std::size_t at = 0; at + 8 * header <= bytes.size();) {
     const void* next = std::memchr(bytes.data() + at, static_cast<int>(magic & 0xff), bytes.size() - at);
     if (next == nullptr) break;
     at = static_cast<std::size_t>(static_cast<const char*>(next) - bytes.data());
     if (at + 8 * header > bytes.size()) break;
-    const bool program = is(at + 8, program_magic), mesh = is(at + 8, mesh_magic);
-    if (!is(at, magic) || (!program && !mesh)) {
+    const bool mesh = word(at + 8) == mesh_magic;
+    const std::int64_t length = word(at + 24);
+    if (word(at) != magic || (word(at + 8) != program_magic && !mesh) || (!small(word(at + 16)) && !small(length))) {
       ++at;
       continue;
     }
-    std::int64_t length = 0;
-    std::memcpy(&length, bytes.data() + at + 24, sizeof length);
     if (length < header || length > static_cast<std::int64_t>((bytes.size() - at) / 8)) throw Damaged("it is truncated, or a length in it is wrong");
     std::vector<std::int64_t> words(static_cast<std::size_t>(length));
     std::memcpy(words.data(), bytes.data() + at, 8 * words.size());

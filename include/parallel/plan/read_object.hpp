@@ -9,13 +9,14 @@
 #include <string>
 #include <vector>
 
+#include <parallel/plan/portable_name.hpp>
 #include <parallel/plan/sound_graph.hpp>
 
 namespace parallel::object {
 
 /// A program as an object file carries it. Its graph points into it, so it stays where it is.
 struct Carried {
-  std::string name{};        ///< "Training<Mlp, AdamW>(f32[4096/data, 768])", the same from every compiler
+  std::string name{};        ///< "Training<Mlp, AdamW>(f32[4096/data, 768])", the same from every compiler (portable)
   std::int64_t checksum = 0;  ///< meshes name their program by it
   Graph graph{};
   Demands demands{};
@@ -51,7 +52,7 @@ class Reader {
     Carried& c = *result;
     carried_ = &c;
     c.checksum = words_[4];
-    const std::string model = text(4096), optimizer = text(4096);
+    const std::string model = portable(text(4096)), optimizer = portable(text(4096));
     const int micro_batches = whole(1, 1 << 20);
     for (auto n = count(most_nodes); n > 0; --n) {
       Axis axis{};

@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 
 #include <parallel/communicator/failure.hpp>
 #include <parallel/plan/derive.hpp>
@@ -30,6 +31,22 @@ struct CannotRun : Failure {
   explicit CannotRun(const std::string& sentence, int code = exit_code::configuration) : Failure(sentence, code) {}
 };
 
+/// Text for a terminal: a control character, which may come from a file or an argument, or what is no UTF-8, becomes a question mark.
+inline std::string printable(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  std::string result;
+  for (std::size_t i = 0; i < text.size();) {
+    const unsigned first = byte(i);
+    const std::size_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+    bool good = length > 1 || (first >= 0x20 && first < 0x7f) || first == '\n' || first == '\t';
+    for (std::size_t k = 1; k < length; ++k) good = good && (byte(i + k) & 0xc0) == 0x80;
+    good = good && !(first == 0xc2 && byte(i + 1) < 0xa0);  // the control characters above ASCII
+    good ? result.append(text.substr(i, length)) : result.append("?");
+    i += good ? length : 1;
+  }
+  return result;
+}
+
 /// Runs `f()`, which returns an exit code; an exception becomes one line "NAME: error: SENTENCE" and its exit code.
 template <class F>
 int guarded(const char* name, F f) {
@@ -46,7 +63,7 @@ int guarded(const char* name, F f) {
   } catch (const std::exception& error) {
     sentence = error.what();
   }
-  std::fprintf(stderr, "%s: error: %s\n", name, sentence.c_str());
+  std::fprintf(stderr, "%s: error: %s\n", name, printable(sentence).c_str());
   return code;
 }
 

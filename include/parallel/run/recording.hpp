@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,14 +26,18 @@ struct Happened {
 /// Written as FILE.RANK, text of one line per event: step, event, node, collective or operation, axes, ranks, element type, message bytes, begin, end.
 class Recording {
  public:
-  /// `file` empty: nothing is recorded. The plan must outlive it. `steps`: how many are recorded, the first ones.
-  Recording(std::string file, const Plan& plan, int rank, int steps = 20) : file_(std::move(file)), plan_(plan), rank_(rank), steps_(steps) {
-    if (!active()) return;
+  /// `file` empty: nothing is recorded. The plan must outlive it. `steps`: how many are recorded, the first ones. Throws Failure(io) where the file
+  /// cannot be written, before anything has run.
+  Recording(const std::string& file, const Plan& plan, int rank, int steps = 20) : plan_(plan), rank_(rank), steps_(steps) {
+    if (file.empty()) return;
+    file_ = file + "." + std::to_string(rank);
+    out_.reset(std::fopen(file_.c_str(), "w"));
+    if (!out_) throw refused();
     std::size_t events = 0;
     each_event(plan, [&](const Event&) { ++events; });
     rows_.reserve(events * static_cast<std::size_t>(steps));  // so that the step allocates nothing
   }
-  bool active() const { return !file_.empty(); }
+  bool active() const { return out_ != nullptr; }
   void begin_step() { ++step_; }
 
   /// Runs f() as an event. `call`: what is handed to the communicator.
@@ -43,12 +48,10 @@ class Recording {
     if (step_ <= steps_ && rows_.size() < rows_.capacity()) rows_.push_back({step_, kind, node, call, begin, now()});
   }
 
-  /// Writes the file. Throws Failure(io).
-  void write() const {
+  /// Writes the file and closes it. Throws Failure(io).
+  void write() {
     if (!active()) return;
-    const std::string name = file_ + "." + std::to_string(rank_);
-    std::FILE* out = std::fopen(name.c_str(), "w");
-    if (out == nullptr) throw Failure("the record '" + name + "' cannot be written: " + std::strerror(errno), exit_code::io);
+    std::FILE* const out = out_.get();
     std::fprintf(out, "parallel record 1\nmesh %s\nrank %d\n", text(plan_.mesh).c_str(), rank_);
     for (const Happened& h : rows_) {
       const Node& node = plan_.graph.node(h.node);
@@ -60,13 +63,18 @@ class Recording {
                      std::string(name_of(h.call.dtype)).c_str(), static_cast<long long>(h.call.bytes), h.begin, h.end);
     }
     const bool failed = std::ferror(out) != 0;
-    if (std::fclose(out) != 0 || failed) throw Failure("the record '" + name + "' cannot be written: " + std::strerror(errno), exit_code::io);
+    if (std::fclose(out_.release()) != 0 || failed) throw refused();
   }
 
  private:
   static double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+  Failure refused() const { return Failure("the record '" + file_ + "' cannot be written: " + std::strerror(errno), exit_code::io); }
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
 
-  std::string file_;
+  std::string file_{};
+  std::unique_ptr<std::FILE, Close> out_{};
   const Plan& plan_;
   int rank_, steps_, step_ = 0;
   std::vector<Happened> rows_{};
