@@ -93,7 +93,7 @@ Sequences generated(const Mesh& mesh, double temperature, bool prompt_at_once = 
 
 /// By the definition: all logits of all tokens so far, and the largest, or the largest with the stream's noise.
 template <class Model>
-Sequences without_cache(double temperature, int classes) {
+Sequences without_cache(double temperature, int drawable) {
   const OwnedPlan plan = derive<Evaluation<Whole<Model>, Tensor<int, Shape<batch / data, room>>>>(Mesh{data = 1});
   Sequences s = beginning();
   run_threads(1, [&](Threads& world) {
@@ -108,7 +108,7 @@ Sequences without_cache(double temperature, int classes) {
       for (std::size_t b = 0; b < batch; ++b) {
         int best = 0;
         double largest = -1e300;
-        for (int c = 0; c < classes; ++c) {
+        for (int c = 0; c < drawable; ++c) {
           const double logit = executor.output(0).template as<float>()[(b * room + s[b].size() - 1) * vocabulary + static_cast<std::size_t>(c)];
           const double word = stream.word(b * vocabulary + static_cast<std::size_t>(c));
           const double perturbed = temperature > 0 ? logit / temperature - std::log(-std::log((word + 0.5) / 4294967296.0)) : logit;
@@ -124,9 +124,9 @@ Sequences without_cache(double temperature, int classes) {
 const Mesh meshes[] = {Mesh{data = 1}, Mesh{tensor = 2}, Mesh{tensor = 4}, Mesh{data = 2, tensor = 2}};
 
 template <class Model>
-void check(int classes) {
+void check(int drawable) {
   for (const double temperature : {0.0, 1.0}) {
-    const Sequences expected = without_cache<Model>(temperature, classes);
+    const Sequences expected = without_cache<Model>(temperature, drawable);
     CHECK(expected[0] != expected[1]);
     for (const Mesh& mesh : meshes) {
       INFO(text(mesh) << ", temperature " << temperature);
@@ -168,8 +168,8 @@ TEST_CASE("what stands outside the room is no number") {
   });
 }
 
-// A token costs two all-reduces a layer, of its hidden state, and no logits travel; the caches are split like the heads.
+// A token costs two all-reduces a layer, of its hidden state, and for the draw eight histograms and two numbers; the caches are split like the heads.
 constexpr auto& one_token = plan<Stepwise<models::Llama<llama>, 1>, Mesh{data = 2, tensor = 2}>;
-static_assert(one_token.forward.elements(tensor, Collective::all_reduce) < (1 + 2 * 3) * 16 + 2000);
+static_assert(one_token.forward.elements(tensor, Collective::all_reduce) == batch / 2 * ((1 + 2 * 3) * 16 + 8 * 256 + 2));
 static_assert(one_token.never(all_gather()));
 static_assert(one_token.memory.of(Use::optimizer_state) == 3 * 2 * (batch / 2) * room * 2 * 4 * 4);  // layers, keys and values, batch, room, heads, size, bytes

@@ -19,8 +19,7 @@ template <Communicator World, class Device>
 class Executor {
  public:
   /// `parameters`: the block of the program's parameters on this rank, `plan.memory.blocks[parameter]` bytes; programs over one model and mesh
-  /// share it. `before`: an executor whose memory (`remember`) this one reads and writes, too; it must live as long. The plan must outlive the
-  /// executor. Called by all ranks together.
+  /// share it. `before`: an executor whose memory (`remember`) this one shares. Both and the plan must outlive it. Called by all ranks together.
   Executor(const Plan& plan, World& world, std::byte* parameters, const Device& device = {}, const Executor* before = nullptr)
       : plan_(plan), g_(plan.graph), rank_(world.rank()), arena_(plan.memory.arena), device_(device) {
     if (world.size() != plan.mesh.ranks())
@@ -29,10 +28,7 @@ class Executor {
     for (int b = 0; b < 6; ++b)
       if (static_cast<Segment>(b) != Segment::parameter && (before == nullptr || static_cast<Segment>(b) != Segment::state)) own_[b] = HostMemory(plan.memory.blocks[b]);
     for (int b = 0; b < 6; ++b) blocks_[b] = own_[b].data();
-    if (before != nullptr) {
-      check_remembered(plan, before->plan());
-      blocks_[static_cast<int>(Segment::state)] = before->blocks_[static_cast<int>(Segment::state)];
-    }
+    if (before != nullptr) check_remembered(plan, before->plan()), blocks_[static_cast<int>(Segment::state)] = before->blocks_[static_cast<int>(Segment::state)];
     blocks_[static_cast<int>(Segment::parameter)] = parameters;
     blocks_[static_cast<int>(Segment::arena)] = arena_.data();
     index_.resize(g_.regions.size());
