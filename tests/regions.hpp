@@ -191,6 +191,11 @@ class Memory {
       const auto begin = stack.begin() + size * index_[at(g_.region(g_.value(value).region).loop)];
       return Content(begin, begin + size);
     }
+    if (maker.operation == &operation::in_bucket) {
+      const Content all = content(maker.operands[0]);
+      const auto begin = all.begin() + maker.ints[0] * bytes_of(g_.value(value).type.dtype);
+      return Content(begin, begin + bytes(value));
+    }
     if (is_alias(maker, plan_.mesh)) return content(maker.operands[0]);
     const int region = g_.value(value).region;
     if (g_.inside(region_, region)) {

@@ -184,7 +184,7 @@ constexpr WrittenPlan written{
     .backward = {reduce_scatter(tensor),
                  4 * all_gather(tensor).of(8_KiB), 4 * reduce_scatter(tensor).of(8_KiB),
                  all_gather(tensor),
-                 all_reduce(data), all_reduce(data), all_reduce(tensor), all_reduce(data), all_reduce(data)},
+                 all_reduce(data), all_reduce(data), all_reduce(data, tensor), all_reduce(data)},
     .optimizer = {all_reduce(tensor).of(8)}};
 static_assert(proven<network.is(written)>);
 

@@ -13,6 +13,7 @@ enum class Cause {
   carried,     ///< rule 7: what a layer returns is brought to how the next one takes it
   returned,    ///< rule 7: a program's result
   stored,      ///< a parameter goes from where it rests to where it enters
+  together,    ///< gradients of vectors, completed in one call
   norm         ///< the global norm of the gradients
 };
 
@@ -35,7 +36,9 @@ inline Reason reason_of(const GraphView& g, const Node& node) {
   const bool goes_to_rest = r.conjugate && r.from.split() && node.member >= 0 && g.member(node.member).role == Role::parameter &&
                             g.member(node.member).type.layout.on(node.transition.axes[0]) == r.from && g.value(g.member(node.member).value).type.layout.elements() ==
                                 g.value(node.result).type.layout.elements();
-  if (origin.operation == nullptr || (node.phase == Phase::optimizer && origin.operation != &operation::returned))
+  if (origin.operation == &operation::bucket)
+    r.cause = Cause::together;
+  else if (origin.operation == nullptr || (node.phase == Phase::optimizer && origin.operation != &operation::returned))
     r.cause = Cause::norm;
   else if (origin.operation == &operation::move)
     r.cause = Cause::written;
@@ -89,6 +92,7 @@ inline std::string brief(const GraphView& g, const Node& node) {
     case Cause::carried: words = "rule 7, the next layer"; break;
     case Cause::returned: words = "rule 7, the result"; break;
     case Cause::stored: words = "Stored"; break;
+    case Cause::together: return std::to_string(origin.operands.size()) + " gradients in one call";
     case Cause::norm: words = "the gradients' norm"; break;
   }
   return r.conjugate ? "conjugate of " + text(r.from) + " -> " + text(r.to) + ": " + words : words;
@@ -136,6 +140,8 @@ inline std::vector<int> members_of_cause(const GraphView& g, const Node& node, c
   add(node.member);
   for (const int v : origin.operands)
     if (reason.rule == 5 || placed(g.value(v).type, [](Placement p) { return !(p == Invariant); })) add(member_of(g, v));
+  for (const int v : origin.operands)
+    if (reason.cause == Cause::together) add(g.value(v).member);
   for (const int o : pending_sum(g, origin, axes).path) add(g.origins[static_cast<std::size_t>(o)].member);
   for (std::size_t m = 0; m < g.members.size(); ++m)  // a parameter that no gradient reaches is not updated
     if (reason.cause == Cause::norm && g.members[m].updated >= 0 && g.members[m].role == Role::parameter &&

@@ -22,7 +22,7 @@ inline std::string how_often(const Plan& plan, const Node& node) {
     const Region& region = plan.graph.region(r);
     words += region.kind == RegionKind::layers ? ", in each of " + std::to_string(region.count) + " layers" : ", for each of " + std::to_string(region.count) + " micro-batches";
   }
-  return words + (layers > 1 ? ", for all " + std::to_string(layers) + " layers together" : "");
+  return words + (layers > 1 ? ", for all " + std::to_string(layers) + (plan.graph.origin(node).operation == &operation::bucket ? " gradients together" : " layers together") : "");
 }
 
 /// How many micro-batches a step has; 1 where it has no such loop.
@@ -59,6 +59,12 @@ inline std::string because(const GraphView& g, const Reason& r, const Origin& or
     case Cause::carried: return "What a layer returns is brought to the placement with which the next layer takes it (rule 7)." + pending;
     case Cause::returned: return "A program's result is completed, so that every rank returns the same bits (rule 7)." + pending;
     case Cause::stored: return "The parameter rests split on " + axes + " (Stored) and enters its operation whole.";
+    case Cause::together: {
+      std::vector<std::string> members;
+      for (const int v : origin.operands)
+        if (g.value(v).member >= 0) members.push_back(path_of(g, g.value(v).member));
+      return "these vectors enter operations beside activations that are split on " + axes + "; their gradients are completed in one call: those of " + listed(members) + ".";
+    }
     case Cause::norm: return "The global norm of the gradients adds what each rank holds of those that are split on " + axes + ".";
     case Cause::rule: break;
   }
@@ -81,6 +87,7 @@ inline std::string advice(const GraphView& g, const Node& node, const Reason& r,
     case Cause::returned: return "A scalar costs only latency; return a tensor that is Split on " + axes + " to keep its parts.";
     case Cause::stored:
       return "Drop Stored<" + axis + ", ...> to keep the parameter whole on every rank: no gather forward, one all-reduce of its gradient instead of a reduce-scatter, more memory.";
+    case Cause::together: return "It costs little more than latency, and vanishes where those activations are whole on " + axes + ".";
     case Cause::norm: return "It is one number; only parameters that are split need it.";
     case Cause::rule: break;
   }

@@ -129,6 +129,7 @@ std::span<const CpuKernel> Table<T>::kernels() {
       {&operation::embedding_derivative,        embedding_gradient<T>,          0},
       {&operation::copy,                        copy<T>},
       {&operation::reshape,                     copy<T>},
+      {&operation::bucket,                      bucket<T>},
       {&operation::maximum_of,                  copy<T>},
       {&operation::cast,                        cast<T>},
       {&operation::transpose,                   transpose<T>},

@@ -140,6 +140,7 @@ struct Placing {
         }
     } else if (is_alias(node, mesh)) {
       take(value, node.operands[0]);
+      if (node.operation == &operation::in_bucket) storage[value].offset += node.ints[0] * bytes_of(g.value(value).type.dtype);
     } else if (alive[value]) {
       const Region& region = g.region(node.region);
       if (node.operation == &operation::carry) {

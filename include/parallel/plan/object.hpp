@@ -27,7 +27,9 @@ inline constexpr const Operation* structural[] = {nullptr,
                                                   &operation::copy,
                                                   &operation::returned,
                                                   &operation::begin_region,
-                                                  &operation::end_region};
+                                                  &operation::end_region,
+                                                  &operation::bucket,
+                                                  &operation::in_bucket};
 
 /// FNV-1a over words.
 inline constexpr std::uint64_t no_words = 0xcbf29ce484222325;

@@ -33,10 +33,13 @@ struct Communication {
   constexpr double sent(const Node& node) const {
     return parallel::sent(node.transition.collective, static_cast<double>(message(node)), mesh.extent(node.transition.axes));
   }
-  /// How many logical collectives one call stands for: a stack of layers counts once per layer.
-  constexpr std::int64_t logical(const Node& node) const {
-    const int stack = graph.value(node.operands[0]).stack;
-    return stack > 0 ? stack : 1;
+  /// How many logical collectives one call stands for: a stack of layers counts once per layer, a bucket for all that is in it.
+  constexpr std::int64_t logical(const Node& node) const { return logical(node.operands[0]); }
+  constexpr std::int64_t logical(int value) const {
+    if (graph.maker(value).operation != &operation::bucket) return graph.value(value).stack > 0 ? graph.value(value).stack : 1;
+    std::int64_t all = 0;
+    for (const int part : graph.maker(value).operands) all += logical(part);
+    return all;
   }
 
   constexpr std::int64_t elements_of(const Node& node) const { return message(node) / bytes_of(graph.value(node.operands[0]).type.dtype); }

@@ -3,6 +3,7 @@
 #include <parallel/model/module.hpp>
 #include <parallel/model/optimizer.hpp>
 #include <parallel/operation/reduce.hpp>
+#include <parallel/plan/bucket.hpp>
 #include <parallel/plan/differentiate.hpp>
 
 namespace parallel {
@@ -89,8 +90,6 @@ constexpr int complete(Trace& trace, int value) {
 /// Adds the update of every parameter that a gradient reaches.
 template <class Optimizer>
 constexpr void optimize(Trace& trace, const Differentiation& gradients) {
-  trace.phase = Phase::optimizer;
-  trace.from({&operation::clip});
   Vector<int> members, of;
   for (int i = 0; i < trace.graph.members.size(); ++i) {
     const Member& member = trace.graph.members[i];
@@ -99,9 +98,13 @@ constexpr void optimize(Trace& trace, const Differentiation& gradients) {
     of.push_back(gradients.of(member.value));
   }
   if (members.empty()) {  // the norm of nothing
+    trace.phase = Phase::optimizer;
     trace.graph.outputs.push_back(trace.emit(operation::constant, {}, {{DType::f64, {}}}, Kind::constant));
     return;
   }
+  complete_together(trace, of);
+  trace.phase = Phase::optimizer;
+  trace.from({&operation::clip});
   const optimizing::Norm norm = optimizing::clip_by_global_norm(trace, of);
   trace.graph.outputs.push_back(norm.norm);
   trace.graph.commit = norm.finite;

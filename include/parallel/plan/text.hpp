@@ -33,6 +33,8 @@ inline std::string member_path(const Plan& plan, const Node& node) {
   std::string path(member.path.view());
   const auto star = path.find('*');
   if (star != std::string::npos) path.replace(star, 1, "0-" + std::to_string(member.layers - 1));
+  const Origin origin = plan.graph.origin(node);
+  if (origin.operation == &operation::bucket) path += " and " + std::to_string(origin.operands.size() - 1) + " more";
   return path;
 }
 }  // namespace printing

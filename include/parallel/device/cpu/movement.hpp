@@ -99,6 +99,12 @@ void write(const Call& call) {
   const Steps<max_rank> from = strides(x), to = strides(memory);
   copy_box(written, x.as<const T>() + (begin - position) * from[dim], from, memory.as<T>() + begin * to[dim], to);
 }
+/// All operands one behind the other.
+template <class T>
+void bucket(const Call& call) {
+  T* to = call.results[0].as<T>();
+  for (const View& x : call.operands) to = std::copy_n(x.as<const T>(), x.elements(), to);
+}
 /// All operands one behind the other along dimension ints[0].
 template <class T>
 void concatenate(const Call& call) {
