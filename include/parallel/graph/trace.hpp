@@ -280,9 +280,9 @@ class Trace {
     }
     int child = region;
     while (graph.regions[child].parent != in_region) child = graph.regions[child].parent;
-    int at = graph.order.size();
-    while (graph.order[at - 1] != graph.regions[child].begin) --at;
-    graph.order.insert(at - 1, node);
+    const int* at = graph.order.end() - 1;
+    while (*at != graph.regions[child].begin) --at;
+    graph.order.insert(static_cast<int>(at - graph.order.begin()), node);
   }
 
   /// The member that made a result: the first parameter among the operands, else what made the first operand that has a maker.

@@ -15,10 +15,11 @@ struct List {
 
   constexpr List() = default;
   constexpr List(std::initializer_list<T> values) {
-    for (const T& value : values) push_back(value);
+    if (values.size() > capacity) full();
+    for (const T& value : values) items[count++] = value;
   }
   constexpr void push_back(const T& value) {
-    if (count == capacity) throw std::length_error("parallel: a list is full; the program is larger than this library's lists");
+    if (count == capacity) full();
     items[count++] = value;
   }
   constexpr int size() const { return count; }
@@ -40,6 +41,9 @@ struct List {
       if (!(items[i] == other.items[i])) return false;
     return true;
   }
+
+ private:
+  [[noreturn]] static void full() { throw std::length_error("parallel: a list is full; the program is larger than this library's lists"); }
 };
 
 /// A growing array. It exists because clang 14 has no constexpr std::vector; at run time it is an ordinary one.

@@ -44,21 +44,26 @@ constexpr Vector<int> by_size(const Vector<Allocation>& allocations) {
 }  // namespace packing
 
 /// Large allocations first, each at the lowest offset that is free while it lives. Returns the bytes of the arena.
+///
+/// The loops are most of what a compiler does for a plan, and clang counts their statements and calls: hence pointers, and few of both.
 constexpr std::int64_t pack(Vector<Allocation>& allocations) {
   std::int64_t arena = 0;
-  Vector<int> placed;  // sorted by offset
+  Vector<Allocation*> sorted_by_offset;
+  sorted_by_offset.resize(allocations.size() + 1, nullptr);
+  Allocation** const placed = &sorted_by_offset[0];
+  int count = 0;
   for (const int i : packing::by_size(allocations)) {
     Allocation& a = allocations[i];
     std::int64_t offset = 0;
-    for (const int p : placed) {
-      const Allocation& b = allocations[p];
-      if (b.last < a.first || a.last < b.first) continue;
-      if (b.offset >= offset + a.bytes) break;
-      if (b.offset + b.bytes > offset) offset = b.offset + b.bytes;
-    }
+    for (int p = 0; p < count; ++p)
+      if (const Allocation& b = *placed[p]; b.last >= a.first && a.last >= b.first && b.offset + b.bytes > offset) {
+        if (b.offset >= offset + a.bytes) break;
+        offset = b.offset + b.bytes;
+      }
     a.offset = offset;
-    placed.push_back(i);
-    for (int at = placed.size() - 1; at > 0 && allocations[placed[at - 1]].offset > offset; --at) placed[at] = placed[at - 1], placed[at - 1] = i;
+    int at = count++;
+    for (; at > 0 && placed[at - 1]->offset > offset; --at) placed[at] = placed[at - 1];
+    placed[at] = &a;
     if (offset + a.bytes > arena) arena = offset + a.bytes;
   }
   return arena;
