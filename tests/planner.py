@@ -19,9 +19,10 @@ EXAMPLES = {
     "matmul": [("Inner<6>", "two")],
     "mlp": [("Step", "Mesh{data = 2, tensor = 2}"), ("Step", "Mesh{tensor = 4}")],
     "classify": [("Step", "Mesh{data = 2, tensor = 2}"), ("Scores, Mesh{data = 4}, Step", "")],
+    "llama": [("Step", "Mesh{data = 2, tensor = 2}"), ("Next<1>", "Mesh{data = 2, tensor = 2}"), ("Next<known>, Mesh{tensor = 4}, Step", "")],
     "gpt": [("Step", "Mesh{data = 2, tensor = 2}"), ("Step", "Mesh{data = 4}"), ("Validate, Mesh{tensor = 4}, Step", "")],
 }
-MESHES = {"classify": ["--mesh", "data=2,tensor=2"]}  # of the locks, where an example does not plan for a mesh of its own
+MESHES = {name: ["--mesh", "data=2,tensor=2"] for name in ("classify", "llama")}  # of the locks, where an example does not plan for a mesh of its own
 ENDS = ["struct Options", "/// Runs a product", "/// Trains on a mesh", "int main("]
 
 
@@ -29,7 +30,8 @@ def model(source):
     """The annotated model of an example without what runs it."""
     text = source.read_text()
     end = min(text.index(mark) for mark in ENDS if mark in text)
-    return "#include <parallel/parallel.hpp>\n" + text[text.index("using namespace parallel;") : end]
+    models = [line for line in text.splitlines(keepends=True) if line.startswith("#include <parallel/model/")]
+    return "#include <parallel/parallel.hpp>\n" + "".join(models) + text[text.index("using namespace parallel;") : end]
 
 
 class Test:
