@@ -1,5 +1,6 @@
 // The tables and plans of docs/megatron.md, from its programs (megatron.hpp).
 #pragma once
+#include "../../tools/planner/picture.hpp"
 #include "../../tools/planner/tree.hpp"
 #include "blocks.hpp"
 #include "megatron.hpp"
@@ -128,9 +129,12 @@ inline void print_memories() {
 inline void print() {
   print_regions("megatron regions", of_tensor_parallelism);
   print_regions("megatron sequence regions", of_sequence_parallelism);
+  blocks::print_block("megatron column picture", planner::picture(Tensor<float, Shape<6, 8 / tensor>>::type, two));
+  blocks::print_block("megatron row picture", planner::picture(Tensor<float, Shape<8 / tensor, 6>>::type, two));
   print_linear();
   blocks::print_collectives("megatron pair", alone<Pair, 4, 6>);
-  blocks::print_block("megatron block", planner::tree(block));
+  const std::string tree = planner::tree(block);
+  blocks::print_block("megatron block", tree.substr(0, tree.find("\noptimizer")));
   print_annotations();
   print_memories();
   blocks::print_collectives("megatron sequence", plan<Trained<Block, examples, 16 / tensor, 32>, two>);
