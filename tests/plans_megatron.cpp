@@ -45,23 +45,23 @@ static_assert(proven<accumulated.is({.forward = {micro_batches * layers * reduct
 static_assert(equals<elements_sent(accumulated, tensor, micro_batches* layers), 176'160'768>);
 
 // Sequence parallelism: four all-gathers and four reduce-scatters of the same bytes. Besides, the loss, because its input is split here; and of size h
-// the gradients of gains and shifts, which saw slices: once for all layers.
+// the gradients of gains and shifts, which saw slices: one call for all of all layers.
 template <class Of>
 using Sliced = TrainedBetween<Of, layers, Shape<b, s / tensor, h>>;
-constexpr CollectiveRow gains = all_reduce(tensor).of(element * layers * h);
+constexpr CollectiveRow gains = all_reduce(tensor).of(element * layers * 4 * h);
 constexpr auto& sliced = plan<Sliced<Block>, ranks>;
 static_assert(proven<sliced.is({.forward = {layers * gather, layers * scatter, layers * gather, layers * scatter, loss},
-                                .backward = {layers * gather, layers * scatter, layers * gather, layers * scatter, gains, gains, gains, gains},
+                                .backward = {layers * gather, layers * scatter, layers * gather, layers * scatter, gains},
                                 .optimizer = {norm_of_gradients}})>);
 constexpr double hidden_sent(const Plan& p, int times = layers) { return elements_sent(p, gather, times) + elements_sent(p, scatter, times); }
 static_assert(equals<hidden_sent(sliced), 176'160'768>);
 static_assert(equals<elements_sent(sliced, gains), 4 * 2 * h*(t - 1) / t>);
 
-// With micro-batches still once a step, as their sums: gains of four norms of `layers` layers.
+// With micro-batches still once a step, as their sums; and once the loss and the norm of all gradients.
 constexpr auto& accumulated_slices = plan<Accumulate<micro_batches, Sliced<Block>>, ranks>;
 static_assert(equals<hidden_sent(accumulated_slices, micro_batches* layers), 176'160'768>);
-static_assert(equals<accumulated_slices.all.calls(gains), 4>);
-static_assert(equals<accumulated_slices.all.calls(all_reduce(tensor)), 4 + 1 + 1>);
+static_assert(equals<accumulated_slices.all.calls(gains), 1>);
+static_assert(equals<accumulated_slices.all.calls(all_reduce(tensor)), 1 + 1 + 1>);
 
 /// The same block, which keeps its slices for the backward pass instead of what it gathered of them (Korthikanti et al., section 4.2.2).
 struct KeepsSlices {
@@ -78,7 +78,7 @@ struct KeepsSlices {
 // One all-gather more in the backward pass for each pair, for the gradients of qkv and of up; kept are 2(t - 1)/t bsh elements a layer less.
 constexpr auto& regathered = plan<Sliced<KeepsSlices>, ranks>;
 static_assert(proven<regathered.forward.is(layers* gather, layers* scatter, layers* gather, layers* scatter, loss)>);
-static_assert(proven<regathered.backward.is(layers* gather, layers* gather, layers* scatter, layers* gather, layers* gather, layers* scatter, gains, gains, gains, gains)>);
+static_assert(proven<regathered.backward.is(layers* gather, layers* gather, layers* scatter, layers* gather, layers* gather, layers* scatter, gains)>);
 static_assert(equals<hidden_sent(regathered) - hidden_sent(sliced), 2 * bsh*(t - 1) / t>);
 static_assert(equals<sliced.memory.of(Use::activations) - regathered.memory.of(Use::activations), layers * 2 * element * bsh*(t - 1) / t>);
 
@@ -96,10 +96,10 @@ constexpr CollectiveRow numbers = all_reduce(tensor).of(element * b * s);
 static_assert(proven<plan<Trained<unsliced>, ranks>.is({.forward = {reduction, 96 * reduction, 96 * reduction, numbers, numbers, numbers},
                                                         .backward = {reduction, 96 * reduction, 96 * reduction},
                                                         .optimizer = {norm_of_gradients}})>);
-constexpr CollectiveRow all_gains = all_reduce(tensor).of(element * 96 * h), last_gain = all_reduce(tensor).of(element * h);
+constexpr CollectiveRow all_gains = all_reduce(tensor).of(element * (96 * 4 + 2) * h);  // and of the last norm
 static_assert(proven<plan<Trained<gpt3>, ranks>.is(
                   {.forward = {scatter, 96 * gather, 96 * scatter, 96 * gather, 96 * scatter, gather, numbers, numbers, numbers},
-                   .backward = {scatter, last_gain, last_gain, 96 * gather, 96 * scatter, 96 * gather, 96 * scatter, gather, all_gains, all_gains, all_gains, all_gains},
+                   .backward = {scatter, 96 * gather, 96 * scatter, 96 * gather, 96 * scatter, gather, all_gains},
                    .optimizer = {norm_of_gradients}})>);
 
 // It is switched off by the mesh: one rank on `tensor` calls nobody.

@@ -21,14 +21,14 @@ using Sliced = Shape<b, s / tensor, h>;
 
 constexpr CollectiveRow reductions = layers * all_reduce(tensor).of(element * bsh), gathers = layers * all_gather(tensor).of(element * bsh),
                         scatters = layers * reduce_scatter(tensor).of(element * bsh);
-constexpr CollectiveRow gains = all_reduce(tensor).of(element * layers * h), loss = all_reduce(tensor).of(element),
-                        norm_of_gradients = all_reduce(tensor).of(8);
+/// Gradients of so many gains and shifts of norms in a layer, in one call.
+constexpr CollectiveRow gains(int in_a_layer) { return all_reduce(tensor).of(element * layers * in_a_layer * h); }
+constexpr CollectiveRow loss = all_reduce(tensor).of(element), norm_of_gradients = all_reduce(tensor).of(8);
 constexpr WrittenPlan whole_plan{.forward = {reductions, reductions}, .backward = {reductions, reductions}, .optimizer = {norm_of_gradients}};
-/// With so many gains and shifts of norms in a layer.
 constexpr WrittenPlan sliced_plan(int of_norms) {
-  WrittenPlan written{.forward = {gathers, scatters, gathers, scatters, loss}, .backward = {gathers, scatters, gathers, scatters}, .optimizer = {norm_of_gradients}};
-  for (int i = 0; i < of_norms; ++i) written.backward.push_back(gains);
-  return written;
+  return {.forward = {gathers, scatters, gathers, scatters, loss},
+          .backward = {gathers, scatters, gathers, scatters, gains(of_norms)},
+          .optimizer = {norm_of_gradients}};
 }
 
 // Llama: no biases, no shifts, three matrices in a perceptron, of which two share what was gathered.
@@ -54,7 +54,7 @@ constexpr CollectiveRow gathered_keys = layers * all_gather(tensor).of(element *
 constexpr CollectiveRow weight_of_keys = all_reduce(tensor).of(element * layers * h * 4 * llama.size());
 static_assert(proven<plan<TrainedBetween<FewBlock, layers, Sliced>, ranks>.is(
                   {.forward = {gathers, gathered_keys, gathered_keys, scatters, gathers, scatters, loss},
-                   .backward = {gathers, scatters, gathers, scattered_keys, scattered_keys, scatters, gains, weight_of_keys, weight_of_keys, gains},
+                   .backward = {gathers, scatters, gathers, scattered_keys, scattered_keys, scatters, weight_of_keys, weight_of_keys, gains(2)},
                    .optimizer = {norm_of_gradients}})>);
 
 // BERT: norms behind the residual sums, padding.
@@ -87,7 +87,7 @@ static_assert(proven<plan<TrainedDecoder<Whole>, ranks>.is({.forward = {reductio
                                                             .optimizer = {norm_of_gradients}})>);
 static_assert(proven<plan<TrainedDecoder<Sliced>, ranks>.is(
                   {.forward = {gathered_once, gathers, scatters, gathers, scatters, gathers, scatters, loss},
-                   .backward = {gathers, scatters, gathers, scatters, gathers, scatters, scattered_once, gains, gains, gains, gains, gains, gains},
+                   .backward = {gathers, scatters, gathers, scatters, gathers, scatters, scattered_once, gains(6)},
                    .optimizer = {norm_of_gradients}})>);
 
 }  // namespace

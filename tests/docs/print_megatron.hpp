@@ -30,8 +30,9 @@ inline void print_regions(const std::string& name, std::span<const MegatronRegio
   }
 }
 
-/// Whether a reduction is that of a parameter's gradient: it has the shape of one.
+/// Whether a reduction is that of gradients of parameters: it has the shape of one, or is that of several in one call.
 inline bool of_parameter(const Plan& plan, const Node& node) {
+  if (plan.graph.maker(node.operands[0]).operation == &operation::bucket) return true;
   const Layout& layout = plan.graph.value(node.operands[0]).type.layout;
   for (const Member& m : plan.graph.members) {
     bool same = m.role == Role::parameter && m.type.layout.rank() == layout.rank();
