@@ -2,20 +2,13 @@
 // (Shoeybi et al., 2019; Narayanan et al., 2021) and its sequence parallelism (Korthikanti et al., 2022). Planning needs no memory of that size.
 #include <doctest/doctest.h>
 
+#include "between.hpp"
 #include "gpt_model.hpp"
 
 using namespace gpt;
+using between::TrainedBetween;
 
 namespace published {
-
-/// Layers behind an input that wants its gradient, as the layers before it would, and before a loss.
-template <class Block, int layers>
-struct Between {
-  Layers<layers, Block> blocks;
-  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(blocks(x) - y)); }
-};
-template <class Block, int layers, class Hidden>
-using TrainedBetween = Training<Between<Block, layers>, AdamW, Wanted<float, Hidden>, Tensor<float, Hidden>>;
 
 constexpr Sizes gpt3{.batch = 1, .context = 2048, .width = 12288, .heads = 96, .layers = 96, .dropped = 0};
 constexpr std::int64_t bsh = gpt3.batch * gpt3.context * gpt3.width;  // elements of the hidden state

@@ -32,6 +32,15 @@ std::vector<T> numbers(std::int64_t count, std::uint64_t stream, int below = 0) 
   return result;
 }
 
+/// Gives every parameter numbers between -1 and 1, whatever it would begin with: biases that are zero hide what happens to them.
+template <class T>
+void randomize(const Plan& plan, int rank, Parameters& parameters) {
+  for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
+    const Member& m = plan.graph.members[i];
+    if (m.role == Role::parameter) parameters.set(plan, rank, m.path.view(), numbers<T>(m.type.layout.elements(), 100 + i).data());
+  }
+}
+
 /// Runs a plan once on one of its ranks and writes the rank's parts of the outputs into `whole`.
 template <Communicator World, class Feed>
 void run_rank(const Plan& plan, World& world, Feed feed, std::vector<Array>& whole) {

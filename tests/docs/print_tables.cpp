@@ -1,7 +1,6 @@
 // Prints what the documents quote from the code: the tables of transitions and of operations, and plans. tools/check_docs.py compares.
 //
 // Each block begins with a line "@ NAME"; the documents hold it between "<!-- printed: NAME -->" and "<!-- end -->".
-#include <cmath>
 #include <cstdio>
 #include <numeric>
 #include <string>
@@ -17,6 +16,8 @@
 #include "../../tools/planner/picture.hpp"
 #include "../../tools/planner/tree.hpp"
 #include "../../tools/planner/why_member.hpp"
+#include "blocks.hpp"
+#include "print_megatron.hpp"
 #include "rules.hpp"
 
 // The programs of README.md and docs/quick-start.md as they are, so that their plans name their own lines. All that they include is above;
@@ -34,30 +35,9 @@ namespace quick_start {
 
 namespace {
 using namespace parallel;
-
-void begin(const std::string& name) { std::printf("@ %s\n", name.c_str()); }
+using namespace blocks;
 
 // Transitions ---------------------------------------------------------------------------------------------------------------------------
-
-/// What a rank sends, as a formula in the message N and the ranks n: the one that gives what the code gives.
-std::string cost(Collective c) {
-  struct Formula {
-    const char* text;
-    double (*value)(double n);
-  };
-  const Formula formulas[] = {{"0", [](double) { return 0.0; }},
-                              {"(n-1)/n N", [](double n) { return (n - 1) / n; }},
-                              {"2(n-1)/n N", [](double n) { return 2 * (n - 1) / n; }},
-                              {"(n-1)/n² N", [](double n) { return (n - 1) / (n * n); }},
-                              {"N", [](double) { return 1.0; }}};
-  for (const Formula& f : formulas) {
-    bool same = true;
-    for (const int n : {2, 3, 5, 8}) same = same && std::abs(sent(c, 1, n) - f.value(n)) < 1e-12;
-    if (same) return f.text;
-  }
-  return "?";
-}
-std::string arrow(Placement from, Placement to) { return text(from) + " → " + text(to); }
 
 void print_transitions() {
   begin("transitions");
@@ -165,28 +145,6 @@ void print_operations() {
 
 // Plans ---------------------------------------------------------------------------------------------------------------------------------
 
-void print_plan(const std::string& name, const Plan& plan) {
-  begin("plan " + name);
-  std::string whole = text(plan);
-  while (whole.ends_with('\n')) whole.pop_back();
-  std::printf("```text\n%s\n```\n", whole.c_str());
-}
-/// The collectives of a plan only, and what is computed several times.
-void print_collectives(const std::string& name, const Plan& plan, bool computed = false) {
-  begin("collectives " + name);
-  const std::string whole = text(plan);
-  const std::size_t first = whole.find("phase "), last = whole.find("\n\nper step");
-  std::string lines = plan.calls() > 0 ? whole.substr(first, last - first) : "(no collective)";
-  if (computed) lines += "\n" + whole.substr(whole.find("\ncomputation per rank"), whole.rfind('\n') - whole.find("\ncomputation per rank"));
-  std::printf("```text\n%s\n```\n", lines.c_str());
-}
-
-void print_block(const std::string& name, std::string words) {
-  begin(name);
-  while (words.ends_with('\n')) words.pop_back();
-  std::printf("```text\n%s\n```\n", words.c_str());
-}
-
 void print_plans() {
   print_block("tree network", planner::tree(rules::network));
   print_block("why network", planner::why(rules::network, "blocks.0.down"));
@@ -214,4 +172,5 @@ int main() {
   print_transitions();
   print_operations();
   print_plans();
+  megatron::print();
 }

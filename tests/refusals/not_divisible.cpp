@@ -1,5 +1,5 @@
 // 8 columns on 3 ranks.
-// figures: axis<tensor>, extent<8>, slices<3>
+// figures: axis<tensor>, extent<8>, slices<3>, valid_below<2>, valid_above<4>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -44,6 +44,8 @@ template <std::int64_t> struct right_bytes;
 template <std::int64_t> struct right_extent;
 template <std::int64_t> struct slices;
 template <std::int64_t> struct times;
+template <std::int64_t> struct valid_above;
+template <std::int64_t> struct valid_below;
 
 template <std::int64_t dim> struct Split;  // placements, as they are written
 struct Invariant;

@@ -35,7 +35,7 @@ namespace parallel {
   reason(too_many_inputs, "parallel: a program takes at most eight inputs; put several into one tensor", inputs) \
   reason(layers_split, "parallel::Layers: layers on an axis, a pipeline, are not derived; write Layers<n, Block> without the axis", layers) \
   reason(nested_layers, "parallel::Layers: layers within layers; write one Layers whose block has the inner blocks as plain members", layers) \
-  reason(not_divisible, "parallel: the mesh does not divide a dimension; choose an extent of the axis that divides it", extent, slices) \
+  reason(not_divisible, "parallel: the mesh does not divide a dimension; choose an extent of the axis that divides it", extent, slices, valid_below, valid_above) \
   reason(axis_unused, "parallel: an axis of the mesh is named by no annotation of the program; annotate a dimension with it or drop it from the mesh", extent) \
   reason(axis_twice, "parallel: an axis is used twice in one tensor or mesh; name it once", times) \
   reason(bad_extent, "parallel: an axis must have at least one rank; mend the mesh", extent) \

@@ -21,6 +21,25 @@ constexpr bool names(const GraphView& g, const Axis* axis) {
   return false;
 }
 
+/// Whether a mesh with so many ranks on an axis divides everything that the axis splits.
+constexpr bool divides(const GraphView& g, Mesh mesh, const Axis* axis, std::int64_t ranks) {
+  for (int i = 0; i < mesh.count; ++i)
+    if (mesh.axes[i].axis == axis) mesh.axes[i].size = static_cast<int>(ranks);
+  for (const Value& v : g.values)
+    for (const Dim& d : v.type.layout.dims)
+      for (int i = 0; i < d.count; ++i)
+        if (d.axes[i] == axis && d.size % degree(d, mesh) != 0) return false;
+  return true;
+}
+inline constexpr std::int64_t most_named = 1024;  ///< extents above are valid too, but not named
+
+/// The next extent of an axis below (step -1) or above (1) the mesh's that divides `size` and everything else; 0: there is none.
+constexpr std::int64_t next_valid(const GraphView& g, const Mesh& mesh, const Axis* axis, int step, std::int64_t size) {
+  for (std::int64_t n = mesh.extent(axis) + step; n >= 1 && n <= most_named; n += step)
+    if (size % n == 0 && divides(g, mesh, axis, n)) return n;
+  return 0;
+}
+
 constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const GraphView> beside = {}) {
   if (g.misused >= 0) return {{g.member(g.misused).role == Role::state ? Reason::remembered : Reason::outside_layers, {g.member(g.misused).layers}}};
   for (int i = 0; i < mesh.count; ++i) {
@@ -36,7 +55,10 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const Grap
     const Layout& layout = g.value(v).type.layout;
     for (int d = 0; d < layout.rank(); ++d) {
       const std::int64_t n = degree(layout.dims[d], mesh);
-      if (layout.dims[d].size % n != 0) return {{Reason::not_divisible, {layout.dims[d].size, n}, layout.dims[d].axes[layout.dims[d].count - 1]}, v, d};
+      if (layout.dims[d].size % n == 0) continue;
+      const Axis* axis = layout.dims[d].axes[layout.dims[d].count - 1];
+      const std::int64_t extent = layout.dims[d].size;
+      return {{Reason::not_divisible, {extent, n, next_valid(g, mesh, axis, -1, extent), next_valid(g, mesh, axis, 1, extent)}, axis}, v, d};
     }
   }
   return {};

@@ -178,10 +178,9 @@ inline std::string explain(const Fault& fault, const GraphView& g, const Mesh& m
   if (fault.refusal.reason == Reason::not_divisible) {
     const Type& type = g.value(fault.value).type;
     const Dim& dim = type.layout.dims[fault.dim];
-    const std::int64_t others = degree(dim, mesh) / mesh.extent(fault.refusal.axis);
     std::string valid;
-    for (std::int64_t n = 1; n <= dim.size && n <= 1024; ++n)
-      if (dim.size % (n * others) == 0) valid += (valid.empty() ? "" : ", ") + std::to_string(n);
+    for (std::int64_t n = 1; n <= most_named; ++n)
+      if (dim.size % n == 0 && divides(g, mesh, fault.refusal.axis, n)) valid += (valid.empty() ? "" : ", ") + std::to_string(n);
     const int member = g.value(fault.value).member;
     result += ": " + text(mesh) + " does not divide dimension " + std::to_string(fault.dim) + " (" + std::to_string(dim.size) + ") of " + text(type);
     if (member >= 0) result += " (" + std::string(g.member(member).path.view()) + ")";
