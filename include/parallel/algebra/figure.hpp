@@ -16,6 +16,7 @@ namespace figure {
 template <std::int64_t> struct after;
 template <std::int64_t> struct annotations;
 template <std::int64_t> struct argument;
+template <std::int64_t> struct arguments;
 template <std::int64_t> struct axes;
 template <std::int64_t> struct before;
 template <std::int64_t> struct begin;

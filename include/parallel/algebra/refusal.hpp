@@ -49,6 +49,7 @@ namespace parallel {
   reason(no_condition, "parallel: a traced value has no numbers to compare or to decide by; select elements with where(mask, x, y), or a variant by a template argument", dimensions) \
   reason(no_operation, "parallel: there is no operation of this name; compose it of those in docs/operations.md, or write it after docs/adding-an-operation.md", dimensions) \
   reason(no_shape, "parallel: a Tensor or Parameter is its element type, its Shape and annotations On or Stored, in this order; write Parameter<float, Shape<768, 3072 / tensor>>", annotations) \
+  reason(no_question, "parallel: a plan is not asked like this; name nothing, an axis, a collective or both, as in calls(all_gather(data)), and ask a phase for rows, as in forward.is(...)", arguments) \
   reason(no_member, "parallel: a Parameter is used that is no member of the model, but static, global or local; make it a member", dimensions) \
   reason(not_a_program, "parallel: an argument of a program is out of place; write Training<Model, Optimizer, Tensor...> or Evaluation<Model, Tensor...>", argument) \
   reason(too_many_members, "parallel: a struct of a model has more than sixteen members; group some of them in a struct of their own", members) \
