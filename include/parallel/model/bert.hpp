@@ -73,9 +73,13 @@ struct Bert {
     const auto x = embedding(tokens, token) + slice<0, 0, decltype(tokens)::type.layout.dims[1].size>(place) + embedding(segments, segment);
     return blocks(dropout(norm(hidden<n.context>(x)), n.drop()), seen);
   }
+  /// The same -> logits[batch, positions, vocabulary], split over the vocabulary
+  constexpr auto logits(Distributed auto tokens, Distributed auto segments, Distributed auto seen) const {
+    return head(encoded(tokens, segments, seen), token);
+  }
   /// The mean loss of predicting the targets that are not ignored.
   constexpr auto operator()(Distributed auto tokens, Distributed auto segments, Distributed auto seen, Distributed auto targets) const {
-    return mean_cross_entropy<n.classes, n.ignored>(head(encoded(tokens, segments, seen), token), targets);
+    return mean_cross_entropy<n.classes, n.ignored>(logits(tokens, segments, seen), targets);
   }
 };
 
