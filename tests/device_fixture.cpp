@@ -16,7 +16,7 @@ namespace {
 struct Reference {
   std::string name;
   Numbers at(const std::string& what) const {
-    const FixtureTensor& t = gpt2_fixture()["operation/" + name + "/" + what];
+    const FixtureTensor& t = fixture()["operation/" + name + "/" + what];
     return {t.sizes, t.values};
   }
   Numbers input(const std::string& what) const { return at("input/" + what); }

@@ -1,4 +1,4 @@
-// Reads a fixture of reference values; tools/fixtures/gpt2.py says what is in it.
+// Reads a fixture of reference values; the programs of tools/fixtures say what is in theirs.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -34,10 +34,13 @@ class Fixture {
       FixtureTensor& tensor = tensors_[name];
       std::size_t n = 1;
       for (const std::int64_t size : tensor.sizes) n *= static_cast<std::size_t>(size);
-      std::vector<char> bytes(4 * n);
+      const std::size_t each = type == "f64" ? 8 : 4;
+      std::vector<char> bytes(each * n);
       if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) throw std::runtime_error(path + " ends within " + name);
-      for (std::size_t i = 0; i < n; ++i)
-        tensor.values.push_back(type == "i32" ? as<std::int32_t>(&bytes[4 * i]) : static_cast<double>(as<float>(&bytes[4 * i])));
+      for (std::size_t i = 0; i < n; ++i) {
+        const char* at = &bytes[each * i];
+        tensor.values.push_back(type == "i32" ? from<std::int32_t>(at) : type == "f64" ? from<double>(at) : static_cast<double>(from<float>(at)));
+      }
     }
   }
   const FixtureTensor& operator[](const std::string& name) const {
@@ -45,11 +48,16 @@ class Fixture {
     if (found == tensors_.end()) throw std::runtime_error("the fixture has no " + name);
     return found->second;
   }
+  template <class T>
+  std::vector<T> values(const std::string& name) const {
+    const std::vector<double>& all = (*this)[name].values;
+    return {all.begin(), all.end()};
+  }
   bool has(const std::string& name) const { return tensors_.count(name) != 0; }
 
  private:
   template <class T>
-  static T as(const char* bytes) {
+  static T from(const char* bytes) {
     T value;
     std::memcpy(&value, bytes, sizeof value);
     return value;
@@ -57,12 +65,12 @@ class Fixture {
   std::map<std::string, FixtureTensor> tensors_{};
 };
 
-/// The tiny GPT-2; the build says where it is.
-inline const Fixture& gpt2_fixture() {
-  static const Fixture fixture([] {
+/// The one of this test; the build says where it is.
+inline const Fixture& fixture() {
+  static const Fixture read([] {
     const char* path = std::getenv("PARALLEL_FIXTURE");
-    if (path == nullptr) throw std::runtime_error("PARALLEL_FIXTURE does not say where tests/fixtures/gpt2.fixture is");
+    if (path == nullptr) throw std::runtime_error("PARALLEL_FIXTURE does not say where the fixture is, such as tests/fixtures/gpt2.fixture");
     return std::string(path);
   }());
-  return fixture;
+  return read;
 }

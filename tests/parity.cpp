@@ -13,25 +13,20 @@ namespace {
 
 using Model = models::Gpt<float, models::Sizes{.batch = 4, .context = 8, .heads = 4, .size = 4, .vocabulary = 32, .layers = 2}>;
 
-template <class T>
-std::vector<T> values(const std::string& name) {
-  const std::vector<double>& from = gpt2_fixture()[name].values;
-  return {from.begin(), from.end()};
-}
 Array array(const std::string& name) {
-  const FixtureTensor& t = gpt2_fixture()[name];
+  const FixtureTensor& t = fixture()[name];
   return {t.sizes, t.values};
 }
 void give(const Plan& plan, int rank, Parameters& parameters) {
   for (const Member& m : plan.graph.members)
-    if (m.role == Role::parameter) parameters.set(plan, rank, m.path.view(), values<float>("parameter/" + std::string(m.path.view())).data());
+    if (m.role == Role::parameter) parameters.set(plan, rank, m.path.view(), fixture().values<float>("parameter/" + std::string(m.path.view())).data());
 }
 
 /// Runs a program once with PyTorch's weights and returns its outputs, whole.
 template <class Program>
 std::vector<Array> run(const Mesh& mesh, int inputs) {
   const OwnedPlan plan = derive<Program>(mesh);
-  const std::vector<int> tokens = values<int>("tokens"), targets = values<int>("targets");
+  const std::vector<int> tokens = fixture().values<int>("tokens"), targets = fixture().values<int>("targets");
   return program::outputs(plan, [&](auto& executor, Parameters& parameters) {
     give(*plan, executor.rank(), parameters);
     executor.input(0, tokens.data());
@@ -45,7 +40,7 @@ template <class Optimizer>
 void check_steps(const Mesh& mesh, const Hyperparameters& numbers, const std::string& name) {
   using Step = Training<Model, Optimizer, Model::Tokens, Model::Tokens>;
   const OwnedPlan plan = derive<Step>(mesh);
-  const std::vector<int> tokens = values<int>("tokens"), targets = values<int>("targets");
+  const std::vector<int> tokens = fixture().values<int>("tokens"), targets = fixture().values<int>("targets");
   std::vector<StepResult> results(10);
   run_threads(mesh.ranks(), [&](Threads& world) {
     Parameters parameters(plan, world.rank(), 1);
@@ -58,11 +53,11 @@ void check_steps(const Mesh& mesh, const Hyperparameters& numbers, const std::st
       if (world.rank() == 0) result = mine;
     }
   });
-  const std::vector<double>& losses = gpt2_fixture()[name + "/losses"].values;
+  const std::vector<double>& losses = fixture()[name + "/losses"].values;
   for (std::size_t i = 0; i < results.size(); ++i) {
     INFO(name << " step " << i);
     CHECK(std::abs(results[i].loss - losses[i]) < 1e-5);
-    if (gpt2_fixture().has(name + "/norms")) CHECK(std::abs(results[i].gradient_norm - gpt2_fixture()[name + "/norms"].values[i]) < 1e-4);
+    if (fixture().has(name + "/norms")) CHECK(std::abs(results[i].gradient_norm - fixture()[name + "/norms"].values[i]) < 1e-4);
   }
 }
 
