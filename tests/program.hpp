@@ -12,6 +12,13 @@ namespace program {
 using namespace parallel;
 using lockstep::Array;
 
+/// A layer whose result is weighed by a cotangent and summed up: if the cotangent is a Wanted input, its gradient is the layer's result.
+template <class Layer>
+struct Weighed {
+  Layer layer;
+  constexpr auto operator()(Distributed auto cotangent, Distributed auto... x) const { return sum(layer(x...) * cotangent); }
+};
+
 /// Writes a rank's part into the whole.
 template <class T>
 void gather(const View& v, Array& whole) {
@@ -41,15 +48,10 @@ void randomize(const Plan& plan, int rank, Parameters& parameters) {
   }
 }
 
-/// Runs a plan once on one of its ranks and writes the rank's parts of the outputs into `whole`.
-template <Communicator World, class Feed>
-void run_rank(const Plan& plan, World& world, Feed feed, std::vector<Array>& whole) {
-  Parameters parameters(plan, world.rank(), 5);
-  Executor<World, CpuDouble> executor(plan, world, parameters.data());
-  executor.scalar("seed", 3), executor.scalar("step", 1), executor.scalar("clip_norm", 1);
-  feed(executor, parameters);
-  executor.run();
-  for (int rank = 0; rank < world.size(); ++rank) {  // one at a time: ranks that hold the same part write the same elements
+/// Writes a rank's parts of the outputs into `whole`. All ranks call it alike: one writes at a time, as several may hold the same elements.
+template <Communicator World, class Running>
+void gather_outputs(World& world, Running& executor, std::vector<Array>& whole) {
+  for (int rank = 0; rank < world.size(); ++rank) {
     world.barrier();
     if (rank != world.rank()) continue;
     for (int o = 0; o < executor.outputs(); ++o) {
@@ -60,6 +62,16 @@ void run_rank(const Plan& plan, World& world, Feed feed, std::vector<Array>& who
         gather<float>(v, whole[static_cast<std::size_t>(o)]);
     }
   }
+}
+/// Runs a plan once on one of its ranks and writes the rank's parts of the outputs into `whole`.
+template <Communicator World, class Feed>
+void run_rank(const Plan& plan, World& world, Feed feed, std::vector<Array>& whole) {
+  Parameters parameters(plan, world.rank(), 5);
+  Executor<World, CpuDouble> executor(plan, world, parameters.data());
+  executor.scalar("seed", 3), executor.scalar("step", 1), executor.scalar("clip_norm", 1);
+  feed(executor, parameters);
+  executor.run();
+  gather_outputs(world, executor, whole);
 }
 inline std::vector<Array> empty_outputs(const Plan& plan) {
   std::vector<Array> whole;

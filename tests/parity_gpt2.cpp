@@ -1,0 +1,46 @@
+// GPT-2 against PyTorch, with a padded vocabulary, without dropout and with.
+#include <parallel/model/gpt2.hpp>
+
+#include "parity.hpp"
+
+namespace {
+
+using namespace parity;
+
+template <Dim context, int dropped = 0, class T = float>
+using Model = models::Gpt2<models::Gpt2Sizes{.context = context, .channels = channels, .heads = 4 / tensor, .inner = inner / tensor,
+                                             .vocabulary = vocabulary / tensor, .classes = 17, .layers = 2, .dropped = dropped},
+                           T>;
+const Given given{"gpt2", {"input/tokens"}}, trained{"gpt2", {"input/tokens", "input/targets"}};
+
+template <Dim context>
+using LogitsOf = Evaluation<Logits<Model<context>>, Tokens>;
+template <Dim context>
+using DroppedLogits = Training<Weighed<Logits<Model<context, 10>>>, KeepGradients, LogitsGiven, Tokens>;
+template <class T, Dim context, int dropped>
+using Step = Training<Model<context, dropped, T>, Watched, Tokens, Tokens>;
+
+template <class T, int dropped>
+void check_steps() {
+  check_training<T, Step<T, whole, dropped>>(trained, dropped > 0 ? "/dropped" : "");
+  check_training<T, Step<T, sliced, dropped>>(trained, dropped > 0 ? "/dropped" : "");
+}
+
+}  // namespace
+
+TEST_CASE("GPT-2's logits are PyTorch's") {
+  check_logits<LogitsOf<whole>>(given);
+  check_logits<LogitsOf<sliced>>(given);
+}
+TEST_CASE("GPT-2's logits with dropout are PyTorch's") {
+  check_dropped_logits<DroppedLogits<whole>>(given);
+  check_dropped_logits<DroppedLogits<sliced>>(given);
+}
+TEST_CASE("GPT-2's loss, gradients and ten steps are PyTorch's") {
+  check_steps<float, 0>();
+  check_steps<double, 0>();
+}
+TEST_CASE("GPT-2's loss, gradients and ten steps with dropout are PyTorch's") {
+  check_steps<float, 10>();
+  check_steps<double, 10>();
+}
