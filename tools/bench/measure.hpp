@@ -18,6 +18,16 @@ double seconds(F&& f) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+/// Seconds in which this thread could have run, and others did (Linux; else 0).
+inline double waited_for_a_core() {
+  double nanoseconds = 0;
+  if (std::FILE* file = std::fopen("/proc/thread-self/schedstat", "r")) {
+    if (std::fscanf(file, "%*f %lf", &nanoseconds) != 1) nanoseconds = 0;
+    std::fclose(file);
+  }
+  return nanoseconds * 1e-9;
+}
+
 struct Spread {
   double median = 0, minimum = 0, maximum = 0;
 };

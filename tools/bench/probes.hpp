@@ -127,15 +127,6 @@ class Probes {
       }
     }
   };
-  /// Seconds in which this thread could have run, and others did (Linux; else 0).
-  static double waited_for_a_core() {
-    double nanoseconds = 0;
-    if (std::FILE* file = std::fopen("/proc/thread-self/schedstat", "r")) {
-      if (std::fscanf(file, "%*f %lf", &nanoseconds) != 1) nanoseconds = 0;
-      std::fclose(file);
-    }
-    return nanoseconds * 1e-9;
-  }
 
   int ranks_, rounds_;
   std::mutex mutex_{};
