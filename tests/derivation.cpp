@@ -48,7 +48,8 @@ std::vector<Example> examples() {
 
   const std::vector<std::vector<Sizes>> single = {{{3, 4, 6}}, {{4, 1}}, {{1}}, {{}}};
   const std::pair<const Operation*, const char*> unary[] = {{&op::scale, "scale"}, {&op::dropout, "dropout"}, {&op::square, "square"}, {&op::sqrt, "sqrt"},
-                                                            {&op::exp, "exp"},     {&op::relu, "relu"},       {&op::gelu, "gelu"},     {&op::gelu_erf, "gelu"}};
+                                                            {&op::exp, "exp"},     {&op::log, "exp"},        {&op::tanh, "exp"},     {&op::sigmoid, "exp"},
+                                                            {&op::relu, "relu"},       {&op::gelu, "gelu"},     {&op::gelu_erf, "gelu"}};
   for (const auto& [o, name] : unary) add(*o, {}, name, {}, single);
   add(op::cast, {static_cast<int>(DType::bf16)}, "cast", {}, single);
   for (const int d : {0, 1, 2}) add(op::softmax, {d}, "softmax", {d}, {{{3, 4, 6}}, {{3, 1, 6}}});

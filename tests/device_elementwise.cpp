@@ -99,6 +99,9 @@ TEST_CASE_TEMPLATE("functions of one number", T, float, double) {
     check(operation::square, x, [](double v) { return v * v; });
     check(operation::sqrt, positive, [](double v) { return std::sqrt(v); });
     check(operation::exp, x, [](double v) { return std::exp(v); });
+    check(operation::log, positive, [](double v) { return std::log(v); });
+    check(operation::tanh, x, [](double v) { return std::tanh(v); });
+    check(operation::sigmoid, x, [](double v) { return 1 / (1 + std::exp(-v)); });
     check(operation::relu, x, [](double v) { return std::max(v, 0.0); });
     check(operation::gelu, x, gelu_of);
     check(operation::gelu_erf, x, gelu_erf_of);
@@ -145,7 +148,7 @@ TEST_CASE_TEMPLATE("functions of large and of no numbers", T, float, double) {
 }
 TEST_CASE_TEMPLATE("an element's bits do not depend on the part that it is computed in", T, float, double) {
   const Numbers x = normal_numbers({5, 53}, 1, 2), g = normal_numbers({5, 53}, 2);
-  for (const Operation* operation : {&operation::exp, &operation::gelu, &operation::gelu_erf, &operation::sqrt, &operation::gelu_derivative,
+  for (const Operation* operation : {&operation::exp, &operation::log, &operation::tanh, &operation::sigmoid, &operation::gelu, &operation::gelu_erf, &operation::sqrt, &operation::gelu_derivative,
                                      &operation::gelu_erf_derivative}) {
     CAPTURE(operation->name);
     const auto run = [&](const Box& part) { return Run<T>().operand(x, part).operand(g, part).result(x.sizes, part).run(*operation); };

@@ -19,7 +19,7 @@ EXAMPLES = {
     "matmul": [("Inner<6>", "two")],
     "mlp": [("Step", "Mesh{data = 2, tensor = 2}"), ("Step", "Mesh{tensor = 4}")],
     "classify": [("Step", "Mesh{data = 2, tensor = 2}"), ("Scores, Mesh{data = 4}, Step", "")],
-    "llama": [("Step", "Mesh{data = 2, tensor = 2}"), ("Next<1>", "Mesh{data = 2, tensor = 2}"), ("Next<known>, Mesh{tensor = 4}, Step", "")],
+    "llama": [("Step", "Mesh{data = 2, tensor = 2}"), ("Next<1>", "Mesh{data = 2, tensor = 2}"), ("Next<known>, Mesh{tensor = 2}, Step", "")],
     "gpt": [("Step", "Mesh{data = 2, tensor = 2}"), ("Step", "Mesh{data = 4}"), ("Validate, Mesh{tensor = 4}, Step", "")],
 }
 MESHES = {name: ["--mesh", "data=2,tensor=2"] for name in ("classify", "llama")}  # of the locks, where an example does not plan for a mesh of its own

@@ -8,6 +8,7 @@
 #include <parallel/operation/dropout.hpp>
 #include <parallel/operation/embedding.hpp>
 #include <parallel/operation/matmul.hpp>
+#include <parallel/operation/missing.hpp>
 #include <parallel/operation/norm.hpp>
 #include <parallel/operation/operators.hpp>
 #include <parallel/operation/reduce.hpp>

@@ -22,6 +22,19 @@ struct Axis {
   constexpr std::string_view text() const { return name; }
 };
 
+constexpr bool same_name(const Axis& a, const Axis& b) {
+  for (int i = 0; i < 16; ++i)
+    if (a.name[i] != b.name[i]) return false;
+  return true;
+}
+/// The first of several axes that has the name of another; null, if each has a name of its own.
+constexpr const Axis* namesake(const auto& axes) {
+  for (int i = 0; i < axes.size(); ++i)
+    for (int j = 0; j < i; ++j)
+      if (same_name(*axes[i], *axes[j])) return axes[i];
+  return nullptr;
+}
+
 namespace axes {
 inline constexpr Axis data{"data"};
 inline constexpr Axis tensor{"tensor"};

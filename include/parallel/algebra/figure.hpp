@@ -14,7 +14,9 @@ constexpr std::int64_t as_figure(Placement p) { return p.split() ? p.dim : -1 - 
 namespace figure {
 // clang-format off
 template <std::int64_t> struct after;
+template <std::int64_t> struct annotations;
 template <std::int64_t> struct argument;
+template <std::int64_t> struct arguments;
 template <std::int64_t> struct axes;
 template <std::int64_t> struct before;
 template <std::int64_t> struct begin;

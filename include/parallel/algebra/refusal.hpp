@@ -24,8 +24,8 @@ namespace parallel {
   reason(attention_sequence, "parallel::attention: queries, keys and values are all split along the sequence; gather keys and values with to<On<axis, Broadcast>>(k), or bring all three to the heads by all-to-all with to<On<axis, Split<2>>>(q)", length) \
   reason(not_scalar, "parallel::Training: the program returns no scalar loss; return mean(...) or sum(...), or use Evaluation", dimensions) \
   reason(loss_broadcast, "parallel::Training: the loss is Broadcast on an axis, so its gradient would count once per rank; keep it Invariant or Partial", axes) \
-  reason(only_sources, "parallel: an operation on constants only; combine them with a parameter or an input, or write the constant's value", operands) \
-  reason(not_a_module, "parallel: a model, or a member of one, is neither a Parameter nor a plain struct of such; make configuration a template argument, an array Layers or members with names", member) \
+  reason(only_sources, "parallel: an operation on constants or random numbers only; combine them with a parameter or an input, or write the constant's value", operands) \
+  reason(not_a_module, "parallel: a model, or a member of one, is neither a Parameter nor a plain struct of such; make configuration a template argument, an array or container Layers or members with names, a reference or const member a plain one", member) \
   reason(carried_differs, "parallel::Layers: the block returns another shape than it takes; a layer must keep the shape of what it carries", dimensions_taken, dimensions_returned) \
   reason(held_elsewhere, "parallel: a value that only some ranks hold (At) meets an operation; bring it to all of them first with to<On<axis, Broadcast>>(x)", operand) \
   reason(given_pending, "parallel: a parameter or an input cannot be a pending sum (Partial): no rank could fill in its term; leave it Invariant or split it", dimensions) \
@@ -38,9 +38,19 @@ namespace parallel {
   reason(not_divisible, "parallel: the mesh does not divide a dimension; choose an extent of the axis that divides it", extent, slices, valid_below, valid_above) \
   reason(axis_unused, "parallel: an axis of the mesh is named by no annotation of the program; annotate a dimension with it or drop it from the mesh", extent) \
   reason(axis_twice, "parallel: an axis is used twice in one tensor or mesh; name it once", times) \
+  reason(same_name, "parallel: two axes have one name, and are two to the program; use one of them everywhere, parallel::axes for the names that it has, or rename yours", times) \
   reason(bad_extent, "parallel: an axis must have at least one rank; mend the mesh", extent) \
-  reason(inputs_differ, "parallel: the model cannot be called with the program's inputs; name a Tensor for each parameter of its operator(), which must be const", inputs) \
-  reason(no_tensor, "parallel: the model's operator() returns no tensor; return what the operations give", inputs) \
+  reason(inputs_differ, "parallel: the model cannot be called with the program's inputs; name a Tensor for each parameter of its operator(), which must be const and take Distributed auto", inputs) \
+  reason(not_constant, "parallel: the compiler cannot run the model; write constexpr before its operator(), and before everything else of yours that it calls", inputs) \
+  reason(no_tensor, "parallel: an operator() returns no tensor; return what the operations give", inputs) \
+  reason(concrete, "parallel: an operator() takes a Tensor, but each value has a type of its own; write Distributed auto for its parameters", dimensions) \
+  reason(no_initializer, "parallel: a number or a function is no beginning of a Parameter; write normal(deviation), xavier, zeros or ones", bytes) \
+  reason(rebound, "parallel: an assignment cannot change what a name stands for, whose type says how it lies; give the result a name of its own, auto y = block(x), or repeat with Layers<n, Block>", dimensions) \
+  reason(no_condition, "parallel: a traced value has no numbers to compare or to decide by; select elements with where(mask, x, y), or a variant by a template argument", dimensions) \
+  reason(no_operation, "parallel: there is no operation of this name; compose it of those in docs/operations.md, or write it after docs/adding-an-operation.md", dimensions) \
+  reason(no_shape, "parallel: a Tensor or Parameter is its element type, its Shape and annotations On or Stored, in this order; write Parameter<float, Shape<768, 3072 / tensor>>", annotations) \
+  reason(no_question, "parallel: a plan is not asked like this; name nothing, an axis, a collective or both, as in calls(all_gather(data)), and ask a phase for rows, as in forward.is(...)", arguments) \
+  reason(no_member, "parallel: a Parameter is used that is no member of the model, but static, global or local; make it a member", dimensions) \
   reason(not_a_program, "parallel: an argument of a program is out of place; write Training<Model, Optimizer, Tensor...> or Evaluation<Model, Tensor...>", argument) \
   reason(too_many_members, "parallel: a struct of a model has more than sixteen members; group some of them in a struct of their own", members) \
   reason(stored_broadcast, "parallel: a parameter that is Stored Broadcast would hand its optimizer a pending sum (Partial); leave it Invariant at rest, or Split, and write On<axis, Broadcast> for how it enters", dimensions) \

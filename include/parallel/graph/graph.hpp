@@ -170,7 +170,7 @@ struct Graph {
   Vector<Name> scalars{};  ///< run-time numbers: learning rate, step, seed
   int scalar_value = -1;   ///< f64[count]: all of them
   Outputs outputs{};
-  int misused = -1;        ///< a parameter of a block that was used outside its Layers, or a memory in a training; -1: none
+  int misused = -1;        ///< a parameter of a block outside its Layers, one without a path, which no module has, or a memory in a training; -1: none
   int commit = -1;         ///< a scalar that is 0 where the optimizer phase's updates are to be skipped on every rank; -1: never
 
   constexpr const Node& maker(int value) const { return nodes[values[value].node]; }

@@ -69,6 +69,10 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
 
   const Signatures rows = operation.signatures(a);
   result.axes = axes_of(a);
+  if (const Axis* axis = namesake(result.axes)) {
+    refuse({Reason::same_name, {2}, axis});
+    return result;
+  }
   for (const Axis* axis : result.axes) {
     EnteringList entering;
     for (int i = 0; i < a.types.size(); ++i)

@@ -11,10 +11,9 @@ class Trace {
   Graph graph{};
   bool training = true;
   Phase phase = Phase::forward;
-  int origin = -1;
-  int member = -1;
-  int region = 0;
+  int origin = -1, member = -1, region = 0;
   int draws = 0;  ///< how many random operations there are: each has its own stream
+  bool dry = false, mistaken = false;  ///< only the user's functions run, nothing is written; they did what is refused, and the types do not show it
 
   constexpr Trace() {
     graph.regions.push_back({});

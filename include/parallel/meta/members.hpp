@@ -41,12 +41,14 @@ template <class T, std::size_t... before, std::size_t... behind>
 constexpr bool takes_nothing_at(std::index_sequence<before...>, std::index_sequence<behind...>) {
   return requires { T{(static_cast<void>(before), Any{})..., {}, (static_cast<void>(behind), Any{})...}; };
 }
-/// What of a class is no plain member that members() can name: -1 nothing; 0 the class itself, which has a constructor, private members or a base;
-/// else the position of an array, counted from 1. An array takes an initializer for each of its elements, but one empty one for all.
+/// What of a class is no plain member that members() can name: -1 nothing; 0 the class itself, which has a constructor, a base, or a
+/// member that is private, const or a reference; else the position of an array, counted from 1. An array takes an initializer for each of its elements, but one empty one for all.
 template <class T>
 constexpr int irregular() {
-  if constexpr (!std::is_aggregate_v<T> || requires { T{Base<T>{}}; }) {
+  if constexpr (!std::is_aggregate_v<T> || !std::is_move_assignable_v<T> || requires { T{Base<T>{}}; }) {
     return 0;
+  } else if constexpr (member_count<T>() == 0) {
+    return -1;
   } else {
     constexpr int n = member_count<T>();
     return []<std::size_t... i>(std::index_sequence<i...>) {

@@ -1,7 +1,7 @@
 // A model is a struct of parameters and of structs of parameters. This finds them, names them and gives them to the trace.
 #pragma once
 #include <parallel/meta/members.hpp>
-#include <parallel/operation/source.hpp>
+#include <parallel/operation/operators.hpp>
 #include <parallel/operation/to.hpp>
 
 namespace parallel {
@@ -17,22 +17,27 @@ template <Dim count, class Block>
 struct Layers {
   Block block{};
 
+  template <class X, class... More>
+  using Returned = std::remove_cvref_t<decltype(block(std::declval<const typename Symbolic<X, Kind::activation>::type&>(), std::declval<const More&>()...))>;
+
   /// Every layer takes what the one before returned, and the same further operands.
   template <Distributed X, Distributed... More>
   constexpr auto operator()(const X& x, const More&... more) const {
     if constexpr (X::kind == Kind::refused) {
       return x;
     } else if constexpr (is_source<X>) {
-      using accepted [[maybe_unused]] = typename Refused<is_source<X> ? Reason::only_sources : Reason::none, nullptr, 1>::type;
-      return typename Symbolic<X, Kind::refused>::type{};
+      return mistaken<Reason::only_sources, X, 1>();
+    } else if constexpr (!Distributed<Returned<X, More...>>) {
+      return mistaken<Reason::no_tensor, X, 1 + static_cast<int>(sizeof...(More))>();
     } else {
       using Carried = typename Symbolic<X, Kind::activation>::type;
-      using Returned = std::remove_cvref_t<decltype(block(std::declval<const Carried&>(), more...))>;
-      constexpr Refusal refusal = differs(X::type, Returned::type, Returned::kind);
+      using Result = Returned<X, More...>;
+      constexpr Refusal refusal = differs(X::type, Result::type, Result::kind);
       using accepted [[maybe_unused]] = typename Refused<refusal.reason, nullptr, refusal.figures[0], refusal.figures[1]>::type;
-      if constexpr (refusal || Returned::kind == Kind::refused) {
+      if constexpr (refusal || Result::kind == Kind::refused) {
         return typename Symbolic<X, Kind::refused>::type{};
       } else {
+        if (!writes(x.trace())) return static_cast<void>(block(Carried(x.trace(), -1), more...)), Carried(x.trace(), -1);
         Trace& trace = *x.trace();
         const int initial = x.enter(trace);
         trace.begin(RegionKind::layers, static_cast<int>(count.size));

@@ -9,6 +9,9 @@ struct Here : Source {
   constexpr Here(const char* f = __builtin_FILE(), int l = __builtin_LINE()) : Source{f, l} {}
 };
 
+template <class X>
+inline constexpr bool is_source = false;  ///< in no trace yet: source.hpp
+
 template <const Operation& operation, class Attributes, class... X>
 struct Inferred;
 template <const Operation& operation, std::int64_t... ints, class... X>
@@ -21,7 +24,7 @@ struct Inferred<operation, std::integer_sequence<std::int64_t, ints...>, X...> {
     a.ints = attributes;
     Inference v = infer(operation, a);
     bool any = sizeof...(X) == 0;
-    ((any = any || X::kind != Kind::constant), ...);
+    ((any = any || !is_source<X>), ...);
     if (v.kind != Kind::refused && !any) v.refusal = {Reason::only_sources, {sizeof...(X)}}, v.kind = Kind::refused;
     return v;
   }();
@@ -42,6 +45,7 @@ struct Apply {
     } else {
       Trace* trace = nullptr;
       ((trace = trace != nullptr ? trace : x.trace()), ...);
+      if (!writes(trace)) return Result{trace, -1};
       const List<int, max_operands> operands{x.enter(*trace)...};
       return Result{trace, trace->apply(operation, operands, Types::value, Types::attributes, where, first, second)};
     }

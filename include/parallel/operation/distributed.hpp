@@ -1,5 +1,6 @@
 // What a user writes and passes around: Tensor, Parameter, and the symbolic values that a program is traced with.
 #pragma once
+#include <type_traits>
 #include <utility>
 
 #include <parallel/graph/trace.hpp>
@@ -24,6 +25,12 @@ template <class Annotation>
 inline constexpr bool is_stored = false;
 template <const Axis& on, Placement where>
 inline constexpr bool is_stored<Stored<on, where>> = true;
+template <class S>
+inline constexpr bool is_shape = false;
+template <Dim... dims>
+inline constexpr bool is_shape<Shape<dims...>> = true;
+template <class Annotation>
+inline constexpr bool is_annotation = requires { Annotation::axis, Annotation::placement; };
 
 template <class T, class S, class... Annotation>
 constexpr Type type_of() {
@@ -62,23 +69,37 @@ constexpr Refusal refused_annotation(int rank = S::rank) {
 /// The same for what a program is given: nobody gives it a pending sum.
 template <class T, class S, class... Annotation>
 constexpr Refusal refused_given() {
-  if constexpr (!is_element_type<T>) return {Reason::no_element_type, {sizeof(T)}};
-  Refusal refusal;
-  ((Annotation::placement.pending() ? void(refusal = {Reason::given_pending, {S::rank}, Annotation::axis}) : void()), ...);
-  ((is_stored<Annotation> && Annotation::placement == Broadcast ? void(refusal = {Reason::stored_broadcast, {S::rank}, Annotation::axis}) : void()), ...);
-  if (refusal) return refusal;
-  return refused_annotation<S, Annotation...>();
+  if constexpr (!is_shape<S> || !(is_annotation<Annotation> && ...)) {
+    return {Reason::no_shape, {sizeof...(Annotation)}};
+  } else if constexpr (!is_element_type<T>) {
+    return {Reason::no_element_type, {sizeof(T)}};
+  } else {
+    Refusal refusal;
+    ((Annotation::placement.pending() ? void(refusal = {Reason::given_pending, {S::rank}, Annotation::axis}) : void()), ...);
+    ((is_stored<Annotation> && Annotation::placement == Broadcast ? void(refusal = {Reason::stored_broadcast, {S::rank}, Annotation::axis}) : void()), ...);
+    return refusal ? refusal : refused_annotation<S, Annotation...>();
+  }
 }
 }  // namespace spelling
 
-/// A tensor of a program's interface: `Tensor<float, Shape<4096 / data, 768>>`, printed `f32[4096/data, 768]`.
-/// `Shape<768, 3072 / tensor>` and `Shape<768, 3072>, On<tensor, Split<1>>` say the same.
-template <class T, class S, class... Annotation>
-struct Tensor {
-  static constexpr Type type = spelling::type_of<T, S, Annotation...>();
-  static constexpr Refusal refusal = spelling::refused_given<T, S, Annotation...>();
+template <class X>
+struct Arithmetic;  ///< the operators, in operators.hpp
+
+/// Anything that an operation takes: its placement is known from its type.
+template <class X>
+concept Distributed = std::is_class_v<X> && requires(const X& x, Trace& trace) {
+  X::type.layout;
+  X::kind;
+  { x.trace() };
+  { x.enter(trace) };
 };
 
+/// What a mistake about an X gives: asking is the one error, and nothing that is made of the answer is another.
+template <Reason reason, Distributed X, int figure = X::type.layout.rank()>
+constexpr auto mistaken();
+
+template <class T, class S = void, class... Annotation>
+struct Tensor;
 namespace spelling {
 template <class T, class S, class... Annotation>
 void tensor_of(const Tensor<T, S, Annotation...>*);
@@ -86,6 +107,23 @@ void tensor_of(const Tensor<T, S, Annotation...>*);
 /// A Tensor of an interface, or what is one.
 template <class X>
 concept Interface = requires(X* x) { spelling::tensor_of(x); };
+
+/// A tensor of a program's interface: `Tensor<float, Shape<4096 / data, 768>>`, printed `f32[4096/data, 768]`.
+/// `Shape<768, 3072 / tensor>` and `Shape<768, 3072>, On<tensor, Split<1>>` say the same.
+template <class T, class S, class... Annotation>
+struct Tensor : Arithmetic<Tensor<T, S, Annotation...>> {
+  static constexpr Type type = spelling::type_of<T, S, Annotation...>();
+  static constexpr Refusal refusal = spelling::refused_given<T, S, Annotation...>();
+
+  // As a parameter of an operator() it is a mistake. Operations take it as what has been refused, and what is called with a value refuses here.
+  static constexpr Kind kind = Kind::refused;
+  constexpr Tensor() = default;
+  template <Distributed X>
+    requires(!Interface<X>)
+  constexpr Tensor(const X&, Kind = mistaken<Reason::concrete, X>().kind) {}
+  constexpr Trace* trace() const { return nullptr; }
+  constexpr int enter(Trace&) const { return -1; }
+};
 
 /// Normal with mean 0 and this standard deviation.
 constexpr Initializer normal(double deviation) { return {Initializer::Kind::normal, deviation, true}; }
@@ -105,11 +143,18 @@ constexpr Initializer without_decay(Initializer how) {
 inline constexpr Initializer zeros{Initializer::Kind::constant, 0, false};
 inline constexpr Initializer ones{Initializer::Kind::constant, 1, false};
 
-template <class X>
-struct Arithmetic;  ///< the operators, in operators.hpp
+/// Whether values of this trace are written to it. A value of none has no part in a program.
+constexpr bool writes(const Trace* trace) { return trace != nullptr && !trace->dry; }
+/// Something that is used and that no member has declared. The graph with it is refused.
+constexpr int stray(Trace& trace, const Type& type) {
+  Member unnamed;
+  unnamed.type = type;
+  trace.graph.misused = trace.graph.members.size();
+  return trace.declare(operation::parameter, unnamed, Kind::parameter, true);
+}
 
 /// A trained tensor of a model: `Parameter<float, Shape<768, 3072 / tensor>> up;`. What follows the shape are `On` and `Stored` annotations.
-template <class T, class S, class... Annotation>
+template <class T, class S = void, class... Annotation>
 struct Parameter : Arithmetic<Parameter<T, S, Annotation...>> {
   static constexpr Type type = spelling::type_of<T, S, Annotation...>();
   static constexpr Layout stored = spelling::stored_of<T, S, Annotation...>();
@@ -122,9 +167,14 @@ struct Parameter : Arithmetic<Parameter<T, S, Annotation...>> {
   bool stacked = false;  ///< one layer's slice of a value with a leading layer dimension
 
   constexpr Parameter() = default;
-  constexpr explicit Parameter(Initializer how) : initializer(how) {}
+  constexpr Parameter(Initializer how) : initializer(how) {}
+  template <class Number>
+    requires(std::is_arithmetic_v<Number> || std::is_pointer_v<Number>)
+  constexpr Parameter(Number) {  // a deviation without its distribution, or a distribution without its deviation
+    using begins [[maybe_unused]] = typename Refused<Reason::no_initializer, nullptr, sizeof(Number)>::type;
+  }
   constexpr Trace* trace() const { return traced; }
-  constexpr int enter(Trace& trace) const { return stacked ? trace.layer_of_parameter(value) : value; }
+  constexpr int enter(Trace& trace) const { return value < 0 ? stray(trace, type) : stacked ? trace.layer_of_parameter(value) : value; }
 };
 
 /// A symbolic value: its type says everything but where in the graph it stands.
@@ -136,8 +186,16 @@ struct Traced : Arithmetic<Traced<T, kind_of_value, S, Annotation...>> {
   int value = -1;
   constexpr Traced() = default;
   constexpr Traced(Trace* trace, int v) : traced(trace), value(v) {}
+  /// Of another type. A type holds what is known of a value, so an assignment cannot change it. (`auto`, so that this error is the first.)
+  template <Distributed Y>
+  constexpr auto& operator=(const Y&) {
+    constexpr bool told = kind == Kind::refused || Y::kind == Kind::refused;
+    using changes [[maybe_unused]] = typename Refused<told ? Reason::none : Reason::rebound, nullptr, Y::type.layout.rank()>::type;
+    if (traced != nullptr) traced->mistaken = true;
+    return *this;
+  }
   constexpr Trace* trace() const { return traced; }
-  constexpr int enter(Trace&) const { return value; }
+  constexpr int enter(Trace& trace) const { return value < 0 ? stray(trace, type) : value; }
 };
 
 /// Whether the annotations of a tensor or parameter make sense; where they do not, asking is the one error.
@@ -146,15 +204,6 @@ constexpr bool accept_annotations() {
   using accepted [[maybe_unused]] = typename Refused<X::refusal.reason, X::refusal.axis, X::refusal.figures[0], X::refusal.figures[1]>::type;
   return !X::refusal;
 }
-
-/// Anything that an operation takes: its placement is known from its type.
-template <class X>
-concept Distributed = requires(const X& x, Trace& trace) {
-  X::type.layout;
-  X::kind;
-  { x.trace() };
-  { x.enter(trace) };
-};
 
 namespace spelling {
 template <class Types, int r, class Dims, class Others>
@@ -185,5 +234,11 @@ struct Symbolic {
   };
   using type = traced_t<Types>;
 };
+
+template <Reason reason, Distributed X, int figure>
+constexpr auto mistaken() {
+  using refused [[maybe_unused]] = typename Refused<X::kind == Kind::refused ? Reason::none : reason, nullptr, figure>::type;
+  return typename Symbolic<X, Kind::refused>::type{};
+}
 
 }  // namespace parallel

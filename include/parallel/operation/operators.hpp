@@ -1,7 +1,8 @@
-// x + y, x - y, x * y, x / y on distributed values, each with the line where it was written.
+// x + y, x - y, x * y, x / y on distributed values and numbers, each with the line where it was written.
 #pragma once
 #include <parallel/operation/add.hpp>
 #include <parallel/operation/multiply.hpp>
+#include <parallel/operation/source.hpp>
 
 namespace parallel {
 
@@ -36,6 +37,22 @@ struct Arithmetic {
   friend constexpr auto operator*(Met<X> x, double factor) { return Apply<operation::scale>{factor}(x.source, x.value); }
   friend constexpr auto operator/(Met<X> x, double divisor) { return Apply<operation::scale>{1 / divisor}(x.source, x.value); }
   friend constexpr auto operator-(Met<X> x) { return Apply<operation::scale>{-1}(x.source, x.value); }
+
+  friend constexpr auto operator+(Met<X> x, double term) { return Apply<operation::add>{}(x.source, x.value, number(term)); }
+  friend constexpr auto operator+(double term, Met<X> x) { return Apply<operation::add>{}(x.source, x.value, number(term)); }
+  friend constexpr auto operator-(Met<X> x, double term) { return Apply<operation::subtract>{}(x.source, x.value, number(term)); }
+  friend constexpr auto operator-(double from, Met<X> x) { return Apply<operation::subtract>{}(x.source, number(from), x.value); }
+  friend constexpr auto operator/(double dividend, Met<X> x) { return Apply<operation::divide>{}(x.source, number(dividend), x.value); }
+
+  /// `if (x)`, `x ? y : z`: refused.
+  constexpr explicit operator bool() const {
+    static_cast<void>(mistaken<Reason::no_condition, X>());
+    if (Trace* trace = static_cast<const X&>(*this).trace(); trace != nullptr) trace->mistaken = true;
+    return false;
+  }
+
+ private:
+  static constexpr auto number(double n) { return constant<typename ElementOf<X::type.dtype>::type>(n); }
 };
 
 }  // namespace parallel

@@ -1,6 +1,6 @@
 // Values made from nothing, by global coordinates: constants, counting, random numbers. Each rank makes its own part.
 #pragma once
-#include <parallel/operation/operators.hpp>
+#include <parallel/operation/apply.hpp>
 
 namespace parallel {
 namespace operation {
@@ -29,8 +29,6 @@ struct Sourced : Arithmetic<Sourced<operation, T, S, kind_of_value>> {
   }
 };
 
-template <class X>
-inline constexpr bool is_source = false;
 template <const Operation& operation, class T, class S, Kind kind>
 inline constexpr bool is_source<Sourced<operation, T, S, kind>> = true;
 

@@ -54,6 +54,7 @@ constexpr auto to(const X& x, Here here = {}) {
   if constexpr (Types::value.kind == Kind::refused) {
     return Result{};
   } else {
+    if (!writes(x.trace())) return Result{x.trace(), -1};
     const int value = x.enter(*x.trace());
     x.trace()->from({&operation::move, {value}, {}, {}, here, x.trace()->graph.values[value].member});
     const int result = x.trace()->enter(value, Types::value.results[0].layout);
@@ -67,6 +68,7 @@ constexpr auto to(const X& x, Here here = {}) {
 template <Distributed X>
 constexpr auto recompute(const X& x) {
   if constexpr (X::kind != Kind::refused && !is_source<X>) {  // a source is always made again
+    if (!writes(x.trace())) return x;
     Trace& trace = *x.trace();
     const Node& maker = trace.graph.maker(x.enter(trace));
     if (maker.operation->computes && !maker.operation->updates)  // parameters, inputs and what loops carry are there anyway

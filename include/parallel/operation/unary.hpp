@@ -1,5 +1,6 @@
-// Functions of one number: square, sqrt, exp, relu, gelu, silu. None is linear, so a pending sum is completed before them.
+// Functions of one number: square, sqrt, exp, log, tanh, sigmoid, relu, gelu, silu. None is linear, so a pending sum is completed before them.
 #pragma once
+#include <parallel/operation/add.hpp>
 #include <parallel/operation/multiply.hpp>
 
 namespace parallel {
@@ -15,6 +16,16 @@ constexpr void sqrt_gradient(Gradient& g) {  // g / (2 sqrt x)
   g.give(0, scale, {g.emit(divide, {g.cotangent(), g.result()}, type)}, {}, 0.5);
 }
 constexpr void exp_gradient(Gradient& g) { g.give(0, multiply, {g.cotangent(), g.result()}); }
+constexpr void log_gradient(Gradient& g) { g.give(0, divide, {g.cotangent(), g.operand(0)}); }
+constexpr void tanh_gradient(Gradient& g) {  // g - g y^2
+  const Type type = conjugate(g.type(0));
+  g.give(0, subtract, {g.cotangent(), g.emit(multiply, {g.emit(multiply, {g.cotangent(), g.result()}, type), g.result()}, type)});
+}
+constexpr void sigmoid_gradient(Gradient& g) {  // g y - g y^2
+  const Type type = conjugate(g.type(0));
+  const int product = g.emit(multiply, {g.cotangent(), g.result()}, type);
+  g.give(0, subtract, {product, g.emit(multiply, {product, g.result()}, type)});
+}
 
 inline constexpr Operation relu_derivative{.name = "relu_gradient"};      ///< (x, g) -> g where x > 0
 inline constexpr Operation gelu_derivative{.name = "gelu_gradient"};      ///< (x, g); tanh form
@@ -28,6 +39,9 @@ constexpr void unary_gradient(Gradient& g) {
 inline constexpr Operation square{.name = "square", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = square_gradient};
 inline constexpr Operation sqrt{.name = "sqrt", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = sqrt_gradient};
 inline constexpr Operation exp{.name = "exp", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = exp_gradient};
+inline constexpr Operation log{.name = "log", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = log_gradient};
+inline constexpr Operation tanh{.name = "tanh", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = tanh_gradient};
+inline constexpr Operation sigmoid{.name = "sigmoid", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = sigmoid_gradient};
 inline constexpr Operation relu{
     .name = "relu", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = unary_gradient<relu_derivative>};
 inline constexpr Operation gelu{
@@ -49,6 +63,19 @@ constexpr auto sqrt(const X& x, Here here = {}) {
 template <Distributed X>
 constexpr auto exp(const X& x, Here here = {}) {
   return Apply<operation::exp>{}(here, x);
+}
+template <Distributed X>
+constexpr auto log(const X& x, Here here = {}) {
+  return Apply<operation::log>{}(here, x);
+}
+template <Distributed X>
+constexpr auto tanh(const X& x, Here here = {}) {
+  return Apply<operation::tanh>{}(here, x);
+}
+/// 1 / (1 + exp(-x)).
+template <Distributed X>
+constexpr auto sigmoid(const X& x, Here here = {}) {
+  return Apply<operation::sigmoid>{}(here, x);
 }
 template <Distributed X>
 constexpr auto relu(const X& x, Here here = {}) {

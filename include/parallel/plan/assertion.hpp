@@ -19,17 +19,20 @@ struct Figure {
   std::int64_t whole = 0;
   int millionths = 0;
   constexpr Figure(std::integral auto n) : whole(static_cast<std::int64_t>(n)) {}
-  constexpr Figure(double n) : whole(static_cast<std::int64_t>(n + 0.5)) {
+  constexpr Figure(std::floating_point auto f) {
+    const double n = static_cast<double>(f);
+    whole = static_cast<std::int64_t>(n + 0.5);
     const double over = n - static_cast<double>(whole), slack = 5e-7 + 1e-15 * n;
     if (-slack <= over && over <= slack) return;
     whole -= over < 0 ? 1 : 0;
     millionths = static_cast<int>((n - static_cast<double>(whole)) * 1e6);
   }
   constexpr Figure(Unknown) : whole(unknown) {}  // of a refused plan, which passes every assertion
+  constexpr Figure(const Finding&) : whole(none) {}
   constexpr Figure(std::int64_t n, int m) : whole(n), millionths(m) {}  // nvcc builds template arguments from their members in order
   constexpr auto operator<=>(const Figure&) const = default;
 
-  static constexpr std::int64_t unknown = -1;
+  static constexpr std::int64_t unknown = -1, none = -2;
   constexpr bool known() const { return whole != unknown; }
 };
 
@@ -75,6 +78,7 @@ PARALLEL_FAILURE(Below, "parallel::at_least: the plan's figure is below the limi
 PARALLEL_FAILURE(Used, "parallel: the plan has a collective that never(...) excludes; mend an annotation, or take it out there")
 PARALLEL_FAILURE(NotAllowed, "parallel: the plan has a collective that uses_only(...) does not allow; mend an annotation, or add it there")
 PARALLEL_FAILURE(Otherwise, "parallel: the plan's collectives are not the rows of is(...); mend an annotation, or the row that differs")
+PARALLEL_FAILURE(Misused, "parallel: an assertion is misused; numbers stand in equals<measured, expected>, at_most or at_least, and never(...), uses_only(...) and is(...) in proven<...>")
 #undef PARALLEL_FAILURE
 
 template <bool held, class Failure>
@@ -137,23 +141,39 @@ constexpr auto failure() {
     return static_cast<Otherwise<row<finding.row>, Seen, written<Printed<finding.expected>>>*>(nullptr);
 }
 
+template <Figure measured, Figure other, bool held, class Failure>
+constexpr bool compared() {
+  if constexpr (measured.whole == Figure::none || other.whole == Figure::none)
+    return told<false, Misused<Measured<measured>>>();
+  else
+    return told<!measured.known() || held, Failure>();
+}
+template <auto finding>
+constexpr bool found_true() {
+  using Given = std::remove_cv_t<decltype(finding)>;
+  if constexpr (std::is_same_v<Given, Finding>)
+    return told<static_cast<bool>(finding), std::remove_pointer_t<decltype(failure<finding>())>>();
+  else
+    return told<std::is_same_v<Given, Unknown>, Misused<Given>>();
+}
+inline constexpr Figure none{Figure::none, 0};
+
 }  // namespace assertion
 
 /// `equals<plan.forward.collectives(tensor), 1>`: as ==, told with both figures.
-template <assertion::Figure measured, assertion::Figure expected>
+template <assertion::Figure measured, assertion::Figure expected = assertion::none>
 inline constexpr bool equals =
-    assertion::told<(!measured.known() || measured == expected), assertion::Differs<assertion::Measured<measured>, assertion::Expected<expected>>>();
+    assertion::compared<measured, expected, measured == expected, assertion::Differs<assertion::Measured<measured>, assertion::Expected<expected>>>();
 /// `at_most<plan.sent(data), 5_MiB>`: as <=, told with both figures.
-template <assertion::Figure measured, assertion::Figure limit>
-inline constexpr bool at_most = assertion::told<(!measured.known() || measured <= limit),
-                    assertion::Above<assertion::Measured<measured>, assertion::Limit<limit>>>();
+template <assertion::Figure measured, assertion::Figure limit = assertion::none>
+inline constexpr bool at_most =
+    assertion::compared<measured, limit, measured <= limit, assertion::Above<assertion::Measured<measured>, assertion::Limit<limit>>>();
 /// `at_least<plan.calls(), 1>`: as >=, told with both figures.
-template <assertion::Figure measured, assertion::Figure limit>
+template <assertion::Figure measured, assertion::Figure limit = assertion::none>
 inline constexpr bool at_least =
-    assertion::told<(!measured.known() || measured >= limit), assertion::Below<assertion::Measured<measured>, assertion::Limit<limit>>>();
+    assertion::compared<measured, limit, measured >= limit, assertion::Below<assertion::Measured<measured>, assertion::Limit<limit>>>();
 /// `proven<plan.never(all_gather(data))>`: of a finding, told with the collective that contradicts.
-template <Finding finding>
-inline constexpr bool proven =
-    assertion::told<static_cast<bool>(finding), std::remove_pointer_t<decltype(assertion::failure<finding>())>>();
+template <auto finding>
+inline constexpr bool proven = assertion::found_true<finding>();
 
 }  // namespace parallel

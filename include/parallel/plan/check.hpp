@@ -40,8 +40,32 @@ constexpr std::int64_t next_valid(const GraphView& g, const Mesh& mesh, const Ax
   return 0;
 }
 
+/// Every axis of a program and its mesh, once.
+constexpr Vector<const Axis*> axes_of(const GraphView& g, const Mesh& mesh) {
+  Vector<const Axis*> axes;
+  const auto add = [&](const Axis* axis) {
+    for (const Axis* a : axes)
+      if (a == axis) return;
+    axes.push_back(axis);
+  };
+  for (int i = 0; i < mesh.count; ++i) add(mesh.axes[i].axis);
+  for (const Value& v : g.values) {
+    for (const Dim& d : v.type.layout.dims)
+      for (const Axis* a : d) add(a);
+    for (const Placed& p : v.type.layout.others) add(p.axis);
+  }
+  return axes;
+}
+
+/// Why `Graph::misused` is refused.
+constexpr Refusal misuse(const Member& member) {
+  if (member.path.empty()) return {Reason::no_member, {member.type.layout.rank()}};
+  return {member.role == Role::state ? Reason::remembered : Reason::outside_layers, {member.layers}};
+}
+
 constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const GraphView> beside = {}) {
-  if (g.misused >= 0) return {{g.member(g.misused).role == Role::state ? Reason::remembered : Reason::outside_layers, {g.member(g.misused).layers}}};
+  if (const Axis* axis = namesake(axes_of(g, mesh))) return {{Reason::same_name, {2}, axis}};
+  if (g.misused >= 0) return {misuse(g.member(g.misused))};
   for (int i = 0; i < mesh.count; ++i) {
     const Extent& e = mesh.axes[i];
     if (e.size < 1) return {{Reason::bad_extent, {e.size}, e.axis}};

@@ -186,6 +186,7 @@ inline std::string explain(const Fault& fault, const GraphView& g, const Mesh& m
     if (member >= 0) result += " (" + std::string(g.member(member).path.view()) + ")";
     return result + (valid.empty() ? "; no extent of " + axis + " does" : "; valid extents of " + axis + ": " + valid);
   }
+  if (fault.refusal.reason == Reason::no_member) return result;
   if (fault.refusal.reason == Reason::outside_layers || fault.refusal.reason == Reason::remembered) return result + ": " + std::string(g.member(g.misused).path.view());
   if (fault.refusal.reason == Reason::strict) {
     const Node& node = g.node(fault.node);

@@ -67,49 +67,74 @@ struct Communication {
     return finding;
   }
 
-  // Each takes an axis, or an axis and a kind as all_gather(tensor), or nothing, which is all. A call on several axes counts for each.
+  template <class F, class... X>
+  constexpr auto answer(F f, const X&... which) const {
+    if constexpr (requires { asked(which...); })
+      return f(asked(which...));
+    else
+      return unasked<X...>();
+  }
+
+  template <class F, class... X>
+  constexpr Finding judge(F f, const X&... rows) const {
+    if constexpr ((std::convertible_to<X, CollectiveRow> && ...))
+      return f(CollectiveRow(rows)...);
+    else
+      return static_cast<void>(unasked<X...>()), Finding{};
+  }
+
+  // Each takes what `asked` does: calls(), calls(tensor), calls(all_gather), calls(all_gather(tensor)). A call on several axes counts for each.
 
   /// Logical reductions, gathers and exchanges in one step, however calls are merged.
-  constexpr std::int64_t collectives(const CollectiveRow& which = {}) const {
-    return total<std::int64_t>(which, [&](const Node& node) { return logical(node); });
+  constexpr auto collectives(const auto&... which) const {
+    return answer([&](const CollectiveRow& row) { return total<std::int64_t>(row, [&](const Node& node) { return logical(node); }); }, which...);
   }
-  constexpr std::int64_t collectives(const Axis& axis, Collective kind) const { return collectives({kind, {&axis}}); }
   /// Calls of the communicator in one step.
-  constexpr std::int64_t calls(const CollectiveRow& which = {}) const {
-    return total<std::int64_t>(which, [](const Node&) { return std::int64_t{1}; });
+  constexpr auto calls(const auto&... which) const {
+    return answer([&](const CollectiveRow& row) { return total<std::int64_t>(row, [](const Node&) { return std::int64_t{1}; }); }, which...);
   }
   /// Bytes, and elements, of all messages.
-  constexpr std::int64_t messages(const CollectiveRow& which = {}) const {
-    return total<std::int64_t>(which, [&](const Node& node) { return message(node); });
+  constexpr auto messages(const auto&... which) const {
+    return answer([&](const CollectiveRow& row) { return total<std::int64_t>(row, [&](const Node& node) { return message(node); }); }, which...);
   }
-  constexpr std::int64_t elements(const CollectiveRow& which = {}) const {
-    return total<std::int64_t>(which, [&](const Node& node) { return elements_of(node); });
+  constexpr auto elements(const auto&... which) const {
+    return answer([&](const CollectiveRow& row) { return total<std::int64_t>(row, [&](const Node& node) { return elements_of(node); }); }, which...);
   }
-  constexpr std::int64_t elements(const Axis& axis, Collective kind) const { return elements({kind, {&axis}}); }
-  constexpr std::int64_t largest_message(const CollectiveRow& which = {}) const {
-    std::int64_t n = 0;
-    each([&](const Node& node, std::int64_t) { n = meant(which, node) && message(node) > n ? message(node) : n; });
-    return n;
+  constexpr auto largest_message(const auto&... which) const {
+    return answer(
+        [&](const CollectiveRow& row) {
+          std::int64_t n = 0;
+          each([&](const Node& node, std::int64_t) { n = meant(row, node) && message(node) > n ? message(node) : n; });
+          return n;
+        },
+        which...);
   }
   /// Bytes that a ring sends per rank in one step.
-  constexpr double sent(const CollectiveRow& which = {}) const {
-    return total<double>(which, [&](const Node& node) { return sent(node); });
+  constexpr auto sent(const auto&... which) const {
+    return answer([&](const CollectiveRow& row) { return total<double>(row, [&](const Node& node) { return sent(node); }); }, which...);
   }
 
   /// Whether no collective is among these.
-  constexpr Finding never(const std::convertible_to<CollectiveRow> auto&... rows) const {
-    return first_that(Finding::Of::never, [&](const Node& node, std::int64_t) { return (meant(rows, node) || ...); });
+  constexpr Finding never(const auto&... rows) const {
+    return judge([&](const auto&... row) { return first_that(Finding::Of::never, [&](const Node& node, std::int64_t) { return (meant(row, node) || ...); }); },
+                 rows...);
   }
   /// Whether every collective is among these, on each of its axes.
-  constexpr Finding uses_only(const std::convertible_to<CollectiveRow> auto&... rows) const {
-    return first_that(Finding::Of::uses_only, [&](const Node& node, std::int64_t) {
-      for (const Axis* a : node.transition.axes)
-        if (!(meant(rows, node, {a}) || ...)) return true;
-      return false;
-    });
+  constexpr Finding uses_only(const auto&... rows) const {
+    return judge(
+        [&](const auto&... row) {
+          return first_that(Finding::Of::uses_only, [&](const Node& node, std::int64_t) {
+            for (const Axis* a : node.transition.axes)
+              if (!(meant(row, node, {a}) || ...)) return true;
+            return false;
+          });
+        },
+        rows...);
   }
   /// Whether these are the collectives, row by row as `text` prints them: 4 * all_gather(tensor) is one that four layers call.
-  constexpr Finding is(const std::convertible_to<CollectiveRow> auto&... rows) const { return is(List<CollectiveRow, 64>{rows...}); }
+  constexpr Finding is(const auto&... rows) const {
+    return judge([&](const auto&... row) { return is(List<CollectiveRow, 64>{row...}); }, rows...);
+  }
   constexpr Finding is(const List<CollectiveRow, 64>& rows) const {
     int at = 0;
     Finding finding = first_that(Finding::Of::is, [&](const Node& node, std::int64_t times) {
@@ -141,10 +166,10 @@ struct Plan {
       : graph(g), mesh(m), events(e), storage(s), packing(p), memory(b), all{g, m, e, -1}, forward{g, m, e, static_cast<int>(Phase::forward)},
         backward{g, m, e, static_cast<int>(Phase::backward)}, optimizer{g, m, e, static_cast<int>(Phase::optimizer)} {}
 
-  constexpr std::int64_t collectives(const CollectiveRow& which = {}) const { return all.collectives(which); }
-  constexpr std::int64_t calls(const CollectiveRow& which = {}) const { return all.calls(which); }
-  constexpr double sent(const CollectiveRow& which = {}) const { return all.sent(which); }
-  constexpr std::int64_t largest_message(const CollectiveRow& which = {}) const { return all.largest_message(which); }
+  constexpr auto collectives(const auto&... which) const { return all.collectives(which...); }
+  constexpr auto calls(const auto&... which) const { return all.calls(which...); }
+  constexpr auto sent(const auto&... which) const { return all.sent(which...); }
+  constexpr auto largest_message(const auto&... which) const { return all.largest_message(which...); }
   constexpr std::int64_t peak_memory() const { return memory.peak(); }
 
   constexpr Finding never(const auto&... rows) const { return all.never(rows...); }
@@ -154,6 +179,11 @@ struct Plan {
     for (const Finding& finding : {forward.is(written.forward), backward.is(written.backward), optimizer.is(written.optimizer)})
       if (!finding) return finding;
     return {};
+  }
+  template <class... X>
+    requires(!(std::convertible_to<X, WrittenPlan> && ...))
+  constexpr Finding is(const X&...) const {  // rows without their phase
+    return static_cast<void>(unasked<X...>()), Finding{};
   }
 
   /// Calls f(node, floating point operations in one step) for everything that is computed.

@@ -1,5 +1,6 @@
 // A program: a model, what it is called with and what is done with its result. Building it runs the model once on symbolic values.
 #pragma once
+#include <parallel/meta/takes.hpp>
 #include <parallel/model/module.hpp>
 #include <parallel/model/optimizer.hpp>
 #include <parallel/operation/reduce.hpp>
@@ -128,6 +129,23 @@ constexpr int misplaced() {
   return found;
 }
 
+template <class Model, class... Input>
+using Returned = std::remove_cvref_t<decltype(std::declval<const Model&>()(std::declval<Entering<Input>>()...))>;
+/// A model that takes its inputs and yet cannot be called has an error within, which the compiler has told. If it has not, this does not link.
+template <class Model>
+extern const int operator_call_is_ambiguous;
+template <class Model>
+[[gnu::used]] inline constexpr const int* unlinked = &operator_call_is_ambiguous<Model>;
+/// Runs the user's functions and writes nothing. Whether no mistake was met of which the types know nothing.
+template <class Model, class... Input>
+constexpr bool run_dry() {
+  const Model model{};
+  Trace trace;
+  trace.dry = true;
+  static_cast<void>(model(Entering<Input>(&trace, -1)...));
+  return !trace.mistaken;
+}
+
 /// Whether the types of a program refuse it. Asking is then the one error, and the program has no graph.
 template <class Program, class... Input>
 constexpr bool refused(Types<Input...>) {
@@ -145,17 +163,25 @@ constexpr bool refused(Types<Input...>) {
     return true;
   } else if constexpr (!accept<Model>() || !(accept_annotations<Input>() && ...)) {
     return true;
-  } else if constexpr (!requires(const Model& model, const Entering<Input>&... input) { model(input...); }) {
-    using callable [[maybe_unused]] = typename Refused<Reason::inputs_differ, nullptr, inputs>::type;
+  } else if constexpr (constexpr bool takes = meta::takes<Model, Entering<Input>...>(); !requires { typename Returned<Model, Input...>; }) {
+    using callable [[maybe_unused]] = typename Refused<takes ? Reason::none : Reason::inputs_differ, nullptr, inputs>::type;
+    if constexpr (takes) [[maybe_unused]] constexpr auto& told = unlinked<Model>;
     return true;
-  } else if constexpr (!Distributed<std::remove_cvref_t<decltype(std::declval<const Model&>()(std::declval<const Entering<Input>&>()...))>>) {
+  } else if constexpr (!requires { typename Returned<Model, Input...>; }) {  // clang knows of an error within the model from the second question on
+    return true;
+  } else if constexpr (!Distributed<Returned<Model, Input...>>) {
     using returns [[maybe_unused]] = typename Refused<Reason::no_tensor, nullptr, inputs>::type;
     return true;
+  } else if constexpr (Returned<Model, Input...>::kind == Kind::refused) {
+    return true;
+  } else if constexpr (!requires { typename std::bool_constant<run_dry<Model, Input...>()>; }) {
+    using runs [[maybe_unused]] = typename Refused<Reason::not_constant, nullptr, inputs>::type;
+    return true;
   } else {
-    using Result = std::remove_cvref_t<decltype(std::declval<const Model&>()(std::declval<const Entering<Input>&>()...))>;
-    constexpr Refusal refusal = Result::kind == Kind::refused ? Refusal{} : refused_result(Result::type, is_trained<Program>);
+    constexpr bool sound = run_dry<Model, Input...>();
+    constexpr Refusal refusal = sound ? refused_result(Returned<Model, Input...>::type, is_trained<Program>) : Refusal{};
     using accepted [[maybe_unused]] = typename Refused<refusal.reason, refusal.axis, refusal.figures[0]>::type;
-    return Result::kind == Kind::refused || refusal;
+    return refusal || !sound;
   }
 }
 

@@ -1,29 +1,8 @@
 // What `plan<>` is where a program is refused: a plan whose every answer passes every assertion, so that one mistake stays one error.
 #pragma once
-#include <type_traits>
-
 #include <parallel/plan/plan.hpp>
 
 namespace parallel {
-
-/// Compares true with everything and stays itself under arithmetic.
-struct Unknown {
-  template <class T>
-    requires std::is_arithmetic_v<T>
-  constexpr operator T() const {
-    return T{};
-  }
-  friend constexpr bool operator==(Unknown, const auto&) { return true; }
-  friend constexpr bool operator!=(Unknown, const auto&) { return true; }
-  friend constexpr bool operator<(Unknown, const auto&) { return true; }
-  friend constexpr bool operator<=(Unknown, const auto&) { return true; }
-  friend constexpr bool operator>(Unknown, const auto&) { return true; }
-  friend constexpr bool operator>=(Unknown, const auto&) { return true; }
-  friend constexpr Unknown operator+(Unknown, const auto&) { return {}; }
-  friend constexpr Unknown operator-(Unknown, const auto&) { return {}; }
-  friend constexpr Unknown operator*(Unknown, const auto&) { return {}; }
-  friend constexpr Unknown operator/(Unknown, const auto&) { return {}; }
-};
 
 struct RefusedPlan : Plan {
   struct Answers : Communication {

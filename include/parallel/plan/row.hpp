@@ -4,6 +4,7 @@
 
 #include <parallel/algebra/transition.hpp>
 #include <parallel/graph/graph.hpp>
+#include <parallel/plan/unknown.hpp>
 
 namespace parallel {
 
@@ -19,7 +20,7 @@ struct CollectiveRow {
 
   constexpr CollectiveRow() = default;
   constexpr CollectiveRow(const Axis& axis) : axes{&axis} {}
-  constexpr CollectiveRow(Collective c, const AxisList& a, std::int64_t times = 1, std::int64_t message = unsaid)
+  constexpr CollectiveRow(Collective c, const AxisList& a = {}, std::int64_t times = 1, std::int64_t message = unsaid)
       : collective(c), axes(a), calls(times), bytes(message) {}
 
   constexpr CollectiveRow of(std::int64_t message) const { return {collective, axes, calls, message}; }
@@ -33,11 +34,34 @@ struct CollectiveRow {
 };
 constexpr CollectiveRow operator*(std::int64_t calls, const CollectiveRow& row) { return {row.collective, row.axes, calls, row.bytes}; }
 
-// Without an axis: on any.
-constexpr CollectiveRow all_gather(const std::same_as<Axis> auto&... axes) { return {Collective::all_gather, {&axes...}}; }
-constexpr CollectiveRow all_reduce(const std::same_as<Axis> auto&... axes) { return {Collective::all_reduce, {&axes...}}; }
-constexpr CollectiveRow reduce_scatter(const std::same_as<Axis> auto&... axes) { return {Collective::reduce_scatter, {&axes...}}; }
-constexpr CollectiveRow all_to_all(const std::same_as<Axis> auto&... axes) { return {Collective::all_to_all, {&axes...}}; }
+/// What a question that no plan answers gives: asking is the one error.
+template <class... X>
+constexpr Unknown unasked() {
+  using refused [[maybe_unused]] = typename Refused<(std::is_same_v<X, Unknown> || ...) ? Reason::none : Reason::no_question, nullptr, sizeof...(X)>::type;
+  return {};
+}
+
+/// `all_gather(tensor)`; without an axis, `all_gather` or `all_gather()`, on any.
+struct KindOfCollective {
+  Collective collective;
+  constexpr operator CollectiveRow() const { return collective; }
+  template <class... X>
+  constexpr auto operator()(const X&... axes) const {
+    if constexpr ((std::same_as<X, Axis> && ...))
+      return CollectiveRow{collective, {&axes...}};
+    else
+      return unasked<X...>();
+  }
+};
+inline constexpr KindOfCollective all_gather{Collective::all_gather};
+inline constexpr KindOfCollective all_reduce{Collective::all_reduce};
+inline constexpr KindOfCollective reduce_scatter{Collective::reduce_scatter};
+inline constexpr KindOfCollective all_to_all{Collective::all_to_all};
+
+/// What a question is about: nothing, which is all; an axis, a kind, or a row; an axis and a kind.
+constexpr CollectiveRow asked(const CollectiveRow& row = {}) { return row; }
+constexpr CollectiveRow asked(const Axis& axis, Collective kind) { return {kind, {&axis}}; }
+constexpr CollectiveRow asked(const Axis& axis, const KindOfCollective& kind) { return kind(axis); }
 
 /// The collectives of a whole step as somebody wrote them down, in the order in which they start.
 struct WrittenPlan {

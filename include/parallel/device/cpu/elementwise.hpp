@@ -39,6 +39,18 @@ void exp(const Call& call) {
   exponentials(call.operands[0].as<const T>(), T{0}, call.results[0].as<T>(), call.results[0].elements());
 }
 template <class T>
+void log(const Call& call) {
+  each_element<T>(call, [](const auto& x) { return x.log(); });
+}
+template <class T>
+void tanh(const Call& call) {
+  each_element<T>(call, [](const auto& x) { return x.tanh(); });
+}
+template <class T>
+void sigmoid(const Call& call) {
+  each_element<T>(call, [](const auto& x) { return (T{1} + (-x).exp()).inverse(); });
+}
+template <class T>
 void relu(const Call& call) {
   const T* x = call.operands[0].as<const T>();
   fill(call.results[0].as<T>(), call.results[0].elements(), [=](Index i) { return x[i] < 0 ? T{0} : x[i]; });

@@ -1,0 +1,24 @@
+// A member is a pointer to what another struct holds.
+// figures: member<1>
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Block {
+  Parameter<float, Shape<8, 8>> w;
+  constexpr auto operator()(Distributed auto x) const { return relu(matmul(x, w)); }
+};
+struct Model {
+#ifdef WRONG
+  const Block* block;
+#else
+  Block block;
+#endif
+#ifdef WRONG
+  constexpr auto operator()(Distributed auto x) const { return mean(square((*block)((*block)(x)))); }
+#else
+  constexpr auto operator()(Distributed auto x) const { return mean(square(block(block(x)))); }
+#endif
+};
+constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4 / data, 8>>>, Mesh{data = 2}>;
