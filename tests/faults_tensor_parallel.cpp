@@ -124,8 +124,10 @@ TEST_CASE("torchtitan #2972, DeepSpeed #966: gradients are scaled by the targets
   check_all<Step<tensor_parallel>>({.none = 15});
   check_all<Step<sequence_parallel>>({.none = 15});
   check_all<Step<sequence_parallel, 2>>({.none = 15});
-  const std::vector<Array> at_once = trained<Step<tensor_parallel>>(one_rank), in_two = trained<Step<tensor_parallel, 2>>(Mesh{data = 2, tensor = 2});
-  check_same(in_two, at_once);  // micro-batches are averaged as the batch is
+  for (const int none : {0, 15}) {  // micro-batches, too, weigh as many targets as they have
+    const std::vector<Array> at_once = trained<Step<tensor_parallel>>(one_rank, {.none = none});
+    check_same(trained<Step<tensor_parallel, 2>>(Mesh{data = 2, tensor = 2}, {.none = none}), at_once);
+  }
 }
 
 TEST_CASE("pytorch #162692: what does not divide is refused, with the degrees that do, and never averaged") {

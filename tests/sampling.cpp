@@ -120,14 +120,18 @@ TEST_CASE("at temperature 0 the largest is taken, the first of equals") {
   const std::vector<float> logits = some_logits();
   const auto taken = drawn<Among::all>(Mesh{data = 2, tensor = 2}, logits, {.temperature = 0}, 1)[0];
   for (int row = 0; row < rows; ++row) CHECK(taken[static_cast<std::size_t>(row)] == probabilities(logits, row, 1)[0].second);
+  CHECK(drawn<Among::top_k_and_p>(Mesh{tensor = 2}, logits, {.temperature = 0, .top_k = 3, .top_p = 0.5}, 1)[0] == taken);
 }
 TEST_CASE("of logits that are no numbers nothing is drawn") {
   std::vector<float> logits = some_logits();
-  logits[3 * columns + 20] = std::numeric_limits<float>::quiet_NaN();
-  for (const double temperature : {0.0, 1.0}) {
-    const auto taken = drawn<Among::top_k>(Mesh{tensor = 4}, logits, {temperature, 3}, 1)[0];
-    CHECK(taken[2] >= 0);
-    CHECK(taken[3] == -1);
+  for (const float nan : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::quiet_NaN()}) {  // x86 makes the second
+    logits[3 * columns + 20] = nan;
+    for (const double temperature : {0.0, 1.0})
+      for (const auto& taken : {drawn<Among::all>(Mesh{tensor = 4}, logits, {temperature}, 1)[0], drawn<Among::top_k>(Mesh{tensor = 4}, logits, {temperature, 3}, 1)[0],
+                                drawn<Among::top_k_and_p>(Mesh{tensor = 4}, logits, {temperature, 3, 0.5}, 1)[0]}) {
+        CHECK(taken[2] >= 0);
+        CHECK(taken[3] == -1);
+      }
   }
 }
 

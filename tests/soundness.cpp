@@ -87,7 +87,7 @@ std::vector<Case> cases(std::int64_t n) {
       {&op::cross_entropy, {{{a, c}}, whole({a}, static_cast<int>(c))}, {c, no_target}},
       {&op::cross_entropy, {{{b, a, c}}, whole({b, a}, static_cast<int>(c))}, {c, no_target}},
       {&op::cross_entropy, {{{b, a, c}}, whole({b, a}, static_cast<int>(c))}, {c, 1}, 0.2},
-      {&op::differs, {whole({a, b}, 3)}, {1}},
+      {&op::count_targets, {whole({a, b}, 3)}, {1, static_cast<int>(DType::f64)}},
       {&op::sample, {{{a, c}}}, {0, c}},
       {&op::sample, {{{b, a, c}}}, {3, c - 1}},
       {&op::dropout, {{{a, b}}}, {}, 0.3},

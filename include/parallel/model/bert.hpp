@@ -21,6 +21,7 @@ struct BertSizes {
 
 template <BertSizes n, class T = float>
 struct Bert {
+  static_assert(n.channels % n.heads.size == 0, "parallel::models: the heads do not divide the channels; mend the sizes");
   using Norm = LayerNorm<n.channels, T>;
   struct Attention {
     Parameter<T, Shape<n.channels, 3, n.heads, n.size()>> qkv{normal(0.02)};

@@ -22,6 +22,7 @@ struct EncoderDecoderSizes {
 
 template <EncoderDecoderSizes n, class T = float>
 struct EncoderDecoder {
+  static_assert(n.channels % n.heads.size == 0, "parallel::models: the heads do not divide the channels; mend the sizes");
   using Norm = LayerNorm<n.channels, T>;
   struct Attention {
     Parameter<T, Shape<n.channels, n.heads, n.size()>> q{normal(0.02)};

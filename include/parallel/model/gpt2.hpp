@@ -22,6 +22,7 @@ struct Gpt2Sizes {
 
 template <Gpt2Sizes n, class T = float>
 struct Gpt2 {
+  static_assert(n.channels % n.heads.size == 0, "parallel::models: the heads do not divide the channels; mend the sizes");
   struct Attention {
     Parameter<T, Shape<n.channels, 3, n.heads, n.size()>> qkv{normal(0.02)};  // queries, keys and values apart, so that heads are split and not columns
     Parameter<T, Shape<3, n.heads, n.size()>> qkv_bias{zeros};

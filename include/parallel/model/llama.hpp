@@ -11,6 +11,7 @@ struct LlamaSizes {
   Dim key_heads = 8 / axes::tensor;  ///< without an axis where they are fewer than its ranks: every rank then has all, and takes those of its heads
   Dim inner = 14336 / axes::tensor;  ///< of the perceptron
   Dim vocabulary = 128256 / axes::tensor;
+  std::int64_t classes = 0;  ///< how much of the vocabulary there really is, where it is padded; 0: all
   int layers = 32;
   int base = 500000;  ///< of the rotary embedding
   std::int64_t ignored = no_target;  ///< a target that counts for nothing
@@ -20,6 +21,7 @@ struct LlamaSizes {
 
 template <LlamaSizes n, class T = float>
 struct Llama {
+  static_assert(n.channels % n.heads.size == 0, "parallel::models: the heads do not divide the channels; mend the sizes");
   struct Norm {
     Parameter<T, Shape<n.channels>> gain{ones};
     constexpr auto operator()(Distributed auto x) const { return rms_norm(x, gain); }
@@ -65,11 +67,11 @@ struct Llama {
   }
   /// The mean loss of predicting targets[batch, positions].
   constexpr auto operator()(Distributed auto tokens, Distributed auto targets) const {
-    return mean_cross_entropy<0, n.ignored>(logits(tokens), targets);
+    return mean_cross_entropy<n.classes, n.ignored>(logits(tokens), targets);
   }
   /// The token behind the last of `tokens`, which begin at `position`: one step of generation.
   constexpr auto operator()(Distributed auto tokens, Position auto position) const {
-    return sample<Among::top_k_and_p>(last_position(logits(tokens, position)));
+    return sample<Among::top_k_and_p, n.classes>(last_position(logits(tokens, position)));
   }
 };
 

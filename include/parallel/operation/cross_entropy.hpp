@@ -2,7 +2,6 @@
 #pragma once
 #include <limits>
 
-#include <parallel/operation/cast.hpp>
 #include <parallel/operation/softmax.hpp>
 
 namespace parallel {
@@ -65,8 +64,28 @@ constexpr void cross_entropy_lower(Trace& trace, Lowering& l) {
 constexpr void cross_entropy_gradient(Gradient& g) {
   g.give(0, cross_entropy_derivative, {g.operand(0), g.operand(1), g.operand(2), g.operand(3), g.cotangent()}, g.node.ints, g.node.reals[0]);
 }
-/// x: 1 where it is not the first attribute, else 0; whole numbers.
-inline constexpr Operation differs{.name = "differs", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1};
+// target[...]   result[]
+// S             P
+constexpr Shaped count_shape(const Arguments& a) { return {{{static_cast<DType>(a.ints[1]), {}}}, whole_numbers(a, 0)}; }
+constexpr Signatures count_table(const Arguments& a) {
+  Signatures rows;
+  rows.push_back(uniform_row(1, 1, Broadcast));
+  for (int d = 0; d < a.rank(0); ++d)
+    if (a.size(0, d) > 1) rows.push_back({{split(d)}, {Partial}});
+  return rows;
+}
+constexpr void count_lower(Trace&, Lowering&);
+/// How many targets are not ints[0], times the first number; ints[1]: the element type of the result.
+inline constexpr Operation count_targets{.name = "count_targets", .shape = count_shape, .signatures = count_table, .lower = count_lower, .flops = elements_of_operand};
+/// Of targets that are given micro-batch by micro-batch the mean over all of these, so that their losses' mean is the loss of all.
+constexpr void count_lower(Trace& trace, Lowering& l) {
+  const Node maker = trace.graph.maker(l.operands[0]);
+  const Region region = trace.graph.regions[maker.region];
+  if (maker.operation == &layer && region.kind == RegionKind::micro_batches)
+    l.result = trace.emit(count_targets, {maker.operands[0]}, l.results, Kind::activation, l.ints, 1.0 / region.count, 0, region.parent);
+  else
+    l.result = trace.emit(count_targets, {l.operands[0]}, l.results, Kind::activation, l.ints, 1);
+}
 template <class L, std::int64_t classes>
 constexpr std::int64_t classes_of() {
   return classes > 0 || L::type.layout.rank() == 0 ? classes : L::type.layout.dims[L::type.layout.rank() - 1].size;
@@ -84,16 +103,15 @@ template <std::int64_t classes = 0, std::int64_t ignored = no_target, Distribute
 constexpr auto cross_entropy(const L& logits, const T& target, double smoothing = 0, Here here = {}) {
   return Apply<operation::cross_entropy, operation::classes_of<L, classes>(), ignored>{smoothing}(here, logits, target);
 }
-/// The mean over all targets but the ignored ones, which are counted on all ranks together: a rank with few of them weighs less. No number
-/// where all are ignored.
+/// The mean over all targets but the ignored ones, which are counted on all ranks and, where the targets are an input of the program, over all
+/// micro-batches together: a rank or a micro-batch with few of them weighs less. NaN where all are ignored.
 template <std::int64_t classes = 0, std::int64_t ignored = no_target, Distributed L, Distributed T>
 constexpr auto mean_cross_entropy(const L& logits, const T& target, double smoothing = 0, Here here = {}) {
   const auto loss = cross_entropy<classes, ignored>(logits, target, smoothing, here);
   if constexpr (ignored == no_target) {
     return mean(loss, here);
   } else {
-    using Element = typename ElementOf<L::type.dtype>::type;
-    return divide(sum(loss, here), sum(cast<Element>(Apply<operation::differs, ignored>{}(here, target), here), here), here);
+    return divide(sum(loss, here), Apply<operation::count_targets, ignored, static_cast<int>(L::type.dtype)>{}(here, target), here);
   }
 }
 

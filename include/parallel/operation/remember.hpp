@@ -39,8 +39,8 @@ constexpr void remember_lower(Trace& trace, Lowering& l) {
   described.path.append("memory");
   int same = 0;
   for (const Member& m : graph.members) same += m.role == Role::state && m.of == of;
-  const char digit[] = {static_cast<char>('1' + same), 0};
-  if (same > 0) described.path.append(digit);
+  const char number[] = {static_cast<char>('0' + (same + 1) / 10), static_cast<char>('0' + (same + 1) % 10), 0};
+  if (same > 0) described.path.append(same < 9 ? number + 1 : number);
   described.role = Role::state;
   described.type = l.results[0];
   described.of = of;

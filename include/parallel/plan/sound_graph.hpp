@@ -41,14 +41,6 @@ inline void check_graph(const Graph& g) {
                            o == &operation::stacked || o->aliases || o->view || !node.transition.axes.empty();
     require(!takes_one || (node.operands.size() >= 1 && node.results == 1), "an operation has too few operands");
     require(!o->updates || node.results <= node.operands.size(), "an operation has too few operands");
-    if (o == &operation::in_bucket) {
-      const Layout &all = g.values[node.operands[0]].type.layout, &part = g.values[node.result].type.layout;
-      for (const Layout* l : {&all, &part})
-        for (const Dim& d : l->dims) require(d.count == 0, "a bucket is split");
-      require(node.ints.size() == 1 && node.ints[0] >= 0 && node.ints[0] <= all.elements() && part.elements() <= all.elements() - node.ints[0] &&
-                  g.values[node.operands[0]].type.dtype == g.values[node.result].type.dtype,
-              "a part lies outside its bucket");
-    }
     const bool gates = o == &operation::begin_region || o == &operation::end_region;
     require(!gates || (node.ints.size() == 1 && node.ints[0] == node.region && node.region > 0 && node.results == 0 && node.operands.empty() && node.transition.axes.empty()),
             "a region has no beginning or no end");
@@ -83,6 +75,15 @@ inline void check_graph(const Graph& g) {
     bytes += size * times;
   }
   require(bytes < 1e18, "its tensors are too large");
+  for (const Node& node : g.nodes) {
+    if (node.operation != &operation::in_bucket) continue;
+    const Layout &all = g.values[node.operands[0]].type.layout, &part = g.values[node.result].type.layout;
+    for (const Layout* l : {&all, &part})
+      for (const Dim& d : l->dims) require(d.count == 0, "a bucket is split");
+    require(node.ints.size() == 1 && node.ints[0] >= 0 && node.ints[0] <= all.elements() && part.elements() <= all.elements() - node.ints[0] &&
+                g.values[node.operands[0]].type.dtype == g.values[node.result].type.dtype,
+            "a part lies outside its bucket");
+  }
   double runs = 0;  // of all nodes in a step: a simulation walks through them
   for (const Node& n : g.nodes) {
     double times = 1;

@@ -91,11 +91,12 @@ template <class T>
     if (rows.column(target) >= 0) out[rows.column(target)] -= g * (T{1} - smoothing);
   }
 }
-/// 1 where a whole number is not the attribute.
+/// (target): how many are not the attribute, times the first number.
 template <class T>
-void differs(const Call& call) {
-  const T* x = call.operands[0].as<const T>();
-  fill(call.results[0].as<T>(), call.results[0].elements(), [=, other = call.ints[0]](Index i) { return x[i] != other ? T{1} : T{0}; });
+void count_targets(const Call& call) {
+  const int* x = call.operands[0].as<const int>();
+  const Index n = call.operands[0].elements();
+  *call.results[0].as<T>() = static_cast<T>(call.reals[0] * static_cast<double>(n - std::count(x, x + n, call.ints[0])));
 }
 
 }  // namespace parallel::cpu

@@ -8,8 +8,9 @@
 
 namespace parallel::cpu {
 
-/// A float's bits as a number that orders as it does.
+/// A float's bits as a number that orders as it does; NaN is the largest.
 inline std::uint32_t ordered(float x) {
+  if (std::isnan(x)) return 0xFFFFFFFFU;
   const auto bits = std::bit_cast<std::uint32_t>(x == 0 ? 0.0F : x);
   return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
 }
@@ -72,9 +73,9 @@ inline void narrow(const Call& call) {
       t = call.operands[2].as<const Threshold>()[r];
     } else {
       const double limit = call.operands[1].as<const double>()[how.limit];
-      double all = 1;
-      if (how.by_mass != 0) all = std::accumulate(histogram, histogram + operation::sample_bins, 0.0);
-      t.left = limit > 0 && (how.by_mass == 0 || limit < 1) ? limit * all : std::numeric_limits<double>::infinity();
+      const double all = how.by_mass != 0 ? std::accumulate(histogram, histogram + operation::sample_bins, 0.0) : 1;
+      const bool limits = limit > 0 && (how.by_mass == 0 || limit < 1) && std::isfinite(all);  // at temperature 0, or where a logit is NaN, no mass is a number
+      t.left = limits ? limit * all : std::numeric_limits<double>::infinity();
     }
     int bin = operation::sample_bins - 1;
     for (; bin > 0 && histogram[bin] < t.left; --bin) t.left -= histogram[bin];
@@ -108,12 +109,12 @@ inline void draw(const Call& call) {
     }
   });
 }
-/// The class that a draw carries; -1 where a logit was no number.
+/// The class that a draw carries; -1 where a logit was NaN.
 inline void drawn(const Call& call) {
   const double* x = call.operands[0].as<const double>();
   for (Index i = 0; i < call.results[0].elements(); ++i)
     call.results[0].as<int>()[i] =
-        std::isfinite(x[i]) ? static_cast<int>(operation::most_classes - 1 - static_cast<Index>(x[i]) % operation::most_classes) : -1;
+        std::isfinite(x[i]) && x[i] >= 0 ? static_cast<int>(operation::most_classes - 1 - static_cast<Index>(x[i]) % operation::most_classes) : -1;
 }
 
 }  // namespace parallel::cpu
