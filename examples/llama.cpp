@@ -41,7 +41,7 @@ constexpr auto& one_number = plan<Next<1>, Mesh{data = 2, tensor = 2}>;
 static_assert(one_number.forward.collectives(all_reduce(tensor)) == 1 + 2 * 2 + 4 + 4 + 2);  // ... and four histograms for top_k and for top_p
 static_assert(one_number.never(all_gather()));
 
-int number(int sequence, int position) { return (sequence / vocabulary + position * (sequence % vocabulary)) % vocabulary; }
+int number(int progression, int position) { return (progression / vocabulary + position * (progression % vocabulary)) % vocabulary; }
 
 /// Trains on a mesh, then continues the prompts.
 void train(const Mesh& mesh, const std::string& record) {
@@ -59,8 +59,8 @@ void train(const Mesh& mesh, const std::string& record) {
       tokens.clear(), targets.clear();
       for (int i = 0; i < batch; ++i)
         for (int p = 0; p < context; ++p) {
-          const int sequence = (step * batch + i) * 37 % (vocabulary * vocabulary);
-          tokens.push_back(number(sequence, p)), targets.push_back(number(sequence, p + 1));
+          const int progression = (step * batch + i) * 37 % (vocabulary * vocabulary);
+          tokens.push_back(number(progression, p)), targets.push_back(number(progression, p + 1));
         }
       trainer.executor().input(0, tokens.data());
       trainer.executor().input(1, targets.data());
@@ -97,8 +97,8 @@ void train(const Mesh& mesh, const std::string& record) {
       for (auto i = static_cast<std::size_t>(drawn.offset[0]); i < static_cast<std::size_t>(drawn.offset[0] + drawn.size[0]); ++i) generated[i] = own[i];
   });
   std::printf("%s: loss %.2f, after %d steps %.2f\n", text(mesh).c_str(), first_loss, steps, last_loss);
-  for (const auto& sequence : generated) {
-    for (std::size_t i = 0; i < sequence.size(); ++i) std::printf("%s%d", i == known ? " | " : " ", sequence[i]);
+  for (const auto& numbers : generated) {
+    for (std::size_t i = 0; i < numbers.size(); ++i) std::printf("%s%d", i == known ? " | " : " ", numbers[i]);
     std::printf("\n");
   }
 }
