@@ -1,11 +1,26 @@
 // Names of types that do not depend on the compiler.
 #pragma once
+#include <cctype>
 #include <string>
 #include <string_view>
 
 namespace parallel::object {
 
-/// A type's name as g++ spells it: compilers differ in what they call a namespace without a name, and in blanks.
+/// The braces of a value among template arguments, with its type's name before them, become "{...}": every compiler spells a value its own way.
+inline void leave_values_out(std::string& name) {
+  for (std::size_t at = 0; (at = name.find('{', at)) != std::string::npos; ++at) {
+    if (name.compare(at, 11, "{anonymous}") == 0) continue;
+    std::size_t begin = at, end = at;
+    const auto of_a_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == ':'; };
+    while (begin > 0 && of_a_name(name[begin - 1])) --begin;
+    for (int open = 0; end < name.size(); ++end)
+      if (open += name[end] == '{' ? 1 : name[end] == '}' ? -1 : 0; open == 0) break;
+    name.replace(begin, end + 1 - begin, "{...}");
+    at = begin + 2;
+  }
+}
+
+/// A type's name as g++ spells it: compilers differ in what they call a namespace without a name, in values, and in blanks.
 inline std::string portable(std::string name) {
   const auto replace = [&](std::string_view what, std::string_view by) {
     for (std::size_t at = 0; (at = name.find(what, at)) != std::string::npos; at += by.size() - 1) name.replace(at, what.size(), by);
@@ -17,6 +32,7 @@ inline std::string portable(std::string name) {
     if (end == std::string::npos) break;
     name.replace(at, end - at, "{anonymous}");
   }
+  leave_values_out(name);
   replace("> >", ">>");
   return name;
 }
