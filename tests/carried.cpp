@@ -121,6 +121,9 @@ TEST_CASE("a name is the same from every compiler") {
                               "W<(anonymous namespace)::Q, (anonymous namespace)::E::b, my::(anonymous namespace)::N<int, P<Q>>>",  // clang
                               "W<_GLOBAL__N__6c1b_7_a_cu_main::Q, _GLOBAL__N__6c1b_7_a_cu_main::E::b, my::_GLOBAL__N__6c1b_7_a_cu_main::N<int, P<Q> > >"})
     CHECK(object::portable(spelled) == "W<{anonymous}::Q, {anonymous}::E::b, my::{anonymous}::N<int, P<Q>>>");
+  for (const char* spelled : {"Llama<parallel::models::LlamaSizes{parallel::Dim{16, {(& axes::tensor)}, 1}, 32}, float>", "Llama<{{16, {&tensor, nullptr}, 1}, 32}, float>"})
+    CHECK(object::portable(spelled) == "Llama<{...}, float>");
+  CHECK(object::portable("W<{unclosed") == "W<{...}");
 }
 
 TEST_CASE("what is damaged is refused") {
