@@ -8,14 +8,22 @@ namespace parallel {
 struct Mesh {
   Extent axes[max_axes]{};
   int count = 0;
+  int here = 0;  ///< from where a plan is seen: the coordinate on the axis of staged layers
 
   constexpr Mesh() = default;
   template <class... More>
   constexpr Mesh(Extent first, More... more) : axes{first, more...}, count(1 + static_cast<int>(sizeof...(more))) {}
-  constexpr Mesh(const Extent (&a)[max_axes], int n) : count(n) {  // nvcc builds template arguments from their members in order
+  constexpr Mesh(const Extent (&a)[max_axes], int n, int seen_from = 0) : count(n), here(seen_from) {  // nvcc builds template arguments from their members in order
     for (int i = 0; i < max_axes; ++i) axes[i] = a[i];
   }
   constexpr bool operator==(const Mesh&) const = default;
+
+  /// The same mesh as a stage of a pipeline sees it: `plan<Step, Mesh{stage = 4}.on_stage(2)>`.
+  constexpr Mesh on_stage(int coordinate) const {
+    Mesh other = *this;
+    other.here = coordinate;
+    return other;
+  }
 
   constexpr int extent(const Axis* axis) const {
     for (int i = 0; i < count; ++i)

@@ -16,7 +16,7 @@ inline std::string text(const Placement& p) {
   }
   std::string list;
   for (int k = 0; k < 64; ++k)
-    if ((p.coordinates >> k & 1) != 0) list += (list.empty() ? "" : ", ") + std::to_string(k);
+    if ((p.coordinates >> k & 1) != 0) list += (list.empty() ? "" : ", ") + std::to_string(k == 63 ? -1 : k);
   return "At<" + list + ">";
 }
 

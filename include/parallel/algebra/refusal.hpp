@@ -33,7 +33,7 @@ namespace parallel {
   reason(remembered, "parallel::remember: a training has no memory of earlier steps; call remember in an Evaluation only", layers) \
   reason(accumulation, "parallel::Accumulate: only a training has gradients to accumulate, over at least one micro-batch; wrap a Training, with a count from 1", micro_batches) \
   reason(too_many_inputs, "parallel: a program takes at most eight inputs; put several into one tensor", inputs) \
-  reason(layers_split, "parallel::Layers: layers on an axis, a pipeline, are not derived; write Layers<n, Block> without the axis", layers) \
+  reason(layers_split, "parallel::Layers: layers are shared out over one axis, the stages of a pipeline; write Layers<n / stage, Block>", layers) \
   reason(nested_layers, "parallel::Layers: layers within layers; write one Layers whose block has the inner blocks as plain members", layers) \
   reason(not_divisible, "parallel: the mesh does not divide a dimension; choose an extent of the axis that divides it", extent, slices, valid_below, valid_above) \
   reason(axis_unused, "parallel: an axis of the mesh is named by no annotation of the program; annotate a dimension with it or drop it from the mesh", extent) \

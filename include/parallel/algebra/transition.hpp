@@ -19,12 +19,13 @@ enum class Collective : std::uint8_t {
   reduce,
   gather,
   scatter,
+  receive,         ///< the other end of a send
   never,           ///< no transition
 };
 
 constexpr std::string_view name_of(Collective c) {
   constexpr std::string_view names[] = {"retype",         "slice",      "zero_pad", "mask",      "drop",   "all_gather", "all_reduce",
-                                        "reduce_scatter", "all_to_all", "send",     "broadcast", "reduce", "gather",     "scatter", "never"};
+                                        "reduce_scatter", "all_to_all", "send",     "broadcast", "reduce", "gather",     "scatter", "receive", "never"};
   return names[static_cast<int>(c)];
 }
 /// Whether bytes travel between ranks.
@@ -95,7 +96,8 @@ constexpr int order_of(Collective c) {
     case Collective::reduce_scatter:
     case Collective::scatter: return 1;
     case Collective::all_to_all:
-    case Collective::send: return 2;
+    case Collective::send:
+    case Collective::receive: return 2;
     case Collective::retype:
     case Collective::mask: return 3;
     case Collective::all_reduce:
@@ -111,6 +113,18 @@ struct Transition {
   Placement from{}, to{};
   DType reduction = DType::f32;  ///< the element type in which terms are added
   bool maximum = false;          ///< the maximum of the ranks' values instead of their sum (a kernel's own statistics, no placement)
+  Placement among{};             ///< At: only these coordinates of the axis take part
+  int along = 0;                 ///< an edge between the stages of a pipeline: 1 to the next stage, -1 to the one before; 0: none
 };
+
+/// How many ranks take part in one.
+constexpr int ranks(const Transition& t, const Mesh& mesh) {
+  if (t.along != 0) return 2;
+  const int all = mesh.extent(t.axes);
+  if (t.among.kind != PlacementKind::at) return all;
+  int n = 0;
+  for (int k = 0; k < all; ++k) n += holds(t.among, k, all) ? 1 : 0;
+  return n;
+}
 
 }  // namespace parallel

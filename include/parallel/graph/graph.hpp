@@ -6,6 +6,7 @@
 namespace parallel {
 
 class Trace;
+struct Schedule;
 struct Lowering;
 struct Gradient;
 
@@ -85,7 +86,13 @@ struct Value {
   bool differentiable = false;  ///< a gradient is wanted through it
   Keep keep = Keep::saved;
   int stack = 0;                ///< > 0: the leading dimension counts this many layers
+  std::uint8_t home = stages::all;  ///< the stages that hold it
 };
+
+/// Stages of a pipeline, while it is traced: a set of these. In a finished graph the layouts say it, as At on the axis of the stages.
+namespace stages {
+inline constexpr std::uint8_t first = 1, between = 2, last = 4, all = 7;
+}
 
 inline constexpr int max_node_operands = 10;
 
@@ -116,6 +123,7 @@ struct Region {
   int loop = -1;          ///< regions of one loop share the index of their iterations: the forward and the backward pass of layers
   int begin = -1;         ///< its first and last node
   int end = -1;
+  bool staged = false;  ///< its iterations are shared out over `Graph::stages`
 };
 
 /// A value that an iteration takes from the one before it.
@@ -171,6 +179,8 @@ struct Graph {
   int scalar_value = -1;   ///< f64[count]: all of them
   Outputs outputs{};
   int misused = -1;        ///< a parameter of a block outside its Layers, one without a path, which no module has, or a memory in a training; -1: none
+  const Axis* stages = nullptr;        ///< the axis over which layers are shared out, if any
+  const Schedule* schedule = nullptr;  ///< the order in which a stage takes the micro-batches
   int commit = -1;         ///< a scalar that is 0 where the optimizer phase's updates are to be skipped on every rank; -1: never
 
   constexpr const Node& maker(int value) const { return nodes[values[value].node]; }

@@ -35,7 +35,8 @@ class Trace {
     node.origin = origin;
     node.member = member;
     bool differentiable = false;
-    for (const int o : operands) differentiable = differentiable || graph.values[o].differentiable;
+    std::uint8_t home = stages::all;
+    for (const int o : operands) differentiable = differentiable || graph.values[o].differentiable, home = static_cast<std::uint8_t>(home & graph.values[o].home);
     for (const Type& t : types) {
       Value value;
       value.type = t;
@@ -44,6 +45,7 @@ class Trace {
       value.region = node.region;
       value.member = member;
       value.differentiable = differentiable && t.dtype != DType::i32;
+      value.home = home;
       for (const int o : operands)  // a sum, a move or a copy of stacked layers is one too
         if (graph.values[o].stack > 0 && same_extents(graph.values[o].type.layout, t.layout)) value.stack = graph.values[o].stack;
       graph.values.push_back(value);
@@ -167,6 +169,7 @@ class Trace {
     next.reversed = back_through >= 0;
     region = graph.regions.size();
     next.loop = next.reversed ? graph.regions[back_through].loop : region;
+    next.staged = next.reversed && graph.regions[back_through].staged;
     graph.regions.push_back(next);
     emit(operation::begin_region, {}, {}, Kind::data, {region});
     graph.regions[region].begin = graph.nodes.size() - 1;

@@ -1,5 +1,6 @@
 // A model is a struct of parameters and of structs of parameters. This finds them, names them and gives them to the trace.
 #pragma once
+#include <parallel/graph/stages.hpp>
 #include <parallel/meta/members.hpp>
 #include <parallel/operation/operators.hpp>
 #include <parallel/operation/to.hpp>
@@ -39,8 +40,10 @@ struct Layers {
       } else {
         if (!writes(x.trace())) return static_cast<void>(block(Carried(x.trace(), -1), more...)), Carried(x.trace(), -1);
         Trace& trace = *x.trace();
-        const int initial = x.enter(trace);
+        int initial = x.enter(trace);
+        if constexpr (count.count > 0) initial = stages::take(trace, initial);
         trace.begin(RegionKind::layers, static_cast<int>(count.size));
+        trace.graph.regions[trace.region].staged = count.count > 0;
         const int inside = trace.carry(initial);
         trace.graph.values[inside].differentiable = true;  // from the second layer on it depends on parameters, whatever the first takes
         const auto result = block(Carried(&trace, inside), more...);
@@ -48,7 +51,8 @@ struct Layers {
         trace.from({&operation::carry, {returned}, {}, {}, trace.graph.source(trace.graph.maker(returned)), trace.graph.values[returned].member});
         trace.hand_on(inside, trace.own(trace.enter(returned, X::type.layout)));
         trace.end();
-        return Carried(&trace, trace.result_of(inside));
+        const int last = trace.result_of(inside);
+        return Carried(&trace, count.count > 0 ? stages::hand(trace, last) : last);
       }
     }
   }
@@ -106,7 +110,7 @@ constexpr bool accept() {
     return accept_annotations<M>();
   } else if constexpr (is_layers<M>) {
     constexpr Dim depth = layers_of<M>;
-    constexpr Reason reason = depth.size < 1 ? Reason::bad_dimension : depth.count > 0 ? Reason::layers_split : has_layers<decltype(M::block)>() ? Reason::nested_layers : Reason::none;
+    constexpr Reason reason = depth.size < 1 ? Reason::bad_dimension : depth.count > 1 ? Reason::layers_split : has_layers<decltype(M::block)>() ? Reason::nested_layers : Reason::none;
     using accepted [[maybe_unused]] = typename Refused<reason, nullptr, depth.size>::type;
     if constexpr (reason != Reason::none)
       return false;
@@ -151,6 +155,7 @@ constexpr void declare(M& model, Trace& trace, const Path& path = {}, Dim layers
     model.stacked = layers.size > 0;
   } else if constexpr (is_layers<M>) {
     Path below = path;
+    if constexpr (layers_of<M>.count > 0) trace.graph.stages = layers_of<M>.axes[0];
     declare(model.block, trace, below.append(".*"), layers_of<M>);
   } else {
     meta::each_member(model, [&](auto& member, auto i) {

@@ -1,6 +1,6 @@
 // Optimizers as nodes of the graph: their state lies like the parameter, their numbers (learning rate, decay, ...) are run-time scalars.
 #pragma once
-#include <parallel/graph/trace.hpp>
+#include <parallel/graph/stages.hpp>
 #include <parallel/operation/update.hpp>
 
 namespace parallel {
@@ -24,7 +24,13 @@ constexpr Norm clip_by_global_norm(Trace& trace, const Vector<int>& gradients) {
         type.layout = type.layout.with(a, Partial);
         if (!split.contains(a)) split.push_back(a);
       }
-    squares.push_back(trace.emit(operation::square_sum, {g}, {type}, Kind::activation));
+    int square = trace.emit(operation::square_sum, {g}, {type}, Kind::activation);
+    if (trace.graph.values[g].home != stages::all) {  // only some stages have it, and the first of them counts it
+      square = stages::moved(trace, square, Collective::zero_pad, stages::placement(trace.graph.values[g].home), Partial, stages::all);
+      trace.graph.values[square].type.layout = trace.graph.values[square].type.layout.with(trace.graph.stages, Partial);
+      if (!split.contains(trace.graph.stages)) split.push_back(trace.graph.stages);
+    }
+    squares.push_back(square);
   }
   Type pending{DType::f64, {}};
   for (const Axis* a : split) pending.layout = pending.layout.with(a, Partial);

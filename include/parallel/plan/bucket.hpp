@@ -13,7 +13,7 @@ struct Pending {
 };
 constexpr Pending before_completion(const Graph& g, int value) {
   Pending p{value};
-  for (const Node* n = &g.maker(value); n->operation == &operation::move && n->transition.collective == Collective::all_reduce && n->region == 0;
+  for (const Node* n = &g.maker(value); n->operation == &operation::move && n->transition.collective == Collective::all_reduce && n->region == 0 && n->transition.among == Placement{};
        n = &g.maker(p.value)) {
     p.value = n->operands[0];
     ++p.calls;
@@ -35,7 +35,7 @@ constexpr bool small(const Graph& g, int value) {
 }
 constexpr bool together(const Graph& g, const Pending& a, const Pending& b) {
   const Type &left = g.values[a.value].type, &right = g.values[b.value].type;
-  return left.dtype == right.dtype && a.axes == b.axes && left.layout.others.size() == a.axes.size() && right.layout.others.size() == b.axes.size();
+  return left.dtype == right.dtype && g.values[a.value].home == g.values[b.value].home && a.axes == b.axes && left.layout.others.size() == a.axes.size() && right.layout.others.size() == b.axes.size();
 }
 /// Completes some sums in one call; where each is, complete, in `completed_values`.
 constexpr void complete(Trace& trace, const List<int, max_operands>& sums, const AxisList& axes, List<int, max_operands>& completed_values) {

@@ -1,5 +1,6 @@
 // Reverse-mode differentiation of a graph: every node's gradient in reverse order, every transition's conjugate, every loop backwards.
 #pragma once
+#include <parallel/graph/stages.hpp>
 #include <parallel/operation/add.hpp>
 #include <parallel/operation/source.hpp>
 #include <parallel/operation/update.hpp>
@@ -139,7 +140,13 @@ class Differentiation {
     Transition& t = trace_.graph.nodes[trace_.graph.nodes.size() - 1].transition;
     t = node.transition;
     t.from = conjugate(node.transition.to), t.to = conjugate(node.transition.from);
-    t.collective = collective(t.from, t.to);
+    if (t.along != 0) {
+      t.collective = node.transition.collective;
+      stages::turn(t);
+    } else {
+      t.collective = collective(t.from, t.to);
+    }
+    trace_.graph.values[result].home = trace_.graph.values[node.operands[0]].home;
     return result;
   }
 

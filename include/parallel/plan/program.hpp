@@ -85,7 +85,9 @@ constexpr int complete(Trace& trace, int value) {
     if (layout.on(a) == Broadcast) value = trace.enter(value, layout = layout.with(a, Partial));
   for (const Axis* a : axes)
     if (layout.on(a) == Partial) layout = layout.with(a, Invariant);
-  return trace.enter(value, layout);
+  value = trace.enter(value, layout);
+  const std::uint8_t home = trace.graph.values[value].home;
+  return home == stages::all ? value : stages::moved(trace, value, Collective::broadcast, stages::placement(home), Invariant, stages::all);
 }
 
 /// Adds the update of every parameter that a gradient reaches.
@@ -194,32 +196,37 @@ constexpr void build(Trace& trace, Types<Input...>) {
   List<int, 8> inputs;
   (inputs.push_back(declare_input<Input>(trace, inputs.size(), m)), ...);
   int total = -1;
-  if (m > 1) {
-    total = trace.emit(operation::constant, {}, {Type{}}, Kind::constant);
+  const bool loop = m > 1 || trace.graph.stages != nullptr;  // stages take even one micro-batch in parts, forward and backward
+  if (loop) {
+    if (is_trained<Program>) total = trace.emit(operation::constant, {}, {Type{}}, Kind::constant);
     trace.begin(RegionKind::micro_batches, m);
-    total = trace.carry(total);
+    if (is_trained<Program>) total = trace.carry(total);
   }
   const auto loss = [&]<int... i>(std::integer_sequence<int, i...>) {
     return model(Entering<Input>(&trace, m > 1 ? trace.layer_of(inputs[i], trace.region) : inputs[i])...);
   }(std::make_integer_sequence<int, sizeof...(Input)>{});
   const int result = loss.enter(trace);
   if constexpr (is_trained<Program>) {
-    if (m > 1) {  // the mean of the micro-batches' losses, pending as they are
+    if (loop) {  // the mean of the micro-batches' losses, pending as they are
       const Type scalar = trace.graph.values[result].type;
       trace.graph.values[trace.graph.maker(total).operands[0]].type = trace.graph.values[total].type = scalar;
       const int share = trace.emit(operation::scale, {result}, {scalar}, Kind::data, {}, 1.0 / m);
       trace.hand_on(total, trace.emit(operation::accumulate, {total, share}, {scalar}, Kind::data));
     }
+    stages::settle(trace);
     Differentiation gradients(trace);
     gradients.run(result, 1.0 / m);
     trace.phase = Phase::forward;
-    trace.graph.outputs.push_back(complete(trace, m > 1 ? trace.result_of(total) : result));
+    trace.graph.outputs.push_back(complete(trace, loop ? trace.result_of(total) : result));
     optimize<typename Program::Optimizer>(trace, gradients);
     for (const int input : inputs)
       if (gradients.of(input) >= 0) trace.graph.outputs.push_back(complete(trace, gradients.of(input)));
   } else {
+    stages::settle(trace);
+    if (loop) trace.end();
     trace.graph.outputs.push_back(complete(trace, result));
   }
+  stages::place(trace.graph);
 }
 }  // namespace building
 
