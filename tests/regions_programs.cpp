@@ -185,7 +185,7 @@ TEST_CASE("what no output and no update needs is not in the plan") {
     CHECK(plan->graph.node(e.node).region == 0);
   }
   CHECK(plan->forward.collectives(tensor) == 1);  // the loss's
-  const Vector<bool> alive = needed(plan->graph);
+  const Vector<bool> alive = needed(plan->graph, plan->mesh);
   int dead = 0;
   for (int n = 0; n < alive.size(); ++n) dead += alive[n] ? 0 : 1;
   CHECK(dead > 5);

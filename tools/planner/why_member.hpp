@@ -28,7 +28,7 @@ inline std::string decided(const Plan& plan, const Origin& use) {
 /// What would be sent on axes that have one rank here.
 inline std::string on_one_rank(const Plan& plan, int member) {
   const GraphView& g = plan.graph;
-  const Vector<bool> happens = needed(g);
+  const Vector<bool> happens = needed(g, plan.mesh);
   std::vector<std::string> would;
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     const Node& node = g.nodes[n];

@@ -115,6 +115,7 @@ struct Transition {
   bool maximum = false;          ///< the maximum of the ranks' values instead of their sum (a kernel's own statistics, no placement)
   Placement among{};             ///< At: only these coordinates of the axis take part
   int along = 0;                 ///< an edge between the stages of a pipeline: 1 to the next stage, -1 to the one before; 0: none
+  int chunks = 1;                ///< of an edge: how many slices of the layers each stage has
 };
 
 /// How many ranks take part in one.

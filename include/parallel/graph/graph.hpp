@@ -77,6 +77,11 @@ struct Origin {
 /// Whether the backward pass keeps a forward value or computes it again from what it is made of.
 enum class Keep : std::uint8_t { saved, recomputed };
 
+/// Stages of a pipeline, while it is traced: a set of these. In a finished graph the layouts say it, as At on the axis of the stages.
+namespace stages {
+inline constexpr std::uint8_t first = 1, between = 2, last = 4, all = 7;
+}
+
 struct Value {
   Type type{};
   Kind kind = Kind::data;
@@ -88,11 +93,6 @@ struct Value {
   int stack = 0;                ///< > 0: the leading dimension counts this many layers
   std::uint8_t home = stages::all;  ///< the stages that hold it
 };
-
-/// Stages of a pipeline, while it is traced: a set of these. In a finished graph the layouts say it, as At on the axis of the stages.
-namespace stages {
-inline constexpr std::uint8_t first = 1, between = 2, last = 4, all = 7;
-}
 
 inline constexpr int max_node_operands = 10;
 
@@ -181,6 +181,7 @@ struct Graph {
   int misused = -1;        ///< a parameter of a block outside its Layers, one without a path, which no module has, or a memory in a training; -1: none
   const Axis* stages = nullptr;        ///< the axis over which layers are shared out, if any
   const Schedule* schedule = nullptr;  ///< the order in which a stage takes the micro-batches
+  int chunks = 1;                      ///< slices of the layers that each stage has
   int commit = -1;         ///< a scalar that is 0 where the optimizer phase's updates are to be skipped on every rank; -1: never
 
   constexpr const Node& maker(int value) const { return nodes[values[value].node]; }

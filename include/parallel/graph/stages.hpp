@@ -26,6 +26,7 @@ constexpr int moved(Trace& trace, int value, Collective collective, Placement fr
   t.axes.push_back(trace.graph.stages);
   t.from = from, t.to = to;
   t.reduction = before.type.dtype;
+  t.chunks = trace.graph.chunks;
   trace.graph.values[result].home = home;
   return result;
 }
@@ -38,6 +39,7 @@ constexpr int hand(Trace& trace, int value) {
 /// Before them: what the stage before has handed on; the first takes the value itself.
 constexpr int take(Trace& trace, int value) {
   const int result = moved(trace, value, Collective::receive, placement(first), Invariant, all);
+  trace.graph.values[result].differentiable = true;  // from the second stage on it depends on parameters, whatever the first takes
   trace.graph.nodes[trace.graph.nodes.size() - 1].transition.along = 1;
   return result;
 }

@@ -9,12 +9,14 @@
 #include <parallel/plan/demands.hpp>
 #include <parallel/plan/object.hpp>
 #include <parallel/plan/refused_plan.hpp>
+#include <parallel/plan/stage.hpp>
 
 namespace parallel {
 
 /// A plan's own memory, at run time.
 struct Planned {
   Graph graph{};
+  Located located{};  ///< where the program has stages
   Vector<Event> events{};
   Vector<Storage> storage{};
   Vector<std::int64_t> packing{};
@@ -22,7 +24,9 @@ struct Planned {
 };
 
 /// The passes behind the trace, on any mesh that has been checked.
-constexpr void plan_into(Planned& planned, const GraphView& graph, const Mesh& mesh) {
+constexpr GraphView plan_into(Planned& planned, const GraphView& whole, const Mesh& mesh) {
+  if (whole.stages != nullptr) planned.located = locate(whole, mesh);
+  const GraphView graph = whole.stages != nullptr ? seen(whole, planned.located) : whole;
   planned.events = schedule(graph, mesh);
   Placing placing(graph, mesh);
   placing.assign(planned.events);
@@ -31,6 +35,7 @@ constexpr void plan_into(Planned& planned, const GraphView& graph, const Mesh& m
   planned.storage = placing.packed_storage();
   planned.packing = placing.packed_packing();
   planned.memory = placing.memory;
+  return graph;
 }
 
 namespace constants {
@@ -60,10 +65,43 @@ constexpr void copy(To& to, const From& from) {
   for (int i = 0; i < static_cast<int>(from.size()); ++i) to[static_cast<std::size_t>(i)] = from[i];
 }
 
+// The order, loops and work of a stage, where the program has stages.
+struct Shares {
+  int order, regions, slots;
+};
+template <class Program, Mesh mesh>
+constexpr Shares shares_of() {
+  const Located l = locate(view_of(graph<Program>), mesh);
+  return {l.order.size(), l.regions.size(), l.slots.size()};
+}
+template <Shares n>
+struct Share {
+  std::array<int, static_cast<std::size_t>(n.order)> order;
+  std::array<Region, static_cast<std::size_t>(n.regions)> regions;
+  std::array<Slot, static_cast<std::size_t>(n.slots)> slots;
+  int parts;
+};
+template <class Program, Mesh mesh, Shares n = shares_of<Program, mesh>()>
+constexpr Share<n> share_constant() {
+  const Located l = locate(view_of(graph<Program>), mesh);
+  return {frozen<int, n.order>(l.order), frozen<Region, n.regions>(l.regions), frozen<Slot, n.slots>(l.slots), l.parts};
+}
+template <class Program, Mesh mesh>
+inline constexpr auto share = share_constant<Program, mesh>();
+/// The graph of a program as the mesh's stage sees it.
+template <class Program, Mesh mesh>
+constexpr GraphView view_on() {
+  GraphView view = view_of(graph<Program>);
+  if constexpr (graph<Program>.stages != nullptr)
+    view.order = share<Program, mesh>.order, view.regions = share<Program, mesh>.regions, view.slots = share<Program, mesh>.slots, view.parts = share<Program, mesh>.parts;
+  return view;
+}
+
 template <class Program, Mesh mesh>
 constexpr auto schedule_constant() {
-  Scheduled<sizes<Program>.nodes> result{};
-  const Vector<Event> events = schedule(view_of(graph<Program>), mesh);
+  constexpr int room = graph<Program>.stages == nullptr ? sizes<Program>.nodes : static_cast<int>(view_on<Program, mesh>().order.size());
+  Scheduled<room> result{};
+  const Vector<Event> events = schedule(view_on<Program, mesh>(), mesh);
   copy(result.events, events);
   result.count = events.size();
   return result;
@@ -77,7 +115,7 @@ constexpr std::span<const Event> events_of() {
 
 template <class Program, Mesh mesh>
 constexpr auto assign_constant() {
-  const GraphView view = view_of(graph<Program>);
+  const GraphView view = view_on<Program, mesh>();
   Placing placing(view, mesh);
   placing.assign(events_of<Program, mesh>());
   placing.live(events_of<Program, mesh>());
@@ -93,7 +131,7 @@ inline constexpr auto assigned = assign_constant<Program, mesh>();
 
 template <class Program, Mesh mesh>
 constexpr auto pack_constant() {
-  const GraphView view = view_of(graph<Program>);
+  const GraphView view = view_on<Program, mesh>();
   constexpr auto& from = assigned<Program, mesh>;
   Placing placing(view, mesh);
   for (const Storage& s : from.storage) placing.storage.push_back(s);
@@ -112,7 +150,7 @@ template <class Program, Mesh mesh>
 inline constexpr auto packed = pack_constant<Program, mesh>();
 
 template <class Program, Mesh mesh>
-inline constexpr Plan passed{view_of(graph<Program>),       mesh,                         events_of<Program, mesh>(), packed<Program, mesh>.storage,
+inline constexpr Plan passed{view_on<Program, mesh>(),      mesh,                         events_of<Program, mesh>(), packed<Program, mesh>.storage,
                              packed<Program, mesh>.packing, packed<Program, mesh>.memory};
 
 template <class Program, Mesh mesh, class... Beside>
@@ -153,8 +191,8 @@ inline constexpr auto plan = constants::made<Program, mesh, Beside...>();
 /// A plan that was derived at start-up, with its memory. Copies share it.
 class OwnedPlan {
  public:
-  OwnedPlan(std::shared_ptr<const Planned> planned, const Mesh& mesh)
-      : planned_(std::move(planned)), plan_(planned_->graph, mesh, planned_->events, planned_->storage, planned_->packing, planned_->memory) {}
+  OwnedPlan(std::shared_ptr<const Planned> planned, const GraphView& graph, const Mesh& mesh)
+      : planned_(std::move(planned)), plan_(graph, mesh, planned_->events, planned_->storage, planned_->packing, planned_->memory) {}
   const Plan& get() const { return plan_; }
   operator const Plan&() const { return plan_; }
   const Plan* operator->() const { return &plan_; }
@@ -211,14 +249,15 @@ inline OwnedPlan derive(Graph graph, const Mesh& mesh, std::span<const GraphView
   planned->graph = std::move(graph);
   const Fault fault = check(planned->graph, mesh, beside, demands);
   if (fault.refusal) throw MeshRefused(fault.refusal.reason, explain(fault, planned->graph, mesh));
-  plan_into(*planned, planned->graph, mesh);
-  OwnedPlan made(std::move(planned), mesh);
+  const GraphView graph_here = plan_into(*planned, planned->graph, mesh);
+  OwnedPlan made(std::move(planned), graph_here, mesh);
   const Fault over = over_budget(made, demands);
   if (over.refusal) throw MeshRefused(over.refusal.reason, explain(over, made.get().graph, mesh));
   return made;
 }
 
-/// The plan of a program on a mesh that is known at start-up only. Throws MeshRefused.
+/// The plan of a program on a mesh that is known at start-up only, as its first rank sees it: where the program has no stages, all see the same.
+/// Throws MeshRefused.
 template <class Program, class... Beside>
 OwnedPlan derive(const Mesh& mesh) {
   if constexpr (!building::refused<Program>(typename Program::Inputs{})) {
@@ -226,6 +265,12 @@ OwnedPlan derive(const Mesh& mesh) {
   }
   const std::array<GraphView, sizeof...(Beside)> beside{constants::view_of(constants::graph<Beside>)...};
   return derive(build<Program>(), mesh, beside, demands_of<Program>());
+}
+/// The same as one rank of the mesh sees it: the plan of its stage.
+template <class Program, class... Beside>
+OwnedPlan derive(const Mesh& mesh, int rank) {
+  const Axis* axis = constants::graph<Program>.stages;
+  return derive<Program, Beside...>(axis == nullptr ? mesh : mesh.on_stage(mesh.coordinate(rank, axis)));
 }
 
 }  // namespace parallel

@@ -100,7 +100,10 @@ class Differentiation {
     trace_.origin = node.origin;
     trace_.member = node.member;
     if (node.operation == &operation::move) {
-      if (trace_.graph.values[node.operands[0]].differentiable) add(node.operands[0], conjugate_move(node, from[0]));
+      const bool wanted = trace_.graph.values[node.operands[0]].differentiable;  // an edge sends back also where its first stage wants nothing
+      if (!wanted && node.transition.along == 0) return;
+      const int gradient = conjugate_move(node, from[0]);
+      if (wanted) add(node.operands[0], gradient);
     } else if (node.operation == &operation::layer) {
       slices_.push_back({node.operands[0], from[0]});
     } else if (node.operation == &operation::copy) {

@@ -13,6 +13,7 @@ struct Storage {
   std::int64_t offset = 0;
   std::int64_t stride = 0;  ///< 0: one slot
   int loop = 0;             ///< the loop whose index chooses the slot
+  std::int64_t lane = 0;    ///< bytes from one lane to the next of what parts of a stage's work hand to each other
   int shift = 0;            ///< slot = (iteration + shift) mod modulo
   int modulo = 0;           ///< 0: slot = index; else iterations are counted from 0 also where the loop goes back
   int region = 0;
@@ -58,24 +59,36 @@ struct Placing {
 
   constexpr std::int64_t bytes(int value) const { return local_bytes(g.value(value).type, mesh); }
 
-  /// Whether the backward loop reads what this iteration's value was.
-  constexpr Vector<bool> kept_for_backward() const {
-    Vector<bool> kept;
-    kept.resize(g.size_of_values(), false);
-    for (const Node& n : g.nodes)
+  /// Whether the backward loop, or another part of a stage's work, reads what this iteration's value was.
+  constexpr void find_kept() {
+    kept_.resize(g.size_of_values(), false), crosses_.resize(g.size_of_values(), false);
+    for (const int i : g.order) {
+      const Node& n = g.node(i);
       for (const int o : n.operands) {
-        const int root = before_aliases(g, mesh, o);
+        const int root = before_aliases(g, mesh, o), maker = g.value(root).node;
         const int from = g.value(root).region;
-        if (from != n.region && from > 0 && g.child_towards(from, n.region) < 0 && g.region(from).loop == g.region(n.region).loop) kept[root] = true;
+        const bool own = !g.node(maker).operation->aliases && !(g.node(maker).operation == &operation::carry && g.in_parts(from));
+        const bool crosses = own && part_[i] >= 0 && part_[maker] >= 0 && part_[i] != part_[maker];
+        if (crosses) crosses_[root] = true;
+        if (from <= 0 || g.child_towards(from, n.region) >= 0) continue;
+        if (from != n.region ? g.region(from).loop == g.region(n.region).loop : crosses && g.region(from).kind == RegionKind::layers) kept_[root] = true;
       }
-    return kept;
+    }
+    for (const Carry& c : g.carries)
+      if (!g.in_parts(c.region) && (crosses_[c.returned] || (c.result >= 0 && crosses_[c.result]))) crosses_[c.inside] = true;
   }
 
+  /// Room for the values of so many iterations, and so often as parts of a stage's work have some under way.
   constexpr void own(int value, std::int64_t size, int slots, int home) {
     Allocation a;
     a.owner = value;
     a.bytes = aligned(size) * slots;
     a.home = home;
+    if (crosses_[value]) {
+      storage[value].lane = a.bytes;
+      a.bytes *= g.lanes();
+      a.home = 0;
+    }
     allocation_of[value] = allocations.size();
     storage[value].block = Segment::arena;
     allocations.push_back(a);
@@ -89,7 +102,8 @@ struct Placing {
   /// Decides for every value whose storage it takes. A value's maker stands before it, but for what loops hand on.
   constexpr void assign(std::span<const Event> events) {
     storage.resize(g.size_of_values()), allocation_of.resize(g.size_of_values(), -1), packing_of.resize(static_cast<int>(g.nodes.size()), -1);
-    const Vector<bool> kept = kept_for_backward();
+    part_ = parts_of(g);
+    find_kept();
     std::int64_t* next = memory.blocks;
     const auto persistent = [&](int value, Segment block) {
       storage[value].block = block;
@@ -98,7 +112,8 @@ struct Placing {
     };
     if (g.scalar_value >= 0) persistent(g.scalar_value, Segment::scalars);
     for (const Member& m : g.members)
-      persistent(m.value, m.role == Role::parameter ? Segment::parameter : m.role == Role::state ? Segment::state : Segment::input);
+      if (part_[g.value(m.value).node] != elsewhere)
+        persistent(m.value, m.role == Role::parameter ? Segment::parameter : m.role == Role::state ? Segment::state : Segment::input);
     Vector<bool> alive;
     alive.resize(g.size_of_values(), false);
     for (const Event& e : events) {
@@ -119,11 +134,11 @@ struct Placing {
       }
     for (const int n : g.order) {
       const Node& node = g.node(n);
-      for (int r = 0; r < node.results; ++r) place(node, r, node.result + r, kept, alive);
+      for (int r = 0; r < node.results; ++r) place(node, r, node.result + r, alive);
     }
   }
 
-  constexpr void place(const Node& node, int r, int value, const Vector<bool>& kept, const Vector<bool>& alive) {
+  constexpr void place(const Node& node, int r, int value, const Vector<bool>& alive) {
     if (storage[value].block != Segment::none || node.operation == &operation::stacked) return;
     if (node.operation == &operation::layer) {
       take(value, node.operands[0]);
@@ -144,8 +159,8 @@ struct Placing {
     } else if (alive[value]) {
       const Region& region = g.region(node.region);
       if (node.operation == &operation::carry) {
-        place_carry(value, region, kept);
-      } else if (kept[value]) {
+        place_carry(value, region);
+      } else if (kept_[value]) {
         own(value, bytes(value), region.count, region.parent);
         storage[value].stride = aligned(bytes(value));
         storage[value].loop = region.loop;
@@ -157,11 +172,11 @@ struct Placing {
 
   /// A carried value has a slot for every iteration and the last result where the backward loop reads it, else two by turns, or one where
   /// an iteration updates it in place.
-  constexpr void place_carry(int value, const Region& region, const Vector<bool>& kept) {
+  constexpr void place_carry(int value, const Region& region) {
     for (const Carry& c : g.carries) {
       if (c.inside != value) continue;
       const bool in_place = g.maker(c.returned).operation->updates && g.maker(c.returned).operands[0] == value;
-      const int slots = in_place ? 1 : kept[value] || kept[c.returned] ? region.count + 1 : 2;
+      const int slots = in_place ? 1 : kept_[value] || kept_[c.returned] ? region.count + 1 : 2;
       own(value, bytes(value), slots, region.parent);
       if (in_place) return;
       Storage& s = storage[value];
@@ -169,6 +184,7 @@ struct Placing {
       s.loop = region.loop;
       s.modulo = slots;
       s.region = c.region;
+      if (crosses_[value]) crosses_[c.returned] = true;
       storage[c.returned] = s;
       storage[c.returned].shift = 1;
       allocation_of[c.returned] = allocation_of[value];
@@ -201,13 +217,16 @@ struct Placing {
     const int end = static_cast<int>(events.size());
     for (int at = 0; at < end; ++at) {
       const Event& e = events[static_cast<std::size_t>(at)];
-      if (e.kind == EventKind::begin) begins_[g.node(e.node).region] = at;
-      if (e.kind == EventKind::end) ends_[g.node(e.node).region] = at;
-    }
-    for (int at = 0; at < end; ++at) {
-      const Event& e = events[static_cast<std::size_t>(at)];
       const Node& node = g.node(e.node);
-      if (e.crossing)
+      if (e.kind == EventKind::begin) {  // a part of a stage's work has a loop of its own
+        const auto ends = [&](int i) { return events[static_cast<std::size_t>(i)].kind == EventKind::end && g.node(events[static_cast<std::size_t>(i)].node).region == node.region; };
+        begins_[node.region] = at;
+        int last = at;
+        for (int i = at; i < end && (last == at || g.in_parts(node.region)); ++i)
+          if (ends(i)) last = i;
+        ends_[node.region] = last;
+      }
+      if (e.crossing || (e.kind == EventKind::start && node.transition.along != 0 && node.transition.collective == Collective::send))
         for (const int o : node.operands) touch_loop(allocation_of[o], node.region);
       for (const int o : node.operands) touch(allocation_of[o], at, node.region);
       for (int r = 0; r < node.results; ++r) touch(allocation_of[node.result + r], at, node.region);
@@ -271,7 +290,9 @@ struct Placing {
     memory.by_use[static_cast<int>(Use::inputs)] = memory.blocks[static_cast<int>(Segment::input)];
   }
 
-  Vector<int> begins_{}, ends_{};
+  Vector<int> begins_{}, ends_{};      ///< per region: the events at which it, or of it the part that is looked at, begins and ends
+  Vector<int> part_{};                 ///< per node
+  Vector<bool> kept_{}, crosses_{};    ///< per value
 };
 
 }  // namespace parallel

@@ -6,6 +6,7 @@
 #include <parallel/operation/reduce.hpp>
 #include <parallel/plan/bucket.hpp>
 #include <parallel/plan/differentiate.hpp>
+#include <parallel/schedule/schedule.hpp>
 
 namespace parallel {
 
@@ -33,10 +34,23 @@ template <int m, class Program>
 struct Accumulate : Program {
   static constexpr int micro_batches = m;
 };
+/// A program whose `Layers<n / stage, Block>` run by a schedule: `Pipelined<schedules::gpipe, Accumulate<8, Step>>`. Without it the schedule is
+/// 1F1B.
+template <const Schedule& schedule_, class Program>
+struct Pipelined : Program {
+  static constexpr const Schedule* schedule = &schedule_;
+};
 /// An input whose gradient is an output of the program: `Wanted<float, Shape<4 / data, 16>>`.
 template <class T, class S, class... Annotation>
 struct Wanted : Tensor<T, S, Annotation...> {};
 
+template <class Program>
+constexpr const Schedule* schedule_of() {
+  if constexpr (requires { Program::schedule; })
+    return Program::schedule;
+  else
+    return &schedules::one_forward_one_backward;
+}
 template <class Program>
 inline constexpr bool is_trained = !std::is_void_v<typename Program::Optimizer>;
 
@@ -191,6 +205,8 @@ template <class Program, class... Input>
 constexpr void build(Trace& trace, Types<Input...>) {
   typename Program::Model model{};
   trace.training = is_trained<Program>;
+  trace.graph.schedule = schedule_of<Program>();
+  trace.graph.chunks = trace.graph.schedule->chunks;
   declare(model, trace);
   constexpr int m = Program::micro_batches;
   List<int, 8> inputs;

@@ -9,17 +9,20 @@ enum class EventKind : std::uint8_t { compute, start, wait, begin, end };
 struct Event {
   EventKind kind = EventKind::compute;
   int node = 0;
-  bool crossing = false;  ///< a wait for what the iteration before started; there is nothing to wait for in the first
+  bool crossing = false;  ///< a wait for what was started in an earlier iteration, or part, if anything was
+  int chunk = 0;          ///< of a stage's part of the work on a micro-batch
 };
 
 /// Which nodes a program's outputs and updates need.
-constexpr Vector<bool> needed(const GraphView& g) {
+constexpr Vector<bool> needed(const GraphView& g, const Mesh& mesh) {
   Vector<bool> values, nodes;
   values.resize(g.size_of_values(), false);
   nodes.resize(static_cast<int>(g.nodes.size()), false);
   for (const int v : g.outputs) values[v] = true;
   for (const Member& m : g.members)
     if (m.updated >= 0) values[m.updated] = true;
+  for (const Node& n : g.nodes)  // what another stage needs
+    if (n.transition.along != 0 && n.transition.collective == Collective::send && calls(n, mesh)) values[n.result] = true;
   for (bool changed = true; changed;) {
     changed = false;
     const auto need = [&](int v) {
@@ -56,25 +59,27 @@ constexpr int before_aliases(const GraphView& g, const Mesh& mesh, int value) {
 inline constexpr int max_started = 16;
 
 namespace scheduling {
-struct Schedule {
+struct Scheduling {
   const GraphView& g;
   const Mesh& mesh;
   Vector<Event> events{};
   Vector<bool> pending{};  ///< per node: started and not yet waited for
   Vector<int> started{};   ///< in order
   int under_way = 0;       ///< how many are pending
+  int chunk = 0;           ///< in which events stand
 
+  constexpr void put(EventKind kind, int n, bool crossing = false) { events.push_back({kind, n, crossing, chunk}); }
   constexpr void wait(int n) {
     pending[n] = false;
     --under_way;
-    events.push_back({EventKind::wait, n});
+    put(EventKind::wait, n);
   }
   /// The exchanges of one set of axes take places in turn: before one starts, the one that had its place is waited for.
   constexpr void start(int n) {
     int since = 0;
     for (int i = started.size() - 1; i >= 0; --i)
-      if (g.node(started[i]).transition.axes == g.node(n).transition.axes && ++since == max_started && pending[started[i]]) wait(started[i]);
-    events.push_back({EventKind::start, n});
+      if (g.node(started[i]).transition.axes == g.node(n).transition.axes && g.node(started[i]).transition.along == 0 && ++since == max_started && pending[started[i]]) wait(started[i]);
+    put(EventKind::start, n);
     pending[n] = true;
     ++under_way;
     started.push_back(n);
@@ -99,6 +104,42 @@ struct Schedule {
       if (pending[n]) wait(n);
     }
   }
+  /// Edges between stages: what is received is waited for where it is needed; the buffer of what is sent is free again when the next part of
+  /// its kind begins.
+  constexpr void edge(int n) {
+    const Node& node = g.node(n);
+    wait_for(node);
+    if (!edge_calls(node.transition, mesh, chunk)) {
+      if (!is_alias(node, mesh)) put(EventKind::compute, n);
+    } else if (node.transition.collective == Collective::receive) {
+      start(n);
+    } else {
+      put(EventKind::start, n);
+    }
+  }
+  /// Where the part of the work on a micro-batch ends that stands at a place of the order; the order's end behind the last.
+  constexpr std::size_t end_of_part(std::size_t at) const {
+    while (at < g.order.size() && !(g.node(g.order[at]).operation == &operation::end_region && g.in_parts(g.node(g.order[at]).region))) ++at;
+    return at;
+  }
+  constexpr void free_all_buffers(int end, const Vector<bool>& alive) {
+    std::size_t begin = 0;
+    while (g.order[begin] != g.region(g.node(end).region).begin) ++begin;
+    Vector<int> sent;
+    for (std::size_t at = begin; at < g.order.size(); ++at) {
+      bool known = false;
+      for (const int n : sent) known = known || n == g.order[at];
+      if (!known) free_buffers(at, at + 1, alive);
+      sent.push_back(g.order[at]);
+    }
+  }
+  /// Waits for what earlier parts sent from the nodes between two places of the order.
+  constexpr void free_buffers(std::size_t at, std::size_t end, const Vector<bool>& alive) {
+    for (; at < end; ++at)
+      if (const Node& node = g.node(g.order[at]); alive[g.order[at]] && node.transition.along != 0 && node.transition.collective == Collective::send && calls(node, mesh))
+        put(EventKind::wait, g.order[at], true);
+  }
+
   /// What an iteration hands on may be waited for by the next one, where that first needs it. Says whether collective n of a region that
   /// begins behind event `body` is such a value; it stays under way when the region ends.
   constexpr bool cross(int n, int body) {
@@ -114,7 +155,7 @@ struct Schedule {
           if (at < 0 && before_aliases(g, mesh, o) == c.inside) at = e;
       }
       if (at < 0 || at >= maker || 2 * starts > max_started) return false;  // its operand must not be made anew before it has been waited for
-      events.insert(at, {EventKind::wait, n, true});
+      events.insert(at, {EventKind::wait, n, true, chunk});
       return true;
     }
     return false;
@@ -123,31 +164,34 @@ struct Schedule {
 }  // namespace scheduling
 
 constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
-  const Vector<bool> alive = needed(g);
+  const Vector<bool> alive = needed(g, mesh);
   const int nodes = static_cast<int>(g.nodes.size());
   // A collective starts right behind the node that makes its operand, where that stands in the same region and is itself no collective.
   Vector<int> starts, next;
   starts.resize(nodes, -1), next.resize(nodes, -1);
+  Vector<bool> early;
+  early.resize(nodes, false);
   for (int i = static_cast<int>(g.order.size()) - 1; i >= 0; --i) {
     const int n = g.order[static_cast<std::size_t>(i)];
     const Node& node = g.node(n);
-    if (!alive[n] || !calls(node, mesh)) continue;
+    if (!alive[n] || !calls(node, mesh) || node.transition.along != 0 || early[n]) continue;
     const int maker = g.value(before_aliases(g, mesh, node.operands[0])).node;
     if (g.node(maker).region != node.region || calls(g.node(maker), mesh)) continue;
     next[n] = starts[maker];
     starts[maker] = n;
+    early[n] = true;
   }
-  Vector<bool> early;
-  early.resize(nodes, false);
-  for (int n = 0; n < nodes; ++n)
-    for (int c = starts[n]; c >= 0; c = next[c]) early[c] = true;
 
-  scheduling::Schedule s{g, mesh};
+  scheduling::Scheduling s{g, mesh};
   s.pending.resize(nodes, false);
-  for (const int n : g.order) {
+  int segment = 0;
+  for (std::size_t at = 0; at < g.order.size(); ++at) {
+    const int n = g.order[at];
     if (!alive[n]) continue;
     const Node& node = g.node(n);
-    if (calls(node, mesh)) {
+    if (node.transition.along != 0) {
+      s.edge(n);
+    } else if (calls(node, mesh)) {
       if (early[n]) continue;
       s.wait_for(node);
       s.start(n);
@@ -158,16 +202,25 @@ constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
         if (alive[inner] && g.inside(within.region, node.region)) s.wait_for(within);
       }
       s.clear_places(node, alive);
-      s.events.push_back({EventKind::begin, n});
+      s.put(EventKind::begin, n);
+      if (g.in_parts(node.region)) s.free_buffers(at, s.end_of_part(at), alive);
     } else if (node.operation == &operation::end_region) {
+      const bool parts = g.in_parts(node.region);
       int body = s.events.size();
       while (s.events[body - 1].kind != EventKind::begin || g.node(s.events[body - 1].node).region != node.region) --body;
       for (int c = 0; c < nodes && s.under_way > 0; ++c)
-        if (s.pending[c] && g.inside(g.node(c).region, node.region) && !(g.node(c).region == node.region && s.cross(c, body))) s.wait(c);
-      s.events.push_back({EventKind::end, n});
+        if (s.pending[c] && g.inside(g.node(c).region, node.region) && (parts || !(g.node(c).region == node.region && s.cross(c, body)))) s.wait(c);
+      s.put(EventKind::end, n);
+      if (!parts) continue;
+      const std::size_t next_end = s.end_of_part(at + 1);
+      s.chunk = next_end < g.order.size() ? ++segment / g.parts : 0;
+      if (next_end < g.order.size())
+        s.free_buffers(at + 1, next_end, alive);
+      else
+        s.free_all_buffers(n, alive);
     } else if (node.operation->computes && !is_alias(node, mesh)) {
       s.wait_for(node);
-      s.events.push_back({EventKind::compute, n});
+      s.put(EventKind::compute, n);
     }
     for (int c = starts[n]; c >= 0; c = next[c]) s.start(c);
   }

@@ -4,6 +4,14 @@
 
 namespace parallel {
 
+/// A part of the work on one micro-batch, as a stage of a pipeline comes to it.
+struct Slot {
+  int segment = 0;      ///< of the events of the loop over micro-batches: chunk * parts + part
+  int micro_batch = 0;
+  int chunk = 0;
+  int lane = 0;         ///< where what its parts hand to each other lies
+};
+
 struct GraphView {
   std::span<const Value> values{};
   std::span<const Node> nodes{};
@@ -18,11 +26,16 @@ struct GraphView {
   Outputs outputs{};
   int commit = -1;
   int misused = -1;
+  const Axis* stages = nullptr;
+  const Schedule* schedule = nullptr;
+  std::span<const Slot> slots{};  ///< as one stage sees it: the order of its work; empty where there are no stages
+  int parts = 1;                  ///< into which the work on a micro-batch and chunk is divided
 
   constexpr GraphView() = default;
   constexpr GraphView(const Graph& g)
       : values(g.values), nodes(g.nodes), order(g.order), regions(g.regions), carries(g.carries), stacks(g.stacks), origins(g.origins),
-        members(g.members), scalars(g.scalars), scalar_value(g.scalar_value), outputs(g.outputs), commit(g.commit), misused(g.misused) {}
+        members(g.members), scalars(g.scalars), scalar_value(g.scalar_value), outputs(g.outputs), commit(g.commit), misused(g.misused),
+        stages(g.stages), schedule(g.schedule) {}
 
   constexpr const Value& value(int i) const { return values[static_cast<std::size_t>(i)]; }
   constexpr const Node& node(int i) const { return nodes[static_cast<std::size_t>(i)]; }
@@ -47,6 +60,14 @@ struct GraphView {
     }
     return -1;
   }
+  /// How many micro-batches and chunks a stage has under way at one time.
+  constexpr int lanes() const {
+    int n = 1;
+    for (const Slot& s : slots) n = s.lane >= n ? s.lane + 1 : n;
+    return n;
+  }
+  /// The outermost region within the program, where the work on micro-batches stands in parts.
+  constexpr bool in_parts(int r) const { return !slots.empty() && region(r).kind == RegionKind::micro_batches; }
   /// How often a node of this region runs in one step.
   constexpr std::int64_t times(int r) const {
     std::int64_t n = 1;
@@ -55,9 +76,31 @@ struct GraphView {
   }
 };
 
-/// Whether a move sends anything on this mesh: an axis of extent 1 causes no call.
+inline constexpr int elsewhere = -2, in_no_part = -1;
+/// For every node in which part of a stage's work on a micro-batch it stands, if in any, or that this stage does not run it.
+constexpr Vector<int> parts_of(const GraphView& g) {
+  Vector<int> part;
+  part.resize(static_cast<int>(g.nodes.size()), elsewhere);
+  int segment = 0;
+  for (const int n : g.order) {
+    const Node& node = g.node(n);
+    part[n] = !g.slots.empty() && node.results > 0 && node.region > 0 ? segment % g.parts : in_no_part;
+    if (node.operation == &operation::end_region && g.in_parts(node.region)) ++segment;
+  }
+  return part;
+}
+
+/// Whether an edge between stages sends or receives: the first and the last virtual stage keep what they have.
+constexpr bool edge_calls(const Transition& t, const Mesh& mesh, int chunk) {
+  const int stages = mesh.extent(t.axes), at = chunk * stages + mesh.here;
+  const bool forward = (t.along > 0) == (t.collective == Collective::send);
+  return stages > 1 && (forward ? at < t.chunks * stages - 1 : at > 0);
+}
+/// Whether a move sends or receives anything on this mesh (of an edge, in some chunk): an axis of extent 1 causes no call.
 constexpr bool calls(const Node& node, const Mesh& mesh) {
-  return node.transition.axes.size() > 0 && communicates(node.transition.collective) && mesh.extent(node.transition.axes) > 1;
+  const Transition& t = node.transition;
+  if (t.along != 0) return edge_calls(t, mesh, 0) || edge_calls(t, mesh, t.chunks - 1);
+  return t.axes.size() > 0 && communicates(t.collective) && mesh.extent(t.axes) > 1;
 }
 /// Of the axes of a move those on which it sends on this mesh, as they have several ranks; where none has, all.
 constexpr AxisList sending_axes(const AxisList& axes, const Mesh& mesh) {
@@ -71,7 +114,8 @@ constexpr bool is_alias(const Node& node, const Mesh& mesh) {
   if (node.owns) return false;
   if (node.operation->aliases) return true;
   const Transition& t = node.transition;
-  return t.axes.size() > 0 && (t.collective == Collective::retype || mesh.extent(t.axes) == 1);
+  if (t.along != 0 && mesh.extent(t.axes) > 1) return t.collective == Collective::send || (t.chunks == 1 && !edge_calls(t, mesh, 0));
+  return t.axes.size() > 0 && (t.collective == Collective::retype || t.collective == Collective::drop || mesh.extent(t.axes) == 1);
 }
 
 }  // namespace parallel

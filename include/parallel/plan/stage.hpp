@@ -1,0 +1,135 @@
+// What one stage of a pipeline has of a program: its nodes, in the parts in which it works on a micro-batch, and the order of these parts.
+#pragma once
+#include <parallel/plan/view.hpp>
+#include <parallel/schedule/schedule.hpp>
+
+namespace parallel {
+
+/// A program as a stage sees it. The content of the loop over micro-batches stands in the order part by part, forward, backward and, where the
+/// schedule has them apart, weights, for each chunk; each part ends with the loop's end.
+struct Located {
+  Vector<int> order{};
+  Vector<Region> regions{};
+  Vector<Slot> slots{};
+  int parts = 1;
+};
+
+namespace locating {
+/// Whether a stage, or of its chunks one (-1: any), holds a value.
+constexpr bool held(const GraphView& g, const Mesh& mesh, int value, int chunk) {
+  const Placement p = g.value(value).type.layout.on(g.stages);
+  if (p.kind != PlacementKind::at) return true;
+  const int ranks = mesh.extent(g.stages), chunks = g.schedule->chunks;
+  if (ranks == 1) return true;
+  const bool first = mesh.here == 0 && chunk <= 0, last = mesh.here == ranks - 1 && (chunk < 0 || chunk == chunks - 1);
+  return (first && holds(p, 0, ranks)) || (last && holds(p, ranks - 1, ranks));
+}
+constexpr bool runs(const GraphView& g, const Mesh& mesh, const Node& node, int chunk) {
+  return node.results > 0 && (node.transition.along != 0 || held(g, mesh, node.result, chunk));
+}
+
+/// Which nodes of the backward pass the gradient needs that goes to the stage before; the others are gradients of weights.
+constexpr Vector<bool> for_input(const GraphView& g) {
+  Vector<bool> nodes, values;
+  nodes.resize(static_cast<int>(g.nodes.size()), false), values.resize(g.size_of_values(), false);
+  for (const Node& n : g.nodes)
+    if (n.transition.along == -1 && n.transition.collective == Collective::send) values[n.result] = true;
+  for (bool changed = true; changed;) {
+    changed = false;
+    const auto need = [&](int v) {
+      changed = changed || !values[v];
+      values[v] = true;
+    };
+    for (const Carry& c : g.carries) {
+      if (c.result >= 0 && values[c.result] && !values[c.inside]) need(c.inside);
+      if (values[c.inside] && !(values[c.initial] && values[c.returned])) need(c.initial), need(c.returned);
+    }
+    for (int i = static_cast<int>(g.order.size()) - 1; i >= 0; --i) {
+      const int n = g.order[static_cast<std::size_t>(i)];
+      const Node& node = g.node(n);
+      bool any = false;
+      for (int r = 0; r < node.results; ++r) any = any || values[node.result + r];
+      if (nodes[n] || !any) continue;
+      nodes[n] = true;
+      for (const int o : node.operands)
+        if (!values[o]) need(o);
+    }
+  }
+  return nodes;
+}
+
+/// The work on each micro-batch and chunk in the schedule's order, and for each where its activations lie until it is done.
+constexpr void fill_slots(const GraphView& g, const Mesh& mesh, int micro_batches, Located& l) {
+  const int stages = mesh.extent(g.stages), chunks = stages > 1 ? g.schedule->chunks : 1;
+  Vector<int> lane_of, left;
+  Vector<bool> taken;
+  lane_of.resize(micro_batches * chunks, -1), left.resize(micro_batches * chunks, l.parts);
+  for (const Task& task : g.schedule->tasks(mesh.here, stages, micro_batches, chunks)) {
+    const int part = static_cast<int>(task.work);
+    if (part >= l.parts) continue;
+    const int flight = task.chunk * micro_batches + task.micro_batch;
+    int& lane = lane_of[flight];
+    if (lane < 0) {
+      lane = 0;
+      while (lane < taken.size() && taken[lane]) ++lane;
+      if (lane == taken.size()) taken.push_back(true);
+      taken[lane] = true;
+    }
+    l.slots.push_back({task.chunk * l.parts + part, task.micro_batch, task.chunk, lane});
+    if (--left[flight] == 0) taken[lane] = false;
+  }
+}
+}  // namespace locating
+
+constexpr Located locate(const GraphView& g, const Mesh& mesh) {
+  using namespace locating;
+  Located l;
+  const int stages = mesh.extent(g.stages), chunks = stages > 1 ? g.schedule->chunks : 1;
+  for (Region region : g.regions) {
+    if (region.staged) region.count /= stages * chunks;
+    l.regions.push_back(region);
+  }
+  bool trained = false;
+  int micro = 0;
+  for (const Node& n : g.nodes) trained = trained || n.phase == Phase::backward;
+  for (int r = 1; r < l.regions.size(); ++r)
+    if (l.regions[r].kind == RegionKind::micro_batches) micro = r;
+  l.parts = !trained ? 1 : g.schedule->weights_apart ? 3 : 2;
+  const Vector<bool> input = l.parts == 3 ? for_input(g) : Vector<bool>{};
+  const auto part_of = [&](int n) { return g.node(n).phase == Phase::forward ? 0 : l.parts == 3 && !input[n] ? 2 : 1; };
+
+  Vector<bool> inside;
+  for (std::size_t at = 0; at < g.order.size(); ++at) {
+    const int n = g.order[at];
+    if (!g.inside(g.node(n).region, micro)) {
+      if (runs(g, mesh, g.node(n), -1)) l.order.push_back(n);
+      continue;
+    }
+    std::size_t end = at;  // the whole loop at once
+    while (g.order[end] != g.region(micro).end) ++end;
+    l.order.push_back(n);
+    for (int chunk = 0; chunk < chunks; ++chunk)
+      for (int part = 0; part < l.parts; ++part) {
+        inside.clear(), inside.resize(static_cast<int>(g.regions.size()), false);
+        const auto mine = [&](int m) { return runs(g, mesh, g.node(m), chunk) && part_of(m) == part; };
+        for (std::size_t i = at + 1; i < end; ++i)
+          if (mine(g.order[i]))
+            for (int r = g.node(g.order[i]).region; r > micro; r = g.region(r).parent) inside[r] = true;
+        for (std::size_t i = at + 1; i < end; ++i)
+          if (const int m = g.order[i]; g.node(m).results == 0 ? inside[g.node(m).region] : mine(m)) l.order.push_back(m);
+        l.order.push_back(g.order[end]);
+      }
+    at = end;
+  }
+  fill_slots(g, mesh, g.region(micro).count, l);
+  return l;
+}
+
+/// The graph as a stage sees it; `located` outlives it. One without stages is as it is.
+constexpr GraphView seen(const GraphView& g, const Located& located) {
+  GraphView view = g;
+  view.order = located.order, view.regions = located.regions, view.slots = located.slots, view.parts = located.parts;
+  return view;
+}
+
+}  // namespace parallel
