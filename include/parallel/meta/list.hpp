@@ -79,6 +79,7 @@ class Vector {
   constexpr T& operator[](int i) { return items_[i]; }
   constexpr const T& operator[](int i) const { return items_[i]; }
   constexpr T& back() { return items_[count_ - 1]; }
+  constexpr const T& back() const { return items_[count_ - 1]; }
   constexpr T* begin() { return items_; }
   constexpr T* end() { return items_ + count_; }
   constexpr const T* begin() const { return items_; }

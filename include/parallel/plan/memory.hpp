@@ -13,6 +13,7 @@ struct Storage {
   std::int64_t offset = 0;
   std::int64_t stride = 0;  ///< 0: one slot
   int loop = 0;             ///< the loop whose index chooses the slot
+  bool of_chunk = false;    ///< slots count from the first layer of a stage's chunk, not of the stage
   std::int64_t lane = 0;    ///< bytes from one lane to the next of what parts of a stage's work hand to each other
   int shift = 0;            ///< slot = (iteration + shift) mod modulo
   int modulo = 0;           ///< 0: slot = index; else iterations are counted from 0 also where the loop goes back
@@ -126,7 +127,7 @@ struct Placing {
 
     for (const Stack& s : g.stacks)  // a stack's own storage comes before its iterations' values
       if (g.maker(s.outside).operation == &operation::stacked && alive[s.inside]) {
-        own(s.outside, bytes(s.inside) * g.region(s.region).count, 1, g.region(s.region).parent);
+        own(s.outside, bytes(s.outside), 1, g.region(s.region).parent);
         storage[s.inside] = storage[s.outside];
         storage[s.inside].stride = bytes(s.inside);
         storage[s.inside].loop = g.region(s.region).loop;
@@ -164,6 +165,7 @@ struct Placing {
         own(value, bytes(value), region.count, region.parent);
         storage[value].stride = aligned(bytes(value));
         storage[value].loop = region.loop;
+        storage[value].of_chunk = region.staged;
       } else {
         own(value, bytes(value), 1, node.region);
       }
@@ -183,6 +185,7 @@ struct Placing {
       s.stride = aligned(bytes(value));
       s.loop = region.loop;
       s.modulo = slots;
+      s.of_chunk = region.staged;
       s.region = c.region;
       if (crosses_[value]) crosses_[c.returned] = true;
       storage[c.returned] = s;

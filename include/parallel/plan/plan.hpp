@@ -31,7 +31,7 @@ struct Communication {
   }
   /// Bytes that a ring sends per rank for one call.
   constexpr double sent(const Node& node) const {
-    return parallel::sent(node.transition.collective, static_cast<double>(message(node)), mesh.extent(node.transition.axes));
+    return parallel::sent(node.transition.collective, static_cast<double>(message(node)), ranks(node.transition, mesh));
   }
   /// How many logical collectives one call stands for: a stack of layers counts once per layer, a bucket for all that is in it.
   constexpr std::int64_t logical(const Node& node) const { return logical(node.operands[0]); }
@@ -207,6 +207,8 @@ struct Plan {
   }
   /// Whether the ranks of an axis share the work of a node instead of each doing all of it.
   constexpr bool shares(const Node& node, const Axis* axis) const {
+    if (axis == graph.stages && graph.in_stages(node.region)) return true;
+    if (node.results > 0 && graph.value(node.result).type.layout.on(axis).kind == PlacementKind::at) return true;
     for (const int o : node.operands)
       if (graph.value(o).type.layout.on(axis).split()) return true;
     for (int r = 0; r < node.results; ++r)

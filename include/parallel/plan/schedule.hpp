@@ -171,12 +171,13 @@ constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
   starts.resize(nodes, -1), next.resize(nodes, -1);
   Vector<bool> early;
   early.resize(nodes, false);
+  const Vector<int> part = parts_of(g);
   for (int i = static_cast<int>(g.order.size()) - 1; i >= 0; --i) {
     const int n = g.order[static_cast<std::size_t>(i)];
     const Node& node = g.node(n);
     if (!alive[n] || !calls(node, mesh) || node.transition.along != 0 || early[n]) continue;
     const int maker = g.value(before_aliases(g, mesh, node.operands[0])).node;
-    if (g.node(maker).region != node.region || calls(g.node(maker), mesh)) continue;
+    if (g.node(maker).region != node.region || calls(g.node(maker), mesh) || part[maker] == elsewhere) continue;
     next[n] = starts[maker];
     starts[maker] = n;
     early[n] = true;

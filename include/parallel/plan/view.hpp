@@ -68,6 +68,12 @@ struct GraphView {
   }
   /// The outermost region within the program, where the work on micro-batches stands in parts.
   constexpr bool in_parts(int r) const { return !slots.empty() && region(r).kind == RegionKind::micro_batches; }
+  /// Whether iterations of the region are shared out over stages.
+  constexpr bool in_stages(int r) const {
+    for (; r >= 0; r = region(r).parent)
+      if (region(r).staged) return true;
+    return false;
+  }
   /// How often a node of this region runs in one step.
   constexpr std::int64_t times(int r) const {
     std::int64_t n = 1;

@@ -7,6 +7,7 @@
 #include <parallel/communicator/communicator.hpp>
 #include <parallel/device/kernel.hpp>
 #include <parallel/plan/derive.hpp>
+#include <parallel/plan/walk.hpp>
 #include <parallel/run/failure.hpp>
 #include <parallel/run/instruction.hpp>
 #include <parallel/run/memory.hpp>
@@ -25,19 +26,22 @@ class Executor {
     if (world.size() != plan.mesh.ranks())
       throw CannotRun("the mesh " + text(plan.mesh) + " has " + std::to_string(plan.mesh.ranks()) + " ranks, but " + std::to_string(world.size()) +
                       " were started; start as many ranks as the mesh has");
+    if (g_.stages != nullptr && plan.mesh.here != plan.mesh.coordinate(rank_, g_.stages))
+      throw CannotRun("rank " + std::to_string(rank_) + " of " + text(plan.mesh) + " is on stage " + std::to_string(plan.mesh.coordinate(rank_, g_.stages)) +
+                      ", but was given the plan of stage " + std::to_string(plan.mesh.here) + "; derive<Program>(mesh, rank) makes each rank's own");
     for (int b = 0; b < 6; ++b)
       if (static_cast<Segment>(b) != Segment::parameter && (before == nullptr || static_cast<Segment>(b) != Segment::state)) own_[b] = HostMemory(plan.memory.blocks[b]);
     for (int b = 0; b < 6; ++b) blocks_[b] = own_[b].data();
     if (before != nullptr) check_remembered(plan, before->plan()), blocks_[static_cast<int>(Segment::state)] = before->blocks_[static_cast<int>(Segment::state)];
     blocks_[static_cast<int>(Segment::parameter)] = parameters;
     blocks_[static_cast<int>(Segment::arena)] = arena_.data();
+    part_ = parts_of(g_);
     index_.resize(g_.regions.size());
     tickets_.resize(g_.nodes.size());
-    for (const Event& e : plan.events)
-      if (e.kind == EventKind::start && !groups_.contains(text(g_.node(e.node).transition.axes)))
-        groups_.emplace(text(g_.node(e.node).transition.axes), group(world, plan.mesh, g_.node(e.node).transition.axes));
+    make_groups(world);
     instructions_.reserve(plan.events.size());  // views are pointed to from here on
     for (const Event& e : plan.events) prepare(e);
+    parts_ = begins_of_parts(plan);
   }
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -58,6 +62,7 @@ class Executor {
     if (dtype_of<T> != member.type.dtype)
       throw std::invalid_argument("input " + std::to_string(position) + " is " + text(member.type) + ", but " + std::string(name_of(dtype_of<T>)) + " was given");
     View from = view(member.value);
+    if (from.data == nullptr) return;  // only other stages take it
     for (int d = 0; d < from.rank; ++d) from.size[d] = from.whole[d], from.offset[d] = 0;
     from.data = const_cast<T*>(whole);
     Device::copy_overlap(from, view(member.value));
@@ -96,19 +101,26 @@ class Executor {
   /// Every event in order; `as(instruction, call, happen)` lets it happen.
   template <class As>
   void walk(As as) {
+    std::size_t slot = 0;
     for (std::size_t at = 0; at < instructions_.size();) {
       Instruction& i = instructions_[at++];
+      if (i.in_parts) {  // the next part of this stage's work
+        at = static_cast<std::size_t>(slot < g_.slots.size() ? parts_[g_.slots[slot].segment] : parts_.back());
+        if (i.kind == EventKind::begin) fill_carries(i);
+        if (slot < g_.slots.size()) work_on(i, g_.slots[slot++]);
+        continue;
+      }
       switch (i.kind) {
         case EventKind::compute:
           if (i.updates && skipped()) break;
           address(i);
-          i.call.layer = index_[static_cast<std::size_t>(i.layers)];
+          i.call.layer = index_[static_cast<std::size_t>(i.layers)] + i.layers_before + i.layers_between * chunk_;
           i.call.micro_batch = index_[static_cast<std::size_t>(i.micro_batches)];
           as(i, {}, [&] { i.kernel(i.call); });
           break;
         case EventKind::start: start(i, as); break;
         case EventKind::wait:
-          if (!i.crossing || !first_iteration(i.region)) as(i, record_of(instructions_[i.jump].exchange, instructions_[i.jump].group->size()), [&] { wait(instructions_[i.jump]); });
+          if (!i.crossing || instructions_[i.jump].under_way) as(i, record_of(instructions_[i.jump].exchange, instructions_[i.jump].group->size()), [&] { wait(instructions_[i.jump]); });
           break;
         case EventKind::begin: enter(i, 0); break;
         case EventKind::end:
@@ -121,15 +133,17 @@ class Executor {
     }
   }
 
-  bool first_iteration(int r) const {
-    const Region& region = g_.region(r);
-    return index_[static_cast<std::size_t>(region.loop)] == (region.reversed ? region.count - 1 : 0);
+  /// What follows is a part of the work on one micro-batch and chunk.
+  void work_on(const Instruction& i, const Slot& slot) {
+    index_[static_cast<std::size_t>(i.loop)] = slot.micro_batch;
+    lane_ = slot.lane, chunk_ = slot.chunk;
   }
   std::byte* address(int value) const { return address(plan_.storage[static_cast<std::size_t>(value)]); }
   std::byte* address(const Storage& s) const {
-    std::byte* base = blocks_[static_cast<int>(s.block)] + s.offset;
+    std::byte* base = blocks_[static_cast<int>(s.block)] + s.offset + s.lane * lane_;
     if (s.stride == 0) return base;
     std::int64_t slot = index_[static_cast<std::size_t>(s.loop)];
+    if (s.of_chunk) slot -= chunk_ * g_.region(s.loop).count;
     if (s.modulo > 0) {
       const Region& region = g_.region(s.region);
       slot = ((region.reversed ? region.count - 1 - slot : slot) + s.shift) % s.modulo;
@@ -137,7 +151,7 @@ class Executor {
     return base + slot * s.stride;
   }
   void address(Instruction& i) {
-    for (const Following& f : i.following) f.view->data = address(*f.storage);
+    for (const Following& f : i.following) f.view->data = address(*f.storage) + f.chunk * chunk_;
   }
 
   View view(int value) const {
@@ -159,6 +173,30 @@ class Executor {
     throw std::out_of_range("the program has no such input");
   }
 
+  static std::string name_of_group(const Transition& t) { return text(t.axes) + (t.among == Placement{} ? "" : " " + text(t.among)); }
+  /// All ranks make the same groups in the same order: those of their common graph where stages have events of their own.
+  void make_groups(World& world) {
+    const auto add = [&](const Transition& t) {
+      if (groups_.contains(name_of_group(t))) return;
+      if (t.among == Placement{}) {
+        groups_.emplace(name_of_group(t), group(world, plan_.mesh, t.axes));
+      } else {  // the ranks beside them are groups of their own
+        const int stages = plan_.mesh.extent(g_.stages), here = plan_.mesh.here;
+        AxisList others;
+        for (int i = 0; i < plan_.mesh.count; ++i)
+          if (!t.axes.contains(plan_.mesh.axes[i].axis)) others.push_back(plan_.mesh.axes[i].axis);
+        groups_.emplace(name_of_group(t), world.split(2 * plan_.mesh.coordinate(rank_, others) + (holds(t.among, here, stages) ? 1 : 0), here));
+      }
+    };
+    if (g_.stages == nullptr) {
+      for (const Event& e : plan_.events)
+        if (e.kind == EventKind::start) add(g_.node(e.node).transition);
+    } else {
+      for (const Node& n : g_.nodes)
+        if (n.transition.axes.size() > 0 && communicates(n.transition.collective) && plan_.mesh.extent(n.transition.axes) > 1) add(n.transition);
+    }
+  }
+
   void prepare(const Event& e) {
     const Node& node = g_.node(e.node);
     instructions_.emplace_back();
@@ -170,16 +208,16 @@ class Executor {
       case EventKind::start: prepare_exchange(i, node); break;
       case EventKind::wait:
         i.crossing = e.crossing, i.region = node.region;
-        for (std::size_t s = 0; s < plan_.events.size(); ++s)
+        for (std::size_t s = 0; s < plan_.events.size() && (s < instructions_.size() || i.jump == 0); ++s)  // the last before it, else the first behind it
           if (plan_.events[s].kind == EventKind::start && plan_.events[s].node == e.node) i.jump = s;
         break;
       case EventKind::begin:
       case EventKind::end: {
         const Region& region = g_.region(node.region);
-        i.loop = region.loop, i.count = region.count, i.region = node.region;
+        i.loop = region.loop, i.count = region.count, i.region = node.region, i.in_parts = g_.in_parts(node.region);
         if (e.kind == EventKind::begin)
           for (const Carry& c : g_.carries) {
-            if (c.region == node.region && plan_.storage[static_cast<std::size_t>(c.inside)].block != Segment::none) i.initial.emplace_back(c.initial, c.inside);
+            if (c.region == node.region && plan_.storage[static_cast<std::size_t>(c.inside)].block != Segment::none && begins_here(c)) i.initial.emplace_back(c.initial, c.inside);
           }
         for (std::size_t s = 0; s + 1 < instructions_.size(); ++s)
           if (e.kind == EventKind::end && instructions_[s].kind == EventKind::begin && instructions_[s].region == node.region)
@@ -189,9 +227,23 @@ class Executor {
     }
   }
 
-  void follow(Instruction& i, View& v, int value) {
+  /// Where the part that is prepared is the one to which the carried value belongs.
+  bool begins_here(const Carry& c) const {
+    int ended = 0;
+    for (const Instruction& i : instructions_) ended += i.in_parts && i.kind == EventKind::end ? 1 : 0;
+    return g_.slots.empty() || g_.in_parts(c.region) || part_[g_.value(c.inside).node] == ended % g_.parts;
+  }
+
+  /// `region`: of the node that sees the value. Within a stage's work a stack of layers is the chunk's part of it.
+  void follow(Instruction& i, View& v, int value, int region) {
     const Storage& s = plan_.storage[static_cast<std::size_t>(value)];
-    if (s.stride != 0) i.following.push_back({&v, &s});
+    const Layout& layout = g_.value(value).type.layout;
+    std::int64_t chunk = 0;
+    if (!g_.slots.empty() && g_.schedule->chunks > 1 && region > 0 && layout.rank() > 0 && layout.dims[0].split_by(g_.stages) && plan_.mesh.extent(g_.stages) > 1) {
+      v.size[0] /= g_.schedule->chunks;
+      chunk = v.elements() * bytes_of(v.dtype);
+    }
+    if (s.stride != 0 || s.lane != 0 || chunk != 0) i.following.push_back({&v, &s, chunk});
   }
 
   void prepare_call(Instruction& i, const Node& node) {
@@ -202,8 +254,12 @@ class Executor {
     i.updates = node.phase == Phase::optimizer && node.operation->updates;
     for (int r = node.region; r > 0; r = g_.region(r).parent)
       (g_.region(r).kind == RegionKind::layers ? i.layers : i.micro_batches) = g_.region(r).loop;
-    for (int o = 0; o < node.operands.size(); ++o) follow(i, i.call.operands[o], node.operands[o]);
-    for (int r = 0; r < node.results; ++r) follow(i, i.call.results[r], node.result + r);
+    if (g_.in_stages(node.region)) {
+      const int count = g_.region(i.layers).count;
+      i.layers_before = plan_.mesh.here * count, i.layers_between = (plan_.mesh.extent(g_.stages) - 1) * count;
+    }
+    for (int o = 0; o < node.operands.size(); ++o) follow(i, i.call.operands[o], node.operands[o], node.region);
+    for (int r = 0; r < node.results; ++r) follow(i, i.call.results[r], node.result + r, node.region);
     if (node.operation == &operation::move)
       i.kernel = local_move(node);
     else
@@ -217,8 +273,14 @@ class Executor {
   }
 
   Kernel local_move(const Node& node) const {
-    if (node.transition.collective == Collective::retype || plan_.mesh.extent(node.transition.axes) == 1)
+    if (node.transition.collective == Collective::retype || node.transition.along != 0 || plan_.mesh.extent(node.transition.axes) == 1)
       return [](const Call& c) { Device::copy(c.results[0], c.operands[0]); };
+    if (node.transition.from.kind == PlacementKind::at && node.transition.collective == Collective::zero_pad) {  // the first that holds it has the term
+      int first = 0;
+      while (!holds(node.transition.from, first, plan_.mesh.extent(g_.stages))) ++first;
+      if (first == plan_.mesh.here) return [](const Call& c) { Device::copy(c.results[0], c.operands[0]); };
+      return [](const Call& c) { Device::zero(c.results[0]); };
+    }
     switch (node.transition.collective) {
       case Collective::slice:
       case Collective::zero_pad: return [](const Call& c) { Device::copy_overlap(c.operands[0], c.results[0]); };
@@ -231,17 +293,21 @@ class Executor {
 
   void prepare_exchange(Instruction& i, const Node& node) {
     const Transition& t = node.transition;
-    if (t.collective > Collective::all_to_all)
+    if (t.collective > Collective::all_to_all && t.along == 0 && (t.collective != Collective::broadcast || g_.slots.empty()))
       throw CannotRun("the plan has a " + std::string(name_of(t.collective)) + " of " + text(g_.value(node.operands[0]).type) +
                       "; values that only some ranks hold (At) can be planned, not run");
     i.call.operands.push_back(view(node.operands[0]));
     i.call.results.push_back(view(node.result));
-    follow(i, i.call.operands[0], node.operands[0]);
-    follow(i, i.call.results[0], node.result);
+    follow(i, i.call.operands[0], node.operands[0], node.region);
+    follow(i, i.call.results[0], node.result, node.region);
     const View& in = i.call.operands[0];
     const View& out = i.call.results[0];
-    i.group = &groups_.at(text(t.axes));
-    const std::int64_t n = plan_.mesh.extent(t.axes);
+    i.group = &groups_.at(name_of_group(t));
+    const std::int64_t n = ranks(t, plan_.mesh);
+    const int stages = plan_.mesh.extent(t.axes);
+    if (t.along != 0) i.exchange.peer = (plan_.mesh.here + (t.collective == Collective::send ? t.along : stages - t.along) + stages) % stages;
+    if (t.collective == Collective::broadcast)
+      while (!holds(t.from, i.exchange.root, stages)) ++i.exchange.root;
     i.exchange.kind = t.collective;
     i.exchange.count = in.elements() > out.elements() ? in.elements() : out.elements();
     i.exchange.dtype = in.dtype;
@@ -264,9 +330,11 @@ class Executor {
     if (i.packed != nullptr) Device::pack(in.data, i.packed, i.before.outer, i.before.n, i.before.inner, bytes_of(in.dtype));
     i.exchange.in = i.packed != nullptr ? i.packed : in.data;
     i.exchange.out = i.received != nullptr ? i.received : out.data;
+    i.under_way = true;
     as(i, record_of(i.exchange, i.group->size()), [&] { tickets_[static_cast<std::size_t>(i.node)] = i.group->start(i.exchange); });
   }
   void wait(Instruction& i) {
+    i.under_way = false;
     i.group->wait(tickets_[static_cast<std::size_t>(i.node)]);
     const View& out = i.call.results[0];
     if (i.received != nullptr) Device::unpack(i.received, out.data, i.after.outer, i.after.n, i.after.inner, bytes_of(out.dtype));
@@ -276,10 +344,11 @@ class Executor {
   void enter(Instruction& i, int iteration) {
     const Region& region = g_.region(i.region);
     index_[static_cast<std::size_t>(i.loop)] = region.reversed ? region.count - 1 - iteration : iteration;
-    if (i.kind == EventKind::begin) {
-      for (const auto& [from, to] : i.initial) Device::copy(view(to), view(from));
-      instructions_[i.jump].iteration = 0;
-    }
+    if (region.staged) index_[static_cast<std::size_t>(i.loop)] += chunk_ * region.count;
+    if (i.kind == EventKind::begin) fill_carries(i), instructions_[i.jump].iteration = 0;
+  }
+  void fill_carries(const Instruction& i) {
+    for (const auto& [from, to] : i.initial) Device::copy(view(to), view(from));
   }
 
   const Plan& plan_;
@@ -290,10 +359,12 @@ class Executor {
   std::byte* blocks_[6]{};
   Device device_;
   std::map<std::string, World> groups_{};
+  Vector<int> parts_{}, part_{};
   std::vector<Instruction> instructions_{};
   std::vector<std::int64_t> index_{};
   std::vector<Ticket> tickets_{};
   Recording* recording_ = nullptr;
+  int lane_ = 0, chunk_ = 0;  // of the part of the work on micro-batches that a stage is at
 };
 
 }  // namespace parallel

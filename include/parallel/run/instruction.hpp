@@ -13,6 +13,7 @@ namespace parallel {
 struct Following {
   View* view;
   const Storage* storage;
+  std::int64_t chunk = 0;  ///< bytes from one chunk of a stage's layers to the next
 };
 /// How slices along an inner dimension are brought together: [outer][n][inner] <-> [n][outer][inner].
 struct Packing {
@@ -28,8 +29,10 @@ struct Instruction {
   Call call{};
   std::vector<Following> following{};
   bool updates = false;
+  bool under_way = false;                                  // start: not yet waited for
   bool crossing = false;                                   // a wait for what the iteration before started
   int layers = 0, micro_batches = 0;                       // loops whose index the kernel is told; 0: none
+  int layers_before = 0, layers_between = 0;               // of a stage: layers of other stages before its first, and between two chunks
   Exchange exchange{};
   Group* group = nullptr;
   Packing before{}, after{};
@@ -37,6 +40,7 @@ struct Instruction {
   int loop = 0, count = 1, iteration = 0, region = 0;      // begin and end
   std::size_t jump = 0;                                    // begin: its end; end: behind its begin; wait: its start
   std::vector<std::pair<int, int>> initial{};              // begin: carries to fill
+  bool in_parts = false;                                   // begin and end: of a stage's work on a micro-batch
 };
 
 }  // namespace parallel

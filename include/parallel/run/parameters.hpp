@@ -30,7 +30,7 @@ class Parameters {
   Parameters(const Plan& plan, int rank, std::uint64_t seed) : memory_(plan.memory.blocks[static_cast<int>(Segment::parameter)]) {
     for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
       const Member& m = plan.graph.members[i];
-      if (m.role != Role::parameter) continue;
+      if (m.role != Role::parameter || plan.storage[static_cast<std::size_t>(m.value)].block == Segment::none) continue;
       if (m.type.dtype == DType::bf16 || m.type.dtype == DType::i32)
         throw CannotRun("the parameter " + std::string(m.path.view()) + " is " + text(m.type) + "; parameters of f32 and f64 can be run, others only planned");
       std::byte* data = memory_.data() + plan.storage[static_cast<std::size_t>(m.value)].offset;
