@@ -75,6 +75,8 @@ struct Placing {
         if (from != n.region ? g.region(from).loop == g.region(n.region).loop : crosses && g.region(from).kind == RegionKind::layers) kept_[root] = true;
       }
     }
+    for (const Stack& s : g.stacks)  // a stack that one part fills and another reads
+      if (part_[g.value(s.outside).node] >= 0 && part_[g.value(s.inside).node] != part_[g.value(s.outside).node]) crosses_[s.outside] = g.maker(s.outside).operation == &operation::stacked;
     for (const Carry& c : g.carries)
       if (!g.in_parts(c.region) && (crosses_[c.returned] || (c.result >= 0 && crosses_[c.result]))) crosses_[c.inside] = true;
   }

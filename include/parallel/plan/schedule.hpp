@@ -111,9 +111,7 @@ struct Scheduling {
     wait_for(node);
     if (!edge_calls(node.transition, mesh, chunk)) {
       if (!is_alias(node, mesh)) put(EventKind::compute, n);
-    } else if (node.transition.collective == Collective::receive) {
-      start(n);
-    } else {
+    } else if (node.transition.collective == Collective::send) {
       put(EventKind::start, n);
     }
   }
@@ -132,6 +130,13 @@ struct Scheduling {
       if (!known) free_buffers(at, at + 1, alive);
       sent.push_back(g.order[at]);
     }
+  }
+  /// Begins a part of a stage's work: what it receives is asked for first, so that two stages that send to each other need not wait in a circle.
+  constexpr void begin_part(std::size_t at, std::size_t end, const Vector<bool>& alive) {
+    for (std::size_t i = at; i < end; ++i)
+      if (const Node& node = g.node(g.order[i]); alive[g.order[i]] && node.transition.along != 0 && node.transition.collective == Collective::receive && edge_calls(node.transition, mesh, chunk))
+        start(g.order[i]);
+    free_buffers(at, end, alive);
   }
   /// Waits for what earlier parts sent from the nodes between two places of the order.
   constexpr void free_buffers(std::size_t at, std::size_t end, const Vector<bool>& alive) {
@@ -204,7 +209,7 @@ constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
       }
       s.clear_places(node, alive);
       s.put(EventKind::begin, n);
-      if (g.in_parts(node.region)) s.free_buffers(at, s.end_of_part(at), alive);
+      if (g.in_parts(node.region)) s.begin_part(at, s.end_of_part(at), alive);
     } else if (node.operation == &operation::end_region) {
       const bool parts = g.in_parts(node.region);
       int body = s.events.size();
@@ -216,7 +221,7 @@ constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
       const std::size_t next_end = s.end_of_part(at + 1);
       s.chunk = next_end < g.order.size() ? ++segment / g.parts : 0;
       if (next_end < g.order.size())
-        s.free_buffers(at + 1, next_end, alive);
+        s.begin_part(at + 1, next_end, alive);
       else
         s.free_all_buffers(n, alive);
     } else if (node.operation->computes && !is_alias(node, mesh)) {

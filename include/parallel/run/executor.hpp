@@ -37,7 +37,7 @@ class Executor {
     blocks_[static_cast<int>(Segment::arena)] = arena_.data();
     part_ = parts_of(g_);
     index_.resize(g_.regions.size());
-    tickets_.resize(g_.nodes.size());
+    tickets_.resize(g_.nodes.size()), under_way_.resize(g_.nodes.size());
     make_groups(world);
     instructions_.reserve(plan.events.size());  // views are pointed to from here on
     for (const Event& e : plan.events) prepare(e);
@@ -120,7 +120,7 @@ class Executor {
           break;
         case EventKind::start: start(i, as); break;
         case EventKind::wait:
-          if (!i.crossing || instructions_[i.jump].under_way) as(i, record_of(instructions_[i.jump].exchange, instructions_[i.jump].group->size()), [&] { wait(instructions_[i.jump]); });
+          if (!i.crossing || under_way_[static_cast<std::size_t>(i.node)]) as(i, record_of(instructions_[i.jump].exchange, instructions_[i.jump].group->size()), [&] { wait(instructions_[i.jump]); });
           break;
         case EventKind::begin: enter(i, 0); break;
         case EventKind::end:
@@ -173,7 +173,10 @@ class Executor {
     throw std::out_of_range("the program has no such input");
   }
 
-  static std::string name_of_group(const Transition& t) { return text(t.axes) + (t.among == Placement{} ? "" : " " + text(t.among)); }
+  /// Activations and gradients do not wait for each other where two stages send both the same way.
+  static std::string name_of_group(const Transition& t) {
+    return text(t.axes) + (t.along > 0 ? " activations" : t.along < 0 ? " gradients" : t.among == Placement{} ? "" : " " + text(t.among));
+  }
   /// All ranks make the same groups in the same order: those of their common graph where stages have events of their own.
   void make_groups(World& world) {
     const auto add = [&](const Transition& t) {
@@ -219,9 +222,11 @@ class Executor {
           for (const Carry& c : g_.carries) {
             if (c.region == node.region && plan_.storage[static_cast<std::size_t>(c.inside)].block != Segment::none && begins_here(c)) i.initial.emplace_back(c.initial, c.inside);
           }
-        for (std::size_t s = 0; s + 1 < instructions_.size(); ++s)
-          if (e.kind == EventKind::end && instructions_[s].kind == EventKind::begin && instructions_[s].region == node.region)
+        for (std::size_t s = instructions_.size() - 1; e.kind == EventKind::end && s-- > 0;)
+          if (instructions_[s].kind == EventKind::begin && instructions_[s].region == node.region) {
             i.jump = s + 1, instructions_[s].jump = instructions_.size() - 1;
+            break;
+          }
         break;
       }
     }
@@ -330,11 +335,11 @@ class Executor {
     if (i.packed != nullptr) Device::pack(in.data, i.packed, i.before.outer, i.before.n, i.before.inner, bytes_of(in.dtype));
     i.exchange.in = i.packed != nullptr ? i.packed : in.data;
     i.exchange.out = i.received != nullptr ? i.received : out.data;
-    i.under_way = true;
+    under_way_[static_cast<std::size_t>(i.node)] = true;
     as(i, record_of(i.exchange, i.group->size()), [&] { tickets_[static_cast<std::size_t>(i.node)] = i.group->start(i.exchange); });
   }
   void wait(Instruction& i) {
-    i.under_way = false;
+    under_way_[static_cast<std::size_t>(i.node)] = false;
     i.group->wait(tickets_[static_cast<std::size_t>(i.node)]);
     const View& out = i.call.results[0];
     if (i.received != nullptr) Device::unpack(i.received, out.data, i.after.outer, i.after.n, i.after.inner, bytes_of(out.dtype));
@@ -362,7 +367,8 @@ class Executor {
   Vector<int> parts_{}, part_{};
   std::vector<Instruction> instructions_{};
   std::vector<std::int64_t> index_{};
-  std::vector<Ticket> tickets_{};
+  std::vector<Ticket> tickets_{};        // per node, and whether it has been started and not waited for
+  std::vector<bool> under_way_{};
   Recording* recording_ = nullptr;
   int lane_ = 0, chunk_ = 0;  // of the part of the work on micro-batches that a stage is at
 };

@@ -29,7 +29,6 @@ struct Instruction {
   Call call{};
   std::vector<Following> following{};
   bool updates = false;
-  bool under_way = false;                                  // start: not yet waited for
   bool crossing = false;                                   // a wait for what the iteration before started
   int layers = 0, micro_batches = 0;                       // loops whose index the kernel is told; 0: none
   int layers_before = 0, layers_between = 0;               // of a stage: layers of other stages before its first, and between two chunks

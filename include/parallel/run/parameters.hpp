@@ -9,15 +9,24 @@
 
 namespace parallel {
 
+/// Where in the full dimension element i of a rank's part lies. The chunks of a stage's layers are not neighbours.
+inline std::int64_t whole_index(const Plan& plan, const Dim& dim, int rank, std::int64_t i) {
+  const int stages = plan.graph.stages != nullptr && dim.split_by(plan.graph.stages) ? plan.mesh.extent(plan.graph.stages) : 1;
+  if (stages == 1 || plan.graph.schedule->chunks == 1) return offset(dim, plan.mesh, rank) + i;
+  const std::int64_t layers = local(dim, plan.mesh) / plan.graph.schedule->chunks;
+  return (i / layers * stages + plan.mesh.coordinate(rank, plan.graph.stages)) * layers + i % layers;
+}
+
 /// A walk over a rank's part of a tensor: f(position in the part, index in the full tensor, both counted in elements).
 template <class F>
-void each_element(const Layout& layout, const Mesh& mesh, int rank, F f) {
+void each_element(const Plan& plan, const Layout& layout, int rank, F f) {
+  const Mesh& mesh = plan.mesh;
   std::int64_t at[max_rank]{};
   const int dims = layout.rank();
   const std::int64_t elements = local_elements(layout, mesh);
   for (std::int64_t i = 0; i < elements; ++i) {
     std::int64_t global = 0;
-    for (int d = 0; d < dims; ++d) global = global * layout.dims[d].size + offset(layout.dims[d], mesh, rank) + at[d];
+    for (int d = 0; d < dims; ++d) global = global * layout.dims[d].size + whole_index(plan, layout.dims[d], rank, at[d]);
     f(i, global);
     for (int d = dims - 1; d >= 0 && ++at[d] == local(layout.dims[d], mesh); --d) at[d] = 0;
   }
@@ -35,9 +44,9 @@ class Parameters {
         throw CannotRun("the parameter " + std::string(m.path.view()) + " is " + text(m.type) + "; parameters of f32 and f64 can be run, others only planned");
       std::byte* data = memory_.data() + plan.storage[static_cast<std::size_t>(m.value)].offset;
       if (m.type.dtype == DType::f64)
-        fill(reinterpret_cast<double*>(data), m, plan.mesh, rank, seed, i);
+        fill(reinterpret_cast<double*>(data), m, plan, rank, seed, i);
       else
-        fill(reinterpret_cast<float*>(data), m, plan.mesh, rank, seed, i);
+        fill(reinterpret_cast<float*>(data), m, plan, rank, seed, i);
     }
   }
   std::byte* data() const { return memory_.data(); }
@@ -47,14 +56,14 @@ class Parameters {
   void set(const Plan& plan, int rank, std::string_view path, const T* whole) {
     const Member& m = find<T>(plan, path);
     T* part = reinterpret_cast<T*>(memory_.data() + plan.storage[static_cast<std::size_t>(m.value)].offset);
-    each_element(m.type.layout, plan.mesh, rank, [&](std::int64_t i, std::int64_t global) { part[i] = whole[global]; });
+    each_element(plan, m.type.layout, rank, [&](std::int64_t i, std::int64_t global) { part[i] = whole[global]; });
   }
   /// Writes this rank's part into a whole tensor; all ranks together fill it.
   template <class T>
   void get(const Plan& plan, int rank, std::string_view path, T* whole) const {
     const Member& m = find<T>(plan, path);
     const T* part = reinterpret_cast<const T*>(memory_.data() + plan.storage[static_cast<std::size_t>(m.value)].offset);
-    each_element(m.type.layout, plan.mesh, rank, [&](std::int64_t i, std::int64_t global) { whole[global] = part[i]; });
+    each_element(plan, m.type.layout, rank, [&](std::int64_t i, std::int64_t global) { whole[global] = part[i]; });
   }
 
  private:
@@ -65,7 +74,7 @@ class Parameters {
     throw std::out_of_range("the model has no parameter " + std::string(path) + " of " + std::string(name_of(dtype_of<T>)));
   }
   template <class T>
-  static void fill(T* data, const Member& m, const Mesh& mesh, int rank, std::uint64_t seed, std::uint64_t stream) {
+  static void fill(T* data, const Member& m, const Plan& plan, int rank, std::uint64_t seed, std::uint64_t stream) {
     const Initializer how = m.initializer;
     const Layout& layout = m.type.layout;
     double fans = 1;  // fan in + fan out, the layers' dimension apart
@@ -76,7 +85,7 @@ class Parameters {
       fans = static_cast<double>(layout.dims[first].size) + out;
     }
     const double limit = how.scale * std::sqrt(6 / fans);
-    each_element(layout, mesh, rank, [&](std::int64_t i, std::int64_t global) {
+    each_element(plan, layout, rank, [&](std::int64_t i, std::int64_t global) {
       const auto index = static_cast<std::uint64_t>(global);
       switch (how.kind) {
         case Initializer::Kind::constant: data[i] = static_cast<T>(how.scale); break;
