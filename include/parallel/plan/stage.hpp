@@ -95,7 +95,8 @@ constexpr Located locate(const GraphView& g, const Mesh& mesh) {
   for (int r = 1; r < l.regions.size(); ++r)
     if (l.regions[r].kind == RegionKind::micro_batches) micro = r;
   l.parts = !trained ? 1 : g.schedule->weights_apart ? 3 : 2;
-  const Vector<bool> input = l.parts == 3 ? for_input(g) : Vector<bool>{};
+  Vector<bool> input;
+  if (l.parts == 3) input = for_input(g);
   const auto part_of = [&](int n) { return g.node(n).phase == Phase::forward ? 0 : l.parts == 3 && !input[n] ? 2 : 1; };
 
   Vector<bool> inside;
