@@ -1,6 +1,6 @@
 // Walks a plan on one rank. Everything that can be known before the first step is: kernels, addresses, counts, groups of ranks.
 #pragma once
-#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,8 +9,11 @@
 #include <parallel/plan/derive.hpp>
 #include <parallel/plan/walk.hpp>
 #include <parallel/run/failure.hpp>
+#include <parallel/run/groups.hpp>
 #include <parallel/run/instruction.hpp>
+#include <parallel/run/local_move.hpp>
 #include <parallel/run/memory.hpp>
+#include <parallel/run/position.hpp>
 #include <parallel/run/recording.hpp>
 #include <parallel/run/remembered.hpp>
 
@@ -22,7 +25,7 @@ class Executor {
   /// `parameters`: the block of the program's parameters on this rank, `plan.memory.blocks[parameter]` bytes; programs over one model and mesh
   /// share it. `before`: an executor whose memory (`remember`) this one shares. Both and the plan must outlive it. Called by all ranks together.
   Executor(const Plan& plan, World& world, std::byte* parameters, const Device& device = {}, const Executor* before = nullptr)
-      : plan_(plan), g_(plan.graph), rank_(world.rank()), arena_(plan.memory.arena), device_(device) {
+      : plan_(plan), g_(plan.graph), rank_(world.rank()), position_(plan, world.rank()), arena_(plan.memory.arena), device_(device) {
     if (world.size() != plan.mesh.ranks())
       throw CannotRun("the mesh " + text(plan.mesh) + " has " + std::to_string(plan.mesh.ranks()) + " ranks, but " + std::to_string(world.size()) +
                       " were started; start as many ranks as the mesh has");
@@ -31,14 +34,12 @@ class Executor {
                       ", but was given the plan of stage " + std::to_string(plan.mesh.here) + "; derive<Program>(mesh, rank) makes each rank's own");
     for (int b = 0; b < 6; ++b)
       if (static_cast<Segment>(b) != Segment::parameter && (before == nullptr || static_cast<Segment>(b) != Segment::state)) own_[b] = HostMemory(plan.memory.blocks[b]);
-    for (int b = 0; b < 6; ++b) blocks_[b] = own_[b].data();
-    if (before != nullptr) check_remembered(plan, before->plan()), blocks_[static_cast<int>(Segment::state)] = before->blocks_[static_cast<int>(Segment::state)];
-    blocks_[static_cast<int>(Segment::parameter)] = parameters;
-    blocks_[static_cast<int>(Segment::arena)] = arena_.data();
-    part_ = parts_of(g_);
-    index_.resize(g_.regions.size());
+    for (int b = 0; b < 6; ++b) block(static_cast<Segment>(b)) = own_[b].data();
+    if (before != nullptr) check_remembered(plan, before->plan()), block(Segment::state) = before->position_.blocks[static_cast<int>(Segment::state)];
+    block(Segment::parameter) = parameters;
+    block(Segment::arena) = arena_.data();
     tickets_.resize(g_.nodes.size()), under_way_.resize(g_.nodes.size());
-    make_groups(world);
+    groups_.emplace(plan, world);
     instructions_.reserve(plan.events.size());  // views are pointed to from here on
     for (const Event& e : plan.events) prepare(e);
     parts_ = begins_of_parts(plan);
@@ -73,7 +74,7 @@ class Executor {
   /// A run-time number of the program; names that the program does not read are accepted and go nowhere.
   void scalar(std::string_view name, double value) {
     for (std::size_t i = 0; i < g_.scalars.size(); ++i)
-      if (g_.scalars[i].view() == name) reinterpret_cast<double*>(address(g_.scalar_value))[i] = value;
+      if (g_.scalars[i].view() == name) reinterpret_cast<double*>(position_.address(g_.scalar_value))[i] = value;
   }
   int outputs() const { return g_.outputs.size(); }
   /// This rank's part of an output.
@@ -87,16 +88,17 @@ class Executor {
   const Plan& plan() const { return plan_; }
   int rank() const { return rank_; }
   /// The last step's updates were skipped on every rank, because the gradient norm was no finite number.
-  bool skipped() const { return g_.commit >= 0 && *reinterpret_cast<const double*>(address(g_.commit)) == 0; }
+  bool skipped() const { return g_.commit >= 0 && *reinterpret_cast<const double*>(position_.address(g_.commit)) == 0; }
 
   /// Every communicator that the plan uses, by its axes ("data", "data+tensor").
   template <class F>
   void each_group(F f) {
-    for (auto& [name, group] : groups_) f(name, group);
+    groups_->each(f);
   }
 
  private:
   using Instruction = parallel::Instruction<World>;
+  std::byte*& block(Segment b) { return position_.blocks[static_cast<int>(b)]; }
 
   /// Every event in order; `as(instruction, call, happen)` lets it happen.
   template <class As>
@@ -107,15 +109,15 @@ class Executor {
       if (i.in_parts) {  // the next part of this stage's work
         at = static_cast<std::size_t>(slot < g_.slots.size() ? parts_[g_.slots[slot].segment] : parts_.back());
         if (i.kind == EventKind::begin) fill_carries(i);
-        if (slot < g_.slots.size()) work_on(i, g_.slots[slot++]);
+        position_.work_on(i.loop, slot < g_.slots.size() ? g_.slots[slot++] : Slot{});
         continue;
       }
       switch (i.kind) {
         case EventKind::compute:
           if (i.updates && skipped()) break;
           address(i);
-          i.call.layer = index_[static_cast<std::size_t>(i.layers)] + i.layers_before + i.layers_between * chunk_;
-          i.call.micro_batch = index_[static_cast<std::size_t>(i.micro_batches)];
+          i.call.layer = position_.index(i.layers) + position_.layers_before(i.staged);
+          i.call.micro_batch = position_.index(i.micro_batches);
           as(i, {}, [&] { i.kernel(i.call); });
           break;
         case EventKind::start: start(i, as); break;
@@ -127,77 +129,21 @@ class Executor {
           if (++i.iteration < i.count)
             enter(i, i.iteration), at = i.jump;
           else
-            index_[static_cast<std::size_t>(i.loop)] = 0;
+            position_.leave(i.loop);
           break;
       }
     }
   }
 
-  /// What follows is a part of the work on one micro-batch and chunk.
-  void work_on(const Instruction& i, const Slot& slot) {
-    index_[static_cast<std::size_t>(i.loop)] = slot.micro_batch;
-    lane_ = slot.lane, chunk_ = slot.chunk;
-  }
-  std::byte* address(int value) const { return address(plan_.storage[static_cast<std::size_t>(value)]); }
-  std::byte* address(const Storage& s) const {
-    std::byte* base = blocks_[static_cast<int>(s.block)] + s.offset + s.lane * lane_;
-    if (s.stride == 0) return base;
-    std::int64_t slot = index_[static_cast<std::size_t>(s.loop)];
-    if (s.of_chunk) slot -= chunk_ * g_.region(s.loop).count;
-    if (s.modulo > 0) {
-      const Region& region = g_.region(s.region);
-      slot = ((region.reversed ? region.count - 1 - slot : slot) + s.shift) % s.modulo;
-    }
-    return base + slot * s.stride;
-  }
   void address(Instruction& i) {
-    for (const Following& f : i.following) f.view->data = address(*f.storage) + f.chunk * chunk_;
+    for (const Following& f : i.following) f.view->data = position_.address(*f.storage) + f.chunk * position_.chunk();
   }
-
-  View view(int value) const {
-    const Type& type = g_.value(value).type;
-    View v;
-    v.dtype = type.dtype;
-    v.rank = type.layout.rank();
-    for (int d = 0; d < v.rank; ++d) {
-      const Dim& dim = type.layout.dims[d];
-      v.size[d] = local(dim, plan_.mesh), v.offset[d] = offset(dim, plan_.mesh, rank_), v.whole[d] = dim.size;
-    }
-    v.data = plan_.storage[static_cast<std::size_t>(value)].block == Segment::none ? nullptr : address(value);
-    return v;
-  }
+  View view(int value) const { return position_.view(value); }
 
   const Member& input_member(int position) const {
     for (const Member& m : g_.members)
       if (m.role == Role::input && position-- == 0) return m;
     throw std::out_of_range("the program has no such input");
-  }
-
-  /// Activations and gradients do not wait for each other where two stages send both the same way.
-  static std::string name_of_group(const Transition& t) {
-    return text(t.axes) + (t.along > 0 ? " activations" : t.along < 0 ? " gradients" : t.among == Placement{} ? "" : " " + text(t.among));
-  }
-  /// All ranks make the same groups in the same order: those of their common graph where stages have events of their own.
-  void make_groups(World& world) {
-    const auto add = [&](const Transition& t) {
-      if (groups_.contains(name_of_group(t))) return;
-      if (t.among == Placement{}) {
-        groups_.emplace(name_of_group(t), group(world, plan_.mesh, t.axes));
-      } else {  // the ranks beside them are groups of their own
-        const int stages = plan_.mesh.extent(g_.stages), here = plan_.mesh.here;
-        AxisList others;
-        for (int i = 0; i < plan_.mesh.count; ++i)
-          if (!t.axes.contains(plan_.mesh.axes[i].axis)) others.push_back(plan_.mesh.axes[i].axis);
-        groups_.emplace(name_of_group(t), world.split(2 * plan_.mesh.coordinate(rank_, others) + (holds(t.among, here, stages) ? 1 : 0), here));
-      }
-    };
-    if (g_.stages == nullptr) {
-      for (const Event& e : plan_.events)
-        if (e.kind == EventKind::start) add(g_.node(e.node).transition);
-    } else {
-      for (const Node& n : g_.nodes)
-        if (n.transition.axes.size() > 0 && communicates(n.transition.collective) && plan_.mesh.extent(n.transition.axes) > 1) add(n.transition);
-    }
   }
 
   void prepare(const Event& e) {
@@ -236,7 +182,7 @@ class Executor {
   bool begins_here(const Carry& c) const {
     int ended = 0;
     for (const Instruction& i : instructions_) ended += i.in_parts && i.kind == EventKind::end ? 1 : 0;
-    return g_.slots.empty() || g_.in_parts(c.region) || part_[g_.value(c.inside).node] == ended % g_.parts;
+    return g_.slots.empty() || g_.in_parts(c.region) || part_of_[g_.value(c.inside).node] == ended % g_.parts;
   }
 
   /// `region`: of the node that sees the value. Within a stage's work a stack of layers is the chunk's part of it.
@@ -259,14 +205,12 @@ class Executor {
     i.updates = node.phase == Phase::optimizer && node.operation->updates;
     for (int r = node.region; r > 0; r = g_.region(r).parent)
       (g_.region(r).kind == RegionKind::layers ? i.layers : i.micro_batches) = g_.region(r).loop;
-    if (g_.in_stages(node.region)) {
-      const int count = g_.region(i.layers).count;
-      i.layers_before = plan_.mesh.here * count, i.layers_between = (plan_.mesh.extent(g_.stages) - 1) * count;
-    }
+    for (int r = node.region; r > 0; r = g_.region(r).parent)
+      if (g_.region(r).staged) i.staged = r;
     for (int o = 0; o < node.operands.size(); ++o) follow(i, i.call.operands[o], node.operands[o], node.region);
     for (int r = 0; r < node.results; ++r) follow(i, i.call.results[r], node.result + r, node.region);
     if (node.operation == &operation::move)
-      i.kernel = local_move(node);
+      i.kernel = local_move<Device>(node.transition, plan_, rank_);
     else
       i.kernel = device_.kernel(*node.operation, i.call);
     if (i.kernel == nullptr && node.operation == &operation::move)
@@ -275,25 +219,6 @@ class Executor {
     if (i.kernel == nullptr)
       throw CannotRun("this device has no kernel for the operation " + std::string(node.operation->name) + " on " +
                       std::string(name_of(g_.value(node.result).type.dtype)) + "; give the device one, or use another element type");
-  }
-
-  Kernel local_move(const Node& node) const {
-    if (node.transition.collective == Collective::retype || node.transition.along != 0 || plan_.mesh.extent(node.transition.axes) == 1)
-      return [](const Call& c) { Device::copy(c.results[0], c.operands[0]); };
-    if (node.transition.from.kind == PlacementKind::at && node.transition.collective == Collective::zero_pad) {  // the first that holds it has the term
-      int first = 0;
-      while (!holds(node.transition.from, first, plan_.mesh.extent(g_.stages))) ++first;
-      if (first == plan_.mesh.here) return [](const Call& c) { Device::copy(c.results[0], c.operands[0]); };
-      return [](const Call& c) { Device::zero(c.results[0]); };
-    }
-    switch (node.transition.collective) {
-      case Collective::slice:
-      case Collective::zero_pad: return [](const Call& c) { Device::copy_overlap(c.operands[0], c.results[0]); };
-      case Collective::mask:
-        if (plan_.mesh.coordinate(rank_, node.transition.axes) == 0) return [](const Call& c) { Device::copy(c.results[0], c.operands[0]); };
-        return [](const Call& c) { Device::zero(c.results[0]); };
-      default: return nullptr;
-    }
   }
 
   void prepare_exchange(Instruction& i, const Node& node) {
@@ -307,7 +232,7 @@ class Executor {
     follow(i, i.call.results[0], node.result, node.region);
     const View& in = i.call.operands[0];
     const View& out = i.call.results[0];
-    i.group = &groups_.at(name_of_group(t));
+    i.group = &groups_->of(t);
     const std::int64_t n = ranks(t, plan_.mesh);
     const int stages = plan_.mesh.extent(t.axes);
     if (t.along != 0) i.exchange.peer = (plan_.mesh.here + (t.collective == Collective::send ? t.along : stages - t.along) + stages) % stages;
@@ -347,9 +272,7 @@ class Executor {
 
   /// The first instruction of an iteration; before the first one carried values take what they begin with.
   void enter(Instruction& i, int iteration) {
-    const Region& region = g_.region(i.region);
-    index_[static_cast<std::size_t>(i.loop)] = region.reversed ? region.count - 1 - iteration : iteration;
-    if (region.staged) index_[static_cast<std::size_t>(i.loop)] += chunk_ * region.count;
+    position_.iterate(i.region, iteration);
     if (i.kind == EventKind::begin) fill_carries(i), instructions_[i.jump].iteration = 0;
   }
   void fill_carries(const Instruction& i) {
@@ -359,18 +282,17 @@ class Executor {
   const Plan& plan_;
   const GraphView& g_;
   int rank_;
+  Position position_;
   HostMemory arena_;
   HostMemory own_[6]{};
-  std::byte* blocks_[6]{};
   Device device_;
-  std::map<std::string, World> groups_{};
-  Vector<int> parts_{}, part_{};
+  std::optional<Groups<World>> groups_{};
+  Vector<int> parts_{};                  // where the parts of a stage's work begin
+  Vector<int> part_of_ = parts_of(g_);
   std::vector<Instruction> instructions_{};
-  std::vector<std::int64_t> index_{};
   std::vector<Ticket> tickets_{};        // per node, and whether it has been started and not waited for
   std::vector<bool> under_way_{};
   Recording* recording_ = nullptr;
-  int lane_ = 0, chunk_ = 0;  // of the part of the work on micro-batches that a stage is at
 };
 
 }  // namespace parallel

@@ -30,8 +30,8 @@ struct Instruction {
   std::vector<Following> following{};
   bool updates = false;
   bool crossing = false;                                   // a wait for what the iteration before started
+  int staged = -1;                                         // the region that is shared out over stages, if the kernel is in one
   int layers = 0, micro_batches = 0;                       // loops whose index the kernel is told; 0: none
-  int layers_before = 0, layers_between = 0;               // of a stage: layers of other stages before its first, and between two chunks
   Exchange exchange{};
   Group* group = nullptr;
   Packing before{}, after{};

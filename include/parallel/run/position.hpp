@@ -1,0 +1,69 @@
+// Where a rank is in its step, and with it where values lie: the iterations of loops, and of a pipeline the part of a stage's work.
+#pragma once
+#include <vector>
+
+#include <parallel/device/kernel.hpp>
+#include <parallel/plan/plan.hpp>
+
+namespace parallel {
+
+class Position {
+ public:
+  Position(const Plan& plan, int rank) : plan_(plan), g_(plan.graph), rank_(rank), index_(plan.graph.regions.size()) {}
+
+  /// What follows is an iteration of a region.
+  void iterate(int r, int iteration) {
+    const Region& region = g_.region(r);
+    at(region.loop) = (region.reversed ? region.count - 1 - iteration : iteration) + (region.staged ? chunk_ * region.count : 0);
+  }
+  /// What follows is a part of the work on one micro-batch and chunk.
+  void work_on(int loop, const Slot& slot) { at(loop) = slot.micro_batch, lane_ = slot.lane, chunk_ = slot.chunk; }
+  void leave(int loop) { at(loop) = 0; }
+  int index(int loop) const { return static_cast<int>(index_[static_cast<std::size_t>(loop)]); }
+  int chunk() const { return chunk_; }
+
+  /// The blocks of memory, by Segment.
+  std::byte* blocks[6]{};
+
+  const Storage& storage(int value) const { return plan_.storage[static_cast<std::size_t>(value)]; }
+  std::byte* address(int value) const { return address(storage(value)); }
+  std::byte* address(const Storage& s) const {
+    std::byte* base = blocks[static_cast<int>(s.block)] + s.offset + s.lane * lane_;
+    if (s.stride == 0) return base;
+    std::int64_t slot = index(s.loop);
+    if (s.of_chunk) slot -= chunk_ * g_.region(s.loop).count;
+    if (s.modulo > 0) {
+      const Region& region = g_.region(s.region);
+      slot = ((region.reversed ? region.count - 1 - slot : slot) + s.shift) % s.modulo;
+    }
+    return base + slot * s.stride;
+  }
+  /// This rank's part of a value, where it lies now; no address where the rank has nothing of it.
+  View view(int value) const {
+    const Type& type = g_.value(value).type;
+    View v;
+    v.dtype = type.dtype;
+    v.rank = type.layout.rank();
+    for (int d = 0; d < v.rank; ++d) {
+      const Dim& dim = type.layout.dims[d];
+      v.size[d] = local(dim, plan_.mesh), v.offset[d] = offset(dim, plan_.mesh, rank_), v.whole[d] = dim.size;
+    }
+    v.data = storage(value).block == Segment::none ? nullptr : address(value);
+    return v;
+  }
+  /// What is added to the index of a layer within its stage to count the layers of all stages; `staged`: the region that is shared out, or -1.
+  int layers_before(int staged) const {
+    return staged < 0 ? 0 : g_.region(staged).count * (plan_.mesh.here + (plan_.mesh.extent(g_.stages) - 1) * chunk_);
+  }
+
+ private:
+  std::int64_t& at(int loop) { return index_[static_cast<std::size_t>(loop)]; }
+
+  const Plan& plan_;
+  const GraphView& g_;
+  int rank_;
+  std::vector<std::int64_t> index_;
+  int lane_ = 0, chunk_ = 0;  // of the part of a stage's work
+};
+
+}  // namespace parallel
