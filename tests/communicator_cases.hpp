@@ -240,7 +240,7 @@ std::string refusals(C& c) {
   std::vector<Refused> all = {
       {{Collective::all_reduce, a, b, 4, DType::bf16}, "bf16 terms are not added; cast them to f32 first"},
       {{Collective::reduce_scatter, a, b, 4 * n, DType::bf16}, "bf16"},
-      {{Collective::send, a, b, 4}, "no communicator carries this out"},
+      {{Collective::gather, a, b, 4}, "no communicator carries this out"},
       {{Collective::slice, a, b, 4}, "no communicator carries this out"},
       {{Collective::all_reduce, a, b, -1}, "negative"},
       {{Collective::broadcast, a, b, 4, DType::f32, false, n}, "the root is no rank"},

@@ -19,12 +19,14 @@ enum class Collective : std::uint8_t {
   reduce,
   gather,
   scatter,
+  receive,         ///< the other end of a send, where a schedule asks for the two one by one
   never,           ///< no transition
 };
 
 constexpr std::string_view name_of(Collective c) {
   constexpr std::string_view names[] = {"retype",         "slice",      "zero_pad", "mask",      "drop",   "all_gather", "all_reduce",
-                                        "reduce_scatter", "all_to_all", "send",     "broadcast", "reduce", "gather",     "scatter", "never"};
+                                        "reduce_scatter", "all_to_all", "send",     "broadcast", "reduce", "gather",     "scatter",    "receive",
+                                        "never"};
   return names[static_cast<int>(c)];
 }
 /// Whether bytes travel between ranks.
@@ -83,7 +85,7 @@ constexpr double sent(Collective c, double message, int ranks) {
     case Collective::send:
     case Collective::broadcast:
     case Collective::reduce: return n > 1 ? message : 0;
-    default: return 0;
+    default: return 0;  // also a receive: who sends counts the bytes
   }
 }
 
@@ -95,7 +97,8 @@ constexpr int order_of(Collective c) {
     case Collective::reduce_scatter:
     case Collective::scatter: return 1;
     case Collective::all_to_all:
-    case Collective::send: return 2;
+    case Collective::send:
+    case Collective::receive: return 2;
     case Collective::retype:
     case Collective::mask: return 3;
     case Collective::all_reduce:

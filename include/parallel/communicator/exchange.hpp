@@ -1,11 +1,10 @@
-// One collective as a communicator is asked for it, and what it remembers of having been asked.
+// One collective, or one end of a message, as a communicator is asked for it, and what it remembers of having been asked.
 #pragma once
 #include <chrono>
 #include <functional>
-#include <string>
-
 #include <parallel/algebra/transition.hpp>
 #include <parallel/communicator/failure.hpp>
+#include <string>
 
 namespace parallel {
 
@@ -18,6 +17,8 @@ namespace parallel {
 ///     all_to_all      count, n blocks       count, n blocks       [a;b] [c;d]  |-> [a;c] [b;d]
 ///     broadcast       count at the root     count                 [a] []       |-> [a] [a]
 ///     reduce          count                 count at the root     [a] [b]      |-> [a+b] []
+///     send            count                                       [a] []       |-> [a] [a], to rank `peer`,
+///     receive                               count                                   where it is received from rank `peer`
 ///
 /// in == out is allowed for all_reduce, broadcast and reduce; otherwise the buffers are disjoint.
 struct Exchange {
@@ -28,12 +29,14 @@ struct Exchange {
   DType dtype = DType::f32;
   bool maximum = false;  ///< the maximum of the ranks' terms instead of their sum
   int root = 0;
-  const char* label = "";  ///< for messages; it outlives the exchange
+  const char* label = "";  ///< for sentences; it outlives the exchange
+  int peer = -1;           ///< of a send or a receive
 };
 
 /// A started exchange: `wait` takes it once.
 struct Ticket {
   std::uint64_t number = 0;
+  int channel = -1;  ///< of a send or a receive, which are numbered apart from the group's collectives
 };
 
 inline constexpr int max_outstanding = 16;
@@ -52,13 +55,20 @@ inline Record record_of(const Exchange& e, int ranks) { return {e.kind, e.count 
 
 constexpr bool reduces(Collective c) { return c == Collective::all_reduce || c == Collective::reduce_scatter || c == Collective::reduce; }
 
+/// Between two ranks of the group, not all.
+constexpr bool point_to_point(Collective c) { return c == Collective::send || c == Collective::receive; }
+/// A rank's end of its channel to or from a peer.
+constexpr int channel_of(const Exchange& e) { return 2 * e.peer + (e.kind == Collective::receive ? 1 : 0); }
+
 /// Elements of a rank's own `in` and `out`; 0 where the buffer is not used.
 constexpr std::int64_t elements_in(const Exchange& e, int rank, int ranks) {
   if (e.kind == Collective::all_gather) return e.count / ranks;
+  if (e.kind == Collective::receive) return 0;
   return e.kind == Collective::broadcast && rank != e.root ? 0 : e.count;
 }
 constexpr std::int64_t elements_out(const Exchange& e, int rank, int ranks) {
   if (e.kind == Collective::reduce_scatter) return e.count / ranks;
+  if (e.kind == Collective::send) return 0;
   return e.kind == Collective::reduce && rank != e.root ? 0 : e.count;
 }
 
@@ -74,6 +84,7 @@ inline std::string text(const Exchange& e) {
   words += " of " + std::to_string(e.count) + " " + std::string(name_of(e.dtype));
   if (e.kind == Collective::broadcast) words += " from rank " + std::to_string(e.root);
   if (e.kind == Collective::reduce) words += " to rank " + std::to_string(e.root);
+  if (point_to_point(e.kind)) words += (e.kind == Collective::send ? " to rank " : " from rank ") + std::to_string(e.peer);
   if (e.label != nullptr && *e.label != '\0') words += " (" + std::string(e.label) + ")";
   return words;
 }
@@ -84,8 +95,12 @@ inline std::string text(const Exchange& e) {
 inline void check(const Exchange& e, int rank, int ranks) {
   const bool in_blocks = e.kind == Collective::all_gather || e.kind == Collective::all_to_all;
   const bool rooted = e.kind == Collective::broadcast || e.kind == Collective::reduce;
-  if (!in_blocks && !rooted && e.kind != Collective::all_reduce && e.kind != Collective::reduce_scatter)
-    refuse(e, "no communicator carries this out; exchange by all_reduce, reduce_scatter, all_gather, all_to_all, broadcast or reduce");
+  if (!in_blocks && !rooted && !point_to_point(e.kind) && e.kind != Collective::all_reduce && e.kind != Collective::reduce_scatter)
+    refuse(e,
+           "no communicator carries this out; exchange by all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, reduce, send or "
+           "receive");
+  if (point_to_point(e.kind) && (e.peer < 0 || e.peer >= ranks)) refuse(e, "the peer is no rank of the group; count its ranks from 0");
+  if (point_to_point(e.kind) && e.peer == rank) refuse(e, "the peer is this rank itself; send to another, and copy what stays");
   if (e.count < 0) refuse(e, "the count is negative; give the elements of the full message");
   if (reduces(e.kind) && e.dtype == DType::bf16) refuse(e, "bf16 terms are not added; cast them to f32 first");
   if ((in_blocks || e.kind == Collective::reduce_scatter) && e.count % ranks != 0)

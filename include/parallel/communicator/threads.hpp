@@ -5,15 +5,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
-
 #include <parallel/communicator/communicator.hpp>
 #include <parallel/communicator/ordered_sum.hpp>
-#include <parallel/communicator/threads_group.hpp>
+#include <parallel/communicator/threads_message.hpp>
 
 namespace parallel {
 
-/// One rank's place in a group of threads. `start` publishes pointers; `wait` does this rank's share of the work when all have started,
-/// and returns when all have done theirs.
+/// One rank's place in a group of threads. `start` publishes pointers. `wait` does this rank's share of the work when all have started,
+/// and returns when all have done theirs; of a message, when either rank has copied it.
 ///
 /// A rank that ends by an exception ends the waits of all ranks of its run, in all groups. Buffers must live until nobody touches them:
 /// a group that goes out of scope with exchanges outstanding sees to that, so declare buffers before groups, or call `abandon`.
@@ -21,15 +20,15 @@ class Threads {
  public:
   Threads(std::shared_ptr<threading::Group> group, int rank) : own_(std::make_unique<Own>(std::move(group), rank)) {}
 
-  int rank() const { return own_->rank; }
-  int size() const { return own_->group->size(); }
+  int rank() const { return own_->place.rank; }
+  int size() const { return own_->place.size(); }
   void record(std::vector<Record>* records) { own_->records = records; }
   /// How long this run's ranks wait for each other.
   void deadline(std::chrono::milliseconds limit) { run().deadline = limit; }
 
   Threads split(int color, int key) {
     if (color < 0) throw Failure("parallel::split: the color is negative; count colors from 0");
-    auto& seats = own_->group->seats;
+    auto& seats = own_->place.group->seats;
     auto& mine = seats[index(rank())];
     mine.color = color, mine.key = key;
     barrier();
@@ -40,7 +39,7 @@ class Threads {
     if (same[0] == rank()) {
       std::vector<int> members;
       for (const int r : same) members.push_back(member(r));
-      mine.child = std::make_shared<threading::Group>(own_->group->run, std::move(members));
+      mine.child = std::make_shared<threading::Group>(own_->place.group->run, std::move(members));
     }
     barrier();
     Threads child(seats[index(same[0])].child, static_cast<int>(std::find(same.begin(), same.end(), rank()) - same.begin()));
@@ -52,46 +51,26 @@ class Threads {
   /// Throws ExchangeRefused, PeerFailed.
   Ticket start(const Exchange& e) {
     check(e, rank(), size());
-    const std::uint64_t number = own_->started;
-    if ((own_->outstanding & bit(number)) != 0) refuse(e, "the sixteenth exchange before it is outstanding; wait for that one first");
-    if (run().failed()) give_up(&e);
-    threading::Slot& slot = slot_of(number);
-    threading::Post& post = slot.posts[index(rank())];
-    post.exchange = e;
-    post.begun.store(round(number), std::memory_order_relaxed);
-    slot.begun.arrive(target(round(number)));
-    own_->outstanding |= bit(number);
-    ++own_->started;
+    const bool message = point_to_point(e.kind);
+    if (!message) own_->collectives.need_place(e);
+    if (run().failed()) own_->place.give_up(&e);
+    const Ticket ticket = message ? threading::start_message(own_->place, e) : start_collective(e);
+    if (message) ++own_->messages;
     if (own_->records != nullptr) own_->records->push_back(record_of(e, size()));
-    return {number};
+    return ticket;
   }
 
   /// Throws PeerFailed, Mismatch, Deadline.
   void wait(Ticket ticket) {
-    const std::uint64_t number = ticket.number;
-    if (number >= own_->started || number + max_outstanding < own_->started || (own_->outstanding & bit(number)) == 0)
-      throw Failure("parallel::wait: the ticket is not outstanding; wait once for each start, in the group that started it");
-    threading::Slot& slot = slot_of(number);
-    threading::Post& post = slot.posts[index(rank())];
-    const std::uint32_t now = round(number);
-    if (size() > 1) meet(slot.begun, now, &post.exchange, [&](int r) { return slot.posts[index(r)].begun.load(); });
-    for (const threading::Post& other : slot.posts)
-      if (!agree(slot.posts[0].exchange, other.exchange)) disagree(slot);
-    auto& touching = run().ranks[index(member(rank()))].touching;
-    touching = true;  // before the look at `failed`, as Run::fail writes `failed` before it looks here
-    if (run().failed()) touching = false, give_up(&post.exchange);
-    share(slot);
-    touching = false;
-    post.done.store(now, std::memory_order_relaxed);
-    slot.done.arrive(target(now));
-    if (size() > 1) meet(slot.done, now, &post.exchange, [&](int r) { return slot.posts[index(r)].done.load(); });
-    own_->outstanding &= ~bit(number);
+    if (ticket.channel < 0) return wait_collective(ticket.number);
+    threading::wait_message(own_->place, ticket);
+    --own_->messages;
   }
 
   /// Throws PeerFailed, Deadline.
   void barrier() {
-    threading::Group& group = *own_->group;
-    if (run().failed()) give_up(nullptr);
+    threading::Group& group = *own_->place.group;
+    if (run().failed()) own_->place.give_up(nullptr);
     auto& mine = group.seats[index(rank())].barriers;
     const std::uint32_t now = mine + 1;
     mine = now;
@@ -100,58 +79,63 @@ class Threads {
   }
 
   /// Ends the waits of all ranks of the run. When it returns nobody touches this rank's buffers any more.
-  void abandon(const std::string& why = "it abandoned its exchanges") { own_->abandon(why); }
-  int outstanding() const { return std::popcount(own_->outstanding); }
+  void abandon(const std::string& why = "it abandoned its exchanges") { own_->place.abandon(why); }
+  int outstanding() const { return own_->outstanding(); }
 
  private:
   struct Own {
     Own(std::shared_ptr<threading::Group> g, int r)
-        : group(std::move(g)), rank(r), terms(group->members.size()), outs(group->members.size()) {}
+        : place{std::move(g), r}, terms(threading::index(place.size())), outs(threading::index(place.size())) {}
     Own(const Own&) = delete;
     ~Own() {
-      if (outstanding != 0) abandon("it left a group with exchanges outstanding");
+      if (outstanding() != 0) place.abandon("it left a group with exchanges outstanding");
     }
-    void abandon(const std::string& why) {
-      threading::Run& run = *group->run;
-      run.fail(group->members[index(rank)], why, run.deadline);
-    }
+    int outstanding() const { return collectives.count() + messages; }
 
-    std::shared_ptr<threading::Group> group;
-    int rank;
-    std::uint64_t started = 0;
-    std::uint32_t outstanding = 0;  // one bit per slot
+    threading::Place place;
+    Outstanding collectives;
+    int messages = 0;  // outstanding on all channels
     std::vector<Record>* records = nullptr;
     std::vector<const void*> terms;
     std::vector<void*> outs;
   };
 
-  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
-  static std::uint32_t bit(std::uint64_t number) { return 1u << (number % max_outstanding); }
-  static std::uint32_t round(std::uint64_t number) { return static_cast<std::uint32_t>(number / max_outstanding) + 1; }
+  static std::size_t index(int i) { return threading::index(i); }
   std::uint32_t target(std::uint32_t now) const { return now * static_cast<std::uint32_t>(size()); }
-  threading::Slot& slot_of(std::uint64_t number) const { return own_->group->slots[number % max_outstanding]; }
-  threading::Run& run() const { return *own_->group->run; }
-  int member(int r) const { return own_->group->members[index(r)]; }
+  threading::Slot& slot_of(std::uint64_t number) const { return own_->place.group->slots[number % max_outstanding]; }
+  threading::Run& run() const { return own_->place.run(); }
+  int member(int r) const { return own_->place.member(r); }
+
+  Ticket start_collective(const Exchange& e) {
+    const std::uint64_t number = own_->collectives.start();
+    const std::uint32_t now = threading::round(number);
+    threading::Slot& slot = slot_of(number);
+    threading::Post& post = slot.posts[index(rank())];
+    post.exchange = e;
+    post.begun.store(now, std::memory_order_relaxed);
+    slot.begun.arrive(target(now));
+    return {number};
+  }
+
+  void wait_collective(std::uint64_t number) {
+    Outstanding::need(own_->collectives.contains(number));
+    threading::Slot& slot = slot_of(number);
+    threading::Post& post = slot.posts[index(rank())];
+    const std::uint32_t now = threading::round(number);
+    if (size() > 1) meet(slot.begun, now, &post.exchange, [&](int r) { return slot.posts[index(r)].begun.load(); });
+    for (const threading::Post& other : slot.posts)
+      if (!agree(slot.posts[0].exchange, other.exchange)) disagree(slot);
+    own_->place.touch(post.exchange, [&] { share(slot); });
+    post.done.store(now, std::memory_order_relaxed);
+    slot.done.arrive(target(now));
+    if (size() > 1) meet(slot.done, now, &post.exchange, [&](int r) { return slot.posts[index(r)].done.load(); });
+    own_->collectives.end(number);
+  }
 
   /// Waits until all ranks are in the given round of a meeting; `round_of(r)` is the one that rank r is in.
   template <class RoundOf>
   void meet(threading::Meeting& meeting, std::uint32_t now, const Exchange* e, RoundOf round_of) {
-    threading::Clock::time_point since{};
-    meeting.wait(target(now), run().spins, [&] {
-      if (run().failed()) give_up(e);
-      const auto arrived = [&](int r) { return static_cast<std::int32_t>(round_of(r) - now) >= 0; };
-      for (int r = 0; r < size(); ++r)
-        if (run().ranks[index(member(r))].ended && !arrived(r))
-          fail(PeerFailed("parallel::wait: " + who(r) + " ended without taking part in " + what(e)), run().deadline);
-      const auto time = threading::Clock::now();
-      if (since == threading::Clock::time_point{}) since = time;
-      if (const std::chrono::milliseconds limit = run().deadline; time - since >= limit) {
-        std::vector<int> missing;
-        for (int r = 0; r < size(); ++r)
-          if (!arrived(r)) missing.push_back(r);
-        if (!missing.empty()) late(e, limit, missing);
-      }
-    });
+    own_->place.meet(meeting, target(now), e, [&](int r) { return static_cast<std::int32_t>(round_of(r) - now) >= 0; });
   }
 
   /// This rank's part of an exchange that all have started.
@@ -188,29 +172,10 @@ class Threads {
     }
   }
 
-  std::string who(int r) const {
-    std::string words = "rank " + std::to_string(r) + " of " + std::to_string(size());
-    return member(r) == r ? words : words + " (rank " + std::to_string(member(r)) + " of the run)";
-  }
-  static std::string what(const Exchange* e) { return e != nullptr ? text(*e) : "barrier"; }
-
-  template <class Error>
-  [[noreturn]] void fail(const Error& error, std::chrono::milliseconds patience) {
-    run().fail(member(rank()), error.what(), patience);
-    throw error;
-  }
-  [[noreturn]] void give_up(const Exchange* e) {
-    fail(PeerFailed("parallel::wait: " + who(rank()) + " gave up " + what(e) + ": " + run().reason()), run().deadline);
-  }
-  [[noreturn]] void late(const Exchange* e, std::chrono::milliseconds limit, const std::vector<int>& missing) {
-    std::string words = "parallel::wait: " + who(rank()) + " waited " + text(limit) + " in " + what(e) + " for";
-    for (const int r : missing) words += (r == missing[0] ? " " : ", ") + who(r);
-    fail(Deadline(words + "; it hangs or calls something else, or the deadline is too short", missing), std::chrono::milliseconds(400));
-  }
   [[noreturn]] void disagree(const threading::Slot& slot) {
     std::string words = "parallel::wait: the ranks of a group call different collectives; let all call the same in the same order:";
-    for (int r = 0; r < size(); ++r) words += (r > 0 ? ", " : " ") + who(r) + " " + text(slot.posts[index(r)].exchange);
-    fail(Mismatch(words), run().deadline);
+    for (int r = 0; r < size(); ++r) words += (r > 0 ? ", " : " ") + own_->place.who(r) + " " + text(slot.posts[index(r)].exchange);
+    own_->place.fail(Mismatch(words), run().deadline);
   }
 
   std::unique_ptr<Own> own_;

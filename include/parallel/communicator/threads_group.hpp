@@ -1,14 +1,14 @@
-// What the ranks of a run in one process share: who failed, and for each group the slots in which they publish their exchanges.
+// What the ranks of a run in one process share: who failed, and for each group the places in which they publish their exchanges.
 #pragma once
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <parallel/communicator/exchange.hpp>
+#include <parallel/communicator/meeting.hpp>
+#include <parallel/communicator/outstanding.hpp>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <parallel/communicator/exchange.hpp>
-#include <parallel/communicator/meeting.hpp>
 
 namespace parallel::threading {
 
@@ -90,6 +90,45 @@ struct Slot {
   std::vector<Post> posts;
 };
 
+/// A message on its way from one rank to another, and after it the sixteenth next.
+struct Message {
+  Meeting begun;                        ///< by both
+  std::atomic<std::uint32_t> taken{0};  ///< the last round in which one of the two set about the copy
+  Meeting done;
+  Post posts[2];  ///< the sender's, the receiver's
+};
+
+/// From one rank to another.
+struct Channel {
+  struct alignas(64) End {
+    Outstanding outstanding;
+  };
+  End ends[2];  ///< the sender's, the receiver's: each rank touches its own
+  Message messages[max_outstanding];
+};
+
+/// Of a group: each is made by the first of its two ranks that uses it.
+class Channels {
+ public:
+  explicit Channels(std::size_t ranks) : ranks_(ranks), all_(ranks * ranks) {}
+  Channels(const Channels&) = delete;
+  ~Channels() {
+    for (const auto& channel : all_) delete channel.load();
+  }
+
+  Channel& between(int from, int to) {
+    auto& place = all_[static_cast<std::size_t>(from) * ranks_ + static_cast<std::size_t>(to)];
+    Channel* channel = place.load(std::memory_order_acquire);
+    if (channel != nullptr) return *channel;
+    auto made = std::make_unique<Channel>();
+    return place.compare_exchange_strong(channel, made.get()) ? *made.release() : *channel;
+  }
+
+ private:
+  std::size_t ranks_;
+  std::vector<std::atomic<Channel*>> all_;
+};
+
 /// The ranks of one communicator.
 struct Group {
   struct alignas(64) Seat {
@@ -98,7 +137,8 @@ struct Group {
     std::shared_ptr<Group> child;
   };
 
-  Group(std::shared_ptr<Run> r, std::vector<int> ranks) : run(std::move(r)), members(std::move(ranks)), seats(members.size()) {
+  Group(std::shared_ptr<Run> r, std::vector<int> ranks)
+      : run(std::move(r)), members(std::move(ranks)), seats(members.size()), channels(members.size()) {
     for (Slot& slot : slots) slot.posts = std::vector<Post>(members.size());
   }
   int size() const { return static_cast<int>(members.size()); }
@@ -106,6 +146,7 @@ struct Group {
   const std::shared_ptr<Run> run;
   const std::vector<int> members;  ///< their ranks in the run
   std::vector<Seat> seats;
+  Channels channels;
   Slot slots[max_outstanding];
   Meeting gate;
 };

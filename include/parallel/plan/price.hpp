@@ -98,7 +98,7 @@ constexpr double compute_seconds(const Plan& plan, const Node& node, const Machi
 /// Steps of a ring of n ranks, each of which costs its latency.
 constexpr int ring_steps(Collective c, int n) {
   if (c == Collective::all_reduce) return 2 * (n - 1);
-  return c == Collective::send ? 1 : n - 1;
+  return c == Collective::send || c == Collective::receive ? 1 : n - 1;
 }
 
 /// One call of a collective: a ring over all ranks of its axes (Thakur, Rabenseifner and Gropp 2005), the latency of each step and the bytes

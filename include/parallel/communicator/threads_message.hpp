@@ -1,0 +1,55 @@
+// Messages between two threads: whoever waits first, when both have started, copies from the sender's buffer to the receiver's.
+#pragma once
+#include <cstring>
+#include <parallel/communicator/threads_place.hpp>
+
+namespace parallel::threading {
+
+/// Starts this rank's end of a message. Throws ExchangeRefused.
+inline Ticket start_message(const Place& place, const Exchange& e) {
+  const bool receives = e.kind == Collective::receive;
+  Channel& channel = place.group->channels.between(receives ? e.peer : place.rank, receives ? place.rank : e.peer);
+  Outstanding& outstanding = channel.ends[receives].outstanding;
+  outstanding.need_place(e);
+  const std::uint64_t number = outstanding.start();
+  Message& message = channel.messages[number % max_outstanding];
+  Post& post = message.posts[receives];
+  post.exchange = e;
+  post.begun.store(round(number), std::memory_order_relaxed);
+  message.begun.arrive(2 * round(number));
+  return {number, channel_of(e)};
+}
+
+/// Copies the message if the peer has not. Throws PeerFailed, Mismatch, Deadline.
+inline void wait_message(const Place& place, Ticket ticket) {
+  const bool receives = ticket.channel % 2 == 1;
+  const int peer = ticket.channel / 2;
+  Outstanding::need(ticket.channel >= 0 && peer < place.size());
+  Channel& channel = place.group->channels.between(receives ? peer : place.rank, receives ? place.rank : peer);
+  Outstanding& outstanding = channel.ends[receives].outstanding;
+  Outstanding::need(outstanding.contains(ticket.number));
+  Message& message = channel.messages[ticket.number % max_outstanding];
+  const Exchange& mine = message.posts[receives].exchange;
+  const Post& theirs = message.posts[!receives];
+  const std::uint32_t now = round(ticket.number);
+  // Their post holds a later message when they have gone on, and this one was copied then.
+  const auto reached = [&](std::uint32_t at) { return static_cast<std::int32_t>(at - now) >= 0; };
+  place.meet(message.begun, 2 * now, &mine, [&](int r) { return r != peer || reached(theirs.begun.load()); });
+  std::uint32_t before = now - 1;
+  if (message.taken.compare_exchange_strong(before, now)) {
+    const Exchange &from = message.posts[0].exchange, &to = message.posts[1].exchange;
+    if (from.count != to.count || from.dtype != to.dtype)
+      place.fail(Mismatch("parallel::wait: a send and its receive differ; give both the same count and dtype: " + place.who(place.rank) +
+                          " " + text(mine) + ", " + place.who(peer) + " " + text(theirs.exchange)),
+                 place.run().deadline);
+    place.touch(mine, [&] {
+      if (from.count > 0) std::memcpy(to.out, from.in, static_cast<std::size_t>(from.count * bytes_of(from.dtype)));
+    });
+    message.done.arrive(now);
+  } else {
+    place.meet(message.done, now, &mine, [&](int r) { return r != peer || message.done.met(now); });
+  }
+  outstanding.end(ticket.number);
+}
+
+}  // namespace parallel::threading

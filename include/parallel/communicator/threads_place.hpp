@@ -1,0 +1,74 @@
+// A thread's place in a group: how it waits for the other ranks, and what it says when they do not come.
+#pragma once
+#include <parallel/communicator/threads_group.hpp>
+
+namespace parallel::threading {
+
+inline std::size_t index(int i) { return static_cast<std::size_t>(i); }
+/// Exchanges take turns in sixteen places; the round in which a number has its turn, counted from 1.
+inline std::uint32_t round(std::uint64_t number) { return static_cast<std::uint32_t>(number / max_outstanding) + 1; }
+
+struct Place {
+  std::shared_ptr<Group> group;
+  int rank = 0;
+
+  int size() const { return group->size(); }
+  Run& run() const { return *group->run; }
+  int member(int r) const { return group->members[index(r)]; }
+
+  /// Waits until so many have arrived at a meeting; `arrived(r)` says whether rank r is among them. Throws PeerFailed, Deadline.
+  template <class Arrived>
+  void meet(Meeting& meeting, std::uint32_t target, const Exchange* e, Arrived arrived) const {
+    Clock::time_point since{};
+    meeting.wait(target, run().spins, [&] {
+      if (run().failed()) give_up(e);
+      for (int r = 0; r < size(); ++r)
+        if (run().ranks[index(member(r))].ended && !arrived(r))
+          fail(PeerFailed("parallel::wait: " + who(r) + " ended without taking part in " + what(e)), run().deadline);
+      const auto time = Clock::now();
+      if (since == Clock::time_point{}) since = time;
+      if (const std::chrono::milliseconds limit = run().deadline; time - since >= limit) {
+        std::vector<int> missing;
+        for (int r = 0; r < size(); ++r)
+          if (!arrived(r)) missing.push_back(r);
+        if (!missing.empty()) late(e, limit, missing);
+      }
+    });
+  }
+
+  /// Calls f, which reads and writes buffers of others, unless a rank has failed: then its buffers may be gone. Throws PeerFailed.
+  template <class F>
+  void touch(const Exchange& e, F f) const {
+    auto& touching = run().ranks[index(member(rank))].touching;
+    touching = true;  // before the look at `failed`, as Run::fail writes `failed` before it looks here
+    if (run().failed()) touching = false, give_up(&e);
+    f();
+    touching = false;
+  }
+
+  std::string who(int r) const {
+    std::string words = "rank " + std::to_string(r) + " of " + std::to_string(size());
+    return member(r) == r ? words : words + " (rank " + std::to_string(member(r)) + " of the run)";
+  }
+
+  void abandon(const std::string& why) const { run().fail(member(rank), why, run().deadline); }
+  /// Ends the run with an exception.
+  template <class Error>
+  [[noreturn]] void fail(const Error& error, std::chrono::milliseconds patience) const {
+    run().fail(member(rank), error.what(), patience);
+    throw error;
+  }
+  [[noreturn]] void give_up(const Exchange* e) const {
+    fail(PeerFailed("parallel::wait: " + who(rank) + " gave up " + what(e) + ": " + run().reason()), run().deadline);
+  }
+
+ private:
+  static std::string what(const Exchange* e) { return e != nullptr ? text(*e) : "barrier"; }
+  [[noreturn]] void late(const Exchange* e, std::chrono::milliseconds limit, const std::vector<int>& missing) const {
+    std::string words = "parallel::wait: " + who(rank) + " waited " + text(limit) + " in " + what(e) + " for";
+    for (const int r : missing) words += (r == missing[0] ? " " : ", ") + who(r);
+    fail(Deadline(words + "; it hangs or calls something else, or the deadline is too short", missing), std::chrono::milliseconds(400));
+  }
+};
+
+}  // namespace parallel::threading
