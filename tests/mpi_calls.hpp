@@ -107,6 +107,14 @@ int MPI_Ibarrier(MPI_Comm c, MPI_Request* request) {
   note(c, "Ibarrier", 0, 0);
   return PMPI_Ibarrier(c, request);
 }
+int MPI_Isend(const void* in, int count, MPI_Datatype type, int to, int tag, MPI_Comm c, MPI_Request* request) {
+  note(c, "Isend", bytes(count, type), 0);
+  return PMPI_Isend(in, count, type, to, tag, c, request);
+}
+int MPI_Irecv(void* out, int count, MPI_Datatype type, int from, int tag, MPI_Comm c, MPI_Request* request) {
+  note(c, "Irecv", 0, bytes(count, type));
+  return PMPI_Irecv(out, count, type, from, tag, c, request);
+}
 // What the library has no business calling for an exchange.
 int MPI_Barrier(MPI_Comm c) {
   note(c, "Barrier", 0, 0);
@@ -119,10 +127,6 @@ int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_O
 int MPI_Bcast(void* out, int count, MPI_Datatype type, int root, MPI_Comm c) {
   note(c, "Bcast", bytes(count, type), bytes(count, type));
   return PMPI_Bcast(out, count, type, root, c);
-}
-int MPI_Isend(const void* in, int count, MPI_Datatype type, int to, int tag, MPI_Comm c, MPI_Request* request) {
-  note(c, "Isend", bytes(count, type), 0);
-  return PMPI_Isend(in, count, type, to, tag, c, request);
 }
 int MPI_Send(const void* in, int count, MPI_Datatype type, int to, int tag, MPI_Comm c) {
   note(c, "Send", bytes(count, type), 0);
@@ -147,6 +151,8 @@ inline std::vector<Called> promised(const std::vector<Record>& records, int rank
       case Collective::all_to_all: all.push_back({"Ialltoall", r.bytes, r.bytes}); break;
       case Collective::all_gather: all.push_back({"Iallgather", r.bytes / n, r.bytes}); break;
       case Collective::reduce: all.push_back({"Igather", r.bytes, rank == root ? n * r.bytes : 0}); break;
+      case Collective::send: all.push_back({"Isend", r.bytes, 0}); break;
+      case Collective::receive: all.push_back({"Irecv", 0, r.bytes}); break;
       default: all.push_back({"Ibcast", r.bytes, r.bytes});
     }
   }

@@ -1,37 +1,13 @@
-// Ranks as processes under MPI: Boost.MPI's communicators and environment, MPI's nonblocking collectives, and sums taken in rank order.
+// Ranks as processes under MPI: Boost.MPI's communicators and environment, MPI's nonblocking calls, and sums taken in rank order.
 #pragma once
-#ifndef OMPI_SKIP_MPICXX
-#define OMPI_SKIP_MPICXX 1  // the C++ bindings that MPI has withdrawn
-#endif
-#ifndef MPICH_SKIP_MPICXX
-#define MPICH_SKIP_MPICXX 1
-#endif
-#include <mpi.h>
-
-#include <boost/mpi/communicator.hpp>
-#include <boost/mpi/environment.hpp>
-
 #include <algorithm>
-#include <array>
+#include <boost/mpi/environment.hpp>
 #include <climits>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <thread>
-
-#include <parallel/communicator/communicator.hpp>
+#include <parallel/communicator/mpi_message.hpp>
 #include <parallel/communicator/ordered_sum.hpp>
 
 namespace parallel {
-
-struct MpiOptions {
-  std::chrono::milliseconds deadline = default_deadline;
-  /// Let the MPI library reduce: the order of the terms, and with it the last bits, are the library's.
-  bool library_reduction = false;
-  /// What `run_mpi` expects; 0: any number.
-  int ranks = 0;
-};
 
 /// One process of a job under MPI. The calls that stand for an exchange between n > 1 ranks:
 ///
@@ -41,6 +17,7 @@ struct MpiOptions {
 ///     all_gather       MPI_Iallgather
 ///     all_to_all       MPI_Ialltoall
 ///     broadcast        MPI_Ibcast
+///     send, receive    MPI_Isend, MPI_Irecv
 ///     barrier          MPI_Ibarrier
 ///
 /// and with `library_reduction` MPI_Iallreduce, MPI_Ireduce_scatter_block and MPI_Ireduce. The first call is made by `start`, what follows
@@ -53,54 +30,50 @@ class Mpi {
   explicit Mpi(MpiOptions options = {})
       : Mpi(boost::mpi::communicator(MPI_COMM_WORLD, boost::mpi::comm_duplicate), std::make_shared<MpiOptions>(options)) {}
 
-  int rank() const { return communicator_.rank(); }
-  int size() const { return communicator_.size(); }
+  int rank() const { return place_.rank(); }
+  int size() const { return place_.size(); }
   void record(std::vector<Record>* records) { records_ = records; }
   /// How long this process waits for others, in all its groups.
-  void deadline(std::chrono::milliseconds limit) { options_->deadline = limit; }
+  void deadline(std::chrono::milliseconds limit) { place_.options->deadline = limit; }
 
   Mpi split(int color, int key) {
     if (color < 0) throw Failure("parallel::split: the color is negative; count colors from 0");
-    return Mpi(communicator_.split(color, key), options_);
+    return Mpi(place_.communicator.split(color, key), place_.options);
   }
 
   /// Throws ExchangeRefused.
   Ticket start(const Exchange& e) {
     check(e, rank(), size());
     if (e.count > INT_MAX - size()) refuse(e, "MPI counts elements in 31 bits; split the message");
-    Pending& pending = (*pending_)[started_ % max_outstanding];
-    if (pending.outstanding) refuse(e, "the sixteenth exchange before it is outstanding; wait for that one first");
-    pending.exchange = e;
-    if (size() > 1) begin(pending);
-    pending.outstanding = true;
+    const Ticket ticket = point_to_point(e.kind) ? messages_.start(e) : start_collective(e);
     if (records_ != nullptr) records_->push_back(record_of(e, size()));
-    return {started_++};
+    return ticket;
   }
 
+  /// Throws Mismatch, of messages.
   void wait(Ticket ticket) {
+    if (ticket.channel >= 0) return messages_.wait(ticket);
+    Outstanding::need(outstanding_.contains(ticket.number));
     Pending& pending = (*pending_)[ticket.number % max_outstanding];
-    if (ticket.number >= started_ || ticket.number + max_outstanding < started_ || !pending.outstanding)
-      throw Failure("parallel::wait: the ticket is not outstanding; wait once for each start, in the group that started it");
     if (size() > 1) {
-      complete(pending.request, &pending.exchange);
+      place_.complete(pending.request, &pending.exchange);
       finish(pending);
     } else {
       copy(pending.exchange.out, pending.exchange.in, pending.exchange.count * bytes_of(pending.exchange.dtype));
     }
-    pending.outstanding = false;
+    outstanding_.end(ticket.number);
   }
 
   void barrier(const char* label = "barrier") {
     if (size() == 1) return;
     MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Ibarrier(communicator_, &request);
-    complete(request, nullptr, label);
+    MPI_Ibarrier(place_.communicator, &request);
+    place_.complete(request, nullptr, label);
   }
 
  private:
   struct Pending {
     Exchange exchange{};
-    bool outstanding = false;
     MPI_Request request = MPI_REQUEST_NULL;
     std::vector<int> lengths, offsets;                 ///< of an all-reduce's parts in the message; part r is summed by rank r
     std::vector<int> sent, received, scratch_offsets;  ///< of its first call; a rank's own term stays where it is
@@ -110,9 +83,9 @@ class Mpi {
 
   // Second calls have a context of their own: ranks need not agree on the order of one exchange's wait and another's start.
   Mpi(boost::mpi::communicator first, std::shared_ptr<MpiOptions> options)
-      : communicator_(std::move(first)),
-        second_(communicator_, boost::mpi::comm_duplicate),
-        options_(std::move(options)),
+      : place_{std::move(first), std::move(options)},
+        second_(place_.communicator, boost::mpi::comm_duplicate),
+        messages_(place_),
         pending_(std::make_unique<std::array<Pending, max_outstanding>>()) {
     for (Pending& pending : *pending_) {
       for (auto* list : {&pending.lengths, &pending.offsets, &pending.sent, &pending.received, &pending.scratch_offsets})
@@ -125,30 +98,31 @@ class Mpi {
   static void copy(void* to, const void* from, std::int64_t bytes) {
     if (bytes > 0 && to != from) std::memcpy(to, from, index(bytes));
   }
-  static MPI_Datatype type_of(DType dtype) {
-    switch (dtype) {
-      case DType::f32: return MPI_FLOAT;
-      case DType::f64: return MPI_DOUBLE;
-      case DType::bf16: return MPI_UINT16_T;
-      default: return MPI_INT32_T;
-    }
-  }
   static void* scratch(Pending& pending, std::int64_t bytes) {
     if (pending.scratch.size() < index(bytes)) pending.scratch.resize(index(bytes));
     return pending.scratch.data();
   }
 
+  Ticket start_collective(const Exchange& e) {
+    outstanding_.need_place(e);
+    Pending& pending = (*pending_)[outstanding_.next() % max_outstanding];
+    pending.exchange = e;
+    if (size() > 1) begin(pending);
+    return {outstanding_.start()};
+  }
+
   void begin(Pending& p) {
     const Exchange& e = p.exchange;
-    const MPI_Datatype type = type_of(e.dtype);
+    const MPI_Datatype type = processes::type_of(e.dtype);
     const std::int64_t width = bytes_of(e.dtype);
     const int n = size(), count = static_cast<int>(e.count), block = count / n;
-    const bool library = options_->library_reduction && reduces(e.kind);
+    const MPI_Comm group = place_.communicator;
+    const bool library = place_.options->library_reduction && reduces(e.kind);
     const MPI_Op operation = e.maximum ? MPI_MAX : MPI_SUM;
     switch (e.kind) {
       case Collective::all_reduce: {
         if (library) {
-          MPI_Iallreduce(e.in == e.out ? MPI_IN_PLACE : e.in, e.out, count, type, operation, communicator_, &p.request);
+          MPI_Iallreduce(e.in == e.out ? MPI_IN_PLACE : e.in, e.out, count, type, operation, group, &p.request);
           break;
         }
         for (int r = 0, first = 0; r < n; first += p.lengths[index(r)], ++r) {
@@ -162,35 +136,38 @@ class Mpi {
           p.scratch_offsets[index(r)] = r * mine;
         }
         MPI_Ialltoallv(e.in, p.sent.data(), p.offsets.data(), type, scratch(p, mine * width * n), p.received.data(),
-                       p.scratch_offsets.data(), type, communicator_, &p.request);
+                       p.scratch_offsets.data(), type, group, &p.request);
         break;
       }
       case Collective::reduce_scatter:
         if (library)
-          MPI_Ireduce_scatter_block(e.in, e.out, block, type, operation, communicator_, &p.request);
+          MPI_Ireduce_scatter_block(e.in, e.out, block, type, operation, group, &p.request);
         else
-          MPI_Ialltoall(e.in, block, type, scratch(p, e.count * width), block, type, communicator_, &p.request);
+          MPI_Ialltoall(e.in, block, type, scratch(p, e.count * width), block, type, group, &p.request);
         break;
       case Collective::reduce:
         if (library)
-          MPI_Ireduce(rank() == e.root && e.in == e.out ? MPI_IN_PLACE : e.in, e.out, count, type, operation, e.root, communicator_,
-                      &p.request);
+          MPI_Ireduce(rank() == e.root && e.in == e.out ? MPI_IN_PLACE : e.in, e.out, count, type, operation, e.root, group, &p.request);
         else
           MPI_Igather(rank() == e.root ? MPI_IN_PLACE : e.in, count, type, rank() == e.root ? scratch(p, n * e.count * width) : nullptr,
-                      count, type, e.root, communicator_, &p.request);
+                      count, type, e.root, group, &p.request);
         break;
-      case Collective::all_gather: MPI_Iallgather(e.in, block, type, e.out, block, type, communicator_, &p.request); break;
-      case Collective::all_to_all: MPI_Ialltoall(e.in, block, type, e.out, block, type, communicator_, &p.request); break;
+      case Collective::all_gather:
+        MPI_Iallgather(e.in, block, type, e.out, block, type, group, &p.request);
+        break;
+      case Collective::all_to_all:
+        MPI_Ialltoall(e.in, block, type, e.out, block, type, group, &p.request);
+        break;
       default:
         if (rank() == e.root) copy(e.out, e.in, e.count * width);
-        MPI_Ibcast(e.out, count, type, e.root, communicator_, &p.request);
+        MPI_Ibcast(e.out, count, type, e.root, group, &p.request);
     }
   }
 
   /// After the first call of an exchange: the ordered sum, and the second call.
   void finish(Pending& p) {
     const Exchange& e = p.exchange;
-    if (!reduces(e.kind) || options_->library_reduction) return;
+    if (!reduces(e.kind) || place_.options->library_reduction) return;
     if (e.kind == Collective::reduce && rank() != e.root) return;
     const bool all = e.kind == Collective::all_reduce;
     const std::int64_t width = bytes_of(e.dtype), first = all ? p.offsets[index(rank())] : 0;
@@ -200,42 +177,16 @@ class Mpi {
     void* const out = static_cast<std::byte*>(e.out) + first * width;
     ordered_sum(e.dtype, e.maximum, &out, 1, p.terms.data(), size(), count);
     if (!all) return;
-    const MPI_Datatype type = type_of(e.dtype);
+    const MPI_Datatype type = processes::type_of(e.dtype);
     MPI_Iallgatherv(MPI_IN_PLACE, 0, type, e.out, p.lengths.data(), p.offsets.data(), type, second_, &p.request);
-    complete(p.request, &e);
+    place_.complete(p.request, &e);
   }
 
-  void complete(MPI_Request& request, const Exchange* e, const char* label = "") {
-    std::chrono::steady_clock::time_point since{};
-    for (int tests = 1;; ++tests) {
-      int done = 0;
-      MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-      if (done != 0) return;
-      if (tests % 16 != 0) continue;
-      std::this_thread::yield();
-      if (tests % 64 != 0) continue;
-      const auto time = std::chrono::steady_clock::now();
-      if (since == std::chrono::steady_clock::time_point{}) since = time;
-      if (time - since >= options_->deadline) late(e != nullptr ? text(*e) : label);
-    }
-  }
-
-  [[noreturn]] void late(const std::string& what) const {
-    int world = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &world);
-    std::string words = "parallel::wait: rank " + std::to_string(rank()) + " of " + std::to_string(size());
-    if (world != rank()) words += " (rank " + std::to_string(world) + " of the job)";
-    words +=
-        " waited " + text(options_->deadline) + " in " + what + "; another rank hangs, has ended or calls something else; the job ends\n";
-    std::fputs(words.c_str(), stderr);
-    MPI_Abort(MPI_COMM_WORLD, 75);
-    std::_Exit(75);
-  }
-
-  boost::mpi::communicator communicator_, second_;
-  std::shared_ptr<MpiOptions> options_;
+  processes::Place place_;
+  boost::mpi::communicator second_;
+  processes::Messages messages_;
+  Outstanding outstanding_;  // collectives
   std::unique_ptr<std::array<Pending, max_outstanding>> pending_;
-  std::uint64_t started_ = 0;
   std::vector<Record>* records_ = nullptr;
 };
 static_assert(Communicator<Mpi>);

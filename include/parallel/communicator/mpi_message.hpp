@@ -1,0 +1,86 @@
+// Messages between two processes: MPI_Isend and MPI_Irecv, which keep the order of a pair's messages.
+#pragma once
+#include <array>
+#include <parallel/communicator/mpi_place.hpp>
+#include <parallel/communicator/outstanding.hpp>
+
+namespace parallel::processes {
+
+/// Of one group. They travel apart from its collectives, in a communicator of their own, whose errors are looked at here.
+class Messages {
+ public:
+  /// Called by all ranks of the group.
+  explicit Messages(const Place& group)
+      : place_{boost::mpi::communicator(group.communicator, boost::mpi::comm_duplicate), group.options},
+        ends_(static_cast<std::size_t>(2 * group.size())) {
+    MPI_Comm_set_errhandler(place_.communicator, MPI_ERRORS_RETURN);
+  }
+
+  /// Throws ExchangeRefused.
+  Ticket start(const Exchange& e) {
+    auto& end = ends_[static_cast<std::size_t>(channel_of(e))];
+    if (end == nullptr) end = std::make_unique<End>();
+    end->outstanding.need_place(e);
+    Pending& pending = end->pending[end->outstanding.next() % max_outstanding];
+    pending.exchange = e;
+    const int count = static_cast<int>(e.count);
+    // The tag says the element type; the receiver takes any, so that it is not the tag that decides which message comes next.
+    const int code =
+        e.kind == Collective::send
+            ? MPI_Isend(e.in, count, type_of(e.dtype), e.peer, static_cast<int>(e.dtype), place_.communicator, &pending.request)
+            : MPI_Irecv(e.out, count, type_of(e.dtype), e.peer, MPI_ANY_TAG, place_.communicator, &pending.request);
+    if (code != MPI_SUCCESS) fail("parallel::start: ", e, code);
+    return {end->outstanding.start(), channel_of(e)};
+  }
+
+  /// Throws Mismatch, at the receiver: MPI tells nobody else.
+  void wait(Ticket ticket) {
+    const auto channel = static_cast<std::size_t>(ticket.channel);
+    Outstanding::need(channel < ends_.size() && ends_[channel] != nullptr);
+    End& end = *ends_[channel];
+    Outstanding::need(end.outstanding.contains(ticket.number));
+    Pending& pending = end.pending[ticket.number % max_outstanding];
+    MPI_Status status{};
+    const int code = place_.complete(pending.request, &pending.exchange, "", &status);
+    end.outstanding.end(ticket.number);
+    if (pending.exchange.kind == Collective::receive) agree(pending.exchange, code, status);
+    if (code != MPI_SUCCESS) fail("parallel::wait: ", pending.exchange, code);
+  }
+
+ private:
+  struct Pending {
+    Exchange exchange{};
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+  /// This rank's end of its channel to or from a peer; made when first used.
+  struct End {
+    Outstanding outstanding;
+    std::array<Pending, max_outstanding> pending;
+  };
+
+  void agree(const Exchange& e, int code, const MPI_Status& status) const {
+    int kind = MPI_SUCCESS;
+    MPI_Error_class(code, &kind);
+    const bool longer = kind == MPI_ERR_TRUNCATE;
+    if (code != MPI_SUCCESS && !longer) return;
+    Exchange sent = e;
+    sent.kind = Collective::send, sent.peer = place_.rank(), sent.label = "", sent.dtype = static_cast<DType>(status.MPI_TAG);
+    MPI_Count bytes = 0;  // not all libraries say how long a message was that they cut
+    MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+    sent.count = bytes / bytes_of(sent.dtype);
+    if (!longer && sent.count == e.count && sent.dtype == e.dtype) return;
+    throw Mismatch("parallel::wait: a send and its receive differ; give both the same count and dtype: " + place_.who(place_.rank()) + " " +
+                   text(e) + ", " + place_.who(e.peer) + " " + text(sent) + (longer ? ", or of more" : ""));
+  }
+  [[noreturn]] static void fail(const char* where, const Exchange& e, int code) {
+    char words[MPI_MAX_ERROR_STRING]{};
+    int length = 0;
+    MPI_Error_string(code, words, &length);
+    throw Failure(where + text(e) + ": " + words);
+  }
+
+  Place place_;
+  std::vector<std::unique_ptr<End>> ends_;
+};
+
+}  // namespace parallel::processes
