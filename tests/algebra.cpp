@@ -153,6 +153,7 @@ Parts moved(Collective c, Placement from, Placement to, const Parts& parts) {
       case Collective::scatter: after.push_back(sliced(part(first_of(from)), to.dim, n, r)); break;
       case Collective::send:
       case Collective::broadcast: after.push_back(holds(to, r) ? part(first_of(from)) : Matrix{}); break;
+      case Collective::receive:
       case Collective::never: break;
     }
   return after;
@@ -236,6 +237,9 @@ TEST_CASE("costs obey the triangle inequality") {
 TEST_CASE("the moves of one operand shrink it before it travels") {
   constexpr Collective order[] = {Collective::slice, Collective::reduce_scatter, Collective::retype, Collective::all_reduce, Collective::all_gather};
   for (std::size_t i = 1; i < std::size(order); ++i) CHECK(order_of(order[i - 1]) < order_of(order[i]));
+  CHECK(order_of(Collective::receive) == order_of(Collective::send));
+  CHECK(communicates(Collective::receive));
+  CHECK(sent(Collective::receive, 1000, 2) == 0);  // the sender counts it
 }
 
 // Two spellings are one type.
@@ -325,5 +329,6 @@ TEST_CASE("one notation") {
   CHECK(text(Split<2>) == "Split<2>");
   CHECK(text(Broadcast) == "Broadcast");
   CHECK(name_of(Collective::reduce_scatter) == "reduce_scatter");
+  CHECK(name_of(Collective::receive) == "receive");
   CHECK(name_of(Collective::never) == "never");
 }

@@ -4,11 +4,10 @@
 
 #include <chrono>
 #include <cstdio>
+#include <parallel/communicator/mpi.hpp>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <parallel/communicator/mpi.hpp>
 
 #include "message_cases.hpp"
 #include "mpi_calls.hpp"
@@ -109,10 +108,11 @@ TEST_CASE("a send and a receive that differ") {
   const auto what = [](Collective kind, std::int64_t count, DType dtype) {
     return Exchange{.kind = kind, .count = count, .dtype = dtype, .label = "activation", .peer = kind == Collective::send ? 1 : 0};
   };
-  for (const auto& [sent, received] : {std::pair{what(Collective::send, 3, DType::f32), what(Collective::receive, 5, DType::f32)},
-                                       std::pair{what(Collective::send, 5, DType::f32), what(Collective::receive, 5, DType::i32)},
-                                       std::pair{what(Collective::send, 5, DType::f32), what(Collective::receive, 3, DType::f32)},
-                                       std::pair{what(Collective::send, 100000, DType::f64), what(Collective::receive, 100000, DType::f32)}}) {
+  for (const auto& [sent, received] :
+       {std::pair{what(Collective::send, 3, DType::f32), what(Collective::receive, 5, DType::f32)},
+        std::pair{what(Collective::send, 5, DType::f32), what(Collective::receive, 5, DType::i32)},
+        std::pair{what(Collective::send, 5, DType::f32), what(Collective::receive, 3, DType::f32)},
+        std::pair{what(Collective::send, 100000, DType::f64), what(Collective::receive, 100000, DType::f32)}}) {
     Exchange mine = world.rank() == 0 ? sent : received;
     mine.in = mine.out = x.data();
     const Ticket ticket = world.start(mine);
@@ -135,6 +135,21 @@ TEST_CASE("a send and a receive that differ") {
   float y = 0;  // what comes after is not disturbed
   const Collective kind = world.rank() == 0 ? Collective::send : Collective::receive;
   exchange(world, {.kind = kind, .in = &y, .out = &y, .count = 1, .peer = 1 - world.rank()});
+}
+
+TEST_CASE("a collective that MPI cuts") {
+  Mpi world, group = world.split(0, world.rank());
+  auto x = floats(6);
+  std::string words;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // as Boost.MPI does where it initialises MPI, in run_mpi
+  try {
+    exchange(group, {.kind = Collective::broadcast, .in = x.data(), .out = x.data(), .count = world.rank() == 0 ? 6 : 3});
+  } catch (const Mismatch& error) {
+    words = error.what();
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  if (world.rank() == 0) CHECK(words == "");
+  if (world.rank() == 1) CHECK(contains(words, "parallel: broadcast of 3 f32 from rank 0 failed: MPI_ERR_TRUNCATE"));
 }
 
 TEST_CASE("groups on a mesh") {

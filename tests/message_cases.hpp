@@ -77,8 +77,8 @@ std::string ring(C& c, int rounds) {
   return wrong;
 }
 
-/// What all ranks do, drawn alike by all of them: messages between any two, and collectives on the same group whose waits have their place in
-/// the order, too. Each rank waits for its messages when it likes.
+/// What all ranks do, drawn alike by all of them: messages between any two, and collectives on the same group whose waits have their place
+/// in the order, too. Each rank waits for its messages when it likes.
 template <class C>
 std::string random_traffic(C& c, unsigned seed, int events) {
   const int n = c.size(), me = c.rank();
@@ -174,7 +174,8 @@ std::string refusals(C& c) {
   const int other = (me + 1) % n;
   std::vector<Refused> all;
   for (const Collective kind : {Collective::send, Collective::receive}) {
-    for (const int peer : {-1, n}) all.push_back({{.kind = kind, .in = x, .out = x, .count = 1, .peer = peer}, "the peer is no rank of the group"});
+    for (const int peer : {-1, n})
+      all.push_back({{.kind = kind, .in = x, .out = x, .count = 1, .peer = peer}, "the peer is no rank of the group"});
     all.push_back({{.kind = kind, .in = x, .out = x, .count = 1, .peer = me}, "the peer is this rank itself"});
     if (n > 1) all.push_back({{.kind = kind, .count = 1, .peer = other}, "a buffer is missing"});
     if (n > 1) all.push_back({{.kind = kind, .in = x, .out = x, .count = -1, .peer = other}, "negative"});

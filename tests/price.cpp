@@ -98,7 +98,8 @@ TEST_CASE("a collective costs its steps and what it sends") {
   CHECK(collective_seconds(two, *node, slow(true)) == doctest::Approx(2 * 10 + 512));
   CHECK(ring_steps(Collective::all_reduce, 4) == 6);
   CHECK(ring_steps(Collective::all_gather, 4) == 3);
-  CHECK(ring_steps(Collective::send, 2) == 1);
+  CHECK(ring_steps(Collective::send, 4) == 1);
+  CHECK(ring_steps(Collective::receive, 4) == 1);
 }
 
 TEST_CASE("a ring over several axes is as slow as the slowest link") {

@@ -20,7 +20,7 @@ inline int exit_code_of(const std::exception& error) {
   return failure != nullptr && failure->exit_code != 0 ? failure->exit_code : 1;
 }
 
-/// A collective was asked for that no communicator carries out.
+/// An exchange was asked for that no communicator carries out.
 struct ExchangeRefused : Failure {
   using Failure::Failure;
 };
@@ -30,7 +30,7 @@ struct PeerFailed : Failure {
   explicit PeerFailed(const std::string& sentence) : Failure(sentence, 75) {}
 };
 
-/// The ranks of a group called different collectives.
+/// The ranks of a group called different collectives, or a send and its receive differ.
 struct Mismatch : Failure {
   explicit Mismatch(const std::string& sentence) : Failure(sentence, 76) {}
 };

@@ -50,7 +50,7 @@ class Mpi {
     return ticket;
   }
 
-  /// Throws Mismatch, of messages.
+  /// Throws Mismatch, where MPI tells: of messages, and of collectives whose data do not fit.
   void wait(Ticket ticket) {
     if (ticket.channel >= 0) return messages_.wait(ticket);
     Outstanding::need(outstanding_.contains(ticket.number));

@@ -6,15 +6,13 @@
 
 namespace parallel::processes {
 
-/// Of one group. They travel apart from its collectives, in a communicator of their own, whose errors are looked at here.
+/// Of one group. They travel apart from its collectives, in a communicator of their own, which as all of Boost.MPI's returns errors.
 class Messages {
  public:
   /// Called by all ranks of the group.
   explicit Messages(const Place& group)
       : place_{boost::mpi::communicator(group.communicator, boost::mpi::comm_duplicate), group.options},
-        ends_(static_cast<std::size_t>(2 * group.size())) {
-    MPI_Comm_set_errhandler(place_.communicator, MPI_ERRORS_RETURN);
-  }
+        ends_(static_cast<std::size_t>(2 * group.size())) {}
 
   /// Throws ExchangeRefused.
   Ticket start(const Exchange& e) {
@@ -29,7 +27,7 @@ class Messages {
         e.kind == Collective::send
             ? MPI_Isend(e.in, count, type_of(e.dtype), e.peer, static_cast<int>(e.dtype), place_.communicator, &pending.request)
             : MPI_Irecv(e.out, count, type_of(e.dtype), e.peer, MPI_ANY_TAG, place_.communicator, &pending.request);
-    if (code != MPI_SUCCESS) fail("parallel::start: ", e, code);
+    if (code != MPI_SUCCESS) Place::fail(code, text(e));
     return {end->outstanding.start(), channel_of(e)};
   }
 
@@ -41,10 +39,10 @@ class Messages {
     Outstanding::need(end.outstanding.contains(ticket.number));
     Pending& pending = end.pending[ticket.number % max_outstanding];
     MPI_Status status{};
-    const int code = place_.complete(pending.request, &pending.exchange, "", &status);
+    const int code = place_.test(pending.request, &pending.exchange, "", &status);
     end.outstanding.end(ticket.number);
     if (pending.exchange.kind == Collective::receive) agree(pending.exchange, code, status);
-    if (code != MPI_SUCCESS) fail("parallel::wait: ", pending.exchange, code);
+    if (code != MPI_SUCCESS) Place::fail(code, text(pending.exchange));
   }
 
  private:
@@ -72,13 +70,6 @@ class Messages {
     throw Mismatch("parallel::wait: a send and its receive differ; give both the same count and dtype: " + place_.who(place_.rank()) + " " +
                    text(e) + ", " + place_.who(e.peer) + " " + text(sent) + (longer ? ", or of more" : ""));
   }
-  [[noreturn]] static void fail(const char* where, const Exchange& e, int code) {
-    char words[MPI_MAX_ERROR_STRING]{};
-    int length = 0;
-    MPI_Error_string(code, words, &length);
-    throw Failure(where + text(e) + ": " + words);
-  }
-
   Place place_;
   std::vector<std::unique_ptr<End>> ends_;
 };

@@ -48,7 +48,7 @@ struct Place {
   int size() const { return communicator.size(); }
 
   /// Tests until the request is complete, and returns MPI's error code; ends the job at the deadline.
-  int complete(MPI_Request& request, const Exchange* e, const char* label = "", MPI_Status* status = MPI_STATUS_IGNORE) const {
+  int test(MPI_Request& request, const Exchange* e, const char* label = "", MPI_Status* status = MPI_STATUS_IGNORE) const {
     std::chrono::steady_clock::time_point since{};
     for (int tests = 1;; ++tests) {
       int done = 0;
@@ -61,6 +61,20 @@ struct Place {
       if (since == std::chrono::steady_clock::time_point{}) since = time;
       if (time - since >= options->deadline) late(e != nullptr ? text(*e) : label);
     }
+  }
+
+  /// Throws where MPI finds an error. Without a look at it a message that was cut would pass: Boost.MPI's communicators return errors.
+  void complete(MPI_Request& request, const Exchange* e, const char* label = "") const {
+    if (const int code = test(request, e, label); code != MPI_SUCCESS) fail(code, e != nullptr ? text(*e) : label);
+  }
+  [[noreturn]] static void fail(int code, const std::string& what) {
+    int kind = MPI_SUCCESS, length = 0;
+    char words[MPI_MAX_ERROR_STRING]{};
+    MPI_Error_class(code, &kind);
+    MPI_Error_string(code, words, &length);
+    const std::string sentence = "parallel: " + what + " failed: " + words;
+    if (kind == MPI_ERR_TRUNCATE) throw Mismatch(sentence + "; let all ranks call the same in the same order");
+    throw Failure(sentence);
   }
 
   std::string who(int r) const { return "rank " + std::to_string(r) + " of " + std::to_string(size()); }

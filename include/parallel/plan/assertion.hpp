@@ -150,7 +150,7 @@ constexpr bool compared() {
 }
 template <auto finding>
 constexpr bool found_true() {
-  using Given = std::remove_cv_t<decltype(finding)>;
+  using Given = std::remove_cvref_t<decltype(finding)>;  // nvcc says that an argument of class type is a reference
   if constexpr (std::is_same_v<Given, Finding>)
     return told<static_cast<bool>(finding), std::remove_pointer_t<decltype(failure<finding>())>>();
   else
