@@ -1,4 +1,4 @@
-// A pipeline is not derived.
+// Layers over two axes.
 // figures: layers<4>
 #include <parallel/parallel.hpp>
 
@@ -11,10 +11,10 @@ struct Layer {
 };
 struct Model {
 #ifdef WRONG
-  Layers<4 / stage, Layer> layers;
+  Layers<4 / data / stage, Layer> layers;
 #else
-  Layers<4, Layer> layers;
+  Layers<4 / stage, Layer> layers;
 #endif
   constexpr auto operator()(Distributed auto x) const { return mean(square(layers(x))); }
 };
-constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4 / data, 6>>>, Mesh{data = 2}>;
+constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4 / data, 6>>>, Mesh{data = 2, stage = 2}>;

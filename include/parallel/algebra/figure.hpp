@@ -22,6 +22,7 @@ template <std::int64_t> struct before;
 template <std::int64_t> struct begin;
 template <std::int64_t> struct budget;
 template <std::int64_t> struct bytes;
+template <std::int64_t> struct coordinate;
 template <std::int64_t> struct dimension;
 template <std::int64_t> struct dimensions;
 template <std::int64_t> struct dimensions_returned;

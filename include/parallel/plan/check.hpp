@@ -3,6 +3,7 @@
 #include <span>
 
 #include <parallel/plan/view.hpp>
+#include <parallel/schedule/schedule.hpp>
 
 namespace parallel {
 
@@ -21,6 +22,12 @@ constexpr bool names(const GraphView& g, const Axis* axis) {
   return false;
 }
 
+/// Into how many slices a dimension is cut: by its axes, and layers over stages also into the schedule's chunks.
+constexpr std::int64_t slices(const GraphView& g, const Dim& dim, const Mesh& mesh) {
+  const bool chunked = g.stages != nullptr && dim.split_by(g.stages) && mesh.extent(g.stages) > 1;
+  return degree(dim, mesh) * (chunked ? g.schedule->chunks : 1);
+}
+
 /// Whether a mesh with so many ranks on an axis divides everything that the axis splits.
 constexpr bool divides(const GraphView& g, Mesh mesh, const Axis* axis, std::int64_t ranks) {
   for (int i = 0; i < mesh.count; ++i)
@@ -28,7 +35,7 @@ constexpr bool divides(const GraphView& g, Mesh mesh, const Axis* axis, std::int
   for (const Value& v : g.values)
     for (const Dim& d : v.type.layout.dims)
       for (int i = 0; i < d.count; ++i)
-        if (d.axes[i] == axis && d.size % degree(d, mesh) != 0) return false;
+        if (d.axes[i] == axis && d.size % slices(g, d, mesh) != 0) return false;
   return true;
 }
 inline constexpr std::int64_t most_named = 1024;  ///< extents above are valid too, but not named
@@ -63,6 +70,23 @@ constexpr Refusal misuse(const Member& member) {
   return {member.role == Role::state ? Reason::remembered : Reason::outside_layers, {member.layers}};
 }
 
+/// What is wrong with stages, their axis, or the schedule.
+constexpr Refusal misplaced_stages(const GraphView& g, const Mesh& mesh) {
+  const int stages = mesh.extent(g.stages);
+  if (mesh.here < 0 || mesh.here >= stages) return {Reason::no_such_stage, {mesh.here, stages}, g.stages};
+  int applied = 0;
+  for (const Region& r : g.regions) applied += r.staged && !r.reversed ? 1 : 0;
+  if (applied > 1) return {Reason::staged_twice, {applied}, g.stages};
+  for (const Member& m : g.members) {
+    const Layout& layout = m.type.layout;
+    for (int d = 0; d < layout.rank(); ++d)
+      if (layout.dims[d].split_by(g.stages) && (d > 0 || m.layers == 0 || m.role == Role::input)) return {Reason::stages_named, {layout.rank()}, g.stages};
+    for (const Placed& p : layout.others)
+      if (p.axis == g.stages && p.placement.kind != PlacementKind::at) return {Reason::stages_named, {layout.rank()}, g.stages};
+  }
+  return {};
+}
+
 constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const GraphView> beside = {}) {
   if (const Axis* axis = namesake(axes_of(g, mesh))) return {{Reason::same_name, {2}, axis}};
   if (g.misused >= 0) return {misuse(g.member(g.misused))};
@@ -75,10 +99,12 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const Grap
     for (const GraphView& other : beside) used = used || names(other, e.axis);
     if (!used) return {{Reason::axis_unused, {e.size}, e.axis}};
   }
+  if (g.stages != nullptr)
+    if (const Refusal refusal = misplaced_stages(g, mesh)) return {refusal};
   for (int v = 0; v < g.size_of_values(); ++v) {
     const Layout& layout = g.value(v).type.layout;
     for (int d = 0; d < layout.rank(); ++d) {
-      const std::int64_t n = degree(layout.dims[d], mesh);
+      const std::int64_t n = slices(g, layout.dims[d], mesh);
       if (layout.dims[d].size % n == 0) continue;
       const Axis* axis = layout.dims[d].axes[layout.dims[d].count - 1];
       const std::int64_t extent = layout.dims[d].size;

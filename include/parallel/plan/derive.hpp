@@ -162,6 +162,8 @@ template <class Program, Mesh mesh>
 struct Budgeted {
   static constexpr Fault value = over_budget(passed<Program, mesh>, demands_of<Program>());
 };
+template <class Program, Mesh mesh>
+inline constexpr ScheduleRefusal refused_schedule = check_schedule(view_of(graph<Program>), mesh);
 template <class Program, Mesh mesh, class... Beside>
 constexpr auto made() {
   if constexpr (building::refused<Program>(typename Program::Inputs{}) || (building::refused<Beside>(typename Beside::Inputs{}) || ...)) {
@@ -169,6 +171,9 @@ constexpr auto made() {
   } else {
     using accepted [[maybe_unused]] = checked<Judged<Program, mesh, Beside...>>;
     if constexpr (Judged<Program, mesh, Beside...>::value.refusal) {
+      return RefusedPlan{};
+    } else if constexpr (refused_schedule<Program, mesh>) {
+      using scheduled [[maybe_unused]] = typename RefusedSchedule<refused_schedule<Program, mesh>.reason, refused_schedule<Program, mesh>>::type;
       return RefusedPlan{};
     } else {
       using within [[maybe_unused]] = checked<Budgeted<Program, mesh>>;
@@ -225,6 +230,8 @@ inline std::string explain(const Fault& fault, const GraphView& g, const Mesh& m
     return result + (valid.empty() ? "; no extent of " + axis + " does" : "; valid extents of " + axis + ": " + valid);
   }
   if (fault.refusal.reason == Reason::no_member) return result;
+  if (fault.refusal.reason == Reason::staged_twice || fault.refusal.reason == Reason::stages_named || fault.refusal.reason == Reason::no_such_stage)
+    return result + ": " + text(mesh) + ", stages on " + axis;
   if (fault.refusal.reason == Reason::outside_layers || fault.refusal.reason == Reason::remembered) return result + ": " + std::string(g.member(g.misused).path.view());
   if (fault.refusal.reason == Reason::strict) {
     const Node& node = g.node(fault.node);
@@ -249,6 +256,7 @@ inline OwnedPlan derive(Graph graph, const Mesh& mesh, std::span<const GraphView
   planned->graph = std::move(graph);
   const Fault fault = check(planned->graph, mesh, beside, demands);
   if (fault.refusal) throw MeshRefused(fault.refusal.reason, explain(fault, planned->graph, mesh));
+  if (const ScheduleRefusal refusal = check_schedule(planned->graph, mesh)) throw MeshRefused(Reason::none, text(refusal) + ", for " + text(mesh));
   const GraphView graph_here = plan_into(*planned, planned->graph, mesh);
   OwnedPlan made(std::move(planned), graph_here, mesh);
   const Fault over = over_budget(made, demands);

@@ -1,9 +1,30 @@
 // What one stage of a pipeline has of a program: its nodes, in the parts in which it works on a micro-batch, and the order of these parts.
 #pragma once
 #include <parallel/plan/view.hpp>
-#include <parallel/schedule/schedule.hpp>
+#include <parallel/schedule/check.hpp>
 
 namespace parallel {
+
+/// How a program's pipeline is run on a mesh: with no stages, or only one, by no schedule.
+struct Pipeline {
+  int stages = 1, micro_batches = 1;
+  bool trained = false;
+  constexpr bool scheduled() const { return stages > 1 && trained; }
+};
+constexpr Pipeline pipeline(const GraphView& g, const Mesh& mesh) {
+  Pipeline p;
+  if (g.stages == nullptr) return p;
+  p.stages = mesh.extent(g.stages);
+  for (const Region& r : g.regions)
+    if (r.kind == RegionKind::micro_batches) p.micro_batches = r.count;
+  for (const Node& n : g.nodes) p.trained = p.trained || n.phase == Phase::backward;
+  return p;
+}
+/// Why the schedule of a program cannot run on a mesh, if so.
+constexpr ScheduleRefusal check_schedule(const GraphView& g, const Mesh& mesh) {
+  const Pipeline p = pipeline(g, mesh);
+  return p.scheduled() ? check(*g.schedule, p.stages, p.micro_batches) : ScheduleRefusal{};
+}
 
 /// A program as a stage sees it. The content of the loop over micro-batches stands in the order part by part, forward, backward and, where the
 /// schedule has them apart, weights, for each chunk; each part ends with the loop's end.
@@ -59,12 +80,18 @@ constexpr Vector<bool> for_input(const GraphView& g) {
 }
 
 /// The work on each micro-batch and chunk in the schedule's order, and for each where its activations lie until it is done.
-constexpr void fill_slots(const GraphView& g, const Mesh& mesh, int micro_batches, Located& l) {
-  const int stages = mesh.extent(g.stages), chunks = stages > 1 ? g.schedule->chunks : 1;
+constexpr void fill_slots(const GraphView& g, const Mesh& mesh, const Pipeline& p, Located& l) {
+  const int chunks = p.stages > 1 ? g.schedule->chunks : 1, micro_batches = p.micro_batches;
   Vector<int> lane_of, left;
   Vector<bool> taken;
   lane_of.resize(micro_batches * chunks, -1), left.resize(micro_batches * chunks, l.parts);
-  for (const Task& task : g.schedule->tasks(mesh.here, stages, micro_batches, chunks)) {
+  Vector<Task> tasks;
+  if (p.trained)
+    tasks = g.schedule->tasks(mesh.here, p.stages, micro_batches, chunks);
+  else
+    for (int j = 0; j < micro_batches; ++j)
+      for (int chunk = 0; chunk < chunks; ++chunk) tasks.push_back({Work::forward, j, chunk});
+  for (const Task& task : tasks) {
     const int part = static_cast<int>(task.work);
     if (part >= l.parts) continue;
     const int flight = task.chunk * micro_batches + task.micro_batch;
@@ -84,17 +111,16 @@ constexpr void fill_slots(const GraphView& g, const Mesh& mesh, int micro_batche
 constexpr Located locate(const GraphView& g, const Mesh& mesh) {
   using namespace locating;
   Located l;
-  const int stages = mesh.extent(g.stages), chunks = stages > 1 ? g.schedule->chunks : 1;
+  const Pipeline p = pipeline(g, mesh);
+  const int chunks = p.stages > 1 ? g.schedule->chunks : 1;
   for (Region region : g.regions) {
-    if (region.staged) region.count /= stages * chunks;
+    if (region.staged) region.count /= p.stages * chunks;
     l.regions.push_back(region);
   }
-  bool trained = false;
   int micro = 0;
-  for (const Node& n : g.nodes) trained = trained || n.phase == Phase::backward;
   for (int r = 1; r < l.regions.size(); ++r)
     if (l.regions[r].kind == RegionKind::micro_batches) micro = r;
-  l.parts = !trained ? 1 : g.schedule->weights_apart ? 3 : 2;
+  l.parts = !p.trained ? 1 : g.schedule->weights_apart ? 3 : 2;
   Vector<bool> input;
   if (l.parts == 3) input = for_input(g);
   const auto part_of = [&](int n) { return g.node(n).phase == Phase::forward ? 0 : l.parts == 3 && !input[n] ? 2 : 1; };
@@ -122,7 +148,7 @@ constexpr Located locate(const GraphView& g, const Mesh& mesh) {
       }
     at = end;
   }
-  fill_slots(g, mesh, g.region(micro).count, l);
+  fill_slots(g, mesh, p, l);
   return l;
 }
 
