@@ -96,14 +96,14 @@ std::vector<Array> outputs(const Mesh& mesh, Feed feed) {
   return outputs(*plan, [&](auto& executor, Parameters&) { feed(executor); });
 }
 
-/// What the plan says the groups on some axes are asked, in order.
+/// What the plan says some groups are asked, in order: `chosen(name)`.
 template <class Chosen>
 std::vector<Record> planned(const Plan& plan, Chosen chosen) {
   std::vector<Record> calls;
   each_event(plan, [&](const Event& e) {
     const Node& node = plan.graph.node(e.node);
-    if (e.kind != EventKind::start || !chosen(text(node.transition.axes))) return;
-    calls.push_back({node.transition.collective, plan.all.message(node), plan.graph.value(node.operands[0]).type.dtype, plan.mesh.extent(node.transition.axes),
+    if (e.kind != EventKind::start || !chosen(name_of_group(node.transition))) return;
+    calls.push_back({node.transition.collective, plan.all.message(node), plan.graph.value(node.operands[0]).type.dtype, node.transition.along != 0 ? plan.mesh.extent(node.transition.axes) : ranks(node.transition, plan.mesh),
                      node.transition.maximum});
   });
   return calls;

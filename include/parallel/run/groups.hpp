@@ -9,6 +9,11 @@
 
 namespace parallel {
 
+/// Activations and gradients have groups of their own: where two stages send both the same way, neither waits for the other's turn.
+inline std::string name_of_group(const Transition& t) {
+  return text(t.axes) + (t.along > 0 ? " activations" : t.along < 0 ? " gradients" : t.among == Placement{} ? "" : " " + text(t.among));
+}
+
 template <Communicator World>
 class Groups {
  public:
@@ -23,28 +28,24 @@ class Groups {
         if (n.transition.axes.size() > 0 && communicates(n.transition.collective) && plan.mesh.extent(n.transition.axes) > 1) add(plan, world, n.transition);
     }
   }
-  World& of(const Transition& t) { return groups_.at(name(t)); }
+  World& of(const Transition& t) { return groups_.at(name_of_group(t)); }
   template <class F>
   void each(F f) {
     for (auto& [name, group] : groups_) f(name, group);
   }
 
  private:
-  /// Activations and gradients have groups of their own: where two stages send both the same way, neither waits for the other's turn.
-  static std::string name(const Transition& t) {
-    return text(t.axes) + (t.along > 0 ? " activations" : t.along < 0 ? " gradients" : t.among == Placement{} ? "" : " " + text(t.among));
-  }
   void add(const Plan& plan, World& world, const Transition& t) {
-    if (groups_.contains(name(t))) return;
+    if (groups_.contains(name_of_group(t))) return;
     if (t.among == Placement{}) {
-      groups_.emplace(name(t), group(world, plan.mesh, t.axes));
+      groups_.emplace(name_of_group(t), group(world, plan.mesh, t.axes));
       return;
     }
     AxisList others;  // the ranks that take no part are groups of their own
     for (int i = 0; i < plan.mesh.count; ++i)
       if (!t.axes.contains(plan.mesh.axes[i].axis)) others.push_back(plan.mesh.axes[i].axis);
     const bool among = holds(t.among, plan.mesh.here, plan.mesh.extent(t.axes));
-    groups_.emplace(name(t), world.split(2 * plan.mesh.coordinate(world.rank(), others) + (among ? 1 : 0), plan.mesh.here));
+    groups_.emplace(name_of_group(t), world.split(2 * plan.mesh.coordinate(world.rank(), others) + (among ? 1 : 0), plan.mesh.here));
   }
 
   std::map<std::string, World> groups_{};
