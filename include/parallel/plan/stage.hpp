@@ -2,6 +2,7 @@
 #pragma once
 #include <parallel/plan/view.hpp>
 #include <parallel/schedule/check.hpp>
+#include <parallel/schedule/waits.hpp>
 
 namespace parallel {
 
@@ -23,7 +24,9 @@ constexpr Pipeline pipeline(const GraphView& g, const Mesh& mesh) {
 /// Why the schedule of a program cannot run on a mesh, if so.
 constexpr ScheduleRefusal check_schedule(const GraphView& g, const Mesh& mesh) {
   const Pipeline p = pipeline(g, mesh);
-  return p.scheduled() ? check(*g.schedule, p.stages, p.micro_batches) : ScheduleRefusal{};
+  if (!p.scheduled()) return {};
+  const ScheduleRefusal refusal = check(*g.schedule, p.stages, p.micro_batches);
+  return refusal ? refusal : check_waits(*g.schedule, p.stages, p.micro_batches);
 }
 
 /// A program as a stage sees it. The content of the loop over micro-batches stands in the order part by part, forward, backward and, where the
