@@ -14,12 +14,13 @@ LAYERS = {
     "graph": ["algebra"],
     "operation": ["graph"],
     "model": ["operation"],
-    "plan": ["model"],
+    "schedule": ["meta"],
+    "plan": ["model", "schedule"],
     "device": ["operation"],
     "communicator": ["algebra"],
     "run": ["plan", "device", "communicator"],
 }
-PURE = ["meta", "algebra", "graph", "operation", "model", "plan"]  # these never see what BACKEND matches
+PURE = ["meta", "algebra", "graph", "operation", "model", "schedule", "plan"]  # these never see what BACKEND matches
 BACKEND = re.compile(r"(unsupported/)?Eigen/|mpi\.h$|boost/mpi|cu(da|blas|rand|b/|tensor|tlass)|nccl|nvtx")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
