@@ -1,0 +1,50 @@
+// A timed schedule as text: a row for each rank, its tasks over time, dots where it waits.
+//
+//   rank 0  F0 F1 .. .. .. B0    B1
+//   rank 1  .. F0 B0    F1 B1    .. ..
+#pragma once
+#include <string>
+
+#include <parallel/schedule/timing.hpp>
+
+namespace parallel {
+
+/// "F3", "B0", "W1", "U2"; with a letter for the chunk where there are several: "F3b".
+inline std::string text(Task t, int chunks = 1) {
+  return std::string(1, "FBWU"[static_cast<int>(t.work)]) + std::to_string(t.micro_batch) + (chunks > 1 ? std::string(1, static_cast<char>('a' + t.chunk % 26)) : "");
+}
+
+/// Columns of `unit`, by default the shortest task that takes time; a task that takes none is not shown.
+inline std::string picture(const Timing& timing, double unit = 0) {
+  std::size_t cell = 0;
+  double last = 0, shortest = never;
+  for (int stage = 0; stage < timing.tasks.size(); ++stage)
+    for (int i = 0; i < timing.spans[stage].size(); ++i) {
+      const Span& s = timing.spans[stage][i];
+      const std::size_t size = text(timing.tasks.stages[stage][i], timing.tasks.schedule.chunks).size();
+      if (s.end > s.begin && s.end - s.begin < shortest) shortest = s.end - s.begin;
+      if (s.end < never && s.end > last) last = s.end;
+      cell = size > cell ? size : cell;
+    }
+  if (unit <= 0) unit = shortest;
+  const auto column = [&](double time) { return static_cast<std::size_t>(time / unit + 0.5); };
+  std::string result;
+  for (int stage = 0; stage < timing.tasks.size(); ++stage) {
+    std::string row = "rank " + std::to_string(stage);
+    row.resize(6 + std::to_string(timing.tasks.size() - 1).size() + 1, ' ');
+    const std::size_t begin = row.size();
+    for (std::size_t c = 0; c < column(last); ++c) row += std::string(cell, '.') + " ";
+    for (int i = 0; i < timing.spans[stage].size(); ++i) {
+      const Span& s = timing.spans[stage][i];
+      if (!(s.end < never) || column(s.end) == column(s.begin)) continue;
+      std::string label = text(timing.tasks.stages[stage][i], timing.tasks.schedule.chunks);
+      label.resize((column(s.end) - column(s.begin)) * (cell + 1), ' ');
+      row.replace(begin + column(s.begin) * (cell + 1), label.size(), label);
+    }
+    row.erase(row.find_last_not_of(' ') + 1);
+    result += row + "\n";
+  }
+  return result;
+}
+
+}  // namespace parallel

@@ -1,0 +1,53 @@
+// A timed schedule as a picture: a row for each rank, a block for each task.
+#pragma once
+#include <algorithm>
+
+#include <parallel/schedule/picture.hpp>
+
+#include "svg.hpp"
+
+namespace planner {
+
+namespace drawing {
+inline constexpr std::string_view schedule_look =
+    "<style>text{font:12px system-ui,\"DejaVu Sans\",sans-serif;fill:#1c2127}.middle{text-anchor:middle}.faint{font-size:11px;fill:#5b6470}"
+    "rect{stroke:#3a6b8f}.forward{fill:#d5e6f2}.backward{fill:#f1e7cf}.weight{fill:#d3ebdd}.update{fill:#ecd9e6}"
+    "@media(prefers-color-scheme:dark){text{fill:#e4e7ea}.faint{fill:#9ba5b1}rect{stroke:#82b8dc}.forward{fill:#234358}.backward{fill:#4c4326}"
+    ".weight{fill:#1d4634}.update{fill:#4b2f45}}</style>\n";
+}  // namespace drawing
+
+/// The element svg, `width` pixels wide.
+inline std::string svg(const Timing& timing, int width = 960) {
+  using namespace drawing;
+  constexpr int left = 56, high = 26;
+  constexpr std::string_view looks[] = {"forward", "backward", "weight", "update"};
+  const std::string title = std::string(timing.tasks.schedule.name) + ", " + std::to_string(timing.tasks.size()) + " ranks, " +
+                            std::to_string(timing.tasks.micro_batches) + " micro-batches";
+  double last = 0;
+  for (const auto& stage : timing.spans)
+    for (const Span& s : stage)
+      if (s.end < never) last = std::max(last, s.end);
+  const auto x = [&](double time) { return left + static_cast<int>((width - left - 1) * time / (last > 0 ? last : 1)); };
+  Canvas canvas;
+  canvas.words(4, 16, title, "title");
+  int y = 28;
+  for (int rank = 0; rank < timing.tasks.size(); ++rank, y += high + 6) {
+    canvas.words(4, y + high / 2 + 4, "rank " + std::to_string(rank), "faint");
+    for (int i = 0; i < timing.spans[rank].size(); ++i) {
+      const Span& s = timing.spans[rank][i];
+      if (!(s.end < never) || x(s.end) == x(s.begin)) continue;
+      const Task task = timing.tasks.stages[rank][i];
+      const std::string label = text(task, timing.tasks.schedule.chunks);
+      canvas.drawn += "<g><title>" + label + "</title>";
+      canvas.sheet(x(s.begin), y, x(s.end) - x(s.begin), high, std::string(looks[static_cast<int>(task.work)]));
+      if (x(s.end) - x(s.begin) >= 7 * static_cast<int>(label.size()))
+        canvas.words((x(s.begin) + x(s.end)) / 2, y + high / 2 + 4, label, "middle");
+      canvas.drawn += "</g>\n";
+    }
+  }
+  const std::string size = std::to_string(width) + "\" height=\"" + std::to_string(y);
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + size + "\" viewBox=\"0 0 " + std::to_string(width) + " " + std::to_string(y) +
+         "\" role=\"img\" aria-label=\"" + escaped(title) + "\">\n" + std::string(schedule_look) + canvas.drawn + "</svg>\n";
+}
+
+}  // namespace planner
