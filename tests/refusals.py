@@ -14,7 +14,7 @@ from compilers import on_each, twins
 
 
 def reasons(include):
-    text = (include / "parallel/algebra/refusal.hpp").read_text()
+    text = "".join((include / "parallel" / room / "refusal.hpp").read_text() for room in ("algebra", "schedule"))
     return dict(re.findall(r'^  reason\((\w+), "([^"]*)"', text, re.MULTILINE))
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds docs/errors/ID.md, a page for each refusal, against algebra/refusal.hpp and the program tests/refusals/ID.cpp. tools/check_docs.py runs it.
+"""Holds docs/errors/ID.md, a page for each refusal, against the lists of refusals and the program tests/refusals/ID.cpp. tools/check_docs.py runs it.
 
 A page has its identifier, its sentence, words of its own, and below the line `<!-- from tests/refusals/ID.cpp -->` what is cut from the program,
 which tests/refusals.py compiles: the code with WRONG defined, what g++ says, the code without. --write brings all but the words up to date.
@@ -7,17 +7,18 @@ which tests/refusals.py compiles: the code with WRONG defined, what g++ says, th
 import re
 
 MARK = "<!-- from tests/refusals/{}.cpp -->"
+LISTS = ["algebra/refusal.hpp", "schedule/refusal.hpp"]
 REFUSAL = re.compile(r'^ *reason\((\w+), *"((?:[^"\\]|\\.)*)"', re.MULTILINE)
 
 
 def sentences(root):
-    return dict(REFUSAL.findall((root / "include/parallel/algebra/refusal.hpp").read_text("utf-8")))
+    return dict(found for file in LISTS for found in REFUSAL.findall((root / "include/parallel" / file).read_text("utf-8")))
 
 
 def branch(program, wrong):
     """The program behind its using-lines, with or without WRONG."""
     kept, taken = [], True
-    for line in program.split("using namespace parallel::axes;\n")[-1].splitlines():
+    for line in re.split(r"using namespace parallel(?:::axes)?;\n", program)[-1].splitlines():
         if line == "#ifdef WRONG":
             taken = wrong
         elif line == "#else":
@@ -53,10 +54,10 @@ def faults(root, write):
     index = (root / "docs/errors.md").read_text("utf-8")
     rows = dict(re.findall(r"^\| \[(\w+)\]\(errors/\1\.md\) \| (.*) \|$", index, re.MULTILINE))
     for reason in rows.keys() - known.keys():
-        yield f"docs/errors.md: algebra/refusal.hpp has no refusal {reason}"
+        yield f"docs/errors.md: no list has the refusal {reason}"
     for path in (root / "docs/errors").glob("*.md"):
         if path.stem not in known:
-            yield f"docs/errors/{path.name}: algebra/refusal.hpp has no refusal {path.stem}"
+            yield f"docs/errors/{path.name}: no list has the refusal {path.stem}"
     for reason, sentence in known.items():
         if rows.get(reason) != sentence.replace("|", "\\|"):
             yield f"docs/errors.md: the table needs the row | [{reason}](errors/{reason}.md) | {sentence} |"

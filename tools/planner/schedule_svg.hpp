@@ -19,29 +19,29 @@ inline constexpr std::string_view schedule_look =
 /// The element svg, `width` pixels wide.
 inline std::string svg(const Timing& timing, int width = 960) {
   using namespace drawing;
-  constexpr int left = 56, high = 26;
+  constexpr int left = 56, row = 26;
   constexpr std::string_view looks[] = {"forward", "backward", "weight", "update"};
   const std::string title = std::string(timing.tasks.schedule.name) + ", " + std::to_string(timing.tasks.size()) + " ranks, " +
                             std::to_string(timing.tasks.micro_batches) + " micro-batches";
   double last = 0;
   for (const auto& stage : timing.spans)
     for (const Span& s : stage)
-      if (s.end < never) last = std::max(last, s.end);
+      if (s.end < Span::never) last = std::max(last, s.end);
   const auto x = [&](double time) { return left + static_cast<int>((width - left - 1) * time / (last > 0 ? last : 1)); };
   Canvas canvas;
   canvas.words(4, 16, title, "title");
   int y = 28;
-  for (int rank = 0; rank < timing.tasks.size(); ++rank, y += high + 6) {
-    canvas.words(4, y + high / 2 + 4, "rank " + std::to_string(rank), "faint");
+  for (int rank = 0; rank < timing.tasks.size(); ++rank, y += row + 6) {
+    canvas.words(4, y + row / 2 + 4, "rank " + std::to_string(rank), "faint");
     for (int i = 0; i < timing.spans[rank].size(); ++i) {
       const Span& s = timing.spans[rank][i];
-      if (!(s.end < never) || x(s.end) == x(s.begin)) continue;
+      if (!(s.end < Span::never) || x(s.end) == x(s.begin)) continue;
       const Task task = timing.tasks.stages[rank][i];
       const std::string label = text(task, timing.tasks.schedule.chunks);
       canvas.drawn += "<g><title>" + label + "</title>";
-      canvas.sheet(x(s.begin), y, x(s.end) - x(s.begin), high, std::string(looks[static_cast<int>(task.work)]));
+      canvas.sheet(x(s.begin), y, x(s.end) - x(s.begin), row, std::string(looks[static_cast<int>(task.work)]));
       if (x(s.end) - x(s.begin) >= 7 * static_cast<int>(label.size()))
-        canvas.words((x(s.begin) + x(s.end)) / 2, y + high / 2 + 4, label, "middle");
+        canvas.words((x(s.begin) + x(s.end)) / 2, y + row / 2 + 4, label, "middle");
       canvas.drawn += "</g>\n";
     }
   }

@@ -69,6 +69,10 @@ class Vector {
     for (int i = count_ - 1; i > at; --i) items_[i] = items_[i - 1];
     items_[at] = value;
   }
+  constexpr void erase(int at) {
+    for (int i = at; i + 1 < count_; ++i) items_[i] = items_[i + 1];
+    --count_;
+  }
   constexpr void resize(int count, const T& value = T{}) {
     while (count_ < count) push_back(value);
     count_ = count;

@@ -158,27 +158,15 @@ struct Checker {
     ++waits[from.wait].missing;
   }
 
-  /// Joins the ends of what `rank` sends to `peer`.
+  /// Joins the ends of what `rank` sends to `peer`. No send is without its receive, as no task is without what it needs.
   constexpr ScheduleRefusal match(int rank, int peer) {
-    using enum ScheduleReason;
     const Vector<End>&from = ends(sent, rank, peer), &to = ends(heard, peer, rank);
-    for (int i = 0; i < from.size() || i < to.size(); ++i) {
-      if (i < from.size() && i < to.size() && from[i].task == to[i].task) {
-        link(from[i], to[i]);
-        link(to[i], from[i]);
-        continue;
-      }
-      // One end without the other, as the states of both ranks show, else two orders.
-      if (i < from.size()) {
-        const Task t = from[i].task;
-        if ((state(peer, user_of(t, rank, stages, chunks).task) & (t.work == Work::forward ? activation_in : gradient_in)) == 0)
-          return at(never_received, rank, from[i].step, t, peer);
-      }
-      if (i < to.size()) {
-        const Task t = to[i].task;
-        if ((state(rank, t) & (t.work == Work::forward ? activation_out : gradient_out)) == 0) return at(never_sent, peer, to[i].step, t, rank);
-      }
-      return at(messages_crossed, rank, from[i].step, from[i].task, peer, to[i].step);
+    for (int i = 0; i < to.size(); ++i) {
+      const Task t = to[i].task;
+      if ((state(rank, t) & (t.work == Work::forward ? activation_out : gradient_out)) == 0) return at(ScheduleReason::never_sent, peer, to[i].step, t, rank);
+      if (!(from[i].task == t)) return at(ScheduleReason::messages_crossed, rank, from[i].step, from[i].task, peer, to[i].step);
+      link(from[i], to[i]);
+      link(to[i], from[i]);
     }
     return {};
   }
@@ -314,7 +302,7 @@ template <auto make, int limit = checking::no_limit>
 using checked_actions = typename RefusedSchedule<checking::of_actions<make, limit>.reason, checking::of_actions<make, limit>>::type;
 
 /// The same at start-up. Throws std::invalid_argument with the sentence and its figures.
-inline void require(const ScheduleRefusal& refusal) {
+inline void accept_or_throw(const ScheduleRefusal& refusal) {
   if (refusal) throw std::invalid_argument(text(refusal));
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace parallel {
 
@@ -16,7 +17,6 @@ namespace parallel {
   reason(task_early, "parallel::Schedule: a task stands before one that it needs; put forward before backward, backward before weight, a gradient before its update", rank, step, micro_batch, chunk) \
   reason(input_missing, "parallel::Schedule: a task stands before the receive of what it needs; put the receive before it", rank, step, other_rank, micro_batch, chunk) \
   reason(sent_early, "parallel::Schedule: a send stands before the task that makes what it sends; put it behind", rank, step, micro_batch, chunk) \
-  reason(never_received, "parallel::Schedule: a send has no receive; add the receive on the other rank", rank, step, other_rank, micro_batch, chunk) \
   reason(never_sent, "parallel::Schedule: a receive has no send; add the send on the other rank", rank, step, other_rank, micro_batch, chunk) \
   reason(messages_crossed, "parallel::Schedule: one rank sends in another order than the other receives; give both one order", rank, step, other_rank, other_step, micro_batch, chunk) \
   reason(collectives_crossed, "parallel::Schedule: the members of a group call its collectives differently; give all of them the same calls in one order", rank, step, other_rank, other_step) \

@@ -17,9 +17,9 @@ struct Durations {
   }
 };
 
-/// One that has not run, since it waits for itself, begins and ends never.
-inline constexpr double never = std::numeric_limits<double>::infinity();
+/// When a task runs; never, if it waits for itself.
 struct Span {
+  static constexpr double never = std::numeric_limits<double>::infinity();
   double begin = never, end = never;
 };
 
