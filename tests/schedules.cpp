@@ -1,0 +1,172 @@
+// The shipped schedules against what the literature prints of them: bubbles, zero-bubble's table, activations in flight; and their pictures.
+#include <doctest/doctest.h>
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+
+#include <parallel/schedule/check.hpp>
+#include <parallel/schedule/picture.hpp>
+
+#include "../tools/planner/schedule_svg.hpp"
+
+using namespace parallel;
+
+namespace {
+
+constexpr bool near(double value, double expected) { return value - expected < 1e-9 && expected - value < 1e-9; }
+constexpr double bubble_time(const Schedule& schedule, int stages, int micro_batches, const Durations& d) {
+  const Timing t = timed(schedule, stages, micro_batches, d);
+  return t.cost - t.ideal;
+}
+
+/// All that is shipped, for so many stages and micro-batches.
+std::vector<Schedule> served(int stages, int micro_batches) {
+  std::vector<Schedule> result;
+  for (const Schedule* s : schedules::with_one_chunk) result.push_back(*s);
+  for (int chunks = 1; chunks <= 4 && micro_batches % stages == 0; ++chunks) result.push_back(*find_schedule("interleaved", chunks));
+  return result;
+}
+
+}  // namespace
+
+// In the compiler: accepted at ordinary sizes, up to its 3,500 actions, with the limits that compilers have by default.
+static_assert(!check(schedules::naive, 4, 8));
+static_assert(!check(schedules::gpipe, 8, 32));
+static_assert(!check(schedules::one_forward_one_backward, 8, 64));
+static_assert(!check(schedules::interleaved<2>, 8, 32));
+static_assert(!check(schedules::interleaved<4>, 4, 8));
+static_assert(!check(schedules::zero_bubble_h1, 8, 32));
+static_assert(!check(schedules::zero_bubble_h2, 8, 32));
+static_assert(!check(schedules::pipedream, 8, 32));
+static_assert(!check(schedules::interleaved<3>, 1, 5));
+static_assert(check(schedules::interleaved<2>, 4, 6).reason == ScheduleReason::partial_group);
+static_assert(near(timed(schedules::one_forward_one_backward, 4, 8).bubble_over_ideal(), 3.0 / 8));
+
+static_assert(find_schedule("zero_bubble_h1")->weights_apart && find_schedule("pipedream")->asynchronous && find_schedule("interleaved", 3)->chunks == 3);
+static_assert(!find_schedule("interleaved", 0) && !find_schedule("gpipe", 2) && !find_schedule("") && !find_schedule("gpip"));
+
+TEST_CASE("every shipped schedule is accepted for every number of stages and micro-batches") {
+  int accepted = 0;
+  for (int p = 1; p <= 12; ++p)
+    for (int m = 1; m <= 3 * p || m <= 10; ++m)
+      for (const Schedule& s : served(p, m)) {
+        const ScheduleRefusal refusal = check(s, p, m);
+        CHECK_MESSAGE(!refusal, s.name << " " << p << " " << m << ": " << text(refusal));
+        ++accepted;
+      }
+  CHECK(accepted > 1500);
+  for (const Schedule& s : served(64, 128)) CHECK(!check(s, 64, 128));
+}
+
+TEST_CASE("the bubble over the ideal time is what the papers say") {
+  const Durations d{3, 4, 2, 0, 0};
+  for (int p = 1; p <= 8; ++p)
+    for (int groups = 1; groups <= 4; ++groups) {
+      const int m = p * groups;
+      CHECK(timed(schedules::naive, p, m, d).bubble_over_ideal() == doctest::Approx(p - 1));
+      CHECK(timed(schedules::gpipe, p, m, d).bubble_over_ideal() == doctest::Approx((p - 1.0) / m));
+      CHECK(timed(schedules::one_forward_one_backward, p, m, d).bubble_over_ideal() == doctest::Approx((p - 1.0) / m));
+      CHECK(timed(schedules::pipedream, p, m, d).bubble_over_ideal() == doctest::Approx((p - 1.0) / m));
+      for (int v = 1; v <= 4; ++v) CHECK(timed(*find_schedule("interleaved", v), p, m, d).bubble_over_ideal() == doctest::Approx((p - 1.0) / (v * m)));
+      if (m < 2 * p - 1) continue;  // H2 goes further ahead than there are micro-batches
+      CHECK(bubble_time(schedules::zero_bubble_h1, p, m, d) == doctest::Approx((p - 1) * (3 + 4 - 2)));
+      CHECK(bubble_time(schedules::zero_bubble_h2, p, m, d) == doctest::Approx((p - 1) * (3 + 4 - 2 * 2)));
+    }
+  CHECK(bubble_time(schedules::zero_bubble_h2, 8, 24, {1, 1, 1, 0, 0}) == doctest::Approx(0));
+}
+
+TEST_CASE("the table of Zero Bubble comes out to its four decimals") {
+  struct Row {
+    int micro_batches;
+    Durations durations;
+    double one_forward_one_backward, h1, h2;
+  };
+  for (const Row& row : {Row{24, {18.522, 18.086, 9.337, 0, 0.601}, .2431, .1585, .1083}, Row{32, {18.513, 18.086, 9.331, 0, 0.626}, .1985, .1242, .0837},
+                         Row{64, {18.546, 18.097, 9.321, 0, 0.762}, .1240, .0674, .0444}}) {
+    const auto bubble = [&](const Schedule& s) { return std::round(timed(s, 8, row.micro_batches, row.durations).bubble() * 1e4) / 1e4; };
+    CHECK(bubble(schedules::one_forward_one_backward) == row.one_forward_one_backward);
+    CHECK(bubble(schedules::zero_bubble_h1) == row.h1);
+    CHECK(bubble(schedules::zero_bubble_h2) == row.h2);
+  }
+}
+
+TEST_CASE("transfers lengthen 1F1B by a round trip for each group of micro-batches, interleaved by one way through all chunks and back") {
+  for (const int p : {2, 3, 4, 8})
+    for (const int m : {p, 2 * p, 5 * p}) {
+      const Durations free{3, 4, 2, 0, 0}, costly{3, 4, 2, 0, 0.01};
+      const double one = timed(schedules::one_forward_one_backward, p, m, costly).cost - timed(schedules::one_forward_one_backward, p, m, free).cost;
+      CHECK(one == doctest::Approx((2.0 * (p - 1) * m / p + 2 * (p - 2)) * 0.01));
+      for (const int v : {2, 3, 4}) {
+        const Schedule s = *find_schedule("interleaved", v);
+        CHECK(timed(s, p, m, costly).cost - timed(s, p, m, free).cost == doctest::Approx((2 * v * p - 2) * 0.01));
+      }
+    }
+}
+
+TEST_CASE("stages keep as many activations as the papers say") {
+  for (int p = 1; p <= 8; ++p)
+    for (int m = 1; m <= 24; ++m) {
+      const auto held = [&](const Schedule& s) { return most_in_flight(actions(s, p, m)); };
+      for (int rank = 0; rank < p; ++rank) {
+        CHECK(held(schedules::naive)[rank] == 1);
+        CHECK(held(schedules::gpipe)[rank] == m);
+        CHECK(held(schedules::one_forward_one_backward)[rank] == std::min(m, p - rank));
+        CHECK(held(schedules::pipedream)[rank] == std::min(m, p - rank));
+        CHECK(held(schedules::zero_bubble_h1)[rank] == std::min(m, p));
+        CHECK(held(schedules::zero_bubble_h2)[rank] == std::min(m, 2 * p - 1));
+      }
+      if (m % p == 0)
+        for (int v = 2; v <= 4; ++v) {
+          const int first = held(*find_schedule("interleaved", v))[0], whole = 2 * (p - 1) + (v - 1) * p + 1;
+          CHECK(first == std::min(m * v, whole));
+          if (m >= 2 * p) CHECK(first / (1.0 * p * v) == doctest::Approx(1 + (p - 1.0) / (p * v)));  // Korthikanti's factor
+        }
+    }
+}
+
+TEST_CASE("a limit of activations in flight is kept or refused") {
+  CHECK(!check(schedules::one_forward_one_backward, 4, 8, 4));
+  const ScheduleRefusal refusal = check(schedules::one_forward_one_backward, 4, 8, 3);
+  CHECK(refusal.reason == ScheduleReason::too_many_in_flight);
+  CHECK(refusal.rank == 0);
+  CHECK(refusal.micro_batch == 3);
+  CHECK_THROWS_WITH_AS(accept_or_throw(refusal), (std::string(sentence_of(refusal.reason)) + ": rank 0, step 6, micro_batch 3, chunk 0, limit 3").c_str(), std::invalid_argument);
+  CHECK_NOTHROW(accept_or_throw(check(schedules::gpipe, 4, 8)));
+}
+
+TEST_CASE("stages of their own durations: the slowest one sets the pace") {
+  const Timing t = timed(
+      schedules::one_forward_one_backward, 3, 6, [](int stage, Task task) { return (stage == 1 ? 2.0 : 1.0) * (task.work == Work::forward ? 1 : 2); },
+      [](int stage, Task) { return stage == 0 ? 0.5 : 0.25; });
+  CHECK(t.ideal == 6 * 6);
+  CHECK(t.spans[1][0].begin == 1.5);
+  CHECK(t.spans[2][0].begin == 3.75);
+  CHECK(t.cost > t.ideal);
+}
+
+TEST_CASE("pictures") {
+  CHECK(picture(timed(schedules::one_forward_one_backward, 2, 2)) ==
+        "rank 0  F0 F1 .. .. B0    .. B1\n"
+        "rank 1  .. F0 B0    F1 B1    .. ..\n");
+  CHECK(picture(timed(schedules::zero_bubble_h1, 2, 2)) ==
+        "rank 0  F0 F1 .. B0 W0 B1 W1\n"
+        "rank 1  .. F0 B0 F1 B1 W0 W1\n");
+  CHECK(picture(timed(schedules::interleaved<2>, 1, 1, {2, 1, 1, 0, 0}), 1) == "rank 0  F0a F0b B0b B0a\n");
+  const std::string eight = picture(timed(schedules::one_forward_one_backward, 4, 8));
+  CHECK(eight.find('\n') < 120);
+  CHECK(text(actions(schedules::gpipe, 2, 1)) == "rank 0  0:F0 1:F0>1 2:B0<1 3:B0 4:-0\nrank 1  0:F0<0 1:F0 2:B0 3:-0 4:B0>0\n");
+
+  const std::string drawn = planner::svg(timed(schedules::zero_bubble_h1, 2, 2));
+  const auto count = [&](const std::string& word) {
+    int n = 0;
+    for (std::size_t at = 0; (at = drawn.find(word, at)) != std::string::npos; ++at) ++n;
+    return n;
+  };
+  CHECK(count("class=\"forward\"") == 4);
+  CHECK(count("class=\"backward\"") == 4);
+  CHECK(count("class=\"weight\"") == 4);
+  CHECK(count("prefers-color-scheme:dark") == 1);
+  CHECK(drawn.find("zero_bubble_h1, 2 ranks, 2 micro-batches") != std::string::npos);
+}
