@@ -31,10 +31,10 @@ std::vector<Schedule> served(int stages, int micro_batches) {
 
 }  // namespace
 
-// In the compiler: accepted at ordinary sizes, up to its 3,500 actions, with the limits that compilers have by default.
+// In the compiler: accepted at ordinary sizes, with the limits that compilers have by default.
 static_assert(!check(schedules::naive, 4, 8));
 static_assert(!check(schedules::gpipe, 8, 32));
-static_assert(!check(schedules::one_forward_one_backward, 8, 64));
+static_assert(!check(schedules::one_forward_one_backward, 8, 78));  // 4,056 actions
 static_assert(!check(schedules::interleaved<2>, 8, 32));
 static_assert(!check(schedules::interleaved<4>, 4, 8));
 static_assert(!check(schedules::zero_bubble_h1, 8, 32));

@@ -17,6 +17,7 @@
 #include "../../tools/planner/tree.hpp"
 #include "../../tools/planner/why_member.hpp"
 #include "blocks.hpp"
+#include "own_schedule.hpp"
 #include "print_megatron.hpp"
 #include "rules.hpp"
 
@@ -173,4 +174,5 @@ int main() {
   print_operations();
   print_plans();
   megatron::print();
+  own_schedule::print();
 }

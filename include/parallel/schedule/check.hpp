@@ -121,7 +121,7 @@ struct Checker {
         reason = compute(rank, a.task, gradients, in_flight);
         joins = false;
       } else if (a.kind == ActionKind::release) {
-        reason = release(rank, a.task, in_flight);
+        reason = release(rank, {Work::forward, a.task.micro_batch, a.task.chunk}, in_flight);
       } else {
         const bool collective = a.kind == ActionKind::collective;
         if (!joins || collective) waits.push_back({rank});
@@ -229,7 +229,7 @@ struct Checker {
     for (int i = 0; i < stages; ++i) rank = waits[awaited(rank).wait].rank;
     const Link from = awaited(rank);
     const int other = waits[from.wait].rank;
-    return at(ScheduleReason::waits_in_circle, rank, from.step, all.stages[rank][from.step].task, other, awaited(other).step);
+    return at(ScheduleReason::deadlock, rank, from.step, all.stages[rank][from.step].task, other, awaited(other).step);
   }
 
   constexpr ScheduleRefusal check() {

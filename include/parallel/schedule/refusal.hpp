@@ -20,7 +20,7 @@ namespace parallel {
   reason(never_sent, "parallel::Schedule: a receive has no send; add the send on the other rank", rank, step, other_rank, micro_batch, chunk) \
   reason(messages_crossed, "parallel::Schedule: one rank sends in another order than the other receives; give both one order", rank, step, other_rank, other_step, micro_batch, chunk) \
   reason(collectives_crossed, "parallel::Schedule: the members of a group call its collectives differently; give all of them the same calls in one order", rank, step, other_rank, other_step) \
-  reason(waits_in_circle, "parallel::Schedule: ranks wait for each other in a circle; move one of these communications before or behind the other, or join them without a task between", rank, step, other_rank, other_step, micro_batch, chunk) \
+  reason(deadlock, "parallel::Schedule: ranks wait for each other in a circle, a deadlock; move one of these communications before or behind the other, or join them without a task between", rank, step, other_rank, other_step, micro_batch, chunk) \
   reason(released_early, "parallel::Schedule: an activation is released before its last use; put the release behind it", rank, step, micro_batch, chunk) \
   reason(never_released, "parallel::Schedule: an activation is never released; put a release behind its last use", rank, micro_batch, chunk) \
   reason(too_many_in_flight, "parallel::Schedule: a rank keeps more activations than the limit; let backwards come earlier, or raise the limit", rank, step, micro_batch, chunk, limit) \

@@ -54,7 +54,7 @@ constexpr Vector<Vector<Span>> spans(const Tasks& all, auto duration, auto trans
 struct Timing {
   Tasks tasks{};
   Vector<Vector<Span>> spans{};  ///< of tasks.stages
-  double cost = 0;               ///< of a step: the longest time from a stage's first task to the end of its last
+  double cost = 0;               ///< of a step: the longest time from a stage's first task to the end of its last; never, if one waits for itself
   double ideal = 0;              ///< the longest time that a stage works
 
   constexpr double bubble() const { return (cost - ideal) / cost; }
@@ -66,8 +66,9 @@ constexpr Timing timed(const Schedule& schedule, int stages, int micro_batches, 
   result.spans = spans(result.tasks, duration, transfer);
   for (const Vector<Span>& stage : result.spans) {
     double work = 0;
-    for (const Span& s : stage) work += s.end - s.begin;
-    const double cost = stage.empty() ? 0 : stage[stage.size() - 1].end - stage[0].begin;
+    for (const Span& s : stage) work += s.end < Span::never ? s.end - s.begin : 0;
+    const double end = stage.empty() ? 0 : stage[stage.size() - 1].end;
+    const double cost = end < Span::never ? end - (stage.empty() ? 0 : stage[0].begin) : Span::never;
     result.cost = cost > result.cost ? cost : result.cost;
     result.ideal = work > result.ideal ? work : result.ideal;
   }
