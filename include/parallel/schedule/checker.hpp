@@ -70,7 +70,6 @@ struct Checker {
     if (again(now, bits[static_cast<int>(t.work)])) return task_twice;
     if (t.work == Work::forward && ++in_flight > limit) return too_many_in_flight;
     if (t.work != Work::forward && (now & bits[static_cast<int>(t.work) - 1]) == 0) return task_early;
-    if ((now & released) != 0) return released_early;
     if (t.work == last_use(all.schedule)) ++gradients[t.chunk];
     const StageTask from = needed_by(t, rank, stages, chunks);
     if (from.stage == rank) return (state(rank, from.task) & bits[static_cast<int>(t.work)]) == 0 ? task_early : none;
@@ -82,8 +81,7 @@ struct Checker {
     unsigned char& now = state(rank, a.task);
     const bool forward = a.task.work == Work::forward;
     if (again(now, forward ? activation_out : gradient_out)) return task_twice;
-    if ((now & (forward ? forwarded : backwarded)) == 0) return sent_early;
-    return forward && (now & released) != 0 ? released_early : none;
+    return (now & (forward ? forwarded : backwarded)) == 0 ? sent_early : none;
   }
   constexpr ScheduleReason receive(int rank, const Action& a) {
     using enum ScheduleReason;
