@@ -60,14 +60,19 @@ class Vector {
   constexpr ~Vector() { delete[] items_; }
 
   constexpr void push_back(const T& value) {
-    if (count_ == capacity_) grow();
+    if (count_ == capacity_) return push_back_grown(value);
     items_[count_++] = value;
   }
   /// Inserts before position `at`; what stood there and behind moves back by one.
   constexpr void insert(int at, const T& value) {
-    push_back(value);
+    const T kept = value;
+    push_back(kept);
     for (int i = count_ - 1; i > at; --i) items_[i] = items_[i - 1];
-    items_[at] = value;
+    items_[at] = kept;
+  }
+  constexpr void erase(int at) {
+    for (int i = at; i + 1 < count_; ++i) items_[i] = items_[i + 1];
+    --count_;
   }
   constexpr void erase(int at) {
     for (int i = at; i + 1 < count_; ++i) items_[i] = items_[i + 1];
@@ -90,6 +95,11 @@ class Vector {
   constexpr const T* end() const { return items_ + count_; }
 
  private:
+  constexpr void push_back_grown(const T& value) {
+    const T kept = value;  // it may be an element of this
+    grow();
+    items_[count_++] = kept;
+  }
   constexpr void grow() {
     const int capacity = capacity_ == 0 ? 16 : 2 * capacity_;
     T* items = new T[static_cast<std::size_t>(capacity)]{};
