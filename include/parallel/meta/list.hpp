@@ -74,10 +74,6 @@ class Vector {
     for (int i = at; i + 1 < count_; ++i) items_[i] = items_[i + 1];
     --count_;
   }
-  constexpr void erase(int at) {
-    for (int i = at; i + 1 < count_; ++i) items_[i] = items_[i + 1];
-    --count_;
-  }
   constexpr void resize(int count, const T& value = T{}) {
     while (count_ < count) push_back(value);
     count_ = count;
