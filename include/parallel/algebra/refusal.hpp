@@ -37,7 +37,7 @@ namespace parallel {
   reason(staged_twice, "parallel::Layers: layers over stages are applied more than once in a program; apply one Layers<n / stage, Block> once, and leave the axis out of the others", times) \
   reason(stages_named, "parallel: beside Layers<n / stage, Block> an annotation names the axis of the stages; leave it out: where the rest of a program lives follows from the layers", dimensions) \
   reason(no_such_stage, "parallel: a plan is asked of a stage that the mesh does not have; count stages from 0", coordinate, extent) \
-  reason(asynchronous, "parallel::Pipelined: a schedule that updates without waiting for other stages (PipeDream) is simulated, not run; choose a synchronous one, such as schedules::one_forward_one_backward", micro_batches) \
+  reason(asynchronous, "parallel::Pipelined: in a schedule that updates without waiting (PipeDream) stages have different versions of the weights, but a parameter is used on several; give each stage one of its own, or choose a synchronous schedule", dimensions) \
   reason(nested_layers, "parallel::Layers: layers within layers; write one Layers whose block has the inner blocks as plain members", layers) \
   reason(not_divisible, "parallel: the mesh does not divide a dimension; choose an extent of the axis that divides it", extent, slices, valid_below, valid_above) \
   reason(axis_unused, "parallel: an axis of the mesh is named by no annotation of the program; annotate a dimension with it or drop it from the mesh", extent) \

@@ -131,6 +131,7 @@ std::span<const CpuKernel> Table<T>::kernels() {
       {&operation::embedding,                   embedding<T>,                   0},
       {&operation::embedding_derivative,        embedding_gradient<T>,          0},
       {&operation::copy,                        copy<T>},
+      {&operation::stash,                       copy<T>},
       {&operation::reshape,                     copy<T>},
       {&operation::bucket,                      bucket<T>},
       {&operation::maximum_of,                  copy<T>},

@@ -14,6 +14,7 @@ inline constexpr Operation carried{.name = "carried", .computes = false};       
 inline constexpr Operation layer{.name = "layer", .aliases = true, .computes = false};        ///< one layer's slice of a stacked value
 inline constexpr Operation stacked{.name = "stacked", .computes = false};                  ///< the iterations' values, one behind the other
 inline constexpr Operation copy{.name = "copy"};
+inline constexpr Operation stash{.name = "stash"};                                         ///< weights as a micro-batch found them
 inline constexpr Operation bucket{.name = "bucket"};                                       ///< its operands one behind the other
 inline constexpr Operation in_bucket{.name = "in_bucket", .aliases = true};                ///< one of them, from element ints[0] on
 inline constexpr Operation returned{.name = "returned", .computes = false};                ///< a program's result; only an origin, never a node

@@ -57,7 +57,8 @@ constexpr int state(Trace& trace, int member, std::string_view name) {
   described.layers = of.layers;
   described.of = member;
   described.initializer = {Initializer::Kind::constant, 0, false};
-  return trace.declare(operation::parameter, described, Kind::parameter, false);
+  const int value = trace.declare(operation::parameter, described, Kind::parameter, false);
+  return trace.region == 0 ? value : trace.carry(value);  // an update within a loop goes on from the one before
 }
 }  // namespace optimizing
 

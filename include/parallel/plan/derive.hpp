@@ -230,7 +230,8 @@ inline std::string explain(const Fault& fault, const GraphView& g, const Mesh& m
     return result + (valid.empty() ? "; no extent of " + axis + " does" : "; valid extents of " + axis + ": " + valid);
   }
   if (fault.refusal.reason == Reason::no_member) return result;
-  if (fault.refusal.reason == Reason::staged_twice || fault.refusal.reason == Reason::stages_named || fault.refusal.reason == Reason::no_such_stage)
+  if (fault.refusal.reason == Reason::staged_twice || fault.refusal.reason == Reason::stages_named || fault.refusal.reason == Reason::no_such_stage ||
+      fault.refusal.reason == Reason::asynchronous)
     return result + ": " + text(mesh) + ", stages on " + axis;
   if (fault.refusal.reason == Reason::outside_layers || fault.refusal.reason == Reason::remembered) return result + ": " + std::string(g.member(g.misused).path.view());
   if (fault.refusal.reason == Reason::strict) {

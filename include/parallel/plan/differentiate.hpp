@@ -14,14 +14,18 @@ class Differentiation {
 
   /// Seeds a scalar with `seed` (1, or one over the number of micro-batches) and goes back through everything that stands in the trace.
   /// Where the trace has an open region of micro-batches, gradients of what lies outside it add up over its iterations, still pending.
-  constexpr void run(int loss, double seed) {
+  /// `before_leaving()` may write more into that region, behind the backward pass.
+  constexpr void run(int loss, double seed, auto before_leaving) {
     const Vector<int> program = trace_.graph.order;
     trace_.phase = Phase::backward;
     trace_.member = trace_.graph.values[loss].member;
-    run(program, loss, trace_.emit(operation::constant, {}, {conjugate(trace_.graph.values[loss].type)}, Kind::constant, {}, seed));
+    run(program, loss, trace_.emit(operation::constant, {}, {conjugate(trace_.graph.values[loss].type)}, Kind::constant, {}, seed), before_leaving);
   }
   /// The same from any value and its gradient, back through the nodes of `program`.
   constexpr void run(const Vector<int>& program, int value, int gradient) {
+    run(program, value, gradient, [] {});
+  }
+  constexpr void run(const Vector<int>& program, int value, int gradient, auto before_leaving) {
     trace_.phase = Phase::backward;
     const int region = trace_.region;
     Frame frame{region, nullptr};
@@ -32,6 +36,8 @@ class Differentiation {
       while (program[first] != trace_.graph.regions[region].begin) ++first;
     sweep(program, first, program.size());
     if (region != 0) {
+      before_leaving();
+      trace_.phase = Phase::backward;
       Frame outside{0, nullptr};
       leave(frame, outside, Vector<Slice>(slices_));
       sweep(program, 0, first);
@@ -106,7 +112,7 @@ class Differentiation {
       if (wanted) add(node.operands[0], gradient);
     } else if (node.operation == &operation::layer) {
       slices_.push_back({node.operands[0], from[0]});
-    } else if (node.operation == &operation::copy) {
+    } else if (node.operation == &operation::copy || node.operation == &operation::stash) {
       add(node.operands[0], from[0]);
     } else if (node.operation->gradient != nullptr) {
       Gradient gradient{trace_, node, from, {}};

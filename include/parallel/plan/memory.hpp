@@ -60,6 +60,13 @@ struct Placing {
 
   constexpr std::int64_t bytes(int value) const { return local_bytes(g.value(value).type, mesh); }
 
+  /// Whether a value with room of its own is read by a node of another part of a stage's work than the one that makes it.
+  constexpr bool goes_on(int value, int reader) const {
+    const int maker = g.value(value).node;
+    const Operation* made_by = g.node(maker).operation;
+    if (made_by->aliases || (made_by == &operation::carry && g.in_parts(g.node(maker).region))) return false;
+    return part_[reader] >= 0 && part_[maker] >= 0 && part_[reader] != part_[maker];
+  }
   /// Whether the backward loop, or another part of a stage's work, reads what this iteration's value was.
   constexpr void find_kept() {
     kept_.resize(g.size_of_values(), false), crosses_.resize(g.size_of_values(), false);
@@ -68,9 +75,10 @@ struct Placing {
       for (const int o : n.operands) {
         const int root = before_aliases(g, mesh, o), maker = g.value(root).node;
         const int from = g.value(root).region;
-        const bool own = !g.node(maker).operation->aliases && !(g.node(maker).operation == &operation::carry && g.in_parts(from));
-        const bool crosses = own && part_[i] >= 0 && part_[maker] >= 0 && part_[i] != part_[maker];
+        const bool crosses = goes_on(root, i);
         if (crosses) crosses_[root] = true;
+        if (g.node(maker).operation == &operation::layer)  // of a stack that may have been made in another part
+          if (const int stack = before_aliases(g, mesh, g.node(maker).operands[0]); goes_on(stack, i)) crosses_[stack] = true;
         if (from <= 0 || g.child_towards(from, n.region) >= 0) continue;
         if (from != n.region ? g.region(from).loop == g.region(n.region).loop : crosses && g.region(from).kind == RegionKind::layers) kept_[root] = true;
       }
@@ -151,7 +159,7 @@ struct Placing {
       take(value, node.operands[r]);
     } else if (node.operation == &operation::carried) {
       for (const Carry& c : g.carries)
-        if (c.result == value && allocation_of[c.inside] >= 0) {
+        if (c.result == value && storage[c.inside].block != Segment::none) {
           take(value, c.inside);
           storage[value].offset += storage[value].stride == 0 ? 0 : g.region(c.region).count % storage[c.inside].modulo * storage[value].stride;
           storage[value].stride = 0;
@@ -179,7 +187,9 @@ struct Placing {
   constexpr void place_carry(int value, const Region& region) {
     for (const Carry& c : g.carries) {
       if (c.inside != value) continue;
-      const bool in_place = g.maker(c.returned).operation->updates && g.maker(c.returned).operands[0] == value;
+      const Node& last = g.maker(c.returned);
+      const bool in_place = last.operation->updates && last.operands[c.returned - last.result] == value;
+      if (in_place && allocation_of[c.initial] < 0 && storage[c.initial].block != Segment::none) return take(value, c.initial);  // of a member
       const int slots = in_place ? 1 : kept_[value] || kept_[c.returned] ? region.count + 1 : 2;
       own(value, bytes(value), slots, region.parent);
       if (in_place) return;

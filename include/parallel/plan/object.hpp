@@ -29,7 +29,8 @@ inline constexpr const Operation* structural[] = {nullptr,
                                                   &operation::begin_region,
                                                   &operation::end_region,
                                                   &operation::bucket,
-                                                  &operation::in_bucket};
+                                                  &operation::in_bucket,
+                                                  &operation::stash};
 
 /// FNV-1a over words.
 inline constexpr std::uint64_t no_words = 0xcbf29ce484222325;

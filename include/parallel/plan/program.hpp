@@ -4,6 +4,7 @@
 #include <parallel/model/module.hpp>
 #include <parallel/model/optimizer.hpp>
 #include <parallel/operation/reduce.hpp>
+#include <parallel/plan/asynchronous.hpp>
 #include <parallel/plan/bucket.hpp>
 #include <parallel/plan/differentiate.hpp>
 #include <parallel/schedule/schedule.hpp>
@@ -218,6 +219,8 @@ constexpr void build(Trace& trace, Types<Input...>) {
     trace.begin(RegionKind::micro_batches, m);
     if (is_trained<Program>) total = trace.carry(total);
   }
+  const bool stashed = trace.graph.stashed = is_trained<Program> && trace.graph.stages != nullptr && trace.graph.schedule->asynchronous;
+  if (stashed) asynchronous::stash(model, trace);
   const auto loss = [&]<int... i>(std::integer_sequence<int, i...>) {
     return model(Entering<Input>(&trace, m > 1 ? trace.layer_of(inputs[i], trace.region) : inputs[i])...);
   }(std::make_integer_sequence<int, sizeof...(Input)>{});
@@ -231,10 +234,18 @@ constexpr void build(Trace& trace, Types<Input...>) {
     }
     stages::settle(trace);
     Differentiation gradients(trace);
-    gradients.run(result, 1.0 / m);
+    if (stashed)
+      gradients.run(result, 1, [&] { asynchronous::update<typename Program::Optimizer>(trace, gradients); });
+    else
+      gradients.run(result, 1.0 / m, [] {});
     trace.phase = Phase::forward;
     trace.graph.outputs.push_back(complete(trace, loop ? trace.result_of(total) : result));
-    optimize<typename Program::Optimizer>(trace, gradients);
+    if (stashed) {
+      asynchronous::finish(trace);
+      trace.graph.outputs.push_back(trace.emit(operation::constant, {}, {{DType::f64, {}}}, Kind::constant));  // no norm of all stages
+    } else {
+      optimize<typename Program::Optimizer>(trace, gradients);
+    }
     for (const int input : inputs)
       if (gradients.of(input) >= 0) trace.graph.outputs.push_back(complete(trace, gradients.of(input)));
   } else {

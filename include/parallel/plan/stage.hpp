@@ -95,8 +95,7 @@ constexpr void fill_slots(const GraphView& g, const Mesh& mesh, const Pipeline& 
     for (int j = 0; j < micro_batches; ++j)
       for (int chunk = 0; chunk < chunks; ++chunk) tasks.push_back({Work::forward, j, chunk});
   for (const Task& task : tasks) {
-    const int part = static_cast<int>(task.work);
-    if (part >= l.parts) continue;
+    const int part = task.work == Work::update ? l.parts - 1 : static_cast<int>(task.work);
     const int flight = task.chunk * micro_batches + task.micro_batch;
     int& lane = lane_of[flight];
     if (lane < 0) {
@@ -123,10 +122,14 @@ constexpr Located locate(const GraphView& g, const Mesh& mesh) {
   int micro = 0;
   for (int r = 1; r < l.regions.size(); ++r)
     if (l.regions[r].kind == RegionKind::micro_batches) micro = r;
-  l.parts = !p.trained ? 1 : g.schedule->weights_apart ? 3 : 2;
+  const bool apart = p.trained && g.schedule->weights_apart, updates = p.trained && g.schedule->asynchronous;
+  l.parts = 1 + (p.trained ? 1 : 0) + (apart ? 1 : 0) + (updates ? 1 : 0);
   Vector<bool> input;
-  if (l.parts == 3) input = for_input(g);
-  const auto part_of = [&](int n) { return g.node(n).phase == Phase::forward ? 0 : l.parts == 3 && !input[n] ? 2 : 1; };
+  if (apart) input = for_input(g);
+  const auto part_of = [&](int n) {
+    const Phase phase = g.node(n).phase;
+    return phase == Phase::forward ? 0 : phase == Phase::optimizer ? l.parts - 1 : apart && !input[n] ? 2 : 1;
+  };
 
   Vector<bool> inside;
   for (std::size_t at = 0; at < g.order.size(); ++at) {

@@ -166,7 +166,7 @@ class Executor {
         i.loop = region.loop, i.count = region.count, i.region = node.region, i.in_parts = g_.in_parts(node.region);
         if (e.kind == EventKind::begin)
           for (const Carry& c : g_.carries) {
-            if (c.region == node.region && plan_.storage[static_cast<std::size_t>(c.inside)].block != Segment::none && begins_here(c)) i.initial.emplace_back(c.initial, c.inside);
+            if (c.region == node.region && plan_.storage[static_cast<std::size_t>(c.inside)].block != Segment::none && view(c.inside).data != view(c.initial).data && begins_here(c)) i.initial.emplace_back(c.initial, c.inside);
           }
         for (std::size_t s = instructions_.size() - 1; e.kind == EventKind::end && s-- > 0;)
           if (instructions_[s].kind == EventKind::begin && instructions_[s].region == node.region) {

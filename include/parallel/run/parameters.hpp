@@ -39,7 +39,7 @@ class Parameters {
   Parameters(const Plan& plan, int rank, std::uint64_t seed) : memory_(plan.memory.blocks[static_cast<int>(Segment::parameter)]) {
     for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
       const Member& m = plan.graph.members[i];
-      if (m.role != Role::parameter || plan.storage[static_cast<std::size_t>(m.value)].block == Segment::none) continue;
+      if (m.role != Role::parameter || !held(plan, m)) continue;
       if (m.type.dtype == DType::bf16 || m.type.dtype == DType::i32)
         throw CannotRun("the parameter " + std::string(m.path.view()) + " is " + text(m.type) + "; parameters of f32 and f64 can be run, others only planned");
       std::byte* data = memory_.data() + plan.storage[static_cast<std::size_t>(m.value)].offset;
@@ -55,6 +55,7 @@ class Parameters {
   template <class T>
   void set(const Plan& plan, int rank, std::string_view path, const T* whole) {
     const Member& m = find<T>(plan, path);
+    if (!held(plan, m)) return;
     T* part = reinterpret_cast<T*>(memory_.data() + plan.storage[static_cast<std::size_t>(m.value)].offset);
     each_element(plan, m.type.layout, rank, [&](std::int64_t i, std::int64_t global) { part[i] = whole[global]; });
   }
@@ -62,11 +63,14 @@ class Parameters {
   template <class T>
   void get(const Plan& plan, int rank, std::string_view path, T* whole) const {
     const Member& m = find<T>(plan, path);
+    if (!held(plan, m)) return;
     const T* part = reinterpret_cast<const T*>(memory_.data() + plan.storage[static_cast<std::size_t>(m.value)].offset);
     each_element(plan, m.type.layout, rank, [&](std::int64_t i, std::int64_t global) { whole[global] = part[i]; });
   }
 
  private:
+  /// Whether this rank's stage has anything of a member.
+  static bool held(const Plan& plan, const Member& m) { return plan.storage[static_cast<std::size_t>(m.value)].block != Segment::none; }
   template <class T>
   static const Member& find(const Plan& plan, std::string_view path) {
     for (const Member& m : plan.graph.members)
