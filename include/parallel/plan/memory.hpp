@@ -1,5 +1,6 @@
 // Where every value lies: offsets in one arena from live ranges, so that the peak is a constant and the step allocates nothing.
 #pragma once
+#include <parallel/plan/kept.hpp>
 #include <parallel/plan/packing.hpp>
 #include <parallel/plan/schedule.hpp>
 
@@ -60,42 +61,13 @@ struct Placing {
 
   constexpr std::int64_t bytes(int value) const { return local_bytes(g.value(value).type, mesh); }
 
-  /// Whether a value with room of its own is read by a node of another part of a stage's work than the one that makes it.
-  constexpr bool goes_on(int value, int reader) const {
-    const int maker = g.value(value).node;
-    const Operation* made_by = g.node(maker).operation;
-    if (made_by->aliases || (made_by == &operation::carry && g.in_parts(g.node(maker).region))) return false;
-    return part_[reader] >= 0 && part_[maker] >= 0 && part_[reader] != part_[maker];
-  }
-  /// Whether the backward loop, or another part of a stage's work, reads what this iteration's value was.
-  constexpr void find_kept() {
-    kept_.resize(g.size_of_values(), false), crosses_.resize(g.size_of_values(), false);
-    for (const int i : g.order) {
-      const Node& n = g.node(i);
-      for (const int o : n.operands) {
-        const int root = before_aliases(g, mesh, o), maker = g.value(root).node;
-        const int from = g.value(root).region;
-        const bool crosses = goes_on(root, i);
-        if (crosses) crosses_[root] = true;
-        if (g.node(maker).operation == &operation::layer)  // of a stack that may have been made in another part
-          if (const int stack = before_aliases(g, mesh, g.node(maker).operands[0]); goes_on(stack, i)) crosses_[stack] = true;
-        if (from <= 0 || g.child_towards(from, n.region) >= 0) continue;
-        if (from != n.region ? g.region(from).loop == g.region(n.region).loop : crosses && g.region(from).kind == RegionKind::layers) kept_[root] = true;
-      }
-    }
-    for (const Stack& s : g.stacks)  // a stack that one part fills and another reads
-      if (part_[g.value(s.outside).node] >= 0 && part_[g.value(s.inside).node] != part_[g.value(s.outside).node]) crosses_[s.outside] = g.maker(s.outside).operation == &operation::stacked;
-    for (const Carry& c : g.carries)
-      if (!g.in_parts(c.region) && (crosses_[c.returned] || (c.result >= 0 && crosses_[c.result]))) crosses_[c.inside] = true;
-  }
-
   /// Room for the values of so many iterations, and so often as parts of a stage's work have some under way.
   constexpr void own(int value, std::int64_t size, int slots, int home) {
     Allocation a;
     a.owner = value;
     a.bytes = aligned(size) * slots;
     a.home = home;
-    if (crosses_[value]) {
+    if (kept_.crosses[value]) {
       storage[value].lane = a.bytes;
       a.bytes *= g.lanes();
       a.home = 0;
@@ -114,7 +86,7 @@ struct Placing {
   constexpr void assign(std::span<const Event> events) {
     storage.resize(g.size_of_values()), allocation_of.resize(g.size_of_values(), -1), packing_of.resize(static_cast<int>(g.nodes.size()), -1);
     part_ = parts_of(g);
-    find_kept();
+    kept_ = kept_values(g, mesh, part_);
     std::int64_t* next = memory.blocks;
     const auto persistent = [&](int value, Segment block) {
       storage[value].block = block;
@@ -171,7 +143,7 @@ struct Placing {
       const Region& region = g.region(node.region);
       if (node.operation == &operation::carry) {
         place_carry(value, region);
-      } else if (kept_[value]) {
+      } else if (kept_.iterations[value]) {
         own(value, bytes(value), region.count, region.parent);
         storage[value].stride = aligned(bytes(value));
         storage[value].loop = region.loop;
@@ -190,7 +162,7 @@ struct Placing {
       const Node& last = g.maker(c.returned);
       const bool in_place = last.operation->updates && last.operands[c.returned - last.result] == value;
       if (in_place && allocation_of[c.initial] < 0 && storage[c.initial].block != Segment::none) return take(value, c.initial);  // of a member
-      const int slots = in_place ? 1 : kept_[value] || kept_[c.returned] ? region.count + 1 : 2;
+      const int slots = in_place ? 1 : kept_.iterations[value] || kept_.iterations[c.returned] ? region.count + 1 : 2;
       own(value, bytes(value), slots, region.parent);
       if (in_place) return;
       Storage& s = storage[value];
@@ -199,7 +171,7 @@ struct Placing {
       s.modulo = slots;
       s.of_chunk = region.staged;
       s.region = c.region;
-      if (crosses_[value]) crosses_[c.returned] = true;
+      if (kept_.crosses[value]) kept_.crosses[c.returned] = true;
       storage[c.returned] = s;
       storage[c.returned].shift = 1;
       allocation_of[c.returned] = allocation_of[value];
@@ -307,7 +279,7 @@ struct Placing {
 
   Vector<int> begins_{}, ends_{};      ///< per region: the events at which it, or of it the part that is looked at, begins and ends
   Vector<int> part_{};                 ///< per node
-  Vector<bool> kept_{}, crosses_{};    ///< per value
+  Kept kept_{};
 };
 
 }  // namespace parallel
