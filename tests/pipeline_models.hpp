@@ -28,11 +28,11 @@ struct Block {
   }
 };
 
-template <class T, Dim depth = layers / stage, Dim positions = context>
+template <class T, Dim depth = layers / stage, Dim positions = context, class... Crossing>
 struct Gpt {
   Parameter<T, Shape<vocabulary / tensor, channels>> token{normal(0.3)};
   Parameter<T, Shape<context, channels>> position{normal(0.3)};
-  Layers<depth, Block<T, positions>> blocks;
+  Layers<depth, Block<T, positions>, Crossing...> blocks;
   Parameter<T, Shape<channels>> gain{ones};
   constexpr auto operator()(Distributed auto tokens, Distributed auto padding, Distributed auto targets) const {
     constexpr Dim examples = decltype(tokens)::type.layout.dims[0];

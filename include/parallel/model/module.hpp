@@ -13,8 +13,12 @@ template <class T, class S, class... Annotation>
 inline constexpr bool is_parameter<Parameter<T, S, Annotation...>> = true;
 
 /// `Layers<12, Block> blocks; x = blocks(x);`: twelve blocks one after the other, each with parameters of its own. The block is traced once;
-/// parameters gain a leading dimension of layers. Layers on an axis (`12 / stage`) are refused.
-template <Dim count, class Block>
+/// parameters gain a leading dimension of layers.
+///
+/// `Layers<12 / stage, Block>` is a pipeline: each rank of the axis has a share of the layers, a cut between two is a send, back a send back
+/// (graph/stages.hpp). `Layers<12 / stage, Block, On<tensor, Split<2>>>`: what crosses a cut is placed so while it crosses; where the ranks of
+/// an axis have it alike, each sends its slice only, and the slices are gathered behind the cut (Megatron's scatter and gather).
+template <Dim count, class Block, class... Crossing>
 struct Layers {
   Block block{};
 
@@ -33,7 +37,9 @@ struct Layers {
     } else {
       using Carried = typename Symbolic<X, Kind::activation>::type;
       using Result = Returned<X, More...>;
-      constexpr Refusal refusal = differs(X::type, Result::type, Result::kind);
+      using Cut = spelling::Moving<X, Crossing...>;
+      constexpr Refusal crossing = Cut::value.refusal;
+      constexpr Refusal refusal = crossing ? crossing : differs(X::type, Result::type, Result::kind);
       using accepted [[maybe_unused]] = typename Refused<refusal.reason, nullptr, refusal.figures[0], refusal.figures[1]>::type;
       if constexpr (refusal || Result::kind == Kind::refused) {
         return typename Symbolic<X, Kind::refused>::type{};
@@ -41,7 +47,7 @@ struct Layers {
         if (!writes(x.trace())) return static_cast<void>(block(Carried(x.trace(), -1), more...)), Carried(x.trace(), -1);
         Trace& trace = *x.trace();
         int initial = x.enter(trace);
-        if constexpr (count.count > 0) initial = stages::take(trace, initial);
+        if constexpr (count.count > 0) initial = trace.enter(stages::take(trace, trace.enter(initial, Cut::value.results[0].layout)), X::type.layout);
         trace.begin(RegionKind::layers, static_cast<int>(count.size));
         trace.graph.regions[trace.region].staged = count.count > 0;
         const int inside = trace.carry(initial);
@@ -51,8 +57,9 @@ struct Layers {
         trace.from({&operation::carry, {returned}, {}, {}, trace.graph.source(trace.graph.maker(returned)), trace.graph.values[returned].member});
         trace.hand_on(inside, trace.own(trace.enter(returned, X::type.layout)));
         trace.end();
-        const int last = trace.result_of(inside);
-        return Carried(&trace, count.count > 0 ? stages::hand(trace, last) : last);
+        int last = trace.result_of(inside);
+        if constexpr (count.count > 0) last = trace.enter(stages::hand(trace, trace.enter(last, Cut::value.results[0].layout)), X::type.layout);
+        return Carried(&trace, last);
       }
     }
   }
@@ -66,12 +73,12 @@ struct Layers {
 };
 template <class X>
 inline constexpr bool is_layers = false;
-template <Dim count, class Block>
-inline constexpr bool is_layers<Layers<count, Block>> = true;
+template <Dim count, class Block, class... Crossing>
+inline constexpr bool is_layers<Layers<count, Block, Crossing...>> = true;
 template <class X>
 inline constexpr Dim layers_of{};
-template <Dim count, class Block>
-inline constexpr Dim layers_of<Layers<count, Block>> = count;
+template <Dim count, class Block, class... Crossing>
+inline constexpr Dim layers_of<Layers<count, Block, Crossing...>> = count;
 
 /// Whether something can be a member of a model.
 template <class M>
