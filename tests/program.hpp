@@ -103,7 +103,7 @@ std::vector<Record> planned(const Plan& plan, Chosen chosen) {
   each_event(plan, [&](const Event& e) {
     const Node& node = plan.graph.node(e.node);
     if (e.kind != EventKind::start || !chosen(name_of_group(node.transition))) return;
-    calls.push_back({node.transition.collective, plan.all.message(node), plan.graph.value(node.operands[0]).type.dtype, node.transition.along != 0 ? plan.mesh.extent(node.transition.axes) : ranks(node.transition, plan.mesh),
+    calls.push_back({node.transition.collective, plan.all.message(node), plan.graph.value(node.operands[0]).type.dtype, node.transition.along != 0 ? plan.mesh.extent(node.transition.axes) : participants(node.transition, plan.mesh),
                      node.transition.maximum});
   });
   return calls;

@@ -120,7 +120,7 @@ struct Transition {
 };
 
 /// How many ranks take part in one.
-constexpr int ranks(const Transition& t, const Mesh& mesh) {
+constexpr int participants(const Transition& t, const Mesh& mesh) {
   if (t.along != 0) return 2;
   const int all = mesh.extent(t.axes);
   if (t.among.kind != PlacementKind::at) return all;

@@ -78,7 +78,7 @@ struct Origin {
 enum class Keep : std::uint8_t { saved, recomputed };
 
 /// Stages of a pipeline, while it is traced: a set of these. In a finished graph the layouts say it, as At on the axis of the stages.
-namespace stages {
+namespace staging {
 inline constexpr std::uint8_t first = 1, between = 2, last = 4, all = 7;
 }
 
@@ -91,7 +91,7 @@ struct Value {
   bool differentiable = false;  ///< a gradient is wanted through it
   Keep keep = Keep::saved;
   int stack = 0;                ///< > 0: the leading dimension counts this many layers
-  std::uint8_t home = stages::all;  ///< the stages that hold it
+  std::uint8_t home = staging::all;  ///< the stages that hold it
 };
 
 inline constexpr int max_node_operands = 10;

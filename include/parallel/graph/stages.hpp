@@ -6,7 +6,7 @@
 #pragma once
 #include <parallel/graph/trace.hpp>
 
-namespace parallel::stages {
+namespace parallel::staging {
 
 constexpr Placement placement(std::uint8_t home) {
   return {PlacementKind::at, 0, (home & first ? std::uint64_t{1} : 0) | (home & last ? std::uint64_t{1} << 63 : 0)};
@@ -189,4 +189,4 @@ constexpr void place(Graph& g) {
     if (const std::uint8_t home = g.values[m.value].home; home != all) m.type.layout.others.push_back({g.stages, placement(home)});
 }
 
-}  // namespace parallel::stages
+}  // namespace parallel::staging

@@ -35,7 +35,7 @@ class Trace {
     node.origin = origin;
     node.member = member;
     bool differentiable = false;
-    std::uint8_t home = stages::all;
+    std::uint8_t home = staging::all;
     for (const int o : operands) differentiable = differentiable || graph.values[o].differentiable, home = static_cast<std::uint8_t>(home & graph.values[o].home);
     for (const Type& t : types) {
       Value value;

@@ -47,7 +47,7 @@ struct Layers {
         if (!writes(x.trace())) return static_cast<void>(block(Carried(x.trace(), -1), more...)), Carried(x.trace(), -1);
         Trace& trace = *x.trace();
         int initial = x.enter(trace);
-        if constexpr (count.count > 0) initial = trace.enter(stages::take(trace, trace.enter(initial, Cut::value.results[0].layout)), X::type.layout);
+        if constexpr (count.count > 0) initial = trace.enter(staging::take(trace, trace.enter(initial, Cut::value.results[0].layout)), X::type.layout);
         trace.begin(RegionKind::layers, static_cast<int>(count.size));
         trace.graph.regions[trace.region].staged = count.count > 0;
         const int inside = trace.carry(initial);
@@ -58,7 +58,7 @@ struct Layers {
         trace.hand_on(inside, trace.own(trace.enter(returned, X::type.layout)));
         trace.end();
         int last = trace.result_of(inside);
-        if constexpr (count.count > 0) last = trace.enter(stages::hand(trace, trace.enter(last, Cut::value.results[0].layout)), X::type.layout);
+        if constexpr (count.count > 0) last = trace.enter(staging::hand(trace, trace.enter(last, Cut::value.results[0].layout)), X::type.layout);
         return Carried(&trace, last);
       }
     }

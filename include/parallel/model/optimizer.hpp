@@ -25,8 +25,8 @@ constexpr Norm clip_by_global_norm(Trace& trace, const Vector<int>& gradients) {
         if (!split.contains(a)) split.push_back(a);
       }
     int square = trace.emit(operation::square_sum, {g}, {type}, Kind::activation);
-    if (trace.graph.values[g].home != stages::all) {  // only some stages have it, and the first of them counts it
-      square = stages::moved(trace, square, Collective::zero_pad, stages::placement(trace.graph.values[g].home), Partial, stages::all);
+    if (trace.graph.values[g].home != staging::all) {  // only some stages have it, and the first of them counts it
+      square = staging::moved(trace, square, Collective::zero_pad, staging::placement(trace.graph.values[g].home), Partial, staging::all);
       trace.graph.values[square].type.layout = trace.graph.values[square].type.layout.with(trace.graph.stages, Partial);
       if (!split.contains(trace.graph.stages)) split.push_back(trace.graph.stages);
     }

@@ -151,7 +151,7 @@ class Differentiation {
     t.from = conjugate(node.transition.to), t.to = conjugate(node.transition.from);
     if (t.along != 0) {
       t.collective = node.transition.collective;
-      stages::turn(t);
+      staging::turn(t);
     } else {
       t.collective = collective(t.from, t.to);
     }

@@ -31,7 +31,7 @@ struct Communication {
   }
   /// Bytes that a ring sends per rank for one call.
   constexpr double sent(const Node& node) const {
-    return parallel::sent(node.transition.collective, static_cast<double>(message(node)), ranks(node.transition, mesh));
+    return parallel::sent(node.transition.collective, static_cast<double>(message(node)), participants(node.transition, mesh));
   }
   /// How many logical collectives one call stands for: a stack of layers counts once per layer, a bucket for all that is in it.
   constexpr std::int64_t logical(const Node& node) const { return logical(node.operands[0]); }

@@ -107,7 +107,7 @@ constexpr double collective_seconds(const Plan& plan, const Node& node, const Ma
   const int ranks = plan.mesh.ranks();
   const Link link = machine.link(node.transition.axes, ranks);
   const auto packed = static_cast<double>(packing_bytes(plan.graph, node, plan.mesh));
-  double seconds = ring_steps(node.transition.collective, parallel::ranks(node.transition, plan.mesh)) * link.latency;
+  double seconds = ring_steps(node.transition.collective, participants(node.transition, plan.mesh)) * link.latency;
   if (link.bandwidth > 0) seconds += plan.all.sent(node) / link.bandwidth;
   return seconds + (packed > 0 ? streaming_seconds(2 * packed, machine.with(ranks)) : 0);
 }

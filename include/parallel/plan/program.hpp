@@ -102,7 +102,7 @@ constexpr int complete(Trace& trace, int value) {
     if (layout.on(a) == Partial) layout = layout.with(a, Invariant);
   value = trace.enter(value, layout);
   const std::uint8_t home = trace.graph.values[value].home;
-  return home == stages::all ? value : stages::moved(trace, value, Collective::broadcast, stages::placement(home), Invariant, stages::all);
+  return home == staging::all ? value : staging::moved(trace, value, Collective::broadcast, staging::placement(home), Invariant, staging::all);
 }
 
 /// Adds the update of every parameter that a gradient reaches.
@@ -232,7 +232,7 @@ constexpr void build(Trace& trace, Types<Input...>) {
       const int share = trace.emit(operation::scale, {result}, {scalar}, Kind::data, {}, 1.0 / m);
       trace.hand_on(total, trace.emit(operation::accumulate, {total, share}, {scalar}, Kind::data));
     }
-    stages::settle(trace);
+    staging::settle(trace);
     Differentiation gradients(trace);
     if (stashed)
       gradients.run(result, 1, [&] { asynchronous::update<typename Program::Optimizer>(trace, gradients); });
@@ -249,11 +249,11 @@ constexpr void build(Trace& trace, Types<Input...>) {
     for (const int input : inputs)
       if (gradients.of(input) >= 0) trace.graph.outputs.push_back(complete(trace, gradients.of(input)));
   } else {
-    stages::settle(trace);
+    staging::settle(trace);
     if (loop) trace.end();
     trace.graph.outputs.push_back(complete(trace, result));
   }
-  stages::place(trace.graph);
+  staging::place(trace.graph);
 }
 }  // namespace building
 

@@ -12,7 +12,7 @@ struct Pipeline {
   bool trained = false;
   constexpr bool scheduled() const { return stages > 1 && trained; }
 };
-constexpr Pipeline pipeline(const GraphView& g, const Mesh& mesh) {
+constexpr Pipeline pipeline_of(const GraphView& g, const Mesh& mesh) {
   Pipeline p;
   if (g.stages == nullptr) return p;
   p.stages = mesh.extent(g.stages);
@@ -23,7 +23,7 @@ constexpr Pipeline pipeline(const GraphView& g, const Mesh& mesh) {
 }
 /// Why the schedule of a program cannot run on a mesh, if so.
 constexpr ScheduleRefusal check_schedule(const GraphView& g, const Mesh& mesh) {
-  const Pipeline p = pipeline(g, mesh);
+  const Pipeline p = pipeline_of(g, mesh);
   if (!p.scheduled()) return {};
   const ScheduleRefusal refusal = check(*g.schedule, p.stages, p.micro_batches);
   return refusal ? refusal : check_waits(*g.schedule, p.stages, p.micro_batches);
@@ -113,7 +113,7 @@ constexpr void fill_slots(const GraphView& g, const Mesh& mesh, const Pipeline& 
 constexpr Located locate(const GraphView& g, const Mesh& mesh) {
   using namespace locating;
   Located l;
-  const Pipeline p = pipeline(g, mesh);
+  const Pipeline p = pipeline_of(g, mesh);
   const int chunks = p.stages > 1 ? g.schedule->chunks : 1;
   for (Region region : g.regions) {
     if (region.staged) region.count /= p.stages * chunks;

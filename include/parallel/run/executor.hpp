@@ -233,7 +233,7 @@ class Executor {
     const View& in = i.call.operands[0];
     const View& out = i.call.results[0];
     i.group = &groups_->of(t);
-    const std::int64_t n = ranks(t, plan_.mesh);
+    const std::int64_t n = participants(t, plan_.mesh);
     const int stages = plan_.mesh.extent(t.axes);
     if (t.along != 0) i.exchange.peer = (plan_.mesh.here + (t.collective == Collective::send ? t.along : stages - t.along) + stages) % stages;
     if (t.collective == Collective::broadcast)
