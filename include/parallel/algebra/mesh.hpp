@@ -4,16 +4,24 @@
 
 namespace parallel {
 
+/// What a stage has of layers that are not cut evenly: so many, behind those of the stages before it.
+struct Cut {
+  const Axis* axis = nullptr;  ///< none: cut evenly
+  int layers = 0, before = 0;
+  constexpr bool operator==(const Cut&) const = default;
+};
+
 /// `Mesh{data = 2, tensor = 4}`: eight ranks, the last axis varying fastest.
 struct Mesh {
   Extent axes[max_axes]{};
   int count = 0;
   int here = 0;  ///< from where a plan is seen: the coordinate on the axis of staged layers
+  Cut cut{};     ///< and what is there of layers that are balanced by cost
 
   constexpr Mesh() = default;
   template <class... More>
   constexpr Mesh(Extent first, More... more) : axes{first, more...}, count(1 + static_cast<int>(sizeof...(more))) {}
-  constexpr Mesh(const Extent (&a)[max_axes], int n, int seen_from = 0) : count(n), here(seen_from) {  // nvcc builds template arguments from their members in order
+  constexpr Mesh(const Extent (&a)[max_axes], int n, int seen_from = 0, const Cut& share = {}) : count(n), here(seen_from), cut(share) {  // nvcc builds template arguments from their members in order
     for (int i = 0; i < max_axes; ++i) axes[i] = a[i];
   }
   constexpr bool operator==(const Mesh&) const = default;
@@ -22,6 +30,7 @@ struct Mesh {
   constexpr Mesh on_stage(int coordinate) const {
     Mesh other = *this;
     other.here = coordinate;
+    other.cut = {};
     return other;
   }
 
@@ -65,10 +74,13 @@ constexpr std::int64_t degree(const Dim& dim, const Mesh& mesh) {
   return n;
 }
 /// The extent of a rank's slice. The mesh has been checked to divide the dimension.
-constexpr std::int64_t local(const Dim& dim, const Mesh& mesh) { return dim.size / degree(dim, mesh); }
+constexpr std::int64_t local(const Dim& dim, const Mesh& mesh) {
+  return mesh.cut.axis != nullptr && dim.split_by(mesh.cut.axis) ? mesh.cut.layers : dim.size / degree(dim, mesh);
+}
 
 /// Where the rank's slice begins.
 constexpr std::int64_t offset(const Dim& dim, const Mesh& mesh, int rank) {
+  if (mesh.cut.axis != nullptr && dim.split_by(mesh.cut.axis)) return mesh.cut.before;
   std::int64_t slice = 0;
   for (const Axis* a : dim) slice = slice * mesh.extent(a) + mesh.coordinate(rank, a);
   return slice * local(dim, mesh);

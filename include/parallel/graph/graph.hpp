@@ -182,6 +182,7 @@ struct Graph {
   const Axis* stages = nullptr;        ///< the axis over which layers are shared out, if any
   const Schedule* schedule = nullptr;  ///< the order in which a stage takes the micro-batches
   int chunks = 1;                      ///< slices of the layers that each stage has
+  bool balanced = false;               ///< its layers are cut by cost, not evenly
   bool stashed = false;                ///< micro-batches find different weights: each stage updates its own when it has a gradient
   int commit = -1;         ///< a scalar that is 0 where the optimizer phase's updates are to be skipped on every rank; -1: never
 

@@ -37,8 +37,8 @@ struct Layers {
     } else {
       using Carried = typename Symbolic<X, Kind::activation>::type;
       using Result = Returned<X, More...>;
-      using Cut = spelling::Moving<X, Crossing...>;
-      constexpr Refusal crossing = Cut::value.refusal;
+      using Crossed = spelling::Moving<X, Crossing...>;
+      constexpr Refusal crossing = Crossed::value.refusal;
       constexpr Refusal refusal = crossing ? crossing : differs(X::type, Result::type, Result::kind);
       using accepted [[maybe_unused]] = typename Refused<refusal.reason, nullptr, refusal.figures[0], refusal.figures[1]>::type;
       if constexpr (refusal || Result::kind == Kind::refused) {
@@ -47,7 +47,7 @@ struct Layers {
         if (!writes(x.trace())) return static_cast<void>(block(Carried(x.trace(), -1), more...)), Carried(x.trace(), -1);
         Trace& trace = *x.trace();
         int initial = x.enter(trace);
-        if constexpr (count.count > 0) initial = trace.enter(staging::take(trace, trace.enter(initial, Cut::value.results[0].layout)), X::type.layout);
+        if constexpr (count.count > 0) initial = trace.enter(staging::take(trace, trace.enter(initial, Crossed::value.results[0].layout)), X::type.layout);
         trace.begin(RegionKind::layers, static_cast<int>(count.size));
         trace.graph.regions[trace.region].staged = count.count > 0;
         const int inside = trace.carry(initial);
@@ -58,7 +58,7 @@ struct Layers {
         trace.hand_on(inside, trace.own(trace.enter(returned, X::type.layout)));
         trace.end();
         int last = trace.result_of(inside);
-        if constexpr (count.count > 0) last = trace.enter(staging::hand(trace, trace.enter(last, Cut::value.results[0].layout)), X::type.layout);
+        if constexpr (count.count > 0) last = trace.enter(staging::hand(trace, trace.enter(last, Crossed::value.results[0].layout)), X::type.layout);
         return Carried(&trace, last);
       }
     }

@@ -108,7 +108,7 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const Grap
     const Layout& layout = g.value(v).type.layout;
     for (int d = 0; d < layout.rank(); ++d) {
       const std::int64_t n = slices(g, layout.dims[d], mesh);
-      if (layout.dims[d].size % n == 0) continue;
+      if (layout.dims[d].size % n == 0 || (mesh.cut.axis != nullptr && layout.dims[d].split_by(mesh.cut.axis))) continue;
       const Axis* axis = layout.dims[d].axes[layout.dims[d].count - 1];
       const std::int64_t extent = layout.dims[d].size;
       return {{Reason::not_divisible, {extent, n, next_valid(g, mesh, axis, -1, extent), next_valid(g, mesh, axis, 1, extent)}, axis}, v, d};

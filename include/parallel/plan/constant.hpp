@@ -36,6 +36,7 @@ struct Graph {
   int misused;
   const Axis* stages;
   const Schedule* schedule;
+  bool balanced;
 };
 constexpr Sizes sizes_of(const parallel::Graph& g) {
   return {g.values.size(), g.nodes.size(), g.order.size(), g.regions.size(), g.carries.size(), g.stacks.size(), g.origins.size(), g.members.size(), g.scalars.size()};
@@ -46,14 +47,15 @@ constexpr Graph<n> frozen_graph(const parallel::Graph& g) {
           frozen<Region, n.regions>(g.regions),    frozen<Carry, n.carries>(g.carries),  frozen<Stack, n.stacks>(g.stacks),
           frozen<Origin, n.origins>(g.origins),    frozen<Member, n.members>(g.members), frozen<Name, n.scalars>(g.scalars),
           g.scalar_value,                          g.outputs,                            g.commit,
-          g.misused,                               g.stages,                             g.schedule};
+          g.misused,                               g.stages,                             g.schedule,
+          g.balanced};
 }
 template <Sizes n>
 constexpr GraphView view_of(const Graph<n>& g) {
   GraphView v;
   v.values = g.values, v.nodes = g.nodes, v.order = g.order, v.regions = g.regions, v.carries = g.carries, v.stacks = g.stacks, v.origins = g.origins;
   v.members = g.members, v.scalars = g.scalars, v.scalar_value = g.scalar_value, v.outputs = g.outputs, v.commit = g.commit, v.misused = g.misused;
-  v.stages = g.stages, v.schedule = g.schedule;
+  v.stages = g.stages, v.schedule = g.schedule, v.balanced = g.balanced;
   return v;
 }
 

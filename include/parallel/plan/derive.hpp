@@ -6,6 +6,7 @@
 #include <string>
 
 #include <parallel/algebra/notation.hpp>
+#include <parallel/plan/balance.hpp>
 #include <parallel/plan/demands.hpp>
 #include <parallel/plan/object.hpp>
 #include <parallel/plan/refused_plan.hpp>
@@ -191,7 +192,7 @@ constexpr auto made() {
 /// The plan of a program on a mesh, as a constant: `static_assert` can ask it anything. `Beside`: other programs over the same parameters,
 /// whose annotations may use axes that this one does not name.
 template <class Program, Mesh mesh, class... Beside>
-inline constexpr auto plan = constants::made<Program, mesh, Beside...>();
+inline constexpr auto plan = constants::made<Program, with_cut(constants::view_of(constants::graph<Program>), mesh), Beside...>();
 
 /// A plan that was derived at start-up, with its memory. Copies share it.
 class OwnedPlan {
@@ -252,7 +253,8 @@ inline std::string explain(const Fault& fault, const GraphView& g, const Mesh& m
 }
 
 /// The passes on a graph at start-up. Throws MeshRefused where its types, the mesh or a demand refuse it.
-inline OwnedPlan derive(Graph graph, const Mesh& mesh, std::span<const GraphView> beside, const Demands& demands) {
+inline OwnedPlan derive(Graph graph, const Mesh& given, std::span<const GraphView> beside, const Demands& demands) {
+  const Mesh mesh = with_cut(graph, given);
   auto planned = std::make_shared<Planned>();
   planned->graph = std::move(graph);
   const Fault fault = check(planned->graph, mesh, beside, demands);

@@ -202,8 +202,15 @@ struct Plan {
   constexpr double flops(const Node& node) const {
     auto divided = static_cast<double>(node.flops);
     for (int i = 0; i < mesh.count; ++i)
-      if (shares(node, mesh.axes[i].axis)) divided /= mesh.axes[i].size;
+      if (shares(node, mesh.axes[i].axis)) divided *= mesh.axes[i].axis == graph.stages ? share_of_layers(node) : 1.0 / mesh.axes[i].size;
     return divided;
+  }
+  /// Of a node on stacks of layers, the part of them that this stage has; any other is whole on its stage.
+  constexpr double share_of_layers(const Node& node) const {
+    for (const int o : node.operands)
+      if (const Layout& l = graph.value(o).type.layout; l.rank() > 0 && l.dims[0].split_by(graph.stages))
+        return static_cast<double>(local(l.dims[0], mesh)) / static_cast<double>(l.dims[0].size);
+    return 1;
   }
   /// Whether the ranks of an axis share the work of a node instead of each doing all of it.
   constexpr bool shares(const Node& node, const Axis* axis) const {

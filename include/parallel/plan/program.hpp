@@ -41,6 +41,12 @@ template <const Schedule& schedule_, class Program>
 struct Pipelined : Program {
   static constexpr const Schedule* schedule = &schedule_;
 };
+/// A program whose layers are cut so that the stages have as equal work as they can, by FLOPs: where they do not divide, or where what stands
+/// before or behind them weighs as much as layers do.
+template <class Program>
+struct Balanced : Program {
+  static constexpr bool balanced = true;
+};
 /// An input whose gradient is an output of the program: `Wanted<float, Shape<4 / data, 16>>`.
 template <class T, class S, class... Annotation>
 struct Wanted : Tensor<T, S, Annotation...> {};
@@ -208,6 +214,7 @@ constexpr void build(Trace& trace, Types<Input...>) {
   trace.training = is_trained<Program>;
   trace.graph.schedule = schedule_of<Program>();
   trace.graph.chunks = trace.graph.schedule->chunks;
+  trace.graph.balanced = requires { Program::balanced; };
   declare(model, trace);
   constexpr int m = Program::micro_batches;
   List<int, 8> inputs;

@@ -116,7 +116,7 @@ constexpr Located locate(const GraphView& g, const Mesh& mesh) {
   const Pipeline p = pipeline_of(g, mesh);
   const int chunks = p.stages > 1 ? g.schedule->chunks : 1;
   for (Region region : g.regions) {
-    if (region.staged) region.count /= p.stages * chunks;
+    if (region.staged) region.count = mesh.cut.axis != nullptr ? mesh.cut.layers : region.count / (p.stages * chunks);
     l.regions.push_back(region);
   }
   int micro = 0;

@@ -28,6 +28,7 @@ struct GraphView {
   int misused = -1;
   const Axis* stages = nullptr;
   const Schedule* schedule = nullptr;
+  bool balanced = false;
   std::span<const Slot> slots{};  ///< as one stage sees it: the order of its work; empty where there are no stages
   int parts = 1;                  ///< into which the work on a micro-batch and chunk is divided
 
@@ -35,7 +36,7 @@ struct GraphView {
   constexpr GraphView(const Graph& g)
       : values(g.values), nodes(g.nodes), order(g.order), regions(g.regions), carries(g.carries), stacks(g.stacks), origins(g.origins),
         members(g.members), scalars(g.scalars), scalar_value(g.scalar_value), outputs(g.outputs), commit(g.commit), misused(g.misused),
-        stages(g.stages), schedule(g.schedule) {}
+        stages(g.stages), schedule(g.schedule), balanced(g.balanced) {}
 
   constexpr const Value& value(int i) const { return values[static_cast<std::size_t>(i)]; }
   constexpr const Node& node(int i) const { return nodes[static_cast<std::size_t>(i)]; }

@@ -53,6 +53,7 @@ class Position {
   }
   /// What is added to the index of a layer within its stage to count the layers of all stages; `staged`: the region that is shared out, or -1.
   int layers_before(int staged) const {
+    if (plan_.mesh.cut.axis != nullptr && staged >= 0) return plan_.mesh.cut.before;
     return staged < 0 ? 0 : g_.region(staged).count * (plan_.mesh.here + (plan_.mesh.extent(g_.stages) - 1) * chunk_);
   }
 
