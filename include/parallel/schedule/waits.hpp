@@ -9,55 +9,60 @@
 namespace parallel {
 
 namespace waiting {
-/// A stage on its way through its tasks. Of forwards and of backwards it sends to one neighbour and receives from the other.
-struct Stage {
-  int task = 0;
-  bool asked = false;                  ///< it has come to the task
-  Vector<Task> wanted[2]{}, sent[2]{}; ///< the messages that it has asked for, and sent, by kind; each named by the task that makes it
-  StageTask to[2]{};                   ///< whom it sent to last
+/// The stages on their way through their tasks. Of forwards and of backwards each sends to one neighbour and receives from the other.
+struct Stages {
+  const Tasks& all;
+  Vector<int> at{};                         ///< per stage: its task
+  Vector<bool> asked{};                     ///< and whether it has asked for what that needs
+  Vector<Vector<Task>> wanted{}, sent{};    ///< per kind and stage: the messages that it has asked for, and sent, named by the tasks that make them
+  Vector<int> to{};                         ///< per kind and stage: whom it sends to, once it has
+
+  constexpr explicit Stages(const Tasks& tasks) : all(tasks) {
+    at.resize(all.size(), 0), asked.resize(all.size(), false), to.resize(2 * all.size(), -1);
+    wanted.resize(2 * all.size()), sent.resize(2 * all.size());
+  }
+  constexpr int of(Work kind, int stage) const { return static_cast<int>(kind) * all.size() + stage; }
+  constexpr const Task& task(int stage) const { return all.stages[stage][at[stage]]; }
+  constexpr bool ended(int stage) const { return at[stage] >= all.stages[stage].size(); }
+  /// Whether a message of this kind is still in the stage's buffer.
+  constexpr bool waits_to_send(Work kind, int stage) const {
+    const int receiver = to[of(kind, stage)];
+    return receiver >= 0 && wanted[of(kind, receiver)].size() < sent[of(kind, stage)].size();
+  }
 };
 }  // namespace waiting
 
 /// The first stage that waits in vain, and for whom; or nothing.
 constexpr ScheduleRefusal check_waits(const Schedule& schedule, int stages, int micro_batches) {
   const Tasks all = tasks_of(schedule, stages, micro_batches);
-  Vector<waiting::Stage> state;
-  state.resize(stages);
+  waiting::Stages state(all);
   Vector<int> ready;
   for (int s = stages - 1; s >= 0; --s) ready.push_back(s);
   while (!ready.empty()) {
     const int s = ready.back();
     ready.resize(ready.size() - 1);
-    waiting::Stage& me = state[s];
-    for (; me.task < all.stages[s].size(); ++me.task, me.asked = false) {
-      const Task t = all.stages[s][me.task];
+    for (; !state.ended(s); ++state.at[s], state.asked[s] = false) {
+      const Task t = state.task(s);
       if (t.work > Work::backward) continue;
-      const auto kind = static_cast<int>(t.work);
+      const int here = state.of(t.work, s);
       const StageTask from = all.sender(t, s), to = all.receiver(t, s);
-      if (from.stage >= 0 && !me.asked) me.wanted[kind].push_back(from.task), ready.push_back(from.stage);
-      me.asked = true;
-      if (const StageTask last = me.to[kind]; last.stage >= 0) {
-        const Vector<Task>& wanted = state[last.stage].wanted[kind];
-        if (wanted.size() < me.sent[kind].size()) break;
-      }
+      if (from.stage >= 0 && !state.asked[s]) state.wanted[here].push_back(from.task), ready.push_back(from.stage);
+      state.asked[s] = true;
+      if (state.waits_to_send(t.work, s)) break;
       if (from.stage >= 0) {
-        const Vector<Task>& sent = state[from.stage].sent[kind];
-        const int k = me.wanted[kind].size() - 1;
+        const Vector<Task>& sent = state.sent[state.of(t.work, from.stage)];
+        const int k = state.wanted[here].size() - 1;
         if (sent.size() <= k) break;
-        if (!(sent[k] == from.task)) return {ScheduleReason::messages_crossed, s, me.task, from.stage, all.place(sent[k], from.stage), t.micro_batch, t.chunk};
+        if (!(sent[k] == from.task)) return {ScheduleReason::messages_crossed, s, state.at[s], from.stage, all.place(sent[k], from.stage), t.micro_batch, t.chunk};
       }
-      if (to.stage >= 0) me.sent[kind].push_back(t), me.to[kind] = to, ready.push_back(to.stage);
+      if (to.stage >= 0) state.sent[here].push_back(t), state.to[here] = to.stage, ready.push_back(to.stage);
     }
   }
   for (int s = 0; s < stages; ++s) {
-    const waiting::Stage& me = state[s];
-    if (me.task >= all.stages[s].size()) continue;
-    const Task t = all.stages[s][me.task];
-    const auto kind = static_cast<int>(t.work);
-    const StageTask last = me.to[kind], from = all.sender(t, s);
-    const bool sends = last.stage >= 0 && state[last.stage].wanted[kind].size() < me.sent[kind].size();
-    const int other = sends ? last.stage : from.stage;
-    return {ScheduleReason::deadlock, s, me.task, other, state[other].task, t.micro_batch, t.chunk};
+    if (state.ended(s)) continue;
+    const Task t = state.task(s);
+    const int other = state.waits_to_send(t.work, s) ? state.to[state.of(t.work, s)] : all.sender(t, s).stage;
+    return {ScheduleReason::deadlock, s, state.at[s], other, state.at[other], t.micro_batch, t.chunk};
   }
   return {};
 }
