@@ -22,6 +22,7 @@ struct Weighed {
 /// Writes a rank's part into the whole.
 template <class T>
 void gather(const View& v, Array& whole) {
+  if (v.data == nullptr) return;  // this rank's stage has nothing of it
   std::int64_t at[max_rank]{};
   for (std::int64_t i = 0; i < v.elements(); ++i) {
     std::int64_t global = 0;

@@ -1,6 +1,6 @@
 // Small gradients are completed together: one call for all vectors that are pending on the same axes, and one for a sum over several axes.
 #pragma once
-#include <parallel/graph/trace.hpp>
+#include <parallel/graph/stages.hpp>
 
 namespace parallel {
 
@@ -13,7 +13,7 @@ struct Pending {
 };
 constexpr Pending before_completion(const Graph& g, int value) {
   Pending p{value};
-  for (const Node* n = &g.maker(value); n->operation == &operation::move && n->transition.collective == Collective::all_reduce && n->region == 0 && n->transition.among == Placement{};
+  for (const Node* n = &g.maker(value); n->operation == &operation::move && n->transition.collective == Collective::all_reduce && n->region == 0 && !staging::on_stages(g, *n);
        n = &g.maker(p.value)) {
     p.value = n->operands[0];
     ++p.calls;

@@ -180,7 +180,8 @@ constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
   for (int i = static_cast<int>(g.order.size()) - 1; i >= 0; --i) {
     const int n = g.order[static_cast<std::size_t>(i)];
     const Node& node = g.node(n);
-    if (!alive[n] || !calls(node, mesh) || node.transition.along != 0 || early[n]) continue;
+    if (!alive[n] || !calls(node, mesh) || early[n]) continue;
+    if (g.stages != nullptr && node.transition.axes.contains(g.stages)) continue;  // stages start what they share in the program's order, whatever else each has
     const int maker = g.value(before_aliases(g, mesh, node.operands[0])).node;
     if (g.node(maker).region != node.region || calls(g.node(maker), mesh) || part[maker] == elsewhere) continue;
     next[n] = starts[maker];

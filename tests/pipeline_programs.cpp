@@ -1,0 +1,141 @@
+// Programs around layers over stages: every loss and gradient is that of one rank, wherever values live.
+#include <doctest/doctest.h>
+
+#include <parallel/communicator/threads.hpp>
+#include <parallel/device/cpu.hpp>
+
+#include "program.hpp"
+
+using namespace parallel;
+using namespace parallel::axes;
+using lockstep::Array;
+
+namespace {
+
+constexpr int width = 4, depth = 4, rows = 4, micro_batches = 4;
+using X = Tensor<double, Shape<rows / data, width>>;
+template <class... Annotation>
+using Square = Parameter<double, Shape<width, width>, Annotation...>;
+
+struct Plain {
+  Square<> w{normal(0.5)};
+  Parameter<double, Shape<width>> b{normal(0.5)};
+  constexpr auto operator()(Distributed auto x) const { return x + tanh(matmul(x, w) + b); }
+};
+struct Storing {
+  Square<Stored<data, Split<0>>> w{normal(0.5)};
+  constexpr auto operator()(Distributed auto x) const { return x + tanh(matmul(x, w)); }
+};
+struct Again {
+  Square<> w{normal(0.5)};
+  constexpr auto operator()(Distributed auto x) const { return x + tanh(recompute(matmul(x, w))); }
+};
+struct Guided {
+  Square<> w{normal(0.5)};
+  constexpr auto operator()(Distributed auto x, Distributed auto guide) const { return x + tanh(matmul(x, w) + guide); }
+};
+
+/// Nothing stands before the layers.
+template <Dim layers>
+struct Bare {
+  Layers<layers, Plain> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(x))); }
+};
+/// What stands before the layers is needed behind them, too.
+template <Dim layers>
+struct Skip {
+  Square<> in{normal(0.5)};
+  Layers<layers, Plain> blocks;
+  Square<> out{normal(0.5)};
+  constexpr auto operator()(Distributed auto x) const {
+    const auto begun = matmul(x, in);
+    return mean(square(matmul(blocks(begun) + begun, out)));
+  }
+};
+/// One parameter before and behind the layers, and a second loss that depends on no layer.
+template <Dim layers>
+struct Tied {
+  Square<> in{normal(0.5)};
+  Layers<layers, Plain> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(blocks(matmul(x, in)), transpose(in)))) + mean(square(in)); }
+};
+/// Every layer of every stage takes the same activation and the same parameter.
+template <Dim layers>
+struct Guiding {
+  Square<> in{normal(0.5)}, guide{normal(0.5)};
+  Parameter<double, Shape<width>> shared{normal(0.5)};
+  Layers<layers, Guided> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(matmul(x, in), tanh(matmul(x, guide)) + shared))); }
+};
+/// Parameters, gradients and states that are split at rest.
+template <Dim layers>
+struct Zero {
+  Square<Stored<data, Split<0>>> in{normal(0.5)};
+  Layers<layers, Storing> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(blocks(matmul(x, in)), transpose(in)))); }
+};
+template <Dim layers>
+struct Recomputing {
+  Layers<layers, Again> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(x))); }
+};
+/// Other layers before and behind, on one stage each.
+template <Dim layers>
+struct Around {
+  Layers<2, Plain> before;
+  Layers<layers, Plain> blocks;
+  Layers<3, Plain> behind;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(behind(blocks(before(x))))); }
+};
+
+const std::vector<double> x = program::numbers<double>(micro_batches * rows * width, 1);
+
+template <class Program>
+std::vector<Array> outputs(const Mesh& mesh, const Schedule* schedule = nullptr) {
+  Graph graph = build<Program>();
+  if (schedule != nullptr) graph.schedule = schedule;
+  std::vector<Array> whole = program::empty_outputs(derive(graph, mesh, {}, {}));
+  run_threads(mesh.ranks(), [&](Threads& world) {
+    const OwnedPlan plan = derive(graph, mesh.on_stage(mesh.coordinate(world.rank(), &stage)), {}, {});
+    program::run_rank(plan, world, [](auto& executor, Parameters&) { executor.input(0, x.data()); }, whole);
+  });
+  return whole;
+}
+template <template <Dim> class Model, class Input = X>
+void check() {
+  using One = Accumulate<micro_batches, Training<Model<depth>, KeepGradients, Input>>;
+  using Staged = Accumulate<micro_batches, Training<Model<depth / stage>, KeepGradients, Input>>;
+  const std::vector<Array> one = outputs<One>(Mesh{data = 1});
+  REQUIRE(one.size() >= 3);
+  for (const Schedule* schedule : {&schedules::one_forward_one_backward, &schedules::zero_bubble_h2})
+    for (const Mesh& mesh : {Mesh{stage = 1}, Mesh{stage = 2}, Mesh{stage = 4}, Mesh{data = 2, stage = 2}, Mesh{stage = 4, data = 2}}) {
+      INFO(schedule->name << " on " << text(mesh));
+      const std::vector<Array> many = outputs<Staged>(mesh, schedule);
+      REQUIRE(many.size() == one.size());
+      for (std::size_t i = 0; i < one.size(); ++i) {
+        INFO("output " << i);
+        CHECK(lockstep::difference(many[i], one[i]) < 1e-12);
+      }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("layers alone") { check<Bare>(); }
+TEST_CASE("a skip connection over all stages") { check<Skip>(); }
+TEST_CASE("a parameter on the first and the last stage") { check<Tied>(); }
+TEST_CASE("an activation and a parameter that every layer takes") { check<Guiding>(); }
+TEST_CASE("parameters split at rest") { check<Zero>(); }
+TEST_CASE("values that are computed again") { check<Recomputing>(); }
+TEST_CASE("layers around layers") { check<Around>(); }
+TEST_CASE("the gradient of an input") { check<Bare, Wanted<double, Shape<rows / data, width>>>(); }
+
+TEST_CASE("forward only, and the result on every rank") {
+  using One = Evaluation<Skip<depth>, X>;
+  const std::vector<Array> one = outputs<One>(Mesh{data = 1});
+  for (const Mesh& mesh : {Mesh{stage = 1}, Mesh{stage = 2}, Mesh{stage = 4}, Mesh{data = 2, stage = 2}}) {
+    INFO(text(mesh));
+    CHECK(lockstep::difference(outputs<Evaluation<Skip<depth / stage>, X>>(mesh)[0], one[0]) < 1e-14);
+    CHECK(lockstep::difference(outputs<Pipelined<schedules::interleaved<2>, Evaluation<Skip<depth / stage>, X>>>(mesh.extent(&stage) == 4 ? Mesh{stage = 2} : mesh)[0], one[0]) < 1e-14);
+  }
+}
