@@ -106,20 +106,21 @@ template <class Step>
 void print_schedule() {
   const std::vector<OwnedPlan> plans = stages_of<Step>(pipelined::mesh);
   const auto activations = [](const Plan& p) { return size(p.memory.of(Use::activations)); };
-  std::printf("| `%s%s` | %s | %s | %s |\n", std::string(schedule_of<Step>()->name).c_str(), schedule_of<Step>()->chunks > 1 ? "<2>" : "",
+  std::printf("| `%s%s` | %s | %s | %s | %s |\n", std::string(schedule_of<Step>()->name).c_str(), schedule_of<Step>()->chunks > 1 ? "<2>" : "",
               percent(timing<Step>(4).bubble_over_ideal()).c_str(), each(plans, activations).c_str(),
-              size(most(plans, [](const Plan& p) { return p.sent(); })).c_str());
+              size(most(plans, [](const Plan& p) { return p.peak_memory(); })).c_str(), size(most(plans, [](const Plan& p) { return p.sent(); })).c_str());
 }
 inline void print_schedules() {
   using namespace beside_the_ladder;
   blocks::begin("ladder schedules");
-  std::puts("| schedule | waits, of the time that it works | activations of stages 0, 1, 2, 3 | sent by the busiest |\n|---|---|---|---|");
+  std::puts("| schedule | waits, of the time that it works | activations of stages 0, 1, 2, 3 | most memory | most sent |\n|---|---|---|---|---|");
   print_schedule<By<schedules::naive>>();
   print_schedule<By<schedules::gpipe>>();
   print_schedule<By<schedules::one_forward_one_backward>>();
   print_schedule<By<schedules::interleaved<2>>>();
   print_schedule<By<schedules::zero_bubble_h1>>();
   print_schedule<By<schedules::zero_bubble_h2>>();
+  print_schedule<By<schedules::pipedream>>();
 }
 inline void print_bubbles() {
   blocks::begin("ladder bubbles");
