@@ -94,5 +94,6 @@ TEST_CASE("hybrid: on each axis what the parallelism alone sends, of the shares 
         CHECK(plan->memory.of(Use::parameters) == held);
         if (d > 1) CHECK(plan->sent(data) == exactly(all_reduced(held + (p > 1 ? 0 : 4), d)));  // the loss is the last stage's
         if (p > 1) CHECK(plan->sent(stage) == exactly(state / d + 4 + norm));
+        if (p > 1) CHECK(derive<beside_the_ladder::Scattered>(mesh)->sent(stage) == exactly(state / d / n + 4 + norm));
       }
 }

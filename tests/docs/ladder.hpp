@@ -59,4 +59,13 @@ using Stored = Training<StoredModel, AdamW, data_parallel::Batch, data_parallel:
 using Parts = Tensor<float, Shape<8 / data, 8, width>>;
 using Accumulated = Accumulate<4, Training<data_parallel::Model, AdamW, Parts, Parts>>;
 
+// Rung 7, and what crosses a cut is split over tensor while it crosses.
+struct ScatteredModel {
+  Parameter<float, Shape<width, width>> in{xavier};
+  Layers<8 / stage, hybrid::Block, On<tensor, Split<2>>> blocks;
+  Parameter<float, Shape<width, width>> out{xavier};
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(matmul(blocks(matmul(x, in)), out) - y)); }
+};
+using Scattered = Accumulate<hybrid::micro_batches, Training<ScatteredModel, AdamW, hybrid::Batch, hybrid::Batch>>;
+
 }  // namespace beside_the_ladder

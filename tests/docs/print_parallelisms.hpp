@@ -172,6 +172,19 @@ inline void print_meshes() {
     }
 }
 
+template <class Step>
+void print_cut(const char* name) {
+  const std::vector<OwnedPlan> plans = stages_of<Step>(hybrid::mesh);
+  const auto sent = [&](const Axis& axis) { return size(most(plans, [&](const Plan& p) { return p.sent(axis); })); };
+  std::printf("| %s | %s | %s |\n", name, sent(stage).c_str(), sent(tensor).c_str());
+}
+inline void print_cuts() {
+  blocks::begin("ladder cuts");
+  std::puts("| rung 7 | sent on stage | on tensor |\n|---|---|---|");
+  print_cut<hybrid::Step>("as it is");
+  print_cut<beside_the_ladder::Scattered>("its cut scattered");
+}
+
 inline void print() {
   print_rungs();
   print_plans();
@@ -182,5 +195,6 @@ inline void print() {
   print_ranks<tensor_parallel::Step>("ladder tensor ranks", tensor);
   print_ranks<sequence_parallel::Step>("ladder sequence ranks", tensor);
   print_meshes();
+  print_cuts();
 }
 }  // namespace parallelisms
