@@ -46,7 +46,8 @@ inline std::string percent(double share) {
 template <class Step>
 void print_rung(const char* name, const Mesh& mesh) {
   const std::vector<OwnedPlan> plans = stages_of<Step>(mesh);
-  std::printf("| %s | %s | %s | %lld | %s | %s | %s | %s |\n", name, text(mesh).c_str(), size(most(plans, [](const Plan& p) { return p.sent(); })).c_str(),
+  static const double whole = derive<one_rank::Step>(one_rank::mesh)->flops();
+  std::printf("| %s | %s | %s | %s | %lld | %s | %s | %s | %s |\n", name, text(mesh).c_str(), percent(most(plans, [](const Plan& p) { return p.flops(); }) / whole).c_str(), size(most(plans, [](const Plan& p) { return p.sent(); })).c_str(),
               static_cast<long long>(most(plans, [](const Plan& p) { return p.calls(); })),
               size(most(plans, [](const Plan& p) { return p.memory.of(Use::parameters); })).c_str(),
               size(most(plans, [](const Plan& p) { return p.memory.of(Use::activations); })).c_str(),
@@ -54,7 +55,7 @@ void print_rung(const char* name, const Mesh& mesh) {
 }
 inline void print_rungs() {
   blocks::begin("parallelisms");
-  std::puts("| rung | mesh | sent | calls | parameters | activations | peak memory | waits |\n|---|---|---|---|---|---|---|---|");
+  std::puts("| rung | mesh | work | sent | calls | parameters | activations | peak memory | waits |\n|---|---|---|---|---|---|---|---|---|");
   print_rung<one_rank::Step>("one rank", one_rank::mesh);
   print_rung<inter_layer::Step>("[inter-layer](inter-layer.md)", inter_layer::mesh);
   print_rung<pipelined::Step>("[pipeline](pipeline.md)", pipelined::mesh);
