@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks README.md and docs/*.md against the code that they speak of.
+"""Checks README.md, docs/*.md and docs/parallelism/*.md against the code that they speak of.
 
     check_docs.py ROOT PRINT_TABLES [--write]
 
@@ -18,7 +18,7 @@ from textwrap import dedent
 import error_pages
 
 SOURCES = {  # where a block of a language may stand
-    "cpp": [("examples", "*.cpp"), ("tests", "**/*.cpp"), ("tests", "**/*.hpp")],
+    "cpp": [("examples", "**/*.cpp"), ("tests", "**/*.cpp"), ("tests", "**/*.hpp")],
     "meson": [("tests/consumers", "**/meson.build")],
     "cmake": [("tests/consumers", "**/CMakeLists.txt")],
 }
@@ -134,7 +134,7 @@ def error_faults(root):
 
 
 def main(root, program, write):
-    documents = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    documents = [root / "README.md", *sorted((root / "docs").glob("*.md")), *sorted((root / "docs/parallelism").glob("*.md"))]
     blocks, used, faults = printed_blocks(program), set(), []
     for path in documents:
         name, text = str(path.relative_to(root)), path.read_text("utf-8")

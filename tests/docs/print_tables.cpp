@@ -19,6 +19,7 @@
 #include "blocks.hpp"
 #include "own_schedule.hpp"
 #include "print_megatron.hpp"
+#include "print_parallelisms.hpp"
 #include "rules.hpp"
 
 // The programs of README.md and docs/quick-start.md as they are, so that their plans name their own lines. All that they include is above;
@@ -174,5 +175,6 @@ int main() {
   print_operations();
   print_plans();
   megatron::print();
+  parallelisms::print();
   own_schedule::print();
 }

@@ -1,0 +1,88 @@
+// What all rungs of the ladder share and none is about: the data, the steps, and the plan in a few lines.
+#pragma once
+#include <parallel/communicator/threads.hpp>
+#include <parallel/device/cpu.hpp>
+#include <parallel/parallel.hpp>
+#include <parallel/run/trainer.hpp>
+#include <parallel/schedule/picture.hpp>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace ladder {
+using namespace parallel;
+
+/// What a rank sends in a step: "data 99.8 KiB in 6 calls".
+inline std::string sent(const Plan& plan) {
+  std::string words;
+  for (int i = 0; i < plan.mesh.count; ++i) {
+    const Axis& axis = *plan.mesh.axes[i].axis;
+    if (plan.calls(axis) == 0) continue;
+    words += (words.empty() ? "" : ", ") + std::string(axis.text()) + " " + printing::bytes(plan.sent(axis)) + " in " + std::to_string(plan.calls(axis)) + " calls";
+  }
+  return words.empty() ? "nothing" : words;
+}
+
+/// What stages do in a step, over time: F3 is forward with micro-batch 3, B3 backward, which takes twice as long; dots are waits.
+template <class Step>
+std::string order(int stages) {
+  std::string rows = picture(timed(*schedule_of<Step>(), stages, Step::micro_batches));
+  for (std::size_t at = 0; (at = rows.find("rank", at)) != std::string::npos;) rows.replace(at, 4, "stage");  // a stage may be several ranks
+  return rows;
+}
+
+/// A line for each stage, as every stage has a plan of its own; one for all ranks, where there are none. Then what the stages do in a step.
+template <class Step>
+void print_plan(const Mesh& mesh) {
+  const int stages = mesh.extent(&axes::stage);
+  printing::Table table{{}, {{{"", "sent in a step", "parameters", "activations", "peak"}}}};
+  for (int s = 0; s < stages; ++s) {
+    const OwnedPlan plan = derive<Step>(mesh.on_stage(s));
+    const auto memory = [&](Use use) { return printing::bytes(static_cast<double>(plan->memory.of(use))); };
+    table.rows.push_back({{stages > 1 ? "stage " + std::to_string(s) : "each rank", sent(plan), memory(Use::parameters), memory(Use::activations),
+                           printing::bytes(static_cast<double>(plan->peak_memory()))}});
+  }
+  std::printf("%s: %d rank%s\n\n%s\n", text(mesh).c_str(), mesh.ranks(), mesh.ranks() > 1 ? "s" : "", table.text().c_str());
+  if (stages > 1) std::printf("%s\n", order<Step>(stages).c_str());
+}
+
+/// How the first input lies; its sizes are those of all micro-batches.
+inline const Layout& input(const Plan& plan) {
+  for (const Member& m : plan.graph.members)
+    if (m.role == Role::input) return m.type.layout;
+  throw Failure("the program has no input", exit_code::configuration);
+}
+
+/// Plans, then trains on threads: the model is to shift a row by one place and square it.
+template <class Step>
+int run(const char* name, const Mesh& mesh, int argc, char** argv) {
+  const std::string record = record_argument(argc, argv);
+  return guarded(name, [&] {
+    print_plan<Step>(mesh);
+    run_threads(mesh.ranks(), [&](Threads& world) {
+      const OwnedPlan plan = derive<Step>(mesh, world.rank());
+      Parameters parameters(plan, world.rank(), 9);
+      Trainer<Threads, Cpu> trainer(plan, world, parameters, {}, 1);
+      Recording recording(record, plan, world.rank());
+      trainer.executor().record(recording);
+      const Layout& batch = input(plan);
+      const auto row = static_cast<std::size_t>(batch.dims[batch.rank() - 1].size);
+      std::vector<float> x(static_cast<std::size_t>(batch.elements())), y(x.size());
+      for (int step = 0; step <= 30; ++step) {
+        for (std::size_t i = 0; i < x.size(); ++i) {
+          x[i] = static_cast<float>(2 * random_uniform(7, static_cast<std::uint64_t>(step), i) - 1);
+          y[i / row * row + (i + 1) % row] = x[i] * x[i];
+        }
+        trainer.executor().input(0, x.data());
+        trainer.executor().input(1, y.data());
+        const StepResult result = trainer.step(1e-2);
+        if (world.rank() == 0 && step % 10 == 0) std::printf("step %2d  loss %.4f\n", step, result.loss);
+      }
+      recording.write();
+    });
+    return exit_code::done;
+  });
+}
+
+}  // namespace ladder

@@ -1,0 +1,71 @@
+// The rungs of examples/ladder as they are, so that their plans name their own lines: namespaces inter_layer, pipeline and so on, each with `Step` and
+// `mesh`. Their main functions become templates that nobody uses, so that no kernel is compiled. And the programs of docs/parallelism that are no rungs.
+#pragma once
+#include "../../examples/ladder/run.hpp"
+
+#define main(...) unused; \
+  template <class never>  \
+  [[maybe_unused]] auto never_called(__VA_ARGS__)
+namespace one_rank {
+#include "../../examples/ladder/1_one_rank.cpp"
+}
+namespace inter_layer {
+#include "../../examples/ladder/2_inter_layer.cpp"
+}
+namespace pipelined {
+#include "../../examples/ladder/3_pipeline.cpp"
+}
+namespace data_parallel {
+#include "../../examples/ladder/4_data.cpp"
+}
+namespace tensor_parallel {
+#include "../../examples/ladder/5_tensor.cpp"
+}
+namespace sequence_parallel {
+#include "../../examples/ladder/6_sequence.cpp"
+}
+namespace hybrid {
+#include "../../examples/ladder/7_hybrid.cpp"
+}
+#undef main
+
+namespace beside_the_ladder {
+using namespace parallel;
+using namespace parallel::axes;
+
+// Rung 3 by another schedule.
+using Later = Pipelined<schedules::gpipe, pipelined::Step>;
+template <const Schedule& schedule>
+using By = Pipelined<schedule, pipelined::Step>;
+
+// Rung 4, and what belongs to a weight is split over the same ranks wherever it is not in use.
+constexpr Dim hidden = 64;
+constexpr int width = 16;
+struct StoredBlock {
+  Parameter<float, Shape<width>> gain{ones};
+  Parameter<float, Shape<width, hidden>, Stored<data, Split<0>>> up{normal(0.3)};
+  Parameter<float, Shape<hidden, width>, Stored<data, Split<0>>> down{normal(0.1)};
+  constexpr auto operator()(Distributed auto x) const { return x + matmul(gelu(matmul(rms_norm(x, gain), up)), down); }
+};
+struct StoredModel {
+  Parameter<float, Shape<width, width>> in{xavier};
+  Layers<8, StoredBlock> blocks;
+  Parameter<float, Shape<width, width>> out{xavier};
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(matmul(blocks(matmul(x, in)), out) - y)); }
+};
+using Stored = Training<StoredModel, AdamW, data_parallel::Batch, data_parallel::Batch>;
+
+// Rung 4 in four parts: the sums of gradients are reduced once, behind the last.
+using Parts = Tensor<float, Shape<8 / data, 8, width>>;
+using Accumulated = Accumulate<4, Training<data_parallel::Model, AdamW, Parts, Parts>>;
+
+// Rung 7, and what crosses a cut is split over tensor while it crosses.
+struct ScatteredModel {
+  Parameter<float, Shape<width, width>> in{xavier};
+  Layers<8 / stage, hybrid::Block, On<tensor, Split<2>>> blocks;
+  Parameter<float, Shape<width, width>> out{xavier};
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(matmul(blocks(matmul(x, in)), out) - y)); }
+};
+using Scattered = Accumulate<hybrid::micro_batches, Training<ScatteredModel, AdamW, hybrid::Batch, hybrid::Batch>>;
+
+}  // namespace beside_the_ladder
