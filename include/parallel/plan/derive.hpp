@@ -164,7 +164,17 @@ struct Budgeted {
   static constexpr Fault value = over_budget(passed<Program, mesh>, demands_of<Program>());
 };
 template <class Program, Mesh mesh>
-inline constexpr ScheduleRefusal refused_schedule = check_schedule(view_of(graph<Program>), mesh);
+inline constexpr ScheduleRefusal refused_tasks = checked_by_compiler(view_of(graph<Program>), mesh) ? check_tasks(view_of(graph<Program>), mesh) : ScheduleRefusal{};
+template <class Program, Mesh mesh>
+inline constexpr ScheduleRefusal refused_waits =
+    checked_by_compiler(view_of(graph<Program>), mesh) && !refused_tasks<Program, mesh> ? check_waits(view_of(graph<Program>), mesh) : ScheduleRefusal{};
+/// Whether the compiler refuses the schedule; asking is then the one error.
+template <class Program, Mesh mesh>
+constexpr bool refuses_schedule() {
+  constexpr auto& refusal = refused_tasks<Program, mesh> ? refused_tasks<Program, mesh> : refused_waits<Program, mesh>;
+  using scheduled [[maybe_unused]] = typename RefusedSchedule<refusal.reason, refusal>::type;
+  return static_cast<bool>(refusal);
+}
 template <class Program, Mesh mesh, class... Beside>
 constexpr auto made() {
   if constexpr (building::refused<Program>(typename Program::Inputs{}) || (building::refused<Beside>(typename Beside::Inputs{}) || ...)) {
@@ -173,8 +183,7 @@ constexpr auto made() {
     using accepted [[maybe_unused]] = checked<Judged<Program, mesh, Beside...>>;
     if constexpr (Judged<Program, mesh, Beside...>::value.refusal) {
       return RefusedPlan{};
-    } else if constexpr (refused_schedule<Program, mesh>) {
-      using scheduled [[maybe_unused]] = typename RefusedSchedule<refused_schedule<Program, mesh>.reason, refused_schedule<Program, mesh>>::type;
+    } else if constexpr (refuses_schedule<Program, mesh>()) {
       return RefusedPlan{};
     } else {
       using within [[maybe_unused]] = checked<Budgeted<Program, mesh>>;

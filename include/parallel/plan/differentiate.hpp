@@ -12,19 +12,8 @@ class Differentiation {
  public:
   constexpr explicit Differentiation(Trace& trace) : trace_(trace) {}
 
-  /// Seeds a scalar with `seed` (1, or one over the number of micro-batches) and goes back through everything that stands in the trace.
-  /// Where the trace has an open region of micro-batches, gradients of what lies outside it add up over its iterations, still pending.
-  /// `before_leaving()` may write more into that region, behind the backward pass.
-  constexpr void run(int loss, double seed, auto before_leaving) {
-    const Vector<int> program = trace_.graph.order;
-    trace_.phase = Phase::backward;
-    trace_.member = trace_.graph.values[loss].member;
-    run(program, loss, trace_.emit(operation::constant, {}, {conjugate(trace_.graph.values[loss].type)}, Kind::constant, {}, seed), before_leaving);
-  }
-  /// The same from any value and its gradient, back through the nodes of `program`.
-  constexpr void run(const Vector<int>& program, int value, int gradient) {
-    run(program, value, gradient, [] {});
-  }
+  /// Goes back from a value and its gradient through the nodes of `program`. Where the trace has an open region of micro-batches, gradients of
+  /// what lies outside it add up over its iterations, still pending; `before_leaving()` may write more into that region, behind the backward pass.
   constexpr void run(const Vector<int>& program, int value, int gradient, auto before_leaving) {
     trace_.phase = Phase::backward;
     const int region = trace_.region;
@@ -44,6 +33,15 @@ class Differentiation {
     }
     trace_.member = -1;
   }
+  constexpr void run(const Vector<int>& program, int value, int gradient) { run(program, value, gradient, [] {}); }
+  /// Seeds a scalar with `seed` (1, or one over the number of micro-batches) and goes back through everything that stands in the trace.
+  constexpr void run(int loss, double seed, auto before_leaving) {
+    const Vector<int> program = trace_.graph.order;
+    trace_.phase = Phase::backward;
+    trace_.member = trace_.graph.values[loss].member;
+    run(program, loss, trace_.emit(operation::constant, {}, {conjugate(trace_.graph.values[loss].type)}, Kind::constant, {}, seed), before_leaving);
+  }
+  constexpr void run(int loss, double seed) { run(loss, seed, [] {}); }
 
   /// The gradient of a value, or -1 where none reaches it.
   constexpr int of(int value) const { return value < cotangents_.size() ? cotangents_[value] : -1; }

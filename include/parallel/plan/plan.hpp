@@ -36,17 +36,23 @@ struct Communication {
   /// How many logical collectives one call stands for: a stack of layers counts once per layer, a bucket for all that is in it.
   constexpr std::int64_t logical(const Node& node) const { return logical(node.operands[0]); }
   constexpr std::int64_t logical(int value) const {
-    if (graph.maker(value).operation != &operation::bucket) return graph.value(value).stack > 0 ? graph.value(value).stack : 1;
+    if (graph.maker(value).operation != &operation::bucket) return graph.value(value).stack > 0 ? local_layers(graph.value(value)) : 1;
     std::int64_t all = 0;
     for (const int part : graph.maker(value).operands) all += logical(part);
     return all;
+  }
+
+  /// Of a stack, the layers that a rank has: all, or those of its stage.
+  constexpr std::int64_t local_layers(const Value& stack) const {
+    const Dim& layers = stack.type.layout.dims[0];
+    return graph.stages != nullptr && layers.split_by(graph.stages) ? local(layers, mesh) : stack.stack;
   }
 
   constexpr std::int64_t elements_of(const Node& node) const { return message(node) / bytes_of(graph.value(node.operands[0]).type.dtype); }
   constexpr bool meant(const CollectiveRow& which, const Node& node, const AxisList& axes) const {
     return which.means(node.transition.collective, axes) && (which.bytes == CollectiveRow::unsaid || which.bytes == message(node));
   }
-  constexpr bool meant(const CollectiveRow& which, const Node& node) const { return meant(which, node, node.transition.axes); }
+  constexpr bool meant(const CollectiveRow& which, const Node& node) const { return meant(which, node, sending_axes(node.transition.axes, mesh)); }
   /// The sum over all calls that are meant of what `of` says of one.
   template <class Number, class F>
   constexpr Number total(const CollectiveRow& which, F of) const {

@@ -244,7 +244,7 @@ constexpr void build(Trace& trace, Types<Input...>) {
     if (stashed)
       gradients.run(result, 1, [&] { asynchronous::update<typename Program::Optimizer>(trace, gradients); });
     else
-      gradients.run(result, 1.0 / m, [] {});
+      gradients.run(result, 1.0 / m);
     trace.phase = Phase::forward;
     trace.graph.outputs.push_back(complete(trace, loop ? trace.result_of(total) : result));
     if (stashed) {

@@ -21,12 +21,23 @@ constexpr Pipeline pipeline_of(const GraphView& g, const Mesh& mesh) {
   for (const Node& n : g.nodes) p.trained = p.trained || n.phase == Phase::backward;
   return p;
 }
-/// Why the schedule of a program cannot run on a mesh, if so.
-constexpr ScheduleRefusal check_schedule(const GraphView& g, const Mesh& mesh) {
+/// What compilers can be asked within their default limits: some 4,096 things that stages do. An executor checks any schedule.
+constexpr bool checked_by_compiler(const GraphView& g, const Mesh& mesh) {
   const Pipeline p = pipeline_of(g, mesh);
-  if (!p.scheduled()) return {};
-  const ScheduleRefusal refusal = check(*g.schedule, p.stages, p.micro_batches);
-  return refusal ? refusal : check_waits(*g.schedule, p.stages, p.micro_batches);
+  return p.scheduled() && p.stages * p.micro_batches * g.schedule->chunks <= 512;
+}
+/// Why the schedule of a program cannot run on a mesh, if so: of its tasks, and of how stages wait for each other.
+constexpr ScheduleRefusal check_tasks(const GraphView& g, const Mesh& mesh) {
+  const Pipeline p = pipeline_of(g, mesh);
+  return p.scheduled() ? check(*g.schedule, p.stages, p.micro_batches) : ScheduleRefusal{};
+}
+constexpr ScheduleRefusal check_waits(const GraphView& g, const Mesh& mesh) {
+  const Pipeline p = pipeline_of(g, mesh);
+  return p.scheduled() ? check_waits(*g.schedule, p.stages, p.micro_batches) : ScheduleRefusal{};
+}
+constexpr ScheduleRefusal check_schedule(const GraphView& g, const Mesh& mesh) {
+  const ScheduleRefusal refusal = check_tasks(g, mesh);
+  return refusal ? refusal : check_waits(g, mesh);
 }
 
 /// A program as a stage sees it. The content of the loop over micro-batches stands in the order part by part, forward, backward and, where the

@@ -32,6 +32,7 @@ class Executor {
     if (g_.stages != nullptr && plan.mesh.here != plan.mesh.coordinate(rank_, g_.stages))
       throw CannotRun("rank " + std::to_string(rank_) + " of " + text(plan.mesh) + " is on stage " + std::to_string(plan.mesh.coordinate(rank_, g_.stages)) +
                       ", but was given the plan of stage " + std::to_string(plan.mesh.here) + "; derive<Program>(mesh, rank) makes each rank's own");
+    if (const ScheduleRefusal refusal = check_schedule(g_, plan.mesh)) throw CannotRun(text(refusal));
     for (int b = 0; b < 6; ++b)
       if (static_cast<Segment>(b) != Segment::parameter && (before == nullptr || static_cast<Segment>(b) != Segment::state)) own_[b] = HostMemory(plan.memory.blocks[b]);
     for (int b = 0; b < 6; ++b) block(static_cast<Segment>(b)) = own_[b].data();
