@@ -9,6 +9,7 @@
 #include "../tools/planner/lock.hpp"
 #include "../tools/planner/tree.hpp"
 #include "models.hpp"
+#include "pipeline_models.hpp"
 
 using namespace parallel;
 using namespace parallel::axes;
@@ -18,6 +19,11 @@ namespace {
 using Model = models::Gpt<float, models::multiples_of(4)>;
 using Step = Training<Model, AdamW, Model::Tokens, Model::Tokens>;
 using Micro = Accumulate<2, Step>;
+using Staged = Accumulate<4, Training<pipelines::Gpt<float>, AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>>;
+using Chunks = Pipelined<schedules::interleaved<2>, Staged>;
+using Apart = Pipelined<schedules::zero_bubble_h1, Staged>;
+inline constexpr Schedule mine{"mine", 1, false, false, [](int, int, int micro_batches, int) { return schedules::in_turn(micro_batches, 0); }};
+inline constexpr Schedule other_gpipe{"gpipe", 1, false, false, [](int, int, int micro_batches, int) { return schedules::in_turn(micro_batches, 0); }};
 
 template <class Program>
 std::vector<std::int64_t> words_of() {
@@ -26,6 +32,7 @@ std::vector<std::int64_t> words_of() {
 Mesh of_its_axes(const object::Carried& program, const Mesh& mesh) {
   Mesh own;
   for (int i = 0; i < mesh.count; ++i) own.axes[own.count++] = Extent(program.axis(mesh.axes[i].axis->text()), mesh.axes[i].size);
+  own.here = mesh.here;
   return own;
 }
 
@@ -41,7 +48,7 @@ void same() {
   for (std::size_t v = 0; v < compiled.storage.size(); ++v) {
     const Storage &a = read->storage[v], &b = compiled.storage[v];
     const bool alike = a.block == b.block && a.offset == b.offset && a.stride == b.stride && a.loop == b.loop && a.shift == b.shift && a.modulo == b.modulo &&
-                       a.region == b.region;
+                       a.region == b.region && a.lane == b.lane && a.of_chunk == b.of_chunk;
     CHECK(alike);
   }
   CHECK(std::equal(read->packing.begin(), read->packing.end(), compiled.packing.begin(), compiled.packing.end()));
@@ -55,13 +62,14 @@ void seal(std::vector<std::int64_t>& words) {
 std::string bytes_of(const std::vector<std::int64_t>& words) { return {reinterpret_cast<const char*>(words.data()), 8 * words.size()}; }
 
 /// Does with a file what tools/plan does. Says whether a plan came out; what is thrown must be a refusal in words.
-bool planned(const std::string& file, int ranks) {
+bool planned(const std::string& file, int ranks, int on_stage = 0) {
   try {
     const object::Found found = object::find(file);
     for (const auto& program : found.programs) {
       Mesh mesh;
       for (const Axis& a : program->axes)
         if (mesh.count < 3) mesh.axes[mesh.count++] = Extent(&a, ranks);
+      if (program->graph.stages != nullptr) mesh.here = on_stage % mesh.extent(program->graph.stages);
       const OwnedPlan plan = object::derive(*program, mesh);
       const std::string all = planner::tree(*plan) + planner::written({planner::lock_of(*plan, program->name)}) + totals(*plan) + planner::dot(*plan) + planner::json(*plan, program->name).dump(-1, ' ', false, planner::Json::error_handler_t::replace);
       CHECK(!all.empty());
@@ -69,7 +77,7 @@ bool planned(const std::string& file, int ranks) {
     return !found.programs.empty();
   } catch (const object::Damaged& refused) {
     CHECK(*refused.what() != 0);
-  } catch (const MeshRefused& refused) {
+  } catch (const std::invalid_argument& refused) {  // the mesh, or a schedule
     CHECK(*refused.what() != 0);
   }
   return false;
@@ -84,11 +92,31 @@ TEST_CASE("a program that was read plans as the compiler did") {
   CHECK(object::Reader(words_of<Micro>()).program()->name.ends_with(", AdamW>>(i32[2, 4/data, 4/sequence], i32[2, 4/data, 4/sequence])"));
 }
 
+TEST_CASE("a pipeline that was read plans as the compiler did") {
+  same<Staged, Mesh{stage = 4, tensor = 2}>();
+  same<Staged, Mesh{stage = 2, data = 2}.on_stage(1)>();
+  same<Chunks, Mesh{stage = 2}.on_stage(1)>();
+  same<Apart, Mesh{stage = 2}>();
+  same<Balanced<Staged>, Mesh{stage = 3}.on_stage(1)>();
+  CHECK(object::Reader(words_of<Balanced<Staged>>()).program()->name.starts_with("Balanced<Accumulate<4, "));
+  CHECK(object::Reader(words_of<Chunks>()).program()->name.starts_with("Pipelined<interleaved<2>, Accumulate<4, Training<"));
+}
+
+TEST_CASE("a schedule of the user's own is known by its name only") {
+  for (const auto& words : {words_of<Pipelined<mine, Staged>>(), words_of<Pipelined<other_gpipe, Staged>>()}) {
+    const auto carried = object::Reader(words).program();
+    CHECK_THROWS_WITH_AS(object::derive(*carried, Mesh{}), doctest::Contains("is a function of its own, which no file carries; only the library's are known here: naive, gpipe, "),
+                         object::ForeignSchedule);
+  }
+}
+
 TEST_CASE("the compiler's meshes are carried with their program") {
   const auto& words = object::mesh<Step, Mesh{data = 2, tensor = 2}>.words;
   const object::CarriedMesh mesh = object::Reader(words).mesh();
   CHECK(mesh.program == object::program<Step>.words[4]);
   CHECK(mesh.axes == std::vector<std::pair<std::string, int>>{{"data", 2}, {"tensor", 2}});
+  CHECK(mesh.here == 0);
+  CHECK(object::Reader(object::mesh<Staged, Mesh{stage = 2, data = 2}.on_stage(1)>.words).mesh().here == 1);
 }
 
 TEST_CASE("files") {
@@ -132,22 +160,99 @@ TEST_CASE("what is damaged is refused") {
   const std::int64_t odd[] = {-1, 0, 1, 2, 3, 7, 8, 16, 255, 4096, 20'000, 1 << 20, std::int64_t{1} << 44, std::numeric_limits<std::int64_t>::max(),
                               std::numeric_limits<std::int64_t>::min()};
   int came_out = 0;
-  for (const std::vector<std::int64_t>& whole : {words_of<Step>(), words_of<Micro>()})
-    for (int i = 0; i < 1500; ++i) {
+  for (const std::vector<std::int64_t>& whole : {words_of<Step>(), words_of<Micro>(), words_of<Staged>(), words_of<Chunks>(), words_of<Apart>()})
+    for (int i = 0; i < 1000; ++i) {
       std::vector<std::int64_t> words = whole;
       for (std::size_t k = 1 + random(3); k > 0; --k) {
         const std::size_t at = object::header + random(words.size() - object::header);
         switch (random(6)) {
           case 0: words[at] = odd[random(std::size(odd))]; break;
-          case 1: words[at] += 1; break;
-          case 2: words[at] -= 1; break;
+          case 1: words[at] = static_cast<std::int64_t>(static_cast<std::uint64_t>(words[at]) + 1); break;
+          case 2: words[at] = static_cast<std::int64_t>(static_cast<std::uint64_t>(words[at]) - 1); break;
           case 3: words[at] = words[object::header + random(words.size() - object::header)]; break;
           case 4: words.erase(words.begin() + static_cast<std::ptrdiff_t>(at)); break;
           default: words[at] ^= std::int64_t{1} << random(63); break;
         }
       }
       seal(words);
-      came_out += planned(bytes_of(words), static_cast<int>(1 + random(4)));
+      came_out += planned(bytes_of(words), static_cast<int>(1 + random(4)), static_cast<int>(random(4)));
     }
   CHECK(came_out > 50);  // or the damage would only have been seen by the first check
+}
+
+TEST_CASE("a damaged pipeline is refused") {
+  const std::vector<std::int64_t> whole = words_of<Staged>();
+  std::int64_t begin = 0;  // of its schedule's name
+  std::memcpy(&begin, "one_forw", 8);
+  const auto name = std::find(whole.begin(), whole.end(), begin);
+  REQUIRE(name != whole.end());
+  const auto at = static_cast<std::size_t>(name - whole.begin());
+  const auto said = [&](std::size_t word, std::int64_t becomes) -> std::string {
+    std::vector<std::int64_t> words = whole;
+    words[word] = becomes;
+    seal(words);
+    try {
+      object::Reader(words).program();
+    } catch (const object::Damaged& damaged) {
+      return damaged.what();
+    }
+    return "";
+  };
+  const std::int64_t axis = whole[at - 2] & 0xffff, chunks = std::int64_t{1} << 16, shipped = std::int64_t{1} << 32;
+  CHECK(whole[at - 2] == axis + 2 * chunks + 2 * shipped);  // small numbers from -1 on
+  CHECK(said(at - 2, whole[at - 2] + 99) == "an index leads nowhere");
+  for (const std::int64_t bad : {axis + chunks + 2 * shipped, axis + 66 * chunks + 2 * shipped, axis + 2 * chunks, axis + 2 * chunks + 3 * shipped})
+    CHECK(said(at - 2, bad) == "a number is out of range");
+  CHECK(said(at - 2, axis + 3 * chunks + 2 * shipped) == "there is no such schedule");  // 1F1B has no chunks
+  CHECK(said(at - 3, 3) == "a number is out of range");
+  CHECK(said(at, begin + 1) == "there is no such schedule");
+  CHECK(said(at, whole[at]) == "");
+}
+
+TEST_CASE("what the passes rely on of a pipeline") {
+  const Graph whole = build<Staged>();
+  const auto said = [&](auto damage) -> std::string {
+    Graph graph = whole;
+    damage(graph);
+    try {
+      object::check_graph(graph);
+    } catch (const object::Damaged& damaged) {
+      return damaged.what();
+    }
+    return "";
+  };
+  const auto region = [](Graph& g, RegionKind kind, bool reversed = false) -> Region& {
+    for (Region& r : g.regions)
+      if (r.kind == kind && r.reversed == reversed) return r;
+    return g.regions[0];
+  };
+  const auto edge = [](Graph& g, int along, Collective collective) -> Transition& {
+    for (Node& n : g.nodes)
+      if (n.transition.along == along && n.transition.collective == collective) return n.transition;
+    return g.nodes[0].transition;
+  };
+  const auto move = [](Graph& g, bool staged, bool along) -> Node& {
+    for (Node& n : g.nodes)
+      if (!n.transition.axes.empty() && n.transition.axes.contains(g.stages) == staged && (n.transition.along != 0) == along) return n;
+    return g.nodes[0];
+  };
+  CHECK(said([](Graph&) {}) == "");
+  CHECK(said([](Graph& g) { g.stages = nullptr; }) == "there are no stages");
+  CHECK(said([&](Graph& g) { region(g, RegionKind::micro_batches).kind = RegionKind::layers; }) == "layers on stages stand outside the loop over micro-batches");
+  CHECK(said([&](Graph& g) { region(g, RegionKind::layers).kind = RegionKind::micro_batches; }) == "stages do not share one loop over micro-batches");
+  CHECK(said([&](Graph& g) { region(g, RegionKind::micro_batches).staged = true; }) == "layers on stages stand outside the loop over micro-batches");
+  CHECK(said([&](Graph& g) { region(g, RegionKind::layers, true).reversed = false; }) == "there are two loops over stages");
+  CHECK(said([&](Graph& g) {
+          for (Stack& s : g.stacks) g.values[s.outside].type.layout.dims[0].count = 0;
+        }) == "layers on stages are not shared out");
+  CHECK(said([&](Graph& g) { move(g, false, false).transition.along = 1; }) == "an edge between stages is none");
+  CHECK(said([&](Graph& g) { edge(g, 1, Collective::send).collective = Collective::all_reduce; }) == "an edge between stages is none");
+  CHECK(said([&](Graph& g) { edge(g, 1, Collective::send).axes = {&tensor}; }) == "an edge between stages is none");
+  CHECK(said([&](Graph& g) { move(g, true, true).operands.push_back(0); }) == "an edge between stages is none");
+  CHECK(said([&](Graph& g) { edge(g, -1, Collective::send).along = 1; }) == "an edge between stages stands there twice");
+  CHECK(said([&](Graph& g) { edge(g, 1, Collective::receive).along = 0; }) == "an edge between stages has one end");
+  CHECK(said([&](Graph& g) { move(g, true, false).transition.among = At<1>; }) == "a move is made among no ranks");
+  CHECK(said([&](Graph& g) { move(g, true, false).transition.among = Split<0>; }) == "a move is made among no ranks");
+  CHECK(said([&](Graph& g) { move(g, false, false).transition.among = At<0>; }) == "a move is made among no ranks");
+  CHECK(said([&](Graph& g) { g.chunks = 500; }) == "its stages have too many chunks");
 }

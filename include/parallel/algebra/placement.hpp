@@ -39,7 +39,7 @@ constexpr Placement at(int coordinate) { return {PlacementKind::at, 0, std::uint
 /// Whether the rank with a coordinate, of so many on the axis, holds anything of a value placed `p`.
 constexpr bool holds(Placement p, int coordinate, int ranks) {
   if (p.kind != PlacementKind::at) return true;
-  return (p.coordinates >> coordinate & 1) != 0 || (coordinate == ranks - 1 && p.coordinates >> 63 != 0);
+  return (coordinate < 63 && (p.coordinates >> coordinate & 1) != 0) || (coordinate == ranks - 1 && p.coordinates >> 63 != 0);
 }
 
 /// The placement of the gradient of a value placed `p`: an involution.

@@ -40,7 +40,7 @@ inline Found find(std::string_view bytes) {
     if (mesh) {
       const CarriedMesh read = reader.mesh();
       bool known = false;
-      for (const CarriedMesh& m : found.meshes) known = known || (m.program == read.program && m.axes == read.axes);
+      for (const CarriedMesh& m : found.meshes) known = known || (m.program == read.program && m.axes == read.axes && m.here == read.here);
       if (!known) found.meshes.push_back(read);
     } else {
       auto carried = reader.program();
@@ -53,8 +53,21 @@ inline Found find(std::string_view bytes) {
   return found;
 }
 
-/// The plan of a carried program on a mesh of its axes, by the same passes that the compiler ran; the program outlives it. Throws MeshRefused.
+/// A program that cannot be planned from what a file carries, as its pipeline's schedule is the user's own function.
+struct ForeignSchedule : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+};
+inline std::string foreign(const Schedule& schedule) {
+  std::string known;
+  for (const Schedule* s : schedules::with_one_chunk) known += std::string(s->name) + ", ";
+  return "its schedule '" + std::string(schedule.name) + "' is a function of its own, which no file carries; only the library's are known here: " + known +
+         std::string(schedules::interleaved<1>.name);
+}
+
+/// The plan of a carried program on a mesh of its axes, by the same passes that the compiler ran; the program outlives it. Throws MeshRefused,
+/// ForeignSchedule.
 inline OwnedPlan derive(const Carried& program, const Mesh& mesh, std::span<const GraphView> beside = {}) {
+  if (program.schedule.tasks == nullptr) throw ForeignSchedule(foreign(program.schedule));
   return parallel::derive(program.graph, mesh, beside, program.demands);
 }
 

@@ -133,7 +133,7 @@ struct Placing {
       for (const Carry& c : g.carries)
         if (c.result == value && storage[c.inside].block != Segment::none) {
           take(value, c.inside);
-          storage[value].offset += storage[value].stride == 0 ? 0 : g.region(c.region).count % storage[c.inside].modulo * storage[value].stride;
+          storage[value].offset += storage[c.inside].modulo == 0 ? 0 : g.region(c.region).count % storage[c.inside].modulo * storage[value].stride;
           storage[value].stride = 0;
         }
     } else if (is_alias(node, mesh)) {

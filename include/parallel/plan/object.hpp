@@ -11,7 +11,7 @@ namespace object {
 inline constexpr std::int64_t magic = 0x6c656c6c61726170;          ///< "parallel", as a little-endian machine writes it
 inline constexpr std::int64_t program_magic = 0x6d6172676f72703a;  ///< ":program"
 inline constexpr std::int64_t mesh_magic = 0x3a6873656d3a3a3a;     ///< ":::mesh:"
-inline constexpr std::int64_t version = 1;
+inline constexpr std::int64_t version = 2;
 inline constexpr int header = 5;  ///< magic, magic, version, words in all, checksum of the words behind the header
 
 /// The structural operations, which passes know by their addresses, by their numbers. Number 0: any other, of which passes ask only flags.
@@ -76,10 +76,11 @@ class Writer {
     for (const Operation* o : operations_) operation(*o);
     put(files_.size());
     for (const char* f : files_) text(f);
+    stages();
     for (const Value& v : counted(g_.values)) value(v);
     for (const Node& n : counted(g_.nodes)) node(n);
     list(g_.order);
-    for (const Region& r : counted(g_.regions)) put(static_cast<int>(r.kind) + 4 * r.reversed, r.parent, r.loop, r.begin), put(r.end, -1, -1, -1), put(r.count);
+    for (const Region& r : counted(g_.regions)) put(static_cast<int>(r.kind) + 4 * r.reversed + 8 * r.staged, r.parent, r.loop, r.begin), put(r.end, -1, -1, -1), put(r.count);
     for (const Carry& c : counted(g_.carries)) put(c.region, c.initial, c.inside, c.returned), put(c.result, -1, -1, -1);
     for (const Stack& s : counted(g_.stacks)) put(s.region, s.inside, s.outside, -1);
     for (const Origin& o : counted(g_.origins)) origin(o);
@@ -100,6 +101,7 @@ class Writer {
     put(checksum_of_program);
     put(mesh.count);
     for (int i = 0; i < mesh.count; ++i) text(mesh.axes[i].axis->text()), put(mesh.axes[i].size);
+    put(mesh.here);
     end();
   }
 
@@ -166,6 +168,14 @@ class Writer {
     for (const Origin& o : g_.origins) place(operations_, o.operation), file(o.source.file);
   }
   constexpr int axis(const Axis* a) { return place(axes_, a); }
+  /// The axis of the stages and their schedule, of which a reader finds by its name only what the library ships: tasks are a function.
+  constexpr void stages() {
+    if (g_.stages == nullptr) return put(0);
+    const auto shipped = find_schedule(g_.schedule->name, g_.schedule->chunks);
+    put(g_.balanced ? 2 : 1);
+    put(axis(g_.stages), g_.schedule->chunks, shipped && shipped->tasks == g_.schedule->tasks, -1);
+    text(g_.schedule->name);
+  }
   constexpr void axis_list(const AxisList& l) {
     for (const Axis* a : counted(l)) put(axis(a));
   }
@@ -201,9 +211,9 @@ class Writer {
     list(n.operands);
     for (const std::int64_t i : counted(n.ints)) put(i);
     if (t.axes.empty()) return;
-    put(static_cast<int>(t.collective), static_cast<int>(t.reduction), t.maximum, -1);
+    put(static_cast<int>(t.collective), static_cast<int>(t.reduction), t.maximum, t.along + 1);
     for (const Axis* a : t.axes) put(axis(a));
-    placement(-1, t.from), placement(-1, t.to);
+    placement(-1, t.from), placement(-1, t.to), placement(-1, t.among);
   }
   constexpr void origin(const Origin& o) {
     put(place(operations_, o.operation), file(o.source.file), o.member, o.result);

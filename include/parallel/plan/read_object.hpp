@@ -3,44 +3,13 @@
 #pragma once
 #include <array>
 #include <cstring>
-#include <deque>
 #include <memory>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
+#include <parallel/plan/carried.hpp>
 #include <parallel/plan/portable_name.hpp>
 #include <parallel/plan/sound_graph.hpp>
 
 namespace parallel::object {
-
-/// A program as an object file carries it. Its graph points into it, so it stays where it is.
-struct Carried {
-  std::string name{};        ///< "Training<Mlp, AdamW>(f32[4096/data, 768])", the same from every compiler (portable)
-  std::int64_t checksum = 0;  ///< meshes name their program by it
-  Graph graph{};
-  Demands demands{};
-  std::deque<Axis> axes{};
-  std::deque<Operation> operations{};
-  std::deque<std::string> words{};  ///< names of operations and files
-
-  Carried() = default;
-  Carried(const Carried&) = delete;
-  Carried& operator=(const Carried&) = delete;
-
-  const Axis* axis(std::string_view named) const {
-    for (const Axis& a : axes)
-      if (a.text() == named) return &a;
-    return nullptr;
-  }
-};
-/// A mesh that the compiler planned a program for, its axes by name.
-struct CarriedMesh {
-  std::int64_t program = 0;
-  std::vector<std::pair<std::string, int>> axes{};
-};
-
-inline constexpr int most_nodes = 8'000, most_values = 32'000;  ///< larger graphs are refused: passes take time in their square
 
 class Reader {
  public:
@@ -64,13 +33,14 @@ class Reader {
     for (auto n = count(most_nodes); n > 0; --n) operation();
     for (auto n = count(most_nodes); n > 0; --n) c.words.push_back(text(4096)), files_.push_back(c.words.back().c_str());
     Graph& g = c.graph;
+    stages();
     for (auto n = count(most_values); n > 0; --n) g.values.push_back(value());
     for (auto n = count(most_nodes); n > 0; --n) g.nodes.push_back(node());
     for (const int n : list<std::vector<int>>(most_nodes)) g.order.push_back(n);
     for (auto n = count(most_nodes); n > 0; --n) {
       const Quad a = quad(), b = quad();
-      require(a[0] >= 0 && a[0] < 8 && a[0] % 4 < 3, "there is no such kind of region");
-      g.regions.push_back({static_cast<RegionKind>(a[0] % 4), a[1], whole(1, most_values), a[0] >= 4, a[2], a[3], b[0]});
+      require(a[0] >= 0 && a[0] < 16 && a[0] % 4 < 3, "there is no such kind of region");
+      g.regions.push_back({static_cast<RegionKind>(a[0] % 4), a[1], whole(1, most_values), (a[0] & 4) != 0, a[2], a[3], b[0], (a[0] & 8) != 0});
     }
     for (auto n = count(most_nodes); n > 0; --n) {
       const Quad a = quad(), b = quad();
@@ -93,6 +63,8 @@ class Reader {
     check_graph(g);
     c.name = optimizer.empty() ? "Evaluation<" + model + ">" : "Training<" + model + ", " + optimizer + ">";
     if (micro_batches > 1) c.name = "Accumulate<" + std::to_string(micro_batches) + ", " + c.name + ">";
+    if (g.stages != nullptr && c.schedule.name != schedules::one_forward_one_backward.name) c.name = "Pipelined<" + parallel::text(c.schedule) + ", " + c.name + ">";
+    if (g.balanced) c.name = "Balanced<" + c.name + ">";
     if (c.demands.strict) c.name = "Strict<" + c.name + ">";
     if (c.demands.memory >= 0 || !c.demands.on.empty()) c.name = "Within<" + c.name + ">";
     std::string inputs;
@@ -110,6 +82,7 @@ class Reader {
       std::string name = text(15);
       result.axes.emplace_back(std::move(name), whole(1, 1 << 20));
     }
+    result.here = whole(0, 1 << 20);
     require(at_ == words_.size(), "words are left over");
     return result;
   }
@@ -219,6 +192,21 @@ class Reader {
     }
     return t;
   }
+  void stages() {
+    Carried& c = *carried_;
+    c.graph.schedule = &c.schedule;
+    const int cut = whole(0, 2);  // not at all, evenly, by cost
+    if (cut == 0) return;
+    c.graph.balanced = cut == 2;
+    const Quad q = quad();
+    c.graph.stages = axis(q[0]);
+    require(q[1] >= 1 && q[1] <= most_chunks && (q[2] == 0 || q[2] == 1), "a number is out of range");
+    c.graph.chunks = q[1];
+    c.words.push_back(text(256));
+    const auto shipped = find_schedule(c.words.back(), q[1]);
+    require(q[2] == 0 || shipped, "there is no such schedule");
+    c.schedule = q[2] == 1 ? *shipped : Schedule{.name = c.words.back(), .chunks = q[1]};
+  }
   void operation() {
     const Quad q = quad();
     const int number = q[0], flags = q[1];
@@ -259,7 +247,10 @@ class Reader {
     n.transition.collective = enumeration<Collective>(t[0], static_cast<int>(Collective::never) + 1);
     n.transition.reduction = enumeration<DType>(t[1], 4), n.transition.maximum = t[2] == 1;
     n.transition.axes = axis_list(b[3]);
-    n.transition.from = placement().second, n.transition.to = placement().second;
+    n.transition.from = placement().second, n.transition.to = placement().second, n.transition.among = placement().second;
+    require(t[3] >= 0 && t[3] <= 2, "a number is out of range");
+    n.transition.along = t[3] - 1;
+    if (n.transition.axes.contains(carried_->graph.stages)) n.transition.chunks = carried_->graph.chunks;
     return n;
   }
   Origin origin() {

@@ -10,8 +10,42 @@ namespace parallel::object {
 struct Damaged : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+inline constexpr int most_nodes = 8'000, most_values = 32'000, most_chunks = 64;  ///< larger graphs are refused: passes take time in their square
+
 inline void require(bool sound, const char* what) {
   if (!sound) throw Damaged(what);
+}
+
+/// Of a pipeline: one loop over micro-batches, within it the staged layers, forward and back at most once, and the edges before and behind them.
+inline void check_stages(const Graph& g) {
+  int loop = 0, staged[] = {0, 0}, edges[] = {0, 0, 0, 0};
+  for (int r = 1; r < g.regions.size(); ++r) {
+    const Region& region = g.regions[r];
+    require(!region.staged || g.stages != nullptr, "there are no stages");
+    if (region.kind == RegionKind::micro_batches && g.stages != nullptr) {
+      require(loop == 0 && region.parent == 0, "stages do not share one loop over micro-batches");
+      loop = r;
+    }
+    if (!region.staged) continue;
+    require(region.kind == RegionKind::layers && region.parent == loop && loop > 0, "layers on stages stand outside the loop over micro-batches");
+    require(++staged[region.reversed ? 1 : 0] == 1, "there are two loops over stages");
+    bool shared = false;  // so that a mesh which divides what is split divides the loop
+    for (const Stack& s : g.stacks) shared = shared || (s.region == r && g.values[s.outside].type.layout.dims[0].split_by(g.stages));
+    require(shared, "layers on stages are not shared out");
+  }
+  for (const Node& n : g.nodes) {
+    const Transition& t = n.transition;
+    const bool on_stages = g.stages != nullptr && t.axes.size() == 1 && t.axes[0] == g.stages;
+    require(t.among == Placement{} || (on_stages && t.among.kind == PlacementKind::at && (t.among.coordinates & 1) != 0), "a move is made among no ranks");
+    if (t.along == 0) continue;
+    require(on_stages && (t.collective == Collective::send || t.collective == Collective::receive) && n.region == loop && n.operands.size() == 1 && !n.owns,
+            "an edge between stages is none");
+    require(++edges[(t.along > 0 ? 0 : 2) + (t.collective == Collective::send ? 0 : 1)] == 1, "an edge between stages stands there twice");
+  }
+  require(edges[0] == edges[1] && edges[2] == edges[3], "an edge between stages has one end");
+  if (g.stages == nullptr) return;
+  require(loop > 0, "stages have no loop over micro-batches");
+  require(g.nodes.size() * g.chunks < 4 * most_nodes, "its stages have too many chunks");
 }
 
 /// Throws Damaged unless every index exists, operands come before what reads them, loops are nested as they are ordered.
@@ -90,7 +124,7 @@ inline void check_graph(const Graph& g) {
     for (int r = n.region; r >= 0; r = g.regions[r].parent) times *= g.regions[r].count;
     runs += times;
   }
-  require(runs < 1e7, "its loops run too often");
+  require(runs * g.chunks < 1e7, "its loops run too often");
   double flops = 0;
   for (const Node& n : g.nodes) flops += static_cast<double>(n.flops);
   require(flops < 9e18, "its operations are too large");
@@ -126,6 +160,7 @@ inline void check_graph(const Graph& g) {
   for (const Member& m : g.members) exists(m.value, values), may_exist(m.updated, values), may_exist(m.of, members);
   for (const int v : g.outputs) exists(v, values);
   may_exist(g.scalar_value, values), may_exist(g.commit, values), may_exist(g.misused, members);
+  check_stages(g);
 }
 
 }  // namespace parallel::object

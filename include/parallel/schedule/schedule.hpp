@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include <parallel/meta/list.hpp>
@@ -108,6 +109,11 @@ inline constexpr Schedule zero_bubble_h2{"zero_bubble_h2", 1, true, false, [](in
 inline constexpr const Schedule* with_one_chunk[] = {&naive, &gpipe, &one_forward_one_backward, &zero_bubble_h1, &zero_bubble_h2, &pipedream};
 
 }  // namespace schedules
+
+/// As it is written: "gpipe", "interleaved<2>".
+inline std::string text(const Schedule& schedule) {
+  return std::string(schedule.name) + (schedule.chunks > 1 ? "<" + std::to_string(schedule.chunks) + ">" : "");
+}
 
 /// The shipped schedule of this name with so many chunks, for tools that have read both.
 constexpr std::optional<Schedule> find_schedule(std::string_view name, int chunks = 1) {
