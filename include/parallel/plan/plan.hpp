@@ -29,12 +29,15 @@ struct Communication {
     if (node.transition.collective == Collective::all_to_all) return before * mesh.extent(node.transition.axes);
     return before > after ? before : after;
   }
+  constexpr std::int64_t counted(const Node& node) const { return counts(node) ? message(node) : 0; }
   /// Bytes that a ring sends per rank for one call.
   constexpr double sent(const Node& node) const {
     return parallel::sent(node.transition.collective, static_cast<double>(message(node)), participants(node.transition, mesh));
   }
+  /// Whether it is no mere other end: a message between stages is counted by who sends it.
+  static constexpr bool counts(const Node& node) { return node.transition.collective != Collective::receive; }
   /// How many logical collectives one call stands for: a stack of layers counts once per layer, a bucket for all that is in it.
-  constexpr std::int64_t logical(const Node& node) const { return logical(node.operands[0]); }
+  constexpr std::int64_t logical(const Node& node) const { return counts(node) ? logical(node.operands[0]) : 0; }
   constexpr std::int64_t logical(int value) const {
     if (graph.maker(value).operation != &operation::bucket) return graph.value(value).stack > 0 ? local_layers(graph.value(value)) : 1;
     std::int64_t all = 0;
@@ -48,7 +51,7 @@ struct Communication {
     return graph.stages != nullptr && layers.split_by(graph.stages) ? local(layers, mesh) : stack.stack;
   }
 
-  constexpr std::int64_t elements_of(const Node& node) const { return message(node) / bytes_of(graph.value(node.operands[0]).type.dtype); }
+  constexpr std::int64_t elements_of(const Node& node) const { return counted(node) / bytes_of(graph.value(node.operands[0]).type.dtype); }
   constexpr bool meant(const CollectiveRow& which, const Node& node, const AxisList& axes) const {
     return which.means(node.transition.collective, axes) && (which.bytes == CollectiveRow::unsaid || which.bytes == message(node));
   }
@@ -91,17 +94,17 @@ struct Communication {
 
   // Each takes what `asked` does: calls(), calls(tensor), calls(all_gather), calls(all_gather(tensor)). A call on several axes counts for each.
 
-  /// Logical reductions, gathers and exchanges in one step, however calls are merged.
+  /// Logical reductions, gathers, exchanges and sends in one step, however calls are merged.
   constexpr auto collectives(const auto&... which) const {
     return answer([&](const CollectiveRow& row) { return total<std::int64_t>(row, [&](const Node& node) { return logical(node); }); }, which...);
   }
-  /// Calls of the communicator in one step.
+  /// Calls of the communicator in one step, receives among them.
   constexpr auto calls(const auto&... which) const {
     return answer([&](const CollectiveRow& row) { return total<std::int64_t>(row, [](const Node&) { return std::int64_t{1}; }); }, which...);
   }
   /// Bytes, and elements, of all messages.
   constexpr auto messages(const auto&... which) const {
-    return answer([&](const CollectiveRow& row) { return total<std::int64_t>(row, [&](const Node& node) { return message(node); }); }, which...);
+    return answer([&](const CollectiveRow& row) { return total<std::int64_t>(row, [&](const Node& node) { return counted(node); }); }, which...);
   }
   constexpr auto elements(const auto&... which) const {
     return answer([&](const CollectiveRow& row) { return total<std::int64_t>(row, [&](const Node& node) { return elements_of(node); }); }, which...);

@@ -84,7 +84,11 @@ struct Walk {
   }
   constexpr void operator()(const Event& e) {
     switch (e.kind) {
-      case EventKind::compute: compute(e, price(e.node)); break;
+      case EventKind::compute: {
+        const Node& node = plan.graph.node(e.node);  // an edge of a chunk that keeps what it has is a copy
+        compute(e, node.transition.along != 0 ? compute_seconds(plan, node, machine) : price(e.node));
+        break;
+      }
       case EventKind::start: start(e); break;
       case EventKind::wait: wait(e); break;
       case EventKind::begin: begin(e); break;

@@ -8,7 +8,7 @@ namespace parallel {
 
 /// How a program's pipeline is run on a mesh: with no stages, or only one, by no schedule.
 struct Pipeline {
-  int stages = 1, micro_batches = 1;
+  int stages = 1, micro_batches = 1, chunks = 1;
   bool trained = false;
   constexpr bool scheduled() const { return stages > 1 && trained; }
 };
@@ -16,6 +16,7 @@ constexpr Pipeline pipeline_of(const GraphView& g, const Mesh& mesh) {
   Pipeline p;
   if (g.stages == nullptr) return p;
   p.stages = mesh.extent(g.stages);
+  if (p.stages > 1) p.chunks = g.schedule->chunks;
   for (const Region& r : g.regions)
     if (r.kind == RegionKind::micro_batches) p.micro_batches = r.count;
   for (const Node& n : g.nodes) p.trained = p.trained || n.phase == Phase::backward;
@@ -95,7 +96,7 @@ constexpr Vector<bool> for_input(const GraphView& g) {
 
 /// The work on each micro-batch and chunk in the schedule's order, and for each where its activations lie until it is done.
 constexpr void fill_slots(const GraphView& g, const Mesh& mesh, const Pipeline& p, Located& l) {
-  const int chunks = p.stages > 1 ? g.schedule->chunks : 1, micro_batches = p.micro_batches;
+  const int chunks = p.chunks, micro_batches = p.micro_batches;
   Vector<int> lane_of, left;
   Vector<bool> taken;
   lane_of.resize(micro_batches * chunks, -1), left.resize(micro_batches * chunks, l.parts);
@@ -125,7 +126,7 @@ constexpr Located locate(const GraphView& g, const Mesh& mesh) {
   using namespace locating;
   Located l;
   const Pipeline p = pipeline_of(g, mesh);
-  const int chunks = p.stages > 1 ? g.schedule->chunks : 1;
+  const int chunks = p.chunks;
   for (Region region : g.regions) {
     if (region.staged) region.count = mesh.cut.axis != nullptr ? mesh.cut.layers : region.count / (p.stages * chunks);
     l.regions.push_back(region);
@@ -167,6 +168,12 @@ constexpr Located locate(const GraphView& g, const Mesh& mesh) {
   }
   fill_slots(g, mesh, p, l);
   return l;
+}
+
+/// What a slot of a stage's work is in its schedule.
+constexpr Task task_of(const GraphView& g, const Slot& slot) {
+  const int part = slot.segment % g.parts;
+  return {part == 2 && !g.schedule->weights_apart ? Work::update : static_cast<Work>(part), slot.micro_batch, slot.chunk};
 }
 
 /// The graph as a stage sees it; `located` outlives it. One without stages is as it is.

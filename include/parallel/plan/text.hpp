@@ -4,7 +4,9 @@
 #include <string>
 
 #include <parallel/algebra/notation.hpp>
+#include <parallel/plan/balance.hpp>
 #include <parallel/plan/plan.hpp>
+#include <parallel/plan/stage.hpp>
 #include <parallel/plan/table.hpp>
 
 namespace parallel {
@@ -26,13 +28,41 @@ inline std::string file_name(const char* path) {
 }
 inline void pad(std::string& line, std::size_t column) { line.append(line.size() < column ? column - line.size() : 1, ' '); }
 
-/// "blocks.*.mlp.down" of twelve layers -> "blocks.0-11.mlp.down"
+/// So many layers, of all that are shared out over stages.
+struct LayerRange {
+  int first = 0, count = 0;
+};
+inline LayerRange layers_on(const Plan& plan, int stage, int chunk) {
+  const Pipeline p = pipeline_of(plan.graph, plan.mesh);
+  int all = 0;
+  for (const Member& m : plan.graph.members)
+    if (const Layout& l = m.type.layout; l.rank() > 0 && l.dims[0].split_by(plan.graph.stages)) all = static_cast<int>(l.dims[0].size);
+  const int each = all / (p.stages * p.chunks);
+  if (plan.mesh.cut.axis == nullptr) return {(chunk * p.stages + stage) * each, each};
+  const Vector<int> counts = balanced(costs_of(plan.graph), all, p.stages);
+  LayerRange range{0, counts[stage]};
+  for (int k = 0; k < stage; ++k) range.first += counts[k];
+  return range;
+}
+/// The layers of a chunk of a plan's own stage, "6-8"; of all its chunks, "3-5,15-17".
+inline std::string staged_layers(const Plan& plan, int chunk) {
+  const LayerRange range = layers_on(plan, plan.mesh.here, chunk);
+  return std::to_string(range.first) + (range.count > 1 ? "-" + std::to_string(range.first + range.count - 1) : "");
+}
+inline std::string staged_layers(const Plan& plan) {
+  std::string result = staged_layers(plan, 0);
+  for (int chunk = 1; chunk < pipeline_of(plan.graph, plan.mesh).chunks; ++chunk) result += "," + staged_layers(plan, chunk);
+  return result;
+}
+
+/// "blocks.*.mlp.down" of twelve layers -> "blocks.0-11.mlp.down"; of layers that are shared out, those that are here
 inline std::string member_path(const Plan& plan, const Node& node) {
   if (node.member < 0) return "-";
   const Member& member = plan.graph.member(node.member);
   std::string path(member.path.view());
   const auto star = path.find('*');
-  if (star != std::string::npos) path.replace(star, 1, "0-" + std::to_string(member.layers - 1));
+  const bool shared = plan.graph.stages != nullptr && !member.type.layout.dims.empty() && member.type.layout.dims[0].split_by(plan.graph.stages);
+  if (star != std::string::npos) path.replace(star, 1, shared ? staged_layers(plan) : "0-" + std::to_string(member.layers - 1));
   const Origin origin = plan.graph.origin(node);
   if (origin.operation == &operation::bucket) path += " and " + std::to_string(origin.operands.size() - 1) + " more";
   return path;
@@ -75,6 +105,17 @@ inline std::string totals(const Plan& plan) {
   return out;
 }
 
+/// "stage=4, tensor=2: 8 ranks; stage 1 of 4 with layers 2-3, one_forward_one_backward, 8 micro-batches, at most 3 in flight"
+inline std::string head_of(const Plan& plan) {
+  std::string result = text(plan.mesh) + ": " + std::to_string(plan.mesh.ranks()) + " ranks";
+  const Pipeline p = pipeline_of(plan.graph, plan.mesh);
+  if (p.stages == 1) return result;
+  result += "; " + std::string(plan.graph.stages->text()) + " " + std::to_string(plan.mesh.here) + " of " + std::to_string(p.stages) + " with layers " + printing::staged_layers(plan);
+  if (!p.trained) return result;
+  return result + ", " + text(*plan.graph.schedule) + (plan.graph.schedule->weights_apart ? " with weights apart, " : ", ") + std::to_string(p.micro_batches) +
+         (p.micro_batches == 1 ? " micro-batch" : " micro-batches") + ", at most " + std::to_string(plan.graph.lanes()) + " in flight";
+}
+
 /// The text of a plan, one line per collective: phase, calls, kind, axis, tensor, message and sent bytes per call, member, source line.
 inline std::string text(const Plan& plan) {
   printing::Table table{{11, 7, 16, 13, 41, 11, 11}, {{{"phase", "calls", "collective", "axis", "tensor", "message", "sent", "member, line"}}}};
@@ -86,7 +127,7 @@ inline std::string text(const Plan& plan) {
                            printing::bytes(static_cast<double>(plan.all.message(node))), printing::bytes(plan.all.sent(node)),
                            printing::member_path(plan, node) + (source.line > 0 ? ", " + printing::file_name(source.file) + ":" + std::to_string(source.line) : "")}});
   });
-  return "plan for " + text(plan.mesh) + ": " + std::to_string(plan.mesh.ranks()) + " ranks\n\n" + table.text() + totals(plan);
+  return "plan for " + head_of(plan) + "\n\n" + table.text() + totals(plan);
 }
 
 }  // namespace parallel

@@ -14,8 +14,8 @@ inline std::string text(Task t, int chunks = 1) {
   return std::string(1, "FBWU"[static_cast<int>(t.work)]) + std::to_string(t.micro_batch) + (chunks > 1 ? std::string(1, static_cast<char>('a' + t.chunk % 26)) : "");
 }
 
-/// Columns of `unit`, by default the shortest task that takes time; a task that takes none is not shown.
-inline std::string picture(const Timing& timing, double unit = 0) {
+/// Columns of `unit`, by default the shortest task that takes time; a task that takes none is not shown. `who` works on a row.
+inline std::string picture(const Timing& timing, double unit = 0, const std::string& who = "rank") {
   std::size_t cell = 0;
   double last = 0, shortest = Span::never;
   for (int stage = 0; stage < timing.tasks.size(); ++stage)
@@ -30,8 +30,8 @@ inline std::string picture(const Timing& timing, double unit = 0) {
   const auto column = [&](double time) { return static_cast<std::size_t>(time / unit + 0.5); };
   std::string result;
   for (int stage = 0; stage < timing.tasks.size(); ++stage) {
-    std::string row = "rank " + std::to_string(stage);
-    row.resize(6 + std::to_string(timing.tasks.size() - 1).size() + 1, ' ');
+    std::string row = who + " " + std::to_string(stage);
+    row.resize(who.size() + 2 + std::to_string(timing.tasks.size() - 1).size() + 1, ' ');
     const std::size_t begin = row.size();
     for (std::size_t c = 0; c < column(last); ++c) row += std::string(cell, '.') + " ";
     for (int i = 0; i < timing.spans[stage].size(); ++i) {
