@@ -257,6 +257,85 @@ constexpr auto& p = plan<Training<M, AdamW, Tensor<float, Shape<8 / data, 16>>>,
         if len({rank for rank, _ in tracks}) != 4:
             self.fault("the timeline has not one process per rank")
 
+    def pipelines(self):
+        """Stages of a pipeline: each has its plan, a lock has them all, schedules that cannot run are refused."""
+        source, built, lock = self.folder / "pipeline.cpp", self.folder / "pipeline.o", self.folder / "pipeline.plan"
+        source.write_text(f"""#include "{self.root}/tests/pipeline_models.hpp"
+using namespace pipelines;
+using Step = Accumulate<4, Training<Gpt<float>, AdamW, Tokens, Tokens, Tokens>>;
+inline constexpr Schedule mine{{"mine", 1, false, false, [](int, int, int m, int) {{ return schedules::in_turn(m, m); }}}};
+auto first = [] {{ return derive<Step>(Mesh{{stage = 2}}); }};
+auto chunks = [] {{ return derive<Pipelined<schedules::interleaved<2>, Step>>(Mesh{{stage = 2}}); }};
+auto own = [] {{ return derive<Pipelined<mine, Step>>(Mesh{{stage = 2}}); }};
+auto whole = [] {{ return derive<Training<Gpt<float, layers>, AdamW, Tokens, Tokens, Tokens>>(Mesh{{}}); }};
+constexpr auto& second = plan<Pipelined<schedules::gpipe, Step>, Mesh{{stage = 2}}.on_stage(1)>;
+""")
+        self.compile(source, built, "-c")
+        mine, chunks, four = ("--program", "Pipelined<mine"), ("--program", "interleaved<2>"), ("--mesh", "stage=4,tensor=2")
+        step = ("--program", next(line for line in self.plan(built, "--mesh", "stage=2", *chunks).splitlines() if line.startswith("Pipelined")).replace("Pipelined<interleaved<2>, ", "").replace(">>>(", ">>("))
+        self.plan(built, *four, *step, says=["8 ranks; stage 0 of 4 with layers 0-1, one_forward_one_backward, 4 micro-batches, at most 4 in flight"])
+        self.plan(built, *four, *step, "--stage", 3, says=["stage 3 of 4 with layers 6-7", "4 micro-batches, F0 B0 F1 B1 F2 B2 F3 B3", "<- receive on stage"], never=["-> send on stage  f32[4/data, 8, 16] At"])
+        self.plan(built, "--program", "gpipe", says=["stage=2: 2 ranks; stage 1 of 2 with layers 4-7, gpipe"])  # as the compiler planned it
+        self.plan(built, "--program", "gpipe", "--stage", 0, says=["stage 0 of 2 with layers 0-3, gpipe"])
+        for arguments, code, says in [
+            ((*four, *chunks, "--stage", 4), 78, ["a plan is asked of a stage that the mesh does not have", "Pipelined<interleaved<2>"]),
+            (("--mesh", "stage=3", *step), 78, ["the mesh does not divide a dimension", "valid extents of stage: 1, 2, 4, 8"]),
+            (("--mesh", "stage=8", *chunks), 78, ["the mesh does not divide a dimension", "(8) of f32[8/stage"]),
+            (("--mesh", "data=2", *step, "--schedule"), 2, ["has no stages on data=2"]),
+            (("--mesh", "stage=2", *mine), 65, ["its schedule 'mine' is a function of its own, which no file carries", "naive, gpipe, one_forward_one_backward"]),
+            (("--mesh", "stage=2", *step, "--stage", -1), 2, ["--stage"]),
+            (("--mesh", "stage=2", *step, "--schedule", "--json"), 2, ["--json and --schedule are two answers"]),
+            (("--mesh", "data=2", "--program", "8, 16", "--stage", 1), 2, ["no program is called"]),
+        ]:
+            self.plan(built, *arguments, code=code, says=says)
+        odd = self.folder / "odd.cpp"
+        odd.write_text(source.read_text().replace("Accumulate<4", "Accumulate<3"))
+        self.plan(odd, "--mesh", "stage=2", *chunks, code=78, says=["its micro-batches go in groups of as many as there are stages; choose a multiple of the stages: stages 2, micro_batches 3, for stage=2"])
+        self.plan(self.examples / "mlp", "--stage", 1, code=2, says=["--stage 1: Training<Regression, AdamW>", "has no stages"])
+
+        both = (built, "--lock-file", lock)
+        self.plan(*both, "--lock", "--mesh", "stage=2", *step)
+        self.plan(*both, "--lock", "--mesh", "stage=2", *chunks)
+        titles = [line[line.rindex(" on ") :] for line in lock.read_text().splitlines() if line.startswith("[")]
+        if titles != [" on stage=2; stage 0]", " on stage=2; stage 1]"] * 2:
+            self.fault(f"a lock of two pipelines holds {titles}")
+        self.plan(*both, "--check", *step)
+        self.plan(*both, "--check", *chunks)
+        self.plan(*both, "--check", "--stage", 1, *chunks)
+        whole = lock.read_text()
+        at = whole.rindex("in flight 3")
+        lock.write_text(whole[:at] + "in flight 2" + whole[at + 11 :])
+        self.plan(*both, "--check", "--stage", 0, *chunks)
+        self.plan(*both, "--check", *chunks, code=76, says=["; stage 1]\n! schedule  interleaved<2>  layers 2-3,6-7  F0a ", "in flight 2  became  tasks 16  in flight 3"], never=["; stage 0]"])
+        self.plan(*both, "--lock", "--mesh", "stage=2", "--stage", 1, *chunks)
+        if lock.read_text() != whole:
+            self.fault("a lock whose one stage was written anew is another than the whole one")
+
+        self.plan(built, "--mesh", "stage=2", *step, "--schedule",
+                  says=["stage=2; one_forward_one_backward, 4 micro-batches, were forward, backward and weights equally long", "\nstage 0  F0 F1 .. .. B0    F2 B1    F3 B2    .. B3\n",
+                        "\nstage 1  .. F0 B0    F1 B1    F2 B2    F3 B3    .. ..\n", "bubble 20.0 %"])
+        self.plan(built, "--mesh", "stage=2", *step, "--schedule", "--machine", "h100", says=["4 micro-batches on h100", "\nstage 1  .. ", "bubble "])
+        self.plan(built, "--mesh", "stage=2", *step, "--schedule-svg", says=["<svg ", ">stage 1</text>", "<title>B3</title>"])
+        self.plan(built, "--mesh", "stage=2", *step, "--machine", "h100", says=["predicted step ", "the pipeline ", "bubble "])
+        stages = [json.loads(self.plan(built, "--mesh", "stage=2", *step, "--json", "--machine", "h100", "--stage", k)) for k in (0, 1)]
+        if [[t["work"][0] + str(t["micro_batch"]) for t in s["pipeline"]["tasks"]] for s in stages] != ["f0 f1 b0 f2 b1 f3 b2 b3".split(), "f0 b0 f1 b1 f2 b2 f3 b3".split()]:
+            self.fault("the JSON has other tasks than the schedule")
+        if stages[0]["seconds"] != stages[1]["seconds"] or max(s["end"] for p in stages for s in p["timeline"]) > stages[0]["seconds"] + 1e-12:
+            self.fault("stages of one step end at different times")
+        trace = json.loads(self.plan(built, "--mesh", "stage=2,tensor=2", *step, "--timeline", "--machine", "h100"))
+        names = {e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "process_name"}
+        if names != {f"rank {2 * s + t} (stage {s}, tensor {t})" for s in (0, 1) for t in (0, 1)}:
+            self.fault(f"the timeline of a pipeline shows {names}")
+        self.plan(built, "--mesh", "stage=2", *chunks, "--dot", says=["digraph"])
+        self.plan(built, "--mesh", "stage=2", *chunks, "--html", says=["<html", "interleaved\\u003c2>", "schedule_svg"])
+        self.plan(built, "--mesh", "stage=2", *step, "--picture", "gain", says=["stage=0", "0  -", "1  [0:16]", "-   nothing"])
+        self.plan(built, "--mesh", "stage=2", *step, "--picture", "token", never=["nothing"])
+        self.plan(built, "--mesh", "stage=2", *step, "--picture", "blocks.5.gain1", says=["0  -", "1  [0:16]"])
+        self.plan(built, "--mesh", "stage=2", *chunks, "--picture", "blocks.5.gain1", says=["0  [0:16]", "1  -"])
+        self.plan(built, "--mesh", "stage=2", *chunks, "--picture", "blocks.*.gain1", says=["0  [0:2 and 4:6, 0:16]", "1  [2:4 and 6:8, 0:16]"])
+        self.plan(built, "--mesh", "stage=2", *chunks, "--svg", "blocks.*.gain1", says=["2:4 and 6:8"])
+        self.plan(built, "--mesh", "stage=2", *step, "--why", "blocks.0.bias", says=["stage=2; stage 0\n", "goes to the next one."])
+
 
 def main(write, *arguments):
     test = Test(*arguments)
@@ -269,6 +348,7 @@ def main(write, *arguments):
         test.mistakes()
         test.trees()
         test.whys()
+        test.pipelines()
     shutil.rmtree(test.folder)
     print("\n".join(test.faults) or "no faults")
     return 1 if test.faults else 0

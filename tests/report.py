@@ -117,6 +117,7 @@ SHOWN = """(() => {
     phases: [...document.querySelectorAll("#tree .phase")].map((p) => p.classList[1]),
     bars: number("#timeline-box rect.bar"), stacked: number("#memory-box path"), peak: document.querySelector("#memory-box .peak-text").textContent,
     parts: [...document.querySelectorAll("#tree > details > summary")].map((s) => s.firstChild.textContent),
+    stages: document.getElementById("stages").hidden ? 0 : number("#stages-box svg text.faint"),
     updates: [...document.querySelectorAll("#tree .optimizer .words")].map((w) => w.textContent).join(),
     placed: number("#arena-box rect.bar"), blocks: number("#tensor-box .block"), options: number("#tensor option"), images: number("img"),
   };
@@ -130,12 +131,14 @@ CHOOSE = """((text) => { const list = document.getElementById("tensor"), found =
 
 def expected(plan):
     starts = [e for e in plan["events"] if e["kind"] == "start"]
+    segments = [f"{work} of chunk {chunk}" for chunk in "ab" for work in ("forward", "backward")]
     count = next((r["count"] for r in plan["regions"] if r["kind"] == "micro_batches"), 1)
     return {
         "name": plan["program"], "images": 0, "overflow": 0,
         "rows": sum(len(axes) for axes in plan["totals"].values()),
         "moves": len(starts), "whys": len(starts),
-        "parts": [f"before the {count} micro-batches", "micro-batches", f"after the {count} micro-batches", "optimizer"] if count > 1 else
+        "stages": plan["pipeline"]["stages"] if plan["pipeline"] else 0,
+        "parts": [*segments, f"after the {count} micro-batches", "optimizer"] if plan["pipeline"] else [f"before the {count} micro-batches", "micro-batches", f"after the {count} micro-batches", "optimizer"] if count > 1 else
                  ["forward", "backward", "optimizer"],
         "bars": len(starts) + sum(e["kind"] == "compute" for e in plan["events"]),
         "placed": len(plan["memory"]["allocations"]),
@@ -161,15 +164,27 @@ def main():
         example = Path(arguments.example).read_text()
         model = example[example.index("using namespace parallel;"):example.index("struct Options")]
         source = folder / "gpt & <b>.cpp"  # the page shows the name of the file
+        third = """struct Wide {
+  Parameter<float, Shape<16, 16>> up;
+  Parameter<float, Shape<16>> bias;
+  constexpr auto operator()(Distributed auto x) const { return x + (relu(matmul(x, up)) + bias); }
+};
+struct Deep {
+  Layers<8 / stage, Wide> blocks;
+  Parameter<float, Shape<16>> gain;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(rms_norm(blocks(x), gain))); }
+};
+constexpr auto& third = plan<Pipelined<schedules::interleaved<2>, Accumulate<4, Training<Deep, AdamW, Tensor<float, Shape<8, 16>>>>>, Mesh{stage = 2}>;
+"""
         second = "constexpr auto& second = plan<Accumulate<3, Step>, Mesh{data = 2, tensor = 4}>;\nauto use() { return second.calls(); }\n"
-        source.write_text("#include <parallel/parallel.hpp>\n" + model + second)
+        source.write_text("#include <parallel/parallel.hpp>\n" + model + third + second)
         page = subprocess.run([arguments.planner, source, "--html", "--machine", "a100"], stdout=subprocess.PIPE, text=True, check=True).stdout
         report = folder / "report.html"
         report.write_text(page)
         begin = page.index(">", page.index('id="plans"')) + 1
         plans = json.loads(page[begin:page.index("</script>", begin)])
-        if len(plans) != 2:
-            sys.exit(f"report.py: {len(plans)} plans in the report, expected 2")
+        if len(plans) != 3:
+            sys.exit(f"report.py: {len(plans)} plans in the report, expected 3")
 
         browser = Browser(arguments.chromium, folder / "profile")
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -189,7 +204,7 @@ def main():
                     faults += check(what, shown, wanted)
                     parts = ("lines", "regions", "stacked", "blocks", "options", "bars")
                     faults += check(what, {k: bool(shown[k]) for k in parts}, {k: True for k in parts})
-                    parameters = sum(m["role"] == "parameter" for m in plan["members"])
+                    parameters = sum(plan["nodes"][e["node"]]["operation"] == "adamw" for e in plan["events"])  # of the stage
                     faults += check(what, {"updates": f"adamw × {parameters}" in shown["updates"]}, {"updates": True})
                     faults += check(what, {"phases": sorted(set(shown["phases"]))}, {"phases": ["backward", "forward", "optimizer"]})
                     if index == 0:

@@ -14,6 +14,7 @@
 #include "overlay.hpp"
 #include "picture.hpp"
 #include "report.hpp"
+#include "schedule_svg.hpp"
 #include "source.hpp"
 #include "svg.hpp"
 #include "timeline.hpp"
@@ -27,26 +28,76 @@ struct Answer {
   OwnedPlan plan;
   std::string name;
   std::optional<Machine> machine;
+  std::function<OwnedPlan(int)> on_stage;  ///< the same as another stage of its pipeline sees it
 
   Price price() const {
     if (!machine) return {};
     return [this](const Node& node) { return seconds(*plan, node, *machine); };
   }
+  /// "stage=4, tensor=2; stage 1"
+  std::string where() const {
+    return parallel::text(plan->mesh) + (staged() ? "; " + words(plan->graph.stages->text()) + " " + std::to_string(plan->mesh.here) : "");
+  }
+  bool staged() const { return pipeline_of(plan->graph, plan->mesh).stages > 1; }
+  std::vector<OwnedPlan> stages() const {
+    std::vector<OwnedPlan> all;
+    for (int k = 0; k < pipeline_of(plan->graph, plan->mesh).stages; ++k) all.push_back(k == plan->mesh.here ? plan : on_stage(k));
+    return all;
+  }
+  /// All stages on the machine; nothing where there are none.
+  std::optional<PipelineSimulation> simulated_stages() const {
+    if (!staged()) return {};
+    std::vector<Plan> plans;
+    const std::vector<OwnedPlan> owned = stages();
+    for (const OwnedPlan& stage : owned) plans.push_back(*stage);
+    return simulate(plans, *machine);
+  }
+  /// A step on the machine, and how long it takes: of a pipeline, until all stages are done.
+  std::pair<Simulation, double> simulated() const {
+    const auto all = simulated_stages();
+    Simulation own = all ? simulate(*plan, *machine, *all) : simulate(*plan, *machine);
+    const double seconds = all ? all->seconds() : own.seconds;
+    return {std::move(own), seconds};
+  }
+  /// The step of every stage; of a program without stages, the one of all ranks.
+  std::vector<Simulated> simulated_each() const {
+    const auto all = simulated_stages();
+    if (!all) return {{plan, simulate(*plan, *machine)}};
+    std::vector<Simulated> steps;
+    for (const OwnedPlan& stage : stages()) steps.push_back({stage, simulate(*stage, *machine, *all)});
+    return steps;
+  }
   Json json() const {
     Json all = planner::json(*plan, name);
     if (!machine) return all;
-    const Simulation step = simulate(*plan, *machine);
+    const auto [step, seconds_of_step] = simulated();
     all["machine"] = {{"name", words(machine->name.view())}};
-    all["seconds"] = step.seconds;
+    all["seconds"] = seconds_of_step;
     for (std::size_t n = 0; n < plan->graph.nodes.size(); ++n)
       if (plan->graph.nodes[n].operation->computes) all["nodes"][n]["seconds"] = seconds(*plan, plan->graph.nodes[n], *machine);
     all["timeline"] = slices(*plan, step);
     return all;
   }
   std::string text() const {
-    std::string out = name + "\n" + parallel::text(plan->mesh) + ": " + std::to_string(plan->mesh.ranks()) + " ranks\n\n" + tree(*plan, price()) + totals(*plan);
-    if (machine) out += "\npredicted step         " + duration(simulate(*plan, *machine).seconds) + " on " + words(machine->name.view()) + "\n";
-    return out;
+    std::string out = name + "\n" + head_of(*plan) + "\n\n" + tree(*plan, price()) + totals(*plan);
+    if (!machine) return out;
+    const auto all = simulated_stages();
+    out += "\npredicted step         " + duration(all ? all->seconds() : simulate(*plan, *machine).seconds) + " on " + words(machine->name.view()) + "\n";
+    return all ? out + "  the pipeline         " + duration(all->within) + ", " + bubble(all->timing) + "\n" : out;
+  }
+  /// The work of all stages over time, with the machine's prices or, where none is known, as if forward and both gradients took equally long.
+  Timing timing() const {
+    if (!staged())
+      throw Failure(name + " has no stages on " + parallel::text(plan->mesh) + ": --schedule shows how they take turns; share layers out with Layers<n / stage, Block>", exit_code::usage);
+    if (machine) return simulated_stages()->timing;
+    const Pipeline p = pipeline_of(plan->graph, plan->mesh);
+    return timed(simulating::schedule_of(*plan), p.stages, p.micro_batches);
+  }
+  std::string schedule() const {
+    const Timing all = timing();
+    const std::string axis(plan->graph.stages->text()), on = machine ? " on " + words(machine->name.view()) : ", were forward, backward and weights equally long";
+    return name + "\n" + parallel::text(plan->mesh) + "; " + parallel::text(all.tasks.schedule) + ", " + std::to_string(all.tasks.micro_batches) + " micro-batches" + on + "\n\n" +
+           picture(all, picture_unit(all), axis) + "\n" + bubble(all) + "\n";
   }
 };
 
@@ -89,9 +140,11 @@ inline void lock(const std::vector<Answer>& answers, const Asked& asked) {
   std::vector<std::string> names;
   for (const Answer& a : answers) now.push_back(lock_of(*a.plan, a.name)), names.push_back(a.name);
   const Choice choice(asked.program, names);
-  const auto meant = [&](const Lock& lock) { return choice.has(lock.program) && (asked.mesh.empty() || lock.mesh == now[0].mesh); };
+  const auto meant = [&](const Lock& lock) {
+    return choice.has(lock.program) && (asked.mesh.empty() || lock.mesh == now[0].mesh) && (asked.stage < 0 || lock.stage == now[0].stage);
+  };
   const std::string file = lock_file(asked);
-  const bool some = !asked.program.empty() || !asked.mesh.empty();
+  const bool some = !asked.program.empty() || !asked.mesh.empty() || asked.stage >= 0;
   std::error_code error;
   if (asked.locking) return write(file, written(some && std::filesystem::exists(file, error) ? replaced(locks_of(asked), now, meant) : now));
   std::vector<Lock> before;
@@ -103,26 +156,38 @@ inline void lock(const std::vector<Answer>& answers, const Asked& asked) {
   throw Failure("the plan is not the one in '" + file + "'; what differs stands above; if it is meant, write it anew with --lock", exit_code::plans_differ);
 }
 
+/// Of the ranks that do what a plan says, the first.
+inline const RankRecord& first_on_stage(const Plan& plan, const std::vector<RankRecord>& records) {
+  int rank = 0;
+  while (plan.graph.stages != nullptr && plan.mesh.coordinate(rank, plan.graph.stages) != plan.mesh.here) ++rank;
+  return records[static_cast<std::size_t>(rank)];
+}
+
 /// --run: FILE.0, FILE.1, ... one for each rank. The program is the one whose plan the record is.
 inline void lay_over(const std::vector<Answer>& answers, const Asked& asked, std::ostream& out) {
   std::vector<RankRecord> records{read_record(asked.run, 0)};
   Laid nearest;  // of the programs that are another, the one that went furthest
   for (const Answer& a : answers) {
     if (text(a.plan->mesh) != records[0].mesh) continue;
-    const std::vector<Recorded> planned = expected(*a.plan);
-    const Laid laid = lay(*a.plan, planned, records[0]);
+    const Axis* const stages = a.plan->graph.stages;
+    std::map<int, OwnedPlan> plans;  // by stage; without stages all ranks have one
+    const auto plan_of = [&](int rank) -> const Plan& {
+      const int stage = stages == nullptr ? 0 : a.plan->mesh.coordinate(rank, stages);
+      return *plans.try_emplace(stage, stage == a.plan->mesh.here ? a.plan : a.on_stage(stage)).first->second;
+    };
+    const Laid laid = lay(plan_of(0), records[0]);
     if (laid.line > nearest.line) nearest = {a.name + ": " + laid.differs, laid.line};
     if (!laid.differs.empty()) continue;
     for (int rank = 1; rank < a.plan->mesh.ranks(); ++rank) {
       records.push_back(read_record(asked.run, rank));
       if (records.back().mesh != records[0].mesh) throw Failure("the record '" + records.back().file + "' is of another mesh", exit_code::plans_differ);
-      const Laid other = lay(*a.plan, planned, records.back());
+      const Laid other = lay(plan_of(rank), records.back());
       if (!other.differs.empty()) throw Failure("the run is not the plan: " + other.differs, exit_code::plans_differ);
       if (other.skipped != laid.skipped)
         throw Failure("the run is not the plan: rank " + std::to_string(rank) + " skipped other steps than rank 0", exit_code::plans_differ);
     }
-    out << a.name << "\n" << text(a.plan->mesh) << ": every call and byte of " << a.plan->mesh.ranks() << " ranks is the plan's\n\n"
-        << overlay(*a.plan, records, a.price(), a.machine ? simulate(*a.plan, *a.machine).seconds : 0);
+    out << a.name << "\n" << a.where() << ": every call and byte of " << a.plan->mesh.ranks() << " ranks is the plan's\n\n"
+        << overlay(*a.plan, first_on_stage(*a.plan, records), a.price(), a.machine ? a.simulated().second : 0);
     return;
   }
   throw Failure(nearest.line == 0 ? "the record is of the mesh " + records[0].mesh + ", for which nothing was planned here" : "the run is not the plan: " + nearest.differs,
@@ -138,7 +203,7 @@ inline std::string why(const std::vector<Answer>& answers, const std::string& pa
   for (const Answer& a : answers) {
     const Named named = members_named(a.plan->graph, path);
     if (!named.beyond.empty()) beyond = named.beyond;
-    if (!named.members.empty()) out += a.name + "\n" + text(a.plan->mesh) + "\n\n" + why(*a.plan, named.members) + "\n";
+    if (!named.members.empty()) out += a.name + "\n" + a.where() + "\n\n" + why(*a.plan, named.members) + "\n";
   }
   if (out.empty()) throw no_such_member(*answers[0].plan, path, beyond);
   return out;
@@ -151,7 +216,12 @@ inline Type member_type(const Plan& plan, const std::string& path) {
     if (std::count(own.begin(), own.end(), '.') != std::count(path.begin(), path.end(), '.')) continue;  // it lies below
     Type type = plan.graph.member(m).type;
     List<Dim, max_rank>& dims = type.layout.dims;
-    if (names_one_layer(path, own) && !dims.empty()) std::copy(dims.begin() + 1, dims.end(), dims.begin()), --dims.count;
+    const int layer = layer_named(path, own);
+    if (layer < 0 || dims.empty()) return type;
+    const bool shared = plan.graph.stages != nullptr && dims[0].split_by(plan.graph.stages);
+    const int layer_stage = shared ? stage_of_layer(plan, layer) : 0;
+    std::copy(dims.begin() + 1, dims.end(), dims.begin()), --dims.count;
+    if (shared && layer_stage < 63) type.layout.others.push_back({plan.graph.stages, at(layer_stage)});
     return type;
   }
   throw no_such_member(plan, path, named.beyond);
@@ -163,6 +233,7 @@ inline void print(const std::vector<Answer>& answers, const Asked& asked, std::o
     for (const Answer& a : answers) {
       plans.push_back(a.json());
       plans.back()["pictures"] = pictures(*a.plan);
+      if (a.staged()) plans.back()["schedule_svg"] = svg(a.timing(), words(a.plan->graph.stages->text()));
     }
     out << report(plans);
     return;
@@ -180,16 +251,20 @@ inline void print(const std::vector<Answer>& answers, const Asked& asked, std::o
     return;
   }
   for (const Answer& a : answers) {
+    if (asked.schedule || asked.schedule_svg) {
+      out << (asked.schedule ? a.schedule() + "\n" : svg(a.timing(), std::string(a.plan->graph.stages->text())));
+      continue;
+    }
     if (!asked.picture.empty() || !asked.svg.empty()) {
-      if (!asked.picture.empty()) out << picture(member_type(*a.plan, asked.picture), a.plan->mesh) << "\n";
-      if (!asked.svg.empty()) out << svg(member_type(*a.plan, asked.svg), a.plan->mesh);
+      if (!asked.picture.empty()) out << picture(member_type(*a.plan, asked.picture), pictured(*a.plan)) << "\n";
+      if (!asked.svg.empty()) out << svg(member_type(*a.plan, asked.svg), pictured(*a.plan));
       continue;
     }
     switch (asked.format) {
       case Asked::Format::dot: out << dot(*a.plan); break;
       case Asked::Format::timeline:
         if (!a.machine) throw Failure("a timeline needs times; say --machine with a name or a file that tools/machine wrote", exit_code::usage);
-        out << timeline(*a.plan, simulate(*a.plan, *a.machine), a.name).dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
+        out << timeline(a.simulated_each(), a.name).dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
         break;
       default: out << a.text() << "\n";
     }

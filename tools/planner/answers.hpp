@@ -18,7 +18,7 @@ inline Mesh mesh_of(const object::CarriedMesh& carried, const std::vector<const 
     if (axis == nullptr) throw object::Damaged("a mesh names an axis that its program lacks");
     mesh.axes[mesh.count++] = Extent(axis, ranks);
   }
-  return mesh;
+  return mesh.on_stage(carried.here);
 }
 
 /// A mesh as a lock or a record names it, and its program where that is said.
@@ -43,6 +43,23 @@ inline std::optional<Mesh> mesh_of(const Kept& kept, const std::vector<const Axi
   } catch (const Failure&) {
     return std::nullopt;
   }
+}
+
+/// The meshes as the stages see them that are asked for: one, or of a lock all; else the compiler's, which is the first unless the file says another.
+inline std::vector<Mesh> seen_from(const std::vector<Mesh>& meshes, const Axis* stages, const Asked& asked) {
+  std::vector<Mesh> seen;
+  const auto add = [&](const Mesh& mesh) {
+    if (std::find(seen.begin(), seen.end(), mesh) == seen.end()) seen.push_back(mesh);
+  };
+  for (const Mesh& mesh : meshes) {
+    if (stages == nullptr || (asked.stage < 0 && !asked.locking && !asked.checking))
+      add(mesh);
+    else if (asked.stage >= 0)
+      add(mesh.on_stage(asked.stage));
+    else
+      for (int k = 0; k < mesh.extent(stages); ++k) add(mesh.on_stage(k));
+  }
+  return seen;
 }
 
 /// `axes`: those that the program may run on.
@@ -94,11 +111,17 @@ inline std::vector<Answer> answers(const object::Found& found, const Asked& aske
       for (const Axis& a : other->axes)
         if (named(axes, a.text()) == nullptr) axes.push_back(&a);
     }
-    for (const Mesh& mesh : meshes_of(*program, axes, found, asked, kept)) try {
-        result.push_back({object::derive(*program, mesh, beside), program->name, machine});
+    if (asked.stage >= 0 && program->graph.stages == nullptr)
+      throw Failure("--stage " + std::to_string(asked.stage) + ": " + program->name + " has no stages, as no Layers<n / stage, Block> shares its layers out", exit_code::usage);
+    for (const Mesh& mesh : seen_from(meshes_of(*program, axes, found, asked, kept), program->graph.stages, asked)) try {
+        const auto on_stage = [&program = *program, beside, mesh](int k) { return object::derive(program, mesh.on_stage(k), beside); };
+        result.push_back({object::derive(*program, mesh, beside), program->name, machine, on_stage});
       } catch (const MeshRefused& error) {
         refused = Failure(program->name + ": " + error.what(), exit_code::configuration);
         if (asked.run.empty()) throw *refused;  // else another program may be the one that ran
+      } catch (const object::ForeignSchedule& error) {
+        refused = Failure(program->name + ": " + error.what(), exit_code::bad_data);
+        if (asked.run.empty()) throw *refused;
       }
   }
   if (!result.empty() || (chosen && asked.checking && !kept.empty())) return result;  // a lock of programs that are no more is another plan

@@ -18,6 +18,8 @@ struct Asked {
   std::string why{}, run{}, lock{}, picture{}, svg{};
   std::string output{};                  ///< empty: the standard output
   enum class Format { text, json, dot, timeline, html } format = Format::text;
+  int stage = -1;                        ///< -1: not said
+  bool schedule = false, schedule_svg = false;
   bool locking = false, checking = false;
 };
 

@@ -14,7 +14,9 @@ enum class Cause {
   returned,    ///< rule 7: a program's result
   stored,      ///< a parameter goes from where it rests to where it enters
   together,    ///< gradients of vectors, completed in one call
-  norm         ///< the global norm of the gradients
+  norm,        ///< the global norm of the gradients
+  edge,        ///< from one stage of a pipeline to the next, or back
+  shared       ///< several stages of a pipeline have what is one parameter, and a term of its gradient each
 };
 
 /// Backward: the conjugate of what the forward pass did for this cause.
@@ -36,7 +38,12 @@ inline Reason reason_of(const GraphView& g, const Node& node) {
   const bool goes_to_rest = r.conjugate && r.from.split() && node.member >= 0 && g.member(node.member).role == Role::parameter &&
                             g.member(node.member).type.layout.on(node.transition.axes[0]) == r.from && g.value(g.member(node.member).value).type.layout.elements() ==
                                 g.value(node.result).type.layout.elements();
-  if (origin.operation == &operation::bucket)
+  const bool on_stages = g.stages != nullptr && node.transition.axes.contains(g.stages);
+  if (node.transition.along != 0)
+    r.cause = Cause::edge;
+  else if (on_stages && r.conjugate && r.from == Invariant && r.to == Broadcast)
+    r.cause = Cause::shared;
+  else if (origin.operation == &operation::bucket)
     r.cause = Cause::together;
   else if (origin.operation == nullptr || (node.phase == Phase::optimizer && origin.operation != &operation::returned))
     r.cause = Cause::norm;
@@ -79,9 +86,16 @@ inline std::string spelled(const GraphView& g, const Origin& origin) {
   return move_words(moved, to);
 }
 
+/// Whom an edge between stages leads to: "to the next stage".
+inline std::string edge_words(const Transition& t) {
+  const bool sends = t.collective == Collective::send;
+  return (sends ? "to " : "from ") + std::string((t.along > 0) == sends ? "the next stage" : "the stage before");
+}
+
 /// A few words: "rule 4, for add".
 inline std::string brief(const GraphView& g, const Node& node) {
   const Reason r = reason_of(g, node);
+  if (r.cause == Cause::edge) return edge_words(node.transition);
   const Origin origin = g.origin(node);
   const std::string operation = origin.operation != nullptr ? std::string(origin.operation->name) : "";
   std::string words;
@@ -94,6 +108,8 @@ inline std::string brief(const GraphView& g, const Node& node) {
     case Cause::stored: words = "Stored"; break;
     case Cause::together: return std::to_string(origin.operands.size()) + " gradients in one call";
     case Cause::norm: words = "the gradients' norm"; break;
+    case Cause::shared: words = "several stages use it"; break;
+    case Cause::edge: break;
   }
   return r.conjugate ? "conjugate of " + text(r.from) + " -> " + text(r.to) + ": " + words : words;
 }
@@ -138,6 +154,7 @@ inline std::vector<int> members_of_cause(const GraphView& g, const Node& node, c
   };
   const auto placed = [&](const Type& type, auto is) { return std::any_of(axes.begin(), axes.end(), [&](const Axis* a) { return is(type.layout.on(a)); }); };
   add(node.member);
+  if (reason.cause == Cause::edge) return result;
   for (const int v : origin.operands)
     if (reason.rule == 5 || placed(g.value(v).type, [](Placement p) { return !(p == Invariant); })) add(member_of(g, v));
   for (const int v : origin.operands)

@@ -61,6 +61,7 @@ inline std::string dot(const Plan& plan) {
   for (const Event& e : plan.events)
     if (e.kind == EventKind::compute || e.kind == EventKind::start) {
       const Node& node = plan.graph.node(e.node);
+      if (drawn[e.node]) continue;  // in another chunk
       clusters.nodes[3 * node.region + static_cast<int>(node.phase)].push_back(e.node);
       drawn[e.node] = true;
     }

@@ -9,13 +9,21 @@ namespace planner {
 
 using namespace parallel;
 
+/// The ranks that a picture shows. Layers of a pipeline may be cut otherwise than into equal slices: in chunks, or by cost.
+struct Pictured : Mesh {
+  const Axis* stages = nullptr;
+  std::vector<std::string> layers{};  ///< of each stage: "0:2", "0:1 and 4:5"
+  Pictured(const Mesh& mesh) : Mesh(mesh) {}
+  bool cuts(const Dim& dim) const { return !layers.empty() && dim.split_by(stages); }
+};
+
 /// The slice's place in every dimension.
 using HeldSlice = std::vector<std::int64_t>;
 
 /// Whether the rank holds anything of it: At leaves the other coordinates empty.
 inline bool holds(const Type& type, const Mesh& mesh, int rank) {
   for (const Placed& p : type.layout.others)
-    if (p.placement.kind == PlacementKind::at && (p.placement.coordinates >> mesh.coordinate(rank, p.axis) & 1) == 0) return false;
+    if (!parallel::holds(p.placement, mesh.coordinate(rank, p.axis), mesh.extent(p.axis))) return false;
   return true;
 }
 inline bool on_any(const Type& type, PlacementKind kind) {
@@ -24,13 +32,13 @@ inline bool on_any(const Type& type, PlacementKind kind) {
   return false;
 }
 
-inline HeldSlice slice_of(const Type& type, const Mesh& mesh, int rank) {
+inline HeldSlice slice_of(const Type& type, const Pictured& mesh, int rank) {
   HeldSlice slice;
-  for (const Dim& d : type.layout.dims) slice.push_back(offset(d, mesh, rank) / local(d, mesh));
+  for (const Dim& d : type.layout.dims) slice.push_back(mesh.cuts(d) ? mesh.coordinate(rank, mesh.stages) : offset(d, mesh, rank) / local(d, mesh));
   return slice;
 }
 /// The ranks that hold each slice.
-inline std::map<HeldSlice, std::vector<int>> holders(const Type& type, const Mesh& mesh) {
+inline std::map<HeldSlice, std::vector<int>> holders(const Type& type, const Pictured& mesh) {
   std::map<HeldSlice, std::vector<int>> result;
   for (int rank = 0; rank < mesh.ranks(); ++rank)
     if (holds(type, mesh, rank)) result[slice_of(type, mesh, rank)].push_back(rank);
@@ -38,12 +46,13 @@ inline std::map<HeldSlice, std::vector<int>> holders(const Type& type, const Mes
 }
 
 /// The second slice of 512/tensor on two ranks: "256:512"
-inline std::string range(const Dim& dim, const Mesh& mesh, std::int64_t slice) {
+inline std::string range(const Dim& dim, const Pictured& mesh, std::int64_t slice) {
+  if (mesh.cuts(dim)) return mesh.layers[static_cast<std::size_t>(slice)];
   const std::int64_t n = local(dim, mesh);
   return std::to_string(slice * n) + ":" + std::to_string((slice + 1) * n);
 }
 /// "[0:6, 256:512]"
-inline std::string ranges(const Type& type, const Mesh& mesh, const HeldSlice& slice) {
+inline std::string ranges(const Type& type, const Pictured& mesh, const HeldSlice& slice) {
   std::string result = "[";
   for (int d = 0; d < type.layout.rank(); ++d)
     result += (d > 0 ? ", " : "") + range(type.layout.dims[d], mesh, slice[static_cast<std::size_t>(d)]);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "pipeline.hpp"
 #include "why.hpp"
 
 namespace planner {
@@ -67,11 +68,12 @@ inline Json json(const Plan& plan, const Node& node) {
   const Transition& t = node.transition;
   Json result{{"kind", words(parallel::name_of(t.collective))},
               {"axes", json(sending_axes(t.axes, plan.mesh))},
-              {"ranks", plan.mesh.extent(t.axes)},
+              {"ranks", participants(t, plan.mesh)},
               {"from", text(t.from)},
               {"to", text(t.to)},
               {"reduction", words(parallel::name_of(t.reduction))},
-              {"maximum", t.maximum}};
+              {"maximum", t.maximum},
+              {"along", t.along}};
   if (calls(node, plan.mesh)) {
     result["message"] = plan.all.message(node);
     result["sent"] = plan.all.sent(node);
@@ -80,6 +82,19 @@ inline Json json(const Plan& plan, const Node& node) {
     result["why"] = explained(plan, node);
   }
   return result;
+}
+
+/// What the stage of a plan does, and in which order; null where there are no stages.
+inline Json stage_json(const Plan& plan) {
+  const Pipeline p = pipeline_of(plan.graph, plan.mesh);
+  if (p.stages == 1) return nullptr;
+  Json tasks = Json::array(), begins = Json::array();
+  for (const Slot& s : plan.graph.slots)
+    tasks.push_back({{"work", words(name_of(task_of(plan.graph, s).work))}, {"micro_batch", s.micro_batch}, {"chunk", s.chunk}, {"segment", s.segment}, {"lane", s.lane}});
+  for (const int event : begins_of_parts(plan)) begins.push_back(event);
+  return {{"axis", words(plan.graph.stages->text())}, {"stage", plan.mesh.here}, {"stages", p.stages}, {"layers", printing::staged_layers(plan)},
+          {"schedule", text(*plan.graph.schedule)}, {"chunks", p.chunks}, {"micro_batches", p.micro_batches}, {"in_flight", plan.graph.lanes()},
+          {"parts", plan.graph.parts}, {"segments", begins}, {"tasks", tasks}};
 }
 
 /// Totals of a phase on every axis that it calls on.
@@ -121,7 +136,7 @@ inline Json lives(const Plan& plan) {
 inline Json json(const Plan& plan, const std::string& program) {
   const GraphView& g = plan.graph;
   Json regions = Json::array(), values = Json::array(), origins = Json::array(), nodes = Json::array(), events = Json::array(), members = Json::array();
-  for (const Region& r : g.regions) regions.push_back({{"kind", words(name_of(r.kind))}, {"parent", r.parent}, {"count", r.count}, {"reversed", r.reversed}});
+  for (const Region& r : g.regions) regions.push_back({{"kind", words(name_of(r.kind))}, {"parent", r.parent}, {"count", r.count}, {"reversed", r.reversed}, {"staged", r.staged}});
   for (const Value& v : g.values) {
     Json value = json(v.type);
     value["kind"] = words(name_of(v.kind));
@@ -169,6 +184,7 @@ inline Json json(const Plan& plan, const std::string& program) {
           {"program", program},
           {"mesh", json(plan.mesh)},
           {"ranks", plan.mesh.ranks()},
+          {"pipeline", stage_json(plan)},
           {"totals", {{"forward", json(plan.forward)}, {"backward", json(plan.backward)}, {"optimizer", json(plan.optimizer)}}},
           {"memory", memory},
           {"flops", plan.flops()},

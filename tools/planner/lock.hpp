@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "asked.hpp"
+#include "pipeline.hpp"
 
 namespace planner {
 
@@ -20,15 +21,20 @@ struct Locked {
   std::string where{};  ///< "mlp.down  o1.cpp:12"
   bool operator==(const Locked& other) const { return what == other.what && figures == other.figures; }
 };
-/// The lines of one program on one mesh.
+/// The lines of one program on one mesh; of a pipeline, those of one stage.
 struct Lock {
-  std::string program{}, mesh{};
+  std::string program{}, mesh{}, stage{};  ///< the stage as "stage 1", after its axis
   std::vector<Locked> lines{};
-  std::string title() const { return program + " on " + mesh; }
+  std::string title() const { return program + " on " + mesh + (stage.empty() ? "" : "; " + stage); }
 };
 
 inline Lock lock_of(const Plan& plan, const std::string& program) {
-  Lock lock{program, text(plan.mesh), {}};
+  Lock lock{program, text(plan.mesh), "", {}};
+  if (const Pipeline p = pipeline_of(plan.graph, plan.mesh); p.stages > 1) {
+    lock.stage = std::string(plan.graph.stages->text()) + " " + std::to_string(plan.mesh.here);
+    lock.lines.push_back({"schedule  " + text(*plan.graph.schedule) + "  layers " + printing::staged_layers(plan) + "  " + tasks_of(plan),
+                          "tasks " + std::to_string(plan.graph.slots.size()) + "  in flight " + std::to_string(plan.graph.lanes()), ""});
+  }
   plan.all.each([&](const Node& node, std::int64_t times) {
     const Transition& t = node.transition;
     Locked line;
@@ -76,14 +82,16 @@ inline std::vector<Lock> read_locks(const std::string& contents, const std::stri
     if (line[0] == '[') {
       const std::size_t on = line.rfind(" on ");
       if (line.back() != ']' || on == std::string::npos) throw refuse("is no [PROGRAM on MESH]");
-      locks.push_back({line.substr(1, on - 1), line.substr(on + 4, line.size() - on - 5), {}});
+      locks.push_back({line.substr(1, on - 1), line.substr(on + 4, line.size() - on - 5), "", {}});
+      if (const std::size_t stage = locks.back().mesh.find("; "); stage != std::string::npos)
+        locks.back().stage = locks.back().mesh.substr(stage + 2), locks.back().mesh.resize(stage);
       continue;
     }
     if (locks.empty()) throw refuse("stands before any program");
     Locked locked;
     if (const std::size_t hash = line.find("# "); hash != std::string::npos) locked.where = line.substr(hash + 2), line.resize(hash);
     std::size_t figures = std::string::npos;
-    for (const char* word : {" calls ", " bytes ", " flop "}) figures = std::min(figures, line.rfind(word));
+    for (const char* word : {" calls ", " bytes ", " flop ", " tasks "}) figures = std::min(figures, line.rfind(word));
     if (figures == std::string::npos) throw refuse("names no figures");
     const auto trimmed = [](std::string text) {
       while (!text.empty() && text.back() == ' ') text.pop_back();

@@ -39,7 +39,7 @@ inline void refuse_combinations(const CLI::App& app) {
     for (const std::string& given : o->results())
       if (given.empty()) throw CLI::ValidationError(o->get_name() + " is empty; give it a value or leave it away");
   std::string given;
-  for (const char* answer : {"--json", "--dot", "--timeline", "--html", "--why", "--picture", "--svg", "--run", "--lock", "--check"}) {
+  for (const char* answer : {"--json", "--dot", "--timeline", "--html", "--why", "--picture", "--svg", "--schedule", "--schedule-svg", "--run", "--lock", "--check"}) {
     if (app.count(answer) == 0) continue;
     if (!given.empty()) throw CLI::ValidationError(given + " and " + answer + " are two answers; ask for one at a time");
     given = answer;
@@ -56,6 +56,7 @@ int main(int argc, char** argv) {
   app.footer("tools/plan examples/gpt.cpp --mesh data=2,tensor=4 --machine a100\nExit codes stand in docs/errors.md.");
   app.add_option("FILE", asked.file, "A source, which is compiled, or an object, library or program that was")->required();
   app.add_option("--mesh", asked.mesh, "Axes and ranks, data=2,tensor=4; without it, the meshes that the file itself plans for");
+  app.add_option("--stage", asked.stage, "Of a pipeline, the stage whose plan it is; 0 unless said")->check(CLI::NonNegativeNumber);
   app.add_option("--program", asked.program, "Only programs whose name is this, or has it in it");
   app.add_option("--machine", asked.machine, "Prices: a published machine's name, or a file that tools/machine wrote");
   app.add_option("-o,--output", asked.output, "Writes there instead of to the standard output");
@@ -70,6 +71,8 @@ int main(int argc, char** argv) {
   app.add_option("--why", asked.why, "Explains every collective of a member: blocks.0.mlp.down")->group("Questions");
   app.add_option("--picture", asked.picture, "How a member lies on the mesh, as text: blocks.*.mlp.down, input.0")->group("Questions");
   app.add_option("--svg", asked.svg, "The same as a picture")->group("Questions");
+  app.add_flag("--schedule", asked.schedule, "How the stages of a pipeline take turns, over time; with --machine by its prices")->group("Questions");
+  app.add_flag("--schedule-svg", asked.schedule_svg, "The same as a picture")->group("Questions");
   app.add_option("--run", asked.run, "Lays FILE.0, FILE.1, ..., which a run wrote with --record FILE, over the plan")->group("Questions");
   app.add_flag("--lock", asked.locking, "Writes the plan beside the file, as NAME.plan")->group("Questions");
   app.add_flag("--check", asked.checking, "Compares the plan with NAME.plan and prints what differs")->group("Questions");

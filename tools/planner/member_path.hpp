@@ -62,13 +62,13 @@ inline Named members_named(const GraphView& g, std::string_view path) {
   return result;
 }
 
-/// Whether a path that means a member names one layer of it.
-inline bool names_one_layer(std::string_view path, std::string_view own) {
+/// The one layer of a member that a path names; -1 where it means others, or all.
+inline int layer_named(std::string_view path, std::string_view own) {
   while (!path.empty() && !own.empty()) {
     const std::string_view a = naming::segment(path), b = naming::segment(own);
-    if (b == "*") return a != "*" && a.find('-') == std::string_view::npos;
+    if (b == "*") return a != "*" && a.find('-') == std::string_view::npos ? naming::last_layer(a) : -1;
   }
-  return false;
+  return -1;
 }
 
 /// The member that a value is itself: a parameter, its slice of a layer, a view or a cast of it, or an input; -1 for what was made with one.

@@ -73,7 +73,7 @@ inline std::vector<Recorded> expected(const Plan& plan) {
     if (e.kind != EventKind::compute) {
       r.what = std::string(name_of(node.transition.collective)) + (node.transition.maximum ? "_max" : "");
       r.axes = text(node.transition.axes);
-      r.ranks = plan.mesh.extent(node.transition.axes);
+      r.ranks = node.transition.along != 0 ? plan.mesh.extent(node.transition.axes) : participants(node.transition, plan.mesh);  // of the group
       r.dtype = std::string(name_of(plan.graph.value(node.operands[0]).type.dtype));
       r.bytes = plan.all.message(node);
     }
@@ -96,7 +96,8 @@ struct Laid {
 
 /// Goes through a record event by event. A step whose gradients are no finite numbers is skipped, so that it lacks every update; one that lacks some
 /// is no step of the plan.
-inline Laid lay(const Plan& plan, const std::vector<Recorded>& planned, const RankRecord& record) {
+inline Laid lay(const Plan& plan, const RankRecord& record) {
+  const std::vector<Recorded> planned = expected(plan);
   enum class Updates { unknown, made, skipped } updates = Updates::unknown;  // of the step
   Laid laid;
   std::size_t at = 0;
@@ -141,14 +142,14 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Measured beside predicted: steps, then kinds of work, of rank 0; medians over the steps but the first. `predicted_step` 0: no machine is known.
-inline std::string overlay(const Plan& plan, const std::vector<RankRecord>& records, const Price& price, double predicted_step) {
+/// Measured beside predicted: steps, then kinds of work, of one rank; medians over the steps but the first. `predicted_step` 0: no machine is known.
+inline std::string overlay(const Plan& plan, const RankRecord& record, const Price& price, double predicted_step) {
   std::map<int, std::pair<double, double>> steps;                    // begin and end
   std::map<std::string, std::map<int, double>> seconds;              // by what it is, by step
   std::map<std::string, double> predicted;
-  const int first = records[0].lines.front().step;
-  const bool several = records[0].lines.back().step != first;
-  for (const Recorded& r : records[0].lines) {
+  const int first = record.lines.front().step;
+  const bool several = record.lines.back().step != first;
+  for (const Recorded& r : record.lines) {
     if (several && r.step == first) continue;  // caches fill in the first
     auto [step, fresh] = steps.try_emplace(r.step, r.begin, r.end);
     step->second.second = r.end;

@@ -16,11 +16,12 @@ namespace planner {
 
 inline constexpr int widest_grid = 4;  ///< ranks in one row; a longer last axis goes down, one rank in each row
 
-inline std::string picture(const Type& type, const Mesh& mesh) {
+inline std::string picture(const Type& type, const Pictured& mesh) {
   // One line per place on all axes but the last, one column per rank of the last, where these are few.
   const bool across = mesh.count > 0 && mesh.axes[mesh.count - 1].size <= widest_grid;
   const int columns = across ? mesh.axes[mesh.count - 1].size : 1, named = across ? mesh.count - 1 : mesh.count;
   const bool pending = on_any(type, PlacementKind::partial);
+  bool everywhere = true;
   const auto place = [&](int axis, int rank) {
     return std::string(mesh.axes[axis].axis->text()) + "=" + std::to_string(mesh.coordinate(rank, mesh.axes[axis].axis));
   };
@@ -35,6 +36,7 @@ inline std::string picture(const Type& type, const Mesh& mesh) {
       for (int a = 0; a < named; ++a) label += (a > 0 ? ", " : "") + place(a, rank);
       grid.push_back({label});
     }
+    everywhere = everywhere && holds(type, mesh, rank);
     const std::string held = holds(type, mesh, rank) ? (pending ? "/// " : "") + ranges(type, mesh, slice_of(type, mesh, rank)) : "-";
     grid.back().push_back(std::to_string(rank) + "  " + held);
   }
@@ -54,7 +56,7 @@ inline std::string picture(const Type& type, const Mesh& mesh) {
   for (const Placed& p : type.layout.others)
     if (p.placement.pending()) summed += (summed.empty() ? "" : " and ") + std::string(p.axis->text());
   if (pending) result += "\n/// a term: the value is the sum over " + summed + "\n";
-  if (on_any(type, PlacementKind::at)) result += "\n-   nothing\n";
+  if (!everywhere) result += "\n-   nothing\n";
   return result;
 }
 

@@ -49,13 +49,14 @@ inline std::string embedded(const Json& json) {
 inline Json pictures(const Plan& plan) {
   constexpr int most_ranks = 64;
   Json result = Json::object();
+  const Pictured mesh = pictured(plan);
   const auto draw = [&](const Type& type) {
     const std::string name = text(type);
     if (result.contains(name)) return;
     Json holds_of = Json::array();
-    for (int rank = 0; rank < plan.mesh.ranks() && rank < most_ranks; ++rank)
-      holds_of.push_back(holds(type, plan.mesh, rank) ? Json(ranges(type, plan.mesh, slice_of(type, plan.mesh, rank))) : Json(nullptr));
-    result[name] = {{"svg", svg(type, plan.mesh, false)}, {"holds", holds_of}};
+    for (int rank = 0; rank < mesh.ranks() && rank < most_ranks; ++rank)
+      holds_of.push_back(holds(type, mesh, rank) ? Json(ranges(type, mesh, slice_of(type, mesh, rank))) : Json(nullptr));
+    result[name] = {{"svg", svg(type, mesh, false)}, {"holds", holds_of}};
   };
   for (const Member& m : plan.graph.members) draw(m.type);
   for (const Event& e : plan.events) {

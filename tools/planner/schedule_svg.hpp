@@ -17,11 +17,11 @@ inline constexpr std::string_view schedule_look =
 }  // namespace drawing
 
 /// The element svg, `width` pixels wide.
-inline std::string svg(const Timing& timing, int width = 960) {
+inline std::string svg(const Timing& timing, const std::string& who = "rank", int width = 960) {
   using namespace drawing;
   constexpr int left = 56, row = 26;
   constexpr std::string_view looks[] = {"forward", "backward", "weight", "update"};
-  const std::string title = std::string(timing.tasks.schedule.name) + ", " + std::to_string(timing.tasks.size()) + " ranks, " +
+  const std::string title = std::string(timing.tasks.schedule.name) + ", " + std::to_string(timing.tasks.size()) + " " + who + "s, " +
                             std::to_string(timing.tasks.micro_batches) + " micro-batches";
   double last = 0;
   for (const auto& stage : timing.spans)
@@ -32,7 +32,7 @@ inline std::string svg(const Timing& timing, int width = 960) {
   canvas.words(4, 16, title, "title");
   int y = 28;
   for (int rank = 0; rank < timing.tasks.size(); ++rank, y += row + 6) {
-    canvas.words(4, y + row / 2 + 4, "rank " + std::to_string(rank), "faint");
+    canvas.words(4, y + row / 2 + 4, who + " " + std::to_string(rank), "faint");
     for (int i = 0; i < timing.spans[rank].size(); ++i) {
       const Span& s = timing.spans[rank][i];
       if (!(s.end < Span::never) || x(s.end) == x(s.begin)) continue;

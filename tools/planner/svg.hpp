@@ -96,7 +96,7 @@ inline std::string named(const Type& type, int d) {
 }  // namespace drawing
 
 /// The element svg. `alone`: in a file of its own, with a title and colours; else the page that it stands in has both.
-inline std::string svg(const Type& type, const Mesh& mesh, bool alone = true) {
+inline std::string svg(const Type& type, const Pictured& mesh, bool alone = true) {
   using namespace drawing;
   const Layout& layout = type.layout;
   const auto held = holders(type, mesh);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "pipeline.hpp"
 #include "why.hpp"
 
 namespace planner {
@@ -23,9 +24,15 @@ inline std::string duration(double seconds) {
 /// What nobody wrote and nothing but a number is: the gradient's first 1, the zeros that sums begin with.
 inline bool is_beginning(const Node& node) { return node.operation->name == "constant" && node.origin < 0; }
 
+/// "F0 F1 B0 F2 B1 F3 ... B7" where there are many.
+inline std::string shortened(const std::string& tasks) {
+  constexpr std::size_t most = 72;
+  return tasks.size() <= most ? tasks : tasks.substr(0, tasks.rfind(' ', most)) + " ..." + tasks.substr(tasks.rfind(' '));
+}
+
 class Tree {
  public:
-  Tree(const Plan& plan, Price price) : plan_(plan), price_(std::move(price)), micro_batches_(planner::micro_batches(plan.graph)) {}
+  Tree(const Plan& plan, Price price) : plan_(plan), price_(std::move(price)), micro_batches_(planner::micro_batches(plan.graph)), chunks_(pipeline_of(plan.graph, plan.mesh).chunks) {}
 
   std::string text() {
     table_.rows.push_back({{"line", "member", "operation", "gives, -> sends", "message", "sent"}});
@@ -36,7 +43,7 @@ class Tree {
       const bool accumulates = plan_.graph.region(node.region).kind == RegionKind::micro_batches;
       switch (e.kind) {
         case EventKind::begin: accumulates ? enter(Part::within) : begin(node); break;
-        case EventKind::end: accumulates ? enter(Part::after) : end(); break;
+        case EventKind::end: accumulates ? leave() : end(); break;
         case EventKind::start: collective(node); break;
         case EventKind::compute:
           if (node.transition.axes.empty() && !is_beginning(node)) line(node);
@@ -52,6 +59,14 @@ class Tree {
   /// Where micro-batches are accumulated, the step has three parts, each with its phases.
   enum class Part { before, within, after };
   void enter(Part part) { end_group(), part_ = part, phase_ = -1, headed_ = false; }
+  /// A stage's loop over micro-batches stands in segments, of which each ends where the loop does.
+  void leave() {
+    const int segments = plan_.graph.slots.empty() ? 1 : plan_.graph.parts * chunks_;
+    if (++segment_ < segments)
+      end_group(), phase_ = -1;
+    else
+      enter(Part::after);
+  }
 
   void heading(int depth, const std::string& words) {
     if (depth == 0) table_.rows.push_back({{""}, true});
@@ -61,17 +76,24 @@ class Tree {
   void headings(const Node& node) {
     if (static_cast<int>(node.phase) == phase_ || layers_ > 0) return;
     end_group();
-    const bool parts = micro_batches_ > 1 && node.phase != Phase::optimizer;
-    const std::string all = std::to_string(micro_batches_) + " micro-batches";
+    const bool staged = !plan_.graph.slots.empty(), parts = (micro_batches_ > 1 || staged) && (node.phase != Phase::optimizer || part_ == Part::within);
+    const std::string all = std::to_string(micro_batches_) + (micro_batches_ == 1 ? " micro-batch" : " micro-batches");
+    const std::string order = staged ? shortened(tasks_of(plan_)) : "one after the other";
     if (parts && !headed_)
-      heading(0, part_ == Part::before ? "before the " + all + ", once" : part_ == Part::within ? all + ", one after the other" : "after the " + all + ", once: what they added up");
+      heading(0, part_ == Part::before ? "before the " + all + ", once" : part_ == Part::within ? all + ", " + order : "after the " + all + ", once: what they added up");
     headed_ = true, phase_ = static_cast<int>(node.phase), depth_ = parts ? 2 : 1;
-    heading(depth_ - 1, std::string(name_of(node.phase)));
+    std::string words(name_of(node.phase));
+    if (staged && part_ == Part::within) {
+      words = name_of(task_of(plan_.graph, {.segment = segment_}).work);
+      if (chunks_ > 1) words += " of chunk " + std::string(1, static_cast<char>('a' + segment_ / plan_.graph.parts % 26));
+    }
+    heading(depth_ - 1, words);
   }
   void begin(const Node& node) {
     headings(node), end_group();
     const Region& r = plan_.graph.region(node.region);
-    heading(depth_, "layers, " + std::to_string(r.count) + " times" + (r.reversed ? ", the last first" : ""));
+    const std::string layers = r.staged && plan_.mesh.extent(plan_.graph.stages) > 1 ? "layers " + printing::staged_layers(plan_, segment_ / plan_.graph.parts) : "layers";
+    heading(depth_, layers + ", " + std::to_string(r.count) + " times" + (r.reversed ? ", the last first" : ""));
     ++depth_, ++layers_;
   }
   void end() { end_group(), --depth_, --layers_; }
@@ -114,6 +136,7 @@ class Tree {
     std::vector<std::string> members;
     for (const Node* n : group_)
       if (n->member >= 0 && first.phase == Phase::optimizer && first.operation->updates) members.push_back(path_of(plan_.graph, n->member));
+    if (count == 1 && first.phase == Phase::backward && first.member >= 0) of = path_of(plan_.graph, first.member);
     if (gradients) of = std::to_string(count) + (count == 1 ? " gradient" : " gradients");
     if (members.size() == 1) of = members[0];
     if (members.size() > 1) {
@@ -132,11 +155,16 @@ class Tree {
     group_.clear();
   }
 
+  /// A collective stands below the line that causes it, but an edge between stages alone: nobody wrote it.
   void collective(const Node& node) {
-    line(node), end_group();
-    origin_ = node.origin;
     const Transition& t = node.transition;
-    printing::Row row{{"", "", "-> " + std::string(name_of(t.collective)) + (t.maximum ? " max" : "") + " on " + parallel::text(sending_axes(t.axes, plan_.mesh)),
+    if (t.along != 0)
+      headings(node);
+    else
+      line(node);
+    end_group();
+    if (t.along == 0) origin_ = node.origin;
+    printing::Row row{{"", "", (t.collective == Collective::receive ? "<- " : "-> ") + std::string(name_of(t.collective)) + (t.maximum ? " max" : "") + " on " + parallel::text(sending_axes(t.axes, plan_.mesh)),
                        parallel::text(plan_.graph.value(node.operands[0]).type), printing::bytes(static_cast<double>(plan_.all.message(node))),
                        printing::bytes(plan_.all.sent(node))}};
     if (price_) row.cells.push_back(duration(price_(node)));
@@ -149,7 +177,7 @@ class Tree {
   const Plan& plan_;
   Price price_;
   printing::Table table_{};
-  int micro_batches_, depth_ = 1, layers_ = 0, phase_ = -1, origin_ = -1;
+  int micro_batches_, chunks_, segment_ = 0, depth_ = 1, layers_ = 0, phase_ = -1, origin_ = -1;
   Part part_ = Part::before;
   bool headed_ = false;
   std::vector<const Node*> group_{};

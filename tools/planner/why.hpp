@@ -16,12 +16,14 @@ inline std::string met(const GraphView& g, const Origin& origin) {
 
 /// "4 times a step, in each of 4 layers"
 inline std::string how_often(const Plan& plan, const Node& node) {
-  const std::int64_t times = plan.graph.times(node.region), layers = plan.all.logical(node);
+  const auto chunks = std::count_if(plan.events.begin(), plan.events.end(), [&](const Event& e) { return e.kind == EventKind::start && &plan.graph.node(e.node) == &node; });
+  const std::int64_t times = plan.graph.times(node.region) * chunks, layers = plan.all.logical(node);
   std::string words = times == 1 ? "once a step" : std::to_string(times) + " times a step";
   for (int r = node.region; r > 0; r = plan.graph.region(r).parent) {
     const Region& region = plan.graph.region(r);
     words += region.kind == RegionKind::layers ? ", in each of " + std::to_string(region.count) + " layers" : ", for each of " + std::to_string(region.count) + " micro-batches";
   }
+  if (chunks > 1) words += ", in each of " + std::to_string(chunks) + " chunks";
   return words + (layers > 1 ? ", for all " + std::to_string(layers) + (plan.graph.origin(node).operation == &operation::bucket ? " gradients together" : " layers together") : "");
 }
 
@@ -65,8 +67,10 @@ inline std::string because(const GraphView& g, const Reason& r, const Origin& or
         if (g.value(v).member >= 0) members.push_back(path_of(g, g.value(v).member));
       return "these vectors enter operations beside activations that are split on " + axes + "; their gradients are completed in one call: those of " + listed(members) + ".";
     }
+    case Cause::shared: return "Several stages use this parameter, and each has a term of its gradient: they are added.";
     case Cause::norm: return "The global norm of the gradients adds what each rank holds of those that are split on " + axes + ".";
-    case Cause::rule: break;
+    case Cause::rule:
+    case Cause::edge: break;
   }
   const std::string here = operation + " meets " + met(g, origin) + ". ";
   if (r.rule == 3)
@@ -89,7 +93,9 @@ inline std::string advice(const GraphView& g, const Node& node, const Reason& r,
       return "Drop Stored<" + axis + ", ...> to keep the parameter whole on every rank: no gather forward, one all-reduce of its gradient instead of a reduce-scatter, more memory.";
     case Cause::together: return "It costs little more than latency, and vanishes where those activations are whole on " + axes + ".";
     case Cause::norm: return "It is one number; only parameters that are split need it.";
-    case Cause::rule: break;
+    case Cause::shared: return "It is the price of one parameter on several stages, once per step; it vanishes where each use has a parameter of its own.";
+    case Cause::rule:
+    case Cause::edge: break;
   }
   const bool parameter = node.member >= 0 && g.member(node.member).role == Role::parameter &&
                          g.value(g.member(node.member).value).type.layout.elements() == g.value(node.result).type.layout.elements();
@@ -121,18 +127,30 @@ inline std::string accumulated(const GraphView& g, const Node& node, const Reaso
 }
 }  // namespace causing
 
+/// The same for an edge between stages.
+inline std::vector<std::string> explained_edge(const Plan& plan, const Node& node) {
+  const Transition& t = node.transition;
+  const bool sends = t.collective == Collective::send;
+  const std::string layers = "The layers are shared out over " + text(t.axes) + ": ";
+  const std::string what = t.along > 0 ? (sends ? "what those of this stage return goes to the next one." : "those of this stage take what the stage before has handed on.")
+                                       : (sends ? "the gradient of what those of this stage took goes to the stage before." : "the gradient of what those of this stage returned comes from the next one.");
+  return {layers + what, "Price: " + printing::bytes(static_cast<double>(plan.all.message(node))) + (sends ? ", " : ", which the other stage counts, as it sends them, ") + how_often(plan, node) + ".",
+          "It is the price of a pipeline: a hidden state, however many layers a stage has. More chunks send it more often, and wait less."};
+}
+
 /// Sentences for one collective: why, at which price, and what to write instead.
 inline std::vector<std::string> explained(const Plan& plan, const Node& node) {
   const GraphView& g = plan.graph;
   const Reason r = reason_of(g, node);
   const Transition& t = node.transition;
+  if (r.cause == Cause::edge) return explained_edge(plan, node);
   const AxisList on = sending_axes(t.axes, plan.mesh);
   std::string cause = text(t.from) + " -> " + text(t.to) + ". ";
   if (r.conjugate && r.cause != Cause::statistics)
     cause += "It is the conjugate of " + text(r.from) + " -> " + text(r.to) + " in the forward pass: the gradient goes back the way that the value came. There: ";
   std::vector<std::string> said{cause + causing::because(g, r, g.origin(node), on)};
   if (const std::string accumulated = causing::accumulated(g, node, r); !accumulated.empty()) said.push_back(accumulated);
-  said.push_back("Price: " + printing::bytes(static_cast<double>(plan.all.message(node))) + " among " + std::to_string(plan.mesh.extent(t.axes)) + " ranks; each sends " +
+  said.push_back("Price: " + printing::bytes(static_cast<double>(plan.all.message(node))) + " among " + std::to_string(participants(t, plan.mesh)) + " ranks; each sends " +
                  printing::bytes(plan.all.sent(node)) + ", " + how_often(plan, node) + ".");
   said.push_back(causing::advice(g, node, r, on));
   return said;

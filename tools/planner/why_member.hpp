@@ -77,7 +77,10 @@ inline std::string why(const Plan& plan, std::vector<int> members) {
   if (!std::all_of(members.begin(), members.end(), is_state)) members.erase(std::remove_if(members.begin(), members.end(), is_state), members.end());
   std::string words;
   std::vector<int> causing;
+  std::vector<const Node*> said;  // a chunk after the other does the same
   plan.all.each([&](const Node& node, std::int64_t) {
+    if (std::find(said.begin(), said.end(), &node) != said.end()) return;
+    said.push_back(&node);
     bool asked = false;
     for (const int m : members_of_cause(g, node, sending_axes(node.transition.axes, plan.mesh)))
       if (std::find(members.begin(), members.end(), m) != members.end()) asked = true, causing.push_back(m);

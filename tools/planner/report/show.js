@@ -4,7 +4,7 @@ const plans = JSON.parse(byId("plans").textContent).map((json) => new Plan(json)
 function show(plan) {
   for (const part of [showHead, showTotals, showTree, showTimeline, showMemory, showArena, showTensors]) part(plan);
 }
-plans.forEach((p, i) => byId("plan").append(element("option", {value: i}, p.meshText() + " · " + brief(p.program))));
+plans.forEach((p, i) => byId("plan").append(element("option", {value: i}, p.meshText() + p.stageText("; ") + " · " + brief(p.program))));
 byId("choose").hidden = plans.length < 2;
 byId("plan").onchange = () => show(plans[Number(byId("plan").value)]);
 if (plans.length > 0) show(plans[0]);

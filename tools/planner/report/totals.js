@@ -4,7 +4,16 @@ function showHead(plan) {
   name.textContent = brief(plan.program);
   name.title = plan.program;
   document.title = brief(plan.program) + " on " + plan.meshText();
-  byId("mesh").replaceChildren(...plan.mesh.map((a) => element("span", {class: "chip"}, a.axis + " = " + a.ranks)), counted(plan.ranks, "rank"));
+  byId("mesh").replaceChildren(...plan.mesh.map((a) => element("span", {class: "chip"}, a.axis + " = " + a.ranks)), counted(plan.ranks, "rank") + plan.stageText("; "));
+  const p = plan.pipeline;
+  byId("stages").hidden = !p || !plan.schedule_svg;
+  if (byId("stages").hidden) return byId("stages-box").replaceChildren(), showFigures(plan);
+  byId("stages-note").textContent = "This plan is of " + p.axis + " " + p.stage + ", with layers " + p.layers + " and at most " + p.in_flight + " in flight. " +
+    (plan.machine ? "Predicted for " + plan.machine.name + "." : "As if forward, backward and weights took equally long.");
+  byId("stages-box").replaceChildren(document.importNode(new DOMParser().parseFromString(plan.schedule_svg, "image/svg+xml").documentElement, true));
+  showFigures(plan);
+}
+function showFigures(plan) {
 
   const all = phases.flatMap((p) => plan.totals[p]);
   const starts = plan.events.filter((e) => plan.collective(e)).map((e) => plan.node(e));

@@ -13,6 +13,12 @@ function namesOf(operations) {
   return [...counts].map(([name, n]) => spoken(name) + (n > 1 ? " × " + n : "")).join(", ");
 }
 
+/// Of a pipeline, a part of the work on a micro-batch: "forward of chunk b".
+function segmentName(plan, segment) {
+  const task = plan.pipeline.tasks.find((t) => t.segment === segment);
+  return task.work + (plan.pipeline.chunks > 1 ? " of chunk " + String.fromCharCode(97 + task.chunk % 26) : "");
+}
+
 /// The events as a tree, in their order: phases, in them layers, in those runs of one source line. Where micro-batches are accumulated, the phases
 /// stand in what is before their loop, in it, and behind it.
 function stepTree(plan) {
@@ -25,14 +31,16 @@ function stepTree(plan) {
     if (!child || child.key !== key) part.children.push(child = {key, children: [], ...made});
     return child;
   };
-  let place = loop < 0 ? null : "before";
+  const segments = plan.pipeline ? plan.pipeline.segments.slice(0, -1) : [];
+  segments.forEach((begin, s) => { around["segment " + s] = segmentName(plan, s), said["segment " + s] = "× " + count; });
+  let place = loop < 0 ? null : "before", segment = 0;
   for (const [index, event] of plan.events.entries()) {
     const node = plan.node(event);
-    if (node.region === loop && event.kind === "begin") place = "within";
-    if (node.region === loop && event.kind === "end") place = "after";
+    if (node.region === loop && event.kind === "begin") place = plan.pipeline ? "segment 0" : "within";
+    if (node.region === loop && event.kind === "end") place = ++segment < segments.length ? "segment " + segment : "after";
     if (isBeginning(node) || (event.kind !== "compute" && !plan.collective(event))) continue;
     let part = root;
-    if (place && node.phase !== "optimizer") part = within(part, place, {kind: "part", title: around[place], count: said[place]});
+    if (place && (node.phase !== "optimizer" || place.startsWith("segment"))) part = within(part, place, {kind: "part", title: around[place], count: said[place]});
     part = within(part, node.phase, {kind: "phase", phase: node.phase});
     for (const r of plan.chain(node.region))
       if (r !== loop) part = within(part, "region " + r, {kind: "region", region: plan.regions[r]});

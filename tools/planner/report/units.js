@@ -67,7 +67,8 @@ const colour = (name) => "var(--" + name.replaceAll(" ", "-") + ")";
 class Plan {
   constructor(json) {
     Object.assign(this, json);
-    this.layersOf = new Map(this.members.map((m) => [m.path, m.layers]));
+    const staged = (m) => this.pipeline && m.shape.length > 0 && m.shape[0].axes.includes(this.pipeline.axis);
+    this.layersOf = new Map(this.members.map((m) => [m.path, staged(m) ? this.pipeline.layers : m.layers > 0 ? "0-" + (m.layers - 1) : ""]));
   }
   node(event) { return this.nodes[event.node]; }
   origin(node) { return node.origin === null ? null : this.origins[node.origin]; }
@@ -75,8 +76,7 @@ class Plan {
   /// blocks.*.mlp.up of four layers -> blocks.0-3.mlp.up
   member(path) {
     if (path === null) return "";
-    const layers = this.layersOf.get(path) || 0;
-    return layers > 0 ? path.replace("*", "0-" + (layers - 1)) : path;
+    return path.replace("*", this.layersOf.get(path) || "*");
   }
   /// The regions that a region lies in, and itself, from the outermost on; the program is none of them.
   chain(region) { return region > 0 ? [...this.chain(this.regions[region].parent), region] : []; }
@@ -94,6 +94,8 @@ class Plan {
     const member = this.members.find((m) => m.value === value);
     return this.member(member ? member.path : this.values[value].member);
   }
+  /// Of which stage the plan is, behind `before`; nothing where there are none.
+  stageText(before) { return this.pipeline ? before + this.pipeline.axis + " " + this.pipeline.stage + " of " + this.pipeline.stages + ", " + this.pipeline.schedule : ""; }
   meshText() { return this.mesh.map((a) => a.axis + "=" + a.ranks).join(", "); }
 }
 )script"
