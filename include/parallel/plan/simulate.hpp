@@ -16,7 +16,7 @@ struct Slice {
 
 struct Simulation {
   Vector<Slice> slices{};      ///< as the rank comes to them
-  Vector<AxisList> tracks{};   ///< the sets of axes that have collectives, in the order of their first
+  Vector<AxisList> tracks{};   ///< the sets of axes that have collectives, in the order of their first; messages that a stage receives apart
   Vector<double> exposed{};    ///< per set: the seconds in which nothing is computed, as one of its collectives is waited for
   double seconds = 0;          ///< of the step
 
@@ -38,6 +38,7 @@ struct Walk {
   Simulation result{};
   double now = 0;                 ///< of the rank's computation
   Vector<double> free{};          ///< per track: when its last collective ends
+  Vector<bool> incoming{};        ///< per track: whether it has what is received; links carry both ways at a time
   Vector<double> prices{};        ///< per node; -1: not yet known
   Vector<int> started{};          ///< per node: the slice of its collective that is under way
   Vector<int> happened{};         ///< per event: how often
@@ -59,10 +60,11 @@ struct Walk {
     if (t.collective == Collective::receive) return alone || !machine.overlaps ? price(n) : 0;
     return machine.overlaps ? price(n) : 0;
   }
-  constexpr int track(const AxisList& axes) {
+  constexpr int track(const Transition& t) {
+    const bool receives = t.collective == Collective::receive;
     for (int i = 0; i < result.tracks.size(); ++i)
-      if (result.tracks[i] == axes) return i + 1;
-    result.tracks.push_back(axes), result.exposed.push_back(0), free.push_back(0);
+      if (result.tracks[i] == t.axes && incoming[i] == receives) return i + 1;
+    result.tracks.push_back(t.axes), result.exposed.push_back(0), free.push_back(0), incoming.push_back(receives);
     return result.tracks.size();
   }
   constexpr void put(const Event& e, int track, double begin, double end) {
@@ -75,7 +77,7 @@ struct Walk {
   }
   /// Behind what its axes' track still has to do; where nothing overlaps it begins at the wait instead.
   constexpr void start(const Event& e) {
-    const int on = track(plan.graph.node(e.node).transition.axes);
+    const int on = track(plan.graph.node(e.node).transition);
     const double begin = latest(now, free[on - 1], awaited[e.node]), end = begin + exchange(e.node);
     if (machine.overlaps) free[on - 1] = end;
     started[e.node] = result.slices.size();

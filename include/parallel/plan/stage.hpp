@@ -21,6 +21,14 @@ constexpr Pipeline pipeline_of(const GraphView& g, const Mesh& mesh) {
   for (const Node& n : g.nodes) p.trained = p.trained || n.phase == Phase::backward;
   return p;
 }
+/// The same program run by another schedule, which outlives it.
+constexpr Graph with_schedule(Graph graph, const Schedule& schedule) {
+  graph.schedule = &schedule;
+  graph.chunks = schedule.chunks;
+  for (Node& n : graph.nodes)
+    if (n.transition.along != 0) n.transition.chunks = schedule.chunks;
+  return graph;
+}
 /// Into how many parts the work on a micro-batch and chunk is divided.
 constexpr int parts_of_work(const GraphView& g, const Pipeline& p) {
   return p.trained ? 2 + (g.schedule->weights_apart ? 1 : 0) + (g.schedule->asynchronous ? 1 : 0) : 1;

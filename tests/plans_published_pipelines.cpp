@@ -1,0 +1,217 @@
+// What the literature prints of GPTs on thousands of GPUs, computed from their plans: parameters, operations, activations, messages, and steps.
+// [1] Narayanan et al., arXiv:2104.04473; [2] Korthikanti et al., arXiv:2205.05198.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "gpt_published.hpp"
+#include <parallel/plan/published_machines.hpp>
+
+using namespace published;
+
+namespace {
+
+constexpr double gib = 1 << 30;
+
+/// The program with another schedule than 1F1B.
+template <Gpt n>
+Graph built(const Schedule& schedule = schedules::one_forward_one_backward) {
+  return with_schedule(build<Step<n>>(), schedule);
+}
+
+/// The operations of all products of one step, recomputed ones and all.
+double products(const Graph& graph, const Mesh& mesh) {
+  double all = 0;
+  for (int s = 0; s < mesh.extent(&stage); ++s) {
+    const OwnedPlan plan = derive(graph, mesh.on_stage(s), {}, {});
+    plan->each_computation([&](const Node& node, double flops) { all += node.operation->name == "matmul" ? flops : 0; });
+  }
+  return all * mesh.ranks() / mesh.extent(&stage);
+}
+
+// Table 1 of [1]. Every activation is recomputed; micro-batches of one sequence per replica, 1F1B: of those the paper says nothing for its table.
+template <Gpt n_, int t, int p, int gpus>
+struct Row {
+  static constexpr Gpt n = n_;
+  static constexpr int data_parallel = gpus / (t * p);
+  static_assert(n.batch == data_parallel);
+  static Mesh mesh() { return Mesh{stage = p, data = data_parallel, tensor = t}; }
+  double billions, teraflops;
+  static constexpr double L = n.layers, h = n.width, V = n.vocabulary, s = n.context, B = static_cast<double>(n.batch) * n.micro_batches;
+  static constexpr double parameters() { return 12 * L * h * h + 13 * L * h + (V + s) * h; }  // 12 L h^2 (1 + 13 / 12h + (V + s) / 12Lh)
+  static constexpr double flops() { return 96 * B * s * L * h * h * (1 + s / (6 * h) + V / (16 * L * h)); }
+  /// The last product of a layer need not be made again for its gradient, and the plan does not; [1] counts it.
+  static constexpr double planned() { return flops() - 8 * B * s * L * h * h; }
+  double seconds() const { return flops() / (gpus * teraflops * 1e12); }
+};
+constexpr Row<Gpt{24, 2304, 24, 16, 32, false, Kept::inputs}, 1, 1, 32> row1{1.7, 137};
+constexpr Row<Gpt{32, 3072, 30, 16, 32, false, Kept::inputs}, 2, 1, 64> row2{3.6, 138};
+constexpr Row<Gpt{32, 4096, 36, 16, 32, false, Kept::inputs}, 4, 1, 128> row3{7.5, 142};
+constexpr Row<Gpt{48, 6144, 40, 32, 32, false, Kept::inputs}, 8, 1, 256> row4{18.4, 135};
+constexpr Row<Gpt{64, 8192, 48, 48, 32, false, Kept::inputs}, 8, 2, 512> row5{39.1, 138};
+constexpr Row<Gpt{160, 25600, 128, 512, 6, false, Kept::inputs}, 8, 64, 3072> row6{1008, 163};
+
+void each_row(auto f) {
+  f(row1), f(row2), f(row3), f(row4), f(row5), f(row6);
+}
+
+/// All but products is free: so many FLOP/s, and nothing else takes time.
+Machine ideal(double flops) {
+  Machine m;
+  m.name = "ideal";
+  Rates r;
+  r.products[static_cast<int>(DType::bf16)] = flops;
+  for (double& rate : r.functions) rate = 1e30;
+  r.memory_bandwidth = 1e30;
+  m.rates.push_back(r);
+  m.overlaps = true;
+  return m;
+}
+
+/// Activations of so many layers on the first rank, in bytes: what twice as many need more, so that nothing else counts.
+template <Gpt n>
+double activations(const Mesh& mesh, const Schedule& schedule = schedules::one_forward_one_backward) {
+  constexpr Gpt twice = [] {
+    Gpt g = n;
+    g.layers *= 2;
+    return g;
+  }();
+  const auto of = [&](const Graph& g) { return static_cast<double>(derive(g, mesh, {}, {})->memory.of(Use::activations)); };
+  return of(built<twice>(schedule)) - of(built<n>(schedule));
+}
+
+constexpr Gpt gpt22(Kept kept, bool slices) { return {64, 6144, 48, 1, 4, slices, kept}; }
+constexpr Gpt gpt175(Kept kept, bool slices) { return {96, 12288, 96, 64, 1, slices, kept}; }
+const Mesh eight{tensor = 8}, sixty_four{stage = 8, tensor = 8};
+
+}  // namespace
+
+TEST_CASE("parameters are as many as the formula says, and the shift and gain of the last norm") {
+  each_row([](auto row) {
+    const Graph g = built<row.n>();
+    double elements = 0;
+    for (const Member& m : g.members)
+      if (m.role == Role::parameter) elements += static_cast<double>(m.type.layout.elements());
+    CHECK(elements == row.parameters() + 2 * row.h);
+    CHECK(elements / 1e9 == doctest::Approx(row.billions).epsilon(0.02));
+  });
+}
+
+TEST_CASE("operations per iteration: the model's are 72 B s L h^2 (...), with every activation recomputed 96 B s L h^2 (...) less one product") {
+  each_row([](auto row) {
+    const Graph g = built<row.n>();
+    CHECK(products(g, row.mesh()) == doctest::Approx(row.planned()).epsilon(1e-12));
+    const double model = 72 * row.B * row.s * row.L * row.h * row.h * (1 + row.s / (6 * row.h) + row.V / (12 * row.L * row.h));
+    CHECK(predict(g, row.mesh(), machines::dgx_a100).model_flops == doctest::Approx(model).epsilon(1e-12));
+  });
+}
+
+TEST_CASE("GPUs that multiply as fast as printed and do nothing else take as long as printed") {
+  each_row([](auto row) {
+    const Prediction p = predict(built<row.n>(), row.mesh(), ideal(row.teraflops * 1e12));
+    const double printed = row.seconds() * row.planned() / row.flops();
+    double busy = 0;  // of all ranks on average: the printed rate has the bubble in it
+    for (const StageTimes& stages : p.stages)
+      for (const double part : stages.parts) busy += stages.count * part * row.n.micro_batches;
+    CHECK(busy / row.mesh().extent(&stage) == doctest::Approx(printed).epsilon(0.005));
+    if (row.mesh().extent(&stage) == 1)
+      CHECK(p.seconds == doctest::Approx(printed).epsilon(0.005));
+    else
+      CHECK(p.seconds > printed);
+  });
+  // A training of 450 billion tokens: "approximately three months" [1], by 8 T P / (n X) 84 days.
+  const double tokens = 450e9, step = row6.seconds();
+  CHECK(step * tokens / (row6.B * row6.s) / 86400 == doctest::Approx(8 * tokens * row6.parameters() / (3072 * 163e12) / 86400).epsilon(0.02));
+}
+
+TEST_CASE("predicted steps of a described DGX A100 against the printed ones") {
+  double sum = 0;
+  int count = 0;
+  const auto compare = [&](const std::string& name, double predicted, double printed) {
+    const double error = predicted / printed - 1;
+    MESSAGE(name << ": predicted " << predicted << " s, printed " << printed << " s, " << 100 * error << " %");
+    CHECK(std::abs(error) < 0.135);
+    sum += std::abs(error), ++count;
+  };
+  each_row([&](auto row) {
+    compare("P = " + std::to_string(row.parameters()) + " [1]", predict(built<row.n>(), row.mesh(), machines::dgx_a100).seconds, row.seconds());
+  });
+  const Schedule& three = schedules::interleaved<3>;
+  compare("22B, all recomputed [2]", predict(built<gpt22(Kept::inputs, false)>(), eight, machines::dgx_a100).seconds, 1.42);
+  compare("22B, sequence + selective [2]", predict(built<gpt22(Kept::selective, true)>(), eight, machines::dgx_a100).seconds, 1.10);
+  compare("175B, all recomputed [2]", predict(built<gpt175(Kept::inputs, false)>(three), sixty_four, machines::dgx_a100).seconds, 18.13);
+  compare("175B, sequence + selective [2]", predict(built<gpt175(Kept::selective, true)>(three), sixty_four, machines::dgx_a100).seconds, 13.75);
+  MESSAGE("mean of the absolute errors: " << 100 * sum / count << " %");
+  CHECK(sum / count < 0.06);
+}
+
+TEST_CASE("model states: 18 bytes for each element of the layers' matrices that a rank holds") {
+  const auto held = [](const Graph& g, const Mesh& mesh) {
+    double elements = 0;
+    for (const Member& m : g.members)
+      if (m.role == Role::parameter && m.layers > 0 && m.type.layout.elements() > 100'000 * m.layers) elements += static_cast<double>(local_elements(m.type.layout, mesh));
+    return elements;
+  };
+  CHECK(18 * held(built<gpt22(Kept::everything, false)>(), eight) / gib == 45.5625);
+  CHECK(18 * held(built<gpt175(Kept::everything, false)>(), sixty_four) / gib == 45.5625);
+}
+
+TEST_CASE("activations of a layer: as published, less the masks, which are computed again, and a few statistics") {
+  const auto per_layer = [](double bytes, const Gpt& n) { return bytes / static_cast<double>(n.context * n.batch * n.width * n.layers); };
+  const double a = 64, s = 2048, h = 6144, t = 8, norms = 2 * 2 * 2 / h, rows = 2 * 2 * a / (h * t);  // mean and variance; maximum and sum of each row of scores
+  // Published: 10 + 24/t + 5as/(ht), where 2 and as/(ht) are masks; 34/t, where 2/t is; 2.
+  const double everything = per_layer(activations<gpt22(Kept::everything, false)>(eight), gpt22(Kept::everything, false));
+  const double selective = per_layer(activations<gpt22(Kept::selective, true)>(eight), gpt22(Kept::selective, true));
+  const double inputs = per_layer(activations<gpt22(Kept::inputs, false)>(eight), gpt22(Kept::inputs, false));
+  CHECK(everything == doctest::Approx(8 + 24 / t + 4 * a * s / (h * t) + norms).epsilon(1e-9));
+  CHECK(selective == doctest::Approx(32 / t + norms / t + rows).epsilon(1e-9));
+  CHECK(inputs == doctest::Approx(2 + norms + rows).epsilon(1e-9));
+}
+
+TEST_CASE("interleaving keeps 1 + (p - 1) / (p v) times as much on the first rank, 1F1B as much as one rank would, GPipe every micro-batch") {
+  const double statistics = 1 + (2 * 2 * 2 + 2 * 2 * 96) / 12288.0 / 32;
+  const double without = 32.0 / 34 * 9.5625 * gib * statistics;  // of 96 layers on 64 ranks, for one micro-batch
+  CHECK(activations<gpt175(Kept::selective, true)>(sixty_four, schedules::interleaved<3>) == doctest::Approx(without / 9.5625 * 12.3515625).epsilon(1e-9));
+  CHECK(activations<gpt175(Kept::selective, true)>(sixty_four) == doctest::Approx(without).epsilon(1e-9));
+  CHECK(activations<gpt175(Kept::selective, true)>(sixty_four, schedules::gpipe) == doctest::Approx(without * 64 / 8).epsilon(1e-9));
+}
+
+TEST_CASE("messages of GPT-3: 25,165,824 elements for each cut, 176,160,768 for each layer") {
+  const Mesh middle = sixty_four.on_stage(3);
+  const auto elements = [](const Communication& c, const CollectiveRow& which) { return c.sent(which) / 2; };  // of two bytes
+  const CollectiveRow cut{Collective::send, {&stage}};
+  for (const bool slices : {false, true}) {
+    for (const int chunks : {1, 3}) {
+      const Schedule schedule = *find_schedule(chunks == 1 ? "one_forward_one_backward" : "interleaved", chunks);
+      const Graph g = slices ? built<gpt175(Kept::everything, true)>(schedule) : built<gpt175(Kept::everything, false)>(schedule);
+      const OwnedPlan plan = derive(g, middle, {}, {});
+      CHECK(elements(plan->forward, cut) == 64.0 * chunks * 25'165'824 / (slices ? 8 : 1));
+      CHECK(elements(plan->backward, cut) == 64.0 * chunks * 25'165'824 / (slices ? 8 : 1));
+      if (!slices) CHECK(elements(plan->forward, tensor) + elements(plan->backward, tensor) == 64.0 * 12 * 176'160'768);
+    }
+  }
+}
+
+TEST_CASE("a trillion parameters: the plan of any of 3072 ranks, and the whole step") {
+  const Graph g = built<row6.n>();
+  const Mesh mesh = row6.mesh();
+  CHECK(mesh.ranks() == 3072);
+  const auto plan_of = [&](int rank) { return derive(g, mesh.on_stage(mesh.coordinate(rank, &stage)), {}, {}); };
+  const OwnedPlan first = plan_of(0), some = plan_of(1234), last = plan_of(3071);
+  CHECK(first->graph.slots.size() == 1024);
+  CHECK(first->graph.lanes() == 64);
+  CHECK(some->graph.lanes() == 64 - 1234 / 48);
+  CHECK(last->graph.lanes() == 1);
+  const Prediction p = predict(g, mesh, machines::dgx_a100);
+  std::int64_t most = 0;
+  for (int rank = 0; rank < 3072; rank += 48) most = std::max(most, plan_of(rank)->peak_memory());
+  CHECK(p.peak_memory() == most);
+  CHECK(p.peak_memory() < 80e9);
+  CHECK(some->forward.sent(CollectiveRow{Collective::send, {&stage}}) == 512.0 * 2 * 2048 * 25600);
+  CHECK(p.timing.bubble() > 0.1);
+  CHECK(p.timing.bubble() < 63.0 / 575);  // stages of one length; the last has the head besides
+  MESSAGE("predicted " << p.seconds << " s, bubble " << 100 * p.bubble() << " %, " << static_cast<double>(p.peak_memory()) / gib << " GiB on the fullest rank, "
+                       << 100 * p.utilization(312e12) << " % of the peak");
+}
