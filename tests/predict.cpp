@@ -29,14 +29,14 @@ using Train = Accumulate<micro_batches, Training<Deep<depth>, Sgd, Tensor<float,
 using Staged = Train<8 / stage>;
 constexpr double forward = 8 * 1024;  ///< of a micro-batch, through all layers
 
-/// One product's operation a second; everything else is as good as free.
-Machine products_only(double latency = 0, bool overlaps = true) {
+/// One product's operation a second; everything else is as good as free, but for what the link of the stages takes.
+Machine products_only(double latency = 0, bool overlaps = true, double bandwidth = 0) {
   Machine m;
   Rates r;
   r.products[static_cast<int>(DType::f32)] = 1;
   r.memory_bandwidth = 1e30;
   m.rates.push_back(r);
-  m.links.push_back({"stage", {latency, 0}});
+  m.links.push_back({"stage", {latency, bandwidth}});
   m.overlaps = overlaps;
   return m;
 }
@@ -116,8 +116,10 @@ TEST_CASE("messages lengthen a step as the schedule has them") {
     // and what all stages do together behind: the gradients' norm, and the loss
     CHECK(costly.waiting(&stage) > work(costly) - work(free));
     CHECK(costly.idle == doctest::Approx(free.idle));
+    const Prediction wide = predict(g, Mesh{stage = p}, products_only(2, true, 8 * 8 * 4));
+    CHECK(work(wide) == doctest::Approx(work(costly)));
     // Where nothing overlaps who receives copies: each of its tasks is longer, but the first stage's forward and the last one's backward.
-    const Prediction threads = predict(g, Mesh{stage = p}, products_only(3, false));
+    const Prediction threads = predict(g, Mesh{stage = p}, products_only(2, false, 8 * 8 * 4));
     CHECK(threads.stages[0].parts[0] == doctest::Approx(forward / p));
     CHECK(threads.stages[1].parts[0] == doctest::Approx(forward / p + 3));
     CHECK(threads.stages[0].parts[1] == doctest::Approx(2 * forward / p + 3));
@@ -162,6 +164,7 @@ TEST_CASE("stages that come late delay what all do together; each operation coun
       slowest = alone > slowest ? alone : slowest;
     }
     CHECK(p.peak_memory() == most);
+    for (int s = 1; s < mesh.extent(&stage) - 1; ++s) CHECK(p.stages[1].memory.peak() >= derive(g, mesh.on_stage(s), {}, {})->peak_memory());
     CHECK(p.seconds > slowest);
     CHECK((p.waiting(&data) > 0) == (mesh.extent(&data) > 1));
     CHECK((p.waiting(&tensor) > 0) == (mesh.extent(&tensor) > 1));

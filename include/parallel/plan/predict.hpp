@@ -156,7 +156,7 @@ constexpr Timing time(const GraphView& graph, const Pipeline& p, const Stage* ki
   Schedule schedule = p.trained ? *graph.schedule : forward_only;
   schedule.chunks = p.stages > 1 ? graph.schedule->chunks : 1;
   const auto of = [&](const Vector<double>& figures, Task t) {
-    const int parts = parts_of_work(graph, p), segment = t.chunk * parts + part_of(t.work, parts);
+    const int parts = parts_of_work(graph, p), segment = t.chunk * parts + part_of_work(t.work, parts);
     return segment < figures.size() ? figures[segment] : 0;
   };
   return timed(

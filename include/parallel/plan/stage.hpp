@@ -34,7 +34,7 @@ constexpr int parts_of_work(const GraphView& g, const Pipeline& p) {
   return p.trained ? 2 + (g.schedule->weights_apart ? 1 : 0) + (g.schedule->asynchronous ? 1 : 0) : 1;
 }
 /// Which of them does a task's work: an update is the last.
-constexpr int part_of(Work work, int parts) { return work == Work::update ? parts - 1 : static_cast<int>(work); }
+constexpr int part_of_work(Work work, int parts) { return work == Work::update ? parts - 1 : static_cast<int>(work); }
 /// What compilers can be asked within their default limits: some 4,096 things that stages do. An executor checks any schedule.
 constexpr bool checked_by_compiler(const GraphView& g, const Mesh& mesh) {
   const Pipeline p = pipeline_of(g, mesh);
@@ -120,7 +120,7 @@ constexpr void fill_slots(const GraphView& g, const Mesh& mesh, const Pipeline& 
     for (int j = 0; j < micro_batches; ++j)
       for (int chunk = 0; chunk < chunks; ++chunk) tasks.push_back({Work::forward, j, chunk});
   for (const Task& task : tasks) {
-    const int part = part_of(task.work, l.parts);
+    const int part = part_of_work(task.work, l.parts);
     const int flight = task.chunk * micro_batches + task.micro_batch;
     int& lane = lane_of[flight];
     if (lane < 0) {
