@@ -1,4 +1,4 @@
-// GPTs of the sizes that the literature prints, with its choices: tensor and sequence parallelism, layers on stages, what is kept of a layer.
+// GPTs of the sizes that the literature prints, with its choices: tensor and sequence parallelism, layers on stages, what is saved of a layer.
 #pragma once
 #include <parallel/parallel.hpp>
 #include <parallel/plan/predict.hpp>
@@ -9,14 +9,14 @@ using namespace parallel::axes;
 
 /// What the backward pass finds of a layer: everything; all but attention's scores and what tensor parallelism gathers (selective recomputation,
 /// Korthikanti et al., 2022); or its input only.
-enum class Kept { everything, selective, inputs };
+enum class Saved { everything, selective, inputs };
 
 struct Gpt {
   std::int64_t heads, width, layers;
   int micro_batches = 1;
   std::int64_t batch = 1;  ///< of one micro-batch, over all replicas
   bool sequence = false;
-  Kept kept = Kept::everything;
+  Saved saved = Saved::everything;
   std::int64_t context = 2048, vocabulary = 51200;
   constexpr std::int64_t size() const { return width / heads; }
   constexpr Dim examples() const { return batch > 1 ? batch / data : Dim(batch); }
@@ -30,18 +30,18 @@ struct Norm {
   constexpr auto operator()(Distributed auto x) const { return layer_norm(x, gain, shift); }
 };
 
-/// Of a value within a layer: made again from the layer's input where nothing but that is kept.
+/// Of a value within a layer: made again from the layer's input where nothing but that is saved.
 template <Gpt n>
 constexpr auto within(Distributed auto x) {
-  if constexpr (n.kept == Kept::inputs)
+  if constexpr (n.saved == Saved::inputs)
     return recompute(x);
   else
     return x;
 }
-/// Of attention's scores and of what is gathered: made again also where the others are kept.
+/// Of attention's scores and of what is gathered: made again also where the others are saved.
 template <Gpt n>
 constexpr auto large(Distributed auto x) {
-  if constexpr (n.kept == Kept::everything)
+  if constexpr (n.saved == Saved::everything)
     return x;
   else
     return recompute(x);

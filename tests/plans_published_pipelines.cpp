@@ -46,12 +46,12 @@ struct Row {
   static constexpr double planned() { return flops() - 8 * B * s * L * h * h; }
   double seconds() const { return flops() / (gpus * teraflops * 1e12); }
 };
-constexpr Row<Gpt{24, 2304, 24, 16, 32, false, Kept::inputs}, 1, 1, 32> row1{1.7, 137};
-constexpr Row<Gpt{32, 3072, 30, 16, 32, false, Kept::inputs}, 2, 1, 64> row2{3.6, 138};
-constexpr Row<Gpt{32, 4096, 36, 16, 32, false, Kept::inputs}, 4, 1, 128> row3{7.5, 142};
-constexpr Row<Gpt{48, 6144, 40, 32, 32, false, Kept::inputs}, 8, 1, 256> row4{18.4, 135};
-constexpr Row<Gpt{64, 8192, 48, 48, 32, false, Kept::inputs}, 8, 2, 512> row5{39.1, 138};
-constexpr Row<Gpt{160, 25600, 128, 512, 6, false, Kept::inputs}, 8, 64, 3072> row6{1008, 163};
+constexpr Row<Gpt{24, 2304, 24, 16, 32, false, Saved::inputs}, 1, 1, 32> row1{1.7, 137};
+constexpr Row<Gpt{32, 3072, 30, 16, 32, false, Saved::inputs}, 2, 1, 64> row2{3.6, 138};
+constexpr Row<Gpt{32, 4096, 36, 16, 32, false, Saved::inputs}, 4, 1, 128> row3{7.5, 142};
+constexpr Row<Gpt{48, 6144, 40, 32, 32, false, Saved::inputs}, 8, 1, 256> row4{18.4, 135};
+constexpr Row<Gpt{64, 8192, 48, 48, 32, false, Saved::inputs}, 8, 2, 512> row5{39.1, 138};
+constexpr Row<Gpt{160, 25600, 128, 512, 6, false, Saved::inputs}, 8, 64, 3072> row6{1008, 163};
 
 void each_row(auto f) {
   f(row1), f(row2), f(row3), f(row4), f(row5), f(row6);
@@ -82,8 +82,8 @@ double activations(const Mesh& mesh, const Schedule& schedule = schedules::one_f
   return of(built<twice>(schedule)) - of(built<n>(schedule));
 }
 
-constexpr Gpt gpt22(Kept kept, bool slices) { return {64, 6144, 48, 1, 4, slices, kept}; }
-constexpr Gpt gpt175(Kept kept, bool slices) { return {96, 12288, 96, 64, 1, slices, kept}; }
+constexpr Gpt gpt22(Saved saved, bool slices) { return {64, 6144, 48, 1, 4, slices, saved}; }
+constexpr Gpt gpt175(Saved saved, bool slices) { return {96, 12288, 96, 64, 1, slices, saved}; }
 const Mesh eight{tensor = 8}, sixty_four{stage = 8, tensor = 8};
 
 }  // namespace
@@ -139,10 +139,10 @@ TEST_CASE("predicted steps of a described DGX A100 against the printed ones") {
     compare("P = " + std::to_string(row.parameters()) + " [1]", predict(built<row.n>(), row.mesh(), machines::dgx_a100).seconds, row.seconds());
   });
   const Schedule& three = schedules::interleaved<3>;
-  compare("22B, all recomputed [2]", predict(built<gpt22(Kept::inputs, false)>(), eight, machines::dgx_a100).seconds, 1.42);
-  compare("22B, sequence + selective [2]", predict(built<gpt22(Kept::selective, true)>(), eight, machines::dgx_a100).seconds, 1.10);
-  compare("175B, all recomputed [2]", predict(built<gpt175(Kept::inputs, false)>(three), sixty_four, machines::dgx_a100).seconds, 18.13);
-  compare("175B, sequence + selective [2]", predict(built<gpt175(Kept::selective, true)>(three), sixty_four, machines::dgx_a100).seconds, 13.75);
+  compare("22B, all recomputed [2]", predict(built<gpt22(Saved::inputs, false)>(), eight, machines::dgx_a100).seconds, 1.42);
+  compare("22B, sequence + selective [2]", predict(built<gpt22(Saved::selective, true)>(), eight, machines::dgx_a100).seconds, 1.10);
+  compare("175B, all recomputed [2]", predict(built<gpt175(Saved::inputs, false)>(three), sixty_four, machines::dgx_a100).seconds, 18.13);
+  compare("175B, sequence + selective [2]", predict(built<gpt175(Saved::selective, true)>(three), sixty_four, machines::dgx_a100).seconds, 13.75);
   MESSAGE("mean of the absolute errors: " << 100 * sum / count << " %");
   CHECK(sum / count < 0.06);
 }
@@ -154,17 +154,17 @@ TEST_CASE("model states: 18 bytes for each element of the layers' matrices that 
       if (m.role == Role::parameter && m.layers > 0 && m.type.layout.elements() > 100'000 * m.layers) elements += static_cast<double>(local_elements(m.type.layout, mesh));
     return elements;
   };
-  CHECK(18 * held(built<gpt22(Kept::everything, false)>(), eight) / gib == 45.5625);
-  CHECK(18 * held(built<gpt175(Kept::everything, false)>(), sixty_four) / gib == 45.5625);
+  CHECK(18 * held(built<gpt22(Saved::everything, false)>(), eight) / gib == 45.5625);
+  CHECK(18 * held(built<gpt175(Saved::everything, false)>(), sixty_four) / gib == 45.5625);
 }
 
 TEST_CASE("activations of a layer: as published, less the masks, which are computed again, and a few statistics") {
   const auto per_layer = [](double bytes, const Gpt& n) { return bytes / static_cast<double>(n.context * n.batch * n.width * n.layers); };
   const double a = 64, s = 2048, h = 6144, t = 8, norms = 2 * 2 * 2 / h, rows = 2 * 2 * a / (h * t);  // mean and variance; maximum and sum of each row of scores
   // Published: 10 + 24/t + 5as/(ht), where 2 and as/(ht) are masks; 34/t, where 2/t is; 2.
-  const double everything = per_layer(activations<gpt22(Kept::everything, false)>(eight), gpt22(Kept::everything, false));
-  const double selective = per_layer(activations<gpt22(Kept::selective, true)>(eight), gpt22(Kept::selective, true));
-  const double inputs = per_layer(activations<gpt22(Kept::inputs, false)>(eight), gpt22(Kept::inputs, false));
+  const double everything = per_layer(activations<gpt22(Saved::everything, false)>(eight), gpt22(Saved::everything, false));
+  const double selective = per_layer(activations<gpt22(Saved::selective, true)>(eight), gpt22(Saved::selective, true));
+  const double inputs = per_layer(activations<gpt22(Saved::inputs, false)>(eight), gpt22(Saved::inputs, false));
   CHECK(everything == doctest::Approx(8 + 24 / t + 4 * a * s / (h * t) + norms).epsilon(1e-9));
   CHECK(selective == doctest::Approx(32 / t + norms / t + rows).epsilon(1e-9));
   CHECK(inputs == doctest::Approx(2 + norms + rows).epsilon(1e-9));
@@ -173,9 +173,9 @@ TEST_CASE("activations of a layer: as published, less the masks, which are compu
 TEST_CASE("interleaving keeps 1 + (p - 1) / (p v) times as much on the first rank, 1F1B as much as one rank would, GPipe every micro-batch") {
   const double statistics = 1 + (2 * 2 * 2 + 2 * 2 * 96) / 12288.0 / 32;
   const double without = 32.0 / 34 * 9.5625 * gib * statistics;  // of 96 layers on 64 ranks, for one micro-batch
-  CHECK(activations<gpt175(Kept::selective, true)>(sixty_four, schedules::interleaved<3>) == doctest::Approx(without / 9.5625 * 12.3515625).epsilon(1e-9));
-  CHECK(activations<gpt175(Kept::selective, true)>(sixty_four) == doctest::Approx(without).epsilon(1e-9));
-  CHECK(activations<gpt175(Kept::selective, true)>(sixty_four, schedules::gpipe) == doctest::Approx(without * 64 / 8).epsilon(1e-9));
+  CHECK(activations<gpt175(Saved::selective, true)>(sixty_four, schedules::interleaved<3>) == doctest::Approx(without / 9.5625 * 12.3515625).epsilon(1e-9));
+  CHECK(activations<gpt175(Saved::selective, true)>(sixty_four) == doctest::Approx(without).epsilon(1e-9));
+  CHECK(activations<gpt175(Saved::selective, true)>(sixty_four, schedules::gpipe) == doctest::Approx(without * 64 / 8).epsilon(1e-9));
 }
 
 TEST_CASE("messages of GPT-3: 25,165,824 elements for each cut, 176,160,768 for each layer") {
@@ -185,7 +185,7 @@ TEST_CASE("messages of GPT-3: 25,165,824 elements for each cut, 176,160,768 for 
   for (const bool slices : {false, true}) {
     for (const int chunks : {1, 3}) {
       const Schedule schedule = *find_schedule(chunks == 1 ? "one_forward_one_backward" : "interleaved", chunks);
-      const Graph g = slices ? built<gpt175(Kept::everything, true)>(schedule) : built<gpt175(Kept::everything, false)>(schedule);
+      const Graph g = slices ? built<gpt175(Saved::everything, true)>(schedule) : built<gpt175(Saved::everything, false)>(schedule);
       const OwnedPlan plan = derive(g, middle, {}, {});
       CHECK(elements(plan->forward, cut) == 64.0 * chunks * 25'165'824 / (slices ? 8 : 1));
       CHECK(elements(plan->backward, cut) == 64.0 * chunks * 25'165'824 / (slices ? 8 : 1));

@@ -91,6 +91,35 @@ TEST_CASE("the bubble is the schedule's") {
   }
 }
 
+TEST_CASE("an asynchronous schedule has its updates among the micro-batches") {
+  const Graph g = only_products(build<Pipelined<schedules::pipedream, Staged>>());
+  for (const int p : {1, 2, 4, 8}) {
+    const Prediction step = predict(g, Mesh{stage = p}, products_only());
+    CHECK(work(step) == doctest::Approx((micro_batches + p - 1.0) * 3 * forward / p));
+    REQUIRE(step.stages[0].parts.size() == 3);
+  }
+}
+
+TEST_CASE("stages that have different numbers of layers") {
+  using Gpt = Accumulate<micro_batches, Training<pipelines::Gpt<float>, AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>>;
+  const Graph g = build<Balanced<Gpt>>();
+  for (const int p : {3, 5, 7}) {
+    const Prediction step = predict(g, Mesh{stage = p}, machines::a100);
+    double flops = 0, all = 0;
+    int stages = 0;
+    std::int64_t most = 0;
+    for (const StageTimes& s : step.stages) flops += s.count * s.flops, stages += s.count;
+    for (int s = 0; s < p; ++s) {
+      const OwnedPlan plan = derive(g, Mesh{stage = p}.on_stage(s), {}, {});
+      all += plan->flops(), most = plan->peak_memory() > most ? plan->peak_memory() : most;
+    }
+    CHECK(stages == p);
+    CHECK(flops == doctest::Approx(all));
+    CHECK(step.peak_memory() == most);
+    CHECK(step.model_flops == doctest::Approx(predict(g, Mesh{}, machines::a100).model_flops));
+  }
+}
+
 TEST_CASE("parts of a stage's work take what the plan has in them") {
   const Prediction p = predict(staged(schedules::interleaved<2>), Mesh{stage = 2}, products_only());
   REQUIRE(p.stages.size() == 2);

@@ -143,7 +143,7 @@ inline std::string particulars(const Fault& fault, const GraphView& graph, const
 inline Candidate candidate(const Graph& graph, const Mesh& mesh, const Question& question) {
   Candidate c{mesh, graph.stages != nullptr && mesh.extent(graph.stages) > 1 ? graph.schedule : nullptr, predict(graph, mesh, question.machine), {}, true, ""};
   Planned planned;
-  const Mesh busiest = mesh.on_stage(c.step.stages[c.step.busiest].stage);
+  const Mesh busiest = with_cut(graph, mesh.on_stage(c.step.stages[c.step.busiest].stage));
   const GraphView view = plan_into(planned, graph, busiest);
   const Plan plan(view, busiest, planned.events, planned.storage, planned.packing, planned.memory);
   for (int i = 0; i < mesh.count; ++i) c.sent.push_back(plan.sent(*mesh.axes[i].axis));
@@ -162,7 +162,7 @@ inline void advise(Advice& advice, const Graph& graph, const std::vector<const A
     std::string refused;
     bool any = false;
     const auto attempt = [&](const Graph& scheduled) {
-      if (const Fault fault = check(scheduled, mesh, beside); fault.refusal)
+      if (const Fault fault = check(scheduled, with_cut(scheduled, mesh), beside); fault.refusal)
         refused = refused.empty() ? particulars(fault, scheduled, mesh) : refused;
       else if (const ScheduleRefusal wrong = check_schedule(scheduled, mesh))
         refused = refused.empty() ? text(wrong) : refused;

@@ -11,7 +11,7 @@ struct Exposed {
   double seconds = 0;
 };
 
-/// What the stages of one kind take: the first, those between, the last. Without stages there is one kind.
+/// What the stages of one kind take: the first, the last, those between that have as many layers. Without stages there is one kind.
 struct StageTimes {
   int stage = 0;             ///< of this kind the one that needs most memory
   int count = 1;             ///< of this kind
@@ -29,7 +29,7 @@ struct Prediction {
   double seconds = 0;
   double idle = 0;               ///< seconds in which the busiest stage has no work, its waiting for messages left out
   Vector<Exposed> exposed{};     ///< of the busiest stage
-  Vector<StageTimes> stages{};   ///< by kind, in their order
+  Vector<StageTimes> stages{};   ///< by kind, in the order of their first
   int busiest = 0;               ///< of the kinds the one with most work
   Timing timing{};               ///< of the work on micro-batches; without stages: empty
   double model_flops = 0;        ///< products of the model, of all ranks, each once: what is recomputed or done twice does not count
@@ -77,18 +77,35 @@ constexpr double model_flops(const Plan& plan) {
   return (trained ? 3 : 1) * forward;
 }
 
-/// Which stage between the first and the last needs most memory: the one that has most micro-batches under way.
-constexpr int fullest(const GraphView& graph, const Mesh& mesh, const Pipeline& pipeline) {
-  int stage = 1, most = 0;
-  for (int s = 1; s < pipeline.stages - 1; ++s) {
+/// The stages that do the same: the first, the last, and those between that have as many layers. Their plans differ by the room for micro-batches
+/// that are under way.
+struct Kind {
+  Mesh mesh{};    ///< as the one of them sees it that needs most room
+  int count = 0;
+  int lanes = 0;
+};
+struct Kinds {
+  Vector<Kind> all{};
+  Vector<int> of{};  ///< per stage
+};
+constexpr Kinds kinds_of(const GraphView& graph, const Mesh& mesh, const Pipeline& pipeline) {
+  Kinds kinds;
+  const auto ends = [&](int stage) { return (stage == 0 ? 1 : 0) + (stage == pipeline.stages - 1 ? 2 : 0); };
+  for (int stage = 0; stage < pipeline.stages; ++stage) {
     Located located;
     located.parts = parts_of_work(graph, pipeline);
-    locating::fill_slots(graph, mesh.on_stage(s), pipeline, located);
     GraphView seen = graph;
-    seen.slots = located.slots;
-    if (seen.lanes() > most) stage = s, most = seen.lanes();
+    const Mesh here = with_cut(graph, mesh.on_stage(stage));
+    if (pipeline.stages > 2) locating::fill_slots(graph, here, pipeline, located), seen.slots = located.slots;
+    int k = 0;
+    while (k < kinds.all.size() && !(ends(kinds.all[k].mesh.here) == ends(stage) && kinds.all[k].mesh.cut.layers == here.cut.layers)) ++k;
+    if (k == kinds.all.size()) kinds.all.push_back({});
+    Kind& kind = kinds.all[k];
+    if (seen.lanes() > kind.lanes) kind.mesh = here, kind.lanes = seen.lanes();
+    ++kind.count;
+    kinds.of.push_back(k);
   }
-  return stage;
+  return kinds;
 }
 
 /// The order in which a stage runs forward only.
@@ -148,11 +165,8 @@ struct Stage {
   }
 };
 
-/// Which kind of stage a stage is.
-constexpr int kind_of(int stage, int stages) { return stage == 0 ? 0 : stage < stages - 1 ? 1 : stages > 2 ? 2 : 1; }
-
 /// The work on micro-batches, as the schedule has it.
-constexpr Timing time(const GraphView& graph, const Pipeline& p, const Stage* kinds, bool transfers) {
+constexpr Timing time(const GraphView& graph, const Pipeline& p, const Vector<int>& kind_of, const Vector<Stage>& kinds, bool transfers) {
   Schedule schedule = p.trained ? *graph.schedule : forward_only;
   schedule.chunks = p.stages > 1 ? graph.schedule->chunks : 1;
   const auto of = [&](const Vector<double>& figures, Task t) {
@@ -160,8 +174,8 @@ constexpr Timing time(const GraphView& graph, const Pipeline& p, const Stage* ki
     return segment < figures.size() ? figures[segment] : 0;
   };
   return timed(
-      schedule, p.stages, p.micro_batches, [&](int stage, Task t) { return of(kinds[kind_of(stage, p.stages)].times.parts, t); },
-      [&](int stage, Task t) { return transfers ? of(kinds[kind_of(stage, p.stages)].times.arrives, t) : 0; });
+      schedule, p.stages, p.micro_batches, [&](int stage, Task t) { return of(kinds[kind_of[stage]].times.parts, t); },
+      [&](int stage, Task t) { return transfers ? of(kinds[kind_of[stage]].times.arrives, t) : 0; });
 }
 constexpr double end_of(const Vector<Span>& spans) { return spans.empty() ? 0 : spans.back().end; }
 constexpr double end_of(const Timing& timing) {
@@ -171,60 +185,65 @@ constexpr double end_of(const Timing& timing) {
 }
 }  // namespace predicting
 
-/// What a step of a program takes on a mesh that has been checked. Stages of one kind do the same, so three plans serve for any number of them.
-/// The work on micro-batches takes what the schedule makes of its parts; before and behind it the slowest stage counts, and what all stages
-/// reduce together begins when the last of them is there.
+/// What a step of a program takes on a mesh that has been checked. Stages of one kind do the same, so a few plans serve for any number of them.
+/// The work on micro-batches takes what the schedule makes of its parts; before it the slowest stage counts, and behind it what all stages reduce
+/// together begins when the last of them is there.
 constexpr Prediction predict(const GraphView& graph, const Mesh& mesh, const Machine& machine) {
   using namespace predicting;
   const Pipeline p = pipeline_of(graph, mesh);
-  const int kinds = p.stages < 3 ? p.stages : 3;
-  Stage stages[3];
+  const Kinds kinds = kinds_of(graph, mesh, p);
+  Vector<Stage> stages;
+  stages.resize(kinds.all.size());
   Prediction result;
   result.ranks = mesh.ranks();
   double begin = 0;
-  for (int k = 0; k < kinds; ++k) {
-    stages[k].derive(graph, mesh.on_stage(k == 0 ? 0 : k == kinds - 1 ? p.stages - 1 : fullest(graph, mesh, p)));
-    stages[k].times.count = kinds == 3 && k == 1 ? p.stages - 2 : 1;
+  for (int k = 0; k < stages.size(); ++k) {
+    stages[k].derive(graph, kinds.all[k].mesh);
+    stages[k].times.count = kinds.all[k].count;
     stages[k].time_parts(machine);
     result.model_flops += model_flops(stages[k].plan) * stages[k].times.count;
     begin = simulating::latest(begin, stages[k].times.before);
   }
   const bool loop = !stages[0].begins.empty();
-  double ends[3]{}, works[3]{}, transfers = 0;
+  Vector<double> ends, works;  // by kind: when the last of its stages has ended the loop, and seconds in which one works
+  ends.resize(stages.size(), 0), works.resize(stages.size(), 0);
+  double transfers = 0;
   if (loop) {
-    result.timing = time(graph, p, stages, true);
-    transfers = end_of(result.timing) - end_of(time(graph, p, stages, false));
+    result.timing = time(graph, p, kinds.of, stages, true);
+    transfers = end_of(result.timing) - end_of(time(graph, p, kinds.of, stages, false));
     for (int s = 0; s < p.stages; ++s) {
-      double work = 0;
-      for (const Span& span : result.timing.spans[s]) work += span.end - span.begin;
-      const int k = kind_of(s, p.stages);
-      ends[k] = simulating::latest(ends[k], end_of(result.timing.spans[s])), works[k] = work;
+      const int k = kinds.of[s];
+      ends[k] = simulating::latest(ends[k], begin + end_of(result.timing.spans[s])), works[k] = 0;
+      for (const Span& span : result.timing.spans[s]) works[k] += span.end - span.begin;
     }
   }
   Vector<double> awaited;
   awaited.resize(static_cast<int>(graph.nodes.size()), 0);
-  double worked[3]{}, sum = 0, before = -1;
+  const auto behind = [&](int k) { return stages[k].walk(machine, stages[k].begins.back(), ends[k], awaited); };
+  double sum = 0, before = -1;
   while (loop && sum > before) {  // until no stage comes later to what they do together
     before = sum, sum = 0;
-    for (int k = 0; k < kinds; ++k) stages[k].times.behind = stages[k].walk(machine, stages[k].begins.back(), begin + ends[k], awaited).now - begin - ends[k];
+    for (int k = 0; k < stages.size(); ++k) stages[k].times.behind = behind(k).now - ends[k];
     for (const double at : awaited) sum += at;
   }
-  for (int k = 0; k < kinds; ++k) {
+  for (int k = 0; k < stages.size(); ++k) {
     StageTimes& times = stages[k].times;
+    works[k] += times.before;
     if (loop) {
-      const Simulation behind = stages[k].walk(machine, stages[k].begins.back(), begin + ends[k], awaited).result;
-      stages[k].expose(behind, 1);
-      worked[k] = behind.busy(0);
-      for (const double seconds : behind.exposed) worked[k] += seconds;
+      const Simulation last = behind(k).result;
+      stages[k].expose(last, 1);
+      works[k] += last.busy(0);
+      for (const double seconds : last.exposed) works[k] += seconds;
+    } else {
+      ends[k] = times.before;
     }
-    works[k] += times.before + worked[k];
-    result.seconds = simulating::latest(result.seconds, (loop ? begin : times.before) + ends[k] + times.behind);
+    result.seconds = simulating::latest(result.seconds, ends[k] + times.behind);
     if (works[k] > works[result.busiest]) result.busiest = k;
     result.stages.push_back(times);
   }
   result.exposed = result.stages[result.busiest].exposed;
   if (transfers > 0) add(result.exposed, {graph.stages}, transfers);
-  result.idle = result.seconds - works[result.busiest] - transfers;
+  result.idle = simulating::latest(0, result.seconds - works[result.busiest] - transfers);
   return result;
 }
 
