@@ -20,16 +20,21 @@ inline std::vector<const Candidate*> best_of_each_mesh(const Advice& advice) {
 }
 
 inline std::string advice_text(const Advice& advice, const std::string& program, const Question& question) {
-  printing::Table table{{}, {{{"", "mesh", "schedule", "step", "memory", "bubble", "sends", "why"}}}};
+  const std::vector<const Candidate*> best = best_of_each_mesh(advice);
+  const bool staged = std::any_of(best.begin(), best.end(), [](const Candidate* c) { return c->schedule != nullptr; });
+  printing::Table table{{}, {{{"", "mesh", "step", "memory"}}}};
+  const auto more = [&](std::initializer_list<std::string> cells) { table.rows.back().cells.insert(table.rows.back().cells.end(), cells); };
+  if (staged) more({"schedule", "bubble"});
+  more({"sends", "why"});
   int place = 0;
-  bool staged = false;
-  for (const Candidate* c : best_of_each_mesh(advice)) {
+  for (const Candidate* c : best) {
     std::string sends;
     for (std::size_t i = 0; i < c->sent.size(); ++i)
       if (c->sent[i] > 0) sends += (sends.empty() ? "" : ", ") + std::string(c->mesh.axes[i].axis->text()) + " " + printing::bytes(c->sent[i]);
-    staged = staged || c->schedule != nullptr;
-    table.rows.push_back({{c->fits ? std::to_string(++place) : "-", text(c->mesh), c->schedule ? schedule_name(*c->schedule) : "-", step_time(c->step.seconds),
-                           printing::bytes(static_cast<double>(c->step.peak_memory())), c->schedule ? advising::percent(c->step.bubble()) : "-", sends.empty() ? "-" : sends, c->why}});
+    table.rows.push_back(
+        {{c->fits ? std::to_string(++place) : "-", text(c->mesh), step_time(c->step.seconds), printing::bytes(static_cast<double>(c->step.peak_memory()))}});
+    if (staged) more({c->schedule ? schedule_name(*c->schedule) : "-", c->schedule ? advising::percent(c->step.bubble()) : "-"});
+    more({sends.empty() ? "-" : sends, c->why});
   }
   std::string out = program + "\n" + std::to_string(question.ranks) + (question.ranks == 1 ? " rank of " : " ranks of ") + words(question.machine.name.view()) +
                     (question.limited() ? ", each with " + printing::bytes(static_cast<double>(question.memory)) : "") + "\n\n" + table.text();

@@ -19,6 +19,8 @@ struct Asked {
   std::string output{};                  ///< empty: the standard output
   enum class Format { text, json, dot, timeline, html } format = Format::text;
   bool locking = false, checking = false;
+  int advise = 0;                        ///< ranks; 0: no advice is asked for
+  std::string memory{};                  ///< of a rank, as it was written
 };
 
 }  // namespace planner
