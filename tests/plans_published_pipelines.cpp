@@ -194,6 +194,12 @@ TEST_CASE("messages of GPT-3: 25,165,824 elements for each cut, 176,160,768 for 
   }
 }
 
+TEST_CASE("one micro-batch after the other: 31 of 32 stages wait, and what is handed over early is no work") {
+  const Prediction p = predict(built<gpt175(Saved::selective, true)>(schedules::naive), Mesh{stage = 32, tensor = 2}, machines::dgx_a100);
+  CHECK(p.bubble() < 31.0 / 32);
+  CHECK(p.bubble() > 0.95);
+}
+
 TEST_CASE("a trillion parameters: the plan of any of 3072 ranks, and the whole step") {
   const Graph g = built<row6.n>();
   const Mesh mesh = row6.mesh();

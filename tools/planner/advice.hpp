@@ -40,7 +40,16 @@ inline std::string advice_text(const Advice& advice, const std::string& program,
                     (question.limited() ? ", each with " + printing::bytes(static_cast<double>(question.memory)) : "") + "\n\n" + table.text();
   if (staged) out += "\nOf each mesh with stages the fastest schedule" + std::string(question.limited() ? " that fits" : "") + "; --json has all.\n";
   if (!advice.impossible.empty()) out += "\nThese are no meshes of the program:\n";
-  for (const Impossible& i : advice.impossible) out += "  " + (i.why.starts_with(text(i.mesh)) ? "" : text(i.mesh) + ": ") + i.why + "\n";
+  std::vector<std::pair<const Impossible*, int>> reasons;  // the first mesh of each, and how many there are
+  const auto reason = [](const Impossible& i) { return i.why.substr(i.why.starts_with(text(i.mesh)) ? text(i.mesh).size() : 0); };
+  for (const Impossible& i : advice.impossible) {
+    const auto known = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return reason(*r.first) == reason(i); });
+    known == reasons.end() ? static_cast<void>(reasons.emplace_back(&i, 1)) : static_cast<void>(++known->second);
+  }
+  for (const auto& [first, count] : reasons) {
+    out += "  " + text(first->mesh) + (first->why.starts_with(text(first->mesh)) ? "" : ": ") + reason(*first);
+    out += count == 1 ? "\n" : " (and " + std::to_string(count - 1) + " more)\n";
+  }
   return out;
 }
 

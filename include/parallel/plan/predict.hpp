@@ -210,7 +210,7 @@ constexpr Prediction predict(const GraphView& graph, const Mesh& mesh, const Mac
   double transfers = 0;
   if (loop) {
     result.timing = time(graph, p, kinds.of, stages, true);
-    transfers = end_of(result.timing) - end_of(time(graph, p, kinds.of, stages, false));
+    transfers = simulating::latest(0, end_of(result.timing) - end_of(time(graph, p, kinds.of, stages, false)));
     for (int s = 0; s < p.stages; ++s) {
       const int k = kinds.of[s];
       ends[k] = simulating::latest(ends[k], begin + end_of(result.timing.spans[s])), works[k] = 0;
