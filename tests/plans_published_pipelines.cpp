@@ -1,25 +1,16 @@
 // What the literature prints of GPTs on thousands of GPUs, computed from their plans: parameters, operations, activations, messages, and steps.
-// [1] Narayanan et al., arXiv:2104.04473; [2] Korthikanti et al., arXiv:2205.05198.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "gpt_published.hpp"
-#include <parallel/plan/published_machines.hpp>
 
 using namespace published;
 
 namespace {
 
 constexpr double gib = 1 << 30;
-
-/// The program with another schedule than 1F1B.
-template <Gpt n>
-Graph built(const Schedule& schedule = schedules::one_forward_one_backward) {
-  return with_schedule(build<Step<n>>(), schedule);
-}
 
 /// The operations of all products of one step, recomputed ones and all.
 double products(const Graph& graph, const Mesh& mesh) {
@@ -29,32 +20,6 @@ double products(const Graph& graph, const Mesh& mesh) {
     plan->each_computation([&](const Node& node, double flops) { all += node.operation->name == "matmul" ? flops : 0; });
   }
   return all * mesh.ranks() / mesh.extent(&stage);
-}
-
-// Table 1 of [1]. Every activation is recomputed; micro-batches of one sequence per replica, 1F1B: of those the paper says nothing for its table.
-template <Gpt n_, int t, int p, int gpus>
-struct Row {
-  static constexpr Gpt n = n_;
-  static constexpr int data_parallel = gpus / (t * p);
-  static_assert(n.batch == data_parallel);
-  static Mesh mesh() { return Mesh{stage = p, data = data_parallel, tensor = t}; }
-  double billions, teraflops;
-  static constexpr double L = n.layers, h = n.width, V = n.vocabulary, s = n.context, B = static_cast<double>(n.batch) * n.micro_batches;
-  static constexpr double parameters() { return 12 * L * h * h + 13 * L * h + (V + s) * h; }  // 12 L h^2 (1 + 13 / 12h + (V + s) / 12Lh)
-  static constexpr double flops() { return 96 * B * s * L * h * h * (1 + s / (6 * h) + V / (16 * L * h)); }
-  /// The last product of a layer need not be made again for its gradient, and the plan does not; [1] counts it.
-  static constexpr double planned() { return flops() - 8 * B * s * L * h * h; }
-  double seconds() const { return flops() / (gpus * teraflops * 1e12); }
-};
-constexpr Row<Gpt{24, 2304, 24, 16, 32, false, Saved::inputs}, 1, 1, 32> row1{1.7, 137};
-constexpr Row<Gpt{32, 3072, 30, 16, 32, false, Saved::inputs}, 2, 1, 64> row2{3.6, 138};
-constexpr Row<Gpt{32, 4096, 36, 16, 32, false, Saved::inputs}, 4, 1, 128> row3{7.5, 142};
-constexpr Row<Gpt{48, 6144, 40, 32, 32, false, Saved::inputs}, 8, 1, 256> row4{18.4, 135};
-constexpr Row<Gpt{64, 8192, 48, 48, 32, false, Saved::inputs}, 8, 2, 512> row5{39.1, 138};
-constexpr Row<Gpt{160, 25600, 128, 512, 6, false, Saved::inputs}, 8, 64, 3072> row6{1008, 163};
-
-void each_row(auto f) {
-  f(row1), f(row2), f(row3), f(row4), f(row5), f(row6);
 }
 
 /// All but products is free: so many FLOP/s, and nothing else takes time.
@@ -81,10 +46,6 @@ double activations(const Mesh& mesh, const Schedule& schedule = schedules::one_f
   const auto of = [&](const Graph& g) { return static_cast<double>(derive(g, mesh, {}, {})->memory.of(Use::activations)); };
   return of(built<twice>(schedule)) - of(built<n>(schedule));
 }
-
-constexpr Gpt gpt22(Saved saved, bool slices) { return {64, 6144, 48, 1, 4, slices, saved}; }
-constexpr Gpt gpt175(Saved saved, bool slices) { return {96, 12288, 96, 64, 1, slices, saved}; }
-const Mesh eight{tensor = 8}, sixty_four{stage = 8, tensor = 8};
 
 }  // namespace
 
@@ -127,24 +88,13 @@ TEST_CASE("GPUs that multiply as fast as printed and do nothing else take as lon
 }
 
 TEST_CASE("predicted steps of a described DGX A100 against the printed ones") {
-  double sum = 0;
-  int count = 0;
-  const auto compare = [&](const std::string& name, double predicted, double printed) {
-    const double error = predicted / printed - 1;
-    MESSAGE(name << ": predicted " << predicted << " s, printed " << printed << " s, " << 100 * error << " %");
-    CHECK(std::abs(error) < 0.135);
-    sum += std::abs(error), ++count;
-  };
-  each_row([&](auto row) {
-    compare("P = " + std::to_string(row.parameters()) + " [1]", predict(built<row.n>(), row.mesh(), machines::dgx_a100).seconds, row.seconds());
-  });
-  const Schedule& three = schedules::interleaved<3>;
-  compare("22B, all recomputed [2]", predict(built<gpt22(Saved::inputs, false)>(), eight, machines::dgx_a100).seconds, 1.42);
-  compare("22B, sequence + selective [2]", predict(built<gpt22(Saved::selective, true)>(), eight, machines::dgx_a100).seconds, 1.10);
-  compare("175B, all recomputed [2]", predict(built<gpt175(Saved::inputs, false)>(three), sixty_four, machines::dgx_a100).seconds, 18.13);
-  compare("175B, sequence + selective [2]", predict(built<gpt175(Saved::selective, true)>(three), sixty_four, machines::dgx_a100).seconds, 13.75);
-  MESSAGE("mean of the absolute errors: " << 100 * sum / count << " %");
-  CHECK(sum / count < 0.06);
+  const std::vector<Compared> all = compared_steps();
+  for (const Compared& c : all) {
+    MESSAGE(c.model << ": predicted " << c.predicted << " s, printed " << c.printed << " s, " << 100 * c.error() << " %");
+    CHECK(std::abs(c.error()) < 0.135);
+  }
+  CHECK(all.size() == 10);
+  CHECK(mean_error(all) < 0.06);
 }
 
 TEST_CASE("model states: 18 bytes for each element of the layers' matrices that a rank holds") {
