@@ -20,6 +20,7 @@
 #include "own_schedule.hpp"
 #include "print_megatron.hpp"
 #include "print_parallelisms.hpp"
+#include "print_published.hpp"
 #include "rules.hpp"
 
 // The programs of README.md and docs/quick-start.md as they are, so that their plans name their own lines. All that they include is above;
@@ -177,4 +178,5 @@ int main() {
   megatron::print();
   parallelisms::print();
   own_schedule::print();
+  print_published();
 }

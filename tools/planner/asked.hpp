@@ -21,6 +21,8 @@ struct Asked {
   int stage = -1;                        ///< -1: not said
   bool schedule = false, schedule_svg = false;
   bool locking = false, checking = false;
+  int advise = 0;                        ///< ranks; 0: no advice is asked for
+  std::string memory{};                  ///< of a rank, as it was written
 };
 
 }  // namespace planner

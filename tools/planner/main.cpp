@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <sstream>
 
-#include "answers.hpp"
+#include "advise_file.hpp"
 
 namespace planner {
 
@@ -39,14 +39,28 @@ inline void refuse_combinations(const CLI::App& app) {
     for (const std::string& given : o->results())
       if (given.empty()) throw CLI::ValidationError(o->get_name() + " is empty; give it a value or leave it away");
   std::string given;
-  for (const char* answer : {"--json", "--dot", "--timeline", "--html", "--why", "--picture", "--svg", "--schedule", "--schedule-svg", "--run", "--lock", "--check"}) {
+  for (const char* answer : {"--json", "--dot", "--timeline", "--html", "--why", "--picture", "--svg", "--schedule", "--schedule-svg", "--run", "--lock", "--check", "--advise"}) {
+    if (answer == std::string_view("--advise") && given == "--json") continue;
     if (app.count(answer) == 0) continue;
     if (!given.empty()) throw CLI::ValidationError(given + " and " + answer + " are two answers; ask for one at a time");
     given = answer;
   }
+  if (app.count("--advise") > 0 && app.count("--mesh") > 0) throw CLI::ValidationError("--advise tries every mesh; leave --mesh away");
+  if (app.count("--memory") > 0 && app.count("--advise") == 0) throw CLI::ValidationError("--memory needs --advise");
   const bool locks = given == "--lock" || given == "--check";
   if (locks && app.count("--output") > 0) throw CLI::ValidationError(given + " has no output; --lock-file says where the lock is");
   if (!locks && app.count("--lock-file") > 0) throw CLI::ValidationError("--lock-file needs --lock or --check");
+}
+
+/// Prints an answer, or writes it where it was asked to.
+inline int deliver(const std::string& answer, const Asked& asked) {
+  const bool data = asked.format != Asked::Format::text && asked.format != Asked::Format::dot;
+  if (asked.output.empty())
+    std::cout << (data ? answer : printable(answer)) << std::flush;
+  else
+    write(asked.output, answer);
+  if (!std::cout) throw Failure("the output cannot be written", exit_code::io);
+  return exit_code::done;
 }
 
 int main(int argc, char** argv) {
@@ -76,6 +90,8 @@ int main(int argc, char** argv) {
   app.add_option("--run", asked.run, "Lays FILE.0, FILE.1, ..., which a run wrote with --record FILE, over the plan")->group("Questions");
   app.add_flag("--lock", asked.locking, "Writes the plan beside the file, as NAME.plan")->group("Questions");
   app.add_flag("--check", asked.checking, "Compares the plan with NAME.plan and prints what differs")->group("Questions");
+  app.add_option("--advise", asked.advise, "Every mesh of so many ranks, by its predicted step and what it is lost by; needs --machine")->group("Questions")->check(CLI::Range(1, 65536));
+  app.add_option("--memory", asked.memory, "What a rank has for --advise: 80GB, 40GiB")->group("Questions");
   app.add_option("--lock-file", asked.lock, "Another file than NAME.plan")->group("Questions");
 
   app.add_option("--compiler", asked.compiler, "What compiles a source; words, as in \"ccache g++\"")->envname("CXX")->default_val("g++")->group("Compiling");
@@ -94,17 +110,12 @@ int main(int argc, char** argv) {
   return guarded("tools/plan", [&]() -> int {
     try {
       const object::Found found = programs_of(asked);
+      if (asked.advise > 0) return deliver(advise_file(found, asked), asked);
       const std::vector<Answer> all = answers(found, asked);
       if (asked.locking || asked.checking) return lock(all, asked), exit_code::done;
       std::ostringstream out;
       asked.run.empty() ? print(all, asked, out) : lay_over(all, asked, out);
-      const bool data = asked.format != Asked::Format::text && asked.format != Asked::Format::dot;
-      if (asked.output.empty())
-        std::cout << (data ? out.str() : printable(out.str())) << std::flush;
-      else
-        write(asked.output, out.str());
-      if (!std::cout) throw Failure("the output cannot be written", exit_code::io);
-      return exit_code::done;
+      return deliver(out.str(), asked);
     } catch (const object::Damaged& damaged) {
       throw Failure("the program in '" + asked.file + "' cannot be read: " + damaged.what(), exit_code::bad_data);
     } catch (const std::length_error& error) {

@@ -80,6 +80,7 @@ enum class Keep : std::uint8_t { saved, recomputed };
 /// Stages of a pipeline, while it is traced: a set of these. In a finished graph the layouts say it, as At on the axis of the stages.
 namespace staging {
 inline constexpr std::uint8_t first = 1, between = 2, last = 4, all = 7;
+constexpr std::uint8_t both(std::uint8_t a, std::uint8_t b) { return static_cast<std::uint8_t>(a & b); }
 }
 
 struct Value {

@@ -12,7 +12,6 @@ constexpr Placement placement(std::uint8_t home) {
   return {PlacementKind::at, 0, (home & first ? std::uint64_t{1} : 0) | (home & last ? std::uint64_t{1} << 63 : 0)};
 }
 constexpr bool several(std::uint8_t home) { return home != first && home != last; }
-constexpr std::uint8_t both(std::uint8_t a, std::uint8_t b) { return static_cast<std::uint8_t>(a & b); }
 
 /// A move of a value on the axis of the stages, to where `home` says.
 constexpr int moved(Trace& trace, int value, Collective collective, Placement from, Placement to, std::uint8_t home) {

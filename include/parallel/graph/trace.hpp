@@ -36,7 +36,7 @@ class Trace {
     node.member = member;
     bool differentiable = false;
     std::uint8_t home = staging::all;
-    for (const int o : operands) differentiable = differentiable || graph.values[o].differentiable, home = static_cast<std::uint8_t>(home & graph.values[o].home);
+    for (const int o : operands) differentiable = differentiable || graph.values[o].differentiable, home = staging::both(home, graph.values[o].home);
     for (const Type& t : types) {
       Value value;
       value.type = t;
@@ -168,8 +168,7 @@ class Trace {
     next.count = count;
     next.reversed = back_through >= 0;
     region = graph.regions.size();
-    next.loop = next.reversed ? graph.regions[back_through].loop : region;
-    next.staged = next.reversed && graph.regions[back_through].staged;
+    next.loop = next.reversed ? graph.regions[back_through].loop : region, next.staged = next.reversed && graph.regions[back_through].staged;
     graph.regions.push_back(next);
     emit(operation::begin_region, {}, {}, Kind::data, {region});
     graph.regions[region].begin = graph.nodes.size() - 1;

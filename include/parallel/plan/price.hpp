@@ -102,13 +102,15 @@ constexpr int ring_steps(Collective c, int n) {
 }
 
 /// One call of a collective: a ring over all ranks of its axes (Thakur, Rabenseifner and Gropp 2005), the latency of each step and the bytes
-/// that a rank sends over the bandwidth; before and behind it, slices of an inner dimension are brought together.
+/// that a rank sends over the bandwidth; before and behind it, slices of an inner dimension are brought together. A message takes as long to
+/// receive as to send.
 constexpr double collective_seconds(const Plan& plan, const Node& node, const Machine& machine) {
   const int ranks = plan.mesh.ranks();
   const Link link = machine.link(node.transition.axes, ranks);
   const auto packed = static_cast<double>(packing_bytes(plan.graph, node, plan.mesh));
   double seconds = ring_steps(node.transition.collective, participants(node.transition, plan.mesh)) * link.latency;
-  if (link.bandwidth > 0) seconds += plan.all.sent(node) / link.bandwidth;
+  const double bytes = node.transition.collective == Collective::receive ? static_cast<double>(plan.all.message(node)) : plan.all.sent(node);
+  if (link.bandwidth > 0) seconds += bytes / link.bandwidth;
   return seconds + (packed > 0 ? streaming_seconds(2 * packed, machine.with(ranks)) : 0);
 }
 

@@ -16,7 +16,8 @@ struct Slice {
 
 struct Simulation {
   Vector<Slice> slices{};      ///< as the rank comes to them
-  Vector<AxisList> tracks{};   ///< the sets of axes that have collectives, in the order of their first
+  Vector<AxisList> tracks{};   ///< the sets of axes that have collectives, in the order of their first; messages that a stage receives apart
+  Vector<double> exposed{};    ///< per set: the seconds in which nothing is computed, as one of its collectives is waited for
   double seconds = 0;          ///< of the step
 
   /// Seconds in which a track is busy.
@@ -28,28 +29,42 @@ struct Simulation {
 };
 
 namespace simulating {
+constexpr double latest(double a, double b, double c = 0) { return a > b ? (a > c ? a : c) : (b > c ? b : c); }
+
 struct Walk {
   const Plan& plan;
   const Machine& machine;
+  bool alone = true;              ///< what other stages send takes its time where it is received; else whoever walks knows when it is there
   Simulation result{};
   double now = 0;                 ///< of the rank's computation
   Vector<double> free{};          ///< per track: when its last collective ends
+  Vector<bool> incoming{};        ///< per track: whether it has what is received; links carry both ways at a time
   Vector<double> prices{};        ///< per node; -1: not yet known
   Vector<int> started{};          ///< per node: the slice of its collective that is under way
   Vector<int> happened{};         ///< per event: how often
+  Vector<double> awaited{};       ///< per node: when the last of the ranks comes to its collective, where others are later
 
   constexpr Walk(const Plan& p, const Machine& m) : plan(p), machine(m) {
-    prices.resize(static_cast<int>(p.graph.nodes.size()), -1), started.resize(prices.size(), -1);
+    const auto nodes = static_cast<int>(p.graph.nodes.size());
+    prices.resize(nodes, -1), started.resize(nodes, -1), awaited.resize(nodes, 0);
     happened.resize(static_cast<int>(p.events.size()), 0);
   }
   constexpr double price(int n) {
     if (prices[n] < 0) prices[n] = seconds(plan, plan.graph.node(n), machine);
     return prices[n];
   }
-  constexpr int track(const AxisList& axes) {
+  /// What a collective or message takes here. Where nothing overlaps, who receives copies.
+  constexpr double exchange(int n) {
+    const Transition& t = plan.graph.node(n).transition;
+    if (t.along == 0) return price(n);
+    if (t.collective == Collective::receive) return alone || !machine.overlaps ? price(n) : 0;
+    return machine.overlaps ? price(n) : 0;
+  }
+  constexpr int track(const Transition& t) {
+    const bool receives = t.collective == Collective::receive;
     for (int i = 0; i < result.tracks.size(); ++i)
-      if (result.tracks[i] == axes) return i + 1;
-    result.tracks.push_back(axes), free.push_back(0);
+      if (result.tracks[i] == t.axes && incoming[i] == receives) return i + 1;
+    result.tracks.push_back(t.axes), result.exposed.push_back(0), free.push_back(0), incoming.push_back(receives);
     return result.tracks.size();
   }
   constexpr void put(const Event& e, int track, double begin, double end) {
@@ -62,16 +77,18 @@ struct Walk {
   }
   /// Behind what its axes' track still has to do; where nothing overlaps it begins at the wait instead.
   constexpr void start(const Event& e) {
-    const int on = track(plan.graph.node(e.node).transition.axes);
-    const double begin = now > free[on - 1] ? now : free[on - 1], end = begin + price(e.node);
+    const int on = track(plan.graph.node(e.node).transition);
+    const double begin = latest(now, free[on - 1], awaited[e.node]), end = begin + exchange(e.node);
     if (machine.overlaps) free[on - 1] = end;
     started[e.node] = result.slices.size();
     put(e, on, begin, end);
   }
   constexpr void wait(const Event& e) {
     Slice& s = result.slices[started[e.node]];
-    if (!machine.overlaps) s.begin = now, s.end = now + price(e.node);
-    if (s.end > now) now = s.end;
+    if (!machine.overlaps) s.begin = latest(now, awaited[e.node]), s.end = s.begin + exchange(e.node);
+    if (s.end <= now) return;
+    result.exposed[s.track - 1] += s.end - latest(now, awaited[e.node]);
+    now = s.end;
   }
   /// What a loop's first iteration takes is copied to where the others find it.
   constexpr void begin(const Event& e) {
@@ -99,7 +116,8 @@ struct Walk {
 }  // namespace simulating
 
 /// One step as every rank goes through it: computation in the plan's order on one track, the collectives of a set of axes one behind the other
-/// on a track of their own, and waits where the plan has them.
+/// on a track of their own, and waits where the plan has them. A stage of a pipeline is gone through as if it were alone: what it asks for is
+/// sent at once. `predict` knows when the others send.
 constexpr Simulation simulate(const Plan& plan, const Machine& machine) {
   simulating::Walk walk(plan, machine);
   each_event(plan, [&](const Event& e) { walk(e); });

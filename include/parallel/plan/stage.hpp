@@ -22,6 +22,20 @@ constexpr Pipeline pipeline_of(const GraphView& g, const Mesh& mesh) {
   for (const Node& n : g.nodes) p.trained = p.trained || n.phase == Phase::backward;
   return p;
 }
+/// The same program run by another schedule, which outlives it.
+constexpr Graph with_schedule(Graph graph, const Schedule& schedule) {
+  graph.schedule = &schedule;
+  graph.chunks = schedule.chunks;
+  for (Node& n : graph.nodes)
+    if (n.transition.along != 0) n.transition.chunks = schedule.chunks;
+  return graph;
+}
+/// Into how many parts the work on a micro-batch and chunk is divided.
+constexpr int parts_of_work(const GraphView& g, const Pipeline& p) {
+  return p.trained ? 2 + (g.schedule->weights_apart ? 1 : 0) + (g.schedule->asynchronous ? 1 : 0) : 1;
+}
+/// Which of them does a task's work: an update is the last.
+constexpr int part_of_work(Work work, int parts) { return work == Work::update ? parts - 1 : static_cast<int>(work); }
 /// What compilers can be asked within their default limits: some 4,096 things that stages do. An executor checks any schedule.
 constexpr bool checked_by_compiler(const GraphView& g, const Mesh& mesh) {
   const Pipeline p = pipeline_of(g, mesh);
@@ -107,7 +121,7 @@ constexpr void fill_slots(const GraphView& g, const Mesh& mesh, const Pipeline& 
     for (int j = 0; j < micro_batches; ++j)
       for (int chunk = 0; chunk < chunks; ++chunk) tasks.push_back({Work::forward, j, chunk});
   for (const Task& task : tasks) {
-    const int part = task.work == Work::update ? l.parts - 1 : static_cast<int>(task.work);
+    const int part = part_of_work(task.work, l.parts);
     const int flight = task.chunk * micro_batches + task.micro_batch;
     int& lane = lane_of[flight];
     if (lane < 0) {
@@ -134,8 +148,8 @@ constexpr Located locate(const GraphView& g, const Mesh& mesh) {
   int micro = 0;
   for (int r = 1; r < l.regions.size(); ++r)
     if (l.regions[r].kind == RegionKind::micro_batches) micro = r;
-  const bool apart = p.trained && g.schedule->weights_apart, updates = p.trained && g.schedule->asynchronous;
-  l.parts = 1 + (p.trained ? 1 : 0) + (apart ? 1 : 0) + (updates ? 1 : 0);
+  l.parts = parts_of_work(g, p);
+  const bool apart = p.trained && g.schedule->weights_apart;
   Vector<bool> input;
   if (apart) input = for_input(g);
   const auto part_of = [&](int n) {

@@ -1,0 +1,181 @@
+// GPTs of the sizes that the literature prints, with its choices: tensor and sequence parallelism, layers on stages, what is saved of a layer.
+// [1] Narayanan et al., arXiv:2104.04473; [2] Korthikanti et al., arXiv:2205.05198.
+#pragma once
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <parallel/parallel.hpp>
+#include <parallel/plan/predict.hpp>
+#include <parallel/plan/published_machines.hpp>
+
+namespace published {
+using namespace parallel;
+using namespace parallel::axes;
+
+/// What the backward pass finds of a layer: everything; all but attention's scores and what tensor parallelism gathers (selective recomputation,
+/// Korthikanti et al., 2022); or its input only.
+enum class Saved { everything, selective, inputs };
+
+struct Gpt {
+  std::int64_t heads, width, layers;
+  int micro_batches = 1;
+  std::int64_t batch = 1;  ///< of one micro-batch, over all replicas
+  bool sequence = false;
+  Saved saved = Saved::everything;
+  std::int64_t context = 2048, vocabulary = 51200;
+  constexpr std::int64_t size() const { return width / heads; }
+  constexpr Dim examples() const { return batch > 1 ? batch / data : Dim(batch); }
+  constexpr Dim positions() const { return sequence ? context / tensor : Dim(context); }
+};
+
+template <Gpt n, class T>
+struct Norm {
+  Parameter<T, Shape<n.width>> gain{ones};
+  Parameter<T, Shape<n.width>> shift{zeros};
+  constexpr auto operator()(Distributed auto x) const { return layer_norm(x, gain, shift); }
+};
+
+/// Of a value within a layer: made again from the layer's input where nothing but that is saved.
+template <Gpt n>
+constexpr auto within(Distributed auto x) {
+  if constexpr (n.saved == Saved::inputs)
+    return recompute(x);
+  else
+    return x;
+}
+/// Of attention's scores and of what is gathered: made again also where the others are saved.
+template <Gpt n>
+constexpr auto large(Distributed auto x) {
+  if constexpr (n.saved == Saved::everything)
+    return x;
+  else
+    return recompute(x);
+}
+/// As every product takes it: whole, used differently by each rank of `tensor`.
+template <Gpt n>
+constexpr auto entering(Distributed auto x) {
+  return large<n>(to<On<tensor, Broadcast>>(x));
+}
+/// As it lies between: a sum over `tensor` completed.
+template <Gpt n>
+constexpr auto between(Distributed auto x) {
+  return to<Shape<n.examples(), n.positions(), n.width>>(x);
+}
+
+/// Attention as it was computed before its scores stayed in registers: q, k, v[batch, positions, heads, size].
+template <Gpt n>
+constexpr auto with_scores(Distributed auto q, Distributed auto k, Distributed auto v) {
+  const auto heads = within<n>(transpose<0, 2, 1, 3>(q)), values = within<n>(transpose<0, 2, 1, 3>(v));
+  const auto keys = within<n>(transpose<0, 2, 3, 1>(k));
+  const auto probabilities = large<n>(softmax<3>(large<n>(batched_matmul(heads, keys))));
+  return within<n>(transpose<0, 2, 1, 3>(within<n>(batched_matmul(large<n>(dropout(probabilities, 0.1)), values))));
+}
+
+template <Gpt n, class T>
+struct Block {
+  Norm<n, T> norm1, norm2;
+  Parameter<T, Shape<n.width, n.heads / tensor, n.size()>> query, key, value;
+  Parameter<T, Shape<n.heads / tensor, n.size()>> query_bias{zeros}, key_bias{zeros}, value_bias{zeros};
+  Parameter<T, Shape<n.heads / tensor, n.size(), n.width>> projection;
+  Parameter<T, Shape<n.width>> projection_bias{zeros};
+  Parameter<T, Shape<n.width, 4 * n.width / tensor>> up;
+  Parameter<T, Shape<4 * n.width / tensor>> up_bias{zeros};
+  Parameter<T, Shape<4 * n.width / tensor, n.width>> down;
+  Parameter<T, Shape<n.width>> down_bias{zeros};
+
+  constexpr auto operator()(Distributed auto x) const {
+    const auto a = entering<n>(within<n>(norm1(x)));
+    const auto q = within<n>(within<n>(matmul(a, query)) + query_bias), k = within<n>(within<n>(matmul(a, key)) + key_bias);
+    const auto attended = within<n>(matmul<2>(with_scores<n>(q, k, within<n>(within<n>(matmul(a, value)) + value_bias)), projection));
+    const auto y = within<n>(x + within<n>(dropout(within<n>(within<n>(between<n>(attended)) + projection_bias), 0.1)));
+    const auto hidden = within<n>(within<n>(matmul(entering<n>(within<n>(norm2(y))), up)) + up_bias);
+    return y + dropout(between<n>(matmul(within<n>(gelu(hidden)), down)) + down_bias, 0.1);
+  }
+};
+
+template <Gpt n, class T = bfloat16>
+struct Model {
+  Parameter<T, Shape<n.vocabulary / tensor, n.width>> token;
+  Parameter<T, Shape<n.context, n.width>> place;
+  Layers<n.layers / stage, Block<n, T>> blocks;
+  Norm<n, T> last;
+  constexpr auto operator()(Distributed auto tokens, Distributed auto targets) const {
+    const auto x = to<Shape<n.examples(), n.positions(), n.width>>(dropout(embedding(tokens, token) + place, 0.1));
+    return mean(cross_entropy(matmul(entering<n>(last(blocks(x))), transpose(token)), targets));
+  }
+};
+
+template <Gpt n>
+using Tokens = Tensor<int, Shape<n.examples(), n.context>>;
+template <Gpt n, class T = bfloat16>
+using Step = Accumulate<n.micro_batches, Training<Model<n, T>, AdamW, Tokens<n>, Tokens<n>>>;
+
+/// The program with another schedule than 1F1B.
+template <Gpt n>
+Graph built(const Schedule& schedule = schedules::one_forward_one_backward) {
+  return with_schedule(build<Step<n>>(), schedule);
+}
+
+
+// Table 1 of [1]. Every activation is recomputed; micro-batches of one sequence per replica, 1F1B: of those the paper says nothing for its table.
+template <Gpt n_, int t, int p, int gpus>
+struct Row {
+  static constexpr Gpt n = n_;
+  static constexpr int data_parallel = gpus / (t * p);
+  static_assert(n.batch == data_parallel);
+  static Mesh mesh() { return Mesh{stage = p, data = data_parallel, tensor = t}; }
+  double billions, teraflops;
+  static constexpr double L = n.layers, h = n.width, V = n.vocabulary, s = n.context, B = static_cast<double>(n.batch) * n.micro_batches;
+  static constexpr double parameters() { return 12 * L * h * h + 13 * L * h + (V + s) * h; }  // 12 L h^2 (1 + 13 / 12h + (V + s) / 12Lh)
+  static constexpr double flops() { return 96 * B * s * L * h * h * (1 + s / (6 * h) + V / (16 * L * h)); }
+  /// The last product of a layer need not be made again for its gradient, and the plan does not; [1] counts it.
+  static constexpr double planned() { return flops() - 8 * B * s * L * h * h; }
+  double seconds() const { return flops() / (gpus * teraflops * 1e12); }
+};
+inline constexpr Row<Gpt{24, 2304, 24, 16, 32, false, Saved::inputs}, 1, 1, 32> row1{1.7, 137};
+inline constexpr Row<Gpt{32, 3072, 30, 16, 32, false, Saved::inputs}, 2, 1, 64> row2{3.6, 138};
+inline constexpr Row<Gpt{32, 4096, 36, 16, 32, false, Saved::inputs}, 4, 1, 128> row3{7.5, 142};
+inline constexpr Row<Gpt{48, 6144, 40, 32, 32, false, Saved::inputs}, 8, 1, 256> row4{18.4, 135};
+inline constexpr Row<Gpt{64, 8192, 48, 48, 32, false, Saved::inputs}, 8, 2, 512> row5{39.1, 138};
+inline constexpr Row<Gpt{160, 25600, 128, 512, 6, false, Saved::inputs}, 8, 64, 3072> row6{1008, 163};
+
+inline void each_row(auto f) {
+  f(row1), f(row2), f(row3), f(row4), f(row5), f(row6);
+}
+
+// Of [2].
+constexpr Gpt gpt22(Saved saved, bool slices) { return {64, 6144, 48, 1, 4, slices, saved}; }
+constexpr Gpt gpt175(Saved saved, bool slices) { return {96, 12288, 96, 64, 1, slices, saved}; }
+inline const Mesh eight{tensor = 8}, sixty_four{stage = 8, tensor = 8};
+
+/// A step as it is predicted on DGX A100s, and as it was printed.
+struct Compared {
+  std::string model{};
+  double predicted = 0, printed = 0;
+  double error() const { return predicted / printed - 1; }
+};
+inline std::vector<Compared> compared_steps() {
+  std::vector<Compared> all;
+  const auto add = [&](const std::string& model, const Graph& graph, const Mesh& mesh, double printed) {
+    all.push_back({model, predict(graph, mesh, machines::dgx_a100).seconds, printed});
+  };
+  each_row([&](auto row) {
+    char billions[32];
+    std::snprintf(billions, sizeof billions, "%gB", row.billions);
+    add(billions + (" on " + std::to_string(row.mesh().ranks())) + " GPUs [1]", built<row.n>(), row.mesh(), row.seconds());
+  });
+  const Schedule& three = schedules::interleaved<3>;
+  add("22B on 8 GPUs, all made again [2]", built<gpt22(Saved::inputs, false)>(), eight, 1.42);
+  add("22B on 8 GPUs, sequence parallel, scores made again [2]", built<gpt22(Saved::selective, true)>(), eight, 1.10);
+  add("175B on 64 GPUs, all made again [2]", built<gpt175(Saved::inputs, false)>(three), sixty_four, 18.13);
+  add("175B on 64 GPUs, sequence parallel, scores made again [2]", built<gpt175(Saved::selective, true)>(three), sixty_four, 13.75);
+  return all;
+}
+inline double mean_error(const std::vector<Compared>& all) {
+  double sum = 0;
+  for (const Compared& c : all) sum += c.error() < 0 ? -c.error() : c.error();
+  return sum / static_cast<double>(all.size());
+}
+
+}  // namespace published

@@ -1,0 +1,146 @@
+// What tools/plan advises: every mesh and schedule of so many ranks in the order of predicted steps, what does not fit, and why.
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "../tools/planner/advice.hpp"
+#include "pipeline_models.hpp"
+#include <parallel/plan/published_machines.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+using planner::Advice;
+using planner::Candidate;
+using planner::Question;
+
+namespace {
+
+using Gpt = Accumulate<8, Training<pipelines::Gpt<float>, AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>>;
+
+void ask(Advice& advice, const Graph& graph, const Question& question) { planner::advise(advice, graph, {&data, &tensor, &stage}, {}, question); }
+
+/// Nothing but products takes time, and what the link of one axis does.
+Machine with_link(const char* axis, Link link) {
+  Machine m;
+  m.name = "made up";
+  Rates r;
+  r.products[static_cast<int>(DType::f32)] = 1e9;
+  r.functions[static_cast<int>(DType::f32)] = 1e30;
+  r.memory_bandwidth = 1e30;
+  m.rates.push_back(r);
+  m.links.push_back({axis, link});
+  m.overlaps = true;
+  return m;
+}
+const Candidate* find(const Advice& advice, const Mesh& mesh, std::string_view schedule = "") {
+  for (const Candidate& c : advice.candidates)
+    if (text(c.mesh) == text(mesh) && (schedule.empty() || (c.schedule != nullptr && c.schedule->name == schedule))) return &c;
+  return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("every mesh of so many ranks, once") {
+  for (const int ranks : {1, 2, 7, 8, 12, 64}) {
+    std::set<std::string> seen;
+    for (const Mesh& mesh : planner::advising::meshes({&data, &tensor, &stage}, ranks)) {
+      CHECK(mesh.ranks() == ranks);
+      CHECK(seen.insert(text(mesh)).second);
+      for (int i = 0; i < mesh.count; ++i) CHECK(mesh.axes[i].size > 1);
+    }
+    std::size_t expected = 0;
+    for (int a = 1; a <= ranks; ++a)
+      for (int b = 1; b <= ranks; ++b) expected += ranks % (a * b) == 0;
+    CHECK(seen.size() == expected);
+  }
+}
+
+TEST_CASE("all are predicted, in the order of their steps") {
+  const Graph graph = build<Gpt>();
+  Advice advice;
+  ask(advice, graph, {8, machines::dgx_a100});
+  std::set<std::string> meshes;
+  double before = 0;
+  for (const Candidate& c : advice.candidates) {
+    const Graph scheduled = c.schedule == nullptr ? graph : with_schedule(graph, *c.schedule);
+    const Prediction step = predict(scheduled, c.mesh, machines::dgx_a100);
+    CHECK(c.step.seconds == step.seconds);
+    CHECK(c.step.peak_memory() == step.peak_memory());
+    CHECK(c.fits);
+    CHECK(c.step.seconds >= before);
+    CHECK((c.schedule != nullptr) == (c.mesh.extent(&stage) > 1));
+    before = c.step.seconds;
+    meshes.insert(text(c.mesh));
+  }
+  CHECK(meshes == std::set<std::string>{"stage=8", "data=2, stage=4", "data=4, stage=2", "tensor=2, stage=4", "tensor=4, stage=2", "data=2, tensor=2, stage=2", "data=4, tensor=2",
+                                        "data=2, tensor=4"});
+  REQUIRE(advice.impossible.size() == 2);
+  CHECK(advice.impossible[0].why.starts_with("data=8 does not divide dimension 1 (4) of i32[8, 4/data, 8]"));
+  CHECK(advice.impossible[1].why.starts_with("tensor=8 does not divide dimension 3 (4) of f32[8/stage, 16, 3, 4/tensor, 4]"));
+  // What can be interleaved is; what updates without waiting is another program.
+  CHECK(find(advice, Mesh{data = 4, stage = 2}, "interleaved")->schedule->chunks > 1);
+  CHECK(find(advice, Mesh{stage = 8}, "interleaved") == nullptr);
+  for (const char* name : {"naive", "gpipe", "one_forward_one_backward", "zero_bubble_h1", "zero_bubble_h2"}) CHECK(find(advice, Mesh{stage = 8}, name) != nullptr);
+  for (const Schedule& s : planner::advising::schedules_for(graph)) CHECK(!s.asynchronous);
+  CHECK(planner::advising::schedules_for(with_schedule(graph, schedules::pipedream)).size() == 1);
+  // What is sent is the plan's.
+  const Candidate* both = find(advice, Mesh{data = 4, tensor = 2});
+  const OwnedPlan plan = derive(graph, Mesh{data = 4, tensor = 2}, {}, {});
+  REQUIRE(both->sent.size() == 2);
+  CHECK(both->sent[0] == plan->sent(data));
+  CHECK(both->sent[1] == plan->sent(tensor));
+}
+
+TEST_CASE("why a mesh is where it is") {
+  const Graph graph = build<Gpt>();
+  Advice slow_tensor, bubbles, small;
+  ask(slow_tensor, graph, {4, with_link("tensor", {1e-3, 1e9})});
+  CHECK(find(slow_tensor, Mesh{tensor = 4})->why.starts_with("tensor=4: waits for all_reduce "));
+  CHECK(find(slow_tensor, Mesh{data = 4})->why.starts_with("computes"));
+  CHECK(find(slow_tensor, Mesh{tensor = 4}) == &slow_tensor.candidates.back());
+
+  ask(bubbles, graph, {8, with_link("data", {})});
+  CHECK(find(bubbles, Mesh{stage = 8}, "naive")->why.starts_with("stage=8 with 8 micro-batches: bubble 8"));
+  const std::string gpipe = find(bubbles, Mesh{stage = 8}, "gpipe")->why;
+  CHECK(gpipe.starts_with("stage=8 with 8 micro-batches: bubble 4"));  // less than 7 of 15: the last stage has the head besides
+
+  Question tight{4, machines::dgx_a100, 300'000};
+  ask(small, graph, tight);
+  bool fitted = true, any = false;
+  std::int64_t memory = 0;
+  for (const Candidate& c : small.candidates) {
+    CHECK(c.fits == (c.step.peak_memory() <= tight.memory));
+    CHECK((fitted || !c.fits));  // those that fit stand first
+    if (!c.fits) {
+      CHECK(c.why.starts_with("does not fit in 293 KiB: "));
+      CHECK(c.step.peak_memory() >= memory);
+      memory = c.step.peak_memory(), any = true;
+    }
+    fitted = c.fits;
+  }
+  CHECK(any);
+  CHECK(small.candidates[0].fits);
+}
+
+TEST_CASE("advice as text and as JSON") {
+  const Graph graph = build<Gpt>();
+  Advice advice;
+  const Question question{8, machines::dgx_a100, 300'000};
+  ask(advice, graph, question);
+  const std::string table = planner::advice_text(advice, "Gpt", question);
+  CHECK(table.starts_with("Gpt\n8 ranks of dgx-a100, each with 293 KiB\n\n"));
+  for (const char* words : {"\n1  ", "stage=8", "why\n", "Of each mesh with stages the fastest schedule that fits", "These are no meshes of the program:\n  data=8 does not divide"})
+    CHECK(table.find(words) != std::string::npos);
+  const planner::Json json = planner::advice_json(advice, "Gpt", question);
+  CHECK(json["schema"] == 1);
+  CHECK(json["memory"] == 300'000);
+  REQUIRE(json["candidates"].size() == advice.candidates.size());
+  for (std::size_t i = 0; i < advice.candidates.size(); ++i) {
+    CHECK(json["candidates"][i]["seconds"] == advice.candidates[i].step.seconds);
+    CHECK(json["candidates"][i]["why"] == advice.candidates[i].why);
+    CHECK(json["candidates"][i]["fits"] == advice.candidates[i].fits);
+    CHECK(json["candidates"][i]["sent"].size() == static_cast<std::size_t>(advice.candidates[i].mesh.count));
+  }
+  CHECK(json["impossible"].size() == 2);
+  CHECK(planner::step_time(1320.4) == "1320 s");
+}
