@@ -15,10 +15,7 @@ class Trace {
   int draws = 0;  ///< how many random operations there are: each has its own stream
   bool dry = false, mistaken = false;  ///< only the user's functions run, nothing is written; they did what is refused, and the types do not show it
 
-  constexpr Trace() {
-    graph.regions.push_back({});
-    graph.regions[0].loop = 0;
-  }
+  constexpr Trace() { graph.regions.push_back({.loop = 0}); }
 
   /// Adds a node and its results where the program stands, or, for an outer region, before the region that is being written.
   constexpr int emit(const Operation& operation, const List<int, max_node_operands>& operands, const List<Type, max_results>& types, Kind kind,

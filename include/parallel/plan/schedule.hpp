@@ -13,16 +13,10 @@ struct Event {
   int chunk = 0;          ///< of a stage's part of the work on a micro-batch
 };
 
-/// Which nodes a program's outputs and updates need.
-constexpr Vector<bool> needed(const GraphView& g, const Mesh& mesh) {
-  Vector<bool> values, nodes;
-  values.resize(g.size_of_values(), false);
+/// Which nodes some values are made by, of what these are made, and so on.
+constexpr Vector<bool> makers(const GraphView& g, Vector<bool> values) {
+  Vector<bool> nodes;
   nodes.resize(static_cast<int>(g.nodes.size()), false);
-  for (const int v : g.outputs) values[v] = true;
-  for (const Member& m : g.members)
-    if (m.updated >= 0) values[m.updated] = true;
-  for (const Node& n : g.nodes)  // what another stage needs
-    if (n.transition.along != 0 && n.transition.collective == Collective::send && calls(n, mesh)) values[n.result] = true;
   for (bool changed = true; changed;) {
     changed = false;
     const auto need = [&](int v) {
@@ -47,6 +41,17 @@ constexpr Vector<bool> needed(const GraphView& g, const Mesh& mesh) {
     }
   }
   return nodes;
+}
+/// Which nodes a program's outputs and updates need, and other stages.
+constexpr Vector<bool> needed(const GraphView& g, const Mesh& mesh) {
+  Vector<bool> values;
+  values.resize(g.size_of_values(), false);
+  for (const int v : g.outputs) values[v] = true;
+  for (const Member& m : g.members)
+    if (m.updated >= 0) values[m.updated] = true;
+  for (const Node& n : g.nodes)
+    if (n.transition.along != 0 && n.transition.collective == Collective::send && calls(n, mesh)) values[n.result] = true;
+  return makers(g, static_cast<Vector<bool>&&>(values));
 }
 
 /// What a value is before every alias on this mesh.

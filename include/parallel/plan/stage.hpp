@@ -1,6 +1,6 @@
 // What one stage of a pipeline has of a program: its nodes, in the parts in which it works on a micro-batch, and the order of these parts.
 #pragma once
-#include <parallel/plan/view.hpp>
+#include <parallel/plan/schedule.hpp>
 #include <parallel/schedule/check.hpp>
 #include <parallel/schedule/waits.hpp>
 
@@ -80,32 +80,11 @@ constexpr bool runs(const GraphView& g, const Mesh& mesh, const Node& node, int 
 
 /// Which nodes of the backward pass the gradient needs that goes to the stage before; the others are gradients of weights.
 constexpr Vector<bool> for_input(const GraphView& g) {
-  Vector<bool> nodes, values;
-  nodes.resize(static_cast<int>(g.nodes.size()), false), values.resize(g.size_of_values(), false);
+  Vector<bool> values;
+  values.resize(g.size_of_values(), false);
   for (const Node& n : g.nodes)
     if (n.transition.along == -1 && n.transition.collective == Collective::send) values[n.result] = true;
-  for (bool changed = true; changed;) {
-    changed = false;
-    const auto need = [&](int v) {
-      changed = changed || !values[v];
-      values[v] = true;
-    };
-    for (const Carry& c : g.carries) {
-      if (c.result >= 0 && values[c.result] && !values[c.inside]) need(c.inside);
-      if (values[c.inside] && !(values[c.initial] && values[c.returned])) need(c.initial), need(c.returned);
-    }
-    for (int i = static_cast<int>(g.order.size()) - 1; i >= 0; --i) {
-      const int n = g.order[static_cast<std::size_t>(i)];
-      const Node& node = g.node(n);
-      bool any = false;
-      for (int r = 0; r < node.results; ++r) any = any || values[node.result + r];
-      if (nodes[n] || !any) continue;
-      nodes[n] = true;
-      for (const int o : node.operands)
-        if (!values[o]) need(o);
-    }
-  }
-  return nodes;
+  return makers(g, static_cast<Vector<bool>&&>(values));
 }
 
 /// The work on each micro-batch and chunk in the schedule's order, and for each where its activations lie until it is done.
