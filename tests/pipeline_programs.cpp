@@ -79,6 +79,12 @@ struct Recomputing {
   Layers<layers, Again> blocks;
   constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(x))); }
 };
+/// The loss of each row, and rows whose sum is pending.
+template <Dim layers>
+struct Rows {
+  Layers<layers, Plain> blocks;
+  constexpr auto operator()(Distributed auto x) const { return sum<0>(square(blocks(x))); }
+};
 /// Other layers before and behind, on one stage each.
 template <Dim layers>
 struct Around {
@@ -136,6 +142,7 @@ TEST_CASE("forward only, and the result on every rank") {
   for (const Mesh& mesh : {Mesh{stage = 1}, Mesh{stage = 2}, Mesh{stage = 4}, Mesh{data = 2, stage = 2}}) {
     INFO(text(mesh));
     CHECK(lockstep::difference(outputs<Evaluation<Skip<depth / stage>, X>>(mesh)[0], one[0]) < 1e-14);
+    CHECK(lockstep::difference(outputs<Evaluation<Rows<depth / stage>, X>>(mesh)[0], outputs<Evaluation<Rows<depth>, X>>(Mesh{data = 1})[0]) < 1e-13);
     CHECK(lockstep::difference(outputs<Pipelined<schedules::interleaved<2>, Evaluation<Skip<depth / stage>, X>>>(mesh.extent(&stage) == 4 ? Mesh{stage = 2} : mesh)[0], one[0]) < 1e-14);
   }
 }

@@ -97,7 +97,7 @@ constexpr Refusal refused_result(const Type& type, bool trained) {
 }
 
 /// Results of a program: a sum is completed to Invariant, a Broadcast is masked and completed, so that every rank returns the same bits.
-constexpr int complete(Trace& trace, int value) {
+constexpr int summed(Trace& trace, int value) {
   Layout layout = trace.graph.values[value].type.layout;
   AxisList axes;
   layout.collect(axes);
@@ -106,10 +106,14 @@ constexpr int complete(Trace& trace, int value) {
     if (layout.on(a) == Broadcast) value = trace.enter(value, layout = layout.with(a, Partial));
   for (const Axis* a : axes)
     if (layout.on(a) == Partial) layout = layout.with(a, Invariant);
-  value = trace.enter(value, layout);
+  return trace.enter(value, layout);
+}
+/// And what only some stages have goes to all.
+constexpr int on_every_stage(Trace& trace, int value) {
   const std::uint8_t home = trace.graph.values[value].home;
   return home == staging::all ? value : staging::moved(trace, value, Collective::broadcast, staging::placement(home), Invariant, staging::all);
 }
+constexpr int complete(Trace& trace, int value) { return on_every_stage(trace, summed(trace, value)); }
 
 /// Adds the update of every parameter that a gradient reaches.
 template <class Optimizer>
@@ -257,8 +261,9 @@ constexpr void build(Trace& trace, Types<Input...>) {
       if (gradients.of(input) >= 0) trace.graph.outputs.push_back(complete(trace, gradients.of(input)));
   } else {
     staging::settle(trace);
+    const int whole = summed(trace, result);
     if (loop) trace.end();
-    trace.graph.outputs.push_back(complete(trace, result));
+    trace.graph.outputs.push_back(on_every_stage(trace, whole));
   }
   staging::place(trace.graph);
 }
