@@ -14,6 +14,13 @@ using namespace parallel;
 struct M { Parameter<float, Shape<4, 4>> w; constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); } };
 auto made = [] { return derive<Training<M, AdamW, Tensor<float, Shape<4, 4>>>>(Mesh{}); };
 """
+STAGED = """#include "ROOT/tests/pipeline_models.hpp"
+using namespace pipelines;
+using Step = Accumulate<4, Training<Gpt<float>, AdamW, Tokens, Tokens, Tokens>>;
+inline constexpr Schedule mine{"mine", 1, false, false, [](int, int, int m, int) { return schedules::in_turn(m, m); }};
+auto made = [] { return derive<Step>(Mesh{stage = 2}); };
+auto own = [] { return derive<Pipelined<mine, Step>>(Mesh{stage = 2}); };
+"""
 
 
 def main(*arguments):
@@ -42,6 +49,19 @@ def main(*arguments):
     test.plan(gpt, *program, *machine, "--advise", 4, "-o", out)
     if " waits for " not in out.read_text():
         test.fault("-o wrote no advice")
+
+    staged = test.folder / "staged.cpp"
+    staged.write_text(STAGED.replace("ROOT", str(test.root)))
+    built = test.folder / "staged.o"
+    test.compile(staged, built, "-c")
+    test.plan(built, *machine, "--program", "Accumulate", "--advise", 8, says=["schedule", "Of each mesh with stages the fastest schedule; --json has all.", "interleaved", "bubble"])
+    for row in json.loads(test.plan(built, *machine, "--program", "Accumulate", "--advise", 4, "--json"))["candidates"]:
+        if row.get("schedule", {"name": "one_forward_one_backward"})["name"] == "one_forward_one_backward":  # the program's own
+            mesh = ",".join(f"{axis}={size}" for axis, size in row["mesh"].items())
+            plan = json.loads(test.plan(built, *machine, "--program", "Accumulate", "--mesh", mesh, "--json"))
+            if row["seconds"] != plan["seconds"]:
+                test.fault(f"{mesh}: the advice says {row['seconds']} s, the plan {plan['seconds']} s")
+    test.plan(built, *machine, "--program", "Pipelined", "--advise", 4, code=65, says=["its schedule 'mine' is a function of its own"])
 
     unplaced = test.folder / "unplaced.cpp"
     unplaced.write_text(UNPLACED)

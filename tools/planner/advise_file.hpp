@@ -44,6 +44,7 @@ inline std::string advise_file(const object::Found& found, const Asked& asked) {
       refused = program->name + " names no axis, so it is the same on every rank; split a dimension, as in Shape<512 / data, 768>";
       continue;
     }
+    if (program->schedule.tasks == nullptr && program->graph.stages != nullptr) throw Failure(program->name + ": " + object::foreign(program->schedule), exit_code::bad_data);
     Advice advice;
     advise(advice, program->graph, axes, beside, question);
     if (advice.candidates.empty()) {

@@ -29,6 +29,7 @@ struct Answer {
   std::string name;
   std::optional<Machine> machine;
   std::function<OwnedPlan(int)> on_stage;  ///< the same as another stage of its pipeline sees it
+  const Graph* whole = nullptr;            ///< the program as no stage sees it
 
   Price price() const {
     if (!machine) return {};
@@ -45,23 +46,20 @@ struct Answer {
     return all;
   }
   /// All stages on the machine; nothing where there are none.
-  std::optional<PipelineSimulation> simulated_stages() const {
+  std::optional<Prediction> predicted() const {
     if (!staged()) return {};
-    std::vector<Plan> plans;
-    const std::vector<OwnedPlan> owned = stages();
-    for (const OwnedPlan& stage : owned) plans.push_back(*stage);
-    return simulate(plans, *machine);
+    return predict(*whole, plan->mesh, *machine);
   }
   /// A step on the machine, and how long it takes: of a pipeline, until all stages are done.
   std::pair<Simulation, double> simulated() const {
-    const auto all = simulated_stages();
+    const auto all = predicted();
     Simulation own = all ? simulate(*plan, *machine, *all) : simulate(*plan, *machine);
-    const double seconds = all ? all->seconds() : own.seconds;
+    const double seconds = all ? all->seconds : own.seconds;
     return {std::move(own), seconds};
   }
   /// The step of every stage; of a program without stages, the one of all ranks.
   std::vector<Simulated> simulated_each() const {
-    const auto all = simulated_stages();
+    const auto all = predicted();
     if (!all) return {{plan, simulate(*plan, *machine)}};
     std::vector<Simulated> steps;
     for (const OwnedPlan& stage : stages()) steps.push_back({stage, simulate(*stage, *machine, *all)});
@@ -81,17 +79,17 @@ struct Answer {
   std::string text() const {
     std::string out = name + "\n" + head_of(*plan) + "\n\n" + tree(*plan, price()) + totals(*plan);
     if (!machine) return out;
-    const auto all = simulated_stages();
-    out += "\npredicted step         " + duration(all ? all->seconds() : simulate(*plan, *machine).seconds) + " on " + words(machine->name.view()) + "\n";
-    return all ? out + "  the pipeline         " + duration(all->within) + ", " + bubble(all->timing) + "\n" : out;
+    const auto all = predicted();
+    out += "\npredicted step         " + duration(all ? all->seconds : simulate(*plan, *machine).seconds) + " on " + words(machine->name.view()) + "\n";
+    return all ? out + "  the pipeline         " + duration(predicting::end_of(all->timing)) + ", " + bubble(all->timing) + "\n" : out;
   }
   /// The work of all stages over time, with the machine's prices or, where none is known, as if forward and both gradients took equally long.
   Timing timing() const {
     if (!staged())
       throw Failure(name + " has no stages on " + parallel::text(plan->mesh) + ": --schedule shows how they take turns; share layers out with Layers<n / stage, Block>", exit_code::usage);
-    if (machine) return simulated_stages()->timing;
+    if (machine) return predicted()->timing;
     const Pipeline p = pipeline_of(plan->graph, plan->mesh);
-    return timed(simulating::schedule_of(*plan), p.stages, p.micro_batches);
+    return timed(predicting::schedule_of(plan->graph, p), p.stages, p.micro_batches);
   }
   std::string schedule() const {
     const Timing all = timing();

@@ -115,7 +115,7 @@ inline std::vector<Answer> answers(const object::Found& found, const Asked& aske
       throw Failure("--stage " + std::to_string(asked.stage) + ": " + program->name + " has no stages, as no Layers<n / stage, Block> shares its layers out", exit_code::usage);
     for (const Mesh& mesh : seen_from(meshes_of(*program, axes, found, asked, kept), program->graph.stages, asked)) try {
         const auto on_stage = [&program = *program, beside, mesh](int k) { return object::derive(program, mesh.on_stage(k), beside); };
-        result.push_back({object::derive(*program, mesh, beside), program->name, machine, on_stage});
+        result.push_back({object::derive(*program, mesh, beside), program->name, machine, on_stage, &program->graph});
       } catch (const MeshRefused& error) {
         refused = Failure(program->name + ": " + error.what(), exit_code::configuration);
         if (asked.run.empty()) throw *refused;  // else another program may be the one that ran

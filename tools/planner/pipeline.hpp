@@ -1,7 +1,7 @@
 // A pipeline as its stages work through it.
 #pragma once
+#include <parallel/plan/predict.hpp>
 #include <parallel/plan/text.hpp>
-#include <parallel/plan/simulate_pipeline.hpp>
 #include <parallel/schedule/picture.hpp>
 
 #include <string>

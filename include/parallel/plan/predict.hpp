@@ -27,11 +27,13 @@ struct StageTimes {
 /// One step of all ranks.
 struct Prediction {
   double seconds = 0;
+  double before = 0;             ///< when the work on micro-batches begins: the slowest stage is ready
   double idle = 0;               ///< seconds in which the busiest stage has no work, its waiting for messages left out
   Vector<Exposed> exposed{};     ///< of the busiest stage
   Vector<StageTimes> stages{};   ///< by kind, in the order of their first
   int busiest = 0;               ///< of the kinds the one with most work
   Timing timing{};               ///< of the work on micro-batches; without stages: empty
+  Vector<double> awaited{};      ///< by node: of what all stages do together behind it, when the last of them comes to it
   double model_flops = 0;        ///< products of the model, of all ranks, each once: what is recomputed or done twice does not count
   int ranks = 1;
 
@@ -165,16 +167,20 @@ struct Stage {
   }
 };
 
+/// The schedule by which stages work; without a backward pass each micro-batch goes through.
+constexpr Schedule schedule_of(const GraphView& graph, const Pipeline& p) {
+  Schedule schedule = p.trained ? *graph.schedule : forward_only;
+  schedule.chunks = p.chunks;
+  return schedule;
+}
 /// The work on micro-batches, as the schedule has it.
 constexpr Timing time(const GraphView& graph, const Pipeline& p, const Vector<int>& kind_of, const Vector<Stage>& kinds, bool transfers) {
-  Schedule schedule = p.trained ? *graph.schedule : forward_only;
-  schedule.chunks = p.stages > 1 ? graph.schedule->chunks : 1;
   const auto of = [&](const Vector<double>& figures, Task t) {
     const int parts = parts_of_work(graph, p), segment = t.chunk * parts + part_of_work(t.work, parts);
     return segment < figures.size() ? figures[segment] : 0;
   };
   return timed(
-      schedule, p.stages, p.micro_batches, [&](int stage, Task t) { return of(kinds[kind_of[stage]].times.parts, t); },
+      schedule_of(graph, p), p.stages, p.micro_batches, [&](int stage, Task t) { return of(kinds[kind_of[stage]].times.parts, t); },
       [&](int stage, Task t) { return transfers ? of(kinds[kind_of[stage]].times.arrives, t) : 0; });
 }
 constexpr double end_of(const Vector<Span>& spans) { return spans.empty() ? 0 : spans.back().end; }
@@ -196,7 +202,7 @@ constexpr Prediction predict(const GraphView& graph, const Mesh& mesh, const Mac
   stages.resize(kinds.all.size());
   Prediction result;
   result.ranks = mesh.ranks();
-  double begin = 0;
+  double& begin = result.before;
   for (int k = 0; k < stages.size(); ++k) {
     stages[k].derive(graph, kinds.all[k].mesh);
     stages[k].times.count = kinds.all[k].count;
@@ -217,7 +223,7 @@ constexpr Prediction predict(const GraphView& graph, const Mesh& mesh, const Mac
       for (const Span& span : result.timing.spans[s]) works[k] += span.end - span.begin;
     }
   }
-  Vector<double> awaited;
+  Vector<double>& awaited = result.awaited;
   awaited.resize(static_cast<int>(graph.nodes.size()), 0);
   const auto behind = [&](int k) { return stages[k].walk(machine, stages[k].begins.back(), ends[k], awaited); };
   double sum = 0, before = -1;
@@ -245,6 +251,22 @@ constexpr Prediction predict(const GraphView& graph, const Mesh& mesh, const Mac
   if (transfers > 0) add(result.exposed, {graph.stages}, transfers);
   result.idle = simulating::latest(0, result.seconds - works[result.busiest] - transfers);
   return result;
+}
+
+/// The step of one stage among the others, of which `all` is.
+constexpr Simulation simulate(const Plan& plan, const Machine& machine, const Prediction& all) {
+  simulating::Walk walk(plan, machine);
+  walk.alone = false, walk.awaited = all.awaited;
+  int task = 0;
+  each_event(plan, [&](const Event& e) {
+    walk(e);
+    if ((e.kind != EventKind::begin && e.kind != EventKind::end) || !plan.graph.in_parts(plan.graph.node(e.node).region)) return;
+    const Vector<Span>& spans = all.timing.spans[plan.mesh.here];
+    if (task < spans.size()) walk.now = simulating::latest(walk.now, all.before + spans[task].begin);
+    ++task;
+  });
+  walk.result.seconds = walk.now;
+  return static_cast<Simulation&&>(walk.result);
 }
 
 }  // namespace parallel

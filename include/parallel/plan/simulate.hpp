@@ -84,6 +84,7 @@ struct Walk {
     put(e, on, begin, end);
   }
   constexpr void wait(const Event& e) {
+    if (!alone && machine.overlaps && plan.graph.node(e.node).transition.along != 0) return;
     Slice& s = result.slices[started[e.node]];
     if (!machine.overlaps) s.begin = latest(now, awaited[e.node]), s.end = s.begin + exchange(e.node);
     if (s.end <= now) return;
