@@ -13,6 +13,7 @@
 #include <parallel/run/memory.hpp>
 
 #include "attention_by_hand.hpp"
+#include "gelu_by_hand.hpp"
 
 namespace bench {
 
@@ -92,7 +93,6 @@ class LayersByHand {
  private:
   static constexpr Index piece = 512;
   static constexpr int pieces = AllReduce::pieces;  ///< of a product under which an all-reduce is under way; it is tested between them
-  using Piece = Eigen::Array<float, 1, Eigen::Dynamic, Eigen::RowMajor, 1, piece>;
 
   struct Trained {
     Matrix value, gradient;
@@ -211,29 +211,6 @@ class LayersByHand {
     }
   }
 
-  // gelu(h) = h s with s = 1 / (1 + exp(-2 u)), u = sqrt(2 / pi) (h + 0.044715 h^3)
-  static constexpr float linear = 1.5957691216057308f, cubic = linear * 0.044715f;
-
-  /// after = gelu(before + bias); keeps before + bias.
-  void activate(float* before, float* after, const float* bias) {
-    for (Index i = 0; i < inner_; i += piece) {
-      const Index n = std::min(piece, inner_ - i);
-      Row h(before + i, n);
-      h += Eigen::Map<const Eigen::Array<float, 1, Eigen::Dynamic>>(bias + i, n);
-      Row(after + i, n) = h / (1 + (-h * (linear + cubic * h.square())).exp());
-    }
-  }
-  /// g = g gelu'(before), and the bias's gradient.
-  void activate_gradient(const float* before, float* g, float* bias_gradient) {
-    for (Index i = 0; i < inner_; i += piece) {
-      const Index n = std::min(piece, inner_ - i);
-      const Eigen::Map<const Eigen::Array<float, 1, Eigen::Dynamic>> h(before + i, n);
-      const Piece s = (1 + (-h * (linear + cubic * h.square())).exp()).inverse();
-      Row(g + i, n) *= s + h * s * (1 - s) * (linear + 3 * cubic * h.square());
-      Row(bias_gradient + i, n) += Row(g + i, n);
-    }
-  }
-
   void forward(std::size_t index) {
     Layer& l = layers_[index];
     l.all.noalias() = l.normal1 * l.qkv.value;
@@ -244,7 +221,7 @@ class LayersByHand {
     const Norm norm2 = l.norm2();
     residual(hidden_[index], entering_, l.projection_bias, l.middle, &norm2, &l.normal2, &l.statistics2);
     l.before.noalias() = l.normal2 * l.up.value;
-    for (Index r = 0; r < rows_; ++r) activate(l.before.data() + r * inner_, l.after.data() + r * inner_, l.up_bias.value.data());
+    for (Index r = 0; r < rows_; ++r) gelu_by_hand(l.before.data() + r * inner_, l.after.data() + r * inner_, l.up_bias.value.data(), inner_);
     entering_.noalias() = l.after * l.down.value;
     all_reduce(entering_);
     if (index + 1 == layers_.size()) return residual(l.middle, entering_, l.down_bias, hidden_[index + 1], nullptr, nullptr, nullptr);
@@ -260,7 +237,7 @@ class LayersByHand {
     inside.noalias() = gradient_ * l.down.value.transpose();
     zero(l.up_bias);
     for (Index r = 0; r < rows_; ++r)
-      activate_gradient(l.before.data() + r * inner_, inside.data() + r * inner_, l.up_bias.gradient.data());
+      gelu_gradient_by_hand(l.before.data() + r * inner_, inside.data() + r * inner_, l.up_bias.gradient.data(), inner_);
     entering_.noalias() = inside * l.up.value.transpose();
     all_reduce_.start(entering_.data(), entering_.size());
     weight_gradient(l.up, l.normal2, inside);

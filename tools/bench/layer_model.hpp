@@ -6,6 +6,8 @@
 
 #include <array>
 
+#include "numbers.hpp"
+
 namespace bench {
 
 using namespace parallel;
@@ -30,12 +32,7 @@ struct LayerStack {
 template <int layers, bool sequence, class Stack = LayerStack<layers, sequence>>
 using LayerStep = Training<Stack, KeepGradients, Wanted<float, typename Stack::Hidden>, Tensor<float, typename Stack::Hidden>>;
 
-/// A tensor's numbers are uniform around `mean`, at most `spread` away: the model's, in their order, then the input and what it is compared
-/// with.
-struct Numbers {
-  const char* name;
-  float mean, spread;
-};
+/// Of the model, in its order, then the input and what it is compared with.
 inline constexpr std::array<Numbers, 14> numbers{{{"blocks.*.norm1.gain", 1, 0.1f},
                                                   {"blocks.*.norm1.shift", 0, 0.1f},
                                                   {"blocks.*.attention.qkv", 0, 0.07f},
@@ -50,18 +47,6 @@ inline constexpr std::array<Numbers, 14> numbers{{{"blocks.*.norm1.gain", 1, 0.1
                                                   {"blocks.*.mlp.down_bias", 0, 0.1f},
                                                   {"input", 0, 1},
                                                   {"target", 0, 1}}};
-/// Element `index` of tensor `which`; layers lie one behind the other.
-inline float number(int which, std::int64_t index) {
-  std::uint32_t x = static_cast<std::uint32_t>(index) + static_cast<std::uint32_t>(which) * 0x9e3779b9u;
-  x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu, x ^= x >> 16;
-  const Numbers& n = numbers[static_cast<std::size_t>(which)];
-  return n.mean + n.spread * static_cast<float>(static_cast<double>(x) / 2147483648.0 - 1);
-}
-
-/// What is compared before anything is timed: the loss, the norm of all gradients, and the norm of each.
-struct Checked {
-  std::string name;
-  double value;
-};
+inline float number(int which, std::int64_t index) { return number(numbers[static_cast<std::size_t>(which)], which, index); }
 
 }  // namespace bench

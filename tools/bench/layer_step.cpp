@@ -2,66 +2,17 @@
 //
 //   layer_step derived|by-hand --layers 1|4 [--sequence] [--ranks N]     ranks are threads; by hand, one
 //   mpirun -n 2 layer_step derived|by-hand ... --mpi                     ranks are processes
-//
-// It prints what is to be compared before anything is timed, a line "NAME NUMBER" each, and "ready". For every line N of the standard input
-// it then takes one step, N more, and prints the milliseconds of the fastest of these. Nothing spins while it waits for a line, as the
-// others run then.
-#include <parallel/communicator/threads.hpp>
-#if defined(WITH_MPI)
-#include <parallel/communicator/mpi.hpp>
-#endif
 #include <parallel/device/cpu.hpp>
 #include <parallel/run/trainer.hpp>
 
 #include <cstring>
-#include <iostream>
-#include <thread>
 
 #include "layer_by_hand.hpp"
-#include "measure.hpp"
+#include "serve.hpp"
 
 namespace bench {
 
-/// How many steps are asked for; 0 behind the last request.
-inline int request() {
-  int steps = 0;
-  return std::cin >> steps ? steps : 0;
-}
-/// The same on every rank, which sleep until then.
-class ThreadRequests {
- public:
-  ThreadRequests(Threads& world, std::atomic<int>& steps) : world_(world), steps_(steps) { world.deadline(std::chrono::hours(1)); }
-  int next() {
-    if (world_.rank() == 0) steps_ = request();
-    world_.barrier();
-    return steps_;
-  }
-  void together() { world_.barrier(); }
-
- private:
-  Threads& world_;
-  std::atomic<int>& steps_;
-};
-
 #if defined(WITH_MPI)
-class MpiRequests {
- public:
-  int next() {
-    int rank = 0, ranks = 1, steps = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (rank == 0) {
-      steps = request();
-      for (int r = 1; r < ranks; ++r) MPI_Send(&steps, 1, MPI_INT, r, 0, MPI_COMM_WORLD);
-      return steps;
-    }
-    for (int there = 0; there == 0; std::this_thread::sleep_for(std::chrono::microseconds(200)))
-      MPI_Iprobe(0, 0, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
-    MPI_Recv(&steps, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    return steps;
-  }
-  void together() { MPI_Barrier(MPI_COMM_WORLD); }
-};
-
 /// By hand over MPI. MPI goes on with a message only while it is called, so large products are computed in pieces.
 class RawMpi {
  public:
@@ -102,10 +53,10 @@ class Derived {
     for (const Member& m : plan.graph.members) {
       if (m.role == Role::parameter) {
         float* const part = trainer_.executor().member(which).template as<float>();
-        each_element(m.type.layout, plan.mesh, world.rank(), [&](std::int64_t i, std::int64_t global) { part[i] = number(which, global); });
+        each_element(plan, m.type.layout, world.rank(), [&](std::int64_t i, std::int64_t global) { part[i] = number(which, global); });
       } else if (m.role == Role::input) {
         float* const part = trainer_.executor().input(position++).template as<float>();
-        each_element(m.type.layout, plan.mesh, world.rank(), [&](std::int64_t i, std::int64_t global) { part[i] = number(which, global); });
+        each_element(plan, m.type.layout, world.rank(), [&](std::int64_t i, std::int64_t global) { part[i] = number(which, global); });
       }
       if (m.role == Role::parameter && m.path.view() != numbers[static_cast<std::size_t>(which)].name)
         throw Failure("layer_step: the model's parameters are not those of layer_model.hpp");
@@ -135,29 +86,6 @@ class Derived {
   Trainer<World, Cpu> trainer_;
 };
 
-template <class Peer, class Requests>
-void serve(Peer& peer, Requests requests, bool speaks) {
-  const auto result = peer.step();
-  const std::vector<Checked> all = peer.checked(result);
-  if (speaks) {
-    for (const Checked& c : all) std::printf("%s %.9g\n", c.name.c_str(), c.value);
-    std::printf("ready\n");
-    std::fflush(stdout);
-  }
-  while (const int steps = requests.next()) {
-    double fastest = 1e9;
-    for (int i = -1; i < steps; ++i) {
-      requests.together();
-      const double time = seconds([&] {
-        peer.step();
-        requests.together();
-      });
-      if (i >= 0) fastest = std::min(fastest, time);
-    }
-    if (speaks) std::printf("%.4f\n", fastest * 1e3), std::fflush(stdout);
-  }
-}
-
 struct Options {
   bool by_hand = false, mpi = false, sequence = false;
   int layers = 1, ranks = 1;
@@ -182,12 +110,8 @@ void derived(const Options& options) {
 
 void by_hand(const Options& options) {
   if (!options.mpi) {
-    struct {
-      int next() { return request(); }
-      void together() {}
-    } requests;
     LayersByHand<Alone> peer(options.layers, 0, 1, {});
-    return serve(peer, requests, true);
+    return serve(peer, OwnRequests(), true);
   }
 #if defined(WITH_MPI)
   run_mpi([&](Mpi& world) {

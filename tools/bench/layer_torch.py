@@ -6,10 +6,6 @@
 Modules, numbers and words are those of layer_model.hpp and layer_step.cpp. It needs PyTorch 2.6 or later.
 """
 import argparse
-import os
-import sys
-import tempfile
-import time
 
 import torch
 import torch.distributed as dist
@@ -18,6 +14,8 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module
+
+from torch_peer import number, run
 
 CHANNELS, HEADS, CONTEXT = 768, 12, 512
 SIZE, INNER = CHANNELS // HEADS, 4 * CHANNELS
@@ -38,20 +36,6 @@ NUMBERS = [
     ("mlp.down_bias", (CHANNELS,), 0, 0.1, "down.bias"),
 ]
 INPUT, TARGET = 12, 13
-
-
-def number(which, shape, first=0, mean=0.0, spread=1.0):
-    """Elements first, first + 1, ... of a tensor, as layer_model.hpp makes them."""
-    mask = 0xFFFFFFFF
-    count = torch.Size(shape).numel()
-    x = (torch.arange(first, first + count, dtype=torch.int64) + which * 0x9E3779B9) & mask
-    x = x ^ (x >> 16)
-    x = (x * 0x7FEB352D) & mask
-    x = x ^ (x >> 15)
-    x = (x * 0x846CA68B) & mask
-    x = x ^ (x >> 16)
-    uniform = (x.double() / 2147483648.0 - 1).float()
-    return (torch.tensor(mean, dtype=torch.float32) + torch.tensor(spread, dtype=torch.float32) * uniform).reshape(shape)
 
 
 class Block(nn.Module):
@@ -152,67 +136,12 @@ class Step:
         yield "input", (self.added(squares) if self.sequence else squares).sqrt()
 
 
-def serve(options, rank, requests):
-    """`requests()` gives the next number of steps, 0 behind the last."""
-    peer = Step(options, rank)
-    result = peer.step()
-    for name, value in peer.checked(*result):
-        if rank == 0:
-            print(f"{name} {value.item():.9g}")
-    if rank == 0:
-        print("ready", flush=True)
-
-    def together():
-        if options.ranks > 1:
-            dist.barrier()
-
-    while steps := requests():
-        fastest = 1e9
-        for i in range(-1, steps):
-            together()
-            begin = time.perf_counter()
-            peer.step()
-            together()
-            if i >= 0:
-                fastest = min(fastest, time.perf_counter() - begin)
-        if rank == 0:
-            print(f"{fastest * 1e3:.4f}", flush=True)
-
-
-def rank_of(rank, options, store, requests):
-    torch.set_num_threads(1)
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=options.ranks)
-    serve(options, rank, requests[rank].get)
-    dist.destroy_process_group()
-
-
-def lines():
-    for line in sys.stdin:
-        yield int(line)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layers", type=int, choices=(1, 4), required=True)
     parser.add_argument("--ranks", type=int, required=True)
     parser.add_argument("--sequence", action="store_true")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    if options.ranks == 1:
-        given = lines()
-        return serve(options, 0, lambda: next(given, 0))
-    context = torch.multiprocessing.get_context("spawn")
-    requests = [context.SimpleQueue() for _ in range(options.ranks)]
-    with tempfile.TemporaryDirectory() as folder:
-        ranks = torch.multiprocessing.spawn(rank_of, (options, folder + "/store", requests), options.ranks, join=False)
-        for steps in lines():
-            for queue in requests:
-                queue.put(steps)
-        for queue in requests:
-            queue.put(0)
-        while not ranks.join():
-            pass
+    run(Step, parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -64,6 +64,12 @@ class Mpi {
     outstanding_.end(ticket.number);
   }
 
+  /// Lets the messages of all groups go on, which MPI does only while it is called. Waits for nobody.
+  void progress() {
+    int there = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, place_.communicator, &there, MPI_STATUS_IGNORE);
+  }
+
   void barrier(const char* label = "barrier") {
     if (size() == 1) return;
     MPI_Request request = MPI_REQUEST_NULL;

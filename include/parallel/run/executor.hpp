@@ -120,6 +120,7 @@ class Executor {
           i.call.layer = position_.index(i.layers) + position_.layers_before(i.staged);
           i.call.micro_batch = position_.index(i.micro_batches);
           as(i, {}, [&] { i.kernel(i.call); });
+          groups_->progress();
           break;
         case EventKind::start: start(i, as); break;
         case EventKind::wait:

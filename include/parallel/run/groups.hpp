@@ -25,10 +25,18 @@ class Groups {
         if (e.kind == EventKind::start) add(plan, world, g.node(e.node).transition);
     } else {
       for (const Node& n : g.nodes)
-        if (n.transition.axes.size() > 0 && communicates(n.transition.collective) && plan.mesh.extent(n.transition.axes) > 1) add(plan, world, n.transition);
+        if (n.transition.axes.size() > 0 && communicates(n.transition.collective) && plan.mesh.extent(n.transition.axes) > 1) {
+          add(plan, world, n.transition);
+          if (n.transition.along != 0) messages_ = &of(n.transition);
+        }
     }
   }
   World& of(const Transition& t) { return groups_.at(name_of_group(t)); }
+  /// Lets messages between stages go on while this rank computes, where the backend needs to be called for that.
+  void progress() {
+    if constexpr (requires(World& w) { w.progress(); })
+      if (messages_ != nullptr) messages_->progress();
+  }
   template <class F>
   void each(F f) {
     for (auto& [name, group] : groups_) f(name, group);
@@ -49,6 +57,7 @@ class Groups {
   }
 
   std::map<std::string, World> groups_{};
+  World* messages_ = nullptr;  // a group that has some
 };
 
 }  // namespace parallel

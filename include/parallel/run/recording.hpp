@@ -28,17 +28,21 @@ class Recording {
  public:
   /// `file` empty: nothing is recorded. The plan must outlive it. `steps`: how many are recorded, the first ones. Throws Failure(io) where the file
   /// cannot be written, before anything has run.
-  Recording(const std::string& file, const Plan& plan, int rank, int steps = 20) : plan_(plan), rank_(rank), steps_(steps) {
+  Recording(const std::string& file, const Plan& plan, int rank, int steps = 20) : Recording(plan, rank, file.empty() ? 0 : steps) {
     if (file.empty()) return;
     file_ = file + "." + std::to_string(rank);
     out_.reset(std::fopen(file_.c_str(), "w"));
     if (!out_) throw refused();
+  }
+  /// Kept in memory, for a program that reads it itself.
+  Recording(const Plan& plan, int rank, int steps) : plan_(plan), rank_(rank), steps_(steps) {
     std::size_t events = 0;
     each_event(plan, [&](const Event&) { ++events; });
     rows_.reserve(events * static_cast<std::size_t>(steps));  // so that the step allocates nothing
   }
-  bool active() const { return out_ != nullptr; }
+  bool active() const { return steps_ > 0; }
   void begin_step() { ++step_; }
+  const std::vector<Happened>& happened() const { return rows_; }
 
   /// Runs f() as an event. `call`: what is handed to the communicator.
   template <class F>
@@ -50,7 +54,7 @@ class Recording {
 
   /// Writes the file and closes it. Throws Failure(io).
   void write() {
-    if (!active()) return;
+    if (!out_) return;
     std::FILE* const out = out_.get();
     std::fprintf(out, "parallel record 1\nmesh %s\nrank %d\n", text(plan_.mesh).c_str(), rank_);
     for (const Happened& h : rows_) {

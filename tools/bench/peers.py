@@ -1,0 +1,90 @@
+"""Peers of one benchmark: jobs that wait asleep for their turn, what they compute compared before anything is timed, and rows of their times."""
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+STEPS = 3
+# What the programs by hand ask of malloc, PyTorch needs too: pages that were touched stay, and large ones are huge.
+MALLOC = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=4294967296"}
+
+
+class Failed(Exception):
+    pass
+
+
+class Peer:
+    """A job that takes steps on request."""
+
+    def __init__(self, name, command, environment=None):
+        self.name = name
+        self.times = []
+        self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+                                        env=os.environ | (environment or {}))
+        self.checked = {}
+        while (line := self.line()) != "ready":
+            name, value = line.split()
+            self.checked[name] = float(value)
+
+    def line(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise Failed(f"'{self.name}' ended with {self.process.wait()} before its time")
+        return line.strip()
+
+    def turn(self):
+        self.process.stdin.write(f"{STEPS}\n")
+        return float(self.line())
+
+    def end(self):
+        self.process.stdin.close()
+        if self.process.wait() != 0:
+            raise Failed(f"'{self.name}' ended with {self.process.returncode}")
+
+
+def compare(peers, tolerance):
+    first = peers[0]
+    for peer in peers[1:]:
+        if peer.checked.keys() != first.checked.keys():
+            raise Failed(f"'{peer.name}' names other gradients than '{first.name}'")
+        for name, value in first.checked.items():
+            if not abs(peer.checked[name] - value) <= tolerance * abs(value):
+                raise Failed(f"'{peer.name}' has {peer.checked[name]:.9g} for {name}, '{first.name}' {value:.9g}: one of them is wrong")
+
+
+def text(value):
+    return f"{value:.{0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3}f}"
+
+
+def row(benchmark, what, values, unit):
+    print(f"| {benchmark:14} | {what:66} | {text(statistics.median(values)):>8} | {unit:24} | {text(min(values))} to {text(max(values))} |", flush=True)
+
+
+def find_torch(benchmark, wanted, statement):
+    """A python that has PyTorch with what an import statement names: `wanted`, or the first of several places."""
+    folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
+    named = [wanted] if wanted else [os.environ.get("PYTHON"), sys.executable, *(folder / "python3" for folder in folders)]
+    for python in dict.fromkeys(shutil.which(str(name)) for name in named if name):
+        if python and subprocess.run([python, "-c", statement], stderr=subprocess.DEVNULL).returncode == 0:
+            return python
+    if wanted:
+        raise Failed(f"{wanted} has no PyTorch that can do '{statement}'")
+    print(f"tools/bench/{benchmark}: no python here has PyTorch, so this peer is left out; name one with --torch", file=sys.stderr)
+    return None
+
+
+def measure(benchmark, case, makers, rounds, tolerance=1e-4):
+    """Rows of one case. `makers` start the peers; the others are compared with the first. Gives the peers, with their times."""
+    peers = [make() for make in makers]
+    compare(peers, tolerance)
+    for _ in range(rounds):
+        for peer in peers:
+            peer.times.append(peer.turn())
+    for peer in peers:
+        peer.end()
+        row(benchmark, f"{case}: {peer.name}", peer.times, "ms")
+    for peer in peers[1:]:
+        row(benchmark, f"{case}: {peers[0].name} / {peer.name}", [a / b for a, b in zip(peers[0].times, peer.times)], "of the time")
+    return peers
