@@ -19,7 +19,6 @@ using namespace pipelines;
 using Step = Accumulate<4, Training<Gpt<float>, AdamW, Tokens, Tokens, Tokens>>;
 inline constexpr Schedule mine{"mine", 1, false, false, [](int, int, int m, int) { return schedules::in_turn(m, m); }};
 auto made = [] { return derive<Step>(Mesh{stage = 2}); };
-auto own = [] { return derive<Pipelined<mine, Step>>(Mesh{stage = 2}); };
 """
 
 
@@ -54,14 +53,16 @@ def main(*arguments):
     staged.write_text(STAGED.replace("ROOT", str(test.root)))
     built = test.folder / "staged.o"
     test.compile(staged, built, "-c")
-    test.plan(built, *machine, "--program", "Accumulate", "--advise", 8, says=["schedule", "Of each mesh with stages the fastest schedule; --json has all.", "interleaved", "bubble"])
-    for row in json.loads(test.plan(built, *machine, "--program", "Accumulate", "--advise", 4, "--json"))["candidates"]:
+    test.plan(built, *machine, "--advise", 8, says=["schedule", "Of each mesh with stages the fastest schedule; --json has all.", "interleaved", "bubble"])
+    for row in json.loads(test.plan(built, *machine, "--advise", 4, "--json"))["candidates"]:
         if row.get("schedule", {"name": "one_forward_one_backward"})["name"] == "one_forward_one_backward":  # the program's own
             mesh = ",".join(f"{axis}={size}" for axis, size in row["mesh"].items())
-            plan = json.loads(test.plan(built, *machine, "--program", "Accumulate", "--mesh", mesh, "--json"))
-            if row["seconds"] != plan["seconds"]:
+            plan = json.loads(test.plan(built, *machine, "--mesh", mesh, "--json"))
+            if abs(row["seconds"] / plan["seconds"] - 1) > 1e-9:  # one adds up micro-batches in another order
                 test.fault(f"{mesh}: the advice says {row['seconds']} s, the plan {plan['seconds']} s")
-    test.plan(built, *machine, "--program", "Pipelined", "--advise", 4, code=65, says=["its schedule 'mine' is a function of its own"])
+    own = test.folder / "own.cpp"
+    own.write_text(staged.read_text().replace("derive<Step>", "derive<Pipelined<mine, Step>>"))
+    test.plan(own, *machine, "--advise", 4, code=65, says=["its schedule 'mine' is a function of its own"])
 
     unplaced = test.folder / "unplaced.cpp"
     unplaced.write_text(UNPLACED)

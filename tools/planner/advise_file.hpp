@@ -32,7 +32,8 @@ inline std::string advise_file(const object::Found& found, const Asked& asked) {
   std::vector<GraphView> beside;
   for (const auto& program : found.programs) names.push_back(program->name), beside.emplace_back(program->graph);
   const Choice choice(asked.program, names);
-  std::string out, refused;
+  std::string out;
+  std::optional<Failure> refused;  // thrown where no program can be advised
   Json all = Json::array();
   bool chosen = false;
   for (const auto& program : found.programs) {
@@ -41,21 +42,24 @@ inline std::string advise_file(const object::Found& found, const Asked& asked) {
     std::vector<const Axis*> axes;
     for (const Axis& a : program->axes) axes.push_back(&a);
     if (axes.empty()) {
-      refused = program->name + " names no axis, so it is the same on every rank; split a dimension, as in Shape<512 / data, 768>";
+      refused = Failure(program->name + " names no axis, so it is the same on every rank; split a dimension, as in Shape<512 / data, 768>", exit_code::configuration);
       continue;
     }
-    if (program->schedule.tasks == nullptr && program->graph.stages != nullptr) throw Failure(program->name + ": " + object::foreign(program->schedule), exit_code::bad_data);
+    if (program->schedule.tasks == nullptr && program->graph.stages != nullptr) {
+      refused = Failure(program->name + ": " + object::foreign(program->schedule), exit_code::bad_data);
+      continue;
+    }
     Advice advice;
     advise(advice, program->graph, axes, beside, question);
     if (advice.candidates.empty()) {
-      refused = "no mesh of " + std::to_string(question.ranks) + " ranks is one of " + program->name + ": " + advice.impossible[0].why;
+      refused = Failure("no mesh of " + std::to_string(question.ranks) + " ranks is one of " + program->name + ": " + advice.impossible[0].why, exit_code::configuration);
       continue;
     }
     out += (out.empty() ? "" : "\n") + advice_text(advice, program->name, question);
     all.push_back(advice_json(advice, program->name, question));
   }
   if (!chosen) throw nothing_planned(found, asked, false);
-  if (all.empty()) throw Failure(refused, exit_code::configuration);
+  if (all.empty()) throw *refused;
   if (asked.format == Asked::Format::json) return (all.size() == 1 ? all[0] : all).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
   return out;
 }
