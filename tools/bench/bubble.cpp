@@ -1,11 +1,11 @@
 // How much of a step the stages of a pipeline wait for each other, by schedule, against what the schedule says with tasks that take as long as
 // they took on average in the same step.
 //
-//   bubble [--rounds N] [--stages 2|4] [--micro-batches 4|8|16] [--schedule NAME] [--asleep]     ranks are threads
+//   bubble [--rounds N] [--stages 2|4] [--micro-batches 4|8|16] [--schedule NAME] [--asleep | --uneven]     ranks are threads
 //   mpirun -n 2|4 bubble --mpi [...]                                                  ranks are processes, as many as there are stages
 //
 // --asleep: products sleep for 4 ms instead, so that neither what else the machine does nor memory that ranks share is in the figures, and what is
-// left beyond the prediction is the executor's and the communicator's.
+// left beyond the prediction is the executor's and the communicator's. --uneven: for 1 to 7 ms, so that ranks come early and late.
 //
 // Each round goes through all schedules by turns. A rank is busy while it runs the operations of a task; everything else between its first task and
 // the end of the last is bubble: waiting, messages, and what the executor does between operations. That every schedule computes the same is
@@ -55,11 +55,16 @@ struct Step {
   double disturbed = 0;                              ///< the share in which other programs had the ranks' cores, added over ranks
 };
 
-/// Products sleep, and everything else takes no time: ranks that need no cores.
+/// Products sleep, for 4 ms or, unevenly, for 1 to 7, and everything else takes no time: ranks that need no cores.
+template <bool uneven>
 struct Asleep : Cpu {
   Kernel kernel(const Operation& operation, const Call&) const {
-    if (&operation == &operation::matmul) return [](const Call&) { std::this_thread::sleep_for(std::chrono::milliseconds(4)); };
-    return [](const Call&) {};
+    if (&operation != &operation::matmul) return [](const Call&) {};
+    return [](const Call& call) {
+      static thread_local std::uint64_t calls = 0;
+      const double share = uneven ? random_uniform(1, reinterpret_cast<std::uintptr_t>(call.results[0].data), ++calls) : 0.5;
+      std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(1 + 6 * share));
+    };
   }
 };
 
@@ -166,7 +171,7 @@ Spread of(const std::vector<Step>& steps, F f) {
 struct Options {
   int rounds = 7, stages = 0, micro_batches = 0;
   std::string schedule{};
-  bool mpi = false, asleep = false;
+  bool mpi = false, asleep = false, uneven = false;
 };
 
 template <int micro_batches, class Device, Communicator World>
@@ -190,13 +195,12 @@ void measure(World& world, const Options& options) {
     }
   }
   if (world.rank() != 0) return;
-  const std::string where = std::to_string(world.size()) + " stages, m = " + std::to_string(micro_batches) + ", " + (options.mpi ? "MPI, " : "threads, ") + (options.asleep ? "asleep, " : "");
+  const std::string where = std::to_string(world.size()) + " stages, m = " + std::to_string(micro_batches) + ", " + (options.mpi ? "MPI, " : "threads, ") + (options.uneven ? "uneven, " : options.asleep ? "asleep, " : "");
   for (std::size_t i = 0; i < ways.size(); ++i) {
     std::vector<Step>& all = steps[i];
     std::sort(all.begin(), all.end(), [](const Step& a, const Step& b) { return a.disturbed < b.disturbed; });
     while (all.size() > 3 && all.back().disturbed > 0.02) all.pop_back();
     const auto say = [&](const char* what, const char* unit, auto f) { row("bubble", where + names[i] + ": " + what, of(all, f), unit); };
-    say("a step", "ms", [](const Step& s) { return s.whole; });
     say("bubble", "% of the ranks' time", [](const Step& s) { return 100 * s.bubble; });
     say("bubble, predicted", "% of the ranks' time", [](const Step& s) { return 100 * s.predicted_bubble; });
     say("tasks / predicted", "of the time", [](const Step& s) { return s.tasks / s.predicted_tasks; });
@@ -207,8 +211,10 @@ void measure(World& world, const Options& options) {
 
 template <int micro_batches, Communicator World>
 void measure(World& world, const Options& options) {
-  if (options.asleep)
-    measure<micro_batches, Asleep>(world, options);
+  if (options.uneven)
+    measure<micro_batches, Asleep<true>>(world, options);
+  else if (options.asleep)
+    measure<micro_batches, Asleep<false>>(world, options);
   else
     measure<micro_batches, Cpu>(world, options);
 }
@@ -219,7 +225,7 @@ void measure_all(World& world, const Options& options) {
   measure<16>(world, options);
 }
 
-int usage() { return std::fprintf(stderr, "bubble: say bubble [--rounds N] [--stages 2|4] [--micro-batches 4|8|16] [--schedule NAME] [--asleep] [--mpi]\n"), 2; }
+int usage() { return std::fprintf(stderr, "bubble: say bubble [--rounds N] [--stages 2|4] [--micro-batches 4|8|16] [--schedule NAME] [--asleep | --uneven] [--mpi]\n"), 2; }
 
 }  // namespace bench
 
@@ -231,6 +237,8 @@ int main(int argc, char** argv) {
       options.mpi = true;
     else if (std::strcmp(argv[i], "--asleep") == 0)
       options.asleep = true;
+    else if (std::strcmp(argv[i], "--uneven") == 0)
+      options.uneven = true;
     else if (more && std::strcmp(argv[i], "--rounds") == 0)
       options.rounds = std::atoi(argv[++i]);
     else if (more && std::strcmp(argv[i], "--stages") == 0)

@@ -75,8 +75,9 @@ def find_torch(benchmark, wanted, statement):
     return None
 
 
-def measure(benchmark, case, makers, rounds, tolerance=1e-4):
-    """Rows of one case. `makers` start the peers; the others are compared with the first. Gives the peers, with their times."""
+def measure(benchmark, case, makers, rounds, tolerance=1e-4, rivals=None):
+    """Rows of one case. `makers` start the peers; the others are compared with the first, its time with those of so many rivals (all).
+    Gives the peers."""
     peers = [make() for make in makers]
     compare(peers, tolerance)
     for _ in range(rounds):
@@ -85,6 +86,6 @@ def measure(benchmark, case, makers, rounds, tolerance=1e-4):
     for peer in peers:
         peer.end()
         row(benchmark, f"{case}: {peer.name}", peer.times, "ms")
-    for peer in peers[1:]:
+    for peer in peers[1:][:rivals]:
         row(benchmark, f"{case}: {peers[0].name} / {peer.name}", [a / b for a, b in zip(peers[0].times, peer.times)], "of the time")
     return peers
