@@ -1,5 +1,5 @@
 // PipeDream with a table that the first and the last stage use.
-// figures: dimensions<2>
+// figures: axis<stage>, dimensions<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

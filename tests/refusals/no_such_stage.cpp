@@ -1,5 +1,5 @@
 // The plan of a fourth stage of two.
-// figures: coordinate<3>, extent<2>
+// figures: axis<stage>, coordinate<3>, extent<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

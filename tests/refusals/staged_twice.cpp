@@ -1,5 +1,5 @@
 // Layers over stages are applied twice: a second journey through all stages.
-// figures: times<2>
+// figures: axis<stage>, times<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

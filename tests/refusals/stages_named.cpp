@@ -1,5 +1,5 @@
 // A parameter beside the layers names the axis of the stages.
-// figures: dimensions<2>
+// figures: axis<stage>, dimensions<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;
