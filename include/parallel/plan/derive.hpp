@@ -289,6 +289,9 @@ OwnedPlan derive(const Mesh& mesh) {
 /// The same as one rank of the mesh sees it: the plan of its stage.
 template <class Program, class... Beside>
 OwnedPlan derive(const Mesh& mesh, int rank) {
+  for (const Extent& e : mesh.axes)
+    if (e.axis != nullptr && e.size < 1) return derive<Program, Beside...>(mesh);  // refused there
+  if (rank < 0 || rank >= mesh.ranks()) throw MeshRefused(Reason::none, "parallel::derive: there is no rank " + std::to_string(rank) + " in " + text(mesh));
   const Axis* axis = constants::graph<Program>.stages;
   return derive<Program, Beside...>(axis == nullptr ? mesh : mesh.on_stage(mesh.coordinate(rank, axis)));
 }

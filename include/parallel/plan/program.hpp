@@ -229,6 +229,7 @@ constexpr void build(Trace& trace, Types<Input...>) {
     if (is_trained<Program>) total = trace.emit(operation::constant, {}, {Type{}}, Kind::constant);
     trace.begin(RegionKind::micro_batches, m);
     if (is_trained<Program>) total = trace.carry(total);
+    if (is_trained<Program> && trace.graph.stages != nullptr) trace.graph.values[total].home = staging::last;  // also a loss that needs no layer counts once
   }
   const bool stashed = trace.graph.stashed = is_trained<Program> && trace.graph.stages != nullptr && trace.graph.schedule->asynchronous;
   if (stashed) asynchronous::stash(model, trace);

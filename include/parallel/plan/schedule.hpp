@@ -50,7 +50,7 @@ constexpr Vector<bool> needed(const GraphView& g, const Mesh& mesh) {
   for (const Member& m : g.members)
     if (m.updated >= 0) values[m.updated] = true;
   for (const Node& n : g.nodes)
-    if (n.transition.along != 0 && n.transition.collective == Collective::send && calls(n, mesh)) values[n.result] = true;
+    if (n.transition.along != 0 && calls(n, mesh)) values[n.result] = true;
   return makers(g, static_cast<Vector<bool>&&>(values));
 }
 

@@ -39,12 +39,23 @@ constexpr int part_of_work(Work work, int parts) { return work == Work::update ?
 /// What compilers can be asked within their default limits: some 4,096 things that stages do. An executor checks any schedule.
 constexpr bool checked_by_compiler(const GraphView& g, const Mesh& mesh) {
   const Pipeline p = pipeline_of(g, mesh);
-  return p.scheduled() && p.stages * p.micro_batches * g.schedule->chunks <= 512;
+  return g.stages != nullptr && p.trained && p.stages * p.micro_batches * p.chunks <= 512;
 }
 /// Why the schedule of a program cannot run on a mesh, if so: of its tasks, and of how stages wait for each other.
 constexpr ScheduleRefusal check_tasks(const GraphView& g, const Mesh& mesh) {
   const Pipeline p = pipeline_of(g, mesh);
-  return p.scheduled() ? check(*g.schedule, p.stages, p.micro_batches) : ScheduleRefusal{};
+  if (g.stages == nullptr || !p.trained) return {};
+  Schedule schedule = *g.schedule;
+  schedule.chunks = p.chunks;
+  const ScheduleRefusal refusal = check(schedule, p.stages, p.micro_batches);
+  if (refusal || !schedule.asynchronous) return refusal;
+  for (int stage = 0; stage < p.stages; ++stage) {  // an update is by one gradient: it stands behind it, before the next
+    const Vector<Task> tasks = schedule.tasks(stage, p.stages, p.micro_batches, p.chunks);
+    for (int i = 0; i < tasks.size(); ++i)
+      if (const Task t = tasks[i]; t.work == last_use(schedule) && (i + 1 == tasks.size() || !(tasks[i + 1] == Task{Work::update, t.micro_batch, t.chunk})))
+        return {.reason = ScheduleReason::gradient_unused, .rank = stage, .chunk = t.chunk};
+  }
+  return {};
 }
 constexpr ScheduleRefusal check_waits(const GraphView& g, const Mesh& mesh) {
   const Pipeline p = pipeline_of(g, mesh);

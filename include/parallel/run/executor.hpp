@@ -155,7 +155,7 @@ class Executor {
     i.kind = e.kind;
     i.node = e.node;
     switch (e.kind) {
-      case EventKind::compute: prepare_call(i, node); break;
+      case EventKind::compute: prepare_call(i, node, node.region == 0 ? -1 : e.chunk); break;
       case EventKind::start: prepare_exchange(i, node); break;
       case EventKind::wait:
         i.crossing = e.crossing, i.region = node.region;
@@ -199,7 +199,7 @@ class Executor {
     if (s.stride != 0 || s.lane != 0 || chunk != 0) i.following.push_back({&v, &s, chunk});
   }
 
-  void prepare_call(Instruction& i, const Node& node) {
+  void prepare_call(Instruction& i, const Node& node, int chunk) {
     for (const int o : node.operands) i.call.operands.push_back(view(o));
     for (int r = 0; r < node.results; ++r) i.call.results.push_back(view(node.result + r));
     i.call.ints = node.ints;
@@ -212,7 +212,7 @@ class Executor {
     for (int o = 0; o < node.operands.size(); ++o) follow(i, i.call.operands[o], node.operands[o], node.region);
     for (int r = 0; r < node.results; ++r) follow(i, i.call.results[r], node.result + r, node.region);
     if (node.operation == &operation::move)
-      i.kernel = local_move<Device>(node.transition, plan_, rank_);
+      i.kernel = local_move<Device>(node.transition, plan_, rank_, chunk);
     else
       i.kernel = device_.kernel(*node.operation, i.call);
     if (i.kernel == nullptr && node.operation == &operation::move)

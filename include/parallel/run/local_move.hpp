@@ -5,9 +5,9 @@
 
 namespace parallel {
 
-/// None where ranks would have to send.
+/// None where ranks would have to send. `chunk`: of a stage's layers, where the move is part of the work on one; else -1.
 template <class Device>
-Kernel local_move(const Transition& t, const Plan& plan, int rank) {
+Kernel local_move(const Transition& t, const Plan& plan, int rank, int chunk) {
   const Kernel copy = [](const Call& c) { Device::copy(c.results[0], c.operands[0]); }, zero = [](const Call& c) { Device::zero(c.results[0]); };
   const int extent = plan.mesh.extent(t.axes);
   if (t.collective == Collective::retype || t.along != 0 || extent == 1) return copy;
@@ -16,7 +16,8 @@ Kernel local_move(const Transition& t, const Plan& plan, int rank) {
       if (t.from.kind == PlacementKind::at) {  // the first that holds it has the term
         int first = 0;
         while (!holds(t.from, first, extent)) ++first;
-        return first == plan.mesh.coordinate(rank, t.axes) ? copy : zero;
+        const bool in_chunk = chunk < 0 || chunk == (first == 0 ? 0 : plan.graph.schedule->chunks - 1);
+        return first == plan.mesh.coordinate(rank, t.axes) && in_chunk ? copy : zero;
       }
       [[fallthrough]];
     case Collective::slice: return [](const Call& c) { Device::copy_overlap(c.operands[0], c.results[0]); };
