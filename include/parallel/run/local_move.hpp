@@ -2,6 +2,7 @@
 #pragma once
 #include <parallel/device/kernel.hpp>
 #include <parallel/plan/plan.hpp>
+#include <parallel/schedule/schedule.hpp>
 
 namespace parallel {
 
