@@ -16,6 +16,6 @@ TEST_CASE("every synchronous schedule computes what one rank computes") {
     for (const Mesh& mesh : {Mesh{stage = 1}, Mesh{stage = 2}, Mesh{stage = 4}, Mesh{stage = 2, data = 2}, Mesh{stage = 2, tensor = 2}, Mesh{data = 2, stage = 2, tensor = 2},
                              Mesh{stage = 4, data = 2}}) {
       INFO(schedule->name << " on " << text(mesh));
-      check_losses(losses(with(graph, *schedule), mesh), one, 1e-10);
+      check_losses(losses(with_schedule(graph, *schedule), mesh), one, 1e-10);
     }
 }

@@ -32,7 +32,7 @@ TEST_CASE("seven layers on two, three and four stages compute what one rank comp
     for (const Mesh& mesh : {Mesh{stage = 2}, Mesh{stage = 3}, Mesh{stage = 4}, Mesh{stage = 3, data = 2}, Mesh{stage = 2, tensor = 2}}) {
       if (schedule->chunks > 1 || micro_batches % mesh.extent(&stage) != 0) continue;
       INFO(schedule->name << " on " << text(mesh));
-      check_losses(losses(with(graph, *schedule), mesh), one, 1e-10);
+      check_losses(losses(with_schedule(graph, *schedule), mesh), one, 1e-10);
     }
 }
 TEST_CASE("stages with an embedding or a head have fewer layers, and together they are all") {

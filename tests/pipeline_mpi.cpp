@@ -47,8 +47,8 @@ TEST_CASE("the losses over MPI are those of thread ranks, bit for bit") {
   for (const Schedule* schedule : synchronous)
     for (const Mesh& mesh : meshes) {
       INFO(schedule->name << " on " << text(mesh));
-      const std::vector<double> seen = train(world, with(graph, *schedule), mesh);
-      if (world.rank() == 0) CHECK(seen == losses(with(graph, *schedule), mesh));
+      const std::vector<double> seen = train(world, with_schedule(graph, *schedule), mesh);
+      if (world.rank() == 0) CHECK(seen == losses(with_schedule(graph, *schedule), mesh));
     }
 }
 

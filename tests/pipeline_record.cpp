@@ -12,7 +12,7 @@ TEST_CASE("on every rank the record is the plan") {
   for (const Schedule* schedule : synchronous)
     for (const Mesh& mesh : {Mesh{stage = 2}, Mesh{stage = 4, data = 2}, Mesh{data = 2, stage = 2, tensor = 2}}) {
       INFO(schedule->name << " on " << text(mesh));
-      const Graph scheduled = with(graph, *schedule);
+      const Graph scheduled = with_schedule(graph, *schedule);
       std::vector<std::string> wrong(static_cast<std::size_t>(mesh.ranks()));
       run_threads(mesh.ranks(), [&](Threads& world) {
         const OwnedPlan plan = plan_of(scheduled, mesh, world.rank());
@@ -61,9 +61,9 @@ TEST_CASE("in flight are as many micro-batches as the schedule has") {
   const Graph graph = build<Train<double>>();
   for (int rank = 0; rank < 4; ++rank) {
     const Mesh mesh{stage = 4};
-    CHECK(plan_of(with(graph, schedules::gpipe), mesh, rank)->graph.lanes() == micro_batches);
-    CHECK(plan_of(with(graph, schedules::one_forward_one_backward), mesh, rank)->graph.lanes() == 4 - rank);
-    CHECK(plan_of(with(graph, schedules::naive), mesh, rank)->graph.lanes() == 1);
+    CHECK(plan_of(with_schedule(graph, schedules::gpipe), mesh, rank)->graph.lanes() == micro_batches);
+    CHECK(plan_of(with_schedule(graph, schedules::one_forward_one_backward), mesh, rank)->graph.lanes() == 4 - rank);
+    CHECK(plan_of(with_schedule(graph, schedules::naive), mesh, rank)->graph.lanes() == 1);
   }
-  CHECK(plan_of(with(graph, schedules::interleaved<2>), Mesh{stage = 4}, 0)->graph.lanes() == 2 * 3 + 4 + 1);
+  CHECK(plan_of(with_schedule(graph, schedules::interleaved<2>), Mesh{stage = 4}, 0)->graph.lanes() == 2 * 3 + 4 + 1);
 }

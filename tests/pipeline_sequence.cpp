@@ -13,8 +13,8 @@ TEST_CASE("with sequence parallelism a cut sends a slice, and the losses stay") 
   for (const Schedule* schedule : synchronous)
     for (const Mesh& mesh : {Mesh{stage = 2, tensor = 2}, Mesh{stage = 4, tensor = 2}, Mesh{data = 2, stage = 2, tensor = 2}}) {
       INFO(schedule->name << " on " << text(mesh));
-      check_losses(losses(with(graph, *schedule), mesh), one, 1e-10);
-      const OwnedPlan plan = plan_of(with(graph, *schedule), mesh, 0);
+      check_losses(losses(with_schedule(graph, *schedule), mesh), one, 1e-10);
+      const OwnedPlan plan = plan_of(with_schedule(graph, *schedule), mesh, 0);
       CHECK(plan->forward.largest_message(stage) == 8 * batch / mesh.extent(&data) * context * channels / 2);
     }
 }
@@ -25,7 +25,7 @@ TEST_CASE("a cut that is scattered over tensor sends a slice, too, and is gather
   for (const Schedule* schedule : synchronous)
     for (const Mesh& mesh : {Mesh{stage = 2}, Mesh{stage = 2, tensor = 2}, Mesh{stage = 2, tensor = 4}, Mesh{data = 2, stage = 2, tensor = 2}}) {
       INFO(schedule->name << " on " << text(mesh));
-      check_losses(losses(with(graph, *schedule), mesh), one, 1e-10);
+      check_losses(losses(with_schedule(graph, *schedule), mesh), one, 1e-10);
     }
   const Mesh mesh{stage = 4, tensor = 4};
   for (int rank = 0; rank < mesh.ranks(); rank += 4) {
@@ -40,6 +40,6 @@ TEST_CASE("losses in float") {
   for (const Schedule* schedule : synchronous)
     for (const Mesh& mesh : {Mesh{stage = 4}, Mesh{data = 2, stage = 2, tensor = 2}}) {
       INFO(schedule->name << " on " << text(mesh));
-      check_losses(losses(with(build<Train<float>>(), *schedule), mesh), one, 1e-5);
+      check_losses(losses(with_schedule(build<Train<float>>(), *schedule), mesh), one, 1e-5);
     }
 }

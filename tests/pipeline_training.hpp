@@ -18,14 +18,6 @@ using Alone = Accumulate<micro_batches, Training<Gpt<T, layers>, AdamW, Tokens, 
 inline const Schedule* const synchronous[] = {&schedules::naive, &schedules::gpipe, &schedules::one_forward_one_backward, &schedules::interleaved<2>,
                                               &schedules::zero_bubble_h1, &schedules::zero_bubble_h2};
 
-/// The program with another schedule: the same graph as `Pipelined<schedule, Step>` has.
-inline Graph with(Graph graph, const Schedule& schedule) {
-  graph.schedule = &schedule;
-  graph.chunks = schedule.chunks;
-  for (Node& n : graph.nodes)
-    if (n.transition.along != 0) n.transition.chunks = schedule.chunks;
-  return graph;
-}
 inline OwnedPlan plan_of(const Graph& graph, const Mesh& mesh, int rank) { return derive(graph, mesh.on_stage(mesh.coordinate(rank, &stage)), {}, {}); }
 
 /// Gives a rank its inputs: tokens, a padding that hides a quarter of them, targets.

@@ -115,7 +115,7 @@ class Settling {
   /// What is differentiated with respect to and lies on several stages is used differently by each.
   constexpr void share(int n) {
     const Node node = g_.nodes[n];
-        if (node.operation != (g_.stashed ? &operation::stash : &operation::parameter) && node.operation != &operation::input) return;
+    if (node.operation != (g_.stashed ? &operation::stash : &operation::parameter) && node.operation != &operation::input) return;
     const Value v = g_.values[node.result];
     if (!v.differentiable || !several(v.home) || v.type.layout.on(g_.stages).split()) return;
     used_as_[node.result] = put(node.result, Collective::retype, Invariant, Broadcast, v.home, v.home);
