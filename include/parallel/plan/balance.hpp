@@ -14,10 +14,13 @@ constexpr Costs costs_of(const GraphView& g) {
   for (const Node& n : g.nodes) {
     if (n.region == 0 || n.results == 0) continue;
     const Placement at = g.value(n.result).type.layout.on(g.stages);
-    if (g.in_stages(n.region))
-      costs.layer += static_cast<double>(n.flops);
-    else if (at.kind == PlacementKind::at)
-      (holds(at, 0, 2) ? costs.first : costs.last) += static_cast<double>(n.flops);
+    const auto flops = static_cast<double>(n.flops);
+    if (g.in_stages(n.region)) {
+      costs.layer += flops;
+    } else if (at.kind == PlacementKind::at) {  // what both ends need, each computes
+      costs.first += holds(at, 0, 2) ? flops : 0;
+      costs.last += holds(at, 1, 2) ? flops : 0;
+    }
   }
   return costs;
 }
