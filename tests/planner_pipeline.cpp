@@ -19,7 +19,7 @@ using namespace pipelines;
 
 namespace {
 
-OwnedPlan on_stage(const Schedule& schedule, Mesh mesh, int k) { return derive(with(build<Train<float>>(), schedule), mesh.on_stage(k), {}, {}); }
+OwnedPlan on_stage(const Schedule& schedule, Mesh mesh, int k) { return derive(with_schedule(build<Train<float>>(), schedule), mesh.on_stage(k), {}, {}); }
 
 /// The lines of a tree that head something, and its edges.
 std::string headings(const Plan& plan) {
@@ -86,7 +86,7 @@ TEST_CASE("a run is laid over the plan of each rank's stage") {
   const Mesh mesh{stage = 4};
   const std::string file = (std::filesystem::temp_directory_path() / "pipeline_record").string();
   for (const Schedule* schedule : {&schedules::one_forward_one_backward, &schedules::interleaved<2>}) {
-    const Graph graph = with(build<Train<double>>(), *schedule);
+    const Graph graph = with_schedule(build<Train<double>>(), *schedule);
     run_threads(mesh.ranks(), [&](Threads& world) {
       const OwnedPlan plan = plan_of(graph, mesh, world.rank());
       Parameters parameters(plan, world.rank(), 5);
@@ -110,7 +110,7 @@ TEST_CASE("on a machine no stage works before it has what it needs") {
   const Machine& machine = machines::h100;
   for (const Schedule* schedule : {&schedules::one_forward_one_backward, &schedules::interleaved<2>, &schedules::zero_bubble_h1}) {
     const std::vector<OwnedPlan> plans = all_stages(*schedule, Mesh{stage = 4});
-    const Prediction all = predict(with(build<Train<float>>(), *schedule), Mesh{stage = 4}, machine);
+    const Prediction all = predict(with_schedule(build<Train<float>>(), *schedule), Mesh{stage = 4}, machine);
     CHECK(all.timing.bubble() > 0);
     CHECK(all.timing.bubble() < 0.5);
     double latest = 0;
@@ -142,7 +142,7 @@ TEST_CASE("on a machine no stage works before it has what it needs") {
 TEST_CASE("the timeline shows ranks of every stage") {
   const Mesh mesh{stage = 2, data = 16};
   using Sixteen = Tensor<int, Shape<16 / data, context>>;
-  const Graph graph = with(build<Accumulate<8, Training<Gpt<float>, AdamW, Sixteen, Sixteen, Sixteen>>>(), schedules::gpipe);
+  const Graph graph = with_schedule(build<Accumulate<8, Training<Gpt<float>, AdamW, Sixteen, Sixteen, Sixteen>>>(), schedules::gpipe);
   std::vector<OwnedPlan> plans;
   for (int k = 0; k < 2; ++k) plans.push_back(derive(graph, mesh.on_stage(k), {}, {}));
   const Prediction all = predict(graph, mesh, machines::h100);
