@@ -1,7 +1,7 @@
 // What both all-reduce benchmarks share: sizes, buffers, how often to repeat.
 #pragma once
 #include <parallel/communicator/communicator.hpp>
-#include <parallel/run/memory.hpp>
+#include <parallel/device/host_memory.hpp>
 
 #include "measure.hpp"
 

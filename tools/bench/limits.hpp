@@ -16,7 +16,7 @@
 #include <cstring>
 #include <thread>
 
-#include <parallel/run/memory.hpp>
+#include <parallel/device/host_memory.hpp>
 
 #include "measure.hpp"
 

@@ -16,7 +16,7 @@
 #endif
 #include <cmath>
 
-#include <parallel/run/memory.hpp>
+#include <parallel/device/host_memory.hpp>
 
 namespace bench {
 

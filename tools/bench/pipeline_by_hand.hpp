@@ -10,7 +10,7 @@
 #include <cmath>
 #include <vector>
 
-#include <parallel/run/memory.hpp>
+#include <parallel/device/host_memory.hpp>
 
 #include "gelu_by_hand.hpp"
 #include "pipeline_model.hpp"

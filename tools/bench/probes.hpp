@@ -2,7 +2,7 @@
 #pragma once
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/kernel.hpp>
-#include <parallel/run/memory.hpp>
+#include <parallel/device/host_memory.hpp>
 
 #include <functional>
 #include <map>

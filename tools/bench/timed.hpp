@@ -85,7 +85,7 @@ inline Kernel timed(int slot) {
 /// Its kernels are `Device`'s, timed by operation; products also by their sizes and by which operand lies transposed.
 template <class Device>
 struct Timed : Device {
-  Kernel kernel(const Operation& operation, const Call& call) const {
+  Kernel kernel(const Operation& operation, Call& call) const {
     const Kernel found = Device::kernel(operation, call);
     if (found == nullptr) return nullptr;
     std::string name(operation.name);

@@ -1,6 +1,7 @@
 // Element types, and what is known of a tensor before any mesh: element type, layout and kind.
 #pragma once
 #include <parallel/algebra/layout.hpp>
+#include <parallel/meta/bfloat16.hpp>
 
 namespace parallel {
 
@@ -22,7 +23,6 @@ constexpr std::string_view name_of(DType dtype) {
   }
 }
 
-struct bfloat16;  ///< an element type of annotations; devices that multiply it define its arithmetic
 
 template <class T>
 struct DTypeOf;

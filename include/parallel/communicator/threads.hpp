@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <parallel/communicator/communicator.hpp>
-#include <parallel/communicator/ordered_sum.hpp>
 #include <parallel/communicator/threads_message.hpp>
 
 namespace parallel {
@@ -25,6 +23,8 @@ class Threads {
   void record(std::vector<Record>* records) { own_->records = records; }
   /// How long this run's ranks wait for each other.
   void deadline(std::chrono::milliseconds limit) { run().deadline = limit; }
+  /// What the buffers of this rank are, here and in groups that are split from now on: of the host unless said.
+  void buffers(std::shared_ptr<Buffers> those) { own_->place.buffers = std::move(those); }
 
   Threads split(int color, int key) {
     if (color < 0) throw Failure("parallel::split: the color is negative; count colors from 0");
@@ -45,6 +45,7 @@ class Threads {
     Threads child(seats[index(same[0])].child, static_cast<int>(std::find(same.begin(), same.end(), rank()) - same.begin()));
     barrier();
     mine.child.reset();
+    child.buffers(own_->place.buffers);
     return child;
   }
 
@@ -54,6 +55,7 @@ class Threads {
     const bool message = point_to_point(e.kind);
     if (!message) own_->collectives.need_place(e);
     if (run().failed()) own_->place.give_up(&e);
+    own_->place.buffers->ready();
     const Ticket ticket = message ? threading::start_message(own_->place, e) : start_collective(e);
     if (message) ++own_->messages;
     if (own_->records != nullptr) own_->records->push_back(record_of(e, size()));
@@ -125,7 +127,7 @@ class Threads {
     if (size() > 1) meet(slot.begun, now, &post.exchange, [&](int r) { return slot.posts[index(r)].begun.load(); });
     for (const threading::Post& other : slot.posts)
       if (!agree(slot.posts[0].exchange, other.exchange)) disagree(slot);
-    own_->place.touch(post.exchange, [&] { share(slot); });
+    own_->place.touch(post.exchange, [&] { share(slot), own_->place.buffers->done(); });
     post.done.store(now, std::memory_order_relaxed);
     slot.done.arrive(target(now));
     if (size() > 1) meet(slot.done, now, &post.exchange, [&](int r) { return slot.posts[index(r)].done.load(); });
@@ -141,16 +143,17 @@ class Threads {
   /// This rank's part of an exchange that all have started.
   void share(const threading::Slot& slot) {
     const Exchange& mine = slot.posts[index(rank())].exchange;
+    Buffers& buffers = *own_->place.buffers;
     const int n = size();
     const std::int64_t width = bytes_of(mine.dtype), block = mine.count / n;
     const auto in = [&](int r, std::int64_t first) { return static_cast<const char*>(slot.posts[index(r)].exchange.in) + first * width; };
     const auto out = [&](int r, std::int64_t first) { return static_cast<char*>(slot.posts[index(r)].exchange.out) + first * width; };
     const auto copy = [&](void* to, const void* from, std::int64_t count) {
-      if (count > 0 && to != from) std::memcpy(to, from, static_cast<std::size_t>(count * width));
+      if (count > 0 && to != from) buffers.copy(to, from, count * width);
     };
     const auto sum = [&](std::int64_t first, std::int64_t count, int copies) {
       for (int r = 0; r < n; ++r) own_->terms[index(r)] = in(r, first);
-      ordered_sum(mine.dtype, mine.maximum, own_->outs.data(), copies, own_->terms.data(), n, count);
+      buffers.sum(mine.dtype, mine.maximum, own_->outs.data(), copies, own_->terms.data(), n, count);
     };
     if (mine.kind == Collective::all_reduce || mine.kind == Collective::reduce) {
       const std::int64_t line = 64 / width, part = ((mine.count + n - 1) / n + line - 1) / line * line;

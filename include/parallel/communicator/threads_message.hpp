@@ -1,6 +1,5 @@
 // Messages between two threads: whoever waits first, when both have started, copies from the sender's buffer to the receiver's.
 #pragma once
-#include <cstring>
 #include <parallel/communicator/threads_place.hpp>
 
 namespace parallel::threading {
@@ -43,7 +42,7 @@ inline void wait_message(const Place& place, Ticket ticket) {
                           " " + text(mine) + ", " + place.who(peer) + " " + text(theirs.exchange)),
                  place.run().deadline);
     place.touch(mine, [&] {
-      if (from.count > 0) std::memcpy(to.out, from.in, static_cast<std::size_t>(from.count * bytes_of(from.dtype)));
+      if (from.count > 0) place.buffers->copy(to.out, from.in, from.count * bytes_of(from.dtype)), place.buffers->done();
     });
     message.done.arrive(now);
   } else {

@@ -1,5 +1,6 @@
 // A thread's place in a group: how it waits for the other ranks, and what it says when they do not come.
 #pragma once
+#include <parallel/communicator/buffers.hpp>
 #include <parallel/communicator/threads_group.hpp>
 
 namespace parallel::threading {
@@ -11,6 +12,7 @@ inline std::uint32_t round(std::uint64_t number) { return static_cast<std::uint3
 struct Place {
   std::shared_ptr<Group> group;
   int rank = 0;
+  std::shared_ptr<Buffers> buffers = std::make_shared<Buffers>();
 
   int size() const { return group->size(); }
   Run& run() const { return *group->run; }

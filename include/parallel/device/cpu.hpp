@@ -43,9 +43,9 @@ namespace parallel::cpu {
 
 // clang-format off
 template <class T>
-std::span<const CpuKernel> Table<T>::kernels() {
+std::span<const KernelRow> Table<T>::kernels() {
   if constexpr (std::is_same_v<T, int>) {  // whole numbers are moved and chosen
-    static constexpr CpuKernel all[]{
+    static constexpr KernelRow all[]{
       {&operation::add,                         add<int>},
       {&operation::subtract,                    subtract<int>},
       {&operation::multiply,                    multiply<int>},
@@ -62,7 +62,7 @@ std::span<const CpuKernel> Table<T>::kernels() {
     };
     return all;
   } else if constexpr (std::is_same_v<T, Scalars>) {  // what the optimizer decides by: doubles, whatever the type of the gradients
-    static constexpr CpuKernel all[]{
+    static constexpr KernelRow all[]{
       {&operation::square_sum,                  square_sum},
       {&operation::add_scalars,                 add<double>},
       {&operation::clip,                        clip},
@@ -72,7 +72,7 @@ std::span<const CpuKernel> Table<T>::kernels() {
     };
     return all;
   } else {
-    static constexpr CpuKernel all[]{
+    static constexpr KernelRow all[]{
       // operation                              kernel                          operand of whole numbers: indices, a mask
       {&operation::add,                         add<T>},
       {&operation::subtract,                    subtract<T>},

@@ -39,9 +39,11 @@ struct Call {
   double reals[2]{};
   std::int64_t layer = 0;        ///< index of the enclosing loop of layers, 0 outside
   std::int64_t micro_batch = 0;  ///< index of the enclosing loop of micro-batches, 0 outside
+  const double* commit = nullptr;  ///< of an update on an asynchronous device: where this is 0 it is to be skipped; nullptr: never
+  void* context = nullptr;         ///< the device's own: of a GPU its stream and handles
 };
 
-/// Computes the results of one node on one rank from the rank's own parts. Two views never overlap unless the operation updates in place.
+/// Computes the results of one node on one rank from the rank's own parts, or has the device's stream compute them. Two views never overlap unless the operation updates in place.
 using Kernel = void (*)(const Call&);
 
 }  // namespace parallel

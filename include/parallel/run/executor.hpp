@@ -5,41 +5,38 @@
 #include <vector>
 
 #include <parallel/communicator/communicator.hpp>
-#include <parallel/device/kernel.hpp>
+#include <parallel/device/device.hpp>
 #include <parallel/plan/derive.hpp>
 #include <parallel/plan/walk.hpp>
+#include <parallel/run/check_ranks.hpp>
 #include <parallel/run/failure.hpp>
 #include <parallel/run/groups.hpp>
 #include <parallel/run/instruction.hpp>
 #include <parallel/run/local_move.hpp>
-#include <parallel/run/memory.hpp>
 #include <parallel/run/position.hpp>
+#include <parallel/run/prepare_exchange.hpp>
 #include <parallel/run/recording.hpp>
 #include <parallel/run/remembered.hpp>
 
 namespace parallel {
 
-template <Communicator World, class Device>
+template <Communicator World, Device Device>
 class Executor {
  public:
   /// `parameters`: the block of the program's parameters on this rank, `plan.memory.blocks[parameter]` bytes; programs over one model and mesh
   /// share it. `before`: an executor whose memory (`remember`) this one shares. Both and the plan must outlive it. Called by all ranks together.
   Executor(const Plan& plan, World& world, std::byte* parameters, const Device& device = {}, const Executor* before = nullptr)
-      : plan_(plan), g_(plan.graph), rank_(world.rank()), position_(plan, world.rank()), arena_(plan.memory.arena), device_(device) {
-    if (world.size() != plan.mesh.ranks())
-      throw CannotRun("the mesh " + text(plan.mesh) + " has " + std::to_string(plan.mesh.ranks()) + " ranks, but " + std::to_string(world.size()) +
-                      " were started; start as many ranks as the mesh has");
-    if (g_.stages != nullptr && plan.mesh.here != plan.mesh.coordinate(rank_, g_.stages))
-      throw CannotRun("rank " + std::to_string(rank_) + " of " + text(plan.mesh) + " is on stage " + std::to_string(plan.mesh.coordinate(rank_, g_.stages)) +
-                      ", but was given the plan of stage " + std::to_string(plan.mesh.here) + "; derive<Program>(mesh, rank) makes each rank's own");
-    if (const ScheduleRefusal refusal = check_schedule(g_, plan.mesh)) throw CannotRun(text(refusal));
-    for (int b = 0; b < 6; ++b)
-      if (static_cast<Segment>(b) != Segment::parameter && (before == nullptr || static_cast<Segment>(b) != Segment::state)) own_[b] = HostMemory(plan.memory.blocks[b]);
-    for (int b = 0; b < 6; ++b) block(static_cast<Segment>(b)) = own_[b].data();
+      : plan_(plan), g_(plan.graph), rank_(world.rank()), position_(plan, world.rank()), device_(device) {
+    check_ranks(plan, rank_, world.size());
+    const auto own = [&](Segment b, std::int64_t bytes) { block(b) = own_.emplace_back(device_.memory(bytes)).data(); };
+    const auto bytes = [&](Segment b) { return plan.memory.blocks[static_cast<int>(b)]; };
+    if (before == nullptr) own(Segment::state, bytes(Segment::state));
     if (before != nullptr) check_remembered(plan, before->plan()), block(Segment::state) = before->position_.blocks[static_cast<int>(Segment::state)];
+    own(Segment::input, bytes(Segment::input)), own(Segment::arena, plan.memory.arena);
+    scalars_ = device_.mirrored(bytes(Segment::scalars)), block(Segment::scalars) = scalars_.data();
     block(Segment::parameter) = parameters;
-    block(Segment::arena) = arena_.data();
     tickets_.resize(g_.nodes.size()), under_way_.resize(g_.nodes.size());
+    if constexpr (requires { attach(world, device_); }) attach(world, device_);
     groups_.emplace(plan, world);
     instructions_.reserve(plan.events.size());  // views are pointed to from here on
     for (const Event& e : plan.events) prepare(e);
@@ -50,9 +47,12 @@ class Executor {
 
   /// Runs the program once: one step.
   void run() {
+    scalars_.send();
     if (recording_ == nullptr) return walk([](const Instruction&, const Record&, auto happen) { happen(); });
     recording_->begin_step();
-    walk([this](const Instruction& i, const Record& call, auto happen) { recording_->note(i.kind, i.node, call, happen); });
+    walk([this](const Instruction& i, const Record& call, auto happen) {
+      recording_->note(i.kind, i.node, call, [&] { happen(), device_.finish(); });
+    });
   }
   /// Notes from now on what happens; the recording outlives the runs.
   void record(Recording& recording) { recording_ = recording.active() ? &recording : nullptr; }
@@ -63,33 +63,42 @@ class Executor {
     const Member& member = input_member(position);
     if (dtype_of<T> != member.type.dtype)
       throw std::invalid_argument("input " + std::to_string(position) + " is " + text(member.type) + ", but " + std::string(name_of(dtype_of<T>)) + " was given");
-    View from = view(member.value);
-    if (from.data == nullptr) return;  // only other stages take it
+    const View to = view(member.value);
+    if (to.data == nullptr) return;  // only other stages take it
+    View from = to;
     for (int d = 0; d < from.rank; ++d) from.size[d] = from.whole[d], from.offset[d] = 0;
     from.data = const_cast<T*>(whole);
-    Device::copy_overlap(from, view(member.value));
+    device_.take(from, to);
   }
-  /// This rank's part of an input, to be written in place.
+  /// This rank's part of an input, to be written in place on the device.
   View input(int position) { return view(input_member(position).value); }
 
   /// A run-time number of the program; names that the program does not read are accepted and go nowhere.
   void scalar(std::string_view name, double value) {
     for (std::size_t i = 0; i < g_.scalars.size(); ++i)
-      if (g_.scalars[i].view() == name) reinterpret_cast<double*>(position_.address(g_.scalar_value))[i] = value;
+      if (g_.scalars[i].view() == name) reinterpret_cast<double*>(scalars_.host() + (position_.address(g_.scalar_value) - scalars_.data()))[i] = value;
   }
   int outputs() const { return g_.outputs.size(); }
   /// This rank's part of an output.
   View output(int i) { return view(g_.outputs[i]); }
   double output_scalar(int i) {
     const View v = output(i);
-    return v.dtype == DType::f64 ? *v.as<double>() : static_cast<double>(*v.as<float>());
+    return v.dtype == DType::f64 ? read<double>(v.data) : static_cast<double>(read<float>(v.data));
+  }
+  /// A part where the host can read it: as it is, or copied into `room` when all before is done.
+  View on_host(View v, std::vector<std::byte>& room) const {
+    if (!Device::asynchronous || v.data == nullptr) return v;
+    room.resize(static_cast<std::size_t>(v.elements() * bytes_of(v.dtype)));
+    device_.read(room.data(), v.data, v.elements() * bytes_of(v.dtype));
+    v.data = room.data();
+    return v;
   }
   /// This rank's part of any value that outlives the step: parameters and state by member.
   View member(int i) { return view(g_.member(i).value); }
   const Plan& plan() const { return plan_; }
   int rank() const { return rank_; }
   /// The last step's updates were skipped on every rank, because the gradient norm was no finite number.
-  bool skipped() const { return g_.commit >= 0 && *reinterpret_cast<const double*>(position_.address(g_.commit)) == 0; }
+  bool skipped() const { return g_.commit >= 0 && read<double>(position_.address(g_.commit)) == 0; }
 
   /// Every communicator that the plan uses, by its axes ("data", "data+tensor").
   template <class F>
@@ -99,6 +108,12 @@ class Executor {
 
  private:
   using Instruction = parallel::Instruction<World>;
+  template <class T>
+  T read(const void* from) const {
+    T result;
+    device_.read(&result, from, sizeof result);
+    return result;
+  }
   std::byte*& block(Segment b) { return position_.blocks[static_cast<int>(b)]; }
 
   /// Every event in order; `as(instruction, call, happen)` lets it happen.
@@ -115,7 +130,7 @@ class Executor {
       }
       switch (i.kind) {
         case EventKind::compute:
-          if (i.updates && skipped()) break;
+          if (!Device::asynchronous && i.updates && skipped()) break;
           address(i);
           i.call.layer = position_.index(i.layers) + position_.layers_before(i.staged);
           i.call.micro_batch = position_.index(i.micro_batches);
@@ -156,7 +171,14 @@ class Executor {
     i.node = e.node;
     switch (e.kind) {
       case EventKind::compute: prepare_call(i, node, node.region == 0 ? -1 : e.chunk); break;
-      case EventKind::start: prepare_exchange(i, node); break;
+      case EventKind::start:
+        i.call.operands.push_back(view(node.operands[0]));
+        i.call.results.push_back(view(node.result));
+        follow(i, i.call.operands[0], node.operands[0], node.region);
+        follow(i, i.call.results[0], node.result, node.region);
+        i.group = &groups_->of(node.transition);
+        prepare_exchange(i, node, plan_, block(Segment::arena) + plan_.packing[static_cast<std::size_t>(e.node)]);
+        break;
       case EventKind::wait:
         i.crossing = e.crossing, i.region = node.region;
         for (std::size_t s = 0; s < plan_.events.size() && (s < instructions_.size() || i.jump == 0); ++s)  // the last before it, else the first behind it
@@ -204,7 +226,9 @@ class Executor {
     for (int r = 0; r < node.results; ++r) i.call.results.push_back(view(node.result + r));
     i.call.ints = node.ints;
     i.call.reals[0] = node.reals[0], i.call.reals[1] = node.reals[1];
+    device_.prepare(i.call);
     i.updates = node.phase == Phase::optimizer && node.operation->updates;
+    if (i.updates && g_.commit >= 0) i.call.commit = reinterpret_cast<const double*>(position_.address(g_.commit));
     for (int r = node.region; r > 0; r = g_.region(r).parent)
       (g_.region(r).kind == RegionKind::layers ? i.layers : i.micro_batches) = g_.region(r).loop;
     for (int r = node.region; r > 0; r = g_.region(r).parent)
@@ -223,43 +247,12 @@ class Executor {
                       std::string(name_of(g_.value(node.result).type.dtype)) + "; give the device one, or use another element type");
   }
 
-  void prepare_exchange(Instruction& i, const Node& node) {
-    const Transition& t = node.transition;
-    if (t.collective > Collective::all_to_all && t.along == 0 && (t.collective != Collective::broadcast || g_.slots.empty()))
-      throw CannotRun("the plan has a " + std::string(name_of(t.collective)) + " of " + text(g_.value(node.operands[0]).type) +
-                      "; values that only some ranks hold (At) can be planned, not run");
-    i.call.operands.push_back(view(node.operands[0]));
-    i.call.results.push_back(view(node.result));
-    follow(i, i.call.operands[0], node.operands[0], node.region);
-    follow(i, i.call.results[0], node.result, node.region);
-    const View& in = i.call.operands[0];
-    const View& out = i.call.results[0];
-    i.group = &groups_->of(t);
-    const std::int64_t n = participants(t, plan_.mesh);
-    const int stages = plan_.mesh.extent(t.axes);
-    if (t.along != 0) i.exchange.peer = (plan_.mesh.here + (t.collective == Collective::send ? t.along : stages - t.along) + stages) % stages;
-    if (t.collective == Collective::broadcast)
-      while (!holds(t.from, i.exchange.root, stages)) ++i.exchange.root;
-    i.exchange.kind = t.collective;
-    i.exchange.count = in.elements() > out.elements() ? in.elements() : out.elements();
-    i.exchange.dtype = in.dtype;
-    i.exchange.maximum = t.maximum;
-    i.exchange.label = node.member >= 0 ? g_.member(node.member).path.characters : g_.origin(node).source.file;
-    std::byte* room = arena_.data() + plan_.packing[static_cast<std::size_t>(i.node)];
-    if (t.collective == Collective::reduce_scatter || t.collective == Collective::all_to_all)
-      i.before = {in.extent(0, t.to.dim), n, out.extent(t.to.dim, t.to.dim + 1) * in.extent(t.to.dim + 1, in.rank)};
-    if (t.collective == Collective::all_gather) i.after = {in.extent(0, t.from.dim), n, in.extent(t.from.dim, in.rank)};
-    if (t.collective == Collective::all_to_all) i.after = {out.extent(0, t.from.dim), n, in.extent(t.from.dim, t.from.dim + 1) * out.extent(t.from.dim + 1, out.rank)};
-    if (i.before.needed()) i.packed = room;
-    if (i.after.needed()) i.received = t.collective == Collective::all_to_all ? room + aligned(in.elements() * bytes_of(in.dtype)) : room;
-  }
-
   template <class As>
   void start(Instruction& i, As as) {
     address(i);
     const View& in = i.call.operands[0];
     const View& out = i.call.results[0];
-    if (i.packed != nullptr) Device::pack(in.data, i.packed, i.before.outer, i.before.n, i.before.inner, bytes_of(in.dtype));
+    if (i.packed != nullptr) device_.pack(in.data, i.packed, i.before.outer, i.before.n, i.before.inner, bytes_of(in.dtype));
     i.exchange.in = i.packed != nullptr ? i.packed : in.data;
     i.exchange.out = i.received != nullptr ? i.received : out.data;
     under_way_[static_cast<std::size_t>(i.node)] = true;
@@ -269,7 +262,7 @@ class Executor {
     under_way_[static_cast<std::size_t>(i.node)] = false;
     i.group->wait(tickets_[static_cast<std::size_t>(i.node)]);
     const View& out = i.call.results[0];
-    if (i.received != nullptr) Device::unpack(i.received, out.data, i.after.outer, i.after.n, i.after.inner, bytes_of(out.dtype));
+    if (i.received != nullptr) device_.unpack(i.received, out.data, i.after.outer, i.after.n, i.after.inner, bytes_of(out.dtype));
   }
 
   /// The first instruction of an iteration; before the first one carried values take what they begin with.
@@ -278,16 +271,19 @@ class Executor {
     if (i.kind == EventKind::begin) fill_carries(i), instructions_[i.jump].iteration = 0;
   }
   void fill_carries(const Instruction& i) {
-    for (const auto& [from, to] : i.initial) Device::copy(view(to), view(from));
+    for (const auto& [from, to] : i.initial) {
+      Call call{.operands = {view(from)}, .results = {view(to)}};
+      device_.prepare(call), Device::copy(call);
+    }
   }
 
   const Plan& plan_;
   const GraphView& g_;
   int rank_;
   Position position_;
-  HostMemory arena_;
-  HostMemory own_[6]{};
   Device device_;
+  std::vector<MemoryOf<Device>> own_{};  // blocks
+  MirroredOf<Device> scalars_{};
   std::optional<Groups<World>> groups_{};
   Vector<int> parts_{};                  // where the parts of a stage's work begin
   Vector<int> part_of_ = parts_of(g_);

@@ -1,15 +1,15 @@
 // The kernels of moves that send nothing.
 #pragma once
-#include <parallel/device/kernel.hpp>
+#include <parallel/device/device.hpp>
 #include <parallel/plan/plan.hpp>
 #include <parallel/schedule/schedule.hpp>
 
 namespace parallel {
 
 /// None where ranks would have to send. `chunk`: of a stage's layers, where the move is part of the work on one; else -1.
-template <class Device>
+template <Device D>
 Kernel local_move(const Transition& t, const Plan& plan, int rank, int chunk) {
-  const Kernel copy = [](const Call& c) { Device::copy(c.results[0], c.operands[0]); }, zero = [](const Call& c) { Device::zero(c.results[0]); };
+  const Kernel copy = D::copy, zero = D::zero;
   const int extent = plan.mesh.extent(t.axes);
   if (t.collective == Collective::retype || t.along != 0 || extent == 1) return copy;
   switch (t.collective) {
@@ -21,7 +21,7 @@ Kernel local_move(const Transition& t, const Plan& plan, int rank, int chunk) {
         return first == plan.mesh.coordinate(rank, t.axes) && in_chunk ? copy : zero;
       }
       [[fallthrough]];
-    case Collective::slice: return [](const Call& c) { Device::copy_overlap(c.operands[0], c.results[0]); };
+    case Collective::slice: return D::copy_overlap;
     case Collective::mask: return plan.mesh.coordinate(rank, t.axes) == 0 ? copy : zero;
     default: return nullptr;
   }

@@ -5,7 +5,7 @@
 #include <parallel/device/random.hpp>
 #include <parallel/plan/plan.hpp>
 #include <parallel/run/failure.hpp>
-#include <parallel/run/memory.hpp>
+#include <parallel/device/host_memory.hpp>
 
 namespace parallel {
 
@@ -32,23 +32,16 @@ void each_element(const Plan& plan, const Layout& layout, int rank, F f) {
   }
 }
 
-/// The block of a program's parameters. Programs over one model and one mesh have the same block.
-class Parameters {
+/// The block of a program's parameters. Programs over one model and one mesh have the same block. `Memory`: a device's.
+template <class Memory>
+class ParametersIn {
  public:
   /// Memory for the parameters of a plan on this rank, and their first values from `seed`.
-  Parameters(const Plan& plan, int rank, std::uint64_t seed) : memory_(plan.memory.blocks[static_cast<int>(Segment::parameter)]) {
-    for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
-      const Member& m = plan.graph.members[i];
-      if (m.role != Role::parameter || !held(plan, m)) continue;
-      if (m.type.dtype == DType::bf16 || m.type.dtype == DType::i32)
-        throw CannotRun("the parameter " + std::string(m.path.view()) + " is " + text(m.type) + "; parameters of f32 and f64 can be run, others only planned");
-      std::byte* data = memory_.data() + plan.storage[static_cast<std::size_t>(m.value)].offset;
-      if (m.type.dtype == DType::f64)
-        fill(reinterpret_cast<double*>(data), m, plan, rank, seed, i);
-      else
-        fill(reinterpret_cast<float*>(data), m, plan, rank, seed, i);
-    }
+  template <class Device>
+  ParametersIn(const Plan& plan, int rank, std::uint64_t seed, const Device& device) : memory_(device.memory(plan.memory.blocks[static_cast<int>(Segment::parameter)])) {
+    begin(plan, rank, seed);
   }
+  ParametersIn(const Plan& plan, int rank, std::uint64_t seed) : memory_(plan.memory.blocks[static_cast<int>(Segment::parameter)]) { begin(plan, rank, seed); }
   std::byte* data() const { return memory_.data(); }
 
   /// Writes this rank's part of a whole tensor, given by its member's path. Layers lie one behind the other.
@@ -56,19 +49,37 @@ class Parameters {
   void set(const Plan& plan, int rank, std::string_view path, const T* whole) {
     const Member& m = find<T>(plan, path);
     if (!held(plan, m)) return;
-    T* part = reinterpret_cast<T*>(memory_.data() + plan.storage[static_cast<std::size_t>(m.value)].offset);
-    each_element(plan, m.type.layout, rank, [&](std::int64_t i, std::int64_t global) { part[i] = whole[global]; });
+    change<T>(plan, m, [&](T* part) { each_element(plan, m.type.layout, rank, [&](std::int64_t i, std::int64_t global) { part[i] = whole[global]; }); });
   }
   /// Writes this rank's part into a whole tensor; all ranks together fill it.
   template <class T>
   void get(const Plan& plan, int rank, std::string_view path, T* whole) const {
     const Member& m = find<T>(plan, path);
     if (!held(plan, m)) return;
-    const T* part = reinterpret_cast<const T*>(memory_.data() + plan.storage[static_cast<std::size_t>(m.value)].offset);
-    each_element(plan, m.type.layout, rank, [&](std::int64_t i, std::int64_t global) { whole[global] = part[i]; });
+    memory_.look(offset_of(plan, m), local_elements(m.type.layout, plan.mesh) * bytes_of(m.type.dtype), [&](const std::byte* bytes) {
+      const T* part = reinterpret_cast<const T*>(bytes);
+      each_element(plan, m.type.layout, rank, [&](std::int64_t i, std::int64_t global) { whole[global] = part[i]; });
+    });
   }
 
  private:
+  void begin(const Plan& plan, int rank, std::uint64_t seed) {
+    for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
+      const Member& m = plan.graph.members[i];
+      if (m.role != Role::parameter || !held(plan, m)) continue;
+      if (m.type.dtype == DType::bf16 || m.type.dtype == DType::i32)
+        throw CannotRun("the parameter " + std::string(m.path.view()) + " is " + text(m.type) + "; parameters of f32 and f64 can be run, others only planned");
+      if (m.type.dtype == DType::f64)
+        change<double>(plan, m, [&](double* data) { fill(data, m, plan, rank, seed, i); });
+      else
+        change<float>(plan, m, [&](float* data) { fill(data, m, plan, rank, seed, i); });
+    }
+  }
+  static std::int64_t offset_of(const Plan& plan, const Member& m) { return plan.storage[static_cast<std::size_t>(m.value)].offset; }
+  template <class T, class F>
+  void change(const Plan& plan, const Member& m, F f) {
+    memory_.change(offset_of(plan, m), local_elements(m.type.layout, plan.mesh) * bytes_of(m.type.dtype), [&](std::byte* bytes) { f(reinterpret_cast<T*>(bytes)); });
+  }
   /// Whether this rank's stage has anything of a member.
   static bool held(const Plan& plan, const Member& m) { return plan.storage[static_cast<std::size_t>(m.value)].block != Segment::none; }
   template <class T>
@@ -99,7 +110,8 @@ class Parameters {
     });
   }
 
-  HostMemory memory_;
+  Memory memory_;
 };
+using Parameters = ParametersIn<HostMemory>;
 
 }  // namespace parallel

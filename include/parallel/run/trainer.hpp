@@ -40,10 +40,10 @@ struct StepResult {
 };
 
 /// Trains the parameters of one rank by a plan. Called by all ranks alike.
-template <Communicator World, class Device>
+template <Communicator World, Device Device>
 class Trainer {
  public:
-  Trainer(const Plan& plan, World& world, Parameters& parameters, const Hyperparameters& numbers, std::uint64_t seed, const Device& device = {})
+  Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Hyperparameters& numbers, std::uint64_t seed, const Device& device = {})
       : executor_(plan, world, parameters.data(), device), numbers_(numbers) {
     executor_.scalar("seed", static_cast<double>(seed));
   }

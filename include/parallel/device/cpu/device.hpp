@@ -2,28 +2,13 @@
 // <parallel/device/cpu.hpp> and says `template struct parallel::cpu::Table<float>;`.
 #pragma once
 #include <parallel/device/cpu/parts.hpp>
-#include <span>
+#include <parallel/device/device.hpp>
+#include <parallel/device/host_memory.hpp>
+#include <parallel/device/table.hpp>
 
 namespace parallel {
 
-/// The kernel of one operation for one element type.
-struct CpuKernel {
-  const Operation* operation = nullptr;
-  Kernel kernel = nullptr;
-  int whole_numbers = -1;  ///< the operand that must be i32: indices or a mask
-
-  constexpr bool takes(const Operation& wanted, const Call& call) const {
-    if (operation != &wanted || (whole_numbers >= 0 && call.operands[whole_numbers].dtype != DType::i32)) return false;
-    for (const View& operand : call.operands)
-      if (operand.dtype == DType::bf16) return false;
-    return true;
-  }
-};
-/// Kernels of a program's own operation; nullptr where there is none for an element type.
-struct CpuKernels {
-  const Operation* operation = nullptr;
-  Kernel f32 = nullptr, f64 = nullptr, i32 = nullptr;
-};
+using CpuKernels = OwnKernels;
 
 namespace cpu {
 struct Scalars;
@@ -31,7 +16,7 @@ struct Scalars;
 /// compile them.
 template <class T>
 struct Table {
-  static std::span<const CpuKernel> kernels();
+  static std::span<const KernelRow> kernels();
 };
 }  // namespace cpu
 
@@ -45,16 +30,13 @@ struct CpuOf {
   std::span<const CpuKernels> own{};
 
   /// The kernel for a call of an operation, or nullptr.
-  Kernel kernel(const Operation& operation, const Call& call) const {
+  Kernel kernel(const Operation& operation, Call& call) const {
     const DType wanted = call.results[0].dtype;
-    for (const CpuKernels& row : own) {
-      const Kernel own_kernel = wanted == DType::f32 ? row.f32 : wanted == DType::f64 ? row.f64 : wanted == DType::i32 ? row.i32 : nullptr;
-      if (row.operation == &operation && own_kernel != nullptr) return own_kernel;
-    }
+    for (const CpuKernels& row : own)
+      if (row.operation == &operation && row.of(wanted) != nullptr) return row.of(wanted);
     Kernel found = nullptr;
-    const auto look = [&](DType dtype, std::span<const CpuKernel> table) {
-      for (const CpuKernel& row : table)
-        if (found == nullptr && dtype == wanted && row.takes(operation, call)) found = row.kernel;
+    const auto look = [&](DType dtype, std::span<const KernelRow> table) {
+      if (found == nullptr && dtype == wanted) found = find_kernel(table, operation, call, false);
     };
     (look(dtype_of<T>, cpu::Table<T>::kernels()), ...);
     look(DType::i32, cpu::Table<int>::kernels());
@@ -62,21 +44,28 @@ struct CpuOf {
     return found;
   }
 
-  static void copy(const View& to, const View& from) { cpu::copy(to, from); }
-  static void zero(const View& view) { cpu::zero(view); }
-  /// Copies what two parts of one full tensor have in common; the rest of `to` is zero.
-  static void copy_overlap(const View& from, const View& to) { cpu::copy_overlap(from, to); }
-  /// [outer][n][inner] elements of `bytes` bytes to [n][outer][inner], and back.
+  static constexpr bool asynchronous = false;
+  static void prepare(Call&) {}
+  static HostMemory memory(std::int64_t bytes) { return HostMemory(bytes); }
+  static HostMemory mirrored(std::int64_t bytes) { return HostMemory(bytes); }
+
+  static void copy(const Call& call) { cpu::copy(call.results[0], call.operands[0]); }
+  static void zero(const Call& call) { cpu::zero(call.results[0]); }
+  static void copy_overlap(const Call& call) { cpu::copy_overlap(call.operands[0], call.results[0]); }
   static void pack(const void* from, void* to, std::int64_t outer, std::int64_t n, std::int64_t inner, int bytes) {
     cpu::pack(from, to, outer, n, inner, bytes);
   }
   static void unpack(const void* from, void* to, std::int64_t outer, std::int64_t n, std::int64_t inner, int bytes) {
     cpu::unpack(from, to, outer, n, inner, bytes);
   }
+  static void take(const View& from, const View& to) { cpu::copy_overlap(from, to); }
+  static void read(void* to, const void* from, std::int64_t bytes) { std::memcpy(to, from, static_cast<std::size_t>(bytes)); }
+  static void finish() {}
 };
 
 /// The CPU for programs in float, as most are; a program in double pays for its kernels with compile time.
 using Cpu = CpuOf<float>;
 using CpuDouble = CpuOf<float, double>;
+static_assert(Device<Cpu>);
 
 }  // namespace parallel

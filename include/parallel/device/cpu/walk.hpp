@@ -36,6 +36,7 @@ class Walk {
     ++rank_;
   }
 
+  int rank() const { return rank_; }
   /// The extent of the innermost dimension, or of one that encloses it.
   Index extent(int enclosing = 0) const { return enclosing < rank_ ? extents_[rank_ - 1 - enclosing] : 1; }
   Index step(int tensor, int enclosing = 0) const { return enclosing < rank_ ? steps_[rank_ - 1 - enclosing].of[tensor] : 1; }

@@ -31,6 +31,19 @@ class HostMemory {
   std::byte* data() const { return data_.get(); }
   std::int64_t bytes() const { return bytes_; }
 
+  /// Calls f(host) where bytes [offset, offset + bytes) can be read and written.
+  template <class F>
+  void change(std::int64_t offset, std::int64_t, F f) {
+    f(data() + offset);
+  }
+  template <class F>
+  void look(std::int64_t offset, std::int64_t, F f) const {
+    f(static_cast<const std::byte*>(data() + offset));
+  }
+  /// As numbers that the host writes and kernels read: here they are the same.
+  std::byte* host() const { return data(); }
+  void send() {}
+
  private:
   struct Free {
     void operator()(std::byte* p) const { std::free(p); }

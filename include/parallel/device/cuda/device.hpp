@@ -1,0 +1,109 @@
+// A GPU as a device, without its kernels: they are compiled where <parallel/device/cuda.hpp> is included.
+#pragma once
+#include <deque>
+#include <memory>
+#include <parallel/device/cpu/parts.hpp>
+#include <parallel/device/cuda/box.hpp>
+#include <parallel/device/cuda/product.hpp>
+#include <parallel/device/device.hpp>
+#include <parallel/device/table.hpp>
+
+namespace parallel {
+
+namespace cuda {
+struct Scalars;
+/// The kernels of the library's own operations whose result has elements of type T.
+template <class T>
+struct Table {
+  static std::span<const KernelRow> kernels();
+};
+
+/// What a rank's use of a GPU keeps from call to call.
+struct Kept {
+  Kept(int number, bool tf32) : gpu(std::make_shared<Gpu>(number, tf32)) { contexts.push_back({gpu.get(), nullptr}); }
+
+  std::shared_ptr<Gpu> gpu;
+  std::deque<Context> contexts;  ///< the first is of every call but products; deques leave what they hold where it is
+  std::deque<PreparedProduct> products;
+  GpuMirrored staging;           ///< where inputs are cut to parts
+};
+}  // namespace cuda
+
+/// GPU `number`, with kernels for programs of these element types, as one rank uses it. Copies are the same: one stream, one memory. `own`: kernels
+/// of a program's own operations, which must outlive it; a kernel finds the stream by cuda::gpu(call).stream(). Throws GpuFailed.
+template <class... T>
+class CudaOf {
+ public:
+  static constexpr bool asynchronous = true;
+
+  explicit CudaOf(int number = 0, bool tf32 = false, std::span<const OwnKernels> own = {}) : own_(own), kept_(std::make_shared<cuda::Kept>(number, tf32)) {}
+
+  Gpu& gpu() const { return *kept_->gpu; }
+  std::shared_ptr<Gpu> shared_gpu() const { return kept_->gpu; }
+  Kernel kernel(const Operation& operation, Call& call) const {
+    prepare(call);
+    const DType wanted = call.results[0].dtype;
+    for (const OwnKernels& row : own_)
+      if (row.operation == &operation && row.of(wanted) != nullptr) return row.of(wanted);
+    if (&operation == &operation::matmul) return prepare_product(call), &cuda::matmul;
+    Kernel found = nullptr;
+    const auto look = [&](DType dtype, std::span<const KernelRow> table) {
+      if (found == nullptr && dtype == wanted) found = find_kernel(table, operation, call, true);
+    };
+    (look(dtype_of<T>, cuda::Table<T>::kernels()), ...);
+    look(DType::i32, cuda::Table<int>::kernels());
+    look(DType::f64, cuda::Table<cuda::Scalars>::kernels());
+    return found;
+  }
+  void prepare(Call& call) const { call.context = &kept_->contexts.front(); }
+
+  GpuMemory memory(std::int64_t bytes) const { return GpuMemory(kept_->gpu, bytes); }
+  GpuMirrored mirrored(std::int64_t bytes) const { return GpuMirrored(kept_->gpu, bytes); }
+
+  static void copy(const Call& call) { cuda::copy(call); }
+  static void zero(const Call& call) { cuda::zero(call); }
+  static void copy_overlap(const Call& call) { cuda::copy_overlap(call); }
+  void pack(const void* from, void* to, std::int64_t outer, std::int64_t n, std::int64_t inner, int bytes) const {
+    cuda::pack(gpu().stream(), from, to, outer, n, inner, bytes);
+  }
+  void unpack(const void* from, void* to, std::int64_t outer, std::int64_t n, std::int64_t inner, int bytes) const {
+    cuda::pack(gpu().stream(), from, to, n, outer, inner, bytes);
+  }
+  void take(const View& from, const View& to) const {
+    const auto bytes = static_cast<std::int64_t>(cuda::bytes_of(to));
+    GpuMirrored& staging = kept_->staging;
+    if (staging.bytes() < bytes) staging = mirrored(bytes);
+    View part = to;
+    part.data = staging.host();
+    cpu::copy_overlap(from, part);
+    staging.send(to.data, bytes);
+  }
+  void read(void* to, const void* from, std::int64_t bytes) const {
+    cuda::check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, gpu().stream()), "numbers of the GPU");
+    gpu().finish();
+  }
+  void finish() const { gpu().finish(); }
+
+ private:
+  void prepare_product(Call& call) const {
+    const cuda::Product wanted = cuda::product_of(call);
+    if (wanted.m * wanted.n * wanted.k * wanted.batch == 0) return;
+    for (const cuda::Context& known : kept_->contexts)
+      if (known.product != nullptr && static_cast<const cuda::Product&>(*known.product) == wanted) {
+        call.context = const_cast<cuda::Context*>(&known);
+        return;
+      }
+    kept_->contexts.push_back({kept_->gpu.get(), &kept_->products.emplace_back(wanted, gpu())});
+    call.context = &kept_->contexts.back();
+  }
+
+  std::span<const OwnKernels> own_;
+  std::shared_ptr<cuda::Kept> kept_;
+};
+
+/// A GPU for programs in float and bf16, as most are.
+using Cuda = CudaOf<float, bfloat16>;
+using CudaDouble = CudaOf<float, bfloat16, double>;
+static_assert(Device<Cuda>);
+
+}  // namespace parallel

@@ -1,0 +1,112 @@
+// Functions of some tensors, element by element; operands repeat as in NumPy. 16 bytes at a time where operands and result lie so.
+#pragma once
+#include <cstdint>
+#include <parallel/device/cpu/walk.hpp>
+#include <parallel/device/cuda/element.hpp>
+#include <parallel/device/cuda/gpu.hpp>
+#include <parallel/device/cuda/launch.hpp>
+
+namespace parallel::cuda {
+
+using cpu::Walk;
+using cpu::repeated;
+using cpu::strides;
+using Index = std::int64_t;
+
+inline bool lies_at(const void* data, std::size_t bytes) { return reinterpret_cast<std::uintptr_t>(data) % bytes == 0; }
+
+/// out[i] = function(in[0][...], in[1][...], ...) for packs of n elements of the innermost dimension. `Out`, `In...`: element types.
+template <int n, class Function, class Out, class... In>
+struct Map {
+  static constexpr int threads = 256, inputs = sizeof...(In);
+  Function function;
+  Out* out;
+  const void* in[inputs];
+  Index packs;                                         // of the result
+  int rank;                                            // dimensions, the innermost last
+  Index extent[max_rank + 1], step[inputs][max_rank + 1];  // in elements; the innermost step is 0 or, where n > 1, 1
+
+  template <class Block>
+  PARALLEL_DEVICE void operator()(Block& block) const {
+    block.each(threads, [&](Index thread) {
+      const Index pack = block.index * threads + thread;
+      if (pack < packs) apply(pack * n, std::make_integer_sequence<int, inputs>{});
+    });
+  }
+
+ private:
+  template <int... k>
+  PARALLEL_DEVICE void apply(Index first, std::integer_sequence<int, k...>) const {
+    Index from[inputs]{}, rest = first;
+    for (int d = rank - 1; d > 0; --d) {
+      const Index outer = rest / extent[d], here = rest - outer * extent[d];
+      ((from[k] += here * step[k][d]), ...);
+      rest = outer;
+    }
+    ((from[k] += rest * step[k][0]), ...);
+    Pack<Out, n> result;
+    const bool repeats[inputs]{step[k][rank - 1] == 0 ...};
+    each_of(result, load<In>(static_cast<const In*>(in[k]) + from[k], repeats[k])...);
+    *reinterpret_cast<Pack<Out, n>*>(out + first) = result;
+  }
+  template <class T>
+  PARALLEL_DEVICE static Pack<T, n> load(const T* from, bool repeats) {
+    Pack<T, n> all;
+    if (n > 1 && repeats)
+      for (T& each : all.of) each = *from;
+    else
+      all = *reinterpret_cast<const Pack<T, n>*>(from);
+    return all;
+  }
+  template <class... P>
+  PARALLEL_DEVICE void each_of(Pack<Out, n>& result, const P&... operands) const {
+    for (int i = 0; i < n; ++i) result.of[i] = narrow<Out>(function(widen(operands.of[i])...));
+  }
+};
+
+/// Applies a function to the first operands of a call, whose element types are In..., for its first result.
+template <class Function, class Out, class... In>
+void map(const Call& call, const Function& function) {
+  constexpr int inputs = sizeof...(In);
+  const View& out = call.results[0];
+  if (out.elements() == 0) return;
+  cpu::Steps<max_rank> from[inputs];
+  for (int k = 0; k < inputs; ++k) from[k] = repeated(call.operands[k], out);
+  Walk<inputs> walk;
+  for (int d = 0; d < out.rank; ++d) {
+    cpu::Steps<inputs> steps;
+    for (int k = 0; k < inputs; ++k) steps.of[k] = from[k][d];
+    walk.add(out.size[d], steps);
+  }
+  constexpr std::size_t widest = std::max({sizeof(Out), sizeof(In)...});
+  constexpr int n = static_cast<int>(16 / widest);
+  const int rank = std::max(walk.rank(), 1);
+  bool packed = walk.extent() % n == 0 && lies_at(out.data, n * sizeof(Out));
+  const auto fill = [&](auto& body) {
+    body.function = function, body.out = out.as<Out>(), body.rank = rank;
+    for (int d = 0; d < rank; ++d) {
+      body.extent[d] = walk.extent(rank - 1 - d);
+      for (int k = 0; k < inputs; ++k) body.step[k][d] = walk.step(k, rank - 1 - d);
+    }
+    for (int k = 0; k < inputs; ++k) body.in[k] = call.operands[k].data;
+  };
+  Map<n, Function, Out, In...> fast{};
+  fill(fast);
+  constexpr std::size_t sizes[inputs]{sizeof(In)...};
+  for (int k = 0; k < inputs; ++k) {
+    const Index last = fast.step[k][rank - 1];
+    packed = packed && (last == 0 || (last == 1 && lies_at(fast.in[k], n * sizes[k])));
+    for (int d = 0; last == 1 && d < rank - 1; ++d) packed = packed && fast.step[k][d] % n == 0;
+  }
+  if (packed) {
+    fast.packs = out.elements() / n;
+    launch(gpu(call).stream(), blocks_of(fast.packs, fast.threads), fast);
+  } else {
+    Map<1, Function, Out, In...> slow{};
+    fill(slow);
+    slow.packs = out.elements();
+    launch(gpu(call).stream(), blocks_of(slow.packs, slow.threads), slow);
+  }
+}
+
+}  // namespace parallel::cuda

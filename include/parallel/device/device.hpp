@@ -1,0 +1,37 @@
+// What a device is: memory, kernels, and moves of elements, in an order of its own.
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <parallel/device/kernel.hpp>
+#include <utility>
+
+namespace parallel {
+
+/// What computes, and holds what is computed with. Its work happens in the order in which it was asked for. Where `asynchronous`, kernels and
+/// moves of elements return before they are done, and only `read` and `finish` wait; its addresses mean nothing to the host.
+///
+/// Models: CpuOf (cpu/device.hpp), CudaOf (cuda/device.hpp).
+template <class D>
+concept Device = std::copyable<D> && requires(const D& d, const Operation& o, Call& c, void* to, const void* from, const View& view, std::int64_t n) {
+  { D::asynchronous } -> std::convertible_to<bool>;
+  { d.kernel(o, c) } -> std::same_as<Kernel>;                      // nullptr where there is none; prepares the call
+  { d.prepare(c) } -> std::same_as<void>;                          // a call of the three below
+  { d.memory(n).data() } -> std::same_as<std::byte*>;              // n bytes, all zero
+  { d.mirrored(n).host() } -> std::same_as<std::byte*>;            // n bytes that the host writes and kernels read
+  { D::copy(c) } -> std::same_as<void>;                            // operand 0 to result 0
+  { D::zero(c) } -> std::same_as<void>;                            // result 0
+  { D::copy_overlap(c) } -> std::same_as<void>;                    // what two parts of one full tensor have in common; the rest is zero
+  { d.pack(from, to, n, n, n, 4) } -> std::same_as<void>;          // [outer][n][inner] elements of so many bytes to [n][outer][inner]
+  { d.unpack(from, to, n, n, n, 4) } -> std::same_as<void>;        // and back
+  { d.take(view, view) } -> std::same_as<void>;                    // as copy_overlap, from a part that the host holds, and may then change
+  { d.read(to, from, n) } -> std::same_as<void>;                   // n bytes of the device to the host, when all before is done
+  { d.finish() } -> std::same_as<void>;                            // waits until all that was asked for is done
+};
+
+/// What a device's memory is held by.
+template <class D>
+using MemoryOf = decltype(std::declval<const D&>().memory(0));
+template <class D>
+using MirroredOf = decltype(std::declval<const D&>().mirrored(0));
+
+}  // namespace parallel

@@ -1,0 +1,22 @@
+// Whether a rank can run a plan at all.
+#pragma once
+#include <string>
+
+#include <parallel/plan/stage.hpp>
+#include <parallel/run/failure.hpp>
+
+namespace parallel {
+
+/// Throws CannotRun where the ranks are not the mesh's, the plan is another stage's, or its schedule is none.
+inline void check_ranks(const Plan& plan, int rank, int ranks) {
+  const GraphView& g = plan.graph;
+  if (ranks != plan.mesh.ranks())
+    throw CannotRun("the mesh " + text(plan.mesh) + " has " + std::to_string(plan.mesh.ranks()) + " ranks, but " + std::to_string(ranks) +
+                    " were started; start as many ranks as the mesh has");
+  if (g.stages != nullptr && plan.mesh.here != plan.mesh.coordinate(rank, g.stages))
+    throw CannotRun("rank " + std::to_string(rank) + " of " + text(plan.mesh) + " is on stage " + std::to_string(plan.mesh.coordinate(rank, g.stages)) +
+                    ", but was given the plan of stage " + std::to_string(plan.mesh.here) + "; derive<Program>(mesh, rank) makes each rank's own");
+  if (const ScheduleRefusal refusal = check_schedule(g, plan.mesh)) throw CannotRun(text(refusal));
+}
+
+}  // namespace parallel
