@@ -49,8 +49,8 @@ std::vector<Array> all(const Mesh& mesh) {
     parameters.push_back(lockstep::zeros(size));
   }
   run_threads(mesh.ranks(), [&](Threads& world) {
-    Parameters mine(plan, world.rank(), 5);
-    Trainer<Threads, CpuDouble> trainer(plan, world, mine, {}, 1);
+    under_test::Parameters mine(plan, world.rank(), 5);
+    Trainer<Threads, under_test::Device> trainer(plan, world, mine, {}, 1);
     feed(trainer.executor());
     for (int step = 0; step < 4; ++step) trainer.step(1e-2);
     for (int rank = 0; rank < mesh.ranks(); ++rank) {
@@ -113,7 +113,7 @@ TEST_CASE("a training without parameters has the norm of nothing") {
 TEST_CASE("an input of another element type is refused") {
   const OwnedPlan plan = derive<Evaluation<Nothing, Batch, Batch>>(Mesh{data = 1});
   run_threads(1, [&](Threads& world) {
-    Executor<Threads, CpuDouble> executor(plan, world, nullptr);
+    Executor<Threads, under_test::Device> executor(plan, world, nullptr);
     const std::vector<float> wrong(rows * width);
     CHECK_THROWS_AS(executor.input(0, wrong.data()), std::invalid_argument);
   });

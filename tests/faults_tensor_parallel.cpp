@@ -53,7 +53,7 @@ struct Feed {
 template <class Program>
 std::vector<Array> trained(const Mesh& mesh, Feed feed = {}) {
   const OwnedPlan plan = derive<Program>(mesh);
-  return program::outputs(plan, [&](auto& executor, Parameters& parameters) {
+  return program::outputs(plan, [&](auto& executor, under_test::Parameters& parameters) {
     program::randomize<double>(plan, executor.rank(), parameters);
     constexpr std::int64_t rows = tensor_parallel.vocabulary.size, channels = tensor_parallel.channels;
     std::vector<double> table = program::numbers<double>(rows * channels, 1);
@@ -209,7 +209,7 @@ TEST_CASE("pytorch #168058: random numbers do not depend on the layout") {
     const OwnedPlan plan = derive<Sliced>(mesh);
     std::vector<double> whole(2 * 16 * 3 * 4 * 4);
     run_threads(mesh.ranks(), [&](Threads& world) {
-      const Parameters parameters(plan, world.rank(), 1);
+      const under_test::Parameters parameters(plan, world.rank(), 1);
       for (int rank = 0; rank < world.size(); ++rank) {
         world.barrier();
         if (rank == world.rank()) parameters.get(*plan, rank, "blocks.*.attention.qkv", whole.data());

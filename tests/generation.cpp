@@ -60,8 +60,8 @@ Sequences generated(const Mesh& mesh, double temperature, bool prompt_at_once = 
   const OwnedPlan reading = derive<Stepwise<Model, prompt>>(mesh), stepping = derive<Stepwise<Model, 1>>(mesh);
   Sequences result = beginning();
   run_threads(mesh.ranks(), [&](Threads& world) {
-    Parameters parameters(stepping, world.rank(), 4);
-    Executor<Threads, CpuDouble> read(reading, world, parameters.data()), step(stepping, world, parameters.data(), {}, &read);
+    under_test::Parameters parameters(stepping, world.rank(), 4);
+    Executor<Threads, under_test::Device> read(reading, world, parameters.data()), step(stepping, world, parameters.data(), {}, &read);
     Sequences own = beginning();
     View drawn;
     const auto run = [&](auto& executor, int first, int count) {
@@ -97,8 +97,8 @@ Sequences without_cache(double temperature, int drawable) {
   const OwnedPlan plan = derive<Evaluation<Whole<Model>, Tensor<int, Shape<batch / data, room>>>>(Mesh{data = 1});
   Sequences s = beginning();
   run_threads(1, [&](Threads& world) {
-    Parameters parameters(plan, 0, 4);
-    Executor<Threads, CpuDouble> executor(plan, world, parameters.data());
+    under_test::Parameters parameters(plan, 0, 4);
+    Executor<Threads, under_test::Device> executor(plan, world, parameters.data());
     while (s[0].size() < room) {
       const std::vector<int> tokens = tokens_from(s, 0, room);
       executor.input(0, tokens.data());
@@ -149,16 +149,16 @@ TEST_CASE("programs that remember different tensors do not remember together") {
   const Mesh mesh{data = 1};
   const OwnedPlan one = derive<Stepwise<models::Llama<llama>, 1>>(mesh), other = derive<Stepwise<models::Llama<few_keys>, 1>>(mesh);
   run_threads(1, [&](Threads& world) {
-    Parameters parameters(one, 0, 1), others(other, 0, 1);
-    Executor<Threads, CpuDouble> executor(one, world, parameters.data());
-    CHECK_THROWS_WITH_AS((Executor<Threads, CpuDouble>(other, world, others.data(), {}, &executor)), doctest::Contains("remember different tensors"), CannotRun);
+    under_test::Parameters parameters(one, 0, 1), others(other, 0, 1);
+    Executor<Threads, under_test::Device> executor(one, world, parameters.data());
+    CHECK_THROWS_WITH_AS((Executor<Threads, under_test::Device>(other, world, others.data(), {}, &executor)), doctest::Contains("remember different tensors"), CannotRun);
   });
 }
 TEST_CASE("what stands outside the room is no number") {
   const OwnedPlan plan = derive<Stepwise<models::Llama<llama>, 1>>(Mesh{tensor = 2});
   run_threads(2, [&](Threads& world) {
-    Parameters parameters(plan, world.rank(), 1);
-    Executor<Threads, CpuDouble> executor(plan, world, parameters.data());
+    under_test::Parameters parameters(plan, world.rank(), 1);
+    Executor<Threads, under_test::Device> executor(plan, world, parameters.data());
     for (const int position : {room - 1, room, -1}) {
       const int tokens[] = {1, 2};
       executor.input(0, tokens), executor.input(1, &position);

@@ -12,7 +12,7 @@ namespace {
 template <class Layer, Dim... x>
 std::vector<Array> trained(int ranks) {
   const OwnedPlan plan = derive<Training<megatron::Alone<Layer>, KeepGradients, Wanted<float, Shape<x...>>>>(Mesh{tensor = ranks});
-  return program::outputs(plan, [&](auto& executor, Parameters& parameters) {
+  return program::outputs(plan, [&](auto& executor, under_test::Parameters& parameters) {
     program::randomize<float>(plan, executor.rank(), parameters);
     executor.input(0, program::numbers<float>((x.size * ...), 1).data());
   });

@@ -17,7 +17,7 @@ Array array(const std::string& name) {
   const FixtureTensor& t = fixture()[name];
   return {t.sizes, t.values};
 }
-void give(const Plan& plan, int rank, Parameters& parameters) {
+void give(const Plan& plan, int rank, under_test::Parameters& parameters) {
   for (const Member& m : plan.graph.members)
     if (m.role == Role::parameter) parameters.set(plan, rank, m.path.view(), fixture().values<float>("parameter/" + std::string(m.path.view())).data());
 }
@@ -27,7 +27,7 @@ template <class Program>
 std::vector<Array> run(const Mesh& mesh, int inputs) {
   const OwnedPlan plan = derive<Program>(mesh);
   const std::vector<int> tokens = fixture().values<int>("tokens"), targets = fixture().values<int>("targets");
-  return program::outputs(plan, [&](auto& executor, Parameters& parameters) {
+  return program::outputs(plan, [&](auto& executor, under_test::Parameters& parameters) {
     give(*plan, executor.rank(), parameters);
     executor.input(0, tokens.data());
     if (inputs > 1) executor.input(1, targets.data());
@@ -43,9 +43,9 @@ void check_steps(const Mesh& mesh, const Hyperparameters& numbers, const std::st
   const std::vector<int> tokens = fixture().values<int>("tokens"), targets = fixture().values<int>("targets");
   std::vector<StepResult> results(10);
   run_threads(mesh.ranks(), [&](Threads& world) {
-    Parameters parameters(plan, world.rank(), 1);
+    under_test::Parameters parameters(plan, world.rank(), 1);
     give(*plan, world.rank(), parameters);
-    Trainer<Threads, Cpu> trainer(plan, world, parameters, numbers, 1);
+    Trainer<Threads, under_test::Device> trainer(plan, world, parameters, numbers, 1);
     trainer.executor().input(0, tokens.data());
     trainer.executor().input(1, targets.data());
     for (StepResult& result : results) {

@@ -55,7 +55,7 @@ inline std::string name_of(const Member& m) {
   return path;
 }
 template <class T, class Running>
-void feed(const Plan& plan, Running& executor, Parameters& parameters, const Given& given) {
+void feed(const Plan& plan, Running& executor, under_test::Parameters& parameters, const Given& given) {
   std::size_t input = 0;
   for (const Member& m : plan.graph.members)
     if (m.role == Role::parameter) {
@@ -72,7 +72,7 @@ void feed(const Plan& plan, Running& executor, Parameters& parameters, const Giv
 /// What a program gives for the fixture's parameters and inputs.
 template <class T>
 std::vector<Array> run(const Plan& plan, const Given& given) {
-  return program::outputs(plan, [&](auto& executor, Parameters& parameters) {
+  return program::outputs(plan, [&](auto& executor, under_test::Parameters& parameters) {
     feed<T>(plan, executor, parameters, given);
     executor.scalar("seed", seed);
   });
@@ -136,8 +136,8 @@ Course train(const Plan& plan, const Given& given) {
   Course course{program::empty_outputs(plan), {}};
   const Hyperparameters numbers{.beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .weight_decay = 0.1, .clip_norm = 0};
   run_threads(plan.mesh.ranks(), [&](Threads& world) {
-    Parameters parameters(plan, world.rank(), 1);
-    Trainer<Threads, CpuDouble> trainer(plan, world, parameters, numbers, static_cast<std::uint64_t>(seed));
+    under_test::Parameters parameters(plan, world.rank(), 1);
+    Trainer<Threads, under_test::Device> trainer(plan, world, parameters, numbers, static_cast<std::uint64_t>(seed));
     feed<T>(plan, trainer.executor(), parameters, given);
     for (int step = 0; step < 10; ++step) {
       const double loss = trainer.step(3e-3).loss;

@@ -34,8 +34,8 @@ void feed(Executor& executor) {
 template <Communicator World>
 std::vector<double> train(World& world, const Graph& graph, const Mesh& mesh) {
   const OwnedPlan plan = plan_of(graph, mesh, world.rank());
-  Parameters parameters(plan, world.rank(), 5);
-  Trainer<World, CpuDouble> trainer(plan, world, parameters, Hyperparameters{}, 3);
+  under_test::Parameters parameters(plan, world.rank(), 5);
+  Trainer<World, under_test::Device> trainer(plan, world, parameters, Hyperparameters{}, 3);
   feed(trainer.executor());
   std::vector<double> result;
   for (int step = 0; step < steps; ++step) {

@@ -1,10 +1,8 @@
 // Runs a program on a mesh of thread ranks and puts the ranks' parts of its outputs together.
 #pragma once
-#include <parallel/communicator/threads.hpp>
-#include <parallel/parallel.hpp>
 #include <parallel/plan/walk.hpp>
-#include <parallel/run/trainer.hpp>
 
+#include "device_under_test.hpp"
 #include "lockstep.hpp"
 
 namespace program {
@@ -42,7 +40,7 @@ std::vector<T> numbers(std::int64_t count, std::uint64_t stream, int below = 0) 
 
 /// Gives every parameter numbers between -1 and 1, whatever it would begin with: biases that are zero hide what happens to them.
 template <class T>
-void randomize(const Plan& plan, int rank, Parameters& parameters) {
+void randomize(const Plan& plan, int rank, under_test::Parameters& parameters) {
   for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
     const Member& m = plan.graph.members[i];
     if (m.role == Role::parameter) parameters.set(plan, rank, m.path.view(), numbers<T>(m.type.layout.elements(), 100 + i).data());
@@ -56,7 +54,8 @@ void gather_outputs(World& world, Running& executor, std::vector<Array>& whole) 
     world.barrier();
     if (rank != world.rank()) continue;
     for (int o = 0; o < executor.outputs(); ++o) {
-      const View v = executor.output(o);
+      std::vector<std::byte> room;
+      const View v = executor.on_host(executor.output(o), room);
       if (v.dtype == DType::f64)
         gather<double>(v, whole[static_cast<std::size_t>(o)]);
       else
@@ -67,8 +66,8 @@ void gather_outputs(World& world, Running& executor, std::vector<Array>& whole) 
 /// Runs a plan once on one of its ranks and writes the rank's parts of the outputs into `whole`.
 template <Communicator World, class Feed>
 void run_rank(const Plan& plan, World& world, Feed feed, std::vector<Array>& whole) {
-  Parameters parameters(plan, world.rank(), 5);
-  Executor<World, CpuDouble> executor(plan, world, parameters.data());
+  under_test::Parameters parameters(plan, world.rank(), 5);
+  Executor<World, under_test::Device> executor(plan, world, parameters.data());
   executor.scalar("seed", 3), executor.scalar("step", 1), executor.scalar("clip_norm", 1);
   feed(executor, parameters);
   executor.run();
@@ -94,7 +93,7 @@ std::vector<Array> outputs(const Plan& plan, Feed feed) {
 template <class Program, class Feed>
 std::vector<Array> outputs(const Mesh& mesh, Feed feed) {
   const OwnedPlan plan = derive<Program>(mesh);
-  return outputs(*plan, [&](auto& executor, Parameters&) { feed(executor); });
+  return outputs(*plan, [&](auto& executor, auto&) { feed(executor); });
 }
 
 /// What the plan says some groups are asked, in order: `chosen(name)`.

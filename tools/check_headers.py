@@ -50,7 +50,7 @@ def main(include, build, nvcc=None):
     has_nccl = subprocess.run([*plain, "-E", "-"], input="#include <nccl.h>", text=True, capture_output=True).returncode == 0
 
     def flags_for(name):
-        cuda = name.startswith("device/cuda") or name.startswith("communicator/nccl")
+        cuda = name.startswith(("device/cuda", "communicator/nccl", "run/threads_on_gpu"))
         if cuda != bool(nvcc) and name != "parallel.hpp":
             return None
         if name.startswith("communicator/nccl") and not has_nccl:

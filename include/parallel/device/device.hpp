@@ -10,6 +10,8 @@ namespace parallel {
 /// What computes, and holds what is computed with. Its work happens in the order in which it was asked for. Where `asynchronous`, kernels and
 /// moves of elements return before they are done, and only `read` and `finish` wait; its addresses mean nothing to the host.
 ///
+/// A device that can `capture(f)` what f asks of it as a `Graph` replays a step by one call.
+///
 /// Models: CpuOf (cpu/device.hpp), CudaOf (cuda/device.hpp).
 template <class D>
 concept Device = std::copyable<D> && requires(const D& d, const Operation& o, Call& c, void* to, const void* from, const View& view, std::int64_t n) {
@@ -31,6 +33,19 @@ concept Device = std::copyable<D> && requires(const D& d, const Operation& o, Ca
 /// What a device's memory is held by.
 template <class D>
 using MemoryOf = decltype(std::declval<const D&>().memory(0));
+struct NoGraph {
+  explicit operator bool() const { return false; }
+  void launch() const {}
+};
+template <class D>
+struct GraphOf {
+  using type = NoGraph;
+};
+template <class D>
+  requires requires { typename D::Graph; }
+struct GraphOf<D> {
+  using type = typename D::Graph;
+};
 template <class D>
 using MirroredOf = decltype(std::declval<const D&>().mirrored(0));
 

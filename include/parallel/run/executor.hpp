@@ -48,11 +48,17 @@ class Executor {
   /// Runs the program once: one step.
   void run() {
     scalars_.send();
-    if (recording_ == nullptr) return walk([](const Instruction&, const Record&, auto happen) { happen(); });
+    if (graph_) return graph_.launch();
+    if (recording_ == nullptr) return once();
     recording_->begin_step();
     walk([this](const Instruction& i, const Record& call, auto happen) {
       recording_->note(i.kind, i.node, call, [&] { happen(), device_.finish(); });
     });
+  }
+  /// From now on a step is one graph of the device. Not where the communicator's host waits within a step, and nothing is recorded any more.
+  void capture() {
+    recording_ = nullptr;
+    graph_ = device_.capture([this] { once(); });
   }
   /// Notes from now on what happens; the recording outlives the runs.
   void record(Recording& recording) { recording_ = recording.active() ? &recording : nullptr; }
@@ -116,6 +122,9 @@ class Executor {
   }
   std::byte*& block(Segment b) { return position_.blocks[static_cast<int>(b)]; }
 
+  void once() {
+    walk([](const Instruction&, const Record&, auto happen) { happen(); });
+  }
   /// Every event in order; `as(instruction, call, happen)` lets it happen.
   template <class As>
   void walk(As as) {
@@ -284,6 +293,7 @@ class Executor {
   Device device_;
   std::vector<MemoryOf<Device>> own_{};  // blocks
   MirroredOf<Device> scalars_{};
+  typename GraphOf<Device>::type graph_{};
   std::optional<Groups<World>> groups_{};
   Vector<int> parts_{};                  // where the parts of a stage's work begin
   Vector<int> part_of_ = parts_of(g_);

@@ -20,7 +20,7 @@ struct Table {
 
 /// What a rank's use of a GPU keeps from call to call.
 struct Kept {
-  Kept(int number, bool tf32) : gpu(std::make_shared<Gpu>(number, tf32)) { contexts.push_back({gpu.get(), nullptr}); }
+  explicit Kept(std::shared_ptr<Gpu> g) : gpu(std::move(g)) { contexts.push_back({gpu.get(), nullptr}); }
 
   std::shared_ptr<Gpu> gpu;
   std::deque<Context> contexts;  ///< the first is of every call but products; deques leave what they hold where it is
@@ -30,13 +30,17 @@ struct Kept {
 }  // namespace cuda
 
 /// GPU `number`, with kernels for programs of these element types, as one rank uses it. Copies are the same: one stream, one memory. `own`: kernels
-/// of a program's own operations, which must outlive it; a kernel finds the stream by cuda::gpu(call).stream(). Throws GpuFailed.
+/// of a program's own operations, which must outlive it; a kernel finds the stream by cuda::gpu(call).stream(). Throws GpuFailed. A rank's executors
+/// and parameters must have the same one.
 template <class... T>
 class CudaOf {
  public:
   static constexpr bool asynchronous = true;
 
-  explicit CudaOf(int number = 0, bool tf32 = false, std::span<const OwnKernels> own = {}) : own_(own), kept_(std::make_shared<cuda::Kept>(number, tf32)) {}
+  /// The calling thread's: all that it makes so are one.
+  CudaOf() : kept_(std::make_shared<cuda::Kept>(Gpu::of_this_thread())) {}
+  explicit CudaOf(int number, bool tf32 = false, std::span<const OwnKernels> own = {})
+      : own_(own), kept_(std::make_shared<cuda::Kept>(std::make_shared<Gpu>(number, tf32))) {}
 
   Gpu& gpu() const { return *kept_->gpu; }
   std::shared_ptr<Gpu> shared_gpu() const { return kept_->gpu; }
@@ -58,6 +62,11 @@ class CudaOf {
   void prepare(Call& call) const { call.context = &kept_->contexts.front(); }
 
   GpuMemory memory(std::int64_t bytes) const { return GpuMemory(kept_->gpu, bytes); }
+  using Graph = GpuGraph;
+  template <class F>
+  Graph capture(F f) const {
+    return GpuGraph(kept_->gpu, f);
+  }
   GpuMirrored mirrored(std::int64_t bytes) const { return GpuMirrored(kept_->gpu, bytes); }
 
   static void copy(const Call& call) { cuda::copy(call); }
@@ -97,7 +106,7 @@ class CudaOf {
     call.context = &kept_->contexts.back();
   }
 
-  std::span<const OwnKernels> own_;
+  std::span<const OwnKernels> own_{};
   std::shared_ptr<cuda::Kept> kept_;
 };
 

@@ -43,6 +43,14 @@ class Gpu {
     cudaStreamDestroy(stream_);
   }
 
+  /// GPU 0 as the calling thread uses it, as long as somebody holds it.
+  static std::shared_ptr<Gpu> of_this_thread() {
+    thread_local std::weak_ptr<Gpu> known;
+    std::shared_ptr<Gpu> gpu = known.lock();
+    if (!gpu) known = gpu = std::make_shared<Gpu>();
+    return gpu;
+  }
+
   int number() const { return number_; }
   cudaStream_t stream() const { return stream_; }
   cublasLtHandle_t products() const { return products_; }
@@ -82,6 +90,7 @@ inline const PreparedProduct* product(const Call& call) { return static_cast<con
 class GpuMemory {
  public:
   GpuMemory() = default;
+  explicit GpuMemory(std::int64_t bytes) : GpuMemory(Gpu::of_this_thread(), bytes) {}
   GpuMemory(std::shared_ptr<Gpu> gpu, std::int64_t bytes) : gpu_(std::move(gpu)), bytes_(bytes) {
     if (bytes <= 0) return;
     gpu_->use();
@@ -177,6 +186,41 @@ class GpuMirrored {
   std::unique_ptr<std::byte, Free> host_{};
   std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Destroy> sent_{};
   std::size_t bytes_ = 0;
+};
+
+/// What a stream was asked for in one go, to be asked for again by one call.
+class GpuGraph {
+ public:
+  GpuGraph() = default;
+  /// Calls f(), which asks the stream, and streams that join it by events, for work and waits for none. Throws GpuFailed.
+  template <class F>
+  GpuGraph(std::shared_ptr<Gpu> gpu, F f) : gpu_(std::move(gpu)) {
+    constexpr const char* what = "a step cannot be captured as a graph (a communicator whose host waits within it cannot take part)";
+    cuda::check(cudaStreamBeginCapture(gpu_->stream(), cudaStreamCaptureModeThreadLocal), what);
+    cudaGraph_t graph = nullptr;
+    try {
+      f();
+    } catch (...) {
+      cudaStreamEndCapture(gpu_->stream(), &graph);
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      throw;
+    }
+    cuda::check(cudaStreamEndCapture(gpu_->stream(), &graph), what);
+    cudaGraphExec_t executable = nullptr;
+    const cudaError_t status = cudaGraphInstantiate(&executable, graph, 0);
+    cudaGraphDestroy(graph);
+    cuda::check(status, what);
+    executable_.reset(executable);
+  }
+  explicit operator bool() const { return executable_ != nullptr; }
+  void launch() const { cuda::check(cudaGraphLaunch(executable_.get(), gpu_->stream()), "a captured step"); }
+
+ private:
+  struct Destroy {
+    void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }
+  };
+  std::shared_ptr<Gpu> gpu_{};
+  std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, Destroy> executable_{};
 };
 
 }  // namespace parallel
