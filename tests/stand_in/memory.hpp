@@ -1,0 +1,77 @@
+// Memory of the stand-in's devices: host memory that only the stand-in may touch, and only while it runs what was queued.
+#pragma once
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <vector>
+
+namespace stand_in {
+
+/// Of one device: a range of addresses that is closed to everybody until `open`. Addresses are not used twice while anything is allocated,
+/// so that a pointer to freed memory is found out.
+class Memory {
+ public:
+  static constexpr std::size_t reserved = std::size_t{1} << 36, page = 4096;
+
+  explicit Memory(std::size_t bytes) : size_(bytes) {
+    void* const p = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) throw std::runtime_error("stand_in: no addresses are left for a device");
+    base_ = static_cast<std::byte*>(p);
+  }
+  Memory(const Memory&) = delete;
+  ~Memory() { munmap(base_, reserved); }
+
+  /// Fresh memory is full of NaN. Null where it does not fit.
+  std::byte* allocate(std::size_t bytes) {
+    if (bytes > size_ - used_) return nullptr;
+    if (live_.empty()) next_ = 0;
+    const std::size_t room = (bytes + page - 1) / page * page;
+    if (room > reserved - next_) return nullptr;
+    std::byte* const p = base_ + next_;
+    next_ += room > 0 ? room : page;
+    used_ += bytes;
+    live_[p] = bytes;
+    mprotect(p, room, PROT_READ | PROT_WRITE);
+    std::memset(p, 0xff, bytes);
+    if (!open_) mprotect(p, room, PROT_NONE);
+    return p;
+  }
+  bool free(void* p) {
+    const auto found = live_.find(static_cast<std::byte*>(p));
+    if (found == live_.end()) return false;
+    const std::size_t room = (found->second + page - 1) / page * page;
+    madvise(p, room, MADV_DONTNEED);
+    mprotect(p, room, PROT_NONE);
+    used_ -= found->second;
+    live_.erase(found);
+    return true;
+  }
+  void open(bool yes) {
+    if (open_ == yes) return;
+    open_ = yes;
+    for (const auto& [p, bytes] : live_) mprotect(p, (bytes + page - 1) / page * page, yes ? PROT_READ | PROT_WRITE : PROT_NONE);
+  }
+
+  bool contains(const void* p) const { return p >= base_ && p < base_ + reserved; }
+  /// Whether all of the range lies in one allocation.
+  bool holds(const void* p, std::size_t bytes) const {
+    auto after = live_.upper_bound(static_cast<std::byte*>(const_cast<void*>(p)));
+    if (after == live_.begin()) return false;
+    const auto& [begin, size] = *--after;
+    const auto from = static_cast<std::size_t>(static_cast<const std::byte*>(p) - begin);
+    return from <= size && bytes <= size - from;
+  }
+  std::size_t size() const { return size_; }
+  std::size_t used() const { return used_; }
+
+ private:
+  std::byte* base_ = nullptr;
+  std::size_t size_, used_ = 0, next_ = 0;
+  std::map<std::byte*, std::size_t> live_;
+  bool open_ = false;
+};
+
+}  // namespace stand_in
