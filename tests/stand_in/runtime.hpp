@@ -5,6 +5,8 @@
 #include "gpu.hpp"
 #include "types.hpp"
 
+#define PARALLEL_STAND_IN 1
+
 struct CUstream_st : stand_in::Lane {};
 
 struct CUevent_st {
