@@ -4,13 +4,26 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <numeric>
-#include <parallel/device/cpu/device.hpp>
 #include <random>
 #include <vector>
+// The device whose kernels are tested: a GPU, or what stands in for it, or the CPU.
+#if defined(PARALLEL_TEST_CUDA)
+#include <parallel/device/cuda.hpp>
+using TestDevice = parallel::CudaDouble;
+#else
+#include <parallel/device/cpu/device.hpp>
+using TestDevice = parallel::CpuDouble;
+#endif
+
+inline const TestDevice& test_device() {
+  static const TestDevice device{};
+  return device;
+}
 
 using Sizes = std::vector<std::int64_t>;
 
@@ -97,7 +110,7 @@ inline Numbers part_of(const Numbers& whole, const Box& box) {
 }
 
 template <class T>
-constexpr double tolerance = std::is_same_v<T, double> ? 1e-12 : 2e-6;
+constexpr double tolerance = std::is_same_v<T, double> ? 1e-12 : std::is_same_v<T, parallel::bfloat16> ? 1.0 / 256 : 2e-6;
 
 /// Compares with the largest expected number as the scale.
 inline void check_near(const Numbers& actual, const Numbers& expected, double relative) {
@@ -114,7 +127,22 @@ inline void check_near(const Numbers& actual, const Numbers& expected, double re
   CHECK(worst <= relative * scale);
 }
 
-/// A call of an operation. Tensors of real numbers have element type T; every buffer begins off a cache line and ends with a guard.
+template <class T>
+T stored(double x) {
+  if constexpr (std::is_same_v<T, parallel::bfloat16>)
+    return parallel::bfloat16(static_cast<float>(x));
+  else
+    return std::isnan(x) && std::is_same_v<T, int> ? T{-77} : static_cast<T>(x);
+}
+inline double number(parallel::bfloat16 x) { return static_cast<double>(static_cast<float>(x)); }
+template <class T>
+double number(T x) {
+  return static_cast<double>(x);
+}
+
+/// A call of an operation. Tensors of real numbers have element type T; every buffer begins off a cache line and ends with a guard. Where the
+/// device has memory of its own, the buffers are copied to it and back, twice: once they begin at a cache line, so that wide accesses are
+/// taken, and once off it.
 template <class T>
 class Run {
  public:
@@ -154,26 +182,88 @@ class Run {
   }
   /// The first result.
   Numbers run(const parallel::Operation& operation) {
-    const parallel::Kernel kernel = parallel::CpuDouble{}.kernel(operation, call_);
-    REQUIRE_MESSAGE(bool(kernel), operation.name);
-    kernel(call_);
+    return run([&](parallel::Call& call) {
+      const parallel::Kernel kernel = test_device().kernel(operation, call);
+      REQUIRE_MESSAGE(bool(kernel), operation.name);
+      kernel(call);
+    });
+  }
+  /// The first result of what f(call) does.
+  template <class F>
+    requires std::invocable<F, parallel::Call&>
+  Numbers run(F f) {
+    if constexpr (TestDevice::asynchronous) {
+      const std::vector<Bytes> before = contents();
+      run_on_device(f, 0);
+      std::vector<Numbers> results;
+      for (int i = 0; i < call_.results.size(); ++i) results.push_back(get(i));
+      for (std::size_t b = 0; b < buffers_.size(); ++b) std::copy_n(before[b].data(), before[b].size(), buffers_[b].data());
+      run_on_device(f, 1);
+      for (int i = 0; i < call_.results.size(); ++i) check_near(get(i), results[static_cast<std::size_t>(i)], 2 * tolerance<T>);
+    } else {
+      test_device().prepare(call_);
+      f(call_);
+    }
     for (const Buffer& b : buffers_)
-      for (std::size_t i = 0; i < line; ++i) CHECK(b.bytes[b.begin + b.size + i] == guard);
+      for (std::size_t i = 0; i < line; ++i) CHECK(b.data()[b.size + i] == guard);
     return get(0);
   }
   Numbers get(int result) const {
     const parallel::View& v = call_.results[result];
-    return v.dtype == parallel::DType::f64 ? read<double>(v) : v.dtype == parallel::DType::i32 ? read<int>(v) : read<float>(v);
+    switch (v.dtype) {
+      case parallel::DType::f64: return read<double>(v);
+      case parallel::DType::i32: return read<int>(v);
+      case parallel::DType::bf16: return read<parallel::bfloat16>(v);
+      default: return read<float>(v);
+    }
   }
   parallel::Call& call() { return call_; }
 
  private:
   static constexpr std::size_t line = 64;
   static constexpr unsigned char guard = 0xA5;
+  using Bytes = std::vector<unsigned char>;
   struct Buffer {
     std::unique_ptr<unsigned char[]> bytes;
-    std::size_t begin, size;
+    std::size_t begin, size, element;
+    unsigned char* data() const { return bytes.get() + begin; }
   };
+  std::vector<Bytes> contents() const {
+    std::vector<Bytes> result;
+    for (const Buffer& b : buffers_) result.emplace_back(b.data(), b.data() + b.size);
+    return result;
+  }
+  /// With every buffer in the device's memory, so many elements behind the begin of a line, between guards.
+  template <class F>
+  void run_on_device(F f, std::size_t elements_off) {
+    std::vector<std::size_t> begins;
+    std::size_t all = 0;
+    for (const Buffer& b : buffers_) begins.push_back(all + line + elements_off * b.element), all += (b.size + 4 * line) / line * line;
+    parallel::MemoryOf<TestDevice> memory = test_device().memory(static_cast<std::int64_t>(all));
+    parallel::Call call = call_;
+    const auto move = [&](parallel::View& v) {
+      for (std::size_t i = 0; i < buffers_.size(); ++i) {
+        const std::uintptr_t from = reinterpret_cast<std::uintptr_t>(buffers_[i].bytes.get()), at = reinterpret_cast<std::uintptr_t>(v.data) - from;
+        if (at < buffers_[i].size + 3 * line) return static_cast<void>(v.data = memory.data() + begins[i] + at - buffers_[i].begin);
+      }
+    };
+    for (parallel::View& v : call.operands) move(v);
+    for (parallel::View& v : call.results) move(v);
+    Bytes sent(all, guard), came(all);
+    const auto each = [&](auto g) {
+      for (std::size_t i = 0; i < buffers_.size(); ++i) g(begins[i], buffers_[i].data(), buffers_[i].size);
+    };
+    each([&](std::size_t at, unsigned char* data, std::size_t size) { std::copy_n(data, size, sent.data() + at); });
+    memory.change(0, static_cast<std::int64_t>(all), [&](std::byte* bytes) { std::memcpy(bytes, sent.data(), all); });
+    test_device().prepare(call);
+    f(call);
+    memory.look(0, static_cast<std::int64_t>(all), [&](const std::byte* bytes) { std::memcpy(came.data(), bytes, all); });
+    each([&](std::size_t at, unsigned char* data, std::size_t size) {
+      std::copy_n(came.data() + at, size, data);
+      std::fill_n(came.data() + at, size, guard);
+    });
+    CHECK(came == Bytes(all, guard));
+  }
   template <class U, class Views>
   Run& add(Views& views, const Numbers& whole, const Box& box) {
     parallel::View v;
@@ -185,13 +275,12 @@ class Run {
     }
     const Numbers part = part_of(whole, box);
     Buffer b;
-    b.size = part.values.size() * sizeof(U);
+    b.size = part.values.size() * sizeof(U), b.element = sizeof(U);
     b.bytes = std::make_unique<unsigned char[]>(b.size + 3 * line);
     b.begin = line - reinterpret_cast<std::uintptr_t>(b.bytes.get()) % line + sizeof(U);
-    for (std::size_t i = 0; i < line; ++i) b.bytes[b.begin + b.size + i] = guard;
-    U* data = reinterpret_cast<U*>(b.bytes.get() + b.begin);
-    for (std::size_t i = 0; i < part.values.size(); ++i)
-      data[i] = std::isnan(part.values[i]) && std::is_same_v<U, int> ? U{-77} : static_cast<U>(part.values[i]);
+    for (std::size_t i = 0; i < line; ++i) b.data()[b.size + i] = guard;
+    U* data = reinterpret_cast<U*>(b.data());
+    for (std::size_t i = 0; i < part.values.size(); ++i) data[i] = stored<U>(part.values[i]);
     v.data = data;
     views.push_back(v);
     buffers_.push_back(std::move(b));
@@ -200,7 +289,7 @@ class Run {
   template <class U>
   static Numbers read(const parallel::View& v) {
     Numbers result(Sizes(v.size, v.size + v.rank));
-    for (std::size_t i = 0; i < result.values.size(); ++i) result.values[i] = static_cast<double>(v.as<const U>()[i]);
+    for (std::size_t i = 0; i < result.values.size(); ++i) result.values[i] = number(v.as<const U>()[i]);
     return result;
   }
   parallel::Call call_{};

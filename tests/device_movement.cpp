@@ -68,8 +68,7 @@ TEST_CASE("what two parts of a tensor have in common") {
     for (const Box& to : boxes) {
       Run<float> run;
       run.operand(whole, from).result(sizes, to);
-      Cpu::copy_overlap(run.call().operands[0], run.call().results[0]);
-      check_near(run.get(0),
+      check_near(run.run([](Call& call) { TestDevice::copy_overlap(call); }),
                  defined(to.size,
                          [&](const Sizes& i) {
                            Sizes at = i;
@@ -83,30 +82,25 @@ TEST_CASE("what two parts of a tensor have in common") {
     }
   Run<double> run;
   run.operand(whole).result(sizes);
-  Cpu::copy(run.call().results[0], run.call().operands[0]);
-  check_near(run.get(0), whole, 0);
-  Cpu::zero(run.call().results[0]);
-  check_near(run.get(0), Numbers(sizes), 0);
+  check_near(run.run([](Call& call) { TestDevice::copy(call); }), whole, 0);
+  check_near(run.run([](Call& call) { TestDevice::zero(call); }), Numbers(sizes), 0);
 }
-TEST_CASE("slices brought together and back") {
-  for (const int size : {2, 4, 8})
-    for (const std::int64_t outer : {1, 3, 10})
-      for (const std::int64_t n : {1, 2, 5})
-        for (const std::int64_t inner : {1, 2, 7}) {
-          std::vector<unsigned char> from(static_cast<std::size_t>(outer * n * inner * size)), to(from.size(), 0), back(from.size(), 0);
-          for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<unsigned char>(i * 7 + i / 256);
-          Cpu::pack(from.data(), to.data(), outer, n, inner, size);
-          const std::int64_t row = inner * size;
-          bool right = true;
-          for (std::int64_t o = 0; o < outer; ++o)
-            for (std::int64_t i = 0; i < n; ++i)
-              for (std::int64_t b = 0; b < row; ++b)
-                right = right &&
-                        to[static_cast<std::size_t>((i * outer + o) * row + b)] == from[static_cast<std::size_t>((o * n + i) * row + b)];
-          CHECK(right);
-          Cpu::unpack(to.data(), back.data(), outer, n, inner, size);
-          CHECK(back == from);
-        }
+TEST_CASE_TEMPLATE("slices brought together and back", T, float, double, bfloat16) {
+  constexpr int size = sizeof(T);
+  for (const std::int64_t outer : {1, 3, 10})
+    for (const std::int64_t n : {1, 2, 5})
+      for (const std::int64_t inner : {1, 2, 7, 16}) {
+        const Numbers x = whole_numbers({outer, n, inner}, 1, 256);
+        const Numbers packed = defined({n, outer, inner}, [&](const Sizes& i) { return x({i[1], i[0], i[2]}); });
+        check_near(Run<T>().operand(x).result(packed.sizes).run([&](Call& c) {
+          test_device().pack(c.operands[0].data, c.results[0].data, outer, n, inner, size);
+        }),
+                   packed, 0);
+        check_near(Run<T>().operand(packed).result(x.sizes).run([&](Call& c) {
+          test_device().unpack(c.operands[0].data, c.results[0].data, outer, n, inner, size);
+        }),
+                   x, 0);
+      }
 }
 TEST_CASE_TEMPLATE("tables in parts: rows and columns", T, float, double) {
   const Sizes table_sizes{11, 6};
