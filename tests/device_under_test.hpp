@@ -12,7 +12,33 @@
 
 namespace under_test {
 
-#if defined(PARALLEL_TEST_CUDA)
+#if defined(PARALLEL_STAND_IN)
+/// Tells the stand-in what a kernel reads and writes: its operands and results. So it finds every pair of accesses that neither a stream nor an
+/// event puts in order, whatever order they happen to come in.
+class Watched : public parallel::CudaDouble {
+ public:
+  using parallel::CudaDouble::CudaDouble;
+
+  parallel::Kernel kernel(const parallel::Operation& operation, parallel::Call& call) const {
+    const parallel::Kernel found = parallel::CudaDouble::kernel(operation, call);
+    if (found == nullptr) return nullptr;
+    call.context = &contexts_->emplace_back(Context{*static_cast<parallel::cuda::Context*>(call.context), found});
+    return [](const parallel::Call& c) {
+      for (const parallel::View& v : c.operands) stand_in::declared.push_back(stand_in::reads(v.data, parallel::cuda::bytes_of(v)));
+      for (const parallel::View& v : c.results) stand_in::declared.push_back(stand_in::writes(v.data, parallel::cuda::bytes_of(v)));
+      static_cast<const Context*>(c.context)->kernel(c);
+      stand_in::declared.clear();
+    };
+  }
+
+ private:
+  struct Context : parallel::cuda::Context {
+    parallel::Kernel kernel;
+  };
+  std::shared_ptr<std::deque<Context>> contexts_ = std::make_shared<std::deque<Context>>();
+};
+using Device = Watched;
+#elif defined(PARALLEL_TEST_CUDA)
 using Device = parallel::CudaDouble;
 #else
 using Device = parallel::CpuDouble;
