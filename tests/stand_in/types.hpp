@@ -1,6 +1,5 @@
 // The types of the CUDA runtime's interface that this project uses, with its names and values.
 #pragma once
-#define PARALLEL_STAND_IN  // bodies of kernels run on the host (device/cuda/launch.hpp)
 #include <cstddef>
 
 enum cudaError {
