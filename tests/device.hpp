@@ -13,7 +13,7 @@
 #include <vector>
 // The device whose kernels are tested: a GPU, or what stands in for it, or the CPU.
 #if defined(PARALLEL_TEST_CUDA)
-#include <parallel/device/cuda.hpp>
+#include <parallel/device/cuda/device.hpp>
 using TestDevice = parallel::CudaDouble;
 #else
 #include <parallel/device/cpu/device.hpp>

@@ -200,15 +200,17 @@ class Gpu {
   }
   /// At random moments something runs.
   void some() {
-    const Open open(*this);
-    while (static_cast<int>(random_() % 100) < eager_ && step()) {
+    while (static_cast<int>(random_() % 100) < eager_) {
+      const Open open(*this);
+      if (!step()) break;
     }
   }
 
   /// Perhaps one thing runs.
   void one() {
+    if (random_() % 4 == 0) return;
     const Open open(*this);
-    if (random_() % 4 != 0) step();
+    step();
   }
 
   /// Runs until the condition holds; what other threads have yet to queue is waited for. False if nothing came for a minute.

@@ -14,12 +14,13 @@ namespace stand_in {
 /// so that a pointer to freed memory is found out.
 class Memory {
  public:
-  static constexpr std::size_t reserved = std::size_t{1} << 36, page = 4096;
+  static constexpr std::size_t reserved = std::size_t{1} << 36, page = 4096, huge_page = 2 << 20;
 
   explicit Memory(std::size_t bytes) : size_(bytes) {
     void* const p = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) throw std::runtime_error("stand_in: no addresses are left for a device");
     base_ = static_cast<std::byte*>(p);
+    madvise(p, reserved, MADV_HUGEPAGE);  // large blocks are opened and closed quickly
   }
   Memory(const Memory&) = delete;
   ~Memory() { munmap(base_, reserved); }
@@ -29,7 +30,8 @@ class Memory {
     if (bytes > size_ - used_) return nullptr;
     if (live_.empty()) next_ = 0;
     const std::size_t room = (bytes + page - 1) / page * page;
-    if (room > reserved - next_) return nullptr;
+    if (bytes >= huge_page) next_ += huge_page - reinterpret_cast<std::uintptr_t>(base_ + next_) % huge_page;
+    if (next_ > reserved || room > reserved - next_) return nullptr;
     std::byte* const p = base_ + next_;
     next_ += room > 0 ? room : page;
     used_ += bytes;

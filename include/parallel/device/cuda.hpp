@@ -2,11 +2,21 @@
 #pragma once
 #include <parallel/device/cuda/device.hpp>
 #include <parallel/device/cuda/elementwise.hpp>
+#include <parallel/device/cuda/movement.hpp>
+#include <parallel/device/cuda/source.hpp>
 #include <parallel/operation/add.hpp>
 #include <parallel/operation/cast.hpp>
 #include <parallel/operation/multiply.hpp>
+#include <parallel/operation/reduce.hpp>
+#include <parallel/operation/remember.hpp>
 #include <parallel/operation/reshape.hpp>
+#include <parallel/operation/scale.hpp>
+#include <parallel/operation/slice.hpp>
+#include <parallel/operation/source.hpp>
+#include <parallel/operation/transpose.hpp>
 #include <parallel/operation/unary.hpp>
+#include <parallel/operation/update.hpp>
+#include <parallel/operation/where.hpp>
 
 namespace parallel::cuda {
 
@@ -18,8 +28,15 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::add,                         binary<int, Add>},
       {&operation::subtract,                    binary<int, Subtract>},
       {&operation::multiply,                    binary<int, Multiply>},
+      {&operation::where,                       where<int>,                     0},
       {&operation::copy,                        copy},
       {&operation::reshape,                     copy},
+      {&operation::cast,                        cast<int>},
+      {&operation::transpose,                   transpose},
+      {&operation::slice,                       slice},
+      {&operation::concatenate,                 concatenate},
+      {&operation::constant,                    constant<int>},
+      {&operation::iota,                        iota<int>},
     };
     return all;
   } else if constexpr (std::is_same_v<T, Scalars>) {  // what the optimizer decides by: doubles, whatever the type of the gradients
@@ -31,10 +48,38 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::subtract,                    binary<T, Subtract>},
       {&operation::multiply,                    binary<T, Multiply>},
       {&operation::divide,                      binary<T, Divide>},
+      {&operation::accumulate,                  accumulate<T>},
+      {&operation::where,                       where<T>,                       0},
+      {&operation::masked,                      masked<T>,                      0},
+      {&operation::scale,                       scale<T>},
+      {&operation::square,                      unary<T, Square>},
+      {&operation::sqrt,                        unary<T, Sqrt>},
+      {&operation::exp,                         unary<T, Exp<T>>},
+      {&operation::log,                         unary<T, Log>},
+      {&operation::tanh,                        unary<T, Tanh>},
+      {&operation::sigmoid,                     unary<T, Sigmoid<T>>},
       {&operation::relu,                        unary<T, Relu>},
       {&operation::relu_derivative,             binary<T, ReluDerivative>},
+      {&operation::gelu,                        unary<T, Gelu<T>>},
+      {&operation::gelu_derivative,             binary<T, GeluDerivative<T>>},
+      {&operation::gelu_erf,                    unary<T, GeluErf<T>>},
+      {&operation::gelu_erf_derivative,         binary<T, GeluErfDerivative<T>>},
+      {&operation::silu,                        unary<T, Silu<T>>},
+      {&operation::silu_derivative,             binary<T, SiluDerivative<T>>},
+
       {&operation::copy,                        copy},
+      {&operation::stash,                       copy},
       {&operation::reshape,                     copy},
+      {&operation::bucket,                      bucket},
+      {&operation::maximum_of,                  copy},
+      {&operation::cast,                        cast<T>},
+      {&operation::transpose,                   transpose},
+      {&operation::slice,                       slice},
+      {&operation::pad,                         pad},
+      {&operation::write,                       write},
+      {&operation::concatenate,                 concatenate},
+      {&operation::constant,                    constant<T>},
+      {&operation::iota,                        iota<T>},
     };
     return all;
   }

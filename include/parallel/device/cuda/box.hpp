@@ -12,7 +12,26 @@ struct alignas(bytes) Unit {
   Word of[static_cast<std::size_t>(bytes) / sizeof(Word)];
 };
 
-/// to[i . to_step] = from[i . from_step] for every index of the box; all steps in units.
+/// The largest unit that divides all of these numbers of bytes: addresses, extents, steps.
+template <class... Bytes>
+int unit_of(Bytes... bytes) {
+  const std::uintptr_t all = (std::uintptr_t{16} | ... | static_cast<std::uintptr_t>(bytes));
+  return static_cast<int>(all & (~all + 1));
+}
+inline std::uintptr_t address(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
+/// Calls f(Unit<bytes>{}).
+template <class F>
+void with_unit(int bytes, F f) {
+  switch (bytes) {
+    case 16: return f(Unit<16>{});
+    case 8: return f(Unit<8>{});
+    case 4: return f(Unit<4>{});
+    case 2: return f(Unit<2>{});
+    default: return f(Unit<1>{});
+  }
+}
+
+/// to[i . to_step] = from[i . from_step] for every index of the box; all steps in units. Every element is read once and written once.
 template <class U>
 struct CopyBox {
   static constexpr int threads = 256;
@@ -20,19 +39,19 @@ struct CopyBox {
   U* to;
   Index units;
   int rank;
-  Index extent[max_rank + 1], from_step[max_rank + 1], to_step[max_rank + 1];
+  Divisor extent[max_rank + 1];
+  Index from_step[max_rank + 1], to_step[max_rank + 1];
 
   template <class Block>
   PARALLEL_DEVICE void operator()(Block& block) const {
     block.each(threads, [&](Index thread) {
       Index rest = block.index * threads + thread, source = 0, target = 0;
       if (rest >= units) return;
-      for (int d = rank - 1; d >= 0; --d) {
-        const Index outer = rest / extent[d], here = rest - outer * extent[d];
+      for (int d = rank - 1; d > 0; --d) {
+        const Index here = extent[d].divide(rest);
         source += here * from_step[d], target += here * to_step[d];
-        rest = outer;
       }
-      to[target] = from[source];
+      to[target + rest * to_step[0]] = from[source + rest * from_step[0]];
     });
   }
 };
@@ -44,31 +63,21 @@ inline void copy_box(cudaStream_t stream, const Walk<2>& walk, const void* from,
   for (int d = 0; d < rank; ++d) elements *= walk.extent(d);
   if (elements == 0) return;
   const bool rows = walk.step(0) == 1 && walk.step(1) == 1;
-  // the largest unit that divides every row, every step and both addresses
-  auto granule = static_cast<std::uintptr_t>(16) | reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to);
-  granule |= static_cast<std::uintptr_t>(rows ? walk.extent() * size : size);
-  for (int d = rows ? 1 : 0; d < rank; ++d) granule |= static_cast<std::uintptr_t>(walk.step(0, d) * size) | static_cast<std::uintptr_t>(walk.step(1, d) * size);
-  const int bytes = static_cast<int>(granule & (~granule + 1));
+  int bytes = unit_of(address(from), address(to), rows ? walk.extent() * size : size);
+  for (int d = rows ? 1 : 0; d < rank; ++d) bytes = unit_of(bytes, walk.step(0, d) * size, walk.step(1, d) * size);
   const int unit = rows ? bytes : std::min(bytes, size);
-  const auto run = [&]<class U>(U) {
+  with_unit(unit, [&]<class U>(U) {
     CopyBox<U> body{static_cast<const U*>(from), static_cast<U*>(to), elements * size / unit, rank, {}, {}, {}};
     for (int d = 0; d < rank; ++d) {
       const int enclosing = rank - 1 - d;
-      body.extent[d] = walk.extent(enclosing), body.from_step[d] = walk.step(0, enclosing) * size / unit, body.to_step[d] = walk.step(1, enclosing) * size / unit;
+      body.extent[d] = Divisor(walk.extent(enclosing)), body.from_step[d] = walk.step(0, enclosing) * size / unit, body.to_step[d] = walk.step(1, enclosing) * size / unit;
     }
     if (rows)
-      body.extent[rank - 1] = walk.extent() * size / unit, body.from_step[rank - 1] = body.to_step[rank - 1] = 1;
+      body.extent[rank - 1] = Divisor(walk.extent() * size / unit), body.from_step[rank - 1] = body.to_step[rank - 1] = 1;
     else if (unit < size)  // an element is several units
-      body.rank = rank + 1, body.extent[rank] = size / unit, body.from_step[rank] = body.to_step[rank] = 1;
+      body.rank = rank + 1, body.extent[rank] = Divisor(size / unit), body.from_step[rank] = body.to_step[rank] = 1;
     launch(stream, blocks_of(body.units, body.threads), body);
-  };
-  switch (unit) {
-    case 16: return run(Unit<16>{});
-    case 8: return run(Unit<8>{});
-    case 4: return run(Unit<4>{});
-    case 2: return run(Unit<2>{});
-    default: return run(Unit<1>{});
-  }
+  });
 }
 
 inline std::size_t bytes_of(const View& view) { return static_cast<std::size_t>(view.elements() * parallel::bytes_of(view.dtype)); }

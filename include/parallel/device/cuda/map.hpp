@@ -1,19 +1,23 @@
 // Functions of some tensors, element by element; operands repeat as in NumPy. 16 bytes at a time where operands and result lie so.
 #pragma once
-#include <cstdint>
+#include <algorithm>
 #include <parallel/device/cpu/walk.hpp>
+#include <parallel/device/cuda/divisor.hpp>
 #include <parallel/device/cuda/element.hpp>
 #include <parallel/device/cuda/gpu.hpp>
 #include <parallel/device/cuda/launch.hpp>
+#include <utility>
 
 namespace parallel::cuda {
 
 using cpu::Walk;
 using cpu::repeated;
 using cpu::strides;
-using Index = std::int64_t;
+using Steps = cpu::Steps<max_rank>;
 
 inline bool lies_at(const void* data, std::size_t bytes) { return reinterpret_cast<std::uintptr_t>(data) % bytes == 0; }
+/// Whether an update is to be left out: see Call.
+PARALLEL_DEVICE inline bool skipped(const double* commit) { return commit != nullptr && *commit == 0; }
 
 /// out[i] = function(in[0][...], in[1][...], ...) for packs of n elements of the innermost dimension. `Out`, `In...`: element types.
 template <int n, class Function, class Out, class... In>
@@ -22,12 +26,15 @@ struct Map {
   Function function;
   Out* out;
   const void* in[inputs];
-  Index packs;                                         // of the result
-  int rank;                                            // dimensions, the innermost last
-  Index extent[max_rank + 1], step[inputs][max_rank + 1];  // in elements; the innermost step is 0 or, where n > 1, 1
+  const double* commit;
+  Index packs;  // of the result
+  int rank;     // dimensions, the innermost last
+  Divisor extent[max_rank];
+  Index step[inputs][max_rank];  // in elements; the innermost step is 0 or, where n > 1, 1
 
   template <class Block>
   PARALLEL_DEVICE void operator()(Block& block) const {
+    if (skipped(commit)) return;
     block.each(threads, [&](Index thread) {
       const Index pack = block.index * threads + thread;
       if (pack < packs) apply(pack * n, std::make_integer_sequence<int, inputs>{});
@@ -39,9 +46,8 @@ struct Map {
   PARALLEL_DEVICE void apply(Index first, std::integer_sequence<int, k...>) const {
     Index from[inputs]{}, rest = first;
     for (int d = rank - 1; d > 0; --d) {
-      const Index outer = rest / extent[d], here = rest - outer * extent[d];
+      const Index here = extent[d].divide(rest);
       ((from[k] += here * step[k][d]), ...);
-      rest = outer;
     }
     ((from[k] += rest * step[k][0]), ...);
     Pack<Out, n> result;
@@ -64,49 +70,46 @@ struct Map {
   }
 };
 
-/// Applies a function to the first operands of a call, whose element types are In..., for its first result.
+/// Applies a function to the first operands of a call, whose element types are In..., for its first result. `from`: by how many elements each
+/// operand advances along the dimensions of the result.
 template <class Function, class Out, class... In>
-void map(const Call& call, const Function& function) {
+void map(const Call& call, const Function& function, const Steps (&from)[sizeof...(In)]) {
   constexpr int inputs = sizeof...(In);
   const View& out = call.results[0];
   if (out.elements() == 0) return;
-  cpu::Steps<max_rank> from[inputs];
-  for (int k = 0; k < inputs; ++k) from[k] = repeated(call.operands[k], out);
   Walk<inputs> walk;
   for (int d = 0; d < out.rank; ++d) {
     cpu::Steps<inputs> steps;
     for (int k = 0; k < inputs; ++k) steps.of[k] = from[k][d];
     walk.add(out.size[d], steps);
   }
-  constexpr std::size_t widest = std::max({sizeof(Out), sizeof(In)...});
-  constexpr int n = static_cast<int>(16 / widest);
+  constexpr int n = static_cast<int>(16 / std::max({sizeof(Out), sizeof(In)...}));
+  constexpr std::size_t sizes[inputs]{sizeof(In)...};
   const int rank = std::max(walk.rank(), 1);
   bool packed = walk.extent() % n == 0 && lies_at(out.data, n * sizeof(Out));
-  const auto fill = [&](auto& body) {
-    body.function = function, body.out = out.as<Out>(), body.rank = rank;
+  for (int k = 0; k < inputs; ++k) {
+    const Index last = walk.step(k);
+    packed = packed && (last == 0 || (last == 1 && lies_at(call.operands[k].data, n * sizes[k])));
+    for (int enclosing = 1; last == 1 && enclosing < rank; ++enclosing) packed = packed && walk.step(k, enclosing) % n == 0;
+  }
+  const auto run = [&](auto body, int in_pack) {
+    body.function = function, body.out = out.as<Out>(), body.commit = call.commit, body.rank = rank, body.packs = out.elements() / in_pack;
+    for (int k = 0; k < inputs; ++k) body.in[k] = call.operands[k].data;
     for (int d = 0; d < rank; ++d) {
-      body.extent[d] = walk.extent(rank - 1 - d);
+      body.extent[d] = Divisor(walk.extent(rank - 1 - d));
       for (int k = 0; k < inputs; ++k) body.step[k][d] = walk.step(k, rank - 1 - d);
     }
-    for (int k = 0; k < inputs; ++k) body.in[k] = call.operands[k].data;
+    launch(gpu(call).stream(), blocks_of(body.packs, body.threads), body);
   };
-  Map<n, Function, Out, In...> fast{};
-  fill(fast);
-  constexpr std::size_t sizes[inputs]{sizeof(In)...};
-  for (int k = 0; k < inputs; ++k) {
-    const Index last = fast.step[k][rank - 1];
-    packed = packed && (last == 0 || (last == 1 && lies_at(fast.in[k], n * sizes[k])));
-    for (int d = 0; last == 1 && d < rank - 1; ++d) packed = packed && fast.step[k][d] % n == 0;
-  }
-  if (packed) {
-    fast.packs = out.elements() / n;
-    launch(gpu(call).stream(), blocks_of(fast.packs, fast.threads), fast);
-  } else {
-    Map<1, Function, Out, In...> slow{};
-    fill(slow);
-    slow.packs = out.elements();
-    launch(gpu(call).stream(), blocks_of(slow.packs, slow.threads), slow);
-  }
+  packed ? run(Map<n, Function, Out, In...>{}, n) : run(Map<1, Function, Out, In...>{}, 1);
+}
+
+/// The same for operands that repeat as in NumPy.
+template <class Function, class Out, class... In>
+void map(const Call& call, const Function& function) {
+  Steps from[sizeof...(In)];
+  for (int k = 0; k < static_cast<int>(sizeof...(In)); ++k) from[k] = repeated(call.operands[k], call.results[0]);
+  map<Function, Out, In...>(call, function, from);
 }
 
 }  // namespace parallel::cuda
