@@ -1,17 +1,29 @@
 // A GPU as a device: which kernel computes an operation. Compiled with nvcc -x cu -std=c++20 --expt-relaxed-constexpr, linked with cublasLt.
 #pragma once
+#include <parallel/device/cuda/cross_entropy.hpp>
 #include <parallel/device/cuda/device.hpp>
 #include <parallel/device/cuda/elementwise.hpp>
+#include <parallel/device/cuda/embedding.hpp>
 #include <parallel/device/cuda/movement.hpp>
+#include <parallel/device/cuda/norm.hpp>
+#include <parallel/device/cuda/rotary.hpp>
+#include <parallel/device/cuda/sample.hpp>
+#include <parallel/device/cuda/softmax.hpp>
 #include <parallel/device/cuda/source.hpp>
 #include <parallel/operation/add.hpp>
 #include <parallel/operation/cast.hpp>
+#include <parallel/operation/cross_entropy.hpp>
+#include <parallel/operation/embedding.hpp>
 #include <parallel/operation/multiply.hpp>
+#include <parallel/operation/norm.hpp>
 #include <parallel/operation/reduce.hpp>
 #include <parallel/operation/remember.hpp>
 #include <parallel/operation/reshape.hpp>
+#include <parallel/operation/rotary.hpp>
+#include <parallel/operation/sample.hpp>
 #include <parallel/operation/scale.hpp>
 #include <parallel/operation/slice.hpp>
+#include <parallel/operation/softmax.hpp>
 #include <parallel/operation/source.hpp>
 #include <parallel/operation/transpose.hpp>
 #include <parallel/operation/unary.hpp>
@@ -29,6 +41,7 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::subtract,                    binary<int, Subtract>},
       {&operation::multiply,                    binary<int, Multiply>},
       {&operation::where,                       where<int>,                     0},
+      {&operation::drawn,                       drawn},
       {&operation::copy,                        copy},
       {&operation::reshape,                     copy},
       {&operation::cast,                        cast<int>},
@@ -40,7 +53,12 @@ std::span<const KernelRow> Table<T>::kernels() {
     };
     return all;
   } else if constexpr (std::is_same_v<T, Scalars>) {  // what the optimizer decides by: doubles, whatever the type of the gradients
-    return {};
+    static constexpr KernelRow all[]{
+      {&operation::digit_histogram,             digit_histogram},
+      {&operation::narrow,                      narrow},
+      {&operation::draw,                        draw},
+    };
+    return all;
   } else {
     static constexpr KernelRow all[]{
       // operation                              kernel                          operand of whole numbers: indices, a mask
@@ -66,6 +84,30 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::gelu_erf_derivative,         binary<T, GeluErfDerivative<T>>},
       {&operation::silu,                        unary<T, Silu<T>>},
       {&operation::silu_derivative,             binary<T, SiluDerivative<T>>},
+
+      {&operation::rotary,                      rotary<T>},
+
+      {&operation::sum_of_exponentials,         sum_of_exponentials<T>},
+      {&operation::normalized_exponential,      normalized_exponential<T>},
+      {&operation::row_product,                 row_product<T>},
+      {&operation::softmax_derivative,          softmax_gradient<T>},
+      {&operation::class_maximum,               class_maximum<T>},
+      {&operation::class_exponentials,          class_exponentials<T>},
+      {&operation::class_mean,                  class_mean<T>},
+      {&operation::count_targets,               count_targets<T>,               0},
+      {&operation::pick,                        pick<T>,                        1},
+      {&operation::negative_log_likelihood,     negative_log_likelihood<T>},
+      {&operation::cross_entropy_derivative,    cross_entropy_gradient<T>,      1},
+
+      {&operation::row_mean,                    row_mean<T>},
+      {&operation::row_variance,                row_variance<T>},
+      {&operation::normalize,                   normalize<T>},
+      {&operation::norm_products,               norm_products<T>},
+      {&operation::norm_derivative,             norm_gradient<T>},
+      {&operation::norm_parameter_derivative,   norm_parameter_gradient<T>},
+
+      {&operation::embedding,                   embedding<T>,                   0},
+      {&operation::embedding_derivative,        embedding_gradient<T>,          0},
 
       {&operation::copy,                        copy},
       {&operation::stash,                       copy},

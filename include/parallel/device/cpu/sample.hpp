@@ -1,19 +1,12 @@
 // Draws from logits: histograms of the digits of logits, thresholds, and the largest of perturbed logits.
 #pragma once
-#include <bit>
 #include <cmath>
 #include <numeric>
 #include <parallel/device/cpu/random.hpp>
+#include <parallel/device/ordered.hpp>
 #include <parallel/operation/sample.hpp>
 
 namespace parallel::cpu {
-
-/// A float's bits as a number that orders as it does; NaN is the largest.
-inline std::uint32_t ordered(float x) {
-  if (std::isnan(x)) return 0xFFFFFFFFU;
-  const auto bits = std::bit_cast<std::uint32_t>(x == 0 ? 0.0F : x);
-  return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
-}
 
 /// An element of floats or doubles.
 inline double number(const View& view, Index i) { return view.dtype == DType::f64 ? view.as<const double>()[i] : static_cast<double>(view.as<const float>()[i]); }
@@ -35,12 +28,6 @@ struct LogitRows {
   float at(Index row, Index i) const { return static_cast<float>(number(logits, row * logits.size[logits.rank - 1] + i)); }
   double temperature() const { return scalars[how.temperature]; }
 };
-/// What is known of a threshold: its digits so far, those behind them zeros, and what is left of the limit for those.
-struct Threshold {
-  double digits = 0, left = 0;
-};
-inline bool at_least(float logit, const Threshold& t) { return static_cast<double>(ordered(logit)) >= t.digits; }
-
 /// (logits, scalars[, max][, state][, floor])
 inline void digit_histogram(const Call& call) {
   const LogitRows rows(call);

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #if defined(__CUDACC__)
 #define PARALLEL_DEVICE __host__ __device__
@@ -12,9 +13,19 @@
 
 namespace parallel::cuda {
 
+/// Sums that are made together.
+template <class T, int count>
+struct Several {
+  T of[count]{};
+  PARALLEL_DEVICE friend Several operator+(Several a, const Several& b) {
+    for (int i = 0; i < count; ++i) a.of[i] += b.of[i];
+    return a;
+  }
+};
+
 struct Plus {
   template <class T>
-  PARALLEL_DEVICE T operator()(T a, T b) const {
+  PARALLEL_DEVICE T operator()(const T& a, const T& b) const {
     return a + b;
   }
 };
@@ -23,6 +34,90 @@ struct Larger {
   template <class T>
   PARALLEL_DEVICE T operator()(T a, T b) const {
     return a >= b || a != a ? a : b;
+  }
+};
+
+/// Adds to what several threads add to: whole numbers only, whose sum no order shows in.
+template <class T>
+  requires std::is_integral_v<T>
+PARALLEL_DEVICE void add_to(T& sum, T term) {
+#if defined(__CUDA_ARCH__)
+  atomicAdd(&sum, term);
+#else
+  sum += term;
+#endif
+}
+
+/// What is combined by a warp in a tree, the same for every order of its lanes: 16 apart, then 8, down to neighbours.
+#if defined(__CUDACC__)
+template <class T>
+__device__ T of_lane(const T& own, int apart) {
+  return __shfl_xor_sync(0xffffffffU, own, apart);
+}
+template <class T, int count>
+__device__ Several<T, count> of_lane(Several<T, count> own, int apart) {
+  for (T& each : own.of) each = of_lane(each, apart);
+  return own;
+}
+#endif
+template <class T, class Combine>
+T combined_lanes(T (&own)[32], Combine combine) {
+  T other[32];
+  for (int apart = 16; apart > 0; apart /= 2) {
+    for (int lane = 0; lane < 32; ++lane) other[lane] = own[lane ^ apart];
+    for (int lane = 0; lane < 32; ++lane) own[lane] = combine(own[lane], other[lane]);
+  }
+  return own[0];
+}
+
+/// A warp of a block that works alone: what a Block is (below), but for shared memory.
+class Warp {
+ public:
+  static constexpr int threads = 32;
+  PARALLEL_DEVICE explicit Warp(std::int64_t i) : index(i) {}
+
+  std::int64_t index;  ///< of the warp in the grid
+
+  template <int ahead = 1, class F>
+  PARALLEL_DEVICE void each(std::int64_t n, F f) const {
+#if defined(__CUDA_ARCH__)
+#pragma unroll ahead
+    for (std::int64_t i = threadIdx.x % threads; i < n; i += threads) f(i);
+#else
+    for (std::int64_t i = 0; i < n; ++i) f(i);
+#endif
+  }
+  PARALLEL_DEVICE void sync() const {
+#if defined(__CUDA_ARCH__)
+    __syncwarp();
+#endif
+  }
+  template <class T, int ahead = 1, class F>
+  PARALLEL_DEVICE T sum(std::int64_t n, F f) const {
+    return combined<T, ahead>(n, f, T{}, Plus{});
+  }
+  template <int ahead = 1, class T, class F>
+  PARALLEL_DEVICE T maximum(std::int64_t n, T least, F f) const {
+    return combined<T, ahead>(n, f, least, Larger{});
+  }
+
+ private:
+  template <class T, int ahead, class F, class Combine>
+  PARALLEL_DEVICE T combined(std::int64_t n, F f, T first, Combine combine) const {
+#if defined(__CUDA_ARCH__)
+    T own = first;
+#pragma unroll ahead
+    for (std::int64_t i = threadIdx.x % threads; i < n; i += threads) own = combine(own, static_cast<T>(f(i)));
+    for (int apart = 16; apart > 0; apart /= 2) own = combine(own, of_lane(own, apart));
+    return own;
+#else
+    T own[threads];
+    for (int lane = 0; lane < threads; ++lane) {
+      own[lane] = first;
+      for (std::int64_t i = lane; i < n; i += threads) own[lane] = combine(own[lane], static_cast<T>(f(i)));
+    }
+    return combined_lanes(own, combine);
+#endif
   }
 };
 
@@ -37,13 +132,25 @@ class Block {
 
   std::int64_t index;  ///< of the block in the grid
 
-  /// f(i) for every i below n, in no order. What it writes, others see behind `sync`.
-  template <class F>
+  /// f(i) for every i below n, in no order. What it writes, others see behind `sync`. `ahead`, here and below: for how many i a thread loads
+  /// before it waits.
+  template <int ahead = 1, class F>
   PARALLEL_DEVICE void each(std::int64_t n, F f) const {
 #if defined(__CUDA_ARCH__)
+#pragma unroll ahead
     for (std::int64_t i = threadIdx.x; i < n; i += size) f(i);
 #else
     for (std::int64_t i = 0; i < n; ++i) f(i);
+#endif
+  }
+  /// f(warp) for every warp, each of which works alone.
+  template <class F>
+  PARALLEL_DEVICE void each_warp(F f) const {
+    constexpr int warps = size / warp;
+#if defined(__CUDA_ARCH__)
+    f(Warp(index * warps + static_cast<int>(threadIdx.x) / warp));
+#else
+    for (int w = 0; w < warps; ++w) f(Warp(index * warps + w));
 #endif
   }
   PARALLEL_DEVICE void sync() const {
@@ -53,14 +160,14 @@ class Block {
   }
   /// The sum of f(i) over all i below n, the same bits in every thread and every run: each thread adds every size-th, then they are combined in
   /// a tree. What was written before, others see behind it.
-  template <class T, class F>
+  template <class T, int ahead = 1, class F>
   PARALLEL_DEVICE T sum(std::int64_t n, F f) const {
-    return combined<T>(n, f, T{}, Plus{});
+    return combined<T, ahead>(n, f, T{}, Plus{});
   }
   /// The largest, at least `least`.
-  template <class T, class F>
+  template <int ahead = 1, class T, class F>
   PARALLEL_DEVICE T maximum(std::int64_t n, T least, F f) const {
-    return combined<T>(n, f, least, Larger{});
+    return combined<T, ahead>(n, f, least, Larger{});
   }
   /// Memory of the block, `bytes` behind its begin, as much as the launch asked for; a multiple of 16.
   template <class T>
@@ -69,14 +176,16 @@ class Block {
   }
 
  private:
-  template <class T, class F, class Combine>
+  template <class T, int ahead, class F, class Combine>
   PARALLEL_DEVICE T combined(std::int64_t n, F f, T first, Combine combine) const {
     constexpr int warps = size / warp;
 #if defined(__CUDA_ARCH__)
     T own = first;
+#pragma unroll ahead
     for (std::int64_t i = threadIdx.x; i < n; i += size) own = combine(own, static_cast<T>(f(i)));
-    for (int apart = warp / 2; apart > 0; apart /= 2) own = combine(own, __shfl_xor_sync(0xffffffffU, own, apart));
-    __shared__ T of_warp[warps];
+    for (int apart = warp / 2; apart > 0; apart /= 2) own = combine(own, of_lane(own, apart));
+    __shared__ alignas(16) std::byte room[warps * sizeof(T)];
+    T* const of_warp = reinterpret_cast<T*>(room);
     __syncthreads();  // the sum before this one has been read
     if (threadIdx.x % warp == 0) of_warp[threadIdx.x / warp] = own;
     __syncthreads();
@@ -84,16 +193,14 @@ class Block {
     for (int w = 1; w < warps; ++w) all = combine(all, of_warp[w]);
     return all;
 #else
-    T own[size], other[size], all{};
-    for (int t = 0; t < size; ++t) {
-      own[t] = first;
-      for (std::int64_t i = t; i < n; i += size) own[t] = combine(own[t], static_cast<T>(f(i)));
+    T own[warp], all{};
+    for (int w = 0; w < warps; ++w) {
+      for (int lane = 0; lane < warp; ++lane) {
+        own[lane] = first;
+        for (std::int64_t i = w * warp + lane; i < n; i += size) own[lane] = combine(own[lane], static_cast<T>(f(i)));
+      }
+      all = w == 0 ? combined_lanes(own, combine) : combine(all, combined_lanes(own, combine));
     }
-    for (int apart = warp / 2; apart > 0; apart /= 2) {
-      for (int t = 0; t < size; ++t) other[t] = own[t ^ apart];
-      for (int t = 0; t < size; ++t) own[t] = combine(own[t], other[t]);
-    }
-    for (int w = 0; w < warps; ++w) all = w == 0 ? own[0] : combine(all, own[w * warp]);
     return all;
 #endif
   }

@@ -50,6 +50,6 @@ void launch(cudaStream_t stream, std::int64_t blocks, const Body& body, std::siz
 }
 
 /// Blocks of so many that hold all.
-constexpr std::int64_t blocks_of(std::int64_t all, std::int64_t of_each) { return (all + of_each - 1) / of_each; }
+PARALLEL_DEVICE constexpr std::int64_t blocks_of(std::int64_t all, std::int64_t of_each) { return (all + of_each - 1) / of_each; }
 
 }  // namespace parallel::cuda
