@@ -3,11 +3,16 @@
 //   tools/demo                                         four ranks as threads, data = 2, tensor = 2, on the licence texts of this machine
 //   build/demo/examples/gpt --mesh data=4 --text FILE  another mesh, another text
 //   mpirun -n 4 build/demo/examples/gpt --mpi          the same over MPI, with the same losses
+//   build/gpu/gpt --gpu                                the same on a GPU, which the ranks share (docs/gpu.md)
 //
 // It prints the plan, trains, draws the loss, and samples from the trained model. Exit codes stand in docs/errors.md.
 #include <parallel/communicator/threads.hpp>
 #if defined(WITH_MPI)
 #include <parallel/communicator/mpi.hpp>
+#endif
+#if defined(WITH_CUDA)
+#include <parallel/device/cuda/device.hpp>
+#include <parallel/run/threads_on_gpu.hpp>
 #endif
 #include <parallel/device/cpu.hpp>
 #include <parallel/parallel.hpp>
@@ -100,17 +105,17 @@ struct Options {
   std::uint64_t seed = 1;
 };
 
-template <Communicator World>
-void train(World& world, const Options& options, const TextData& text) {
+template <Communicator World, Device Device>
+void train(World& world, const Device& device, const Options& options, const TextData& text) {
   const OwnedPlan plan = derive<Step>(options.mesh), validation = derive<Validate, Step>(options.mesh), sampling = derive<Sample, Step>(options.mesh);
   const bool speaks = world.rank() == 0;
   if (speaks) std::printf("%s\n", parallel::text(*plan).c_str()), std::fflush(stdout);
 
-  Parameters parameters(plan, world.rank(), options.seed);
-  Trainer<World, Cpu> trainer(plan, world, parameters, Hyperparameters{}, options.seed);
+  ParametersIn<MemoryOf<Device>> parameters(plan, world.rank(), options.seed, device);
+  Trainer<World, Device> trainer(plan, world, parameters, Hyperparameters{}, options.seed, device);
   Recording recording(options.record, *plan, world.rank());
   trainer.executor().record(recording);
-  Executor<World, Cpu> evaluate(validation, world, parameters.data()), generate(sampling, world, parameters.data());
+  Executor<World, Device> evaluate(validation, world, parameters.data(), device), generate(sampling, world, parameters.data(), device);
   const CosineSchedule schedule{options.rate, options.rate / 10, std::min(options.warmup, options.steps / 2), options.steps};
   std::vector<int> tokens, targets;
   tokens.reserve(batch * context), targets.reserve(batch * context);
@@ -151,13 +156,14 @@ void train(World& world, const Options& options, const TextData& text) {
   }
 
   std::string sampled = options.samples_from;
+  std::vector<std::byte> room;
   for (int n = 0; n < options.sample; ++n) {
     std::vector<int> window(context, ' ');
     const int known = std::min<int>(context, static_cast<int>(sampled.size()));
     for (int i = 0; i < known; ++i) window[static_cast<std::size_t>(i)] = static_cast<unsigned char>(sampled[sampled.size() - static_cast<std::size_t>(known - i)]);
     generate.input(0, window.data());
     generate.run();
-    const float* logits = generate.output(0).template as<float>() + (known - 1) * vocabulary;
+    const float* logits = generate.on_host(generate.output(0), room).template as<float>() + (known - 1) * vocabulary;
     sampled += static_cast<char>(sample_token(logits, vocabulary, 0.8, options.seed, static_cast<std::uint64_t>(n)));
   }
   if (speaks) std::printf("sampled:\n%s\n", sampled.c_str());
@@ -167,7 +173,7 @@ int main(int argc, char** argv) {
   return guarded("gpt", [&] {
     Options options;
     std::string mesh = "data=2,tensor=2";
-    bool mpi = false;
+    bool mpi = false, gpu = false;
     CLI::App app("Trains a small GPT on text by the plan that its annotations give.");
     app.add_option("--mesh", mesh, "ranks per axis")->capture_default_str();
     app.add_option("--text", options.text, "file to train on; by default the licence texts of this machine");
@@ -178,6 +184,7 @@ int main(int argc, char** argv) {
     app.add_option("--sample", options.sample, "bytes to sample at the end")->capture_default_str()->check(CLI::Range(0, 100000));
     app.add_option("--record", options.record, "writes FILE.RANK: what happened in the first steps, for tools/plan --run");
     app.add_flag("--mpi", mpi, "ranks are the processes of mpirun instead of threads");
+    app.add_flag("--gpu", gpu, "on the first GPU, which the ranks share");
     try {
       app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -186,12 +193,20 @@ int main(int argc, char** argv) {
     options.mesh = mesh_argument(mesh, {&data, &tensor});
     derive<Step>(options.mesh);  // a mesh that does not fit is refused before any rank starts
     const TextData text(options.text.empty() ? licence_texts() : read_file(options.text), options.text.empty() ? "the licence texts" : options.text, context);
+    if (gpu) {
+#if defined(WITH_CUDA)
+      run_threads(options.mesh.ranks(), [&](Threads& world) { train(world, Cuda(0), options, text); });
+      return exit_code::done;
+#else
+      throw Failure("this build has no CUDA; compile it with nvcc as docs/gpu.md says, or leave --gpu away", exit_code::unavailable);
+#endif
+    }
     if (!mpi) {
-      run_threads(options.mesh.ranks(), [&](Threads& world) { train(world, options, text); });
+      run_threads(options.mesh.ranks(), [&](Threads& world) { train(world, Cpu{}, options, text); });
       return exit_code::done;
     }
 #if defined(WITH_MPI)
-    run_mpi([&](Mpi& world) { train(world, options, text); }, {.ranks = options.mesh.ranks()});
+    run_mpi([&](Mpi& world) { train(world, Cpu{}, options, text); }, {.ranks = options.mesh.ranks()});
     return exit_code::done;
 #else
     throw Failure("this build has no MPI; install libboost-mpi-dev and configure again, or leave --mpi away", exit_code::unavailable);

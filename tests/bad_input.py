@@ -30,6 +30,7 @@ CASES = [
     (["--text", str(folder / "short")], 65, ["16 bytes", "context of 64"]),
     (["--steps", "many"], 2, ["steps"]),
     (["--mehs", "data=2"], 2, ["--mehs"]),
+    (["--gpu"], 69, ["no CUDA", "docs/gpu.md"]),
     (["--steps", "40", "--rate", "1e60", "--text", str(folder / "text")], 1, ["loss is", "--rate"]),
 ]
 

@@ -1,0 +1,134 @@
+// Training steps of GPT-2 (124M) in bf16 on one GPU: tokens per second, share of the GPU's products, and kernels against their two floors.
+//
+//   gpt_step_gpu [--steps N] [--kernels]
+//
+// Prints lines `name value`, which tools/bench/gpu reads. Operations are counted as 6 N a token and 12 layers * channels * context for attention
+// (PaLM, Chowdhery et al., 2022). A step is one CUDA graph. --kernels also prints, for each operation, its time with the host waiting behind it,
+// and the larger of its floors: bytes over the bandwidth of a copy, operations over the rate of a large product, both measured here.
+#include <parallel/communicator/threads.hpp>
+#include <parallel/device/cuda.hpp>
+#include <parallel/model/gpt2.hpp>
+#include <parallel/parallel.hpp>
+#include <parallel/plan/price.hpp>
+#include <parallel/run/threads_on_gpu.hpp>
+#include <parallel/run/trainer.hpp>
+
+#include <cstring>
+#include <map>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+namespace {
+
+constexpr int batch = 32, context = 1024;
+constexpr models::Gpt2Sizes sizes{.context = context, .dropped = 0};
+using Model = models::Gpt2<sizes, bfloat16>;
+using Tokens = Tensor<int, Shape<batch / data, context>>;
+using Step = Training<Model, AdamW, Tokens, Tokens>;
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// Seconds of one of so many calls of f, which asks the GPU for work.
+template <class F>
+double seconds_of(const Cuda& device, int calls, F f) {
+  f(), device.finish();
+  const double begin = now();
+  for (int i = 0; i < calls; ++i) f();
+  device.finish();
+  return (now() - begin) / calls;
+}
+
+/// What this GPU does at best: a large product in bf16, a copy.
+Machine measured(const Cuda& device) {
+  Machine m;
+  m.name = "measured";
+  constexpr std::int64_t n = 8192, bytes = std::int64_t{1} << 30;
+  const GpuMemory x = device.memory(2 * n * n), w = device.memory(2 * n * n), y = device.memory(2 * n * n);
+  cuda::PreparedProduct product({.m = n, .n = n, .k = n, .dtype = DType::bf16}, device.gpu());
+  Rates r;
+  const double rate = 2.0 * n * n * n / seconds_of(device, 20, [&] { product.run(x.data(), w.data(), y.data()); });
+  r.products[static_cast<int>(DType::bf16)] = r.attention[static_cast<int>(DType::bf16)] = rate;
+  r.products[static_cast<int>(DType::f32)] = rate;
+  const GpuMemory from = device.memory(bytes), to = device.memory(bytes);
+  r.memory_bandwidth = 2.0 * bytes / seconds_of(device, 20, [&] {
+    cuda::check(cudaMemcpyAsync(to.data(), from.data(), static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, device.gpu().stream()), "a copy");
+  });
+  m.rates.push_back(r);
+  m.launch = 0;
+  return m;
+}
+
+/// Per operation: calls, seconds and floors of a step.
+struct Cost {
+  int calls = 0;
+  double seconds = 0, floor = 0;
+};
+void print_kernels(const Plan& plan, const Recording& recording, const Machine& machine, int step) {
+  std::map<std::string, Cost> costs;
+  for (const Happened& h : recording.happened()) {
+    if (h.step != step || h.kind != EventKind::compute) continue;
+    const Node& node = plan.graph.node(h.node);
+    Cost& cost = costs[std::string(node.operation->name)];
+    ++cost.calls, cost.seconds += h.end - h.begin, cost.floor += compute_seconds(plan, node, machine);
+  }
+  for (const auto& [name, cost] : costs) std::printf("kernel %d %.6f %.6f %s\n", cost.calls, cost.seconds, cost.floor, name.c_str());
+}
+
+int run(int steps, bool kernels) {
+  const OwnedPlan plan = derive<Step>(Mesh{data = 1});
+  const Cuda device(0);
+  cudaDeviceProp properties{};
+  cuda::check(cudaGetDeviceProperties(&properties, 0), "the GPU's properties");
+  std::printf("gpu %s\n", properties.name);
+  const Machine machine = measured(device);
+  std::printf("product_rate %.4g\nmemory_bandwidth %.4g\n", machine.rates[0].products[static_cast<int>(DType::bf16)], machine.rates[0].memory_bandwidth);
+
+  run_threads(1, [&](Threads& world) {
+    ParametersIn<GpuMemory> parameters(*plan, 0, 1, device);
+    Trainer<Threads, Cuda> trainer(*plan, world, parameters, {.weight_decay = 0.1}, 1, device);
+    std::vector<int> tokens(batch * context), targets(batch * context);
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      tokens[i] = static_cast<int>(random_uniform(1, 0, i) * sizes.classes), targets[i] = static_cast<int>(random_uniform(1, 1, i) * sizes.classes);
+    trainer.executor().input(0, tokens.data()), trainer.executor().input(1, targets.data());
+    trainer.step(1e-4);
+    if (kernels) {
+      Recording recording(*plan, 0, 3);
+      trainer.executor().record(recording);
+      for (int i = 0; i < 3; ++i) trainer.step(1e-4);
+      print_kernels(*plan, recording, machine, 3);
+    }
+    trainer.executor().capture();
+    for (int i = 0; i < 3; ++i) trainer.step(1e-4);
+    StepResult result;
+    const double begin = now();
+    for (int i = 0; i < steps; ++i) result = trainer.step(1e-4);
+    const double seconds = (now() - begin) / steps;
+
+    double trained = 0;
+    for (const Member& m : plan->graph.members)
+      if (m.role == Role::parameter) trained += static_cast<double>(m.type.layout.elements());
+    const double flops_of_token = 6 * trained + 12.0 * sizes.layers * static_cast<double>(sizes.channels) * context;
+    std::printf("memory %.4g\nloss %.4f\nstep_seconds %.6f\ntokens_per_second %.0f\nflops_per_second %.4g\n", static_cast<double>(plan->memory.total()), result.loss, seconds,
+                batch * context / seconds, flops_of_token * batch * context / seconds);
+  });
+  return exit_code::done;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return guarded("gpt_step_gpu", [&] {
+    int steps = 20;
+    bool kernels = false;
+    for (int i = 1; i < argc; ++i) {
+      if (std::strcmp(argv[i], "--kernels") == 0)
+        kernels = true;
+      else if (std::strcmp(argv[i], "--steps") == 0 && i + 1 < argc && (steps = std::atoi(argv[++i])) > 0)
+        continue;
+      else
+        return std::fprintf(stderr, "gpt_step_gpu: error: unknown argument '%s'; say gpt_step_gpu [--steps N] [--kernels]\n", argv[i]), exit_code::usage;
+    }
+    return run(steps, kernels);
+  });
+}
