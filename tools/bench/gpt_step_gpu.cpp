@@ -45,7 +45,7 @@ Machine measured(const Cuda& device) {
   m.name = "measured";
   constexpr std::int64_t n = 8192, bytes = std::int64_t{1} << 30;
   const GpuMemory x = device.memory(2 * n * n), w = device.memory(2 * n * n), y = device.memory(2 * n * n);
-  cuda::PreparedProduct product({.m = n, .n = n, .k = n, .dtype = DType::bf16}, device.gpu());
+  cuda::PreparedProduct product({.m = n, .n = n, .k = n, .dtype = DType::bf16, .result = DType::bf16}, device.gpu());
   Rates r;
   const double rate = 2.0 * n * n * n / seconds_of(device, 20, [&] { product.run(x.data(), w.data(), y.data()); });
   r.products[static_cast<int>(DType::bf16)] = r.attention[static_cast<int>(DType::bf16)] = rate;
@@ -108,8 +108,10 @@ int run(int steps, bool kernels) {
     double trained = 0;
     for (const Member& m : plan->graph.members)
       if (m.role == Role::parameter) trained += static_cast<double>(m.type.layout.elements());
+    auto memory = static_cast<double>(plan->memory.arena);
+    for (const std::int64_t block : plan->memory.blocks) memory += static_cast<double>(block);
     const double flops_of_token = 6 * trained + 12.0 * sizes.layers * static_cast<double>(sizes.channels) * context;
-    std::printf("memory %.4g\nloss %.4f\nstep_seconds %.6f\ntokens_per_second %.0f\nflops_per_second %.4g\n", static_cast<double>(plan->memory.total()), result.loss, seconds,
+    std::printf("memory %.4g\nloss %.4f\nstep_seconds %.6f\ntokens_per_second %.0f\nflops_per_second %.4g\n", memory, result.loss, seconds,
                 batch * context / seconds, flops_of_token * batch * context / seconds);
   });
   return exit_code::done;

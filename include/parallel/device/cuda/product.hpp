@@ -11,7 +11,8 @@ namespace parallel::cuda {
 struct Product {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   bool left_transposed = false, right_transposed = false;  ///< x lies as [k, m], w as [n, k]
-  DType dtype = DType::f32;
+  DType dtype = DType::f32;   ///< of x and w; sums are taken in float, of f64 in double
+  DType result = DType::f32;  ///< of out
   int alignment = 256;  ///< of all addresses, in bytes
 
   bool operator==(const Product&) const = default;
@@ -21,14 +22,15 @@ struct Product {
 class PreparedProduct : public Product {
  public:
   PreparedProduct(const Product& p, Gpu& gpu) : Product(p), gpu_(gpu) {
-    const cudaDataType_t type = p.dtype == DType::f64 ? CUDA_R_64F : p.dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+    const auto type_of = [](DType dtype) { return dtype == DType::f64 ? CUDA_R_64F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; };
+    const cudaDataType_t type = type_of(p.dtype);
     const cublasComputeType_t compute = p.dtype == DType::f64 ? CUBLAS_COMPUTE_64F : p.dtype == DType::f32 && gpu.tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     check(cublasLtMatmulDescCreate(&product_, compute, p.dtype == DType::f64 ? CUDA_R_64F : CUDA_R_32F), name);
     const cublasOperation_t yes = CUBLAS_OP_T, no = CUBLAS_OP_N;
     set(CUBLASLT_MATMUL_DESC_TRANSA, right_transposed ? yes : no), set(CUBLASLT_MATMUL_DESC_TRANSB, left_transposed ? yes : no);
     w_ = matrix(type, right_transposed ? k : n, right_transposed ? n : k);
     x_ = matrix(type, left_transposed ? m : k, left_transposed ? k : m);
-    out_ = matrix(type, n, m);
+    out_ = matrix(type_of(p.result), n, m);
     choose();
   }
   PreparedProduct(const PreparedProduct&) = delete;
@@ -98,7 +100,7 @@ inline Product product_of(const Call& call) {
   result.m = y.extent(p.batch, p.batch + free_left), result.n = y.extent(p.batch + free_left, y.rank);
   result.k = p.left_transposed ? x.extent(p.batch, p.batch + p.contracted) : x.extent(x.rank - p.contracted, x.rank);
   result.left_transposed = p.left_transposed != 0, result.right_transposed = p.right_transposed != 0;
-  result.dtype = y.dtype;
+  result.dtype = x.dtype, result.result = y.dtype;
   for (const View* v : {&x, &w, &y})  // a slice of a stack begins at a multiple of its size
     while (result.alignment > 1 && (reinterpret_cast<std::uintptr_t>(v->data) % static_cast<std::uintptr_t>(result.alignment) != 0 ||
                                     v->elements() * bytes_of(v->dtype) % result.alignment != 0))
