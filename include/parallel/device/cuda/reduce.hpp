@@ -22,21 +22,20 @@ template <class What, class Out>
 void reduce_columns(Gpu& gpu, const What& what, const typename What::From* x, Out* out, Index width, const Dimensions& kept, const Dimensions& gone, bool in_one = false) {
   using Body = ReduceColumns<What, Out>;
   const Index in_row = blocks_of(width, Body::n), packs = kept.size * in_row;
-  const int down = power_below(gone.size / 4, 8);
+  const int down = power_below(gone.size / Body::several, in_one ? 32 : 8);
   const int across = static_cast<int>(std::min<Index>(Body::threads / down, static_cast<Index>(std::bit_ceil(static_cast<std::uint64_t>(packs)))));
   Body body{what, x, out, nullptr, width, packs, 0, kept, gone, Divisor(in_row), {}, across, width % Body::n == 0 && lies_at(x, 16)};
-  const Index parts = in_one ? 1 : parts_of(blocks_of(packs, across), gone.size, Body::threads / across * Body::several);
+  const Index parts = in_one ? 1 : parts_of(blocks_of(packs, across), gone.size, Body::threads / across * 2 * Body::several);
   launch_parts(gpu, body, blocks_of(packs, across), gone.size, parts, what, out, kept.size * width);
 }
 template <class What, class Out>
 void reduce_rows(Gpu& gpu, const What& what, const typename What::From* x, Out* out, Index results, Index length, const Dimensions& kept, const Dimensions& gone) {
   using Body = ReduceRows<What, Out>;
-  constexpr Index least = 4;  // packs of a thread
   const Index in_row = blocks_of(length, Body::n), packs = gone.size * in_row;
-  const int group = power_below(packs / least, Body::threads);
+  const int group = power_below(packs / Body::several, Body::threads);
   Body body{what, x, out, nullptr, results, length, packs, 0, kept, gone, Divisor(in_row), {}, group, length % Body::n == 0 && lies_at(x, 16)};
   const Index blocks = blocks_of(results, Body::threads / group);
-  launch_parts(gpu, body, blocks, packs, parts_of(blocks, packs, group * least), what, out, results);
+  launch_parts(gpu, body, blocks, packs, parts_of(blocks, packs, group * Body::several), what, out, results);
 }
 
 template <class Body, class What, class Out>

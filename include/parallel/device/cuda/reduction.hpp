@@ -10,6 +10,8 @@
 
 namespace parallel::cuda {
 
+// Each says in what few terms and in what all are combined, with what it begins, and what an element is that is not there.
+
 /// The sum of elements of type T, times a factor: few terms in their own width, then in double, so that long sums lose little.
 template <class T>
 struct SumOf {
@@ -18,7 +20,7 @@ struct SumOf {
   using All = double;
   using Combine = Plus;
   using Parts = SumOf<double>;  ///< what reduces parts
-  static constexpr Few first = 0;
+  static constexpr Few first = 0, absent = 0;
   double factor = 1;
   PARALLEL_DEVICE Few reference(Index) const { return 0; }
   PARALLEL_DEVICE Few term(Few x, Few) const { return x; }
@@ -33,7 +35,7 @@ struct SquaresOf {
   using All = double;
   using Combine = Plus;
   using Parts = SumOf<double>;
-  static constexpr Few first = 0;
+  static constexpr Few first = 0, absent = 0;
   PARALLEL_DEVICE Few reference(Index) const { return 0; }
   PARALLEL_DEVICE Few term(Few x, Few) const { return x * x; }
   PARALLEL_DEVICE All done(All sum) const { return sum; }
@@ -47,7 +49,7 @@ struct CountOf {
   using All = double;
   using Combine = Plus;
   using Parts = SumOf<double>;
-  static constexpr Few first = 0;
+  static constexpr Few first = 0, absent = std::numeric_limits<Few>::quiet_NaN();  // which equals nothing
   const T* numbers;
   PARALLEL_DEVICE Few reference(Index result) const { return widen(numbers[result]); }
   PARALLEL_DEVICE Few term(Few x, Few number) const { return x == number ? Few{1} : Few{0}; }
@@ -62,7 +64,7 @@ struct MaximumOf {
   using All = Wide<T>;
   using Combine = Larger;
   using Parts = MaximumOf<All>;
-  static constexpr Few first = -std::numeric_limits<Few>::infinity();
+  static constexpr Few first = -std::numeric_limits<Few>::infinity(), absent = first;
   PARALLEL_DEVICE Few reference(Index) const { return 0; }
   PARALLEL_DEVICE Few term(Few x, Few) const { return x; }
   PARALLEL_DEVICE All done(All largest) const { return largest; }
@@ -99,6 +101,25 @@ PARALLEL_DEVICE void combine_tree(Block& block, All* room, int stride, int begin
   }
 }
 
+/// Several packs of elements, which are on their way at the same time.
+template <class What>
+struct Packs {
+  using From = typename What::From;
+  static constexpr int n = pack_elements<From>, several = 4;
+  Pack<From, n> of[several];
+
+  /// `left`: so many elements are there; `packed`: all are, at a multiple of 16 bytes.
+  PARALLEL_DEVICE void load(int k, const From* from, Index left, bool packed) {
+    if (packed)
+      of[k] = *reinterpret_cast<const Pack<From, n>*>(from);
+    else
+      for (int j = 0; j < n; ++j) of[k].of[j] = j < left ? from[j] : narrow<From>(What::absent);
+  }
+  PARALLEL_DEVICE void none(int k) {
+    for (From& x : of[k].of) x = narrow<From>(What::absent);
+  }
+};
+
 /// Results whose terms lie side by side: a result's terms are rows of `length`, one for each index of `gone`; a `group` of threads shares them,
 /// n elements at a time.
 template <class What, class Out>
@@ -107,7 +128,7 @@ struct ReduceRows {
   using Few = typename What::Few;
   using All = typename What::All;
   using Combine = typename What::Combine;
-  static constexpr int threads = 256, n = pack_elements<From>;
+  static constexpr int threads = 256, n = pack_elements<From>, several = Packs<What>::several;
   static constexpr std::size_t shared_bytes = threads * sizeof(All);
   What what;
   const From* x;
@@ -127,17 +148,7 @@ struct ReduceRows {
     All* const room = block.template shared<All>();
     block.each(threads, [&](Index t) {
       const Index result = first + t / group;
-      All all = What::first;
-      if (result < results) {
-        const From* const row = x + kept.offset(result);
-        const Few reference = what.reference(result);
-        for (Index p = begin + (t & (group - 1)); p < end; p += group) {
-          Index r = p;
-          const Index at = in_row.divide(r) * n;
-          all = Combine{}(all, static_cast<All>(few(row + gone.offset(r) + at, length - at, reference)));
-        }
-      }
-      room[t] = all;
+      room[t] = result < results ? all(result, begin + (t & (group - 1)), end) : All{What::first};
     });
     block.sync();
     combine_tree<Combine, 1>(block, room, group, group, 1);
@@ -152,14 +163,26 @@ struct ReduceRows {
   }
 
  private:
-  PARALLEL_DEVICE Few few(const From* from, Index left, Few reference) const {
-    Few all = What::first;
-    if (packed) {
-      const auto pack = *reinterpret_cast<const Pack<From, n>*>(from);
-      for (int j = 0; j < n; ++j) all = Combine{}(all, what.term(widen(pack.of[j]), reference));
-    } else {
-      for (int j = 0; j < n; ++j)
-        if (j < left) all = Combine{}(all, what.term(widen(from[j]), reference));
+  /// Of a thread, which begins at a pack.
+  PARALLEL_DEVICE All all(Index result, Index begin, Index end) const {
+    const From* const row = x + kept.offset(result);
+    const Few reference = what.reference(result);
+    All all = What::first;
+    for (Index p = begin; p < end; p += several * group) {
+      Packs<What> some;
+      for (int s = 0; s < several; ++s) {
+        Index r = p + s * group;
+        if (r < end) {
+          const Index at = in_row.divide(r) * n;
+          some.load(s, row + gone.offset(r) + at, length - at, packed);
+        } else {
+          some.none(s);
+        }
+      }
+      Few few = What::first;
+      for (int s = 0; s < several; ++s)
+        for (int j = 0; j < n; ++j) few = Combine{}(few, what.term(widen(some.of[s].of[j]), reference));
+      all = Combine{}(all, static_cast<All>(few));
     }
     return all;
   }
@@ -172,7 +195,7 @@ struct ReduceColumns {
   using Few = typename What::Few;
   using All = typename What::All;
   using Combine = typename What::Combine;
-  static constexpr int threads = 256, n = pack_elements<From>, several = 16;  // terms that are added in Few
+  static constexpr int threads = 256, n = pack_elements<From>, several = Packs<What>::several;
   static constexpr std::size_t shared_bytes = threads * n * sizeof(All);
   What what;
   const From* x;
@@ -187,26 +210,14 @@ struct ReduceColumns {
   template <class Block>
   PARALLEL_DEVICE void operator()(Block& block) const {
     Index rest = block.index;
-    const Index part = parts.divide(rest), first = rest * across, step = threads / across;
+    const Index part = parts.divide(rest), first = rest * across;
     const Index begin = part * in_part, end = begin + in_part < gone.size ? begin + in_part : gone.size;
     All* const room = block.template shared<All>();
     block.each(threads, [&](Index t) {
       All all[n];
       for (All& a : all) a = What::first;
-      Index outer = first + (t & (across - 1));
-      if (outer < packs) {
-        const Index column = in_row.divide(outer) * n, left = width - column;
-        const From* const from = x + kept.offset(outer) + column;
-        Few reference[n];
-        for (int j = 0; j < n; ++j) reference[j] = j < left ? what.reference(outer * width + column + j) : Few{0};
-        for (Index i = begin + t / across; i < end; i += several * step) {
-          Few few[n];
-          for (Few& f : few) f = What::first;
-          for (int s = 0; s < several; ++s)
-            if (i + s * step < end) add(few, from + gone.offset(i + s * step), left, reference);
-          for (int j = 0; j < n; ++j) all[j] = Combine{}(all[j], static_cast<All>(few[j]));
-        }
-      }
+      const Index pack = first + (t & (across - 1));
+      if (pack < packs) add(all, pack, begin + t / across, end);
       for (int j = 0; j < n; ++j) room[j * threads + t] = all[j];
     });
     block.sync();
@@ -225,13 +236,25 @@ struct ReduceColumns {
   }
 
  private:
-  PARALLEL_DEVICE void add(Few (&few)[n], const From* from, Index left, const Few (&reference)[n]) const {
-    if (packed) {
-      const auto pack = *reinterpret_cast<const Pack<From, n>*>(from);
-      for (int j = 0; j < n; ++j) few[j] = Combine{}(few[j], what.term(widen(pack.of[j]), reference[j]));
-    } else {
-      for (int j = 0; j < n; ++j)
-        if (j < left) few[j] = Combine{}(few[j], what.term(widen(from[j]), reference[j]));
+  /// The terms of one thread for one pack of results.
+  PARALLEL_DEVICE void add(All (&all)[n], Index outer, Index begin, Index end) const {
+    const Index column = in_row.divide(outer) * n, left = width - column, step = threads / across;
+    const From* const from = x + kept.offset(outer) + column;
+    Few reference[n];
+    for (int j = 0; j < n; ++j) reference[j] = j < left ? what.reference(outer * width + column + j) : Few{0};
+    for (Index i = begin; i < end; i += several * step) {
+      Packs<What> some;
+      for (int s = 0; s < several; ++s) {
+        if (i + s * step < end)
+          some.load(s, from + gone.offset(i + s * step), left, packed);
+        else
+          some.none(s);
+      }
+      for (int j = 0; j < n; ++j) {
+        Few few = What::first;
+        for (int s = 0; s < several; ++s) few = Combine{}(few, what.term(widen(some.of[s].of[j]), reference[j]));
+        all[j] = Combine{}(all[j], static_cast<All>(few));
+      }
     }
   }
 };
