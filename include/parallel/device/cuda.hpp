@@ -6,6 +6,9 @@
 #include <parallel/device/cuda/embedding.hpp>
 #include <parallel/device/cuda/movement.hpp>
 #include <parallel/device/cuda/norm.hpp>
+#include <parallel/device/cuda/optimizer.hpp>
+#include <parallel/device/cuda/random.hpp>
+#include <parallel/device/cuda/reduce.hpp>
 #include <parallel/device/cuda/rotary.hpp>
 #include <parallel/device/cuda/sample.hpp>
 #include <parallel/device/cuda/softmax.hpp>
@@ -13,6 +16,7 @@
 #include <parallel/operation/add.hpp>
 #include <parallel/operation/cast.hpp>
 #include <parallel/operation/cross_entropy.hpp>
+#include <parallel/operation/dropout.hpp>
 #include <parallel/operation/embedding.hpp>
 #include <parallel/operation/multiply.hpp>
 #include <parallel/operation/norm.hpp>
@@ -54,6 +58,9 @@ std::span<const KernelRow> Table<T>::kernels() {
     return all;
   } else if constexpr (std::is_same_v<T, Scalars>) {  // what the optimizer decides by: doubles, whatever the type of the gradients
     static constexpr KernelRow all[]{
+      {&operation::square_sum,                  square_sum},
+      {&operation::add_scalars,                 binary<double, Add>},
+      {&operation::clip,                        clip},
       {&operation::digit_histogram,             digit_histogram},
       {&operation::narrow,                      narrow},
       {&operation::draw,                        draw},
@@ -86,6 +93,13 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::silu_derivative,             binary<T, SiluDerivative<T>>},
 
       {&operation::rotary,                      rotary<T>},
+
+      {&operation::sum,                         sum<T>},
+      {&operation::sum_to,                      sum_to<T>},
+      {&operation::expand,                      expand<T>},
+      {&operation::local_max,                   local_max<T>},
+      {&operation::count_maxima,                count_maxima<T>},
+      {&operation::max_derivative,              max_derivative<T>},
 
       {&operation::sum_of_exponentials,         sum_of_exponentials<T>},
       {&operation::normalized_exponential,      normalized_exponential<T>},
@@ -122,6 +136,11 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::concatenate,                 concatenate},
       {&operation::constant,                    constant<T>},
       {&operation::iota,                        iota<T>},
+      {&operation::random,                      random<T>},
+      {&operation::dropout,                     dropout<T>},
+
+      {&operation::sgd,                         sgd<T>},
+      {&operation::adamw,                       adamw<T>},
     };
     return all;
   }
