@@ -1,8 +1,11 @@
 // A GPU as a device: which kernel computes an operation. Compiled with nvcc -x cu -std=c++20 --expt-relaxed-constexpr, linked with cublasLt.
 #pragma once
+#include <parallel/device/cuda/attention.hpp>
+#include <parallel/device/cuda/attention_gradient.hpp>
 #include <parallel/device/cuda/device.hpp>
 #include <parallel/device/cuda/elementwise.hpp>
 #include <parallel/operation/add.hpp>
+#include <parallel/operation/attention.hpp>
 #include <parallel/operation/cast.hpp>
 #include <parallel/operation/multiply.hpp>
 #include <parallel/operation/reshape.hpp>
@@ -33,6 +36,10 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::divide,                      binary<T, Divide>},
       {&operation::relu,                        unary<T, Relu>},
       {&operation::relu_derivative,             binary<T, ReluDerivative>},
+
+      {&operation::attention,                   attention<T>},
+      {&operation::attention_derivative,        attention_gradient<T>},
+
       {&operation::copy,                        copy},
       {&operation::reshape,                     copy},
     };

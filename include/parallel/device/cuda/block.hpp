@@ -9,6 +9,13 @@
 #else
 #define PARALLEL_DEVICE
 #endif
+#if defined(__CUDA_ARCH__)
+#define PARALLEL_UNROLL _Pragma("unroll")
+#define PARALLEL_LOOP _Pragma("unroll 1")
+#else
+#define PARALLEL_UNROLL
+#define PARALLEL_LOOP
+#endif
 
 namespace parallel::cuda {
 
@@ -44,6 +51,15 @@ class Block {
     for (std::int64_t i = threadIdx.x; i < n; i += size) f(i);
 #else
     for (std::int64_t i = 0; i < n; ++i) f(i);
+#endif
+  }
+  /// f(w) for every warp. What a warp keeps from one call to the next is a PerWarp (warp.hpp).
+  template <class F>
+  PARALLEL_DEVICE void each_warp(F f) const {
+#if defined(__CUDA_ARCH__)
+    f(static_cast<int>(threadIdx.x / warp));
+#else
+    for (int w = 0; w < size / warp; ++w) f(w);
 #endif
   }
   PARALLEL_DEVICE void sync() const {
