@@ -10,6 +10,13 @@
 #else
 #define PARALLEL_DEVICE
 #endif
+#if defined(__CUDA_ARCH__)
+#define PARALLEL_UNROLL _Pragma("unroll")
+#define PARALLEL_LOOP _Pragma("unroll 1")
+#else
+#define PARALLEL_UNROLL
+#define PARALLEL_LOOP
+#endif
 
 namespace parallel::cuda {
 
@@ -145,12 +152,21 @@ class Block {
   }
   /// f(warp) for every warp, each of which works alone.
   template <class F>
-  PARALLEL_DEVICE void each_warp(F f) const {
+  PARALLEL_DEVICE void each_alone(F f) const {
     constexpr int warps = size / warp;
 #if defined(__CUDA_ARCH__)
     f(Warp(index * warps + static_cast<int>(threadIdx.x) / warp));
 #else
     for (int w = 0; w < warps; ++w) f(Warp(index * warps + w));
+#endif
+  }
+  /// f(w) for every warp, of those that work together. What a warp keeps from one call to the next is a PerWarp (warp.hpp).
+  template <class F>
+  PARALLEL_DEVICE void each_warp(F f) const {
+#if defined(__CUDA_ARCH__)
+    f(static_cast<int>(threadIdx.x / warp));
+#else
+    for (int w = 0; w < size / warp; ++w) f(w);
 #endif
   }
   PARALLEL_DEVICE void sync() const {
