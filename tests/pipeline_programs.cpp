@@ -170,3 +170,25 @@ TEST_CASE("forward only, and the result on every rank") {
     CHECK(lockstep::difference(outputs<Pipelined<schedules::interleaved<2>, Evaluation<Skip<depth / stage>, X>>>(mesh.extent(&stage) == 4 ? Mesh{stage = 2} : mesh)[0], one[0]) < 1e-14);
   }
 }
+
+TEST_CASE("schedules that are refused when a program starts") {
+  const Graph graph = build<Accumulate<micro_batches, Training<Bare<depth / stage>, KeepGradients, X>>>();
+  const auto said = [&](const Schedule& schedule) {
+    try {
+      derive(with_schedule(graph, schedule), Mesh{stage = 2}, {}, {});
+    } catch (const MeshRefused& refused) {
+      return std::string(refused.what());
+    }
+    return std::string();
+  };
+  constexpr Schedule forgotten{"forgotten"};
+  CHECK(said(forgotten) == std::string(sentence_of(ScheduleReason::no_tasks)) + ": stages 2, micro_batches 4, for stage=2");
+  constexpr Schedule seldom{"seldom", 1, false, true, [](int, int, int count, int) {
+                              return schedules::in_turn(count, 0, [](Vector<Task>& tasks, int k) {
+                                if (k % 2 == 1) tasks.push_back({Work::update, k});
+                              });
+                            }};
+  CHECK(said(seldom) == std::string(sentence_of(ScheduleReason::update_late)) + ": rank 0, micro_batch 0, chunk 0, for stage=2");
+  CHECK(said(schedules::interleaved<4>) == std::string(sentence_of(Reason::not_divisible)) + ": stage=2 with 4 chunks on each stage, for interleaved<4>, does not divide dimension 0 (4) of f64[4/stage, 4, 4] (blocks.*.w); valid extents of stage: 1");
+  CHECK(said(schedules::interleaved<2>) == "");
+}
