@@ -33,7 +33,7 @@ struct Answer {
 
   Price price() const {
     if (!machine) return {};
-    return [this](const Node& node) { return seconds(*plan, node, *machine); };
+    return [this](const Event& e) { return seconds(*plan, e, *machine); };
   }
   /// "stage=4, tensor=2; stage 1"
   std::string where() const {
