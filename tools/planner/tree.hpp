@@ -184,7 +184,7 @@ class Tree {
   std::string operation_{};
 };
 
-/// `price`: seconds of one run of a node; may be empty.
+/// `price`: seconds of an event; may be empty.
 inline std::string tree(const Plan& plan, const Price& price = {}) { return Tree(plan, price).text(); }
 
 }  // namespace planner
