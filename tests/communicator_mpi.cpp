@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <parallel/communicator/mpi.hpp>
 #include <string>
 #include <thread>
@@ -105,7 +106,7 @@ TEST_CASE("a message goes on while its sender computes, if progress is called") 
   Mpi world;
   if (world.size() == 1) return;
   // The receiver says by a file that it has the message: MPI is not to be called for it.
-  const std::string said = "/tmp/parallel_progress_" + std::to_string(getppid());
+  const std::string said = (std::filesystem::temp_directory_path() / ("parallel_progress_" + std::to_string(getppid()))).string();
   std::remove(said.c_str());
   world.barrier();
   auto x = floats(1 << 20);

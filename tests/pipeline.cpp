@@ -1,11 +1,53 @@
 // Pipelines: the losses of ten training steps on stages are those of one rank, for every synchronous schedule.
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "pipeline_training.hpp"
 
 using namespace parallel;
 using namespace parallel::axes;
 using namespace pipelines;
+
+namespace {
+/// What outlives a step on this rank: parameters and the optimizer's state.
+template <class Executor>
+std::vector<std::byte> held(Executor& executor) {
+  std::vector<std::byte> all, room;
+  for (std::size_t i = 0; i < executor.plan().graph.members.size(); ++i) {
+    const View v = executor.on_host(executor.member(static_cast<int>(i)), room);
+    if (v.data != nullptr) all.insert(all.end(), v.as<std::byte>(), v.as<std::byte>() + v.elements() * bytes_of(v.dtype));
+  }
+  return all;
+}
+}  // namespace
+
+TEST_CASE("a step whose gradient norm is no finite number is skipped on every stage") {
+  const Graph graph = build<Train<double>>();
+  const Mesh mesh{stage = 2, data = 2};
+  for (const Schedule* schedule : synchronous) {
+    INFO(schedule->name);
+    const Graph program = with_schedule(graph, *schedule);
+    run_threads(mesh.ranks(), [&](Threads& world) {
+      const OwnedPlan plan = plan_of(program, mesh, world.rank());
+      under_test::Parameters parameters(plan, world.rank(), 5);
+      Trainer<Threads, under_test::Device> trainer(plan, world, parameters, Hyperparameters{}, 3);
+      feed(trainer.executor());
+      for (const int layer : {0, layers - 1})  // one stage alone has the number
+        for (const double bias : {std::numeric_limits<double>::infinity(), 0.0}) {
+          std::vector<double> biases(layers * channels, 0);
+          biases[static_cast<std::size_t>(layer * channels)] = bias;
+          parameters.set(plan, world.rank(), "blocks.*.bias", biases.data());
+          const std::vector<std::byte> before = held(trainer.executor());
+          const StepResult result = trainer.step(1e-2);
+          CHECK(result.skipped == (bias != 0));
+          CHECK(std::isfinite(result.gradient_norm) == (bias == 0));
+          CHECK((held(trainer.executor()) == before) == (bias != 0));
+        }
+    });
+  }
+}
 
 TEST_CASE("every synchronous schedule computes what one rank computes") {
   const std::vector<double> one = losses(build<Alone<double>>(), Mesh{data = 1});

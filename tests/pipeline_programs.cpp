@@ -114,6 +114,12 @@ struct Around {
   constexpr auto operator()(Distributed auto x) const { return mean(square(behind(blocks(before(x))))); }
 };
 
+/// What crosses a cut crosses it in slices.
+struct Scattered {
+  Layers<depth / stage, Plain, On<tensor, Split<1>>> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(x))); }
+};
+
 const std::vector<double> x = program::numbers<double>(micro_batches * rows * width, 1);
 
 template <class Program>
@@ -141,7 +147,6 @@ void check() {
       const std::vector<Array> many = outputs<Staged>(mesh, schedule);
       REQUIRE(many.size() == one.size());
       for (std::size_t i = 0; i < one.size(); ++i) {
-        if (schedule->chunks > 1 && graph.values[graph.outputs[static_cast<int>(i)]].stack > 0) continue;  // its layers are no neighbours
         INFO("output " << i);
         CHECK(lockstep::difference(many[i], one[i]) < 1e-12);
       }
@@ -170,4 +175,59 @@ TEST_CASE("forward only, and the result on every rank") {
     CHECK(lockstep::difference(outputs<Evaluation<Rows<depth / stage>, X>>(mesh)[0], outputs<Evaluation<Rows<depth>, X>>(Mesh{data = 1})[0]) < 1e-13);
     CHECK(lockstep::difference(outputs<Pipelined<schedules::interleaved<2>, Evaluation<Skip<depth / stage>, X>>>(mesh.extent(&stage) == 4 ? Mesh{stage = 2} : mesh)[0], one[0]) < 1e-14);
   }
+}
+
+TEST_CASE("schedules that are refused when a program starts") {
+  const Graph graph = build<Accumulate<micro_batches, Training<Bare<depth / stage>, KeepGradients, X>>>();
+  const auto said = [&](const Schedule& schedule) {
+    try {
+      derive(with_schedule(graph, schedule), Mesh{stage = 2}, {}, {});
+    } catch (const MeshRefused& refused) {
+      return std::string(refused.what());
+    }
+    return std::string();
+  };
+  constexpr Schedule forgotten{"forgotten"};
+  CHECK(said(forgotten) == std::string(sentence_of(ScheduleReason::no_tasks)) + ": stages 2, micro_batches 4, for stage=2");
+  constexpr Schedule seldom{"seldom", 1, false, true, [](int, int, int count, int) {
+                              return schedules::in_turn(count, 0, [](Vector<Task>& tasks, int k) {
+                                if (k % 2 == 1) tasks.push_back({Work::update, k});
+                              });
+                            }};
+  CHECK(said(seldom) == std::string(sentence_of(ScheduleReason::update_late)) + ": rank 0, micro_batch 0, chunk 0, for stage=2");
+  CHECK(said(schedules::interleaved<4>) == std::string(sentence_of(Reason::not_divisible)) + ": stage=2 with 4 chunks on each stage, for interleaved<4>, does not divide dimension 0 (4) of f64[4/stage, 4, 4] (blocks.*.w); valid extents of stage: 1");
+  CHECK(said(schedules::interleaved<2>) == "");
+}
+
+TEST_CASE("demands on programs with stages") {
+  const Graph graph = build<Accumulate<micro_batches, Training<Bare<depth / stage>, KeepGradients, X>>>();
+  const auto said = [&](const Mesh& mesh, const Demands& demands) {
+    try {
+      derive(graph, mesh, {}, demands);
+    } catch (const MeshRefused& refused) {
+      return std::string(refused.what()).substr(sentence_of(refused.reason).size());
+    }
+    return std::string();
+  };
+  CHECK(said(Mesh{stage = 2, data = 2}, {.strict = true}) == "");  // what goes from stage to stage is written: it is the layers' axis
+  CHECK(derive<Strict<Evaluation<Scattered, X>>>(Mesh{stage = 2, tensor = 2})->forward.calls(tensor) == 1);  // and so is how it crosses
+  for (const int here : {0, 1, 2, 3}) {
+    const Mesh mesh = Mesh{stage = 4}.on_stage(here);
+    const OwnedPlan plan = derive(graph, mesh, {}, {});
+    const std::int64_t peak = plan->peak_memory(), bytes = static_cast<std::int64_t>(plan->sent(stage));
+    CHECK(said(mesh, {.memory = peak}) == "");
+    CHECK(said(mesh, {.memory = peak - 1}) == ": " + std::to_string(peak) + " bytes with stage=4, the budget is " + std::to_string(peak - 1));
+    Demands sent;
+    sent.on.push_back(&stage), sent.sent.push_back(bytes);
+    CHECK(said(mesh, sent) == "");
+    --sent.sent[0];
+    CHECK(said(mesh, sent) == ": " + std::to_string(bytes) + " bytes on stage with stage=4, the budget is " + std::to_string(bytes - 1));
+  }
+}
+
+TEST_CASE("sums of micro-batches' gradients are gradients in the account of memory") {
+  const Graph graph = build<Accumulate<micro_batches, Training<Bare<depth / stage>, KeepGradients, X>>>();
+  const auto of = [&](const Mesh& mesh, Use use) { return derive(graph, mesh, {}, {})->memory.of(use); };
+  CHECK(of(Mesh{stage = 2}, Use::gradients) == of(Mesh{stage = 2}, Use::parameters));
+  CHECK(of(Mesh{stage = 2, data = 2}, Use::gradients) == 2 * of(Mesh{stage = 2}, Use::parameters));  // and what they are reduced to
 }

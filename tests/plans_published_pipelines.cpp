@@ -69,6 +69,20 @@ TEST_CASE("operations per iteration: the model's are 72 B s L h^2 (...), with ev
   });
 }
 
+TEST_CASE("operations with selective recomputation: of a layer's products the one that makes the scores is made again") {
+  // [2] has 72 B s L h^2 (1 + s/6h + V/12hL) of the model, and with s/3h in place of s/6h of the hardware, which is six such products more. But it is
+  // the other product of attention, of probabilities and values, that is saved, so none but the scores' is needed.
+  const auto check = [](const Gpt& n, const Graph& graph, const Mesh& mesh) {
+    const auto L = static_cast<double>(n.layers), h = static_cast<double>(n.width), V = static_cast<double>(n.vocabulary), s = static_cast<double>(n.context);
+    const double B = static_cast<double>(n.batch * n.micro_batches), whole = 72 * B * s * L * h * h;
+    const double model = whole * (1 + s / (6 * h) + V / (12 * h * L)), hardware = whole * (1 + s / (3 * h) + V / (12 * h * L));
+    CHECK(predict(graph, mesh, machines::dgx_a100).model_flops == doctest::Approx(model).epsilon(1e-12));
+    CHECK(products(graph, mesh) == doctest::Approx(model + (hardware - model) / 6).epsilon(1e-12));
+  };
+  check(gpt22(Saved::selective, true), built<gpt22(Saved::selective, true)>(), eight);
+  check(gpt175(Saved::selective, true), built<gpt175(Saved::selective, true)>(), sixty_four);
+}
+
 TEST_CASE("GPUs that multiply as fast as printed and do nothing else take as long as printed") {
   each_row([](auto row) {
     const Prediction p = predict(built<row.n>(), row.mesh(), ideal(row.teraflops * 1e12));

@@ -137,6 +137,21 @@ TEST_CASE("parts of a stage's work take what the plan has in them") {
   CHECK(apart.stages[1].count == 2);
 }
 
+TEST_CASE("an edge is a copy in the chunk that keeps what it has, and a message in the other") {
+  const Machine machine = products_only(3);
+  for (const int here : {0, 1}) {
+    const OwnedPlan plan = derive(staged(schedules::interleaved<2>), Mesh{stage = 2}.on_stage(here), {}, {});
+    int copies = 0, messages = 0;
+    for (const Event& e : plan->events) {
+      if (plan->graph.node(e.node).transition.along == 0 || e.kind == EventKind::wait) continue;
+      CHECK(seconds(plan, e, machine) == doctest::Approx(e.kind == EventKind::start ? 3 : 0));
+      (e.kind == EventKind::start ? messages : copies) += 1;
+    }
+    CHECK(messages == 6);
+    CHECK(copies == 1);
+  }
+}
+
 TEST_CASE("messages lengthen a step as the schedule has them") {
   for (const int p : {2, 4, 8}) {
     const Graph g = staged(schedules::one_forward_one_backward);

@@ -21,7 +21,7 @@ struct Weighed {
 template <class T>
 void gather(const View& v, Array& whole) {
   if (v.data == nullptr) return;  // this rank's stage has nothing of it
-  std::int64_t at[max_rank]{};
+  std::int64_t at[max_rank + 1]{};
   for (std::int64_t i = 0; i < v.elements(); ++i) {
     std::int64_t global = 0;
     for (int d = 0; d < v.rank; ++d) global = global * v.whole[d] + v.offset[d] + at[d];

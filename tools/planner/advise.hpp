@@ -97,7 +97,7 @@ inline std::string costliest(const Plan& plan, const AxisList& axes, const Machi
   std::string name;
   plan.all.each([&](const Node& node, std::int64_t times) {
     if (!(sending_axes(node.transition.axes, plan.mesh) == axes)) return;
-    const double time = static_cast<double>(times) * seconds(plan, node, machine);
+    const double time = static_cast<double>(times) * collective_seconds(plan, node, machine);
     if (time > most) most = time, name = std::string(name_of(node.transition.collective));
   });
   return name;

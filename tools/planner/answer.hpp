@@ -33,7 +33,7 @@ struct Answer {
 
   Price price() const {
     if (!machine) return {};
-    return [this](const Node& node) { return seconds(*plan, node, *machine); };
+    return [this](const Event& e) { return seconds(*plan, e, *machine); };
   }
   /// "stage=4, tensor=2; stage 1"
   std::string where() const {
@@ -72,7 +72,8 @@ struct Answer {
     all["machine"] = {{"name", words(machine->name.view())}};
     all["seconds"] = seconds_of_step;
     for (std::size_t n = 0; n < plan->graph.nodes.size(); ++n)
-      if (plan->graph.nodes[n].operation->computes) all["nodes"][n]["seconds"] = seconds(*plan, plan->graph.nodes[n], *machine);
+      if (const Node& node = plan->graph.nodes[n]; node.operation->computes)
+        all["nodes"][n]["seconds"] = calls(node, plan->mesh) ? collective_seconds(*plan, node, *machine) : compute_seconds(*plan, node, *machine);
     all["timeline"] = slices(*plan, step);
     return all;
   }

@@ -158,9 +158,9 @@ inline std::string overlay(const Plan& plan, const RankRecord& record, const Pri
   }
   each_event(plan, [&](const Event& e) {
     const Node& node = plan.graph.node(e.node);
-    if (e.kind == EventKind::compute) predicted[std::string(node.operation->name)] += price ? price(node) : 0;
+    if (e.kind == EventKind::compute) predicted[std::string(node.operation->name)] += price ? price(e) : 0;
     if (e.kind == EventKind::start)
-      predicted[std::string(name_of(node.transition.collective)) + (node.transition.maximum ? "_max" : "") + " on " + text(node.transition.axes)] += price ? price(node) : 0;
+      predicted[std::string(name_of(node.transition.collective)) + (node.transition.maximum ? "_max" : "") + " on " + text(node.transition.axes)] += price ? price(e) : 0;
   });
   std::string out = "what                                predicted    measured     measured / predicted\n";
   const auto row = [&](const std::string& what, double expectation, double measured) {

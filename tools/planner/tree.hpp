@@ -9,8 +9,8 @@
 
 namespace planner {
 
-/// Seconds of one run of a node, or nothing where no machine is known.
-using Price = std::function<double(const Node&)>;
+/// Seconds of an event, or nothing where no machine is known.
+using Price = std::function<double(const Event&)>;
 
 inline std::string duration(double seconds) {
   char buffer[32];
@@ -44,7 +44,7 @@ class Tree {
       switch (e.kind) {
         case EventKind::begin: accumulates ? enter(Part::within) : begin(node); break;
         case EventKind::end: accumulates ? leave() : end(); break;
-        case EventKind::start: collective(node); break;
+        case EventKind::start: collective(node, e); break;
         case EventKind::compute:
           if (node.transition.axes.empty() && !is_beginning(node)) line(node);
           break;
@@ -156,7 +156,7 @@ class Tree {
   }
 
   /// A collective stands below the line that causes it, but an edge between stages alone: nobody wrote it.
-  void collective(const Node& node) {
+  void collective(const Node& node, const Event& start) {
     const Transition& t = node.transition;
     if (t.along != 0)
       headings(node);
@@ -167,7 +167,7 @@ class Tree {
     printing::Row row{{"", "", (t.collective == Collective::receive ? "<- " : "-> ") + std::string(name_of(t.collective)) + (t.maximum ? " max" : "") + " on " + parallel::text(sending_axes(t.axes, plan_.mesh)),
                        parallel::text(plan_.graph.value(node.operands[0]).type), printing::bytes(static_cast<double>(plan_.all.message(node))),
                        printing::bytes(plan_.all.sent(node))}};
-    if (price_) row.cells.push_back(duration(price_(node)));
+    if (price_) row.cells.push_back(duration(price_(start)));
     row.cells.push_back(brief(plan_.graph, node));
     table_.rows.push_back(row);
   }
@@ -184,7 +184,7 @@ class Tree {
   std::string operation_{};
 };
 
-/// `price`: seconds of one run of a node; may be empty.
+/// `price`: seconds of an event; may be empty.
 inline std::string tree(const Plan& plan, const Price& price = {}) { return Tree(plan, price).text(); }
 
 }  // namespace planner

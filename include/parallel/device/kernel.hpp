@@ -5,14 +5,14 @@
 namespace parallel {
 
 /// A rank's part of a tensor: contiguous, the last dimension varying fastest. It begins at a multiple of 64 bytes, so that vectorised loops
-/// split alike, and give the same bits, in every run; a slice of an iteration need not.
+/// split alike, and give the same bits, in every run; a slice of an iteration need not. One dimension more than a tensor has: Position::part.
 struct View {
   void* data = nullptr;
   DType dtype = DType::f32;
   int rank = 0;
-  std::int64_t size[max_rank]{};    ///< extents of the part
-  std::int64_t offset[max_rank]{};  ///< where the part begins in the full tensor
-  std::int64_t whole[max_rank]{};   ///< extents of the full tensor
+  std::int64_t size[max_rank + 1]{};    ///< extents of the part
+  std::int64_t offset[max_rank + 1]{};  ///< where the part begins in the full tensor
+  std::int64_t whole[max_rank + 1]{};   ///< extents of the full tensor
 
   template <class T>
   T* as() const {

@@ -11,7 +11,8 @@ struct BertSizes {
   Dim inner = 3072 / axes::tensor;  ///< of the perceptron
   Dim vocabulary = padded(30522, 128) / axes::tensor;
   std::int64_t classes = 30522;  ///< how much of the vocabulary there really is
-  int layers = 12, segments = 2;
+  Dim layers = 12;  ///< `12 / stage` is a pipeline
+  int segments = 2;
   int dropped = 10;            ///< percent
   std::int64_t ignored = -100;  ///< the target of a token that is not masked
 

@@ -12,7 +12,7 @@ struct Gpt2Sizes {
   Dim inner = 3072 / axes::tensor;  ///< of the perceptron
   Dim vocabulary = padded(50257, 128) / axes::tensor;
   std::int64_t classes = 50257;  ///< how much of the vocabulary there really is
-  int layers = 12;
+  Dim layers = 12;  ///< `12 / stage` is a pipeline
   int dropped = 10;  ///< percent
   std::int64_t ignored = no_target;  ///< a target that counts for nothing
 

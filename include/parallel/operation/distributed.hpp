@@ -128,8 +128,8 @@ struct Tensor : Arithmetic<Tensor<T, S, Annotation...>> {
 /// Normal with mean 0 and this standard deviation.
 constexpr Initializer normal(double deviation) { return {Initializer::Kind::normal, deviation, true}; }
 /// Normal, smaller by the square root of twice the depth (GPT-2's residual projections).
-constexpr Initializer scaled_normal(double deviation, int layers) {
-  double root = 1, n = 2.0 * layers;
+constexpr Initializer scaled_normal(double deviation, Dim layers) {
+  double root = 1, n = 2.0 * static_cast<double>(layers.size);
   for (int i = 0; i < 60; ++i) root = (root + n / root) / 2;
   return {Initializer::Kind::normal, deviation / root, true};
 }

@@ -47,8 +47,9 @@ constexpr void remember_lower(Trace& trace, Lowering& l) {
   described.initializer = {Initializer::Kind::constant, 0, false};
   const bool in_layers = graph.regions[trace.region].kind == RegionKind::layers;
   if (in_layers) {
-    described.layers = graph.regions[trace.region].count;
-    described.type.layout = with_leading(described.type.layout, Dim(described.layers));
+    const Region& layers = graph.regions[trace.region];
+    described.layers = layers.count;
+    described.type.layout = with_leading(described.type.layout, layers.staged ? Dim(layers.count) / *graph.stages : Dim(layers.count));
   }
   const int memory = trace.declare(parameter, described, Kind::activation, false);
   if (trace.training) graph.misused = graph.members.size() - 1;

@@ -22,11 +22,12 @@ constexpr bool names(const GraphView& g, const Axis* axis) {
   return false;
 }
 
-/// Into how many slices a dimension is cut: by its axes, and layers over stages also into the schedule's chunks.
-constexpr std::int64_t slices(const GraphView& g, const Dim& dim, const Mesh& mesh) {
-  const bool chunked = g.stages != nullptr && dim.split_by(g.stages) && mesh.extent(g.stages) > 1;
-  return degree(dim, mesh) * (chunked ? g.schedule->chunks : 1);
+/// In how many slices, apart from each other, a stage has its part of a dimension: of layers the schedule's chunks.
+constexpr int chunks_of(const GraphView& g, const Dim& dim, const Mesh& mesh) {
+  return g.stages != nullptr && dim.split_by(g.stages) && mesh.extent(g.stages) > 1 ? g.schedule->chunks : 1;
 }
+/// Into how many slices a dimension is cut: by its axes, and layers over stages also into the schedule's chunks.
+constexpr std::int64_t slices(const GraphView& g, const Dim& dim, const Mesh& mesh) { return degree(dim, mesh) * chunks_of(g, dim, mesh); }
 
 /// Whether a mesh with so many ranks on an axis divides everything that the axis splits.
 constexpr bool divides(const GraphView& g, Mesh mesh, const Axis* axis, std::int64_t ranks) {

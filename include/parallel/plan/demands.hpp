@@ -21,7 +21,8 @@ constexpr Demands demands_of() {
 
 /// In a Strict program no activation is communicated in the forward pass unless `to<...>(x)` is written: refused is every collective there that rule 4
 /// or 5 derives, or that Layers need to bring a result to how the next layer takes it. What follows from what is written stays: gradients, what is
-/// `Stored`, an operation's own exchange (a softmax over a split dimension), the completion of the program's result. The mesh does not matter.
+/// `Stored`, what goes from stage to stage, an operation's own exchange (a softmax over a split dimension), the completion of the program's result.
+/// The mesh does not matter.
 template <class Program>
 struct Strict : Program {
   static constexpr Demands demands = [] {
@@ -51,12 +52,20 @@ struct Within : Program {
   }();
 };
 
+/// Whether a move is an edge between stages, or gathers behind one what crossed it in slices: `Layers` have both written.
+constexpr bool of_edge(const GraphView& g, const Node& node) {
+  if (node.transition.along != 0) return true;
+  const Node& before = g.maker(node.operands[0]);
+  const bool layers = before.transition.collective == Collective::receive || g.origin(node).operation == &operation::carry;
+  return layers && before.operation == &operation::move && of_edge(g, before);
+}
+
 /// The first move of an activation in the forward pass that nobody wrote.
 constexpr Fault unwritten(const GraphView& g, const Mesh& mesh) {
   for (const int n : g.order) {
     const Node& node = g.node(n);
     const Transition& t = node.transition;
-    if (node.phase != Phase::forward || node.origin < 0 || !communicates(t.collective)) continue;
+    if (node.phase != Phase::forward || node.origin < 0 || !communicates(t.collective) || of_edge(g, node)) continue;
     if (g.node(g.value(node.operands[0]).node).operation == &operation::parameter) continue;  // as it is `Stored`
     const Origin origin = g.origin(node);
     bool derived = origin.operation == &operation::carry;

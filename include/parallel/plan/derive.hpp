@@ -235,7 +235,9 @@ inline std::string explain(const Fault& fault, const GraphView& g, const Mesh& m
     for (std::int64_t n = 1; n <= most_named; ++n)
       if (dim.size % n == 0 && divides(g, mesh, fault.refusal.axis, n)) valid += (valid.empty() ? "" : ", ") + std::to_string(n);
     const int member = g.value(fault.value).member;
-    result += ": " + text(mesh) + " does not divide dimension " + std::to_string(fault.dim) + " (" + std::to_string(dim.size) + ") of " + text(type);
+    const int chunks = chunks_of(g, dim, mesh);
+    result += ": " + text(mesh) + (chunks > 1 ? " with " + std::to_string(chunks) + " chunks on each stage, for " + text(*g.schedule) + "," : "") + " does not divide dimension " +
+              std::to_string(fault.dim) + " (" + std::to_string(dim.size) + ") of " + text(type);
     if (member >= 0) result += " (" + std::string(g.member(member).path.view()) + ")";
     return result + (valid.empty() ? "; no extent of " + axis + " does" : "; valid extents of " + axis + ": " + valid);
   }

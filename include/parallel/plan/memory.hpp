@@ -269,7 +269,10 @@ struct Placing {
         if (made == Phase::backward && n.phase == Phase::optimizer) allocations[a].use = Use::gradients;
       }
     for (Allocation& a : allocations) {
-      if (a.owner < 0) a.use = Use::buffers;
+      if (a.owner < 0)
+        a.use = Use::buffers;
+      else if (const Node& n = g.maker(a.owner); n.operation == &operation::carry && n.phase == Phase::backward && g.region(n.region).kind == RegionKind::micro_batches)
+        a.use = Use::gradients;  // in which those of the micro-batches add up
       if (a.first >= 0) memory.by_use[static_cast<int>(a.use)] += a.bytes;
     }
     memory.by_use[static_cast<int>(Use::parameters)] = memory.blocks[static_cast<int>(Segment::parameter)];

@@ -114,9 +114,11 @@ constexpr double collective_seconds(const Plan& plan, const Node& node, const Ma
   return seconds + (packed > 0 ? streaming_seconds(2 * packed, machine.with(ranks)) : 0);
 }
 
-/// One run of a node in a plan, whichever it is.
-constexpr double seconds(const Plan& plan, const Node& node, const Machine& machine) {
-  return calls(node, plan.mesh) ? collective_seconds(plan, node, machine) : compute_seconds(plan, node, machine);
+/// One event of a plan that takes time, whichever it is. The event says it, not its node: an edge between stages is a message, but a copy in a
+/// chunk that keeps what it has.
+constexpr double seconds(const Plan& plan, const Event& e, const Machine& machine) {
+  const Node& node = plan.graph.node(e.node);
+  return e.kind == EventKind::compute ? compute_seconds(plan, node, machine) : collective_seconds(plan, node, machine);
 }
 
 }  // namespace parallel

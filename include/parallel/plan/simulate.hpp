@@ -39,26 +39,29 @@ struct Walk {
   double now = 0;                 ///< of the rank's computation
   Vector<double> free{};          ///< per track: when its last collective ends
   Vector<bool> incoming{};        ///< per track: whether it has what is received; links carry both ways at a time
-  Vector<double> prices{};        ///< per node; -1: not yet known
+  Vector<double> prices{};        ///< per event; -1: not yet known
   Vector<int> started{};          ///< per node: the slice of its collective that is under way
   Vector<int> happened{};         ///< per event: how often
   Vector<double> awaited{};       ///< per node: when the last of the ranks comes to its collective, where others are later
 
   constexpr Walk(const Plan& p, const Machine& m) : plan(p), machine(m) {
     const auto nodes = static_cast<int>(p.graph.nodes.size());
-    prices.resize(nodes, -1), started.resize(nodes, -1), awaited.resize(nodes, 0);
-    happened.resize(static_cast<int>(p.events.size()), 0);
+    const auto events = static_cast<int>(p.events.size());
+    started.resize(nodes, -1), awaited.resize(nodes, 0);
+    prices.resize(events, -1), happened.resize(events, 0);
   }
-  constexpr double price(int n) {
-    if (prices[n] < 0) prices[n] = seconds(plan, plan.graph.node(n), machine);
-    return prices[n];
+  constexpr int index(const Event& e) const { return static_cast<int>(&e - plan.events.data()); }
+  constexpr double price(const Event& e) {
+    double& price = prices[index(e)];
+    if (price < 0) price = seconds(plan, e, machine);
+    return price;
   }
   /// What a collective or message takes here. Where nothing overlaps, who receives copies.
-  constexpr double exchange(int n) {
-    const Transition& t = plan.graph.node(n).transition;
-    if (t.along == 0) return price(n);
-    if (t.collective == Collective::receive) return alone || !machine.overlaps ? price(n) : 0;
-    return machine.overlaps ? price(n) : 0;
+  constexpr double exchange(const Event& e) {
+    const Transition& t = plan.graph.node(e.node).transition;
+    if (t.along == 0) return price(e);
+    if (t.collective == Collective::receive) return alone || !machine.overlaps ? price(e) : 0;
+    return machine.overlaps ? price(e) : 0;
   }
   constexpr int track(const Transition& t) {
     const bool receives = t.collective == Collective::receive;
@@ -68,8 +71,7 @@ struct Walk {
     return result.tracks.size();
   }
   constexpr void put(const Event& e, int track, double begin, double end) {
-    const auto index = static_cast<int>(&e - plan.events.data());
-    result.slices.push_back({index, e.node, happened[index]++, track, begin, end});
+    result.slices.push_back({index(e), e.node, happened[index(e)]++, track, begin, end});
   }
   constexpr void compute(const Event& e, double time) {
     put(e, 0, now, now + time);
@@ -78,7 +80,7 @@ struct Walk {
   /// Behind what its axes' track still has to do; where nothing overlaps it begins at the wait instead.
   constexpr void start(const Event& e) {
     const int on = track(plan.graph.node(e.node).transition);
-    const double begin = latest(now, free[on - 1], awaited[e.node]), end = begin + exchange(e.node);
+    const double begin = latest(now, free[on - 1], awaited[e.node]), end = begin + exchange(e);
     if (machine.overlaps) free[on - 1] = end;
     started[e.node] = result.slices.size();
     put(e, on, begin, end);
@@ -86,7 +88,7 @@ struct Walk {
   constexpr void wait(const Event& e) {
     if (!alone && machine.overlaps && plan.graph.node(e.node).transition.along != 0) return;
     Slice& s = result.slices[started[e.node]];
-    if (!machine.overlaps) s.begin = latest(now, awaited[e.node]), s.end = s.begin + exchange(e.node);
+    if (!machine.overlaps) s.begin = latest(now, awaited[e.node]), s.end = s.begin + exchange(e);
     if (s.end <= now) return;
     result.exposed[s.track - 1] += s.end - latest(now, awaited[e.node]);
     now = s.end;
@@ -102,11 +104,7 @@ struct Walk {
   }
   constexpr void operator()(const Event& e) {
     switch (e.kind) {
-      case EventKind::compute: {
-        const Node& node = plan.graph.node(e.node);  // an edge of a chunk that keeps what it has is a copy
-        compute(e, node.transition.along != 0 ? compute_seconds(plan, node, machine) : price(e.node));
-        break;
-      }
+      case EventKind::compute: compute(e, price(e)); break;
       case EventKind::start: start(e); break;
       case EventKind::wait: wait(e); break;
       case EventKind::begin: begin(e); break;

@@ -36,10 +36,11 @@ constexpr int parts_of_work(const GraphView& g, const Pipeline& p) {
 }
 /// Which of them does a task's work: an update is the last.
 constexpr int part_of_work(Work work, int parts) { return work == Work::update ? parts - 1 : static_cast<int>(work); }
-/// What compilers can be asked within their default limits: some 4,096 things that stages do. An executor checks any schedule.
+/// What compilers can be asked within their default limits: some 4,096 things that stages do, or that nothing says what they do. An executor
+/// checks any schedule.
 constexpr bool checked_by_compiler(const GraphView& g, const Mesh& mesh) {
   const Pipeline p = pipeline_of(g, mesh);
-  return g.stages != nullptr && p.trained && p.stages * p.micro_batches * p.chunks <= 512;
+  return g.stages != nullptr && p.trained && (g.schedule->tasks == nullptr || p.stages * p.micro_batches * p.chunks <= 512);
 }
 /// Why the schedule of a program cannot run on a mesh, if so: of its tasks, and of how stages wait for each other.
 constexpr ScheduleRefusal check_tasks(const GraphView& g, const Mesh& mesh) {
@@ -53,7 +54,7 @@ constexpr ScheduleRefusal check_tasks(const GraphView& g, const Mesh& mesh) {
     const Vector<Task> tasks = schedule.tasks(stage, p.stages, p.micro_batches, p.chunks);
     for (int i = 0; i < tasks.size(); ++i)
       if (const Task t = tasks[i]; t.work == last_use(schedule) && (i + 1 == tasks.size() || !(tasks[i + 1] == Task{Work::update, t.micro_batch, t.chunk})))
-        return {.reason = ScheduleReason::gradient_unused, .rank = stage, .chunk = t.chunk};
+        return {.reason = ScheduleReason::update_late, .rank = stage, .micro_batch = t.micro_batch, .chunk = t.chunk};
   }
   return {};
 }

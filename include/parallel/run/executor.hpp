@@ -86,7 +86,7 @@ class Executor {
   }
   int outputs() const { return g_.outputs.size(); }
   /// This rank's part of an output.
-  View output(int i) { return view(g_.outputs[i]); }
+  View output(int i) { return position_.part(g_.outputs[i]); }
   double output_scalar(int i) {
     const View v = output(i);
     return v.dtype == DType::f64 ? read<double>(v.data) : static_cast<double>(read<float>(v.data));
@@ -100,7 +100,7 @@ class Executor {
     return v;
   }
   /// This rank's part of any value that outlives the step: parameters and state by member.
-  View member(int i) { return view(g_.member(i).value); }
+  View member(int i) { return position_.part(g_.member(i).value); }
   const Plan& plan() const { return plan_; }
   int rank() const { return rank_; }
   /// The last step's updates were skipped on every rank, because the gradient norm was no finite number.

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <parallel/device/kernel.hpp>
+#include <parallel/plan/check.hpp>
 #include <parallel/plan/plan.hpp>
 
 namespace parallel {
@@ -49,6 +50,17 @@ class Position {
       v.size[d] = local(dim, plan_.mesh), v.offset[d] = offset(dim, plan_.mesh, rank_), v.whole[d] = dim.size;
     }
     v.data = storage(value).block == Segment::none ? nullptr : address(value);
+    return v;
+  }
+  /// The same for who puts the ranks' parts together. Layers in chunks lie apart, so for them the first dimension stands in two: the chunk, and
+  /// the layer within; each offset is then where the part begins.
+  View part(int value) const {
+    View v = view(value);
+    const int chunks = v.rank > 0 ? chunks_of(g_, g_.value(value).type.layout.dims[0], plan_.mesh) : 1;
+    if (chunks == 1) return v;
+    for (int d = v.rank++; d > 0; --d) v.size[d] = v.size[d - 1], v.offset[d] = v.offset[d - 1], v.whole[d] = v.whole[d - 1];
+    v.size[0] = v.whole[0] = chunks, v.offset[0] = 0;
+    v.size[1] /= chunks, v.offset[1] /= chunks, v.whole[1] /= chunks;
     return v;
   }
   /// What is added to the index of a layer within its stage to count the layers of all stages; `staged`: the region that is shared out, or -1.

@@ -2,15 +2,16 @@
 #pragma once
 #include <string>
 
-#include <parallel/plan/plan.hpp>
+#include <parallel/plan/text.hpp>
 #include <parallel/run/failure.hpp>
 
 namespace parallel {
 
-/// Throws CannotRun unless two plans remember the same tensors, laid out alike.
+/// Throws CannotRun unless two plans remember the same tensors, laid out alike, of the same layers.
 inline void check_remembered(const Plan& plan, const Plan& other) {
   const auto remembered = [](const Plan& p) {
     std::string all = text(p.mesh);
+    if (p.graph.stages != nullptr) all += ", layers " + printing::staged_layers(p);
     for (const Member& m : p.graph.members)
       if (m.role == Role::state) all += ", " + std::string(m.path.view()) + " " + text(m.type);
     return all;

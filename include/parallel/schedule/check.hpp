@@ -21,6 +21,8 @@ constexpr ScheduleRefusal check(const Schedule& schedule, int stages, int micro_
   refusal.stages = stages, refusal.micro_batches = micro_batches;
   if (stages < 1 || micro_batches < 1 || schedule.chunks < 1)
     refusal.reason = ScheduleReason::no_stages;
+  else if (schedule.tasks == nullptr)
+    refusal.reason = ScheduleReason::no_tasks;
   else if (schedule.whole_groups && micro_batches % stages != 0)
     refusal.reason = ScheduleReason::partial_group;
   else

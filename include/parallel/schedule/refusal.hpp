@@ -10,6 +10,7 @@ namespace parallel {
 // One list, so that a static_assert and an exception cannot differ: identifier, sentence, names of its figures.
 #define PARALLEL_SCHEDULE_REFUSALS(reason) \
   reason(no_stages, "parallel::Schedule: a pipeline needs a stage, a micro-batch and a chunk; give each a count from 1", stages, micro_batches) \
+  reason(no_tasks, "parallel::Schedule: no function says what a stage does; name one that returns a stage's tasks in their order", stages, micro_batches) \
   reason(partial_group, "parallel::Schedule: its micro-batches go in groups of as many as there are stages; choose a multiple of the stages", stages, micro_batches) \
   reason(unknown_task, "parallel::Schedule: a step names a task, a peer or a group that there is not; count stages, micro-batches and chunks from 0, and have weight tasks only with weights_apart, updates only if asynchronous", rank, step, micro_batch, chunk) \
   reason(task_twice, "parallel::Schedule: a task, a message or a release stands there twice; let each micro-batch pass each chunk once", rank, step, micro_batch, chunk) \
@@ -24,7 +25,8 @@ namespace parallel {
   reason(released_early, "parallel::Schedule: an activation is released before its last use; put the release behind it", rank, step, micro_batch, chunk) \
   reason(never_released, "parallel::Schedule: an activation is never released; put a release behind its last use", rank, micro_batch, chunk) \
   reason(too_many_in_flight, "parallel::Schedule: a rank keeps more activations than the limit; let backwards come earlier, or raise the limit", rank, step, micro_batch, chunk, limit) \
-  reason(gradient_unused, "parallel::Schedule: no update follows a gradient; put an update behind the last gradient of each chunk", rank, chunk)
+  reason(gradient_unused, "parallel::Schedule: no update follows a gradient; put an update behind the last gradient of each chunk", rank, chunk) \
+  reason(update_late, "parallel::Pipelined: an update does not follow its gradient at once, so gradients would have to add up, which only synchronous schedules do; put an update right behind each backward, or weight, of the same micro-batch and chunk", rank, micro_batch, chunk)
 
 enum class ScheduleReason : std::uint8_t {
   none,
