@@ -22,7 +22,7 @@ struct Product {
 class PreparedProduct : public Product {
  public:
   PreparedProduct(const Product& p, Gpu& gpu) : Product(p), gpu_(gpu) {
-    const auto type_of = [](DType dtype) { return dtype == DType::f64 ? CUDA_R_64F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; };
+    const auto type_of = [](DType d) { return d == DType::f64 ? CUDA_R_64F : d == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; };
     const cudaDataType_t type = type_of(p.dtype);
     const cublasComputeType_t compute = p.dtype == DType::f64 ? CUBLAS_COMPUTE_64F : p.dtype == DType::f32 && gpu.tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     check(cublasLtMatmulDescCreate(&product_, compute, p.dtype == DType::f64 ? CUDA_R_64F : CUDA_R_32F), name);
