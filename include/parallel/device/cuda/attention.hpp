@@ -48,7 +48,7 @@ struct AttentionForward {
     const auto keys = [&](int key) { return In{block.template shared<T>(keys_at + (key / columns % 2) * In::bytes(columns))}; };
     const auto values = [&](int key) { return In{block.template shared<T>(values_at + (key / columns % 2) * In::bytes(columns))}; };
     std::uint8_t* const kept = block.template shared<std::uint8_t>(kept_at);
-    const Rows<const T> from_keys = at.of_keys(at.k, b, group, at.size), from_values = at.of_keys(at.v, b, group, at.value_size);
+    const MatrixRows<const T> from_keys = at.of_keys(at.k, b, group, at.size), from_values = at.of_keys(at.v, b, group, at.value_size);
 
     Copies copies;
     const auto fetch = [&](int key) {

@@ -60,7 +60,7 @@ struct QueryGradient : AttentionBackward<T, size> {
     const auto keys = [&](int key) { return In{block.template shared<T>(Base::moving_at + (key / columns % 2) * Base::tile)}; };
     const auto values = [&](int key) { return In{block.template shared<T>(Base::moving_at + (2 + key / columns % 2) * Base::tile)}; };
     std::uint8_t* const kept = block.template shared<std::uint8_t>(Base::kept_at);
-    const Rows<const T> from_keys = at.of_keys(at.k, b, group, at.size), from_values = at.of_keys(at.v, b, group, at.value_size);
+    const MatrixRows<const T> from_keys = at.of_keys(at.k, b, group, at.size), from_values = at.of_keys(at.v, b, group, at.value_size);
 
     Copies copies;
     const auto fetch = [&](int key) {
@@ -111,7 +111,7 @@ struct QueryGradient : AttentionBackward<T, size> {
  private:
   /// What is known of a query before it meets a key. Four lanes share the sum over its elements.
   PARALLEL_DEVICE void begin(State& s, int b, int head, int query, const In& g) const {
-    const Rows<const T> results = at.of_queries(Base::result, b, head, at.value_size);
+    const MatrixRows<const T> results = at.of_queries(Base::result, b, head, at.value_size);
     s.inner.each([&](const Place& e, W& x) {
       const int own = query + e.row();
       if (own >= at.queries) return;

@@ -91,12 +91,12 @@ struct Heads {
   }
 
   template <class U>
-  PARALLEL_DEVICE Rows<U> of_queries(U* data, int b, int head, int elements) const {
+  PARALLEL_DEVICE MatrixRows<U> of_queries(U* data, int b, int head, int elements) const {
     const std::int64_t stride = std::int64_t{heads} * elements;
     return {data + b * queries * stride + head * elements, stride, queries, elements};
   }
   template <class U>
-  PARALLEL_DEVICE Rows<U> of_keys(U* data, int b, int group, int elements) const {
+  PARALLEL_DEVICE MatrixRows<U> of_keys(U* data, int b, int group, int elements) const {
     const std::int64_t stride = std::int64_t{groups} * elements;
     return {data + b * keys * stride + group * elements, stride, keys, elements};
   }
