@@ -1,5 +1,5 @@
 // Element-wise kernels against their definitions: broadcasting between all kinds of shapes, functions of one number and their derivatives.
-#include <parallel/operation/cast.hpp>
+#include <parallel/graph/structure.hpp>
 #include <parallel/operation/operators.hpp>
 #include <parallel/operation/unary.hpp>
 #include <parallel/operation/update.hpp>

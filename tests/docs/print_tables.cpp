@@ -123,7 +123,7 @@ void print_operations() {
       {"divide", &op::divide, {x, y}},
       {"scale", &op::scale, {x}},
       {"unary", &op::gelu, {x}},
-      {"cast", &op::cast, {x}, {static_cast<int>(DType::f64)}},
+      {"cast", &op::casting, {x}, {static_cast<int>(DType::f64)}},
       {"where", &op::where, {{"mask", {4, 6}, DType::i32}, x, y}},
       {"dropout", &op::dropout, {x}},
       {"sum", &op::sum, {x}, {1}},

@@ -120,10 +120,29 @@ class Trace {
     return result;
   }
 
+  /// A value in another element type, made where it lives and only once. What was cast to be more precise, or to be bf16, is not cast back: it is
+  /// there.
+  constexpr int cast(int value, DType dtype) {
+    const Value before = graph.values[value];
+    if (before.type.dtype == dtype) return value;
+    const Node maker = graph.nodes[before.node];
+    if (maker.operation == &operation::rounded && graph.values[maker.operands[1]].type.dtype == dtype) return maker.operands[1];
+    if (maker.operation == &operation::cast && graph.values[maker.operands[0]].type.dtype == dtype && both_ways(before.type.dtype, dtype)) return maker.operands[0];
+    for (const Cast& c : cast_)
+      if (c.value == value && graph.values[c.result].type.dtype == dtype) return c.result;
+    const int here = member;
+    member = before.member;
+    const int result = emit(operation::cast, {value}, {{dtype, before.type.layout}}, before.kind, {static_cast<int>(dtype)}, 0, 0, before.region);
+    member = here;
+    cast_.push_back({value, result});
+    return result;
+  }
+
   /// Completes a statistic that a kernel made of its own part: the sum, or the maximum, over the ranks of some axes.
   constexpr int exchange(int value, const AxisList& axes, bool maximum = false) {
     if (axes.empty()) return value;
     Type type = graph.values[value].type;
+    if (type.dtype != precise(type.dtype)) return rounded(value, exchange(cast(value, precise(type.dtype)), axes, maximum));
     for (const Axis* a : axes) type.layout = type.layout.with(a, Invariant);
     const int result = emit(operation::move, {value}, {type}, graph.values[value].kind);
     Transition& t = graph.nodes[graph.nodes.size() - 1].transition;
@@ -232,6 +251,23 @@ class Trace {
     Placement to{};
     int result = 0;
   };
+  struct Cast {
+    int value = 0, result = 0;
+  };
+
+  /// Whether a value that has been cast from one type to another stands for what it was cast from.
+  static constexpr bool both_ways(DType to, DType from) {
+    return to != DType::i32 && from != DType::i32 && (bytes_of(to) >= bytes_of(from) || to == DType::bf16);
+  }
+  /// The sum, or maximum, of bf16 terms that was made of these in a more precise type.
+  constexpr int rounded(int term, int sum) {
+    const Value from = graph.values[term], made = graph.values[sum];
+    const int here = member;
+    member = made.member;
+    const int result = emit(operation::rounded, {term, sum}, {{from.type.dtype, made.type.layout}}, made.kind, {}, 0, 0, made.region);
+    member = here;
+    return result;
+  }
 
   constexpr int made(int value, const AxisList& axes, Placement to) {
     const Value before = graph.values[value];
@@ -242,8 +278,10 @@ class Trace {
       return layer_of(move(maker.operands[0], axes, outer), before.region);
     }
     if (maker.operation == &operation::move && maker.transition.from.split() && maker.transition.axes == axes && from == Invariant && to == Broadcast &&
-        graph.maker(maker.operands[0]).operation == &operation::parameter)
+        is_parameter(maker.operands[0]))
       return move(maker.operands[0], axes, to);  // from where a parameter is stored to where it enters is one transition
+    const DType adding = precise(before.type.dtype);
+    if (reduces(collective(from, to)) && adding != before.type.dtype) return rounded(value, move(cast(value, adding), axes, to));
     const int here = member;
     member = before.member;
     int result = -1;
@@ -270,6 +308,11 @@ class Trace {
     return result;
   }
 
+  constexpr bool is_parameter(int value) const {
+    const Node& maker = graph.maker(value);
+    return maker.operation == &operation::parameter || (maker.operation == &operation::cast && graph.maker(maker.operands[0]).operation == &operation::parameter);
+  }
+
   /// Puts a node into the program's order: at the end, or before the outermost open region that lies within the node's own.
   constexpr void insert(int node, int in_region) {
     if (in_region == region) {
@@ -293,6 +336,7 @@ class Trace {
   }
 
   Vector<Moved> moved_{};
+  Vector<Cast> cast_{};
 };
 
 }  // namespace parallel

@@ -136,7 +136,7 @@ struct Placing {
           storage[value].offset += storage[c.inside].modulo == 0 ? 0 : g.region(c.region).count % storage[c.inside].modulo * storage[value].stride;
           storage[value].stride = 0;
         }
-    } else if (is_alias(node, mesh)) {
+    } else if (is_alias(g, node, mesh)) {
       take(value, node.operands[0]);
       if (node.operation == &operation::in_bucket) storage[value].offset += node.ints[0] * bytes_of(g.value(value).type.dtype);
     } else if (alive[value]) {
