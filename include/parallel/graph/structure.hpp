@@ -15,7 +15,7 @@ inline constexpr Operation layer{.name = "layer", .aliases = true, .computes = f
 inline constexpr Operation stacked{.name = "stacked", .computes = false};                  ///< the iterations' values, one behind the other
 inline constexpr Operation copy{.name = "copy"};
 inline constexpr Operation cast{.name = "cast"};                                           ///< the same values in another element type
-/// (term, sum): a sum over ranks, made in a more precise type, in that of its terms. Where one rank adds it is the term itself.
+/// (term, sum): a cast of a sum over ranks back to the type that its terms had before they were cast. Where one rank adds it is the term itself.
 inline constexpr Operation rounded{.name = "rounded"};
 inline constexpr Operation stash{.name = "stash"};                                         ///< weights as a micro-batch found them
 inline constexpr Operation bucket{.name = "bucket"};                                       ///< its operands one behind the other

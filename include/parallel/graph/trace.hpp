@@ -125,14 +125,19 @@ class Trace {
   constexpr int cast(int value, DType dtype) {
     const Value before = graph.values[value];
     if (before.type.dtype == dtype) return value;
-    const Node maker = graph.nodes[before.node];
-    if (maker.operation == &operation::rounded && graph.values[maker.operands[1]].type.dtype == dtype) return maker.operands[1];
-    if (maker.operation == &operation::cast && graph.values[maker.operands[0]].type.dtype == dtype && both_ways(before.type.dtype, dtype)) return maker.operands[0];
+    const int from = cast_from(value);
+    if (from >= 0 && graph.values[from].type.dtype == dtype && both_ways(before.type.dtype, dtype)) return from;
     for (const Cast& c : cast_)
       if (c.value == value && graph.values[c.result].type.dtype == dtype) return c.result;
     const int here = member;
     member = before.member;
-    const int result = emit(operation::cast, {value}, {{dtype, before.type.layout}}, before.kind, {static_cast<int>(dtype)}, 0, 0, before.region);
+    int result = -1;
+    const Node maker = graph.nodes[before.node];
+    const int term = maker.operation == &operation::move ? cast_from(maker.operands[0]) : -1;
+    if (term >= 0 && graph.values[term].type.dtype == dtype)
+      result = emit(operation::rounded, {term, value}, {{dtype, before.type.layout}}, before.kind, {}, 0, 0, before.region);
+    else
+      result = emit(operation::cast, {value}, {{dtype, before.type.layout}}, before.kind, {static_cast<int>(dtype)}, 0, 0, before.region);
     member = here;
     cast_.push_back({value, result});
     return result;
@@ -142,7 +147,7 @@ class Trace {
   constexpr int exchange(int value, const AxisList& axes, bool maximum = false) {
     if (axes.empty()) return value;
     Type type = graph.values[value].type;
-    if (type.dtype != precise(type.dtype)) return rounded(value, exchange(cast(value, precise(type.dtype)), axes, maximum));
+    if (type.dtype != precise(type.dtype)) return cast(exchange(cast(value, precise(type.dtype)), axes, maximum), type.dtype);
     for (const Axis* a : axes) type.layout = type.layout.with(a, Invariant);
     const int result = emit(operation::move, {value}, {type}, graph.values[value].kind);
     Transition& t = graph.nodes[graph.nodes.size() - 1].transition;
@@ -259,14 +264,10 @@ class Trace {
   static constexpr bool both_ways(DType to, DType from) {
     return to != DType::i32 && from != DType::i32 && (bytes_of(to) >= bytes_of(from) || to == DType::bf16);
   }
-  /// The sum, or maximum, of bf16 terms that was made of these in a more precise type.
-  constexpr int rounded(int term, int sum) {
-    const Value from = graph.values[term], made = graph.values[sum];
-    const int here = member;
-    member = made.member;
-    const int result = emit(operation::rounded, {term, sum}, {{from.type.dtype, made.type.layout}}, made.kind, {}, 0, 0, made.region);
-    member = here;
-    return result;
+  /// What a value was cast from, or -1.
+  constexpr int cast_from(int value) const {
+    const Node& maker = graph.maker(value);
+    return maker.operation == &operation::cast ? maker.operands[0] : maker.operation == &operation::rounded ? maker.operands[1] : -1;
   }
 
   constexpr int made(int value, const AxisList& axes, Placement to) {
@@ -281,7 +282,7 @@ class Trace {
         is_parameter(maker.operands[0]))
       return move(maker.operands[0], axes, to);  // from where a parameter is stored to where it enters is one transition
     const DType adding = precise(before.type.dtype);
-    if (reduces(collective(from, to)) && adding != before.type.dtype) return rounded(value, move(cast(value, adding), axes, to));
+    if (reduces(collective(from, to)) && adding != before.type.dtype) return cast(move(cast(value, adding), axes, to), before.type.dtype);
     const int here = member;
     member = before.member;
     int result = -1;
