@@ -14,7 +14,6 @@
 #include <parallel/device/cuda/softmax.hpp>
 #include <parallel/device/cuda/source.hpp>
 #include <parallel/operation/add.hpp>
-#include <parallel/operation/cast.hpp>
 #include <parallel/operation/cross_entropy.hpp>
 #include <parallel/operation/dropout.hpp>
 #include <parallel/operation/embedding.hpp>
@@ -129,6 +128,7 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::bucket,                      bucket},
       {&operation::maximum_of,                  copy},
       {&operation::cast,                        cast<T>},
+      {&operation::rounded,                     rounded<T>},
       {&operation::transpose,                   transpose},
       {&operation::slice,                       slice},
       {&operation::pad,                         pad},

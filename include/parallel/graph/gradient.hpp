@@ -23,16 +23,6 @@ struct Gradient {
                      double first = 0, double second = 0) {
     return trace.emit(operation, operands, {type}, Kind::activation, ints, first, second);
   }
-  /// The type of the gradient of operand i where it adds up over much: of a bf16 parameter in f32, in which it goes on to be added.
-  constexpr Type sum_type(int i) const {
-    const Value& v = trace.graph.values[node.operands[i]];
-    const Type same = conjugate(v.type);
-    return {v.kind == Kind::parameter ? precise(same.dtype) : same.dtype, same.layout};
-  }
-  /// Emits a node whose result is the gradient of operand i, a sum.
-  constexpr void give_sum(int i, const Operation& operation, const List<int, max_node_operands>& operands, const Ints& ints = {}) {
-    if (wants(i)) give(i, emit(operation, operands, sum_type(i), ints));
-  }
   /// Emits a node whose result is the gradient of operand i.
   constexpr void give(int i, const Operation& operation, const List<int, max_node_operands>& operands, const Ints& ints = {}, double first = 0,
                       double second = 0) {

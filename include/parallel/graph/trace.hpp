@@ -10,6 +10,7 @@ class Trace {
  public:
   Graph graph{};
   bool training = true;
+  bool rounded_sums = false;  ///< what is bf16 is added as it is
   Phase phase = Phase::forward;
   int origin = -1, member = -1, region = 0;
   int draws = 0;  ///< how many random operations there are: each has its own stream
@@ -120,13 +121,15 @@ class Trace {
     return result;
   }
 
+  /// The element type in which values of this one are added over ranks and iterations.
+  constexpr DType adds_in(DType dtype) const { return rounded_sums ? dtype : precise(dtype); }
+
   /// A value in another element type, made where it lives and only once. What was cast to be more precise, or to be bf16, is not cast back: it is
   /// there.
   constexpr int cast(int value, DType dtype) {
     const Value before = graph.values[value];
     if (before.type.dtype == dtype) return value;
-    const int from = cast_from(value);
-    if (from >= 0 && graph.values[from].type.dtype == dtype && both_ways(before.type.dtype, dtype)) return from;
+    if (const int there = before_cast(value, dtype); there >= 0) return there;
     for (const Cast& c : cast_)
       if (c.value == value && graph.values[c.result].type.dtype == dtype) return c.result;
     const int here = member;
@@ -143,11 +146,17 @@ class Trace {
     return result;
   }
 
+  /// What a value in this element type was cast from, where it stands for it still, or -1.
+  constexpr int before_cast(int value, DType dtype) const {
+    const int from = cast_from(value);
+    return from >= 0 && graph.values[from].type.dtype == dtype && both_ways(graph.values[value].type.dtype, dtype) ? from : -1;
+  }
+
   /// Completes a statistic that a kernel made of its own part: the sum, or the maximum, over the ranks of some axes.
   constexpr int exchange(int value, const AxisList& axes, bool maximum = false) {
     if (axes.empty()) return value;
     Type type = graph.values[value].type;
-    if (type.dtype != precise(type.dtype)) return cast(exchange(cast(value, precise(type.dtype)), axes, maximum), type.dtype);
+    if (const DType adding = adds_in(type.dtype); adding != type.dtype) return cast(exchange(cast(value, adding), axes, maximum), type.dtype);
     for (const Axis* a : axes) type.layout = type.layout.with(a, Invariant);
     const int result = emit(operation::move, {value}, {type}, graph.values[value].kind);
     Transition& t = graph.nodes[graph.nodes.size() - 1].transition;
@@ -281,7 +290,7 @@ class Trace {
     if (maker.operation == &operation::move && maker.transition.from.split() && maker.transition.axes == axes && from == Invariant && to == Broadcast &&
         is_parameter(maker.operands[0]))
       return move(maker.operands[0], axes, to);  // from where a parameter is stored to where it enters is one transition
-    const DType adding = precise(before.type.dtype);
+    const DType adding = adds_in(before.type.dtype);
     if (reduces(collective(from, to)) && adding != before.type.dtype) return cast(move(cast(value, adding), axes, to), before.type.dtype);
     const int here = member;
     member = before.member;

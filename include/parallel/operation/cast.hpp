@@ -19,7 +19,8 @@ constexpr Shaped cast_shape(const Arguments& a) { return {{{static_cast<DType>(a
 constexpr void cast_lower(Trace& trace, Lowering& l) {
   const Node& maker = trace.graph.maker(l.operands[0]);
   const bool by_user = maker.operation == &cast && maker.origin >= 0 && trace.graph.origins[maker.origin].operation->lower == cast_lower;
-  l.result = by_user ? trace.emit(cast, {l.operands[0]}, l.results, Kind::activation, l.ints) : trace.cast(l.operands[0], l.results[0].dtype);
+  const int before = by_user ? -1 : trace.before_cast(l.operands[0], l.results[0].dtype);
+  l.result = before >= 0 ? before : trace.emit(cast, {l.operands[0]}, l.results, Kind::activation, l.ints);
 }
 /// What the user casts; ints: the new element type.
 inline constexpr Operation casting{.name = "cast", .shape = cast_shape, .signatures = cast_table, .element_by_element = 1, .lower = cast_lower};

@@ -104,7 +104,7 @@ constexpr void give_repeated(Gradient& g, int i, int value) {
   if (same_extents(g.type(i).layout, g.result_type().layout))
     g.give(i, value);
   else
-    g.give_sum(i, sum_to, {value});
+    g.give(i, sum_to, {value});
 }
 /// The type of a gradient that has the result's shape, for operand i: the operand's placement says how the ranks' terms are to be read.
 constexpr Type repeated_type(const Gradient& g, int i) {

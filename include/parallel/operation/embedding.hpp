@@ -27,7 +27,7 @@ constexpr Signatures embedding_table(const Arguments& a) {
   return rows;
 }
 inline constexpr Operation embedding_derivative{.name = "embedding_gradient"};  ///< (index, g): the rows of g added up by index
-constexpr void embedding_gradient(Gradient& g) { g.give_sum(1, embedding_derivative, {g.operand(0), g.cotangent()}); }
+constexpr void embedding_gradient(Gradient& g) { g.give(1, embedding_derivative, {g.operand(0), g.cotangent()}); }
 constexpr std::int64_t no_flops(const Arguments&) { return 0; }
 inline constexpr Operation embedding{
     .name = "embedding", .shape = embedding_shape, .signatures = embedding_table, .gradient = embedding_gradient, .flops = no_flops};

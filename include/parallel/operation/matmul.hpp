@@ -116,13 +116,13 @@ constexpr void matmul_gradient(Gradient& g) {
   const int free_left = g.type(0).layout.rank() - p.batch - p.contracted, free_right = kept - free_left;
   const int x = g.operand(0), w = g.operand(1), dy = g.cotangent();
   if (p.left_transposed == 0)
-    g.give_sum(0, matmul, {dy, w}, Product(free_right, 0, 1 - p.right_transposed, p.batch));
+    g.give(0, matmul, {dy, w}, Product(free_right, 0, 1 - p.right_transposed, p.batch));
   else
-    g.give_sum(0, matmul, {w, dy}, Product(free_right, p.right_transposed, 1, p.batch));
+    g.give(0, matmul, {w, dy}, Product(free_right, p.right_transposed, 1, p.batch));
   if (p.right_transposed == 0)
-    g.give_sum(1, matmul, {x, dy}, Product(free_left, 1 - p.left_transposed, 0, p.batch));
+    g.give(1, matmul, {x, dy}, Product(free_left, 1 - p.left_transposed, 0, p.batch));
   else
-    g.give_sum(1, matmul, {dy, x}, Product(free_left, 1, p.left_transposed, p.batch));
+    g.give(1, matmul, {dy, x}, Product(free_left, 1, p.left_transposed, p.batch));
 }
 }  // namespace operation
 

@@ -81,8 +81,8 @@ constexpr void norm_gradient(Gradient& g) {
   }
   if (!g.wants(gain) && !(centered && g.wants(4))) return;
   List<int, max_node_operands> operands{dy, x, variance};
-  List<Type, max_results> types{g.sum_type(gain)};
-  if (centered) operands.push_back(g.operand(1)), types.push_back(g.sum_type(4));
+  List<Type, max_results> types{conjugate(g.type(gain))};
+  if (centered) operands.push_back(g.operand(1)), types.push_back(conjugate(g.type(4)));
   const int given = g.trace.emit(norm_parameter_derivative, operands, types, Kind::activation, {}, share, epsilon);
   if (g.wants(gain)) g.give(gain, given);
   if (centered && g.wants(4)) g.give(4, given + 1);

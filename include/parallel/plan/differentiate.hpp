@@ -174,7 +174,7 @@ class Differentiation {
   constexpr DType travels(const Transition& t, int value, int gradient) const {
     const Value& v = trace_.graph.values[value];
     const Node& maker = trace_.graph.nodes[v.node];
-    if (reduces(t.collective)) return precise(v.type.dtype);
+    if (reduces(t.collective)) return trace_.adds_in(v.type.dtype);
     if (v.kind == Kind::parameter) return dtype(gradient);
     return maker.operation == &operation::cast && precise(dtype(maker.operands[0])) == v.type.dtype ? dtype(maker.operands[0]) : v.type.dtype;
   }
@@ -230,11 +230,11 @@ class Differentiation {
     for (const Captured& c : frame.captured) {
       if (c.sum < 0) continue;
       trace_.member = graph.values[c.value].member;
-      const Type type = gradient_type(c.value, precise(dtype(c.value)));
+      const Type type = gradient_type(c.value, trace_.adds_in(dtype(c.value)));
       int initial = slot(outer, c.value);
       initial = initial < 0 ? zeros_outside(type, parent) : trace_.cast(initial, type.dtype);
       const int inside = trace_.carry(initial);
-      trace_.hand_on(inside, trace_.emit(operation::accumulate, {inside, trace_.cast(c.sum, type.dtype)}, {type}, Kind::activation));
+      trace_.hand_on(inside, trace_.emit(operation::accumulate, {inside, c.sum}, {type}, Kind::activation));
       sums.push_back({c.value, inside});
     }
     Vector<Slice> stacks;

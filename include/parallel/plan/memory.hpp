@@ -264,8 +264,9 @@ struct Placing {
       for (const int o : n.operands) {
         const int a = allocation_of[o];
         if (a < 0 || allocations[a].first < 0) continue;
-        const Phase made = g.node(g.value(allocations[a].owner).node).phase;
-        if (made == Phase::forward && n.phase == Phase::backward) allocations[a].use = Use::activations;
+        const Value& owner = g.value(allocations[a].owner);
+        const Phase made = g.node(owner.node).phase;
+        if (made == Phase::forward && n.phase == Phase::backward) allocations[a].use = owner.kind == Kind::parameter ? Use::parameters_in_use : Use::activations;
         if (made == Phase::backward && n.phase == Phase::optimizer) allocations[a].use = Use::gradients;
       }
     for (Allocation& a : allocations) {
