@@ -1,8 +1,8 @@
 // Writes the graph while the user's program runs on symbolic values: nodes, the moves that the derivation asks for, regions.
 #pragma once
+#include <parallel/graph/casting.hpp>
 #include <parallel/graph/infer.hpp>
 #include <parallel/graph/lowering.hpp>
-#include <parallel/graph/structure.hpp>
 
 namespace parallel {
 
@@ -13,6 +13,7 @@ class Trace {
   bool rounded_sums = false;  ///< what is bf16 is added as it is
   Phase phase = Phase::forward;
   int origin = -1, member = -1, region = 0;
+  Vector<casting::Cast> casts{};
   int draws = 0;  ///< how many random operations there are: each has its own stream
   bool dry = false, mistaken = false;  ///< only the user's functions run, nothing is written; they did what is refused, and the types do not show it
 
@@ -82,7 +83,7 @@ class Trace {
   /// Applies an operation whose layouts have been inferred: moves the operands, then lowers it. Returns the first result.
   constexpr int apply(const Operation& operation, const List<int, max_operands>& operands, const Inference& inferred, const Ints& ints,
                       const Source& where, double first = 0, double second = 0) {
-    const int applied = from({&operation, operands, inferred.axes, inferred.rules, where, charged(operands)});
+    const int applied = from({&operation, operands, inferred.axes, inferred.rules, where, graph.charged(operands)});
     Lowering lowering;
     lowering.operation = &operation;
     for (int i = 0; i < operands.size(); ++i) lowering.operands.push_back(enter(operands[i], inferred.to[i]));
@@ -124,33 +125,8 @@ class Trace {
   /// The element type in which values of this one are added over ranks and iterations.
   constexpr DType adds_in(DType dtype) const { return rounded_sums ? dtype : precise(dtype); }
 
-  /// A value in another element type, made where it lives and only once. What was cast to be more precise, or to be bf16, is not cast back: it is
-  /// there.
-  constexpr int cast(int value, DType dtype) {
-    const Value before = graph.values[value];
-    if (before.type.dtype == dtype) return value;
-    if (const int there = before_cast(value, dtype); there >= 0) return there;
-    for (const Cast& c : cast_)
-      if (c.value == value && graph.values[c.result].type.dtype == dtype) return c.result;
-    const int here = member;
-    member = before.member;
-    int result = -1;
-    const Node maker = graph.nodes[before.node];
-    const int term = maker.operation == &operation::move ? cast_from(maker.operands[0]) : -1;
-    if (term >= 0 && graph.values[term].type.dtype == dtype)
-      result = emit(operation::rounded, {term, value}, {{dtype, before.type.layout}}, before.kind, {}, 0, 0, before.region);
-    else
-      result = emit(operation::cast, {value}, {{dtype, before.type.layout}}, before.kind, {static_cast<int>(dtype)}, 0, 0, before.region);
-    member = here;
-    cast_.push_back({value, result});
-    return result;
-  }
-
-  /// What a value in this element type was cast from, where it stands for it still, or -1.
-  constexpr int before_cast(int value, DType dtype) const {
-    const int from = cast_from(value);
-    return from >= 0 && graph.values[from].type.dtype == dtype && both_ways(graph.values[value].type.dtype, dtype) ? from : -1;
-  }
+  /// A value in another element type, made where it lives and only once.
+  constexpr int cast(int value, DType dtype) { return casting::cast(*this, value, dtype); }
 
   /// Completes a statistic that a kernel made of its own part: the sum, or the maximum, over the ranks of some axes.
   constexpr int exchange(int value, const AxisList& axes, bool maximum = false) {
@@ -265,19 +241,6 @@ class Trace {
     Placement to{};
     int result = 0;
   };
-  struct Cast {
-    int value = 0, result = 0;
-  };
-
-  /// Whether a value that has been cast from one type to another stands for what it was cast from.
-  static constexpr bool both_ways(DType to, DType from) {
-    return to != DType::i32 && from != DType::i32 && (bytes_of(to) >= bytes_of(from) || to == DType::bf16);
-  }
-  /// What a value was cast from, or -1.
-  constexpr int cast_from(int value) const {
-    const Node& maker = graph.maker(value);
-    return maker.operation == &operation::cast ? maker.operands[0] : maker.operation == &operation::rounded ? maker.operands[1] : -1;
-  }
 
   constexpr int made(int value, const AxisList& axes, Placement to) {
     const Value before = graph.values[value];
@@ -288,7 +251,7 @@ class Trace {
       return layer_of(move(maker.operands[0], axes, outer), before.region);
     }
     if (maker.operation == &operation::move && maker.transition.from.split() && maker.transition.axes == axes && from == Invariant && to == Broadcast &&
-        is_parameter(maker.operands[0]))
+        casting::is_parameter(graph, maker.operands[0]))
       return move(maker.operands[0], axes, to);  // from where a parameter is stored to where it enters is one transition
     const DType adding = adds_in(before.type.dtype);
     if (reduces(collective(from, to)) && adding != before.type.dtype) return cast(move(cast(value, adding), axes, to), before.type.dtype);
@@ -318,11 +281,6 @@ class Trace {
     return result;
   }
 
-  constexpr bool is_parameter(int value) const {
-    const Node& maker = graph.maker(value);
-    return maker.operation == &operation::parameter || (maker.operation == &operation::cast && graph.maker(maker.operands[0]).operation == &operation::parameter);
-  }
-
   /// Puts a node into the program's order: at the end, or before the outermost open region that lies within the node's own.
   constexpr void insert(int node, int in_region) {
     if (in_region == region) {
@@ -336,17 +294,7 @@ class Trace {
     graph.order.insert(static_cast<int>(at - graph.order.begin()), node);
   }
 
-  /// The member that made a result: the first parameter among the operands, else what made the first operand that has a maker.
-  constexpr int charged(const List<int, max_operands>& operands) const {
-    for (const int o : operands)
-      if (graph.values[o].kind == Kind::parameter && graph.values[o].member >= 0) return graph.values[o].member;
-    for (const int o : operands)
-      if (graph.values[o].member >= 0) return graph.values[o].member;
-    return -1;
-  }
-
   Vector<Moved> moved_{};
-  Vector<Cast> cast_{};
 };
 
 }  // namespace parallel

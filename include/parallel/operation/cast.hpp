@@ -19,7 +19,7 @@ constexpr Shaped cast_shape(const Arguments& a) { return {{{static_cast<DType>(a
 constexpr void cast_lower(Trace& trace, Lowering& l) {
   const Node& maker = trace.graph.maker(l.operands[0]);
   const bool by_user = maker.operation == &cast && maker.origin >= 0 && trace.graph.origins[maker.origin].operation->lower == cast_lower;
-  const int before = by_user ? -1 : trace.before_cast(l.operands[0], l.results[0].dtype);
+  const int before = by_user ? -1 : casting::before(trace.graph, l.operands[0], l.results[0].dtype);
   l.result = before >= 0 ? before : trace.emit(cast, {l.operands[0]}, l.results, Kind::activation, l.ints);
 }
 /// What the user casts; ints: the new element type.
