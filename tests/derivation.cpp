@@ -51,7 +51,7 @@ std::vector<Example> examples() {
                                                             {&op::exp, "exp"},     {&op::log, "exp"},        {&op::tanh, "exp"},     {&op::sigmoid, "exp"},
                                                             {&op::relu, "relu"},       {&op::gelu, "gelu"},     {&op::gelu_erf, "gelu"}};
   for (const auto& [o, name] : unary) add(*o, {}, name, {}, single);
-  add(op::cast, {static_cast<int>(DType::bf16)}, "cast", {}, single);
+  add(op::casting, {static_cast<int>(DType::bf16)}, "cast", {}, single);
   for (const int d : {0, 1, 2}) add(op::softmax, {d}, "softmax", {d}, {{{3, 4, 6}}, {{3, 1, 6}}});
   add(op::softmax, {1}, "softmax", {1}, {{{4, 1}}});
 

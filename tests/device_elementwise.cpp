@@ -1,5 +1,5 @@
 // Element-wise kernels against their definitions: broadcasting between all kinds of shapes, functions of one number and their derivatives.
-#include <parallel/operation/cast.hpp>
+#include <parallel/graph/structure.hpp>
 #include <parallel/operation/operators.hpp>
 #include <parallel/operation/unary.hpp>
 #include <parallel/operation/update.hpp>
@@ -174,7 +174,7 @@ TEST_CASE("a device has no kernel for what it cannot compute, and takes those of
   Run<float> half;
   half.operand(Numbers({4}, 1)).operand(Numbers({4}, 1)).result({4});
   half.call().operands[1].dtype = DType::bf16;
-  CHECK_FALSE(bool(CpuDouble{}.kernel(operation::add, half.call())));
+  CHECK_FALSE(bool(CpuOf<double>{}.kernel(operation::add, half.call())));
   static constexpr Operation swish{.name = "swish"};
   Run<float> call;
   call.operand(Numbers({4}, 1)).result({4});

@@ -108,8 +108,8 @@ struct Model {
 
 template <Gpt n>
 using Tokens = Tensor<int, Shape<n.examples(), n.context>>;
-template <Gpt n, class T = bfloat16>
-using Step = Accumulate<n.micro_batches, Training<Model<n, T>, AdamW, Tokens<n>, Tokens<n>>>;
+template <Gpt n, class T = bfloat16>  // sums in 16 bits
+using Step = RoundedSums<Accumulate<n.micro_batches, Training<Model<n, T>, AdamW, Tokens<n>, Tokens<n>>>>;
 
 /// The program with another schedule than 1F1B.
 template <Gpt n>

@@ -82,7 +82,7 @@ class Order {
   /// A value must be there at event e.
   void uses(int value, int e, const std::string& by) {
     const Node& maker = g_.maker(value);
-    if (maker.operation == &operation::layer || is_alias(maker, plan_.mesh)) return uses(maker.operands[0], e, by);
+    if (maker.operation == &operation::layer || is_alias(g_, maker, plan_.mesh)) return uses(maker.operands[0], e, by);
     int since = -1;
     if (maker.operation == &operation::carry)  // of an iteration: what the one before left under way has been waited for
       for (const Carry& c : g_.carries)
@@ -101,7 +101,7 @@ class Order {
   void right_behind_its_maker(int e) {
     const Node& node = g_.node(plan_.events[at(e)].node);
     int root = node.operands[0];
-    while (is_alias(g_.maker(root), plan_.mesh) && g_.maker(root).operation != &operation::layer) root = g_.maker(root).operands[0];
+    while (is_alias(g_, g_.maker(root), plan_.mesh) && g_.maker(root).operation != &operation::layer) root = g_.maker(root).operands[0];
     const int maker = g_.value(root).node;
     if (g_.node(maker).region != node.region || calls(g_.node(maker), plan_.mesh) || made_[at(maker)] < 0) return;
     for (int before = e - 1; before > made_[at(maker)]; --before)
@@ -196,7 +196,7 @@ class Memory {
       const auto begin = all.begin() + maker.ints[0] * bytes_of(g_.value(value).type.dtype);
       return Content(begin, begin + bytes(value));
     }
-    if (is_alias(maker, plan_.mesh)) return content(maker.operands[0]);
+    if (is_alias(g_, maker, plan_.mesh)) return content(maker.operands[0]);
     const int region = g_.value(value).region;
     if (g_.inside(region_, region)) {
       const auto it = now_.find(value);

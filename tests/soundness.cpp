@@ -103,7 +103,7 @@ std::vector<Case> cases(std::int64_t n) {
       {&op::reshape, {{{1, a, c}}}, {a * c}},
       {&op::transpose, {{{a, b}}}, {1, 0}},
       {&op::transpose, {{{a, b, c}}}, {2, 0, 1}},
-      {&op::cast, {{{a, b}}}, {static_cast<int>(DType::f32)}},
+      {&op::casting, {{{a, b}}}, {static_cast<int>(DType::f32)}},
   };
   return all;
 }
@@ -201,7 +201,7 @@ struct Random {
   }
 };
 
-constexpr double tolerance(const Case& c) { return c.operation == &operation::cast ? 1e-5 : 1e-9; }
+constexpr double tolerance(const Case& c) { return c.operation == &operation::casting ? 1e-5 : 1e-9; }
 
 void check_operation(const Case& c, int n) {
   const Mesh mesh{ranks = n};
@@ -297,7 +297,7 @@ TEST_CASE("every operation's table holds exactly the sound rows") {
 
 TEST_CASE("gradients are the derivatives") {
   for (const Case& c : cases(2)) {
-    if (c.operation == &operation::cast || c.operation == &operation::dropout) continue;  // rounded; checked above by its linearity
+    if (c.operation == &operation::casting || c.operation == &operation::dropout) continue;  // rounded; checked above by its linearity
     Random random;
     Arguments arguments;
     for (const Operand& o : c.operands) arguments.types.push_back(type_of(o, Invariant)), arguments.kinds.push_back(Kind::activation);

@@ -18,6 +18,7 @@
 #include "../../tools/planner/why_member.hpp"
 #include "blocks.hpp"
 #include "own_schedule.hpp"
+#include "precision.hpp"
 #include "print_megatron.hpp"
 #include "print_parallelisms.hpp"
 #include "print_published.hpp"
@@ -123,7 +124,7 @@ void print_operations() {
       {"divide", &op::divide, {x, y}},
       {"scale", &op::scale, {x}},
       {"unary", &op::gelu, {x}},
-      {"cast", &op::cast, {x}, {static_cast<int>(DType::f64)}},
+      {"cast", &op::casting, {x}, {static_cast<int>(DType::f64)}},
       {"where", &op::where, {{"mask", {4, 6}, DType::i32}, x, y}},
       {"dropout", &op::dropout, {x}},
       {"sum", &op::sum, {x}, {1}},
@@ -155,6 +156,7 @@ void print_plans() {
     if (m.path == Path("blocks.*.up")) print_block("picture network", planner::picture(m.type, rules::network.mesh));
   print_plan("mlp", mlp::mlp_plan);
   print_plan("quick start", quick_start::step_plan);
+  print_collectives("precision", precision::p);
   print_plan("network", rules::network);
   print_collectives("all whole", rules::all_whole, true);
   print_collectives("fits", rules::fits);

@@ -31,6 +31,8 @@ constexpr std::string_view name_of(Collective c) {
 }
 /// Whether bytes travel between ranks.
 constexpr bool communicates(Collective c) { return c >= Collective::all_gather && c != Collective::never; }
+/// Whether what the ranks hold is added.
+constexpr bool reduces(Collective c) { return c == Collective::all_reduce || c == Collective::reduce_scatter || c == Collective::reduce; }
 
 struct TransitionRow {
   Placement from, to;

@@ -76,6 +76,9 @@ struct Type {
   constexpr bool operator==(const Type&) const = default;
 };
 
+/// The element type in which terms are added, and in which parameters and optimizers live: bf16 is what is multiplied.
+constexpr DType precise(DType dtype) { return dtype == DType::bf16 ? DType::f32 : dtype; }
+
 constexpr Type conjugate(const Type& type) { return {type.dtype, conjugate(type.layout)}; }
 
 }  // namespace parallel

@@ -53,7 +53,6 @@ struct Record {
 };
 inline Record record_of(const Exchange& e, int ranks) { return {e.kind, e.count * bytes_of(e.dtype), e.dtype, ranks, e.maximum}; }
 
-constexpr bool reduces(Collective c) { return c == Collective::all_reduce || c == Collective::reduce_scatter || c == Collective::reduce; }
 
 /// Between two ranks of the group, not all.
 constexpr bool point_to_point(Collective c) { return c == Collective::send || c == Collective::receive; }

@@ -18,7 +18,6 @@
 #include <parallel/device/cpu/source.hpp>
 #include <parallel/operation/add.hpp>
 #include <parallel/operation/attention.hpp>
-#include <parallel/operation/cast.hpp>
 #include <parallel/operation/cross_entropy.hpp>
 #include <parallel/operation/dropout.hpp>
 #include <parallel/operation/embedding.hpp>
@@ -136,6 +135,7 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::bucket,                      bucket<T>},
       {&operation::maximum_of,                  copy<T>},
       {&operation::cast,                        cast<T>},
+      {&operation::rounded,                     rounded<T>},
       {&operation::transpose,                   transpose<T>},
       {&operation::slice,                       slice<T>},
       {&operation::pad,                         pad<T>},

@@ -135,6 +135,7 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::bucket,                      bucket},
       {&operation::maximum_of,                  copy},
       {&operation::cast,                        cast<T>},
+      {&operation::rounded,                     rounded<T>},
       {&operation::transpose,                   transpose},
       {&operation::slice,                       slice},
       {&operation::pad,                         pad},

@@ -194,6 +194,14 @@ struct Graph {
     return false;
   }
   constexpr Source source(const Node& node) const { return node.origin < 0 ? Source{} : origins[node.origin].source; }
+  /// The member that made a result: the first parameter among the operands, else what made the first operand that has a maker.
+  constexpr int charged(const List<int, max_operands>& operands) const {
+    for (const int o : operands)
+      if (values[o].kind == Kind::parameter && values[o].member >= 0) return values[o].member;
+    for (const int o : operands)
+      if (values[o].member >= 0) return values[o].member;
+    return -1;
+  }
   /// Floating point operations of the whole, unsplit operation.
   constexpr std::int64_t flops(const Node& node) const {
     if (node.operation->flops != nullptr) return node.operation->flops(arguments(node));

@@ -14,6 +14,9 @@ inline constexpr Operation carried{.name = "carried", .computes = false};       
 inline constexpr Operation layer{.name = "layer", .aliases = true, .computes = false};        ///< one layer's slice of a stacked value
 inline constexpr Operation stacked{.name = "stacked", .computes = false};                  ///< the iterations' values, one behind the other
 inline constexpr Operation copy{.name = "copy"};
+inline constexpr Operation cast{.name = "cast"};                                           ///< the same values in another element type
+/// (term, sum): a cast of a sum over ranks back to the type that its terms had before they were cast. Where one rank adds it is the term itself.
+inline constexpr Operation rounded{.name = "rounded"};
 inline constexpr Operation stash{.name = "stash"};                                         ///< weights as a micro-batch found them
 inline constexpr Operation bucket{.name = "bucket"};                                       ///< its operands one behind the other
 inline constexpr Operation in_bucket{.name = "in_bucket", .aliases = true};                ///< one of them, from element ints[0] on

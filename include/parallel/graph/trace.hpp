@@ -1,8 +1,8 @@
 // Writes the graph while the user's program runs on symbolic values: nodes, the moves that the derivation asks for, regions.
 #pragma once
+#include <parallel/graph/casting.hpp>
 #include <parallel/graph/infer.hpp>
 #include <parallel/graph/lowering.hpp>
-#include <parallel/graph/structure.hpp>
 
 namespace parallel {
 
@@ -10,8 +10,10 @@ class Trace {
  public:
   Graph graph{};
   bool training = true;
+  bool rounded_sums = false;  ///< what is bf16 is added as it is
   Phase phase = Phase::forward;
   int origin = -1, member = -1, region = 0;
+  Vector<casting::Cast> casts{};
   int draws = 0;  ///< how many random operations there are: each has its own stream
   bool dry = false, mistaken = false;  ///< only the user's functions run, nothing is written; they did what is refused, and the types do not show it
 
@@ -81,7 +83,7 @@ class Trace {
   /// Applies an operation whose layouts have been inferred: moves the operands, then lowers it. Returns the first result.
   constexpr int apply(const Operation& operation, const List<int, max_operands>& operands, const Inference& inferred, const Ints& ints,
                       const Source& where, double first = 0, double second = 0) {
-    const int applied = from({&operation, operands, inferred.axes, inferred.rules, where, charged(operands)});
+    const int applied = from({&operation, operands, inferred.axes, inferred.rules, where, graph.charged(operands)});
     Lowering lowering;
     lowering.operation = &operation;
     for (int i = 0; i < operands.size(); ++i) lowering.operands.push_back(enter(operands[i], inferred.to[i]));
@@ -120,10 +122,17 @@ class Trace {
     return result;
   }
 
+  /// The element type in which values of this one are added over ranks and iterations.
+  constexpr DType adds_in(DType dtype) const { return rounded_sums ? dtype : precise(dtype); }
+
+  /// A value in another element type, made where it lives and only once.
+  constexpr int cast(int value, DType dtype) { return casting::cast(*this, value, dtype); }
+
   /// Completes a statistic that a kernel made of its own part: the sum, or the maximum, over the ranks of some axes.
   constexpr int exchange(int value, const AxisList& axes, bool maximum = false) {
     if (axes.empty()) return value;
     Type type = graph.values[value].type;
+    if (const DType adding = adds_in(type.dtype); adding != type.dtype) return cast(exchange(cast(value, adding), axes, maximum), type.dtype);
     for (const Axis* a : axes) type.layout = type.layout.with(a, Invariant);
     const int result = emit(operation::move, {value}, {type}, graph.values[value].kind);
     Transition& t = graph.nodes[graph.nodes.size() - 1].transition;
@@ -242,8 +251,10 @@ class Trace {
       return layer_of(move(maker.operands[0], axes, outer), before.region);
     }
     if (maker.operation == &operation::move && maker.transition.from.split() && maker.transition.axes == axes && from == Invariant && to == Broadcast &&
-        graph.maker(maker.operands[0]).operation == &operation::parameter)
+        casting::is_parameter(graph, maker.operands[0]))
       return move(maker.operands[0], axes, to);  // from where a parameter is stored to where it enters is one transition
+    const DType adding = adds_in(before.type.dtype);
+    if (reduces(collective(from, to)) && adding != before.type.dtype) return cast(move(cast(value, adding), axes, to), before.type.dtype);
     const int here = member;
     member = before.member;
     int result = -1;
@@ -281,15 +292,6 @@ class Trace {
     const int* at = graph.order.end() - 1;
     while (*at != graph.regions[child].begin) --at;
     graph.order.insert(static_cast<int>(at - graph.order.begin()), node);
-  }
-
-  /// The member that made a result: the first parameter among the operands, else what made the first operand that has a maker.
-  constexpr int charged(const List<int, max_operands>& operands) const {
-    for (const int o : operands)
-      if (graph.values[o].kind == Kind::parameter && graph.values[o].member >= 0) return graph.values[o].member;
-    for (const int o : operands)
-      if (graph.values[o].member >= 0) return graph.values[o].member;
-    return -1;
   }
 
   Vector<Moved> moved_{};

@@ -147,7 +147,7 @@ constexpr void declare(M& model, Trace& trace, const Path& path = {}, Dim layers
   if constexpr (is_parameter<M>) {
     Member member;
     member.path = path;
-    member.type = {M::type.dtype, M::stored};
+    member.type = {precise(M::type.dtype), M::stored};  // what is used in bf16 is kept, and updated, in f32
     member.initializer = model.initializer;
     Layout entering = M::type.layout;
     if (layers.size > 0) {
@@ -158,7 +158,7 @@ constexpr void declare(M& model, Trace& trace, const Path& path = {}, Dim layers
     const int value = trace.declare(operation::parameter, member, Kind::parameter, true);
     model.traced = &trace;
     trace.from({&operation::parameter, {value}, {}, {}, {}, trace.graph.members.size() - 1});
-    model.value = trace.enter(value, entering);
+    model.value = trace.enter(trace.cast(value, M::type.dtype), entering);  // so that what travels is as it is used
     model.stacked = layers.size > 0;
   } else if constexpr (is_layers<M>) {
     Path below = path;

@@ -52,7 +52,7 @@ constexpr Shaped attention_shape(const Arguments& a) {
   const Type type{a.types[0].dtype, a.types[0].layout.unplaced()};
   const Refusal refusal = refused_attention(a);
   if (a.rank(0) != 4 || a.rank(2) != 4) return {{type}, refusal};
-  Type result = type, statistic = type;  // log of the sum of exponentials of a row of scores: [b, s, h]
+  Type result = type, statistic{precise(type.dtype), type.layout};  // log of the sum of exponentials of a row of scores: [b, s, h]
   result.layout.dims[3] = Dim(a.size(2, 3));
   statistic.layout.dims.count = 3;
   return {{result, statistic}, refusal};

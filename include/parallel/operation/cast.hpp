@@ -15,16 +15,21 @@ constexpr Signatures cast_table(const Arguments& a) {
   return rows;
 }
 constexpr Shaped cast_shape(const Arguments& a) { return {{{static_cast<DType>(a.ints[0]), a.types[0].layout.unplaced()}}, {}}; }
-constexpr void cast_gradient(Gradient& g);
-/// ints: the new element type.
-inline constexpr Operation cast{.name = "cast", .shape = cast_shape, .signatures = cast_table, .element_by_element = 1, .gradient = cast_gradient};
-constexpr void cast_gradient(Gradient& g) { g.give(0, cast, {g.cotangent()}, {static_cast<int>(g.type(0).dtype)}); }
+/// A value that its maker has rounded to bf16 is taken as it was before. What the user has rounded stays so.
+constexpr void cast_lower(Trace& trace, Lowering& l) {
+  const Node& maker = trace.graph.maker(l.operands[0]);
+  const bool by_user = maker.operation == &cast && maker.origin >= 0 && trace.graph.origins[maker.origin].operation->lower == cast_lower;
+  const int before = by_user ? -1 : casting::before(trace.graph, l.operands[0], l.results[0].dtype);
+  l.result = before >= 0 ? before : trace.emit(cast, {l.operands[0]}, l.results, Kind::activation, l.ints);
+}
+/// What the user casts; ints: the new element type.
+inline constexpr Operation casting{.name = "cast", .shape = cast_shape, .signatures = cast_table, .element_by_element = 1, .lower = cast_lower};
 }  // namespace operation
 
 /// cast<double>(x).
 template <class T, Distributed X>
 constexpr auto cast(const X& x, Here here = {}) {
-  return Apply<operation::cast, static_cast<int>(dtype_of<T>)>{}(here, x);
+  return Apply<operation::casting, static_cast<int>(dtype_of<T>)>{}(here, x);
 }
 
 }  // namespace parallel

@@ -19,7 +19,7 @@ struct Classes {
 };
 
 constexpr Shaped cross_entropy_shape(const Arguments& a) {
-  Type result{a.types[0].dtype, a.types[1].layout.unplaced()};
+  Type result{precise(a.types[0].dtype), a.types[1].layout.unplaced()};
   if (a.rank(0) != a.rank(1) + 1) return {{result}, {Reason::wrong_rank, {a.rank(1), a.rank(0) - 1}}};
   for (int d = 0; d < a.rank(1); ++d)
     if (a.size(0, d) != a.size(1, d)) return {{result}, {Reason::shapes_differ, {a.size(0, d), a.size(1, d)}}};
@@ -52,7 +52,7 @@ inline constexpr Operation cross_entropy_derivative{.name = "cross_entropy_gradi
 constexpr void cross_entropy_lower(Trace& trace, Lowering& l) {
   const int logits = l.operands[0], target = l.operands[1];
   const double smoothing = l.reals[0];
-  const Type own = pending_on(without(trace.graph.values[logits].type, {trace.graph.values[logits].type.layout.rank() - 1}), l.exchanging);
+  const Type own = pending_on(statistic(trace.graph.values[logits].type, {trace.graph.values[logits].type.layout.rank() - 1}), l.exchanging);
   const auto row = [&](const Operation& operation, const List<int, max_node_operands>& operands, bool maximum = false) {
     return trace.exchange(trace.emit(operation, operands, {own}, Kind::activation, l.ints), l.exchanging, maximum);
   };
@@ -111,7 +111,7 @@ constexpr auto mean_cross_entropy(const L& logits, const T& target, double smoot
   if constexpr (ignored == no_target) {
     return mean(loss, here);
   } else {
-    return divide(sum(loss, here), Apply<operation::count_targets, ignored, static_cast<int>(L::type.dtype)>{}(here, target), here);
+    return divide(sum(loss, here), Apply<operation::count_targets, ignored, static_cast<int>(precise(L::type.dtype))>{}(here, target), here);
   }
 }
 

@@ -52,7 +52,7 @@ constexpr void norm_lower(Trace& trace, Lowering& l) {
   const int x = l.operands[0];
   const Type type = trace.graph.values[x].type;
   const int last = type.layout.rank() - 1;
-  const Type own = pending_on(without(type, {last}), l.exchanging);
+  const Type own = pending_on(statistic(type, {last}), l.exchanging);
   const double share = 1 / static_cast<double>(type.layout.dims[last].size);
   if (l.operation == &layer_norm) {
     const int mean = trace.exchange(trace.emit(row_mean, {x}, {own}, Kind::activation, {}, share), l.exchanging);
@@ -70,7 +70,7 @@ constexpr void norm_gradient(Gradient& g) {
   const double share = g.node.reals[0], epsilon = g.node.reals[1];
   if (g.wants(0)) {
     const AxisList exchanging = split_along(g.type(0).layout, {last});
-    const Type own = pending_on(without(conjugate(g.type(0)), {last}), exchanging);
+    const Type own = pending_on(statistic(conjugate(g.type(0)), {last}), exchanging);
     List<int, max_node_operands> operands{dy, x, variance, g.operand(gain)};
     if (centered) operands.push_back(g.operand(1));
     const List<Type, max_results> types = centered ? List<Type, max_results>{own, own} : List<Type, max_results>{own};

@@ -15,14 +15,16 @@ constexpr bool reduced(const Arguments& a, int dim) {
     if (d == dim) return true;
   return false;
 }
-constexpr Shaped reduce_shape(const Arguments& a) {
-  Type result{a.types[0].dtype, {}};
+constexpr Shaped reduce_shape(const Arguments& a, DType dtype) {
+  Type result{dtype, {}};
   for (const std::int64_t d : a.ints)
     if (d < 0 || d >= a.rank(0)) return {{result}, {Reason::no_such_dimension, {d, a.rank(0)}}};
   for (int d = 0; d < a.rank(0); ++d)
     if (!reduced(a, d)) result.layout.dims.push_back(Dim(a.size(0, d)));
   return {{result}, {}};
 }
+constexpr Shaped sum_shape(const Arguments& a) { return reduce_shape(a, precise(a.types[0].dtype)); }
+constexpr Shaped max_shape(const Arguments& a) { return reduce_shape(a, a.types[0].dtype); }
 constexpr Signatures reduce_rows(const Arguments& a, bool linear) {
   Signatures rows;
   rows.push_back(uniform_row(1, 1, Broadcast));
@@ -47,12 +49,12 @@ inline constexpr Operation expand{.name = "expand"};
 
 constexpr void sum_gradient(Gradient& g) { g.give(0, expand, {g.cotangent()}, g.node.ints, g.node.reals[0]); }
 /// The sum over the dimensions `ints` (none: all), times the first number.
-inline constexpr Operation sum{.name = "sum", .shape = reduce_shape, .signatures = sum_over_table, .gradient = sum_gradient, .flops = elements_of_operand};
+inline constexpr Operation sum{.name = "sum", .shape = sum_shape, .signatures = sum_over_table, .gradient = sum_gradient, .flops = elements_of_operand};
 
 constexpr void max_lower(Trace&, Lowering&);
 constexpr void max_gradient(Gradient&);
 inline constexpr Operation max{
-    .name = "max", .shape = reduce_shape, .signatures = max_table, .lower = max_lower, .gradient = max_gradient, .flops = elements_of_operand};
+    .name = "max", .shape = max_shape, .signatures = max_table, .lower = max_lower, .gradient = max_gradient, .flops = elements_of_operand};
 inline constexpr Operation local_max{.name = "local_max", .flops = elements_of_operand};  ///< over the dimensions `ints` of a rank's part
 inline constexpr Operation count_maxima{.name = "count_maxima", .flops = elements_of_operand};         ///< (x, max): how many elements of a rank's part equal it
 inline constexpr Operation max_derivative{.name = "max_gradient"};       ///< (x, max, count, g): g / count where x equals max
@@ -84,13 +86,14 @@ constexpr void max_gradient(Gradient& g) {
   g.type(1).layout.collect(axes);
   for (const Axis* a : axes)
     if (g.type(1).layout.on(a).split() && !g.type(0).layout.on(a).split()) exchanging.push_back(a);
-  int count = g.emit(count_maxima, {x, all}, pending_on(g.type(0), exchanging), g.node.ints);
+  const Type counted{precise(g.type(0).dtype), g.type(0).layout};
+  int count = g.emit(count_maxima, {x, all}, pending_on(counted, exchanging), g.node.ints);
   count = g.trace.exchange(count, exchanging);
   g.give(1, max_derivative, {x, all, count, g.cotangent()}, g.node.ints);
 }
 }  // namespace operation
 
-/// The sum over dimensions, which the result no longer has; `sum(x)` is over all.
+/// The sum over dimensions, of bf16 in f32, which the result no longer has; `sum(x)` is over all.
 template <int... dims, Distributed X>
 constexpr auto sum(const X& x, Here here = {}) {
   return Apply<operation::sum, dims...>{1}(here, x);

@@ -60,7 +60,7 @@ constexpr void sample_lower(Trace& trace, Lowering& l) {
   const int logits = l.operands[0];
   const Among among = static_cast<Among>(l.ints[0]);
   Drawing how(l.ints[1], trace.scalar("temperature"));
-  Type row = without(trace.graph.values[logits].type, {trace.graph.values[logits].type.layout.rank() - 1});
+  Type row = statistic(trace.graph.values[logits].type, {trace.graph.values[logits].type.layout.rank() - 1});
   row.dtype = DType::f64;
   const auto with = [&](std::int64_t last) {
     Type type = row;

@@ -27,9 +27,9 @@ inline constexpr Operation normalized_exponential{.name = "normalized_exponentia
 inline constexpr Operation row_product{.name = "row_product", .flops = elements_of_operand};                  ///< (y, g): the sum over `ints` of y g
 inline constexpr Operation softmax_derivative{.name = "softmax_gradient"};      ///< (y, g, product): y (g - product)
 
-/// The type of a statistic along dimensions `dims` of something: those dimensions gone.
-constexpr Type without(const Type& type, const Ints& dims) {
-  Type result = type;
+/// The type of a statistic along dimensions `dims` of something: those dimensions gone, more precise than bf16.
+constexpr Type statistic(const Type& type, const Ints& dims) {
+  Type result{precise(type.dtype), type.layout};
   result.layout.dims.count = 0;
   for (int d = 0; d < type.layout.rank(); ++d)
     if (!dims.contains(d)) result.layout.dims.push_back(type.layout.dims[d]);
@@ -43,15 +43,15 @@ constexpr AxisList split_along(const Layout& layout, const Ints& dims) {
 }
 constexpr void softmax_lower(Trace& trace, Lowering& l) {
   const int x = l.operands[0];
-  const Type statistic = without(trace.graph.values[x].type, l.ints);
-  const int largest = maximum(trace, x, statistic, l.exchanging, l.ints);
-  const int own = trace.emit(sum_of_exponentials, {x, largest}, {pending_on(statistic, l.exchanging)}, Kind::activation, l.ints);
+  const Type row = statistic(trace.graph.values[x].type, l.ints);
+  const int largest = maximum(trace, x, row, l.exchanging, l.ints);
+  const int own = trace.emit(sum_of_exponentials, {x, largest}, {pending_on(row, l.exchanging)}, Kind::activation, l.ints);
   l.result = trace.emit(normalized_exponential, {x, largest, trace.exchange(own, l.exchanging)}, l.results, Kind::activation, l.ints);
 }
 constexpr void softmax_gradient(Gradient& g) {
   const AxisList exchanging = split_along(g.result_type().layout, g.node.ints);
-  const Type statistic = pending_on(without(conjugate(g.result_type()), g.node.ints), exchanging);
-  const int product = g.trace.exchange(g.emit(row_product, {g.result(), g.cotangent()}, statistic, g.node.ints), exchanging);
+  const Type row = pending_on(statistic(conjugate(g.result_type()), g.node.ints), exchanging);
+  const int product = g.trace.exchange(g.emit(row_product, {g.result(), g.cotangent()}, row, g.node.ints), exchanging);
   g.give(0, softmax_derivative, {g.result(), g.cotangent(), product}, g.node.ints);
 }
 }  // namespace operation

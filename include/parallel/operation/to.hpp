@@ -70,9 +70,16 @@ constexpr auto recompute(const X& x) {
   if constexpr (X::kind != Kind::refused && !is_source<X>) {  // a source is always made again
     if (!writes(x.trace())) return x;
     Trace& trace = *x.trace();
-    const Node& maker = trace.graph.maker(x.enter(trace));
-    if (maker.operation->computes && !maker.operation->updates)  // parameters, inputs and what loops carry are there anyway
+    const auto again = [&](const Node& maker) {
       for (int r = 0; r < maker.results; ++r) trace.graph.values[maker.result + r].keep = Keep::recomputed;
+    };
+    const Node& maker = trace.graph.maker(x.enter(trace));
+    if (maker.operation->computes && !maker.operation->updates) again(maker);  // parameters, inputs and what loops carry are there anyway
+    if (maker.operation == &operation::rounded) {                              // with the sum, and what it is a sum of
+      const Node& sum = trace.graph.maker(maker.operands[1]);
+      again(sum);
+      if (const Node& term = trace.graph.maker(sum.operands[0]); term.operation == &operation::cast) again(term);
+    }
   }
   return x;
 }

@@ -18,11 +18,12 @@ constexpr int carried_in(const Graph& g, int initial) {
 template <class M>
 constexpr void stash(M& model, Trace& trace) {
   if constexpr (is_parameter<M>) {
-    const Layout entering = trace.graph.values[model.value].type.layout;
+    const Type entering = trace.graph.values[model.value].type;
     const int here = trace.member;
     trace.member = trace.graph.values[model.value].member;
     const int inside = trace.carry(trace.graph.members[trace.member].value);
-    model.value = trace.enter(trace.emit(operation::stash, {inside}, {trace.graph.values[inside].type}, Kind::parameter), entering);
+    const int stash = trace.emit(operation::stash, {inside}, {trace.graph.values[inside].type}, Kind::parameter);
+    model.value = trace.enter(trace.cast(stash, entering.dtype), entering.layout);
     trace.member = here;
   } else if constexpr (is_layers<M>) {
     stash(model.block, trace);

@@ -70,12 +70,18 @@ class Differentiation {
     frame.captured.push_back({value, -1});
     return frame.captured.back().sum;
   }
+  /// A gradient may be more precise than its value, where it has been added up, or less, where the value is bf16 made precise to be added up.
   constexpr void add(int value, int gradient) {
     const int before = slot(*frame_, value);
-    const int sum = before < 0 ? gradient
-                               : trace_.emit(operation::add, {before, gradient}, {conjugate(trace_.graph.values[value].type)}, Kind::activation);
+    int sum = gradient;
+    if (before >= 0) {
+      const DType one = dtype(before), other = dtype(gradient), both = one == other ? one : precise(one);
+      sum = trace_.emit(operation::add, {trace_.cast(before, both), trace_.cast(gradient, both)}, {gradient_type(value, both)}, Kind::activation);
+    }
     slot(*frame_, value) = sum;
   }
+  constexpr DType dtype(int value) const { return trace_.graph.values[value].type.dtype; }
+  constexpr Type gradient_type(int value, DType dtype) const { return {dtype, conjugate(trace_.graph.values[value].type.layout)}; }
   constexpr int zeros_outside(const Type& type, int region) { return trace_.emit(operation::constant, {}, {type}, Kind::constant, {}, 0, 0, region); }
 
   constexpr void sweep(const Vector<int>& program, int first, int last) {
@@ -103,7 +109,11 @@ class Differentiation {
     if (!any) return;
     trace_.origin = node.origin;
     trace_.member = node.member;
-    if (node.operation == &operation::move) {
+    if (node.operation == &operation::cast) {
+      if (const int o = node.operands[0]; trace_.graph.values[o].differentiable) add(o, trace_.cast(from[0], dtype(o)));
+    } else if (node.operation == &operation::rounded) {
+      add(node.operands[1], from[0]);
+    } else if (node.operation == &operation::move) {
       const bool wanted = trace_.graph.values[node.operands[0]].differentiable;  // an edge sends back also where its first stage wants nothing
       if (!wanted && node.transition.along == 0) return;
       const int gradient = conjugate_move(node, from[0]);
@@ -113,6 +123,8 @@ class Differentiation {
     } else if (node.operation == &operation::copy || node.operation == &operation::stash) {
       add(node.operands[0], from[0]);
     } else if (node.operation->gradient != nullptr) {
+      for (int r = 0; r < node.results; ++r)
+        if (from[r] >= 0) from[r] = trace_.cast(from[r], dtype(node.result + r));
       Gradient gradient{trace_, node, from, {}};
       for (int& o : gradient.node.operands) o = again(o);
       gradient.node.result = again(node.result);
@@ -143,18 +155,28 @@ class Differentiation {
 
   /// The conjugate of a -> b is gradient(b) -> gradient(a), charged to the same member and line.
   constexpr int conjugate_move(const Node& node, int gradient) {
-    const int result = trace_.emit(operation::move, {gradient}, {conjugate(trace_.graph.values[node.operands[0]].type)}, Kind::activation);
-    Transition& t = trace_.graph.nodes[trace_.graph.nodes.size() - 1].transition;
-    t = node.transition;
+    Transition t = node.transition;
     t.from = conjugate(node.transition.to), t.to = conjugate(node.transition.from);
-    if (t.along != 0) {
-      t.collective = node.transition.collective;
+    if (t.along != 0)
       staging::turn(t);
-    } else {
+    else
       t.collective = collective(t.from, t.to);
-    }
+    const DType travelling = travels(t, node.operands[0], gradient);
+    t.reduction = travelling;
+    const int result = trace_.emit(operation::move, {trace_.cast(gradient, travelling)}, {gradient_type(node.operands[0], travelling)}, Kind::activation);
+    trace_.graph.nodes[trace_.graph.nodes.size() - 1].transition = t;
     trace_.graph.values[result].home = trace_.graph.values[node.operands[0]].home;
     return result;
+  }
+
+  /// The element type in which a value's gradient travels: where it is added the more precise one, else that in which the value was computed;
+  /// of what is made of parameters alone it stays as it is.
+  constexpr DType travels(const Transition& t, int value, int gradient) const {
+    const Value& v = trace_.graph.values[value];
+    const Node& maker = trace_.graph.nodes[v.node];
+    if (reduces(t.collective)) return trace_.adds_in(v.type.dtype);
+    if (v.kind == Kind::parameter) return dtype(gradient);
+    return maker.operation == &operation::cast && precise(dtype(maker.operands[0])) == v.type.dtype ? dtype(maker.operands[0]) : v.type.dtype;
   }
 
   /// Goes back through the iterations of a loop, the last first.
@@ -176,7 +198,7 @@ class Differentiation {
     Vector<int> initial;
     for (const Carry& c : carried) {
       const int known = of(c.result);
-      initial.push_back(known >= 0 ? known : zeros_outside(conjugate(graph.values[c.result].type), trace_.region));
+      initial.push_back(known >= 0 ? trace_.cast(known, dtype(c.result)) : zeros_outside(conjugate(graph.values[c.result].type), trace_.region));
     }
     trace_.begin(kind, graph.regions[region].count, region);
     frame_ = &frame;
@@ -190,7 +212,7 @@ class Differentiation {
     for (int c = 0; c < carried.size(); ++c) {
       int g = of(carried[c].inside);
       if (g < 0) g = trace_.emit(operation::constant, {}, {conjugate(graph.values[carried[c].inside].type)}, Kind::constant);
-      trace_.hand_on(gradients[c], trace_.own(g));
+      trace_.hand_on(gradients[c], trace_.own(trace_.cast(g, dtype(carried[c].inside))));
     }
     const Vector<Slice> slices = slices_;
     slices_ = before;
@@ -208,9 +230,9 @@ class Differentiation {
     for (const Captured& c : frame.captured) {
       if (c.sum < 0) continue;
       trace_.member = graph.values[c.value].member;
-      const Type type = conjugate(graph.values[c.value].type);
+      const Type type = gradient_type(c.value, trace_.adds_in(dtype(c.value)));
       int initial = slot(outer, c.value);
-      if (initial < 0) initial = zeros_outside(type, parent);
+      initial = initial < 0 ? zeros_outside(type, parent) : trace_.cast(initial, type.dtype);
       const int inside = trace_.carry(initial);
       trace_.hand_on(inside, trace_.emit(operation::accumulate, {inside, c.sum}, {type}, Kind::activation));
       sums.push_back({c.value, inside});
@@ -228,7 +250,7 @@ class Differentiation {
     for (const Slice& s : stacks) {
       const int inside = graph.stacks[s.inside].inside;
       trace_.member = graph.values[s.stack].member;
-      const int stack = trace_.emit(operation::stacked, {inside}, {conjugate(graph.values[s.stack].type)}, Kind::activation);
+      const int stack = trace_.emit(operation::stacked, {inside}, {gradient_type(s.stack, dtype(inside))}, Kind::activation);
       graph.stacks[s.inside].outside = stack;
       graph.values[stack].stack = graph.values[s.stack].stack;
       add(s.stack, stack);

@@ -136,7 +136,7 @@ struct Placing {
           storage[value].offset += storage[c.inside].modulo == 0 ? 0 : g.region(c.region).count % storage[c.inside].modulo * storage[value].stride;
           storage[value].stride = 0;
         }
-    } else if (is_alias(node, mesh)) {
+    } else if (is_alias(g, node, mesh)) {
       take(value, node.operands[0]);
       if (node.operation == &operation::in_bucket) storage[value].offset += node.ints[0] * bytes_of(g.value(value).type.dtype);
     } else if (alive[value]) {
@@ -264,8 +264,9 @@ struct Placing {
       for (const int o : n.operands) {
         const int a = allocation_of[o];
         if (a < 0 || allocations[a].first < 0) continue;
-        const Phase made = g.node(g.value(allocations[a].owner).node).phase;
-        if (made == Phase::forward && n.phase == Phase::backward) allocations[a].use = Use::activations;
+        const Value& owner = g.value(allocations[a].owner);
+        const Phase made = g.node(owner.node).phase;
+        if (made == Phase::forward && n.phase == Phase::backward) allocations[a].use = owner.kind == Kind::parameter ? Use::parameters_in_use : Use::activations;
         if (made == Phase::backward && n.phase == Phase::optimizer) allocations[a].use = Use::gradients;
       }
     for (Allocation& a : allocations) {

@@ -8,10 +8,10 @@
 namespace parallel {
 
 /// What memory is for.
-enum class Use : std::uint8_t { parameters, optimizer_state, inputs, gradients, activations, temporaries, buffers };
-inline constexpr int uses = 7;
+enum class Use : std::uint8_t { parameters, optimizer_state, inputs, parameters_in_use, gradients, activations, temporaries, buffers };
+inline constexpr int uses = 8;
 constexpr std::string_view name_of(Use u) {
-  constexpr std::string_view names[] = {"parameters", "optimizer state", "inputs", "gradients", "activations", "temporaries", "buffers"};
+  constexpr std::string_view names[] = {"parameters", "optimizer state", "inputs", "parameters in use", "gradients", "activations", "temporaries", "buffers"};
   return names[static_cast<int>(u)];
 }
 

@@ -14,7 +14,7 @@ struct Event {
 };
 
 /// Which nodes some values are made by, of what these are made, and so on.
-constexpr Vector<bool> makers(const GraphView& g, Vector<bool> values) {
+constexpr Vector<bool> makers(const GraphView& g, const Mesh& mesh, Vector<bool> values) {
   Vector<bool> nodes;
   nodes.resize(static_cast<int>(g.nodes.size()), false);
   for (bool changed = true; changed;) {
@@ -35,8 +35,9 @@ constexpr Vector<bool> makers(const GraphView& g, Vector<bool> values) {
       for (int r = 0; r < node.results; ++r) any = any || values[node.result + r];
       if (!any) continue;
       nodes[n] = true;
+      const bool alias = is_alias(g, node, mesh);
       for (const int o : node.operands)
-        if (!values[o]) need(o);
+        if (!values[o] && (!alias || o == node.operands[0])) need(o);
       for (int r = node.region; r > 0; r = g.region(r).parent) nodes[g.region(r).begin] = nodes[g.region(r).end] = true;
     }
   }
@@ -51,12 +52,12 @@ constexpr Vector<bool> needed(const GraphView& g, const Mesh& mesh) {
     if (m.updated >= 0) values[m.updated] = true;
   for (const Node& n : g.nodes)
     if (n.transition.along != 0 && calls(n, mesh)) values[n.result] = true;
-  return makers(g, static_cast<Vector<bool>&&>(values));
+  return makers(g, mesh, static_cast<Vector<bool>&&>(values));
 }
 
 /// What a value is before every alias on this mesh.
 constexpr int before_aliases(const GraphView& g, const Mesh& mesh, int value) {
-  while (is_alias(g.maker(value), mesh) && g.maker(value).operation != &operation::layer) value = g.maker(value).operands[0];
+  while (is_alias(g, g.maker(value), mesh) && g.maker(value).operation != &operation::layer) value = g.maker(value).operands[0];
   return value;
 }
 
@@ -115,7 +116,7 @@ struct Scheduling {
     const Node& node = g.node(n);
     wait_for(node);
     if (!edge_calls(node.transition, mesh, chunk)) {
-      if (!is_alias(node, mesh)) put(EventKind::compute, n);
+      if (!is_alias(g, node, mesh)) put(EventKind::compute, n);
     } else if (node.transition.collective == Collective::send) {
       put(EventKind::start, n);
     }
@@ -230,7 +231,7 @@ constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
         s.begin_part(at + 1, next_end, alive);
       else
         s.free_all_buffers(n, alive);
-    } else if (node.operation->computes && !is_alias(node, mesh)) {
+    } else if (node.operation->computes && !is_alias(g, node, mesh)) {
       s.wait_for(node);
       s.put(EventKind::compute, n);
     }

@@ -91,12 +91,12 @@ constexpr bool runs(const GraphView& g, const Mesh& mesh, const Node& node, int 
 }
 
 /// Which nodes of the backward pass the gradient needs that goes to the stage before; the others are gradients of weights.
-constexpr Vector<bool> for_input(const GraphView& g) {
+constexpr Vector<bool> for_input(const GraphView& g, const Mesh& mesh) {
   Vector<bool> values;
   values.resize(g.size_of_values(), false);
   for (const Node& n : g.nodes)
     if (n.transition.along == -1 && n.transition.collective == Collective::send) values[n.result] = true;
-  return makers(g, static_cast<Vector<bool>&&>(values));
+  return makers(g, mesh, static_cast<Vector<bool>&&>(values));
 }
 
 /// The work on each micro-batch and chunk in the schedule's order, and for each where its activations lie until it is done.
@@ -142,7 +142,7 @@ constexpr Located locate(const GraphView& g, const Mesh& mesh) {
   l.parts = parts_of_work(g, p);
   const bool apart = p.trained && g.schedule->weights_apart;
   Vector<bool> input;
-  if (apart) input = for_input(g);
+  if (apart) input = for_input(g, mesh);
   const auto part_of = [&](int n) {
     const Phase phase = g.node(n).phase;
     return phase == Phase::forward ? 0 : phase == Phase::optimizer ? l.parts - 1 : apart && !input[n] ? 2 : 1;

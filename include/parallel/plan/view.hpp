@@ -117,9 +117,10 @@ constexpr AxisList sending_axes(const AxisList& axes, const Mesh& mesh) {
   return several.empty() ? axes : several;
 }
 /// Whether a node's result is its operand's storage on this mesh.
-constexpr bool is_alias(const Node& node, const Mesh& mesh) {
+constexpr bool is_alias(const GraphView& g, const Node& node, const Mesh& mesh) {
   if (node.owns) return false;
   if (node.operation->aliases) return true;
+  if (node.operation == &operation::rounded) return !calls(g.maker(node.operands[1]), mesh);
   const Transition& t = node.transition;
   if (t.along != 0 && mesh.extent(t.axes) > 1) return t.collective == Collective::send || (t.chunks == 1 && !edge_calls(t, mesh, 0));
   return t.axes.size() > 0 && (t.collective == Collective::retype || t.collective == Collective::drop || mesh.extent(t.axes) == 1);

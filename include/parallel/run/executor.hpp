@@ -89,7 +89,7 @@ class Executor {
   View output(int i) { return position_.part(g_.outputs[i]); }
   double output_scalar(int i) {
     const View v = output(i);
-    return v.dtype == DType::f64 ? read<double>(v.data) : static_cast<double>(read<float>(v.data));
+    return v.dtype == DType::f64 ? read<double>(v.data) : v.dtype == DType::bf16 ? static_cast<double>(static_cast<float>(read<bfloat16>(v.data))) : static_cast<double>(read<float>(v.data));
   }
   /// A part where the host can read it: as it is, or copied into `room` when all before is done.
   View on_host(View v, std::vector<std::byte>& room) const {

@@ -67,7 +67,7 @@ class ParametersIn {
     for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
       const Member& m = plan.graph.members[i];
       if (m.role != Role::parameter || !held(plan, m)) continue;
-      if (m.type.dtype == DType::bf16 || m.type.dtype == DType::i32)
+      if (m.type.dtype == DType::i32)
         throw CannotRun("the parameter " + std::string(m.path.view()) + " is " + text(m.type) + "; parameters of f32 and f64 can be run, others only planned");
       if (m.type.dtype == DType::f64)
         change<double>(plan, m, [&](double* data) { fill(data, m, plan, rank, seed, i); });

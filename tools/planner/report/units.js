@@ -60,7 +60,7 @@ function brief(name) {
 
 const rules = ["", "all whole", "it fits", "free moves", "completion", "gathering", "refusal", "results", "once"];
 const phases = ["forward", "backward", "optimizer"];
-const uses = ["parameters", "optimizer state", "inputs", "scalars", "gradients", "activations", "temporaries", "buffers"];
+const uses = ["parameters", "optimizer state", "inputs", "scalars", "parameters in use", "gradients", "activations", "temporaries", "buffers"];
 const colour = (name) => "var(--" + name.replaceAll(" ", "-") + ")";
 
 /// What the pictures ask of a plan, found once.

@@ -1,6 +1,7 @@
 // The CPU as a device, without its kernels: a file that includes only this compiles quickly, and is linked with one that includes
 // <parallel/device/cpu.hpp> and says `template struct parallel::cpu::Table<float>;`.
 #pragma once
+#include <parallel/device/cpu/in_float.hpp>
 #include <parallel/device/cpu/parts.hpp>
 #include <parallel/device/device.hpp>
 #include <parallel/device/host_memory.hpp>
@@ -20,7 +21,7 @@ struct Table {
 };
 }  // namespace cpu
 
-/// The CPU, with kernels for programs of these element types. `own` has kernels of a program's own operations, or others for the library's; it
+/// The CPU, with kernels for programs of these element types; what is bf16 the kernels for float compute. `own` has kernels of a program's own operations, or others for the library's; it
 /// must outlive what the device is given to:
 ///
 ///     constexpr CpuKernels mine[]{{&swish, swish_kernel<float>, swish_kernel<double>}};
@@ -33,7 +34,12 @@ struct CpuOf {
   Kernel kernel(const Operation& operation, Call& call) const {
     const DType wanted = call.results[0].dtype;
     for (const CpuKernels& row : own)
-      if (row.operation == &operation && row.of(wanted) != nullptr) return row.of(wanted);
+      if (row.operation == &operation && row.of(wanted) != nullptr && (wanted == DType::bf16 || !has_bf16(call))) return row.of(wanted);
+    if (has_bf16(call)) {
+      Call wide = cpu::with_float(call);
+      call.context = reinterpret_cast<void*>(kernel(operation, wide));
+      return call.context != nullptr ? cpu::in_float : nullptr;
+    }
     Kernel found = nullptr;
     const auto look = [&](DType dtype, std::span<const KernelRow> table) {
       if (found == nullptr && dtype == wanted) found = find_kernel(table, operation, call, false);
@@ -42,6 +48,12 @@ struct CpuOf {
     look(DType::i32, cpu::Table<int>::kernels());
     look(DType::f64, cpu::Table<cpu::Scalars>::kernels());
     return found;
+  }
+
+  static bool has_bf16(Call call) {
+    bool any = false;
+    cpu::each_bf16(call, [&](const View&) { any = true; });
+    return any;
   }
 
   static constexpr bool asynchronous = false;

@@ -28,6 +28,12 @@ void cast(const Call& call) {
     cast_from<T, int>(from, to);
 }
 
+/// (term, sum): the sum.
+template <class T>
+void rounded(const Call& call) {
+  copy(call.results[0], call.operands[1]);
+}
+
 /// to[i][j] = from[j][i], whose rows are `from_stride` and `to_stride` apart. In tiles, so that a line that is read stays in the first
 /// cache until all of it is.
 template <class T>

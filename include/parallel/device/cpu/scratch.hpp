@@ -7,7 +7,7 @@
 namespace parallel::cpu {
 
 /// What scratch memory is for: pieces of different purposes are in use at the same time.
-enum class Purpose { packing, scores, angles };
+enum class Purpose { packing, scores, angles, widened };
 
 /// Room for n elements, aligned to cache lines. What stood there before is undefined.
 template <Purpose purpose, class T>

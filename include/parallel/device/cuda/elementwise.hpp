@@ -138,10 +138,20 @@ template <class T>
 void cast(const Call& call) {
   with_type(call.operands[0].dtype, [&]<class From>(From) { map<Same, T, From>(call, {}); });
 }
+/// (term, sum): the sum in the element type of its terms.
+template <class T>
+void rounded(const Call& call) {
+  Call sum = call;
+  sum.operands = {call.operands[1]};
+  cast<T>(sum);
+}
 /// (sum, x): sum + x in the storage of sum.
 template <class T>
 void accumulate(const Call& call) {
-  map<Add, T, T, T>(call, {});
+  if (call.operands[1].dtype == DType::bf16)
+    map<Add, T, T, bfloat16>(call, {});
+  else
+    map<Add, T, T, T>(call, {});
 }
 
 }  // namespace parallel::cuda

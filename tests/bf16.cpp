@@ -1,0 +1,163 @@
+// bf16 as the precision of a program: parameters, their gradients' sums and the optimizer in f32, products in bf16. A GPT-2 whose parameters are
+// stored split (ZeRO), with tensor and sequence parallelism and stages, trained on meshes that have one of these each.
+#include <doctest/doctest.h>
+
+#include "fixture.hpp"
+#include "program.hpp"
+
+using namespace parallel;
+using namespace parallel::axes;
+
+namespace {
+
+constexpr int batch = 2, micro_batches = 2, context = 8, channels = 16, heads = 4, size = 4, vocabulary = 32;
+
+template <class T>
+struct Norm {
+  Parameter<T, Shape<channels>> gain{ones};
+  Parameter<T, Shape<channels>> shift{zeros};
+  constexpr auto operator()(Distributed auto x) const { return layer_norm(x, gain, shift); }
+};
+template <class T>
+struct Attention {
+  Parameter<T, Shape<channels, 3, heads / tensor, size>, Stored<data, Split<0>>> qkv;
+  Parameter<T, Shape<3, heads / tensor, size>> qkv_bias{zeros};
+  Parameter<T, Shape<heads / tensor, size, channels>, Stored<data, Split<2>>> projection;
+  Parameter<T, Shape<channels>> projection_bias{zeros};
+  constexpr auto operator()(Distributed auto x) const {
+    const auto all = matmul(x, qkv) + qkv_bias;
+    return matmul<2>(attention(take<2, 0>(all), take<2, 1>(all), take<2, 2>(all)), projection) + projection_bias;
+  }
+};
+template <class T>
+struct Mlp {
+  Parameter<T, Shape<channels, 4 * channels / tensor>, Stored<data, Split<0>>> up;
+  Parameter<T, Shape<4 * channels / tensor>> up_bias{zeros};
+  Parameter<T, Shape<4 * channels / tensor, channels>, Stored<data, Split<1>>> down;
+  Parameter<T, Shape<channels>> down_bias{zeros};
+  constexpr auto operator()(Distributed auto x) const { return matmul(gelu(matmul(x, up) + up_bias), down) + down_bias; }
+};
+template <class T>
+struct Block {
+  Norm<T> norm1;
+  Attention<T> attention;
+  Norm<T> norm2;
+  Mlp<T> mlp;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto y = x + attention(norm1(x));
+    return y + mlp(norm2(y));
+  }
+};
+template <class T>
+struct Gpt {
+  Parameter<T, Shape<vocabulary / tensor, channels>> token;
+  Parameter<T, Shape<context, channels>> position;
+  Layers<2 / stage, Block<T>> blocks;
+  Norm<T> norm;
+  constexpr auto operator()(Distributed auto tokens, Distributed auto targets) const {
+    const auto x = to<Shape<batch / data, context / tensor, channels>>(embedding(tokens, token) + position);
+    return mean(cross_entropy(matmul(norm(blocks(x)), transpose(token)), targets));
+  }
+};
+using Tokens = Tensor<int, Shape<batch / data, context>>;
+using Step = Accumulate<micro_batches, Training<Gpt<bfloat16>, AdamW, Tokens, Tokens>>;
+
+/// The losses of ten steps from PyTorch's weights on PyTorch's batch.
+std::vector<double> losses(const Mesh& mesh) {
+  std::vector<double> result;
+  const auto tokens = fixture().values<int>("tokens"), targets = fixture().values<int>("targets");
+  run_threads(mesh.ranks(), [&](Threads& world) {
+    const OwnedPlan plan = derive<Step>(mesh, world.rank());
+    Parameters parameters(plan, world.rank(), 1);
+    for (const Member& m : plan->graph.members)
+      if (const std::string path(m.path.view()); m.role == Role::parameter) parameters.set(plan, world.rank(), path, fixture().values<float>("parameter/" + path).data());
+    Trainer<Threads, Cpu> trainer(plan, world, parameters, {.weight_decay = 0.1, .clip_norm = 0}, 1);
+    trainer.executor().input(0, tokens.data()), trainer.executor().input(1, targets.data());
+    for (int i = 0; i < 10; ++i) {
+      const double loss = trainer.step(1e-2).loss;
+      if (world.rank() == 0) result.push_back(loss);
+    }
+  });
+  return result;
+}
+
+const Mesh meshes[] = {Mesh{data = 1}, Mesh{data = 2}, Mesh{tensor = 2}, Mesh{stage = 2}, Mesh{stage = 2, data = 2, tensor = 2}};
+
+View view(void* data, DType dtype, std::int64_t n) {
+  View v{.data = data, .dtype = dtype, .rank = 1};
+  v.size[0] = v.whole[0] = n;
+  return v;
+}
+void compute(const Operation& operation, Call call) { Cpu{}.kernel(operation, call)(call); }
+
+}  // namespace
+
+TEST_CASE("ten steps in bf16 are PyTorch's with autocast, on every mesh") {
+  const std::vector<double>&exact = fixture()["adamw/losses"].values, &rounded = fixture()["bf16/losses"].values;
+  const std::vector<double> one = losses(meshes[0]);
+  for (const Mesh& mesh : meshes) {
+    INFO(text(mesh));
+    const std::vector<double> all = losses(mesh);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      INFO("step " << i);
+      CHECK(all[i] == doctest::Approx(exact[i]).epsilon(0.01));
+      CHECK(all[i] == doctest::Approx(rounded[i]).epsilon(0.01));
+      CHECK(all[i] == doctest::Approx(one[i]).epsilon(0.01));
+    }
+  }
+}
+
+TEST_CASE("what is added travels and accumulates in f32, what is only moved in bf16") {
+  for (const Mesh& mesh : meshes)
+    for (int rank = 0; rank < mesh.ranks(); ++rank) {
+      INFO(text(mesh));
+      const OwnedPlan p = derive<Step>(mesh, rank);
+      p->all.each([&](const Node& node, std::int64_t) {
+        const DType dtype = p->graph.value(node.operands[0]).type.dtype;
+        const Collective c = node.transition.collective;
+        CAPTURE(std::string(name_of(c)));
+        if (node.phase == Phase::optimizer) return;  // the norm of the gradients, f64
+        CHECK(dtype == (reduces(c) || c == Collective::broadcast ? DType::f32 : DType::bf16));  // the loss goes to all stages
+        CHECK(node.transition.reduction == dtype);
+      });
+      for (const Node& node : p->graph.nodes)
+        if (node.operation == &operation::accumulate) CHECK(p->graph.value(node.result).type.dtype == DType::f32);
+      for (const Member& m : p->graph.members) CHECK(m.type.dtype == (m.role == Role::input ? DType::i32 : DType::f32));
+    }
+  // Parameters that are stored split are cast before they are gathered: half the bytes of their gradients, once per step.
+  const OwnedPlan p = derive<Step>(Mesh{data = 2});
+  constexpr std::int64_t elements = 2 * (4 + 8) * channels * channels;
+  CHECK(p->forward.messages(all_gather(data)) == 2 * elements);
+  CHECK(p->backward.messages(reduce_scatter(data)) == 4 * elements);
+}
+
+TEST_CASE("where one rank adds nothing is cast for a sum") {
+  const auto casts = [](const Mesh& mesh) {
+    const OwnedPlan p = derive<Step>(mesh);
+    int n = 0;
+    for (const Event& e : p->events) {
+      const Operation* o = p->graph.node(e.node).operation;
+      n += e.kind == EventKind::compute && (o == &operation::cast || o == &operation::rounded) ? 1 : 0;
+    }
+    return n;
+  };
+  CHECK(casts(Mesh{data = 1}) == 16);  // each parameter, once
+  CHECK(casts(Mesh{tensor = 2}) > 16);
+}
+
+TEST_CASE("the CPU computes bf16 in float and rounds once, also in place") {
+  const auto from = [](float x) { return bfloat16(x); };
+  const auto to = [](bfloat16 x) { return static_cast<float>(x); };
+  // 1 + 2^-9 lies between two numbers of bf16, and is rounded down; the sum of both terms in float is not.
+  bfloat16 x[] = {from(1), from(256)}, y[] = {from(0.001953125f), from(1)}, z[2];
+  compute(operation::add, {.operands = {view(x, DType::bf16, 2), view(y, DType::bf16, 2)}, .results = {view(z, DType::bf16, 2)}});
+  CHECK(to(z[0]) == 1);
+  CHECK(to(z[1]) == 256);
+  float sums[2];
+  compute(operation::add, {.operands = {view(x, DType::bf16, 2), view(y, DType::bf16, 2)}, .results = {view(sums, DType::f32, 2)}});
+  CHECK(sums[0] == 1.001953125f);
+  CHECK(sums[1] == 257);
+  compute(operation::accumulate, {.operands = {view(x, DType::bf16, 2), view(x, DType::bf16, 2)}, .results = {view(x, DType::bf16, 2)}});
+  CHECK(to(x[0]) == 2);
+  CHECK(to(x[1]) == 512);
+}

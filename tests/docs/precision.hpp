@@ -1,0 +1,30 @@
+// The program of docs/precision.md. What the document says of it is asserted here; print_tables prints its plan.
+#pragma once
+#include <parallel/parallel.hpp>
+
+namespace precision {
+
+using namespace parallel;
+using namespace parallel::axes;
+
+template <class T>
+struct Mlp {
+  Parameter<T, Shape<64, 256 / tensor>, Stored<data, Split<0>>> up;
+  Parameter<T, Shape<256 / tensor, 64>, Stored<data, Split<1>>> down;
+  constexpr auto operator()(Distributed auto x) const { return matmul(gelu(matmul(x, up)), down); }
+};
+template <class T>
+struct Classifier {
+  Parameter<T, Shape<1000, 64>> table;
+  Mlp<T> mlp;
+  constexpr auto operator()(Distributed auto words, Distributed auto classes) const {
+    return mean_cross_entropy(mlp(embedding(words, table)), classes);
+  }
+};
+template <class T>
+using Step = Accumulate<8, Training<Classifier<T>, AdamW, Tensor<int, Shape<32 / data>>, Tensor<int, Shape<32 / data>>>>;
+constexpr auto& p = plan<Step<bfloat16>, Mesh{data = 2, tensor = 2}>;
+
+static_assert(p.forward.messages(all_gather(data)) * 2 == p.backward.messages(reduce_scatter(data)));
+
+}  // namespace precision
