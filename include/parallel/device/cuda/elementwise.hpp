@@ -148,10 +148,9 @@ void rounded(const Call& call) {
 /// (sum, x): sum + x in the storage of sum.
 template <class T>
 void accumulate(const Call& call) {
-  if (call.operands[1].dtype == DType::bf16)
-    map<Add, T, T, bfloat16>(call, {});
-  else
-    map<Add, T, T, T>(call, {});
+  if constexpr (std::is_same_v<T, float>)
+    if (call.operands[1].dtype == DType::bf16) return map<Add, float, float, bfloat16>(call, {});
+  map<Add, T, T, T>(call, {});
 }
 
 }  // namespace parallel::cuda
