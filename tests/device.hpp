@@ -147,7 +147,10 @@ template <class T>
 class Run {
  public:
   Run& operand(const Numbers& whole) { return operand(whole, all_of(whole.sizes)); }
-  Run& operand(const Numbers& whole, const Box& box) { return add<T>(call_.operands, whole, box); }
+  template <class U = T>
+  Run& operand(const Numbers& whole, const Box& box) {
+    return add<U>(call_.operands, whole, box);
+  }
   Run& integers(const Numbers& whole) { return integers(whole, all_of(whole.sizes)); }
   Run& integers(const Numbers& whole, const Box& box) { return add<int>(call_.operands, whole, box); }
   Run& scalars(const std::vector<double>& values) {

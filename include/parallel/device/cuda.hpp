@@ -1,5 +1,7 @@
 // A GPU as a device: which kernel computes an operation. Compiled with nvcc -x cu -std=c++20 --expt-relaxed-constexpr, linked with cublasLt.
 #pragma once
+#include <parallel/device/cuda/attention.hpp>
+#include <parallel/device/cuda/attention_gradient.hpp>
 #include <parallel/device/cuda/cross_entropy.hpp>
 #include <parallel/device/cuda/device.hpp>
 #include <parallel/device/cuda/elementwise.hpp>
@@ -14,6 +16,7 @@
 #include <parallel/device/cuda/softmax.hpp>
 #include <parallel/device/cuda/source.hpp>
 #include <parallel/operation/add.hpp>
+#include <parallel/operation/attention.hpp>
 #include <parallel/operation/cast.hpp>
 #include <parallel/operation/cross_entropy.hpp>
 #include <parallel/operation/dropout.hpp>
@@ -93,6 +96,8 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::silu_derivative,             binary<T, SiluDerivative<T>>},
 
       {&operation::rotary,                      rotary<T>},
+      {&operation::attention,                   attention<T>},
+      {&operation::attention_derivative,        attention_gradient<T>},
 
       {&operation::sum,                         sum<T>},
       {&operation::sum_to,                      sum_to<T>},

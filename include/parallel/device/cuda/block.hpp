@@ -10,6 +10,13 @@
 #else
 #define PARALLEL_DEVICE
 #endif
+#if defined(__CUDA_ARCH__)
+#define PARALLEL_UNROLL _Pragma("unroll")
+#define PARALLEL_LOOP _Pragma("unroll 1")
+#else
+#define PARALLEL_UNROLL
+#define PARALLEL_LOOP
+#endif
 
 namespace parallel::cuda {
 
@@ -134,13 +141,13 @@ class Block {
 
   /// f(i) for every i below n, in no order. What it writes, others see behind `sync`. `ahead`, here and below: for how many i a thread loads
   /// before it waits.
-  template <int ahead = 1, class F>
-  PARALLEL_DEVICE void each(std::int64_t n, F f) const {
+  template <int ahead = 1, class I, class F>
+  PARALLEL_DEVICE void each(I n, F f) const {
 #if defined(__CUDA_ARCH__)
 #pragma unroll ahead
-    for (std::int64_t i = threadIdx.x; i < n; i += size) f(i);
+    for (I i = static_cast<I>(threadIdx.x); i < n; i += size) f(i);
 #else
-    for (std::int64_t i = 0; i < n; ++i) f(i);
+    for (I i = 0; i < n; ++i) f(i);
 #endif
   }
   /// f(warp) for every warp, each of which works alone.

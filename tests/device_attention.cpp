@@ -1,0 +1,177 @@
+// Attention against its definition: what is masked, dropped, generated from a cache; tiles of a GPU's kernels, in bf16 too.
+#include <parallel/device/stream.hpp>
+#include <parallel/operation/attention.hpp>
+
+#include "device.hpp"
+
+using namespace parallel;
+
+namespace {
+
+template <class T>
+Numbers rounded(Numbers x) {
+  for (double& value : x.values) value = number(stored<T>(value));
+  return x;
+}
+
+/// softmax(scale q k^T) v, and what its gradients are.
+struct Definition {
+  Numbers q, k, v, g;
+  bool causal = false, masked = false, positioned = false;
+  Numbers seen{};
+  std::int64_t position = 0;
+  double dropped = 0;
+  static constexpr double scale = 0.3;
+  Numbers out{}, logs{}, dq{}, dk{}, dv{};
+
+  std::int64_t group_of(std::int64_t head) const { return head / (q.sizes[2] / k.sizes[2]); }
+  bool sees(const Sizes& i, std::int64_t key) const { return (!causal || key <= i[1] + position) && (!masked || seen({i[0], key}) != 0); }
+  /// What a probability is multiplied by.
+  double kept(const Sizes& i, std::int64_t key) const {
+    const double scalars[]{7, 5};
+    const auto index = static_cast<std::uint64_t>(((i[0] * q.sizes[2] + i[2]) * q.sizes[1] + i[1]) * k.sizes[1] + key);
+    if (dropped == 0) return 1;
+    return RandomStream::of({0, 1, 3}, scalars, 2, 4).word(index) < dropped_below(dropped) ? 0 : 1 / (1 - dropped);
+  }
+  double inner(const Numbers& x, const Sizes& i, const Numbers& y, std::int64_t key) const {
+    double sum = 0;
+    for (std::int64_t d = 0; d < x.sizes[3]; ++d) sum += x({i[0], i[1], i[2], d}) * y({i[0], key, group_of(i[2]), d});
+    return sum;
+  }
+  void compute() {
+    const Sizes rows{q.sizes[0], q.sizes[1], q.sizes[2]};
+    logs = Numbers(rows), out = Numbers(g.sizes), dq = Numbers(q.sizes), dk = Numbers(k.sizes), dv = Numbers(v.sizes);
+    each_index(rows, [&](const Sizes& i) {
+      const std::int64_t keys = k.sizes[1], group = group_of(i[2]);
+      const auto at = [&](std::int64_t d) { return Sizes{i[0], i[1], i[2], d}; };
+      std::vector<double> p(static_cast<std::size_t>(keys));
+      double sum = 0, within = 0;
+      for (std::int64_t j = 0; j < keys; ++j) sum += p[static_cast<std::size_t>(j)] = sees(i, j) ? std::exp(scale * inner(q, i, k, j)) : 0;
+      logs(i) = sum > 0 ? std::log(sum) : 0;
+      for (std::int64_t j = 0; j < keys; ++j) {
+        const double own = p[static_cast<std::size_t>(j)] /= sum > 0 ? sum : 1;
+        for (std::int64_t d = 0; d < v.sizes[3]; ++d) out(at(d)) += own * kept(i, j) * v({i[0], j, group, d});
+      }
+      if (positioned && i[1] + position >= keys)
+        for (std::int64_t d = 0; d < v.sizes[3]; ++d) out(at(d)) = std::numeric_limits<double>::quiet_NaN();
+      for (std::int64_t d = 0; d < v.sizes[3]; ++d) within += g(at(d)) * out(at(d));
+      for (std::int64_t j = 0; j < keys; ++j) {
+        const double own = p[static_cast<std::size_t>(j)], stays = kept(i, j), ds = scale * own * (stays * inner(g, i, v, j) - within);
+        for (std::int64_t d = 0; d < v.sizes[3]; ++d) dv({i[0], j, group, d}) += own * stays * g(at(d));
+        for (std::int64_t d = 0; d < q.sizes[3]; ++d) dq(at(d)) += ds * k({i[0], j, group, d}), dk({i[0], j, group, d}) += ds * q(at(d));
+      }
+    });
+  }
+
+  template <class T>
+  void prepare(Run<T>& run, const Box& part, const Box& keys, const Box& values) const {
+    run.operand(q, part).operand(k, keys).operand(v, values);
+    if (masked) run.integers(seen, {{part.offset[0], 0}, {part.size[0], k.sizes[1]}});
+    if (positioned) run.integers(Numbers(Sizes{}, static_cast<double>(position)));
+    if (dropped > 0) run.scalars({7, 5});
+    run.ints(dropped > 0 ? Ints{causal, masked, positioned, 0, 1, 3} : Ints{causal, masked, positioned}).reals(scale, dropped).within(2, 4);
+  }
+  /// Computes the parts of q, and what they give to k and v.
+  template <class T>
+  void check(const std::vector<Box>& parts, double relative, bool gradient = true) const {
+    Numbers found_q(dq.sizes), found_k(dk.sizes), found_v(dv.sizes);
+    for (const Box& part : parts) {
+      const auto of = [&](const Numbers& x) {  // all keys of the part's batch
+        return Box{{part.offset[0], 0, 0, 0}, {part.size[0], x.sizes[1], x.sizes[2], x.sizes[3]}};
+      };
+      const Box rows{{part.offset[0], part.offset[1], part.offset[2]}, {part.size[0], part.size[1], part.size[2]}};
+      const Box results{{part.offset[0], part.offset[1], part.offset[2], 0}, {part.size[0], part.size[1], part.size[2], v.sizes[3]}};
+      Run<T> forward, backward;
+      prepare(forward, part, of(k), of(v));
+      using Statistic = std::conditional_t<std::is_same_v<T, bfloat16>, float, T>;
+      forward.result(out.sizes, results).template result<Statistic>(logs.sizes, rows).run(operation::attention);
+      check_near(forward.get(0), part_of(out, results), relative);
+      check_near(forward.get(1), part_of(logs, rows), relative);
+      if (!gradient) continue;
+      prepare(backward, part, of(k), of(v));
+      backward.operand(rounded<T>(out), results).template operand<Statistic>(logs, rows).operand(g, results);
+      backward.result(dq.sizes, part).result(dk.sizes, of(k)).result(dv.sizes, of(v)).run(operation::attention_derivative);
+      const auto add = [](Numbers& whole, const Numbers& term, const Box& box) {
+        each_index(term.sizes, [&](const Sizes& i) {
+          Sizes at = i;
+          for (std::size_t d = 0; d < i.size(); ++d) at[d] += box.offset[d];
+          whole(at) += term(i);
+        });
+      };
+      add(found_q, backward.get(0), part), add(found_k, backward.get(1), of(k)), add(found_v, backward.get(2), of(v));
+    }
+    if (!gradient) return;
+    check_near(found_q, dq, 2 * relative);
+    check_near(found_k, dk, 2 * relative);
+    check_near(found_v, dv, 2 * relative);
+  }
+};
+struct Extents {
+  std::int64_t batch, queries, keys, heads, groups, size, value_size;
+};
+template <class T>
+Definition definition(const Extents& c) {
+  Definition d;
+  d.q = rounded<T>(normal_numbers({c.batch, c.queries, c.heads, c.size}, 1)), d.k = rounded<T>(normal_numbers({c.batch, c.keys, c.groups, c.size}, 2));
+  d.v = rounded<T>(normal_numbers({c.batch, c.keys, c.groups, c.value_size}, 3)), d.g = rounded<T>(normal_numbers({c.batch, c.queries, c.heads, c.value_size}, 4));
+  return d;
+}
+template <class T>
+constexpr double relative = 8 * tolerance<T>;
+
+}  // namespace
+
+#if defined(PARALLEL_TEST_CUDA)
+#define ELEMENTS float, double, bfloat16
+#else
+#define ELEMENTS float, double
+#endif
+
+TEST_CASE_TEMPLATE("attention of heads of all sizes, over several tiles", T, ELEMENTS) {
+  for (const Extents& c : {Extents{1, 70, 140, 1, 1, 64, 64}, Extents{1, 150, 70, 1, 1, 64, 48}, Extents{2, 33, 70, 1, 1, 24, 80}, Extents{1, 40, 40, 1, 1, 256, 136}})
+    for (const bool causal : {false, true}) {
+      Definition d = definition<T>(c);
+      d.causal = causal;
+      d.compute();
+      d.template check<T>({all_of(d.q.sizes)}, relative<T>);
+    }
+}
+TEST_CASE_TEMPLATE("attention of grouped queries, of parts of queries, heads and batch", T, ELEMENTS) {
+  for (const bool causal : {false, true}) {
+    Definition d = definition<T>({2, 75, 75, 6, 2, 16, 8});
+    d.causal = causal;
+    d.compute();
+    for (const int dim : {0, 1}) d.template check<T>(split(d.q.sizes, dim, 2), relative<T>);
+    for (const int parts : {1, 2, 4}) d.template check<T>(split(d.q.sizes, 2, parts), relative<T>);
+  }
+}
+TEST_CASE_TEMPLATE("a query sees what a mask leaves of the keys, and gives zeros where that is none", T, ELEMENTS) {
+  for (const bool causal : {false, true}) {
+    Definition d = definition<T>({3, 20, 70, 2, 1, 16, 16});
+    d.masked = true, d.causal = causal, d.seen = whole_numbers({3, 70}, 5, 2);
+    for (std::int64_t j = 0; j < 70; ++j) d.seen({1, j}) = 0;
+    if (causal) d.seen({2, 0}) = 0;
+    d.compute();
+    REQUIRE(d.out({1, 3, 1, 2}) == 0);
+    for (const int dim : {0, 1}) d.template check<T>(split(d.q.sizes, dim, 2), relative<T>);
+  }
+}
+TEST_CASE_TEMPLATE("queries that stand at a position see what a cache holds up to it; outside, they give no number", T, ELEMENTS) {
+  for (const std::int64_t position : {0, 30, 66, 68, 100}) {
+    Definition d = definition<T>({1, 3, 70, 4, 2, 16, 16});
+    d.causal = d.positioned = true, d.position = position;
+    d.compute();
+    REQUIRE(std::isnan(d.out({0, 2, 0, 0})) == (position > 67));
+    d.template check<T>({all_of(d.q.sizes)}, relative<T>, position <= 67);
+    d.template check<T>(split(d.q.sizes, 2, 2), relative<T>, position <= 67);
+  }
+}
+TEST_CASE_TEMPLATE("probabilities are dropped by their global index, and their gradients with them", T, ELEMENTS) {
+  for (const std::int64_t keys : {64, 70, 130})
+    for (const bool causal : {false, true}) {
+      Definition d = definition<T>({2, 45, keys, 2, 1, 16, 16});
+      d.dropped = 0.3, d.causal = causal;
+      d.compute();
+      for (const int dim : {0, 1, 2}) d.template check<T>(split(d.q.sizes, dim, 2), relative<T>);
+    }
+}
