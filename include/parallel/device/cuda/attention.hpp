@@ -48,7 +48,7 @@ struct AttentionForward {
     const auto keys = [&](int key) { return In{block.template shared<T>(keys_at + (key / columns % 2) * In::bytes(columns))}; };
     const auto values = [&](int key) { return In{block.template shared<T>(values_at + (key / columns % 2) * In::bytes(columns))}; };
     std::uint8_t* const kept = block.template shared<std::uint8_t>(kept_at);
-    const Rows<const T> from_keys = at.of_keys(at.k, b, group, at.size), from_values = at.of_keys(at.v, b, group, at.value_size);
+    const MatrixRows<const T> from_keys = at.of_keys(at.k, b, group, at.size), from_values = at.of_keys(at.v, b, group, at.value_size);
 
     Copies copies;
     const auto fetch = [&](int key) {
@@ -75,7 +75,7 @@ struct AttentionForward {
         if (at.causal && key - (query + own + 16 * m - 1) > reach) return;  // behind all that this warp's queries see
         Elements<W, m, n> p;
         add_inner_products(p, q.from(own), keys(key));
-        at.hide(p, -std::numeric_limits<W>::infinity(), reach, b, query + own, 16 * m, key, columns, [](const Place& e) { return e.row(); }, [](const Place& e) { return e.column(); });
+        at.hide(p, -std::numeric_limits<W>::infinity(), reach, b, query + own, 16 * m, key, columns);
         weigh(of[w], p);
         if (at.dropped > 0)
           p.each([&](const Place& e, W& x) { x = kept[(own + e.row()) * columns + e.column()] != 0 ? x * at.growth : W{0}; });

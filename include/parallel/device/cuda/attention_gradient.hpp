@@ -60,7 +60,7 @@ struct QueryGradient : AttentionBackward<T, size> {
     const auto keys = [&](int key) { return In{block.template shared<T>(Base::moving_at + (key / columns % 2) * Base::tile)}; };
     const auto values = [&](int key) { return In{block.template shared<T>(Base::moving_at + (2 + key / columns % 2) * Base::tile)}; };
     std::uint8_t* const kept = block.template shared<std::uint8_t>(Base::kept_at);
-    const Rows<const T> from_keys = at.of_keys(at.k, b, group, at.size), from_values = at.of_keys(at.v, b, group, at.value_size);
+    const MatrixRows<const T> from_keys = at.of_keys(at.k, b, group, at.size), from_values = at.of_keys(at.v, b, group, at.value_size);
 
     Copies copies;
     const auto fetch = [&](int key) {
@@ -93,7 +93,7 @@ struct QueryGradient : AttentionBackward<T, size> {
           dp.each([&](const Place& e, W& x) { x = kept[(own + e.row()) * columns + e.column()] != 0 ? x * at.growth : W{0}; });
         State& s = of[w];
         p.each([&](const Place& e, W& x) { x = power_of_two<T>(x * at.exponent - s.statistic[e]); });
-        at.hide(p, W{0}, reach, b, query + own, 16 * m, key, columns, [](const Place& e) { return e.row(); }, [](const Place& e) { return e.column(); });
+        at.hide(p, W{0}, reach, b, query + own, 16 * m, key, columns);
         dp.each([&](const Place& e, W& x) { x = p.at[e.lane].of[e.i][e.j][e.e] * (x - s.inner[e]); });
         add_weighted_rows(s.sums, dp, keys(key));
       });
@@ -108,7 +108,7 @@ struct QueryGradient : AttentionBackward<T, size> {
  private:
   /// What is known of a query before it meets a key. Four lanes share the sum over its elements.
   PARALLEL_DEVICE void begin(State& s, int b, int head, int query, const In& g) const {
-    const Rows<const T> results = at.of_queries(Base::result, b, head, at.value_size);
+    const MatrixRows<const T> results = at.of_queries(Base::result, b, head, at.value_size);
     s.inner.each([&](const Place& e, W& x) {
       const int own = query + e.row();
       if (own >= at.queries) return;
@@ -198,7 +198,7 @@ struct KeyGradient : AttentionBackward<T, size> {
         Elements<W, m, n> p;
         add_inner_products(p, k.from(own), queries(step));
         p.each([&](const Place& e, W& x) { x = power_of_two<T>(x * at.exponent - statistic[e.column()]); });
-        at.hide(p, W{0}, reach, b, query, columns, key + own, 16 * m, [](const Place& e) { return e.column(); }, [](const Place& e) { return e.row(); });
+        at.template hide<true>(p, W{0}, reach, b, query, columns, key + own, 16 * m);
         if (at.dropped > 0) {
           Elements<W, m, n> those = p;
           those.each([&](const Place& e, W& x) { x = stays(e) ? x * at.growth : W{0}; });

@@ -91,12 +91,12 @@ struct Heads {
   }
 
   template <class U>
-  PARALLEL_DEVICE Rows<U> of_queries(U* data, int b, int head, int elements) const {
+  PARALLEL_DEVICE MatrixRows<U> of_queries(U* data, int b, int head, int elements) const {
     const std::int64_t stride = std::int64_t{heads} * elements;
     return {data + b * queries * stride + head * elements, stride, queries, elements};
   }
   template <class U>
-  PARALLEL_DEVICE Rows<U> of_keys(U* data, int b, int group, int elements) const {
+  PARALLEL_DEVICE MatrixRows<U> of_keys(U* data, int b, int group, int elements) const {
     const std::int64_t stride = std::int64_t{groups} * elements;
     return {data + b * keys * stride + group * elements, stride, keys, elements};
   }
@@ -108,19 +108,19 @@ struct Heads {
     const std::int64_t first = queries_begin - keys_begin + (position != nullptr ? std::int64_t{*position} : 0);
     return static_cast<int>(first < -far ? -far : first > far ? far : first);
   }
-  /// Gives `hidden` to those of 16 m x 8 n elements whose query does not see its key, of so many `rows` of queries and keys from these on. Most
-  /// tiles need not ask for each. `query`, `key`: of a place, counted from there.
-  template <class Scores, class Query, class Key>
-  PARALLEL_DEVICE void hide(Scores& scores, W hidden, int reach, int b, int first_query, int rows, int first_key, int columns, Query query, Key key) const {
-    if (first_query + rows > queries || first_key + columns > keys || (causal && first_key + columns - 1 - first_query > reach))
+  /// Gives `hidden` to those scores whose query does not see its key: of queries (rows) and keys (columns), or where `turned` of keys and queries,
+  /// so many of each from these on. Most tiles need not ask for each score.
+  template <bool turned = false, class Scores>
+  PARALLEL_DEVICE void hide(Scores& scores, W hidden, int reach, int b, int first_query, int query_count, int first_key, int key_count) const {
+    if (first_query + query_count > queries || first_key + key_count > keys || (causal && first_key + key_count - 1 - first_query > reach))
       scores.each([&](const Place& e, W& x) {
-        const int i = first_query + query(e), j = first_key + key(e);
-        if (i >= queries || j >= keys || (causal && j - i > reach)) x = hidden;
+        const int query = first_query + (turned ? e.column() : e.row()), key = first_key + (turned ? e.row() : e.column());
+        if (query >= queries || key >= keys || (causal && key - query > reach)) x = hidden;
       });
     if (seen != nullptr)
       scores.each([&](const Place& e, W& x) {
-        const int j = first_key + key(e);
-        if (j < keys && seen[std::int64_t{b} * keys + j] == 0) x = hidden;
+        const int key = first_key + (turned ? e.row() : e.column());
+        if (key < keys && seen[std::int64_t{b} * keys + key] == 0) x = hidden;
       });
   }
   /// Whether the position that a query is given has no key.

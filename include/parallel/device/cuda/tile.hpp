@@ -10,7 +10,7 @@ namespace parallel::cuda {
 
 /// Rows in the GPU's memory, `size` elements each, `stride` apart.
 template <class T>
-struct Rows {
+struct MatrixRows {
   T* data;
   std::int64_t stride;
   int count, size;
@@ -63,7 +63,7 @@ class Copies {
 /// Rows [first, first + count) to a tile; zeros where there are none, and behind their ends. `packed`: all of them begin and end at multiples of 16
 /// bytes, and come when `copies` has been waited for.
 template <class T, int size, class Block>
-PARALLEL_DEVICE void stage(const Block& block, Copies& copies, bool packed, const Rows<const T>& from, int first, int count, const Tile<T, size>& to) {
+PARALLEL_DEVICE void stage(const Block& block, Copies& copies, bool packed, const MatrixRows<const T>& from, int first, int count, const Tile<T, size>& to) {
   constexpr int several = pack_elements<T>, packs = size / several;
   if (packed)
     block.each(count * packs, [&](int i) {
@@ -79,7 +79,7 @@ PARALLEL_DEVICE void stage(const Block& block, Copies& copies, bool packed, cons
 }
 /// And back: those rows of a tile that there are.
 template <class T, int size, class Block>
-PARALLEL_DEVICE void unstage(const Block& block, bool packed, const Tile<T, size>& from, const Rows<T>& to, int first, int count) {
+PARALLEL_DEVICE void unstage(const Block& block, bool packed, const Tile<T, size>& from, const MatrixRows<T>& to, int first, int count) {
   constexpr int several = pack_elements<T>, packs = size / several;
   const auto is = [&](int r, int column) { return first + r < to.count && column < to.size; };
   if (packed)
