@@ -37,7 +37,8 @@ std::vector<std::vector<int>> drawn(const Mesh& mesh, const std::vector<float>& 
     for (int step = 0; step < steps; ++step) {
       executor.scalar("step", step);
       executor.run();
-      const View own = executor.output(0);
+      std::vector<std::byte> copy;
+      const View own = executor.on_host(executor.output(0), copy);
       for (std::int64_t i = 0; i < own.size[0]; ++i)
         if (world.rank() % (mesh.ranks() / mesh.extent(&data)) == 0) result[static_cast<std::size_t>(step)][static_cast<std::size_t>(own.offset[0] + i)] = own.as<int>()[i];
     }
