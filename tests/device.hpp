@@ -146,7 +146,10 @@ double number(T x) {
 template <class T>
 class Run {
  public:
-  Run& operand(const Numbers& whole) { return operand(whole, all_of(whole.sizes)); }
+  template <class U = T>
+  Run& operand(const Numbers& whole) {
+    return operand<U>(whole, all_of(whole.sizes));
+  }
   template <class U = T>
   Run& operand(const Numbers& whole, const Box& box) {
     return add<U>(call_.operands, whole, box);

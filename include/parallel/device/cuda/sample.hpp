@@ -36,7 +36,8 @@ struct DigitHistogram {
   static constexpr std::size_t shared = bins * sizeof(unsigned long long) + bins * sizeof(int);
   LogitRows rows;
   const double* temperature;
-  const void* largest;  ///< of every row, of the logits' type; or none: logits are counted
+  const void* largest;  ///< of every row; or none: logits are counted
+  DType largest_dtype;
   const Threshold *state, *floor;
   double* histogram;
   int shift;
@@ -48,7 +49,7 @@ struct DigitHistogram {
     int* const numberless = block.template shared<int>(bins * sizeof(unsigned long long));  // how many masses are no numbers
     block.each(bins, [&](Index bin) { sums[bin] = 0, numberless[bin] = 0; });
     block.sync();
-    const double most = largest != nullptr ? static_cast<double>(LogitRows{largest, rows.dtype, 1, 0, 1}.at(r, 0)) : 0;
+    const double most = largest != nullptr ? static_cast<double>(LogitRows{largest, largest_dtype, 1, 0, 1}.at(r, 0)) : 0;
     block.each(rows.own, [&](Index i) {
       const float logit = rows.at(r, i);
       const std::uint32_t ordinal = ordered(logit);
@@ -71,11 +72,11 @@ struct DigitHistogram {
 inline void digit_histogram(const Call& call) {
   const operation::Drawing how(call.ints);
   int next = 2;
-  const void* const largest = how.by_mass != 0 ? call.operands[next++].data : nullptr;
+  const View largest = how.by_mass != 0 ? call.operands[next++] : View{};
   const auto* const state = how.digit > 0 ? call.operands[next++].as<const Threshold>() : nullptr;
   const auto* const floor = next < call.operands.size() ? call.operands[next].as<const Threshold>() : nullptr;
   launch(gpu(call).stream(), LogitRows::count(call),
-         DigitHistogram{LogitRows::of(call), call.operands[1].as<const double>() + how.temperature, largest, state, floor, call.results[0].as<double>(),
+         DigitHistogram{LogitRows::of(call), call.operands[1].as<const double>() + how.temperature, largest.data, largest.dtype, state, floor, call.results[0].as<double>(),
                         24 - 8 * static_cast<int>(how.digit)},
          DigitHistogram::shared);
 }
