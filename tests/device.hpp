@@ -15,9 +15,11 @@
 #if defined(PARALLEL_TEST_CUDA)
 #include <parallel/device/cuda/device.hpp>
 using TestDevice = parallel::CudaDouble;
+#define OR_HALF , parallel::bfloat16  // one more element type, where there are kernels for it
 #else
 #include <parallel/device/cpu/device.hpp>
 using TestDevice = parallel::CpuDouble;
+#define OR_HALF
 #endif
 
 inline const TestDevice& test_device() {
@@ -120,7 +122,7 @@ inline void check_near(const Numbers& actual, const Numbers& expected, double re
     if (std::isfinite(expected.values[i])) scale = std::max(scale, std::abs(expected.values[i]));
     const double error = std::abs(actual.values[i] - expected.values[i]);
     if (std::isfinite(expected.values[i]))
-      worst = error <= worst ? worst : error;  // what is no number is the worst
+      worst = std::isnan(worst) || error <= worst ? worst : error;  // what is no number is the worst
     else
       CHECK((actual.values[i] == expected.values[i] || (std::isnan(actual.values[i]) && std::isnan(expected.values[i]))));
   }

@@ -84,6 +84,7 @@ TEST_CASE_TEMPLATE("where and masked", T, float, double) {
 }
 
 static double gelu_of(double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x))); }
+static double silu_of(double x) { return x / (1 + std::exp(-x)); }
 static double gelu_erf_of(double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); }
 
 TEST_CASE_TEMPLATE("functions of one number", T, float, double) {
@@ -105,6 +106,7 @@ TEST_CASE_TEMPLATE("functions of one number", T, float, double) {
     check(operation::relu, x, [](double v) { return std::max(v, 0.0); });
     check(operation::gelu, x, gelu_of);
     check(operation::gelu_erf, x, gelu_erf_of);
+    check(operation::silu, x, silu_of);
     const auto check_derivative = [&](const Operation& operation, auto function) {  // by central differences
       CAPTURE(operation.name);
       const double h = 1e-5;
@@ -115,6 +117,7 @@ TEST_CASE_TEMPLATE("functions of one number", T, float, double) {
     check_derivative(operation::relu_derivative, [](double v) { return std::max(v, 0.0); });
     check_derivative(operation::gelu_derivative, gelu_of);
     check_derivative(operation::gelu_erf_derivative, gelu_erf_of);
+    check_derivative(operation::silu_derivative, silu_of);
   }
 }
 TEST_CASE_TEMPLATE("functions of large and of no numbers", T, float, double) {

@@ -1,6 +1,7 @@
 // Kernels that move elements: transposes, slices, concatenation, parts of one tensor into each other, look-up in tables, coordinates.
 #include <algorithm>
 #include <parallel/operation/embedding.hpp>
+#include <parallel/operation/remember.hpp>
 #include <parallel/operation/reshape.hpp>
 #include <parallel/operation/source.hpp>
 #include <parallel/operation/transpose.hpp>
@@ -9,10 +10,10 @@
 
 using namespace parallel;
 
-TEST_CASE_TEMPLATE("transposes", T, float, double, int) {
+TEST_CASE_TEMPLATE("transposes", T, float, double, int OR_HALF) {
   for (const Sizes& sizes : {Sizes{5, 7}, Sizes{3, 4, 5}, Sizes{2, 3, 4, 5}, Sizes{1, 6, 1}, Sizes{4, 1, 3, 1}, Sizes{33, 50},
-                             Sizes{2, 1, 2, 3, 2}, Sizes{3}, Sizes{2, 3, 2, 2, 3, 2}, Sizes{3, 0, 2}}) {
-    const Numbers x = whole_numbers(sizes, 1, 1000);
+                             Sizes{2, 1, 2, 3, 2}, Sizes{3}, Sizes{2, 3, 2, 2, 3, 2}, Sizes{3, 0, 2}, Sizes{3, 70, 130}, Sizes{2, 16, 3, 32}}) {
+    const Numbers x = whole_numbers(sizes, 1, 250);
     std::vector<int> order(sizes.size());
     std::iota(order.begin(), order.end(), 0);
     do {
@@ -30,14 +31,14 @@ TEST_CASE_TEMPLATE("transposes", T, float, double, int) {
     } while (std::next_permutation(order.begin(), order.end()));
   }
 }
-TEST_CASE_TEMPLATE("slices, and their conjugate: padding", T, float, double, int) {
-  for (const Sizes& sizes : {Sizes{7}, Sizes{4, 6}, Sizes{3, 4, 5}, Sizes{2, 3, 1, 4}})
+TEST_CASE_TEMPLATE("slices, and their conjugate: padding", T, float, double, int OR_HALF) {
+  for (const Sizes& sizes : {Sizes{7}, Sizes{4, 6}, Sizes{3, 4, 5}, Sizes{2, 3, 1, 4}, Sizes{3, 4, 16}})
     for (std::size_t d = 0; d < sizes.size(); ++d)
       for (std::int64_t begin = 0; begin < sizes[d]; ++begin)
         for (std::int64_t end = begin + 1; end <= sizes[d]; ++end) {
           Box box = all_of(sizes);
           box.offset[d] = begin, box.size[d] = end - begin;
-          const Numbers x = whole_numbers(sizes, 1, 1000), part = part_of(x, box);
+          const Numbers x = whole_numbers(sizes, 1, 250), part = part_of(x, box);
           const Ints ints{static_cast<std::int64_t>(d), begin, end};
           check_near(Run<T>().operand(x).result(box.size).ints(ints).run(operation::slice), part, 0);
           if constexpr (!std::is_same_v<T, int>)
@@ -45,19 +46,44 @@ TEST_CASE_TEMPLATE("slices, and their conjugate: padding", T, float, double, int
                        defined(sizes, [&](const Sizes& i) { return i[d] >= begin && i[d] < end ? x(i) : 0; }), 0);
         }
 }
-TEST_CASE_TEMPLATE("concatenation undoes slices; copies", T, float, double, int) {
-  for (const Sizes& sizes : {Sizes{7}, Sizes{4, 6}, Sizes{5, 4, 5}, Sizes{3, 5, 3, 4}})
+TEST_CASE_TEMPLATE("concatenation undoes slices; copies", T, float, double, int OR_HALF) {
+  for (const Sizes& sizes : {Sizes{7}, Sizes{4, 6}, Sizes{5, 4, 5}, Sizes{3, 5, 3, 4}, Sizes{6, 4, 48}})
     for (int d = 0; d < static_cast<int>(sizes.size()); ++d)
       for (const int n : {1, 2, 3}) {
-        const Numbers x = whole_numbers(sizes, 1, 1000);
+        const Numbers x = whole_numbers(sizes, 1, 250);
         Run<T> run;
         for (const Box& box : split(sizes, d, n)) run.operand(part_of(x, box));
         check_near(run.result(sizes).ints({d}).run(operation::concatenate), x, 0);
       }
-  const Numbers x = whole_numbers({4, 6}, 1, 1000);
+  const Numbers x = whole_numbers({4, 6}, 1, 250);
   check_near(Run<T>().operand(x).result({4, 6}).run(operation::copy), x, 0);
   check_near(Run<T>().operand(x).result({3, 8}).ints({3, 8}).run(operation::reshape), Numbers({3, 8}, x.values), 0);
   check_near(Run<T>().operand(x).result_in_place(0).run(operation::reshape), x, 0);
+}
+TEST_CASE_TEMPLATE("tensors one behind the other", T, float, double OR_HALF) {
+  for (const std::vector<std::int64_t>& lengths : {std::vector<std::int64_t>{7}, {3, 0, 5}, {4096, 16, 5000, 8}, {1, 2, 3, 4, 5, 6, 7, 8, 9}}) {
+    Run<T> run;
+    std::vector<double> all;
+    for (const std::int64_t n : lengths) {
+      const Numbers x = whole_numbers({n}, static_cast<unsigned>(n), 250);
+      run.operand(x);
+      all.insert(all.end(), x.values.begin(), x.values.end());
+    }
+    const Sizes sizes{static_cast<std::int64_t>(all.size())};
+    check_near(run.result(sizes).run(operation::bucket), Numbers(sizes, all), 0);
+  }
+}
+TEST_CASE_TEMPLATE("what is written at a position, as far as there is room", T, float, double OR_HALF) {
+  const Sizes sizes{2, 5, 8}, own{2, 3, 8};
+  const Numbers memory = whole_numbers(sizes, 1, 250), x = whole_numbers(own, 2, 250);
+  for (const std::int64_t position : {-4, -1, 0, 1, 2, 3, 4, 5, 9})
+    check_near(Run<T>().operand(memory).operand(x).integers(Numbers(Sizes{}, static_cast<double>(position))).result_in_place(0).ints({1}).run(operation::write),
+               defined(sizes,
+                       [&](const Sizes& i) {
+                         const std::int64_t at = i[1] - position;
+                         return at >= 0 && at < own[1] ? x({i[0], at, i[2]}) : memory(i);
+                       }),
+               0);
 }
 TEST_CASE("what two parts of a tensor have in common") {
   const Sizes sizes{6, 5, 4};
@@ -137,7 +163,7 @@ TEST_CASE_TEMPLATE("tables in parts: rows and columns", T, float, double) {
     }
   }
 }
-TEST_CASE_TEMPLATE("constants and coordinates of parts", T, float, double, int) {
+TEST_CASE_TEMPLATE("constants and coordinates of parts", T, float, double, int OR_HALF) {
   const Sizes sizes{4, 7, 3};
   check_near(Run<T>().result(sizes).reals(-2).run(operation::constant), Numbers(sizes, -2), 0);
   for (int dim = 0; dim < 3; ++dim)

@@ -1,4 +1,5 @@
 // The optimizer's kernels against PyTorch's formulas, written out in double.
+#include <parallel/operation/remember.hpp>
 #include <parallel/operation/update.hpp>
 
 #include "device.hpp"
@@ -86,3 +87,31 @@ TEST_CASE_TEMPLATE("ten steps of AdamW", T, float, double) {
     check_near(run.get(2), v, 2 * tolerance<T>);
   }
 }
+
+#if defined(PARALLEL_TEST_CUDA)
+TEST_CASE_TEMPLATE("an update is left out where the scalar says so", T, float, double) {
+  for (const double commits : {0.0, 1.0})
+    for (const Sizes& sizes : {Sizes{33}, Sizes{4, 64}}) {
+      const Numbers x = normal_numbers(sizes, 1), other = defined(sizes, [&](const Sizes& i) { return std::abs(x(i)) + 1; });
+      const auto changes = [&](const Operation& operation, Run<T> run) {
+        CAPTURE(operation.name);
+        run.scalar(commits).result_in_place(0);  // what decides comes behind the operands
+        const Numbers found = run.run([&](Call& call) {
+          const Kernel kernel = test_device().kernel(operation, call);
+          call.commit = call.operands[call.operands.size() - 1].template as<const double>();
+          kernel(call);
+        });
+        CHECK((found.values != x.values) == (commits != 0));
+      };
+      changes(operation::accumulate, std::move(Run<T>().operand(x).operand(other)));
+      changes(operation::write, std::move(Run<T>().operand(x).operand(other).integers(Numbers(Sizes{}, 0)).ints({0})));
+      Run<T> sgd, adamw;
+      sgd.operand(x).operand(other).operand(other).scalar(1).scalars({0.1, 0.1, 0.1}).ints({0, 1, 2, 1});
+      adamw.operand(x).operand(other).operand(other).operand(other).scalar(1).scalars({0.1, 0.9, 0.99, 1e-8, 0.1, 1}).ints({0, 1, 2, 3, 4, 5, 1});
+      sgd.result_in_place(0).result_in_place(1);
+      adamw.result_in_place(0).result_in_place(1).result_in_place(2);
+      changes(operation::sgd, std::move(sgd));
+      changes(operation::adamw, std::move(adamw));
+    }
+}
+#endif

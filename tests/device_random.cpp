@@ -36,7 +36,7 @@ static Numbers drawn(const Sizes& sizes, const Box& part, double deviation, doub
 }
 
 TEST_CASE_TEMPLATE("dropout follows its definition in every layout", T, float, double) {
-  for (const Sizes& sizes : {Sizes{6, 70}, Sizes{5, 6, 7}, Sizes{130}, Sizes{}, Sizes{3, 4}}) {
+  for (const Sizes& sizes : {Sizes{6, 70}, Sizes{5, 6, 7}, Sizes{130}, Sizes{}, Sizes{3, 4}, Sizes{4, 128}, Sizes{2, 6, 64}}) {
     const Numbers x = normal_numbers(sizes, 1);
     const double probability = 0.3;
     const double scalars[]{0.5, 3, 4};
@@ -85,6 +85,11 @@ TEST_CASE_TEMPLATE("normal numbers: the same in every layout, with the moments o
   CHECK(std::abs(pairs / 4e5) < 0.02);
   for (int d = 0; d < 2; ++d)
     for (const Box& part : split(sizes, d, 3)) check_near(drawn<T>(sizes, part, 2), part_of(z, part), 0);
+  const Sizes whole_blocks{16, 256};
+  for (int d = 0; d < 2; ++d)
+    for (const int n : {1, 2, 3})
+      for (const Box& part : split(whole_blocks, d, n))
+        check_near(drawn<T>(whole_blocks, part, 2), part_of(drawn<T>(whole_blocks, all_of(whole_blocks), 2), part), 0);
   check_near(drawn<T>(sizes, all_of(sizes), 2), drawn<double>(sizes, all_of(sizes), 2), 1e-5);
   CHECK(drawn<T>(sizes, all_of(sizes), 2, 3, 5).values != z.values);
 }

@@ -47,6 +47,11 @@ static const std::vector<std::pair<Sizes, Ints>> reductions{
     {{}, {}},
     {{0, 4}, {0}},
     {{4, 1, 3}, {1}},
+    {{3000, 24}, {0}},
+    {{2, 20000}, {1}},
+    {{40, 6, 33, 8}, {0, 2}},
+    {{120, 4, 64}, {0, 2}},
+    {{16, 1000, 4}, {}},
 };
 
 TEST_CASE_TEMPLATE("sum, expand, maximum", T, float, double) {

@@ -96,6 +96,8 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::silu_derivative,             binary<T, SiluDerivative<T>>},
 
       {&operation::rotary,                      rotary<T>},
+      {&operation::attention,                   attention<T>},
+      {&operation::attention_derivative,        attention_gradient<T>},
 
       {&operation::sum,                         sum<T>},
       {&operation::sum_to,                      sum_to<T>},

@@ -30,7 +30,7 @@ struct AttentionForward {
   std::size_t shared() const { return kept_at + (at.dropped > 0 ? rows * columns : 0); }
   std::int64_t blocks() const { return std::int64_t{at.batch} * at.heads * blocks_of(at.queries, rows); }
 
-  /// What a warp keeps of its queries; scores are in powers of two.
+  /// What a warp keeps of its queries: of products with keys the largest, of probabilities the sum.
   struct State {
     Elements<W, m, size / 8> sums;
     RowValues<W, m> largest, total;
@@ -57,7 +57,7 @@ struct AttentionForward {
       stage(block, copies, at.packed, from_values, key, columns, values(key));
     };
     PerWarp<State, warps> of;
-    block.each_warp([&](int w) {
+    in_warps<warps>([&](int w) {
       of[w].largest.each([](const Place&, W& x) { x = -std::numeric_limits<W>::infinity(); });
     });
     stage(block, copies, at.packed, at.of_queries(at.q, b, head, at.size), query, rows, q);
@@ -70,15 +70,12 @@ struct AttentionForward {
         at.draw_kept(block, b, head, query, rows, key, columns, kept);
         block.sync();
       }
-      block.each_warp([&](int w) {
+      in_warps<warps>([&](int w) {
         const int own = w * 16 * m;
         if (at.causal && key - (query + own + 16 * m - 1) > reach) return;  // behind all that this warp's queries see
         Elements<W, m, n> p;
         add_inner_products(p, q.from(own), keys(key));
-        if (!at.sees_all(reach, query + own, query + own + 16 * m, key + columns))
-          p.each([&](const Place& e, W& x) {
-            if (!at.sees(reach, b, query + own + e.row(), key + e.column())) x = -std::numeric_limits<W>::infinity();
-          });
+        at.hide(p, -std::numeric_limits<W>::infinity(), reach, b, query + own, 16 * m, key, columns);
         weigh(of[w], p);
         if (at.dropped > 0)
           p.each([&](const Place& e, W& x) { x = kept[(own + e.row()) * columns + e.column()] != 0 ? x * at.growth : W{0}; });
@@ -87,7 +84,7 @@ struct AttentionForward {
     }
     copies.wait();
     block.sync();
-    block.each_warp([&](int w) { finish(of[w], reach, b, head, query + w * 16 * m, q.from(w * 16 * m)); });
+    in_warps<warps>([&](int w) { finish(of[w], reach, b, head, query + w * 16 * m, q.from(w * 16 * m)); });
     block.sync();
     unstage(block, at.packed, q, at.of_queries(out, b, head, at.value_size), query, rows);
   }
@@ -95,18 +92,18 @@ struct AttentionForward {
  private:
   /// Products become probabilities, but for the division by their sum; what was summed before is fitted to a larger largest score.
   PARALLEL_DEVICE void weigh(State& s, Elements<W, m, n>& p) const {
-    RowValues<W, m> largest = s.largest, shift;
-    p.each([&](const Place& e, W& x) { largest[e] = Larger{}(largest[e], x *= at.exponent); });
-    largest.combine(Larger{});
+    RowValues<W, m> largest = s.largest, shift, fitting;
+    const auto larger = [](W a, W b) { return std::fmax(a, b); };  // what is no number comes back below
+    p.each([&](const Place& e, W& x) { largest[e] = larger(largest[e], x); });
+    largest.combine(larger);
     largest.each([&](const Place& e, W& x) {
-      shift[e] = x == -std::numeric_limits<W>::infinity() ? W{0} : x;  // sees nothing so far
-      const W fitting = power_of_two<T>(s.largest[e] - shift[e]);
+      shift[e] = x == -std::numeric_limits<W>::infinity() ? W{0} : x * at.exponent;  // sees nothing so far
+      fitting[e] = power_of_two<T>(s.largest[e] * at.exponent - shift[e]);
       s.largest[e] = x;
-      s.total[e] *= fitting;
-      x = fitting;
+      s.total[e] *= fitting[e];
     });
-    p.each([&](const Place& e, W& x) { s.total[e] += x = power_of_two<T>(x - shift[e]); });
-    s.sums.each([&](const Place& e, W& x) { x *= largest[e]; });
+    p.each([&](const Place& e, W& x) { s.total[e] += x = power_of_two<T>(x * at.exponent - shift[e]); });
+    s.sums.each([&](const Place& e, W& x) { x *= fitting[e]; });
   }
   PARALLEL_DEVICE void finish(State& s, int reach, int b, int head, int query, const In& to) const {
     RowValues<W, m> share;
@@ -115,7 +112,7 @@ struct AttentionForward {
       const int own = query + e.row();
       share[e] = at.stands_outside(reach, own) ? std::numeric_limits<W>::quiet_NaN() : x > 0 ? 1 / x : W{0};
       if (e.lane % 4 == 0 && own < at.queries)
-        statistic[at.statistic(b, head, own)] = x > 0 ? (s.largest[e] + std::log2(x)) * std::numbers::ln2_v<W> : W{0};
+        statistic[at.statistic(b, head, own)] = x > 0 ? (s.largest[e] * at.exponent + std::log2(x)) * std::numbers::ln2_v<W> : W{0};
     });
     write_rows(s.sums, to, [&](const Place& e) { return share[e]; });
   }

@@ -74,7 +74,7 @@ struct QueryGradient : AttentionBackward<T, size> {
     copies.wait();
     block.sync();
     PerWarp<State, warps> of;
-    block.each_warp([&](int w) { begin(of[w], b, head, query + w * 16 * m, g.from(w * 16 * m)); });
+    in_warps<warps>([&](int w) { begin(of[w], b, head, query + w * 16 * m, g.from(w * 16 * m)); });
     for (int key = 0; key < end; key += columns) {
       copies.wait();
       block.sync();
@@ -83,7 +83,7 @@ struct QueryGradient : AttentionBackward<T, size> {
         at.draw_kept(block, b, head, query, rows, key, columns, kept);
         block.sync();
       }
-      block.each_warp([&](int w) {
+      in_warps<warps>([&](int w) {
         const int own = w * 16 * m;
         if (at.causal && key - (query + own + 16 * m - 1) > reach) return;
         Elements<W, m, n> p, dp;
@@ -93,17 +93,14 @@ struct QueryGradient : AttentionBackward<T, size> {
           dp.each([&](const Place& e, W& x) { x = kept[(own + e.row()) * columns + e.column()] != 0 ? x * at.growth : W{0}; });
         State& s = of[w];
         p.each([&](const Place& e, W& x) { x = power_of_two<T>(x * at.exponent - s.statistic[e]); });
-        if (!at.sees_all(reach, query + own, query + own + 16 * m, key + columns))
-          p.each([&](const Place& e, W& x) {
-            if (!at.sees(reach, b, query + own + e.row(), key + e.column())) x = 0;
-          });
+        at.hide(p, W{0}, reach, b, query + own, 16 * m, key, columns);
         dp.each([&](const Place& e, W& x) { x = p.at[e.lane].of[e.i][e.j][e.e] * (x - s.inner[e]); });
         add_weighted_rows(s.sums, dp, keys(key));
       });
     }
     copies.wait();
     block.sync();
-    block.each_warp([&](int w) { write_rows(of[w].sums, q.from(w * 16 * m), [&](const Place&) { return Base::factor; }); });
+    in_warps<warps>([&](int w) { write_rows(of[w].sums, q.from(w * 16 * m), [&](const Place&) { return Base::factor; }); });
     block.sync();
     unstage(block, at.packed, q, at.of_queries(dq, b, head, at.size), query, rows);
   }
@@ -193,7 +190,7 @@ struct KeyGradient : AttentionBackward<T, size> {
         at.draw_kept(block, b, head, query, columns, key, rows, kept);
         block.sync();
       }
-      block.each_warp([&](int w) {
+      in_warps<warps>([&](int w) {
         const int own = w * 16 * m;
         if (at.causal && key + own - (query + columns - 1) > reach) return;
         const W* const statistic = statistics(step);
@@ -201,10 +198,7 @@ struct KeyGradient : AttentionBackward<T, size> {
         Elements<W, m, n> p;
         add_inner_products(p, k.from(own), queries(step));
         p.each([&](const Place& e, W& x) { x = power_of_two<T>(x * at.exponent - statistic[e.column()]); });
-        if (!at.sees_all(reach, query, query + columns, key + own + 16 * m))
-          p.each([&](const Place& e, W& x) {
-            if (!at.sees(reach, b, query + e.column(), key + own + e.row())) x = 0;
-          });
+        at.template hide<true>(p, W{0}, reach, b, query, columns, key + own, 16 * m);
         if (at.dropped > 0) {
           Elements<W, m, n> those = p;
           those.each([&](const Place& e, W& x) { x = stays(e) ? x * at.growth : W{0}; });
@@ -221,7 +215,7 @@ struct KeyGradient : AttentionBackward<T, size> {
     }
     copies.wait();
     block.sync();
-    block.each_warp([&](int w) {
+    in_warps<warps>([&](int w) {
       write_rows(of[w].keys, k.from(w * 16 * m), [&](const Place&) { return Base::factor; });
       write_rows(of[w].values, v.from(w * 16 * m), [&](const Place&) { return W{1}; });
     });

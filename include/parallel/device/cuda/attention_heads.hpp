@@ -40,7 +40,7 @@ struct Heads {
   int sharing;           ///< how many heads, counted over all ranks, share keys
   int heads_begin, groups_begin, queries_begin, keys_begin, batch_begin;  ///< of the part
   std::int64_t all_heads, all_queries, all_keys;
-  W exponent;            ///< of 2 for a product of query and key
+  W exponent;            ///< of 2 for a product of query and key; not negative
   bool causal, packed;
   const int* seen;       ///< [batch, keys], or none
   const int* position;   ///< of the first query of all ranks, or none
@@ -108,12 +108,20 @@ struct Heads {
     const std::int64_t first = queries_begin - keys_begin + (position != nullptr ? std::int64_t{*position} : 0);
     return static_cast<int>(first < -far ? -far : first > far ? far : first);
   }
-  /// Whether every query of these sees every key before `key_end`: most tiles need not ask for each.
-  PARALLEL_DEVICE bool sees_all(int reach, int query, int query_end, int key_end) const {
-    return query_end <= queries && key_end <= keys && seen == nullptr && (!causal || key_end - 1 - query <= reach);
-  }
-  PARALLEL_DEVICE bool sees(int reach, int b, int query, int key) const {
-    return query < queries && key < keys && (!causal || key - query <= reach) && (seen == nullptr || seen[std::int64_t{b} * keys + key] != 0);
+  /// Gives `hidden` to those scores whose query does not see its key: of queries (rows) and keys (columns), or where `turned` of keys and queries,
+  /// so many of each from these on. Most tiles need not ask for each score.
+  template <bool turned = false, class Scores>
+  PARALLEL_DEVICE void hide(Scores& scores, W hidden, int reach, int b, int first_query, int query_count, int first_key, int key_count) const {
+    if (first_query + query_count > queries || first_key + key_count > keys || (causal && first_key + key_count - 1 - first_query > reach))
+      scores.each([&](const Place& e, W& x) {
+        const int query = first_query + (turned ? e.column() : e.row()), key = first_key + (turned ? e.row() : e.column());
+        if (query >= queries || key >= keys || (causal && key - query > reach)) x = hidden;
+      });
+    if (seen != nullptr)
+      scores.each([&](const Place& e, W& x) {
+        const int key = first_key + (turned ? e.row() : e.column());
+        if (key < keys && seen[std::int64_t{b} * keys + key] == 0) x = hidden;
+      });
   }
   /// Whether the position that a query is given has no key.
   PARALLEL_DEVICE bool stands_outside(int reach, int query) const {

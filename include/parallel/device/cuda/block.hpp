@@ -141,32 +141,23 @@ class Block {
 
   /// f(i) for every i below n, in no order. What it writes, others see behind `sync`. `ahead`, here and below: for how many i a thread loads
   /// before it waits.
-  template <int ahead = 1, class F>
-  PARALLEL_DEVICE void each(std::int64_t n, F f) const {
+  template <int ahead = 1, class I, class F>
+  PARALLEL_DEVICE void each(I n, F f) const {
 #if defined(__CUDA_ARCH__)
 #pragma unroll ahead
-    for (std::int64_t i = threadIdx.x; i < n; i += size) f(i);
+    for (I i = static_cast<I>(threadIdx.x); i < n; i += size) f(i);
 #else
-    for (std::int64_t i = 0; i < n; ++i) f(i);
+    for (I i = 0; i < n; ++i) f(i);
 #endif
   }
   /// f(warp) for every warp, each of which works alone.
   template <class F>
-  PARALLEL_DEVICE void each_alone(F f) const {
+  PARALLEL_DEVICE void each_warp(F f) const {
     constexpr int warps = size / warp;
 #if defined(__CUDA_ARCH__)
     f(Warp(index * warps + static_cast<int>(threadIdx.x) / warp));
 #else
     for (int w = 0; w < warps; ++w) f(Warp(index * warps + w));
-#endif
-  }
-  /// f(w) for every warp, of those that work together. What a warp keeps from one call to the next is a PerWarp (warp.hpp).
-  template <class F>
-  PARALLEL_DEVICE void each_warp(F f) const {
-#if defined(__CUDA_ARCH__)
-    f(static_cast<int>(threadIdx.x / warp));
-#else
-    for (int w = 0; w < size / warp; ++w) f(w);
 #endif
   }
   PARALLEL_DEVICE void sync() const {

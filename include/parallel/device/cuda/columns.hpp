@@ -38,13 +38,13 @@ struct ColumnSums {
       });
     });
     block.sync();
-    block.each(sums * width, [&](Index i) {
-      const Index k = i / width, column = i % width;
-      if (tile + column >= columns || to[k] == nullptr) return;
-      W all = 0;
-      for (int warp = 0; warp < warps; ++warp) all += found[(k * warps + warp) * width + column];
-      to[k][slice * columns + tile + column] = narrow<Out>(all);
-    });
+    for (int k = 0; k < sums; ++k)
+      block.each(width, [&](Index column) {
+        if (tile + column >= columns || to[k] == nullptr) return;
+        W all = 0;
+        for (int warp = 0; warp < warps; ++warp) all += found[(k * warps + warp) * width + column];
+        to[k][slice * columns + tile + column] = narrow<Out>(all);
+      });
   }
 };
 

@@ -75,7 +75,7 @@ struct SumRuns : SortedRows<T, Out> {
       block.each(threads, [&](Index thread) {
         const Index first = tile + thread * n;
         if (first >= this->columns) return;
-        Several<W, n> sum;
+        Some<W, n> sum{};
         constexpr int ahead = 4;  // rows that are on their way at once
         for (Index from = 0; from < count; from += ahead) {
           Some<W, n> some[ahead];
@@ -84,7 +84,7 @@ struct SumRuns : SortedRows<T, Out> {
           for (int k = 0; k < ahead && from + k < count; ++k) {
             for (int e = 0; e < n; ++e) sum.of[e] += some[k].of[e];
             if (from + k + 1 < count && row[from + k + 1] == row[from + k]) continue;
-            finish(piece, first, row[from + k], row[-1] == row[from + k], row[from + k + 1] == row[from + k], sum);
+            finish<decltype(whole)::value>(piece, first, row[from + k], row[-1] == row[from + k], row[from + k + 1] == row[from + k], sum);
             sum = {};
           }
         }
@@ -93,13 +93,20 @@ struct SumRuns : SortedRows<T, Out> {
   }
 
  private:
-  PARALLEL_DEVICE void finish(Index piece, Index first, int row, bool begun_before, bool goes_on, const Several<W, n>& sum) const {
+  template <bool packed>
+  PARALLEL_DEVICE void finish(Index piece, Index first, int row, bool begun_before, bool goes_on, const Some<W, n>& sum) const {
     if (row == this->row_of.rows) return;
-    for (int e = 0; e < n && first + e < this->columns; ++e)
-      if (begun_before || goes_on)
-        this->partial_at(piece, !begun_before)[first + e] = sum.of[e];
-      else
-        this->table[row * this->columns + first + e] = narrow<Out>(sum.of[e]);
+    if (begun_before || goes_on)
+      write<packed>(this->partial_at(piece, !begun_before) + first, first, sum);
+    else
+      write<packed>(this->table + row * this->columns + first, first, sum);
+  }
+  template <bool packed, class To>
+  PARALLEL_DEVICE void write(To* to, Index first, const Some<W, n>& sum) const {
+    if constexpr (packed)
+      store(to, sum);
+    else
+      for (int e = 0; e < n && first + e < this->columns; ++e) to[e] = narrow<To>(sum.of[e]);
   }
 };
 
@@ -156,7 +163,7 @@ void embedding_gradient(const Call& call) {
     const cudaStream_t stream = gpu(call).stream();
     const int* const order = sorted(stream, row_of, places, table.size[0], reinterpret_cast<int*>(workspace));
     const Base base{order, row_of, g.as<const T>(), table.as<Out>(), reinterpret_cast<W*>(workspace + sorting), places, columns, span, blocks_of(columns, Base::width),
-                    columns % Base::n == 0 && lies_at(g.data, 16)};
+                    columns % Base::n == 0 && lies_at(g.data, 16) && lies_at(table.data, 16)};
     const Index blocks = blocks_of(places, span) * base.tiles;
     launch(stream, blocks, SumRuns<T, Out>(base), static_cast<std::size_t>(2 * span + 2) * sizeof(int));
     launch(stream, blocks, JoinRuns<T, Out>(base));

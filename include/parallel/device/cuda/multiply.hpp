@@ -69,7 +69,7 @@ PARALLEL_DEVICE void add_inner_products(Elements<T, m, n>& sum, const Tile<T, si
 }
 /// An element of another lane of the same row.
 template <class T, int m, int n>
-PARALLEL_DEVICE T of_lane(const Elements<T, m, n>& from, int i, int j, int e, int lane) {
+PARALLEL_DEVICE T element_of(const Elements<T, m, n>& from, int i, int j, int e, int lane) {
 #if defined(__CUDA_ARCH__)
   return __shfl_sync(0xffffffffU, from.at.own.of[i][j][e], lane);
 #else
@@ -87,7 +87,7 @@ PARALLEL_DEVICE void add_weighted_rows(Elements<T, m, size / 8>& sum, const Elem
           const T* const row = right.row(8 * k + 2 * t + x) + Place{lane, 0, 0, 0}.column();
           T rows[m][2];
           PARALLEL_UNROLL
-          for (int i = 0; i < 2 * m; ++i) rows[i / 2][i % 2] = of_lane(weights, i / 2, k, i % 2 * 2 + x, lane / 4 * 4 + t);
+          for (int i = 0; i < 2 * m; ++i) rows[i / 2][i % 2] = element_of(weights, i / 2, k, i % 2 * 2 + x, lane / 4 * 4 + t);
           PARALLEL_UNROLL
           for (int j = 0; j < size / 8; ++j) {
             const Pack<T, 2> columns = *reinterpret_cast<const Pack<T, 2>*>(row + 8 * j);

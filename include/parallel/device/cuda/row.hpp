@@ -140,7 +140,7 @@ struct ByWarps {
   Index rows;
   template <class Block>
   PARALLEL_DEVICE void operator()(Block& block) const {
-    block.each_alone([&](const Warp& warp) {
+    block.each_warp([&](const Warp& warp) {
       if (warp.index < rows) body(warp);
     });
   }

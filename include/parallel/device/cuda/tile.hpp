@@ -65,30 +65,33 @@ class Copies {
 template <class T, int size, class Block>
 PARALLEL_DEVICE void stage(const Block& block, Copies& copies, bool packed, const MatrixRows<const T>& from, int first, int count, const Tile<T, size>& to) {
   constexpr int several = pack_elements<T>, packs = size / several;
-  block.each(count * packs, [&](std::int64_t i) {
-    const int r = static_cast<int>(i) / packs, column = static_cast<int>(i) % packs * several;
-    const bool is = first + r < from.count;
-    if (packed) {
-      const bool here = is && column < from.size;
-      copies.add(to.row(r) + column, here ? from.row(first + r) + column : from.data, here);
-    } else {
-      for (int e = 0; e < several; ++e) to.row(r)[column + e] = is && column + e < from.size ? from.row(first + r)[column + e] : T{};
-    }
-  });
+  if (packed)
+    block.each(count * packs, [&](int i) {
+      const int r = i / packs, column = i % packs * several;
+      const bool is = first + r < from.count && column < from.size;
+      copies.add(to.row(r) + column, is ? from.row(first + r) + column : from.data, is);
+    });
+  else
+    block.each(count * size, [&](int i) {
+      const int r = i / size, column = i % size;
+      to.row(r)[column] = first + r < from.count && column < from.size ? from.row(first + r)[column] : T{};
+    });
 }
 /// And back: those rows of a tile that there are.
 template <class T, int size, class Block>
 PARALLEL_DEVICE void unstage(const Block& block, bool packed, const Tile<T, size>& from, const MatrixRows<T>& to, int first, int count) {
   constexpr int several = pack_elements<T>, packs = size / several;
-  block.each(count * packs, [&](std::int64_t i) {
-    const int r = static_cast<int>(i) / packs, column = static_cast<int>(i) % packs * several;
-    if (first + r >= to.count) return;
-    if (packed) {
-      if (column < to.size) *reinterpret_cast<Pack<T, several>*>(to.row(first + r) + column) = *reinterpret_cast<const Pack<T, several>*>(from.row(r) + column);
-    } else {
-      for (int e = 0; e < several && column + e < to.size; ++e) to.row(first + r)[column + e] = from.row(r)[column + e];
-    }
-  });
+  const auto is = [&](int r, int column) { return first + r < to.count && column < to.size; };
+  if (packed)
+    block.each(count * packs, [&](int i) {
+      const int r = i / packs, column = i % packs * several;
+      if (is(r, column)) *reinterpret_cast<Pack<T, several>*>(to.row(first + r) + column) = *reinterpret_cast<const Pack<T, several>*>(from.row(r) + column);
+    });
+  else
+    block.each(count * size, [&](int i) {
+      const int r = i / size, column = i % size;
+      if (is(r, column)) to.row(first + r)[column] = from.row(r)[column];
+    });
 }
 
 }  // namespace parallel::cuda

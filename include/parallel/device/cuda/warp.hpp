@@ -16,6 +16,16 @@ PARALLEL_DEVICE void each_lane(F f) {
 #endif
 }
 
+/// f(w) for every warp of a block. What a warp keeps from one call to the next is a PerWarp.
+template <int warps, class F>
+PARALLEL_DEVICE void in_warps(F f) {
+#if defined(__CUDA_ARCH__)
+  f(static_cast<int>(threadIdx.x / lanes));
+#else
+  for (int w = 0; w < warps; ++w) f(w);
+#endif
+}
+
 /// A value of every lane; on the device a lane has only its own.
 template <class T>
 struct PerLane {
