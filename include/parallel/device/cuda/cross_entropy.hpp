@@ -121,7 +121,8 @@ template <class S>
 void pick(const Call& call) {
   const View& x = call.operands[0];
   with_element<S>(x.dtype, [&]<class T>(T) {
-    launch_each(call, call.results[0].elements(), Pick<S, T>{x.as<const T>(), call.operands[1].as<const int>(), call.results[0].as<S>(), x.size[x.rank - 1], ClassColumns::of(call)});
+    launch_each(call, call.results[0].elements(),
+                Pick<S, T>{x.as<const T>(), call.operands[1].as<const int>(), call.results[0].as<S>(), x.size[x.rank - 1], ClassColumns::of(call)});
   });
 }
 

@@ -159,7 +159,8 @@ void embedding_gradient(const Call& call) {
     const auto partials = [&] { return blocks_of(places, span) * 2 * columns * static_cast<Index>(sizeof(W)); };
     while (span < places && partials() > room) span *= 2;
     constexpr Index most_span = 4096;
-    if (span > most_span || partials() > room) throw GpuFailed("the gradient of an embedding of " + std::to_string(places) + " indices needs more memory than there is for it; use smaller micro-batches");
+    if (span > most_span || partials() > room)
+      throw GpuFailed("the gradient of an embedding of " + std::to_string(places) + " indices needs more memory than there is for it; use smaller micro-batches");
     const cudaStream_t stream = gpu(call).stream();
     const int* const order = sorted(stream, row_of, places, table.size[0], reinterpret_cast<int*>(workspace));
     const Base base{order, row_of, g.as<const T>(), table.as<Out>(), reinterpret_cast<W*>(workspace + sorting), places, columns, span, blocks_of(columns, Base::width),
