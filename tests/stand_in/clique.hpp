@@ -186,6 +186,7 @@ inline void Clique::together(Gpu& gpu) {
         error = ncclInvalidArgument;
     }
   };
+  gpu.open();
   const auto bytes = [&](std::size_t r) { return static_cast<const std::byte*>(in[r]); };
   if (count > 0) switch (first.kind) {
       case Kind::all_reduce: {
@@ -232,6 +233,7 @@ inline void Clique::match(Gpu& gpu) {
         gpu.fault(0, 0, "stand_in: a send and its receive differ: " + send.call.text() + " and " + receive.call.text());
         break;
       }
+      gpu.open();
       carry(send.call, receive.call);
       stand_in::join(receive.launch->task->clock, gpu.before(*send.launch->task));
       ++send.launch->done, ++receive.launch->done;

@@ -29,6 +29,7 @@ struct Options {
   int driver = 13000;                         ///< its CUDA version; 0: there is none
   int major = 9, minor = 0;                   ///< compute capability
   unsigned seed = 1;                          ///< of the order in which streams run
+  bool guarded = true;                        ///< the host's own access to a device's memory is a segmentation fault; costs time
   bool races_are_errors = true;               ///< a race that is found ends the program with an error, as bad addresses do
 };
 
@@ -120,7 +121,7 @@ class Gpu {
   void reset(const Options& o) {
     options = o;
     lanes_.clear(), defaults_.clear(), memories_.clear(), pinned.clear(), handles.clear(), accesses_.clear(), faults_.clear();
-    for (int d = 0; d < o.devices; ++d) memories_.push_back(std::make_unique<Memory>(o.memory));
+    for (int d = 0; d < o.devices; ++d) memories_.push_back(std::make_unique<Memory>(o.memory, o.guarded));
     sticky_.assign(static_cast<std::size_t>(o.devices), 0);
     defaults_.resize(static_cast<std::size_t>(o.devices));
     random_.seed(o.seed);
@@ -200,17 +201,15 @@ class Gpu {
   }
   /// At random moments something runs.
   void some() {
-    while (static_cast<int>(random_() % 100) < eager_) {
-      const Open open(*this);
-      if (!step()) break;
+    const Closing closing{*this};
+    while (static_cast<int>(random_() % 100) < eager_ && step()) {
     }
   }
 
   /// Perhaps one thing runs.
   void one() {
-    if (random_() % 4 == 0) return;
-    const Open open(*this);
-    step();
+    const Closing closing{*this};
+    if (random_() % 4 != 0) step();
   }
 
   /// Runs until the condition holds; what other threads have yet to queue is waited for. False if nothing came for a minute.
@@ -220,7 +219,7 @@ class Gpu {
     while (!done()) {
       bool ran = false;
       {
-        const Open open(*this);
+        const Closing closing{*this};
         while (!done() && step()) ran = true;
       }
       if (ran) limit = std::chrono::steady_clock::now() + std::chrono::seconds(60), changed_.notify_all();
@@ -238,6 +237,11 @@ class Gpu {
     std::erase_if(accesses_, [&](const Access& a) { return happened(a, host_); });
   }
   void changed() { changed_.notify_all(); }
+  /// The memory of all devices, until what the host called returns or waits.
+  void open() {
+    if (!std::exchange(open_, true))
+      for (auto& m : memories_) m->open(true);
+  }
   template <class F>
   void each_lane(F f) {
     for (auto& l : lanes_) f(*l.lane);
@@ -257,11 +261,10 @@ class Gpu {
     template <class L>
     Owned(std::unique_ptr<L> l, Lane* p) : owner(std::move(l)), lane(p) {}
   };
-  struct Open {
-    explicit Open(Gpu& g) : gpu(g) { all(true); }
-    ~Open() { all(false); }
-    void all(bool yes) {
-      for (auto& m : gpu.memories_) m->open(yes);
+  struct Closing {
+    ~Closing() {
+      if (!std::exchange(gpu.open_, false)) return;
+      for (auto& m : gpu.memories_) m->open(false);
     }
     Gpu& gpu;
   };
@@ -295,7 +298,7 @@ class Gpu {
     if (task->clock.size() <= lane.number) task->clock.resize(lane.number + 1);
     task->clock[lane.number] = ++lane.count;
     lane.clock = task->clock;
-    if (check(*task) && task->work) task->work();
+    if (check(*task) && task->work) open(), task->work();
     task->done = true;
     task->sequence = ++ran_;
     task->work = nullptr, task->ready = nullptr, task->after.clear(), task->behind.clear();
@@ -342,6 +345,7 @@ class Gpu {
   std::condition_variable changed_;
   std::mt19937 random_;
   int eager_ = 0;
+  bool open_ = false;
   std::vector<std::unique_ptr<Memory>> memories_;
   std::vector<Owned> lanes_;
   std::vector<Lane*> defaults_;

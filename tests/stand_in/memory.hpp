@@ -1,4 +1,4 @@
-// Memory of the stand-in's devices: host memory that only the stand-in may touch, and only while it runs what was queued.
+// Memory of the stand-in's devices: host memory that only the stand-in may touch, and only while it runs what was queued, if it is guarded.
 #pragma once
 #include <sys/mman.h>
 
@@ -16,7 +16,7 @@ class Memory {
  public:
   static constexpr std::size_t reserved = std::size_t{1} << 36, page = 4096, huge_page = 2 << 20;
 
-  explicit Memory(std::size_t bytes) : size_(bytes) {
+  Memory(std::size_t bytes, bool guarded) : size_(bytes), open_(!guarded), guarded_(guarded) {
     void* const p = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) throw std::runtime_error("stand_in: no addresses are left for a device");
     base_ = static_cast<std::byte*>(p);
@@ -29,11 +29,11 @@ class Memory {
   std::byte* allocate(std::size_t bytes) {
     if (bytes > size_ - used_) return nullptr;
     if (live_.empty()) next_ = 0;
-    const std::size_t room = (bytes + page - 1) / page * page;
+    const std::size_t room = bytes == 0 ? page : (bytes + page - 1) / page * page;
     if (bytes >= huge_page) next_ += huge_page - reinterpret_cast<std::uintptr_t>(base_ + next_) % huge_page;
     if (next_ > reserved || room > reserved - next_) return nullptr;
     std::byte* const p = base_ + next_;
-    next_ += room > 0 ? room : page;
+    next_ += room;
     used_ += bytes;
     live_[p] = bytes;
     mprotect(p, room, PROT_READ | PROT_WRITE);
@@ -44,17 +44,15 @@ class Memory {
   bool free(void* p) {
     const auto found = live_.find(static_cast<std::byte*>(p));
     if (found == live_.end()) return false;
-    const std::size_t room = (found->second + page - 1) / page * page;
-    madvise(p, room, MADV_DONTNEED);
-    mprotect(p, room, PROT_NONE);
+    madvise(p, (found->second + page - 1) / page * page, MADV_DONTNEED);
     used_ -= found->second;
     live_.erase(found);
     return true;
   }
   void open(bool yes) {
-    if (open_ == yes) return;
+    if (!guarded_) return;
+    if (open_ != yes && next_ > 0) mprotect(base_, next_, yes ? PROT_READ | PROT_WRITE : PROT_NONE);
     open_ = yes;
-    for (const auto& [p, bytes] : live_) mprotect(p, (bytes + page - 1) / page * page, yes ? PROT_READ | PROT_WRITE : PROT_NONE);
   }
 
   bool contains(const void* p) const { return p >= base_ && p < base_ + reserved; }
@@ -73,7 +71,7 @@ class Memory {
   std::byte* base_ = nullptr;
   std::size_t size_, used_ = 0, next_ = 0;
   std::map<std::byte*, std::size_t> live_;
-  bool open_ = false;
+  bool open_, guarded_;
 };
 
 }  // namespace stand_in

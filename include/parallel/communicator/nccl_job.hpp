@@ -1,0 +1,179 @@
+// What all communicators of a rank under NCCL share: its GPU, the stream of its computation, how it waits, and how it gives up.
+#pragma once
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <parallel/communicator/communicator.hpp>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace parallel {
+
+struct NcclOptions {
+  std::chrono::milliseconds deadline = default_deadline;
+  /// Communicators of NCCL that block: a start costs the host less (where steps are not captured as graphs), but no deadline holds while
+  /// they are set up.
+  bool blocking = false;
+  /// Blocks of threads that carry a message. Each message on its way holds so many until its other end comes, so they must be few.
+  int message_blocks = 4;
+};
+
+/// A rank has no GPU of its own. Exit code 69.
+struct NoGpu : Failure {
+  explicit NoGpu(const std::string& sentence) : Failure(sentence, 69) {}
+};
+
+namespace nccl {
+
+using Clock = std::chrono::steady_clock;
+
+inline void check(cudaError_t status, const char* what) {
+  if (status != cudaSuccess) throw Failure(std::string("parallel::Nccl: ") + what + ": " + cudaGetErrorString(status));
+}
+
+struct Destroy {
+  void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
+  void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
+};
+using Stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, Destroy>;
+using Event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Destroy>;
+inline Stream make_stream() {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+  return Stream(stream);
+}
+inline Event make_event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
+  return Event(event);
+}
+
+class Line;
+
+/// One rank's. All that wait do it here, so that errors are seen, the deadline holds, and one failure ends all.
+class Job {
+ public:
+  Job(int rank, int ranks, int gpu, const NcclOptions& o) : options(o), rank_(rank), ranks_(ranks), gpu_(gpu) {
+    check(cudaSetDevice(gpu), "a GPU could not be chosen");
+    own_ = make_stream();
+    compute = own_.get();
+    void* room = nullptr;
+    check(cudaMalloc(&room, 2 * sizeof(float)), "memory");
+    room_.reset(room);
+    check(cudaMemsetAsync(room, 0, 2 * sizeof(float), compute), "memory");
+    check(cudaStreamSynchronize(compute), "memory");  // it is used on other streams, too
+  }
+
+  NcclOptions options;
+  cudaStream_t compute = nullptr;       ///< exchanges begin when what it was asked for before is done
+  std::function<std::string()> others;  ///< why another rank of the run has failed, where that is known; empty while none has
+  std::vector<Line*> lines;
+  std::uint64_t started = 0;  ///< exchanges, of all groups
+
+  int rank() const { return rank_; }
+  int gpu() const { return gpu_; }
+  float* room() const { return static_cast<float*>(room_.get()); }  ///< two floats, for exchanges that carry nothing
+  bool failed() const { return failed_; }
+  bool capturing() const {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    check(cudaStreamIsCapturing(compute, &status), "a stream");
+    return status != cudaStreamCaptureStatusNone;
+  }
+  ncclConfig_t config() const {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = options.blocking ? 1 : 0;
+    return config;
+  }
+
+  /// Waits for what a call of NCCL has begun; most calls of communicators that do not block are not done when they return. `of` is asked for
+  /// the communicator anew each time. Throws Deadline, PeerFailed, Failure.
+  template <class Of>
+  void settle(ncclResult_t result, Of of, const std::string& what) {
+    const auto since = Clock::now();
+    while (result == ncclInProgress) {
+      const ncclComm_t communicator = of();
+      if (const ncclResult_t asked = ncclCommGetAsyncError(communicator, &result); asked != ncclSuccess) result = asked;
+      if (result != ncclInProgress) break;
+      watch(since, [&] { return what; });
+    }
+    if (result != ncclSuccess) give_up(result, what);
+  }
+
+  /// Waits on the host until done() says so. Throws Deadline, PeerFailed, Failure, and names the exchange that is not done.
+  template <class Done>
+  void until(Done done, const std::string& what) {
+    const auto since = Clock::now();
+    for (int polls = 1; !done(); ++polls) {
+      if (polls % 16 != 0) continue;
+      poll(what);
+      watch(since, [&] { return unfinished(what); });
+    }
+  }
+  /// Waits until the GPU has done all that the compute stream was asked for.
+  void finish(const std::string& what) {
+    need_alive(what);
+    cudaError_t state = cudaSuccess;
+    until([&] { return (state = cudaStreamQuery(compute)) != cudaErrorNotReady; }, what);
+    cudaGetLastError();  // that it was not ready is no error
+    check(state, what.c_str());
+  }
+
+  void need_alive(const std::string& what) const {
+    if (failed_) throw PeerFailed("parallel::Nccl: " + who() + " gave up " + what + ": " + why_);
+  }
+  /// After this no exchange of the rank is on its way: NCCL has ended them, with whatever numbers.
+  void abort(const std::string& why) noexcept;
+  std::string who() const { return "rank " + std::to_string(rank_) + " of " + std::to_string(ranks_); }
+
+ private:
+  struct Free {
+    void operator()(void* p) const { cudaFree(p); }
+  };
+
+  /// What all loops that wait look at: other ranks, the time.
+  template <class Name>
+  void watch(Clock::time_point since, Name name) {
+    if (others)
+      if (const std::string why = others(); !why.empty()) {
+        const std::string what = name();
+        abort(why);
+        throw PeerFailed("parallel::wait: " + who() + " gave up " + what + ": " + why);
+      }
+    const auto time = Clock::now() - since;
+    if (time >= options.deadline) {
+      const std::string words = "parallel::wait: " + who() + " waited " + text(options.deadline) + " in " + name() +
+                                "; another rank hangs, has ended or calls something else, or the deadline is too short";
+      abort(words);
+      throw Deadline(words);
+    }
+    if (time > std::chrono::milliseconds(1))
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    else
+      std::this_thread::yield();
+  }
+  void poll(const std::string& what);
+  std::string unfinished(const std::string& what) const;
+  [[noreturn]] void give_up(ncclResult_t result, const std::string& what) {
+    const bool peer = result == ncclRemoteError || result == ncclSystemError;
+    std::string words = "parallel::Nccl: " + who() + ": " + what + " failed: " + ncclGetErrorString(result);
+    if (peer) words += "; another rank has ended, or cannot be reached";
+    if (result == ncclInvalidUsage) words += "; let all ranks call the same in the same order, each on a GPU of its own (NCCL_DEBUG=WARN says more)";
+    abort(words);
+    if (peer) throw PeerFailed(words);
+    if (result == ncclInvalidUsage) throw Mismatch(words);
+    throw Failure(words);
+  }
+
+  int rank_, ranks_, gpu_;
+  bool failed_ = false;
+  std::string why_;
+  Stream own_;
+  std::unique_ptr<void, Free> room_;
+};
+
+}  // namespace nccl
+}  // namespace parallel
