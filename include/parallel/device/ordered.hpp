@@ -6,7 +6,7 @@
 namespace parallel {
 
 /// A float's bits as a number that orders as it does; NaN is the largest.
-constexpr std::uint32_t ordered(float x) {
+constexpr std::uint32_t ordinal_of(float x) {
   if (x != x) return 0xFFFFFFFFU;
   const auto bits = std::bit_cast<std::uint32_t>(x == 0 ? 0.0F : x);
   return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
@@ -16,6 +16,6 @@ constexpr std::uint32_t ordered(float x) {
 struct Threshold {
   double digits = 0, left = 0;
 };
-constexpr bool at_least(float logit, const Threshold& t) { return static_cast<double>(ordered(logit)) >= t.digits; }
+constexpr bool reaches(float logit, const Threshold& t) { return static_cast<double>(ordinal_of(logit)) >= t.digits; }
 
 }  // namespace parallel

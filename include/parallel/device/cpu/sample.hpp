@@ -42,8 +42,8 @@ inline void digit_histogram(const Call& call) {
   for (Index r = 0; r < rows.count; ++r, histogram += operation::sample_bins)
     for (Index i = 0; i < rows.own; ++i) {
       const float logit = rows.at(r, i);
-      const std::uint32_t key = ordered(logit);
-      if (floor != nullptr && !at_least(logit, floor[r])) continue;
+      const std::uint32_t key = ordinal_of(logit);
+      if (floor != nullptr && !reaches(logit, floor[r])) continue;
       if (state != nullptr && (key ^ static_cast<std::uint32_t>(state[r].digits)) >> (shift + 8) != 0) continue;
       histogram[key >> shift & 255] += by_mass ? std::exp((static_cast<double>(logit) - number(*largest, r)) / rows.temperature()) : 1;
     }
@@ -86,11 +86,11 @@ inline void draw(const Call& call) {
       const Index r = (at + j) / width, i = (at + j) % width;
       if (i >= rows.own) continue;
       const float logit = rows.at(r, i);
-      if (threshold != nullptr && !at_least(logit, threshold[r])) continue;
+      if (threshold != nullptr && !reaches(logit, threshold[r])) continue;
       const double noise = temperature > 0 ? -std::log(-std::log((words[within + j] + 0.5) / 4294967296.0)) : 0;
       const float perturbed = temperature > 0 ? static_cast<float>(static_cast<double>(logit) / temperature + noise) : logit;
       const double own = std::isnan(perturbed) ? std::numeric_limits<double>::infinity()
-                                               : static_cast<double>(ordered(perturbed)) * static_cast<double>(operation::most_classes) +
+                                               : static_cast<double>(ordinal_of(perturbed)) * static_cast<double>(operation::most_classes) +
                                                      static_cast<double>(operation::most_classes - 1 - rows.first - i);
       best[r] = std::max(best[r], own);
     }

@@ -51,8 +51,8 @@ struct DigitHistogram {
     const double most = largest != nullptr ? static_cast<double>(LogitRows{largest, rows.dtype, 1, 0, 1}.at(r, 0)) : 0;
     block.each(rows.own, [&](Index i) {
       const float logit = rows.at(r, i);
-      const std::uint32_t ordinal = ordered(logit);
-      if (floor != nullptr && !at_least(logit, floor[r])) return;
+      const std::uint32_t ordinal = ordinal_of(logit);
+      if (floor != nullptr && !reaches(logit, floor[r])) return;
       if (state != nullptr && (ordinal ^ static_cast<std::uint32_t>(state[r].digits)) >> (shift + 8) != 0) return;
       const std::uint32_t bin = ordinal >> shift & (bins - 1);
       const double mass = largest != nullptr ? std::exp((static_cast<double>(logit) - most) / *temperature) : 1;
@@ -139,14 +139,14 @@ struct Draw {
     const Index element = row_of_all(r) * classes + rows.first;
     const double found = block.maximum(rows.own, -1.0, [&](Index i) {
       const float logit = rows.at(r, i);
-      if (threshold != nullptr && !at_least(logit, threshold[r])) return -1.0;
+      if (threshold != nullptr && !reaches(logit, threshold[r])) return -1.0;
       float perturbed = logit;
       if (heat > 0) {
         const std::uint32_t word = stream.word(static_cast<std::uint64_t>(element + i));
         perturbed = static_cast<float>(static_cast<double>(logit) / heat - std::log(-std::log((word + 0.5) / 4294967296.0)));
       }
       if (perturbed != perturbed) return std::numeric_limits<double>::infinity();
-      return static_cast<double>(ordered(perturbed)) * static_cast<double>(operation::most_classes) + static_cast<double>(operation::most_classes - 1 - rows.first - i);
+      return static_cast<double>(ordinal_of(perturbed)) * static_cast<double>(operation::most_classes) + static_cast<double>(operation::most_classes - 1 - rows.first - i);
     });
     block.each(1, [&](Index) { best[r] = found; });
   }
