@@ -44,18 +44,18 @@ def run(command, build):
 def main(include, build, nvcc=None):
     plain, mpi = flags_of("tests/main.cpp", build), flags_of("tests/mpi_main.cpp", build)
     if nvcc:
-        plain = for_nvcc(plain, nvcc)
+        plain, mpi = for_nvcc(plain, nvcc), mpi and for_nvcc(mpi, nvcc)
     folder = build / ("headers-nvcc" if nvcc else "headers")
     folder.mkdir(exist_ok=True)
     has_nccl = subprocess.run([*plain, "-E", "-"], input="#include <nccl.h>", text=True, capture_output=True).returncode == 0
 
     def flags_for(name):
-        cuda = name.startswith(("device/cuda", "communicator/nccl", "run/threads_on_gpu"))
+        cuda = name.startswith(("device/cuda", "communicator/nccl", "run/nccl_on_gpu", "run/threads_on_gpu"))
         if cuda != bool(nvcc) and name != "parallel.hpp":
             return None
-        if name.startswith("communicator/nccl") and not has_nccl:
+        if name.startswith(("communicator/nccl", "run/nccl")) and not has_nccl:
             return None
-        return mpi if name.startswith("communicator/mpi") else plain
+        return mpi if name.startswith(("communicator/mpi", "communicator/nccl_mpi")) else plain
 
     def compiles(name):
         unit = folder / (name.replace("/", "-").removesuffix(".hpp") + (".cu" if nvcc else ".cpp"))

@@ -181,8 +181,7 @@ inline ncclResult_t add(const Call& c, ncclComm_t comm, cudaStream_t stream) {
     if (!there(c.in, c.in_elements(member->rank, n)) || !there(c.out, c.out_elements(member->rank, n)))
       return refuse_nccl(gpu, ncclInvalidArgument,
                          c.text() + ": a buffer is not all of it memory of device " + std::to_string(member->device));
-    if (c.peer < 0 || c.peer >= n)
-      return refuse_nccl(gpu, ncclInvalidArgument, c.text() + ": the peer or root");
+    if (c.peer < 0 || c.peer >= n) return refuse_nccl(gpu, ncclInvalidArgument, c.text() + ": the peer or root");
     grouped.calls.push_back({member, c, stream});
     return grouped.depth > 0 ? ncclSuccess : end_group(gpu, lock);
   });

@@ -1,5 +1,6 @@
 // What the functions of the CUDA runtime share: how a call begins, and how something is queued or captured.
 #pragma once
+#include <atomic>
 #include <thread>
 
 #include "gpu.hpp"
@@ -125,6 +126,16 @@ inline cudaError_t enqueue(cudaStream_t stream, std::function<void()> work, std:
     queue(gpu, *lane, what, std::move(ranges), std::move(work));
     return cudaSuccess;
   });
+}
+
+/// What a stream is asked for from now on does not run before the flag is set: for tests that the host does not wait meanwhile.
+inline void hold(cudaStream_t stream, const std::atomic<bool>& flag) {
+  Gpu& gpu = Gpu::get();
+  const auto lock = gpu.lock();
+  const auto task = std::make_shared<Task>();
+  task->what = "a task that is held";
+  task->ready = [&flag](Task&) { return flag.load(); };
+  gpu.push(*lane_of(gpu, stream), task);
 }
 
 }  // namespace stand_in

@@ -5,14 +5,17 @@
 
 namespace parallel {
 
-/// One rank, whose buffers are memory of its GPU. It keeps the laws of a Communicator in the order of its compute stream: an exchange begins
-/// when what that stream was asked for before `start` is done, and what it is asked for after `wait` begins when the exchange is done. The
-/// host waits in neither, only in `finish`, `barrier`, `split` and `connect`; so start and wait can be captured as part of a CUDA graph.
+/// One rank, whose buffers are memory of its GPU. It keeps the laws of a Communicator in the order of its compute stream: an exchange
+/// begins when what that stream was asked for before `start` is done, and what it is asked for after `wait` begins when the exchange is
+/// done. The host waits in neither, only in `finish`, `barrier`, `split` and `connect`; so start and wait can be captured as part of a CUDA
+/// graph.
 ///
 /// What does not hold here:
 /// - Law 2. NCCL adds in an order of its own, which depends on the number of ranks, the message and the machine: sums differ from other
-///   backends' in the last bits. With the same NCCL, machine and settings they are the same on every rank and in every run. A maximum may lose a NaN.
-/// - Law 8 holds in `finish`: there the host notices that exchanges do not end. NCCL cannot tell different collectives from late ones: where ranks
+///   backends' in the last bits. With the same NCCL, machine and settings they are the same on every rank and in every run. A maximum may
+///   lose a NaN.
+/// - Law 8 holds in `finish`: there the host notices that exchanges do not end. NCCL cannot tell different collectives from late ones:
+/// where ranks
 ///   disagree, numbers may be wrong or the deadline ends the run. `missing` is empty.
 /// - Messages need a channel: all ranks of the group call `connect` at set-up.
 ///
@@ -51,8 +54,8 @@ class Nccl {
     return Nccl(own_->collectives_job, [&](nccl::Job& job) { return split(job, color, key, job.config()); });
   }
 
-  /// Prepares messages from each rank r to rank r + distance, counted around. Each channel is a communicator of two ranks, so that messages wait
-  /// for their other end alone. The first is sent here, because it would hold the host. Throws Deadline, PeerFailed, Failure.
+  /// Prepares messages from each rank r to rank r + distance, counted around. Each channel is a communicator of two ranks, so that messages
+  /// wait for their other end alone. The first is sent here, because it would hold the host. Throws Deadline, PeerFailed, Failure.
   void connect(int distance) {
     const int n = size(), d = (distance % n + n) % n;
     if (d == 0 || own_->channels[channel_to(d)] != nullptr) return;
@@ -68,7 +71,12 @@ class Nccl {
       config.minCTAs = 1, config.maxCTAs = job().options.message_blocks;
       const ncclComm_t pair = split(job(), sends ? rank() : receives ? peer : NCCL_SPLIT_NOCOLOR, sends ? 0 : 1, config);
       if (pair == nullptr) continue;
-      const Exchange first{.kind = sends ? Collective::send : Collective::receive, .in = job().room(), .out = job().room() + 1, .count = 1, .label = "the first message", .peer = peer};
+      const Exchange first{.kind = sends ? Collective::send : Collective::receive,
+                           .in = job().room(),
+                           .out = job().room() + 1,
+                           .count = 1,
+                           .label = "the first message",
+                           .peer = peer};
       auto& channel = own_->channels[index(channel_of(first))];
       channel = std::make_unique<nccl::Line>(own_->collectives_job, pair);
       channel->wait(channel->start(first, [&](ncclComm_t c, cudaStream_t s) { return launch_message(first, c, s); }));
@@ -82,7 +90,8 @@ class Nccl {
     Ticket ticket;
     if (point_to_point(e.kind)) {
       const auto& channel = own_->channels[index(channel_of(e))];
-      if (channel == nullptr) refuse(e, "there is no channel between the two ranks; let all ranks of the group call connect with their distance at set-up");
+      if (channel == nullptr)
+        refuse(e, "there is no channel between the two ranks; let all ranks of the group call connect with their distance at set-up");
       ticket = {channel->start(e, [&](ncclComm_t c, cudaStream_t s) { return launch_message(e, c, s); }), channel_of(e)};
     } else {
       ticket = {own_->collectives.start(e, [&](ncclComm_t c, cudaStream_t s) { return launch(e, c, s); })};
@@ -96,12 +105,21 @@ class Nccl {
     own_->channels[index(ticket.channel)]->wait(ticket.number);
   }
 
-  /// Waits until the GPU has done all that the compute stream was asked for: the end of a step, or before its numbers are read. Throws Deadline
-  /// and PeerFailed, which name the exchange that is not done; no exchange of this rank is on its way then.
+  /// Waits until the GPU has done all that the compute stream was asked for: the end of a step, or before its numbers are read. Throws
+  /// Deadline and PeerFailed, which name the exchange that is not done; no exchange of this rank is on its way then.
   void finish(const char* what = "a step") { job().finish(what); }
+  /// How others wait on the host for what their streams get from exchanges: called with what says that it has come, it throws as finish
+  /// does.
+  std::function<void(const std::function<bool()>&)> waiter() const {
+    return [job = own_->collectives_job](const std::function<bool()>& done) {
+      job->need_alive("a step");
+      job->until(done, "a step");
+    };
+  }
   /// The end: waits until the exchanges of all groups are done. The compute stream may be gone.
   void close() {
-    job().until([&] { return std::all_of(job().lines.begin(), job().lines.end(), [](const nccl::Line* line) { return line->idle(); }); }, "the end of the program");
+    job().until([&] { return std::all_of(job().lines.begin(), job().lines.end(), [](const nccl::Line* line) { return line->idle(); }); },
+                "the end of the program");
   }
   void barrier() {
     exchange(*this, {Collective::all_reduce, job().room(), job().room(), 1, DType::f32, false, 0, "barrier"});
@@ -112,7 +130,8 @@ class Nccl {
 
  private:
   struct Own {
-    Own(std::shared_ptr<nccl::Job> job, ncclComm_t communicator) : collectives_job(job), collectives(std::move(job), communicator), channels(static_cast<std::size_t>(2 * collectives.size())) {}
+    Own(std::shared_ptr<nccl::Job> job, ncclComm_t communicator)
+        : collectives_job(job), collectives(std::move(job), communicator), channels(static_cast<std::size_t>(2 * collectives.size())) {}
     std::shared_ptr<nccl::Job> collectives_job;
     nccl::Line collectives;
     std::vector<std::unique_ptr<nccl::Line>> channels;  ///< by channel_of
@@ -139,7 +158,8 @@ class Nccl {
   /// Waits as `settle` does; on failure the new communicator, which no line owns yet, is given back.
   static void settle_new(nccl::Job& job, ncclResult_t result, ncclComm_t asked, const ncclComm_t& made, const std::string& what) {
     try {
-      job.settle(result, [&] { return asked; }, what);
+      job.settle(
+          result, [&] { return asked; }, what);
     } catch (...) {
       if (made != nullptr) ncclCommAbort(made);
       throw;
@@ -148,10 +168,14 @@ class Nccl {
 
   static ncclDataType_t type_of(DType dtype) {
     switch (dtype) {
-      case DType::f32: return ncclFloat32;
-      case DType::f64: return ncclFloat64;
-      case DType::bf16: return ncclBfloat16;
-      default: return ncclInt32;
+      case DType::f32:
+        return ncclFloat32;
+      case DType::f64:
+        return ncclFloat64;
+      case DType::bf16:
+        return ncclBfloat16;
+      default:
+        return ncclInt32;
     }
   }
 
@@ -165,17 +189,23 @@ class Nccl {
       return ncclSuccess;
     }
     switch (e.kind) {
-      case Collective::all_reduce: return ncclAllReduce(e.in, e.out, count, type, op, group, stream);
-      case Collective::reduce_scatter: return ncclReduceScatter(e.in, e.out, block, type, op, group, stream);
-      case Collective::all_gather: return ncclAllGather(e.in, e.out, block, type, group, stream);
-      case Collective::reduce: return ncclReduce(e.in, e.out, count, type, op, e.root, group, stream);
-      case Collective::broadcast: return ncclBroadcast(rank() == e.root ? e.in : e.out, e.out, count, type, e.root, group, stream);
-      default: break;
+      case Collective::all_reduce:
+        return ncclAllReduce(e.in, e.out, count, type, op, group, stream);
+      case Collective::reduce_scatter:
+        return ncclReduceScatter(e.in, e.out, block, type, op, group, stream);
+      case Collective::all_gather:
+        return ncclAllGather(e.in, e.out, block, type, group, stream);
+      case Collective::reduce:
+        return ncclReduce(e.in, e.out, count, type, op, e.root, group, stream);
+      case Collective::broadcast:
+        return ncclBroadcast(rank() == e.root ? e.in : e.out, e.out, count, type, e.root, group, stream);
+      default:
+        break;
     }
     const std::size_t width = block * index(bytes_of(e.dtype));
     ncclResult_t result = ncclGroupStart();
     for (int r = 0; r < size() && result == ncclSuccess; ++r) {
-      const auto *from = static_cast<const std::byte*>(e.in) + index(r) * width;
+      const auto* from = static_cast<const std::byte*>(e.in) + index(r) * width;
       auto* const to = static_cast<std::byte*>(e.out) + index(r) * width;
       result = ncclSend(from, block, type, r, group, stream);
       if (result == ncclSuccess) result = ncclRecv(to, block, type, r, group, stream);

@@ -33,22 +33,27 @@ void write_whole(const std::filesystem::path& path, const std::vector<T>& values
   file.close();
   std::error_code error;
   if (file) std::filesystem::rename(beside, path, error);
-  if (!file || error) throw Failure("parallel::meet_in_file: " + path.string() + " cannot be written; give a path in a folder that all ranks can write to", 73);
+  if (!file || error)
+    throw Failure("parallel::meet_in_file: " + path.string() + " cannot be written; give a path in a folder that all ranks can write to",
+                  73);
 }
 template <class T>
 std::vector<T> read_whole(const std::filesystem::path& path, std::size_t count) {
   std::ifstream file(path, std::ios::binary);
   std::vector<T> values(count);
   file.read(reinterpret_cast<char*>(values.data()), static_cast<std::streamsize>(count * sizeof(T)));
-  return file.gcount() == static_cast<std::streamsize>(count * sizeof(T)) && file.peek() == std::ifstream::traits_type::eof() ? values : std::vector<T>{};
+  return file.gcount() == static_cast<std::streamsize>(count * sizeof(T)) && file.peek() == std::ifstream::traits_type::eof()
+             ? values
+             : std::vector<T>{};
 }
 
 }  // namespace nccl
 
-/// The id of a run, the same on all its ranks: rank 0 makes it. Each other rank r writes a nonce to `path`.r; rank 0 writes the id and the nonces
-/// that it has seen to `path`; a rank takes the id only beside its own nonce, and says so by removing its file. So what an earlier run left is
-/// never taken for this one's. Rank 0 removes the file when all have it. Throws Deadline, Failure.
-inline ncclUniqueId meet_in_file(const std::filesystem::path& path, int rank, int ranks, std::chrono::milliseconds deadline = default_deadline) {
+/// The id of a run, the same on all its ranks: rank 0 makes it. Each other rank r writes a nonce to `path`.r; rank 0 writes the id and the
+/// nonces that it has seen to `path`; a rank takes the id only beside its own nonce, and says so by removing its file. So what an earlier
+/// run left is never taken for this one's. Rank 0 removes the file when all have it. Throws Deadline, Failure.
+inline ncclUniqueId meet_in_file(const std::filesystem::path& path, int rank, int ranks,
+                                 std::chrono::milliseconds deadline = default_deadline) {
   struct Row {
     nccl::Nonce nonce;
     ncclUniqueId id;
@@ -58,7 +63,8 @@ inline ncclUniqueId meet_in_file(const std::filesystem::path& path, int rank, in
   const auto pause = [&](auto missing) {
     if (nccl::Clock::now() - since >= deadline) {
       const std::vector<int> ranks_missing = missing();
-      std::string words = "parallel::meet_in_file: rank " + std::to_string(rank) + " of " + std::to_string(ranks) + " waited " + text(deadline) + " at " + path.string() + " for";
+      std::string words = "parallel::meet_in_file: rank " + std::to_string(rank) + " of " + std::to_string(ranks) + " waited " +
+                          text(deadline) + " at " + path.string() + " for";
       for (const int r : ranks_missing) words += (r == ranks_missing[0] ? " rank " : ", rank ") + std::to_string(r);
       throw Deadline(words + "; start all ranks, with the same path in a folder that they share", ranks_missing);
     }
@@ -77,7 +83,8 @@ inline ncclUniqueId meet_in_file(const std::filesystem::path& path, int rank, in
     }
   }
   Row row{};
-  if (const ncclResult_t result = ncclGetUniqueId(&row.id); result != ncclSuccess) throw Failure(std::string("parallel::meet_in_file: NCCL does not start: ") + ncclGetErrorString(result));
+  if (const ncclResult_t result = ncclGetUniqueId(&row.id); result != ncclSuccess)
+    throw Failure(std::string("parallel::meet_in_file: NCCL does not start: ") + ncclGetErrorString(result));
   std::vector<Row> rows(static_cast<std::size_t>(ranks), row);
   std::vector<bool> has(static_cast<std::size_t>(ranks));
   has[0] = true;

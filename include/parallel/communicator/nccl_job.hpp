@@ -89,8 +89,8 @@ class Job {
     return config;
   }
 
-  /// Waits for what a call of NCCL has begun; most calls of communicators that do not block are not done when they return. `of` is asked for
-  /// the communicator anew each time. Throws Deadline, PeerFailed, Failure.
+  /// Waits for what a call of NCCL has begun; most calls of communicators that do not block are not done when they return. `of` is asked
+  /// for the communicator anew each time. Throws Deadline, PeerFailed, Failure.
   template <class Of>
   void settle(ncclResult_t result, Of of, const std::string& what) {
     const auto since = Clock::now();
@@ -107,18 +107,19 @@ class Job {
   template <class Done>
   void until(Done done, const std::string& what) {
     const auto since = Clock::now();
-    for (int polls = 1; !done(); ++polls) {
+    int polls = 1;
+    for (; !done(); ++polls) {
       if (polls % 16 != 0) continue;
       poll(what);
       watch(since, [&] { return unfinished(what); });
     }
+    if (polls > 1) cudaGetLastError();  // that something was not ready is no error of a kernel's start
   }
   /// Waits until the GPU has done all that the compute stream was asked for.
   void finish(const std::string& what) {
     need_alive(what);
     cudaError_t state = cudaSuccess;
     until([&] { return (state = cudaStreamQuery(compute)) != cudaErrorNotReady; }, what);
-    cudaGetLastError();  // that it was not ready is no error
     check(state, what.c_str());
   }
 
@@ -161,7 +162,8 @@ class Job {
     const bool peer = result == ncclRemoteError || result == ncclSystemError;
     std::string words = "parallel::Nccl: " + who() + ": " + what + " failed: " + ncclGetErrorString(result);
     if (peer) words += "; another rank has ended, or cannot be reached";
-    if (result == ncclInvalidUsage) words += "; let all ranks call the same in the same order, each on a GPU of its own (NCCL_DEBUG=WARN says more)";
+    if (result == ncclInvalidUsage)
+      words += "; let all ranks call the same in the same order, each on a GPU of its own (NCCL_DEBUG=WARN says more)";
     abort(words);
     if (peer) throw PeerFailed(words);
     if (result == ncclInvalidUsage) throw Mismatch(words);

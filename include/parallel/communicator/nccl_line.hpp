@@ -10,7 +10,8 @@ namespace parallel::nccl {
 class Line {
  public:
   /// Takes the communicator, which all its ranks have.
-  Line(std::shared_ptr<Job> job, ncclComm_t communicator) : job_(std::move(job)), communicator_(communicator), stream_(make_stream()), begun_(make_event()) {
+  Line(std::shared_ptr<Job> job, ncclComm_t communicator)
+      : job_(std::move(job)), communicator_(communicator), stream_(make_stream()), begun_(make_event()) {
     check(ncclCommUserRank(communicator, &rank_) == ncclSuccess && ncclCommCount(communicator, &size_) == ncclSuccess);
     for (Started& s : started_) s.done = make_event();
     job_->lines.push_back(this);
@@ -35,7 +36,8 @@ class Line {
     s.exchange = e, s.number = ++job_->started, s.captured = job_->capturing();
     nccl::check(cudaEventRecord(begun_.get(), job_->compute), "an event");
     nccl::check(cudaStreamWaitEvent(stream_.get(), begun_.get(), 0), "an event");
-    job_->settle(launch(communicator_, stream_.get()), [&] { return communicator_; }, text(e));
+    job_->settle(
+        launch(communicator_, stream_.get()), [&] { return communicator_; }, text(e));
     nccl::check(cudaEventRecord(s.done.get(), stream_.get()), "an event");
     return outstanding_.start();
   }
@@ -57,7 +59,8 @@ class Line {
   std::uint64_t unfinished(std::string& words) const {
     const Started* first = nullptr;
     for (const Started& s : started_)
-      if (s.number != 0 && !s.captured && (first == nullptr || s.number < first->number) && cudaEventQuery(s.done.get()) != cudaSuccess) first = &s;
+      if (s.number != 0 && !s.captured && (first == nullptr || s.number < first->number) && cudaEventQuery(s.done.get()) != cudaSuccess)
+        first = &s;
     cudaGetLastError();
     if (first == nullptr) return 0;
     words = text(first->exchange) + " of its group of " + std::to_string(size_);
@@ -121,7 +124,8 @@ inline std::string Job::unfinished(const std::string& what) const {
   bool captured = false;
   for (const Line* line : lines) {
     captured = captured || line->captured();
-    if (const std::uint64_t number = line->unfinished(candidate); number != 0 && (first == 0 || number < first)) first = number, words = candidate;
+    if (const std::uint64_t number = line->unfinished(candidate); number != 0 && (first == 0 || number < first))
+      first = number, words = candidate;
   }
   return first == 0 && captured ? words + " (or in a step that was captured as a graph, whose exchanges have no names any more)" : words;
 }

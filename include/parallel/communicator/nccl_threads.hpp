@@ -15,16 +15,18 @@ inline void need_gpus(int ranks, const char* where = "here") {
   const cudaError_t status = cudaGetDeviceCount(&gpus);
   if (status != cudaSuccess) cudaGetLastError();
   if (gpus >= ranks) return;
-  const std::string there = gpus == 0   ? std::string("there is no GPU ") + where + (status == cudaSuccess ? "" : std::string(" (") + cudaGetErrorString(status) + ")")
+  const std::string there = gpus == 0 ? std::string("there is no GPU ") + where +
+                                            (status == cudaSuccess ? "" : std::string(" (") + cudaGetErrorString(status) + ")")
                             : gpus == 1 ? std::string("there is 1 GPU ") + where
                                         : "there are " + std::to_string(gpus) + " GPUs " + where;
   throw NoGpu("parallel::Nccl: " + std::to_string(ranks) + (ranks == 1 ? " rank wants" : " ranks want") + " a GPU each, but " + there +
-              (gpus == 0 ? "; run on the CPU with Cpu" : "; start " + std::to_string(gpus) + ", or let ranks share a GPU by run_threads to verify"));
+              (gpus == 0 ? "; run on the CPU with Cpu"
+                         : "; start " + std::to_string(gpus) + ", or let ranks share a GPU by run_threads to verify"));
 }
 
-/// Settings that the laws need, where the user has made none; they count only before CUDA and NCCL are first used. Connections are made at set-up,
-/// so that a start does not wait for other ranks; and streams have queues of their own in the hardware, so that a message that waits for its
-/// other end holds up no other stream.
+/// Settings that the laws need, where the user has made none; they count only before CUDA and NCCL are first used. Connections are made at
+/// set-up, so that a start does not wait for other ranks; and streams have queues of their own in the hardware, so that a message that
+/// waits for its other end holds up no other stream.
 inline void settings() {
   setenv("NCCL_RUNTIME_CONNECT", "0", 0);
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
@@ -49,14 +51,16 @@ class Fallen {
 
 }  // namespace nccl
 
-/// Calls f(Nccl&) on so many threads, each a rank with the GPU of its number, and returns when all have ended. If one throws, the others end with
-/// PeerFailed where they next wait, and the first exception is thrown again here. A rank that hangs elsewhere ends the program, as in run_threads.
+/// Calls f(Nccl&) on so many threads, each a rank with the GPU of its number, and returns when all have ended. If one throws, the others
+/// end with PeerFailed where they next wait, and the first exception is thrown again here. A rank that hangs elsewhere ends the program, as
+/// in run_threads.
 template <class F>
 void run_nccl(int ranks, F&& f, const NcclOptions& options = {}) {
   nccl::settings();
   nccl::need_gpus(ranks);
   ncclUniqueId id{};
-  if (const ncclResult_t result = ncclGetUniqueId(&id); result != ncclSuccess) throw Failure(std::string("parallel::run_nccl: NCCL does not start: ") + ncclGetErrorString(result));
+  if (const ncclResult_t result = ncclGetUniqueId(&id); result != ncclSuccess)
+    throw Failure(std::string("parallel::run_nccl: NCCL does not start: ") + ncclGetErrorString(result));
   nccl::Fallen fallen;
   run_threads(
       ranks,

@@ -46,7 +46,9 @@ class Groups {
   void add(const Plan& plan, World& world, const Transition& t) {
     if (groups_.contains(name_of_group(t))) return;
     if (t.among == Placement{}) {
-      groups_.emplace(name_of_group(t), group(world, plan.mesh, t.axes));
+      World& made = groups_.emplace(name_of_group(t), group(world, plan.mesh, t.axes)).first->second;
+      if constexpr (requires { made.connect(1); })
+        if (t.along != 0) made.connect(t.along);
       return;
     }
     AxisList others;  // the ranks that take no part are groups of their own

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <parallel/device/cuda/status.hpp>
@@ -43,11 +44,13 @@ class Gpu {
     cudaStreamDestroy(stream_);
   }
 
-  /// GPU 0 as the calling thread uses it, as long as somebody holds it.
+  /// The GPU that the calling thread has chosen, 0 if none, as the thread uses it and as long as somebody holds it.
   static std::shared_ptr<Gpu> of_this_thread() {
     thread_local std::weak_ptr<Gpu> known;
     std::shared_ptr<Gpu> gpu = known.lock();
-    if (!gpu) known = gpu = std::make_shared<Gpu>();
+    int number = 0;
+    if (!gpu && cudaGetDevice(&number) != cudaSuccess) number = 0;
+    if (!gpu) known = gpu = std::make_shared<Gpu>(number);
     return gpu;
   }
 
@@ -58,7 +61,20 @@ class Gpu {
   bool tf32() const { return tf32_; }
   /// Makes this GPU the one that the calling thread speaks to.
   void use() const { cuda::check(cudaSetDevice(number_), "a GPU could not be chosen"); }
-  void finish() const { cuda::check(cudaStreamSynchronize(stream_), "the GPU's work failed"); }
+  void finish() const {
+    cudaError_t state = cudaErrorNotReady;
+    if (waits_) waits_([&] { return (state = cudaStreamQuery(stream_)) != cudaErrorNotReady; });
+    cuda::check(waits_ ? state : cudaStreamSynchronize(stream_), "the GPU's work failed");
+  }
+  /// Until the GPU has reached an event.
+  void wait(cudaEvent_t event) const {
+    cudaError_t state = cudaErrorNotReady;
+    if (waits_) waits_([&] { return (state = cudaEventQuery(event)) != cudaErrorNotReady; });
+    cuda::check(waits_ ? state : cudaEventSynchronize(event), "the GPU's work failed");
+  }
+  /// From now on this is who waits, until what it is given says yes: where exchanges with other ranks may never end, it throws.
+  using Waits = std::function<void(const std::function<bool()>&)>;
+  void waits_by(Waits who) { waits_ = std::move(who); }
 
  private:
   static std::string version() {
@@ -70,6 +86,7 @@ class Gpu {
 
   int number_;
   bool tf32_;
+  Waits waits_{};
   cudaStream_t stream_ = nullptr;
   cublasLtHandle_t products_ = nullptr;
   void* workspace_ = nullptr;
@@ -160,7 +177,7 @@ class GpuMirrored {
   }
   /// To be written: waits until what was sent last has been read.
   std::byte* host() const {
-    if (sent_) cuda::check(cudaEventSynchronize(sent_.get()), "numbers for the GPU");
+    if (sent_) gpu_->wait(sent_.get());
     return host_.get();
   }
   std::byte* data() const { return device_.data(); }
