@@ -201,7 +201,8 @@ class Run {
     requires std::invocable<F, parallel::Call&>
   Numbers run(F f) {
     if constexpr (TestDevice::asynchronous) {
-      const std::vector<Bytes> before = contents();
+      std::vector<Bytes> before;
+      for (const Buffer& b : buffers_) before.emplace_back(b.data(), b.data() + b.size);
       run_on_device(f, 0);
       std::vector<Numbers> results;
       for (int i = 0; i < call_.results.size(); ++i) results.push_back(get(i));
@@ -236,11 +237,6 @@ class Run {
     std::size_t begin, size, element;
     unsigned char* data() const { return bytes.get() + begin; }
   };
-  std::vector<Bytes> contents() const {
-    std::vector<Bytes> result;
-    for (const Buffer& b : buffers_) result.emplace_back(b.data(), b.data() + b.size);
-    return result;
-  }
   /// With every buffer in the device's memory, so many elements behind the begin of a line, between guards.
   template <class F>
   void run_on_device(F f, std::size_t elements_off) {
@@ -266,10 +262,7 @@ class Run {
     test_device().prepare(call);
     f(call);
     memory.look(0, static_cast<std::int64_t>(all), [&](const std::byte* bytes) { std::memcpy(came.data(), bytes, all); });
-    each([&](std::size_t at, unsigned char* data, std::size_t size) {
-      std::copy_n(came.data() + at, size, data);
-      std::fill_n(came.data() + at, size, guard);
-    });
+    each([&](std::size_t at, unsigned char* data, std::size_t size) { std::copy_n(came.data() + at, size, data), std::fill_n(came.data() + at, size, guard); });
     CHECK(came == Bytes(all, guard));
   }
   template <class U, class Views>

@@ -6,6 +6,8 @@
 
 namespace parallel::cuda {
 
+/// In bf16 a block of heads of 64 elements takes 230 registers a thread and 54 KiB of shared memory, of 128 elements 244 and 68 KiB: on Hopper two
+/// blocks, eight warps, are on a multiprocessor, bound by registers. (By ptxas of CUDA 13 for sm_90, without spills; not measured.)
 template <class T, int size>
 constexpr Tiling forward_tiling() {
   constexpr std::size_t row = sizeof(T) * size;
@@ -53,14 +55,14 @@ struct AttentionForward {
     Copies copies;
     const auto fetch = [&](int key) {
       if (key >= end) return;
-      stage(block, copies, at.packed, from_keys, key, columns, keys(key));
-      stage(block, copies, at.packed, from_values, key, columns, values(key));
+      stage<columns>(block, copies, at.packed, from_keys, key, keys(key));
+      stage<columns>(block, copies, at.packed, from_values, key, values(key));
     };
     PerWarp<State, warps> of;
     in_warps<warps>([&](int w) {
       of[w].largest.each([](const Place&, W& x) { x = -std::numeric_limits<W>::infinity(); });
     });
-    stage(block, copies, at.packed, at.of_queries(at.q, b, head, at.size), query, rows, q);
+    stage<rows>(block, copies, at.packed, at.of_queries(at.q, b, head, at.size), query, q);
     fetch(0);
     for (int key = 0; key < end; key += columns) {
       copies.wait();

@@ -30,7 +30,7 @@ struct Tile {
 /// Copies of 16 bytes from the GPU's memory to shared memory that run beside what follows, until they are waited for.
 class Copies {
  public:
-  /// Zeros where it `is` not.
+  /// Zeros where it `is` not; then nothing is read.
   PARALLEL_DEVICE void add(void* to, const void* from, bool is) {
 #if defined(__CUDA_ARCH__)
     const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
@@ -62,14 +62,19 @@ class Copies {
 
 /// Rows [first, first + count) to a tile; zeros where there are none, and behind their ends. `packed`: all of them begin and end at multiples of 16
 /// bytes, and come when `copies` has been waited for.
-template <class T, int size, class Block>
-PARALLEL_DEVICE void stage(const Block& block, Copies& copies, bool packed, const MatrixRows<const T>& from, int first, int count, const Tile<T, size>& to) {
+template <int count, class T, int size, class Block>
+PARALLEL_DEVICE void stage(const Block& block, Copies& copies, bool packed, const MatrixRows<const T>& from, int first, const Tile<T, size>& to) {
   constexpr int several = pack_elements<T>, packs = size / several;
+  constexpr int across = packs < Block::threads ? packs : Block::threads, at_once = Block::threads / across;
+  static_assert(count % at_once == 0 && packs % across == 0);
   if (packed)
-    block.each(count * packs, [&](int i) {
-      const int r = i / packs, column = i % packs * several;
-      const bool is = first + r < from.count && column < from.size;
-      copies.add(to.row(r) + column, is ? from.row(first + r) + column : from.data, is);
+    block.each(Block::threads, [&](int thread) {
+      PARALLEL_UNROLL
+      for (int rows = 0; rows < count; rows += at_once) PARALLEL_UNROLL
+        for (int of = 0; of < packs; of += across) {
+          const int r = rows + thread / across, column = (of + thread % across) * several;
+          copies.add(to.row(r) + column, from.row(first + r) + column, first + r < from.count && column < from.size);
+        }
     });
   else
     block.each(count * size, [&](int i) {
