@@ -8,33 +8,27 @@
 #include <parallel/device/device.hpp>
 #include <parallel/plan/derive.hpp>
 #include <parallel/plan/walk.hpp>
-#include <parallel/run/check_ranks.hpp>
 #include <parallel/run/failure.hpp>
 #include <parallel/run/groups.hpp>
 #include <parallel/run/instruction.hpp>
 #include <parallel/run/local_move.hpp>
-#include <parallel/run/position.hpp>
 #include <parallel/run/prepare_exchange.hpp>
+#include <parallel/run/rank_memory.hpp>
 #include <parallel/run/recording.hpp>
-#include <parallel/run/remembered.hpp>
 
 namespace parallel {
 
 template <Communicator World, Device Device>
-class Executor {
+class Executor : public RankMemory<Device> {
+  using Memory = RankMemory<Device>;
+  using Memory::g_, Memory::plan_, Memory::position_, Memory::device_, Memory::scalars_, Memory::view;
+
  public:
+  using Memory::skipped;
   /// `parameters`: the block of the program's parameters on this rank, `plan.memory.blocks[parameter]` bytes; programs over one model and mesh
   /// share it. `before`: an executor whose memory (`remember`) this one shares. Both and the plan must outlive it. Called by all ranks together.
   Executor(const Plan& plan, World& world, std::byte* parameters, const Device& device = {}, const Executor* before = nullptr)
-      : plan_(plan), g_(plan.graph), rank_(world.rank()), position_(plan, world.rank()), device_(device) {
-    check_ranks(plan, rank_, world.size());
-    const auto own = [&](Segment b, std::int64_t bytes) { block(b) = own_.emplace_back(device_.memory(bytes)).data(); };
-    const auto bytes = [&](Segment b) { return plan.memory.blocks[static_cast<int>(b)]; };
-    if (before == nullptr) own(Segment::state, bytes(Segment::state));
-    if (before != nullptr) check_remembered(plan, before->plan()), block(Segment::state) = before->position_.blocks[static_cast<int>(Segment::state)];
-    own(Segment::input, bytes(Segment::input)), own(Segment::arena, plan.memory.arena);
-    scalars_ = device_.mirrored(bytes(Segment::scalars)), block(Segment::scalars) = scalars_.data();
-    block(Segment::parameter) = parameters;
+      : Memory(plan, world.rank(), world.size(), parameters, device, before) {
     tickets_.resize(g_.nodes.size()), under_way_.resize(g_.nodes.size());
     if constexpr (requires { attach(world, device_); }) attach(world, device_);
     groups_.emplace(plan, world);
@@ -63,49 +57,6 @@ class Executor {
   /// Notes from now on what happens; the recording outlives the runs.
   void record(Recording& recording) { recording_ = recording.active() ? &recording : nullptr; }
 
-  /// Copies this rank's part of a whole input; `whole` has the elements of the full tensor (all micro-batches one behind the other).
-  template <class T>
-  void input(int position, const T* whole) {
-    const Member& member = input_member(position);
-    if (dtype_of<T> != member.type.dtype)
-      throw std::invalid_argument("input " + std::to_string(position) + " is " + text(member.type) + ", but " + std::string(name_of(dtype_of<T>)) + " was given");
-    const View to = view(member.value);
-    if (to.data == nullptr) return;  // only other stages take it
-    View from = to;
-    for (int d = 0; d < from.rank; ++d) from.size[d] = from.whole[d], from.offset[d] = 0;
-    from.data = const_cast<T*>(whole);
-    device_.take(from, to);
-  }
-  /// This rank's part of an input, to be written in place on the device.
-  View input(int position) { return view(input_member(position).value); }
-
-  /// A run-time number of the program; names that the program does not read are accepted and go nowhere.
-  void scalar(std::string_view name, double value) {
-    for (std::size_t i = 0; i < g_.scalars.size(); ++i)
-      if (g_.scalars[i].view() == name) reinterpret_cast<double*>(scalars_.host() + (position_.address(g_.scalar_value) - scalars_.data()))[i] = value;
-  }
-  int outputs() const { return g_.outputs.size(); }
-  /// This rank's part of an output.
-  View output(int i) { return position_.part(g_.outputs[i]); }
-  double output_scalar(int i) {
-    const View v = output(i);
-    return v.dtype == DType::f64 ? read<double>(v.data) : v.dtype == DType::bf16 ? static_cast<double>(static_cast<float>(read<bfloat16>(v.data))) : static_cast<double>(read<float>(v.data));
-  }
-  /// A part where the host can read it: as it is, or copied into `room` when all before is done.
-  View on_host(View v, std::vector<std::byte>& room) const {
-    if (!Device::asynchronous || v.data == nullptr) return v;
-    room.resize(static_cast<std::size_t>(v.elements() * bytes_of(v.dtype)));
-    device_.read(room.data(), v.data, v.elements() * bytes_of(v.dtype));
-    v.data = room.data();
-    return v;
-  }
-  /// This rank's part of any value that outlives the step: parameters and state by member.
-  View member(int i) { return position_.part(g_.member(i).value); }
-  const Plan& plan() const { return plan_; }
-  int rank() const { return rank_; }
-  /// The last step's updates were skipped on every rank, because the gradient norm was no finite number.
-  bool skipped() const { return g_.commit >= 0 && read<double>(position_.address(g_.commit)) == 0; }
-
   /// Every communicator that the plan uses, by its axes ("data", "data+tensor").
   template <class F>
   void each_group(F f) {
@@ -114,14 +65,6 @@ class Executor {
 
  private:
   using Instruction = parallel::Instruction<World>;
-  template <class T>
-  T read(const void* from) const {
-    T result;
-    device_.read(&result, from, sizeof result);
-    return result;
-  }
-  std::byte*& block(Segment b) { return position_.blocks[static_cast<int>(b)]; }
-
   void once() {
     walk([](const Instruction&, const Record&, auto happen) { happen(); });
   }
@@ -164,14 +107,6 @@ class Executor {
   void address(Instruction& i) {
     for (const Following& f : i.following) f.view->data = position_.address(*f.storage) + f.chunk * position_.chunk();
   }
-  View view(int value) const { return position_.view(value); }
-
-  const Member& input_member(int position) const {
-    for (const Member& m : g_.members)
-      if (m.role == Role::input && position-- == 0) return m;
-    throw std::out_of_range("the program has no such input");
-  }
-
   void prepare(const Event& e) {
     const Node& node = g_.node(e.node);
     instructions_.emplace_back();
@@ -186,7 +121,7 @@ class Executor {
         follow(i, i.call.operands[0], node.operands[0], node.region);
         follow(i, i.call.results[0], node.result, node.region);
         i.group = &groups_->of(node.transition);
-        prepare_exchange(i, node, plan_, block(Segment::arena) + plan_.packing[static_cast<std::size_t>(e.node)]);
+        prepare_exchange(i, node, plan_, this->block(Segment::arena) + plan_.packing[static_cast<std::size_t>(e.node)]);
         break;
       case EventKind::wait:
         i.crossing = e.crossing, i.region = node.region;
@@ -245,7 +180,7 @@ class Executor {
     for (int o = 0; o < node.operands.size(); ++o) follow(i, i.call.operands[o], node.operands[o], node.region);
     for (int r = 0; r < node.results; ++r) follow(i, i.call.results[r], node.result + r, node.region);
     if (node.operation == &operation::move)
-      i.kernel = local_move<Device>(node.transition, plan_, rank_, chunk);
+      i.kernel = local_move<Device>(node.transition, plan_, this->rank(), chunk);
     else
       i.kernel = device_.kernel(*node.operation, i.call);
     if (i.kernel == nullptr && node.operation == &operation::move)
@@ -286,13 +221,6 @@ class Executor {
     }
   }
 
-  const Plan& plan_;
-  const GraphView& g_;
-  int rank_;
-  Position position_;
-  Device device_;
-  std::vector<MemoryOf<Device>> own_{};  // blocks
-  MirroredOf<Device> scalars_{};
   typename GraphOf<Device>::type graph_{};
   std::optional<Groups<World>> groups_{};
   Vector<int> parts_{};                  // where the parts of a stage's work begin

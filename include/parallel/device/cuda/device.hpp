@@ -61,6 +61,8 @@ class CudaOf {
   }
   void prepare(Call& call) const { call.context = &kept_->contexts.front(); }
 
+  /// Throws GpuFailed where the GPU has not so many bytes free.
+  void need(std::int64_t bytes) const { gpu().need(bytes); }
   GpuMemory memory(std::int64_t bytes) const { return GpuMemory(kept_->gpu, bytes); }
   using Graph = GpuGraph;
   template <class F>
@@ -81,7 +83,7 @@ class CudaOf {
   void take(const View& from, const View& to) const {
     const auto bytes = static_cast<std::int64_t>(cuda::bytes_of(to));
     GpuMirrored& staging = kept_->staging;
-    if (staging.bytes() < bytes) staging = mirrored(bytes);
+    if (staging.bytes() < bytes) static_cast<void>(staging.host()), staging = mirrored(bytes);  // what it held has been sent
     View part = to;
     part.data = staging.host();
     cpu::copy_overlap(from, part);

@@ -61,6 +61,19 @@ class Gpu {
   bool tf32() const { return tf32_; }
   /// Makes this GPU the one that the calling thread speaks to.
   void use() const { cuda::check(cudaSetDevice(number_), "a GPU could not be chosen"); }
+  /// Throws GpuFailed where not so many bytes are free.
+  void need(std::int64_t bytes) const {
+    use();
+    std::size_t free = 0, total = 0;
+    cuda::check(cudaMemGetInfo(&free, &total), "the GPU's memory");
+    if (static_cast<std::int64_t>(free) < bytes) refuse(bytes);
+  }
+  [[noreturn]] void refuse(std::int64_t bytes) const {
+    std::size_t free = 0, total = 0;
+    cudaMemGetInfo(&free, &total);
+    throw GpuFailed("the plan needs " + std::to_string(bytes) + " bytes more, but GPU " + std::to_string(number_) + " has " + std::to_string(free) + " of " + std::to_string(total) +
+                    " free; use smaller micro-batches, recompute, or more ranks");
+  }
   void finish() const {
     cudaError_t state = cudaErrorNotReady;
     if (waits_) waits_([&] { return (state = cudaStreamQuery(stream_)) != cudaErrorNotReady; });
@@ -115,10 +128,7 @@ class GpuMemory {
     const cudaError_t status = cudaMalloc(&data, static_cast<std::size_t>(bytes));
     if (status == cudaErrorMemoryAllocation) {
       cudaGetLastError();  // it is answered here
-      std::size_t free = 0, total = 0;
-      cudaMemGetInfo(&free, &total);
-      throw GpuFailed("the plan needs a block of " + std::to_string(bytes) + " bytes, but GPU " + std::to_string(gpu_->number()) + " has " + std::to_string(free) + " of " +
-                      std::to_string(total) + " free; use smaller micro-batches, recompute, or more ranks");
+      gpu_->refuse(bytes);
     }
     check(status);
     data_.reset(static_cast<std::byte*>(data));
