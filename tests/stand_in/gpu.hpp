@@ -20,11 +20,15 @@
 struct CUstream_st;
 struct CUgraph_st;
 
+#if !defined(PARALLEL_STAND_IN_DEVICES)
+#define PARALLEL_STAND_IN_DEVICES 1
+#endif
+
 namespace stand_in {
 
 /// What the machine is; `reset` takes it.
 struct Options {
-  int devices = 1;
+  int devices = PARALLEL_STAND_IN_DEVICES;
   std::size_t memory = std::size_t{1} << 30;  ///< of each device, in bytes
   int driver = 13000;                         ///< its CUDA version; 0: there is none
   int major = 9, minor = 0;                   ///< compute capability
