@@ -90,6 +90,7 @@ class CudaOf {
     staging.send(to.data, bytes);
   }
   void read(void* to, const void* from, std::int64_t bytes) const {
+    gpu().finish();  // the copy itself would wait too, without an eye on errors and the deadline
     cuda::check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, gpu().stream()), "numbers of the GPU");
     gpu().finish();
   }

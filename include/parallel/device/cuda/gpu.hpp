@@ -158,6 +158,7 @@ class GpuMemory {
   void copied(std::int64_t offset, std::int64_t bytes, F f) const {
     if (bytes <= 0) return;
     const auto host = std::make_unique<std::byte[]>(static_cast<std::size_t>(bytes));
+    gpu_->finish();
     check(cudaMemcpyAsync(host.get(), data() + offset, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, gpu_->stream()));
     gpu_->finish();
     f(host.get());
