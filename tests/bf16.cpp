@@ -157,7 +157,11 @@ TEST_CASE("the CPU computes bf16 in float and rounds once, also in place") {
   compute(operation::add, {.operands = {view(x, DType::bf16, 2), view(y, DType::bf16, 2)}, .results = {view(sums, DType::f32, 2)}});
   CHECK(sums[0] == 1.001953125f);
   CHECK(sums[1] == 257);
-  compute(operation::accumulate, {.operands = {view(x, DType::bf16, 2), view(x, DType::bf16, 2)}, .results = {view(x, DType::bf16, 2)}});
-  CHECK(to(x[0]) == 2);
-  CHECK(to(x[1]) == 512);
+  // What is written into a memory leaves the rest of it.
+  bfloat16 memory[] = {from(1), from(2), from(3), from(4)}, one[] = {from(7)};
+  int position = 2;
+  compute(operation::write, {.operands = {view(memory, DType::bf16, 4), view(one, DType::bf16, 1), {.data = &position, .dtype = DType::i32}},
+                             .results = {view(memory, DType::bf16, 4)},
+                             .ints = {0, 4}});
+  for (int i = 0; i < 4; ++i) CHECK(to(memory[i]) == (i == 2 ? 7 : i + 1));
 }

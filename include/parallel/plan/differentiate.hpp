@@ -110,7 +110,8 @@ class Differentiation {
     trace_.origin = node.origin;
     trace_.member = node.member;
     if (node.operation == &operation::cast) {
-      if (const int o = node.operands[0]; trace_.graph.values[o].differentiable) add(o, trace_.cast(from[0], dtype(o)));
+      const int o = node.operands[0];
+      if (trace_.graph.values[o].differentiable) add(o, trace_.rounded_sums ? from[0] : trace_.cast(from[0], dtype(o)));
     } else if (node.operation == &operation::rounded) {
       add(node.operands[1], from[0]);
     } else if (node.operation == &operation::move) {
