@@ -2,6 +2,7 @@
 // <parallel/device/cpu.hpp> and says `template struct parallel::cpu::Table<float>;`.
 #pragma once
 #include <parallel/device/cpu/parts.hpp>
+#include <parallel/operation/fused.hpp>
 #include <span>
 
 namespace parallel {
@@ -36,7 +37,8 @@ struct Table {
 }  // namespace cpu
 
 /// The CPU, with kernels for programs of these element types. `own` has kernels of a program's own operations, or others for the library's; it
-/// must outlive what the device is given to:
+/// must outlive what the device is given to. An operation that is fused with others is run alone where it has a kernel there.
+///
 ///
 ///     constexpr CpuKernels mine[]{{&swish, swish_kernel<float>, swish_kernel<double>}};
 ///     Executor<Threads, Cpu> executor(plan, world, parameters, Cpu{mine});
@@ -50,6 +52,7 @@ struct CpuOf {
     for (const CpuKernels& row : own) {
       const Kernel own_kernel = wanted == DType::f32 ? row.f32 : wanted == DType::f64 ? row.f64 : wanted == DType::i32 ? row.i32 : nullptr;
       if (row.operation == &operation && own_kernel != nullptr) return own_kernel;
+      if (own_kernel != nullptr && operation::is_part(*row.operation, operation)) return nullptr;
     }
     Kernel found = nullptr;
     const auto look = [&](DType dtype, std::span<const CpuKernel> table) {
