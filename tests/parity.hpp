@@ -132,12 +132,12 @@ struct Course {
   std::vector<double> losses;
 };
 template <class T>
-Course train(const Plan& plan, const Given& given) {
+Course train(const Plan& plan, const Given& given, const CpuDouble& device = {}) {
   Course course{program::empty_outputs(plan), {}};
   const Hyperparameters numbers{.beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .weight_decay = 0.1, .clip_norm = 0};
   run_threads(plan.mesh.ranks(), [&](Threads& world) {
     Parameters parameters(plan, world.rank(), 1);
-    Trainer<Threads, CpuDouble> trainer(plan, world, parameters, numbers, static_cast<std::uint64_t>(seed));
+    Trainer<Threads, CpuDouble> trainer(plan, world, parameters, numbers, static_cast<std::uint64_t>(seed), device);
     feed<T>(plan, trainer.executor(), parameters, given);
     for (int step = 0; step < 10; ++step) {
       const double loss = trainer.step(3e-3).loss;

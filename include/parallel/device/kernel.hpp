@@ -41,7 +41,8 @@ struct Call {
   std::int64_t micro_batch = 0;  ///< index of the enclosing loop of micro-batches, 0 outside
 };
 
-/// Computes the results of one node on one rank from the rank's own parts. Two views never overlap unless the operation updates in place.
+/// Computes the results of one node on one rank from the rank's own parts. Two views never overlap unless the operation updates in place, or is a
+/// part of a fused one: then a result may be the operand that the part before it has made.
 using Kernel = void (*)(const Call&);
 
 }  // namespace parallel

@@ -54,7 +54,7 @@ struct Fusing {
     const int value = node.operands[i];
     const Value &made = g.values[value], &result = g.values[node.result];
     return f.first == g.nodes[made.node].operation && reader[value] == n && made.region == node.region && updates[made.node] == updates[n] &&
-           made.home == result.home && made.type.dtype == result.type.dtype && same_extents(made.type.layout, result.type.layout) &&
+           made.home == result.home && made.type.dtype == result.type.dtype && made.type.layout == result.type.layout &&
            fits(f, g.nodes[made.node], node.operands[node.operands.size() - 1 - i]);
   }
   /// The first row of the table by which node n takes in what makes its operand; false: there is none.

@@ -11,7 +11,7 @@ namespace object {
 inline constexpr std::int64_t magic = 0x6c656c6c61726170;          ///< "parallel", as a little-endian machine writes it
 inline constexpr std::int64_t program_magic = 0x6d6172676f72703a;  ///< ":program"
 inline constexpr std::int64_t mesh_magic = 0x3a6873656d3a3a3a;     ///< ":::mesh:"
-inline constexpr std::int64_t version = 2;
+inline constexpr std::int64_t version = 3;
 inline constexpr int header = 5;  ///< magic, magic, version, words in all, checksum of the words behind the header
 
 /// The structural operations, which passes know by their addresses, by their numbers. Number 0: any other, of which passes ask only flags.
@@ -200,7 +200,7 @@ class Writer {
     text(o.name);
   }
   constexpr void value(const Value& v) {
-    type(v.type, v.kind, v.differentiable + 2 * static_cast<int>(v.keep));
+    type(v.type, v.kind, v.differentiable + 2 * static_cast<int>(v.keep) + 4 * v.passed);
     put(v.node, v.region, v.member, v.stack);
   }
   constexpr void node(const Node& n) {
