@@ -141,8 +141,8 @@ using namespace programs;
 
 TEST_CASE("what stands one behind the other is fused, and nothing else changes") {
   using Names = std::vector<std::string>;
-  CHECK(fused<Joining>() == Names{"matmul + add + gelu", "add + dropout + add", "add + gelu", "dropout + add",
-                                     "dropout + add", "matmul + gelu_gradient"});  // the second adds gradients
+  CHECK(fused<Joining>() == Names{"matmul+add+gelu", "add+dropout+add", "add+gelu", "dropout+add",
+                                     "dropout+add", "matmul+gelu_gradient"});  // the second adds gradients
   CHECK(fused<ReadTwice>().empty());
   CHECK(fused<NoBias>().empty());
   CHECK(fused<InBatches, Wanted<float, Shape<4, 16>>>().empty());

@@ -102,10 +102,10 @@ class Tree {
 
   std::string indented(const std::string& words) const { return std::string(static_cast<std::size_t>(2 * depth_), ' ') + words; }
 
-  /// The node that fuses what comes from an origin with what stands behind it, or nullptr.
-  const Node* fused(int origin, Phase phase) const {
+  /// The node that fuses what one comes from with what stands behind it, or nullptr.
+  const Node* fused(const Node& node) const {
     for (const Node& n : plan_.graph.nodes)
-      if (n.origin == origin && n.phase == phase && pricing::parts_of(*n.operation).behind > 0) return &n;
+      if (n.origin == node.origin && n.phase == node.phase && n.region == node.region && pricing::parts_of(*n.operation).behind > 0) return &n;
     return nullptr;
   }
   /// One line for all that one operation of the user becomes, or several that are fused.
@@ -117,7 +117,7 @@ class Tree {
     end_group();
     origin_ = node.origin;
     std::string gives;
-    const Node* with_others = fused(node.origin, node.phase);
+    const Node* with_others = fused(node);
     const int result = with_others != nullptr ? with_others->result + with_others->results - 1 : origin.result;
     if (node.phase == Phase::forward && result >= 0) gives = parallel::text(plan_.graph.value(result).type);
     table_.rows.push_back({{indented(place_of(origin.source)), origin.member >= 0 ? path_of(plan_.graph, origin.member) : "",

@@ -8,13 +8,13 @@
 namespace parallel::operation {
 
 // Operands and attributes are those of the parts one behind the other, without what one part hands to the next. Every part has its result.
-inline constexpr Operation matmul_add{.name = "matmul + add"};                      ///< (x, w, bias): a number for every column
-inline constexpr Operation matmul_add_gelu{.name = "matmul + add + gelu"};          ///< (x, w, bias)
-inline constexpr Operation matmul_gelu_derivative{.name = "matmul + gelu_gradient"};  ///< (g, w, x): the product is the gradient of gelu(x)
-inline constexpr Operation add_gelu{.name = "add + gelu"};                          ///< (x, bias)
-inline constexpr Operation add_dropout{.name = "add + dropout"};                    ///< (x, bias, scalars)
-inline constexpr Operation dropout_add{.name = "dropout + add"};                    ///< (x, scalars, residual)
-inline constexpr Operation add_dropout_add{.name = "add + dropout + add"};          ///< (x, bias, scalars, residual)
+inline constexpr Operation matmul_add{.name = "matmul+add"};                        ///< (x, w, bias): a number for every column
+inline constexpr Operation matmul_add_gelu{.name = "matmul+add+gelu"};              ///< (x, w, bias)
+inline constexpr Operation matmul_gelu_derivative{.name = "matmul+gelu_gradient"};  ///< (g, w, x): the product is the gradient of gelu(x)
+inline constexpr Operation add_gelu{.name = "add+gelu"};                            ///< (x, bias)
+inline constexpr Operation add_dropout{.name = "add+dropout"};                      ///< (x, bias, scalars)
+inline constexpr Operation dropout_add{.name = "dropout+add"};                      ///< (x, scalars, residual)
+inline constexpr Operation add_dropout_add{.name = "add+dropout+add"};              ///< (x, bias, scalars, residual)
 
 /// Two operations that become one, where the second reads the first one's result.
 struct Fusion {

@@ -39,26 +39,30 @@ constexpr Work work_of(std::string_view operation) {
     if (n.operation == operation) return n.work;
   return Work::other;
 }
-/// What an operation is made of: a fused one is named by its parts, "matmul + add + gelu".
+/// What an operation is made of: a fused one is named by its parts, "matmul+add+gelu".
 struct Parts {
   Work first = Work::other;
-  int behind = 0;           ///< the parts behind the first, an operation for each element of the result
-  int functions = 0;        ///< of all parts
+  int behind = 0;     ///< the parts behind the first: an operation for each element of the result
+  int functions = 0;  ///< of all parts
 };
 constexpr Parts parts_of(const Operation& operation) {
-  constexpr std::string_view between = " + ";
   Parts parts;
   for (std::string_view left = operation.name;; ++parts.behind) {
-    const std::size_t end = left.find(between);
+    const std::size_t end = left.find('+');
     const Work work = work_of(left.substr(0, end));
     if (parts.behind == 0) parts.first = work;
     parts.functions += work == Work::function ? 1 : 0;
     if (end == std::string_view::npos) return parts;
-    left.remove_prefix(end + between.size());
+    left.remove_prefix(end + 1);
   }
 }
 constexpr double elements_of(const Plan& plan, const Node& node) { return static_cast<double>(plan.graph.value(node.result).type.layout.elements()); }
-/// The share of an operation's FLOPs that are functions.
+/// The share of an operation's FLOPs that its first part has.
+constexpr double share_of_first(const Plan& plan, const Node& node) {
+  const double behind = parts_of(*node.operation).behind * elements_of(plan, node);
+  return behind > 0 && node.flops > 0 ? 1 - behind / static_cast<double>(node.flops) : 1;
+}
+/// The share that are functions.
 constexpr double share_of_functions(const Plan& plan, const Node& node) {
   const Parts parts = parts_of(*node.operation);
   if (parts.behind == 0) return parts.functions;
