@@ -55,7 +55,7 @@ inline std::string name_of(const Member& m) {
   return path;
 }
 template <class T, class Running>
-void feed(const Plan& plan, Running& executor, under_test::Parameters& parameters, const Given& given) {
+void feed(const Plan& plan, Running& executor, auto& parameters, const Given& given) {
   std::size_t input = 0;
   for (const Member& m : plan.graph.members)
     if (m.role == Role::parameter) {
@@ -131,13 +131,15 @@ struct Course {
   std::vector<Array> first;  ///< outputs of the first step
   std::vector<double> losses;
 };
-template <class T>
-Course train(const Plan& plan, const Given& given) {
+/// `make()` gives each rank its device.
+template <class T, class Make>
+Course train(const Plan& plan, const Given& given, Make make) {
   Course course{program::empty_outputs(plan), {}};
   const Hyperparameters numbers{.beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .weight_decay = 0.1, .clip_norm = 0};
   run_threads(plan.mesh.ranks(), [&](Threads& world) {
-    under_test::Parameters parameters(plan, world.rank(), 1);
-    Trainer<Threads, under_test::Device> trainer(plan, world, parameters, numbers, static_cast<std::uint64_t>(seed));
+    const auto device = make();
+    ParametersIn<MemoryOf<decltype(make())>> parameters(plan, world.rank(), 1, device);
+    Trainer<Threads, decltype(make())> trainer(plan, world, parameters, numbers, static_cast<std::uint64_t>(seed), device);
     feed<T>(plan, trainer.executor(), parameters, given);
     for (int step = 0; step < 10; ++step) {
       const double loss = trainer.step(3e-3).loss;
@@ -146,6 +148,10 @@ Course train(const Plan& plan, const Given& given) {
     }
   });
   return course;
+}
+template <class T>
+Course train(const Plan& plan, const Given& given) {
+  return train<T>(plan, given, [] { return under_test::Device{}; });
 }
 /// Loss, gradients and ten steps of Training<Model, Watched, ...>; `how` is "/dropped" where it drops.
 template <class T, class Step>

@@ -40,6 +40,26 @@ TEST_CASE("GPT-2's loss, gradients and ten steps are PyTorch's") {
   check_steps<float, 0>();
   check_steps<double, 0>();
 }
+TEST_CASE("fused operations give GPT-2 the bits of their parts, on a device that has them and on one that has not") {
+  using Dropped = Step<float, sliced, 10>;
+  static constexpr auto alone = []<const Operation& operation>() {
+    return CpuKernels{&operation, [](const Call& call) {
+      Call own = call;
+      CpuDouble{}.kernel(operation, own)(own);
+    }};
+  };
+  static constexpr CpuKernels parts[]{alone.operator()<operation::add>(), alone.operator()<operation::gelu>(), alone.operator()<operation::gelu_derivative>()};
+  for (const Mesh& mesh : {Mesh{data = 1, tensor = 1}, Mesh{data = 2, tensor = 2}}) {
+    INFO(text(mesh));
+    const OwnedPlan fused = derive<Dropped>(mesh), unfused = derive(build_unfused<Dropped>(), mesh, {}, {});
+    const Course expected = train<float>(*unfused, trained, [] { return CpuDouble{}; });
+    for (const Course& course : {train<float>(*fused, trained, [] { return CpuDouble{}; }), train<float>(*fused, trained, [] { return CpuDouble{parts}; })}) {
+      CHECK(course.losses == expected.losses);
+      for (std::size_t i = 0; i < expected.first.size(); ++i) CHECK(course.first[i].data == expected.first[i].data);
+    }
+    CHECK(fused->events.size() < unfused->events.size());
+  }
+}
 TEST_CASE("GPT-2's loss, gradients and ten steps with dropout are PyTorch's") {
   check_steps<float, 10>();
   check_steps<double, 10>();

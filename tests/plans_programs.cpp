@@ -74,8 +74,110 @@ struct Weighted {
 };
 using WeightedStep =
     Training<Weighted, Sgd, Tensor<float, Shape<4 / data, 8, 16>>, Tensor<int, Shape<4 / data, 8>>, Tensor<float, Shape<4 / data, 8>>>;
+
+// What is fused: a product with its bias and gelu, and the way back; sums with dropout behind a collective and where there is none.
+using Rows = Wanted<float, Shape<4 / data, 16>>;
+struct Joining {
+  Parameter<float, Shape<16, 32 / tensor>> up;
+  Parameter<float, Shape<32 / tensor>> up_bias;
+  Parameter<float, Shape<32 / tensor, 16>> down;
+  Parameter<float, Shape<16>> down_bias;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto y = to<On<tensor, Invariant>>(matmul(gelu(up_bias + matmul(x, up)), down));
+    const auto z = x + dropout(y + down_bias, 0.1);
+    return mean(square(dropout(z, 0.1) + gelu(z + down_bias)));
+  }
+};
+using Joined = Training<Joining, Sgd, Rows>;
+struct Projecting {
+  Parameter<float, Shape<16, 32 / tensor>> w;
+  Parameter<float, Shape<32 / tensor>> b;
+  constexpr auto operator()(Distributed auto x) const { return gelu(matmul(x, w) + b); }
+};
+using Projected = Evaluation<Projecting, Rows>;
+
+// What is not: a value that is read twice, a sum that is no bias, products in batches, what a move or a loop stands between.
+struct ReadTwice {
+  Parameter<float, Shape<16, 16>> w;
+  Parameter<float, Shape<16>> b;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto y = matmul(x, w);
+    return mean(square(y + b) * y);
+  }
+};
+struct NoBias {
+  Parameter<float, Shape<16, 16>> w;
+  Parameter<float, Shape<16>> b;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w) + x) + (sum<0>(matmul(x, w)) + b)); }
+};
+struct InBatches {
+  Parameter<float, Shape<16>> b;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(batched_matmul(reshape<4, 4, 4>(x), reshape<4, 4, 4>(x)) + reshape<4, 4>(b))); }
+};
+struct AcrossMove {
+  Parameter<float, Shape<16 / tensor, 16>> w;
+  Parameter<float, Shape<16>> b;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(to<On<tensor, Invariant>>(matmul(x, w)) + b)); }
+};
+struct AddsBias {
+  Parameter<float, Shape<16>> b;
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return x * (y + b); }
+};
+struct AcrossLoop {
+  Parameter<float, Shape<16, 16>> w;
+  Layers<2, AddsBias> layers;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(layers(x, matmul(x, w)))); }
+};
+/// The fused operations of a program's step.
+template <class Model, class Input = Rows>
+std::vector<std::string> fused() {
+  std::vector<std::string> names;
+  for (const Node& n : build<Training<Model, Sgd, Input>>().nodes)
+    if (operation::fusion_of(*n.operation) != nullptr) names.emplace_back(n.operation->name);
+  return names;
+}
 }  // namespace programs
 using namespace programs;
+
+TEST_CASE("what stands one behind the other is fused, and nothing else changes") {
+  using Names = std::vector<std::string>;
+  CHECK(fused<Joining>() == Names{"matmul+add+gelu", "add+dropout+add", "add+gelu", "dropout+add",
+                                     "dropout+add", "matmul+gelu_gradient"});  // the second adds gradients
+  CHECK(fused<ReadTwice>().empty());
+  CHECK(fused<NoBias>().empty());
+  CHECK(fused<InBatches, Wanted<float, Shape<4, 16>>>().empty());
+  CHECK(fused<AcrossMove>().empty());
+  CHECK(fused<AcrossLoop>().empty());
+  for (const Mesh& on : {Mesh{data = 1, tensor = 1}, mesh}) {
+    const OwnedPlan whole = derive<Joined>(on), apart = derive(build_unfused<Joined>(), on, {}, {});
+    CHECK(whole->flops() == apart->flops());
+    CHECK(whole->all.messages() == apart->all.messages());
+    CHECK(whole->calls() == apart->calls());
+    CHECK(whole->memory.of(Use::activations) == apart->memory.of(Use::activations));
+    CHECK(whole->memory.of(Use::temporaries) < apart->memory.of(Use::temporaries));
+  }
+}
+TEST_CASE("what is between parts of a fused operation needs no room") {
+  const OwnedPlan whole = derive<Projected>(mesh), apart = derive(build_unfused<Projected>(), mesh, {}, {});
+  CHECK(whole->memory.arena == 2 * 16 * 4);  // f32[2, 16] on each rank
+  CHECK(apart->memory.arena == 2 * whole->memory.arena);
+}
+TEST_CASE("a fused operation: where its results lie, what it reads, the line of its first part") {
+  constexpr auto& p = plan<Joined, mesh>;
+  const Node& node = *nodes(p, operation::matmul_add_gelu, Phase::forward).at(0);
+  const auto value = [&](int r) -> const Value& { return p.graph.value(node.result + r); };
+  const auto offset = [&](int r) { return p.storage[static_cast<std::size_t>(node.result + r)].offset; };
+  REQUIRE(node.results == 3);
+  CHECK(value(0).passed);  // the product lies where the sum does, which the way back reads
+  CHECK_FALSE(value(1).passed);
+  CHECK(offset(0) == offset(1));
+  CHECK(offset(1) != offset(2));
+  CHECK(p.graph.origin(node).operation == &operation::matmul);
+  CHECK(nodes(p, operation::matmul_gelu_derivative, Phase::backward).at(0)->operands[2] == node.result + 1);
+  int origins = 0;
+  for (const Origin& o : p.graph.origins) origins += o.result >= node.result && o.result < node.result + 3;
+  CHECK(origins == 3);  // each of its results still says what it comes from
+}
 
 TEST_CASE("several results: attention's gradient computes from its statistic, heads stay split") {
   constexpr auto& p = plan<Attending, mesh>;

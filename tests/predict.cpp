@@ -46,7 +46,7 @@ Graph only_products(Graph graph) {
     if (n.operation->name != "matmul") n.flops = 0;
   return graph;
 }
-Graph staged(const Schedule& schedule) { return only_products(with_schedule(build<Staged>(), schedule)); }
+Graph staged(const Schedule& schedule) { return only_products(with_schedule(build_unfused<Staged>(), schedule)); }
 /// A step without what stands behind the micro-batches' work.
 double work(const Prediction& p) { return predicting::end_of(p.timing); }
 
@@ -92,7 +92,7 @@ TEST_CASE("the bubble is the schedule's") {
 }
 
 TEST_CASE("an asynchronous schedule has its updates among the micro-batches") {
-  const Graph g = only_products(build<Pipelined<schedules::pipedream, Staged>>());
+  const Graph g = only_products(build_unfused<Pipelined<schedules::pipedream, Staged>>());
   for (const int p : {1, 2, 4, 8}) {
     const Prediction step = predict(g, Mesh{stage = p}, products_only());
     CHECK(work(step) == doctest::Approx((micro_batches + p - 1.0) * 3 * forward / p));

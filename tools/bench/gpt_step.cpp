@@ -1,7 +1,8 @@
 // Training steps of a GPT: forward, backward, AdamW, in floats; ranks are threads. Milliseconds, share of the FMA peak, and where the time goes.
 //
-//   gpt_step [--model A|C] [--ranks N] [--steps N] [--profile] [--shapes]
+//   gpt_step [--model A|C] [--ranks N] [--steps N] [--profile] [--shapes] [--fusing]
 //
+// --fusing runs steps on one rank by turns with operations fused, as planned, and each on its own; time in which others had the core is left out.
 // GFLOP/s count 6 N operations a token (N: parameters, the tied head once), attention not counted. --shapes tells products apart by their sizes.
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
@@ -18,7 +19,7 @@ namespace bench {
 struct Options {
   std::string model;
   int ranks = 0, steps = 5;
-  bool profile = false, shapes = false;
+  bool profile = false, shapes = false, fusing = false;
 };
 
 template <class Size>
@@ -116,9 +117,37 @@ void measure(const Mesh& mesh, const Options& options) {
   }
 }
 
+/// The same steps, fused and not: time by turns, and bytes of all values that live for a moment, which share room.
+template <class Size>
+void measure_fusing(const Options& options) {
+  const Mesh mesh{data = 1};
+  const OwnedPlan fused = derive<GptStep<Size>>(mesh), apart = derive(build_unfused<GptStep<Size>>(), mesh, {}, {});
+  std::vector<double> times[2];
+  double losses[2]{};
+  run_threads(1, [&](Threads& world) {
+    const Plan* plans[]{&*fused, &*apart};
+    Parameters own[]{{fused, 0, 1}, {apart, 0, 1}};
+    Trainer<Threads, Cpu> first(*plans[0], world, own[0], {}, 1), second(*plans[1], world, own[1], {}, 1);
+    for (auto* trainer : {&first, &second})
+      for (const int input : {0, 1}) trainer->executor().input(input, random_tokens<Size>(static_cast<std::uint64_t>(input)).data());
+    for (int step = -1; step < options.steps; ++step)  // the first warms up
+      for (const int which : {0, 1}) {
+        const double lost = waited_for_a_core();
+        const double time = seconds([&] { losses[which] = (which == 0 ? first : second).step(1e-4).loss; });
+        if (step >= 0) times[which].push_back(time - (waited_for_a_core() - lost));
+      }
+  });
+  const std::string name = std::string(Size::name) + ", fused";
+  row("gpt_step", name + (losses[0] == losses[1] ? ": the same loss; over unfused" : ": ANOTHER LOSS; over unfused"), ratio(times[0], times[1]), "of the time");
+  const auto temporaries = [](const Plan& plan) { return static_cast<double>(plan.memory.of(Use::temporaries)); };
+  row("gpt_step", name + ": temporaries over unfused", temporaries(fused) / temporaries(apart), "of the bytes");
+  row("gpt_step", name + ": arena over unfused", static_cast<double>(fused->memory.arena) / static_cast<double>(apart->memory.arena), "of the bytes");
+}
+
 template <class Size>
 void measure_all(const Options& options) {
   if (!options.model.empty() && options.model != Size::name) return;
+  if (options.fusing) return measure_fusing<Size>(options);
   for (const int ranks : {1, 2, 4})
     if (options.ranks == 0 || options.ranks == ranks) measure<Size>(Mesh{data = ranks}, options);
   if (Size::vocabulary % 2 == 0 && (options.ranks == 0 || options.ranks == 4)) measure<Size>(Mesh{data = 2, tensor = 2}, options);
@@ -134,6 +163,8 @@ int main(int argc, char** argv) {
       options.profile = true;
     else if (std::strcmp(argv[i], "--shapes") == 0)
       options.profile = options.shapes = true;
+    else if (std::strcmp(argv[i], "--fusing") == 0)
+      options.fusing = true;
     else if (more && std::strcmp(argv[i], "--model") == 0)
       options.model = argv[++i];
     else if (more && std::strcmp(argv[i], "--ranks") == 0)
@@ -141,7 +172,7 @@ int main(int argc, char** argv) {
     else if (more && std::strcmp(argv[i], "--steps") == 0)
       options.steps = std::atoi(argv[++i]);
     else
-      return std::fprintf(stderr, "gpt_step: unknown argument '%s'; say gpt_step [--model A|C] [--ranks N] [--steps N] [--profile] [--shapes]\n", argv[i]), 2;
+      return std::fprintf(stderr, "gpt_step: unknown argument '%s'; say gpt_step [--model A|C] [--ranks N] [--steps N] [--profile] [--shapes] [--fusing]\n", argv[i]), 2;
   }
   bench::measure_all<bench::SizeA>(options);
   bench::measure_all<bench::SizeC>(options);

@@ -90,7 +90,7 @@ struct Timed : Device {
     if (found == nullptr) return nullptr;
     std::string name(operation.name);
     double flops = 0;
-    if (&operation == &operation::matmul) {
+    if (operation.name.starts_with(operation::matmul.name)) {  // and what is fused with it
       const operation::Product p(call.ints);
       const View &x = call.operands[0], &y = call.results[0];
       const std::int64_t free = x.rank - p.batch - p.contracted;

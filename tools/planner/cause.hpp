@@ -114,6 +114,14 @@ inline std::string brief(const GraphView& g, const Node& node) {
   return r.conjugate ? "conjugate of " + text(r.from) + " -> " + text(r.to) + ": " + words : words;
 }
 
+/// What a value comes from: of a fused operation's results, each from its own.
+inline int origin_of(const GraphView& g, int value) {
+  const Node& maker = g.maker(value);
+  for (std::size_t o = 0; o < g.origins.size() && maker.results > 1; ++o)
+    if (g.origins[o].result == value) return static_cast<int>(o);
+  return maker.origin;
+}
+
 /// The operations through which a value became, and stayed, a pending sum. By their origins.
 struct PendingSum {
   std::vector<int> path{};
@@ -136,9 +144,10 @@ inline PendingSum pending_sum(const GraphView& g, const Origin& met, const AxisL
       values.insert(values.end(), maker.operands.begin(), maker.operands.end());  // nobody's operation: it comes with what it takes
       continue;
     }
-    const Origin made = g.origin(maker);
-    sum.path.push_back(maker.origin);
-    if (std::none_of(made.operands.begin(), made.operands.end(), pending)) sum.begun.push_back(maker.origin);
+    const int origin = origin_of(g, value);
+    const Origin& made = g.origins[static_cast<std::size_t>(origin)];
+    sum.path.push_back(origin);
+    if (std::none_of(made.operands.begin(), made.operands.end(), pending)) sum.begun.push_back(origin);
     values.insert(values.end(), made.operands.begin(), made.operands.end());
   }
   return sum;

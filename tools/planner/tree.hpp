@@ -4,6 +4,8 @@
 #include <functional>
 #include <string>
 
+#include <parallel/plan/price.hpp>
+
 #include "pipeline.hpp"
 #include "why.hpp"
 
@@ -100,7 +102,13 @@ class Tree {
 
   std::string indented(const std::string& words) const { return std::string(static_cast<std::size_t>(2 * depth_), ' ') + words; }
 
-  /// One line for all that one operation of the user becomes.
+  /// The node that fuses what one comes from with what stands behind it, or nullptr.
+  const Node* fused(const Node& node) const {
+    for (const Node& n : plan_.graph.nodes)
+      if (n.origin == node.origin && n.phase == node.phase && n.region == node.region && pricing::parts_of(*n.operation).behind > 0) return &n;
+    return nullptr;
+  }
+  /// One line for all that one operation of the user becomes, or several that are fused.
   void line(const Node& node) {
     headings(node);
     const Origin origin = plan_.graph.origin(node);
@@ -109,9 +117,11 @@ class Tree {
     end_group();
     origin_ = node.origin;
     std::string gives;
-    if (node.phase == Phase::forward && origin.result >= 0) gives = parallel::text(plan_.graph.value(origin.result).type);
+    const Node* with_others = fused(node);
+    const int result = with_others != nullptr ? with_others->result + with_others->results - 1 : origin.result;
+    if (node.phase == Phase::forward && result >= 0) gives = parallel::text(plan_.graph.value(result).type);
     table_.rows.push_back({{indented(place_of(origin.source)), origin.member >= 0 ? path_of(plan_.graph, origin.member) : "",
-                            spelled(plan_.graph, origin) + (node.phase == Phase::backward ? ", backward" : ""), gives}});
+                            (with_others != nullptr ? std::string(with_others->operation->name) : spelled(plan_.graph, origin)) + (node.phase == Phase::backward ? ", backward" : ""), gives}});
   }
 
   /// What nobody wrote, as the optimizer: one line for neighbours that do the same, with what they do it to.

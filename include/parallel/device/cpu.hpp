@@ -6,6 +6,7 @@
 #include <parallel/device/cpu/device.hpp>
 #include <parallel/device/cpu/elementwise.hpp>
 #include <parallel/device/cpu/embedding.hpp>
+#include <parallel/device/cpu/fused.hpp>
 #include <parallel/device/cpu/matmul.hpp>
 #include <parallel/device/cpu/movement.hpp>
 #include <parallel/device/cpu/norm.hpp>
@@ -21,6 +22,7 @@
 #include <parallel/operation/cross_entropy.hpp>
 #include <parallel/operation/dropout.hpp>
 #include <parallel/operation/embedding.hpp>
+#include <parallel/operation/fused.hpp>
 #include <parallel/operation/matmul.hpp>
 #include <parallel/operation/multiply.hpp>
 #include <parallel/operation/norm.hpp>
@@ -97,6 +99,13 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::silu_derivative,             silu_gradient<T>},
 
       {&operation::matmul,                      matmul<T>},
+      {&operation::matmul_add,                  matmul_add<T>},
+      {&operation::matmul_add_gelu,             matmul_add_gelu<T>},
+      {&operation::matmul_gelu_derivative,      matmul_gelu_gradient<T>},
+      {&operation::add_gelu,                    add_gelu<T>},
+      {&operation::add_dropout,                 add_dropout<T>},
+      {&operation::dropout_add,                 dropout_add<T>},
+      {&operation::add_dropout_add,             add_dropout_add<T>},
       {&operation::rotary,                      rotary<T>},
       {&operation::attention,                   attention<T>},
       {&operation::attention_derivative,        attention_gradient<T>},

@@ -43,7 +43,8 @@ struct Call {
   void* context = nullptr;         ///< the device's own: of a GPU its stream and handles
 };
 
-/// Computes the results of one node on one rank from the rank's own parts, or has the device's stream compute them. Two views never overlap unless the operation updates in place.
+/// Computes the results of one node on one rank from the rank's own parts, or has the device's stream compute them. Two views never overlap unless
+/// the operation updates in place, or is a part of a fused one: then a result may be the operand that the part before it has made.
 using Kernel = void (*)(const Call&);
 
 }  // namespace parallel

@@ -93,6 +93,7 @@ struct Value {
   Keep keep = Keep::saved;
   int stack = 0;                ///< > 0: the leading dimension counts this many layers
   std::uint8_t home = staging::all;  ///< the stages that hold it
+  bool passed = false;               ///< only parts of its own, fused node read it: it lies where the next part's result does
 };
 
 inline constexpr int max_node_operands = 10;

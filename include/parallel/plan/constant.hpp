@@ -59,11 +59,28 @@ constexpr GraphView view_of(const Graph<n>& g) {
   return v;
 }
 
+template <class T, class Source>
+constexpr Vector<T> thawed(const Source& source) {
+  Vector<T> result;
+  for (const T& item : source) result.push_back(item);
+  return result;
+}
+template <Sizes n>
+constexpr parallel::Graph thawed_graph(const Graph<n>& g) {
+  return {thawed<Value>(g.values),     thawed<Node>(g.nodes),     thawed<int>(g.order),    thawed<Region>(g.regions), thawed<Carry>(g.carries), thawed<Stack>(g.stacks),
+          thawed<Origin>(g.origins),   thawed<Member>(g.members), thawed<Name>(g.scalars), g.scalar_value,            g.outputs,                g.misused,
+          g.stages,                    g.schedule,                g.schedule->chunks,      g.balanced,                false,                    g.commit};
+}
+
 template <class Program>
-inline constexpr Sizes sizes = sizes_of(build<Program>());
-/// The differentiated graph of a program as a constant.
+inline constexpr Sizes unfused_sizes = sizes_of(build_unfused<Program>());
 template <class Program>
-inline constexpr Graph<sizes<Program>> graph = frozen_graph<sizes<Program>>(build<Program>());
+inline constexpr Graph<unfused_sizes<Program>> unfused = frozen_graph<unfused_sizes<Program>>(build_unfused<Program>());
+template <class Program>
+inline constexpr Sizes sizes = sizes_of(fuse(thawed_graph(unfused<Program>)));
+/// The graph of a program, as it is planned, as a constant.
+template <class Program>
+inline constexpr Graph<sizes<Program>> graph = frozen_graph<sizes<Program>>(fuse(thawed_graph(unfused<Program>)));
 }  // namespace constants
 
 }  // namespace parallel

@@ -123,6 +123,10 @@ struct Placing {
 
   constexpr void place(const Node& node, int r, int value, const Vector<bool>& alive) {
     if (storage[value].block != Segment::none || node.operation == &operation::stacked) return;
+    if (g.value(value).passed) {
+      place(node, r + 1, value + 1, alive);
+      return take(value, value + 1);
+    }
     if (node.operation == &operation::layer) {
       take(value, node.operands[0]);
       storage[value].stride = bytes(value);

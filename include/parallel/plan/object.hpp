@@ -201,7 +201,7 @@ class Writer {
     text(o.name);
   }
   constexpr void value(const Value& v) {
-    type(v.type, v.kind, v.differentiable + 2 * static_cast<int>(v.keep));
+    type(v.type, v.kind, v.differentiable + 2 * static_cast<int>(v.keep) + 4 * v.passed);
     put(v.node, v.region, v.member, v.stack);
   }
   constexpr void node(const Node& n) {

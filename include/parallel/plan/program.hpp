@@ -7,6 +7,7 @@
 #include <parallel/plan/asynchronous.hpp>
 #include <parallel/plan/bucket.hpp>
 #include <parallel/plan/differentiate.hpp>
+#include <parallel/plan/fuse.hpp>
 #include <parallel/schedule/schedule.hpp>
 
 namespace parallel {
@@ -277,14 +278,19 @@ constexpr void build(Trace& trace, Types<Input...>) {
 }
 }  // namespace building
 
-/// The graph of a program: forward, and for a training backward and optimizer. Outputs: the result; of a training the loss, the gradient norm,
-/// what the optimizer gives out, and gradients of wanted inputs.
+/// The graph of a program, each operation a node: forward, and for a training backward and optimizer. Outputs: the result; of a training the loss,
+/// the gradient norm, what the optimizer gives out, and gradients of wanted inputs.
 template <class Program>
-constexpr Graph build() {
+constexpr Graph build_unfused() {
   Trace trace;
   if constexpr (!building::refused<Program>(typename Program::Inputs{})) building::build<Program>(trace, typename Program::Inputs{});
   for (Node& node : trace.graph.nodes) node.flops = trace.graph.flops(node);
   return static_cast<Graph&&>(trace.graph);
+}
+/// The graph of a program as it is planned: operations that stand one behind the other are fused.
+template <class Program>
+constexpr Graph build() {
+  return fuse(build_unfused<Program>());
 }
 
 }  // namespace parallel

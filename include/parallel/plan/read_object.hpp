@@ -226,6 +226,7 @@ class Reader {
     const Quad q = quad();
     Value v;
     v.type = t.type, v.kind = t.kind, v.differentiable = (t.flags & 1) != 0, v.keep = (t.flags & 2) != 0 ? Keep::recomputed : Keep::saved;
+    v.passed = (t.flags & 4) != 0;
     v.node = q[0], v.region = q[1], v.member = q[2], v.stack = q[3];
     require(v.stack >= 0, "a number is out of range");
     return v;

@@ -48,6 +48,22 @@ inline void check_stages(const Graph& g) {
   require(g.nodes.size() * g.chunks < 4 * most_nodes, "its stages have too many chunks");
 }
 
+/// Whether a value that lies where its node's next result does can: that is as large, and only as a result does anybody know it.
+inline bool passes_on(const Graph& g, const Value& v) {
+  const auto i = static_cast<int>(&v - g.values.begin());
+  const Node& node = g.nodes[v.node];
+  if (i + 1 >= node.result + node.results) return false;
+  const Value& next = g.values[i + 1];
+  if (next.type.dtype != v.type.dtype || !(next.type.layout == v.type.layout)) return false;
+  for (const Node& n : g.nodes)
+    if (n.operands.contains(i)) return false;
+  for (const Carry& c : g.carries)
+    if (c.initial == i || c.inside == i || c.returned == i || c.result == i) return false;
+  for (const Stack& s : g.stacks)
+    if (s.inside == i || s.outside == i) return false;
+  return true;
+}
+
 /// Throws Damaged unless every index exists, operands come before what reads them, loops are nested as they are ordered.
 inline void check_graph(const Graph& g) {
   const int values = g.values.size(), nodes = g.nodes.size(), regions = g.regions.size(), members = g.members.size();
@@ -103,6 +119,7 @@ inline void check_graph(const Graph& g) {
   for (const Value& v : g.values) {
     exists(v.node, nodes), exists(v.region, regions), may_exist(v.member, members);
     require(v.region == g.nodes[v.node].region, "a value stands outside its region");
+    require(!v.passed || passes_on(g, v), "a value is handed on to no part of its operation");
     double size = 8;
     for (const Dim& d : v.type.layout.dims) size *= static_cast<double>(d.size < 1 ? 1 : d.size);
     double times = 2;

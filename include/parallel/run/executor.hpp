@@ -86,7 +86,7 @@ class Executor : public RankMemory<Device> {
           address(i);
           i.call.layer = position_.index(i.layers) + position_.layers_before(i.staged);
           i.call.micro_batch = position_.index(i.micro_batches);
-          as(i, {}, [&] { i.kernel(i.call); });
+          as(i, {}, [&] { i.compute(); });
           groups_->progress();
           break;
         case EventKind::start: start(i, as); break;
@@ -182,13 +182,26 @@ class Executor : public RankMemory<Device> {
     if (node.operation == &operation::move)
       i.kernel = local_move<Device>(node.transition, plan_, this->rank(), chunk);
     else
-      i.kernel = device_.kernel(*node.operation, i.call);
+      find_kernel(i, *node.operation, i.call);
     if (i.kernel == nullptr && node.operation == &operation::move)
       throw CannotRun("the plan moves " + text(g_.value(node.operands[0]).type) + " to " + text(node.transition.to) + " on " + text(node.transition.axes) +
                       "; values that only some ranks hold (At) can be planned, not run");
-    if (i.kernel == nullptr)
-      throw CannotRun("this device has no kernel for the operation " + std::string(node.operation->name) + " on " +
-                      std::string(name_of(g_.value(node.result).type.dtype)) + "; give the device one, or use another element type");
+  }
+
+  /// The device's kernel, or of a fused operation the kernels of its parts.
+  void find_kernel(Instruction& i, const Operation& operation, Call& call) {
+    i.kernel = device_.kernel(operation, call);
+    if (i.kernel != nullptr) return;
+    const operation::Fusion* fusion = operation::fusion_of(operation);
+    if (fusion == nullptr)
+      throw CannotRun("this device has no kernel for the operation " + std::string(operation.name) + " on " + std::string(name_of(call.results[0].dtype)) +
+                      "; give the device one, or use another element type");
+    SplitCall two = split(*fusion, call);
+    find_kernel(i, *fusion->then, two.then);
+    const Joined then{fusion, i.kernel, two.then.context};
+    find_kernel(i, *fusion->first, two.first);
+    call.context = two.first.context;
+    i.joined.push_back(then);
   }
 
   template <class As>

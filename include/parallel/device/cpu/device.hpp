@@ -6,6 +6,7 @@
 #include <parallel/device/device.hpp>
 #include <parallel/device/host_memory.hpp>
 #include <parallel/device/table.hpp>
+#include <parallel/operation/fused.hpp>
 
 namespace parallel {
 
@@ -21,8 +22,10 @@ struct Table {
 };
 }  // namespace cpu
 
-/// The CPU, with kernels for programs of these element types; what is bf16 the kernels for float compute. `own` has kernels of a program's own operations, or others for the library's; it
-/// must outlive what the device is given to:
+/// The CPU, with kernels for programs of these element types; what is bf16 the kernels for float compute. `own` has kernels of a program's own
+/// operations, or others for the library's; it must outlive what the device is given to. An operation that is fused with others is run alone where
+/// it has a kernel there.
+///
 ///
 ///     constexpr CpuKernels mine[]{{&swish, swish_kernel<float>, swish_kernel<double>}};
 ///     Executor<Threads, Cpu> executor(plan, world, parameters, Cpu{mine});
@@ -33,8 +36,11 @@ struct CpuOf {
   /// The kernel for a call of an operation, or nullptr.
   Kernel kernel(const Operation& operation, Call& call) const {
     const DType wanted = call.results[0].dtype;
-    for (const CpuKernels& row : own)
-      if (row.operation == &operation && row.of(wanted) != nullptr && (wanted == DType::bf16 || !has_bf16(call))) return row.of(wanted);
+    for (const CpuKernels& row : own) {
+      if (row.of(wanted) == nullptr || (wanted != DType::bf16 && has_bf16(call))) continue;
+      if (row.operation == &operation) return row.of(wanted);
+      if (operation::is_part(*row.operation, operation)) return nullptr;
+    }
     if (has_bf16(call)) {
       Call wide = cpu::with_float(call);
       call.context = reinterpret_cast<void*>(kernel(operation, wide));

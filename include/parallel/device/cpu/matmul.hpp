@@ -5,9 +5,9 @@
 
 namespace parallel::cpu {
 
-/// (x, w) -> y. ints: operation::Product.
+/// (x, w) -> y. ints: operation::Product. `finish` is given where there is one product and not a batch of them.
 template <class T>
-void matmul(const Call& call) {
+void product(const Call& call, const Finish& finish) {
   const View &x = call.operands[0], &w = call.operands[1], &y = call.results[0];
   const operation::Product p(call.ints);
   const Index batch = x.extent(0, p.batch);
@@ -17,7 +17,11 @@ void matmul(const Call& call) {
   const bool left = p.left_transposed != 0, right = p.right_transposed != 0;
   for (Index b = 0; b < batch; ++b)
     multiply<T>(m, n, k, 1, {x.as<const T>() + b * m * k, left ? m : k, left}, {w.as<const T>() + b * k * n, right ? k : n, right},
-                {y.as<T>() + b * m * n, n});
+                {y.as<T>() + b * m * n, n}, false, finish);
+}
+template <class T>
+void matmul(const Call& call) {
+  product<T>(call, {});
 }
 
 }  // namespace parallel::cpu

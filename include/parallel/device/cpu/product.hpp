@@ -17,6 +17,19 @@ struct Matrix {
   bool transposed = false;
 };
 
+/// A part of a matrix: its first row and column, its extents, and the distance of rows.
+struct Tile {
+  Index row, column, rows, columns, stride;
+};
+/// What is done with every tile of a product as soon as it is complete, while it is in the cache.
+struct Finish {
+  void (*finish)(const Call& call, const Tile& tile) = nullptr;
+  const Call* call = nullptr;
+  void operator()(const Tile& tile) const {
+    if (finish != nullptr) finish(*call, tile);
+  }
+};
+
 /// How a product is cut: a tile of the right operand stays in the second cache, the left operand's rows in the third.
 template <class T>
 struct Tiles {
@@ -37,7 +50,7 @@ struct Tiles {
 /// left^T.
 template <class T, int left_order, int right_order>
 void multiply_packed(Index m, Index n, Index k, T factor, const Matrix<const T>& left, const Matrix<const T>& right, const Matrix<T>& out,
-                     bool add) {
+                     bool add, const Finish& finish) {
   using namespace Eigen::internal;
   using Traits = gebp_traits<T, T>;
   using Left = const_blas_data_mapper<T, Index, left_order>;
@@ -66,6 +79,7 @@ void multiply_packed(Index m, Index n, Index k, T factor, const Matrix<const T>&
           for (Index row = i; row < i + rows; ++row) set(out.data + row * out.stride + j, columns, T{0});
         pack_right(right_tile, from_right.getSubMapper(j, l), depth, columns);
         multiply_tile(to.getSubMapper(j, i), right_tile, left_rows, columns, depth, rows, factor);
+        if (l + depth == k) finish({i, j, rows, columns, out.stride});
       }
     }
   }
@@ -74,19 +88,21 @@ void multiply_packed(Index m, Index n, Index k, T factor, const Matrix<const T>&
 /// out[m, n] = factor * left[m, k] * right[k, n], or added to what stands there. `out` does not lie transposed.
 template <class T>
 void multiply(Index m, Index n, Index k, T factor, const Matrix<const T>& left, const Matrix<const T>& right, const Matrix<T>& out,
-              bool add = false) {
+              bool add = false, const Finish& finish = {}) {
   constexpr int straight = Eigen::ColMajor, transposed = Eigen::RowMajor;  // of the transposes
   if (m == 0 || n == 0) return;
-  if (k == 0 && !add)
-    for (Index i = 0; i < m; ++i) set(out.data + i * out.stride, n, T{0});
-  else if (!left.transposed && !right.transposed)
-    multiply_packed<T, straight, straight>(m, n, k, factor, left, right, out, add);
-  else if (!left.transposed)
-    multiply_packed<T, straight, transposed>(m, n, k, factor, left, right, out, add);
-  else if (!right.transposed)
-    multiply_packed<T, transposed, straight>(m, n, k, factor, left, right, out, add);
-  else
-    multiply_packed<T, transposed, transposed>(m, n, k, factor, left, right, out, add);
+  if (k == 0) {
+    for (Index i = 0; i < m && !add; ++i) set(out.data + i * out.stride, n, T{0});
+    finish({0, 0, m, n, out.stride});
+  } else if (!left.transposed && !right.transposed) {
+    multiply_packed<T, straight, straight>(m, n, k, factor, left, right, out, add, finish);
+  } else if (!left.transposed) {
+    multiply_packed<T, straight, transposed>(m, n, k, factor, left, right, out, add, finish);
+  } else if (!right.transposed) {
+    multiply_packed<T, transposed, straight>(m, n, k, factor, left, right, out, add, finish);
+  } else {
+    multiply_packed<T, transposed, transposed>(m, n, k, factor, left, right, out, add, finish);
+  }
 }
 
 }  // namespace parallel::cpu

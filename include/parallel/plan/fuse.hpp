@@ -1,0 +1,147 @@
+// Joins operations that stand one behind the other, as operation::fusions lists them, where one makes what in its phase only the other reads.
+// The arithmetic and its order stay; what is between is not written to memory, or, where the backward pass reads it, not read again.
+#pragma once
+#include <parallel/operation/fused.hpp>
+
+namespace parallel {
+
+namespace fusing {
+struct Fusing {
+  Graph& g;
+  Vector<int> reader{};       ///< per value: the one node of its phase that reads it; -1: none, -2: several, or more than nodes
+  Vector<bool> read_later{};  ///< per value: another phase reads it
+  Vector<int> updates{};      ///< per node: how many nodes before it change something in place
+  Vector<int> before{};       ///< per node: the node that it has taken in, or -1
+  Vector<bool> gone{};        ///< per node: another has taken it in
+  bool any = false;
+
+  constexpr explicit Fusing(Graph& graph) : g(graph) {
+    reader.resize(g.values.size(), -1), read_later.resize(g.values.size(), false);
+    updates.resize(g.nodes.size(), 0), before.resize(g.nodes.size(), -1), gone.resize(g.nodes.size(), false);
+    int changes = 0;
+    for (const int n : g.order) {
+      const Node& node = g.nodes[n];
+      updates[n] = changes += node.operation->updates ? 1 : 0;
+      for (const int o : node.operands) {
+        if (node.phase != g.nodes[g.values[o].node].phase)
+          read_later[o] = true;
+        else
+          reader[o] = reader[o] == -1 ? n : -2;
+      }
+    }
+    for (const Carry& c : g.carries) reader[c.initial] = reader[c.returned] = -2;
+    for (const Stack& s : g.stacks) reader[s.inside] = -2;
+    for (const Member& m : g.members)
+      if (m.updated >= 0) reader[m.updated] = -2;
+    for (const int o : g.outputs) reader[o] = -2;
+    if (g.commit >= 0) reader[g.commit] = -2;
+  }
+
+  /// A product takes a bias with it: a number for every column.
+  constexpr bool fits(const operation::Fusion& f, const Node& first, int other) const {
+    if (f.first != &operation::matmul) return true;
+    const operation::Product p(first.ints);
+    if (p.batch > 0 || f.then != &operation::add) return p.batch == 0;
+    const Layout &bias = g.values[other].type.layout, &product = g.values[first.result].type.layout;
+    const int columns = g.values[first.operands[1]].type.layout.rank() - p.contracted;
+    bool same = bias.rank() == columns;
+    for (int d = 0; same && d < columns; ++d) same = bias.dims[d].size == product.dims[product.rank() - columns + d].size;
+    return same;
+  }
+  /// Whether node n can take in the node that makes its operand i.
+  constexpr bool joins(const operation::Fusion& f, int n, int i) const {
+    const Node& node = g.nodes[n];
+    const int value = node.operands[i];
+    const Value &made = g.values[value], &result = g.values[node.result];
+    return f.first == g.nodes[made.node].operation && reader[value] == n && made.region == node.region && updates[made.node] == updates[n] &&
+           made.home == result.home && made.type.dtype == result.type.dtype && made.type.layout == result.type.layout &&
+           fits(f, g.nodes[made.node], node.operands[node.operands.size() - 1 - i]);
+  }
+  /// The first row of the table by which node n takes in what makes its operand; false: there is none.
+  constexpr bool join(int n) {
+    for (const operation::Fusion& f : operation::fusions) {
+      if (f.then != g.nodes[n].operation) continue;
+      const bool sum = f.then == &operation::add;
+      for (int i = f.takes; i < (sum ? 2 : f.takes + 1); ++i)
+        if (joins(f, n, i)) return take_in(f, n, i), true;
+    }
+    return false;
+  }
+  constexpr void take_in(const operation::Fusion& f, int n, int i) {
+    const int m = g.values[g.nodes[n].operands[i]].node;
+    Node joined = g.nodes[m];  // whose line and member it keeps
+    const Node& node = g.nodes[n];
+    joined.operation = f.fused;
+    for (int o = 0; o < node.operands.size(); ++o)
+      if (o != i) joined.operands.push_back(node.operands[o]);
+    for (const std::int64_t a : node.ints) joined.ints.push_back(a);
+    if (node.ints.size() > 0) joined.reals[0] = node.reals[0], joined.reals[1] = node.reals[1];
+    joined.result = node.result, joined.flops += node.flops, joined.owns = node.owns;
+    g.nodes[n] = joined;
+    before[n] = m, gone[m] = any = true;
+  }
+};
+
+/// A graph without the nodes that others have taken in, whose results now are results of those.
+struct Renumbering {
+  Fusing& f;
+  Vector<Value> values{};
+  Vector<Node> nodes{};
+  Vector<int> value_of{}, node_of{};  ///< new numbers
+
+  constexpr explicit Renumbering(Fusing& fusing) : f(fusing) { value_of.resize(f.g.values.size(), -1), node_of.resize(f.g.nodes.size(), -1); }
+
+  constexpr void take_values(int n, bool last) {
+    if (f.before[n] >= 0) take_values(f.before[n], false);
+    const int made = last ? f.g.nodes[n].results : 1;
+    for (int r = 0; r < made; ++r) {
+      const int old = f.g.nodes[n].result + r;
+      value_of[old] = values.size();
+      Value v = f.g.values[old];
+      v.node = nodes.size();
+      v.passed = !last && !f.read_later[old];
+      values.push_back(v);
+    }
+  }
+  constexpr int& renew(int& value) const { return value = value < 0 ? value : value_of[value]; }
+  constexpr void run() {
+    Graph& g = f.g;
+    for (int n = 0; n < g.nodes.size(); ++n) {
+      if (f.gone[n]) continue;
+      node_of[n] = nodes.size();
+      Node node = g.nodes[n];
+      node.result = values.size();
+      take_values(n, true);
+      node.results = values.size() - node.result;
+      nodes.push_back(node);
+    }
+    for (Node& n : nodes)
+      for (int& o : n.operands) renew(o);
+    for (Carry& c : g.carries) renew(c.initial), renew(c.inside), renew(c.returned), renew(c.result);
+    for (Stack& s : g.stacks) renew(s.inside), renew(s.outside);
+    for (Origin& o : g.origins) {
+      renew(o.result);
+      for (int& v : o.operands) renew(v);
+    }
+    for (Member& m : g.members) renew(m.value), renew(m.updated);
+    for (int& v : g.outputs) renew(v);
+    renew(g.scalar_value), renew(g.commit);
+    for (Region& r : g.regions)
+      if (r.begin >= 0) r.begin = node_of[r.begin], r.end = node_of[r.end];
+    Vector<int> order;
+    for (const int n : g.order)
+      if (node_of[n] >= 0) order.push_back(node_of[n]);
+    g.order = static_cast<Vector<int>&&>(order), g.values = static_cast<Vector<Value>&&>(values), g.nodes = static_cast<Vector<Node>&&>(nodes);
+  }
+};
+}  // namespace fusing
+
+/// The graph with fused operations, which stand where their last part stood.
+constexpr Graph fuse(Graph g) {
+  fusing::Fusing f(g);
+  for (const int n : g.order) f.join(n);
+  if (f.any) fusing::Renumbering(f).run();
+  return g;
+}
+
+}  // namespace parallel

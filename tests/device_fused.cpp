@@ -1,0 +1,89 @@
+// Fused kernels: bit for bit what their parts give one after the other, with what is between kept and in one place.
+#include <parallel/operation/fused.hpp>
+
+#include "device.hpp"
+
+using namespace parallel;
+
+namespace {
+
+/// The operations that a fused one is made of.
+std::vector<const Operation*> parts_of(const Operation& operation) {
+  const operation::Fusion* f = operation::fusion_of(operation);
+  if (f == nullptr) return {&operation};
+  std::vector<const Operation*> parts = parts_of(*f->first);
+  parts.push_back(f->then);
+  return parts;
+}
+
+constexpr std::int64_t depth = 400;
+const Ints product_ints{1, 0, 0, 0}, drawn{1, 2, 5};
+/// What stands beside the first operand of a part: a weight, a bias or a residual, run-time numbers, what gelu was of.
+template <class T>
+void beside(Run<T>& run, const Operation& part, bool after_product, const Sizes& sizes) {
+  if (&part == &operation::matmul) run.operand(normal_numbers({depth, sizes[1]}, 2, 0.05));
+  if (&part == &operation::add) run.operand(normal_numbers(after_product ? Sizes{sizes[1]} : sizes, 3));
+  if (&part == &operation::dropout) run.scalars({0.5, 3, 4});
+  if (&part == &operation::gelu_derivative) run.operand(normal_numbers(sizes, 4));
+}
+Ints ints_of(const Operation& part) { return &part == &operation::matmul ? product_ints : &part == &operation::dropout ? drawn : Ints{}; }
+
+template <class T>
+std::vector<Numbers> one_by_one(const std::vector<const Operation*>& parts, const Numbers& x, const Sizes& sizes) {
+  std::vector<Numbers> results;
+  for (const Operation* part : parts) {
+    Run<T> run;
+    const Numbers& before = results.empty() ? x : results.back();
+    if (part == &operation::gelu_derivative) beside(run, *part, true, sizes);  // the gradient is its second operand
+    run.operand(before);
+    if (part != &operation::gelu_derivative) beside(run, *part, parts[0] == &operation::matmul, sizes);
+    results.push_back(run.result(sizes).ints(ints_of(*part)).reals(0.3).run(*part));
+  }
+  return results;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("fused operations give the bits of their parts", T, float, double) {
+  for (const operation::Fusion& f : operation::fusions)
+    for (const Sizes& sizes : {Sizes{3, 5}, Sizes{1, 1}, Sizes{17, 401}, Sizes{2100, 20}, Sizes{5, 20000}, Sizes{0, 4}})
+      for (const bool kept : {false, true}) {
+        INFO(f.fused->name << " of " << sizes[0] << " x " << sizes[1]);
+        const std::vector<const Operation*> parts = parts_of(*f.fused);
+        const bool multiplies = parts[0] == &operation::matmul;
+        const Numbers x = normal_numbers(multiplies ? Sizes{sizes[0], depth} : sizes, 1);
+        Run<T> run;
+        run.operand(x);
+        Ints ints;
+        for (const Operation* part : parts) {
+          beside(run, *part, multiplies, sizes);
+          run.result(sizes);
+          for (const std::int64_t i : ints_of(*part)) ints.push_back(i);
+        }
+        for (View& result : run.call().results)
+          if (!kept) result.data = run.call().results[run.call().results.size() - 1].data;
+        run.ints(ints).reals(0.3).run(*f.fused);
+        const std::vector<Numbers> expected = one_by_one<T>(parts, x, sizes);
+        for (std::size_t i = kept ? 0 : parts.size() - 1; i < parts.size(); ++i) CHECK(run.get(static_cast<int>(i)).values == expected[i].values);
+      }
+}
+TEST_CASE("a fused operation on a part is a part of it") {
+  const Numbers x = normal_numbers({6, 40, 500}, 1), bias = normal_numbers({500}, 2), residual = normal_numbers(x.sizes, 3);
+  const auto last = [&](const Box& box, const Box& columns) {
+    Run<float> run;
+    run.operand(x, box).operand(bias, columns).scalars({0.5, 3, 4}).operand(residual, box);
+    run.result(x.sizes, box).result(x.sizes, box).result(x.sizes, box).ints(drawn).reals(0.3).run(operation::add_dropout_add);
+    return run.get(2);
+  };
+  const Numbers whole = last(all_of(x.sizes), all_of(bias.sizes));
+  for (int d = 0; d < 3; ++d)
+    for (const Box& part : split(x.sizes, d, 3)) CHECK(last(part, {{part.offset[2]}, {part.size[2]}}).values == part_of(whole, part).values);
+}
+TEST_CASE("where a program has a kernel for a part, the device has none for the fused operation") {
+  static constexpr CpuKernels mine[]{{&operation::gelu, [](const Call&) {}}};
+  Run<float> run;
+  run.operand(Numbers({2, 3})).operand(Numbers({3, 4})).operand(Numbers({4})).result({2, 4}).result({2, 4}).result({2, 4}).ints(product_ints);
+  CHECK(bool(CpuDouble{}.kernel(operation::matmul_add_gelu, run.call())));
+  CHECK_FALSE(bool(CpuDouble{mine}.kernel(operation::matmul_add_gelu, run.call())));
+  CHECK(bool(CpuDouble{mine}.kernel(operation::matmul_add, run.call())));
+}
