@@ -1,5 +1,6 @@
 // A GPU as a device, without its kernels: they are compiled where <parallel/device/cuda.hpp> is included.
 #pragma once
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <parallel/device/cpu/parts.hpp>
@@ -47,9 +48,13 @@ class CudaOf {
   Kernel kernel(const Operation& operation, Call& call) const {
     prepare(call);
     const DType wanted = call.results[0].dtype;
-    for (const OwnKernels& row : own_)
-      if (row.operation == &operation && row.of(wanted) != nullptr) return row.of(wanted);
-    if (&operation == &operation::matmul) return prepare_product(call), &cuda::matmul;
+    for (const OwnKernels& row : own_) {
+      if (row.of(wanted) == nullptr) continue;
+      if (row.operation == &operation) return row.of(wanted);
+      if (operation::is_part(*row.operation, operation)) return nullptr;
+    }
+    if (const cuda::ProductKernel product = cuda::product_kernel(operation, call); product.kernel != nullptr)
+      return prepare_product(call, product.epilogue) ? product.kernel : nullptr;
     Kernel found = nullptr;
     const auto look = [&](DType dtype, std::span<const KernelRow> table) {
       if (found == nullptr && dtype == wanted) found = find_kernel(table, operation, call, true);
@@ -97,16 +102,23 @@ class CudaOf {
   void finish() const { gpu().finish(); }
 
  private:
-  void prepare_product(Call& call) const {
-    const cuda::Product wanted = cuda::product_of(call);
-    if (wanted.m * wanted.n * wanted.k * wanted.batch == 0) return;
-    for (const cuda::Context& known : kept_->contexts)
-      if (known.product != nullptr && static_cast<const cuda::Product&>(*known.product) == wanted) {
-        call.context = const_cast<cuda::Context*>(&known);
-        return;
-      }
-    kept_->contexts.push_back({kept_->gpu.get(), &kept_->products.emplace_back(wanted, gpu())});
-    call.context = &kept_->contexts.back();
+  /// False where an epilogue cannot be, so that it is computed apart. Throws GpuFailed where a product cannot be.
+  bool prepare_product(Call& call, cuda::Epilogue epilogue) const {
+    const cuda::Product wanted = cuda::product_of(call, epilogue);
+    if (wanted.m * wanted.n * wanted.k * wanted.batch == 0) return epilogue == cuda::Epilogue::none;
+    if (cuda::has_second_matrix(epilogue) && (wanted.n % 8 != 0 || wanted.alignment < 16)) return false;  // as cuBLASLt wants it
+    auto known = std::find_if(kept_->contexts.begin(), kept_->contexts.end(), [&](const cuda::Context& c) {
+      return c.product != nullptr && static_cast<const cuda::Product&>(*c.product) == wanted;
+    });
+    if (known == kept_->contexts.end()) {
+      kept_->contexts.push_back({kept_->gpu.get(), &kept_->products.emplace_back(wanted, gpu())});
+      known = std::prev(kept_->contexts.end());
+    }
+    call.context = &*known;
+    if (!*known->product && epilogue == cuda::Epilogue::none)
+      throw GpuFailed("cublasLt has no algorithm for a product of " + std::to_string(wanted.m) + " x " + std::to_string(wanted.k) + " and " + std::to_string(wanted.k) + " x " +
+                      std::to_string(wanted.n) + " " + std::string(name_of(wanted.dtype)));
+    return static_cast<bool>(*known->product);
   }
 
   std::span<const OwnKernels> own_{};

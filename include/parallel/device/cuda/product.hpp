@@ -2,9 +2,21 @@
 #pragma once
 #include <algorithm>
 #include <parallel/device/cuda/gpu.hpp>
-#include <parallel/operation/matmul.hpp>
+#include <parallel/operation/fused.hpp>
 
 namespace parallel::cuda {
+
+/// What is done to a product before it is written.
+enum class Epilogue : std::uint8_t {
+  none,
+  bias,                ///< a number of each column is added
+  bias_gelu,           ///< and then gelu (its tanh form) taken
+  bias_gelu_and_sum,   ///< as before; the sum, of which the backward pass needs gelu's derivative, is written, too
+  gelu_derivative,     ///< it is multiplied by gelu's derivative at another matrix
+};
+
+/// Whether it reads or writes a matrix beside.
+constexpr bool has_second_matrix(Epilogue e) { return e == Epilogue::bias_gelu_and_sum || e == Epilogue::gelu_derivative; }
 
 /// A product out[m, n] = x[m, k] * w[k, n], or a batch of them, all by rows; cuBLASLt takes matrices by columns, to which all is transposed:
 /// out^T = w^T * x^T. Addresses may change between runs, alignments may not.
@@ -13,6 +25,7 @@ struct Product {
   bool left_transposed = false, right_transposed = false;  ///< x lies as [k, m], w as [n, k]
   DType dtype = DType::f32;   ///< of x and w; sums are taken in float, of f64 in double
   DType result = DType::f32;  ///< of out
+  Epilogue epilogue = Epilogue::none;
   int alignment = 256;  ///< of all addresses, in bytes
 
   bool operator==(const Product&) const = default;
@@ -31,6 +44,7 @@ class PreparedProduct : public Product {
     w_ = matrix(type, right_transposed ? k : n, right_transposed ? n : k);
     x_ = matrix(type, left_transposed ? m : k, left_transposed ? k : m);
     out_ = matrix(type_of(p.result), n, m);
+    describe_epilogue();
     choose();
   }
   PreparedProduct(const PreparedProduct&) = delete;
@@ -40,7 +54,12 @@ class PreparedProduct : public Product {
     cublasLtMatmulDescDestroy(product_);
   }
 
-  void run(const void* x, const void* w, void* out) const {
+  /// Whether cuBLASLt has an algorithm for it.
+  explicit operator bool() const { return found_; }
+  /// `bias`: of the columns; `beside`: the sum that is written, or where the derivative is taken.
+  void run(const void* x, const void* w, void* out, const void* bias = nullptr, void* beside = nullptr) const {
+    if (bias != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    if (beside != nullptr) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, beside);
     const double ones[2]{1, 0};
     const float singles[2]{1, 0};
     const void* const alpha = dtype == DType::f64 ? static_cast<const void*>(&ones[0]) : &singles[0];
@@ -50,8 +69,17 @@ class PreparedProduct : public Product {
 
  private:
   static constexpr const char* name = "a matrix product";
+  void describe_epilogue() {
+    if (epilogue == Epilogue::none) return;
+    const cublasLtEpilogue_t what = epilogue == Epilogue::bias                ? CUBLASLT_EPILOGUE_BIAS
+                                    : epilogue == Epilogue::bias_gelu         ? CUBLASLT_EPILOGUE_GELU_BIAS
+                                    : epilogue == Epilogue::bias_gelu_and_sum ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS
+                                                                              : CUBLASLT_EPILOGUE_DGELU;
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, what);
+    if (has_second_matrix(epilogue)) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, n);
+  }
   template <class T>
-  void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+  void set(cublasLtMatmulDescAttributes_t attribute, const T& value) const {
     check(cublasLtMatmulDescSetAttribute(product_, attribute, &value, sizeof value), name);
   }
   /// Column-major, columns side by side.
@@ -77,10 +105,7 @@ class PreparedProduct : public Product {
     int found = 0;
     const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(gpu_.products(), product_, w_, x_, out_, out_, preference, 1, &proposed, &found);
     cublasLtMatmulPreferenceDestroy(preference);
-    check(status, name);
-    if (found == 0)
-      throw GpuFailed("cublasLt has no algorithm for a product of " + std::to_string(m) + " x " + std::to_string(k) + " and " + std::to_string(k) + " x " + std::to_string(n) + " " +
-                      std::string(name_of(dtype)));
+    found_ = status == CUBLAS_STATUS_SUCCESS && found > 0;
     algorithm_ = proposed.algo;
   }
 
@@ -88,11 +113,12 @@ class PreparedProduct : public Product {
   cublasLtMatmulDesc_t product_ = nullptr;
   cublasLtMatrixLayout_t w_ = nullptr, x_ = nullptr, out_ = nullptr;
   cublasLtMatmulAlgo_t algorithm_{};
+  bool found_ = false;
 };
 
-/// What a call of matmul asks for. Dimensions that stand beside each other are one.
-inline Product product_of(const Call& call) {
-  const View &x = call.operands[0], &w = call.operands[1], &y = call.results[0];
+/// What a call of matmul, or of an operation that is fused with it, asks for. Dimensions that stand beside each other are one.
+inline Product product_of(const Call& call, Epilogue epilogue) {
+  const View &x = call.operands[0], &w = call.operands[1], &y = call.results[call.results.size() - 1];
   const operation::Product p(call.ints);
   Product result;
   const int free_left = x.rank - p.batch - p.contracted;
@@ -101,7 +127,8 @@ inline Product product_of(const Call& call) {
   result.k = p.left_transposed ? x.extent(p.batch, p.batch + p.contracted) : x.extent(x.rank - p.contracted, x.rank);
   result.left_transposed = p.left_transposed != 0, result.right_transposed = p.right_transposed != 0;
   result.dtype = x.dtype, result.result = y.dtype;
-  for (const View* v : {&x, &w, &y})  // a slice of a stack begins at a multiple of its size
+  result.epilogue = epilogue;
+  for (const View* v : {&x, &w, &y, &call.operands[call.operands.size() - 1], &call.results[0]})  // a slice of a stack begins at a multiple of its size
     while (result.alignment > 1 && (reinterpret_cast<std::uintptr_t>(v->data) % static_cast<std::uintptr_t>(result.alignment) != 0 ||
                                     v->elements() * bytes_of(v->dtype) % result.alignment != 0))
       result.alignment /= 2;
@@ -116,6 +143,33 @@ inline void matmul(const Call& call) {
     product->run(call.operands[0].data, call.operands[1].data, y.data);
   else if (y.elements() > 0)  // nothing is contracted
     check(cudaMemsetAsync(y.data, 0, static_cast<std::size_t>(y.elements() * bytes_of(y.dtype)), gpu(call).stream()), "zeros");
+}
+/// (x, w, bias) -> the product, the product + bias[, gelu of that], of which the product is not written
+inline void matmul_bias(const Call& call) {
+  const PreparedProduct& product = *cuda::product(call);
+  const int last = call.results.size() - 1;
+  product.run(call.operands[0].data, call.operands[1].data, call.results[last].data, call.operands[2].data,
+              product.epilogue == Epilogue::bias_gelu_and_sum ? call.results[1].data : nullptr);
+}
+/// (g, w, x) -> the product, which is the gradient of gelu(x) and is not written, and that of x
+inline void matmul_gelu_derivative(const Call& call) {
+  cuda::product(call)->run(call.operands[0].data, call.operands[1].data, call.results[1].data, nullptr, call.operands[2].data);
+}
+
+/// A kernel that computes an operation by one call of cuBLASLt.
+struct ProductKernel {
+  Kernel kernel = nullptr;
+  Epilogue epilogue = Epilogue::none;
+};
+/// None where the operation is no product, or where something between is needed that cuBLASLt does not write: then the parts run alone.
+inline ProductKernel product_kernel(const Operation& operation, const Call& call) {
+  const auto passed = [&](int result) { return call.results[result].data == call.results[result + 1].data; };
+  if (&operation == &operation::matmul) return {matmul};
+  if (&operation == &operation::matmul_add && passed(0)) return {matmul_bias, Epilogue::bias};
+  if (&operation == &operation::matmul_add_gelu && passed(0))
+    return {matmul_bias, passed(1) ? Epilogue::bias_gelu : Epilogue::bias_gelu_and_sum};
+  if (&operation == &operation::matmul_gelu_derivative && passed(0)) return {matmul_gelu_derivative, Epilogue::gelu_derivative};
+  return {};
 }
 
 }  // namespace parallel::cuda
