@@ -95,6 +95,12 @@ struct Projecting {
   constexpr auto operator()(Distributed auto x) const { return gelu(matmul(x, w) + b); }
 };
 using Projected = Evaluation<Projecting, Rows>;
+struct PendingBias {
+  Parameter<float, Shape<16 / tensor, 16>> w;
+  Parameter<float, Shape<16>> b;
+  constexpr auto operator()(Distributed auto x) const { return matmul(x, w) + b; }
+};
+using Pending = Evaluation<PendingBias, Rows>;
 
 // What is not: a value that is read twice, a sum that is no bias, products in batches, what a move or a loop stands between.
 struct ReadTwice {
@@ -156,6 +162,13 @@ TEST_CASE("what stands one behind the other is fused, and nothing else changes")
     CHECK(whole->memory.of(Use::activations) == apart->memory.of(Use::activations));
     CHECK(whole->memory.of(Use::temporaries) < apart->memory.of(Use::temporaries));
   }
+}
+TEST_CASE("a bias that joins a pending sum is work of every rank") {
+  const OwnedPlan whole = derive<Pending>(mesh), apart = derive(build_unfused<Pending>(), mesh, {}, {});
+  CHECK(whole->events.size() < apart->events.size());
+  CHECK(whole->flops() == apart->flops());
+  CHECK(whole->redundant(tensor) == doctest::Approx(apart->redundant(tensor)));
+  CHECK(whole->redundant(tensor) > 0);
 }
 TEST_CASE("what is between parts of a fused operation needs no room") {
   const OwnedPlan whole = derive<Projected>(mesh), apart = derive(build_unfused<Projected>(), mesh, {}, {});

@@ -4,8 +4,6 @@
 #include <functional>
 #include <string>
 
-#include <parallel/plan/price.hpp>
-
 #include "pipeline.hpp"
 #include "why.hpp"
 
@@ -105,7 +103,7 @@ class Tree {
   /// The node that fuses what one comes from with what stands behind it, or nullptr.
   const Node* fused(const Node& node) const {
     for (const Node& n : plan_.graph.nodes)
-      if (n.origin == node.origin && n.phase == node.phase && n.region == node.region && pricing::parts_of(*n.operation).behind > 0) return &n;
+      if (n.origin == node.origin && n.phase == node.phase && n.region == node.region && n.joined > 0) return &n;
     return nullptr;
   }
   /// One line for all that one operation of the user becomes, or several that are fused.

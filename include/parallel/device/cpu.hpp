@@ -100,8 +100,6 @@ std::span<const KernelRow> Table<T>::kernels() {
 
       {&operation::matmul,                      matmul<T>},
       {&operation::matmul_add,                  matmul_add<T>},
-      {&operation::matmul_add_gelu,             matmul_add_gelu<T>},
-      {&operation::matmul_gelu_derivative,      matmul_gelu_gradient<T>},
       {&operation::add_gelu,                    add_gelu<T>},
       {&operation::add_dropout,                 add_dropout<T>},
       {&operation::dropout_add,                 dropout_add<T>},

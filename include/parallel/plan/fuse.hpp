@@ -76,7 +76,7 @@ struct Fusing {
       if (o != i) joined.operands.push_back(node.operands[o]);
     for (const std::int64_t a : node.ints) joined.ints.push_back(a);
     if (node.ints.size() > 0) joined.reals[0] = node.reals[0], joined.reals[1] = node.reals[1];
-    joined.result = node.result, joined.flops += node.flops, joined.owns = node.owns;
+    joined.result = node.result, joined.flops += node.flops, joined.owns = node.owns, ++joined.joined;
     g.nodes[n] = joined;
     before[n] = m, gone[m] = any = true;
   }

@@ -206,7 +206,7 @@ class Writer {
   }
   constexpr void node(const Node& n) {
     const Transition& t = n.transition;
-    put(place(operations_, n.operation), static_cast<int>(n.phase) + 4 * n.owns, n.region, n.origin);
+    put(place(operations_, n.operation), static_cast<int>(n.phase) + 4 * n.owns + 8 * n.joined, n.region, n.origin);
     put(n.member, n.result, n.results, t.axes.count);
     put(n.flops);
     list(n.operands);

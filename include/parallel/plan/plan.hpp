@@ -201,6 +201,10 @@ struct Plan {
     for (const Event& e : events)
       if (e.kind == EventKind::compute) f(graph.node(e.node), flops(graph.node(e.node)) * static_cast<double>(graph.times(graph.node(e.node).region)));
   }
+  /// Floating point operations of a node: of its first part, and of each that is fused behind it.
+  struct Flops {
+    double first = 0, joined = 0;
+  };
   /// Floating point operations of one step on one rank.
   constexpr double flops() const {
     double n = 0;
@@ -209,10 +213,19 @@ struct Plan {
   }
   /// Of one run of a node on one rank: the whole operation's, divided by the extents of the axes that split it.
   constexpr double flops(const Node& node) const {
-    auto divided = static_cast<double>(node.flops);
-    for (int i = 0; i < mesh.count; ++i)
-      if (shares(node, mesh.axes[i].axis)) divided *= mesh.axes[i].axis == graph.stages ? share_of_layers(node) : 1.0 / mesh.axes[i].size;
-    return divided;
+    const Flops f = flops_of_parts(node);
+    return f.first + node.joined * f.joined;
+  }
+  constexpr Flops flops_of_parts(const Node& node) const {
+    const std::int64_t each = node.joined > 0 ? graph.value(node.result).type.layout.elements() : 0;
+    Flops f{static_cast<double>(node.flops - node.joined * each), static_cast<double>(each)};
+    for (int i = 0; i < mesh.count; ++i) {
+      const Axis* axis = mesh.axes[i].axis;
+      const double share = axis == graph.stages ? share_of_layers(node) : 1.0 / mesh.axes[i].size;
+      if (shares(node, axis)) f.first *= share;
+      if (shares_results(node, axis)) f.joined *= share;
+    }
+    return f;
   }
   /// Of a node on stacks of layers, the part of them that this stage has; any other is whole on its stage.
   constexpr double share_of_layers(const Node& node) const {
@@ -223,10 +236,13 @@ struct Plan {
   }
   /// Whether the ranks of an axis share the work of a node instead of each doing all of it.
   constexpr bool shares(const Node& node, const Axis* axis) const {
-    if (axis == graph.stages && graph.in_stages(node.region)) return true;
-    if (node.results > 0 && graph.value(node.result).type.layout.on(axis).kind == PlacementKind::at) return true;
     for (const int o : node.operands)
       if (graph.value(o).type.layout.on(axis).split()) return true;
+    return shares_results(node, axis);
+  }
+  constexpr bool shares_results(const Node& node, const Axis* axis) const {
+    if (axis == graph.stages && graph.in_stages(node.region)) return true;
+    if (node.results > 0 && graph.value(node.result).type.layout.on(axis).kind == PlacementKind::at) return true;
     for (int r = 0; r < node.results; ++r)
       if (graph.value(node.result + r).type.layout.on(axis).split()) return true;
     return false;
@@ -234,7 +250,11 @@ struct Plan {
   /// The part of a rank's floating point operations that every rank of an axis does alike, from 0 to 1.
   constexpr double redundant(const Axis& axis) const {
     double same = 0;
-    each_computation([&](const Node& node, double work) { same += shares(node, &axis) ? 0 : work; });
+    each_computation([&](const Node& node, double work) {
+      const Flops f = flops_of_parts(node);
+      const double alike = (shares(node, &axis) ? 0 : f.first) + (shares_results(node, &axis) ? 0 : node.joined * f.joined);
+      if (alike > 0) same += work * alike / (f.first + node.joined * f.joined);
+    });
     const double whole = flops();
     return whole > 0 ? same / whole : 0;
   }

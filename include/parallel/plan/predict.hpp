@@ -72,9 +72,9 @@ constexpr double model_flops(const Plan& plan) {
   for (const Event& e : plan.events) {
     const Node& node = plan.graph.node(e.node);
     trained = trained || node.phase == Phase::backward;
-    const pricing::Work work = pricing::parts_of(*node.operation).first;
+    const pricing::Work work = pricing::work_of_first(*node.operation);
     if (e.kind == EventKind::compute && node.phase == Phase::forward && (work == pricing::Work::product || work == pricing::Work::attention))
-      forward += static_cast<double>(node.flops) * pricing::share_of_first(plan, node) * static_cast<double>(plan.graph.times(node.region));
+      forward += static_cast<double>(node.flops - node.joined * plan.graph.value(node.result).type.layout.elements()) * static_cast<double>(plan.graph.times(node.region));
   }
   return (trained ? 3 : 1) * forward;
 }

@@ -39,34 +39,20 @@ constexpr Work work_of(std::string_view operation) {
     if (n.operation == operation) return n.work;
   return Work::other;
 }
-/// What an operation is made of: a fused one is named by its parts, "matmul+add+gelu".
-struct Parts {
-  Work first = Work::other;
-  int behind = 0;     ///< the parts behind the first: an operation for each element of the result
-  int functions = 0;  ///< of all parts
-};
-constexpr Parts parts_of(const Operation& operation) {
-  Parts parts;
-  for (std::string_view left = operation.name;; ++parts.behind) {
-    const std::size_t end = left.find('+');
-    const Work work = work_of(left.substr(0, end));
-    if (parts.behind == 0) parts.first = work;
-    parts.functions += work == Work::function ? 1 : 0;
-    if (end == std::string_view::npos) return parts;
-    left.remove_prefix(end + 1);
+/// The first of the operations that an operation's name has: a fused one is named by its parts, "matmul+add+gelu".
+constexpr Work work_of_first(const Operation& operation) { return work_of(operation.name.substr(0, operation.name.find('+'))); }
+/// The time of an operation's arithmetic, part by part.
+constexpr double arithmetic_seconds(const Plan& plan, const Node& node, double functions, double products) {
+  const Plan::Flops flops = plan.flops_of_parts(node);
+  std::string_view names = node.operation->name;
+  double seconds = 0;
+  for (int part = 0; part <= node.joined; ++part) {
+    const std::size_t end = node.joined > 0 ? names.find('+') : std::string_view::npos;
+    const double rate = work_of(names.substr(0, end)) == Work::function ? functions : products;
+    if (rate > 0) seconds += (part == 0 ? flops.first : flops.joined) / rate;
+    names = end == std::string_view::npos ? std::string_view() : names.substr(end + 1);
   }
-}
-constexpr double elements_of(const Plan& plan, const Node& node) { return static_cast<double>(plan.graph.value(node.result).type.layout.elements()); }
-/// The share of an operation's FLOPs that its first part has.
-constexpr double share_of_first(const Plan& plan, const Node& node) {
-  const double behind = parts_of(*node.operation).behind * elements_of(plan, node);
-  return behind > 0 && node.flops > 0 ? 1 - behind / static_cast<double>(node.flops) : 1;
-}
-/// The share that are functions.
-constexpr double share_of_functions(const Plan& plan, const Node& node) {
-  const Parts parts = parts_of(*node.operation);
-  if (parts.behind == 0) return parts.functions;
-  return node.flops > 0 ? parts.functions * elements_of(plan, node) / static_cast<double>(node.flops) : 0;
+  return seconds;
 }
 /// Reads no more of its first operand than it writes.
 constexpr bool reads_a_part(const Node& node) {
@@ -115,12 +101,10 @@ constexpr double compute_seconds(const Plan& plan, const Node& node, const Machi
   using pricing::Work;
   const Rates& rates = machine.with(plan.mesh.ranks());
   const auto dtype = static_cast<int>(plan.graph.value(node.operands.empty() ? node.result : node.operands[0]).type.dtype);
-  const Work work = pricing::parts_of(*node.operation).first;
+  const Work work = pricing::work_of_first(*node.operation);
   if (rates.products[dtype] == 0 && (work == Work::product || work == Work::attention))
     throw std::invalid_argument("parallel: the machine has no rate for products of this element type; give it one");
-  const double functions = pricing::share_of_functions(plan, node);
-  const auto at_rate = [&](double share, double rate) { return rate > 0 ? share * plan.flops(node) / rate : 0; };
-  double arithmetic = at_rate(functions, rates.functions[dtype]) + at_rate(1 - functions, rates.products[dtype]);
+  double arithmetic = pricing::arithmetic_seconds(plan, node, rates.functions[dtype], rates.products[dtype]);
   if (work == Work::attention) arithmetic = pricing::attention_seconds(plan, node, machine, rates, dtype);
   const double streaming = streaming_seconds(bytes_moved(plan, node, machine), rates);
   return machine.launch + (arithmetic > streaming ? arithmetic : streaming);

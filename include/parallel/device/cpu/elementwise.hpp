@@ -4,30 +4,21 @@
 
 namespace parallel::cpu {
 
-/// out = function(x); out may be x.
+/// result = function(x)
 template <class T, class Function>
-[[gnu::flatten]] void each_element(const T* x, T* out, Index n, Function function) {
-  by_lanes(n, [=](T* to, const T* from) { const Lanes<T> value = lanes(from);
-        lanes(to) = function(value);
+[[gnu::flatten]] void each_element(const Call& call, Function function) {
+  by_lanes(call.results[0].elements(), [=](T* out, const T* from) { const Lanes<T> x = lanes(from);
+        lanes(out) = function(x);
       },
-      out, x);
-}
-template <class T, class Function>
-void each_element(const Call& call, Function function) {
-  each_element(call.operands[0].as<const T>(), call.results[0].as<T>(), call.results[0].elements(), function);
-}
-/// out = g times derivative(x); out may be g.
-template <class T, class Derivative>
-[[gnu::flatten]] void each_gradient(const T* x, const T* g, T* out, Index n, Derivative derivative) {
-  by_lanes(n, [=](T* to, const T* from, const T* of) { const Lanes<T> value = lanes(from);
-        lanes(to) = lanes(of) * derivative(value);
-      },
-      out, x, g);
+      call.results[0].as<T>(), call.operands[0].as<const T>());
 }
 /// (x, g): result = g times derivative(x)
 template <class T, class Derivative>
-void each_gradient(const Call& call, Derivative derivative) {
-  each_gradient(call.operands[0].as<const T>(), call.operands[1].as<const T>(), call.results[0].as<T>(), call.results[0].elements(), derivative);
+[[gnu::flatten]] void each_gradient(const Call& call, Derivative derivative) {
+  by_lanes(call.results[0].elements(), [=](T* out, const T* from, const T* g) { const Lanes<T> x = lanes(from);
+        lanes(out) = lanes(g) * derivative(x);
+      },
+      call.results[0].as<T>(), call.operands[0].as<const T>(), call.operands[1].as<const T>());
 }
 
 /// x times the first number.
@@ -77,29 +68,19 @@ void relu_gradient(const Call& call) {
 // gelu(x) = x (1 + tanh u) / 2 = x s, with u = sqrt(2 / pi) (x + 0.044715 x^3) and s = 1 / (1 + exp(-2 u)).
 inline constexpr double gelu_first = 1.5957691216057308, gelu_third = gelu_first * 0.044715;  // of 2 u
 
-/// out may be x.
-template <class T>
-[[gnu::noinline]] void gelu(const T* x, T* out, Index n) {
-  constexpr T first = static_cast<T>(-gelu_first), third = static_cast<T>(-gelu_third);
-  each_element(x, out, n, [=](const auto& v) { return v / (T{1} + (v * (first + third * v.square())).exp()); });
-}
 template <class T>
 void gelu(const Call& call) {
-  gelu(call.operands[0].as<const T>(), call.results[0].as<T>(), call.results[0].elements());
+  constexpr T first = static_cast<T>(-gelu_first), third = static_cast<T>(-gelu_third);
+  each_element<T>(call, [=](const auto& x) { return x / (T{1} + (x * (first + third * x.square())).exp()); });
 }
-/// The derivative is s + x s (1 - s) 2 u'; out may be g.
-template <class T>
-[[gnu::noinline]] void gelu_gradient(const T* x, const T* g, T* out, Index n) {
-  constexpr T first = static_cast<T>(gelu_first), third = static_cast<T>(gelu_third);
-  each_gradient(x, g, out, n, [=](const auto& v) {
-    const Lanes<T> s = (T{1} + (-v * (first + third * v.square())).exp()).inverse();
-    return (s + v * s * (T{1} - s) * (first + T{3} * third * v.square())).eval();
-  });
-}
-/// (x, g)
+/// (x, g): the derivative is s + x s (1 - s) 2 u'.
 template <class T>
 void gelu_gradient(const Call& call) {
-  gelu_gradient(call.operands[0].as<const T>(), call.operands[1].as<const T>(), call.results[0].as<T>(), call.results[0].elements());
+  constexpr T first = static_cast<T>(gelu_first), third = static_cast<T>(gelu_third);
+  each_gradient<T>(call, [=](const auto& x) {
+    const Lanes<T> s = (T{1} + (-x * (first + third * x.square())).exp()).inverse();
+    return (s + x * s * (T{1} - s) * (first + T{3} * third * x.square())).eval();
+  });
 }
 
 /// erfc(|x| / sqrt 2): twice the normal distribution's tail. For float a fit with a relative error of 1.2e-7 everywhere

@@ -1,4 +1,5 @@
-// Several operations in one: the same arithmetic in the same order, hence the same bits, on pieces that stay in the cache.
+// Several operations in one: the same arithmetic in the same order, hence the same bits, on pieces that stay in the cache. Where that gains
+// nothing there is no kernel, and the parts run one after the other.
 #pragma once
 #include <parallel/device/cpu/broadcast.hpp>
 #include <parallel/device/cpu/elementwise.hpp>
@@ -8,39 +9,15 @@
 
 namespace parallel::cpu {
 
-/// Calls body(offset) for the rows of a tile.
-template <class Body>
-void each_row(const Tile& tile, Body body) {
-  for (Index i = 0; i < tile.rows; ++i) body((tile.row + i) * tile.stride + tile.column);
-}
-/// (x, w, bias) -> the product, the product + bias[, gelu of that]; what nobody keeps lies in the place of the next.
-template <class T, bool with_gelu>
-void matmul_bias(const Call& call) {
+/// (x, w, bias) -> the product, the product + bias. What comes behind it, gelu, or behind a product alone, its gradient, is quicker row by row
+/// when all is there than tile by tile, so these have no kernels.
+template <class T>
+void matmul_add(const Call& call) {
   product<T>(call, {[](const Call& c, const Tile& tile) {
                       const T *products = c.results[0].as<const T>(), *bias = c.operands[2].as<const T>() + tile.column;
                       T* sums = c.results[1].as<T>();
-                      each_row(tile, [&](Index at) {
+                      for (Index i = 0, at = tile.row * tile.stride + tile.column; i < tile.rows; ++i, at += tile.stride)
                         row<T, std::plus<>>(products + at, bias, sums + at, tile.columns);
-                        if constexpr (with_gelu) gelu(sums + at, c.results[2].as<T>() + at, tile.columns);
-                      });
-                    },
-                    &call});
-}
-template <class T>
-void matmul_add(const Call& call) {
-  matmul_bias<T, false>(call);
-}
-template <class T>
-void matmul_add_gelu(const Call& call) {
-  matmul_bias<T, true>(call);
-}
-/// (g, w, x) -> the product, which is the gradient of gelu(x), and that of x
-template <class T>
-void matmul_gelu_gradient(const Call& call) {
-  product<T>(call, {[](const Call& c, const Tile& tile) {
-                      const T *x = c.operands[2].as<const T>(), *products = c.results[0].as<const T>();
-                      T* out = c.results[1].as<T>();
-                      each_row(tile, [&](Index at) { gelu_gradient(x + at, products + at, out + at, tile.columns); });
                     },
                     &call});
 }

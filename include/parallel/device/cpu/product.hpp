@@ -23,11 +23,8 @@ struct Tile {
 };
 /// What is done with every tile of a product as soon as it is complete, while it is in the cache.
 struct Finish {
-  void (*finish)(const Call& call, const Tile& tile) = nullptr;
+  void (*tile)(const Call& call, const Tile& tile) = nullptr;
   const Call* call = nullptr;
-  void operator()(const Tile& tile) const {
-    if (finish != nullptr) finish(*call, tile);
-  }
 };
 
 /// How a product is cut: a tile of the right operand stays in the second cache, the left operand's rows in the third.
@@ -78,8 +75,13 @@ void multiply_packed(Index m, Index n, Index k, T factor, const Matrix<const T>&
         if (l == 0 && !add)
           for (Index row = i; row < i + rows; ++row) set(out.data + row * out.stride + j, columns, T{0});
         pack_right(right_tile, from_right.getSubMapper(j, l), depth, columns);
-        multiply_tile(to.getSubMapper(j, i), right_tile, left_rows, columns, depth, rows, factor);
-        if (l + depth == k) finish({i, j, rows, columns, out.stride});
+        const bool finishes = l + depth == k && finish.tile != nullptr;
+        const Index most = finishes ? 32 * Traits::nr : rows;  // few enough rows that they are still in the cache
+        for (Index row = 0; row < rows; row += most) {
+          const Index some = std::min(most, rows - row);
+          multiply_tile(to.getSubMapper(j, i + row), right_tile, left_rows + row * depth, columns, depth, some, factor);
+          if (finishes) finish.tile(*finish.call, {i + row, j, some, columns, out.stride});
+        }
       }
     }
   }
@@ -93,7 +95,7 @@ void multiply(Index m, Index n, Index k, T factor, const Matrix<const T>& left, 
   if (m == 0 || n == 0) return;
   if (k == 0) {
     for (Index i = 0; i < m && !add; ++i) set(out.data + i * out.stride, n, T{0});
-    finish({0, 0, m, n, out.stride});
+    if (finish.tile != nullptr) finish.tile(*finish.call, {0, 0, m, n, out.stride});
   } else if (!left.transposed && !right.transposed) {
     multiply_packed<T, straight, straight>(m, n, k, factor, left, right, out, add, finish);
   } else if (!left.transposed) {
