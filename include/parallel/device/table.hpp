@@ -10,6 +10,7 @@ struct KernelRow {
   const Operation* operation = nullptr;
   Kernel kernel = nullptr;
   int whole_numbers = -1;  ///< the operand that must be i32: indices or a mask
+  bool mixed = false;      ///< it takes bf16 beside f32
 };
 
 /// Kernels of a program's own operation; nullptr where there is none for an element type.
@@ -20,12 +21,20 @@ struct OwnKernels {
   constexpr Kernel of(DType dtype) const { return dtype == DType::f32 ? f32 : dtype == DType::f64 ? f64 : dtype == DType::i32 ? i32 : bf16; }
 };
 
-/// The kernel of a table for a call, or nullptr. Operands of bf16 are for kernels that make bf16, and for those that `read_bf16`.
-constexpr Kernel find_kernel(std::span<const KernelRow> table, const Operation& operation, const Call& call, bool reads_bf16) {
-  for (const View& operand : call.operands)
-    if (operand.dtype == DType::bf16 && !reads_bf16) return nullptr;
+/// Whether a call has operands and results of bf16 beside others of f32: a kernel has to be made for that.
+constexpr bool mixes_bf16(const Call& call) {
+  bool half = false, single = false;
+  const auto look = [&](const View& v) { half = half || v.dtype == DType::bf16, single = single || v.dtype == DType::f32; };
+  for (const View& v : call.operands) look(v);
+  for (const View& v : call.results) look(v);
+  return half && single;
+}
+
+/// The kernel of a table for a call, or nullptr.
+constexpr Kernel find_kernel(std::span<const KernelRow> table, const Operation& operation, const Call& call) {
   for (const KernelRow& row : table)
-    if (row.operation == &operation && (row.whole_numbers < 0 || call.operands[row.whole_numbers].dtype == DType::i32)) return row.kernel;
+    if (row.operation == &operation && (row.whole_numbers < 0 || call.operands[row.whole_numbers].dtype == DType::i32))
+      return row.mixed || !mixes_bf16(call) ? row.kernel : nullptr;
   return nullptr;
 }
 

@@ -48,7 +48,7 @@ struct CpuOf {
     }
     Kernel found = nullptr;
     const auto look = [&](DType dtype, std::span<const KernelRow> table) {
-      if (found == nullptr && dtype == wanted) found = find_kernel(table, operation, call, false);
+      if (found == nullptr && dtype == wanted) found = find_kernel(table, operation, call);
     };
     (look(dtype_of<T>, cpu::Table<T>::kernels()), ...);
     look(DType::i32, cpu::Table<int>::kernels());

@@ -57,7 +57,7 @@ class CudaOf {
       return prepare_product(call, product.epilogue) ? product.kernel : nullptr;
     Kernel found = nullptr;
     const auto look = [&](DType dtype, std::span<const KernelRow> table) {
-      if (found == nullptr && dtype == wanted) found = find_kernel(table, operation, call, true);
+      if (found == nullptr && dtype == wanted) found = find_kernel(table, operation, call);
     };
     (look(dtype_of<T>, cuda::Table<T>::kernels()), ...);
     look(DType::i32, cuda::Table<int>::kernels());

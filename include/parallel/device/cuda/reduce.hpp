@@ -3,6 +3,7 @@
 #include <bit>
 #include <parallel/device/cuda/elementwise.hpp>
 #include <parallel/device/cuda/reduction.hpp>
+#include <parallel/device/cuda/row.hpp>
 
 namespace parallel::cuda {
 
@@ -65,11 +66,11 @@ void reduce(const Call& call, const What& what, const View& x, const Steps& step
     reduce_columns(gpu(call), what, from, out, walk.extent(), kept, gone);
 }
 
-/// The sum over the dimensions `ints` (none: all), times the first number.
-template <class T>
+/// The sum over the dimensions `ints` (none: all), times the first number. Of bf16 it is f32.
+template <class Out>
 void sum(const Call& call) {
   const View &x = call.operands[0], &out = call.results[0];
-  reduce(call, SumOf<T>{call.reals[0]}, x, cpu::reduced(x, call.ints), out.as<T>(), out.elements());
+  with_element<Out>(x.dtype, [&]<class T>(T) { reduce(call, SumOf<T>{call.reals[0]}, x, cpu::reduced(x, call.ints), out.as<Out>(), out.elements()); });
 }
 /// The sum over the dimensions along which the result would be repeated.
 template <class T>
@@ -84,10 +85,10 @@ void local_max(const Call& call) {
   reduce(call, MaximumOf<T>{}, x, cpu::reduced(x, call.ints), out.as<T>(), out.elements());
 }
 /// (x, max): how many elements of the rank's part equal the maximum.
-template <class T>
+template <class Out>
 void count_maxima(const Call& call) {
   const View &x = call.operands[0], &out = call.results[0];
-  reduce(call, CountOf<T>{call.operands[1].as<const T>()}, x, cpu::reduced(x, call.ints), out.as<T>(), out.elements());
+  with_element<Out>(x.dtype, [&]<class T>(T) { reduce(call, CountOf<T>{call.operands[1].as<const T>()}, x, cpu::reduced(x, call.ints), out.as<Out>(), out.elements()); });
 }
 /// The sum of squares of a rank's part, f64.
 inline void square_sum(const Call& call) {
@@ -101,7 +102,10 @@ inline void square_sum(const Call& call) {
 /// Repeats x along the dimensions `ints` of the result (none: all), times the first number. Writes every element of the result once.
 template <class T>
 void expand(const Call& call) {
-  map<Scale<T>, T, T>(call, {static_cast<Wide<T>>(call.reals[0])}, {cpu::reduced(call.results[0], call.ints)});
+  const auto from = [&]<class From>(From) { map<Scale<T>, T, From>(call, {static_cast<Wide<T>>(call.reals[0])}, {cpu::reduced(call.results[0], call.ints)}); };
+  if constexpr (std::is_same_v<T, bfloat16>)
+    if (call.operands[0].dtype == DType::f32) return from(float{});
+  with_element<T>(call.operands[0].dtype, from);
 }
 struct MaximumShare {
   template <class T>
@@ -113,7 +117,7 @@ struct MaximumShare {
 template <class T>
 void max_derivative(const Call& call) {
   const Steps over = cpu::reduced(call.operands[0], call.ints);
-  map<MaximumShare, T, T, T, T, T>(call, {}, {strides(call.operands[0]), over, over, over});
+  map<MaximumShare, T, T, T, Wide<T>, T>(call, {}, {strides(call.operands[0]), over, over, over});  // the count of bf16 is f32
 }
 
 }  // namespace parallel::cuda
