@@ -13,7 +13,7 @@ namespace {
 
 Json good() {
   return Json::parse(R"({
-    "name": "desk", "launch": 2e-8, "overlaps": false, "write_allocates": true, "attention_block": 64,
+    "name": "desk", "launch": 2e-8, "overlaps": false, "write_allocates": true, "attention_block": 64, "processors": 108,
     "rates": [
       {"ranks": 1, "products": {"f32": 9e10, "f64": 4e10}, "memory_bandwidth": 2e10},
       {"ranks": 2, "products": {"f32": 8e10}, "attention": {"f32": 7e10}, "scores": {"f32": 1e9}, "functions": {"f32": 2e9},
@@ -41,6 +41,7 @@ TEST_CASE("a description is read, and written as it was") {
   CHECK(m.write_allocates);
   CHECK(!m.overlaps);
   CHECK(m.attention_block == 64);
+  CHECK(m.processors == 108);
   REQUIRE(m.rates.size() == 2);
   CHECK(m.with(1).products[static_cast<int>(DType::f64)] == 4e10);
   CHECK(m.with(2).link == Link{1e-7, 5e9});
@@ -57,7 +58,7 @@ TEST_CASE("faults are named with their place") {
   CHECK(refused([](Json& j) { j.erase("name"); }) == "name is missing");
   CHECK(refused([](Json& j) { j["name"] = 3; }) == "name is no text");
   CHECK(refused([](Json& j) { j["lunch"] = 3; }) ==
-        "lunch is unknown; known here: name, launch, attention_block, write_allocates, overlaps, rates, links");
+        "lunch is unknown; known here: name, launch, attention_block, processors, write_allocates, overlaps, rates, links");
   CHECK(refused([](Json& j) { j["launch"] = -1; }) == "launch is -1; give seconds, not below 0");
   CHECK(refused([](Json& j) { j["overlaps"] = 1; }) == "overlaps is 1; say true or false");
   CHECK(refused([](Json& j) { j["attention_block"] = 1.5; }) == "attention_block is 1.5; give a whole number of queries");

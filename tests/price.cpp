@@ -173,6 +173,26 @@ TEST_CASE("causal attention over slices of the sequence waits for the last slice
   }
 }
 
+namespace {
+struct Times {
+  constexpr auto operator()(Distributed auto x, Distributed auto w) const { return matmul(x, w); }
+};
+}  // namespace
+TEST_CASE("a product's tiles come in whole waves") {
+  const OwnedPlan owned = derive<Evaluation<Times, Tensor<float, Shape<256 / data, 64>>, Tensor<float, Shape<64, 512>>>>(Mesh{data = 1});
+  Machine m = slow(false);
+  m.launch = 0;
+  for (const Event& e : owned->events) {
+    const Node& node = owned->graph.node(e.node);
+    if (e.kind != EventKind::compute || node.operation->name != "matmul") continue;
+    const double finely = compute_seconds(owned, node, m);
+    m.processors = 4;  // each has one tile of 128 x 256
+    CHECK(compute_seconds(owned, node, m) == doctest::Approx(finely));
+    m.processors = 3;  // 8 tiles of 128 x 128 in three waves, which fit better than 4 of 128 x 256 in two
+    CHECK(compute_seconds(owned, node, m) == doctest::Approx(finely * 9 / 8));
+  }
+}
+
 TEST_CASE("published machines can be asked for by name, and price whatever can be multiplied") {
   REQUIRE(published_machine("a100") != nullptr);
   CHECK(published_machine("abacus") == nullptr);

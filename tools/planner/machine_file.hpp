@@ -5,7 +5,7 @@
 //                {"ranks": 2, ..., "link": {"latency": 1e-7, "bandwidth": 5e9}}],
 //      "links": {"data": {"latency": 1e-5, "bandwidth": 1e9}}}
 //
-// Optional: `links`, `attention_block`, `write_allocates`, and of rates `attention`, `scores`, `functions`, `cache_bytes` with
+// Optional: `links`, `attention_block`, `processors`, `write_allocates`, and of rates `attention`, `scores`, `functions`, `cache_bytes` with
 // `cache_bandwidth`, and of one rank `link`. What they mean stands at the members of Machine and Rates.
 #pragma once
 #include <algorithm>
@@ -115,7 +115,7 @@ inline void put(Json& json, const char* key, const double (&rates)[dtypes]) {
 /// Throws MachineRefused.
 inline Machine machine_from_json(const Json& json) {
   using machine_file::Reader;
-  const Reader reader(json, "", {"name", "launch", "attention_block", "write_allocates", "overlaps", "rates", "links"});
+  const Reader reader(json, "", {"name", "launch", "attention_block", "processors", "write_allocates", "overlaps", "rates", "links"});
   Machine m;
   if (!reader.at("name").is_string()) Reader::refuse("name", "is no text");
   m.name = Path(json["name"].get<std::string>());
@@ -123,6 +123,7 @@ inline Machine machine_from_json(const Json& json) {
   m.overlaps = reader.flag("overlaps");
   if (reader.has("write_allocates")) m.write_allocates = reader.flag("write_allocates");
   if (reader.has("attention_block")) m.attention_block = reader.count("attention_block", "queries");
+  if (reader.has("processors")) m.processors = reader.count("processors", "processors");
   const Json& rates = reader.at("rates");
   if (!rates.is_array() || rates.empty() || rates.size() > static_cast<std::size_t>(max_rates))
     Reader::refuse("rates", "is no list of 1 to " + std::to_string(max_rates) + " rows; give one for each number of busy ranks");
@@ -146,6 +147,7 @@ inline Machine machine_from_json(const Json& json) {
 inline Json machine_to_json(const Machine& m) {
   Json json{{"name", std::string(m.name.view())}, {"launch", m.launch}, {"overlaps", m.overlaps}, {"write_allocates", m.write_allocates}};
   if (m.attention_block > 0) json["attention_block"] = m.attention_block;
+  if (m.processors > 0) json["processors"] = m.processors;
   json["rates"] = Json::array();
   for (const Rates& r : m.rates) {
     Json row{{"ranks", r.ranks}};

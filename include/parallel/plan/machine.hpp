@@ -42,6 +42,7 @@ struct Machine {
   List<AxisLink, max_axes> links{};  ///< of axes that lie on other links, by name
   double launch = 0;                 ///< seconds that every operation takes besides its work
   int attention_block = 0;           ///< queries that causal attention takes at a time: all see as many keys as the last of them
+  int processors = 0;                ///< that each compute a tile of a product at a time; 0: products divide as finely as can be
   bool write_allocates = false;      ///< caches read what is about to be overwritten, so that writing costs twice (most CPUs)
   bool overlaps = false;             ///< collectives run beside computation; else the ranks that wait do their work
   constexpr bool operator==(const Machine&) const = default;

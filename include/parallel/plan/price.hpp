@@ -42,6 +42,25 @@ constexpr Work work_of(std::string_view operation) {
 /// The first of the operations that an operation's name has: a fused one is named by its parts, "matmul+add+gelu".
 constexpr Work work_of_first(const Operation& operation) { return work_of(operation.name.substr(0, operation.name.find('+'))); }
 /// The time of an operation's arithmetic, part by part.
+/// By how much a product takes longer than its operations because its tiles come in whole waves: a result of 128 x 256 to each processor at a
+/// time, or of 128 x 128, whichever fits better ("Matrix Multiplication Background User's Guide", NVIDIA).
+constexpr double quantization(const Plan& plan, const Node& node, const Machine& machine) {
+  if (machine.processors == 0 || work_of_first(*node.operation) != Work::product) return 1;
+  const Layout &x = plan.graph.value(node.operands[0]).type.layout, &w = plan.graph.value(node.operands[1]).type.layout;
+  const operation::Product p(node.ints);
+  std::int64_t m = 1, n = 1, batch = 1;
+  for (int d = 0; d < p.batch; ++d) batch *= local(x.dims[d], plan.mesh);
+  for (int i = 0; i < x.rank() - p.batch - p.contracted; ++i) m *= local(x.dims[p.left_free(x.rank(), i)], plan.mesh);
+  for (int i = 0; i < w.rank() - p.batch - p.contracted; ++i) n *= local(w.dims[p.right_free(w.rank(), i)], plan.mesh);
+  const auto up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  const auto waves = [&](std::int64_t rows, std::int64_t columns) {
+    const std::int64_t tiles = up(batch * up(m, rows) * up(n, columns), machine.processors) * machine.processors;
+    return static_cast<double>(tiles * rows * columns) / static_cast<double>(batch * m * n);
+  };
+  const double high = waves(256, 128), wide = waves(128, 256), square = waves(128, 128);
+  const double least = high < wide ? high : wide;
+  return least < square ? least : square;
+}
 constexpr double arithmetic_seconds(const Plan& plan, const Node& node, double functions, double products) {
   const Plan::Flops flops = plan.flops_of_parts(node);
   std::string_view names = node.operation->name;
@@ -104,7 +123,7 @@ constexpr double compute_seconds(const Plan& plan, const Node& node, const Machi
   const Work work = pricing::work_of_first(*node.operation);
   if (rates.products[dtype] == 0 && (work == Work::product || work == Work::attention))
     throw std::invalid_argument("parallel: the machine has no rate for products of this element type; give it one");
-  double arithmetic = pricing::arithmetic_seconds(plan, node, rates.functions[dtype], rates.products[dtype]);
+  double arithmetic = pricing::arithmetic_seconds(plan, node, rates.functions[dtype], rates.products[dtype]) * pricing::quantization(plan, node, machine);
   if (work == Work::attention) arithmetic = pricing::attention_seconds(plan, node, machine, rates, dtype);
   const double streaming = streaming_seconds(bytes_moved(plan, node, machine), rates);
   return machine.launch + (arithmetic > streaming ? arithmetic : streaming);
