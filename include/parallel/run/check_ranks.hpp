@@ -8,10 +8,10 @@
 namespace parallel {
 
 /// Throws CannotRun where the ranks are not the mesh's, the plan is another stage's, or its schedule is none.
-inline void check_ranks(const Plan& plan, int rank, int ranks) {
+inline void check_ranks(const Plan& plan, int rank, int size) {
   const GraphView& g = plan.graph;
-  if (ranks != plan.mesh.ranks())
-    throw CannotRun("the mesh " + text(plan.mesh) + " has " + std::to_string(plan.mesh.ranks()) + " ranks, but " + std::to_string(ranks) +
+  if (size != plan.mesh.ranks())
+    throw CannotRun("the mesh " + text(plan.mesh) + " has " + std::to_string(plan.mesh.ranks()) + " ranks, but " + std::to_string(size) +
                     " were started; start as many ranks as the mesh has");
   if (g.stages != nullptr && plan.mesh.here != plan.mesh.coordinate(rank, g.stages))
     throw CannotRun("rank " + std::to_string(rank) + " of " + text(plan.mesh) + " is on stage " + std::to_string(plan.mesh.coordinate(rank, g.stages)) +

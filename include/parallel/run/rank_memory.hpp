@@ -59,9 +59,9 @@ class RankMemory {
 
  protected:
   /// Throws CannotRun, and what the device throws where it has not enough memory for the plan's account.
-  RankMemory(const Plan& plan, int rank, int ranks, std::byte* parameters, const Device& device, const RankMemory* before)
+  RankMemory(const Plan& plan, int rank, int size, std::byte* parameters, const Device& device, const RankMemory* before)
       : plan_(plan), g_(plan.graph), position_(plan, rank), device_(device), rank_(rank) {
-    check_ranks(plan, rank, ranks);
+    check_ranks(plan, rank, size);
     const auto bytes = [&](Segment b) { return b == Segment::arena ? plan.memory.arena : plan.memory.blocks[static_cast<int>(b)]; };
     const auto own = [&](Segment b) { block(b) = own_.emplace_back(device_.memory(bytes(b))).data(); };
     const std::int64_t state = before == nullptr ? bytes(Segment::state) : 0;
