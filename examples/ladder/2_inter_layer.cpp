@@ -40,10 +40,10 @@ int main(int argc, char** argv) { return ladder::run<Step>("2_inter_layer", mesh
 // stage=4: 4 ranks
 //
 //          sent in a step             parameters  activations  peak
-// stage 0  stage 16.0 KiB in 4 calls  17.1 KiB    338 KiB      599 KiB
-// stage 1  stage 32.0 KiB in 6 calls  16.1 KiB    338 KiB      579 KiB
-// stage 2  stage 32.0 KiB in 6 calls  16.1 KiB    338 KiB      579 KiB
-// stage 3  stage 16.0 KiB in 4 calls  17.1 KiB    354 KiB      616 KiB
+// stage 0  stage 16.0 KiB in 4 calls  17.1 KiB    338 KiB      551 KiB
+// stage 1  stage 32.0 KiB in 6 calls  16.1 KiB    338 KiB      531 KiB
+// stage 2  stage 32.0 KiB in 6 calls  16.1 KiB    338 KiB      531 KiB
+// stage 3  stage 16.0 KiB in 4 calls  17.1 KiB    354 KiB      568 KiB
 //
 // stage 0  F0 .. .. .. .. .. .. .. .. .. B0
 // stage 1  .. F0 .. .. .. .. .. .. B0    .. ..

@@ -40,10 +40,10 @@ int main(int argc, char** argv) { return ladder::run<Step>("3_pipeline", mesh, a
 // stage=4: 4 ranks
 //
 //          sent in a step              parameters  activations  peak
-// stage 0  stage 16.0 KiB in 18 calls  17.1 KiB    169 KiB      290 KiB
-// stage 1  stage 32.0 KiB in 34 calls  16.1 KiB    127 KiB      227 KiB
-// stage 2  stage 32.0 KiB in 34 calls  16.1 KiB    84.5 KiB     185 KiB
-// stage 3  stage 16.0 KiB in 18 calls  17.1 KiB    44.3 KiB     166 KiB
+// stage 0  stage 16.0 KiB in 18 calls  17.1 KiB    169 KiB      284 KiB
+// stage 1  stage 32.0 KiB in 34 calls  16.1 KiB    127 KiB      221 KiB
+// stage 2  stage 32.0 KiB in 34 calls  16.1 KiB    84.5 KiB     179 KiB
+// stage 3  stage 16.0 KiB in 18 calls  17.1 KiB    44.3 KiB     160 KiB
 //
 // stage 0  F0 F1 F2 F3 .. .. .. .. .. .. B0    F4 B1    F5 B2    F6 B3    F7 B4    .. B5    .. B6    .. B7
 // stage 1  .. F0 F1 F2 .. .. .. .. B0    F3 B1    F4 B2    F5 B3    F6 B4    F7 B5    .. B6    .. B7    .. ..
