@@ -69,7 +69,7 @@ template <Sizes n>
 constexpr parallel::Graph thawed_graph(const Graph<n>& g) {
   return {thawed<Value>(g.values),     thawed<Node>(g.nodes),     thawed<int>(g.order),    thawed<Region>(g.regions), thawed<Carry>(g.carries), thawed<Stack>(g.stacks),
           thawed<Origin>(g.origins),   thawed<Member>(g.members), thawed<Name>(g.scalars), g.scalar_value,            g.outputs,                g.misused,
-          g.stages,                    g.schedule,                g.schedule->chunks,      g.balanced,                false,                    g.commit};
+          g.stages,                    g.schedule,                g.schedule != nullptr ? g.schedule->chunks : 1, g.balanced,                false,                    g.commit};
 }
 
 template <class Program>

@@ -1,5 +1,6 @@
 // What one node of a plan takes on one rank of a machine, in seconds: the roofline for computation, rings for collectives.
 #pragma once
+#include <parallel/operation/matmul.hpp>
 #include <parallel/plan/machine.hpp>
 #include <parallel/plan/plan.hpp>
 
