@@ -65,17 +65,20 @@ TEST_CASE_TEMPLATE("fused operations give the bits of their parts", T, float, do
         for (std::size_t i = kept ? 0 : parts.size() - 1; i < parts.size(); ++i) CHECK(run.get(static_cast<int>(i)).values == expected[i].values);
       }
 }
-TEST_CASE("a fused operation on a part is a part of it") {
-  const Numbers x = normal_numbers({6, 40, 500}, 1), bias = normal_numbers({500}, 2), residual = normal_numbers(x.sizes, 3);
-  const auto last = [&](const Box& box, const Box& columns) {
+TEST_CASE("a fused operation on a part is a part of it, with operands that repeat") {
+  const Numbers x = normal_numbers({6, 40, 500}, 1), bias = normal_numbers({6, 1, 500}, 2), residual = normal_numbers(x.sizes, 3);
+  const auto last = [&](const Box& box) {
     Run<float> run;
-    run.operand(x, box).operand(bias, columns).scalars({0.5, 3, 4}).operand(residual, box);
+    run.operand(x, box).operand(bias, {{box.offset[0], 0, box.offset[2]}, {box.size[0], 1, box.size[2]}}).scalars({0.5, 3, 4}).operand(residual, box);
     run.result(x.sizes, box).result(x.sizes, box).result(x.sizes, box).ints(drawn).reals(0.3).run(operation::add_dropout_add);
     return run.get(2);
   };
-  const Numbers whole = last(all_of(x.sizes), all_of(bias.sizes));
+  const Numbers whole = last(all_of(x.sizes));
   for (int d = 0; d < 3; ++d)
-    for (const Box& part : split(x.sizes, d, 3)) CHECK(last(part, {{part.offset[2]}, {part.size[2]}}).values == part_of(whole, part).values);
+    for (const Box& part : split(x.sizes, d, 3)) CHECK(last(part).values == part_of(whole, part).values);
+  const Numbers sum = defined(x.sizes, [&](const Sizes& i) { return static_cast<double>(static_cast<float>(x(i) + bias({i[0], 0, i[2]}))); });
+  const Numbers dropped = Run<float>().operand(sum).scalars({0.5, 3, 4}).result(x.sizes).ints(drawn).reals(0.3).run(operation::dropout);
+  CHECK(whole.values == Run<float>().operand(dropped).operand(residual).result(x.sizes).run(operation::add).values);
 }
 TEST_CASE("where a program has a kernel for a part, the device has none for the fused operation") {
   static constexpr CpuKernels adds[]{{&operation::add, [](const Call&) {}}}, drops[]{{&operation::dropout, [](const Call&) {}}};
@@ -84,4 +87,9 @@ TEST_CASE("where a program has a kernel for a part, the device has none for the 
   CHECK(bool(CpuDouble{}.kernel(operation::matmul_add, run.call())));
   CHECK_FALSE(bool(CpuDouble{adds}.kernel(operation::matmul_add, run.call())));
   CHECK(bool(CpuDouble{drops}.kernel(operation::matmul_add, run.call())));
+  for (View& v : run.call().operands) v.dtype = DType::bf16;
+  for (View& v : run.call().results) v.dtype = DType::bf16;
+  CHECK_FALSE(bool(CpuDouble{}.kernel(operation::matmul_add, run.call())));  // each part rounds its result
+  run.call().results.count = 1;
+  CHECK(bool(CpuDouble{}.kernel(operation::matmul, run.call())));
 }

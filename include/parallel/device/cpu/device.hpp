@@ -41,6 +41,7 @@ struct CpuOf {
       if (row.operation == &operation) return row.of(wanted);
       if (operation::is_part(*row.operation, operation)) return nullptr;
     }
+    if (has_bf16(call) && operation::fusion_of(operation) != nullptr) return nullptr;  // each part rounds
     if (has_bf16(call)) {
       Call wide = cpu::with_float(call);
       call.context = reinterpret_cast<void*>(kernel(operation, wide));
