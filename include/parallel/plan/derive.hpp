@@ -1,4 +1,4 @@
-// From a program and a mesh to its plan: `plan<Program, mesh>` for the compiler, `derive<Program>(mesh)` at start-up. Both run the same passes.
+// From a program and a mesh to its plan at start-up: `derive<Program>(mesh)`. compiled.hpp runs the same passes in the compiler.
 #pragma once
 #include <array>
 #include <memory>
@@ -6,11 +6,7 @@
 #include <string>
 
 #include <parallel/algebra/notation.hpp>
-#include <parallel/plan/balance.hpp>
-#include <parallel/plan/demands.hpp>
-#include <parallel/plan/object.hpp>
-#include <parallel/plan/refused_plan.hpp>
-#include <parallel/plan/stage.hpp>
+#include <parallel/plan/compiled.hpp>
 
 namespace parallel {
 
@@ -38,170 +34,6 @@ constexpr GraphView plan_into(Planned& planned, const GraphView& whole, const Me
   planned.memory = placing.memory;
   return graph;
 }
-
-namespace constants {
-// Each pass is a constant of its own, so that a step with many operations keeps within the limits of compilers on the evaluation of one.
-template <int nodes>
-struct Scheduled {
-  std::array<Event, static_cast<std::size_t>(3 * nodes)> events;  ///< at most a start and two waits for every node
-  int count;
-};
-template <int values, int nodes>
-struct Assigned {
-  std::array<Storage, static_cast<std::size_t>(values)> storage;
-  std::array<int, static_cast<std::size_t>(values)> allocation_of;
-  std::array<int, static_cast<std::size_t>(nodes)> packing_of;
-  std::array<Allocation, static_cast<std::size_t>(values + nodes)> allocations;
-  int count;
-  Memory memory;
-};
-template <int values, int nodes>
-struct Packed {
-  std::array<Storage, static_cast<std::size_t>(values)> storage;
-  std::array<std::int64_t, static_cast<std::size_t>(nodes)> packing;
-  Memory memory;
-};
-template <class To, class From>
-constexpr void copy(To& to, const From& from) {
-  for (int i = 0; i < static_cast<int>(from.size()); ++i) to[static_cast<std::size_t>(i)] = from[i];
-}
-
-// The order, loops and work of a stage, where the program has stages.
-struct Shares {
-  int order, regions, slots;
-};
-template <class Program, Mesh mesh>
-constexpr Shares shares_of() {
-  const Located l = locate(view_of(graph<Program>), mesh);
-  return {l.order.size(), l.regions.size(), l.slots.size()};
-}
-template <Shares n>
-struct Share {
-  std::array<int, static_cast<std::size_t>(n.order)> order;
-  std::array<Region, static_cast<std::size_t>(n.regions)> regions;
-  std::array<Slot, static_cast<std::size_t>(n.slots)> slots;
-  int parts;
-};
-template <class Program, Mesh mesh, Shares n = shares_of<Program, mesh>()>
-constexpr Share<n> share_constant() {
-  const Located l = locate(view_of(graph<Program>), mesh);
-  return {frozen<int, n.order>(l.order), frozen<Region, n.regions>(l.regions), frozen<Slot, n.slots>(l.slots), l.parts};
-}
-template <class Program, Mesh mesh>
-inline constexpr auto share = share_constant<Program, mesh>();
-/// The graph of a program as the mesh's stage sees it.
-template <class Program, Mesh mesh>
-constexpr GraphView view_on() {
-  GraphView view = view_of(graph<Program>);
-  if constexpr (graph<Program>.stages != nullptr)
-    view.order = share<Program, mesh>.order, view.regions = share<Program, mesh>.regions, view.slots = share<Program, mesh>.slots, view.parts = share<Program, mesh>.parts;
-  return view;
-}
-
-template <class Program, Mesh mesh>
-constexpr auto schedule_constant() {
-  constexpr int room = graph<Program>.stages == nullptr ? sizes<Program>.nodes : static_cast<int>(view_on<Program, mesh>().order.size());
-  Scheduled<room> result{};
-  const Vector<Event> events = schedule(view_on<Program, mesh>(), mesh);
-  copy(result.events, events);
-  result.count = events.size();
-  return result;
-}
-template <class Program, Mesh mesh>
-inline constexpr auto scheduled = schedule_constant<Program, mesh>();
-template <class Program, Mesh mesh>
-constexpr std::span<const Event> events_of() {
-  return std::span<const Event>(scheduled<Program, mesh>.events).first(static_cast<std::size_t>(scheduled<Program, mesh>.count));
-}
-
-template <class Program, Mesh mesh>
-constexpr auto assign_constant() {
-  const GraphView view = view_on<Program, mesh>();
-  Placing placing(view, mesh);
-  placing.assign(events_of<Program, mesh>());
-  placing.live(events_of<Program, mesh>());
-  Assigned<sizes<Program>.values, sizes<Program>.nodes> result{};
-  copy(result.storage, placing.storage), copy(result.allocation_of, placing.allocation_of), copy(result.packing_of, placing.packing_of);
-  copy(result.allocations, placing.allocations);
-  result.count = placing.allocations.size();
-  result.memory = placing.memory;
-  return result;
-}
-template <class Program, Mesh mesh>
-inline constexpr auto assigned = assign_constant<Program, mesh>();
-
-template <class Program, Mesh mesh>
-constexpr auto pack_constant() {
-  const GraphView view = view_on<Program, mesh>();
-  constexpr auto& from = assigned<Program, mesh>;
-  Placing placing(view, mesh);
-  for (const Storage& s : from.storage) placing.storage.push_back(s);
-  for (const int a : from.allocation_of) placing.allocation_of.push_back(a);
-  for (const int p : from.packing_of) placing.packing_of.push_back(p);
-  for (int i = 0; i < from.count; ++i) placing.allocations.push_back(from.allocations[static_cast<std::size_t>(i)]);
-  placing.memory = from.memory;
-  placing.pack();
-  Packed<sizes<Program>.values, sizes<Program>.nodes> result{};
-  copy(result.storage, placing.packed_storage());
-  copy(result.packing, placing.packed_packing());
-  result.memory = placing.memory;
-  return result;
-}
-template <class Program, Mesh mesh>
-inline constexpr auto packed = pack_constant<Program, mesh>();
-
-template <class Program, Mesh mesh>
-inline constexpr Plan passed{view_on<Program, mesh>(),      mesh,                         events_of<Program, mesh>(), packed<Program, mesh>.storage,
-                             packed<Program, mesh>.packing, packed<Program, mesh>.memory};
-
-template <class Program, Mesh mesh, class... Beside>
-struct Judged {
-  static constexpr std::array<GraphView, sizeof...(Beside)> beside{view_of(graph<Beside>)...};
-  static constexpr Fault value = check(view_of(graph<Program>), mesh, beside, demands_of<Program>());
-};
-template <class Program, Mesh mesh>
-struct Budgeted {
-  static constexpr Fault value = over_budget(passed<Program, mesh>, demands_of<Program>());
-};
-template <class Program, Mesh mesh>
-inline constexpr ScheduleRefusal refused_tasks = checked_by_compiler(view_of(graph<Program>), mesh) ? check_tasks(view_of(graph<Program>), mesh) : ScheduleRefusal{};
-template <class Program, Mesh mesh>
-inline constexpr ScheduleRefusal refused_waits =
-    checked_by_compiler(view_of(graph<Program>), mesh) && !refused_tasks<Program, mesh> ? check_waits(view_of(graph<Program>), mesh) : ScheduleRefusal{};
-/// Whether the compiler refuses the schedule; asking is then the one error.
-template <class Program, Mesh mesh>
-constexpr bool refuses_schedule() {
-  constexpr auto& refusal = refused_tasks<Program, mesh> ? refused_tasks<Program, mesh> : refused_waits<Program, mesh>;
-  using scheduled [[maybe_unused]] = typename RefusedSchedule<refusal.reason, refusal>::type;
-  return static_cast<bool>(refusal);
-}
-template <class Program, Mesh mesh, class... Beside>
-constexpr auto made() {
-  if constexpr (building::refused<Program>(typename Program::Inputs{}) || (building::refused<Beside>(typename Beside::Inputs{}) || ...)) {
-    return RefusedPlan{};
-  } else {
-    using accepted [[maybe_unused]] = checked<Judged<Program, mesh, Beside...>>;
-    if constexpr (Judged<Program, mesh, Beside...>::value.refusal) {
-      return RefusedPlan{};
-    } else if constexpr (refuses_schedule<Program, mesh>()) {
-      return RefusedPlan{};
-    } else {
-      using within [[maybe_unused]] = checked<Budgeted<Program, mesh>>;
-      if constexpr (Budgeted<Program, mesh>::value.refusal) {
-        return RefusedPlan{};
-      } else {
-        [[maybe_unused]] constexpr auto& carried = object::mesh<Program, mesh>;
-        return passed<Program, mesh>;
-      }
-    }
-  }
-}
-}  // namespace constants
-
-/// The plan of a program on a mesh, as a constant: `static_assert` can ask it anything. `Beside`: other programs over the same parameters,
-/// whose annotations may use axes that this one does not name.
-template <class Program, Mesh mesh, class... Beside>
-inline constexpr auto plan = constants::made<Program, with_cut(constants::view_of(constants::graph<Program>), mesh), Beside...>();
 
 /// A plan that was derived at start-up, with its memory. Copies share it.
 class OwnedPlan {
