@@ -33,7 +33,7 @@ void measure(int ranks, int rounds) {
   for (int round = 0; round < rounds; ++round) trips.push_back(round_trip());
   const std::string who = std::to_string(ranks) + " threads";
   run_threads(ranks, [&](Threads& world) {
-    Buffers word(64);
+    Arrays word(64);
     Exchange e = word.message(4);
     for (int round = 0; round < rounds; ++round) {
       const double gate = together(world, 10000, [&] { world.barrier(); }), one = together(world, 10000, [&] { exchange(world, e); });
@@ -47,7 +47,7 @@ void measure(int ranks, int rounds) {
   for (const std::int64_t bytes : sizes) {
     std::vector<double> reduces, adds, copies;
     run_threads(ranks, [&](Threads& world) {
-      Buffers buffers(bytes);
+      Arrays buffers(bytes);
       const Exchange e = buffers.message(bytes);
       float *in = reinterpret_cast<float*>(buffers.in.data()), *out = reinterpret_cast<float*>(buffers.out.data());
       for (int round = -1; round < rounds; ++round) {

@@ -18,9 +18,9 @@ inline std::string size_text(std::int64_t bytes) {
 inline int repeats(std::int64_t bytes) { return bytes >= (16 << 20) ? 1 : static_cast<int>((16 << 20) / bytes); }
 
 /// One message as the executor gives it: from one buffer into another.
-struct Buffers {
+struct Arrays {
   HostMemory in, out;
-  explicit Buffers(std::int64_t bytes) : in(bytes), out(bytes) {
+  explicit Arrays(std::int64_t bytes) : in(bytes), out(bytes) {
     for (std::int64_t i = 0; i < bytes / 4; ++i) reinterpret_cast<float*>(in.data())[i] = static_cast<float>(i % 7);
   }
   Exchange message(std::int64_t bytes) const {

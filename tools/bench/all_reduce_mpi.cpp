@@ -26,7 +26,7 @@ void measure(Mpi& world, int rounds) {
   };
   const auto plain = [](const Exchange& e) { MPI_Allreduce(e.in, e.out, static_cast<int>(e.count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); };
 
-  Buffers word(64);
+  Arrays word(64);
   const Exchange one = word.message(4);
   std::vector<double> trips, ours, theirs;
   for (int round = -1; round < rounds; ++round) {
@@ -40,7 +40,7 @@ void measure(Mpi& world, int rounds) {
   say("of one float, MPI_Allreduce / this", ratio(theirs, ours), "times as fast");
 
   for (const std::int64_t bytes : sizes) {
-    Buffers buffers(bytes);
+    Arrays buffers(bytes);
     const Exchange e = buffers.message(bytes);
     ours.clear(), theirs.clear();
     for (int round = -1; round < rounds; ++round) {

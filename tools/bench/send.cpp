@@ -15,7 +15,7 @@ namespace bench {
 
 /// This rank's end of a message from rank `from` of two to the other.
 template <Communicator World>
-void message(World& world, const Buffers& buffers, std::int64_t bytes, int from) {
+void message(World& world, const Arrays& buffers, std::int64_t bytes, int from) {
   Exchange e = buffers.message(bytes);
   e.kind = world.rank() == from ? Collective::send : Collective::receive, e.peer = 1 - world.rank();
   exchange(world, e);
@@ -29,7 +29,7 @@ void measure(World& world, int rounds, const std::string& who, const std::string
   };
   const auto both = [&](std::int64_t bytes, int times, auto f) {
     std::vector<double> ours, theirs;
-    Buffers buffers(bytes);
+    Arrays buffers(bytes);
     for (int round = -1; round < rounds; ++round) {
       const double own = together(world, times, [&] { f([&](int from) { message(world, buffers, bytes, from); }); });
       const double other = together(world, times, [&] { f([&](int from) { plain(buffers, bytes, from); }); });
@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
   }
   if (!mpi) {
     run_threads(2, [&](Threads& world) {
-      measure(world, rounds, "2 threads", "memcpy", [&](const Buffers& b, std::int64_t bytes, int from) {
+      measure(world, rounds, "2 threads", "memcpy", [&](const Arrays& b, std::int64_t bytes, int from) {
         if (world.rank() != from) std::memcpy(b.out.data(), b.in.data(), static_cast<std::size_t>(bytes));
       });
     });
@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
 #ifdef WITH_MPI
   run_mpi(
       [&](Mpi& world) {
-        measure(world, rounds, "2 processes", "MPI_Send and MPI_Recv", [&](const Buffers& b, std::int64_t bytes, int from) {
+        measure(world, rounds, "2 processes", "MPI_Send and MPI_Recv", [&](const Arrays& b, std::int64_t bytes, int from) {
           const auto count = static_cast<int>(bytes / 4);
           if (world.rank() == from)
             MPI_Send(b.in.data(), count, MPI_FLOAT, 1 - from, 0, MPI_COMM_WORLD);
