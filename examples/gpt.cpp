@@ -1,4 +1,4 @@
-// A GPT on text, trained by the plan that the compiler derives from its annotations: the last rung of the ladder.
+// A GPT on text, trained by the plan that the compiler derives from its annotations: the largest of the examples.
 //
 //   tools/demo                                         four ranks as threads, data = 2, tensor = 2, on the licence texts of this machine
 //   build/demo/examples/gpt --mesh data=4 --text FILE  another mesh, another text

@@ -1,5 +1,5 @@
-// A model from the library, trained and then generated from with a key-value cache, on one rank and on four: sequence and tensor parallel by two
-// annotations of its sizes.
+// A model from the library, trained and then generated from with a key-value cache, on one rank and on four: sequence and tensor parallel by
+// `/ tensor` in its sizes.
 //
 // The language is arithmetic: 3 5 7 9 ... modulo 16, with any start and any step. A Llama that has seen the first numbers of a sequence continues it.
 // Keys and values of what has been generated lie like the heads; the logits are never gathered, the next number is drawn where they are.
@@ -36,7 +36,7 @@ using Step = Training<Model, AdamW, Tokens, Tokens>;
 template <int count>
 using Next = Evaluation<Model, Tensor<int, Shape<prompts / data, count>>, Tensor<int, Shape<>>>;
 
-// What a generated number costs: of a hidden state two all-reduces a layer and one for the embedding; of the logits one number.
+// What a generated number costs: of a hidden state two all-reduces a layer and one for the embedding; of the logits two numbers a row.
 constexpr auto& one_number = plan<Next<1>, Mesh{data = 2, tensor = 2}>;
 static_assert(one_number.forward.collectives(all_reduce(tensor)) == 1 + 2 * 2 + 4 + 4 + 2);  // ... and four histograms for top_k and for top_p
 static_assert(one_number.never(all_gather()));

@@ -35,7 +35,8 @@ constexpr int cast(Trace& trace, int value, DType dtype) {
   if (const int there = before(g, value, dtype); there >= 0) return there;
   for (const Cast& c : trace.casts)
     if (c.value == value && g.values[c.result].type.dtype == dtype) return c.result;
-  const int term = g.maker(value).operation == &operation::move ? cast_from(g, g.maker(value).operands[0]) : -1;
+  const Node& maker = g.maker(value);
+  const int term = maker.operation == &operation::move && reduces(maker.transition.collective) ? cast_from(g, maker.operands[0]) : -1;
   const bool sum = term >= 0 && g.values[term].type.dtype == dtype;
   List<int, max_node_operands> operands{value};
   if (sum) operands = {term, value};

@@ -42,7 +42,6 @@ constexpr Work work_of(std::string_view operation) {
 }
 /// The first of the operations that an operation's name has: a fused one is named by its parts, "matmul+add+gelu".
 constexpr Work work_of_first(const Operation& operation) { return work_of(operation.name.substr(0, operation.name.find('+'))); }
-/// The time of an operation's arithmetic, part by part.
 /// By how much a product takes longer than its operations because its tiles come in whole waves: a result of 128 x 256 to each processor at a
 /// time, or of 128 x 128, whichever fits better ("Matrix Multiplication Background User's Guide", NVIDIA).
 constexpr double quantization(const Plan& plan, const Node& node, const Machine& machine) {
@@ -62,14 +61,15 @@ constexpr double quantization(const Plan& plan, const Node& node, const Machine&
   const double least = high < wide ? high : wide;
   return least < square ? least : square;
 }
-constexpr double arithmetic_seconds(const Plan& plan, const Node& node, double functions, double products) {
+/// The time of an operation's arithmetic, part by part.
+constexpr double arithmetic_seconds(const Plan& plan, const Node& node, const Machine& machine, double functions, double products) {
   const Plan::Flops flops = plan.flops_of_parts(node);
   std::string_view names = node.operation->name;
   double seconds = 0;
   for (int part = 0; part <= node.joined; ++part) {
     const std::size_t end = node.joined > 0 ? names.find('+') : std::string_view::npos;
     const double rate = work_of(names.substr(0, end)) == Work::function ? functions : products;
-    if (rate > 0) seconds += (part == 0 ? flops.first : flops.joined) / rate;
+    if (rate > 0) seconds += (part == 0 ? flops.first * quantization(plan, node, machine) : flops.joined) / rate;
     names = end == std::string_view::npos ? std::string_view() : names.substr(end + 1);
   }
   return seconds;
@@ -124,7 +124,7 @@ constexpr double compute_seconds(const Plan& plan, const Node& node, const Machi
   const Work work = pricing::work_of_first(*node.operation);
   if (rates.products[dtype] == 0 && (work == Work::product || work == Work::attention))
     throw std::invalid_argument("parallel: the machine has no rate for products of this element type; give it one");
-  double arithmetic = pricing::arithmetic_seconds(plan, node, rates.functions[dtype], rates.products[dtype]) * pricing::quantization(plan, node, machine);
+  double arithmetic = pricing::arithmetic_seconds(plan, node, machine, rates.functions[dtype], rates.products[dtype]);
   if (work == Work::attention) arithmetic = pricing::attention_seconds(plan, node, machine, rates, dtype);
   const double streaming = streaming_seconds(bytes_moved(plan, node, machine), rates);
   return machine.launch + (arithmetic > streaming ? arithmetic : streaming);

@@ -80,7 +80,7 @@ void multiply_packed(Index m, Index n, Index k, T factor, const Matrix<const T>&
         for (Index row = 0; row < rows; row += most) {
           const Index some = std::min(most, rows - row);
           multiply_tile(to.getSubMapper(j, i + row), right_tile, left_rows + row * depth, columns, depth, some, factor);
-          if (finishes) finish.tile(*finish.call, {i + row, j, some, columns, out.stride});
+          if (finishes) finish.tile(*finish.call, Tile{i + row, j, some, columns, out.stride});
         }
       }
     }
@@ -95,7 +95,7 @@ void multiply(Index m, Index n, Index k, T factor, const Matrix<const T>& left, 
   if (m == 0 || n == 0) return;
   if (k == 0) {
     for (Index i = 0; i < m && !add; ++i) set(out.data + i * out.stride, n, T{0});
-    if (finish.tile != nullptr) finish.tile(*finish.call, {0, 0, m, n, out.stride});
+    if (finish.tile != nullptr) finish.tile(*finish.call, Tile{0, 0, m, n, out.stride});
   } else if (!left.transposed && !right.transposed) {
     multiply_packed<T, straight, straight>(m, n, k, factor, left, right, out, add, finish);
   } else if (!left.transposed) {
