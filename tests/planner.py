@@ -23,7 +23,8 @@ EXAMPLES = {
     "gpt": [("Step", "Mesh{data = 2, tensor = 2}"), ("Step", "Mesh{data = 4}"), ("Validate, Mesh{tensor = 4}, Step", "")],
 }
 MESHES = {name: ["--mesh", "data=2,tensor=2"] for name in ("classify", "llama")}  # of the locks, where an example does not plan for a mesh of its own
-LADDER = {"1_one_rank": "", "4_data": "data=4", "5_tensor": "tensor=4", "6_sequence": "tensor=4"}  # rungs without stages, of which every rank has a plan
+LADDER = {"1_one_rank": "", "2_inter_layer": "stage=4", "3_pipeline": "stage=4", "4_data": "data=4", "5_tensor": "tensor=4", "6_sequence": "tensor=4",
+          "7_hybrid": "stage=2,data=2,tensor=2"}
 MESHES |= {f"ladder/{name}": ["--mesh", mesh] if mesh else [] for name, mesh in LADDER.items()}
 ENDS = ["struct Options", "/// Runs a product", "/// Trains on a mesh", "int main("]
 
