@@ -3,7 +3,7 @@
 //   tools/demo                                         four ranks as threads, data = 2, tensor = 2, on the licence texts of this machine
 //   build/demo/examples/gpt --mesh data=4 --text FILE  another mesh, another text
 //   mpirun -n 4 build/demo/examples/gpt --mpi          the same over MPI, with the same losses
-//   build/gpu/gpt --gpu                                the same on a GPU, which the ranks share (docs/gpu.md)
+//   build/gpt-gpu --gpu                                the same on a GPU, which the ranks share; docs/gpu.md says how it is compiled
 //
 // It prints the plan, trains, draws the loss, and samples from the trained model. Exit codes stand in docs/errors.md.
 #include <parallel/communicator/threads.hpp>
@@ -11,7 +11,7 @@
 #include <parallel/communicator/mpi.hpp>
 #endif
 #if defined(WITH_CUDA)
-#include <parallel/device/cuda/device.hpp>
+#include <parallel/device/cuda.hpp>
 #include <parallel/run/threads_on_gpu.hpp>
 #endif
 #include <parallel/device/cpu.hpp>

@@ -6,7 +6,14 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"  // g++ 12 warns of its own avx512fintrin.h
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
+#if defined(__NVCC__)  // warns of Eigen's own annotations
+#pragma nv_diagnostic push
+#pragma nv_diag_suppress 20012
+#endif
 #include <Eigen/Core>
+#if defined(__NVCC__)
+#pragma nv_diagnostic pop
+#endif
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
