@@ -184,6 +184,11 @@ class Run {
     call_.reals[0] = first, call_.reals[1] = second;
     return *this;
   }
+  /// How far results may be apart, of the largest, where buffers lie differently.
+  Run& near(double relative) {
+    near_ = relative;
+    return *this;
+  }
   Run& within(std::int64_t layer, std::int64_t micro_batch) {
     call_.layer = layer, call_.micro_batch = micro_batch;
     return *this;
@@ -208,7 +213,7 @@ class Run {
       for (int i = 0; i < call_.results.size(); ++i) results.push_back(get(i));
       for (std::size_t b = 0; b < buffers_.size(); ++b) std::copy_n(before[b].data(), before[b].size(), buffers_[b].data());
       run_on_device(f, 1);
-      for (int i = 0; i < call_.results.size(); ++i) check_near(get(i), results[static_cast<std::size_t>(i)], 2 * tolerance<T>);
+      for (int i = 0; i < call_.results.size(); ++i) check_near(get(i), results[static_cast<std::size_t>(i)], near_);
     } else {
       test_device().prepare(call_);
       f(call_);
@@ -295,4 +300,5 @@ class Run {
   }
   parallel::Call call_{};
   std::vector<Buffer> buffers_{};
+  double near_ = 2 * tolerance<T>;
 };

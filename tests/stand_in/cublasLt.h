@@ -165,12 +165,16 @@ struct Product {
       return "f64 is computed in f64 and nothing else is";
     if (la.type == CUDA_R_32F && ld.type != CUDA_R_32F) return "f32 gives f32";
     if (d.pointer_mode != CUBLASLT_POINTER_MODE_HOST) return "only alpha and beta on the host are stood in for";
-    if (d.epilogue != CUBLASLT_EPILOGUE_DEFAULT && wide) return "f64 has no epilogue";
     if (has(2)) return "relu is not stood in for";
-    if ((has(4) || has(16) || has(256) || has(512)) && d.bias == nullptr) return "the epilogue needs a pointer to a bias";
-    if (has(128) && (d.aux == nullptr || d.aux_ld < m() || d.aux_ld % 8 != 0))
-      return "aux needs a pointer, and columns apart by a multiple of 8, of D's rows or more";
+    if (has(128) && (d.aux_ld < m() || d.aux_ld % 8 != 0)) return "aux needs columns apart by a multiple of 8, of D's rows or more";
     return "";
+  }
+  /// A program may ask for what the library has no algorithm for.
+  bool has_algorithm() const { return la.type != CUDA_R_64F || d.epilogue == CUBLASLT_EPILOGUE_DEFAULT; }
+  /// What is wrong with the pointers, which are needed only when it is computed.
+  std::string wrong_pointers() const {
+    if ((has(4) || has(16) || has(256) || has(512)) && d.bias == nullptr) return "the epilogue needs a pointer to a bias";
+    return has(128) && d.aux == nullptr ? "the epilogue needs a pointer to aux" : "";
   }
 
   std::int32_t aux_type() const { return d.aux_type < 0 ? ld.type : d.aux_type; }
@@ -382,6 +386,7 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
   if (requested < 1) return CUBLAS_STATUS_INVALID_VALUE;
   const stand_in::Product product{*d, *a, *b, *c, *out, 1, 0, nullptr, nullptr, nullptr, nullptr};
   if (const std::string words = product.wrong(); !words.empty()) return stand_in::refuse_product(words, CUBLAS_STATUS_NOT_SUPPORTED);
+  if (!product.has_algorithm()) return CUBLAS_STATUS_NOT_SUPPORTED;
   results[0] = {{{preference->workspace}}, static_cast<std::size_t>(preference->workspace), CUBLAS_STATUS_SUCCESS, 1.0f, {}};
   *found = 1;
   return CUBLAS_STATUS_SUCCESS;
@@ -393,6 +398,8 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, c
   const stand_in::Product product{*d, *la, *lb, *lc, *lout, stand_in::load(alpha, d->scale, 0), stand_in::load(beta, d->scale, 0),
                                   a,  b,   c,   out};
   if (const std::string words = product.wrong(); !words.empty()) return stand_in::refuse_product(words, CUBLAS_STATUS_NOT_SUPPORTED);
+  if (!product.has_algorithm()) return stand_in::refuse_product("f64 has no epilogue", CUBLAS_STATUS_NOT_SUPPORTED);
+  if (const std::string words = product.wrong_pointers(); !words.empty()) return stand_in::refuse_product(words, CUBLAS_STATUS_INVALID_VALUE);
   if (algorithm != nullptr && algorithm->data[0] > workspace_bytes)
     return stand_in::refuse_product("the workspace is smaller than the algorithm's", CUBLAS_STATUS_INVALID_VALUE);
   const cudaError_t error = stand_in::enqueue(stream, product, product.ranges(workspace, workspace_bytes), "cublasLtMatmul");

@@ -1,0 +1,74 @@
+// Products and what is fused to them, on every device: near what the parts give, whether it is one kernel or several that compute it.
+#include <parallel/device/split.hpp>
+#include <parallel/operation/fused.hpp>
+
+#include "device.hpp"
+
+using namespace parallel;
+
+namespace {
+
+/// Runs the device's kernel, or where it has none its parts, as an executor does; says whether it had one.
+bool run_fused(const Operation& operation, Call& call) {
+  if (const Kernel kernel = test_device().kernel(operation, call); kernel != nullptr) return kernel(call), true;
+  const operation::Fusion* const fusion = operation::fusion_of(operation);
+  REQUIRE_MESSAGE(fusion != nullptr, operation.name);
+  SplitCall two = split(*fusion, call);
+  run_fused(*fusion->first, two.first), run_fused(*fusion->then, two.then);
+  return false;
+}
+/// Where the product itself is not asked for and rows are whole lines of 16 bytes.
+constexpr bool has_kernel([[maybe_unused]] const Operation& operation, [[maybe_unused]] DType dtype) {
+#if defined(PARALLEL_TEST_CUDA)
+  return dtype != DType::f64;
+#else
+  return &operation == &operation::matmul_add;
+#endif
+}
+/// An epilogue rounds once where the parts round each time, and may have a faster gelu.
+template <class T>
+constexpr double near_parts = std::is_same_v<T, double> ? 1e-12 : std::is_same_v<T, float> ? 1e-4 : 1.0 / 64;
+
+/// `run` has the operands, `parts` what each part gives alone. Every result between is once kept, and once passed on in the next one's place.
+template <class T, class Make>
+void compare(const Operation& operation, const Ints& ints, Make make, const std::vector<Numbers>& parts) {
+  const Sizes& sizes = parts[0].sizes;
+  const auto last = parts.size() - 1;
+  for (unsigned kept = 0; kept < 1u << last; ++kept) {
+    INFO(operation.name << " of " << sizes[0] << " x " << sizes[1] << ", kept: " << kept << ", right transposed: " << ints[2]);
+    const auto keeps = [&](std::size_t i) { return (kept >> i & 1) != 0; };
+    Run<T> run;
+    make(run);
+    for (std::size_t i = 0; i <= last; ++i) run.result(sizes);
+    auto& results = run.call().results;
+    for (std::size_t i = last; i-- > 0;)
+      if (!keeps(i)) results[static_cast<int>(i)].data = results[static_cast<int>(i) + 1].data;
+    std::vector<bool> one_kernel;
+    run.ints(ints).near(near_parts<T>).run([&](Call& call) { one_kernel.push_back(run_fused(operation, call)); });
+    for (std::size_t i = 0; i <= last; ++i)
+      if (i == last || keeps(i)) check_near(run.get(static_cast<int>(i)), parts[i], near_parts<T>);
+    if (!keeps(0) && sizes[0] > 0 && sizes[1] % 8 == 0) CHECK(one_kernel[0] == has_kernel(operation, dtype_of<T>));  // the first run is aligned
+  }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("fused products are near their parts", T, float, double OR_HALF) {
+  constexpr std::int64_t depth = 400;
+  for (const Sizes& sizes : {Sizes{17, 24}, Sizes{64, 200}, Sizes{3, 5}, Sizes{0, 8}})
+    for (const bool right_transposed : {false, true}) {
+      const Ints ints = operation::Product(1, 0, right_transposed, 0);
+      const Numbers x = normal_numbers({sizes[0], depth}, 1), bias = normal_numbers({sizes[1]}, 3), at = normal_numbers(sizes, 4),
+                    w = normal_numbers(right_transposed ? Sizes{sizes[1], depth} : Sizes{depth, sizes[1]}, 2, 0.05);
+      const auto factors = [&](Run<T>& run) -> Run<T>& { return run.operand(x).operand(w); };
+      Run<T> first;
+      const Numbers product = factors(first).result(sizes).ints(ints).run(operation::matmul);
+      const Numbers sum = Run<T>().operand(product).operand(bias).result(sizes).run(operation::add);
+      const Numbers gelu = Run<T>().operand(sum).result(sizes).run(operation::gelu);
+      const Numbers slope = Run<T>().operand(at).operand(product).result(sizes).run(operation::gelu_derivative);
+      const auto with_bias = [&](Run<T>& run) { factors(run).operand(bias); };
+      compare<T>(operation::matmul_add, ints, with_bias, {product, sum});
+      compare<T>(operation::matmul_add_gelu, ints, with_bias, {product, sum, gelu});
+      compare<T>(operation::matmul_gelu_derivative, ints, [&](Run<T>& run) { factors(run).operand(at); }, {product, slope});
+    }
+}
