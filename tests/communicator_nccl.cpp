@@ -238,6 +238,8 @@ TEST_CASE("the deadline names the exchange, and ends all ranks") {
           exchange(t, all_reduce(x, "loss"));
           cudaStreamEndCapture(stream.get(), &graph);
           cudaGraphInstantiate(&exec, graph, 0);
+          cudaGraphDestroy(graph);
+          const std::unique_ptr<CUgraphExec_st, cudaError_t (*)(cudaGraphExec_t)> owned(exec, cudaGraphExecDestroy);
           for (int i = 0; i <= t.rank(); ++i) cudaGraphLaunch(exec, stream.get());
           t.finish("step 7");
         },
@@ -382,6 +384,21 @@ std::vector<std::string> meet(const std::filesystem::path& path, const std::vect
 }
 
 }  // namespace
+
+TEST_CASE("every way to meet sets the environment first, and leaves what the user has set") {
+  const char* const names[] = {"NCCL_RUNTIME_CONNECT", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING"};
+  const auto seen = [&](auto meets) {
+    for (const char* name : names) unsetenv(name);
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", 1);
+    stand_in::reset();
+    meets();
+    std::string all;
+    for (const char* name : names) all += std::string(getenv(name) == nullptr ? "unset" : getenv(name)) + " ";
+    return all;
+  };
+  CHECK(seen([] { run_nccl(1, [](Nccl&) {}); }) == "0 8 EAGER ");
+  CHECK(seen([] { meet_in_file(std::filesystem::temp_directory_path() / ("parallel-alone-" + std::to_string(getpid())), 0, 1); }) == "0 8 EAGER ");
+}
 
 TEST_CASE("ranks meet in a file, whatever an earlier run has left there") {
   stand_in::reset();

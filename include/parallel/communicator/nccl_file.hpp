@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <parallel/communicator/nccl.hpp>
+#include <parallel/communicator/nccl_settings.hpp>
 #include <random>
 
 namespace parallel {
@@ -54,6 +55,7 @@ std::vector<T> read_whole(const std::filesystem::path& path, std::size_t count) 
 /// run left is never taken for this one's. Rank 0 removes the file when all have it. Throws Deadline, Failure.
 inline ncclUniqueId meet_in_file(const std::filesystem::path& path, int rank, int ranks,
                                  std::chrono::milliseconds deadline = default_deadline) {
+  nccl::settings();
   struct Row {
     nccl::Nonce nonce;
     ncclUniqueId id;

@@ -1,6 +1,7 @@
 // One process per GPU that MPI has started: it brings the ranks together, NCCL carries what they exchange.
 #pragma once
 #include <parallel/communicator/mpi.hpp>
+#include <parallel/communicator/nccl_settings.hpp>
 #include <parallel/communicator/nccl_threads.hpp>
 
 namespace parallel {

@@ -1,8 +1,8 @@
 // One process with many GPUs: ranks are threads, each with a GPU, under NCCL.
 #pragma once
-#include <cstdlib>
 #include <mutex>
 #include <parallel/communicator/nccl.hpp>
+#include <parallel/communicator/nccl_settings.hpp>
 #include <parallel/communicator/threads.hpp>
 
 namespace parallel {
@@ -22,14 +22,6 @@ inline void need_gpus(int ranks, const char* where = "here") {
   throw NoGpu("parallel::Nccl: " + std::to_string(ranks) + (ranks == 1 ? " rank wants" : " ranks want") + " a GPU each, but " + there +
               (gpus == 0 ? "; run on the CPU with Cpu"
                          : "; start " + std::to_string(gpus) + ", or let ranks share a GPU by run_threads to verify"));
-}
-
-/// Settings that the laws need, where the user has made none; they count only before CUDA and NCCL are first used. Connections are made at
-/// set-up, so that a start does not wait for other ranks; and streams have queues of their own in the hardware, so that a message that
-/// waits for its other end holds up no other stream.
-inline void settings() {
-  setenv("NCCL_RUNTIME_CONNECT", "0", 0);
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 }
 
 /// The first failure of a run, that the other ranks shall give up for.
