@@ -29,6 +29,9 @@ inline void no_faults() {
 #endif
 }
 
+/// Until the GPU has what cudaMemset and cudaMemcpy brought it: they return before, and other streams do not wait for their stream 0.
+inline void until_there() { cudaStreamSynchronize(nullptr); }
+
 /// A communicator for cases with buffers of the host: each exchange has copies of them on the GPU.
 class Staged {
  public:
@@ -52,6 +55,7 @@ class Staged {
     c.in = room(e.in == e.out ? std::max(in, out) : in);
     c.out = e.in == e.out ? c.in : room(out);
     cudaMemcpy(c.in.data, e.in, in, cudaMemcpyHostToDevice);
+    until_there();
     Exchange there = e;
     there.in = c.in.data, there.out = c.out.data;
     const Ticket ticket = nccl_.start(there);
@@ -174,6 +178,7 @@ struct Numbers {
     if (cudaMalloc(&p, count * sizeof(float)) != cudaSuccess) throw std::runtime_error("no memory");
     data = static_cast<float*>(p);
     cudaMemcpy(data, values.data(), count * sizeof(float), cudaMemcpyHostToDevice);
+    until_there();
   }
   Numbers(const Numbers&) = delete;
   std::vector<float> read() const {

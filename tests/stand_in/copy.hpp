@@ -77,13 +77,13 @@ inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes
                           stream, "cudaMemcpyAsync");
   });
 }
-/// On stream 0, which waits for no other.
+/// On stream 0, which waits for no other. The host waits where its own memory is written, or is read in place.
 inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, enum cudaMemcpyKind kind) {
   return stand_in::call("cudaMemcpy", [&](stand_in::Gpu& gpu, stand_in::Gpu::Lock& lock) {
     if (stand_in::captured(gpu, "cudaMemcpy")) return cudaErrorStreamCaptureUnsupported;
     const cudaError_t error = stand_in::copy(
         gpu, lock, {static_cast<std::byte*>(to), bytes, static_cast<const std::byte*>(from), bytes, bytes, 1}, kind, nullptr, "cudaMemcpy");
-    stand_in::finish(gpu, lock, stand_in::lane_of(gpu, nullptr)->last, "cudaMemcpy");
+    if (gpu.device_of(to) < 0 || gpu.is_pinned(from, bytes)) stand_in::finish(gpu, lock, stand_in::lane_of(gpu, nullptr)->last, "cudaMemcpy");
     return error;
   });
 }
@@ -100,10 +100,5 @@ inline cudaError_t cudaMemsetAsync(void* p, int value, std::size_t bytes, cudaSt
     return cudaSuccess;
   });
 }
-inline cudaError_t cudaMemset(void* p, int value, std::size_t bytes) {
-  if (const cudaError_t error = cudaMemsetAsync(p, value, bytes, nullptr); error != cudaSuccess) return error;
-  return stand_in::call("cudaMemset", [&](stand_in::Gpu& gpu, stand_in::Gpu::Lock& lock) {
-    stand_in::finish(gpu, lock, stand_in::lane_of(gpu, nullptr)->last, "cudaMemset");
-    return cudaSuccess;
-  });
-}
+/// The host does not wait.
+inline cudaError_t cudaMemset(void* p, int value, std::size_t bytes) { return cudaMemsetAsync(p, value, bytes, nullptr); }
