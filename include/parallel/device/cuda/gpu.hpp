@@ -223,27 +223,31 @@ class GpuGraph {
   /// Calls f(), which asks the stream, and streams that join it by events, for work and waits for none. Throws GpuFailed.
   template <class F>
   GpuGraph(std::shared_ptr<Gpu> gpu, F f) : gpu_(std::move(gpu)) {
-    constexpr const char* what = "a step cannot be captured as a graph (a communicator whose host waits within it cannot take part)";
-    cuda::check(cudaStreamBeginCapture(gpu_->stream(), cudaStreamCaptureModeThreadLocal), what);
+    check(cudaStreamBeginCapture(gpu_->stream(), cudaStreamCaptureModeThreadLocal));
     cudaGraph_t graph = nullptr;
     try {
       f();
     } catch (...) {
       cudaStreamEndCapture(gpu_->stream(), &graph);
       if (graph != nullptr) cudaGraphDestroy(graph);
+      cudaGetLastError();  // what the exception says is no error of a later kernel's start
       throw;
     }
-    cuda::check(cudaStreamEndCapture(gpu_->stream(), &graph), what);
+    check(cudaStreamEndCapture(gpu_->stream(), &graph));
     cudaGraphExec_t executable = nullptr;
     const cudaError_t status = cudaGraphInstantiate(&executable, graph, 0);
     cudaGraphDestroy(graph);
-    cuda::check(status, what);
+    check(status);
     executable_.reset(executable);
   }
   explicit operator bool() const { return executable_ != nullptr; }
   void launch() const { cuda::check(cudaGraphLaunch(executable_.get(), gpu_->stream()), "a captured step"); }
 
  private:
+  static void check(cudaError_t status) {
+    if (status != cudaSuccess) cudaGetLastError();
+    cuda::check(status, "a step cannot be captured as a graph (a communicator whose host waits within it cannot take part)");
+  }
   struct Destroy {
     void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }
   };
