@@ -34,6 +34,7 @@ template <class T>
 T* given(const std::vector<T>& values) {
   T* const p = device<T>(values.size());
   REQUIRE(cudaMemcpy(p, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice) == cudaSuccess);
+  REQUIRE(cudaStreamSynchronize(nullptr) == cudaSuccess);  // other streams do not wait for it
   return p;
 }
 template <class T>
@@ -143,6 +144,19 @@ TEST_CASE("memory: what is fresh, where copies go, what there is") {
     CHECK(cudaMemcpy2DAsync(matrix + i, 16, x, 4, 4, 3, cudaMemcpyHostToDevice, i == 0 ? one : two) == cudaSuccess);
   CHECK(cudaDeviceSynchronize() == cudaSuccess);
   CHECK(host(matrix, 12) == std::vector<float>{1, 1, 0, 0, 2, 2, 0, 0, 3, 3, 0, 0});
+}
+
+TEST_CASE("what stream 0 is given is not there when the call returns") {
+  for (const bool set : {true, false})
+    for (const bool waits : {true, false}) {
+      stand_in::reset({.races_are_errors = false});
+      float *a = device<float>(2), h[] = {1, 2};
+      CHECK((set ? cudaMemset(a, 0, 8) : cudaMemcpy(a, h, 8, cudaMemcpyHostToDevice)) == cudaSuccess);
+      if (waits) CHECK(cudaStreamSynchronize(nullptr) == cudaSuccess);
+      add(a, a + 1, stream());
+      CHECK(cudaDeviceSynchronize() == cudaSuccess);
+      CHECK(stand_in::faults().empty() == waits);
+    }
 }
 
 TEST_CASE("what a kernel may not touch ends the program's calls") {
@@ -411,6 +425,36 @@ TEST_CASE("a communicator that does not block") {
   for (auto& t : threads) t.join();
   CHECK(polls > 6);
   CHECK(stand_in::faults().empty());
+}
+
+TEST_CASE("a communicator does not end while a graph has calls of it") {
+  for (const bool aborted : {false, true})
+    ranks(2, [&](int, ncclComm_t blocking, cudaStream_t s) {
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.blocking = 0;
+      ncclComm_t comm = nullptr;
+      CHECK(ncclCommSplit(blocking, 0, 0, &comm, &config) == ncclSuccess);
+      float* x = given<float>({1});
+      cudaGraph_t graph = nullptr;
+      cudaGraphExec_t exec = nullptr;
+      CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+      CHECK(ncclAllReduce(x, x, 1, ncclFloat32, ncclSum, comm, s) == ncclSuccess);
+      CHECK(cudaStreamEndCapture(s, &graph) == cudaSuccess);
+      CHECK(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
+      CHECK(cudaGraphDestroy(graph) == cudaSuccess);
+      std::atomic<bool> ended = false;
+      ncclResult_t state = aborted ? ncclSuccess : ncclCommFinalize(comm);
+      std::thread end([&] {
+        while (state == ncclInProgress) ncclCommGetAsyncError(comm, &state);
+        CHECK((aborted ? ncclCommAbort(comm) : ncclCommDestroy(comm)) == ncclSuccess);
+        ended = true;
+      });
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      CHECK(!ended);
+      CHECK(cudaGraphExecDestroy(exec) == cudaSuccess);
+      end.join();
+      CHECK(ncclCommDestroy(blocking) == ncclSuccess);
+    });
 }
 
 TEST_CASE("ranks that call different collectives, and one that never comes") {

@@ -138,8 +138,11 @@ struct Member {
   TaskPointer last;                      ///< calls of a communicator run in the order in which they were made, whatever the stream
   std::weak_ptr<CUgraph_st> last_graph;  ///< or the last one that was captured
   int last_node = -1;
+  std::shared_ptr<void> held = std::make_shared<char>();  ///< by each graph that has captured a call
   std::vector<std::function<bool()>> pending;  ///< what has not been done when a call returned; each says whether it is done now
   int polls = 0;
+
+  bool in_graphs() const { return held.use_count() > 1; }
 };
 
 /// The calls of one group that are one kernel.

@@ -60,9 +60,10 @@ inline cudaError_t end_capture(Gpu& gpu, Lane& lane, cudaGraph_t* result) {
   const bool all = std::find(joined.begin(), joined.end(), false) == joined.end();
   for (Lane* l : graph->lanes) l->capture = nullptr, l->tails.clear();
   graph->lanes.clear();
-  if (graph->invalid) return refuse(gpu, cudaErrorStreamCaptureInvalidated, "cudaStreamEndCapture of a capture that is void");
+  auto made = std::make_unique<CUgraph_st>(std::move(*graph));  // events may keep the capture longer than the graph lives
+  if (made->invalid) return refuse(gpu, cudaErrorStreamCaptureInvalidated, "cudaStreamEndCapture of a capture that is void");
   if (!all) return refuse(gpu, cudaErrorStreamCaptureUnjoined, "cudaStreamEndCapture before all streams have joined again");
-  *result = new CUgraph_st(*graph);
+  *result = made.release();
   gpu.handles.insert(*result);
   return cudaSuccess;
 }
@@ -122,7 +123,7 @@ inline cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph)
 inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long = 0) {
   return stand_in::call("cudaGraphInstantiate", [&](stand_in::Gpu& gpu, stand_in::Gpu::Lock&) {
     if (!gpu.handles.contains(graph)) return cudaErrorInvalidValue;
-    *exec = new CUgraphExec_st{graph->nodes, stand_in::current_device};
+    *exec = new CUgraphExec_st{graph->nodes, stand_in::current_device, graph->held};
     std::map<stand_in::Lane*, stand_in::Lane*> lanes;
     for (auto& node : (*exec)->nodes) {
       stand_in::Lane*& lane = lanes[node.lane];

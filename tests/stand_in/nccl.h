@@ -90,6 +90,7 @@ inline void launch(Gpu& gpu, const std::shared_ptr<Member>& member, const std::v
   if (lane.capture != nullptr) {
     if (member->last_graph.lock() == lane.capture) lane.tails.push_back(member->last_node);
     queue(gpu, lane, make);
+    lane.capture->held.push_back(member->held);
     member->last_graph = lane.capture, member->last_node = lane.tails.front();
     return;
   }
@@ -164,6 +165,16 @@ inline ncclResult_t nccl_call(const char* function, auto f) {
     return cudaSuccess;
   });
   return error != cudaSuccess && result == ncclSuccess ? ncclUnhandledCudaError : result;
+}
+
+/// Who ends a communicator waits on the host until the graphs that have captured its calls are gone.
+inline void outlive_graphs(const Member& member, const char* function) {
+  if (!member.in_graphs()) return;
+  {
+    const auto lock = Gpu::get().lock();
+    refuse_nccl(Gpu::get(), ncclInvalidUsage, std::string(function) + " waits for a graph that has captured calls of the communicator");
+  }
+  while (member.in_graphs()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 inline ncclResult_t add(const Call& c, ncclComm_t comm, cudaStream_t stream) {
@@ -305,7 +316,7 @@ inline ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return stand_in::nccl_call("ncclCommFinalize", [&](stand_in::Gpu& gpu, stand_in::Gpu::Lock& lock) {
     const auto member = comm->member;
     if (member->finalizing) return stand_in::refuse_nccl(gpu, ncclInvalidArgument, "ncclCommFinalize twice");
-    const auto done = [member] { return member->last == nullptr || member->last->done; };
+    const auto done = [member] { return (member->last == nullptr || member->last->done) && !member->in_graphs(); };
     const ncclResult_t result = stand_in::complete(gpu, lock, member, done, "ncclCommFinalize");
     member->finalizing = true;
     return result;
@@ -313,6 +324,7 @@ inline ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 }
 /// Waits for what is on its way.
 inline ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  stand_in::outlive_graphs(*comm->member, "ncclCommDestroy");
   return stand_in::nccl_call("ncclCommDestroy", [&](stand_in::Gpu& gpu, stand_in::Gpu::Lock& lock) {
     stand_in::finish(gpu, lock, comm->member->last, "ncclCommDestroy");
     delete comm;
@@ -321,12 +333,15 @@ inline ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 }
 /// What is on its way ends at once, with whatever numbers.
 inline ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  stand_in::Gpu& gpu = stand_in::Gpu::get();
-  const auto lock = gpu.lock();
-  comm->member->aborted = true;
-  stand_in::withdraw(*comm->member);
+  {
+    stand_in::Gpu& gpu = stand_in::Gpu::get();
+    const auto lock = gpu.lock();
+    comm->member->aborted = true;
+    stand_in::withdraw(*comm->member);
+    gpu.changed();
+  }
+  stand_in::outlive_graphs(*comm->member, "ncclCommAbort");
   delete comm;
-  gpu.changed();
   return ncclSuccess;
 }
 

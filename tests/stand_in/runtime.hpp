@@ -29,11 +29,13 @@ struct CUgraph_st {
   enum cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   std::thread::id thread;
   bool invalid = false;
+  std::vector<std::shared_ptr<void>> held;  ///< as long as the graph lives, and what is made of it: CUDA's user objects
 };
 
 struct CUgraphExec_st {
   std::vector<CUgraph_st::Node> nodes;
   int device = 0;
+  std::vector<std::shared_ptr<void>> held;
 };
 
 namespace stand_in {

@@ -126,7 +126,7 @@ class Job {
   void need_alive(const std::string& what) const {
     if (failed_) throw PeerFailed("parallel::Nccl: " + who() + " gave up " + what + ": " + why_);
   }
-  /// After this no exchange of the rank is on its way: NCCL has ended them, with whatever numbers.
+  /// NCCL ends all exchanges of the rank, with whatever numbers: those that are no part of a graph before this returns.
   void abort(const std::string& why) noexcept;
   std::string who() const { return "rank " + std::to_string(rank_) + " of " + std::to_string(ranks_); }
 

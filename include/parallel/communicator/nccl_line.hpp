@@ -34,6 +34,7 @@ class Line {
     if (job_->failed()) job_->need_alive(text(e));
     Started& s = started_[outstanding_.next() % remembered];
     s.exchange = e, s.number = ++job_->started, s.captured = job_->capturing();
+    captured_ = captured_ || s.captured;
     nccl::check(cudaEventRecord(begun_.get(), job_->compute), "an event");
     nccl::check(cudaStreamWaitEvent(stream_.get(), begun_.get(), 0), "an event");
     job_->settle(
@@ -66,16 +67,14 @@ class Line {
     words = text(first->exchange) + " of its group of " + std::to_string(size_);
     return first->number;
   }
-  bool captured() const {
-    return std::any_of(started_.begin(), started_.end(), [](const Started& s) { return s.captured; });
-  }
+  bool captured() const { return captured_; }
   /// What NCCL has seen go wrong meanwhile.
   ncclResult_t error() const {
     ncclResult_t state = ncclSuccess;
     const ncclResult_t asked = communicator_ == nullptr ? ncclSuccess : ncclCommGetAsyncError(communicator_, &state);
     return asked != ncclSuccess ? asked : state == ncclInProgress ? ncclSuccess : state;
   }
-  /// Gives the communicator back: when its exchanges are done, or at once.
+  /// Gives the communicator back: when its exchanges are done, or at once. Exchanges of graphs end then, too, a little later.
   void end(bool at_once) noexcept {
     const ncclComm_t communicator = std::exchange(communicator_, nullptr);
     if (communicator == nullptr) return;
@@ -84,7 +83,12 @@ class Line {
     const auto patient = [&] { return Clock::now() - since < job_->options.deadline && (!job_->others || job_->others().empty()); };
     for (; state == ncclInProgress && patient(); std::this_thread::yield())
       if (ncclCommGetAsyncError(communicator, &state) != ncclSuccess) state = ncclInternalError;
-    state == ncclSuccess ? ncclCommDestroy(communicator) : ncclCommAbort(communicator);
+    if (state == ncclSuccess)
+      ncclCommDestroy(communicator);
+    else if (!captured_)
+      ncclCommAbort(communicator);
+    else  // ends the exchanges first, but returns only when no graph holds one any more, which the caller may still own
+      std::thread([communicator] { ncclCommAbort(communicator); }).detach();
   }
 
  private:
@@ -106,6 +110,7 @@ class Line {
   Stream stream_;
   Event begun_;
   Outstanding outstanding_;
+  bool captured_ = false;  ///< an exchange, as part of a graph
   std::array<Started, remembered> started_{};
 };
 

@@ -234,8 +234,8 @@ class Executor : public RankMemory<Device> {
     }
   }
 
-  typename GraphOf<Device>::type graph_{};
   std::optional<Groups<World>> groups_{};
+  typename GraphOf<Device>::type graph_{};  // goes before the groups: a communicator of NCCL does not end while a graph holds its exchanges
   Vector<int> parts_{};                  // where the parts of a stage's work begin
   Vector<int> part_of_ = parts_of(g_);
   std::vector<Instruction> instructions_{};
