@@ -93,7 +93,7 @@ TEST_CASE("reductions of bf16") {
     compare(operation::expand, 0, [&](auto& run) { run.operand(g).result(sizes).ints(gone).reals(0.25); });
     const Numbers largest = Run<float>().operand(x).result(kept).ints(gone).run(operation::local_max);
     compare(operation::count_maxima, 0, [&](auto& run) { run.operand(x).operand(largest).result(kept).ints(gone); });
-    compare(operation::max_derivative, 0, [&](auto& run) { run.operand(x).operand(largest).operand(Numbers(kept, 3)).operand(g).result(sizes).ints(gone); });
+    compare(operation::max_derivative, 0, [&](auto& run) { run.operand(x).operand(largest).template operand<float>(Numbers(kept, 3)).operand(g).result(sizes).ints(gone); });
     check_near(Run<bfloat16>().operand(x).result<double>({}).run(operation::square_sum), Run<float>().operand(x).result<double>({}).run(operation::square_sum), 1e-13);
   }
 }
