@@ -397,7 +397,8 @@ TEST_CASE("every way to meet sets the environment first, and leaves what the use
     return all;
   };
   CHECK(seen([] { run_nccl(1, [](Nccl&) {}); }) == "0 8 EAGER ");
-  CHECK(seen([] { meet_in_file(std::filesystem::temp_directory_path() / ("parallel-alone-" + std::to_string(getpid())), 0, 1); }) == "0 8 EAGER ");
+  const auto path = std::filesystem::temp_directory_path() / ("parallel-alone-" + std::to_string(getpid()));
+  CHECK(seen([&] { meet_in_file(path, 0, 1); }) == "0 8 EAGER ");
 }
 
 TEST_CASE("ranks meet in a file, whatever an earlier run has left there") {

@@ -47,7 +47,8 @@ void compare(const Operation& operation, const Ints& ints, Make make, const std:
     run.ints(ints).near(near_parts<T>).run([&](Call& call) { one_kernel.push_back(run_fused(operation, call)); });
     for (std::size_t i = 0; i <= last; ++i)
       if (i == last || keeps(i)) check_near(run.get(static_cast<int>(i)), parts[i], near_parts<T>);
-    if (!keeps(0) && sizes[0] > 0 && sizes[1] % 8 == 0) CHECK(one_kernel[0] == has_kernel(operation, dtype_of<T>));  // the first run is aligned
+    // The first run is the one with aligned addresses.
+    if (!keeps(0) && sizes[0] > 0 && sizes[1] % 8 == 0) CHECK(bool(one_kernel[0]) == has_kernel(operation, dtype_of<T>));
   }
 }
 

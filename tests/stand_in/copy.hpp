@@ -83,7 +83,8 @@ inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, enu
     if (stand_in::captured(gpu, "cudaMemcpy")) return cudaErrorStreamCaptureUnsupported;
     const cudaError_t error = stand_in::copy(
         gpu, lock, {static_cast<std::byte*>(to), bytes, static_cast<const std::byte*>(from), bytes, bytes, 1}, kind, nullptr, "cudaMemcpy");
-    if (gpu.device_of(to) < 0 || gpu.is_pinned(from, bytes)) stand_in::finish(gpu, lock, stand_in::lane_of(gpu, nullptr)->last, "cudaMemcpy");
+    const bool waits = gpu.device_of(to) < 0 || gpu.is_pinned(from, bytes);
+    if (waits) stand_in::finish(gpu, lock, stand_in::lane_of(gpu, nullptr)->last, "cudaMemcpy");
     return error;
   });
 }

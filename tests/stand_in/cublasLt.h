@@ -399,7 +399,8 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, c
                                   a,  b,   c,   out};
   if (const std::string words = product.wrong(); !words.empty()) return stand_in::refuse_product(words, CUBLAS_STATUS_NOT_SUPPORTED);
   if (!product.has_algorithm()) return stand_in::refuse_product("f64 has no epilogue", CUBLAS_STATUS_NOT_SUPPORTED);
-  if (const std::string words = product.wrong_pointers(); !words.empty()) return stand_in::refuse_product(words, CUBLAS_STATUS_INVALID_VALUE);
+  if (const std::string words = product.wrong_pointers(); !words.empty())
+    return stand_in::refuse_product(words, CUBLAS_STATUS_INVALID_VALUE);
   if (algorithm != nullptr && algorithm->data[0] > workspace_bytes)
     return stand_in::refuse_product("the workspace is smaller than the algorithm's", CUBLAS_STATUS_INVALID_VALUE);
   const cudaError_t error = stand_in::enqueue(stream, product, product.ranges(workspace, workspace_bytes), "cublasLtMatmul");
