@@ -36,7 +36,7 @@ void write_whole(const std::filesystem::path& path, const std::vector<T>& values
   if (file) std::filesystem::rename(beside, path, error);
   if (!file || error)
     throw Failure("parallel::meet_in_file: " + path.string() + " cannot be written; give a path in a folder that all ranks can write to",
-                  73);
+                  74);
 }
 template <class T>
 std::vector<T> read_whole(const std::filesystem::path& path, std::size_t count) {
