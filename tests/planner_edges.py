@@ -32,6 +32,23 @@ constexpr auto& other = plan<Training<MeanOfRows, AdamW, Tensor<float, Shape<8, 
 """
 MEAN, ROWS = "[Training<{anonymous}::Mean, AdamW>(f32[8/ranks, 16]) on ", "[Training<{anonymous}::MeanOfRows, AdamW>(f32[8, 16]) on "
 
+# Three programs that differ in the values of a template argument.
+SIZES = """#include <parallel/parallel.hpp>
+using namespace parallel;
+using namespace parallel::axes;
+struct Sizes { int in, out; };
+template <Sizes s>
+struct Net {
+  Parameter<float, Shape<s.in, s.out / data>> w;
+  constexpr auto operator()(Distributed auto x) const { return sum(matmul(x, w)); }
+};
+template <int out>
+using Sum = Evaluation<Net<Sizes{8, out}>, Tensor<float, Shape<4, 8>>>;
+constexpr auto& small = plan<Sum<8>, Mesh{data = 2}>;
+constexpr auto& large = plan<Sum<64>, Mesh{data = 4}>;
+constexpr auto& middle = plan<Sum<16>, Mesh{data = 2}>;
+"""
+
 
 class Edges(Test):
     def write(self, name, text):
@@ -67,6 +84,22 @@ class Edges(Test):
                            "auto none = derive<Training<Mean, AdamW, Tensor<float, Shape<8, 16>>>>(Mesh{});\n")
         self.plan(whole, says=["one rank"])
         self.plan(whole, "--mesh", "data=2", code=78, says=["the program names no axis"])
+
+    def same_names(self):
+        """Programs whose types differ in values alone have a number each: their locks are theirs, and each can be chosen."""
+        source, lock = self.write("sizes.cpp", SIZES), self.folder / "sizes.plan"
+        name = "Evaluation<Net<{...}>>(f32[4, 8])"
+        self.plan(source, says=[f"\n{name} #2\n", f"{name} #3\n"], never=["#1", "#4"])
+        whole = self.plan(source)
+        self.plan(source, "--lock")
+        titles = [line for line in lock.read_text().splitlines() if line.startswith("[")]
+        self.plan(source, "--check")
+        for compiler in filter(shutil.which, ["g++-12", "clang++-14"]):
+            self.plan(source, "--compiler", compiler, "--check")
+        for number in ("", " #2", " #3"):
+            one = self.plan(source, "--program", name + number)
+            self.expect(one.startswith(name + number + "\n") and one in whole, f"--program {name + number} chooses\n{one}")
+        self.expect(len(set(titles)) == 3, f"the lock of three programs holds {titles}")
 
     def arguments(self):
         mlp = self.examples / "mlp"
@@ -172,7 +205,7 @@ class Edges(Test):
 
 def main(*arguments):
     test = Edges(*arguments)
-    for part in [test.compilers, test.names, test.arguments, test.locks, test.records, test.carrying_none]:
+    for part in [test.compilers, test.names, test.arguments, test.locks, test.records, test.same_names, test.carrying_none]:
         part()
     shutil.rmtree(test.folder)
     print("\n".join(test.faults) or "no faults")
