@@ -71,9 +71,11 @@ struct Answer {
     const auto [step, seconds_of_step] = simulated();
     all["machine"] = {{"name", words(machine->name.view())}};
     all["seconds"] = seconds_of_step;
-    for (std::size_t n = 0; n < plan->graph.nodes.size(); ++n)
-      if (const Node& node = plan->graph.nodes[n]; node.operation->computes)
-        all["nodes"][n]["seconds"] = calls(node, plan->mesh) ? collective_seconds(*plan, node, *machine) : compute_seconds(*plan, node, *machine);
+    for (const Event& e : plan->events) {  // an edge between stages may be a message in one chunk and a copy in another
+      if (e.kind != EventKind::compute && e.kind != EventKind::start) continue;
+      Json& node = all["nodes"][static_cast<std::size_t>(e.node)];
+      node["seconds"] = std::max(node.value("seconds", 0.0), seconds(*plan, e, *machine));
+    }
     all["timeline"] = slices(*plan, step);
     return all;
   }
