@@ -187,6 +187,33 @@ class Edges(Test):
             rank.write_text(text.replace(" adamw ", " \x1b[31madamw ", 1))
         self.plan(program, "--run", record, code=76, says=["?[31madamw"], never=["\x1b"])
 
+    def pipelines(self):
+        """The picture of a run: from a record of each stage, by one clock or not; what is no such run is one sentence."""
+        ladder, run, few = self.examples / "ladder", self.folder / "pipe", self.folder / "few"
+        program = ladder / "3_pipeline"
+        subprocess.run([program, "--record", run], check=True, stdout=subprocess.DEVNULL)
+        drawn = self.plan(program, "--run", run, "--schedule", says=["8 micro-batches, were forward, backward and weights equally long\nbelow each stage step "])
+        rows = re.findall(r"^(stage|  run) (\d)  ((?:\.\. |[FB]\d +)+)", drawn, re.MULTILINE)
+        self.expect([row[:2] for row in rows] == [(who, str(k)) for k in range(4) for who in ("stage", "  run")], f"the picture of a run is\n{drawn}")
+        self.expect(len(re.findall(r"^(planned  |run      )[\d.]+ \w+, bubble [\d.]+ %", drawn, re.MULTILINE)) == 2 and "bubble 27.3 %" in drawn, f"a run has other bubbles:\n{drawn}")
+        self.plan(program, "--run", run, "--schedule", "--machine", "h100", says=["8 micro-batches on h100\nbelow", "of ranks 0, 1, 2, 3\n\n"], never=["clocks"])
+        self.plan(program, "--run", run, "--schedule-svg", says=["<svg ", "planned and run", ">run 3</text>", "</svg>"])
+        self.plan(program, "--run", run, "--schedule", "--json", code=2, says=["two answers"])
+        self.plan(ladder / "2_inter_layer", "--run", run, "--schedule", code=76, says=["the run is not the plan"])
+        self.plan(self.examples / "classify", "--run", run, "--schedule", code=76, says=["no program has the axes of the record's mesh, stage=4"])
+        subprocess.run([self.examples / "mlp", "--record", few], check=True, stdout=subprocess.DEVNULL)
+        self.plan(self.examples / "mlp", "--run", few, "--schedule", code=2, says=["has no stages on data=2, tensor=2"])
+        later = re.sub(r"^(\d.* )([\d.]+) ([\d.]+)$", lambda line: f"{line[1]}{float(line[2]) + 1000} {float(line[3]) + 1000}", (self.folder / "pipe.1").read_text(), flags=re.MULTILINE)
+        (self.folder / "pipe.1").write_text(later)
+        self.plan(program, "--run", run, "--schedule", says=["of ranks 0, 1, 2, 3; their clocks differ, so their steps are drawn as if they had begun at once"])
+        (self.folder / "pipe.2").unlink()
+        self.plan(program, "--run", run, "--schedule", code=66, says=[f"there is no record of stage 2; one is enough of '{run}.2'"])
+        subprocess.run([ladder / "7_hybrid", "--record", few], check=True, stdout=subprocess.DEVNULL)
+        for rank in (1, 2, 3, 4, 6, 7):
+            (self.folder / f"few.{rank}").unlink()
+        self.plan(ladder / "7_hybrid", "--run", few, "--schedule", says=["of ranks 0, 5\n"])
+        self.plan(ladder / "7_hybrid", "--run", few, code=66, says=["there is no record", "few.1"])
+
     def carrying_none(self):
         source, program = self.folder / "two.cpp", self.folder / "two.o"
         self.compile(source, self.folder / "lto.o", "-c", "-flto")
@@ -205,7 +232,7 @@ class Edges(Test):
 
 def main(*arguments):
     test = Edges(*arguments)
-    for part in [test.compilers, test.names, test.arguments, test.locks, test.records, test.same_names, test.carrying_none]:
+    for part in [test.compilers, test.names, test.arguments, test.locks, test.records, test.pipelines, test.same_names, test.carrying_none]:
         part()
     shutil.rmtree(test.folder)
     print("\n".join(test.faults) or "no faults")
