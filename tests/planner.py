@@ -323,6 +323,15 @@ constexpr auto& second = plan<Pipelined<schedules::gpipe, Step>, Mesh{{stage = 2
             self.fault("the JSON has other tasks than the schedule")
         if stages[0]["seconds"] != stages[1]["seconds"] or max(s["end"] for p in stages for s in p["timeline"]) > stages[0]["seconds"] + 1e-12:
             self.fault("stages of one step end at different times")
+        for k in (0, 1):  # a node has a price where the stage runs it, and that of its events
+            plan = json.loads(self.plan(built, "--mesh", "stage=2", *chunks, "--json", "--machine", "h100", "--stage", k))
+            ran = {e["node"] for e in plan["events"] if e["kind"] in ("compute", "start")}
+            priced = {n: node["seconds"] for n, node in enumerate(plan["nodes"]) if "seconds" in node}
+            if set(priced) != ran:
+                self.fault(f"stage {k} has prices of nodes {sorted(set(priced) ^ ran)} that it does not run, or none of those")
+            for s in plan["timeline"]:
+                if plan["events"][s["event"]]["kind"] == "compute" and s["end"] - s["begin"] > priced.get(s["node"], 0) * (1 + 1e-6) + 1e-12:
+                    self.fault(f"stage {k}: node {s['node']} takes {s['end'] - s['begin']} s, and its price is {priced.get(s['node'])} s")
         trace = json.loads(self.plan(built, "--mesh", "stage=2,tensor=2", *step, "--timeline", "--machine", "h100"))
         names = {e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "process_name"}
         if names != {f"rank {2 * s + t} (stage {s}, tensor {t})" for s in (0, 1) for t in (0, 1)}:

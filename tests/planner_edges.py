@@ -32,6 +32,23 @@ constexpr auto& other = plan<Training<MeanOfRows, AdamW, Tensor<float, Shape<8, 
 """
 MEAN, ROWS = "[Training<{anonymous}::Mean, AdamW>(f32[8/ranks, 16]) on ", "[Training<{anonymous}::MeanOfRows, AdamW>(f32[8, 16]) on "
 
+# Three programs that differ in the values of a template argument.
+SIZES = """#include <parallel/parallel.hpp>
+using namespace parallel;
+using namespace parallel::axes;
+struct Sizes { int in, out; };
+template <Sizes s>
+struct Net {
+  Parameter<float, Shape<s.in, s.out / data>> w;
+  constexpr auto operator()(Distributed auto x) const { return sum(matmul(x, w)); }
+};
+template <int out>
+using Sum = Evaluation<Net<Sizes{8, out}>, Tensor<float, Shape<4, 8>>>;
+constexpr auto& small = plan<Sum<8>, Mesh{data = 2}>;
+constexpr auto& large = plan<Sum<64>, Mesh{data = 4}>;
+constexpr auto& middle = plan<Sum<16>, Mesh{data = 2}>;
+"""
+
 
 class Edges(Test):
     def write(self, name, text):
@@ -67,6 +84,22 @@ class Edges(Test):
                            "auto none = derive<Training<Mean, AdamW, Tensor<float, Shape<8, 16>>>>(Mesh{});\n")
         self.plan(whole, says=["one rank"])
         self.plan(whole, "--mesh", "data=2", code=78, says=["the program names no axis"])
+
+    def same_names(self):
+        """Programs whose types differ in values alone have a number each: their locks are theirs, and each can be chosen."""
+        source, lock = self.write("sizes.cpp", SIZES), self.folder / "sizes.plan"
+        name = "Evaluation<Net<{...}>>(f32[4, 8])"
+        self.plan(source, says=[f"\n{name} #2\n", f"{name} #3\n"], never=["#1", "#4"])
+        whole = self.plan(source)
+        self.plan(source, "--lock")
+        titles = [line for line in lock.read_text().splitlines() if line.startswith("[")]
+        self.plan(source, "--check")
+        for compiler in filter(shutil.which, ["g++-12", "clang++-14"]):
+            self.plan(source, "--compiler", compiler, "--check")
+        for number in ("", " #2", " #3"):
+            one = self.plan(source, "--program", name + number)
+            self.expect(one.startswith(name + number + "\n") and one in whole, f"--program {name + number} chooses\n{one}")
+        self.expect(len(set(titles)) == 3, f"the lock of three programs holds {titles}")
 
     def arguments(self):
         mlp = self.examples / "mlp"
@@ -154,6 +187,33 @@ class Edges(Test):
             rank.write_text(text.replace(" adamw ", " \x1b[31madamw ", 1))
         self.plan(program, "--run", record, code=76, says=["?[31madamw"], never=["\x1b"])
 
+    def pipelines(self):
+        """The picture of a run: from a record of each stage, by one clock or not; what is no such run is one sentence."""
+        ladder, run, few = self.examples / "ladder", self.folder / "pipe", self.folder / "few"
+        program = ladder / "3_pipeline"
+        subprocess.run([program, "--record", run], check=True, stdout=subprocess.DEVNULL)
+        drawn = self.plan(program, "--run", run, "--schedule", says=["8 micro-batches, were forward, backward and weights equally long\nbelow each stage step "])
+        rows = re.findall(r"^(stage|  run) (\d)  ((?:\.\. |[FB]\d +)+)", drawn, re.MULTILINE)
+        self.expect([row[:2] for row in rows] == [(who, str(k)) for k in range(4) for who in ("stage", "  run")], f"the picture of a run is\n{drawn}")
+        self.expect(len(re.findall(r"^(planned  |run      )[\d.]+ \w+, bubble [\d.]+ %", drawn, re.MULTILINE)) == 2 and "bubble 27.3 %" in drawn, f"a run has other bubbles:\n{drawn}")
+        self.plan(program, "--run", run, "--schedule", "--machine", "h100", says=["8 micro-batches on h100\nbelow", "of ranks 0, 1, 2, 3\n\n"], never=["clocks"])
+        self.plan(program, "--run", run, "--schedule-svg", says=["<svg ", "planned and run", ">run 3</text>", "</svg>"])
+        self.plan(program, "--run", run, "--schedule", "--json", code=2, says=["two answers"])
+        self.plan(ladder / "2_inter_layer", "--run", run, "--schedule", code=76, says=["the run is not the plan"])
+        self.plan(self.examples / "classify", "--run", run, "--schedule", code=76, says=["no program has the axes of the record's mesh, stage=4"])
+        subprocess.run([self.examples / "mlp", "--record", few], check=True, stdout=subprocess.DEVNULL)
+        self.plan(self.examples / "mlp", "--run", few, "--schedule", code=2, says=["has no stages on data=2, tensor=2"])
+        later = re.sub(r"^(\d.* )([\d.]+) ([\d.]+)$", lambda line: f"{line[1]}{float(line[2]) + 1000} {float(line[3]) + 1000}", (self.folder / "pipe.1").read_text(), flags=re.MULTILINE)
+        (self.folder / "pipe.1").write_text(later)
+        self.plan(program, "--run", run, "--schedule", says=["of ranks 0, 1, 2, 3; their clocks differ, so their steps are drawn as if they had begun at once"])
+        (self.folder / "pipe.2").unlink()
+        self.plan(program, "--run", run, "--schedule", code=66, says=[f"there is no record of stage 2; one is enough of '{run}.2'"])
+        subprocess.run([ladder / "7_hybrid", "--record", few], check=True, stdout=subprocess.DEVNULL)
+        for rank in (1, 2, 3, 4, 6, 7):
+            (self.folder / f"few.{rank}").unlink()
+        self.plan(ladder / "7_hybrid", "--run", few, "--schedule", says=["of ranks 0, 5\n"])
+        self.plan(ladder / "7_hybrid", "--run", few, code=66, says=["there is no record", "few.1"])
+
     def carrying_none(self):
         source, program = self.folder / "two.cpp", self.folder / "two.o"
         self.compile(source, self.folder / "lto.o", "-c", "-flto")
@@ -172,7 +232,7 @@ class Edges(Test):
 
 def main(*arguments):
     test = Edges(*arguments)
-    for part in [test.compilers, test.names, test.arguments, test.locks, test.records, test.carrying_none]:
+    for part in [test.compilers, test.names, test.arguments, test.locks, test.records, test.pipelines, test.same_names, test.carrying_none]:
         part()
     shutil.rmtree(test.folder)
     print("\n".join(test.faults) or "no faults")

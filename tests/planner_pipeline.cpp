@@ -1,6 +1,7 @@
 // What tools/plan says of a pipeline: the loop over micro-batches in parts, a run that is laid over each stage's plan, the step of all stages in time.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <parallel/plan/predict.hpp>
 #include <parallel/plan/published_machines.hpp>
@@ -8,7 +9,8 @@
 
 #include "../tools/planner/json.hpp"
 #include "../tools/planner/lock.hpp"
-#include "../tools/planner/overlay.hpp"
+#include "../tools/planner/measured.hpp"
+#include "../tools/planner/schedule_svg.hpp"
 #include "../tools/planner/timeline.hpp"
 #include "../tools/planner/why_member.hpp"
 #include "pipeline_training.hpp"
@@ -39,6 +41,37 @@ std::vector<OwnedPlan> all_stages(const Schedule& schedule, const Mesh& mesh) {
   std::vector<OwnedPlan> result;
   for (int k = 0; k < mesh.extent(&stage); ++k) result.push_back(on_stage(schedule, mesh, k));
   return result;
+}
+
+/// A record whose tasks took `times` as long as the spans, step by step. What a task does before and between its waits takes as long as what it does
+/// behind them.
+planner::RankRecord recorded(const Plan& plan, const Vector<Span>& spans, double clock, std::initializer_list<double> times) {
+  planner::RankRecord record{"made", text(plan.mesh), plan.mesh.here, {}};
+  const Vector<int> parts = begins_of_parts(plan);
+  int step = 0;
+  for (const double by : times) {
+    const double origin = clock + 1000 * ++step;
+    double now = origin;
+    Stretches stretches(plan);
+    const auto stretch = [&](int at, const Span& span) {
+      std::vector<bool> waits;
+      stretches.from(at, [&](const Event& e) {
+        if (e.kind != EventKind::begin && e.kind != EventKind::end) waits.push_back(e.kind == EventKind::wait && plan.graph.node(e.node).transition.along != 0);
+      });
+      const auto waiting = static_cast<double>(std::count(waits.begin(), waits.end(), true)), working = static_cast<double>(waits.size()) - waiting;
+      if (waiting == 0) now = origin + by * span.begin;
+      const double each_wait = (origin + by * span.begin - now) / waiting, each_work = by * (span.end - span.begin) / working;
+      for (const bool wait : waits) {
+        planner::Recorded r;
+        r.step = step, r.begin = now, r.end = now += wait ? each_wait : each_work;
+        record.lines.push_back(r);
+      }
+    };
+    stretch(0, {0, 0});
+    for (int i = 0; i < spans.size(); ++i) stretch(parts[plan.graph.slots[static_cast<std::size_t>(i)].segment], spans[i]);
+    stretch(parts.back(), {spans.back().end, spans.back().end + 1});
+  }
+  return record;
 }
 
 }  // namespace
@@ -97,13 +130,69 @@ TEST_CASE("a run is laid over the plan of each rank's stage") {
       for (int step = 0; step < 2; ++step) trainer.step(1e-3);
       recording.write();
     });
+    std::vector<OwnedPlan> plans;
+    std::vector<planner::RankRecord> records;
+    std::vector<std::pair<const Plan*, const planner::RankRecord*>> stages;
     for (int rank = 0; rank < mesh.ranks(); ++rank) {
-      const planner::RankRecord record = planner::read_record(file, rank);
-      CHECK(planner::lay(*plan_of(graph, mesh, rank), record).differs == "");
-      CHECK(planner::lay(*plan_of(graph, mesh, 3 - rank), record).differs != "");  // on the other stage
-      std::filesystem::remove(record.file);
+      plans.push_back(plan_of(graph, mesh, rank)), records.push_back(planner::read_record(file, rank));
+      CHECK(planner::lay(*plans.back(), records.back()).differs == "");
+      CHECK(planner::lay(*plan_of(graph, mesh, 3 - rank), records.back()).differs != "");  // on the other stage
+      std::filesystem::remove(records.back().file);
+    }
+    for (std::size_t k = 0; k < 4; ++k) stages.emplace_back(&*plans[k], &records[k]);
+    const planner::Measured run = planner::measured(tasks_of(*schedule, 4, micro_batches), stages, {});
+    CHECK(run.step == 2);
+    CHECK(run.one_clock);
+    CHECK(run.timing.ideal > 0);
+    for (const Vector<Span>& spans : run.timing.spans)
+      for (int i = 0; i < spans.size(); ++i) CHECK((spans[i].begin < spans[i].end && spans[i].begin >= (i == 0 ? 0 : spans[i - 1].end)));
+  }
+}
+
+TEST_CASE("a task of a run is what its stage did, less its waits for other stages") {
+  for (const Schedule* schedule : {&schedules::one_forward_one_backward, &schedules::interleaved<2>, &schedules::zero_bubble_h1}) {
+    INFO(schedule->name);
+    const std::vector<OwnedPlan> plans = all_stages(*schedule, Mesh{stage = 4});
+    const Timing truth = timed(*schedule, 4, micro_batches, {1, 1.5, 0.75, 0, 0.25});
+    for (const double apart : {0.0, 1e6}) {  // how far the clocks are from each other
+      std::vector<planner::RankRecord> records;
+      std::vector<std::pair<const Plan*, const planner::RankRecord*>> stages;
+      for (int k = 0; k < 4; ++k) records.push_back(recorded(*plans[static_cast<std::size_t>(k)], truth.spans[k], 5 + k * apart, {9, 3, 1, 2}));
+      for (std::size_t k = 0; k < 4; ++k) stages.emplace_back(&*plans[k], &records[k]);
+      const planner::Measured run = planner::measured(truth.tasks, stages, {});
+      CHECK(run.step == 4);  // the first does not count
+      CHECK(run.one_clock == (apart == 0));
+      for (int k = 0; k < 4; ++k)
+        for (int i = 0; i < truth.spans[k].size(); ++i) {
+          CHECK(run.timing.spans[k][i].begin == doctest::Approx(2 * truth.spans[k][i].begin).epsilon(1e-6));
+          CHECK(run.timing.spans[k][i].end == doctest::Approx(2 * truth.spans[k][i].end).epsilon(1e-6));
+        }
+      CHECK(run.timing.bubble() == doctest::Approx(truth.bubble()).epsilon(1e-6));
+      CHECK(planner::measured(truth.tasks, stages, {4}).step == 2);
+      CHECK_THROWS_AS(planner::measured(truth.tasks, stages, {2, 3, 4}), Failure);
+      records[2].lines.resize(records[2].lines.size() / 4);
+      CHECK_THROWS_WITH_AS(planner::measured(truth.tasks, stages, {}), "the record 'made' has no step 4, which others have; record the run again", Failure);
     }
   }
+}
+
+TEST_CASE("a run is drawn below its schedule, on one axis of time") {
+  const Timing planned = timed(schedules::one_forward_one_backward, 2, 2);
+  const Timing run = timed(schedules::one_forward_one_backward, 2, 2, {1, 1, 1, 0, 1});
+  CHECK(planner::picture(planned, run, "stage") ==
+        "stage 0  F0 F1 .. .. B0    .. B1\n"
+        "  run 0  F0 F1 .. .. .. .. B0    .. B1\n"
+        "stage 1  .. F0 B0    F1 B1    .. ..\n"
+        "  run 1  .. .. F0 B0    F1 B1    .. .. ..\n");
+  CHECK(planner::picture(planned, run, "p").starts_with("  p 0  F0 "));
+  const Timing scaled = planner::scaled(planned, timed(schedules::one_forward_one_backward, 2, 2, {2, 3, 1}));
+  CHECK(scaled.bubble() == doctest::Approx(planned.bubble()));
+  CHECK(scaled.cost == doctest::Approx(2 * planned.cost));
+  const std::string drawn = planner::svg(planned, "stage", &run), alone = planner::svg(planned, "stage");
+  CHECK(drawn.find(">run 0</text>") < drawn.find(">stage 1</text>"));
+  CHECK(drawn.find("<title>B1</title>", drawn.find(">run 1</text>")) != std::string::npos);
+  CHECK(drawn.find("planned and run") != std::string::npos);
+  CHECK(alone.find("run ") == std::string::npos);
 }
 
 TEST_CASE("on a machine no stage works before it has what it needs") {

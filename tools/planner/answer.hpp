@@ -11,7 +11,6 @@
 #include "json.hpp"
 #include "lock.hpp"
 #include "machine_file.hpp"
-#include "overlay.hpp"
 #include "picture.hpp"
 #include "report.hpp"
 #include "schedule_svg.hpp"
@@ -71,9 +70,11 @@ struct Answer {
     const auto [step, seconds_of_step] = simulated();
     all["machine"] = {{"name", words(machine->name.view())}};
     all["seconds"] = seconds_of_step;
-    for (std::size_t n = 0; n < plan->graph.nodes.size(); ++n)
-      if (const Node& node = plan->graph.nodes[n]; node.operation->computes)
-        all["nodes"][n]["seconds"] = calls(node, plan->mesh) ? collective_seconds(*plan, node, *machine) : compute_seconds(*plan, node, *machine);
+    for (const Event& e : plan->events) {  // an edge between stages may be a message in one chunk and a copy in another
+      if (e.kind != EventKind::compute && e.kind != EventKind::start) continue;
+      Json& node = all["nodes"][static_cast<std::size_t>(e.node)];
+      node["seconds"] = std::max(node.value("seconds", 0.0), seconds(*plan, e, *machine));
+    }
     all["timeline"] = slices(*plan, step);
     return all;
   }
@@ -92,11 +93,14 @@ struct Answer {
     const Pipeline p = pipeline_of(plan->graph, plan->mesh);
     return timed(predicting::schedule_of(plan->graph, p), p.stages, p.micro_batches);
   }
+  std::string schedule_title() const {
+    const Pipeline p = pipeline_of(plan->graph, plan->mesh);
+    return name + "\n" + parallel::text(plan->mesh) + "; " + parallel::text(predicting::schedule_of(plan->graph, p)) + ", " + std::to_string(p.micro_batches) +
+           " micro-batches" + (machine ? " on " + words(machine->name.view()) : ", were forward, backward and weights equally long");
+  }
   std::string schedule() const {
     const Timing all = timing();
-    const std::string axis(plan->graph.stages->text()), on = machine ? " on " + words(machine->name.view()) : ", were forward, backward and weights equally long";
-    return name + "\n" + parallel::text(plan->mesh) + "; " + parallel::text(all.tasks.schedule) + ", " + std::to_string(all.tasks.micro_batches) + " micro-batches" + on + "\n\n" +
-           picture(all, picture_unit(all), axis) + "\n" + bubble(all) + "\n";
+    return schedule_title() + "\n\n" + picture(all, picture_unit({&all}), std::string(plan->graph.stages->text())) + "\n" + bubble(all) + "\n";
   }
 };
 
@@ -153,44 +157,6 @@ inline void lock(const std::vector<Answer>& answers, const Asked& asked) {
   if (differs.empty()) return;
   std::cout << printable(differs) << std::flush;
   throw Failure("the plan is not the one in '" + file + "'; what differs stands above; if it is meant, write it anew with --lock", exit_code::plans_differ);
-}
-
-/// Of the ranks that do what a plan says, the first.
-inline const RankRecord& first_on_stage(const Plan& plan, const std::vector<RankRecord>& records) {
-  int rank = 0;
-  while (plan.graph.stages != nullptr && plan.mesh.coordinate(rank, plan.graph.stages) != plan.mesh.here) ++rank;
-  return records[static_cast<std::size_t>(rank)];
-}
-
-/// --run: FILE.0, FILE.1, ... one for each rank. The program is the one whose plan the record is.
-inline void lay_over(const std::vector<Answer>& answers, const Asked& asked, std::ostream& out) {
-  std::vector<RankRecord> records{read_record(asked.run, 0)};
-  Laid nearest;  // of the programs that are another, the one that went furthest
-  for (const Answer& a : answers) {
-    if (text(a.plan->mesh) != records[0].mesh) continue;
-    const Axis* const stages = a.plan->graph.stages;
-    std::map<int, OwnedPlan> plans;  // by stage; without stages all ranks have one
-    const auto plan_of = [&](int rank) -> const Plan& {
-      const int stage = stages == nullptr ? 0 : a.plan->mesh.coordinate(rank, stages);
-      return *plans.try_emplace(stage, stage == a.plan->mesh.here ? a.plan : a.on_stage(stage)).first->second;
-    };
-    const Laid laid = lay(plan_of(0), records[0]);
-    if (laid.line > nearest.line) nearest = {a.name + ": " + laid.differs, laid.line};
-    if (!laid.differs.empty()) continue;
-    for (int rank = 1; rank < a.plan->mesh.ranks(); ++rank) {
-      records.push_back(read_record(asked.run, rank));
-      if (records.back().mesh != records[0].mesh) throw Failure("the record '" + records.back().file + "' is of another mesh", exit_code::plans_differ);
-      const Laid other = lay(plan_of(rank), records.back());
-      if (!other.differs.empty()) throw Failure("the run is not the plan: " + other.differs, exit_code::plans_differ);
-      if (other.skipped != laid.skipped)
-        throw Failure("the run is not the plan: rank " + std::to_string(rank) + " skipped other steps than rank 0", exit_code::plans_differ);
-    }
-    out << a.name << "\n" << a.where() << ": every call and byte of " << a.plan->mesh.ranks() << " ranks is the plan's\n\n"
-        << overlay(*a.plan, first_on_stage(*a.plan, records), a.price(), a.machine ? a.simulated().second : 0);
-    return;
-  }
-  throw Failure(nearest.line == 0 ? "the record is of the mesh " + records[0].mesh + ", for which nothing was planned here" : "the run is not the plan: " + nearest.differs,
-                exit_code::plans_differ);
 }
 
 inline Failure no_such_member(const Plan& plan, const std::string& path, const std::string& beyond) {

@@ -3,6 +3,7 @@
 #include <parallel/run/mesh_argument.hpp>
 
 #include "answer.hpp"
+#include "overlay.hpp"
 
 namespace planner {
 

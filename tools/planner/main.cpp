@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "advise_file.hpp"
+#include "laid_run.hpp"
 
 namespace planner {
 
@@ -41,6 +42,7 @@ inline void refuse_combinations(const CLI::App& app) {
   std::string given;
   for (const char* answer : {"--json", "--dot", "--timeline", "--html", "--why", "--picture", "--svg", "--schedule", "--schedule-svg", "--run", "--lock", "--check", "--advise"}) {
     if (answer == std::string_view("--advise") && given == "--json") continue;
+    if (answer == std::string_view("--run") && given.starts_with("--schedule")) continue;
     if (app.count(answer) == 0) continue;
     if (!given.empty()) throw CLI::ValidationError(given + " and " + answer + " are two answers; ask for one at a time");
     given = answer;
@@ -85,7 +87,7 @@ int main(int argc, char** argv) {
   app.add_option("--why", asked.why, "Explains every collective of a member: blocks.0.mlp.down")->group("Questions");
   app.add_option("--picture", asked.picture, "How a member lies on the mesh, as text: blocks.*.mlp.down, input.0")->group("Questions");
   app.add_option("--svg", asked.svg, "The same as a picture")->group("Questions");
-  app.add_flag("--schedule", asked.schedule, "How the stages of a pipeline take turns, over time; with --machine by its prices")->group("Questions");
+  app.add_flag("--schedule", asked.schedule, "How the stages of a pipeline take turns, over time; with --machine by its prices, with --run beside what they did")->group("Questions");
   app.add_flag("--schedule-svg", asked.schedule_svg, "The same as a picture")->group("Questions");
   app.add_option("--run", asked.run, "Lays FILE.0, FILE.1, ..., which a run wrote with --record FILE, over the plan")->group("Questions");
   app.add_flag("--lock", asked.locking, "Writes the plan beside the file, as NAME.plan")->group("Questions");

@@ -29,9 +29,11 @@ struct RankRecord {
   std::vector<Recorded> lines{};
 };
 
+inline std::string record_file(const std::string& of, int rank) { return of + "." + std::to_string(rank); }
+
 /// Reads FILE.RANK. Throws Failure.
 inline RankRecord read_record(const std::string& of, int rank) {
-  const std::string file = of + "." + std::to_string(rank);
+  const std::string file = record_file(of, rank);
   std::ifstream in(file);
   if (!in) throw Failure("there is no record '" + file + "'", exit_code::missing_input);
   RankRecord record{file, "", -1, {}};

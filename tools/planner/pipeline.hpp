@@ -58,14 +58,15 @@ inline std::string bubble(const Timing& timing) {
 }
 
 /// What a column of a picture stands for: the shortest task, unless the picture would be too wide to read.
-inline double picture_unit(const Timing& timing) {
+inline double picture_unit(std::initializer_list<const Timing*> drawn) {
   constexpr double most_columns = 120;
   double shortest = Span::never, last = 0;
-  for (const Vector<Span>& stage : timing.spans)
-    for (const Span& s : stage) {
-      if (s.end > s.begin) shortest = std::min(shortest, s.end - s.begin);
-      last = std::max(last, s.end);
-    }
+  for (const Timing* timing : drawn)
+    for (const Vector<Span>& stage : timing->spans)
+      for (const Span& s : stage) {
+        if (s.end > s.begin) shortest = std::min(shortest, s.end - s.begin);
+        last = std::max(last, s.end);
+      }
   return std::max(shortest, last / most_columns);
 }
 

@@ -1,4 +1,4 @@
-// A timed schedule as a picture: a row for each rank, a block for each task.
+// A timed schedule as a picture: a row for each rank, a block for each task; below it, where a run was measured, the same rank's row of that.
 #pragma once
 #include <algorithm>
 
@@ -16,34 +16,39 @@ inline constexpr std::string_view schedule_look =
     ".weight{fill:#1d4634}.update{fill:#4b2f45}}</style>\n";
 }  // namespace drawing
 
-/// The element svg, `width` pixels wide.
-inline std::string svg(const Timing& timing, const std::string& who = "rank", int width = 960) {
+/// The element svg, `width` pixels wide. `run`: the same tasks as they were measured, in the same unit of time.
+inline std::string svg(const Timing& timing, const std::string& who = "rank", const Timing* run = nullptr, int width = 960) {
   using namespace drawing;
   constexpr int left = 56, row = 26;
   constexpr std::string_view looks[] = {"forward", "backward", "weight", "update"};
   const std::string title = std::string(timing.tasks.schedule.name) + ", " + std::to_string(timing.tasks.size()) + " " + who + "s, " +
-                            std::to_string(timing.tasks.micro_batches) + " micro-batches";
+                            std::to_string(timing.tasks.micro_batches) + " micro-batches" + (run != nullptr ? ", planned and run" : "");
   double last = 0;
-  for (const auto& stage : timing.spans)
-    for (const Span& s : stage)
-      if (s.end < Span::never) last = std::max(last, s.end);
+  for (const Timing* drawn : {&timing, run})
+    for (int rank = 0; drawn != nullptr && rank < drawn->spans.size(); ++rank)
+      for (const Span& s : drawn->spans[rank])
+        if (s.end < Span::never) last = std::max(last, s.end);
   const auto x = [&](double time) { return left + static_cast<int>((width - left - 1) * time / (last > 0 ? last : 1)); };
   Canvas canvas;
   canvas.words(4, 16, title, "title");
   int y = 28;
-  for (int rank = 0; rank < timing.tasks.size(); ++rank, y += row + 6) {
-    canvas.words(4, y + row / 2 + 4, who + " " + std::to_string(rank), "faint");
-    for (int i = 0; i < timing.spans[rank].size(); ++i) {
-      const Span& s = timing.spans[rank][i];
+  const auto draw = [&](const Timing& drawn, int rank, const std::string& name) {
+    canvas.words(4, y + row / 2 + 4, name, "faint");
+    for (int i = 0; i < drawn.spans[rank].size(); ++i) {
+      const Span& s = drawn.spans[rank][i];
       if (!(s.end < Span::never) || x(s.end) == x(s.begin)) continue;
-      const Task task = timing.tasks.stages[rank][i];
-      const std::string label = text(task, timing.tasks.schedule.chunks);
+      const Task task = drawn.tasks.stages[rank][i];
+      const std::string label = text(task, drawn.tasks.schedule.chunks);
       canvas.drawn += "<g><title>" + label + "</title>";
       canvas.sheet(x(s.begin), y, x(s.end) - x(s.begin), row, std::string(looks[static_cast<int>(task.work)]));
       if (x(s.end) - x(s.begin) >= 7 * static_cast<int>(label.size()))
         canvas.words((x(s.begin) + x(s.end)) / 2, y + row / 2 + 4, label, "middle");
       canvas.drawn += "</g>\n";
     }
+  };
+  for (int rank = 0; rank < timing.tasks.size(); ++rank, y += row + 6) {
+    draw(timing, rank, who + " " + std::to_string(rank));
+    if (run != nullptr) y += row, draw(*run, rank, "run " + std::to_string(rank));
   }
   const std::string size = std::to_string(width) + "\" height=\"" + std::to_string(y);
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + size + "\" viewBox=\"0 0 " + std::to_string(width) + " " + std::to_string(y) +

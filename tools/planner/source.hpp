@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -108,7 +109,14 @@ inline std::string none_carried(const std::string& bytes, const Asked& asked) {
                 "(--gc-sections); name the source, or an object of it";
 }
 
-/// The programs and meshes of a file.
+/// Names leave values of template arguments out, so programs may share one: from the second on they are "NAME #2", "NAME #3", in the file's order.
+inline void tell_apart(object::Found& found) {
+  std::map<std::string, int> count;
+  for (const auto& program : found.programs)
+    if (const int nth = ++count[program->name]; nth > 1) program->name += " #" + std::to_string(nth);
+}
+
+/// The programs and meshes of a file, each program by a name of its own.
 inline object::Found programs_of(const Asked& asked) {
   Scratch scratch;
   std::filesystem::path object = asked.file;
@@ -126,6 +134,7 @@ inline object::Found programs_of(const Asked& asked) {
     throw Failure("the program in '" + asked.file + "' cannot be read: " + damaged.what() + "; compile it again with this version's headers", exit_code::bad_data);
   }
   if (found.programs.empty()) throw Failure(none_carried(bytes, asked), exit_code::bad_data);
+  tell_apart(found);
   return found;
 }
 

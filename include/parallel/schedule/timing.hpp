@@ -61,9 +61,9 @@ struct Timing {
   constexpr double bubble_over_ideal() const { return (cost - ideal) / ideal; }
 };
 
-constexpr Timing timed(const Schedule& schedule, int stages, int micro_batches, auto duration, auto transfer) {
-  Timing result{tasks_of(schedule, stages, micro_batches)};
-  result.spans = spans(result.tasks, duration, transfer);
+/// A step whose tasks run at these times, computed or measured.
+constexpr Timing timed(const Tasks& tasks, const Vector<Vector<Span>>& spans) {
+  Timing result{tasks, spans};
   for (const Vector<Span>& stage : result.spans) {
     double work = 0;
     for (const Span& s : stage) work += s.end < Span::never ? s.end - s.begin : 0;
@@ -73,6 +73,10 @@ constexpr Timing timed(const Schedule& schedule, int stages, int micro_batches, 
     result.ideal = work > result.ideal ? work : result.ideal;
   }
   return result;
+}
+constexpr Timing timed(const Schedule& schedule, int stages, int micro_batches, auto duration, auto transfer) {
+  const Tasks tasks = tasks_of(schedule, stages, micro_batches);
+  return timed(tasks, spans(tasks, duration, transfer));
 }
 /// A step of a schedule whose stages all take as long.
 constexpr Timing timed(const Schedule& schedule, int stages, int micro_batches, const Durations& durations = {}) {
