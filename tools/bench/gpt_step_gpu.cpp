@@ -1,10 +1,12 @@
-// Training steps of GPT-2 (124M) in bf16 on one GPU: tokens per second, share of the GPU's products, and kernels against their two floors.
+// Training steps of GPT-2 (124M) in bf16 on one GPU: tokens per second, operations of a token, the GPU's own rates, and kernels against their two
+// floors.
 //
 //   gpt_step_gpu [--steps N] [--kernels]
 //
-// Prints lines `name value`, which tools/bench/gpu reads. Operations are counted as 6 N a token and 12 layers * channels * context for attention
-// (PaLM, Chowdhery et al., 2022). A step is one CUDA graph. --kernels also prints, for each operation, its time with the host waiting behind it,
-// and the larger of its floors: bytes over the bandwidth of a copy, operations over the rate of a large product, both measured here.
+// Prints lines `name value`, which tools/gpu reads. The operations of a token are 6 N and 12 layers * channels * context for attention (PaLM,
+// Chowdhery et al., 2022); `flops_per_token_halved` has half of the latter, what a causal mask leaves, as llm.c counts. A step is one CUDA graph.
+// --kernels also prints, for each operation, its time with the host waiting behind it, and its floors: bytes over the bandwidth of a copy,
+// operations over the rate of a large product, both measured here.
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cuda.hpp>
 #include <parallel/model/gpt2.hpp>
@@ -14,6 +16,7 @@
 #include <parallel/run/trainer.hpp>
 
 #include <cstring>
+#include <limits>
 #include <map>
 
 using namespace parallel;
@@ -39,15 +42,26 @@ double seconds_of(const Cuda& device, int calls, F f) {
   return (now() - begin) / calls;
 }
 
+/// Random bf16 in every element: zeros draw less power, and a GPU multiplies them faster than a program's numbers.
+void randomize(GpuMemory& matrix) {
+  matrix.change(0, matrix.bytes(), [&](std::byte* host) {
+    for (std::int64_t i = 0; i < matrix.bytes() / 2; ++i) {
+      const bfloat16 number(static_cast<float>(random_uniform(1, 2, static_cast<std::uint64_t>(i)) - 0.5));
+      std::memcpy(host + 2 * i, &number, 2);
+    }
+  });
+}
+
 /// What this GPU does at best: a large product in bf16, a copy.
 Machine measured(const Cuda& device) {
   Machine m;
   m.name = "measured";
   constexpr std::int64_t n = 8192, bytes = std::int64_t{1} << 30;
-  const GpuMemory x = device.memory(2 * n * n), w = device.memory(2 * n * n), y = device.memory(2 * n * n);
+  GpuMemory x = device.memory(2 * n * n), w = device.memory(2 * n * n), y = device.memory(2 * n * n);
+  randomize(x), randomize(w);
   cuda::PreparedProduct product({.m = n, .n = n, .k = n, .dtype = DType::bf16, .result = DType::bf16}, device.gpu());
   Rates r;
-  const double rate = 2.0 * n * n * n / seconds_of(device, 20, [&] { product.run(x.data(), w.data(), y.data()); });
+  const double rate = 2.0 * n * n * n / seconds_of(device, 200, [&] { product.run(x.data(), w.data(), y.data()); });
   r.products[static_cast<int>(DType::bf16)] = r.attention[static_cast<int>(DType::bf16)] = rate;
   r.products[static_cast<int>(DType::f32)] = rate;
   const GpuMemory from = device.memory(bytes), to = device.memory(bytes);
@@ -62,17 +76,20 @@ Machine measured(const Cuda& device) {
 /// Per operation: calls, seconds and floors of a step.
 struct Cost {
   int calls = 0;
-  double seconds = 0, floor = 0;
+  double seconds = 0, memory = 0, arithmetic = 0;
 };
 void print_kernels(const Plan& plan, const Recording& recording, const Machine& machine, int step) {
+  Machine endless = machine;  // of which the time of arithmetic is left
+  endless.rates[0].memory_bandwidth = std::numeric_limits<double>::infinity();
   std::map<std::string, Cost> costs;
   for (const Happened& h : recording.happened()) {
     if (h.step != step || h.kind != EventKind::compute) continue;
     const Node& node = plan.graph.node(h.node);
     Cost& cost = costs[std::string(node.operation->name)];
-    ++cost.calls, cost.seconds += h.end - h.begin, cost.floor += compute_seconds(plan, node, machine);
+    ++cost.calls, cost.seconds += h.end - h.begin;
+    cost.memory += streaming_seconds(bytes_moved(plan, node, machine), machine.rates[0]), cost.arithmetic += compute_seconds(plan, node, endless);
   }
-  for (const auto& [name, cost] : costs) std::printf("kernel %d %.6f %.6f %s\n", cost.calls, cost.seconds, cost.floor, name.c_str());
+  for (const auto& [name, cost] : costs) std::printf("kernel %d %.9f %.9f %.9f %s\n", cost.calls, cost.seconds, cost.memory, cost.arithmetic, name.c_str());
 }
 
 int run(int steps, bool kernels) {
@@ -99,7 +116,7 @@ int run(int steps, bool kernels) {
       print_kernels(*plan, recording, machine, 3);
     }
     trainer.executor().capture();
-    for (int i = 0; i < 3; ++i) trainer.step(1e-4);
+    for (int i = 0; i < 5; ++i) trainer.step(1e-4);
     StepResult result;
     const double begin = now();
     for (int i = 0; i < steps; ++i) result = trainer.step(1e-4);
@@ -110,9 +127,9 @@ int run(int steps, bool kernels) {
       if (m.role == Role::parameter) trained += static_cast<double>(m.type.layout.elements());
     auto memory = static_cast<double>(plan->memory.arena);
     for (const std::int64_t block : plan->memory.blocks) memory += static_cast<double>(block);
-    const double flops_of_token = 6 * trained + 12.0 * sizes.layers * static_cast<double>(sizes.channels) * context;
-    std::printf("memory %.4g\nloss %.4f\nstep_seconds %.6f\ntokens_per_second %.0f\nflops_per_second %.4g\n", memory, result.loss, seconds,
-                batch * context / seconds, flops_of_token * batch * context / seconds);
+    const double attention = 12.0 * static_cast<double>(sizes.layers.size * sizes.channels) * context;
+    std::printf("memory %.4g\nloss %.4f\nstep_seconds %.6f\ntokens_per_second %.0f\n", memory, result.loss, seconds, batch * context / seconds);
+    std::printf("parameters %.0f\nflops_per_token %.0f\nflops_per_token_halved %.0f\n", trained, 6 * trained + attention, 6 * trained + attention / 2);
   });
   return exit_code::done;
 }

@@ -1,17 +1,25 @@
 #!/usr/bin/env python3
-"""Training steps of GPT-2 (124M) on PyTorch, compiled, in bf16 with float masters, on one GPU: prints `tokens_per_second X` and `loss Y`.
+"""Training steps of GPT-2 (124M) on PyTorch, compiled, in bf16 with float masters, on one GPU: prints `version V`, `tokens_per_second X` and `loss Y`.
 
-    gpt_torch_gpu.py [--batch 32] [--context 1024] [--steps 20] [--eager]
+    gpt_torch_gpu.py [--batch 32] [--context 1024] [--steps 20] [--attention flash | cudnn] [--eager]
 
 The same architecture, loss and optimizer as gpt_step_gpu.cpp: tied head over 50304 rows, no dropout, AdamW over all parameters, gradient norm
-clipped at 1. Attention is the best that PyTorch has (scaled_dot_product_attention), the optimizer its fused one.
+clipped at 1. Attention is PyTorch's fused one (scaled_dot_product_attention), by default of the kind that it chooses itself; the optimizer is fused,
+too. Exit codes: 0 done; 2 usage; 69 there is no PyTorch, or it has no such attention.
 """
 import argparse
+import contextlib
+import sys
 import time
 
-import torch
-import torch.nn as nn
-import torch.nn.functional as F
+UNAVAILABLE = 69
+try:
+    import torch
+    import torch.nn as nn
+    import torch.nn.functional as F
+except ImportError:
+    print("this python has no PyTorch; PYTHON names another")
+    sys.exit(UNAVAILABLE)
 
 CHANNELS, HEADS, LAYERS, CLASSES, ROWS = 768, 12, 12, 50257, 50304
 
@@ -48,11 +56,25 @@ class Gpt2(nn.Module):
         return F.cross_entropy(logits.view(-1, ROWS), targets.view(-1))
 
 
+def attention(kind):
+    """A context in which attention is of one kind only, or of any."""
+    if kind is None:
+        return contextlib.nullcontext()
+    try:
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+
+        return sdpa_kernel({"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}[kind])
+    except (ImportError, AttributeError):
+        print(f"PyTorch {torch.__version__} cannot be told to take {kind} attention")
+        sys.exit(UNAVAILABLE)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--context", type=int, default=1024)
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--attention", choices=["flash", "cudnn"])
     parser.add_argument("--eager", action="store_true", help="not compiled")
     options = parser.parse_args()
     torch.manual_seed(1)
@@ -71,14 +93,16 @@ def main():
         optimizer.step()
         return loss
 
-    for _ in range(5):
-        loss = step()
-    torch.cuda.synchronize()
-    begin = time.perf_counter()
-    for _ in range(options.steps):
-        loss = step()
-    torch.cuda.synchronize()
-    seconds = time.perf_counter() - begin
+    with attention(options.attention):
+        for _ in range(5):
+            loss = step()
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        for _ in range(options.steps):
+            loss = step()
+        torch.cuda.synchronize()
+        seconds = time.perf_counter() - begin
+    print(f"version {torch.__version__}")
     print(f"tokens_per_second {options.batch * options.context * options.steps / seconds:.0f}")
     print(f"loss {loss.item():.4f}")
 
