@@ -1,6 +1,6 @@
 // The program of docs/gpu.md: one model on the CPU, on a GPU that the ranks share, and on a GPU for each rank; in float and in bf16.
 //
-//   nvcc -x cu -std=c++20 --expt-relaxed-constexpr -O2 -arch=native -Iinclude -isystem /usr/include/eigen3 gpu.cpp -o gpu -lcublasLt -lnccl
+//   nvcc -x cu -std=c++20 --expt-relaxed-constexpr -O2 -arch=native -Iinclude -isystem /usr/include/eigen3 tests/docs/gpu.cpp -o gpu -lcublasLt -lnccl
 #include <parallel/communicator/nccl_threads.hpp>
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
