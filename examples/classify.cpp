@@ -63,7 +63,7 @@ void train(const Mesh& mesh, const std::string& record) {
       if (world.rank() == 0 && step % 100 == 0) std::printf("  loss %.3f", result.loss);
     }
     recording.write();
-    Executor<Threads, Cpu> evaluate(scores, world, parameters.data());
+    Executor<Threads, Cpu> evaluate(scores, world, parameters);
     evaluate.input(0, points.data());
     evaluate.run();
     const View y = evaluate.output(0);  // this rank's examples

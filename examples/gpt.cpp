@@ -115,7 +115,7 @@ void train(World& world, const Device& device, const Options& options, const Tex
   Trainer<World, Device> trainer(plan, world, parameters, Hyperparameters{}, options.seed, device);
   Recording recording(options.record, *plan, world.rank());
   trainer.executor().record(recording);
-  Executor<World, Device> evaluate(validation, world, parameters.data(), device), generate(sampling, world, parameters.data(), device);
+  Executor<World, Device> evaluate(validation, world, parameters, device), generate(sampling, world, parameters, device);
   const CosineSchedule schedule{options.rate, options.rate / 10, std::min(options.warmup, options.steps / 2), options.steps};
   std::vector<int> tokens, targets;
   tokens.reserve(batch * context), targets.reserve(batch * context);

@@ -70,7 +70,7 @@ void train(const Mesh& mesh, const std::string& record) {
     recording.write();
 
     // The prompts at once, then number by number. Both programs share one memory of keys and values.
-    Executor<Threads, Cpu> read(reading, world, parameters.data()), generate(generating, world, parameters.data(), {}, &read);
+    Executor<Threads, Cpu> read(reading, world, parameters), generate(generating, world, parameters, {}, &read);
     std::vector<std::vector<int>> own(prompts);
     std::vector<int> inputs;
     for (int i = 0; i < prompts; ++i)

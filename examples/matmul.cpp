@@ -43,7 +43,8 @@ void show(const char* title, int inner, const std::string& record = "") {
   std::vector<std::string> held(2);
   run_threads(2, [&](Threads& world) {
     const Plan& planned = plan<Program, two>;
-    Executor<Threads, Cpu> executor(planned, world, nullptr);
+    Parameters none(planned, world.rank(), 0);  // both factors are inputs
+    Executor<Threads, Cpu> executor(planned, world, none);
     executor.input(0, x.data());
     executor.input(1, w.data());
     Recording recording(record, planned, world.rank());

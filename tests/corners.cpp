@@ -113,7 +113,8 @@ TEST_CASE("a training without parameters has the norm of nothing") {
 TEST_CASE("an input of another element type is refused") {
   const OwnedPlan plan = derive<Evaluation<Nothing, Batch, Batch>>(Mesh{data = 1});
   run_threads(1, [&](Threads& world) {
-    Executor<Threads, under_test::Device> executor(plan, world, nullptr);
+    under_test::Parameters parameters(plan, world.rank(), 1);
+    Executor<Threads, under_test::Device> executor(plan, world, parameters);
     const std::vector<float> wrong(rows * width);
     CHECK_THROWS_AS(executor.input(0, wrong.data()), std::invalid_argument);
   });

@@ -64,7 +64,7 @@ Sequences generated(const Mesh& mesh, double temperature, bool prompt_at_once = 
     const Mesh here = mesh.on_stage(mesh.coordinate(world.rank(), &stage));
     const OwnedPlan reading = derive(to_read, here, {}, {}), stepping = derive(to_step, here, {}, {});
     under_test::Parameters parameters(stepping, world.rank(), 4);
-    Executor<Threads, under_test::Device> read(reading, world, parameters.data()), step(stepping, world, parameters.data(), {}, &read);
+    Executor<Threads, under_test::Device> read(reading, world, parameters), step(stepping, world, parameters, {}, &read);
     Sequences own = beginning();
     View drawn;
     std::vector<std::byte> copy;
@@ -108,7 +108,7 @@ Sequences without_cache(double temperature, int drawable) {
   Sequences s = beginning();
   run_threads(1, [&](Threads& world) {
     under_test::Parameters parameters(plan, 0, 4);
-    Executor<Threads, under_test::Device> executor(plan, world, parameters.data());
+    Executor<Threads, under_test::Device> executor(plan, world, parameters);
     while (s[0].size() < room) {
       const std::vector<int> tokens = tokens_from(s, 0, room);
       executor.input(0, tokens.data());
@@ -178,8 +178,8 @@ TEST_CASE("programs that remember different tensors do not remember together") {
   const OwnedPlan one = derive<Stepwise<models::Llama<llama>, 1>>(mesh), other = derive<Stepwise<models::Llama<few_keys>, 1>>(mesh);
   run_threads(1, [&](Threads& world) {
     under_test::Parameters parameters(one, 0, 1), others(other, 0, 1);
-    Executor<Threads, under_test::Device> executor(one, world, parameters.data());
-    CHECK_THROWS_WITH_AS((Executor<Threads, under_test::Device>(other, world, others.data(), {}, &executor)), doctest::Contains("remember different tensors"), CannotRun);
+    Executor<Threads, under_test::Device> executor(one, world, parameters);
+    CHECK_THROWS_WITH_AS((Executor<Threads, under_test::Device>(other, world, others, {}, &executor)), doctest::Contains("remember different tensors"), CannotRun);
   });
 }
 TEST_CASE("programs that have different layers on a stage do not remember together") {
@@ -188,16 +188,16 @@ TEST_CASE("programs that have different layers on a stage do not remember togeth
   run_threads(2, [&](Threads& world) {
     const Mesh here = Mesh{stage = 2}.on_stage(world.rank());
     const OwnedPlan plan = derive(program, here, {}, {}), chunks = derive(other, here, {}, {});
-    under_test::Parameters parameters(plan, world.rank(), 1);
-    Executor<Threads, under_test::Device> executor(plan, world, parameters.data());
-    CHECK_THROWS_WITH_AS((Executor<Threads, under_test::Device>(chunks, world, parameters.data(), {}, &executor)), doctest::Contains("remember different tensors"), CannotRun);
+    under_test::Parameters parameters(plan, world.rank(), 1), others(chunks, world.rank(), 1);
+    Executor<Threads, under_test::Device> executor(plan, world, parameters);
+    CHECK_THROWS_WITH_AS((Executor<Threads, under_test::Device>(chunks, world, others, {}, &executor)), doctest::Contains("remember different tensors"), CannotRun);
   });
 }
 TEST_CASE("what stands outside the room is no number") {
   const OwnedPlan plan = derive<Stepwise<models::Llama<llama>, 1>>(Mesh{tensor = 2});
   run_threads(2, [&](Threads& world) {
     under_test::Parameters parameters(plan, world.rank(), 1);
-    Executor<Threads, under_test::Device> executor(plan, world, parameters.data());
+    Executor<Threads, under_test::Device> executor(plan, world, parameters);
     for (const int position : {room - 1, room, -1}) {
       const int tokens[] = {1, 2};
       executor.input(0, tokens), executor.input(1, &position);

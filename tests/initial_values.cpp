@@ -59,7 +59,7 @@ std::vector<Array> first_values(const Plan& plan, int rank) {
     if (m.role != Role::parameter) continue;
     Array own;
     for (const Dim& d : m.type.layout.dims) own.size.push_back(local(d, plan.mesh));
-    const T* data = reinterpret_cast<const T*>(parameters.data() + plan.storage[static_cast<std::size_t>(m.value)].offset);
+    const T* data = reinterpret_cast<const T*>(parameters.data(plan) + plan.storage[static_cast<std::size_t>(m.value)].offset);
     own.data.assign(data, data + own.elements());
     all.push_back(own);
   }

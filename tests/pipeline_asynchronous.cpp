@@ -50,7 +50,7 @@ double gradients(const Weights& at, int j, Weights& result) {
   run_threads(1, [&](Threads& world) {
     Parameters parameters(plan, 0, 5);
     for (const std::string& n : names) parameters.set(plan, 0, n, at.at(n).data());
-    Executor<Threads, CpuDouble> executor(plan, world, parameters.data());
+    Executor<Threads, CpuDouble> executor(plan, world, parameters);
     executor.scalar("clip_norm", 0);
     executor.input(0, x.data() + j * rows * 5), executor.input(1, y.data() + j * rows * 3);
     executor.run();

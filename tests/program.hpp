@@ -67,7 +67,7 @@ void gather_outputs(World& world, Running& executor, std::vector<Array>& whole) 
 template <Communicator World, class Feed>
 void run_rank(const Plan& plan, World& world, Feed feed, std::vector<Array>& whole) {
   under_test::Parameters parameters(plan, world.rank(), 5);
-  Executor<World, under_test::Device> executor(plan, world, parameters.data());
+  Executor<World, under_test::Device> executor(plan, world, parameters);
   executor.scalar("seed", 3), executor.scalar("step", 1), executor.scalar("clip_norm", 1);
   feed(executor, parameters);
   executor.run();

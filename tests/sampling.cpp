@@ -30,7 +30,7 @@ std::vector<std::vector<int>> drawn(const Mesh& mesh, const std::vector<float>& 
   std::vector<std::vector<int>> result(static_cast<std::size_t>(steps), std::vector<int>(rows));
   run_threads(mesh.ranks(), [&](Threads& world) {
     under_test::Parameters parameters(plan, world.rank(), 1);
-    Executor<Threads, under_test::Device> executor(plan, world, parameters.data());
+    Executor<Threads, under_test::Device> executor(plan, world, parameters);
     executor.input(0, logits.data());
     for (const auto& [name, value] : std::map<std::string, double>{{"temperature", how.temperature}, {"top_k", how.top_k}, {"top_p", how.top_p}, {"seed", 7}})
       executor.scalar(name, value);

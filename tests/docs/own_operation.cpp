@@ -184,7 +184,7 @@ TEST_CASE("a device without the kernel says so") {
   const auto start = [&] {
     run_threads(1, [&](Threads& world) {
       Parameters parameters(planned, world.rank(), 1);
-      Executor<Threads, Cpu> executor(planned, world, parameters.data());
+      Executor<Threads, Cpu> executor(planned, world, parameters);
     });
   };
   CHECK_THROWS_AS(start(), CannotRun);

@@ -65,7 +65,7 @@ void train(World& world, const Mesh& mesh, const std::vector<float>& x, const st
     if (world.rank() == 0 && step % 200 == 0) std::printf("step %3d  loss %.4f\n", step, result.loss);
   }
 
-  Executor<World, Cpu> predict(predicting, world, parameters.data());
+  Executor<World, Cpu> predict(predicting, world, parameters);
   const float half = 0.5F;
   predict.input(0, &half);
   predict.run();

@@ -147,7 +147,7 @@ inline double measure_launch(int rounds) {
   std::vector<double> times;
   run_threads(1, [&](Threads& world) {
     Parameters parameters(plan, 0, 1);
-    Executor<Threads, Cpu> executor(plan, world, parameters.data());
+    Executor<Threads, Cpu> executor(plan, world, parameters);
     for (int round = -1; round < rounds; ++round) {
       const double time = seconds([&] {
         for (int i = 0; i < 1000; ++i) executor.run();

@@ -58,7 +58,7 @@ void measure(const char* name, int rounds) {
   std::vector<double> times, bare;
   run_threads(1, [&](Threads& world) {
     Parameters parameters(plan, 0, 1);
-    Executor<Threads, Idle> executor(plan, world, parameters.data());
+    Executor<Threads, Idle> executor(plan, world, parameters);
     std::vector<Call> all(static_cast<std::size_t>(length));
     std::vector<Kernel> kernels(all.size(), nothing);
     const long repeats = 200000 / operations + 1;

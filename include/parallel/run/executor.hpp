@@ -25,9 +25,9 @@ class Executor : public RankMemory<Device> {
 
  public:
   using Memory::skipped;
-  /// `parameters`: the block of the program's parameters on this rank, `plan.memory.blocks[parameter]` bytes; programs over one model and mesh
-  /// share it. `before`: an executor whose memory (`remember`) this one shares. Both and the plan must outlive it. Called by all ranks together.
-  Executor(const Plan& plan, World& world, std::byte* parameters, const Device& device = {}, const Executor* before = nullptr)
+  /// `parameters`: of this rank; programs over one model that cut it alike share them. `before`: an executor whose memory (`remember`) this one
+  /// shares. Both and the plan must outlive it. Called by all ranks together. Throws CannotRun, where parameters or memory lie differently, too.
+  Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Device& device = {}, const Executor* before = nullptr)
       : Memory(plan, world.rank(), world.size(), parameters, device, before) {
     tickets_.resize(g_.nodes.size()), under_way_.resize(g_.nodes.size());
     if constexpr (requires { attach(world, device_); }) attach(world, device_);

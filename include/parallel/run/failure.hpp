@@ -26,7 +26,8 @@ inline constexpr int plans_differ = 76;   ///< ranks with other programs or plan
 inline constexpr int configuration = 78;  ///< a mesh, an axis, a number of ranks
 }  // namespace exit_code
 
-/// A run that cannot begin: the number of ranks is not the mesh's, or a device has no kernel for an operation.
+/// A run that cannot begin: the number of ranks is not the mesh's, parameters lie otherwise than the plan says, a device has no kernel for an
+/// operation.
 struct CannotRun : Failure {
   explicit CannotRun(const std::string& sentence, int code = exit_code::configuration) : Failure(sentence, code) {}
 };

@@ -3,9 +3,10 @@
 #include <cmath>
 
 #include <parallel/device/random.hpp>
-#include <parallel/plan/plan.hpp>
-#include <parallel/run/failure.hpp>
 #include <parallel/device/host_memory.hpp>
+#include <parallel/plan/plan.hpp>
+#include <parallel/run/block_layout.hpp>
+#include <parallel/run/failure.hpp>
 
 namespace parallel {
 
@@ -32,7 +33,8 @@ void each_element(const Plan& plan, const Layout& layout, int rank, F f) {
   }
 }
 
-/// The block of a program's parameters. Programs over one model and one mesh have the same block. `Memory`: a device's.
+/// The block of a program's parameters on one rank. Programs over one model share it where they have the same mesh and cut layers alike; what
+/// takes a plan throws CannotRun where that plan's parameters lie differently. `Memory`: a device's.
 template <class Memory>
 class ParametersIn {
  public:
@@ -42,7 +44,11 @@ class ParametersIn {
     begin(plan, rank, seed);
   }
   ParametersIn(const Plan& plan, int rank, std::uint64_t seed) : memory_(plan.memory.blocks[static_cast<int>(Segment::parameter)]) { begin(plan, rank, seed); }
-  std::byte* data() const { return memory_.data(); }
+  /// The block, as a plan finds it.
+  std::byte* data(const Plan& plan) const {
+    check(plan);
+    return memory_.data();
+  }
 
   /// Writes this rank's part of a whole tensor, given by its member's path. Layers lie one behind the other.
   template <class T>
@@ -64,6 +70,7 @@ class ParametersIn {
 
  private:
   void begin(const Plan& plan, int rank, std::uint64_t seed) {
+    layout_ = block_layout(plan, Role::parameter);
     for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
       const Member& m = plan.graph.members[i];
       if (m.role != Role::parameter || !held(plan, m)) continue;
@@ -80,10 +87,15 @@ class ParametersIn {
   void change(const Plan& plan, const Member& m, F f) {
     memory_.change(offset_of(plan, m), local_elements(m.type.layout, plan.mesh) * bytes_of(m.type.dtype), [&](std::byte* bytes) { f(reinterpret_cast<T*>(bytes)); });
   }
+  void check(const Plan& plan) const {
+    check_alike(layout_, block_layout(plan, Role::parameter), "parameters of one program are given to another that cuts the model differently",
+                "name the same mesh and schedule (Pipelined) in both and cut neither by cost (Balanced), or make parameters from this program's plan");
+  }
   /// Whether this rank's stage has anything of a member.
   static bool held(const Plan& plan, const Member& m) { return plan.storage[static_cast<std::size_t>(m.value)].block != Segment::none; }
   template <class T>
-  static const Member& find(const Plan& plan, std::string_view path) {
+  const Member& find(const Plan& plan, std::string_view path) const {
+    check(plan);
     for (const Member& m : plan.graph.members)
       if (m.role == Role::parameter && m.path.view() == path && m.type.dtype == dtype_of<T>) return m;
     throw std::out_of_range("the model has no parameter " + std::string(path) + " of " + std::string(name_of(dtype_of<T>)));
@@ -111,6 +123,7 @@ class ParametersIn {
   }
 
   Memory memory_;
+  BlockLayout layout_{};
 };
 using Parameters = ParametersIn<HostMemory>;
 

@@ -5,9 +5,10 @@
 #include <vector>
 
 #include <parallel/device/device.hpp>
+#include <parallel/run/block_layout.hpp>
 #include <parallel/run/check_ranks.hpp>
+#include <parallel/run/parameters.hpp>
 #include <parallel/run/position.hpp>
-#include <parallel/run/remembered.hpp>
 
 namespace parallel {
 
@@ -59,22 +60,28 @@ class RankMemory {
 
  protected:
   /// Throws CannotRun, and what the device throws where it has not enough memory for the plan's account.
-  RankMemory(const Plan& plan, int rank, int size, std::byte* parameters, const Device& device, const RankMemory* before)
+  RankMemory(const Plan& plan, int rank, int size, ParametersIn<MemoryOf<Device>>& parameters, const Device& device, const RankMemory* before)
       : plan_(plan), g_(plan.graph), position_(plan, rank), device_(device), rank_(rank) {
     check_ranks(plan, rank, size);
+    block(Segment::parameter) = parameters.data(plan);
     const auto bytes = [&](Segment b) { return b == Segment::arena ? plan.memory.arena : plan.memory.blocks[static_cast<int>(b)]; };
     const auto own = [&](Segment b) { block(b) = own_.emplace_back(device_.memory(bytes(b))).data(); };
     const std::int64_t state = before == nullptr ? bytes(Segment::state) : 0;
     if constexpr (requires { device.need(state); }) device.need(state + bytes(Segment::input) + bytes(Segment::scalars) + bytes(Segment::arena));
     if (before == nullptr) own(Segment::state);
-    if (before != nullptr) check_remembered(plan, before->plan()), block(Segment::state) = before->position_.blocks[static_cast<int>(Segment::state)];
+    if (before != nullptr) block(Segment::state) = before->remembered(plan);
     own(Segment::input), own(Segment::arena);
     scalars_ = device_.mirrored(bytes(Segment::scalars)), block(Segment::scalars) = scalars_.data();
-    block(Segment::parameter) = parameters;
   }
   RankMemory(const RankMemory&) = delete;
   RankMemory& operator=(const RankMemory&) = delete;
 
+  /// The memory of what was remembered, for a program that goes on from there.
+  std::byte* remembered(const Plan& next) const {
+    check_alike(block_layout(plan_, Role::state), block_layout(next, Role::state), "two programs that are to remember together remember different tensors",
+                "take the same model, room, mesh and schedule, and programs that only remember");
+    return position_.blocks[static_cast<int>(Segment::state)];
+  }
   std::byte*& block(Segment b) { return position_.blocks[static_cast<int>(b)]; }
   View view(int value) const { return position_.view(value); }
 

@@ -44,7 +44,7 @@ template <Communicator World, Device Device>
 class Trainer {
  public:
   Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Hyperparameters& numbers, std::uint64_t seed, const Device& device = {})
-      : executor_(plan, world, parameters.data(), device), numbers_(numbers) {
+      : executor_(plan, world, parameters, device), numbers_(numbers) {
     executor_.scalar("seed", static_cast<double>(seed));
   }
   /// One step with a learning rate, on the inputs that were given to `executor()`.

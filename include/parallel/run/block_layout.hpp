@@ -1,0 +1,39 @@
+// What a rank's block of parameters or of remembered tensors holds, and in which order. Programs may share a block that is the same for both.
+#pragma once
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <parallel/plan/text.hpp>
+#include <parallel/run/failure.hpp>
+
+namespace parallel {
+
+using BlockLayout = std::vector<std::string>;
+
+/// The mesh, the layers that this stage has, and each member of a role with its type. Axes of one rank, which split nothing, are left out.
+inline BlockLayout block_layout(const Plan& plan, Role role) {
+  const GraphView& g = plan.graph;
+  BlockLayout lines{text(plan.mesh)};
+  if (g.stages != nullptr && plan.mesh.extent(g.stages) > 1) lines.push_back("layers " + printing::staged_layers(plan) + " on stage " + std::to_string(plan.mesh.here));
+  for (const Member& m : g.members) {
+    if (m.role != role || plan.storage[static_cast<std::size_t>(m.value)].block == Segment::none) continue;
+    Type type = m.type;
+    AxisList axes;
+    type.layout.collect(axes);
+    for (const Axis* a : axes)
+      if (plan.mesh.extent(a) == 1) type.layout = type.layout.with(a, Invariant);
+    lines.push_back(std::string(m.path.view()) + " " + text(type));
+  }
+  return lines;
+}
+
+/// Throws CannotRun where two layouts differ. The sentence says `what` of the first difference, and what to do.
+inline void check_alike(const BlockLayout& one, const BlockLayout& other, const std::string& what, const std::string& remedy) {
+  if (one == other) return;
+  const auto differ = std::mismatch(one.begin(), one.end(), other.begin(), other.end());
+  const auto line = [](const BlockLayout& lines, auto at) { return at == lines.end() ? "nothing more" : *at; };
+  throw CannotRun(what + ": " + line(one, differ.first) + ", and " + line(other, differ.second) + "; " + remedy);
+}
+
+}  // namespace parallel
