@@ -14,7 +14,10 @@ using BlockLayout = std::vector<std::string>;
 /// The mesh, the layers that this stage has, and each member of a role with its type. Axes of one rank, which split nothing, are left out.
 inline BlockLayout block_layout(const Plan& plan, Role role) {
   const GraphView& g = plan.graph;
-  BlockLayout lines{text(plan.mesh)};
+  Mesh mesh;
+  for (int i = 0; i < plan.mesh.count; ++i)
+    if (plan.mesh.axes[i].size > 1) mesh.axes[mesh.count++] = plan.mesh.axes[i];
+  BlockLayout lines{text(mesh)};
   if (g.stages != nullptr && plan.mesh.extent(g.stages) > 1) lines.push_back("layers " + printing::staged_layers(plan) + " on stage " + std::to_string(plan.mesh.here));
   for (const Member& m : g.members) {
     if (m.role != role || plan.storage[static_cast<std::size_t>(m.value)].block == Segment::none) continue;
