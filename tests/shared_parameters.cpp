@@ -20,7 +20,7 @@ struct Model {
   Parameter<double, Shape<width, 3 * width>> out{normal(0.9)};
   constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(blocks(x), out))); }
 };
-using X = Tensor<double, Shape<rows, width>>;
+using X = Tensor<double, Shape<rows / data, width>>;
 using Train = Accumulate<micro_batches, Training<Model, AdamW, X>>;
 using Evaluate = Evaluation<Model, X>;
 

@@ -65,6 +65,6 @@ int main() {
 // a GPU each               f32  step   0  loss 4.235
 // a GPU each               f32  step  10  loss 1.547
 // a GPU each               f32  step  20  loss 0.016
-// a GPU each               bf16  step   0  loss 4.235
+// a GPU each               bf16  step   0  loss 4.234
 // a GPU each               bf16  step  10  loss 1.547
-// a GPU each               bf16  step  20  loss 0.017
+// a GPU each               bf16  step  20  loss 0.016
