@@ -385,7 +385,7 @@ std::vector<std::string> meet(const std::filesystem::path& path, const std::vect
 
 }  // namespace
 
-TEST_CASE("every way to meet sets the environment first, and leaves what the user has set") {
+TEST_CASE("ranks that meet as threads or in a file set the environment, and leave what the user has set") {
   const char* const names[] = {"NCCL_RUNTIME_CONNECT", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING"};
   const auto seen = [&](auto meets) {
     for (const char* name : names) unsetenv(name);

@@ -64,7 +64,7 @@ class Place:
     def test(self, name, then="exit 0", environment=None):
         self.program(f"build/gpu/tests/cuda/{name}", then=then)
         self.table[name] = environment or {}
-        self.file("build/gpu/tests/cuda/programs.json").write_text(json.dumps(self.table))
+        self.file("build/gpu/tests/cuda/programs.json").write_text(json.dumps({"commit": "abc", "programs": self.table}))
 
     def run(self, *arguments):
         environment = {"PATH": str(self.path), "CUDA_HOME": str(self.root / "nowhere")}
@@ -81,7 +81,7 @@ def expect(place, code, printed=(), errors=(), arguments=("--run",)):
 
 # all passes; what is not there is said, and is no failure
 place = Place()
-out = expect(place, 0, ["1 of 1 tests passed; compute-sanitizer was not run: compute-sanitizer is not installed", "| cuda-device_reduce |", "| passed |"])
+out = expect(place, 0, ["- Commit: abc\n", "- GPUs: 1;", "1 of 1 tests passed; compute-sanitizer was not run: compute-sanitizer is not installed", "| cuda-device_reduce |", "| passed |"])
 check("0 of 0" not in out, "no runs of the sanitizer are no clean runs", out)
 # 6e5 tokens of 8.6e8 operations are 52.2 % of an H100's peak and 64.5 % of the products measured
 check("| this library | 600000 | 52.2 % | 48.7 % | 64.5 % | |" in out, "utilization", out)
@@ -167,7 +167,10 @@ for arguments, architecture in ((["--build"], "sm_90"), (["--build", "sm_80"], "
     got, out, err = place.run(*arguments)
     asked = (place.root / "asked").read_text()
     check(f"-Dgpu_architecture={architecture}" in asked, f"built for {architecture}", asked + err)
-table = json.loads((place.root / "build/gpu/tests/cuda/programs.json").read_text())
+    check(f"-Dnative={'true' if architecture == 'native' else 'false'}" in asked, f"for this CPU or for any, {architecture}", asked + err)
+built = json.loads((place.root / "build/gpu/tests/cuda/programs.json").read_text())
+table = built["programs"]
+check(built["commit"] == "unknown", "the commit of a folder without git", str(built))
 check(table == {"cuda-invariance_mlp": {}, "cuda-bf16": {"PARALLEL_FIXTURE": "{root}/tests/fixtures/gpt2.fixture"}}, "the table", str(table))
 place.program("path/ninja", then="exit 1")
 expect(place, 1, errors=["the build failed"], arguments=["--build"])
@@ -181,7 +184,10 @@ sys.modules["gpu"] = gpu
 loader.exec_module(gpu)
 late = gpu.execute("late", ["/bin/sh", "-c", "echo begun; sleep 600 & sleep 600"], 0.5)
 check(late.verdict == "failed: no end in 0.5 s" and late.seconds < 10 and "begun" in late.output, "a program that never ends", str(late))
-# the fixtures of this build's own tests
+# the short tests are tests, and the fixtures those of this build's own
+listed = (ROOT / "tests/cuda/meson.build").read_text()
+for name in gpu.QUICK:
+    check(f"  '{name.removeprefix('cuda-')}': " in listed, f"--quick names {name}, which is no test")
 real = json.loads((REAL_BUILD / "meson-info/intro-tests.json").read_text())
 for test, fixture in (("bf16", "gpt2"), ("parity", "gpt2"), ("parity_llama", "transformers")):
     made = gpu.table(real, [{"name": f"cuda-{test}", "type": "custom", "filename": [f"/x/cuda-{test}"]}])

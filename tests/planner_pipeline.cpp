@@ -169,7 +169,8 @@ TEST_CASE("a task of a run is what its stage did, less its waits for other stage
         }
       CHECK(run.timing.bubble() == doctest::Approx(truth.bubble()).epsilon(1e-6));
       CHECK(planner::measured(truth.tasks, stages, {4}).step == 2);
-      CHECK_THROWS_AS(planner::measured(truth.tasks, stages, {2, 3, 4}), Failure);
+      CHECK_THROWS_WITH_AS(planner::measured(truth.tasks, stages, {2, 3, 4}),
+                           "the record 'made' has no step to draw: all, or all but the first, where caches fill, were skipped, as their gradients were no finite numbers", Failure);
       records[2].lines.resize(records[2].lines.size() / 4);
       CHECK_THROWS_WITH_AS(planner::measured(truth.tasks, stages, {}), "the record 'made' has no step 4, which others have; record the run again", Failure);
     }

@@ -14,7 +14,10 @@ struct LaidRun {
   std::vector<int> skipped{};        ///< steps
 
   int stage(int rank) const { return of->plan->graph.stages == nullptr ? 0 : of->plan->mesh.coordinate(rank, of->plan->graph.stages); }
-  const Plan& plan(int stage) { return *plans.try_emplace(stage, stage == of->plan->mesh.here ? of->plan : of->on_stage(stage)).first->second; }
+  const Plan& plan(int stage) {
+    if (!plans.contains(stage)) plans.emplace(stage, stage == of->plan->mesh.here ? of->plan : of->on_stage(stage));
+    return *plans.at(stage);
+  }
   /// The first that is recorded of a stage's ranks, which all do the same. Throws Failure where none is.
   const RankRecord& first_on(int wanted) const {
     for (const RankRecord& record : records)

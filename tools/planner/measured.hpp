@@ -19,7 +19,7 @@ inline int median_step(const RankRecord& record, const std::vector<int>& skipped
   for (const Recorded& r : record.lines) steps.try_emplace(r.step, r.begin, r.end).first->second.second = r.end;
   if (steps.size() > 1) steps.erase(steps.begin());
   for (const int step : skipped) steps.erase(step);
-  if (steps.empty()) throw Failure("the record '" + record.file + "' has no step to draw: all were skipped, as their gradients were no finite numbers", exit_code::plans_differ);
+  if (steps.empty()) throw Failure("the record '" + record.file + "' has no step to draw: all, or all but the first, where caches fill, were skipped, as their gradients were no finite numbers", exit_code::plans_differ);
   std::vector<std::pair<double, int>> order;
   for (const auto& [step, times] : steps) order.emplace_back(times.second - times.first, step);
   std::sort(order.begin(), order.end());

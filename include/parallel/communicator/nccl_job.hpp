@@ -126,7 +126,7 @@ class Job {
   void need_alive(const std::string& what) const {
     if (failed_) throw PeerFailed("parallel::Nccl: " + who() + " gave up " + what + ": " + why_);
   }
-  /// NCCL ends all exchanges of the rank, with whatever numbers: those that are no part of a graph before this returns.
+  /// NCCL ends all exchanges of the rank, with whatever numbers: before this returns, but on groups that a graph has captured a little later.
   void abort(const std::string& why) noexcept;
   std::string who() const { return "rank " + std::to_string(rank_) + " of " + std::to_string(ranks_); }
 

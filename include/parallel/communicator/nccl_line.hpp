@@ -3,6 +3,7 @@
 #include <array>
 #include <parallel/communicator/nccl_job.hpp>
 #include <parallel/communicator/outstanding.hpp>
+#include <system_error>
 
 namespace parallel::nccl {
 
@@ -88,7 +89,10 @@ class Line {
     else if (!captured_)
       ncclCommAbort(communicator);
     else  // ends the exchanges first, but returns only when no graph holds one any more, which the caller may still own
-      std::thread([communicator] { ncclCommAbort(communicator); }).detach();
+      try {
+        std::thread([communicator] { ncclCommAbort(communicator); }).detach();
+      } catch (const std::system_error&) {  // no thread is to be had: it ends with the process
+      }
   }
 
  private:
