@@ -47,8 +47,8 @@ struct AttentionForward {
     const int reach = at.reach(), last = query + rows < at.queries ? query + rows - 1 : at.queries - 1;
     const int end = !at.causal || last + reach + 1 > at.keys ? at.keys : last + reach + 1;  // of the keys that any of them sees
     const In q{block.template shared<T>()};
-    const auto keys = [&](int key) { return In{block.template shared<T>(keys_at + (key / columns % 2) * In::bytes(columns))}; };
-    const auto values = [&](int key) { return In{block.template shared<T>(values_at + (key / columns % 2) * In::bytes(columns))}; };
+    const auto keys = [&](int key) { return In{block.template shared<T>(keys_at + In::bytes(key / columns % 2 * columns))}; };
+    const auto values = [&](int key) { return In{block.template shared<T>(values_at + In::bytes(key / columns % 2 * columns))}; };
     std::uint8_t* const kept = block.template shared<std::uint8_t>(kept_at);
     const MatrixRows<const T> from_keys = at.of_keys(at.k, b, group, at.size), from_values = at.of_keys(at.v, b, group, at.value_size);
 

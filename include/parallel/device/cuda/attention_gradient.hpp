@@ -30,7 +30,7 @@ struct AttentionBackward {
   W* inners;
   W factor;
 
-  static constexpr std::size_t tile = In::bytes(columns), second_at = In::bytes(rows), moving_at = 2 * second_at, rest_at = moving_at + 4 * tile;
+  static constexpr std::size_t second_at = In::bytes(rows), moving_at = 2 * second_at, rest_at = moving_at + In::bytes(4 * columns);
   static constexpr std::size_t kept_at = rest_at + 4 * columns * sizeof(W);
   std::size_t shared() const { return kept_at + (at.dropped > 0 ? rows * columns : 0); }
 };
@@ -60,8 +60,8 @@ struct QueryGradient : AttentionBackward<T, size> {
     const int reach = at.reach(), last = query + rows < at.queries ? query + rows - 1 : at.queries - 1;
     const int end = !at.causal || last + reach + 1 > at.keys ? at.keys : last + reach + 1;
     const In q{block.template shared<T>()}, g{block.template shared<T>(Base::second_at)};
-    const auto keys = [&](int key) { return In{block.template shared<T>(Base::moving_at + (key / columns % 2) * Base::tile)}; };
-    const auto values = [&](int key) { return In{block.template shared<T>(Base::moving_at + (2 + key / columns % 2) * Base::tile)}; };
+    const auto keys = [&](int key) { return In{block.template shared<T>(Base::moving_at + In::bytes(key / columns % 2 * columns))}; };
+    const auto values = [&](int key) { return In{block.template shared<T>(Base::moving_at + In::bytes((2 + key / columns % 2) * columns))}; };
     std::uint8_t* const kept = block.template shared<std::uint8_t>(Base::kept_at);
     const MatrixRows<const T> from_keys = at.of_keys(at.k, b, group, at.size), from_values = at.of_keys(at.v, b, group, at.value_size);
 
@@ -164,8 +164,8 @@ struct KeyGradient : AttentionBackward<T, size> {
     const int head_end = smaller((group + 1 + at.groups_begin) * at.sharing - at.heads_begin, at.heads);
     const int begin = at.causal ? larger(key - reach, 0) : 0;
     const In k{block.template shared<T>()}, v{block.template shared<T>(Base::second_at)};
-    const auto queries = [&](const Step& s) { return In{block.template shared<T>(Base::moving_at + s.turn * Base::tile)}; };
-    const auto cotangents = [&](const Step& s) { return In{block.template shared<T>(Base::moving_at + (2 + s.turn) * Base::tile)}; };
+    const auto queries = [&](const Step& s) { return In{block.template shared<T>(Base::moving_at + In::bytes(s.turn * columns))}; };
+    const auto cotangents = [&](const Step& s) { return In{block.template shared<T>(Base::moving_at + In::bytes((2 + s.turn) * columns))}; };
     const auto statistics = [&](const Step& s) { return block.template shared<W>(Base::rest_at) + s.turn * 2 * columns; };
     std::uint8_t* const kept = block.template shared<std::uint8_t>(Base::kept_at);
 
