@@ -116,7 +116,9 @@ Weights run(const Mesh& mesh, int steps, std::vector<double>& losses) {
       const double loss = trainer.step(rate).loss;
       if (world.rank() == 0) losses.push_back(loss);
     }
-    for (const std::string& n : names) parameters.get(plan, world.rank(), n, result[n].data());
+    for (int rank = 0; rank < world.size(); ++rank, world.barrier())  // one after the other, as several have the same
+      for (const std::string& n : names)
+        if (rank == world.rank()) parameters.get(plan, rank, n, result[n].data());
   });
   return result;
 }
