@@ -9,6 +9,7 @@
 
 namespace parallel {
 
+/// Lines to read; two programs may share a block where theirs are equal.
 using BlockLayout = std::vector<std::string>;
 
 /// The mesh, the layers that this stage has, and each member of a role with its type. Axes of one rank, which split nothing, are left out.

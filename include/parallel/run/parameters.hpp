@@ -2,8 +2,8 @@
 #pragma once
 #include <cmath>
 
-#include <parallel/device/random.hpp>
 #include <parallel/device/host_memory.hpp>
+#include <parallel/device/random.hpp>
 #include <parallel/plan/plan.hpp>
 #include <parallel/run/block_layout.hpp>
 #include <parallel/run/failure.hpp>
