@@ -134,6 +134,40 @@ struct AcrossLoop {
   Layers<2, AddsBias> layers;
   constexpr auto operator()(Distributed auto x) const { return mean(square(layers(x, matmul(x, w)))); }
 };
+// Slices of one value: its gradient is put together of theirs where they fill it, in whatever order they are read.
+template <int dim, auto... ranges>
+struct Slicing {
+  Parameter<float, Shape<16, 12>> w;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto y = matmul(x, w);
+    return mean((square(slice<dim, ranges[0], ranges[1]>(y)) + ...));
+  }
+};
+using Range = std::array<int, 2>;
+struct SlicedAndRead {
+  Parameter<float, Shape<16, 12>> w;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto y = matmul(x, w);
+    const auto all = mean(square(y));
+    return all + mean(slice<1, 0, 6>(y) * slice<1, 6, 12>(y));
+  }
+};
+struct SlicedAcross {
+  Parameter<float, Shape<16, 12>> w;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto y = matmul(x, w);
+    return mean(slice<0, 0, 4>(y)) + mean(slice<1, 0, 6>(y));
+  }
+};
+/// How many pads and how many concatenations the gradient has.
+template <class Model>
+std::pair<int, int> pads_and_concatenations() {
+  std::pair<int, int> found;
+  const Graph g = build<Training<Model, Sgd, Wanted<float, Shape<8, 16>>>>();
+  for (const int n : g.order) found.first += g.nodes[n].operation == &operation::pad, found.second += g.nodes[n].operation == &operation::concatenate;
+  return found;
+}
+
 /// The fused operations of a program's step.
 template <class Model, class Input = Rows>
 std::vector<std::string> fused() {
@@ -162,6 +196,21 @@ TEST_CASE("what stands one behind the other is fused, and nothing else changes")
     CHECK(whole->memory.of(Use::activations) == apart->memory.of(Use::activations));
     CHECK(whole->memory.of(Use::temporaries) < apart->memory.of(Use::temporaries));
   }
+}
+TEST_CASE("gradients of slices that fill a value are concatenated; others are padded and added") {
+  using Counts = std::pair<int, int>;
+  CHECK(pads_and_concatenations<Slicing<1, Range{0, 4}, Range{4, 8}, Range{8, 12}>>() == Counts{0, 1});
+  CHECK(pads_and_concatenations<Slicing<1, Range{8, 12}, Range{0, 4}, Range{4, 8}>>() == Counts{0, 1});
+  CHECK(pads_and_concatenations<Slicing<1, Range{0, 6}, Range{6, 12}>>() == Counts{0, 1});
+  CHECK(pads_and_concatenations<Slicing<0, Range{4, 8}, Range{0, 4}>>() == Counts{0, 1});
+  CHECK(pads_and_concatenations<Slicing<1, Range{0, 12}>>() == Counts{1, 0});
+  CHECK(pads_and_concatenations<Slicing<1, Range{0, 4}, Range{8, 12}>>() == Counts{2, 0});                // a gap
+  CHECK(pads_and_concatenations<Slicing<1, Range{4, 8}, Range{8, 12}>>() == Counts{2, 0});                // at the beginning
+  CHECK(pads_and_concatenations<Slicing<1, Range{0, 4}, Range{4, 8}>>() == Counts{2, 0});                 // at the end
+  CHECK(pads_and_concatenations<Slicing<1, Range{0, 6}, Range{3, 9}, Range{6, 12}>>() == Counts{3, 0});   // they overlap
+  CHECK(pads_and_concatenations<Slicing<1, Range{0, 6}, Range{0, 6}>>() == Counts{2, 0});
+  CHECK(pads_and_concatenations<SlicedAndRead>() == Counts{0, 1});
+  CHECK(pads_and_concatenations<SlicedAcross>() == Counts{2, 0});
 }
 TEST_CASE("a bias that joins a pending sum is work of every rank") {
   const OwnedPlan whole = derive<Pending>(mesh), apart = derive(build_unfused<Pending>(), mesh, {}, {});

@@ -1,11 +1,21 @@
 // Joins operations that stand one behind the other, as operation::fusions lists them, where one makes what in its phase only the other reads.
 // The arithmetic and its order stay; what is between is not written to memory, or, where the backward pass reads it, not read again.
+// And slices' gradients that fill the gradient of what was sliced are concatenated, not padded with zeros and added up.
 #pragma once
 #include <parallel/operation/fused.hpp>
+#include <parallel/operation/slice.hpp>
 
 namespace parallel {
 
 namespace fusing {
+/// Tensors of which each is padded with zeros to the same shape, and which are added up.
+struct Padded {
+  int dim = -1;
+  List<int, max_node_operands> values{};
+  List<std::int64_t, max_node_operands> begins{};
+  Vector<int> nodes{};  ///< that pad and add
+};
+
 struct Fusing {
   Graph& g;
   Vector<int> reader{};       ///< per value: the one node of its phase that reads it; -1: none, -2: several, or more than nodes
@@ -35,6 +45,37 @@ struct Fusing {
       if (m.updated >= 0) reader[m.updated] = -2;
     for (const int o : g.outputs) reader[o] = -2;
     if (g.commit >= 0) reader[g.commit] = -2;
+  }
+
+  /// Whether a value is a sum of padded tensors, or one, that in all phases only node n reads; adds what is padded to `found`.
+  constexpr bool padded(int value, int n, Padded& found) const {
+    const Value &made = g.values[value], &result = g.values[g.nodes[n].result];
+    const Node& node = g.nodes[made.node];
+    if ((node.operation != &operation::pad && node.operation != &operation::add) || reader[value] != n || read_later[value] || made.region != result.region ||
+        updates[made.node] != updates[n] || !(made.type == result.type))
+      return false;
+    found.nodes.push_back(made.node);
+    if (node.operation == &operation::add) return padded(node.operands[0], made.node, found) && padded(node.operands[1], made.node, found);
+    if ((found.dim >= 0 && found.dim != node.ints[0]) || found.values.size() == max_node_operands) return false;
+    found.dim = static_cast<int>(node.ints[0]);
+    int at = found.values.size();
+    found.values.push_back(node.operands[0]), found.begins.push_back(node.ints[1]);
+    for (; at > 0 && found.begins[at - 1] > found.begins[at]; --at) std::swap(found.begins[at - 1], found.begins[at]), std::swap(found.values[at - 1], found.values[at]);
+    return true;
+  }
+  /// Makes a sum of padded tensors that stand one behind the other, with nothing between them, their concatenation.
+  constexpr void concatenate(int n) {
+    Padded found;
+    Node& node = g.nodes[n];
+    if (node.operation != &operation::add || !padded(node.operands[0], n, found) || !padded(node.operands[1], n, found)) return;
+    std::int64_t end = 0;
+    for (int i = 0; i < found.values.size(); ++i) {
+      if (found.begins[i] != end) return;
+      end += g.values[found.values[i]].type.layout.dims[found.dim].size;
+    }
+    if (end != g.values[node.result].type.layout.dims[found.dim].size) return;
+    node.operation = &operation::concatenate, node.operands = found.values, node.ints = {found.dim}, node.flops = 0;
+    for (const int m : found.nodes) gone[m] = any = true;
   }
 
   /// A product takes a bias with it: a number for every column.
@@ -139,7 +180,7 @@ struct Renumbering {
 /// The graph with fused operations, which stand where their last part stood.
 constexpr Graph fuse(Graph g) {
   fusing::Fusing f(g);
-  for (const int n : g.order) f.join(n);
+  for (const int n : g.order) f.concatenate(n), f.join(n);
   if (f.any) fusing::Renumbering(f).run();
   return g;
 }
