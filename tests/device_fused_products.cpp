@@ -73,3 +73,32 @@ TEST_CASE_TEMPLATE("fused products are near their parts", T, float, double OR_HA
       compare<T>(operation::matmul_gelu_derivative, ints, [&](Run<T>& run) { factors(run).operand(at); }, {product, slope});
     }
 }
+TEST_CASE_TEMPLATE("a product with the sum of a factor over what is contracted", T, float, double OR_HALF) {
+  for (const std::int64_t depth : {1, 7, 400})
+    for (const Sizes& sizes : {Sizes{16, 24}, Sizes{40, 200}, Sizes{3, 5}, Sizes{1, 1}})
+      for (const int shared : {0, 1}) {
+        const Ints ints = operation::Product(1, 1, 0, 0);
+        INFO(depth << " rows to " << sizes[0] << " x " << sizes[1] << ", the sum of operand " << shared);
+        const Numbers x = normal_numbers({depth, sizes[0]}, 1), w = normal_numbers({depth, sizes[1]}, 2, 0.05);
+        const Numbers product = Run<T>().operand(x).operand(w).result(sizes).ints(ints).run(operation::matmul);
+        const Sizes columns{sizes[static_cast<std::size_t>(shared)]};
+        Run<T> run;
+        run.operand(x).operand(w).result(sizes).result(columns);
+        Ints with_shared = ints;
+        with_shared.push_back(shared);
+        std::vector<bool> one_kernel;
+        run.ints(with_shared).near(near_parts<T>).run([&](Call& call) { one_kernel.push_back(run_fused(operation::matmul_sum, call)); });
+        check_near(run.get(0), product, near_parts<T>);
+        const Numbers& factor = shared == 0 ? x : w;
+        check_near(run.get(1), defined(columns, [&](const Sizes& i) {
+                     double sum = 0;
+                     for (std::int64_t row = 0; row < depth; ++row) sum += number(stored<T>(factor({row, i[0]})));
+                     return sum;
+                   }), near_parts<T>);
+#if defined(PARALLEL_TEST_CUDA)
+        CHECK(bool(one_kernel[0]) == !std::is_same_v<T, double>);
+#else
+        CHECK_FALSE(bool(one_kernel[0]));
+#endif
+      }
+}

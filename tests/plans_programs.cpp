@@ -102,6 +102,33 @@ struct PendingBias {
 };
 using Pending = Evaluation<PendingBias, Rows>;
 
+// A weight's gradient with its bias's, however the weight lies; and two that are not: the sum is of another value, or over other dimensions.
+struct Linear {
+  Parameter<float, Shape<16, 32 / tensor>> w;
+  Parameter<float, Shape<32 / tensor>> b;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w) + b)); }
+};
+struct LinearTransposed {
+  Parameter<float, Shape<32 / tensor, 16>> w;
+  Parameter<float, Shape<32 / tensor>> b;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, transpose(w)) + b)); }
+};
+struct RowParallel {
+  Parameter<float, Shape<16 / tensor, 32>> w;
+  Parameter<float, Shape<32>> b;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w) + b)); }
+};
+struct SumOfAnother {
+  Parameter<float, Shape<16, 32>> w;
+  Parameter<float, Shape<32>> b;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(exp(matmul(x, w)) + b)); }
+};
+struct SumOverOthers {
+  Parameter<float, Shape<16, 32>> w;
+  Parameter<float, Shape<8 / data, 1>> b;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w) + b)); }
+};
+
 // What is not: a value that is read twice, a sum that is no bias, products in batches, what a move or a loop stands between.
 struct ReadTwice {
   Parameter<float, Shape<16, 16>> w;
@@ -182,12 +209,17 @@ using namespace programs;
 TEST_CASE("what stands one behind the other is fused, and nothing else changes") {
   using Names = std::vector<std::string>;
   CHECK(fused<Joining>() == Names{"matmul+add+gelu", "add+dropout+add", "add+gelu", "dropout+add",
-                                     "dropout+add", "matmul+gelu_gradient"});  // the second adds gradients
+                                     "dropout+add", "matmul+gelu_gradient", "matmul&sum_to"});  // the second adds gradients
   CHECK(fused<ReadTwice>().empty());
   CHECK(fused<NoBias>().empty());
   CHECK(fused<InBatches, Wanted<float, Shape<4, 16>>>().empty());
   CHECK(fused<AcrossMove>().empty());
   CHECK(fused<AcrossLoop>().empty());
+  CHECK(fused<Linear>() == Names{"matmul+add", "matmul&sum_to"});
+  CHECK(fused<LinearTransposed>() == Names{"matmul+add", "matmul&sum_to"});
+  CHECK(fused<RowParallel>() == Names{"matmul+add", "matmul&sum_to"});
+  CHECK(fused<SumOfAnother>().empty());
+  CHECK(fused<SumOverOthers, Wanted<float, Shape<8 / data, 16>>>().empty());
   for (const Mesh& on : {Mesh{data = 1, tensor = 1}, mesh}) {
     const OwnedPlan whole = derive<Joined>(on), apart = derive(build_unfused<Joined>(), on, {}, {});
     CHECK(whole->flops() == apart->flops());
@@ -196,6 +228,29 @@ TEST_CASE("what stands one behind the other is fused, and nothing else changes")
     CHECK(whole->memory.of(Use::activations) == apart->memory.of(Use::activations));
     CHECK(whole->memory.of(Use::temporaries) < apart->memory.of(Use::temporaries));
   }
+}
+TEST_CASE("a bias's gradient comes with its weight's, and is exchanged behind both") {
+  const auto same = [&]<class Model>(Model) {
+    const OwnedPlan whole = derive<Training<Model, Sgd, Rows>>(mesh), apart = derive(build_unfused<Training<Model, Sgd, Rows>>(), mesh, {}, {});
+    CHECK(whole->flops() == apart->flops());
+    CHECK(whole->all.messages() == apart->all.messages());
+    for (const Axis* axis : {&data, &tensor}) CHECK(whole->redundant(*axis) == doctest::Approx(apart->redundant(*axis)));
+    const Node& both = *nodes(*whole, operation::matmul_sum, Phase::backward).at(0);
+    REQUIRE(both.results == 2);
+    CHECK(whole->graph.value(both.result).type.layout.rank() == 2);
+    CHECK(whole->graph.value(both.result + 1).type.layout.rank() == 1);
+    for (int r = 0; r < 2; ++r) CHECK_FALSE(whole->graph.value(both.result + r).passed);
+    bool there = false;
+    for (const int n : whole->graph.order) {
+      const Node& node = whole->graph.node(n);
+      there = there || &node == &both;
+      for (const int o : node.operands) CHECK((there || (o != both.result && o != both.result + 1)));
+    }
+    return both.ints[both.ints.size() - 1];
+  };
+  CHECK(same(Linear{}) == 1);
+  CHECK(same(LinearTransposed{}) == 0);
+  CHECK(same(RowParallel{}) == 1);
 }
 TEST_CASE("gradients of slices that fill a value are concatenated; others are padded and added") {
   using Counts = std::pair<int, int>;

@@ -111,7 +111,8 @@ struct Node {
   int origin = -1;  ///< what of the user's program it comes from, or -1
   int member = -1;
   std::int64_t flops = 0;  ///< of the whole, unsplit operation
-  int joined = 0;          ///< how many operations are fused behind its first, each with one FLOP for every element of the result
+  int joined = 0;          ///< how many operations are fused with its first
+  bool shares = false;     ///< of which the one reads what the first reads, an operand that the last attribute names
   bool owns = false;  ///< its result has storage of its own also where nothing moves: an iteration hands it on
 };
 

@@ -11,12 +11,14 @@ namespace parallel::operation {
 inline constexpr Operation matmul_add{.name = "matmul+add"};                        ///< (x, w, bias): a number for every column
 inline constexpr Operation matmul_add_gelu{.name = "matmul+add+gelu"};              ///< (x, w, bias)
 inline constexpr Operation matmul_gelu_derivative{.name = "matmul+gelu_gradient"};  ///< (g, w, x): the product is the gradient of gelu(x)
+/// (x, w): the product and beside it the sum of the operand that the last attribute names, over what is contracted: gradients of a weight and its bias.
+inline constexpr Operation matmul_sum{.name = "matmul&sum_to"};
 inline constexpr Operation add_gelu{.name = "add+gelu"};                            ///< (x, bias)
 inline constexpr Operation add_dropout{.name = "add+dropout"};                      ///< (x, bias, scalars)
 inline constexpr Operation dropout_add{.name = "dropout+add"};                      ///< (x, scalars, residual)
 inline constexpr Operation add_dropout_add{.name = "add+dropout+add"};              ///< (x, bias, scalars, residual)
 
-/// Two operations that become one, where the second reads the first one's result.
+/// Two operations that become one, where the second reads the first one's result, or an operand of it.
 struct Fusion {
   const Operation* first;
   const Operation* then;
@@ -24,6 +26,7 @@ struct Fusion {
   int beside;  ///< how many other operands it has
   int ints;    ///< and how many attributes
   const Operation* fused;
+  bool shares = false;  ///< `then` reads no result of `first` but an operand, which the one attribute more names
 };
 inline constexpr Fusion fusions[] = {
     // first          then              takes  beside  ints  become
@@ -34,6 +37,7 @@ inline constexpr Fusion fusions[] = {
     {&add,            &dropout,         0,     1,      3,    &add_dropout},
     {&dropout,        &add,             0,     1,      0,    &dropout_add},
     {&add_dropout,    &add,             0,     1,      0,    &add_dropout_add},
+    {&matmul,         &sum_to,          0,     0,      1,    &matmul_sum, true},
 };
 
 /// What an operation is made of, or nullptr.

@@ -1,6 +1,6 @@
 // Joins operations that stand one behind the other, as operation::fusions lists them, where one makes what in its phase only the other reads.
 // The arithmetic and its order stay; what is between is not written to memory, or, where the backward pass reads it, not read again.
-// And slices' gradients that fill the gradient of what was sliced are concatenated, not padded with zeros and added up.
+// Sums of what a product multiplies are taken with it. And slices' gradients that fill the gradient of what was sliced are concatenated, not padded with zeros and added up.
 #pragma once
 #include <parallel/operation/fused.hpp>
 #include <parallel/operation/slice.hpp>
@@ -108,6 +108,58 @@ struct Fusing {
     }
     return false;
   }
+  /// Whether a sum of operand o of node n is over what n, a product, contracts it in, and so can be taken with it; `type`: the sum's.
+  constexpr bool sums_contracted(int n, int o, const Type& type) const {
+    const Node& node = g.nodes[n];
+    const operation::Product p(node.ints);
+    const Type& shared = g.values[node.operands[o]].type;
+    const bool leads = o == 0 ? p.left_transposed != 0 : p.right_transposed == 0;  // the contracted dimensions come first
+    bool same = leads && p.batch == 0 && type.layout.rank() == shared.layout.rank() - p.contracted && type.dtype == g.values[node.result].type.dtype;
+    for (int d = 0; same && d < type.layout.rank(); ++d) same = type.layout.dims[d].size == shared.layout.dims[p.contracted + d].size;
+    return same;
+  }
+  /// Takes a sum, which stands at `at` in the order, together with a product of what it adds up: a bias's gradient with its weight's. What follows
+  /// from the sum, its exchange, comes behind the product.
+  constexpr void share(int at) {
+    const int s = g.order[at];
+    const Node sum = g.nodes[s];
+    if (sum.operation != &operation::sum_to || gone[s]) return;
+    Vector<int> following;
+    for (int i = at + 1; i < g.order.size(); ++i) {
+      const int n = g.order[i];
+      const Node& node = g.nodes[n];
+      if (node.region != sum.region || node.phase != sum.phase || updates[n] != updates[s]) return;
+      if (gone[n]) continue;
+      bool follows = false;
+      for (const int o : node.operands) {
+        follows = follows || g.values[o].node == s;
+        for (const int f : following) follows = follows || g.values[o].node == f;
+      }
+      if (follows) following.push_back(n);
+      for (int o = 0; !follows && node.operation == &operation::matmul && o < 2; ++o)
+        if (node.operands[o] == sum.operands[0] && g.values[node.result].home == g.values[sum.result].home && sums_contracted(n, o, g.values[sum.result].type)) return take_beside(s, n, o), move_behind(at, i, following);
+    }
+  }
+  constexpr void take_beside(int s, int n, int o) {
+    Node joined = g.nodes[n];
+    joined.operation = &operation::matmul_sum, joined.ints.push_back(o);
+    joined.result = g.nodes[s].result, joined.flops += g.nodes[s].flops, joined.owns = joined.owns || g.nodes[s].owns, joined.joined = 1, joined.shares = true;
+    g.nodes[s] = joined;
+    before[s] = n, gone[n] = any = true;
+  }
+  /// Node order[first] goes to where order[last] stands, which it has taken in, and `following` behind it.
+  constexpr void move_behind(int first, int last, const Vector<int>& following) {
+    const int moved = g.order[first], taken = g.order[last];
+    int to = first;
+    for (int i = first + 1, f = 0; i < last; ++i) {
+      if (f < following.size() && g.order[i] == following[f])
+        ++f;
+      else
+        g.order[to++] = g.order[i];
+    }
+    g.order[to++] = taken, g.order[to++] = moved;
+    for (const int f : following) g.order[to++] = f;
+  }
   constexpr void take_in(const operation::Fusion& f, int n, int i) {
     const int m = g.values[g.nodes[n].operands[i]].node;
     Node joined = g.nodes[m];  // whose line and member it keeps
@@ -132,15 +184,15 @@ struct Renumbering {
 
   constexpr explicit Renumbering(Fusing& fusing) : f(fusing) { value_of.resize(f.g.values.size(), -1), node_of.resize(f.g.nodes.size(), -1); }
 
-  constexpr void take_values(int n, bool last) {
-    if (f.before[n] >= 0) take_values(f.before[n], false);
+  constexpr void take_values(int n, bool last, bool shares) {
+    if (f.before[n] >= 0) take_values(f.before[n], false, shares);
     const int made = last ? f.g.nodes[n].results : 1;
     for (int r = 0; r < made; ++r) {
       const int old = f.g.nodes[n].result + r;
       value_of[old] = values.size();
       Value v = f.g.values[old];
       v.node = nodes.size();
-      v.passed = !last && !f.read_later[old];
+      v.passed = !last && !shares && !f.read_later[old];
       values.push_back(v);
     }
   }
@@ -152,7 +204,7 @@ struct Renumbering {
       node_of[n] = nodes.size();
       Node node = g.nodes[n];
       node.result = values.size();
-      take_values(n, true);
+      take_values(n, true, node.shares);
       node.results = values.size() - node.result;
       nodes.push_back(node);
     }
@@ -181,6 +233,7 @@ struct Renumbering {
 constexpr Graph fuse(Graph g) {
   fusing::Fusing f(g);
   for (const int n : g.order) f.concatenate(n), f.join(n);
+  for (int i = 0; i < g.order.size(); ++i) f.share(i);
   if (f.any) fusing::Renumbering(f).run();
   return g;
 }

@@ -11,7 +11,7 @@ namespace object {
 inline constexpr std::int64_t magic = 0x6c656c6c61726170;          ///< "parallel", as a little-endian machine writes it
 inline constexpr std::int64_t program_magic = 0x6d6172676f72703a;  ///< ":program"
 inline constexpr std::int64_t mesh_magic = 0x3a6873656d3a3a3a;     ///< ":::mesh:"
-inline constexpr std::int64_t version = 3;
+inline constexpr std::int64_t version = 4;
 inline constexpr int header = 5;  ///< magic, magic, version, words in all, checksum of the words behind the header
 
 /// The structural operations, which passes know by their addresses, by their numbers. Number 0: any other, of which passes ask only flags.
@@ -206,7 +206,7 @@ class Writer {
   }
   constexpr void node(const Node& n) {
     const Transition& t = n.transition;
-    put(place(operations_, n.operation), static_cast<int>(n.phase) + 4 * n.owns + 8 * n.joined, n.region, n.origin);
+    put(place(operations_, n.operation), static_cast<int>(n.phase) + 4 * n.owns + 8 * n.shares + 16 * n.joined, n.region, n.origin);
     put(n.member, n.result, n.results, t.axes.count);
     put(n.flops);
     list(n.operands);

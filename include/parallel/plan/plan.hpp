@@ -201,7 +201,7 @@ struct Plan {
     for (const Event& e : events)
       if (e.kind == EventKind::compute) f(graph.node(e.node), flops(graph.node(e.node)) * static_cast<double>(graph.times(graph.node(e.node).region)));
   }
-  /// Floating point operations of a node: of its first part, and of each that is fused behind it.
+  /// Floating point operations of a node: of its first part, and of what is fused with it.
   struct Flops {
     double first = 0, joined = 0;
   };
@@ -214,16 +214,16 @@ struct Plan {
   /// Of one run of a node on one rank: the whole operation's, divided by the extents of the axes that split it.
   constexpr double flops(const Node& node) const {
     const Flops f = flops_of_parts(node);
-    return f.first + node.joined * f.joined;
+    return f.first + f.joined;
   }
   constexpr Flops flops_of_parts(const Node& node) const {
-    const std::int64_t each = node.joined > 0 ? graph.value(node.result).type.layout.elements() : 0;
-    Flops f{static_cast<double>(node.flops - node.joined * each), static_cast<double>(each)};
+    const std::int64_t joined = graph.joined_flops(node);
+    Flops f{static_cast<double>(node.flops - joined), static_cast<double>(joined)};
     for (int i = 0; i < mesh.count; ++i) {
       const Axis* axis = mesh.axes[i].axis;
       const double share = axis == graph.stages ? share_of_layers(node) : 1.0 / mesh.axes[i].size;
       if (shares(node, axis)) f.first *= share;
-      if (shares_results(node, axis)) f.joined *= share;
+      if (shares_joined(node, axis)) f.joined *= share;
     }
     return f;
   }
@@ -247,13 +247,17 @@ struct Plan {
       if (graph.value(node.result + r).type.layout.on(axis).split()) return true;
     return false;
   }
+  constexpr bool shares_joined(const Node& node, const Axis* axis) const {
+    if (!node.shares) return shares_results(node, axis);
+    return (axis == graph.stages && graph.in_stages(node.region)) || graph.shared_operand(node).type.layout.on(axis).split();
+  }
   /// The part of a rank's floating point operations that every rank of an axis does alike, from 0 to 1.
   constexpr double redundant(const Axis& axis) const {
     double same = 0;
     each_computation([&](const Node& node, double work) {
       const Flops f = flops_of_parts(node);
-      const double alike = (shares(node, &axis) ? 0 : f.first) + (shares_results(node, &axis) ? 0 : node.joined * f.joined);
-      if (alike > 0) same += work * alike / (f.first + node.joined * f.joined);
+      const double alike = (shares(node, &axis) ? 0 : f.first) + (shares_joined(node, &axis) ? 0 : f.joined);
+      if (alike > 0) same += work * alike / (f.first + f.joined);
     });
     const double whole = flops();
     return whole > 0 ? same / whole : 0;

@@ -74,7 +74,7 @@ constexpr double model_flops(const Plan& plan) {
     trained = trained || node.phase == Phase::backward;
     const pricing::Work work = pricing::work_of_first(*node.operation);
     if (e.kind == EventKind::compute && node.phase == Phase::forward && (work == pricing::Work::product || work == pricing::Work::attention))
-      forward += static_cast<double>(node.flops - node.joined * plan.graph.value(node.result).type.layout.elements()) * static_cast<double>(plan.graph.times(node.region));
+      forward += static_cast<double>(node.flops - plan.graph.joined_flops(node)) * static_cast<double>(plan.graph.times(node.region));
   }
   return (trained ? 3 : 1) * forward;
 }

@@ -40,8 +40,9 @@ constexpr Work work_of(std::string_view operation) {
     if (n.operation == operation) return n.work;
   return Work::other;
 }
-/// The first of the operations that an operation's name has: a fused one is named by its parts, "matmul+add+gelu".
-constexpr Work work_of_first(const Operation& operation) { return work_of(operation.name.substr(0, operation.name.find('+'))); }
+/// The first of the operations that an operation's name has: a fused one is named by its parts, "matmul+add+gelu", "matmul&sum_to".
+constexpr std::string_view first_of(std::string_view name) { return name.substr(0, name.find_first_of("+&")); }
+constexpr Work work_of_first(const Operation& operation) { return work_of(first_of(operation.name)); }
 /// By how much a product takes longer than its operations because its tiles come in whole waves: a result of 128 x 256 to each processor at a
 /// time, or of 128 x 128, whichever fits better ("Matrix Multiplication Background User's Guide", NVIDIA).
 constexpr double quantization(const Plan& plan, const Node& node, const Machine& machine) {
@@ -67,10 +68,10 @@ constexpr double arithmetic_seconds(const Plan& plan, const Node& node, const Ma
   std::string_view names = node.operation->name;
   double seconds = 0;
   for (int part = 0; part <= node.joined; ++part) {
-    const std::size_t end = node.joined > 0 ? names.find('+') : std::string_view::npos;
-    const double rate = work_of(names.substr(0, end)) == Work::function ? functions : products;
-    if (rate > 0) seconds += (part == 0 ? flops.first * quantization(plan, node, machine) : flops.joined) / rate;
-    names = end == std::string_view::npos ? std::string_view() : names.substr(end + 1);
+    const std::string_view name = node.joined > 0 ? first_of(names) : names;
+    const double rate = work_of(name) == Work::function ? functions : products;
+    if (rate > 0) seconds += (part == 0 ? flops.first * quantization(plan, node, machine) : flops.joined / node.joined) / rate;
+    names.remove_prefix(name.size() < names.size() ? name.size() + 1 : names.size());
   }
   return seconds;
 }

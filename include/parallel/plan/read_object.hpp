@@ -235,8 +235,8 @@ class Reader {
     const Quad a = quad(), b = quad();
     Node n;
     n.operation = operation_of(a[0]);
-    require(a[1] >= 0 && a[1] < 8 * max_results, "a number is out of range");
-    n.phase = enumeration<Phase>(a[1] & 3, 3), n.owns = (a[1] & 4) != 0, n.joined = a[1] >> 3;
+    require(a[1] >= 0 && a[1] < 16 * max_results, "a number is out of range");
+    n.phase = enumeration<Phase>(a[1] & 3, 3), n.owns = (a[1] & 4) != 0, n.shares = (a[1] & 8) != 0, n.joined = a[1] >> 4;
     n.region = a[2], n.origin = a[3], n.member = b[0], n.result = b[1], n.results = b[2];
     require(n.results >= 0 && n.results <= max_results, "a number is out of range");
     n.flops = word();

@@ -91,7 +91,9 @@ inline void check_graph(const Graph& g) {
                            o == &operation::stacked || o->aliases || o->view || !node.transition.axes.empty();
     require(!takes_one || (node.operands.size() >= 1 && node.results == 1), "an operation has too few operands");
     require(o != &operation::rounded || (node.operands.size() == 2 && node.results == 1), "an operation has too few operands");
-    require(node.joined == 0 || (node.joined < node.results && node.flops >= node.joined * g.values[node.result].type.layout.elements()), "a fused operation is none");
+    const bool names_operand = !node.ints.empty() && node.ints[node.ints.size() - 1] >= 0 && node.ints[node.ints.size() - 1] < node.operands.size();
+    require(!node.shares || (node.joined == 1 && names_operand), "a fused operation is none");
+    require(node.joined == 0 || (node.joined < node.results && node.flops >= GraphView(g).joined_flops(node)), "a fused operation is none");
     require(!o->updates || node.results <= node.operands.size(), "an operation has too few operands");
     const bool gates = o == &operation::begin_region || o == &operation::end_region;
     require(!gates || (node.ints.size() == 1 && node.ints[0] == node.region && node.region > 0 && node.results == 0 && node.operands.empty() && node.transition.axes.empty()),

@@ -13,6 +13,8 @@ enum class Epilogue : std::uint8_t {
   bias_gelu,           ///< and then gelu (its tanh form) taken
   bias_gelu_and_sum,   ///< as before; the sum, of which the backward pass needs gelu's derivative, is written, too
   gelu_derivative,     ///< it is multiplied by gelu's derivative at another matrix
+  sum_left,            ///< nothing; beside it x is summed over what is contracted
+  sum_right,           ///< or w
 };
 
 /// Whether it reads or writes a matrix beside.
@@ -56,7 +58,7 @@ class PreparedProduct : public Product {
 
   /// Whether cuBLASLt has an algorithm for it.
   explicit operator bool() const { return found_; }
-  /// `bias`: of the columns; `beside`: the sum that is written, or where the derivative is taken.
+  /// `bias`: of the columns, or the sums of a factor, which are written; `beside`: the sum that is written, or where the derivative is taken.
   void run(const void* x, const void* w, void* out, const void* bias = nullptr, void* beside = nullptr) const {
     if (bias != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     if (beside != nullptr) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, beside);
@@ -74,6 +76,8 @@ class PreparedProduct : public Product {
     const cublasLtEpilogue_t what = epilogue == Epilogue::bias                ? CUBLASLT_EPILOGUE_BIAS
                                     : epilogue == Epilogue::bias_gelu         ? CUBLASLT_EPILOGUE_GELU_BIAS
                                     : epilogue == Epilogue::bias_gelu_and_sum ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS
+                                    : epilogue == Epilogue::sum_left          ? CUBLASLT_EPILOGUE_BGRADB
+                                    : epilogue == Epilogue::sum_right         ? CUBLASLT_EPILOGUE_BGRADA
                                                                               : CUBLASLT_EPILOGUE_DGELU;
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, what);
     if (has_second_matrix(epilogue)) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, n);
@@ -118,7 +122,8 @@ class PreparedProduct : public Product {
 
 /// What a call of matmul, or of an operation that is fused with it, asks for. Dimensions that stand beside each other are one.
 inline Product product_of(const Call& call, Epilogue epilogue) {
-  const View &x = call.operands[0], &w = call.operands[1], &y = call.results[call.results.size() - 1];
+  const bool sums = epilogue == Epilogue::sum_left || epilogue == Epilogue::sum_right;
+  const View &x = call.operands[0], &w = call.operands[1], &y = call.results[sums ? 0 : call.results.size() - 1];
   const operation::Product p(call.ints);
   Product result;
   const int free_left = x.rank - p.batch - p.contracted;
@@ -128,7 +133,7 @@ inline Product product_of(const Call& call, Epilogue epilogue) {
   result.left_transposed = p.left_transposed != 0, result.right_transposed = p.right_transposed != 0;
   result.dtype = x.dtype, result.result = y.dtype;
   result.epilogue = epilogue;
-  for (const View* v : {&x, &w, &y, &call.operands[call.operands.size() - 1], &call.results[0]})  // a slice of a stack begins at a multiple of its size
+  for (const View* v : {&x, &w, &call.operands[call.operands.size() - 1], &call.results[0], &call.results[call.results.size() - 1]})  // a slice of a stack begins at a multiple of its size
     while (result.alignment > 1 && (reinterpret_cast<std::uintptr_t>(v->data) % static_cast<std::uintptr_t>(result.alignment) != 0 ||
                                     v->elements() * bytes_of(v->dtype) % result.alignment != 0))
       result.alignment /= 2;
@@ -155,6 +160,10 @@ inline void matmul_bias(const Call& call) {
 inline void matmul_gelu_derivative(const Call& call) {
   cuda::product(call)->run(call.operands[0].data, call.operands[1].data, call.results[1].data, nullptr, call.operands[2].data);
 }
+/// (x, w) -> the product and the sum of one of them over what is contracted
+inline void matmul_sum(const Call& call) {
+  cuda::product(call)->run(call.operands[0].data, call.operands[1].data, call.results[0].data, call.results[1].data);
+}
 
 /// A kernel that computes an operation by one call of cuBLASLt.
 struct ProductKernel {
@@ -169,6 +178,7 @@ inline ProductKernel product_kernel(const Operation& operation, const Call& call
   if (&operation == &operation::matmul_add_gelu && passed(0))
     return {matmul_bias, passed(1) ? Epilogue::bias_gelu : Epilogue::bias_gelu_and_sum};
   if (&operation == &operation::matmul_gelu_derivative && passed(0)) return {matmul_gelu_derivative, Epilogue::gelu_derivative};
+  if (&operation == &operation::matmul_sum) return {matmul_sum, call.ints[call.ints.size() - 1] == 0 ? Epilogue::sum_left : Epilogue::sum_right};
   return {};
 }
 
