@@ -126,7 +126,8 @@ struct SumOfAnother {
 struct SumOverOthers {
   Parameter<float, Shape<16, 32>> w;
   Parameter<float, Shape<8 / data, 1>> b;
-  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w) + b)); }
+  Parameter<float, Shape<1>> c;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w) + b)) + mean(square(matmul(x, w) + c)); }
 };
 
 // What is not: a value that is read twice, a sum that is no bias, products in batches, what a move or a loop stands between.
