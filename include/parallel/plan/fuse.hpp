@@ -101,7 +101,7 @@ struct Fusing {
   /// The first row of the table by which node n takes in what makes its operand; false: there is none.
   constexpr bool join(int n) {
     for (const operation::Fusion& f : operation::fusions) {
-      if (f.then != g.nodes[n].operation) continue;
+      if (f.then != g.nodes[n].operation || f.shares) continue;
       const bool sum = f.then == &operation::add;
       for (int i = f.takes; i < (sum ? 2 : f.takes + 1); ++i)
         if (joins(f, n, i)) return take_in(f, n, i), true;
@@ -122,7 +122,7 @@ struct Fusing {
   /// from the sum, its exchange, comes behind the product.
   constexpr void share(int at) {
     const int s = g.order[at];
-    const Node sum = g.nodes[s];
+    const Node& sum = g.nodes[s];
     if (sum.operation != &operation::sum_to || gone[s]) return;
     Vector<int> following;
     for (int i = at + 1; i < g.order.size(); ++i) {
@@ -136,8 +136,10 @@ struct Fusing {
         for (const int f : following) follows = follows || g.values[o].node == f;
       }
       if (follows) following.push_back(n);
-      for (int o = 0; !follows && node.operation == &operation::matmul && o < 2; ++o)
-        if (node.operands[o] == sum.operands[0] && g.values[node.result].home == g.values[sum.result].home && sums_contracted(n, o, g.values[sum.result].type)) return take_beside(s, n, o), move_behind(at, i, following);
+      if (follows || node.operation != &operation::matmul) continue;
+      for (int o = 0; o < 2; ++o)
+        if (node.operands[o] == sum.operands[0] && g.values[node.result].home == g.values[sum.result].home && sums_contracted(n, o, g.values[sum.result].type))
+          return take_beside(s, n, o), move_behind(at, i, following);
     }
   }
   constexpr void take_beside(int s, int n, int o) {
