@@ -17,8 +17,8 @@ double products(const Graph& graph, const Mesh& mesh) {
   double all = 0;
   for (int s = 0; s < mesh.extent(&stage); ++s) {
     const OwnedPlan plan = derive(graph, mesh.on_stage(s), {}, {});
-    plan->each_computation([&](const Node& node, double flops) {
-      if (node.operation->name.starts_with("matmul")) all += flops - node.joined * plan->flops_of_parts(node).joined * static_cast<double>(plan->graph.times(node.region));
+    plan->each_computation([&](const Node& node, double) {
+      if (node.operation->name.starts_with("matmul")) all += plan->flops_of_parts(node).first * static_cast<double>(plan->graph.times(node.region));
     });
   }
   return all * mesh.ranks() / mesh.extent(&stage);
