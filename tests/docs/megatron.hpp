@@ -68,7 +68,7 @@ static_assert(proven<alone<Column, 4, 6>.forward.is(loss)>);
 static_assert(proven<alone<Column, 4, 6>.backward.is(in)>);  // f
 static_assert(proven<alone<GatheredColumn, 4, 6>.forward.is(all_gather(tensor).of(4 * 4 * 8))>);
 static_assert(proven<alone<GatheredColumn, 4, 6>.backward.is(in)>);  // the gradient of what was gathered is sliced
-static_assert(proven<alone<WholeBias, 4, 6>.backward.is(all_gather(tensor).of(4 * 8), in)>);
+static_assert(proven<alone<WholeBias, 4, 6>.backward.is(in, all_gather(tensor).of(4 * 8))>);
 static_assert(proven<alone<Row, 4, 8 / tensor>.forward.is(in)>);  // g
 static_assert(proven<alone<Row, 4, 8 / tensor>.backward.is()>);
 static_assert(proven<alone<Row, 4, 8>.forward.is(in)>);  // what enters is sliced

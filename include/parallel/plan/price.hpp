@@ -77,7 +77,7 @@ constexpr double arithmetic_seconds(const Plan& plan, const Node& node, const Ma
 }
 /// Reads no more of its first operand than it writes.
 constexpr bool reads_a_part(const Node& node) {
-  return node.operation->name == "embedding" || node.operation->name == "slice" || node.operation->name == "pick" ||
+  return node.operation->name == "embedding" || node.operation->name == "slice" || node.operation->name == "pick" || node.operation->name == "negative_log_likelihood" ||
          node.transition.collective == Collective::slice;
 }
 }  // namespace pricing
