@@ -38,7 +38,7 @@ static_assert(!mlp.backward.uses_only(data));
 
 // The whole plan, as somebody wrote it.
 constexpr WrittenPlan written{.forward = {all_reduce(tensor).of(128), all_reduce(tensor).of(128), all_reduce(data).of(4)},
-                              .backward = {all_reduce(data), all_reduce(data), all_reduce(tensor).of(128), all_reduce(data), all_reduce(data),
+                              .backward = {all_reduce(data), all_reduce(tensor).of(128), all_reduce(data), all_reduce(data), all_reduce(data),
                                            all_reduce(data), all_reduce(data), all_reduce(data).of(2 * 8 * 4)},
                               .optimizer = {all_reduce(tensor).of(8)}};
 static_assert(proven<mlp.is(written)>);
