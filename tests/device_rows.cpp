@@ -32,44 +32,137 @@ double sum_of(const Numbers& x) { return std::accumulate(x.values.begin(), x.val
 #endif
 }  // namespace
 
-TEST_CASE_TEMPLATE("norms of wide rows and of many", T, STORED) {
+namespace {
+constexpr double epsilon = 1e-5;
+
+/// A norm of rows and all that is made of it, by definition; statistics as they are stored.
+template <class T, bool centered>
+struct Norm {
   using S = Precise<T>;
-  const double epsilon = 1e-5;
-  for (const Sizes& sizes : {Sizes{3, 5000}, Sizes{2, 4099}, Sizes{9000, 24}, Sizes{700, 301}}) {
-    const std::int64_t rows = sizes[0], length = sizes[1];
-    const double share = 1 / static_cast<double>(length);
-    const Numbers x = some<T>(sizes, 1, 2, 0.7), g = some<T>(sizes, 2), gain = some<T>({length}, 3, 0.3, 1), shift = some<T>({length}, 4);
-    Numbers mean({rows}), variance({rows}), a({rows}), b({rows}), of_gain({length}), of_shift({length});
-    const auto row = [](const Sizes& i) { return Sizes{i[0]}; };
-    each_index(sizes, [&](const Sizes& i) { mean(row(i)) += share * x(i); });
+  Sizes sizes;
+  std::int64_t rows = sizes[0], length = sizes[1];
+  double share = 1 / static_cast<double>(length);
+  Numbers x = some<T>(sizes, 1, 2, 0.7), g = some<T>(sizes, 2), gain = some<T>({length}, 3, 0.3, 1), shift = some<T>({length}, 4);
+  Numbers mean{{rows}}, variance{{rows}}, a{{rows}}, b{{rows}}, of_gain{{length}}, of_shift{{length}};
+
+  explicit Norm(const Sizes& of) : sizes(of) {
+    if (centered) each_index(sizes, [&](const Sizes& i) { mean(row(i)) += share * x(i); });
     mean = held<S>(mean);
     each_index(sizes, [&](const Sizes& i) { variance(row(i)) += share * std::pow(x(i) - mean(row(i)), 2); });
     variance = held<S>(variance);
-    const auto inverse = [&](const Sizes& i) { return 1 / std::sqrt(variance(row(i)) + epsilon); };
-    const auto xhat = [&](const Sizes& i) { return (x(i) - mean(row(i))) * inverse(i); };
     each_index(sizes, [&](const Sizes& i) {
-      a(row(i)) += share * g(i) * gain({i[1]}), b(row(i)) += share * g(i) * gain({i[1]}) * xhat(i);
+      if (centered) a(row(i)) += share * g(i) * gain({i[1]});
+      b(row(i)) += share * g(i) * gain({i[1]}) * xhat(i);
       of_gain({i[1]}) += g(i) * xhat(i), of_shift({i[1]}) += g(i);
     });
     a = held<S>(a), b = held<S>(b);
+  }
+  static Sizes row(const Sizes& i) { return {i[0]}; }
+  double inverse(const Sizes& i) const { return 1 / std::sqrt(variance(row(i)) + epsilon); }
+  double xhat(const Sizes& i) const { return (x(i) - mean(row(i))) * inverse(i); }
+  Numbers y() const {
+    return defined(sizes, [&](const Sizes& i) { return xhat(i) * gain({i[1]}) + (centered ? shift({i[1]}) : 0); });
+  }
+  Numbers dx() const {
+    return defined(sizes, [&](const Sizes& i) { return (g(i) * gain({i[1]}) - a(row(i)) - xhat(i) * b(row(i))) * inverse(i); });
+  }
+};
+}  // namespace
 
+TEST_CASE_TEMPLATE("norms of wide rows and of many", T, STORED) {
+  using S = Precise<T>;
+  for (const Sizes& sizes : {Sizes{3, 5000}, Sizes{2, 4099}, Sizes{9000, 24}, Sizes{700, 301}}) {
+    const Norm<T, true> n(sizes);
+    const auto& [own, rows, length, share, x, g, gain, shift, mean, variance, a, b, of_gain, of_shift] = n;
     check_near(Run<T>().operand(x).template result<S>({rows}).reals(share).run(operation::row_mean), mean, 10 * tolerance<S>);
     check_near(Run<T>().operand(x).template operand<S>(mean).template result<S>({rows}).reals(share).run(operation::row_variance), variance, 10 * tolerance<S>);
     Run<T> forward;
     forward.operand(x).template operand<S>(mean).template operand<S>(variance).operand(gain).operand(shift).result(sizes).reals(share, epsilon);
-    check_near(forward.run(operation::normalize), defined(sizes, [&](const Sizes& i) { return xhat(i) * gain({i[1]}) + shift({i[1]}); }), tolerance<T>);
+    check_near(forward.run(operation::normalize), n.y(), tolerance<T>);
     Run<T> products;
     products.operand(g).operand(x).template operand<S>(variance).operand(gain).template operand<S>(mean).template result<S>({rows}).template result<S>({rows});
     check_near(products.reals(share, epsilon).run(operation::norm_products), a, 50 * tolerance<S>);
     check_near(products.get(1), b, 50 * tolerance<S>);
     Run<T> backward;
     backward.operand(g).operand(x).template operand<S>(variance).operand(gain).template operand<S>(mean).template operand<S>(a).template operand<S>(b);
-    check_near(backward.result(sizes).reals(share, epsilon).run(operation::norm_derivative),
-               defined(sizes, [&](const Sizes& i) { return (g(i) * gain({i[1]}) - a(row(i)) - xhat(i) * b(row(i))) * inverse(i); }), tolerance<T>);
+    check_near(backward.result(sizes).reals(share, epsilon).run(operation::norm_derivative), n.dx(), tolerance<T>);
     Run<T> parameters;
     parameters.operand(g).operand(x).template operand<S>(variance).template operand<S>(mean).template result<S>({length}).template result<S>({length});
     check_near(parameters.reals(share, epsilon).run(operation::norm_parameter_derivative), of_gain, 10 * tolerance<S>);
     check_near(parameters.get(1), of_shift, 10 * tolerance<S>);
+  }
+}
+
+namespace {
+/// Whole rows in one operation forward and one backward; on the CPU with the bits of the parts.
+template <class T, bool centered>
+void check_norm_rows(const Sizes& sizes) {
+  using S = Precise<T>;
+  INFO(sizes[0], " x ", sizes[1], ", centered: ", centered);
+  const Norm<T, centered> n(sizes);
+  const Sizes rows{n.rows}, columns{n.length};
+  Run<T> forward;
+  forward.operand(n.x).operand(n.gain);
+  if (centered) forward.operand(n.shift);
+  forward.result(sizes).template result<S>(rows);
+  if (centered) forward.template result<S>(rows);
+  const Numbers y = forward.reals(n.share, epsilon).run(operation::norm_rows), mean = centered ? forward.get(1) : n.mean, variance = forward.get(centered ? 2 : 1);
+  check_near(y, n.y(), 2 * tolerance<T>);
+  check_near(mean, n.mean, 10 * tolerance<S>);
+  check_near(variance, n.variance, 10 * tolerance<S>);
+
+  const auto backward = [&](bool parameters) {
+    Run<T> run;
+    run.operand(n.g).operand(n.x).template operand<S>(n.variance).operand(n.gain);
+    if (centered) run.template operand<S>(n.mean);
+    run.result(sizes);
+    if (parameters) run.result(columns);
+    if (parameters && centered) run.result(columns);
+    run.near(10 * tolerance<T>).reals(n.share, epsilon);
+    return run;
+  };
+  Run<T> alone = backward(false), all = backward(true);
+  const Numbers dx = all.run(operation::norm_rows_derivative), of_gain = all.get(1);
+  check_near(alone.run(operation::norm_rows_derivative), n.dx(), 2 * tolerance<T>);
+  check_near(dx, n.dx(), 2 * tolerance<T>);
+  check_near(of_gain, n.of_gain, 10 * tolerance<T>);
+  if (centered) check_near(all.get(2), n.of_shift, 10 * tolerance<T>);
+#if !defined(PARALLEL_TEST_CUDA)
+  const auto run = [&](const Operation& operation, const std::vector<const Numbers*>& operands, const std::vector<Sizes>& results) {
+    Run<T> part;
+    for (const Numbers* o : operands) part.operand(*o);
+    for (const Sizes& r : results) part.result(r);
+    part.reals(n.share, epsilon).run(operation);
+    return part;
+  };
+  const auto with = [&](std::vector<const Numbers*> operands, std::initializer_list<const Numbers*> more) {
+    if (centered) operands.insert(operands.end(), more);
+    return operands;
+  };
+  if (centered) check_near(run(operation::row_mean, {&n.x}, {rows}).get(0), mean, 0);
+  check_near(run(operation::row_variance, with({&n.x}, {&mean}), {rows}).get(0), variance, 0);
+  if (centered)
+    check_near(run(operation::normalize, {&n.x, &mean, &variance, &n.gain, &n.shift}, {sizes}).get(0), y, 0);
+  else
+    check_near(run(operation::normalize, {&n.x, &variance, &n.gain}, {sizes}).get(0), y, 0);
+  const auto products = run(operation::norm_products, with({&n.g, &n.x, &n.variance, &n.gain}, {&n.mean}), std::vector<Sizes>(centered ? 2 : 1, rows));
+  const Numbers a = products.get(0), b = products.get(centered ? 1 : 0);
+  std::vector<const Numbers*> operands = with({&n.g, &n.x, &n.variance, &n.gain}, {&n.mean, &a});
+  operands.push_back(&b);
+  check_near(run(operation::norm_derivative, operands, {sizes}).get(0), dx, 0);
+  const auto parameters = run(operation::norm_parameter_derivative, with({&n.g, &n.x, &n.variance}, {&n.mean}), std::vector<Sizes>(centered ? 2 : 1, columns));
+  check_near(parameters.get(0), of_gain, 0);
+  if (centered) check_near(parameters.get(1), all.get(2), 0);
+#endif
+}
+}  // namespace
+
+// Rows of a warp and of a block, that fit into shared memory and do not; with sums of columns that do and do not; with and without a rest; one, few
+// and many.
+TEST_CASE_TEMPLATE("norms of whole rows in one operation", T, STORED) {
+  for (const Sizes& sizes : {Sizes{1, 37}, Sizes{17, 5}, Sizes{40, 768}, Sizes{700, 301}, Sizes{9000, 24}, Sizes{21, 2000}, Sizes{2, 4099}, Sizes{3, 16000}, Sizes{2, 50000}}) {
+    check_norm_rows<T, true>(sizes);
+    check_norm_rows<T, false>(sizes);
   }
 }
 

@@ -127,6 +127,8 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::negative_log_likelihood,     negative_log_likelihood<T>},
       {&operation::cross_entropy_derivative,    cross_entropy_gradient<T>,      1},
 
+      {&operation::norm_rows,                   norm_rows<T>},
+      {&operation::norm_rows_derivative,        norm_rows_gradient<T>},
       {&operation::row_mean,                    row_mean<T>},
       {&operation::row_variance,                row_variance<T>},
       {&operation::normalize,                   normalize<T>},

@@ -7,7 +7,7 @@
 #include <parallel/device/cuda/elementwise.hpp>
 #include <parallel/device/cuda/embedding.hpp>
 #include <parallel/device/cuda/movement.hpp>
-#include <parallel/device/cuda/norm.hpp>
+#include <parallel/device/cuda/norm_rows.hpp>
 #include <parallel/device/cuda/optimizer.hpp>
 #include <parallel/device/cuda/random.hpp>
 #include <parallel/device/cuda/reduce.hpp>
@@ -118,6 +118,8 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::negative_log_likelihood,     negative_log_likelihood<T>,    -1, true},
       {&operation::cross_entropy_derivative,    cross_entropy_gradient<T>,     1, true},
 
+      {&operation::norm_rows,                   norm_rows<T>,                  -1, true},
+      {&operation::norm_rows_derivative,        norm_rows_gradient<T>,         -1, true},
       {&operation::row_mean,                    row_mean<T>,                   -1, true},
       {&operation::row_variance,                row_variance<T>,               -1, true},
       {&operation::normalize,                   normalize<T>,                  -1, true},

@@ -37,9 +37,17 @@ constexpr Signatures norm_table(const Arguments& a) {
 }
 constexpr void norm_lower(Trace&, Lowering&);
 constexpr void norm_gradient(Gradient&);
+constexpr void norm_rows_gradient(Gradient&);
 inline constexpr Operation layer_norm{.name = "layer_norm", .shape = norm_shape, .signatures = norm_table, .element_by_element = 6, .lower = norm_lower};
 inline constexpr Operation rms_norm{.name = "rms_norm", .shape = norm_shape, .signatures = norm_table, .element_by_element = 2, .lower = norm_lower};
 
+// Where a rank has whole rows: one operation forward and one backward, which read x once. The first number is one over the row's length, the
+// second epsilon.
+/// (x, gain, shift): the normalized rows, mean and variance; (x, gain): the normalized rows and the mean of squares.
+inline constexpr Operation norm_rows{.name = "norm_rows", .gradient = norm_rows_gradient};
+/// (g, x, variance, gain[, mean]): the gradients of x and, where there are results for them, of gain and shift.
+inline constexpr Operation norm_rows_derivative{.name = "norm_rows_gradient"};
+// Where rows are split: parts, between which the ranks exchange what they found.
 inline constexpr Operation row_mean{.name = "row_mean", .flops = elements_of_operand};          ///< x: the row's sum times the first number
 inline constexpr Operation row_variance{.name = "row_variance", .flops = elements_of_operand};  ///< (x, mean): the row's sum of (x - mean)^2 times the first number; without mean: of x^2
 /// (x, mean, variance, gain, shift) or (x, variance, gain); the second number is epsilon.
@@ -52,9 +60,14 @@ constexpr void norm_lower(Trace& trace, Lowering& l) {
   const int x = l.operands[0];
   const Type type = trace.graph.values[x].type;
   const int last = type.layout.rank() - 1;
+  const bool centered = l.operation == &layer_norm;
   const Type own = pending_on(statistic(type, {last}), l.exchanging);
   const double share = 1 / static_cast<double>(type.layout.dims[last].size);
-  if (l.operation == &layer_norm) {
+  if (l.exchanging.empty()) {
+    List<Type, max_results> types{l.results[0], own};
+    if (centered) types.push_back(own);
+    l.result = trace.emit(norm_rows, Trace::nodes_operands(l.operands), types, Kind::activation, {}, share, l.reals[0]);
+  } else if (centered) {
     const int mean = trace.exchange(trace.emit(row_mean, {x}, {own}, Kind::activation, {}, share), l.exchanging);
     const int variance = trace.exchange(trace.emit(row_variance, {x, mean}, {own}, Kind::activation, {}, share), l.exchanging);
     l.result = trace.emit(normalize, {x, mean, variance, l.operands[1], l.operands[2]}, l.results, Kind::activation, {}, share, l.reals[0]);
@@ -62,6 +75,16 @@ constexpr void norm_lower(Trace& trace, Lowering& l) {
     const int squares = trace.exchange(trace.emit(row_variance, {x}, {own}, Kind::activation, {}, share), l.exchanging);
     l.result = trace.emit(normalize, {x, squares, l.operands[1]}, l.results, Kind::activation, {}, share, l.reals[0]);
   }
+}
+/// Gives gradients to the gain, which is operand `gain`, and to the shift behind it, if they want them.
+constexpr void norm_parameter_gradient(Gradient& g, int gain, const List<int, max_node_operands>& operands) {
+  const int end = g.node.operands.size();
+  if (!g.wants(gain) && !g.wants(end - 1)) return;
+  List<Type, max_results> types;
+  for (int i = gain; i < end; ++i) types.push_back(conjugate(g.type(i)));
+  const int given = g.trace.emit(norm_parameter_derivative, operands, types, Kind::activation, {}, g.node.reals[0], g.node.reals[1]);
+  for (int i = gain; i < end; ++i)
+    if (g.wants(i)) g.give(i, given + i - gain);
 }
 constexpr void norm_gradient(Gradient& g) {
   const bool centered = g.node.operands.size() == 5;
@@ -79,13 +102,22 @@ constexpr void norm_gradient(Gradient& g) {
     if (centered) operands.push_back(g.trace.exchange(product + 1, exchanging));
     g.give(0, norm_derivative, operands, {}, share, epsilon);
   }
-  if (!g.wants(gain) && !(centered && g.wants(4))) return;
   List<int, max_node_operands> operands{dy, x, variance};
-  List<Type, max_results> types{conjugate(g.type(gain))};
-  if (centered) operands.push_back(g.operand(1)), types.push_back(conjugate(g.type(4)));
-  const int given = g.trace.emit(norm_parameter_derivative, operands, types, Kind::activation, {}, share, epsilon);
-  if (g.wants(gain)) g.give(gain, given);
-  if (centered && g.wants(4)) g.give(4, given + 1);
+  if (centered) operands.push_back(g.operand(1));
+  norm_parameter_gradient(g, gain, operands);
+}
+constexpr void norm_rows_gradient(Gradient& g) {
+  const int end = g.node.operands.size();
+  const bool centered = end == 3;
+  List<int, max_node_operands> operands{g.cotangent(), g.operand(0), g.result(centered ? 2 : 1)};
+  if (g.wants(0)) operands.push_back(g.operand(1));
+  if (centered) operands.push_back(g.result(1));
+  if (!g.wants(0)) return norm_parameter_gradient(g, 1, operands);
+  List<Type, max_results> types{conjugate(g.type(0))};
+  for (int i = 1; i < end && (g.wants(1) || g.wants(end - 1)); ++i) types.push_back(conjugate(g.type(i)));
+  const int given = g.trace.emit(norm_rows_derivative, operands, types, Kind::activation, {}, g.node.reals[0], g.node.reals[1]);
+  for (int i = 0; i < types.size(); ++i)
+    if (g.wants(i)) g.give(i, given + i);
 }
 }  // namespace operation
 

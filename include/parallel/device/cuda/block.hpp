@@ -77,11 +77,11 @@ T combined_lanes(T (&own)[32], Combine combine) {
   return own[0];
 }
 
-/// A warp of a block that works alone: what a Block is (below), but for shared memory.
+/// A warp of a block that works alone: what a Block is (below).
 class Warp {
  public:
   static constexpr int threads = 32;
-  PARALLEL_DEVICE explicit Warp(std::int64_t i) : index(i) {}
+  PARALLEL_DEVICE Warp(std::int64_t i, std::byte* room) : index(i), shared_(room) {}
 
   std::int64_t index;  ///< of the warp in the grid
 
@@ -107,6 +107,10 @@ class Warp {
   PARALLEL_DEVICE T maximum(std::int64_t n, T least, F f) const {
     return combined<T, ahead>(n, f, least, Larger{});
   }
+  template <class T>
+  PARALLEL_DEVICE T* shared(std::size_t bytes = 0) const {
+    return reinterpret_cast<T*>(shared_ + bytes);
+  }
 
  private:
   template <class T, int ahead, class F, class Combine>
@@ -126,6 +130,8 @@ class Warp {
     return combined_lanes(own, combine);
 #endif
   }
+
+  std::byte* shared_;
 };
 
 /// What a body is called with. A body is uniform but within `each`: its own variables have the same value in every thread, and only the
@@ -150,14 +156,15 @@ class Block {
     for (I i = 0; i < n; ++i) f(i);
 #endif
   }
-  /// f(warp) for every warp, each of which works alone.
+  /// f(warp) for every warp, each of which works alone, with so many bytes of the shared memory.
   template <class F>
-  PARALLEL_DEVICE void each_warp(F f) const {
+  PARALLEL_DEVICE void each_warp(F f, std::size_t bytes = 0) const {
     constexpr int warps = size / warp;
+    const auto run = [&](int w) { f(Warp(index * warps + w, shared_ + static_cast<std::size_t>(w) * bytes)); };
 #if defined(__CUDA_ARCH__)
-    f(Warp(index * warps + static_cast<int>(threadIdx.x) / warp));
+    run(static_cast<int>(threadIdx.x) / warp);
 #else
-    for (int w = 0; w < warps; ++w) f(Warp(index * warps + w));
+    for (int w = 0; w < warps; ++w) run(w);
 #endif
   }
   PARALLEL_DEVICE void sync() const {

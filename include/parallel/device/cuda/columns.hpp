@@ -72,21 +72,34 @@ void sum_slices(Gpu& gpu, const Terms& terms, Index rows, Index columns, Index o
   for (int k = 0; k < Terms::sums; ++k) body.to[k] = to[k];
   launch(gpu.stream(), body.tiles * std::max<Index>(blocks_of(rows, of_slice), 1), body, Body::shared);
 }
+/// How rows are cut into slices whose sums fit into the workspace.
+struct Slices {
+  Index count, rows;  ///< how many, of so many rows each
+  template <class W>
+  static Slices of(Index rows, Index columns, Index sums, Index least, Index most) {
+    const Index room = static_cast<Index>(Gpu::workspace_bytes / sizeof(W)) / (sums * std::max<Index>(columns, 1));
+    const Index of_slice = std::max<Index>(blocks_of(rows, std::clamp<Index>(std::min(blocks_of(rows, least), room), 1, most)), 1);
+    return {std::max<Index>(blocks_of(rows, of_slice), 1), of_slice};
+  }
+};
+/// to[k][column] = the k-th sum of the slices, partial[k][slice][column]; where to[k] is none it is not asked for.
+template <class W, class Out, int sums>
+void add_slices(Gpu& gpu, const W* partial, Index slices, Index columns, Out* const (&to)[sums]) {
+  using Again = SliceTerms<W, sums>;
+  sum_slices(gpu, Again{partial, slices, columns}, slices, columns, slices, columns % Again::n == 0, to);
+}
 /// to[k][column] = the k-th sum over all rows; where to[k] is none it is not asked for.
 template <class Terms, class Out>
 void sum_columns(Gpu& gpu, const Terms& terms, Index rows, Index columns, bool packed, Out* const (&to)[Terms::sums]) {
   using W = typename Terms::W;
   constexpr Index least = 64, most_slices = 128;
-  const Index room = static_cast<Index>(Gpu::workspace_bytes / sizeof(W)) / (Terms::sums * std::max<Index>(columns, 1));
-  const Index slices = std::clamp<Index>(std::min(blocks_of(rows, least), room), 1, most_slices), of_slice = std::max<Index>(blocks_of(rows, slices), 1);
-  if (slices == 1) return sum_slices(gpu, terms, rows, columns, of_slice, packed, to);
+  const Slices slices = Slices::of<W>(rows, columns, Terms::sums, least, most_slices);
+  if (slices.count == 1) return sum_slices(gpu, terms, rows, columns, slices.rows, packed, to);
   W* const partial = static_cast<W*>(gpu.workspace());
-  const Index used = blocks_of(rows, of_slice);
   W* parts[Terms::sums];
-  for (int k = 0; k < Terms::sums; ++k) parts[k] = partial + k * used * columns;
-  sum_slices(gpu, terms, rows, columns, of_slice, packed, parts);
-  using Again = SliceTerms<W, Terms::sums>;
-  sum_slices(gpu, Again{partial, used, columns}, used, columns, used, columns % Again::n == 0, to);
+  for (int k = 0; k < Terms::sums; ++k) parts[k] = partial + k * slices.count * columns;
+  sum_slices(gpu, terms, rows, columns, slices.rows, packed, parts);
+  add_slices(gpu, partial, slices.count, columns, to);
 }
 
 }  // namespace parallel::cuda

@@ -1,5 +1,5 @@
-// Layer norm and RMS norm over rows, the last dimension: statistics, the normalized rows, and the gradients. Floors are bytes of memory per
-// element of x, which all of them read once; rows are of 2 bytes an element in bf16.
+// Layer norm and RMS norm over rows, the last dimension, in parts: statistics, the normalized rows, and the gradients. Floors are bytes of memory
+// per element of x, which all of them read once; rows are of 2 bytes an element in bf16.
 #pragma once
 #include <cmath>
 #include <parallel/device/cuda/columns.hpp>

@@ -2,6 +2,7 @@
 // wherever the row lies.
 #pragma once
 #include <parallel/device/cuda/map.hpp>
+#include <parallel/device/cuda/tile.hpp>
 
 namespace parallel::cuda {
 
@@ -132,27 +133,44 @@ PARALLEL_DEVICE void map_along(const Block& block, const Rows& rows, Out* out, F
   });
 }
 
-/// Blocks whose warps have a row each.
+/// Has a row copied to shared memory, from where it is read when `copies` have been waited for: each thread what it reads itself, so nobody waits
+/// for the others.
+template <int n, class Group, class T>
+PARALLEL_DEVICE Row<T> copied_row(const Group& group, Copies& copies, const Rows& rows, const Row<T>& row, T* room) {
+  group.each(rows.packs<n>(), [&](Index p) {
+    if (rows.packed)
+      copies.add(room + p * n, row.data + p * n, true);
+    else
+      for (Index i = p * n; i < (p + 1) * n && i < rows.length; ++i) room[i] = row.data[i * row.step];
+  });
+  return {room};
+}
+
+/// Blocks whose warps have a row each, and so many bytes of shared memory.
 template <class Body>
 struct ByWarps {
-  static constexpr int threads = 256;
+  static constexpr int threads = 256, warps = threads / Warp::threads;
   Body body;
   Index rows;
+  std::size_t shared;
   template <class Block>
   PARALLEL_DEVICE void operator()(Block& block) const {
-    block.each_warp([&](const Warp& warp) {
-      if (warp.index < rows) body(warp);
-    });
+    block.each_warp(
+        [&](const Warp& warp) {
+          if (warp.index < rows) body(warp);
+        },
+        shared);
   }
 };
-/// Runs a body for every row: by a warp where a row is short, else by a block.
+/// Whether a row of so many packs is short enough for a warp; a longer one is a block's.
+inline bool by_warp(Index packs) { return packs <= 8 * Warp::threads; }
+/// Runs a body for every row, with so many bytes of shared memory for each.
 template <class Body>
-void launch_rows(const Call& call, Index rows, Index packs, const Body& body) {
-  constexpr Index most_of_a_lane = 8;
-  if (packs <= most_of_a_lane * Warp::threads)
-    launch(gpu(call).stream(), blocks_of(rows, ByWarps<Body>::threads / Warp::threads), ByWarps<Body>{body, rows});
+void launch_rows(const Call& call, Index rows, Index packs, const Body& body, std::size_t shared = 0) {
+  if (by_warp(packs))
+    launch(gpu(call).stream(), blocks_of(rows, ByWarps<Body>::warps), ByWarps<Body>{body, rows, shared}, ByWarps<Body>::warps * shared);
   else
-    launch(gpu(call).stream(), rows, body);
+    launch(gpu(call).stream(), rows, body, shared);
 }
 
 /// Runs f(i) for every i below n.
