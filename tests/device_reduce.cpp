@@ -345,20 +345,30 @@ TEST_CASE_TEMPLATE("cross entropy with padded classes, ignored targets and smoot
       }
     }
     for (const int n : {1, 2, 3, 4}) {
-      const auto exchanged = [&](const Operation& operation, const Numbers* largest, bool maximum) {
-        Numbers all({rows}, maximum ? -1e300 : 0);
+      const auto exchanged = [&](const Operation& operation) {
+        Numbers all({rows});
         for (const Box& part : split(logits.sizes, 1, n)) {
           Run<T> run;
           run.operand(logits, part);
-          if (largest != nullptr) run.operand(*largest);
           if (&operation == &operation::pick) run.integers(target);
           const Numbers own = run.result({rows}).ints(classes).run(operation);
-          for (std::size_t i = 0; i < rows; ++i) all.values[i] = maximum ? std::max(all.values[i], own.values[i]) : all.values[i] + own.values[i];
+          for (std::size_t i = 0; i < rows; ++i) all.values[i] += own.values[i];
         }
         return all;
       };
-      const Numbers largest = exchanged(operation::class_maximum, nullptr, true), sum = exchanged(operation::class_exponentials, &largest, false);
-      const Numbers picked = exchanged(operation::pick, nullptr, false), mean = exchanged(operation::class_mean, nullptr, false);
+      Numbers largest({rows}, -1e300), sum({rows});
+      std::vector<Numbers> own, sums;
+      for (const Box& part : split(logits.sizes, 1, n)) {
+        Run<T> run;
+        own.push_back(run.operand(logits, part).result({rows}).result({rows}).ints(classes).run(operation::class_exponentials));
+        sums.push_back(run.get(1));
+        for (std::size_t i = 0; i < rows; ++i) largest.values[i] = std::max(largest.values[i], own.back().values[i]);
+      }
+      for (std::size_t part = 0; part < own.size(); ++part) {
+        const Numbers rescaled = Run<T>().operand(sums[part]).operand(own[part]).operand(largest).result({rows}).run(operation::rescaled_exponentials);
+        for (std::size_t i = 0; i < rows; ++i) sum.values[i] += rescaled.values[i];
+      }
+      const Numbers picked = exchanged(operation::pick), mean = exchanged(operation::class_mean);
       check_near(Run<T>().operand(logits).integers(target).operand(largest).operand(sum).operand(picked).operand(mean).result({rows}).ints(classes).reals(smoothing).run(
                      operation::negative_log_likelihood),
                  loss, tolerance<T>);

@@ -75,6 +75,12 @@ struct Weighted {
 using WeightedStep =
     Training<Weighted, Sgd, Tensor<float, Shape<4 / data, 8, 16>>, Tensor<int, Shape<4 / data, 8>>, Tensor<float, Shape<4 / data, 8>>>;
 
+struct Unsplit {
+  Parameter<float, Shape<16, 32>> w;
+  constexpr auto operator()(Distributed auto x, Distributed auto target) const { return mean(cross_entropy(matmul(x, w), target)); }
+};
+using WholeLogits = Training<Unsplit, Sgd, Tensor<float, Shape<4 / data, 16>>, Tensor<int, Shape<4 / data>>>;
+
 // What is fused: a product with its bias and gelu, and the way back; sums with dropout behind a collective and where there is none.
 using Rows = Wanted<float, Shape<4 / data, 16>>;
 struct Joining {
@@ -295,6 +301,21 @@ TEST_CASE("a fused operation: where its results lie, what it reads, the line of 
   int origins = 0;
   for (const Origin& o : p.graph.origins) origins += o.result >= node.result && o.result < node.result + 3;
   CHECK(origins == 3);  // each of its results still says what it comes from
+}
+
+TEST_CASE("several results: cross entropy reads the logits once for the largest and the sum, and where they are split makes the sum relative to the largest of all") {
+  constexpr auto& p = plan<WeightedStep, mesh>;
+  const auto statistics = nodes(p, operation::class_exponentials, Phase::forward), rescaled = nodes(p, operation::rescaled_exponentials, Phase::forward);
+  REQUIRE(statistics.size() == 1);
+  REQUIRE(rescaled.size() == 1);
+  CHECK(statistics[0]->results == 2);
+  CHECK(nodes(p, operation::class_maximum, Phase::forward).empty());
+  CHECK(rescaled[0]->operands[0] == statistics[0]->result + 1);
+  CHECK(rescaled[0]->operands[1] == statistics[0]->result);
+  CHECK(p.graph.maker(rescaled[0]->operands[2]).operands[0] == statistics[0]->result);
+  CHECK(p.graph.maker(rescaled[0]->operands[2]).transition.maximum);
+  CHECK(nodes(plan<WholeLogits, on_data>, operation::class_exponentials, Phase::forward).size() == 1);
+  CHECK(nodes(plan<WholeLogits, on_data>, operation::rescaled_exponentials, Phase::forward).empty());
 }
 
 TEST_CASE("several results: attention's gradient computes from its statistic, heads stay split") {

@@ -121,6 +121,7 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::softmax_derivative,          softmax_gradient<T>},
       {&operation::class_maximum,               class_maximum<T>},
       {&operation::class_exponentials,          class_exponentials<T>},
+      {&operation::rescaled_exponentials,       rescaled_exponentials<T>},
       {&operation::class_mean,                  class_mean<T>},
       {&operation::count_targets,               count_targets<T>,               0},
       {&operation::pick,                        pick<T>,                        1},

@@ -112,6 +112,7 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::softmax_derivative,          softmax_gradient<T>,           -1, true},
       {&operation::class_maximum,               class_maximum<T>,              -1, true},
       {&operation::class_exponentials,          class_exponentials<T>,         -1, true},
+      {&operation::rescaled_exponentials,       rescaled_exponentials<T>},
       {&operation::class_mean,                  class_mean<T>,                 -1, true},
       {&operation::count_targets,               count_targets<T>,              0, true},
       {&operation::pick,                        pick<T>,                       1, true},

@@ -41,9 +41,11 @@ constexpr void cross_entropy_gradient(Gradient&);
 inline constexpr Operation cross_entropy{
     .name = "cross_entropy", .shape = cross_entropy_shape, .signatures = cross_entropy_table, .lower = cross_entropy_lower};
 // What it becomes, each with its attributes.
-inline constexpr Operation class_maximum{.name = "class_maximum", .flops = elements_of_operand};            ///< (logits): a row's largest
-inline constexpr Operation class_exponentials{.name = "class_exponentials", .flops = elements_of_operand};  ///< (logits, max): a row's sum of exp(logit - max)
-inline constexpr Operation class_mean{.name = "class_mean", .flops = elements_of_operand};                  ///< (logits): a row's sum over the number of classes
+/// (logits): a row's largest, and its sum of exp(logit - largest), of one reading (Milakov and Gimelshein, 2018).
+inline constexpr Operation class_exponentials{.name = "class_exponentials", .flops = elements_of_operand};
+inline constexpr Operation rescaled_exponentials{.name = "rescaled_exponentials"};          ///< (sum, own, max): sum exp(own - max), the sum relative to the largest of all ranks
+inline constexpr Operation class_maximum{.name = "class_maximum", .flops = elements_of_operand};  ///< (logits): a row's largest alone
+inline constexpr Operation class_mean{.name = "class_mean", .flops = elements_of_operand};        ///< (logits): a row's sum over the number of classes
 inline constexpr Operation pick{.name = "pick"};  ///< (logits, target): the target's logit where the rank holds it, else 0
 /// (logits, target, max, sum, picked[, mean]): log(sum) + max - picked
 inline constexpr Operation negative_log_likelihood{.name = "negative_log_likelihood", .gradient = cross_entropy_gradient};
@@ -53,12 +55,17 @@ constexpr void cross_entropy_lower(Trace& trace, Lowering& l) {
   const int logits = l.operands[0], target = l.operands[1];
   const double smoothing = l.reals[0];
   const Type own = pending_on(statistic(trace.graph.values[logits].type, {trace.graph.values[logits].type.layout.rank() - 1}), l.exchanging);
-  const auto row = [&](const Operation& operation, const List<int, max_node_operands>& operands, bool maximum = false) {
-    return trace.exchange(trace.emit(operation, operands, {own}, Kind::activation, l.ints), l.exchanging, maximum);
+  const auto exchanged = [&](const Operation& operation, const List<int, max_node_operands>& operands) {
+    return trace.exchange(trace.emit(operation, operands, {own}, Kind::activation, l.ints), l.exchanging);
   };
-  const int largest = row(class_maximum, {logits}, true);
-  List<int, max_node_operands> operands{logits, target, largest, row(class_exponentials, {logits, largest}), row(pick, {logits, target})};
-  if (smoothing != 0) operands.push_back(row(class_mean, {logits}));
+  const int largest = trace.emit(class_exponentials, {logits}, {own, own}, Kind::activation, l.ints), exponentials = largest + 1;
+  List<int, max_node_operands> operands{logits, target, largest, exponentials};
+  if (!l.exchanging.empty()) {
+    operands[2] = trace.exchange(largest, l.exchanging, true);
+    operands[3] = exchanged(rescaled_exponentials, {exponentials, largest, operands[2]});
+  }
+  operands.push_back(exchanged(pick, {logits, target}));
+  if (smoothing != 0) operands.push_back(exchanged(class_mean, {logits}));
   l.result = trace.emit(negative_log_likelihood, operands, l.results, Kind::activation, l.ints, smoothing);
 }
 constexpr void cross_entropy_gradient(Gradient& g) {

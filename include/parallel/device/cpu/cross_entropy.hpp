@@ -32,13 +32,31 @@ template <class T>
 void class_maximum(const Call& call) {
   each_row<T>(call, [](Index, const T* x, Index n) { return largest_of(x, n); });
 }
-/// (logits, max)
+/// Largest and sum together, piece by piece, each of which stays in the cache: what has been summed is made relative to the new largest.
 template <class T>
 [[gnu::flatten]] void class_exponentials(const Call& call) {
-  const T* largest = call.operands[1].as<const T>();
-  each_row<T>(call, [=](Index r, const T* x, Index n) {
-    return sum_by_lanes<T, 1>(n, [m = largest[r]](const T* a) { return exponential(lanes(a) - m); }, x);
+  constexpr T none = -std::numeric_limits<T>::infinity();
+  each_row<T>(call, [sums = call.results[1].as<T>()](Index r, const T* x, Index n) {
+    T largest = none, sum = 0;
+    in_chunks(
+        n,
+        [&](Index first, Index count) {
+          const T before = largest, here = largest_of(x + first, count);
+          if (here > before || here != here) largest = here;
+          const T reference = largest == none ? T{0} : largest;
+          sum = sum * std::exp(before - reference) + sum_by_lanes<T, 1>(count, [=](const T* a) { return exponential(lanes(a) - reference); }, x + first);
+        },
+        2048);
+    sums[r] = sum;
+    return largest;
   });
+}
+/// (sum, own, max): sum exp(own - max)
+template <class T>
+[[gnu::flatten]] void rescaled_exponentials(const Call& call) {
+  by_lanes(
+      call.results[0].elements(), [](T* to, const T* sum, const T* own, const T* largest) { lanes(to) = lanes(sum) * exponential(lanes(own) - lanes(largest)); },
+      call.results[0].as<T>(), call.operands[0].as<const T>(), call.operands[1].as<const T>(), call.operands[2].as<const T>());
 }
 template <class T>
 void class_mean(const Call& call) {

@@ -59,16 +59,71 @@ void class_maximum(const Call& call) {
     launch_rows(call, rows.count, rows.packs<Body::n>(), Body{x.as<const T>(), call.results[0].as<S>(), rows, ClassColumns::of(call).own});
   });
 }
-/// (logits, max): a row's sum of exp(logit - max). Floor: 2 bytes.
+
+/// The largest of some numbers, and the sum of their exponentials relative to it. Of none, and where all are -infinity, the sum is 0.
+template <class W>
+struct Exponentials {
+  static constexpr W none = -std::numeric_limits<W>::infinity();
+  W largest = none, sum = 0;
+  PARALLEL_DEVICE friend Exponentials operator+(const Exponentials& a, const Exponentials& b) {
+    if (a.largest == b.largest) return {a.largest, a.sum + b.sum};
+    const W less = std::exp(-std::abs(a.largest - b.largest));
+    return {Larger{}(a.largest, b.largest), a.largest > b.largest ? a.sum + b.sum * less : b.sum + a.sum * less};
+  }
+};
+#if defined(__CUDACC__)
+template <class W>
+__device__ Exponentials<W> of_lane(const Exponentials<W>& own, int apart) {
+  return {of_lane(own.largest, apart), of_lane(own.sum, apart)};
+}
+#endif
+template <class S, class T>
+struct ClassExponentials {
+  static constexpr int threads = 512, n = pack_elements<T>;
+  using W = Wide<T>;
+  const T* x;
+  S *largest, *sum;
+  Rows rows;
+  Index own;
+  template <class Block>
+  PARALLEL_DEVICE void operator()(const Block& block) const {
+    const Index r = block.index;
+    const Row<T> row{x + rows.begin(r)};
+    const auto all = either(rows.packed, [&](auto packed) {
+      return block.template sum<Exponentials<W>, decltype(packed)::value ? 4 : 1>(blocks_of(own, n), [&](Index p) {
+        const auto some = row.template pack<n, decltype(packed)::value>(p * n, own);
+        Exponentials<W> found;
+        for (int e = 0; e < n; ++e)
+          if (p * n + e < own) found.largest = Larger{}(found.largest, some.of[e]);
+        const W reference = found.largest == found.none ? W{0} : found.largest;
+        for (int e = 0; e < n; ++e)
+          if (p * n + e < own) found.sum += std::exp(some.of[e] - reference);
+        return found;
+      });
+    });
+    block.each(1, [&](Index) { largest[r] = narrow<S>(all.largest), sum[r] = narrow<S>(all.sum); });
+  }
+};
+/// (logits): a row's largest, and its sum of exp(logit - largest). Floor: 2 bytes.
 template <class S>
 void class_exponentials(const Call& call) {
   const View& x = call.operands[0];
   with_element<S>(x.dtype, [&]<class T>(T) {
-    using Body = SumOfExponentials<S, T>;
+    using Body = ClassExponentials<S, T>;
     const Rows rows = Rows::of<Body::n>(x, x.rank - 1);
-    launch_rows(call, rows.count, rows.packs<Body::n>(),
-                Body{x.as<const T>(), Reals<Wide<T>>::of(call.operands[1]), call.results[0].as<S>(), rows, ClassColumns::of(call).own});
+    launch_rows(call, rows.count, rows.packs<Body::n>(), Body{x.as<const T>(), call.results[0].as<S>(), call.results[1].as<S>(), rows, ClassColumns::of(call).own});
   });
+}
+struct Rescaled {
+  template <class W>
+  PARALLEL_DEVICE W operator()(W sum, W own, W largest) const {
+    return sum * std::exp(own - largest);
+  }
+};
+/// (sum, own, max): sum exp(own - max). Floor: a few bytes a row.
+template <class S>
+void rescaled_exponentials(const Call& call) {
+  map<Rescaled, S, S, S, S>(call, {});
 }
 
 template <class S, class T>

@@ -14,12 +14,11 @@ struct SumOfExponentials {
   Reals<W> largest;
   S* sum;
   Rows rows;
-  Index own;  ///< how many elements of a row count
   template <class Block>
   PARALLEL_DEVICE void operator()(const Block& block) const {
     const Index r = block.index;
     const W most = largest[r];
-    const W all = sum_along<W, n>(block, rows, own, [=](W a) { return std::exp(a - most); }, Row<T>{x + rows.begin(r), rows.inner});
+    const W all = sum_along<W, n>(block, rows, rows.length, [=](W a) { return std::exp(a - most); }, Row<T>{x + rows.begin(r), rows.inner});
     block.each(1, [&](Index) { sum[r] = narrow<S>(all); });
   }
 };
@@ -30,7 +29,7 @@ void sum_of_exponentials(const Call& call) {
   with_element<S>(x.dtype, [&]<class T>(T) {
     using Body = SumOfExponentials<S, T>;
     const Rows rows = Rows::of<Body::n>(x, static_cast<int>(call.ints[0]));
-    launch_rows(call, rows.count, rows.packs<Body::n>(), Body{x.as<const T>(), Reals<Wide<T>>::of(call.operands[1]), call.results[0].as<S>(), rows, rows.length});
+    launch_rows(call, rows.count, rows.packs<Body::n>(), Body{x.as<const T>(), Reals<Wide<T>>::of(call.operands[1]), call.results[0].as<S>(), rows});
   });
 }
 
