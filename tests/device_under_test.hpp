@@ -22,10 +22,15 @@ class Watched : public parallel::CudaDouble {
   parallel::Kernel kernel(const parallel::Operation& operation, parallel::Call& call) const {
     const parallel::Kernel found = parallel::CudaDouble::kernel(operation, call);
     if (found == nullptr) return nullptr;
-    call.context = &contexts_->emplace_back(Context{*static_cast<parallel::cuda::Context*>(call.context), found});
+    call.context = &contexts_->emplace_back(Context{*static_cast<parallel::cuda::Context*>(call.context), found, call.together.kernel});
+    if (call.together.kernel != nullptr)
+      call.together.kernel = [](std::span<const parallel::Call> calls) {
+        for (const parallel::Call& c : calls) declare(c);
+        static_cast<const Context*>(calls[0].context)->together(calls);
+        stand_in::declared.clear();
+      };
     return [](const parallel::Call& c) {
-      for (const parallel::View& v : c.operands) stand_in::declared.push_back(stand_in::reads(v.data, parallel::cuda::bytes_of(v)));
-      for (const parallel::View& v : c.results) stand_in::declared.push_back(stand_in::writes(v.data, parallel::cuda::bytes_of(v)));
+      declare(c);
       static_cast<const Context*>(c.context)->kernel(c);
       stand_in::declared.clear();
     };
@@ -34,7 +39,12 @@ class Watched : public parallel::CudaDouble {
  private:
   struct Context : parallel::cuda::Context {
     parallel::Kernel kernel;
+    decltype(parallel::Together::kernel) together;
   };
+  static void declare(const parallel::Call& c) {
+    for (const parallel::View& v : c.operands) stand_in::declared.push_back(stand_in::reads(v.data, parallel::cuda::bytes_of(v)));
+    for (const parallel::View& v : c.results) stand_in::declared.push_back(stand_in::writes(v.data, parallel::cuda::bytes_of(v)));
+  }
   std::shared_ptr<std::deque<Context>> contexts_ = std::make_shared<std::deque<Context>>();
 };
 using Device = Watched;

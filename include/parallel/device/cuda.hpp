@@ -6,6 +6,7 @@
 #include <parallel/device/cuda/device.hpp>
 #include <parallel/device/cuda/elementwise.hpp>
 #include <parallel/device/cuda/embedding.hpp>
+#include <parallel/device/cuda/gradient_norm.hpp>
 #include <parallel/device/cuda/movement.hpp>
 #include <parallel/device/cuda/norm_rows.hpp>
 #include <parallel/device/cuda/optimizer.hpp>
@@ -61,8 +62,8 @@ std::span<const KernelRow> Table<T>::kernels() {
     return all;
   } else if constexpr (std::is_same_v<T, Scalars>) {  // what the optimizer decides by: doubles, whatever the type of the gradients
     static constexpr KernelRow all[]{
-      {&operation::square_sum,                  square_sum},
-      {&operation::add_scalars,                 binary<double, Add>},
+      {&operation::square_sum,                  alone<square_sums>,            -1, false, {square_sums}},
+      {&operation::add_scalars,                 alone<add_scalars>,            -1, false, {add_scalars, true}},
       {&operation::clip,                        clip},
       {&operation::digit_histogram,             digit_histogram},
       {&operation::narrow,                      narrow},
@@ -71,7 +72,7 @@ std::span<const KernelRow> Table<T>::kernels() {
     return all;
   } else {
     static constexpr KernelRow all[]{
-      // operation                              kernel                          operand of whole numbers: indices, a mask; whether bf16 meets f32
+      // operation                              kernel                          operand of whole numbers: indices, a mask; whether bf16 meets f32; several calls
       {&operation::add,                         binary<T, Add>},
       {&operation::subtract,                    binary<T, Subtract>},
       {&operation::multiply,                    binary<T, Multiply>},
@@ -148,8 +149,8 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::random,                      random<T>},
       {&operation::dropout,                     dropout<T>},
 
-      {&operation::sgd,                         sgd<T>},
-      {&operation::adamw,                       adamw<T>},
+      {&operation::sgd,                         alone<sgd<T>>,                 -1, false, {sgd<T>}},
+      {&operation::adamw,                       alone<adamw<T>>,               -1, false, {adamw<T>}},
     };
     return all;
   }

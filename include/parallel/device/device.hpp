@@ -16,7 +16,7 @@ namespace parallel {
 template <class D>
 concept Device = std::copyable<D> && requires(const D& d, const Operation& o, Call& c, void* to, const void* from, const View& view, std::int64_t n) {
   { D::asynchronous } -> std::convertible_to<bool>;
-  { d.kernel(o, c) } -> std::same_as<Kernel>;                      // nullptr where there is none; prepares the call
+  { d.kernel(o, c) } -> std::same_as<Kernel>;                      // nullptr where there is none; prepares the call, and says what computes it together with others
   { d.prepare(c) } -> std::same_as<void>;                          // a call of the three below
   { d.memory(n).data() } -> std::same_as<std::byte*>;              // n bytes, all zero
   { d.mirrored(n).host() } -> std::same_as<std::byte*>;            // n bytes that the host writes and kernels read

@@ -1,6 +1,7 @@
 // What a kernel gets: the rank's parts of its operands and results, told where they lie in the full tensors.
 #pragma once
 #include <parallel/graph/graph.hpp>
+#include <span>
 
 namespace parallel {
 
@@ -31,6 +32,13 @@ struct View {
   }
 };
 
+struct Call;
+/// What computes calls that follow each other at once; they are of one operation and of the same element types.
+struct Together {
+  void (*kernel)(std::span<const Call>) = nullptr;  ///< nullptr: they are computed one by one
+  bool in_order = false;                            ///< a call may read what those before it write; else none touches what another writes
+};
+
 /// One call of a kernel. Everything but the pointers and the loop indices is fixed before the first step.
 struct Call {
   List<View, max_node_operands> operands{};
@@ -41,6 +49,7 @@ struct Call {
   std::int64_t micro_batch = 0;  ///< index of the enclosing loop of micro-batches, 0 outside
   const double* commit = nullptr;  ///< of an update on an asynchronous device: where this is 0 it is to be skipped; nullptr: never
   void* context = nullptr;         ///< the device's own: of a GPU its stream and handles
+  Together together{};             ///< with others of its operation
 };
 
 /// Computes the results of one node on one rank from the rank's own parts, or has the device's stream compute them. Two views never overlap unless

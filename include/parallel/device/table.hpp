@@ -11,6 +11,7 @@ struct KernelRow {
   Kernel kernel = nullptr;
   int whole_numbers = -1;  ///< the operand that must be i32: indices or a mask
   bool mixed = false;      ///< it takes bf16 beside f32
+  Together together{};     ///< what computes several calls
 };
 
 /// Kernels of a program's own operation; nullptr where there is none for an element type.
@@ -30,11 +31,14 @@ constexpr bool mixes_bf16(const Call& call) {
   return half && single;
 }
 
-/// The kernel of a table for a call, or nullptr.
-constexpr Kernel find_kernel(std::span<const KernelRow> table, const Operation& operation, const Call& call) {
+/// The kernel of a table for a call, which is told what computes it together with others, or nullptr.
+constexpr Kernel find_kernel(std::span<const KernelRow> table, const Operation& operation, Call& call) {
   for (const KernelRow& row : table)
-    if (row.operation == &operation && (row.whole_numbers < 0 || call.operands[row.whole_numbers].dtype == DType::i32))
-      return row.mixed || !mixes_bf16(call) ? row.kernel : nullptr;
+    if (row.operation == &operation && (row.whole_numbers < 0 || call.operands[row.whole_numbers].dtype == DType::i32)) {
+      if (!row.mixed && mixes_bf16(call)) return nullptr;
+      call.together = row.together;
+      return row.kernel;
+    }
   return nullptr;
 }
 

@@ -15,6 +15,7 @@
 #include <parallel/run/prepare_exchange.hpp>
 #include <parallel/run/rank_memory.hpp>
 #include <parallel/run/recording.hpp>
+#include <parallel/run/together.hpp>
 
 namespace parallel {
 
@@ -34,6 +35,7 @@ class Executor : public RankMemory<Device> {
     groups_.emplace(plan, world);
     instructions_.reserve(plan.events.size());  // views are pointed to from here on
     for (const Event& e : plan.events) prepare(e);
+    bring_together(instructions_, g_);
     parts_ = begins_of_parts(plan);
   }
   Executor(const Executor&) = delete;
@@ -83,10 +85,10 @@ class Executor : public RankMemory<Device> {
       switch (i.kind) {
         case EventKind::compute:
           if (!Device::asynchronous && i.updates && skipped()) break;
-          address(i);
-          i.call.layer = position_.index(i.layers) + position_.layers_before(i.staged);
-          i.call.micro_batch = position_.index(i.micro_batches);
-          as(i, {}, [&] { i.compute(); });
+          if (recording_ == nullptr && !i.together.empty())  // a recording has each of them
+            i.call.together.kernel(i.together), at += i.together.size() - 1;
+          else
+            compute(i, as);
           groups_->progress();
           break;
         case EventKind::start: start(i, as); break;
@@ -106,6 +108,13 @@ class Executor : public RankMemory<Device> {
 
   void address(Instruction& i) {
     for (const Following& f : i.following) f.view->data = position_.address(*f.storage) + f.chunk * position_.chunk();
+  }
+  template <class As>
+  void compute(Instruction& i, As as) {
+    address(i);
+    i.call.layer = position_.index(i.layers) + position_.layers_before(i.staged);
+    i.call.micro_batch = position_.index(i.micro_batches);
+    as(i, {}, [&] { i.compute(); });
   }
   void prepare(const Event& e) {
     const Node& node = g_.node(e.node);

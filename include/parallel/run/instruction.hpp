@@ -34,6 +34,7 @@ struct Instruction {
   Kernel kernel = nullptr;
   std::vector<Joined> joined{};                            // the parts that run behind the kernel
   Call call{};
+  std::vector<Call> together{};                            // its own and those of the instructions behind it, if they are computed at once
   std::vector<Following> following{};
   bool updates = false;
   bool crossing = false;                                   // a wait for what the iteration before started

@@ -1,43 +1,23 @@
-// The optimizer phase: what decides about updates, and updates in place, each in one pass over memory.
+// The optimizer's updates in place, each in one pass over memory, of as many parameters as follow each other in the plan.
 #pragma once
 #include <cmath>
 #include <parallel/device/cuda/reduce.hpp>
+#include <parallel/device/cuda/together.hpp>
 
 namespace parallel::cuda {
 
-/// (sum of squares, scalars): the norm, the factor min(1, clip_norm / norm) and whether the norm is a finite number.
-struct Clip {
-  static constexpr int threads = 32;
-  const double *squares, *limit;
-  double *norm, *factor, *finite;
-
-  template <class Block>
-  PARALLEL_DEVICE void operator()(Block& block) const {
-    block.each(1, [&](Index) {
-      const double n = std::sqrt(*squares), share = *limit / (n + 1e-6);
-      *norm = n;
-      *factor = *limit > 0 && share < 1 ? share : 1;
-      *finite = n - n == 0 ? 1 : 0;
-    });
-  }
-};
-/// ints: position of clip_norm.
-inline void clip(const Call& call) {
-  launch(gpu(call).stream(), 1,
-         Clip{call.operands[0].as<const double>(), call.operands[1].as<const double>() + call.ints[0], call.results[0].as<double>(), call.results[1].as<double>(),
-              call.results[2].as<double>()});
-}
-
-/// Updates a parameter and its state in place, n elements at a time. A rule prepares its coefficients once for each block, so there are only as many
-/// blocks as a GPU runs at once.
-template <int n, class T, class Rule>
+/// Updates a parameter and its state in place. A rule prepares its coefficients once for each block, so there are only as many blocks as a GPU runs
+/// at once.
+template <class T, class Rule>
 struct Update {
   static constexpr int threads = 256;
+  static constexpr std::size_t shared_bytes = sizeof(typename Rule::Coefficients);
   Rule rule;
   T* values[Rule::values];  ///< the parameter, then its state
   const T* gradient;
   const double* commit;
-  Index packs, blocks;
+  Index elements, blocks;
+  bool packed;  ///< 16 bytes at a time
 
   template <class Block>
   PARALLEL_DEVICE void operator()(Block& block) const {
@@ -46,8 +26,14 @@ struct Update {
     rule.prepare(block, coefficients);
     block.sync();
     const typename Rule::Coefficients c = coefficients;
+    packed ? all<pack_elements<T>>(block, c) : all<1>(block, c);
+  }
+
+ private:
+  template <int n, class Block>
+  PARALLEL_DEVICE void all(Block& block, const typename Rule::Coefficients& c) const {
     block.each(threads, [&](Index thread) {
-      for (Index p = block.index * threads + thread; p < packs; p += blocks * threads) {
+      for (Index p = block.index * threads + thread; p < elements / n; p += blocks * threads) {
         Pack<T, n> all[Rule::values];
         for (int k = 0; k < Rule::values; ++k) all[k] = reinterpret_cast<const Pack<T, n>*>(values[k])[p];
         const Pack<T, n> g = reinterpret_cast<const Pack<T, n>*>(gradient)[p];
@@ -62,20 +48,22 @@ struct Update {
     });
   }
 };
-template <class T, class Rule>
-void update(const Call& call, const Rule& rule) {
-  constexpr int n = pack_elements<T>;
-  const Index elements = call.results[0].elements();
-  const T* gradient = static_cast<const T*>(call.operands[Rule::values].data);
-  bool packed = elements % n == 0 && lies_at(gradient, 16);
-  for (int k = 0; k < Rule::values; ++k) packed = packed && lies_at(call.results[k].data, 16);
-  const auto run = [&](auto body, int in_pack) {
-    body.rule = rule, body.gradient = gradient, body.commit = call.commit, body.packs = elements / in_pack;
-    for (int k = 0; k < Rule::values; ++k) body.values[k] = static_cast<T*>(call.results[k].data);
-    body.blocks = std::min(enough_blocks, blocks_of(body.packs, body.threads));
-    launch(gpu(call).stream(), body.blocks, body, sizeof(typename Rule::Coefficients));
-  };
-  packed ? run(Update<n, T, Rule>{}, n) : run(Update<1, T, Rule>{}, 1);
+/// `rule_of(call)`: what updates a call's parameter.
+template <class T, class F>
+void update(std::span<const Call> calls, F rule_of) {
+  using Rule = decltype(rule_of(calls[0]));
+  using Body = Update<T, Rule>;
+  const cudaStream_t stream = gpu(calls[0]).stream();
+  Bodies<Body> bodies;
+  for (const Call& call : calls) {
+    constexpr int n = pack_elements<T>;
+    Body body{rule_of(call), {}, call.operands[Rule::values].template as<const T>(), call.commit, call.results[0].elements(), 0, false};
+    for (int k = 0; k < Rule::values; ++k) body.values[k] = call.results[k].template as<T>();
+    body.packed = body.elements % n == 0 && lies_at(body.gradient, 16) && std::all_of(body.values, body.values + Rule::values, [](const T* v) { return lies_at(v, 16); });
+    body.blocks = std::min(enough_blocks, blocks_of(body.elements / (body.packed ? n : 1), body.threads));
+    bodies.add(stream, body, body.blocks);
+  }
+  bodies.launch(stream);
 }
 
 /// Stochastic gradient descent: of 4 bytes, reads 12 an element and writes 8.
@@ -100,9 +88,11 @@ struct Sgd {
 };
 /// (parameter, momentum, gradient, factor, scalars); ints: positions of learning_rate, momentum, weight_decay, then whether it decays.
 template <class T>
-void sgd(const Call& call) {
-  const double* const scalars = call.operands[4].as<const double>();
-  update<T>(call, Sgd<Wide<T>>{call.operands[3].as<const double>(), scalars + call.ints[0], scalars + call.ints[1], scalars + call.ints[2], call.ints[3] != 0});
+void sgd(std::span<const Call> calls) {
+  update<T>(calls, [](const Call& call) {
+    const double* const scalars = call.operands[4].as<const double>();
+    return Sgd<Wide<T>>{call.operands[3].as<const double>(), scalars + call.ints[0], scalars + call.ints[1], scalars + call.ints[2], call.ints[3] != 0};
+  });
 }
 
 /// AdamW: of 4 bytes, reads 16 an element and writes 12.
@@ -143,10 +133,12 @@ struct AdamW {
 };
 /// (parameter, mean, variance, gradient, factor, scalars); ints: the positions, then whether it decays.
 template <class T>
-void adamw(const Call& call) {
-  AdamW<Wide<T>> rule{call.operands[4].as<const double>(), call.operands[5].as<const double>(), {}, call.ints[6] != 0};
-  for (int i = 0; i < 6; ++i) rule.position[i] = static_cast<int>(call.ints[i]);
-  update<T>(call, rule);
+void adamw(std::span<const Call> calls) {
+  update<T>(calls, [](const Call& call) {
+    AdamW<Wide<T>> rule{call.operands[4].as<const double>(), call.operands[5].as<const double>(), {}, call.ints[6] != 0};
+    for (int i = 0; i < 6; ++i) rule.position[i] = static_cast<int>(call.ints[i]);
+    return rule;
+  });
 }
 
 }  // namespace parallel::cuda

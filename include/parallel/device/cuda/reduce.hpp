@@ -1,4 +1,4 @@
-// Sums, maxima and repetition over dimensions, and the sum of squares.
+// Sums, maxima and repetition over dimensions.
 #pragma once
 #include <bit>
 #include <parallel/device/cuda/elementwise.hpp>
@@ -89,14 +89,6 @@ template <class Out>
 void count_maxima(const Call& call) {
   const View &x = call.operands[0], &out = call.results[0];
   with_element<Out>(x.dtype, [&]<class T>(T) { reduce(call, CountOf<T>{call.operands[1].as<const T>()}, x, cpu::reduced(x, call.ints), out.as<Out>(), out.elements()); });
-}
-/// The sum of squares of a rank's part, f64.
-inline void square_sum(const Call& call) {
-  View x = call.operands[0];
-  x.size[0] = x.elements(), x.rank = 1;
-  with_type(x.dtype, [&]<class T>(T) {
-    if constexpr (!std::is_same_v<T, int>) reduce(call, SquaresOf<T>{}, x, Steps{}, call.results[0].as<double>(), 1);
-  });
 }
 
 /// Repeats x along the dimensions `ints` of the result (none: all), times the first number. Writes every element of the result once.

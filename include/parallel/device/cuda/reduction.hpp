@@ -27,20 +27,6 @@ struct SumOf {
   PARALLEL_DEVICE All done(All sum) const { return factor * sum; }
   Parts parts() const { return {factor}; }
 };
-/// The sum of squares, all of it in double: neither length nor size of the numbers loses anything.
-template <class T>
-struct SquaresOf {
-  using From = T;
-  using Few = double;
-  using All = double;
-  using Combine = Plus;
-  using Parts = SumOf<double>;
-  static constexpr Few first = 0, absent = 0;
-  PARALLEL_DEVICE Few reference(Index) const { return 0; }
-  PARALLEL_DEVICE Few term(Few x, Few) const { return x * x; }
-  PARALLEL_DEVICE All done(All sum) const { return sum; }
-  Parts parts() const { return {}; }
-};
 /// How many elements equal the result's own number.
 template <class T>
 struct CountOf {
