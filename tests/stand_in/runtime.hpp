@@ -41,6 +41,7 @@ struct CUgraphExec_st {
 namespace stand_in {
 
 inline thread_local cudaError_t last_error = cudaSuccess;
+inline thread_local std::uint64_t launched = 0;  ///< how many kernels the thread has asked for
 
 /// One call of the runtime: the error that the test asked for, what the machine lacks, or what f returns.
 template <class F>
@@ -126,6 +127,7 @@ inline cudaError_t enqueue(cudaStream_t stream, std::function<void()> work, std:
                     what + " is launched on a stream of device " + std::to_string(lane->device) + " while device " +
                         std::to_string(current_device) + " is current");
     queue(gpu, *lane, what, std::move(ranges), std::move(work));
+    ++launched;
     return cudaSuccess;
   });
 }
