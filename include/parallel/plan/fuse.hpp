@@ -1,6 +1,7 @@
 // Joins operations that stand one behind the other, as operation::fusions lists them, where one makes what in its phase only the other reads.
 // The arithmetic and its order stay; what is between is not written to memory, or, where the backward pass reads it, not read again.
-// Sums of what a product multiplies are taken with it. And slices' gradients that fill the gradient of what was sliced are concatenated, not padded with zeros and added up.
+// Sums of what a product multiplies are taken with it. And slices' gradients that fill the gradient of what was sliced are concatenated, not padded
+// with zeros and added up.
 #pragma once
 #include <parallel/operation/fused.hpp>
 #include <parallel/operation/slice.hpp>
@@ -52,7 +53,7 @@ struct Fusing {
     const Value &made = g.values[value], &result = g.values[g.nodes[n].result];
     const Node& node = g.nodes[made.node];
     if ((node.operation != &operation::pad && node.operation != &operation::add) || reader[value] != n || read_later[value] || made.region != result.region ||
-        updates[made.node] != updates[n] || !(made.type == result.type))
+        made.home != result.home || updates[made.node] != updates[n] || !(made.type == result.type))
       return false;
     found.nodes.push_back(made.node);
     if (node.operation == &operation::add) return padded(node.operands[0], made.node, found) && padded(node.operands[1], made.node, found);
@@ -145,7 +146,8 @@ struct Fusing {
   constexpr void take_beside(int s, int n, int o) {
     Node joined = g.nodes[n];
     joined.operation = &operation::matmul_sum, joined.ints.push_back(o);
-    joined.result = g.nodes[s].result, joined.flops += g.nodes[s].flops, joined.owns = joined.owns || g.nodes[s].owns, joined.joined = 1, joined.shares = true;
+    joined.result = g.nodes[s].result, joined.flops += g.nodes[s].flops, joined.owns = joined.owns || g.nodes[s].owns;
+    joined.joined = 1, joined.shares = true;
     g.nodes[s] = joined;
     before[s] = n, gone[n] = any = true;
   }
@@ -235,7 +237,7 @@ struct Renumbering {
 constexpr Graph fuse(Graph g) {
   fusing::Fusing f(g);
   for (const int n : g.order) f.concatenate(n), f.join(n);
-  for (int i = 0; i < g.order.size(); ++i) f.share(i);
+  for (int i = g.order.size() - 1; i >= 0; --i) f.share(i);  // what it moves goes behind i
   if (f.any) fusing::Renumbering(f).run();
   return g;
 }
