@@ -158,9 +158,10 @@ void check_norm_rows(const Sizes& sizes) {
 }  // namespace
 
 // Rows of a warp and of a block, that fit into shared memory and do not; with sums of columns that do and do not; with and without a rest; one, few
-// and many.
+// and many; and lengths that need just as much shared memory as a kernel has without asking for it.
 TEST_CASE_TEMPLATE("norms of whole rows in one operation", T, STORED) {
-  for (const Sizes& sizes : {Sizes{1, 37}, Sizes{17, 5}, Sizes{40, 768}, Sizes{700, 301}, Sizes{9000, 24}, Sizes{21, 2000}, Sizes{2, 4099}, Sizes{3, 16000}, Sizes{2, 50000}}) {
+  for (const Sizes& sizes : {Sizes{1, 37}, Sizes{17, 5}, Sizes{40, 768}, Sizes{700, 301}, Sizes{9000, 24}, Sizes{21, 2000}, Sizes{2, 4099}, Sizes{3, 16000}, Sizes{2, 50000},
+                             Sizes{9, 1536}, Sizes{9, 3072}, Sizes{9, 4096}, Sizes{2, 6144}, Sizes{2, 12288}, Sizes{2, 24576}}) {
     check_norm_rows<T, true>(sizes);
     check_norm_rows<T, false>(sizes);
   }

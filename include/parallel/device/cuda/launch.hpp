@@ -27,6 +27,21 @@ __global__ void __launch_bounds__(Body::threads) run_blocks(const Body body) {
   Block<Body::threads> block(blockIdx.x, shared_memory);
   body(block);
 }
+/// Lets a kernel have as much shared memory as the GPU gives, where it needs more than it gets unasked. The limit is the kernel's, whoever launches
+/// it: ranks that share a GPU ask for the same, so that none takes from another.
+template <class Body>
+void ask_for_shared_memory(std::size_t bytes) {
+  static const std::size_t fixed = [] {  // for sums over a block
+    cudaFuncAttributes of_kernel{};
+    check(cudaFuncGetAttributes(&of_kernel, run_blocks<Body>), "a kernel");
+    return of_kernel.sharedSizeBytes;
+  }();
+  if (bytes + fixed <= std::size_t{48} << 10) return;
+  int gpu = 0, all = 0;
+  check(cudaGetDevice(&gpu), "the GPU");
+  check(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu), "a GPU's shared memory");
+  check(cudaFuncSetAttribute(run_blocks<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, all - static_cast<int>(fixed)), "a kernel's shared memory");
+}
 #endif
 
 /// Asks a stream to run a body in so many blocks, each with `shared` bytes of shared memory.
@@ -34,8 +49,7 @@ template <class Body>
 void launch(cudaStream_t stream, std::int64_t blocks, const Body& body, std::size_t shared = 0) {
   if (blocks <= 0) return;
 #if defined(__CUDACC__)
-  constexpr std::size_t without_asking = 48 << 10;
-  if (shared > without_asking) check(cudaFuncSetAttribute(run_blocks<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)), "a kernel's shared memory");
+  if (shared > 0) ask_for_shared_memory<Body>(shared);
   run_blocks<<<static_cast<unsigned>(blocks), Body::threads, shared, stream>>>(body);
   check(cudaGetLastError(), "a kernel could not be started");
 #else

@@ -1,5 +1,5 @@
-// Layer norm and RMS norm of whole rows in one kernel forward and one backward. A row is read once, to shared memory; one too long for that is read
-// again. Sums have the order of those of the parts.
+// Layer norm and RMS norm of whole rows in one kernel forward and one backward, behind which a small one adds up the blocks' sums. A row is read once,
+// to shared memory; one too long for that is read again. Sums have the order of those of the parts.
 #pragma once
 #include <parallel/device/cuda/norm.hpp>
 
