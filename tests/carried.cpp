@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <parallel/plan/find_object.hpp>
+#include <parallel/plan/predict.hpp>
+#include <parallel/plan/published_machines.hpp>
 #include <random>
 
 #include "../tools/planner/dot.hpp"
@@ -207,6 +209,39 @@ TEST_CASE("a damaged pipeline is refused") {
   CHECK(said(at - 3, 3) == "a number is out of range");
   CHECK(said(at, begin + 1) == "there is no such schedule");
   CHECK(said(at, whole[at]) == "");
+}
+
+struct Linear {
+  Parameter<float, Shape<16, 32>> w;
+  Parameter<float, Shape<32>> b;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w) + b)); }
+};
+TEST_CASE("what the passes rely on of a product and of what is fused with it") {
+  const auto said = [](const Operation& of, auto damage) -> std::string {
+    Graph graph = build<Training<Linear, Sgd, Tensor<float, Shape<8 / data, 16>>>>();
+    int damaged = 0;
+    for (Node& n : graph.nodes)
+      if (n.operation == &of) damage(n), ++damaged;
+    REQUIRE(damaged == 1);
+    try {
+      object::check_graph(graph);
+    } catch (const object::Damaged& refused) {
+      return refused.what();
+    }
+    CHECK(predict(graph, Mesh{data = 1}, machines::h100).seconds > 0);
+    return "";
+  };
+  const Operation &forward = operation::matmul_add, &backward = operation::matmul_sum;
+  for (const Operation* of : {&forward, &backward}) {
+    CHECK(said(*of, [](Node&) {}) == "");
+    for (const int i : {0, 3})
+      for (const std::int64_t bad : {-1, 3, 100'000'000}) CHECK(said(*of, [&](Node& n) { n.ints[i] = bad; }) == "a product is none");
+    CHECK(said(*of, [](Node& n) { n.ints.count = 3; }) == "a product is none");
+    CHECK(said(*of, [](Node& n) { n.operands.count = 1; }) == "a product is none");
+    CHECK(said(*of, [](Node& n) { n.flops = 1; }) == "a fused operation is none");
+    CHECK(said(*of, [](Node& n) { n.joined = n.results; }) == "a fused operation is none");
+  }
+  for (const std::int64_t bad : {-1, 2}) CHECK(said(backward, [&](Node& n) { n.ints[n.ints.size() - 1] = bad; }) == "a fused operation is none");
 }
 
 TEST_CASE("what the passes rely on of a pipeline") {

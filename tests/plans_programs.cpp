@@ -124,6 +124,17 @@ struct RowParallel {
   Parameter<float, Shape<32>> b;
   constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w) + b)); }
 };
+struct LinearBlock {
+  Parameter<float, Shape<16, 16>> w;
+  Parameter<float, Shape<16>> b;
+  constexpr auto operator()(Distributed auto x) const { return x + gelu(matmul(x, w) + b); }
+};
+struct LinearStages {
+  LinearBlock before;
+  Layers<4 / stage, LinearBlock> blocks;
+  LinearBlock after;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(after(blocks(before(x))))); }
+};
 struct SumOfAnother {
   Parameter<float, Shape<16, 32>> w;
   Parameter<float, Shape<32>> b;
@@ -258,6 +269,15 @@ TEST_CASE("a bias's gradient comes with its weight's, and is exchanged behind bo
   CHECK(same(Linear{}) == 1);
   CHECK(same(LinearTransposed{}) == 0);
   CHECK(same(RowParallel{}) == 1);
+}
+TEST_CASE("a bias's gradient on a stage is that stage's work alone") {
+  using Step = Accumulate<4, Training<LinearStages, Sgd, Rows>>;
+  for (const int s : {0, 1}) {
+    const Mesh on = Mesh{stage = 2, data = 2}.on_stage(s);
+    const OwnedPlan whole = derive<Step>(on), apart = derive(build_unfused<Step>(), on, {}, {});
+    CHECK(nodes(*whole, operation::matmul_sum, Phase::backward).size() >= 2);
+    for (const Axis* axis : {&stage, &data}) CHECK(whole->redundant(*axis) == doctest::Approx(apart->redundant(*axis)));
+  }
 }
 TEST_CASE("gradients of slices that fill a value are concatenated; others are padded and added") {
   using Counts = std::pair<int, int>;

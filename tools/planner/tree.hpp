@@ -100,11 +100,13 @@ class Tree {
 
   std::string indented(const std::string& words) const { return std::string(static_cast<std::size_t>(2 * depth_), ' ') + words; }
 
-  /// The node that fuses what one comes from with what stands behind it, or nullptr.
-  const Node* fused(const Node& node) const {
-    for (const Node& n : plan_.graph.nodes)
-      if (n.origin == node.origin && n.phase == node.phase && n.region == node.region && n.joined > 0) return &n;
-    return nullptr;
+  /// The nodes that fuse what one comes from with something else: of a product, backward, there may be two.
+  std::vector<const Node*> fused(const Node& node) const {
+    std::vector<const Node*> found;
+    for (const int n : plan_.graph.order)
+      if (const Node& other = plan_.graph.node(n); other.origin == node.origin && other.phase == node.phase && other.region == node.region && other.joined > 0)
+        found.push_back(&other);
+    return found;
   }
   /// One line for all that one operation of the user becomes, or several that are fused.
   void line(const Node& node) {
@@ -115,11 +117,13 @@ class Tree {
     end_group();
     origin_ = node.origin;
     std::string gives;
-    const Node* with_others = fused(node);
-    const int result = with_others != nullptr ? with_others->result + with_others->results - 1 : origin.result;
+    const std::vector<const Node*> with_others = fused(node);
+    std::string operation = with_others.empty() ? spelled(plan_.graph, origin) : "";
+    for (const Node* n : with_others) operation += (operation.empty() ? "" : ", ") + std::string(n->operation->name);
+    const int result = with_others.empty() ? origin.result : with_others[0]->result + with_others[0]->results - 1;
     if (node.phase == Phase::forward && result >= 0) gives = parallel::text(plan_.graph.value(result).type);
     table_.rows.push_back({{indented(place_of(origin.source)), origin.member >= 0 ? path_of(plan_.graph, origin.member) : "",
-                            (with_others != nullptr ? std::string(with_others->operation->name) : spelled(plan_.graph, origin)) + (node.phase == Phase::backward ? ", backward" : ""), gives}});
+                            operation + (node.phase == Phase::backward ? ", backward" : ""), gives}});
   }
 
   /// What nobody wrote, as the optimizer: one line for neighbours that do the same, with what they do it to.

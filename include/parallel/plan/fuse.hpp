@@ -148,7 +148,7 @@ struct Fusing {
     joined.operation = &operation::matmul_sum, joined.ints.push_back(o);
     joined.result = g.nodes[s].result, joined.flops += g.nodes[s].flops, joined.owns = joined.owns || g.nodes[s].owns;
     joined.joined = 1, joined.shares = true;
-    g.nodes[s] = joined;
+    g.nodes[s] = joined, g.values[g.nodes[n].result].node = s;
     before[s] = n, gone[n] = any = true;
   }
   /// Node order[first] goes to where order[last] stands, which it has taken in, and `following` behind it.

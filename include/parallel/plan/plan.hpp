@@ -241,15 +241,19 @@ struct Plan {
     return shares_results(node, axis);
   }
   constexpr bool shares_results(const Node& node, const Axis* axis) const {
-    if (axis == graph.stages && graph.in_stages(node.region)) return true;
-    if (node.results > 0 && graph.value(node.result).type.layout.on(axis).kind == PlacementKind::at) return true;
+    if (stands_apart(node, axis)) return true;
     for (int r = 0; r < node.results; ++r)
       if (graph.value(node.result + r).type.layout.on(axis).split()) return true;
     return false;
   }
+  /// Whether some ranks of an axis do it, and others something else: layers of stages, what lies on one rank.
+  constexpr bool stands_apart(const Node& node, const Axis* axis) const {
+    return (axis == graph.stages && graph.in_stages(node.region)) ||
+           (node.results > 0 && graph.value(node.result).type.layout.on(axis).kind == PlacementKind::at);
+  }
   constexpr bool shares_joined(const Node& node, const Axis* axis) const {
     if (!node.shares) return shares_results(node, axis);
-    return (axis == graph.stages && graph.in_stages(node.region)) || graph.shared_operand(node).type.layout.on(axis).split();
+    return stands_apart(node, axis) || graph.shared_operand(node).type.layout.on(axis).split();
   }
   /// The part of a rank's floating point operations that every rank of an axis does alike, from 0 to 1.
   constexpr double redundant(const Axis& axis) const {

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include <parallel/plan/derive.hpp>
+#include <parallel/plan/price.hpp>
 
 namespace parallel::object {
 
@@ -64,6 +65,14 @@ inline bool passes_on(const Graph& g, const Value& v) {
   return true;
 }
 
+/// Whether a product's attributes are those of its operands.
+inline bool is_product(const Graph& g, const Node& node) {
+  if (node.operands.size() < 2 || node.ints.size() < 4) return false;
+  const std::int64_t contracted = node.ints[0], batch = node.ints[3];
+  const auto fits = [&](int o) { return batch + contracted <= g.values[node.operands[o]].type.layout.rank(); };
+  return contracted >= 0 && contracted <= max_rank && batch >= 0 && batch <= max_rank && fits(0) && fits(1);
+}
+
 /// Throws Damaged unless every index exists, operands come before what reads them, loops are nested as they are ordered.
 inline void check_graph(const Graph& g) {
   const int values = g.values.size(), nodes = g.nodes.size(), regions = g.regions.size(), members = g.members.size();
@@ -91,6 +100,7 @@ inline void check_graph(const Graph& g) {
                            o == &operation::stacked || o->aliases || o->view || !node.transition.axes.empty();
     require(!takes_one || (node.operands.size() >= 1 && node.results == 1), "an operation has too few operands");
     require(o != &operation::rounded || (node.operands.size() == 2 && node.results == 1), "an operation has too few operands");
+    require(pricing::work_of_first(*o) != pricing::Work::product || is_product(g, node), "a product is none");
     const bool names_operand = !node.ints.empty() && node.ints[node.ints.size() - 1] >= 0 && node.ints[node.ints.size() - 1] < node.operands.size();
     require(!node.shares || (node.joined == 1 && names_operand), "a fused operation is none");
     require(node.joined == 0 || (node.joined < node.results && node.flops >= GraphView(g).joined_flops(node)), "a fused operation is none");
