@@ -4,6 +4,7 @@
 #include <parallel/plan/text.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <sstream>
 #include <string>
@@ -52,7 +53,9 @@ inline Lock lock_of(const Plan& plan, const std::string& program) {
   for (int u = 0; u < uses; ++u)
     if (plan.memory.by_use[u] > 0) lock.lines.push_back({"memory  " + std::string(name_of(static_cast<Use>(u))), "bytes " + std::to_string(plan.memory.by_use[u]), ""});
   lock.lines.push_back({"memory  peak", "bytes " + std::to_string(plan.peak_memory()), ""});
-  lock.lines.push_back({"computation", "flop " + std::to_string(static_cast<std::int64_t>(plan.flops())), ""});
+  char flops[64];  // of a damaged object there may be more than whole numbers hold
+  std::snprintf(flops, sizeof flops, "flop %.0f", plan.flops());
+  lock.lines.push_back({"computation", flops, ""});
   return lock;
 }
 
