@@ -4,6 +4,7 @@
 #include <parallel/plan/text.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <sstream>
@@ -54,7 +55,7 @@ inline Lock lock_of(const Plan& plan, const std::string& program) {
     if (plan.memory.by_use[u] > 0) lock.lines.push_back({"memory  " + std::string(name_of(static_cast<Use>(u))), "bytes " + std::to_string(plan.memory.by_use[u]), ""});
   lock.lines.push_back({"memory  peak", "bytes " + std::to_string(plan.peak_memory()), ""});
   char flops[64];  // of a damaged object there may be more than whole numbers hold
-  std::snprintf(flops, sizeof flops, "flop %.0f", plan.flops());
+  std::snprintf(flops, sizeof flops, "flop %.0f", std::trunc(plan.flops()));
   lock.lines.push_back({"computation", flops, ""});
   return lock;
 }
