@@ -42,7 +42,7 @@ class Calls {
       const T element = stored<T>(static_cast<double>(i % 1013) / 512 + 0.125);
       std::memcpy(bytes.data() + i * sizeof(T), &element, sizeof(T));
     }
-    std::memcpy(bytes.data(), given.data(), given.size() * sizeof(double));
+    if (!given.empty()) std::memcpy(bytes.data(), given.data(), given.size() * sizeof(double));
     return bytes;
   }
   /// All memory behind the calls, which are computed at once, or one by one. `given`: the numbers, of which the last says whether updates are made.
