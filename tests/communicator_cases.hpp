@@ -1,5 +1,6 @@
 // What every communicator must compute: each collective against its definition, for the tests of all backends.
 #pragma once
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -24,7 +25,12 @@ T term(int rank, std::int64_t i, bool with_nan = false) {
   h ^= h >> 32;
   if constexpr (std::is_floating_point_v<T>) {
     if (with_nan && h % 11 == 0) return std::numeric_limits<T>::quiet_NaN();
-    return static_cast<T>(std::ldexp(static_cast<double>(h % 1'000'003) / 500'000.0 - 1.0, static_cast<int>(h >> 40) % 24 - 12));
+    // Sign and fraction as they come, the exponent one of 24: from bits, as large messages ask for hundreds of millions of terms.
+    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    constexpr int fraction = std::numeric_limits<T>::digits - 1, bias = std::numeric_limits<T>::max_exponent - 1;
+    const auto exponent = static_cast<Bits>(bias - 12 + static_cast<int>(h >> 53) % 24);
+    const auto sign_and_fraction = static_cast<Bits>(h) & ~(static_cast<Bits>(2 * bias + 1) << fraction);
+    return std::bit_cast<T>(sign_and_fraction | exponent << fraction);
   } else {
     return static_cast<T>(h);
   }
