@@ -56,10 +56,15 @@ void same() {
   CHECK(std::equal(read->packing.begin(), read->packing.end(), compiled.packing.begin(), compiled.packing.end()));
 }
 
-/// Words whose length and checksum are right again.
+/// Words whose lengths and checksums are right again, wherever they have been cut.
 void seal(std::vector<std::int64_t>& words) {
-  words[3] = static_cast<std::int64_t>(words.size());
-  words[4] = object::checksum(std::span<const std::int64_t>(words).subspan(object::header));
+  const auto size = static_cast<std::int64_t>(words.size());
+  words[3] = size;
+  words[5] = std::min(words[5], size);
+  const std::span<const std::int64_t> all = words;
+  const auto end = static_cast<std::size_t>(words[5]);
+  words[4] = object::checksum(all.first(end).subspan(object::header));
+  words[6] = object::checksum(all.subspan(end));
 }
 std::string bytes_of(const std::vector<std::int64_t>& words) { return {reinterpret_cast<const char*>(words.data()), 8 * words.size()}; }
 

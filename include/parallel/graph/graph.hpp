@@ -42,6 +42,7 @@ struct Operation {
   bool aliases = false;                                 ///< the result is the operand's storage
   bool source = false;                                  ///< every rank makes its own part from nothing
   bool computes = true;                                 ///< false: it only says where a value comes from
+  bool remembers = false;                               ///< from run to run: it is needed also where nothing reads its result
 };
 
 enum class Phase : std::uint8_t { forward, backward, optimizer };
@@ -162,7 +163,7 @@ struct Member {
   Type type{};           ///< as it lies at rest: `Stored` where that is said
   int value = -1;
   int layers = 0;       ///< > 0: the leading dimension counts layers
-  int updated = -1;     ///< the value that the optimizer leaves in its place
+  int updated = -1;     ///< the value that the optimizer, or what is remembered, leaves in its place
   int of = -1;          ///< state: the parameter it belongs to
   Initializer initializer{};
 };

@@ -15,7 +15,6 @@ class Trace {
   int origin = -1, member = -1, region = 0;
   Vector<casting::Cast> casts{};
   int draws = 0;  ///< how many random operations there are: each has its own stream
-  bool dry = false, mistaken = false;  ///< only the user's functions run, nothing is written; they did what is refused, and the types do not show it
 
   constexpr Trace() { graph.regions.push_back({.loop = 0}); }
 

@@ -1,6 +1,5 @@
-// A model is a struct of parameters and of structs of parameters. This finds them, names them and gives them to the trace.
+// A model is a struct of parameters and of structs of parameters. This finds them, names them and declares them.
 #pragma once
-#include <parallel/graph/stages.hpp>
 #include <parallel/meta/members.hpp>
 #include <parallel/operation/operators.hpp>
 #include <parallel/operation/to.hpp>
@@ -44,22 +43,22 @@ struct Layers {
       if constexpr (refusal || Result::kind == Kind::refused) {
         return typename Symbolic<X, Kind::refused>::type{};
       } else {
-        if (!writes(x.trace())) return static_cast<void>(block(Carried(x.trace(), -1), more...)), Carried(x.trace(), -1);
-        Trace& trace = *x.trace();
-        int initial = x.enter(trace);
-        if constexpr (count.count > 0) initial = trace.enter(staging::take(trace, trace.enter(initial, Crossed::value.results[0].layout)), X::type.layout);
-        trace.begin(RegionKind::layers, static_cast<int>(count.size));
-        trace.graph.regions[trace.region].staged = count.count > 0;
-        const int inside = trace.carry(initial);
-        trace.graph.values[inside].differentiable = true;  // from the second layer on it depends on parameters, whatever the first takes
-        const auto result = block(Carried(&trace, inside), more...);
-        const int returned = result.enter(trace);
-        trace.from({&operation::carry, {returned}, {}, {}, trace.graph.source(trace.graph.maker(returned)), trace.graph.values[returned].member});
-        trace.hand_on(inside, trace.own(trace.enter(returned, X::type.layout)));
-        trace.end();
-        int last = trace.result_of(inside);
-        if constexpr (count.count > 0) last = trace.enter(staging::hand(trace, trace.enter(last, Crossed::value.results[0].layout)), X::type.layout);
-        return Carried(&trace, last);
+        Applications* program = x.program();
+        if (!notes(program)) return static_cast<void>(block(Carried(program, -1), more...)), Carried(program, -1);
+        const int initial = x.enter(*program), outside = program->loop;
+        const int carried = program->add({.what = Application::What::carried});
+        program->all[carried].loop = program->loop = carried;
+        const auto result = block(Carried(program, carried), more...);
+        const int returned = result.enter(*program);
+        program->loop = outside;
+        return Carried(program, program->add({.what = Application::What::loop,
+                                              .operands = {initial},
+                                              .type = &X::type,
+                                              .carried = carried,
+                                              .returned = returned,
+                                              .count = static_cast<int>(count.size),
+                                              .staged = count.count > 0,
+                                              .crossing = &Crossed::value.results[0].layout}));
       }
     }
   }
@@ -143,32 +142,28 @@ constexpr bool accept() {
 
 /// Declares every parameter of an accepted model, in the order of the structs, under its path ("blocks.*.mlp.down").
 template <class M>
-constexpr void declare(M& model, Trace& trace, const Path& path = {}, Dim layers = Dim(0)) {
+constexpr void declare(M& model, Trace& trace, Applications& program, const Path& path = {}, Dim layers = Dim(0)) {
   if constexpr (is_parameter<M>) {
     Member member;
     member.path = path;
     member.type = {precise(M::type.dtype), M::stored};  // what is used in bf16 is kept, and updated, in f32
     member.initializer = model.initializer;
-    Layout entering = M::type.layout;
     if (layers.size > 0) {
       member.layers = static_cast<int>(layers.size);
       member.type.layout = with_leading(member.type.layout, layers);
-      entering = with_leading(entering, layers);
     }
     const int value = trace.declare(operation::parameter, member, Kind::parameter, true);
-    model.traced = &trace;
-    trace.from({&operation::parameter, {value}, {}, {}, {}, trace.graph.members.size() - 1});
-    model.value = trace.enter(trace.cast(value, M::type.dtype), entering);  // so that what travels is as it is used
-    model.stacked = layers.size > 0;
+    model.of = &program;
+    model.value = program.add({.what = Application::What::given, .type = &M::type, .stacked = layers.size > 0, .value = value});
   } else if constexpr (is_layers<M>) {
     Path below = path;
     if constexpr (layers_of<M>.count > 0) trace.graph.stages = layers_of<M>.axes[0];
-    declare(model.block, trace, below.append(".*"), layers_of<M>);
+    declare(model.block, trace, program, below.append(".*"), layers_of<M>);
   } else {
     meta::each_member(model, [&](auto& member, auto i) {
       Path below = path;
       if (!below.empty()) below.append(".");
-      declare(member, trace, below.append(meta::member_name<M, i>()), layers);
+      declare(member, trace, program, below.append(meta::member_name<M, i>()), layers);
     });
   }
 }

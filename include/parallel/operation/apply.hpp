@@ -1,4 +1,4 @@
-// The one way from an operation's verb to the graph: types are inferred and refused by the compiler, nodes are written by the trace.
+// The one way from an operation's verb to the program: types are inferred and refused by the compiler, what was applied is noted.
 #pragma once
 #include <parallel/operation/distributed.hpp>
 
@@ -43,11 +43,16 @@ struct Apply {
     if constexpr (Types::value.kind == Kind::refused) {
       return Result{};
     } else {
-      Trace* trace = nullptr;
-      ((trace = trace != nullptr ? trace : x.trace()), ...);
-      if (!writes(trace)) return Result{trace, -1};
-      const List<int, max_operands> operands{x.enter(*trace)...};
-      return Result{trace, trace->apply(operation, operands, Types::value, Types::attributes, where, first, second)};
+      Applications* program = nullptr;
+      ((program = program != nullptr ? program : x.program()), ...);
+      if (!notes(program)) return Result{program, -1};
+      return Result{program, program->add({.operation = &operation,
+                                           .operands = {x.enter(*program)...},
+                                           .inferred = &Types::value,
+                                           .ints = &Types::attributes,
+                                           .first = first,
+                                           .second = second,
+                                           .where = where})};
     }
   }
 };

@@ -3,6 +3,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <parallel/graph/applications.hpp>
 #include <parallel/graph/trace.hpp>
 
 namespace parallel {
@@ -87,11 +88,11 @@ struct Arithmetic;  ///< the operators, in operators.hpp
 
 /// Anything that an operation takes: its placement is known from its type.
 template <class X>
-concept Distributed = std::is_class_v<X> && requires(const X& x, Trace& trace) {
+concept Distributed = std::is_class_v<X> && requires(const X& x, Applications& program) {
   X::type.layout;
   X::kind;
-  { x.trace() };
-  { x.enter(trace) };
+  { x.program() };
+  { x.enter(program) };
 };
 
 /// What a mistake about an X gives: asking is the one error, and nothing that is made of the answer is another.
@@ -121,8 +122,8 @@ struct Tensor : Arithmetic<Tensor<T, S, Annotation...>> {
   template <Distributed X>
     requires(!Interface<X>)
   constexpr Tensor(const X&, Kind = mistaken<Reason::concrete, X>().kind) {}
-  constexpr Trace* trace() const { return nullptr; }
-  constexpr int enter(Trace&) const { return -1; }
+  constexpr Applications* program() const { return nullptr; }
+  constexpr int enter(Applications&) const { return -1; }
 };
 
 /// Normal with mean 0 and this standard deviation.
@@ -143,15 +144,10 @@ constexpr Initializer without_decay(Initializer how) {
 inline constexpr Initializer zeros{Initializer::Kind::constant, 0, false};
 inline constexpr Initializer ones{Initializer::Kind::constant, 1, false};
 
-/// Whether values of this trace are written to it. A value of none has no part in a program.
-constexpr bool writes(const Trace* trace) { return trace != nullptr && !trace->dry; }
-/// Something that is used and that no member has declared. The graph with it is refused.
-constexpr int stray(Trace& trace, const Type& type) {
-  Member unnamed;
-  unnamed.type = type;
-  trace.graph.misused = trace.graph.members.size();
-  return trace.declare(operation::parameter, unnamed, Kind::parameter, true);
-}
+/// Whether what is applied to values of this program is noted. A value of none has no part in a program.
+constexpr bool notes(const Applications* program) { return program != nullptr && !program->dry; }
+/// Something that is used and that no member has declared.
+constexpr int stray(Applications& program, const Type& type) { return program.add({.what = Application::What::stray, .type = &type}); }
 
 /// A trained tensor of a model: `Parameter<float, Shape<768, 3072 / tensor>> up;`. What follows the shape are `On` and `Stored` annotations.
 template <class T, class S = void, class... Annotation>
@@ -162,9 +158,8 @@ struct Parameter : Arithmetic<Parameter<T, S, Annotation...>> {
   static constexpr Refusal refusal = spelling::refused_given<T, S, Annotation...>();
 
   Initializer initializer{};
-  Trace* traced = nullptr;
-  int value = -1;
-  bool stacked = false;  ///< one layer's slice of a value with a leading layer dimension
+  Applications* of = nullptr;
+  int value = -1;  ///< its number among the applications
 
   constexpr Parameter() = default;
   constexpr Parameter(Initializer how) : initializer(how) {}
@@ -173,29 +168,29 @@ struct Parameter : Arithmetic<Parameter<T, S, Annotation...>> {
   constexpr Parameter(Number) {  // a deviation without its distribution, or a distribution without its deviation
     using begins [[maybe_unused]] = typename Refused<Reason::no_initializer, nullptr, sizeof(Number)>::type;
   }
-  constexpr Trace* trace() const { return traced; }
-  constexpr int enter(Trace& trace) const { return value < 0 ? stray(trace, type) : stacked ? trace.layer_of_parameter(value) : value; }
+  constexpr Applications* program() const { return of; }
+  constexpr int enter(Applications& program) const { return value < 0 ? stray(program, type) : value; }
 };
 
-/// A symbolic value: its type says everything but where in the graph it stands.
+/// A symbolic value: its type says everything but what it was made of.
 template <class T, Kind kind_of_value, class S, class... Annotation>
 struct Traced : Arithmetic<Traced<T, kind_of_value, S, Annotation...>> {
   static constexpr Type type = spelling::type_of<T, S, Annotation...>();
   static constexpr Kind kind = kind_of_value;
-  Trace* traced = nullptr;
-  int value = -1;
+  Applications* of = nullptr;
+  int value = -1;  ///< its number among the applications
   constexpr Traced() = default;
-  constexpr Traced(Trace* trace, int v) : traced(trace), value(v) {}
+  constexpr Traced(Applications* program, int v) : of(program), value(v) {}
   /// Of another type. A type holds what is known of a value, so an assignment cannot change it. (`auto`, so that this error is the first.)
   template <Distributed Y>
   constexpr auto& operator=(const Y&) {
     constexpr bool told = kind == Kind::refused || Y::kind == Kind::refused;
     using changes [[maybe_unused]] = typename Refused<told ? Reason::none : Reason::rebound, nullptr, Y::type.layout.rank()>::type;
-    if (traced != nullptr) traced->mistaken = true;
+    if (of != nullptr) of->mistaken = true;
     return *this;
   }
-  constexpr Trace* trace() const { return traced; }
-  constexpr int enter(Trace& trace) const { return value < 0 ? stray(trace, type) : value; }
+  constexpr Applications* program() const { return of; }
+  constexpr int enter(Applications& program) const { return value < 0 ? stray(program, type) : value; }
 };
 
 /// Whether the annotations of a tensor or parameter make sense; where they do not, asking is the one error.

@@ -28,7 +28,7 @@ PARALLEL_MISSING(>=)
   template <Distributed X, class Y>                       \
   constexpr auto& operator assignment(X& x, const Y&) {   \
     static_cast<void>(mistaken<Reason::rebound, X>());    \
-    if (x.trace() != nullptr) x.trace()->mistaken = true; \
+    if (x.program() != nullptr) x.program()->mistaken = true; \
     return x;                                             \
   }
 PARALLEL_MISSING(+=)

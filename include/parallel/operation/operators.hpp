@@ -47,7 +47,7 @@ struct Arithmetic {
   /// `if (x)`, `x ? y : z`: refused.
   constexpr explicit operator bool() const {
     static_cast<void>(mistaken<Reason::no_condition, X>());
-    if (Trace* trace = static_cast<const X&>(*this).trace(); trace != nullptr) trace->mistaken = true;
+    if (Applications* program = static_cast<const X&>(*this).program(); program != nullptr) program->mistaken = true;
     return false;
   }
 

@@ -26,7 +26,7 @@ constexpr Signatures remember_table(const Arguments& a) {
 }
 constexpr void remember_lower(Trace&, Lowering&);
 /// ints: the dimension, and the room along it.
-inline constexpr Operation remember{.name = "remember", .shape = remember_shape, .signatures = remember_table, .lower = remember_lower};
+inline constexpr Operation remember{.name = "remember", .shape = remember_shape, .signatures = remember_table, .lower = remember_lower, .remembers = true};
 /// (memory, x, position): the memory with x at `position` of dimension ints[0], in its storage.
 inline constexpr Operation write{.name = "write", .updates = true};
 
@@ -51,12 +51,14 @@ constexpr void remember_lower(Trace& trace, Lowering& l) {
     described.layers = layers.count;
     described.type.layout = with_leading(described.type.layout, layers.staged ? Dim(layers.count) / *graph.stages : Dim(layers.count));
   }
+  const int number_of_member = graph.members.size();
   const int memory = trace.declare(parameter, described, Kind::activation, false);
-  if (trace.training) graph.misused = graph.members.size() - 1;
+  if (trace.training) graph.misused = number_of_member;
   trace.origin = origin;
   const int own = in_layers ? trace.layer_of(memory, trace.region) : memory;
   trace.member = of;
   l.result = trace.emit(write, {own, l.operands[0], l.operands[1]}, l.results, Kind::activation, l.ints);
+  graph.members[number_of_member].updated = l.result;
 }
 }  // namespace operation
 

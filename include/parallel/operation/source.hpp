@@ -6,8 +6,13 @@ namespace parallel {
 namespace operation {
 inline constexpr Operation constant{.name = "constant", .source = true};  ///< every element is the first number
 inline constexpr Operation iota{.name = "iota", .source = true};          ///< an element is its coordinate in dimension ints[0]
+constexpr void random_lower(Trace&, Lowering&);
 /// Normal numbers. Operand: scalars; ints: positions of seed and step, number of the call; the first number is the standard deviation.
-inline constexpr Operation random{.name = "random", .source = true};
+inline constexpr Operation random{.name = "random", .lower = random_lower, .source = true};
+constexpr void random_lower(Trace& trace, Lowering& l) {
+  const std::int64_t seed = trace.scalar("seed"), step = trace.scalar("step");
+  l.result = trace.emit(random, {trace.graph.scalar_value}, l.results, Kind::data, {seed, step, trace.draws++}, l.reals[0]);
+}
 }  // namespace operation
 
 /// A value without operands. It enters the graph where it first meets a value of the program.
@@ -18,14 +23,9 @@ struct Sourced : Arithmetic<Sourced<operation, T, S, kind_of_value>> {
   double number = 0;
   constexpr Sourced() = default;
   constexpr explicit Sourced(double n) : number(n) {}
-  constexpr Trace* trace() const { return nullptr; }
-  constexpr int enter(Trace& trace) const {
-    if constexpr (&operation == &operation::random) {
-      const std::int64_t seed = trace.scalar("seed"), step = trace.scalar("step");
-      return trace.emit(operation, {trace.graph.scalar_value}, {type}, kind, {seed, step, trace.draws++}, number);
-    } else {
-      return trace.emit(operation, {}, {type}, kind, {type.layout.rank() - 1}, number);
-    }
+  constexpr Applications* program() const { return nullptr; }
+  constexpr int enter(Applications& program) const {
+    return program.add({.what = Application::What::source, .operation = &operation, .type = &type, .kind = kind, .first = number});
   }
 };
 

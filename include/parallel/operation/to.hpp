@@ -54,12 +54,12 @@ constexpr auto to(const X& x, Here here = {}) {
   if constexpr (Types::value.kind == Kind::refused) {
     return Result{};
   } else {
-    if (!writes(x.trace())) return Result{x.trace(), -1};
-    const int value = x.enter(*x.trace());
-    x.trace()->from({&operation::move, {value}, {}, {}, here, x.trace()->graph.values[value].member});
-    const int result = x.trace()->enter(value, Types::value.results[0].layout);
-    x.trace()->graph.origins[x.trace()->origin].result = result;
-    return Result{x.trace(), result};
+    Applications* program = x.program();
+    if (!notes(program)) return Result{program, -1};
+    return Result{program, program->add({.what = Application::What::move,
+                                         .operands = {x.enter(*program)},
+                                         .type = &Types::value.results[0],
+                                         .where = here})};
   }
 }
 
@@ -68,18 +68,8 @@ constexpr auto to(const X& x, Here here = {}) {
 template <Distributed X>
 constexpr auto recompute(const X& x) {
   if constexpr (X::kind != Kind::refused && !is_source<X>) {  // a source is always made again
-    if (!writes(x.trace())) return x;
-    Trace& trace = *x.trace();
-    const auto again = [&](const Node& maker) {
-      for (int r = 0; r < maker.results; ++r) trace.graph.values[maker.result + r].keep = Keep::recomputed;
-    };
-    const Node& maker = trace.graph.maker(x.enter(trace));
-    if (maker.operation->computes && !maker.operation->updates) again(maker);  // parameters, inputs and what loops carry are there anyway
-    if (maker.operation == &operation::rounded) {                              // with the sum, and what it is a sum of
-      const Node& sum = trace.graph.maker(maker.operands[1]);
-      again(sum);
-      if (const Node& term = trace.graph.maker(sum.operands[0]); term.operation == &operation::cast) again(term);
-    }
+    if (!notes(x.program())) return x;
+    x.program()->all[x.enter(*x.program())].again = true;
   }
   return x;
 }

@@ -16,19 +16,18 @@ constexpr int carried_in(const Graph& g, int initial) {
 
 /// Within the loop: a model's parameters become the stash of what the updates before have left.
 template <class M>
-constexpr void stash(M& model, Trace& trace) {
+constexpr void stash(M& model, Trace& trace, Applications& program) {
   if constexpr (is_parameter<M>) {
-    const Type entering = trace.graph.values[model.value].type;
+    int& value = program.all[model.value].value;
     const int here = trace.member;
-    trace.member = trace.graph.values[model.value].member;
+    trace.member = trace.graph.values[value].member;
     const int inside = trace.carry(trace.graph.members[trace.member].value);
-    const int stash = trace.emit(operation::stash, {inside}, {trace.graph.values[inside].type}, Kind::parameter);
-    model.value = trace.enter(trace.cast(stash, entering.dtype), entering.layout);
+    value = trace.emit(operation::stash, {inside}, {trace.graph.values[inside].type}, Kind::parameter);
     trace.member = here;
   } else if constexpr (is_layers<M>) {
-    stash(model.block, trace);
+    stash(model.block, trace, program);
   } else {
-    meta::each_member(model, [&](auto& member, auto) { stash(member, trace); });
+    meta::each_member(model, [&](auto& member, auto) { stash(member, trace, program); });
   }
 }
 

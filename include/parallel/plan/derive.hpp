@@ -95,22 +95,28 @@ inline std::string explain(const Fault& fault, const GraphView& g, const Mesh& m
   return result + ": " + axis + " in " + text(mesh) + "; the program's axes: " + valid;
 }
 
-/// The passes on a graph at start-up. Throws MeshRefused where its types, the mesh or a demand refuse it.
-inline OwnedPlan derive(Graph graph, const Mesh& given, std::span<const GraphView> beside, const Demands& demands) {
+/// The passes on a graph at start-up; `planned` has the graph, where nothing else keeps it. Throws MeshRefused where its types, the mesh or a demand
+/// refuse it.
+inline OwnedPlan derive(const std::shared_ptr<Planned>& planned, const GraphView& graph, const Mesh& given, std::span<const GraphView> beside,
+                        const Demands& demands) {
   const Mesh mesh = with_cut(graph, given);
-  auto planned = std::make_shared<Planned>();
-  planned->graph = std::move(graph);
-  const Fault fault = check(planned->graph, mesh, beside, demands);
-  if (fault.refusal) throw MeshRefused(fault.refusal.reason, explain(fault, planned->graph, mesh));
-  if (const ScheduleRefusal refusal = check_schedule(planned->graph, mesh)) throw MeshRefused(Reason::none, text(refusal) + ", for " + text(mesh));
-  const GraphView graph_here = plan_into(*planned, planned->graph, mesh);
-  OwnedPlan made(std::move(planned), graph_here, mesh);
+  const Fault fault = check(graph, mesh, beside, demands);
+  if (fault.refusal) throw MeshRefused(fault.refusal.reason, explain(fault, graph, mesh));
+  if (const ScheduleRefusal refusal = check_schedule(graph, mesh))
+    throw MeshRefused(Reason::none, text(refusal) + ", for " + text(mesh));
+  const GraphView graph_here = plan_into(*planned, graph, mesh);
+  OwnedPlan made(planned, graph_here, mesh);
   const Fault over = over_budget(made, demands);
   if (over.refusal) throw MeshRefused(over.refusal.reason, explain(over, made.get().graph, mesh));
   return made;
 }
+inline OwnedPlan derive(Graph graph, const Mesh& mesh, std::span<const GraphView> beside, const Demands& demands) {
+  auto planned = std::make_shared<Planned>();
+  planned->graph = std::move(graph);
+  return derive(planned, planned->graph, mesh, beside, demands);
+}
 
-/// The plan of a program on a mesh that is known at start-up only, as its first rank sees it: where the program has no stages, all see the same.
+/// The plan of a program on a mesh that is known at start-up only, from the graph that the compiler made, as its first rank sees it: where the program has no stages, all see the same.
 /// Throws MeshRefused.
 template <class Program, class... Beside>
 OwnedPlan derive(const Mesh& mesh) {
@@ -118,7 +124,7 @@ OwnedPlan derive(const Mesh& mesh) {
     [[maybe_unused]] constexpr auto& carried = object::program<Program>;
   }
   const std::array<GraphView, sizeof...(Beside)> beside{constants::view_of(constants::graph<Beside>)...};
-  return derive(build<Program>(), mesh, beside, demands_of<Program>());
+  return derive(std::make_shared<Planned>(), constants::view_of(constants::graph<Program>), mesh, beside, demands_of<Program>());
 }
 /// The same as one rank of the mesh sees it: the plan of its stage.
 template <class Program, class... Beside>

@@ -11,8 +11,10 @@ namespace object {
 inline constexpr std::int64_t magic = 0x6c656c6c61726170;          ///< "parallel", as a little-endian machine writes it
 inline constexpr std::int64_t program_magic = 0x6d6172676f72703a;  ///< ":program"
 inline constexpr std::int64_t mesh_magic = 0x3a6873656d3a3a3a;     ///< ":::mesh:"
-inline constexpr std::int64_t version = 4;
-inline constexpr int header = 5;  ///< magic, magic, version, words in all, checksum of the words behind the header
+inline constexpr std::int64_t version = 5;
+/// magic, magic, version, words in all, checksum of the program, words up to its end, checksum of the rest: lines and spellings of types, which
+/// differ from compiler to compiler. All before is the same from all of them, and it alone is hashed and compared.
+inline constexpr int header = 7;
 
 /// The structural operations, which passes know by their addresses, by their numbers. Number 0: any other, of which passes ask only flags.
 inline constexpr const Operation* structural[] = {nullptr,
@@ -64,19 +66,20 @@ class Writer {
  public:
   Vector<std::int64_t> words{};
 
+  constexpr Writer() = default;
+  /// Of a graph that was built otherwise, at start-up.
+  constexpr explicit Writer(const GraphView& graph) : g_(graph) {}
+
   /// A program. The reader, read_object.hpp, reads field by field in the same order.
   constexpr void program() {
     begin(program_magic);
     gather();
-    text(type_name<typename Program::Model>());
-    text(is_trained<Program> ? type_name<typename Program::Optimizer>() : "");
+    put(is_trained<Program>);
     put(Program::micro_batches);
     put(axes_.size());
     for (const Axis* a : axes_) text(a->text());
     put(operations_.size());
     for (const Operation* o : operations_) operation(*o);
-    put(files_.size());
-    for (const char* f : files_) text(f);
     stages();
     for (const Value& v : counted(g_.values)) value(v);
     for (const Node& n : counted(g_.nodes)) node(n);
@@ -94,6 +97,12 @@ class Writer {
     put(demands.memory);
     put(demands.on.size());
     for (int i = 0; i < demands.on.size(); ++i) put(axis(demands.on[i])), put(demands.sent[i]);
+    end_of_program();
+    text(type_name<typename Program::Model>());
+    text(is_trained<Program> ? type_name<typename Program::Optimizer>() : "");
+    put(files_.size());
+    for (const char* f : files_) text(f);
+    for (const Origin& o : g_.origins) put(file(o.source.file), -1, -1, -1), put(o.source.line);
     end();
   }
   /// A mesh that the compiler planned a program for.
@@ -103,16 +112,23 @@ class Writer {
     put(mesh.count);
     for (int i = 0; i < mesh.count; ++i) text(mesh.axes[i].axis->text()), put(mesh.axes[i].size);
     put(mesh.here);
+    end_of_program();
     end();
   }
 
  private:
   constexpr void begin(std::int64_t what) {
-    for (const std::int64_t w : {magic, what, version, std::int64_t{0}, std::int64_t{0}}) words.push_back(w);
+    for (const std::int64_t w : {magic, what, version}) words.push_back(w);
+    words.resize(header);
+  }
+  constexpr void end_of_program() {
+    words[4] = static_cast<std::int64_t>(hash_);
+    words[5] = words.size();
+    hash_ = no_words;
   }
   constexpr void end() {
     words[3] = words.size();
-    words[4] = static_cast<std::int64_t>(hash_);
+    words[6] = static_cast<std::int64_t>(hash_);
   }
   constexpr void put(std::int64_t w) {
     words.push_back(w);
@@ -217,8 +233,7 @@ class Writer {
     placement(-1, t.from), placement(-1, t.to), placement(-1, t.among);
   }
   constexpr void origin(const Origin& o) {
-    put(place(operations_, o.operation), file(o.source.file), o.member, o.result);
-    put(o.source.line);
+    put(place(operations_, o.operation), -1, o.member, o.result);
     list(o.operands);
     axis_list(o.axes);
     list(o.rules);
@@ -237,10 +252,14 @@ class Writer {
 };
 
 template <class Program>
-constexpr Vector<std::int64_t> written() {
-  Writer<Program> writer;
+constexpr Vector<std::int64_t> written(const GraphView& graph) {
+  Writer<Program> writer(graph);
   writer.program();
   return writer.words;
+}
+template <class Program>
+constexpr Vector<std::int64_t> written() {
+  return written<Program>(constants::view_of(constants::graph<Program>));
 }
 template <int n>
 struct Words {

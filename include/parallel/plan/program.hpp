@@ -1,5 +1,7 @@
-// A program: a model, what it is called with and what is done with its result. Building it runs the model once on symbolic values.
+// A program: a model, what it is called with and what is done with its result. Building it runs the model once on symbolic values, and writes what
+// that applied into the graph.
 #pragma once
+#include <parallel/graph/write.hpp>
 #include <parallel/meta/takes.hpp>
 #include <parallel/model/module.hpp>
 #include <parallel/model/optimizer.hpp>
@@ -170,14 +172,14 @@ template <class Model>
 extern const int operator_call_is_ambiguous;
 template <class Model>
 [[gnu::used]] inline constexpr const int* unlinked = &operator_call_is_ambiguous<Model>;
-/// Runs the user's functions and writes nothing. Whether no mistake was met of which the types know nothing.
+/// Runs the user's functions and notes nothing. Whether no mistake was met of which the types know nothing.
 template <class Model, class... Input>
 constexpr bool run_dry() {
   const Model model{};
-  Trace trace;
-  trace.dry = true;
-  static_cast<void>(model(Entering<Input>(&trace, -1)...));
-  return !trace.mistaken;
+  Applications program;
+  program.dry = true;
+  static_cast<void>(model(Entering<Input>(&program, -1)...));
+  return !program.mistaken;
 }
 
 /// Whether the types of a program refuse it. Asking is then the one error, and the program has no graph.
@@ -227,7 +229,8 @@ constexpr void build(Trace& trace, Types<Input...>) {
   trace.graph.schedule = schedule_of<Program>();
   trace.graph.chunks = trace.graph.schedule->chunks;
   trace.graph.balanced = requires { Program::balanced; };
-  declare(model, trace);
+  Applications program;
+  declare(model, trace, program);
   constexpr int m = Program::micro_batches;
   List<int, 8> inputs;
   (inputs.push_back(declare_input<Input>(trace, inputs.size(), m)), ...);
@@ -240,11 +243,16 @@ constexpr void build(Trace& trace, Types<Input...>) {
     if (is_trained<Program> && trace.graph.stages != nullptr) trace.graph.values[total].home = staging::last;  // also a loss that needs no layer counts once
   }
   const bool stashed = trace.graph.stashed = is_trained<Program> && trace.graph.stages != nullptr && trace.graph.schedule->asynchronous;
-  if (stashed) asynchronous::stash(model, trace);
-  const auto loss = [&]<int... i>(std::integer_sequence<int, i...>) {
-    return model(Entering<Input>(&trace, m > 1 ? trace.layer_of(inputs[i], trace.region) : inputs[i])...);
+  if (stashed) asynchronous::stash(model, trace, program);
+  const int first_input = program.all.size();
+  for (const int input : inputs) program.add({.what = Application::What::given, .value = input, .region = m > 1 ? trace.region : -1});
+  const auto returned = [&]<int... i>(std::integer_sequence<int, i...>) {
+    return model(Entering<Input>(&program, first_input + i)...);
   }(std::make_integer_sequence<int, sizeof...(Input)>{});
-  const int result = loss.enter(trace);
+  const int last = returned.enter(program);
+  Writing writing(trace, program);
+  const int result = writing.program(last);
+  writing.mark_recomputed();
   if constexpr (is_trained<Program>) {
     if (loop) {  // the mean of the micro-batches' losses, pending as they are
       const Type scalar = trace.graph.values[result].type;

@@ -21,7 +21,7 @@ class Reader {
     Carried& c = *result;
     carried_ = &c;
     c.checksum = words_[4];
-    const std::string model = portable(text(4096)), optimizer = portable(text(4096));
+    const bool trained = whole(0, 1) == 1;
     const int micro_batches = whole(1, 1 << 20);
     for (auto n = count(most_nodes); n > 0; --n) {
       Axis axis{};
@@ -31,7 +31,6 @@ class Reader {
       c.axes.push_back(axis);
     }
     for (auto n = count(most_nodes); n > 0; --n) operation();
-    for (auto n = count(most_nodes); n > 0; --n) c.words.push_back(text(4096)), files_.push_back(c.words.back().c_str());
     Graph& g = c.graph;
     stages();
     for (auto n = count(most_values); n > 0; --n) g.values.push_back(value());
@@ -59,6 +58,11 @@ class Reader {
     c.demands.strict = whole(0, 1) == 1;
     c.demands.memory = word();
     for (auto n = count(max_axes); n > 0; --n) c.demands.on.push_back(axis(whole(0, most_nodes))), c.demands.sent.push_back(word());
+    require(at_ == end_of_program(), "words are left over");
+    const std::string model = portable(text(4096)), optimizer = portable(text(4096));
+    require(trained == !optimizer.empty(), "it is trained and names no optimizer, or names one and is not");
+    for (auto n = count(most_nodes); n > 0; --n) c.words.push_back(text(4096)), files_.push_back(c.words.back().c_str());
+    for (Origin& o : g.origins) o.source = source();
     require(at_ == words_.size(), "words are left over");
     check_graph(g);
     c.name = optimizer.empty() ? "Evaluation<" + model + ">" : "Training<" + model + ", " + optimizer + ">";
@@ -83,7 +87,7 @@ class Reader {
       result.axes.emplace_back(std::move(name), whole(1, 1 << 20));
     }
     result.here = whole(0, 1 << 20);
-    require(at_ == words_.size(), "words are left over");
+    require(at_ == words_.size() && at_ == end_of_program(), "words are left over");
     return result;
   }
 
@@ -92,9 +96,13 @@ class Reader {
     require(words_.size() >= static_cast<std::size_t>(header), "it ends within its header");
     require(words_[2] == version, "it was written by another version of the library");
     require(words_[3] == static_cast<std::int64_t>(words_.size()), "its length is wrong");
-    require(words_[4] == object::checksum(words_.subspan(header)), "its checksum is wrong");
+    require(words_[5] >= header && words_[5] <= words_[3], "its length is wrong");
+    require(words_[4] == object::checksum(words_.first(end_of_program()).subspan(header)) &&
+                words_[6] == object::checksum(words_.subspan(end_of_program())),
+            "its checksum is wrong");
     at_ = header;
   }
+  std::size_t end_of_program() const { return static_cast<std::size_t>(words_[5]); }
   std::int64_t word() {
     require(at_ < words_.size(), "it ends too early");
     return words_[at_++];
@@ -258,14 +266,17 @@ class Reader {
     const Quad q = quad();
     Origin o;
     o.operation = operation_of(q[0]);
-    require(q[1] >= 0 && q[1] < static_cast<int>(files_.size()), "an index leads nowhere");
-    o.source.file = files_[static_cast<std::size_t>(q[1])];
-    o.member = q[2], o.result = q[3];
-    o.source.line = whole(0, 1 << 30);
+    o.member = q[2];
+    o.result = q[3];
     o.operands = list<List<int, max_operands>>(max_operands);
     o.axes = axis_list(count(max_axes));
     o.rules = list<List<int, max_axes>>(max_axes);
     return o;
+  }
+  Source source() {
+    const int file = quad()[0];
+    require(file >= 0 && file < static_cast<int>(files_.size()), "an index leads nowhere");
+    return {files_[static_cast<std::size_t>(file)], whole(0, 1 << 30)};
   }
   Member member() {
     Member m;

@@ -1,0 +1,58 @@
+// What a model's functions apply to what: a program before it has an order. A compiler may run the arguments of a call
+// in any order, the same one in another at run time, so nothing may depend on the order in which applications are noted
+// here: graph/write.hpp gives them the program's.
+#pragma once
+#include <parallel/graph/infer.hpp>
+
+namespace parallel {
+
+/// One value of a program, as the model's functions made it: an operation applied to others, or where a value comes
+/// from.
+struct Application {
+  enum class What : std::uint8_t {
+    operation,  ///< an operation on operands, as it was inferred
+    move,       ///< the verb `to`: its operand in another layout
+    source,     ///< made from nothing, anew wherever it is used
+    given,      ///< a parameter or an input: a value that the graph has declared
+    stray,      ///< nothing that the program has declared: the graph with it is refused
+    carried,    ///< within a loop: what an iteration takes
+    loop,       ///< what the last iteration of a loop returns
+  };
+  What what = What::operation;
+  const Operation* operation = nullptr;  ///< of an operation or a source
+  List<int, max_operands> operands{};    ///< applications; of a loop: what the first iteration takes
+  const Inference* inferred = nullptr;   ///< of an operation
+  const Ints* ints = nullptr;            ///< of an operation
+  const Type* type =
+      nullptr;  ///< what it becomes: of a move, a source, a stray; as a parameter enters; as a loop carries it
+  Kind kind = Kind::data;  ///< of a source
+  double first = 0, second = 0;
+  Source where{};
+  int loop = -1;         ///< the carried value of the loop in whose body it was applied, or -1
+  bool again = false;    ///< the backward pass is to compute it again
+  bool stacked = false;  ///< a parameter of layers: used is the slice of a layer
+  int value = -1;        ///< of what is given: its value in the graph
+  int region = -1;       ///< of an input with micro-batches: the region of which each iteration takes a slice
+
+  // Of a loop:
+  int carried = -1, returned = -1;   ///< what an iteration takes and returns
+  int count = 1;                     ///< of iterations
+  bool staged = false;               ///< they are shared out over the stages of a pipeline
+  const Layout* crossing = nullptr;  ///< how the carried value lies where it goes from stage to stage
+};
+
+class Applications {
+ public:
+  Vector<Application> all{};
+  int loop = -1;          ///< in the body of which loop the program stands
+  bool dry = false;       ///< only the user's functions run, nothing is noted
+  bool mistaken = false;  ///< they did what is refused, and the types do not show it
+
+  constexpr int add(const Application& application) {
+    all.push_back(application);
+    all.back().loop = loop;
+    return all.size() - 1;
+  }
+};
+
+}  // namespace parallel

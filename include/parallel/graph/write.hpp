@@ -1,0 +1,205 @@
+// Writes what a model's functions applied into the graph, in the one order that follows from the program's structure:
+// from its result, depth first, operands from left to right; then what is remembered and read by nothing. What nothing
+// needs is not written.
+#pragma once
+#include <parallel/graph/applications.hpp>
+#include <parallel/graph/stages.hpp>
+
+namespace parallel {
+
+class Writing {
+ public:
+  constexpr Writing(Trace& trace, const Applications& applications) : trace_(trace), all_(applications.all) {
+    values_.resize(all_.size(), -1);
+  }
+
+  /// Writes a program's result and all that is needed for it, where the trace stands. Returns its value in the graph.
+  constexpr int program(int result) {
+    write_all(result, -1);
+    return value_of(result);
+  }
+  /// When all is written: the backward pass computes again what was marked so.
+  constexpr void mark_recomputed() {
+    for (int i = 0; i < all_.size(); ++i)
+      if (all_[i].again && values_[i] >= 0) compute_again(values_[i]);
+  }
+
+ private:
+  using What = Application::What;
+
+  /// Nothing has to be written before it is used.
+  constexpr bool is_there(int i) const {
+    const What what = all_[i].what;
+    return values_[i] >= 0 || what == What::given || what == What::stray || what == What::carried;
+  }
+
+  /// Calls visit(i) for all that `root` needs and that is not known, operands first, from left to right. No recursion:
+  /// programs are deep.
+  constexpr void depth_first(int root, auto known, auto visit) const {
+    Vector<int> path;
+    path.push_back(root);
+    while (!path.empty()) {
+      const int top = path.back();
+      int next = -1;
+      if (!known(top))
+        for (const int o : all_[top].operands)
+          if (next < 0 && !known(o)) next = o;
+      if (next >= 0) {
+        path.push_back(next);
+      } else {
+        if (!known(top)) visit(top);
+        path.resize(path.size() - 1);
+      }
+    }
+  }
+
+  /// Writes a result, of the program or of a loop's body, and what is remembered there.
+  constexpr void write_all(int result, int loop) {
+    const auto there = [this](int i) { return is_there(i); };
+    const auto write_it = [this](int i) { write(i); };
+    depth_first(result, there, write_it);
+    for (const int i : remembered(loop)) depth_first(i, there, write_it);
+  }
+
+  /// What is remembered in a loop, or outside all, and has not been written. Its order cannot be that of a reader, as
+  /// it has none; nor that of the notes: it is that of what it is made of, and what is made alike can be exchanged.
+  constexpr Vector<int> remembered(int loop) const {
+    Vector<int> result;
+    for (int i = 0; i < all_.size(); ++i)
+      if (all_[i].what == What::operation && all_[i].operation->remembers && all_[i].loop == loop && !is_there(i))
+        result.push_back(i);
+    if (result.size() < 2) return result;
+    Vector<std::uint64_t> keys;
+    keys.resize(all_.size(), 0);
+    for (const int i : result)
+      depth_first(
+          i, [&](int a) { return keys[a] != 0; }, [&](int a) { keys[a] = key(all_[a], keys); });
+    for (int i = 1; i < result.size(); ++i)
+      for (int j = i; j > 0 && keys[result[j]] < keys[result[j - 1]]; --j) std::swap(result[j], result[j - 1]);
+    return result;
+  }
+  /// A number for what an application is, and is made of (FNV-1a).
+  static constexpr std::uint64_t key(const Application& a, const Vector<std::uint64_t>& keys) {
+    std::uint64_t hash = 0xcbf29ce484222325;
+    const auto mix = [&](std::uint64_t word) { hash = (hash ^ word) * 0x100000001b3; };
+    mix(static_cast<std::uint64_t>(a.what)), mix(static_cast<std::uint64_t>(a.value + 1)),
+        mix(static_cast<std::uint64_t>(a.where.line));
+    if (a.operation != nullptr)
+      for (const char c : a.operation->name) mix(static_cast<std::uint64_t>(c));
+    if (a.ints != nullptr)
+      for (const std::int64_t i : *a.ints) mix(static_cast<std::uint64_t>(i));
+    for (const int o : a.operands) mix(keys[o]);
+    return hash | 1;
+  }
+
+  constexpr void write(int i) {
+    const Application& a = all_[i];
+    if (a.what == What::operation) {
+      List<int, max_operands> operands;
+      for (const int o : a.operands) operands.push_back(value_of(o, a.where));
+      values_[i] = trace_.apply(*a.operation, operands, *a.inferred, *a.ints, a.where, a.first, a.second);
+    } else if (a.what == What::move) {
+      const int value = value_of(a.operands[0], a.where);
+      const int origin = trace_.from({&operation::move, {value}, {}, {}, a.where, trace_.graph.values[value].member});
+      values_[i] = trace_.graph.origins[origin].result = trace_.enter(value, a.type->layout);
+    } else if (a.what == What::source) {
+      values_[i] = made_from_nothing(a);
+    } else {
+      values_[i] = looped(a);
+    }
+    trace_.member = trace_.origin = -1;
+  }
+
+  constexpr int made_from_nothing(const Application& a) {
+    const Ints ints{a.type->layout.rank() - 1};
+    if (a.operation->lower == nullptr) return trace_.emit(*a.operation, {}, {*a.type}, a.kind, ints, a.first);
+    Lowering lowering;
+    lowering.operation = a.operation;
+    lowering.results.push_back(*a.type);
+    lowering.reals[0] = a.first;
+    a.operation->lower(trace_, lowering);
+    return lowering.result;
+  }
+
+  constexpr int looped(const Application& a) {
+    // What the body takes from outside stands before the loop.
+    Vector<bool> seen;
+    seen.resize(all_.size(), false);
+    const auto inside = [&](int i) { return all_[i].loop == a.carried; };
+    const auto known = [&](int i) { return seen[i] || is_there(i); };
+    const auto visit = [&](int i) {
+      if (inside(i))
+        seen[i] = true;
+      else
+        write(i);
+    };
+    depth_first(a.returned, known, visit);
+    for (const int i : remembered(a.carried)) depth_first(i, known, visit);
+
+    const Layout& layout = a.type->layout;
+    int initial = value_of(a.operands[0]);
+    if (a.staged) initial = trace_.enter(staging::take(trace_, trace_.enter(initial, *a.crossing)), layout);
+    trace_.begin(RegionKind::layers, a.count);
+    trace_.graph.regions[trace_.region].staged = a.staged;
+    const int taken = values_[a.carried] = trace_.carry(initial);
+    trace_.graph.values[taken].differentiable =
+        true;  // from the second layer on it depends on parameters, whatever the first takes
+    write_all(a.returned, a.carried);
+    const int returned = value_of(a.returned);
+    const Graph& graph = trace_.graph;
+    trace_.from(
+        {&operation::carry, {returned}, {}, {}, graph.source(graph.maker(returned)), graph.values[returned].member});
+    trace_.hand_on(taken, trace_.own(trace_.enter(returned, layout)));
+    trace_.end();
+    const int last = trace_.result_of(taken);
+    return a.staged ? trace_.enter(staging::hand(trace_, trace_.enter(last, *a.crossing)), layout) : last;
+  }
+
+  /// The value that an application is, where the trace stands and it is used.
+  constexpr int value_of(int i, const Source& where = {}) {
+    const Application& a = all_[i];
+    if (a.what == What::stray) return stray(a);
+    if (a.what != What::given) return values_[i];
+    if (a.region >= 0) return trace_.layer_of(a.value, a.region);  // of an input
+    if (values_[i] < 0) values_[i] = a.type == nullptr ? a.value : entering(a, where);
+    return a.stacked ? trace_.layer_of_parameter(values_[i]) : values_[i];
+  }
+  /// A parameter as it enters: in the element type in which it is used, moved from where it is stored.
+  constexpr int entering(const Application& a, const Source& where) {
+    const Type stored = trace_.graph.values[a.value].type;
+    const Layout layout = a.stacked ? with_leading(a.type->layout, stored.layout.dims[0]) : a.type->layout;
+    if (stored.dtype == a.type->dtype && stored.layout == layout) return a.value;
+    const int member = trace_.graph.values[a.value].member, origin = trace_.origin;
+    trace_.from({&operation::parameter, {a.value}, {}, {}, where, member});
+    const int result =
+        trace_.enter(trace_.cast(a.value, a.type->dtype), layout);  // so that what travels is as it is used
+    trace_.origin = origin;
+    return result;
+  }
+  constexpr int stray(const Application& a) {
+    Member unnamed;
+    unnamed.type = *a.type;
+    trace_.graph.misused = trace_.graph.members.size();
+    return trace_.declare(operation::parameter, unnamed, Kind::parameter, true);
+  }
+
+  constexpr void compute_again(int value) {
+    const Node& maker = trace_.graph.maker(value);
+    if (maker.operation->computes && !maker.operation->updates)
+      keep_nothing_of(maker);  // parameters, inputs and what loops carry are there anyway
+    if (maker.operation != &operation::rounded) return;
+    const Node& sum = trace_.graph.maker(maker.operands[1]);  // with the sum goes what it is a sum of
+    keep_nothing_of(sum);
+    if (const Node& term = trace_.graph.maker(sum.operands[0]); term.operation == &operation::cast)
+      keep_nothing_of(term);
+  }
+  constexpr void keep_nothing_of(const Node& maker) {
+    for (int r = 0; r < maker.results; ++r) trace_.graph.values[maker.result + r].keep = Keep::recomputed;
+  }
+
+  Trace& trace_;
+  const Vector<Application>& all_;
+  Vector<int> values_{};  ///< per application: its value in the graph, or -1
+};
+
+}  // namespace parallel

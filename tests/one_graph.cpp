@@ -1,0 +1,58 @@
+// A program has one graph: the one that the compiler makes and the one that is made at start-up are equal in every
+// word, whatever order the arguments of calls are evaluated in, and whatever order their statements stand in.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "every_program.hpp"
+
+using namespace parallel;
+using namespace every;
+
+namespace {
+
+using Words = std::vector<std::int64_t>;
+
+template <class Program>
+Words compiled() {
+  return {std::begin(object::program<Program>.words), std::end(object::program<Program>.words)};
+}
+template <class Program>
+Words at_start_up() {
+  const Graph graph = build<Program>();
+  const auto words = object::written<Program>(graph);
+  return {words.begin(), words.end()};
+}
+/// The words that no compiler and no line changes.
+Words of_program(const Words& words) { return {words.begin() + object::header, words.begin() + words[5]}; }
+
+}  // namespace
+
+TEST_CASE("the graph that the compiler made is the one made at start-up, word by word") {
+  int programs = 0;
+  every::program([&]<class Program>(const char* name) {
+    CAPTURE(name);
+    CHECK(compiled<Program>() == at_start_up<Program>());
+    ++programs;
+  });
+  CHECK(programs == 10);
+}
+
+TEST_CASE("the order of a program's statements is no part of its graph") {
+  const Words nested = of_program(compiled<NestedStep<Order::nested>>());
+  CHECK(nested == of_program(compiled<NestedStep<Order::forwards>>()));
+  CHECK(nested == of_program(compiled<NestedStep<Order::backwards>>()));
+}
+
+TEST_CASE("what nothing needs is not in the graph, and draws no random numbers") {
+  CHECK(of_program(compiled<NestedStep<Order::nested>>()) == of_program(compiled<NestedStep<Order::nested, true>>()));
+}
+
+TEST_CASE("what is remembered is needed though nothing reads it") {
+  const Graph graph = build<Evaluation<Remembering, X, Tensor<int, Shape<>>>>();
+  const OwnedPlan plan = derive(graph, Mesh{data = 2}, {}, {});
+  int written = 0;
+  for (const Event& e : plan->events) written += plan->graph.node(e.node).operation == &operation::write ? 1 : 0;
+  CHECK(written == 3);
+}
