@@ -103,13 +103,19 @@ class Machine {
   std::vector<Array>& at(int value) { return values_[static_cast<std::size_t>(value)]; }
   double scalar = 1;  ///< every run-time scalar
 
-  /// Gives a value its parts from the full tensor, axis by axis.
+  /// Gives a value its parts from the full tensor, axis by axis: first the terms of its sums, which are alike on all ranks of every other axis.
   void set(int value, const Array& whole, const std::function<double()>& noise = nullptr) {
     std::vector<Array> parts(static_cast<std::size_t>(mesh_.ranks()), whole);
     const Layout& layout = g_.value(value).type.layout;
     AxisList axes;
     layout.collect(axes);
-    for (const Axis* axis : axes) parts = over(parts, *axis, [&](const std::vector<Array>& group) { return embed(group[0], layout.on(axis), static_cast<int>(group.size()), noise); });
+    for (const bool pending : {true, false})
+      for (const Axis* axis : axes) {
+        const Placement p = layout.on(axis);
+        if (p.pending() != pending) continue;
+        const auto laid_out = [&](const std::vector<Array>& group) { return embed(group[0], p, static_cast<int>(group.size()), noise); };
+        parts = over(parts, *axis, laid_out);
+      }
     at(value) = parts;
   }
   /// The full tensor that the parts mean, innermost axes first.

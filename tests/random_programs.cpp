@@ -42,7 +42,8 @@ struct Program {
   void declare(bool parameter, int rank) {
     Type type{DType::f64, {}};
     for (int d = 0; d < rank; ++d) type.layout.dims.push_back(Dim(extent));
-    for (const Axis* axis : {&first, &second}) {
+    const bool turned = pick(2) == 1;  // where both split one dimension, either is the outer one
+    for (const Axis* axis : {turned ? &second : &first, turned ? &first : &second}) {
       const int choice = pick(4);
       if (choice == 1) type.layout = type.layout.with(axis, split(pick(rank)));
       if (choice == 2 && !parameter) type.layout = type.layout.with(axis, Broadcast);

@@ -7,106 +7,14 @@
 
 #include <parallel/parallel.hpp>
 
-#include "lockstep.hpp"
+#include "operation_cases.hpp"
 
 using namespace parallel;
-using lockstep::Array;
+using namespace cases;
 
 namespace {
 
 constexpr Axis ranks{"ranks"};
-
-struct Operand {
-  std::vector<std::int64_t> size;
-  DType dtype = DType::f64;
-  int below = 0;  ///< whole numbers from 0 to below - 1
-};
-struct Case {
-  const Operation* operation;
-  std::vector<Operand> operands;
-  Ints ints{};
-  double first = 0, second = 0;
-  bool positive = false;  ///< operands from 0.5 to 1.5, where the function is defined and smooth
-};
-
-std::vector<Case> cases(std::int64_t n) {
-  const std::int64_t a = 2 * n, b = n, c = 3 * n;
-  const auto whole = [](std::vector<std::int64_t> size, int below) { return Operand{std::move(size), DType::i32, below}; };
-  namespace op = operation;
-  std::vector<Case> all{
-      {&op::matmul, {{{a, c}}, {{c, b}}}, {1, 0, 0, 0}},
-      {&op::matmul, {{{c, a}}, {{c, b}}}, {1, 1, 0, 0}},
-      {&op::matmul, {{{a, c}}, {{b, c}}}, {1, 0, 1, 0}},
-      {&op::matmul, {{{c, a}}, {{b, c}}}, {1, 1, 1, 0}},
-      {&op::matmul, {{{b, a, c}}, {{c, b}}}, {1, 0, 0, 0}},
-      {&op::matmul, {{{a, c}}, {{c, 3, b, 1}}}, {1, 0, 0, 0}},
-      {&op::matmul, {{{a, b, c}}, {{b, c, a}}}, {2, 0, 0, 0}},
-      {&op::matmul, {{{b, a, c}}, {{b, c, a}}}, {1, 0, 0, 1}},
-      {&op::matmul, {{{1, a, c}}, {{1, c, b}}}, {1, 0, 0, 1}},
-      {&op::add, {{{a, b}}, {{a, b}}}},
-      {&op::add, {{{a, b}}, {{b}}}},
-      {&op::add, {{{a, 1}}, {{b}}}},
-      {&op::subtract, {{{a, b}}, {{a, b}}}},
-      {&op::subtract, {{{b}}, {{a, b}}}},
-      {&op::multiply, {{{a, b}}, {{a, b}}}},
-      {&op::multiply, {{{a, b}}, {{b}}}},
-      {&op::multiply, {{{}}, {{a, b}}}},
-      {&op::divide, {{{a, b}}, {{a, b}}}, {}, 0, 0, true},
-      {&op::divide, {{{b}}, {{a, b}}}, {}, 0, 0, true},
-      {&op::scale, {{{a, b}}}, {}, 1.5},
-      {&op::square, {{{a, b}}}},
-      {&op::sqrt, {{{a, b}}}, {}, 0, 0, true},
-      {&op::exp, {{{a, b}}}},
-      {&op::log, {{{a, b}}}, {}, 0, 0, true},
-      {&op::tanh, {{{a, b}}}},
-      {&op::sigmoid, {{{a, b}}}},
-      {&op::relu, {{{a, b}}}},
-      {&op::gelu, {{{a, b}}}},
-      {&op::gelu_erf, {{{a, b}}}},
-      {&op::silu, {{{a, b}}}},
-      {&op::where, {whole({a, b}, 2), {{a, b}}, {{a, b}}}},
-      {&op::where, {whole({b}, 2), {{a, b}}, {{1}}}},
-      {&op::concatenate, {{{a, b}}, {{a, b}}}, {1}},
-      {&op::concatenate, {{{a, b}}, {{c, b}}}, {0}},
-      {&op::slice, {{{a, b}}}, {0, 1, 1 + n}},
-      {&op::slice, {{{a, b}}}, {1, 0, b}},
-      {&op::layer_norm, {{{a, c}}, {{c}}, {{c}}}, {}, 1e-5},
-      {&op::layer_norm, {{{a, b, c}}, {{c}}, {{c}}}, {}, 1e-5},
-      {&op::rms_norm, {{{a, c}}, {{c}}}, {}, 1e-5},
-      {&op::softmax, {{{a, c}}}, {1}},
-      {&op::softmax, {{{a, b, c}}}, {0}},
-      {&op::attention, {{{b, a, 2 * n, 3}}, {{b, a, 2 * n, 3}}, {{b, a, 2 * n, n}}}, {1, 0, 0}, 0.6},
-      {&op::attention, {{{b, a, 2 * n, 3}}, {{b, a, 2 * n, 3}}, {{b, a, 2 * n, n}}, whole({b, a}, 2)}, {0, 1, 0}, 0.6},
-      {&op::attention, {{{b, n, 2 * n, 3}}, {{b, a, n, 3}}, {{b, a, n, n}}, whole({b, a}, 2), whole({}, 3)}, {1, 1, 1}, 0.6},
-      {&op::attention, {{{b, n, n, 3}}, {{b, a, n, 3}}, {{b, a, n, n}}}, {0, 0, 0}, 0.6, 0.4},
-      {&op::rotary, {{{b, a, n, 4}}}, {}, 100, 1},
-      {&op::rotary, {{{b, n, 2 * n, 2}}, whole({}, 5)}, {}, 10000, 1},
-      {&op::attention, {{{b, a, 2 * n, n}}, {{b, a, 2, n}}, {{b, a, 2, 2 * n}}}, {0, 0, 0}, 0.6},
-      {&op::embedding, {whole({a}, static_cast<int>(c)), {{c, b}}}},
-      {&op::embedding, {whole({b, a}, static_cast<int>(c)), {{c, b}}}},
-      {&op::cross_entropy, {{{a, c}}, whole({a}, static_cast<int>(c))}, {c, no_target}},
-      {&op::cross_entropy, {{{b, a, c}}, whole({b, a}, static_cast<int>(c))}, {c, no_target}},
-      {&op::cross_entropy, {{{b, a, c}}, whole({b, a}, static_cast<int>(c))}, {c, 1}, 0.2},
-      {&op::count_targets, {whole({a, b}, 3)}, {1, static_cast<int>(DType::f64)}},
-      {&op::sample, {{{a, c}}}, {0, c}},
-      {&op::sample, {{{b, a, c}}}, {3, c - 1}},
-      {&op::dropout, {{{a, b}}}, {}, 0.3},
-      {&op::sum, {{{a, b, c}}}, {1}, 1},
-      {&op::sum, {{{a, b}}}, {}, 1.0 / static_cast<double>(a * b)},
-      {&op::sum, {{{a, b, c}}}, {0, 2}, 0.5},
-      {&op::max, {{{a, b, c}}}, {1}},
-      {&op::max, {{{a, b}}}, {}},
-      {&op::reshape, {{{a, c}}}, {a * c}},
-      {&op::reshape, {{{a * c}}}, {a, c}},
-      {&op::reshape, {{{a, b, c}}}, {a * b, c}},
-      {&op::reshape, {{{b, a, 1, c}}}, {b, a, c}},
-      {&op::reshape, {{{1, a, c}}}, {a * c}},
-      {&op::transpose, {{{a, b}}}, {1, 0}},
-      {&op::transpose, {{{a, b, c}}}, {2, 0, 1}},
-      {&op::casting, {{{a, b}}}, {static_cast<int>(DType::f32)}},
-  };
-  return all;
-}
 
 std::vector<Placement> placements(std::size_t rank, bool with_sums) {
   std::vector<Placement> all{Broadcast};
@@ -190,18 +98,6 @@ bool shapes_fit(const Case& c, const std::vector<Placement>& placed, const Type&
     if (shaped.results[0].layout.dims[d].size != local(result.layout.dims[d], mesh)) return false;
   return true;
 }
-
-struct Random {
-  std::mt19937_64 engine{7};
-  double operator()() { return std::uniform_real_distribution<double>(-1, 1)(engine); }
-  Array array(const Operand& o, bool positive) {
-    Array a = lockstep::zeros(o.size);
-    for (double& x : a.data) x = o.below > 0 ? static_cast<double>(engine() % static_cast<unsigned>(o.below)) : positive ? 1 + (*this)() / 2 : (*this)();
-    return a;
-  }
-};
-
-constexpr double tolerance(const Case& c) { return c.operation == &operation::casting ? 1e-5 : 1e-9; }
 
 void check_operation(const Case& c, int n) {
   const Mesh mesh{ranks = n};
@@ -292,11 +188,11 @@ void check_operation(const Case& c, int n) {
 
 TEST_CASE("every operation's table holds exactly the sound rows") {
   for (const int n : {2, 3, 4})
-    for (const Case& c : cases(n)) check_operation(c, n);
+    for (const Case& c : of_operations(n)) check_operation(c, n);
 }
 
 TEST_CASE("gradients are the derivatives") {
-  for (const Case& c : cases(2)) {
+  for (const Case& c : of_operations(2)) {
     if (c.operation == &operation::casting || c.operation == &operation::dropout) continue;  // rounded; checked above by its linearity
     Random random;
     Arguments arguments;

@@ -47,9 +47,9 @@ Rule 3
      "Multiplies": a factor, a divisor, a gain. An operation that is not element by element has neither.
  h   Beside a pending sum nothing is sliced, and several parameters may join at once.
 Rule 4
- a   "That a row asks of it beside the operands that are already split": the rows that agree with the split operands,
-     the whole ones not being looked at (no look ahead); of these the one that asks S of most of the pending operands.
-     All pending operands follow that one row. No operand split: to I.
+ a   "That a row asks of it beside the operands that are already split": the rows that all operands may enter by rules 2
+     and 3 once the pending ones have gone where the row asks; of these the one that asks S of most of the pending
+     operands. All pending operands follow that one row. No operand split, or no such row: to I.
  b   "Again from 1": the completed operands are then operands like any other (so P -> I -> B by rule 3).
 Rule 5
  a   Applies only where at least one operand is a parameter; no parameter moves by being gathered, a split one included.
@@ -300,13 +300,22 @@ def free(rows: Sequence[Row], operands: Operands) -> Optional[Row]:
 
 def completed(rows: Sequence[Row], operands: Operands) -> List[Operand]:
     """Rule 4: each pending operand as the row of the split operands asks, if it asks a split, else Invariant."""
-    asked: Sequence[str] = ("I",) * len(operands)
-    if any(o.split for o in operands):
-        beside = [ins for ins, _ in rows if all(o.placement == p for o, p in zip(operands, ins) if o.split)]
-        asked = max(beside, default=asked, key=lambda ins: sum(
-            is_split(p) for o, p in zip(operands, ins) if o.placement == "P"))
-    return [replace(o, placement=p if is_split(p) else "I") if o.placement == "P" else o
-            for o, p in zip(operands, asked)]
+    def gone(asked: Sequence[str]) -> List[Operand]:
+        return [replace(o, placement=p if is_split(p) else "I") if o.placement == "P" else o
+                for o, p in zip(operands, asked)]
+
+    def enters(asked: Sequence[str]) -> bool:
+        after = gone(asked)
+        parameter_is_split = any(o.parameter and o.split for o in after)
+        return all(sliced(o, p, parameter_is_split) for o, p in zip(after, asked))
+
+    def splits(asked: Sequence[str]) -> int:
+        return sum(is_split(p) for o, p in zip(operands, asked) if o.placement == "P")
+
+    nothing: Sequence[str] = ("I",) * len(operands)
+    if not any(o.split for o in operands):
+        return gone(nothing)
+    return gone(max((ins for ins, _ in rows if enters(ins)), default=nothing, key=splits))
 
 
 def gathered(operands: Operands) -> Optional[List[Operand]]:

@@ -58,9 +58,14 @@ constexpr bool fits(const Entering& operand, Placement asked, Freedom freedom, b
   }
 }
 
+constexpr bool splits_parameter(const EnteringList& operands) {
+  for (const Entering& o : operands)
+    if (o.parameter() && o.placement.split()) return true;
+  return false;
+}
+
 constexpr const Signature* find(const Signatures& rows, const EnteringList& operands, Freedom freedom) {
-  bool split_parameter = false;
-  for (const Entering& o : operands) split_parameter = split_parameter || (o.parameter() && o.placement.split());
+  const bool split_parameter = splits_parameter(operands);
   for (const Signature& row : rows) {
     if (row.by_name) continue;
     bool all = true, beside_split = freedom != Freedom::slice;
@@ -112,29 +117,35 @@ constexpr bool free_of_charge(const Signatures& rows, const EnteringList& operan
   return row != nullptr;
 }
 
-/// Rule 4: each pending operand goes to the split that a row asks of it beside the operands that are already split, else to Invariant.
-constexpr EnteringList complete(const Signatures& rows, const EnteringList& operands) {
+/// What the operands are when each pending one goes to the split that a row asks of it, or else to Invariant.
+constexpr EnteringList completed_for(const Signature* row, const EnteringList& operands) {
   EnteringList completed = operands;
-  for (Entering& o : completed)
-    if (o.placement.pending()) o.placement = Invariant;
+  for (int i = 0; i < operands.size(); ++i)
+    if (operands[i].placement.pending())
+      completed[i].placement = row != nullptr && row->operands[i].split() ? row->operands[i] : Placement(Invariant);
+  return completed;
+}
+
+/// Rule 4: each pending operand goes to the split that a row asks of it beside the operands that are already split, else to Invariant. Of the rows
+/// that all can then take, the one that asks a split of most pending operands.
+constexpr EnteringList complete(const Signatures& rows, const EnteringList& operands) {
   bool some_split = false;
   for (const Entering& o : operands) some_split = some_split || o.placement.split();
-  if (!some_split) return completed;
-  const Signature* asking = nullptr;  // of the rows that the split operands fit, the one that asks a split of most pending operands
+  const Signature* asking = nullptr;
   int most = 0;
   for (const Signature& row : rows) {
-    bool matches = !row.by_name;
+    if (!some_split || row.by_name) continue;
+    const EnteringList completed = completed_for(&row, operands);
+    const bool split_parameter = splits_parameter(completed);
+    bool can = true;
     int asked = 0;
     for (int i = 0; i < operands.size(); ++i) {
-      const Placement has = operands[i].placement;
-      if (has.split()) matches = matches && row.operands[i] == has;
-      if (has.pending() && row.operands[i].split()) ++asked;
+      can = can && fits(completed[i], row.operands[i], Freedom::slice, false, split_parameter);
+      asked += operands[i].placement.pending() && row.operands[i].split() ? 1 : 0;
     }
-    if (matches && asked > most) asking = &row, most = asked;
+    if (can && asked > most) asking = &row, most = asked;
   }
-  for (int i = 0; asking != nullptr && i < operands.size(); ++i)
-    if (operands[i].placement.pending() && asking->operands[i].split()) completed[i].placement = asking->operands[i];
-  return completed;
+  return completed_for(asking, operands);
 }
 
 constexpr Refusal why(const EnteringList& operands) {

@@ -33,6 +33,8 @@ struct Operation {
   std::string_view name;
   Shaped (*shape)(const Arguments&) = nullptr;
   Signatures (*signatures)(const Arguments&) = nullptr;
+  /// What the table asks of all axes together, where it relates dimensions other than one to one: of the operands as they enter. None: nothing.
+  Refusal (*over_axes)(const List<Layout, max_operands>& entering) = nullptr;
   unsigned element_by_element = 0;                      ///< bit i: operand i is met element by element (rule 3 of the derivation)
   void (*lower)(Trace&, Lowering&) = nullptr;           ///< the nodes it becomes; none: one node
   void (*gradient)(Gradient&) = nullptr;                ///< none: its operands get no gradient from it

@@ -25,8 +25,8 @@ constexpr Kind kind_of(const Arguments& a) {
   return constant ? Kind::constant : data ? Kind::data : parameter ? Kind::parameter : Kind::activation;
 }
 
-/// The axes of all operands, an outer axis of a dimension before the inner ones.
-constexpr AxisList axes_of(const Arguments& a) {
+/// The axes of all operands, in the order in which they are first named.
+constexpr AxisList named_axes(const Arguments& a) {
   AxisList axes;
   for (const Type& t : a.types) {  // dimensions first: the order of other annotations has no meaning
     Layout split = t.layout;
@@ -34,6 +34,30 @@ constexpr AxisList axes_of(const Arguments& a) {
     split.collect(axes);
   }
   for (const Type& t : a.types) t.layout.collect(axes);
+  return axes;
+}
+
+/// Whether an operand splits a dimension by this axis within one of some others.
+constexpr bool lies_within(const Axis* axis, const AxisList& others, const Arguments& a) {
+  for (const Type& t : a.types)
+    for (const Dim& d : t.layout.dims)
+      for (const Axis* outer : d) {
+        if (outer == axis || !d.split_by(axis)) break;
+        if (others.contains(outer)) return true;
+      }
+  return false;
+}
+/// The same in an order that contradicts the nesting of no operand: an outer axis of a dimension before the inner ones. Where there is none, as
+/// operands nest differently, what is left comes last.
+constexpr AxisList axes_of(const Arguments& a) {
+  AxisList left = named_axes(a), axes;
+  while (!left.empty()) {
+    int next = 0;
+    while (next < left.size() && lies_within(left[next], left, a)) ++next;
+    if (next == left.size()) next = 0;
+    axes.push_back(left[next]);
+    left.erase(next);
+  }
   return axes;
 }
 
@@ -92,6 +116,8 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
   for (int i = 0; i < a.types.size(); ++i)
     if (nests_otherwise(a.types[i].layout, result.axes) || nests_otherwise(result.to[i], result.axes) || !route(a.types[i].layout, result.to[i]).arrives)
       refuse({Reason::nested_otherwise, {i, a.types[i].layout.rank()}});
+  if (!result.refusal && operation.over_axes != nullptr)
+    if (const Refusal refusal = operation.over_axes(result.to)) refuse(refusal);
   return result;
 }
 

@@ -22,6 +22,10 @@ struct List {
     if (count == capacity) full();
     items[count++] = value;
   }
+  constexpr void erase(int at) {
+    for (int i = at; i + 1 < count; ++i) items[i] = items[i + 1];
+    --count;
+  }
   constexpr int size() const { return count; }
   constexpr bool empty() const { return count == 0; }
   constexpr T& operator[](int i) { return items[i]; }

@@ -12,6 +12,7 @@ namespace operation {
 // S(sequence)     B                  B            B          S          the gradients of k and v are Partial
 // B               B, v S(size)       B            B          S
 // B               B, v P             B            B          P
+// Over several axes: those that split key heads are the first of those that split query heads, [8/a/b] with [4/a], not with [4/b].
 
 /// The attributes: whether queries see only keys up to their own position, whether there is a mask of keys, whether there is a position.
 struct Attending {
@@ -73,6 +74,17 @@ constexpr Signatures attention_table(const Arguments& a) {
   }
   return rows;
 }
+/// Over all axes: those that split the heads of keys and of values are the first of those that split the query heads, in their order. Then the key
+/// heads that a rank has are those which its query heads ask for, and each further axis finds all of them.
+constexpr Refusal keys_of_queries(const List<Layout, max_operands>& entering) {
+  const Dim& queries = entering[0].dims[2];
+  for (int i = 1; i < 3; ++i) {
+    const Dim& keys = entering[i].dims[2];
+    for (int a = 0; a < keys.count; ++a)
+      if (a >= queries.count || keys.axes[a] != queries.axes[a]) return {Reason::keys_elsewhere, {queries.count, keys.count}, keys.axes[a]};
+  }
+  return {};
+}
 constexpr std::int64_t attention_flops(const Arguments& a) {  // two products of s x t scores, half of them where causal
   return (a.ints[0] != 0 ? 2 : 4) * a.types[0].layout.elements() * a.size(1, 1);
 }
@@ -93,6 +105,7 @@ constexpr void attention_lower(Trace&, Lowering&);
 inline constexpr Operation attention{.name = "attention",
                                      .shape = attention_shape,
                                      .signatures = attention_table,
+                                     .over_axes = keys_of_queries,
                                      .lower = attention_lower,
                                      .gradient = attention_gradient,
                                      .flops = attention_flops};
