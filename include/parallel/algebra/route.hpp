@@ -35,18 +35,31 @@ constexpr void sort_by_name(AxisList& axes) {
       axes[j - 1] = a;
     }
 }
+/// The axes of two layouts, the last one first: those that split dimensions in the order in which these name them, then others by name.
+constexpr AxisList last_first(const Layout& from, const Layout& to) {
+  AxisList splitting, all, axes;
+  for (Layout layout : {from, to}) {
+    layout.others.count = 0;
+    layout.collect(splitting);
+  }
+  from.collect(all);
+  to.collect(all);
+  sort_by_name(all);
+  for (int i = all.size() - 1; i >= 0; --i)
+    if (!splitting.contains(all[i])) axes.push_back(all[i]);
+  for (int i = splitting.size() - 1; i >= 0; --i) axes.push_back(splitting[i]);
+  return axes;
+}
 }  // namespace routing
 
-/// The hops from one layout to another with the same dimensions. Within one step of the order axes go by name, so that equal beginnings of
-/// routes are shared.
+/// The hops from one layout to another with the same dimensions; of two moves of one kind that of the later axis first.
 constexpr Route route(const Layout& from, const Layout& to) {
   Route result;
-  AxisList axes, completed;
-  from.collect(axes);
-  to.collect(axes);
-  routing::sort_by_name(axes);
+  const AxisList axes = routing::last_first(from, to);
+  AxisList completed;
   for (const Axis* a : axes)
     if (from.on(a) == Partial && to.on(a) == Invariant) completed.push_back(a);
+  routing::sort_by_name(completed);
   Layout now = from;
   for (int order = 0; order <= 5; ++order) {
     if (order == 4 && !completed.empty()) {
