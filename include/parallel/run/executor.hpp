@@ -8,10 +8,12 @@
 #include <parallel/device/device.hpp>
 #include <parallel/plan/derive.hpp>
 #include <parallel/plan/walk.hpp>
+#include <parallel/run/agreement.hpp>
 #include <parallel/run/failure.hpp>
 #include <parallel/run/groups.hpp>
 #include <parallel/run/instruction.hpp>
 #include <parallel/run/local_move.hpp>
+#include <parallel/run/plan_facts.hpp>
 #include <parallel/run/prepare_exchange.hpp>
 #include <parallel/run/rank_memory.hpp>
 #include <parallel/run/recording.hpp>
@@ -26,12 +28,18 @@ class Executor : public RankMemory<Device> {
 
  public:
   using Memory::skipped;
-  /// `parameters`: of this rank; programs over one model that cut it alike share them. `before`: an executor whose memory (`remember`) this one
-  /// shares. Both and the plan must outlive it. Called by all ranks together. Throws CannotRun, where parameters or memory lie differently, too.
-  Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Device& device = {}, const Executor* before = nullptr)
+  /// `parameters`: of this rank; programs over one model that cut it alike share them. `before`: an executor whose
+  /// memory (`remember`) this one shares. Both and the plan must outlive it. `facts`: what else ranks must have alike.
+  /// Called by all ranks together. Throws CannotRun, where parameters or memory lie differently, too, and Mismatch
+  /// where ranks have another plan, other first parameters or another arithmetic (agreement.hpp).
+  Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Device& device = {}, const Executor* before = nullptr,
+           std::vector<Fact> facts = {})
       : Memory(plan, world.rank(), world.size(), parameters, device, before) {
     tickets_.resize(g_.nodes.size()), under_way_.resize(g_.nodes.size());
     if constexpr (requires { attach(world, device_); }) attach(world, device_);
+    const std::vector<Fact> own{fact_of(plan), fact_of_numerics(), fact("seed of the parameters", std::to_string(parameters.seed()))};
+    facts.insert(facts.begin(), own.begin(), own.end());
+    agree(world, facts, device_);
     groups_.emplace(plan, world);
     instructions_.reserve(plan.events.size());  // views are pointed to from here on
     for (const Event& e : plan.events) prepare(e);

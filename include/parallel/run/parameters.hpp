@@ -44,6 +44,8 @@ class ParametersIn {
     begin(plan, rank, seed);
   }
   ParametersIn(const Plan& plan, int rank, std::uint64_t seed) : memory_(plan.memory.blocks[static_cast<int>(Segment::parameter)]) { begin(plan, rank, seed); }
+  /// What their first values were made from.
+  std::uint64_t seed() const { return seed_; }
   /// The block, as a plan finds it.
   std::byte* data(const Plan& plan) const {
     check(plan);
@@ -71,6 +73,7 @@ class ParametersIn {
  private:
   void begin(const Plan& plan, int rank, std::uint64_t seed) {
     layout_ = block_layout(plan, Role::parameter);
+    seed_ = seed;
     for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
       const Member& m = plan.graph.members[i];
       if (m.role != Role::parameter || !held(plan, m)) continue;
@@ -124,6 +127,7 @@ class ParametersIn {
 
   Memory memory_;
   BlockLayout layout_{};
+  std::uint64_t seed_ = 0;
 };
 using Parameters = ParametersIn<HostMemory>;
 

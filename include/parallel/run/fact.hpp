@@ -1,0 +1,104 @@
+// A fact that ranks must have alike: a hash of it, and how it reads.
+#pragma once
+#include <bit>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace parallel {
+
+/// Something that ranks must have alike: what it is, a hash of it, and how it reads where it differs, a line for each
+/// part. Equal hashes are equal facts; `text` is only called where hashes differ.
+struct Fact {
+  std::string what{};
+  std::uint64_t hash = 0;
+  std::function<std::string()> text{};
+};
+
+namespace agreeing {
+
+/// FNV-1a over words and names.
+class Hash {
+ public:
+  void word(std::int64_t w) { value_ = (value_ ^ static_cast<std::uint64_t>(w)) * 0x100000001b3; }
+  void number(double x) { word(std::bit_cast<std::int64_t>(x)); }
+  void name(std::string_view text) {
+    for (const char c : text) word(static_cast<unsigned char>(c));
+    word(-1);
+  }
+  void end_of_line() { word(-2); }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325;
+};
+
+/// The same calls as words that a person reads.
+class Text {
+ public:
+  void word(std::int64_t w) { append(std::to_string(w)); }
+  void number(double x) {
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%.17g", x);
+    append(digits);
+  }
+  void name(std::string_view text) { append(text); }
+  void end_of_line() { all_ += "\n", begun_ = false; }
+  const std::string& value() const { return all_; }
+
+ private:
+  void append(std::string_view text) {
+    if (begun_) all_ += " ";
+    all_ += text;
+    begun_ = true;
+  }
+  std::string all_{};
+  bool begun_ = false;
+};
+
+}  // namespace agreeing
+
+/// A fact that is a number or a word.
+inline Fact fact(std::string what, std::string_view value) {
+  agreeing::Hash hash;
+  hash.name(value);
+  return {std::move(what), hash.value(), [text = std::string(value)] { return text; }};
+}
+inline Fact fact(std::string what, double value) {
+  agreeing::Hash hash;
+  hash.number(value);
+  agreeing::Text text;
+  text.number(value);
+  return {std::move(what), hash.value(), [words = text.value()] { return words; }};
+}
+
+/// What data is cut from: its size, and a sample of it, 64 pages of 4 KiB evenly spread. `elements`: a span of any
+/// numbers.
+template <class T>
+Fact fact_of_data(std::string what, std::span<const T> elements) {
+  constexpr std::size_t page = 4096, pages = 64;
+  const auto bytes = std::as_bytes(elements);
+  agreeing::Hash hash;
+  hash.word(static_cast<std::int64_t>(bytes.size()));
+  hash.word(sizeof(T));
+  const bool sampled = bytes.size() > page * pages;  // from the first page to the last
+  for (std::size_t i = 0; i < pages; ++i) {
+    const std::size_t begin = sampled ? (bytes.size() - page) * i / (pages - 1) : page * i;
+    for (std::size_t k = begin; k < bytes.size() && k < begin + page; k += 8) {
+      std::int64_t word = 0;
+      std::memcpy(&word, bytes.data() + k, std::min<std::size_t>(8, bytes.size() - k));
+      hash.word(word);
+    }
+  }
+  char text[80];
+  std::snprintf(text, sizeof text, "%zu elements of %zu bytes, hash %016llx", elements.size(), sizeof(T),
+                static_cast<unsigned long long>(hash.value()));
+  return {std::move(what), hash.value(), [words = std::string(text)] { return words; }};
+}
+
+}  // namespace parallel

@@ -1,0 +1,112 @@
+// A plan as a fact that ranks compare: its program, node by node, and its mesh. What differs between stages, and lines
+// and spellings, are no part of it.
+#pragma once
+#include <parallel/plan/plan.hpp>
+#include <parallel/run/fact.hpp>
+
+namespace parallel {
+
+namespace agreeing {
+
+template <class Out>
+void placement(Out& out, const Placement& p) {
+  constexpr std::string_view names[] = {"Invariant", "Broadcast", "Partial", "Split", "At"};
+  out.name(names[static_cast<int>(p.kind)]);
+  if (p.split()) out.word(p.dim);
+  if (p.kind == PlacementKind::at) out.word(static_cast<std::int64_t>(p.coordinates));
+}
+template <class Out>
+void type(Out& out, const Type& t) {
+  out.name(name_of(t.dtype));
+  for (const Dim& d : t.layout.dims) {
+    out.word(d.size);
+    for (const Axis* a : d) out.name(a->text());
+  }
+  for (const Placed& p : t.layout.others) {
+    out.name(p.axis->text());
+    placement(out, p.placement);
+  }
+}
+/// Says all of a plan that ranks must have alike, to a Hash or a Text.
+template <class Out>
+void describe(Out& out, const Plan& plan) {
+  const GraphView& g = plan.graph;
+  for (int i = 0; i < plan.mesh.count; ++i) {
+    out.name(plan.mesh.axes[i].axis->text());
+    out.word(plan.mesh.axes[i].size);
+  }
+  out.end_of_line();
+  if (g.stages != nullptr) {
+    out.name(g.stages->text());
+    out.name(g.schedule->name);
+    out.word(g.schedule->chunks);
+    out.word(g.balanced);
+    out.end_of_line();
+  }
+  for (const Name& s : g.scalars) out.name(s.view());
+  out.end_of_line();
+  for (const Region& r : g.regions) {
+    out.word(static_cast<int>(r.kind));
+    out.word(r.count);
+  }
+  out.end_of_line();
+  for (const Member& m : g.members) {
+    out.name(m.path.view());
+    type(out, m.type);
+    out.word(m.layers);
+    out.word(static_cast<int>(m.initializer.kind));
+    out.number(m.initializer.scale);
+    out.word(m.initializer.decays);
+    out.end_of_line();
+  }
+  for (const Node& n : g.nodes) {
+    out.name(name_of(n.phase));
+    out.name(n.operation->name);
+    for (const std::int64_t i : n.ints) out.word(i);
+    out.number(n.reals[0]);
+    out.number(n.reals[1]);
+    if (!n.transition.axes.empty()) {
+      out.name(name_of(n.transition.collective));
+      out.word(n.transition.maximum);
+      for (const Axis* a : n.transition.axes) out.name(a->text());
+    }
+    for (const int o : n.operands) out.word(o);
+    for (int r = 0; r < n.results; ++r) type(out, g.value(n.result + r).type);
+    out.word(n.region);
+    out.end_of_line();
+  }
+}
+
+}  // namespace agreeing
+
+/// `plan` must outlive the fact.
+inline Fact fact_of(const Plan& plan) {
+  agreeing::Hash hash;
+  agreeing::describe(hash, plan);
+  return {"plan", hash.value(), [&plan] {
+            agreeing::Text text;
+            agreeing::describe(text, plan);
+            return text.value();
+          }};
+}
+
+/// With what numbers are made: compiler and vectors, which decide the last bits.
+inline Fact fact_of_numerics() {
+  constexpr int vector_bytes =
+#if defined(__AVX512F__)
+      64;
+#elif defined(__AVX__)
+      32;
+#else
+      16;
+#endif
+#ifdef __FMA__
+  constexpr std::string_view fused = " with fused multiplication and addition";
+#else
+  constexpr std::string_view fused = "";
+#endif
+  return fact("numerics",
+              "compiler " __VERSION__ ", vectors of " + std::to_string(vector_bytes) + " bytes" + std::string(fused));
+}
+
+}  // namespace parallel

@@ -1,0 +1,141 @@
+// Ranks that do not begin alike are told so before the first step, each on every rank: what differs, and which ranks
+// have what.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <parallel/communicator/threads.hpp>
+#include <parallel/device/cpu/device.hpp>
+#include <parallel/run/executor.hpp>
+#include <string>
+#include <vector>
+
+#include "models.hpp"
+
+using namespace parallel;
+using namespace parallel::axes;
+
+namespace {
+
+template <bool smooth>
+struct Model {
+  Parameter<float, Shape<4, 8 / tensor>> up{normal(0.3)};
+  Parameter<float, Shape<8 / tensor, 4>> down{normal(smooth ? 0.3 : 0.3)};
+  constexpr auto operator()(Distributed auto x) const {
+    if constexpr (smooth)
+      return mean(square(matmul(gelu(matmul(x, up)), down)));
+    else
+      return mean(square(matmul(relu(matmul(x, up)), down)));
+  }
+};
+template <bool smooth, int batch = 8>
+using Step = Training<Model<smooth>, AdamW, Tensor<float, Shape<batch / data, 4>>>;
+
+struct Told {
+  std::vector<std::string> ranks;  ///< what each was told; "" where it ran
+  int exit_code = 0;
+};
+
+/// What one rank does: its plan, seed and learning rate.
+struct Rank {
+  OwnedPlan plan;
+  std::uint64_t seed = 1;
+  double rate = 0.1;
+};
+
+Told started(int ranks, const std::vector<Rank>& all) {
+  Told told{std::vector<std::string>(static_cast<std::size_t>(ranks)), 0};
+  try {
+    run_threads(ranks, [&](Threads& world) {
+      const auto me = static_cast<std::size_t>(world.rank());
+      const Rank& mine = all[me % all.size()];
+      try {
+        Parameters parameters(*mine.plan, world.rank(), mine.seed);
+        Executor<Threads, Cpu> executor(*mine.plan, world, parameters, {}, nullptr, {fact("learning_rate", mine.rate)});
+        const std::vector<float> x(32, 0.5f);
+        executor.input(0, x.data());
+        executor.scalar("learning_rate", mine.rate);
+        executor.run();
+      } catch (const Failure& error) {
+        told.ranks[me] = error.what();
+        throw;
+      }
+    });
+  } catch (const Failure& error) {
+    told.exit_code = error.exit_code;
+  }
+  return told;
+}
+/// All ranks are told, by the same words.
+void all_are_told(const Told& told, const std::vector<std::string>& words) {
+  CHECK(told.exit_code == 76);
+  for (const std::string& sentence : told.ranks) {
+    INFO(sentence);
+    CHECK(sentence == told.ranks[0]);
+    for (const std::string& part : words) CHECK(sentence.find(part) != std::string::npos);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("ranks that begin alike run") {
+  const Told told = started(4, {{derive<Step<true>>(Mesh{data = 2, tensor = 2})}});
+  CHECK(told.exit_code == 0);
+  for (const std::string& sentence : told.ranks) CHECK(sentence == "");
+}
+
+TEST_CASE("another program, mesh, order of axes or batch on a rank") {
+  const OwnedPlan plan = derive<Step<true>>(Mesh{data = 2, tensor = 2});
+  all_are_told(started(4, {{plan}, {plan}, {plan}, {derive<Step<false>>(Mesh{data = 2, tensor = 2})}}),
+               {"plan of ranks 0, 1, 2 and of rank 3", "- forward gelu", "+ forward relu"});
+  all_are_told(started(4, {{plan}, {derive<Step<true>>(Mesh{tensor = 2, data = 2})}}),
+               {"plan of ranks 0, 2 and of ranks 1, 3", "- data 2 tensor 2", "+ tensor 2 data 2"});
+  all_are_told(started(4, {{plan}, {derive<Step<true>>(Mesh{data = 4, tensor = 1})}}),
+               {"- data 2 tensor 2", "+ data 4 tensor 1"});
+  all_are_told(started(4, {{plan}, {derive<Step<true, 16>>(Mesh{data = 2, tensor = 2})}}), {"16 data"});
+}
+
+TEST_CASE("other first parameters or another number of the run on a rank") {
+  const OwnedPlan plan = derive<Step<true>>(Mesh{data = 2});
+  all_are_told(started(2, {{plan, 1}, {plan, 2}}), {"seed of the parameters of rank 0 and of rank 1: 1 against 2"});
+  all_are_told(started(2, {{plan, 1, 0.1}, {plan, 1, 0.2}}),
+               {"learning_rate of rank 0 and of rank 1: 0.1", " against 0.2"});
+}
+
+TEST_CASE("what a user names, and what may differ by name") {
+  const auto told = [](const char* allowed) {
+    if (allowed != nullptr)
+      ::setenv("PARALLEL_MAY_DIFFER", allowed, 1);
+    else
+      ::unsetenv("PARALLEL_MAY_DIFFER");
+    std::string sentence;
+    try {
+      run_threads(3, [](Threads& world) {
+        std::vector<int> tokens(100'000, 7);
+        if (world.rank() == 1) tokens.back() = 8;
+        agree(world, {fact("version", "3"), fact_of_data("text", std::span<const int>(tokens))});
+      });
+    } catch (const Mismatch& error) {
+      sentence = error.what();
+    }
+    ::unsetenv("PARALLEL_MAY_DIFFER");
+    return sentence;
+  };
+  CHECK(told(nullptr).find("text of ranks 0, 2 and of rank 1: 100000 elements of 4 bytes, hash ") != std::string::npos);
+  CHECK(told("numerics").find("text of ranks") != std::string::npos);
+  CHECK(told("numerics,text") == "");
+}
+
+TEST_CASE("of large data a sample is looked at, which has its size, its beginning and its end") {
+  std::vector<char> data(5'000'000, 'a');
+  const auto hash = [&] { return fact_of_data("data", std::span<const char>(data)).hash; };
+  const std::uint64_t before = hash();
+  data.front() = 'b';
+  CHECK(hash() != before);
+  data.front() = 'a';
+  data.back() = 'b';
+  CHECK(hash() != before);
+  data.back() = 'a';
+  CHECK(hash() == before);
+  data.pop_back();
+  CHECK(hash() != before);
+}
