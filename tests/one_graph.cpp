@@ -49,6 +49,17 @@ TEST_CASE("what nothing needs is not in the graph, and draws no random numbers")
   CHECK(of_program(compiled<NestedStep<Order::nested>>()) == of_program(compiled<NestedStep<Order::nested, true>>()));
 }
 
+// More outputs than a list of fixed room would hold.
+struct Part {
+  Parameter<float, Shape<16>> a, b, c, d, e, f, g, h;
+  constexpr auto operator()(Distributed auto x) const { return ((x * a + b) * c + d) * e + f + g * h; }
+};
+struct Many {
+  Part a, b, c, d, e, f, g, h, i, j;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(j(i(h(g(f(e(d(c(b(a(x)))))))))))); }
+};
+static_assert(plan<Training<Many, KeepGradients, X>, Mesh{data = 2}>.graph.outputs.size() == 82);
+
 TEST_CASE("what is remembered is needed though nothing reads it") {
   const Graph graph = build<Evaluation<Remembering, X, Tensor<int, Shape<>>>>();
   const OwnedPlan plan = derive(graph, Mesh{data = 2}, {}, {});

@@ -170,9 +170,6 @@ struct Member {
   Initializer initializer{};
 };
 
-inline constexpr int max_outputs = 64;
-using Outputs = List<int, max_outputs>;
-
 struct Graph {
   Vector<Value> values{};
   Vector<Node> nodes{};
@@ -184,7 +181,7 @@ struct Graph {
   Vector<Member> members{};
   Vector<Name> scalars{};  ///< run-time numbers: learning rate, step, seed
   int scalar_value = -1;   ///< f64[count]: all of them
-  Outputs outputs{};
+  Vector<int> outputs{};
   int misused = -1;        ///< a parameter of a block outside its Layers, one without a path, which no module has, or a memory in a training; -1: none
   const Axis* stages = nullptr;        ///< the axis over which layers are shared out, if any
   const Schedule* schedule = nullptr;  ///< the order in which a stage takes the micro-batches

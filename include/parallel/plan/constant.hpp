@@ -16,7 +16,7 @@ constexpr std::array<T, static_cast<std::size_t>(n)> frozen(const Source& source
 }
 
 struct Sizes {
-  int values, nodes, order, regions, carries, stacks, origins, members, scalars;
+  int values, nodes, order, regions, carries, stacks, origins, members, scalars, outputs;
 };
 /// A graph with exactly the room that it needs, so that it can be a constant.
 template <Sizes n>
@@ -31,7 +31,7 @@ struct Graph {
   std::array<Member, static_cast<std::size_t>(n.members)> members;
   std::array<Name, static_cast<std::size_t>(n.scalars)> scalars;
   int scalar_value;
-  Outputs outputs;
+  std::array<int, static_cast<std::size_t>(n.outputs)> outputs;
   int commit;
   int misused;
   const Axis* stages;
@@ -39,14 +39,14 @@ struct Graph {
   bool balanced;
 };
 constexpr Sizes sizes_of(const parallel::Graph& g) {
-  return {g.values.size(), g.nodes.size(), g.order.size(), g.regions.size(), g.carries.size(), g.stacks.size(), g.origins.size(), g.members.size(), g.scalars.size()};
+  return {g.values.size(), g.nodes.size(), g.order.size(), g.regions.size(), g.carries.size(), g.stacks.size(), g.origins.size(), g.members.size(), g.scalars.size(), g.outputs.size()};
 }
 template <Sizes n>
 constexpr Graph<n> frozen_graph(const parallel::Graph& g) {
   return {frozen<Value, n.values>(g.values),       frozen<Node, n.nodes>(g.nodes),       frozen<int, n.order>(g.order),
           frozen<Region, n.regions>(g.regions),    frozen<Carry, n.carries>(g.carries),  frozen<Stack, n.stacks>(g.stacks),
           frozen<Origin, n.origins>(g.origins),    frozen<Member, n.members>(g.members), frozen<Name, n.scalars>(g.scalars),
-          g.scalar_value,                          g.outputs,                            g.commit,
+          g.scalar_value,                          frozen<int, n.outputs>(g.outputs),    g.commit,
           g.misused,                               g.stages,                             g.schedule,
           g.balanced};
 }
@@ -68,7 +68,7 @@ constexpr Vector<T> thawed(const Source& source) {
 template <Sizes n>
 constexpr parallel::Graph thawed_graph(const Graph<n>& g) {
   return {thawed<Value>(g.values),     thawed<Node>(g.nodes),     thawed<int>(g.order),    thawed<Region>(g.regions), thawed<Carry>(g.carries), thawed<Stack>(g.stacks),
-          thawed<Origin>(g.origins),   thawed<Member>(g.members), thawed<Name>(g.scalars), g.scalar_value,            g.outputs,                g.misused,
+          thawed<Origin>(g.origins),   thawed<Member>(g.members), thawed<Name>(g.scalars), g.scalar_value,            thawed<int>(g.outputs),   g.misused,
           g.stages,                    g.schedule,                g.schedule != nullptr ? g.schedule->chunks : 1, g.balanced,                false,                    g.commit};
 }
 

@@ -54,7 +54,7 @@ class Reader {
     for (auto n = count(1024); n > 0; --n) g.scalars.push_back(Name(text(15)));
     const Quad last = quad();
     g.scalar_value = last[0], g.commit = last[1], g.misused = last[2];
-    g.outputs = list<Outputs>(max_outputs);
+    g.outputs = list<Vector<int>>(most_values);
     c.demands.strict = whole(0, 1) == 1;
     c.demands.memory = word();
     for (auto n = count(max_axes); n > 0; --n) c.demands.on.push_back(axis(whole(0, most_nodes))), c.demands.sent.push_back(word());

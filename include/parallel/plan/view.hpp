@@ -23,7 +23,7 @@ struct GraphView {
   std::span<const Member> members{};
   std::span<const Name> scalars{};
   int scalar_value = -1;
-  Outputs outputs{};
+  std::span<const int> outputs{};
   int commit = -1;
   int misused = -1;
   const Axis* stages = nullptr;

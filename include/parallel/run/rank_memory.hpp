@@ -36,9 +36,9 @@ class RankMemory {
     for (std::size_t i = 0; i < g_.scalars.size(); ++i)
       if (g_.scalars[i].view() == name) reinterpret_cast<double*>(scalars_.host() + (position_.address(g_.scalar_value) - scalars_.data()))[i] = value;
   }
-  int outputs() const { return g_.outputs.size(); }
+  int outputs() const { return static_cast<int>(g_.outputs.size()); }
   /// This rank's part of an output.
-  View output(int i) { return position_.part(g_.outputs[i]); }
+  View output(int i) { return position_.part(g_.outputs[static_cast<std::size_t>(i)]); }
   double output_scalar(int i) {
     const View v = output(i);
     return v.dtype == DType::f64 ? read<double>(v.data) : v.dtype == DType::bf16 ? static_cast<double>(static_cast<float>(read<bfloat16>(v.data))) : static_cast<double>(read<float>(v.data));
