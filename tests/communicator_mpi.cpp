@@ -271,14 +271,12 @@ TEST_CASE("in a long phase ranks wait longer, and what is too late names it") {
   Mpi apart = world.split(0, world.rank());
   if (world.rank() == 0) {
     int code = 0;
-    const auto words = stderr_of([&] {
-      code = abort_code([&] { long_phase(apart, "writing", 200ms, [] {}); });
-    });
+    const auto words = stderr_of([&] { code = abort_code([&] { long_phase(apart, "writing", 200ms, [] {}); }); });
     CHECK(code == 75);
     CHECK(contains(words, "parallel::wait: rank 0 of " + std::to_string(world.size()) +
                               " waited 200 ms in barrier (in the phase 'writing'); another rank hangs"));
-    CHECK(contains(words, "rank 0 of " + std::to_string(world.size()) + ": 1 barrier among " + std::to_string(world.size()) +
-                              ", waited for\n"));
+    CHECK(contains(words, "rank 0 of " + std::to_string(world.size()) + ": 1 barrier among " +
+                              std::to_string(world.size()) + ", waited for\n"));
     CHECK(contains(words, ": 2 barrier among " + std::to_string(world.size()) + ", started\n"));
   }
   world.deadline(default_deadline);
@@ -328,9 +326,11 @@ TEST_CASE("run_mpi ends well, or with the exit code of what was thrown") {
   CHECK(code == 76);
   words_of([](Mpi&) { throw Failure("no", 0); });
   CHECK(code == 1);
-  CHECK(contains(words_of([](Mpi&) { throw 42; }), "an exception that is no std::exception; throw one whose what() says what failed (rank "));
+  CHECK(contains(words_of([](Mpi&) { throw 42; }),
+                 "an exception that is no std::exception; throw one whose what() says what failed (rank "));
   CHECK(code == 70);
-  CHECK(contains(words_of([](Mpi&) { throw std::bad_alloc(); }), "out of memory; use a smaller model, a smaller batch or more ranks (rank "));
+  CHECK(contains(words_of([](Mpi&) { throw std::bad_alloc(); }),
+                 "out of memory; use a smaller model, a smaller batch or more ranks (rank "));
   CHECK(code == 1);
 
   const auto words = words_of([](Mpi&) { FAIL("must not be called"); }, {.ranks = 64});

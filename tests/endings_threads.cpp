@@ -1,6 +1,7 @@
-// How runs of threads end where a rank does not do as the others do: the exit code, the sentence, and what is printed beside it.
-#include <doctest/doctest.h>
+// How runs of threads end where a rank does not do as the others do: the exit code, the sentence, and what is printed
+// beside it.
 #include <dlfcn.h>
+#include <doctest/doctest.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,12 +11,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <parallel/communicator/threads.hpp>
+#include <parallel/run/failure.hpp>
 #include <stdexcept>
 #include <string>
 #include <thread>
-
-#include <parallel/communicator/threads.hpp>
-#include <parallel/run/failure.hpp>
 
 using namespace parallel;
 using namespace std::chrono_literals;
@@ -72,7 +72,8 @@ void sum(Threads& world, const char* label = "") {
 }  // namespace
 
 // Threads are started as slowly as a test wants.
-extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), void* argument) {
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                              void* argument) {
   using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   static const auto create = reinterpret_cast<Create>(dlsym(RTLD_NEXT, "pthread_create"));
   if (before_each_thread.count() > 0) std::this_thread::sleep_for(before_each_thread);
@@ -98,7 +99,8 @@ TEST_CASE("any exception of a rank is one sentence, which names the rank, and a 
 TEST_CASE("an exception that no rank threw") {
   const Ended ended = program([]() -> int { throw 42; });
   CHECK(ended.code == 70);
-  CHECK(ended.words == "program: error: an exception that is no std::exception; throw one whose what() says what failed\n");
+  CHECK(ended.words ==
+        "program: error: an exception that is no std::exception; throw one whose what() says what failed\n");
 }
 
 TEST_CASE("a rank that calls exit does not end the job with 0") {
@@ -109,9 +111,10 @@ TEST_CASE("a rank that calls exit does not end the job with 0") {
       sum(world);
     });
     CHECK(ended.code == (code == 0 ? 70 : code));
-    CHECK(ended.words == "parallel: rank 2 of 3 called exit(" + std::to_string(code) +
-                             ") while ranks still run; return from the ranks' function, or throw; the job ends with exit code " +
-                             std::to_string(ended.code) + "\n");
+    CHECK(ended.words ==
+          "parallel: rank 2 of 3 called exit(" + std::to_string(code) +
+              ") while ranks still run; return from the ranks' function, or throw; the job ends with exit code " +
+              std::to_string(ended.code) + "\n");
   }
   const Ended last = run(2, [](Threads& world) {
     if (world.rank() == 0) std::this_thread::sleep_for(50ms);
@@ -137,7 +140,8 @@ TEST_CASE("a rank that hangs behind its last exchange ends the program, and is n
       200ms);
   CHECK(ended.code == 75);
   CHECK(contains(ended.words,
-                 "parallel::run_threads: rank 1 of 3 has not ended 200 ms after another did; it hangs behind its last exchange, or the "
+                 "parallel::run_threads: rank 1 of 3 has not ended 200 ms after another did; it hangs behind its last "
+                 "exchange, or the "
                  "deadline is too short; the program ends with exit code 75\n"));
   CHECK(contains(ended.words, "rank 1 of 3: 1 all_reduce of 4 bytes f32 among 3 (loss), waited for\n"));
 }
@@ -151,7 +155,9 @@ TEST_CASE("a rank that hangs although another failed is named") {
       },
       200ms);
   CHECK(ended.code == 75);
-  CHECK(contains(ended.words, "parallel::run_threads: rank 1 of 3 does not end although rank 2 failed: the reader failed; the program"));
+  CHECK(contains(
+      ended.words,
+      "parallel::run_threads: rank 1 of 3 does not end although rank 2 failed: the reader failed; the program"));
 }
 
 TEST_CASE("ranks that still exchange may go on after another has ended") {
@@ -187,8 +193,10 @@ TEST_CASE("a long phase") {
   CHECK(phase([] { std::this_thread::sleep_for(300ms); }, [] {}).code == 0);
   const Ended within = phase(hang, [] {});
   CHECK(within.code == 75);
-  CHECK(contains(within.words, "of 3 (in the phase 'loading the corpus') waited 600 ms in all_reduce of 1 f32 for rank 1 of 3 (in the phase "
-                               "'loading the corpus'); it hangs"));
+  CHECK(contains(
+      within.words,
+      "of 3 (in the phase 'loading the corpus') waited 600 ms in all_reduce of 1 f32 for rank 1 of 3 (in the phase "
+      "'loading the corpus'); it hangs"));
   const Ended behind = phase([] {}, hang);
   CHECK(behind.code == 75);
   CHECK(contains(behind.words, " waited 100 ms in barrier for rank 1 of 3; it hangs"));
@@ -204,16 +212,20 @@ TEST_CASE("at the deadline the last 64 exchanges of all ranks are printed") {
       },
       200ms);
   CHECK(ended.code == 75);
-  for (const char* who : {"rank 0 of 2: ", "rank 1 of 2: "}) CHECK(count(ended.words, std::string("\n") + who) + (ended.words.starts_with(who) ? 1 : 0) == 64);
+  for (const char* who : {"rank 0 of 2: ", "rank 1 of 2: "})
+    CHECK(count(ended.words, std::string("\n") + who) + (ended.words.starts_with(who) ? 1 : 0) == 64);
   CHECK(!contains(ended.words, "rank 1 of 2: 36 "));
-  CHECK(contains(ended.words, "rank 1 of 2: 37 all_reduce of 4 bytes f32 among 2 (a label that is longer than what a line), waited for\n"));
+  CHECK(contains(
+      ended.words,
+      "rank 1 of 2: 37 all_reduce of 4 bytes f32 among 2 (a label that is longer than what a line), waited for\n"));
   CHECK(contains(ended.words, "rank 1 of 2: 100 all_reduce"));
   CHECK(contains(ended.words, "rank 0 of 2: 101 barrier among 2, started\n"));
 }
 
 TEST_CASE("the deadline does not run while threads are started") {
   before_each_thread = 10ms;
-  const Ended ended = run(40, [](Threads& world) { world.barrier(); }, 200ms);
+  const Ended ended = run(
+      40, [](Threads& world) { world.barrier(); }, 200ms);
   before_each_thread = 0ms;
   CHECK(ended.words == "");
   CHECK(ended.code == 0);
@@ -229,6 +241,8 @@ TEST_CASE("many ranks") {
       },
       300ms);
   CHECK(ended.code == 75);
-  CHECK(contains(ended.words, "for rank 1 of 300, rank 2 of 300, rank 3 of 300, rank 4 of 300, rank 5 of 300, rank 6 of 300, rank 7 of 300, "
-                              "rank 8 of 300 and 282 others; it hangs"));
+  CHECK(contains(
+      ended.words,
+      "for rank 1 of 300, rank 2 of 300, rank 3 of 300, rank 4 of 300, rank 5 of 300, rank 6 of 300, rank 7 of 300, "
+      "rank 8 of 300 and 282 others; it hangs"));
 }

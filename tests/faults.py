@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Lets one rank of a small job go wrong in all ways at all places: the job ends in time, not with 0, by a documented code, and names a rank.
+"""Lets one rank of a small job go wrong in all ways at all places: the job ends in time, not with 0, by a documented
+code, and names a rank.
 
-    faults.py FAULTY [--seed N] [--tries N] [LAUNCHER ...]      LAUNCHER: mpirun with its arguments but the number of ranks
+    faults.py FAULTY [--seed N] [--tries N] [LAUNCHER ...]
+
+LAUNCHER is mpirun with its arguments but the number of ranks.
 
 Prints a table: what was tried, the exit codes, the longest time from the fault to the end.
 """
@@ -41,7 +44,7 @@ def expected(backend, fault, place):
     codes = FAULTS[fault][backend == "mpi"]
     if codes is None or (fault == "leave" and place in ("start", "end")):
         return None
-    if place == "start":  # before MPI has started nobody knows its rank; the others wait for it in MPI's start, if mpirun does not end them
+    if place == "start":  # nobody knows its rank yet; the others wait for it in MPI's start, if mpirun does not end them
         return {75, 1} if fault == "exit_0" else codes | {75}, False
     return codes, not (backend == "threads" and fault == "kill")  # a killed process says nothing
 
@@ -49,7 +52,8 @@ def expected(backend, fault, place):
 def one(command, codes, named):
     """What is wrong with one run, its exit code, and the seconds from the fault to its end."""
     with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True)
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": log}
+        process = subprocess.Popen(command, start_new_session=True, **streams)
         began, until = None, time.monotonic() + LIMIT
         while process.poll() is None and time.monotonic() < until:
             if began is None and b"[fault]" in os.pread(log.fileno(), 1 << 16, 0):
@@ -79,7 +83,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("faulty")
     parser.add_argument("--seed", type=int, default=11)
-    parser.add_argument("--tries", type=int, default=1, help="of each fault at each place, with another rank and deadline each")
+    parser.add_argument("--tries", type=int, default=1, help="of each fault at each place, with ranks and deadlines drawn")
     arguments, launcher = parser.parse_known_args()
     chance = random.Random(arguments.seed)
     rows, wrong = collections.defaultdict(lambda: ([], [])), []
@@ -94,12 +98,14 @@ def main():
                     wrong += faults
                     codes, times = rows[backend, fault, place]
                     codes.append(code)
-                    times.append(took - (deadline / 1000 if code == 75 and (fault != "leave" or backend == "mpi") else 0))
+                    waited = code == 75 and (fault != "leave" or backend == "mpi")
+                    times.append(took - (deadline / 1000 if waited else 0))
     print(f"seed {arguments.seed}; seconds from the fault to the end, or from a deadline behind it, where ranks waited")
     print(f"{'backend':8} {'fault':10} {'place':7} {'runs':>5}  {'exit codes':12} {'median':>7} {'longest':>8}")
     for (backend, fault, place), (codes, times) in rows.items():
         shown = ", ".join(map(str, sorted(set(codes))))
-        print(f"{backend:8} {fault:10} {place:7} {len(codes):5}  {shown:12} {sorted(times)[len(times) // 2]:7.2f} {max(times):8.2f}")
+        median = sorted(times)[len(times) // 2]
+        print(f"{backend:8} {fault:10} {place:7} {len(codes):5}  {shown:12} {median:7.2f} {max(times):8.2f}")
     for words in wrong:
         print(words)
     print(f"{sum(len(codes) for codes, _ in rows.values())} runs, {len(wrong)} faults")

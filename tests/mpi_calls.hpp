@@ -3,11 +3,10 @@
 #include <mpi.h>
 
 #include <cstdlib>
+#include <parallel/communicator/exchange.hpp>
 #include <string>
 #include <tuple>
 #include <vector>
-
-#include <parallel/communicator/exchange.hpp>
 
 namespace mpi_calls {
 using namespace parallel;

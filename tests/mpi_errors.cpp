@@ -1,4 +1,5 @@
-// What MPI returns is looked at: each of its calls fails once, and the rank ends with a sentence and a code, never with old numbers.
+// What MPI returns is looked at: each of its calls fails once, and the rank ends with a sentence and a code, never with
+// old numbers.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -26,29 +27,35 @@ struct Aborted {
 }  // namespace
 
 // MPI's profiling interface: the library calls these, and these call MPI, or do not.
-#define CALL(name, parameters, arguments)                              \
-  extern "C" int MPI_##name parameters {                               \
-    return fails("MPI_" #name) ? MPI_ERR_OTHER : PMPI_##name arguments; \
-  }
-CALL(Ialltoallv, (const void* in, const int n[], const int i[], MPI_Datatype t, void* out, const int m[], const int o[], MPI_Datatype u,
-                  MPI_Comm c, MPI_Request* r), (in, n, i, t, out, m, o, u, c, r))
-CALL(Iallgatherv, (const void* in, int n, MPI_Datatype t, void* out, const int m[], const int o[], MPI_Datatype u, MPI_Comm c,
-                   MPI_Request* r), (in, n, t, out, m, o, u, c, r))
+#define CALL(name, parameters, arguments) \
+  extern "C" int MPI_##name parameters { return fails("MPI_" #name) ? MPI_ERR_OTHER : PMPI_##name arguments; }
+CALL(Ialltoallv,
+     (const void* in, const int n[], const int i[], MPI_Datatype t, void* out, const int m[], const int o[],
+      MPI_Datatype u, MPI_Comm c, MPI_Request* r),
+     (in, n, i, t, out, m, o, u, c, r))
+CALL(Iallgatherv,
+     (const void* in, int n, MPI_Datatype t, void* out, const int m[], const int o[], MPI_Datatype u, MPI_Comm c,
+      MPI_Request* r),
+     (in, n, t, out, m, o, u, c, r))
 CALL(Ialltoall, (const void* in, int n, MPI_Datatype t, void* out, int m, MPI_Datatype u, MPI_Comm c, MPI_Request* r),
      (in, n, t, out, m, u, c, r))
 CALL(Iallgather, (const void* in, int n, MPI_Datatype t, void* out, int m, MPI_Datatype u, MPI_Comm c, MPI_Request* r),
      (in, n, t, out, m, u, c, r))
-CALL(Igather, (const void* in, int n, MPI_Datatype t, void* out, int m, MPI_Datatype u, int root, MPI_Comm c, MPI_Request* r),
+CALL(Igather,
+     (const void* in, int n, MPI_Datatype t, void* out, int m, MPI_Datatype u, int root, MPI_Comm c, MPI_Request* r),
      (in, n, t, out, m, u, root, c, r))
 CALL(Ibcast, (void* out, int n, MPI_Datatype t, int root, MPI_Comm c, MPI_Request* r), (out, n, t, root, c, r))
-CALL(Iallreduce, (const void* in, void* out, int n, MPI_Datatype t, MPI_Op op, MPI_Comm c, MPI_Request* r), (in, out, n, t, op, c, r))
+CALL(Iallreduce, (const void* in, void* out, int n, MPI_Datatype t, MPI_Op op, MPI_Comm c, MPI_Request* r),
+     (in, out, n, t, op, c, r))
 CALL(Ireduce_scatter_block, (const void* in, void* out, int n, MPI_Datatype t, MPI_Op op, MPI_Comm c, MPI_Request* r),
      (in, out, n, t, op, c, r))
 CALL(Ireduce, (const void* in, void* out, int n, MPI_Datatype t, MPI_Op op, int root, MPI_Comm c, MPI_Request* r),
      (in, out, n, t, op, root, c, r))
 CALL(Ibarrier, (MPI_Comm c, MPI_Request* r), (c, r))
-CALL(Isend, (const void* in, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request* r), (in, n, t, to, tag, c, r))
-CALL(Irecv, (void* out, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Request* r), (out, n, t, from, tag, c, r))
+CALL(Isend, (const void* in, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request* r),
+     (in, n, t, to, tag, c, r))
+CALL(Irecv, (void* out, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Request* r),
+     (out, n, t, from, tag, c, r))
 extern "C" int MPI_Test(MPI_Request* r, int* done, MPI_Status* status) {
   if (!fails("MPI_Test")) return PMPI_Test(r, done, status);
   PMPI_Wait(r, status);  // so that the test can go on, where a job would end
@@ -159,16 +166,18 @@ TEST_CASE("a wait, or a look, that fails") {
 }
 
 TEST_CASE("the making of a group that fails") {
-  for (const char* call : {"MPI_Comm_split", "MPI_Comm_dup", "MPI_Comm_set_errhandler", "MPI_Comm_rank", "MPI_Comm_size"})
+  for (const char* call :
+       {"MPI_Comm_split", "MPI_Comm_dup", "MPI_Comm_set_errhandler", "MPI_Comm_rank", "MPI_Comm_size"})
     check(call, [](Mpi& world) { world.split(0, world.rank()); });
   check("MPI_Comm_split_type", [](Mpi& world) { world.machine(); });
 }
 
 TEST_CASE("without a failure all of this ends well") {
   int code = 0;
-  for (const Collective kind : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_to_all, Collective::all_gather,
-                                Collective::reduce, Collective::broadcast})
+  for (const Collective kind : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_to_all,
+                                Collective::all_gather, Collective::reduce, Collective::broadcast})
     CHECK(said("nothing", exchange_of(kind), code) == "");
   CHECK(said("nothing", around, code) == "");
-  CHECK(said("nothing", [](Mpi& world) { CHECK(world.machine().size() == world.size()); }, code) == "");
+  CHECK(said(
+            "nothing", [](Mpi& world) { CHECK(world.machine().size() == world.size()); }, code) == "");
 }

@@ -31,7 +31,9 @@ struct Deadline : Failure {
 };
 
 /// `rank 1 of 4`
-inline std::string rank_text(int rank, int ranks) { return "rank " + std::to_string(rank) + " of " + std::to_string(ranks); }
+inline std::string rank_text(int rank, int ranks) {
+  return "rank " + std::to_string(rank) + " of " + std::to_string(ranks);
+}
 
 /// `rank 1 of 4, rank 3 of 4`: the first eight by name, the others by their number.
 template <class Name>

@@ -8,7 +8,8 @@
 
 namespace parallel {
 
-/// Its rank writes it, any thread may read it meanwhile: what is just being written is left out. Nothing is allocated but by `text`.
+/// Its rank writes it, any thread may read it meanwhile: what is just being written is left out. Nothing is allocated
+/// but by `text`.
 class History {
  public:
   static constexpr int length = 64;
@@ -17,11 +18,14 @@ class History {
   std::uint64_t start(const Exchange& e, int ranks) {
     return start(static_cast<std::uint64_t>(e.kind), e.count * bytes_of(e.dtype), e.dtype, ranks, e.peer, e.label);
   }
-  std::uint64_t start_barrier(int ranks, const char* label = "") { return start(barrier, 0, DType::f32, ranks, -1, label); }
+  std::uint64_t start_barrier(int ranks, const char* label = "") {
+    return start(barrier, 0, DType::f32, ranks, -1, label);
+  }
   /// The exchange of this number was waited for. 0 is of none.
   void end(std::uint64_t number) {
     std::atomic<std::uint64_t>& state = entry(number).state;
-    if (number != 0 && state.load(std::memory_order_relaxed) == 2 * number) state.store(2 * number + 1, std::memory_order_release);
+    if (number != 0 && state.load(std::memory_order_relaxed) == 2 * number)
+      state.store(2 * number + 1, std::memory_order_release);
   }
   std::uint64_t started() const { return last_.load(std::memory_order_relaxed); }
 
@@ -74,7 +78,8 @@ class History {
     const auto kind = static_cast<Collective>(what & 255);
     std::string text = who + ": " + std::to_string(number) + " ";
     text += gate ? "barrier" : std::string(name_of(kind));
-    if (!gate) text += " of " + std::to_string(bytes) + " bytes " + std::string(name_of(static_cast<DType>(what >> 8 & 255)));
+    if (!gate)
+      text += " of " + std::to_string(bytes) + " bytes " + std::string(name_of(static_cast<DType>(what >> 8 & 255)));
     if (!gate && point_to_point(kind))
       text += (kind == Collective::send ? " to rank " : " from rank ") + std::to_string((what >> 16 & 65535) - 1);
     text += (!gate && point_to_point(kind) ? " of " : " among ") + std::to_string(what >> 32);

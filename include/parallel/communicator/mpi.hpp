@@ -30,7 +30,8 @@ class Mpi {
  public:
   /// All ranks of the job; MPI has been initialised.
   explicit Mpi(MpiOptions options = {})
-      : Mpi(std::make_shared<processes::Job>(options), [](MPI_Comm* group) { return MPI_Comm_dup(MPI_COMM_WORLD, group); }) {}
+      : Mpi(std::make_shared<processes::Job>(options),
+            [](MPI_Comm* group) { return MPI_Comm_dup(MPI_COMM_WORLD, group); }) {}
 
   int rank() const { return place_.rank(); }
   int size() const { return place_.size(); }
@@ -78,7 +79,8 @@ class Mpi {
     if (size() == 1) return;
     MPI_Request request = MPI_REQUEST_NULL;
     processes::need(MPI_Ibarrier(place_.communicator, &request), label);
-    const std::uint64_t order = place_.job->history.start_barrier(size(), std::strcmp(label, "barrier") == 0 ? "" : label);
+    const std::uint64_t order =
+        place_.job->history.start_barrier(size(), std::strcmp(label, "barrier") == 0 ? "" : label);
     place_.complete(request, nullptr, label);
     place_.job->history.end(order);
   }
@@ -211,7 +213,8 @@ class Mpi {
     if (!all) return;
     const MPI_Datatype type = processes::type_of(e.dtype);
     processes::started(
-        MPI_Iallgatherv(MPI_IN_PLACE, 0, type, e.out, p.lengths.data(), p.offsets.data(), type, second_, &p.request), e);
+        MPI_Iallgatherv(MPI_IN_PLACE, 0, type, e.out, p.lengths.data(), p.offsets.data(), type, second_, &p.request),
+        e);
     place_.complete(p.request, &e);
   }
 
@@ -240,10 +243,11 @@ class Environment {
 
  private:
   [[noreturn]] static void late(std::chrono::milliseconds deadline, const char* what) {
-    std::fprintf(stderr,
-                 "parallel::run_mpi: a process waited %s in MPI's %s; another hangs or was not started; the job ends with "
-                 "exit code 75\n",
-                 text(deadline).c_str(), what);
+    std::fprintf(
+        stderr,
+        "parallel::run_mpi: a process waited %s in MPI's %s; another hangs or was not started; the job ends with "
+        "exit code 75\n",
+        text(deadline).c_str(), what);
     std::_Exit(75);  // MPI is not there to abort
   }
   std::chrono::milliseconds deadline_;
@@ -251,8 +255,8 @@ class Environment {
 };
 }  // namespace processes
 
-/// Calls f(Mpi&) with all ranks of the job. It returns after all ranks have; if one throws, it says why and ends the job with the exit
-/// code that the exception maps to. A rank that calls exit(0) meanwhile ends the job with 70.
+/// Calls f(Mpi&) with all ranks of the job. It returns after all ranks have; if one throws, it says why and ends the
+/// job with the exit code that the exception maps to. A rank that calls exit(0) meanwhile ends the job with 70.
 template <class F>
 void run_mpi(F&& f, MpiOptions options = {}) {
   using processes::Job;

@@ -24,7 +24,9 @@ class Messages {
     const int count = static_cast<int>(e.count);
     // The tag says the element type; the receiver takes any, so that it is not the tag that decides which message comes next.
     if (e.kind == Collective::send)
-      started(MPI_Isend(e.in, count, type_of(e.dtype), e.peer, static_cast<int>(e.dtype), place_.communicator, &pending.request), e);
+      started(MPI_Isend(e.in, count, type_of(e.dtype), e.peer, static_cast<int>(e.dtype), place_.communicator,
+                        &pending.request),
+              e);
     else
       started(MPI_Irecv(e.out, count, type_of(e.dtype), e.peer, MPI_ANY_TAG, place_.communicator, &pending.request), e);
     return {end->outstanding.start(), channel_of(e)};

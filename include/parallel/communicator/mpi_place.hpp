@@ -74,25 +74,27 @@ struct Job {
     if (begun != 0 && ended == 0) MPI_Abort(MPI_COMM_WORLD, code);
     std::_Exit(code);
   }
-  /// Says that `waiting` waited too long in `what`, and ends the job, a little later, so that others who wait as long can speak, too.
+  /// Says that `waiting` waited too long in `what`, and ends the job, a little later, so that others who wait as long
+  /// can speak, too.
   [[noreturn]] void late(const std::string& waiting, std::chrono::milliseconds limit, const std::string& what) const {
     std::string words = "parallel::wait: " + waiting + " waited " + text(limit) + " in " + what;
     if (phase.name != nullptr) words += std::string(" (in the phase '") + phase.name + "')";
     words += "; another rank hangs, has ended or calls something else; the job ends\n" + history.text(waiting);
     std::fputs(words.c_str(), stderr);
-    // One after the other, where they can: a mpirun that is ending a job waits a second for a rank that ends by itself meanwhile.
+    // One after the other, where they can: a mpirun that is ending a job waits a second for a rank that ends by itself
+    // meanwhile.
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     std::this_thread::sleep_for(std::chrono::milliseconds(60 + 80 * std::min(rank, 4)));
-    // Open MPI's mpirun needs only that a process ends with a code. Told by MPI_Abort, it crashed itself in one of five jobs with a stopped
-    // rank on a busy machine.
+    // Open MPI's mpirun needs only that a process ends with a code. Told by MPI_Abort, it crashed itself in one of five
+    // jobs with a stopped rank on a busy machine.
     if (std::getenv("OMPI_COMM_WORLD_RANK") != nullptr) std::_Exit(75);
     end(75);
   }
 };
 
-/// Throws what MPI says of a call that failed. Communicators return errors: without a look at them what has not begun, or was cut, would
-/// pass.
+/// Throws what MPI says of a call that failed. Communicators return errors: without a look at them what has not begun,
+/// or was cut, would pass.
 [[noreturn]] inline void fail(int code, const std::string& what) {
   int kind = MPI_SUCCESS, length = 0;
   char words[MPI_MAX_ERROR_STRING]{};
@@ -110,12 +112,13 @@ inline void started(int code, const Exchange& e) {
   if (code != MPI_SUCCESS) fail(code, text(e));
 }
 
-/// A communicator that make(&communicator) makes together with other ranks. MPI has no call for it that could be asked to give up: a
-/// thread of its own looks at the clock.
+/// A communicator that make(&communicator) makes together with other ranks. MPI has no call for it that could be asked
+/// to give up: a thread of its own looks at the clock.
 template <class Make>
 boost::mpi::communicator made(const std::shared_ptr<Job>& job, const char* what, Make make) {
   MPI_Comm group = MPI_COMM_NULL;
-  const Watch watch(job->patience(), [job, what, who = Job::who(), limit = job->patience()] { job->late(who, limit, what); });
+  const Watch watch(job->patience(),
+                    [job, what, who = Job::who(), limit = job->patience()] { job->late(who, limit, what); });
   need(make(&group), what);
   need(MPI_Comm_set_errhandler(group, MPI_ERRORS_RETURN), what);
   return {group, boost::mpi::comm_take_ownership};

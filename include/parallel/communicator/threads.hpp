@@ -197,10 +197,11 @@ class Threads {
 };
 static_assert(Communicator<Threads>);
 
-/// Calls f(Threads&) on so many threads, each a rank, and returns when all have ended. If one throws, the waits of the others end with
-/// PeerFailed, and the first exception is thrown again here. A rank that hangs cannot be ended: 0.4 s after the others missed it at the
-/// deadline (or a deadline after another failed, or after another ended and nobody starts exchanges any more) the program ends with exit
-/// code 75 and a sentence. A rank that calls exit(0) ends it with 70.
+/// Calls f(Threads&) on so many threads, each a rank, and returns when all have ended. If one throws, the waits of the
+/// others end with PeerFailed, and the first exception is thrown again here. A rank that hangs cannot be ended: 0.4 s
+/// after the others missed it at the deadline (or a deadline after another failed, or after another ended and nobody
+/// starts exchanges any more) the program ends with exit code 75 and a sentence. A rank that calls exit(0) ends it
+/// with 70.
 template <class F>
 void run_threads(int ranks, F&& f, std::chrono::milliseconds deadline = default_deadline) {
   if (ranks < 1) throw Failure("parallel::run_threads: there is no rank to run; ask for at least one");
@@ -212,7 +213,7 @@ void run_threads(int ranks, F&& f, std::chrono::milliseconds deadline = default_
 
   const auto body = [&](int rank) {
     Unfinished::is_rank(rank, ranks);
-    run->begin.arrive_and_wait();  // the deadline does not run while threads are started
+    run->begin.arrive_and_wait();    // the deadline does not run while threads are started
     std::optional<Threads> threads;  // outlives the exception, which says more than a group that is left
     try {
       threads.emplace(world, rank);

@@ -72,8 +72,9 @@ struct Place {
         fail(PeerFailed("parallel::wait: " + who(r) + " ended without taking part in " + what(e)), run().deadline);
   }
   [[noreturn]] void late(const Exchange* e, std::chrono::milliseconds limit, const std::vector<int>& missing) const {
-    const std::string words = "parallel::wait: " + who(rank) + run().where(member(rank)) + " waited " + text(limit) + " in " + what(e) +
-                              " for " + list_of(missing, [&](int r) { return who(r) + run().where(member(r)); });
+    const std::string words = "parallel::wait: " + who(rank) + run().where(member(rank)) + " waited " + text(limit) +
+                              " in " + what(e) + " for " +
+                              list_of(missing, [&](int r) { return who(r) + run().where(member(r)); });
     std::vector<int> members;
     for (const int r : missing) members.push_back(member(r));
     run().tell(members);

@@ -5,8 +5,8 @@
 #include <latch>
 #include <mutex>
 #include <parallel/communicator/history.hpp>
-#include <parallel/communicator/meeting.hpp>
 #include <parallel/communicator/long_phase.hpp>
+#include <parallel/communicator/meeting.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,7 +27,10 @@ class Run {
   };
 
   Run(std::size_t n, std::chrono::milliseconds limit)
-      : deadline(limit), spins(n <= std::thread::hardware_concurrency()), ranks(n), begin(static_cast<std::ptrdiff_t>(n)) {}
+      : deadline(limit),
+        spins(n <= std::thread::hardware_concurrency()),
+        ranks(n),
+        begin(static_cast<std::ptrdiff_t>(n)) {}
 
   bool failed() const { return failed_.load(); }
   std::string who(int rank) const { return rank_text(rank, static_cast<int>(ranks.size())); }
@@ -66,7 +69,8 @@ class Run {
     }
     fail(rank, ending_of(error).sentence, deadline.load());
   }
-  /// Throws the exception that the run ends with, if there is one: the first that is more than the echo of another rank's.
+  /// Throws the exception that the run ends with, if there is one: the first that is more than the echo of another
+  /// rank's.
   void throw_kept() const {
     const Kept& kept = first_.error != nullptr ? first_ : echo_;
     if (kept.error != nullptr) throw_again(kept.error, who(kept.rank));
@@ -78,8 +82,8 @@ class Run {
     ++endings;
     end.arrive(static_cast<std::uint32_t>(ranks.size()));
   }
-  /// Returns when all ranks have ended. Where one does not although the run has failed, or for a deadline after another has ended and
-  /// while nobody starts an exchange, the program ends with exit code 75.
+  /// Returns when all ranks have ended. Where one does not although the run has failed, or for a deadline after another
+  /// has ended and while nobody starts an exchange, the program ends with exit code 75.
   void wait_for_all() {
     std::uint64_t signs = 0;
     Clock::time_point since{};

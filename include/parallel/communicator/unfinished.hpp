@@ -6,7 +6,8 @@
 
 namespace parallel {
 
-/// Lives while ranks of this process run. A call of exit() meanwhile is one sentence; exit(0) becomes 70, any other code stays.
+/// Lives while ranks of this process run. A call of exit() meanwhile is one sentence; exit(0) becomes 70, any other
+/// code stays.
 /// `_exit`, `_Exit` and `quick_exit` cannot be seen from here.
 class Unfinished {
  public:
@@ -32,10 +33,11 @@ class Unfinished {
     const int code = (status & 255) == 0 ? 70 : status & 255;
     char who[64] = "a thread that is no rank";
     if (ranks_ > 0) std::snprintf(who, sizeof who, "rank %d of %d", rank_, ranks_);
-    std::fprintf(stderr,
-                 "parallel: %s called exit(%d) while ranks still run; return from the ranks' function, or throw; the job "
-                 "ends with exit code %d\n",
-                 who, status, code);
+    std::fprintf(
+        stderr,
+        "parallel: %s called exit(%d) while ranks still run; return from the ranks' function, or throw; the job "
+        "ends with exit code %d\n",
+        who, status, code);
     if (end_ != nullptr) end_.load()(code);
     std::_Exit(code);
   }

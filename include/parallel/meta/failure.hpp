@@ -15,7 +15,8 @@ struct Failure : std::runtime_error {
 
 /// The exit code that an exception maps to: its own, 1 where memory ran out, 70 for any other, and never 0.
 inline int exit_code_of(const std::exception& error) {
-  if (const auto* failure = dynamic_cast<const Failure*>(&error)) return failure->exit_code != 0 ? failure->exit_code : 1;
+  if (const auto* failure = dynamic_cast<const Failure*>(&error))
+    return failure->exit_code != 0 ? failure->exit_code : 1;
   return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ? 1 : 70;
 }
 

@@ -2,11 +2,10 @@
 #pragma once
 #include <cstdio>
 #include <exception>
-#include <string>
-#include <string_view>
-
 #include <parallel/communicator/failure.hpp>
 #include <parallel/plan/derive.hpp>
+#include <string>
+#include <string_view>
 
 namespace parallel {
 
@@ -47,8 +46,8 @@ inline std::string printable(std::string_view text) {
   return result;
 }
 
-/// Runs `f()`, which returns an exit code: the body of a main function. An exception, of whatever type, becomes one line
-/// "NAME: error: SENTENCE", with the rank that threw it, and its exit code.
+/// Runs `f()`, which returns an exit code: the body of a main function. An exception, of whatever type, becomes one
+/// line "NAME: error: SENTENCE", with the rank that threw it, and its exit code.
 template <class F>
 int guarded(const char* name, F f) {
   Ending ending;
