@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <new>
 #include <parallel/communicator/mpi.hpp>
 #include <string>
 #include <thread>
@@ -260,6 +261,30 @@ TEST_CASE("a rank that waits longer than the deadline says where and ends the jo
   CHECK(y == static_cast<float>(world.size()));
 }
 
+TEST_CASE("in a long phase ranks wait longer, and what is too late names it") {
+  Mpi world;
+  if (world.size() == 1) return;
+  world.deadline(100ms);
+  long_phase(world, "loading the corpus", 10s, [&] {
+    if (world.rank() == 1) std::this_thread::sleep_for(300ms);
+  });
+  Mpi apart = world.split(0, world.rank());
+  if (world.rank() == 0) {
+    int code = 0;
+    const auto words = stderr_of([&] { code = abort_code([&] { long_phase(apart, "writing", 200ms, [] {}); }); });
+    CHECK(code == 75);
+    CHECK(contains(words, "parallel::wait: rank 0 of " + std::to_string(world.size()) +
+                              " waited 200 ms in barrier (in the phase 'writing'); another rank hangs"));
+    CHECK(contains(words, "rank 0 of " + std::to_string(world.size()) + ": 1 barrier among " +
+                              std::to_string(world.size()) + ", waited for\n"));
+    CHECK(contains(words, ": 2 barrier among " + std::to_string(world.size()) + ", started\n"));
+  }
+  world.deadline(default_deadline);
+  world.barrier();
+  if (world.rank() != 0) apart.barrier();  // rank 0 has started its own, and waits for it no more
+  world.barrier();
+}
+
 TEST_CASE("a message whose other end is not there, or late") {
   Mpi world;
   if (world.size() == 1 || world.rank() > 1) return;
@@ -296,12 +321,16 @@ TEST_CASE("run_mpi ends well, or with the exit code of what was thrown") {
     return stderr_of([&] { code = abort_code([&] { run_mpi(f, options); }); });
   };
   CHECK(contains(words_of([](Mpi&) { throw std::runtime_error("the disk is full"); }), "the disk is full (rank "));
-  CHECK(code == 1);
+  CHECK(code == 70);
   words_of([](Mpi&) { throw Mismatch("plans differ"); });
   CHECK(code == 76);
   words_of([](Mpi&) { throw Failure("no", 0); });
   CHECK(code == 1);
-  words_of([](Mpi&) { throw 42; });
+  CHECK(contains(words_of([](Mpi&) { throw 42; }),
+                 "an exception that is no std::exception; throw one whose what() says what failed (rank "));
+  CHECK(code == 70);
+  CHECK(contains(words_of([](Mpi&) { throw std::bad_alloc(); }),
+                 "out of memory; use a smaller model, a smaller batch or more ranks (rank "));
   CHECK(code == 1);
 
   const auto words = words_of([](Mpi&) { FAIL("must not be called"); }, {.ranks = 64});

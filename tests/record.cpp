@@ -37,6 +37,7 @@ class Faulty {
   void barrier() { group_.barrier(); }
   void record(std::vector<Record>* r) { group_.record(r); }
   void deadline(std::chrono::milliseconds d) { group_.deadline(d); }
+  LongPhase within(const LongPhase& now) { return group_.within(now); }
 
  private:
   Threads group_;

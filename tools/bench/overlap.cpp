@@ -51,6 +51,7 @@ class Watched {
   void barrier() { world_.barrier(); }
   void record(std::vector<Record>* records) { world_.record(records); }
   void deadline(std::chrono::milliseconds limit) { world_.deadline(limit); }
+  LongPhase within(const LongPhase& now) { return world_.within(now); }
 
  private:
   World world_;

@@ -126,6 +126,7 @@ class TimedWorld {
   void barrier() { world_.barrier(); }
   void record(std::vector<Record>* records) { world_.record(records); }
   void deadline(std::chrono::milliseconds limit) { world_.deadline(limit); }
+  LongPhase within(const LongPhase& now) { return world_.within(now); }
 
  private:
   World world_;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <concepts>
 #include <parallel/communicator/exchange.hpp>
+#include <parallel/communicator/long_phase.hpp>
 #include <vector>
 
 namespace parallel {
@@ -21,6 +22,7 @@ namespace parallel {
 /// 6. Between start and wait the caller writes neither `in` nor `out`, and does not read `out`. After wait, both are its own again.
 /// 7. In steady state, start and wait allocate nothing.
 /// 8. An exchange that other ranks never reach ends in bounded time: by the deadline (30 s unless set), for the whole run at once.
+///    So do `split` and the end of a run. In a long phase a rank waits as long as that says.
 /// 9. A group of one rank copies and does nothing else.
 ///
 /// Laws of messages
@@ -35,7 +37,8 @@ namespace parallel {
 ///
 /// Models: Threads (threads.hpp), Mpi (mpi.hpp).
 template <class C>
-concept Communicator = std::movable<C> && requires(C c, const C& constant, const Exchange& e, Ticket t, std::vector<Record>* records) {
+concept Communicator = std::movable<C> && requires(C c, const C& constant, const Exchange& e, Ticket t,
+                                                   std::vector<Record>* records, const LongPhase& phase) {
   { constant.rank() } -> std::same_as<int>;
   { constant.size() } -> std::same_as<int>;
   { c.split(0, 0) } -> std::same_as<C>;
@@ -44,6 +47,7 @@ concept Communicator = std::movable<C> && requires(C c, const C& constant, const
   { c.barrier() } -> std::same_as<void>;
   { c.record(records) } -> std::same_as<void>;
   { c.deadline(std::chrono::milliseconds(1)) } -> std::same_as<void>;
+  { c.within(phase) } -> std::same_as<LongPhase>;  // this rank is in it from now on; gives back what it was in
 };
 
 /// The rank's group on a set of axes of a mesh, whose ranks number their coordinates as the mesh does. Called by all ranks of `world`.
@@ -59,6 +63,21 @@ C group(C& world, const Mesh& mesh, const AxisList& axes) {
 template <Communicator C>
 void exchange(C& communicator, const Exchange& e) {
   communicator.wait(communicator.start(e));
+}
+
+/// Calls f() on every rank, and returns when all have: loading a corpus, writing a file. Until then ranks wait `limit`
+/// for each other, or the deadline, if that is longer; the sentence of a deadline names the phase. Called by all ranks
+/// of `world`, also those that have nothing to do in it. `name` outlives the run, as a literal does.
+template <Communicator C, class F>
+void long_phase(C& world, const char* name, std::chrono::milliseconds limit, F f) {
+  struct Within {
+    C& world;
+    LongPhase before;
+    ~Within() { world.within(before); }
+  };
+  const Within within{world, world.within({name, limit})};
+  f();
+  world.barrier();
 }
 
 }  // namespace parallel

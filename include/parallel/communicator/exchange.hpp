@@ -37,6 +37,7 @@ struct Exchange {
 struct Ticket {
   std::uint64_t number = 0;
   int channel = -1;  ///< of a send or a receive, which are numbered apart from the group's collectives
+  std::uint64_t order = 0;  ///< its number among all exchanges of the rank, in its History; 0: it has none
 };
 
 inline constexpr int max_outstanding = 16;

@@ -1,6 +1,7 @@
 // What goes wrong between ranks at run time: each an exception that knows the exit code of the program it ends.
 #pragma once
 #include <chrono>
+#include <exception>
 #include <parallel/meta/failure.hpp>
 #include <string>
 #include <utility>
@@ -28,6 +29,41 @@ struct Deadline : Failure {
   std::vector<int> missing;  ///< ranks of the group that had not arrived
   explicit Deadline(const std::string& sentence, std::vector<int> ranks = {}) : Failure(sentence, 75), missing(std::move(ranks)) {}
 };
+
+/// `rank 1 of 4`
+inline std::string rank_text(int rank, int ranks) {
+  return "rank " + std::to_string(rank) + " of " + std::to_string(ranks);
+}
+
+/// `rank 1 of 4, rank 3 of 4`: the first eight by name, the others by their number.
+template <class Name>
+std::string list_of(const std::vector<int>& ranks, Name name) {
+  constexpr std::size_t most = 8;
+  std::string words;
+  for (std::size_t i = 0; i < ranks.size() && i < most; ++i) words += (i > 0 ? ", " : "") + name(ranks[i]);
+  return ranks.size() > most ? words + " and " + std::to_string(ranks.size() - most) + " others" : words;
+}
+
+namespace thrown {
+struct Thrown {
+  std::exception_ptr error;
+  std::string by;
+};
+inline thread_local Thrown last;  // by a rank that was a thread of its own, and again in this one
+}  // namespace thrown
+
+/// Throws a rank's exception again in the thread that ran the ranks.
+[[noreturn]] inline void throw_again(const std::exception_ptr& error, const std::string& by) {
+  thrown::last = {error, by};
+  std::rethrow_exception(error);
+}
+/// As ending_of, and which rank of a run of threads threw it, where the sentence names no rank.
+inline Ending ending_of_run(const std::exception_ptr& error) {
+  Ending ending = ending_of(error);
+  if (error == thrown::last.error && ending.sentence.find("rank ") == std::string::npos)
+    ending.sentence += " (" + thrown::last.by + ")";
+  return ending;
+}
 
 inline std::string text(std::chrono::milliseconds time) {
   return time.count() % 1000 == 0 ? std::to_string(time.count() / 1000) + " s" : std::to_string(time.count()) + " ms";

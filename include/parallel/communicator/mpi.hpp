@@ -4,8 +4,10 @@
 #include <boost/mpi/environment.hpp>
 #include <climits>
 #include <cstring>
+#include <optional>
 #include <parallel/communicator/mpi_message.hpp>
 #include <parallel/communicator/ordered_sum.hpp>
+#include <utility>
 
 namespace parallel {
 
@@ -28,31 +30,63 @@ class Mpi {
  public:
   /// All ranks of the job; MPI has been initialised.
   explicit Mpi(MpiOptions options = {})
-      : Mpi(boost::mpi::communicator(MPI_COMM_WORLD, boost::mpi::comm_duplicate), std::make_shared<MpiOptions>(options)) {}
+      : Mpi(std::make_shared<processes::Job>(options),
+            [](MPI_Comm* group) { return MPI_Comm_dup(MPI_COMM_WORLD, group); }) {}
 
   int rank() const { return place_.rank(); }
   int size() const { return place_.size(); }
   void record(std::vector<Record>* records) { records_ = records; }
   /// How long this process waits for others, in all its groups.
-  void deadline(std::chrono::milliseconds limit) { place_.options->deadline = limit; }
+  void deadline(std::chrono::milliseconds limit) { place_.job->options.deadline = limit; }
+  /// What this process is in from now on; gives back what it was in.
+  LongPhase within(const LongPhase& now) { return std::exchange(place_.job->phase, now); }
 
   Mpi split(int color, int key) {
     if (color < 0) throw Failure("parallel::split: the color is negative; count colors from 0");
-    return Mpi(place_.communicator.split(color, key), place_.options);
+    return Mpi(place_.job, [&](MPI_Comm* group) { return MPI_Comm_split(place_.communicator, color, key, group); });
+  }
+  /// The ranks on this rank's machine, in their order. Called by all ranks.
+  Mpi machine() {
+    return Mpi(place_.job, [&](MPI_Comm* group) {
+      return MPI_Comm_split_type(place_.communicator, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, group);
+    });
   }
 
   /// Throws ExchangeRefused.
   Ticket start(const Exchange& e) {
     check(e, rank(), size());
     if (e.count > INT_MAX - size()) refuse(e, "MPI counts elements in 31 bits; split the message");
-    const Ticket ticket = point_to_point(e.kind) ? messages_.start(e) : start_collective(e);
+    Ticket ticket = point_to_point(e.kind) ? messages_.start(e) : start_collective(e);
+    if (size() > 1) ticket.order = place_.job->history.start(e, size());
     if (records_ != nullptr) records_->push_back(record_of(e, size()));
     return ticket;
   }
 
   /// Throws Mismatch, where MPI tells: of messages, and of collectives whose data do not fit.
   void wait(Ticket ticket) {
-    if (ticket.channel >= 0) return messages_.wait(ticket);
+    ticket.channel >= 0 ? messages_.wait(ticket) : wait_collective(ticket);
+    place_.job->history.end(ticket.order);
+  }
+
+  /// Lets the messages of all groups go on, which MPI does only while it is called. Waits for nobody.
+  void progress() {
+    int there = 0;
+    processes::need(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, place_.communicator, &there, MPI_STATUS_IGNORE),
+                    "a look for messages");
+  }
+
+  void barrier(const char* label = "barrier") {
+    if (size() == 1) return;
+    MPI_Request request = MPI_REQUEST_NULL;
+    processes::need(MPI_Ibarrier(place_.communicator, &request), label);
+    const std::uint64_t order =
+        place_.job->history.start_barrier(size(), std::strcmp(label, "barrier") == 0 ? "" : label);
+    place_.complete(request, nullptr, label);
+    place_.job->history.end(order);
+  }
+
+ private:
+  void wait_collective(Ticket ticket) {
     Outstanding::need(outstanding_.contains(ticket.number));
     Pending& pending = (*pending_)[ticket.number % max_outstanding];
     if (size() > 1) {
@@ -63,21 +97,6 @@ class Mpi {
     }
     outstanding_.end(ticket.number);
   }
-
-  /// Lets the messages of all groups go on, which MPI does only while it is called. Waits for nobody.
-  void progress() {
-    int there = 0;
-    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, place_.communicator, &there, MPI_STATUS_IGNORE);
-  }
-
-  void barrier(const char* label = "barrier") {
-    if (size() == 1) return;
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Ibarrier(place_.communicator, &request);
-    place_.complete(request, nullptr, label);
-  }
-
- private:
   struct Pending {
     Exchange exchange{};
     MPI_Request request = MPI_REQUEST_NULL;
@@ -88,9 +107,10 @@ class Mpi {
   };
 
   // Second calls have a context of their own: ranks need not agree on the order of one exchange's wait and another's start.
-  Mpi(boost::mpi::communicator first, std::shared_ptr<MpiOptions> options)
-      : place_{std::move(first), std::move(options)},
-        second_(place_.communicator, boost::mpi::comm_duplicate),
+  template <class Make>
+  Mpi(const std::shared_ptr<processes::Job>& job, Make make)
+      : place_{processes::made(job, "the making of a group", make), job},
+        second_(processes::duplicate(job, place_.communicator)),
         messages_(place_),
         pending_(std::make_unique<std::array<Pending, max_outstanding>>()) {
     for (Pending& pending : *pending_) {
@@ -118,17 +138,19 @@ class Mpi {
   }
 
   void begin(Pending& p) {
+    using processes::started;
     const Exchange& e = p.exchange;
     const MPI_Datatype type = processes::type_of(e.dtype);
     const std::int64_t width = bytes_of(e.dtype);
     const int n = size(), count = static_cast<int>(e.count), block = count / n;
     const MPI_Comm group = place_.communicator;
-    const bool library = place_.options->library_reduction && reduces(e.kind);
+    const bool library = place_.job->options.library_reduction && reduces(e.kind);
     const MPI_Op operation = e.maximum ? MPI_MAX : MPI_SUM;
     switch (e.kind) {
       case Collective::all_reduce: {
         if (library) {
-          MPI_Iallreduce(e.in == e.out ? MPI_IN_PLACE : e.in, e.out, count, type, operation, group, &p.request);
+          started(MPI_Iallreduce(e.in == e.out ? MPI_IN_PLACE : e.in, e.out, count, type, operation, group, &p.request),
+                  e);
           break;
         }
         for (int r = 0, first = 0; r < n; first += p.lengths[index(r)], ++r) {
@@ -141,39 +163,45 @@ class Mpi {
           p.received[index(r)] = r == rank() ? 0 : mine;
           p.scratch_offsets[index(r)] = r * mine;
         }
-        MPI_Ialltoallv(e.in, p.sent.data(), p.offsets.data(), type, scratch(p, mine * width * n), p.received.data(),
-                       p.scratch_offsets.data(), type, group, &p.request);
+        started(MPI_Ialltoallv(e.in, p.sent.data(), p.offsets.data(), type, scratch(p, mine * width * n),
+                               p.received.data(), p.scratch_offsets.data(), type, group, &p.request),
+                e);
         break;
       }
       case Collective::reduce_scatter:
         if (library)
-          MPI_Ireduce_scatter_block(e.in, e.out, block, type, operation, group, &p.request);
+          started(MPI_Ireduce_scatter_block(e.in, e.out, block, type, operation, group, &p.request), e);
         else
-          MPI_Ialltoall(e.in, block, type, scratch(p, e.count * width), block, type, group, &p.request);
+          started(MPI_Ialltoall(e.in, block, type, scratch(p, e.count * width), block, type, group, &p.request), e);
         break;
-      case Collective::reduce:
+      case Collective::reduce: {
+        const bool root = rank() == e.root;
         if (library)
-          MPI_Ireduce(rank() == e.root && e.in == e.out ? MPI_IN_PLACE : e.in, e.out, count, type, operation, e.root, group, &p.request);
+          started(MPI_Ireduce(root && e.in == e.out ? MPI_IN_PLACE : e.in, e.out, count, type, operation, e.root, group,
+                              &p.request),
+                  e);
         else
-          MPI_Igather(rank() == e.root ? MPI_IN_PLACE : e.in, count, type, rank() == e.root ? scratch(p, n * e.count * width) : nullptr,
-                      count, type, e.root, group, &p.request);
+          started(MPI_Igather(root ? MPI_IN_PLACE : e.in, count, type, root ? scratch(p, n * e.count * width) : nullptr,
+                              count, type, e.root, group, &p.request),
+                  e);
         break;
+      }
       case Collective::all_gather:
-        MPI_Iallgather(e.in, block, type, e.out, block, type, group, &p.request);
+        started(MPI_Iallgather(e.in, block, type, e.out, block, type, group, &p.request), e);
         break;
       case Collective::all_to_all:
-        MPI_Ialltoall(e.in, block, type, e.out, block, type, group, &p.request);
+        started(MPI_Ialltoall(e.in, block, type, e.out, block, type, group, &p.request), e);
         break;
       default:
         if (rank() == e.root) copy(e.out, e.in, e.count * width);
-        MPI_Ibcast(e.out, count, type, e.root, group, &p.request);
+        started(MPI_Ibcast(e.out, count, type, e.root, group, &p.request), e);
     }
   }
 
   /// After the first call of an exchange: the ordered sum, and the second call.
   void finish(Pending& p) {
     const Exchange& e = p.exchange;
-    if (!reduces(e.kind) || place_.options->library_reduction) return;
+    if (!reduces(e.kind) || place_.job->options.library_reduction) return;
     if (e.kind == Collective::reduce && rank() != e.root) return;
     const bool all = e.kind == Collective::all_reduce;
     const std::int64_t width = bytes_of(e.dtype), first = all ? p.offsets[index(rank())] : 0;
@@ -184,7 +212,9 @@ class Mpi {
     ordered_sum(e.dtype, e.maximum, &out, 1, p.terms.data(), size(), count);
     if (!all) return;
     const MPI_Datatype type = processes::type_of(e.dtype);
-    MPI_Iallgatherv(MPI_IN_PLACE, 0, type, e.out, p.lengths.data(), p.offsets.data(), type, second_, &p.request);
+    processes::started(
+        MPI_Iallgatherv(MPI_IN_PLACE, 0, type, e.out, p.lengths.data(), p.offsets.data(), type, second_, &p.request),
+        e);
     place_.complete(p.request, &e);
   }
 
@@ -197,15 +227,44 @@ class Mpi {
 };
 static_assert(Communicator<Mpi>);
 
-/// Calls f(Mpi&) with all ranks of the job. It returns after all ranks have; if one throws, it says why and ends the job with the exit
-/// code that the exception maps to.
+namespace processes {
+/// MPI's start and end, in which ranks wait for each other: nothing can be asked to give up there, either.
+class Environment {
+ public:
+  explicit Environment(std::chrono::milliseconds deadline) : deadline_(deadline) {
+    const Watch watch(deadline, [deadline] { late(deadline, "start"); });
+    environment_.emplace(boost::mpi::threading::funneled);
+  }
+  /// Where an exception has left the job, it ends by Job::end.
+  void finish() {
+    const Watch watch(deadline_, [deadline = deadline_] { late(deadline, "end"); });
+    environment_.reset();
+  }
+
+ private:
+  [[noreturn]] static void late(std::chrono::milliseconds deadline, const char* what) {
+    std::fprintf(
+        stderr,
+        "parallel::run_mpi: a process waited %s in MPI's %s; another hangs or was not started; the job ends with "
+        "exit code 75\n",
+        text(deadline).c_str(), what);
+    std::_Exit(75);  // MPI is not there to abort
+  }
+  std::chrono::milliseconds deadline_;
+  std::optional<boost::mpi::environment> environment_;
+};
+}  // namespace processes
+
+/// Calls f(Mpi&) with all ranks of the job. It returns after all ranks have; if one throws, it says why and ends the
+/// job with the exit code that the exception maps to. A rank that calls exit(0) meanwhile ends the job with 70.
 template <class F>
 void run_mpi(F&& f, MpiOptions options = {}) {
-  const boost::mpi::environment environment(boost::mpi::threading::funneled);
-  std::string why = "an exception";
-  int code = 1;
+  using processes::Job;
+  processes::Environment environment(options.deadline);
   try {
+    const Unfinished unfinished(&Job::end);
     Mpi world(options);
+    Unfinished::is_rank(world.rank(), world.size());
     const std::string expected = "parallel::run_mpi: " + std::to_string(options.ranks) + " ranks are expected, but ";
     if (options.ranks > 1 && world.size() == 1)
       throw Failure(expected + "this one runs alone, as a program does that was started without mpirun; start it with mpirun -n " +
@@ -217,16 +276,13 @@ void run_mpi(F&& f, MpiOptions options = {}) {
     Mpi end = world.split(0, world.rank());  // a context of its own: a rank that is early must not meet an exchange of the others
     f(world);
     end.barrier("the end of the program");
-    return;
-  } catch (const std::exception& error) {
-    why = error.what(), code = exit_code_of(error);
   } catch (...) {
+    const Ending ending = ending_of(std::current_exception());
+    std::fprintf(stderr, "%s (%s; the job ends with exit code %d)\n", ending.sentence.c_str(), Job::who().c_str(),
+                 ending.exit_code);
+    Job::end(ending.exit_code);
   }
-  int rank = 0, ranks = 1;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  std::fprintf(stderr, "%s (rank %d of %d; the job ends with exit code %d)\n", why.c_str(), rank, ranks, code);
-  MPI_Abort(MPI_COMM_WORLD, code);
+  environment.finish();
 }
 
 }  // namespace parallel

@@ -6,12 +6,12 @@
 
 namespace parallel::processes {
 
-/// Of one group. They travel apart from its collectives, in a communicator of their own, which as all of Boost.MPI's returns errors.
+/// Of one group. They travel apart from its collectives, in a communicator of their own.
 class Messages {
  public:
   /// Called by all ranks of the group.
   explicit Messages(const Place& group)
-      : place_{boost::mpi::communicator(group.communicator, boost::mpi::comm_duplicate), group.options},
+      : place_{duplicate(group.job, group.communicator), group.job},
         ends_(static_cast<std::size_t>(2 * group.size())) {}
 
   /// Throws ExchangeRefused.
@@ -23,11 +23,12 @@ class Messages {
     pending.exchange = e;
     const int count = static_cast<int>(e.count);
     // The tag says the element type; the receiver takes any, so that it is not the tag that decides which message comes next.
-    const int code =
-        e.kind == Collective::send
-            ? MPI_Isend(e.in, count, type_of(e.dtype), e.peer, static_cast<int>(e.dtype), place_.communicator, &pending.request)
-            : MPI_Irecv(e.out, count, type_of(e.dtype), e.peer, MPI_ANY_TAG, place_.communicator, &pending.request);
-    if (code != MPI_SUCCESS) Place::fail(code, text(e));
+    if (e.kind == Collective::send)
+      started(MPI_Isend(e.in, count, type_of(e.dtype), e.peer, static_cast<int>(e.dtype), place_.communicator,
+                        &pending.request),
+              e);
+    else
+      started(MPI_Irecv(e.out, count, type_of(e.dtype), e.peer, MPI_ANY_TAG, place_.communicator, &pending.request), e);
     return {end->outstanding.start(), channel_of(e)};
   }
 
@@ -42,7 +43,7 @@ class Messages {
     const int code = place_.test(pending.request, &pending.exchange, "", &status);
     end.outstanding.end(ticket.number);
     if (pending.exchange.kind == Collective::receive) agree(pending.exchange, code, status);
-    if (code != MPI_SUCCESS) Place::fail(code, text(pending.exchange));
+    if (code != MPI_SUCCESS) fail(code, text(pending.exchange));
   }
 
  private:
@@ -58,13 +59,13 @@ class Messages {
 
   void agree(const Exchange& e, int code, const MPI_Status& status) const {
     int kind = MPI_SUCCESS;
-    MPI_Error_class(code, &kind);
+    need(MPI_Error_class(code, &kind), "MPI_Error_class");
     const bool longer = kind == MPI_ERR_TRUNCATE;
     if (code != MPI_SUCCESS && !longer) return;
     Exchange sent = e;
     sent.kind = Collective::send, sent.peer = place_.rank(), sent.label = "", sent.dtype = static_cast<DType>(status.MPI_TAG);
     MPI_Count bytes = 0;  // not all libraries say how long a message was that they cut
-    MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+    need(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
     sent.count = bytes / bytes_of(sent.dtype);
     if (!longer && sent.count == e.count && sent.dtype == e.dtype) return;
     throw Mismatch("parallel::wait: a send and its receive differ; give both the same count and dtype: " + place_.who(place_.rank()) + " " +

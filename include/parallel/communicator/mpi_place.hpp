@@ -8,11 +8,15 @@
 #endif
 #include <mpi.h>
 
+#include <algorithm>
 #include <boost/mpi/communicator.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <parallel/communicator/communicator.hpp>
+#include <parallel/communicator/history.hpp>
+#include <parallel/communicator/unfinished.hpp>
+#include <parallel/communicator/watch.hpp>
 #include <thread>
 
 namespace parallel {
@@ -23,6 +27,11 @@ struct MpiOptions {
   bool library_reduction = false;
   /// What `run_mpi` expects; 0: any number.
   int ranks = 0;
+};
+
+/// A call of MPI failed.
+struct MpiFailed : Failure {
+  explicit MpiFailed(const std::string& sentence) : Failure(sentence, 75) {}
 };
 
 namespace processes {
@@ -40,12 +49,91 @@ inline MPI_Datatype type_of(DType dtype) {
   }
 }
 
+/// What all groups of this process share.
+struct Job {
+  explicit Job(const MpiOptions& o) : options(o) {}
+
+  MpiOptions options;
+  LongPhase phase{};
+  History history{};
+
+  std::chrono::milliseconds patience() const { return parallel::patience(options.deadline, phase); }
+  /// Which rank of the job this is.
+  static std::string who() {
+    int rank = 0, ranks = 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    return rank_text(rank, ranks);
+  }
+  /// Ends the job. MPI tells the launcher, where it runs.
+  [[noreturn]] static void end(int code) {
+    Unfinished::decided();
+    int begun = 0, ended = 0;
+    MPI_Initialized(&begun);
+    MPI_Finalized(&ended);
+    if (begun != 0 && ended == 0) MPI_Abort(MPI_COMM_WORLD, code);
+    std::_Exit(code);
+  }
+  /// Says that `waiting` waited too long in `what`, and ends the job, a little later, so that others who wait as long
+  /// can speak, too.
+  [[noreturn]] void late(const std::string& waiting, std::chrono::milliseconds limit, const std::string& what) const {
+    std::string words = "parallel::wait: " + waiting + " waited " + text(limit) + " in " + what;
+    if (phase.name != nullptr) words += std::string(" (in the phase '") + phase.name + "')";
+    words += "; another rank hangs, has ended or calls something else; the job ends\n" + history.text(waiting);
+    std::fputs(words.c_str(), stderr);
+    // One after the other, where they can: a mpirun that is ending a job waits a second for a rank that ends by itself
+    // meanwhile.
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    std::this_thread::sleep_for(std::chrono::milliseconds(60 + 80 * std::min(rank, 4)));
+    // Open MPI's mpirun needs only that a process ends with a code. Told by MPI_Abort, it crashed itself in one of five
+    // jobs with a stopped rank on a busy machine.
+    if (std::getenv("OMPI_COMM_WORLD_RANK") != nullptr) std::_Exit(75);
+    end(75);
+  }
+};
+
+/// Throws what MPI says of a call that failed. Communicators return errors: without a look at them what has not begun,
+/// or was cut, would pass.
+[[noreturn]] inline void fail(int code, const std::string& what) {
+  int kind = MPI_SUCCESS, length = 0;
+  char words[MPI_MAX_ERROR_STRING]{};
+  MPI_Error_class(code, &kind);
+  MPI_Error_string(code, words, &length);
+  const std::string sentence = "parallel: " + what + " failed: " + words;
+  if (kind == MPI_ERR_TRUNCATE) throw Mismatch(sentence + "; let all ranks call the same in the same order");
+  throw MpiFailed(sentence);
+}
+inline void need(int code, const char* what) {
+  if (code != MPI_SUCCESS) fail(code, what);
+}
+/// What a call returned that starts an exchange.
+inline void started(int code, const Exchange& e) {
+  if (code != MPI_SUCCESS) fail(code, text(e));
+}
+
+/// A communicator that make(&communicator) makes together with other ranks. MPI has no call for it that could be asked
+/// to give up: a thread of its own looks at the clock.
+template <class Make>
+boost::mpi::communicator made(const std::shared_ptr<Job>& job, const char* what, Make make) {
+  MPI_Comm group = MPI_COMM_NULL;
+  const Watch watch(job->patience(),
+                    [job, what, who = Job::who(), limit = job->patience()] { job->late(who, limit, what); });
+  need(make(&group), what);
+  need(MPI_Comm_set_errhandler(group, MPI_ERRORS_RETURN), what);
+  return {group, boost::mpi::comm_take_ownership};
+}
+inline boost::mpi::communicator duplicate(const std::shared_ptr<Job>& job, MPI_Comm of) {
+  return made(job, "the copy of a group", [of](MPI_Comm* group) { return MPI_Comm_dup(of, group); });
+}
+
 struct Place {
   boost::mpi::communicator communicator;
-  std::shared_ptr<MpiOptions> options;
+  std::shared_ptr<Job> job;
+  int own = asked(MPI_Comm_rank, communicator), count = asked(MPI_Comm_size, communicator);
 
-  int rank() const { return communicator.rank(); }
-  int size() const { return communicator.size(); }
+  int rank() const { return own; }
+  int size() const { return count; }
 
   /// Tests until the request is complete, and returns MPI's error code; ends the job at the deadline.
   int test(MPI_Request& request, const Exchange* e, const char* label = "", MPI_Status* status = MPI_STATUS_IGNORE) const {
@@ -59,37 +147,26 @@ struct Place {
       if (tests % 64 != 0) continue;
       const auto time = std::chrono::steady_clock::now();
       if (since == std::chrono::steady_clock::time_point{}) since = time;
-      if (time - since >= options->deadline) late(e != nullptr ? text(*e) : label);
+      if (time - since >= job->patience()) job->late(who_in_job(), job->patience(), e != nullptr ? text(*e) : label);
     }
   }
-
-  /// Throws where MPI finds an error. Without a look at it a message that was cut would pass: Boost.MPI's communicators return errors.
+  /// Throws where MPI finds an error.
   void complete(MPI_Request& request, const Exchange* e, const char* label = "") const {
     if (const int code = test(request, e, label); code != MPI_SUCCESS) fail(code, e != nullptr ? text(*e) : label);
   }
-  [[noreturn]] static void fail(int code, const std::string& what) {
-    int kind = MPI_SUCCESS, length = 0;
-    char words[MPI_MAX_ERROR_STRING]{};
-    MPI_Error_class(code, &kind);
-    MPI_Error_string(code, words, &length);
-    const std::string sentence = "parallel: " + what + " failed: " + words;
-    if (kind == MPI_ERR_TRUNCATE) throw Mismatch(sentence + "; let all ranks call the same in the same order");
-    throw Failure(sentence);
-  }
 
-  std::string who(int r) const { return "rank " + std::to_string(r) + " of " + std::to_string(size()); }
+  std::string who(int r) const { return rank_text(r, size()); }
 
  private:
-  [[noreturn]] void late(const std::string& what) const {
+  static int asked(int (*call)(MPI_Comm, int*), MPI_Comm group) {
+    int answer = 0;
+    need(call(group, &answer), "the size of a group");
+    return answer;
+  }
+  std::string who_in_job() const {
     int world = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &world);
-    std::string words = "parallel::wait: " + who(rank());
-    if (world != rank()) words += " (rank " + std::to_string(world) + " of the job)";
-    words +=
-        " waited " + text(options->deadline) + " in " + what + "; another rank hangs, has ended or calls something else; the job ends\n";
-    std::fputs(words.c_str(), stderr);
-    MPI_Abort(MPI_COMM_WORLD, 75);
-    std::_Exit(75);
+    return who(rank()) + (world != rank() ? " (rank " + std::to_string(world) + " of the job)" : "");
   }
 };
 

@@ -45,6 +45,8 @@ class Nccl {
   void record(std::vector<Record>* records) { own_->records = records; }
   /// How long this rank waits for others, in all its groups.
   void deadline(std::chrono::milliseconds limit) { job().options.deadline = limit; }
+  /// What this rank is in from now on; gives back what it was in.
+  LongPhase within(const LongPhase& now) { return std::exchange(job().phase, now); }
   /// The stream on which buffers are computed, for all groups of this rank. It outlives their exchanges.
   void compute(cudaStream_t stream) { job().compute = stream; }
 
@@ -96,10 +98,12 @@ class Nccl {
     } else {
       ticket = {own_->collectives.start(e, [&](ncclComm_t c, cudaStream_t s) { return launch(e, c, s); })};
     }
+    if (size() > 1) ticket.order = job().history.start(e, size());
     if (own_->records != nullptr) own_->records->push_back(record_of(e, size()));
     return ticket;
   }
   void wait(Ticket ticket) {
+    job().history.end(ticket.order);
     if (ticket.channel < 0) return own_->collectives.wait(ticket.number);
     Outstanding::need(index(ticket.channel) < own_->channels.size() && own_->channels[index(ticket.channel)] != nullptr);
     own_->channels[index(ticket.channel)]->wait(ticket.number);

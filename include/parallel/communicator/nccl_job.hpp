@@ -4,9 +4,11 @@
 #include <nccl.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <parallel/communicator/communicator.hpp>
+#include <parallel/communicator/history.hpp>
 #include <string>
 #include <thread>
 #include <utility>
@@ -69,6 +71,8 @@ class Job {
   }
 
   NcclOptions options;
+  LongPhase phase;
+  History history;  ///< here an exchange was "waited for" when the compute stream was asked to wait for it
   cudaStream_t compute = nullptr;       ///< exchanges begin when what it was asked for before is done
   std::function<std::string()> others;  ///< why another rank of the run has failed, where that is known; empty while none has
   std::vector<Line*> lines;
@@ -128,7 +132,7 @@ class Job {
   }
   /// NCCL ends all exchanges of the rank, with whatever numbers: before this returns, but on groups that a graph has captured a little later.
   void abort(const std::string& why) noexcept;
-  std::string who() const { return "rank " + std::to_string(rank_) + " of " + std::to_string(ranks_); }
+  std::string who() const { return rank_text(rank_, ranks_); }
 
  private:
   struct Free {
@@ -145,9 +149,11 @@ class Job {
         throw PeerFailed("parallel::wait: " + who() + " gave up " + what + ": " + why);
       }
     const auto time = Clock::now() - since;
-    if (time >= options.deadline) {
-      const std::string words = "parallel::wait: " + who() + " waited " + text(options.deadline) + " in " + name() +
+    if (const auto limit = patience(options.deadline, phase); time >= limit) {
+      const std::string words = "parallel::wait: " + who() + " waited " + text(limit) + " in " + name() +
+                                (phase.name != nullptr ? std::string(" (in the phase '") + phase.name + "')" : "") +
                                 "; another rank hangs, has ended or calls something else, or the deadline is too short";
+      std::fputs(history.text(who()).c_str(), stderr);
       abort(words);
       throw Deadline(words);
     }

@@ -17,11 +17,11 @@ struct Seat {
 /// Called by all processes. A process takes the GPU of its number on its machine, or the only one that its launcher lets it see. Throws
 /// NoGpu.
 inline Seat seat_under_mpi(Mpi& world) {
-  MPI_Comm machine = MPI_COMM_NULL;
   int here = 0, ranks_here = 1, gpus = 0;
-  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
-  MPI_Comm_rank(machine, &here), MPI_Comm_size(machine, &ranks_here);
-  MPI_Comm_free(&machine);
+  {
+    const Mpi machine = world.machine();
+    here = machine.rank(), ranks_here = machine.size();
+  }
   if (cudaGetDeviceCount(&gpus) != cudaSuccess) cudaGetLastError();
   const char* mask = std::getenv("CUDA_VISIBLE_DEVICES");
   const bool given = gpus == 1 && mask != nullptr && *mask != '\0';  // NCCL refuses where two were given the same

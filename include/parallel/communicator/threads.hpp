@@ -1,11 +1,10 @@
 // Ranks as threads of one process: nothing is copied to be sent, every rank reads and writes the others' buffers.
 #pragma once
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <parallel/communicator/communicator.hpp>
 #include <parallel/communicator/threads_message.hpp>
+#include <parallel/communicator/unfinished.hpp>
 
 namespace parallel {
 
@@ -23,6 +22,11 @@ class Threads {
   void record(std::vector<Record>* records) { own_->records = records; }
   /// How long this run's ranks wait for each other.
   void deadline(std::chrono::milliseconds limit) { run().deadline = limit; }
+  /// What this rank is in from now on; gives back what it was in.
+  LongPhase within(const LongPhase& now) {
+    threading::Run::Rank& mine = run().ranks[index(member(rank()))];
+    return {mine.phase.exchange(now.name), mine.limit.exchange(now.limit)};
+  }
   /// What the buffers of this rank are, here and in groups that are split from now on: of the host unless said.
   void buffers(std::shared_ptr<Buffers> those) { own_->place.buffers = std::move(those); }
 
@@ -56,7 +60,8 @@ class Threads {
     if (!message) own_->collectives.need_place(e);
     if (run().failed()) own_->place.give_up(&e);
     own_->place.buffers->ready();
-    const Ticket ticket = message ? threading::start_message(own_->place, e) : start_collective(e);
+    Ticket ticket = message ? threading::start_message(own_->place, e) : start_collective(e);
+    if (size() > 1) ticket.order = history().start(e, size());
     if (message) ++own_->messages;
     if (own_->records != nullptr) own_->records->push_back(record_of(e, size()));
     return ticket;
@@ -64,9 +69,13 @@ class Threads {
 
   /// Throws PeerFailed, Mismatch, Deadline.
   void wait(Ticket ticket) {
-    if (ticket.channel < 0) return wait_collective(ticket.number);
-    threading::wait_message(own_->place, ticket);
-    --own_->messages;
+    if (ticket.channel < 0) {
+      wait_collective(ticket.number);
+    } else {
+      threading::wait_message(own_->place, ticket);
+      --own_->messages;
+    }
+    history().end(ticket.order);
   }
 
   /// Throws PeerFailed, Deadline.
@@ -76,8 +85,10 @@ class Threads {
     auto& mine = group.seats[index(rank())].barriers;
     const std::uint32_t now = mine + 1;
     mine = now;
+    const std::uint64_t order = size() > 1 ? history().start_barrier(size()) : 0;
     group.gate.arrive(target(now));
     meet(group.gate, now, nullptr, [&](int r) { return group.seats[index(r)].barriers.load(); });
+    history().end(order);
   }
 
   /// Ends the waits of all ranks of the run. When it returns nobody touches this rank's buffers any more.
@@ -107,6 +118,7 @@ class Threads {
   threading::Slot& slot_of(std::uint64_t number) const { return own_->place.group->slots[number % max_outstanding]; }
   threading::Run& run() const { return own_->place.run(); }
   int member(int r) const { return own_->place.member(r); }
+  History& history() const { return run().ranks[index(member(rank()))].history; }
 
   Ticket start_collective(const Exchange& e) {
     const std::uint64_t number = own_->collectives.start();
@@ -185,9 +197,11 @@ class Threads {
 };
 static_assert(Communicator<Threads>);
 
-/// Calls f(Threads&) on so many threads, each a rank, and returns when all have ended. If one throws, the waits of the others end with
-/// PeerFailed, and the first exception is thrown again here. A rank that hangs cannot be ended: 0.4 s after the others missed it at the
-/// deadline (or a deadline after another failure) the program ends with exit code 75 and a sentence.
+/// Calls f(Threads&) on so many threads, each a rank, and returns when all have ended. If one throws, the waits of the
+/// others end with PeerFailed, and the first exception is thrown again here. A rank that hangs cannot be ended: 0.4 s
+/// after the others missed it at the deadline (or a deadline after another failed, or after another ended and nobody
+/// starts exchanges any more) the program ends with exit code 75 and a sentence. A rank that calls exit(0) ends it
+/// with 70.
 template <class F>
 void run_threads(int ranks, F&& f, std::chrono::milliseconds deadline = default_deadline) {
   if (ranks < 1) throw Failure("parallel::run_threads: there is no rank to run; ask for at least one");
@@ -195,9 +209,11 @@ void run_threads(int ranks, F&& f, std::chrono::milliseconds deadline = default_
   std::vector<int> members;
   for (int r = 0; r < ranks; ++r) members.push_back(r);
   const auto world = std::make_shared<threading::Group>(run, members);
-  const auto target = static_cast<std::uint32_t>(ranks);
+  const Unfinished unfinished;
 
   const auto body = [&](int rank) {
+    Unfinished::is_rank(rank, ranks);
+    run->begin.arrive_and_wait();    // the deadline does not run while threads are started
     std::optional<Threads> threads;  // outlives the exception, which says more than a group that is left
     try {
       threads.emplace(world, rank);
@@ -207,26 +223,23 @@ void run_threads(int ranks, F&& f, std::chrono::milliseconds deadline = default_
     } catch (...) {
       run->keep(rank, std::current_exception());
     }
-    run->ranks[static_cast<std::size_t>(rank)].ended = true;
-    run->end.arrive(target);
+    run->ended(rank);
   };
   std::vector<std::thread> threads;
   for (const int rank : members) {
     try {
       threads.emplace_back(body, rank);
-    } catch (...) {
-      run->keep(rank, std::current_exception());
-      for (int r = rank; r < ranks; ++r) run->end.arrive(target);
+    } catch (const std::exception& error) {
+      const std::string words = "parallel::run_threads: the thread of " + run->who(rank) + " could not be started: ";
+      run->keep(rank, std::make_exception_ptr(Failure(words + error.what() + "; ask for fewer ranks")));
+      run->begin.count_down(ranks - rank);
+      for (int r = rank; r < ranks; ++r) run->ended(r);
       break;
     }
   }
-  run->end.wait(target, false, [&] {
-    if (!run->overdue()) return;
-    std::fprintf(stderr, "parallel::run_threads: a rank does not end although %s\n", run->reason().c_str());
-    std::_Exit(75);
-  });
+  run->wait_for_all();
   for (std::thread& thread : threads) thread.join();
-  if (const auto error = run->error()) std::rethrow_exception(error);
+  run->throw_kept();
 }
 
 }  // namespace parallel

@@ -1,82 +1,11 @@
 // What the ranks of a run in one process share: who failed, and for each group the places in which they publish their exchanges.
 #pragma once
-#include <exception>
 #include <memory>
-#include <mutex>
-#include <parallel/communicator/exchange.hpp>
-#include <parallel/communicator/meeting.hpp>
 #include <parallel/communicator/outstanding.hpp>
-#include <string>
-#include <thread>
+#include <parallel/communicator/threads_run.hpp>
 #include <vector>
 
 namespace parallel::threading {
-
-using Clock = std::chrono::steady_clock;
-
-/// What all groups of a run share.
-class Run {
- public:
-  struct alignas(64) Rank {
-    std::atomic<bool> touching{false};  ///< it reads and writes the buffers of others
-    std::atomic<bool> ended{false};     ///< its function has returned
-  };
-
-  Run(std::size_t n, std::chrono::milliseconds limit) : deadline(limit), spins(n <= std::thread::hardware_concurrency()), ranks(n) {}
-
-  bool failed() const { return failed_.load(); }
-  /// Whether, after the failure, the ranks have had the time that they may take to end.
-  bool overdue() const { return failed() && Clock::now() > overdue_.load(); }
-  std::string reason() {
-    const std::lock_guard guard(mutex_);
-    return reason_;
-  }
-  /// The exception that the run ends with: the first that is more than the echo of another rank's.
-  std::exception_ptr error() const { return first_ != nullptr ? first_ : echo_; }
-
-  /// Ends all waits of the run. When it returns no other rank touches this rank's buffers, and none will.
-  void fail(int rank, const std::string& why, std::chrono::milliseconds patience) {
-    if (const std::lock_guard guard(mutex_); !failed()) {
-      reason_ = "rank " + std::to_string(rank) + " failed: " + why;
-      overdue_ = Clock::now() + patience;
-      failed_ = true;
-    }
-    for (std::size_t other = 0; other < ranks.size(); ++other)
-      while (static_cast<int>(other) != rank && ranks[other].touching) std::this_thread::yield();
-  }
-  /// Keeps the exception with which a rank ends.
-  void keep(int rank, const std::exception_ptr& error) {
-    bool echo = false;
-    std::string why = "an exception";
-    std::chrono::milliseconds patience = deadline.load();
-    try {
-      std::rethrow_exception(error);
-    } catch (const PeerFailed& e) {
-      echo = true, why = e.what();
-    } catch (const std::exception& e) {
-      why = e.what();
-    } catch (...) {
-    }
-    {
-      const std::lock_guard guard(mutex_);
-      std::exception_ptr& place = echo ? echo_ : first_;
-      if (place == nullptr) place = error;
-    }
-    fail(rank, why, patience);
-  }
-
-  std::atomic<std::chrono::milliseconds> deadline;
-  const bool spins;  ///< every rank has a core
-  std::vector<Rank> ranks;
-  Meeting end;
-
- private:
-  std::atomic<bool> failed_{false};
-  std::atomic<Clock::time_point> overdue_{};
-  std::mutex mutex_;
-  std::string reason_;
-  std::exception_ptr first_, echo_;
-};
 
 /// What one rank publishes about one exchange: on a line of its own.
 struct alignas(64) Post {

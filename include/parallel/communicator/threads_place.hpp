@@ -22,14 +22,13 @@ struct Place {
   template <class Arrived>
   void meet(Meeting& meeting, std::uint32_t target, const Exchange* e, Arrived arrived) const {
     Clock::time_point since{};
+    int endings = 0;
     meeting.wait(target, run().spins, [&] {
       if (run().failed()) give_up(e);
-      for (int r = 0; r < size(); ++r)
-        if (run().ranks[index(member(r))].ended && !arrived(r))
-          fail(PeerFailed("parallel::wait: " + who(r) + " ended without taking part in " + what(e)), run().deadline);
+      if (const int now = run().endings; now != endings) look_for_ended(e, arrived), endings = now;
       const auto time = Clock::now();
       if (since == Clock::time_point{}) since = time;
-      if (const std::chrono::milliseconds limit = run().deadline; time - since >= limit) {
+      if (const std::chrono::milliseconds limit = run().patience(member(rank)); time - since >= limit) {
         std::vector<int> missing;
         for (int r = 0; r < size(); ++r)
           if (!arrived(r)) missing.push_back(r);
@@ -49,7 +48,7 @@ struct Place {
   }
 
   std::string who(int r) const {
-    std::string words = "rank " + std::to_string(r) + " of " + std::to_string(size());
+    const std::string words = rank_text(r, size());
     return member(r) == r ? words : words + " (rank " + std::to_string(member(r)) + " of the run)";
   }
 
@@ -66,9 +65,19 @@ struct Place {
 
  private:
   static std::string what(const Exchange* e) { return e != nullptr ? text(*e) : "barrier"; }
+  template <class Arrived>
+  void look_for_ended(const Exchange* e, Arrived arrived) const {
+    for (int r = 0; r < size(); ++r)
+      if (run().ranks[index(member(r))].ended && !arrived(r))
+        fail(PeerFailed("parallel::wait: " + who(r) + " ended without taking part in " + what(e)), run().deadline);
+  }
   [[noreturn]] void late(const Exchange* e, std::chrono::milliseconds limit, const std::vector<int>& missing) const {
-    std::string words = "parallel::wait: " + who(rank) + " waited " + text(limit) + " in " + what(e) + " for";
-    for (const int r : missing) words += (r == missing[0] ? " " : ", ") + who(r);
+    const std::string words = "parallel::wait: " + who(rank) + run().where(member(rank)) + " waited " + text(limit) +
+                              " in " + what(e) + " for " +
+                              list_of(missing, [&](int r) { return who(r) + run().where(member(r)); });
+    std::vector<int> members;
+    for (const int r : missing) members.push_back(member(r));
+    run().tell(members);
     fail(Deadline(words + "; it hangs or calls something else, or the deadline is too short", missing), std::chrono::milliseconds(400));
   }
 };

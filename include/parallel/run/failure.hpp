@@ -2,12 +2,10 @@
 #pragma once
 #include <cstdio>
 #include <exception>
-#include <new>
-#include <string>
-#include <string_view>
-
 #include <parallel/communicator/failure.hpp>
 #include <parallel/plan/derive.hpp>
+#include <string>
+#include <string_view>
 
 namespace parallel {
 
@@ -48,24 +46,21 @@ inline std::string printable(std::string_view text) {
   return result;
 }
 
-/// Runs `f()`, which returns an exit code; an exception becomes one line "NAME: error: SENTENCE" and its exit code.
+/// Runs `f()`, which returns an exit code: the body of a main function. An exception, of whatever type, becomes one
+/// line "NAME: error: SENTENCE", with the rank that threw it, and its exit code.
 template <class F>
 int guarded(const char* name, F f) {
-  int code = exit_code::internal;
-  std::string sentence;
+  Ending ending;
   try {
     return f();
-  } catch (const MeshRefused& error) {
-    sentence = error.what(), code = exit_code::configuration;
-  } catch (const Failure& error) {
-    sentence = error.what(), code = error.exit_code;
-  } catch (const std::bad_alloc&) {
-    sentence = "out of memory; use a smaller model, a smaller batch or more ranks", code = exit_code::failed;
-  } catch (const std::exception& error) {
-    sentence = error.what();
+  } catch (const MeshRefused&) {
+    ending = ending_of_run(std::current_exception());
+    ending.exit_code = exit_code::configuration;
+  } catch (...) {
+    ending = ending_of_run(std::current_exception());
   }
-  std::fprintf(stderr, "%s: error: %s\n", name, printable(sentence).c_str());
-  return code;
+  std::fprintf(stderr, "%s: error: %s\n", name, printable(ending.sentence).c_str());
+  return ending.exit_code;
 }
 
 }  // namespace parallel
