@@ -64,7 +64,7 @@ T given(const Exchange& e, int rank, std::int64_t i) {
 }
 template <class T>
 T expected(const Exchange& e, int rank, int ranks, std::int64_t i) {
-  const std::int64_t block = e.count / ranks;
+  const std::int64_t block = e.kind == Collective::all_to_all ? e.count / ranks / ranks : e.count / ranks;
   switch (e.kind) {
     case Collective::all_reduce:
     case Collective::reduce: return reduced<T>(ranks, i, e.maximum);
@@ -161,8 +161,8 @@ std::string every_collective(C& c, DType dtype) {
     if (dtype == DType::bf16 && reduces(kind)) continue;
     const bool blocks = kind == Collective::all_gather || kind == Collective::all_to_all || kind == Collective::reduce_scatter;
     const bool rooted = kind == Collective::broadcast || kind == Collective::reduce;
-    for (std::int64_t count : {0, 1, n, 7 * n, 7 * n + 1, 129, 1000 * n, 1000 * n + 13}) {
-      if (blocks && count % n != 0) continue;
+    for (std::int64_t count : {0, 1, n, n * n, 7 * n, 7 * n * n, 7 * n + 1, 129, 1000 * n, 100 * n * n, 1000 * n + 13}) {
+      if (blocks && count % (kind == Collective::all_to_all ? n * n : n) != 0) continue;
       for (const bool maximum : {false, true}) {
         if (maximum && !reduces(kind)) continue;
         for (const bool in_place : {false, true}) {
@@ -196,7 +196,7 @@ std::string overlapping(C& c, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     std::vector<Case<float>> all;
     for (int i = 0; i < max_outstanding; ++i)
-      all.emplace_back(kinds[index((i + round) % 6)], n * (i * 37 + 1), DType::f32, false, i % n, false, c.rank(), n);
+      all.emplace_back(kinds[index((i + round) % 6)], n * n * (i * 19 + 1), DType::f32, false, i % n, false, c.rank(), n);
     std::vector<Ticket> tickets;
     for (const auto& one : all) tickets.push_back(c.start(one.exchange));
     for (int i = 0; i < max_outstanding; ++i) {
@@ -276,12 +276,13 @@ std::string refusals(C& c) {
       {{Collective::all_reduce, nullptr, b, 4}, "a buffer is missing"},
       {{Collective::all_gather, a, nullptr, 4 * n}, "a buffer is missing"},
       {{Collective::all_reduce, a, a + 1, 4}, "overlap"},
-      {{Collective::all_to_all, a, a, n}, "overlap"},
+      {{Collective::all_to_all, a, a, n * n}, "overlap"},
       {{Collective::all_gather, a, a, n}, "overlap"},
   };
   if (n > 1) {
-    for (const Collective kind : {Collective::all_gather, Collective::reduce_scatter, Collective::all_to_all})
+    for (const Collective kind : {Collective::all_gather, Collective::reduce_scatter})
       all.push_back({{kind, a, b, n + 1, DType::f32}, "do not divide the count"});
+    all.push_back({{Collective::all_to_all, a, b, n, DType::f32}, "the square of the group's ranks does not divide the count"});
   }
   for (const Refused& one : all) {
     try {
@@ -323,7 +324,7 @@ std::string records(C& c) {
   exchange(c, {Collective::all_reduce, a.data(), b.data(), 7, DType::f64, true});
   exchange(c, {Collective::reduce_scatter, a.data(), b.data(), 2 * n, DType::i32});
   exchange(c, {Collective::all_gather, a.data(), b.data(), 3 * n, DType::bf16});
-  exchange(c, {Collective::all_to_all, a.data(), b.data(), 4 * n, DType::f32});
+  exchange(c, {Collective::all_to_all, a.data(), b.data(), 4 * n * n, DType::f32});
   exchange(c, {Collective::broadcast, a.data(), b.data(), 9, DType::f64});
   exchange(c, {Collective::reduce, a.data(), b.data(), 11, DType::f32});
   c.record(nullptr);
@@ -333,7 +334,7 @@ std::string records(C& c) {
       {Collective::all_reduce, 56, DType::f64, n, true},
       {Collective::reduce_scatter, 8 * n, DType::i32, n, false},
       {Collective::all_gather, 6 * n, DType::bf16, n, false},
-      {Collective::all_to_all, 16 * n, DType::f32, n, false},
+      {Collective::all_to_all, 16 * n * n, DType::f32, n, false},
       {Collective::broadcast, 72, DType::f64, n, false},
       {Collective::reduce, 44, DType::f32, n, false},
   };

@@ -106,7 +106,7 @@ std::string random_traffic(C& c, unsigned seed, int events) {
     const std::int64_t count = size == 0 ? 0 : draw(common, size == 1 ? 20000 : 300);
     const auto dtype = static_cast<DType>(draw(common, 4));
     if (what == 0 && sums.size() < max_outstanding) {
-      cases::Case<float> one(cases::kinds[event % 6], count / n * n, DType::f32, false, a, false, me, n);
+      cases::Case<float> one(cases::kinds[event % 6], count / (n * n) * n * n, DType::f32, false, a, false, me, n);
       const Ticket ticket = c.start(one.exchange);
       sums.emplace_back(std::move(one), ticket);
     } else if (what == 1 && !sums.empty()) {

@@ -9,6 +9,7 @@
 #include "models.hpp"
 #include "mpi_calls.hpp"
 #include "program.hpp"
+#include "turning.hpp"
 
 using namespace parallel;
 using namespace parallel::axes;
@@ -41,21 +42,14 @@ std::vector<Called> only(std::vector<Called> all, bool ending) {
   return all;
 }
 
-void check(const Mesh& mesh) {
-  const OwnedPlan plan = derive<Step>(mesh);
-  const auto count = std::int64_t{2} * Model::batch * Model::context;
-  const auto tokens = program::numbers<int>(count, 1, Model::vocabulary), targets = program::numbers<int>(count, 2, Model::vocabulary);
-  Mpi world;
-  REQUIRE(world.size() == mesh.ranks());
-  Parameters parameters(plan, world.rank(), 5);
-  Trainer<Mpi, Cpu> trainer(plan, world, parameters, {}, 1);
-  trainer.executor().input(0, tokens.data());
-  trainer.executor().input(1, targets.data());
+/// What MPI was called for in `step` against the plan.
+template <class Running, class Step>
+void check(const Plan& plan, const Mesh& mesh, Mpi& world, Running& executor, Step step) {
   mpi_calls::calls.clear();
-  trainer.step(1e-3);
+  step();
   std::vector<Called> seen = mpi_calls::calls;
   std::map<std::vector<int>, int> groups;  // this rank's groups by their members, and its place there
-  trainer.executor().each_group([&](const std::string& axes, Mpi& group) { groups[with(world.rank(), mesh, axes)] = group.rank(); });
+  executor.each_group([&](const std::string& axes, Mpi& group) { groups[with(world.rank(), mesh, axes)] = group.rank(); });
   std::size_t accounted = 0;
   for (const auto& group : groups) {
     const std::vector<int>& ranks = group.first;
@@ -71,6 +65,29 @@ void check(const Mesh& mesh) {
   }
   CHECK(accounted == seen.size());
 }
+void check_gpt(const Mesh& mesh) {
+  const OwnedPlan plan = derive<Step>(mesh);
+  const auto count = std::int64_t{2} * Model::batch * Model::context;
+  const auto tokens = program::numbers<int>(count, 1, Model::vocabulary), targets = program::numbers<int>(count, 2, Model::vocabulary);
+  Mpi world;
+  REQUIRE(world.size() == mesh.ranks());
+  Parameters parameters(plan, world.rank(), 5);
+  Trainer<Mpi, Cpu> trainer(plan, world, parameters, {}, 1);
+  trainer.executor().input(0, tokens.data());
+  trainer.executor().input(1, targets.data());
+  check(plan, mesh, world, trainer.executor(), [&] { trainer.step(1e-3); });
+}
+void check_turning(const Mesh& mesh) {
+  const OwnedPlan plan = derive<turning::Step>(mesh);
+  const auto x = program::numbers<double>(turning::elements, 1);
+  Mpi world;
+  REQUIRE(world.size() == mesh.ranks());
+  Parameters parameters(plan, world.rank(), 5);
+  Executor<Mpi, CpuDouble> executor(plan, world, parameters);
+  executor.input(0, x.data());
+  executor.scalar("clip_norm", 0);
+  check(plan, mesh, world, executor, [&] { executor.run(); });
+}
 
 }  // namespace
 
@@ -78,7 +95,13 @@ TEST_CASE("MPI is called for the plan of a GPT's step, and for nothing else") {
   const int n = Mpi().size();
   for (const Axis* axis : {&data, &tensor, &sequence}) {
     INFO(axis->name);
-    check(Mesh{Extent(axis, n)});
+    check_gpt(Mesh{Extent(axis, n)});
   }
-  if (n == 4) check(Mesh{data = 2, tensor = 2});
+  if (n == 4) check_gpt(Mesh{data = 2, tensor = 2});
+}
+
+TEST_CASE("MPI is called for the plan of all-to-alls, and for nothing else") {
+  const int n = Mpi().size();
+  check_turning(Mesh{tensor = n});
+  if (n == 4) check_turning(Mesh{data = 2, tensor = 2});
 }

@@ -1,6 +1,7 @@
 // A run laid over its plan: every call that was recorded is the planned one, and the measured times stand beside the predicted.
 #pragma once
 #include <parallel/plan/walk.hpp>
+#include <parallel/run/failure.hpp>
 
 #include <algorithm>
 #include <charconv>

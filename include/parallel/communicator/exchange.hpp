@@ -8,13 +8,13 @@
 
 namespace parallel {
 
-/// `count` is the elements of the full message:
+/// `count` is the elements of the full message, the tensor that the ranks have or get together:
 ///
 ///     kind            in                    out                   n = 2: each rank before |-> after
 ///     all_reduce      count                 count                 [a] [b]      |-> [a+b] [a+b]
 ///     reduce_scatter  count, n blocks       count / n             [a;c] [b;d]  |-> [a+b] [c+d]
 ///     all_gather      count / n             count, n blocks       [a] [b]      |-> [a;b] [a;b]
-///     all_to_all      count, n blocks       count, n blocks       [a;b] [c;d]  |-> [a;c] [b;d]
+///     all_to_all      count / n, n blocks   count / n, n blocks   [a;b] [c;d]  |-> [a;c] [b;d]
 ///     broadcast       count at the root     count                 [a] []       |-> [a] [a]
 ///     reduce          count                 count at the root     [a] [b]      |-> [a+b] []
 ///     send            count                                       [a] []       |-> [a] [a], to rank `peer`,
@@ -60,14 +60,19 @@ constexpr bool point_to_point(Collective c) { return c == Collective::send || c 
 /// A rank's end of its channel to or from a peer.
 constexpr int channel_of(const Exchange& e) { return 2 * e.peer + (e.kind == Collective::receive ? 1 : 0); }
 
+/// Elements of a block: what a rank has of the message, and in an all-to-all what it has for one other.
+constexpr std::int64_t block_of(const Exchange& e, int ranks) {
+  const std::int64_t part = e.count / ranks;
+  return e.kind == Collective::all_to_all ? part / ranks : part;
+}
 /// Elements of a rank's own `in` and `out`; 0 where the buffer is not used.
 constexpr std::int64_t elements_in(const Exchange& e, int rank, int ranks) {
-  if (e.kind == Collective::all_gather) return e.count / ranks;
+  if (e.kind == Collective::all_gather || e.kind == Collective::all_to_all) return e.count / ranks;
   if (e.kind == Collective::receive) return 0;
   return e.kind == Collective::broadcast && rank != e.root ? 0 : e.count;
 }
 constexpr std::int64_t elements_out(const Exchange& e, int rank, int ranks) {
-  if (e.kind == Collective::reduce_scatter) return e.count / ranks;
+  if (e.kind == Collective::reduce_scatter || e.kind == Collective::all_to_all) return e.count / ranks;
   if (e.kind == Collective::send) return 0;
   return e.kind == Collective::reduce && rank != e.root ? 0 : e.count;
 }
@@ -103,8 +108,11 @@ inline void check(const Exchange& e, int rank, int ranks) {
   if (point_to_point(e.kind) && e.peer == rank) refuse(e, "the peer is this rank itself; send to another, and copy what stays");
   if (e.count < 0) refuse(e, "the count is negative; give the elements of the full message");
   if (reduces(e.kind) && e.dtype == DType::bf16) refuse(e, "bf16 terms are not added; cast them to f32 first");
-  if ((in_blocks || e.kind == Collective::reduce_scatter) && e.count % ranks != 0)
-    refuse(e, "the ranks of the group do not divide the count; give the elements of the full message");
+  const std::int64_t blocks = e.kind == Collective::all_to_all ? std::int64_t{ranks} * ranks : ranks;
+  if ((in_blocks || e.kind == Collective::reduce_scatter) && e.count % blocks != 0)
+    refuse(e, blocks == ranks ? "the ranks of the group do not divide the count; give the elements of the full message"
+                              : "the square of the group's ranks does not divide the count; give the elements of the full "
+                                "message, of which each rank has a block for each");
   if (rooted && (e.root < 0 || e.root >= ranks)) refuse(e, "the root is no rank of the group; count its ranks from 0");
   const std::int64_t in = elements_in(e, rank, ranks) * bytes_of(e.dtype), out = elements_out(e, rank, ranks) * bytes_of(e.dtype);
   if ((in > 0 && e.in == nullptr) || (out > 0 && e.out == nullptr)) refuse(e, "a buffer is missing; give in and out");

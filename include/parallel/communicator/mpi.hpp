@@ -24,8 +24,8 @@ namespace parallel {
 ///
 /// and with `library_reduction` MPI_Iallreduce, MPI_Ireduce_scatter_block and MPI_Ireduce. The first call is made by `start`, what follows
 /// by `wait`. Terms of others wait in scratch memory that grows when first used and is kept. A rank that waits longer than the deadline
-/// says where and ends the job with exit code 75. A message has less than 2^31 elements. Only the thread that initialised MPI
-/// calls it.
+/// says where and ends the job with exit code 75. A message has less than 2^31 elements, of an all-to-all a rank's part. Only the
+/// thread that initialised MPI calls it.
 class Mpi {
  public:
   /// All ranks of the job; MPI has been initialised.
@@ -55,7 +55,9 @@ class Mpi {
   /// Throws ExchangeRefused.
   Ticket start(const Exchange& e) {
     check(e, rank(), size());
-    if (e.count > INT_MAX - size()) refuse(e, "MPI counts elements in 31 bits; split the message");
+    const bool parts = e.kind == Collective::all_to_all;  // each rank has one of them, never the whole message
+    const std::int64_t counted = parts ? e.count / size() : e.count;
+    if (counted > INT_MAX - size()) refuse(e, "MPI counts elements in 31 bits; split the message");
     Ticket ticket = point_to_point(e.kind) ? messages_.start(e) : start_collective(e);
     if (size() > 1) ticket.order = place_.job->history.start(e, size());
     if (records_ != nullptr) records_->push_back(record_of(e, size()));
@@ -142,7 +144,7 @@ class Mpi {
     const Exchange& e = p.exchange;
     const MPI_Datatype type = processes::type_of(e.dtype);
     const std::int64_t width = bytes_of(e.dtype);
-    const int n = size(), count = static_cast<int>(e.count), block = count / n;
+    const int n = size(), count = static_cast<int>(e.count), block = static_cast<int>(block_of(e, n));
     const MPI_Comm group = place_.communicator;
     const bool library = place_.job->options.library_reduction && reduces(e.kind);
     const MPI_Op operation = e.maximum ? MPI_MAX : MPI_SUM;

@@ -186,7 +186,7 @@ class Nccl {
   ncclResult_t launch(const Exchange& e, ncclComm_t group, cudaStream_t stream) const {
     const ncclDataType_t type = type_of(e.dtype);
     const ncclRedOp_t op = e.maximum ? ncclMax : ncclSum;
-    const std::size_t count = index(e.count), block = count / index(size());
+    const std::size_t count = index(e.count), block = index(block_of(e, size()));
     if (size() == 1) {
       const auto bytes = count * index(bytes_of(e.dtype));
       if (bytes > 0 && e.in != e.out) nccl::check(cudaMemcpyAsync(e.out, e.in, bytes, cudaMemcpyDeviceToDevice, stream), "a copy");

@@ -157,7 +157,7 @@ class Threads {
     const Exchange& mine = slot.posts[index(rank())].exchange;
     Buffers& buffers = *own_->place.buffers;
     const int n = size();
-    const std::int64_t width = bytes_of(mine.dtype), block = mine.count / n;
+    const std::int64_t width = bytes_of(mine.dtype), block = block_of(mine, n);
     const auto in = [&](int r, std::int64_t first) { return static_cast<const char*>(slot.posts[index(r)].exchange.in) + first * width; };
     const auto out = [&](int r, std::int64_t first) { return static_cast<char*>(slot.posts[index(r)].exchange.out) + first * width; };
     const auto copy = [&](void* to, const void* from, std::int64_t count) {

@@ -1,5 +1,6 @@
 // What a plan's move is to a communicator: kind, counts, peer or root, and how slices along an inner dimension are brought together.
 #pragma once
+#include <algorithm>
 #include <string>
 
 #include <parallel/algebra/notation.hpp>
@@ -25,7 +26,8 @@ void prepare_exchange(Instruction<World>& i, const Node& node, const Plan& plan,
   if (t.collective == Collective::broadcast)
     while (!holds(t.from, i.exchange.root, stages)) ++i.exchange.root;
   i.exchange.kind = t.collective;
-  i.exchange.count = in.elements() > out.elements() ? in.elements() : out.elements();
+  const bool parts = t.collective == Collective::all_to_all;  // on every rank, before and behind it
+  i.exchange.count = parts ? n * in.elements() : std::max(in.elements(), out.elements());
   i.exchange.dtype = in.dtype;
   i.exchange.maximum = t.maximum;
   i.exchange.label = node.member >= 0 ? g.member(node.member).path.characters : g.origin(node).source.file;
