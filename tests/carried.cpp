@@ -216,6 +216,20 @@ TEST_CASE("a damaged pipeline is refused") {
   CHECK(said(at, whole[at]) == "");
 }
 
+TEST_CASE("an extent of 0 is refused") {  // slices are counted by dividing by extents
+  const std::vector<std::int64_t> whole = words_of<Evaluation<models::Mlp<double, 1, 771>, Tensor<double, Shape<3, 771>>>>();
+  int extents = 0;
+  for (std::size_t at = object::header; at < whole.size(); ++at) {
+    if (whole[at] != 771) continue;
+    std::vector<std::int64_t> words = whole;
+    words[at] = 0;
+    seal(words);
+    CHECK_THROWS_WITH_AS(object::Reader(words).program(), "a dimension is out of range", object::Damaged);
+    ++extents;
+  }
+  CHECK(extents > 5);
+}
+
 struct Linear {
   Parameter<float, Shape<16, 32>> w;
   Parameter<float, Shape<32>> b;

@@ -137,8 +137,9 @@ inline Machine machine_from_json(const Json& json) {
     if (!json["links"].is_object() || json["links"].size() > static_cast<std::size_t>(max_axes))
       Reader::refuse("links", "is no object of at most " + std::to_string(max_axes) + " axes; write {\"data\": {...}}");
     for (const auto& [axis, value] : json["links"].items()) {
-      if (axis.empty() || axis.size() > 15) Reader::refuse("links." + axis, "is no axis; names have 1 to 15 characters");
-      m.links.push_back({Name(axis), machine_file::link(value, "links." + axis)});
+      if (axis.empty() || axis.size() > 63)
+        Reader::refuse("links." + axis, "is no axis that can be named here; give it a name of 1 to 63 characters");
+      m.links.push_back({Path(axis), machine_file::link(value, "links." + axis)});
     }
   }
   return m;

@@ -1,6 +1,6 @@
 // A named axis of a mesh. It is an object with linkage: a type holds its address, and every compiler prints its name.
 #pragma once
-#include <parallel/meta/name.hpp>
+#include <string_view>
 
 namespace parallel {
 
@@ -15,18 +15,14 @@ struct Extent {
   constexpr bool operator==(const Extent&) const = default;
 };
 
-/// `inline constexpr Axis rows{"rows"};` makes an axis of one's own. Names have at most 15 characters.
+/// `inline constexpr Axis rows{"rows"};` makes an axis of one's own.
 struct Axis {
-  char name[16]{};
+  const char* name = "";  ///< of any length; it outlives the axis
   constexpr Extent operator=(int size) const { return {this, size}; }
   constexpr std::string_view text() const { return name; }
 };
 
-constexpr bool same_name(const Axis& a, const Axis& b) {
-  for (int i = 0; i < 16; ++i)
-    if (a.name[i] != b.name[i]) return false;
-  return true;
-}
+constexpr bool same_name(const Axis& a, const Axis& b) { return a.text() == b.text(); }
 /// The first of several axes that has the name of another; null, if each has a name of its own.
 constexpr const Axis* namesake(const auto& axes) {
   for (int i = 0; i < axes.size(); ++i)

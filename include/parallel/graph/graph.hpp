@@ -2,6 +2,7 @@
 #pragma once
 #include <parallel/algebra/derive.hpp>
 #include <parallel/algebra/route.hpp>
+#include <parallel/meta/name.hpp>
 
 namespace parallel {
 

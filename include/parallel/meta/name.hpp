@@ -24,7 +24,7 @@ struct Text {
   constexpr bool operator==(const Text& other) const { return view() == other.view(); }
 };
 
-using Name = Text<16>;  ///< of an axis
+using Name = Text<16>;  ///< of a number that a run gives: "step"
 using Path = Text<64>;  ///< of a member: "blocks.*.mlp.down"
 
 }  // namespace parallel

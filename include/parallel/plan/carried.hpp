@@ -19,7 +19,7 @@ struct Carried {
   Demands demands{};
   std::deque<Axis> axes{};
   std::deque<Operation> operations{};
-  std::deque<std::string> words{};  ///< names of operations and files
+  std::deque<std::string> words{};  ///< names of axes, operations and files
   Schedule schedule = schedules::one_forward_one_backward;  ///< of its stages, where it has any
 
   Carried() = default;

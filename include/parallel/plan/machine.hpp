@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include <parallel/algebra/mesh.hpp>
+#include <parallel/meta/name.hpp>
 
 namespace parallel {
 
@@ -33,7 +34,7 @@ inline constexpr int max_rates = 8;
 
 struct Machine {
   struct AxisLink {
-    Name axis{};
+    Path axis{};
     Link link{};
     constexpr bool operator==(const AxisLink&) const = default;
   };

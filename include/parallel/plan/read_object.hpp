@@ -1,8 +1,8 @@
 // Reads what object.hpp has written into an object file. The words may come from anybody: every length, index and enumeration is checked, and
 // that the passes can work on the graph; nothing of it is executed.
 #pragma once
+#include <algorithm>
 #include <array>
-#include <cstring>
 #include <memory>
 
 #include <parallel/plan/carried.hpp>
@@ -24,11 +24,9 @@ class Reader {
     const bool trained = whole(0, 1) == 1;
     const int micro_batches = whole(1, 1 << 20);
     for (auto n = count(most_nodes); n > 0; --n) {
-      Axis axis{};
-      const std::string name = text(sizeof axis.name - 1);
+      const std::string& name = c.words.emplace_back(text(4096));
       require(!name.empty() && c.axis(name) == nullptr, "an axis has no name, or that of another");
-      std::memcpy(axis.name, name.data(), name.size());
-      c.axes.push_back(axis);
+      c.axes.push_back({name.c_str()});
     }
     for (auto n = count(most_nodes); n > 0; --n) operation();
     Graph& g = c.graph;
@@ -61,7 +59,7 @@ class Reader {
     require(at_ == end_of_program(), "words are left over");
     const std::string model = portable(text(4096)), optimizer = portable(text(4096));
     require(trained == !optimizer.empty(), "it is trained and names no optimizer, or names one and is not");
-    for (auto n = count(most_nodes); n > 0; --n) c.words.push_back(text(4096)), files_.push_back(c.words.back().c_str());
+    for (auto n = count(most_nodes); n > 0; --n) files_.push_back(c.words.emplace_back(shown(characters(4096))).c_str());
     for (Origin& o : g.origins) o.source = source();
     require(at_ == words_.size(), "words are left over");
     check_graph(g);
@@ -83,7 +81,7 @@ class Reader {
     CarriedMesh result;
     result.program = word();
     for (auto n = count(max_axes); n > 0; --n) {
-      std::string name = text(15);
+      std::string name = text(4096);
       result.axes.emplace_back(std::move(name), whole(1, 1 << 20));
     }
     result.here = whole(0, 1 << 20);
@@ -125,14 +123,24 @@ class Reader {
     require(value >= 0 && value < values, "an enumeration has no such value");
     return static_cast<E>(value);
   }
-  std::string text(int most) {
+  std::string characters(int most) {
     std::string result(static_cast<std::size_t>(count(most)), '\0');
     for (std::size_t i = 0; i < result.size(); i += 8) {
       const std::int64_t w = word();
       for (std::size_t k = i; k < result.size() && k < i + 8; ++k) result[k] = static_cast<char>(static_cast<std::uint64_t>(w) >> (8 * (k - i)) & 0xff);
     }
-    for (const char c : result) require(static_cast<unsigned char>(c) >= 32 && c != 127, "a name has a control character");
     return result;
+  }
+  static bool is_control(char c) { return static_cast<unsigned char>(c) < 32 || c == 127; }
+  std::string text(int most) {
+    std::string result = characters(most);
+    for (const char c : result) require(!is_control(c), "a name has a control character");
+    return result;
+  }
+  /// The name of a file, which may have any: as it is printed, in one line.
+  static std::string shown(std::string name) {
+    std::replace_if(name.begin(), name.end(), is_control, '?');
+    return name;
   }
   template <class L>
   L list(int most) {
@@ -188,7 +196,7 @@ class Reader {
     };
     for (int n = 0; n < q[1]; ++n) {
       Dim d(word());
-      require(d.size >= 0 && d.size <= std::int64_t{1} << 44, "a dimension is out of range");
+      require(d.size >= 1 && d.size <= std::int64_t{1} << 44, "a dimension is out of range");
       const Quad by = quad();
       require(by[0] >= 0 && by[0] <= max_nesting, "a number is out of range");
       for (int k = 0; k < by[0]; ++k) d = d / *once(axis(by[static_cast<std::size_t>(k) + 1]));
