@@ -108,6 +108,10 @@ class Edges(Test):
             ((), "FILE"),
             (("",), "FILE is empty"),
             ((mlp, "--mesh", ""), "--mesh is empty"),
+            ((mlp, "--machine", ""), "--machine is empty"),
+            *[((mlp, f"{flag}="), f"{flag} lacks its value; tools/plan --help") for flag in ("--mesh", "--machine", "--stage", "--program", "--run", "--output", "--advise")],
+            *[((mlp, "--stage", wrong), f"error: --stage: '{wrong}' is no stage; they are counted from 0; tools/plan --help") for wrong in ("-1", "1.5", "", "99999999999")],
+            *[((mlp, flag), "has no stages on data=2, tensor=2: --schedule and --schedule-svg show") for flag in ("--schedule", "--schedule-svg")],
             ((mlp, "--lock", "--check"), "two answers"),
             ((mlp, "--check", "--json"), "--json and --check are two answers"),
             ((mlp, "--run", "x", "--html"), "--html and --run are two answers"),
@@ -197,6 +201,11 @@ class Edges(Test):
         self.expect([row[:2] for row in rows] == [(who, str(k)) for k in range(4) for who in ("stage", "  run")], f"the picture of a run is\n{drawn}")
         self.expect(len(re.findall(r"^(planned  |run      )[\d.]+ \w+, bubble [\d.]+ %", drawn, re.MULTILINE)) == 2 and "bubble 27.3 %" in drawn, f"a run has other bubbles:\n{drawn}")
         self.plan(program, "--run", run, "--schedule", "--machine", "h100", says=["8 micro-batches on h100\nbelow", "of ranks 0, 1, 2, 3\n\n"], never=["clocks"])
+        self.plan(program, "--mesh", "stage=65536", "--lock", "--lock-file", few, code=78, says=["does not divide"])
+        kept = self.folder / "kept.plan"
+        self.plan(program, "--lock", "--mesh", "stage=4", "--lock-file", kept)
+        kept.write_text(kept.read_text().replace("[Accumulate<8,", "[Accumulate<9,"))
+        self.plan(program, "--check", "--stage", 1, "--lock-file", kept, code=76, says=["a plan that the lock has and the source no more"])
         self.plan(program, "--run", run, "--schedule-svg", says=["<svg ", "planned and run", ">run 3</text>", "</svg>"])
         self.plan(program, "--run", run, "--schedule", "--json", code=2, says=["two answers"])
         self.plan(ladder / "2_inter_layer", "--run", run, "--schedule", code=76, says=["the run is not the plan"])

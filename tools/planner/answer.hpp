@@ -2,9 +2,10 @@
 #pragma once
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <optional>
+
+#include <parallel/run/new_file.hpp>
 
 #include "choice.hpp"
 #include "dot.hpp"
@@ -88,7 +89,9 @@ struct Answer {
   /// The work of all stages over time, with the machine's prices or, where none is known, as if forward and both gradients took equally long.
   Timing timing() const {
     if (!staged())
-      throw Failure(name + " has no stages on " + parallel::text(plan->mesh) + ": --schedule shows how they take turns; share layers out with Layers<n / stage, Block>", exit_code::usage);
+      throw Failure(name + " has no stages on " + parallel::text(plan->mesh) +
+                        ": --schedule and --schedule-svg show how they take turns; share layers out with Layers<n / stage, Block>",
+                    exit_code::usage);
     if (machine) return predicted()->timing;
     const Pipeline p = pipeline_of(plan->graph, plan->mesh);
     return timed(predicting::schedule_of(plan->graph, p), p.stages, p.micro_batches);
@@ -102,6 +105,10 @@ struct Answer {
     const Timing all = timing();
     return schedule_title() + "\n\n" + picture(all, picture_unit({&all}), std::string(plan->graph.stages->text())) + "\n" + bubble(all) + "\n";
   }
+  std::string schedule_svg() const {
+    const Timing all = timing();  // which refuses what has no stages
+    return svg(all, words(plan->graph.stages->text()));
+  }
 };
 
 inline std::string members(const Plan& plan) {
@@ -111,21 +118,16 @@ inline std::string members(const Plan& plan) {
   return result;
 }
 
-/// A file is replaced only once it is written whole.
-inline void write(const std::string& file, const std::string& contents) {
-  std::error_code unknown;
-  const bool special = std::filesystem::exists(file, unknown) && !std::filesystem::is_regular_file(file, unknown);  // a device or a pipe is written to
-  const std::string beside = special ? file : file + ".new";
-  {
-    std::ofstream out(beside, std::ios::binary);
-    out << contents;
-    out.flush();
-    if (!out) throw Failure("'" + file + "' cannot be written", exit_code::io);
-  }
-  if (special) return;
-  std::error_code error;
-  std::filesystem::rename(beside, file, error);
-  if (error) throw Failure("'" + file + "' cannot be written: " + error.message(), exit_code::io);
+/// A file is replaced only once it is written whole, and never the one that is read.
+inline void write(const std::string& file, const std::string& contents, const Asked& asked) {
+  std::error_code none;
+  if (std::filesystem::equivalent(file, asked.file, none))
+    throw Failure("'" + file + "' is the file that the plan is read from; name another " +
+                      (asked.locking ? "lock with --lock-file" : "output with -o"),
+                  exit_code::usage);
+  NewFile out(file, "'" + file + "'");
+  std::fwrite(contents.data(), 1, contents.size(), out.stream());
+  out.put_in_place();
 }
 
 inline std::string lock_file(const Asked& asked) {
@@ -144,12 +146,18 @@ inline void lock(const std::vector<Answer>& answers, const Asked& asked) {
   for (const Answer& a : answers) now.push_back(lock_of(*a.plan, a.name)), names.push_back(a.name);
   const Choice choice(asked.program, names);
   const auto meant = [&](const Lock& lock) {
-    return choice.has(lock.program) && (asked.mesh.empty() || lock.mesh == now[0].mesh) && (asked.stage < 0 || lock.stage == now[0].stage);
+    if (!choice.has(lock.program)) return false;
+    if (now.empty()) return true;  // the programs are no more
+    return (asked.mesh.empty() || lock.mesh == now[0].mesh) && (asked.stage < 0 || lock.stage == now[0].stage);
   };
   const std::string file = lock_file(asked);
   const bool some = !asked.program.empty() || !asked.mesh.empty() || asked.stage >= 0;
   std::error_code error;
-  if (asked.locking) return write(file, written(some && std::filesystem::exists(file, error) ? replaced(locks_of(asked), now, meant) : now));
+  if (asked.locking) {
+    const bool own = std::filesystem::equivalent(file, asked.file, error);  // which is refused when it is written
+    const bool kept = some && !own && std::filesystem::exists(file, error);
+    return write(file, written(kept ? replaced(locks_of(asked), now, meant) : now), asked);
+  }
   std::vector<Lock> before;
   for (const Lock& lock : locks_of(asked))
     if (meant(lock)) before.push_back(lock);
@@ -198,7 +206,7 @@ inline void print(const std::vector<Answer>& answers, const Asked& asked, std::o
     for (const Answer& a : answers) {
       plans.push_back(a.json());
       plans.back()["pictures"] = pictures(*a.plan);
-      if (a.staged()) plans.back()["schedule_svg"] = svg(a.timing(), words(a.plan->graph.stages->text()));
+      if (a.staged()) plans.back()["schedule_svg"] = a.schedule_svg();
     }
     out << report(plans);
     return;
@@ -217,7 +225,7 @@ inline void print(const std::vector<Answer>& answers, const Asked& asked, std::o
   }
   for (const Answer& a : answers) {
     if (asked.schedule || asked.schedule_svg) {
-      out << (asked.schedule ? a.schedule() + "\n" : svg(a.timing(), std::string(a.plan->graph.stages->text())));
+      out << (asked.schedule ? a.schedule() + "\n" : a.schedule_svg());
       continue;
     }
     if (!asked.picture.empty() || !asked.svg.empty()) {

@@ -17,6 +17,9 @@ inline Mesh mesh_of(const object::CarriedMesh& carried, const std::vector<const 
   for (const auto& [name, ranks] : carried.axes) {
     const Axis* axis = named(axes, name);
     if (axis == nullptr) throw object::Damaged("a mesh names an axis that its program lacks");
+    if (mesh.ranks() > max_ranks / ranks)
+      throw Failure("the file plans for a mesh of more than " + std::to_string(max_ranks) + " ranks; say another with --mesh",
+                    exit_code::configuration);
     mesh.axes[mesh.count++] = Extent(axis, ranks);
   }
   return mesh.on_stage(carried.here);
@@ -46,19 +49,16 @@ inline std::optional<Mesh> mesh_of(const Kept& kept, const std::vector<const Axi
   }
 }
 
-/// The meshes as the stages see them that are asked for: one, or of a lock all; else the compiler's, which is the first unless the file says another.
+/// Whether a lock is asked for, which has all stages.
+inline bool of_all_stages(const Asked& asked) { return asked.stage < 0 && (asked.locking || asked.checking); }
+
+/// The meshes as the stages see them that are asked for, each once: the one that is named, of a lock the first of all;
+/// else the compiler's, which is the first unless the file says another.
 inline std::vector<Mesh> seen_from(const std::vector<Mesh>& meshes, const Axis* stages, const Asked& asked) {
   std::vector<Mesh> seen;
-  const auto add = [&](const Mesh& mesh) {
+  for (Mesh mesh : meshes) {
+    if (stages != nullptr && (asked.stage >= 0 || of_all_stages(asked))) mesh = mesh.on_stage(std::max(asked.stage, 0));
     if (std::find(seen.begin(), seen.end(), mesh) == seen.end()) seen.push_back(mesh);
-  };
-  for (const Mesh& mesh : meshes) {
-    if (stages == nullptr || (asked.stage < 0 && !asked.locking && !asked.checking))
-      add(mesh);
-    else if (asked.stage >= 0)
-      add(mesh.on_stage(asked.stage));
-    else
-      for (int k = 0; k < mesh.extent(stages); ++k) add(mesh.on_stage(k));
   }
   return seen;
 }
@@ -114,9 +114,12 @@ inline std::vector<Answer> answers(const object::Found& found, const Asked& aske
     }
     if (asked.stage >= 0 && program->graph.stages == nullptr)
       throw Failure("--stage " + std::to_string(asked.stage) + ": " + program->name + " has no stages, as no Layers<n / stage, Block> shares its layers out", exit_code::usage);
-    for (const Mesh& mesh : seen_from(meshes_of(*program, axes, found, asked, kept), program->graph.stages, asked)) try {
+    const Axis* stages = program->graph.stages;
+    for (const Mesh& mesh : seen_from(meshes_of(*program, axes, found, asked, kept), stages, asked)) try {
         const auto on_stage = [&program = *program, beside, mesh](int k) { return object::derive(program, mesh.on_stage(k), beside); };
-        result.push_back({object::derive(*program, mesh, beside), program->name, machine, on_stage, &program->graph});
+        const auto add = [&](OwnedPlan plan) { result.push_back({std::move(plan), program->name, machine, on_stage, &program->graph}); };
+        add(on_stage(mesh.here));  // a mesh is refused here, before its stages are gone through
+        for (int k = 1; of_all_stages(asked) && stages != nullptr && k < mesh.extent(stages); ++k) add(on_stage(k));
       } catch (const MeshRefused& error) {
         refused = Failure(program->name + ": " + error.what(), exit_code::configuration);
         if (asked.run.empty()) throw *refused;  // else another program may be the one that ran

@@ -1,5 +1,6 @@
 // Prints the plan of the programs that a source, an object or a program carries. Nothing of them is executed.
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <sstream>
 
 #include "advise_file.hpp"
@@ -34,6 +35,22 @@ inline std::string nearest(const CLI::App& app, int argc, char** argv) {
   return "";
 }
 
+/// A stage; its axis may have fewer.
+inline std::string stage_number(const std::string& text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool good = error == std::errc() && end == text.data() + text.size() && number >= 0;
+  return good ? "" : "'" + text + "' is no stage; they are counted from 0";
+}
+/// What is wrong with the arguments, in one sentence.
+inline std::string mistake(const CLI::ParseError& error, const CLI::App& app, int argc, char** argv) {
+  const std::string words = error.what();
+  const int code = error.get_exit_code();
+  if (code == static_cast<int>(CLI::ExitCodes::ArgumentMismatch) && words.find("missing") != std::string::npos)
+    return words.substr(0, words.find(':')) + " lacks its value";
+  return words + (code == static_cast<int>(CLI::ExitCodes::ExtrasError) ? nearest(app, argc, argv) : "");
+}
+
 /// Arguments that one by one are right. Throws ParseError.
 inline void refuse_combinations(const CLI::App& app) {
   for (const CLI::Option* o : app.get_options())
@@ -60,7 +77,7 @@ inline int deliver(const std::string& answer, const Asked& asked) {
   if (asked.output.empty())
     std::cout << (data ? answer : printable(answer)) << std::flush;
   else
-    write(asked.output, answer);
+    write(asked.output, answer, asked);
   if (!std::cout) throw Failure("the output cannot be written", exit_code::io);
   return exit_code::done;
 }
@@ -72,7 +89,8 @@ int main(int argc, char** argv) {
   app.footer("tools/plan examples/gpt.cpp --mesh data=2,tensor=4 --machine a100\nExit codes stand in docs/errors.md.");
   app.add_option("FILE", asked.file, "A source, which is compiled, or an object, library or program that was")->required();
   app.add_option("--mesh", asked.mesh, "Axes and ranks, data=2,tensor=4; without it, the meshes that the file itself plans for");
-  app.add_option("--stage", asked.stage, "Of a pipeline, the stage whose plan it is; 0 unless said")->check(CLI::NonNegativeNumber);
+  app.add_option("--stage", asked.stage, "Of a pipeline, the stage whose plan it is; 0 unless said")
+      ->check(stage_number);
   app.add_option("--program", asked.program, "Only programs whose name is this, or has it in it");
   app.add_option("--machine", asked.machine, "Prices: a published machine's name, or a file that tools/machine wrote");
   app.add_option("-o,--output", asked.output, "Writes there instead of to the standard output");
@@ -105,8 +123,8 @@ int main(int argc, char** argv) {
     refuse_combinations(app);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    const bool unknown = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
-    std::cerr << "tools/plan: error: " << printable(error.what()) << (unknown ? printable(nearest(app, argc, argv)) : "") << "; tools/plan --help names all flags\n";
+    const std::string words = mistake(error, app, argc, argv);
+    std::cerr << "tools/plan: error: " << printable(words) << "; tools/plan --help names all flags\n";
     return exit_code::usage;
   }
   return guarded("tools/plan", [&]() -> int {

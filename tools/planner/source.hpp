@@ -2,12 +2,14 @@
 #pragma once
 #include <parallel/plan/find_object.hpp>
 
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -15,18 +17,53 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "asked.hpp"
 
 namespace planner {
 
+/// Holds back the signals that end a program for as long as it lives, so that what was begun is undone; then they do
+/// what they do.
+class HeldBack {
+ public:
+  HeldBack() {
+    sigemptyset(&ending_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      struct sigaction now {};
+      if (sigaction(signal, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&ending_, signal);
+    }
+    sigprocmask(SIG_BLOCK, &ending_, &before_);
+  }
+  ~HeldBack() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  HeldBack(const HeldBack&) = delete;
+  HeldBack& operator=(const HeldBack&) = delete;
+
+  /// Waits so long for one, and leaves it held back. 0: none came.
+  int wait(std::chrono::nanoseconds time) const {
+    constexpr std::int64_t second = 1'000'000'000;
+    const timespec limit{static_cast<time_t>(time.count() / second), static_cast<long>(time.count() % second)};
+    const int signal = sigtimedwait(&ending_, nullptr, &limit);
+    if (signal > 0) raise(signal);
+    return std::max(signal, 0);
+  }
+  /// What a child begins with.
+  const sigset_t& before() const { return before_; }
+
+ private:
+  sigset_t ending_{}, before_{};
+};
+
 /// A folder that is gone with this object.
 class Scratch {
  public:
   Scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "plan-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw Failure("no folder can be made in " + std::filesystem::temp_directory_path().string(), exit_code::io);
+    std::error_code error;
+    const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+    std::string name = (folder / "plan-XXXXXX").string();
+    if (error || mkdtemp(name.data()) == nullptr)
+      throw Failure("no temporary folder can be made; let TMPDIR name a folder that can be written to", exit_code::io);
     path_ = name;
   }
   ~Scratch() {
@@ -46,19 +83,42 @@ inline bool is_source(const std::filesystem::path& file) {
   return std::any_of(std::begin(source_endings), std::end(source_endings), [&](const char* ending) { return file.extension() == ending; });
 }
 
+/// Whether a child has ended. It stays known by its number until it is waited for.
+inline bool has_ended(pid_t child) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == child;
+}
+/// Waits for a child, or for a signal that ends this program: then the child's whole group is ended too, at first by
+/// the same signal, so that a compiler removes what it has begun to write.
+inline void wait_for(pid_t child, const HeldBack& signals) {
+  using namespace std::chrono_literals;
+  int signal = 0;
+  while (signal == 0 && !has_ended(child)) signal = signals.wait(10ms);
+  if (signal == 0) return;
+  kill(-child, signal);
+  for (int i = 0; i < 100 && !has_ended(child); ++i) std::this_thread::sleep_for(10ms);
+  kill(-child, SIGKILL);
+}
+
 /// Runs a compiler with these arguments and waits for it. Its output is the tool's error stream. Returns its exit status.
-inline int run(const std::vector<std::string>& command) {
+inline int run(const std::vector<std::string>& command, const HeldBack& signals) {
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);  // a compiler has children
+  posix_spawnattr_setsigmask(&attributes, &signals.before());
   pid_t child = 0;
-  const int refused = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  const int refused = posix_spawnp(&child, arguments[0], &actions, &attributes, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
   if (refused != 0)
     throw Failure("the compiler '" + command[0] + "' cannot be run: " + std::strerror(refused) + "; name another with --compiler or CXX", exit_code::unavailable);
+  wait_for(child, signals);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -66,7 +126,7 @@ inline int run(const std::vector<std::string>& command) {
 }
 
 /// Compiles a source without optimization: nothing of it will run.
-inline void compile(const Asked& asked, const std::filesystem::path& object) {
+inline void compile(const Asked& asked, const std::filesystem::path& object, const HeldBack& signals) {
   std::istringstream words(asked.compiler);  // "ccache g++"
   std::vector<std::string> command{std::istream_iterator<std::string>(words), {}};
   if (command.empty()) throw Failure("no compiler is named; say --compiler g++", exit_code::usage);
@@ -80,7 +140,7 @@ inline void compile(const Asked& asked, const std::filesystem::path& object) {
   if (source.extension() == ".hpp" || source.extension() == ".h") command.insert(command.end(), {"-x", "c++"});
   command.insert(command.end(), asked.compiling.begin(), asked.compiling.end());
   command.insert(command.end(), {"-c", source.string(), "-o", object.string()});
-  if (const int status = run(command); status != 0)
+  if (const int status = run(command, signals); status != 0)
     throw Failure("'" + asked.file + "' does not compile; the compiler's own words are above" +
                       (eigen ? "" : "; there is no Eigen in '" + asked.eigen + "': name its folder with --eigen if the source includes it"),
                   exit_code::bad_data);
@@ -92,6 +152,15 @@ inline std::string contents(const std::filesystem::path& path, const std::string
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Failure("'" + called + "' cannot be read: " + std::strerror(errno), exit_code::missing_input);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The bytes of what a source is compiled to. Ended by a signal, it leaves neither a folder nor a compiler.
+inline std::string compiled(const Asked& asked) {
+  const HeldBack signals;
+  const Scratch scratch;
+  const std::filesystem::path object = scratch.path() / "source.o";
+  compile(asked, object, signals);
+  return contents(object, asked.file);
 }
 
 /// Why a file carries no program, as far as it can be told.
@@ -118,16 +187,10 @@ inline void tell_apart(object::Found& found) {
 
 /// The programs and meshes of a file, each program by a name of its own.
 inline object::Found programs_of(const Asked& asked) {
-  Scratch scratch;
-  std::filesystem::path object = asked.file;
   std::error_code error;
   if (!std::filesystem::exists(asked.file, error)) throw Failure("there is no file '" + asked.file + "'", exit_code::missing_input);
-  if (is_source(asked.file)) {
-    object = scratch.path() / "source.o";
-    compile(asked, object);
-  }
+  const std::string bytes = is_source(asked.file) ? compiled(asked) : contents(asked.file, asked.file);
   object::Found found;
-  const std::string bytes = contents(object, asked.file);
   try {
     found = object::find(bytes);
   } catch (const object::Damaged& damaged) {

@@ -12,6 +12,8 @@ struct Found {
   std::vector<CarriedMesh> meshes{};
 };
 
+inline constexpr std::size_t most_carried = 1'000;  ///< programs of one file, and meshes: each is compared with all
+
 /// Searches the bytes of an object, a library or a program. Copies of one program count once. A text that has the magic words in it is passed over.
 /// Throws Damaged.
 inline Found find(std::string_view bytes) {
@@ -42,11 +44,13 @@ inline Found find(std::string_view bytes) {
       bool known = false;
       for (const CarriedMesh& m : found.meshes) known = known || (m.program == read.program && m.axes == read.axes && m.here == read.here);
       if (!known) found.meshes.push_back(read);
+      require(found.meshes.size() <= most_carried, "it has too many meshes");
     } else {
       auto carried = reader.program();
       bool known = false;
       for (const auto& p : found.programs) known = known || p->checksum == carried->checksum;
       if (!known) found.programs.push_back(std::move(carried));
+      require(found.programs.size() <= most_carried, "it has too many programs");
     }
     at += 8 * words.size();
   }

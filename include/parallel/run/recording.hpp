@@ -4,13 +4,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include <parallel/communicator/exchange.hpp>
 #include <parallel/plan/walk.hpp>
-#include <parallel/run/failure.hpp>
+#include <parallel/run/new_file.hpp>
 
 namespace parallel {
 
@@ -31,8 +30,7 @@ class Recording {
   Recording(const std::string& file, const Plan& plan, int rank, int steps = 20) : Recording(plan, rank, file.empty() ? 0 : steps) {
     if (file.empty()) return;
     file_ = file + "." + std::to_string(rank);
-    out_.reset(std::fopen(file_.c_str(), "w"));
-    if (!out_) throw refused();
+    const NewFile trial(file_, called());
   }
   /// Kept in memory, for a program that reads it itself.
   Recording(const Plan& plan, int rank, int steps) : plan_(plan), rank_(rank), steps_(steps) {
@@ -52,10 +50,11 @@ class Recording {
     if (step_ <= steps_ && rows_.size() < rows_.capacity()) rows_.push_back({step_, kind, node, call, begin, now()});
   }
 
-  /// Writes the file and closes it. Throws Failure(io).
-  void write() {
-    if (!out_) return;
-    std::FILE* const out = out_.get();
+  /// Writes the file, whole. Throws Failure(io); then there is none, or the one that was there.
+  void write() const {
+    if (file_.empty()) return;
+    NewFile file(file_, called());
+    std::FILE* const out = file.stream();
     std::fprintf(out, "parallel record 1\nmesh %s\nrank %d\n", text(plan_.mesh).c_str(), rank_);
     for (const Happened& h : rows_) {
       const Node& node = plan_.graph.node(h.node);
@@ -66,19 +65,14 @@ class Recording {
                      std::string(name_of(h.call.kind)).c_str(), h.call.maximum ? "_max" : "", text(node.transition.axes).c_str(), h.call.ranks,
                      std::string(name_of(h.call.dtype)).c_str(), static_cast<long long>(h.call.bytes), h.begin, h.end);
     }
-    const bool failed = std::ferror(out) != 0;
-    if (std::fclose(out_.release()) != 0 || failed) throw refused();
+    file.put_in_place();
   }
 
  private:
   static double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-  Failure refused() const { return Failure("the record '" + file_ + "' cannot be written: " + std::strerror(errno), exit_code::io); }
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
+  std::string called() const { return "the record '" + file_ + "'"; }
 
   std::string file_{};
-  std::unique_ptr<std::FILE, Close> out_{};
   const Plan& plan_;
   int rank_, steps_, step_ = 0;
   std::vector<Happened> rows_{};
