@@ -1,10 +1,18 @@
-// Names of types that do not depend on the compiler.
+// Names of types that do not depend on the compiler, and names that can be printed.
 #pragma once
+#include <algorithm>
 #include <cctype>
 #include <string>
 #include <string_view>
 
 namespace parallel::object {
+
+/// A name, as of a file, whose control characters are question marks.
+inline std::string in_one_line(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; }, '?');
+  return name;
+}
 
 /// The braces of a value among template arguments, with its type's name before them, become "{...}": every compiler spells a value its own way.
 inline void leave_values_out(std::string& name) {

@@ -1,7 +1,6 @@
 // Reads what object.hpp has written into an object file. The words may come from anybody: every length, index and enumeration is checked, and
 // that the passes can work on the graph; nothing of it is executed.
 #pragma once
-#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -59,7 +58,7 @@ class Reader {
     require(at_ == end_of_program(), "words are left over");
     const std::string model = portable(text(4096)), optimizer = portable(text(4096));
     require(trained == !optimizer.empty(), "it is trained and names no optimizer, or names one and is not");
-    for (auto n = count(most_nodes); n > 0; --n) files_.push_back(c.words.emplace_back(shown(characters(4096))).c_str());
+    for (auto n = count(most_nodes); n > 0; --n) files_.push_back(c.words.emplace_back(in_one_line(characters(4096))).c_str());
     for (Origin& o : g.origins) o.source = source();
     require(at_ == words_.size(), "words are left over");
     check_graph(g);
@@ -131,16 +130,10 @@ class Reader {
     }
     return result;
   }
-  static bool is_control(char c) { return static_cast<unsigned char>(c) < 32 || c == 127; }
   std::string text(int most) {
     std::string result = characters(most);
-    for (const char c : result) require(!is_control(c), "a name has a control character");
+    require(result == in_one_line(result), "a name has a control character");
     return result;
-  }
-  /// The name of a file, which may have any: as it is printed, in one line.
-  static std::string shown(std::string name) {
-    std::replace_if(name.begin(), name.end(), is_control, '?');
-    return name;
   }
   template <class L>
   L list(int most) {

@@ -17,6 +17,19 @@ inline void require(bool sound, const char* what) {
   if (!sound) throw Damaged(what);
 }
 
+/// Of layers that are cut by cost: stages share no dimension but the layers', as with a mesh that one is not divided.
+inline void check_balanced(const Graph& g) {
+  int layers = 0;
+  for (const Region& r : g.regions)
+    if (r.staged) layers = r.count;
+  const auto sound = [&](const Type& type) {
+    for (const Dim& d : type.layout.dims)
+      require(!d.split_by(g.stages) || (d.count == 1 && d.size == layers), "stages share a dimension that is not that of the layers");
+  };
+  for (const Value& v : g.values) sound(v.type);
+  for (const Member& m : g.members) sound(m.type);
+}
+
 /// Of a pipeline: one loop over micro-batches, within it the staged layers, forward and back at most once, and the edges before and behind them.
 inline void check_stages(const Graph& g) {
   int loop = 0, staged[] = {0, 0}, edges[] = {0, 0, 0, 0};
@@ -47,6 +60,7 @@ inline void check_stages(const Graph& g) {
   if (g.stages == nullptr) return;
   require(loop > 0, "stages have no loop over micro-batches");
   require(g.nodes.size() * g.chunks < 4 * most_nodes, "its stages have too many chunks");
+  if (g.balanced) check_balanced(g);
 }
 
 /// Whether a value that lies where its node's next result does can: that is as large, and only as a result does anybody know it.
@@ -188,7 +202,10 @@ inline void check_graph(const Graph& g) {
     require(o.rules.size() == o.axes.size(), "an origin has axes without rules");
     for (const int r : o.rules) require(r >= 0 && r <= 5, "there is no such rule");
   }
-  for (const Member& m : g.members) exists(m.value, values), may_exist(m.updated, values), may_exist(m.of, members);
+  for (const Member& m : g.members) {
+    exists(m.value, values), may_exist(m.updated, values), may_exist(m.of, members);
+    require(m.type.layout.dims == g.values[m.value].type.layout.dims, "a member has other dimensions than its value");
+  }
   for (const int v : g.outputs) exists(v, values);
   may_exist(g.scalar_value, values), may_exist(g.commit, values), may_exist(g.misused, members);
   check_stages(g);
