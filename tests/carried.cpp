@@ -224,8 +224,14 @@ TEST_CASE("an extent of 0 is refused") {  // slices are counted by dividing by e
     std::vector<std::int64_t> words = whole;
     words[at] = 0;
     seal(words);
-    CHECK_THROWS_WITH_AS(object::Reader(words).program(), "a dimension is out of range", object::Damaged);
-    ++extents;
+    try {
+      const auto read = object::Reader(words).program();  // the word is none of an extent
+      for (const Value& v : read->graph.values)
+        for (const Dim& d : v.type.layout.dims) CHECK(d.size > 0);
+    } catch (const object::Damaged& damaged) {
+      CHECK(std::string(damaged.what()) == "a dimension is out of range");
+      ++extents;
+    }
   }
   CHECK(extents > 5);
 }
@@ -298,6 +304,7 @@ TEST_CASE("what the passes rely on of a pipeline") {
   CHECK(said([&](Graph& g) { region(g, RegionKind::layers, true).reversed = false; }) == "there are two loops over stages");
   CHECK(said([&](Graph& g) {
           for (Stack& s : g.stacks) g.values[s.outside].type.layout.dims[0].count = 0;
+          for (Member& m : g.members) m.type = g.values[m.value].type;
         }) == "layers on stages are not shared out");
   CHECK(said([&](Graph& g) { move(g, false, false).transition.along = 1; }) == "an edge between stages is none");
   CHECK(said([&](Graph& g) { edge(g, 1, Collective::send).collective = Collective::all_reduce; }) == "an edge between stages is none");

@@ -122,8 +122,9 @@ void check(const std::string& call, F f, bool library = false) {
 auto exchange_of(Collective kind) {
   return [kind](Mpi& world) {
     const int n = world.size(), other = kind == Collective::send ? (world.rank() + 1) % n : (world.rank() + n - 1) % n;
-    static float in[12], out[12];  // static, since nobody waits for what was started where a test fails
-    exchange(world, {.kind = kind, .in = in, .out = out, .count = 6, .label = "activation", .peer = other});
+    static float in[18], out[18];  // static, since nobody waits for what was started where a test fails
+    const std::int64_t count = kind == Collective::all_to_all ? 36 : 6;  // ranks divide it, or their square
+    exchange(world, {.kind = kind, .in = in, .out = out, .count = count, .label = "activation", .peer = other});
   };
 }
 
