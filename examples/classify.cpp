@@ -53,18 +53,18 @@ void train(const Mesh& mesh, const std::string& record) {
   std::vector<int> right(static_cast<std::size_t>(mesh.ranks()));
   run_threads(mesh.ranks(), [&](Threads& world) {
     Parameters parameters(plan, world.rank(), 3);
-    Trainer<Threads, Cpu> trainer(plan, world, parameters, {.weight_decay = 0.01}, 3);
+    Trainer<Threads, Cpu> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.01, .clip_norm = 1}, 3);
     Recording recording(record, plan, world.rank());
     trainer.executor().record(recording);
-    trainer.executor().input(0, points.data());
-    trainer.executor().input(1, labels.data());
+    trainer.executor().input(0, points);
+    trainer.executor().input(1, labels);
     for (int step = 0; step <= 300; ++step) {
       const StepResult result = trainer.step(1e-2);
       if (world.rank() == 0 && step % 100 == 0) std::printf("  loss %.3f", result.loss);
     }
     recording.write();
     Executor<Threads, Cpu> evaluate(scores, world, parameters);
-    evaluate.input(0, points.data());
+    evaluate.input(0, points);
     evaluate.run();
     const View y = evaluate.output(0);  // this rank's examples
     for (std::int64_t i = 0; i < y.size[0]; ++i) {
@@ -79,8 +79,8 @@ void train(const Mesh& mesh, const std::string& record) {
 }
 
 int main(int argc, char** argv) {
-  const std::string record = record_argument(argc, argv);
   return guarded("classify", [&] {
+    const std::string record = record_argument(argc, argv);
     train(Mesh{data = 1, tensor = 1}, "");
     train(Mesh{data = 2, tensor = 2}, record);
     return exit_code::done;

@@ -22,7 +22,7 @@
 #include <parallel/run/text_data.hpp>
 #include <parallel/run/trainer.hpp>
 
-#include <CLI/CLI.hpp>
+#include "arguments.hpp"
 
 using namespace parallel;
 using namespace parallel::axes;
@@ -109,10 +109,12 @@ template <Communicator World, Device Device>
 void train(World& world, const Device& device, const Options& options, const TextData& text) {
   const OwnedPlan plan = derive<Step>(options.mesh), validation = derive<Validate, Step>(options.mesh), sampling = derive<Sample, Step>(options.mesh);
   const bool speaks = world.rank() == 0;
-  if (speaks) std::printf("%s\n", parallel::text(*plan).c_str()), std::fflush(stdout);
+  if (speaks) std::printf("%s\n", parallel::text(*plan).c_str());
+  flush_standard_output();  // what cannot be written is not trained for
 
   ParametersIn<MemoryOf<Device>> parameters(plan, world.rank(), options.seed, device);
-  Trainer<World, Device> trainer(plan, world, parameters, Hyperparameters{}, options.seed, device);
+  Trainer<World, Device> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1},
+                                 options.seed, device);
   Recording recording(options.record, *plan, world.rank());
   trainer.executor().record(recording);
   Executor<World, Device> evaluate(validation, world, parameters, device), generate(sampling, world, parameters, device);
@@ -123,11 +125,9 @@ void train(World& world, const Device& device, const Options& options, const Tex
   Progress progress(options.steps, batch * context, speaks);
   for (int step = 0; step < options.steps; ++step) {
     text.batch(options.seed, static_cast<std::uint64_t>(step), batch, tokens, targets);
-    trainer.executor().input(0, tokens.data());
-    trainer.executor().input(1, targets.data());
+    trainer.executor().input(0, tokens);
+    trainer.executor().input(1, targets);
     const StepResult result = trainer.step(schedule.at(step));
-    if (!std::isfinite(result.loss))
-      throw Failure("the loss is " + std::to_string(result.loss) + " at step " + std::to_string(step) + "; lower --rate", exit_code::failed);
     progress.step(step, result.loss, result.gradient_norm);
   }
   progress.finish();
@@ -143,9 +143,9 @@ void train(World& world, const Device& device, const Options& options, const Tex
       text.validation_window(real ? window + i : 0, tokens, targets);
       weights.insert(weights.end(), context, real ? 1.0F : 0.0F);
     }
-    evaluate.input(0, tokens.data());
-    evaluate.input(1, targets.data());
-    evaluate.input(2, weights.data());
+    evaluate.input(0, tokens);
+    evaluate.input(1, targets);
+    evaluate.input(2, weights);
     evaluate.run();
     loss += evaluate.output_scalar(0) * std::min(batch, windows - window) / windows;
   }
@@ -161,7 +161,7 @@ void train(World& world, const Device& device, const Options& options, const Tex
     std::vector<int> window(context, ' ');
     const int known = std::min<int>(context, static_cast<int>(sampled.size()));
     for (int i = 0; i < known; ++i) window[static_cast<std::size_t>(i)] = static_cast<unsigned char>(sampled[sampled.size() - static_cast<std::size_t>(known - i)]);
-    generate.input(0, window.data());
+    generate.input(0, window);
     generate.run();
     const float* logits = generate.on_host(generate.output(0), room).template as<float>() + (known - 1) * vocabulary;
     sampled += static_cast<char>(sample_token(logits, vocabulary, 0.8, options.seed, static_cast<std::uint64_t>(n)));
@@ -177,19 +177,23 @@ int main(int argc, char** argv) {
     CLI::App app("Trains a small GPT on text by the plan that its annotations give.");
     app.add_option("--mesh", mesh, "ranks per axis")->capture_default_str();
     app.add_option("--text", options.text, "file to train on; by default the licence texts of this machine");
-    app.add_option("--steps", options.steps, "training steps")->capture_default_str()->check(CLI::Range(1, 1000000));
-    app.add_option("--rate", options.rate, "peak learning rate; it falls to a tenth of it by a cosine")->capture_default_str();
-    app.add_option("--warmup", options.warmup, "steps until the peak")->capture_default_str();
-    app.add_option("--seed", options.seed, "of parameters, batches and samples")->capture_default_str();
-    app.add_option("--sample", options.sample, "bytes to sample at the end")->capture_default_str()->check(CLI::Range(0, 100000));
+    app.add_option("--steps", options.steps, "training steps")->capture_default_str()->check(number(1, 1000000));
+    app.add_option("--rate", options.rate, "peak learning rate; it falls to a tenth of it by a cosine")
+        ->capture_default_str()
+        ->check(number(0.0, 1e300));
+    app.add_option("--warmup", options.warmup, "steps until the peak")
+        ->capture_default_str()
+        ->check(number(0, 1000000));
+    app.add_option("--seed", options.seed, "of parameters, batches and samples")
+        ->capture_default_str()
+        ->check(number<std::uint64_t>(0, std::uint64_t{1} << 53));
+    app.add_option("--sample", options.sample, "bytes to sample at the end")
+        ->capture_default_str()
+        ->check(number(0, 100000));
     app.add_option("--record", options.record, "writes FILE.RANK: what happened in the first steps, for tools/plan --run");
     app.add_flag("--mpi", mpi, "ranks are the processes of mpirun instead of threads");
     app.add_flag("--gpu", gpu, "on the first GPU, which the ranks share");
-    try {
-      app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-      return app.exit(error) == 0 ? exit_code::done : exit_code::usage;
-    }
+    if (!parse(app, argc, argv)) return exit_code::done;
     options.mesh = mesh_argument(mesh, {&data, &tensor});
     derive<Step>(options.mesh);  // a mesh that does not fit is refused before any rank starts
     const TextData text(options.text.empty() ? licence_texts() : read_file(options.text), options.text.empty() ? "the licence texts" : options.text, context);

@@ -51,7 +51,8 @@ void train(const Mesh& mesh, const std::string& record) {
   double first_loss = 0, last_loss = 0;
   run_threads(mesh.ranks(), [&](Threads& world) {
     Parameters parameters(training, world.rank(), 1);
-    Trainer<Threads, Cpu> trainer(training, world, parameters, {.weight_decay = 0.01}, 1);
+    Trainer<Threads, Cpu> trainer(training, world, parameters, {.beta2 = 0.99, .weight_decay = 0.01, .clip_norm = 1},
+                                  1);
     Recording recording(record, training, world.rank());
     trainer.executor().record(recording);
     std::vector<int> tokens, targets;
@@ -62,8 +63,8 @@ void train(const Mesh& mesh, const std::string& record) {
           const int progression = (step * batch + i) * 37 % (vocabulary * vocabulary);
           tokens.push_back(number(progression, p)), targets.push_back(number(progression, p + 1));
         }
-      trainer.executor().input(0, tokens.data());
-      trainer.executor().input(1, targets.data());
+      trainer.executor().input(0, tokens);
+      trainer.executor().input(1, targets);
       const StepResult result = trainer.step(schedule.at(step));
       if (world.rank() == 0) (step == 0 ? first_loss : last_loss) = result.loss;
     }
@@ -77,8 +78,8 @@ void train(const Mesh& mesh, const std::string& record) {
       for (int p = 0; p < known; ++p) inputs.push_back(number(60 * i + 35, p)), own[static_cast<std::size_t>(i)].push_back(inputs.back());
     View drawn;
     const auto run = [&](Executor<Threads, Cpu>& executor, int position) {
-      executor.input(0, inputs.data());
-      executor.input(1, &position);
+      executor.input(0, inputs);
+      executor.input(1, position);
       executor.scalar("temperature", 0);  // the most probable
       executor.run();
       drawn = executor.output(0);  // of this rank's prompts
@@ -104,8 +105,8 @@ void train(const Mesh& mesh, const std::string& record) {
 }
 
 int main(int argc, char** argv) {
-  const std::string record = record_argument(argc, argv);
   return guarded("llama", [&] {
+    const std::string record = record_argument(argc, argv);
     train(Mesh{data = 1, tensor = 1}, "");
     train(Mesh{data = 2, tensor = 2}, record);
     return exit_code::done;

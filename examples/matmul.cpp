@@ -45,8 +45,8 @@ void show(const char* title, int inner, const std::string& record = "") {
     const Plan& planned = plan<Program, two>;
     Parameters none(planned, world.rank(), 0);  // both factors are inputs
     Executor<Threads, Cpu> executor(planned, world, none);
-    executor.input(0, x.data());
-    executor.input(1, w.data());
+    executor.input(0, x);
+    executor.input(1, w);
     Recording recording(record, planned, world.rank());
     executor.record(recording);
     executor.run();
@@ -69,8 +69,8 @@ void show(const char* title, int inner, const std::string& record = "") {
 }
 
 int main(int argc, char** argv) {
-  const std::string record = record_argument(argc, argv);
   return guarded("matmul", [&] {
+    const std::string record = record_argument(argc, argv);
     show<Rows>("by rows", 5);
     show<Columns>("by columns", 5);
     show<Inner<6>>("by the inner dimension", 6, record);

@@ -52,7 +52,7 @@ Told started(int ranks, const std::vector<Rank>& all) {
         Parameters parameters(*mine.plan, world.rank(), mine.seed);
         Executor<Threads, Cpu> executor(*mine.plan, world, parameters, {}, nullptr, {fact("learning_rate", mine.rate)});
         const std::vector<float> x(32, 0.5f);
-        executor.input(0, x.data());
+        executor.input(0, x);
         executor.scalar("learning_rate", mine.rate);
         executor.run();
       } catch (const Failure& error) {

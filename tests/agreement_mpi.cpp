@@ -19,7 +19,9 @@ void check(const Mesh& mesh) {
   REQUIRE(world.size() == mesh.ranks());
   const OwnedPlan plan = derive<Step>(mesh);
   const auto tokens = program::numbers<int>(144, 1, Model::vocabulary), targets = program::numbers<int>(144, 2, Model::vocabulary);
-  const auto feed = [&](auto& executor, under_test::Parameters&) { executor.input(0, tokens.data()), executor.input(1, targets.data()); };
+  const auto feed = [&](auto& executor, under_test::Parameters&) {
+    executor.input(0, tokens), executor.input(1, targets);
+  };
   const std::vector<lockstep::Array> threads = program::outputs(*plan, feed);
   std::vector<lockstep::Array> mine = threads;
   for (auto& output : mine)

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Gives a program what users give it by mistake: each mistake is one sentence that names the thing, and its documented exit code.
 
-    bad_input.py GPT [LAUNCHER ...]      LAUNCHER: mpirun with its arguments but the number of ranks
+    bad_input.py GPT OTHER ... -- [LAUNCHER ...]      OTHER: an example; LAUNCHER: mpirun with its arguments but the number of ranks
 """
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-GPT, LAUNCHER = sys.argv[1], sys.argv[2:]
+END = sys.argv.index("--")
+GPT, OTHERS, LAUNCHER = sys.argv[1], sys.argv[2:END], sys.argv[END + 1 :]
 
 folder = Path(tempfile.mkdtemp())
 (folder / "empty").write_bytes(b"")
@@ -28,10 +29,18 @@ CASES = [
     (["--text", str(folder)], 66, ["directory"]),
     (["--text", str(folder / "empty")], 65, ["empty"]),
     (["--text", str(folder / "short")], 65, ["16 bytes", "context of 64"]),
-    (["--steps", "many"], 2, ["steps"]),
-    (["--mehs", "data=2"], 2, ["--mehs"]),
+    (["--text", "/dev/zero"], 66, ["/dev/zero is a device"]),
+    (["--steps", "many"], 2, ["gpt: error: --steps: 'many' is no number"]),
+    (["--steps", "0"], 2, ["gpt: error: --steps: '0'"]),
+    (["--seed", "-1"], 2, ["gpt: error: --seed: '-1'"]),
+    (["--seed", "99999999999999999999999"], 2, ["gpt: error: --seed: '99999999999999999999999'"]),
+    (["--rate", "-1"], 2, ["gpt: error: --rate: '-1'"]),
+    (["--rate", "nan"], 2, ["gpt: error: --rate: 'nan'"]),
+    (["--warmup", "-5"], 2, ["gpt: error: --warmup: '-5'"]),
+    (["--sample", "3 "], 2, ["gpt: error: --sample: '3 '"]),
+    (["--mehs", "data=2"], 2, ["gpt: error: ", "--mehs"]),
     (["--gpu"], 69, ["no CUDA", "docs/gpu.md"]),
-    (["--steps", "40", "--rate", "1e60", "--text", str(folder / "text")], 1, ["loss is", "--rate"]),
+    (["--steps", "40", "--rate", "1e60", "--text", str(folder / "text")], 1, ["the loss is nan in step", "learning rate"]),
 ]
 
 
@@ -46,6 +55,17 @@ def check(command, code, words):
 
 
 faults = sum(check([GPT, *arguments], code, words) for arguments, code, words in CASES)
+
+# What is printed has been written. What is recorded may be lost, with a warning: the rest is not.
+SHORT = ["--steps", "2", "--sample", "2", "--mesh", "data=1", "--text", str(folder / "text")]
+for output in [">/dev/full", ">&-"]:
+    faults += check(["sh", "-c", f'"$@" {output}', "sh", GPT, *SHORT], 74, ["gpt: error: the standard output cannot be written"])
+    for program in OTHERS:
+        faults += check(["sh", "-c", f'"$@" {output}', "sh", program], 74, ["error: the standard output cannot be written"])
+for program in OTHERS:
+    faults += check([program, "--recrod", "x"], 2, [f"{Path(program).name}: error: unknown argument"])
+(folder / "record.0").symlink_to("/dev/full")
+faults += check([GPT, *SHORT, "--record", str(folder / "record")], 0, ["warning: the record", "record.0", "No space left", "validation loss", "sampled:"])
 if LAUNCHER:
     faults += check([*LAUNCHER, "3", GPT, "--mpi", "--mesh", "data=2,tensor=2"], 78, ["4 ranks are expected, but 3 are running"])
     faults += check([GPT, "--mpi", "--mesh", "data=2"], 78, ["mpirun -n 2"])

@@ -70,9 +70,10 @@ std::vector<double> losses(const Mesh& mesh) {
     const OwnedPlan plan = derive<Step>(mesh, world.rank());
     Parameters parameters(plan, world.rank(), 1);
     for (const Member& m : plan->graph.members)
-      if (const std::string path(m.path.view()); m.role == Role::parameter) parameters.set(plan, world.rank(), path, fixture().values<float>("parameter/" + path).data());
-    Trainer<Threads, Cpu> trainer(plan, world, parameters, {.weight_decay = 0.1, .clip_norm = 0}, 1);
-    trainer.executor().input(0, tokens.data()), trainer.executor().input(1, targets.data());
+      if (const std::string path(m.path.view()); m.role == Role::parameter)
+        parameters.set(plan, world.rank(), path, fixture().values<float>("parameter/" + path));
+    Trainer<Threads, Cpu> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1}, 1);
+    trainer.executor().input(0, tokens), trainer.executor().input(1, targets);
     for (int i = 0; i < 10; ++i) {
       const double loss = trainer.step(1e-2).loss;
       if (world.rank() == 0) result.push_back(loss);

@@ -38,7 +38,7 @@ struct Twice {  // one stack of layers, gone through twice, with an operand from
 template <class Model, int m = 1, class Input = Batch>
 std::vector<Array> all(const Mesh& mesh) {
   const auto x = program::numbers<double>(m * rows * width, 1), y = program::numbers<double>(m * rows * width, 2);
-  const auto feed = [&](auto& executor) { executor.input(0, x.data()), executor.input(1, y.data()); };
+  const auto feed = [&](auto& executor) { executor.input(0, x), executor.input(1, y); };
   std::vector<Array> results = program::outputs<Accumulate<m, Training<Model, KeepGradients, Input, Batch>>>(mesh, feed);
   const OwnedPlan plan = derive<Accumulate<m, Training<Model, AdamW, Batch, Batch>>>(mesh);
   std::vector<Array> parameters;
@@ -50,7 +50,8 @@ std::vector<Array> all(const Mesh& mesh) {
   }
   run_threads(mesh.ranks(), [&](Threads& world) {
     under_test::Parameters mine(plan, world.rank(), 5);
-    Trainer<Threads, under_test::Device> trainer(plan, world, mine, {}, 1);
+    Trainer<Threads, under_test::Device> trainer(plan, world, mine,
+                                                 {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1);
     feed(trainer.executor());
     for (int step = 0; step < 4; ++step) trainer.step(1e-2);
     for (int rank = 0; rank < mesh.ranks(); ++rank) {
@@ -58,7 +59,7 @@ std::vector<Array> all(const Mesh& mesh) {
       std::size_t at = 0;
       for (const Member& member : plan->graph.members)
         if (member.role == Role::parameter) {
-          if (rank == world.rank()) mine.get(plan, rank, member.path.view(), parameters[at].data.data());
+          if (rank == world.rank()) mine.get(plan, rank, member.path.view(), parameters[at].data);
           ++at;
         }
     }
@@ -105,7 +106,7 @@ TEST_CASE("wanted gradients of inputs, also under accumulation and Broadcast") {
 }
 TEST_CASE("a training without parameters has the norm of nothing") {
   const auto x = program::numbers<double>(rows * width, 1), y = program::numbers<double>(rows * width, 2);
-  const auto feed = [&](auto& executor) { executor.input(0, x.data()), executor.input(1, y.data()); };
+  const auto feed = [&](auto& executor) { executor.input(0, x), executor.input(1, y); };
   const auto outputs = program::outputs<Training<Nothing, AdamW, Wanted<double, Shape<rows / data, width>>, Batch>>(Mesh{data = 2}, feed);
   REQUIRE(outputs.size() == 3);
   CHECK(outputs[1].data[0] == 0);
@@ -116,6 +117,6 @@ TEST_CASE("an input of another element type is refused") {
     under_test::Parameters parameters(plan, world.rank(), 1);
     Executor<Threads, under_test::Device> executor(plan, world, parameters);
     const std::vector<float> wrong(rows * width);
-    CHECK_THROWS_AS(executor.input(0, wrong.data()), std::invalid_argument);
+    CHECK_THROWS_AS(executor.input(0, wrong), Misuse);
   });
 }

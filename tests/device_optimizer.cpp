@@ -18,9 +18,9 @@ TEST_CASE_TEMPLATE("the norm of gradients and its factor", T, float, double) {
 }
 TEST_CASE("sums of squares add up; the factor clips") {
   check_near(Run<double>().scalar(2).scalar(3).result({}).run(operation::add_scalars), Numbers(Sizes{}, 5), 0);
-  const auto clip = [](double total, double limit) {
+  const auto clip = [](double total, double limit, double loss = 3) {
     Run<double> run;
-    run.scalar(total).scalars({9, limit}).result({}).result({}).result({}).ints({1}).run(operation::clip);
+    run.scalar(total).scalars({9, limit}).scalar(loss).result({}).result({}).result({}).ints({1}).run(operation::clip);
     return std::vector<double>{run.get(0).values[0], run.get(1).values[0], run.get(2).values[0]};
   };
   CHECK(clip(16, 1) == std::vector<double>{4, 1 / (4 + 1e-6), 1});
@@ -29,6 +29,21 @@ TEST_CASE("sums of squares add up; the factor clips") {
   CHECK(clip(16, -1) == std::vector<double>{4, 1, 1});
   CHECK(clip(std::numeric_limits<double>::infinity(), 1)[2] == 0);
   CHECK(clip(std::numeric_limits<double>::quiet_NaN(), 1)[2] == 0);
+  CHECK(clip(16, 5, -std::numeric_limits<double>::infinity()) == std::vector<double>{4, 1, 0});
+  CHECK(clip(16, 5, std::numeric_limits<double>::quiet_NaN()) == std::vector<double>{4, 1, 0});
+}
+TEST_CASE_TEMPLATE("a loss of any element type that is no number", T, float, double, bfloat16) {
+  for (const double loss : {1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    Run<T> run;
+    run.scalar(16)
+        .scalars({0})
+        .operand(Numbers(Sizes{}, loss))
+        .template result<double>({})
+        .template result<double>({})
+        .template result<double>({});
+    run.ints({0}).run(operation::clip);
+    CHECK(run.get(2).values[0] == (loss == 1 ? 1 : 0));
+  }
 }
 TEST_CASE_TEMPLATE("ten steps of stochastic gradient descent", T, float, double) {
   for (const bool decays : {true, false}) {

@@ -70,8 +70,8 @@ Sequences generated(const Mesh& mesh, double temperature, bool prompt_at_once = 
     std::vector<std::byte> copy;
     const auto run = [&](auto& executor, int first, int count) {
       const std::vector<int> tokens = tokens_from(own, static_cast<std::size_t>(first), static_cast<std::size_t>(first + count));
-      executor.input(0, tokens.data());
-      executor.input(1, &first);
+      executor.input(0, tokens);
+      executor.input(1, first);
       executor.scalar("temperature", temperature), executor.scalar("top_k", top_k), executor.scalar("seed", seed);
       executor.scalar("step", first + count);
       executor.run();
@@ -111,7 +111,7 @@ Sequences without_cache(double temperature, int drawable) {
     Executor<Threads, under_test::Device> executor(plan, world, parameters);
     while (s[0].size() < room) {
       const std::vector<int> tokens = tokens_from(s, 0, room);
-      executor.input(0, tokens.data());
+      executor.input(0, tokens);
       executor.run();
       std::vector<std::byte> copy;
       const View logits = executor.on_host(executor.output(0), copy);
@@ -200,7 +200,7 @@ TEST_CASE("what stands outside the room is no number") {
     Executor<Threads, under_test::Device> executor(plan, world, parameters);
     for (const int position : {room - 1, room, -1}) {
       const int tokens[] = {1, 2};
-      executor.input(0, tokens), executor.input(1, &position);
+      executor.input(0, tokens), executor.input(1, position);
       executor.run();
       std::vector<std::byte> copy;
       CHECK((executor.on_host(executor.output(0), copy).template as<int>()[0] == -1) == (position != room - 1));

@@ -59,7 +59,8 @@ std::vector<Array> first_values(const Plan& plan, int rank) {
     if (m.role != Role::parameter) continue;
     Array own;
     for (const Dim& d : m.type.layout.dims) own.size.push_back(local(d, plan.mesh));
-    const T* data = reinterpret_cast<const T*>(parameters.data(plan) + plan.storage[static_cast<std::size_t>(m.value)].offset);
+    const T* data = reinterpret_cast<const T*>(parameters.data(plan, rank) +
+                                               plan.storage[static_cast<std::size_t>(m.value)].offset);
     own.data.assign(data, data + own.elements());
     all.push_back(own);
   }
@@ -103,9 +104,8 @@ using Step = Training<Weighed<Layer>, KeepGradients, Wanted<float, Result>, Tens
 template <class Program>
 std::vector<double> given(const Mesh& mesh, const std::vector<std::vector<float>>& inputs) {
   return program::outputs<Program>(mesh, [&](auto& executor) {
-    const std::vector<float> cotangent(65536, 1.0F);
-    executor.input(0, cotangent.data());
-    for (std::size_t i = 0; i < inputs.size(); ++i) executor.input(static_cast<int>(i) + 1, inputs[i].data());
+    executor.input(0, std::vector<float>(program::input_elements(executor.plan()), 1.0F));  // the cotangent
+    for (std::size_t i = 0; i < inputs.size(); ++i) executor.input(static_cast<int>(i) + 1, inputs[i]);
   }).back().data;
 }
 std::uint32_t word(std::size_t element) {  // seed 3, step 1, the first call, no layer, no micro-batch

@@ -33,7 +33,7 @@ void check_gpt() {
   using Step = Accumulate<micro_batches, Training<Model, KeepGradients, typename Model::Tokens, typename Model::Tokens>>;
   const auto count = static_cast<std::int64_t>(micro_batches) * Model::batch * Model::context;
   const auto tokens = program::numbers<int>(count, 1, Model::vocabulary), targets = program::numbers<int>(count, 2, Model::vocabulary);
-  const auto feed = [&](auto& executor) { executor.input(0, tokens.data()), executor.input(1, targets.data()); };
+  const auto feed = [&](auto& executor) { executor.input(0, tokens), executor.input(1, targets); };
   const std::vector<Array> one = program::outputs<Step>(Mesh{data = 1}, feed);
   REQUIRE(one.size() == 2 + 16);
   CHECK(one[0].data[0] > 0.5);

@@ -11,7 +11,7 @@ void check_mlp() {
   using Batch = Wanted<T, Shape<rows / data, width>>;
   using Step = Training<Model, KeepGradients, Batch, Tensor<T, Shape<rows / data, width>>>;
   const auto x = program::numbers<T>(rows * width, 1), y = program::numbers<T>(rows * width, 2);
-  const auto feed = [&](auto& executor) { executor.input(0, x.data()), executor.input(1, y.data()); };
+  const auto feed = [&](auto& executor) { executor.input(0, x), executor.input(1, y); };
   const auto one = program::outputs<Step>(Mesh{data = 1}, feed);
   REQUIRE(one.size() == 2 + 8 + 1);
   for (const Mesh& mesh : invariance::meshes(factor)) {

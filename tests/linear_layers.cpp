@@ -14,7 +14,7 @@ std::vector<Array> trained(int ranks) {
   const OwnedPlan plan = derive<Training<megatron::Alone<Layer>, KeepGradients, Wanted<float, Shape<x...>>>>(Mesh{tensor = ranks});
   return program::outputs(plan, [&](auto& executor, under_test::Parameters& parameters) {
     program::randomize<float>(plan, executor.rank(), parameters);
-    executor.input(0, program::numbers<float>((x.size * ...), 1).data());
+    executor.input(0, program::numbers<float>((x.size * ...), 1));
   });
 }
 template <class Layer, Dim... x>

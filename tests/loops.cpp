@@ -54,7 +54,7 @@ TEST_CASE("a reduction that an iteration hands on is waited for by the next") {
 }
 TEST_CASE("loops with reductions under way compute the same on every mesh") {
   const auto x = program::numbers<double>(rows * width, 1), y = program::numbers<double>(rows * width, 2);
-  const auto feed = [&](auto& executor) { executor.input(0, x.data()), executor.input(1, y.data()); };
+  const auto feed = [&](auto& executor) { executor.input(0, x), executor.input(1, y); };
   const auto one = program::outputs<Step<false>>(Mesh{data = 1}, feed);
   for (const Mesh& mesh : {Mesh{tensor = 2}, Mesh{tensor = 4}, Mesh{data = 2, tensor = 2}, Mesh{data = 2, tensor = 4}}) {
     const auto many = program::outputs<Step<false>>(mesh, feed);
@@ -63,7 +63,7 @@ TEST_CASE("loops with reductions under way compute the same on every mesh") {
 }
 TEST_CASE("what is computed again is not kept, and the gradients are the same") {
   const auto x = program::numbers<double>(rows * width, 1), y = program::numbers<double>(rows * width, 2);
-  const auto feed = [&](auto& executor) { executor.input(0, x.data()), executor.input(1, y.data()); };
+  const auto feed = [&](auto& executor) { executor.input(0, x), executor.input(1, y); };
   for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2, tensor = 2}}) {
     const auto kept = program::outputs<Step<false>>(mesh, feed), again = program::outputs<Step<true>>(mesh, feed);
     INFO(text(mesh));

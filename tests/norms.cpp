@@ -57,7 +57,7 @@ std::vector<lockstep::Array> outputs(const Mesh& mesh) {
              shift = program::numbers<double>(channels, 4);
   return program::outputs<Program>(mesh, [&](auto& executor) {
     int i = 0;
-    for (const auto* numbers : {&cotangent, &x, &gain, &shift}) executor.input(i++, numbers->data());
+    for (const auto* numbers : {&cotangent, &x, &gain, &shift}) executor.input(i++, *numbers);
   });
 }
 /// That a program's gradients are those, of some positions, of the program that wants all.

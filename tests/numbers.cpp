@@ -38,7 +38,8 @@ TEST_CASE("numbers and functions: the value and the gradient") {
   for (const double v : x) value += function(v);
   for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}, Mesh{data = 4}}) {
     INFO(text(mesh));
-    const auto outputs = program::outputs<Training<Functions, Sgd, Wanted<double, Shape<rows / data, width>>>>(mesh, [&](auto& e) { e.input(0, x.data()); });
+    const auto outputs = program::outputs<Training<Functions, Sgd, Wanted<double, Shape<rows / data, width>>>>(
+        mesh, [&](auto& e) { e.input(0, x); });
     REQUIRE(outputs.size() == 3);
     CHECK(outputs[0].data[0] == doctest::Approx(value).epsilon(1e-12));
     for (std::size_t i = 0; i < x.size(); ++i) CHECK(outputs[2].data[i] == doctest::Approx(derivative(x[i])).epsilon(1e-10));
@@ -49,7 +50,7 @@ TEST_CASE("a number joins a pending sum once") {
   const auto x = program::numbers<double>(rows * width, 1), w = program::numbers<double>(width * rows, 2);
   for (const Mesh& mesh : {Mesh{tensor = 1}, Mesh{tensor = 2}, Mesh{tensor = 3}}) {
     INFO(text(mesh));
-    const auto outputs = program::outputs<Sum>(mesh, [&](auto& e) { e.input(0, x.data()), e.input(1, w.data()); });
+    const auto outputs = program::outputs<Sum>(mesh, [&](auto& e) { e.input(0, x), e.input(1, w); });
     for (std::size_t i = 0; i < rows; ++i)
       for (std::size_t j = 0; j < rows; ++j) {
         double product = 0;

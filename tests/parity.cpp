@@ -19,7 +19,8 @@ Array array(const std::string& name) {
 }
 void give(const Plan& plan, int rank, under_test::Parameters& parameters) {
   for (const Member& m : plan.graph.members)
-    if (m.role == Role::parameter) parameters.set(plan, rank, m.path.view(), fixture().values<float>("parameter/" + std::string(m.path.view())).data());
+    if (m.role == Role::parameter)
+      parameters.set(plan, rank, m.path.view(), fixture().values<float>("parameter/" + std::string(m.path.view())));
 }
 
 /// Runs a program once with PyTorch's weights and returns its outputs, whole.
@@ -29,15 +30,15 @@ std::vector<Array> run(const Mesh& mesh, int inputs) {
   const std::vector<int> tokens = fixture().values<int>("tokens"), targets = fixture().values<int>("targets");
   return program::outputs(plan, [&](auto& executor, under_test::Parameters& parameters) {
     give(*plan, executor.rank(), parameters);
-    executor.input(0, tokens.data());
-    if (inputs > 1) executor.input(1, targets.data());
-    executor.scalar("clip_norm", 0);
+    executor.input(0, tokens);
+    if (inputs > 1) executor.input(1, targets);
+    if (executor.reads("clip_norm")) executor.scalar("clip_norm", 0);
   });
 }
 
 /// The losses and norms of ten steps on one batch.
 template <class Optimizer>
-void check_steps(const Mesh& mesh, const Hyperparameters& numbers, const std::string& name) {
+void check_steps(const Mesh& mesh, const typename Optimizer::Hyperparameters& numbers, const std::string& name) {
   using Step = Training<Model, Optimizer, Model::Tokens, Model::Tokens>;
   const OwnedPlan plan = derive<Step>(mesh);
   const std::vector<int> tokens = fixture().values<int>("tokens"), targets = fixture().values<int>("targets");
@@ -46,8 +47,8 @@ void check_steps(const Mesh& mesh, const Hyperparameters& numbers, const std::st
     under_test::Parameters parameters(plan, world.rank(), 1);
     give(*plan, world.rank(), parameters);
     Trainer<Threads, under_test::Device> trainer(plan, world, parameters, numbers, 1);
-    trainer.executor().input(0, tokens.data());
-    trainer.executor().input(1, targets.data());
+    trainer.executor().input(0, tokens);
+    trainer.executor().input(1, targets);
     for (StepResult& result : results) {
       const StepResult mine = trainer.step(numbers.learning_rate);
       if (world.rank() == 0) result = mine;
@@ -91,9 +92,10 @@ TEST_CASE("the loss and all gradients are PyTorch's") {
 TEST_CASE("ten steps of AdamW are PyTorch's") {
   for (const Mesh& mesh : meshes) {
     INFO(text(mesh));
-    const Hyperparameters numbers{.learning_rate = 1e-2, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .weight_decay = 0.1, .clip_norm = 0};
+    const AdamW::Hyperparameters numbers{
+        .learning_rate = 1e-2, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .weight_decay = 0.1, .clip_norm = 0};
     check_steps<AdamW>(mesh, numbers, "adamw");
-    Hyperparameters clipped = numbers;
+    AdamW::Hyperparameters clipped = numbers;
     clipped.clip_norm = 1;
     check_steps<AdamW>(mesh, clipped, "adamw_clipped");
   }

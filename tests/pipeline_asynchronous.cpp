@@ -49,10 +49,11 @@ double gradients(const Weights& at, int j, int ranks, Weights& result) {
   double share = 0;
   run_threads(ranks, [&](Threads& world) {
     Parameters parameters(plan, world.rank(), 5);
-    for (const std::string& n : names) parameters.set(plan, world.rank(), n, at.at(n).data());
+    for (const std::string& n : names) parameters.set(plan, world.rank(), n, at.at(n));
     Executor<Threads, CpuDouble> executor(plan, world, parameters);
     executor.scalar("clip_norm", 0);
-    executor.input(0, x.data() + j * rows * 5), executor.input(1, y.data() + j * rows * 3);
+    executor.input(0, std::span(x).subspan(static_cast<std::size_t>(j) * rows * 5, rows * 5));
+    executor.input(1, std::span(y).subspan(static_cast<std::size_t>(j) * rows * 3, rows * 3));
     executor.run();
     if (world.rank() != 0) return;
     share = executor.output_scalar(0) * (1.0 / micro_batches);
@@ -77,7 +78,7 @@ Weights defined(int stages, int ranks, int steps, std::vector<double>& losses) {
   run_threads(1, [&](Threads&) {
     const OwnedPlan plan = derive<Gradients>(Mesh{data = 1});
     Parameters parameters(plan, 0, 5);
-    for (const std::string& n : names) newest[n].resize(sizes.at(n)), parameters.get(plan, 0, n, newest[n].data());
+    for (const std::string& n : names) newest[n].resize(sizes.at(n)), parameters.get(plan, 0, n, newest[n]);
   });
   for (const std::string& n : names) moments[n].assign(sizes.at(n), 0);
   for (int step = 0; step < steps; ++step) {
@@ -108,17 +109,16 @@ Weights run(const Mesh& mesh, int steps, std::vector<double>& losses) {
   run_threads(mesh.ranks(), [&](Threads& world) {
     const OwnedPlan plan = derive<Pipelined<schedules::pipedream, Accumulate<micro_batches, Step<depth / stage>>>>(mesh, world.rank());
     Parameters parameters(plan, world.rank(), 5);
-    Hyperparameters numbers;
-    numbers.momentum = momentum, numbers.weight_decay = 0;
+    const Sgd::Hyperparameters numbers{.momentum = momentum};
     Trainer<Threads, CpuDouble> trainer(plan, world, parameters, numbers, 3);
-    trainer.executor().input(0, x.data()), trainer.executor().input(1, y.data());
+    trainer.executor().input(0, x), trainer.executor().input(1, y);
     for (int step = 0; step < steps; ++step) {
       const double loss = trainer.step(rate).loss;
       if (world.rank() == 0) losses.push_back(loss);
     }
     for (int rank = 0; rank < world.size(); ++rank, world.barrier())  // one after the other, as several have the same
       for (const std::string& n : names)
-        if (rank == world.rank()) parameters.get(plan, rank, n, result[n].data());
+        if (rank == world.rank()) parameters.get(plan, rank, n, result[n]);
   });
   return result;
 }

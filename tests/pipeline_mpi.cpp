@@ -65,9 +65,9 @@ TEST_CASE("the process of a stage has memory for its own layers only") {
   const std::int64_t before = resident();
   const OwnedPlan plan = plan_of(graph, mesh, world.rank());
   Parameters parameters(plan, world.rank(), 5);
-  Trainer<Mpi, Cpu> trainer(plan, world, parameters, Hyperparameters{}, 3);
+  Trainer<Mpi, Cpu> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 3);
   const auto x = program::numbers<float>(4 * 2 * wide, 1);
-  trainer.executor().input(0, x.data());
+  trainer.executor().input(0, x);
   trainer.step(1e-3);
   const std::int64_t grown = resident() - before, whole = derive(graph, Mesh{stage = 1}, {}, {})->peak_memory();
   INFO("rank " << world.rank() << ": " << grown << " bytes, the plan says " << plan->peak_memory() << ", the whole model needs " << whole);

@@ -129,7 +129,8 @@ std::vector<Array> outputs(const Mesh& mesh, const Schedule* schedule = nullptr)
   std::vector<Array> whole = program::empty_outputs(derive(graph, mesh, {}, {}));
   run_threads(mesh.ranks(), [&](Threads& world) {
     const OwnedPlan plan = derive(graph, mesh.on_stage(mesh.coordinate(world.rank(), &stage)), {}, {});
-    program::run_rank(plan, world, [](auto& executor, under_test::Parameters&) { executor.input(0, x.data()); }, whole);
+    const auto feed = [&](auto& executor, under_test::Parameters&) { executor.input(0, std::span(x).first(program::input_elements(plan))); };
+    program::run_rank(plan, world, feed, whole);
   });
   return whole;
 }

@@ -17,7 +17,8 @@ TEST_CASE("on every rank the record is the plan") {
       run_threads(mesh.ranks(), [&](Threads& world) {
         const OwnedPlan plan = plan_of(scheduled, mesh, world.rank());
         Parameters parameters(plan, world.rank(), 5);
-        Trainer<Threads, CpuDouble> trainer(plan, world, parameters, {}, 1);
+        Trainer<Threads, CpuDouble> trainer(plan, world, parameters,
+                                            {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1);
         std::map<std::string, std::vector<Record>> records;
         trainer.executor().each_group([&](const std::string& name, Threads& group) { group.record(&records[name]); });
         feed(trainer.executor());

@@ -27,7 +27,7 @@ void feed(Executor& executor) {
   const auto tokens = program::numbers<int>(count, 1, vocabulary), targets = program::numbers<int>(count, 2, vocabulary);
   auto padding = program::numbers<int>(count, 3, 4);
   for (int& p : padding) p = p > 0 ? 1 : 0;
-  executor.input(0, tokens.data()), executor.input(1, padding.data()), executor.input(2, targets.data());
+  executor.input(0, tokens), executor.input(1, padding), executor.input(2, targets);
 }
 
 /// The losses and gradient norms of ten steps, as one rank sees them.
@@ -35,7 +35,8 @@ template <Communicator World>
 std::vector<double> train(World& world, const Graph& graph, const Mesh& mesh) {
   const OwnedPlan plan = plan_of(graph, mesh, world.rank());
   under_test::Parameters parameters(plan, world.rank(), 5);
-  Trainer<World, under_test::Device> trainer(plan, world, parameters, Hyperparameters{}, 3);
+  Trainer<World, under_test::Device> trainer(plan, world, parameters,
+                                             {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 3);
   feed(trainer.executor());
   std::vector<double> result;
   for (int step = 0; step < steps; ++step) {

@@ -123,7 +123,8 @@ TEST_CASE("a run is laid over the plan of each rank's stage") {
     run_threads(mesh.ranks(), [&](Threads& world) {
       const OwnedPlan plan = plan_of(graph, mesh, world.rank());
       Parameters parameters(plan, world.rank(), 5);
-      Trainer<Threads, CpuDouble> trainer(plan, world, parameters, {}, 1);
+      Trainer<Threads, CpuDouble> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1},
+                                          1);
       Recording recording(file, plan, world.rank());
       trainer.executor().record(recording);
       feed(trainer.executor());

@@ -38,12 +38,20 @@ std::vector<T> numbers(std::int64_t count, std::uint64_t stream, int below = 0) 
   return result;
 }
 
+/// How many elements the first input has, whole.
+inline std::size_t input_elements(const Plan& plan) {
+  for (const Member& m : plan.graph.members)
+    if (m.role == Role::input) return static_cast<std::size_t>(m.type.layout.elements());
+  return 0;
+}
+
 /// Gives every parameter numbers between -1 and 1, whatever it would begin with: biases that are zero hide what happens to them.
 template <class T>
 void randomize(const Plan& plan, int rank, under_test::Parameters& parameters) {
   for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
     const Member& m = plan.graph.members[i];
-    if (m.role == Role::parameter) parameters.set(plan, rank, m.path.view(), numbers<T>(m.type.layout.elements(), 100 + i).data());
+    if (m.role == Role::parameter)
+      parameters.set(plan, rank, m.path.view(), numbers<T>(m.type.layout.elements(), 100 + i));
   }
 }
 
@@ -68,7 +76,8 @@ template <Communicator World, class Feed>
 void run_rank(const Plan& plan, World& world, Feed feed, std::vector<Array>& whole) {
   under_test::Parameters parameters(plan, world.rank(), 5);
   Executor<World, under_test::Device> executor(plan, world, parameters);
-  executor.scalar("seed", 3), executor.scalar("step", 1), executor.scalar("clip_norm", 1);
+  for (const auto& [name, value] : {std::pair{"seed", 3}, {"step", 1}, {"clip_norm", 1}})
+    if (executor.reads(name)) executor.scalar(name, value);
   feed(executor, parameters);
   executor.run();
   gather_outputs(world, executor, whole);

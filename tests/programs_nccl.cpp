@@ -32,8 +32,9 @@ template <Communicator World>
 std::vector<double> train_steps(World& world, const Graph& graph, const Mesh& mesh, bool captured) {
   const OwnedPlan plan = derive(graph, mesh.on_stage(mesh.coordinate(world.rank(), &stage)), {}, {});
   under_test::Parameters parameters(plan, world.rank(), 5);
-  Trainer<World, under_test::Device> trainer(plan, world, parameters, Hyperparameters{}, 3);
-  trainer.executor().input(0, program::numbers<double>(micro_batches * 4 * width, 1).data());
+  Trainer<World, under_test::Device> trainer(plan, world, parameters,
+                                             {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 3);
+  trainer.executor().input(0, program::numbers<double>(micro_batches * 4 * width, 1));
   if (captured) trainer.executor().capture();
   std::vector<double> result;
   for (int step = 0; step < steps; ++step) {
@@ -103,7 +104,8 @@ TEST_CASE("a rank that stays behind: who waits for its device sees it") {
     const Mesh mesh{data = 2};
     const OwnedPlan plan = derive(graph, mesh, {}, {});
     under_test::Parameters parameters(plan, world.rank(), 5);
-    Trainer<Nccl, under_test::Device> trainer(plan, world, parameters, Hyperparameters{}, 3);
+    Trainer<Nccl, under_test::Device> trainer(plan, world, parameters,
+                                              {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 3);
     if (captured) trainer.executor().capture();
     world.barrier();
     while (world.rank() == 1 && !over) std::this_thread::sleep_for(std::chrono::milliseconds(1));

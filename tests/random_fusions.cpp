@@ -145,7 +145,8 @@ TEST_CASE("random programs compute fused what they compute without") {
       const auto run = [&](const Graph& graph) {
         const OwnedPlan plan = derive(graph, Mesh{first = ranks}, {}, {});
         return program::outputs(*plan, [&](auto& executor, auto&) {
-          for (std::size_t i = 0; i < program.inputs.size(); ++i) executor.input(static_cast<int>(i), program::numbers<double>(program.elements(i), i + 1).data());
+          for (std::size_t i = 0; i < program.inputs.size(); ++i)
+            executor.input(static_cast<int>(i), program::numbers<double>(program.elements(i), i + 1));
         });
       };
       const std::vector<Array> whole = run(fused), apart = run(program.trace.graph);

@@ -57,14 +57,14 @@ bool agrees(const Mesh& mesh, Tampering fault) {
   run_threads(mesh.ranks(), [&](Threads& threads) {
     Faulty world(threads.split(0, threads.rank()), fault);
     Parameters parameters(plan, world.rank(), 5);
-    Trainer<Faulty, Cpu> trainer(plan, world, parameters, {}, 1);
+    Trainer<Faulty, Cpu> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1);
     std::map<std::string, std::vector<Record>> records;
     trainer.executor().each_group([&](const std::string& axes, Faulty& group) {
       records[axes].reserve(4096);
       group.record(&records[axes]);
     });
-    trainer.executor().input(0, tokens.data());
-    trainer.executor().input(1, targets.data());
+    trainer.executor().input(0, tokens);
+    trainer.executor().input(1, targets);
     trainer.step(1e-3);
     std::int64_t mine = 0;
     for (const auto& group : records) {

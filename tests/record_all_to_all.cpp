@@ -25,7 +25,7 @@ std::vector<std::string> laid(const Mesh& mesh, const std::string& file) {
     executor.record(recording);
     std::map<std::string, std::vector<Record>> records;
     executor.each_group([&](const std::string& axes, Threads& group) { group.record(&records[axes]); });
-    executor.input(0, x.data());
+    executor.input(0, x);
     executor.scalar("clip_norm", 0);
     executor.run();
     recording.write();
@@ -58,7 +58,7 @@ TEST_CASE("the record of all-to-alls is the plan") {
 TEST_CASE("what was turned is what one rank has") {
   const auto x = program::numbers<double>(turning::elements, 1);
   const auto on = [&](const Mesh& mesh) {
-    return program::outputs<turning::Step>(mesh, [&](auto& executor) { executor.input(0, x.data()); });
+    return program::outputs<turning::Step>(mesh, [&](auto& executor) { executor.input(0, x); });
   };
   const auto one = on(Mesh{});
   for (const Mesh& mesh : {Mesh{tensor = 2}, Mesh{tensor = 3}, Mesh{tensor = 4}, Mesh{data = 2, tensor = 2}}) {

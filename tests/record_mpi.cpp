@@ -72,9 +72,9 @@ void check_gpt(const Mesh& mesh) {
   Mpi world;
   REQUIRE(world.size() == mesh.ranks());
   Parameters parameters(plan, world.rank(), 5);
-  Trainer<Mpi, Cpu> trainer(plan, world, parameters, {}, 1);
-  trainer.executor().input(0, tokens.data());
-  trainer.executor().input(1, targets.data());
+  Trainer<Mpi, Cpu> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1);
+  trainer.executor().input(0, tokens);
+  trainer.executor().input(1, targets);
   check(plan, mesh, world, trainer.executor(), [&] { trainer.step(1e-3); });
 }
 void check_turning(const Mesh& mesh) {
@@ -84,7 +84,7 @@ void check_turning(const Mesh& mesh) {
   REQUIRE(world.size() == mesh.ranks());
   Parameters parameters(plan, world.rank(), 5);
   Executor<Mpi, CpuDouble> executor(plan, world, parameters);
-  executor.input(0, x.data());
+  executor.input(0, x);
   executor.scalar("clip_norm", 0);
   check(plan, mesh, world, executor, [&] { executor.run(); });
 }

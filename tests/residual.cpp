@@ -33,7 +33,8 @@ using Step = Training<Model<Stream, positions>, KeepGradients, Input<Stream, pos
 template <class Stream, Dim positions>
 std::vector<lockstep::Array> outputs(const Mesh& mesh) {
   const auto x = program::numbers<Stream>(batch * context * channels, 1), y = program::numbers<Stream>(batch * context * channels, 2);
-  return program::outputs<Step<Stream, positions>>(mesh, [&](auto& executor) { executor.input(0, x.data()), executor.input(1, y.data()); });
+  return program::outputs<Step<Stream, positions>>(mesh,
+                                                   [&](auto& executor) { executor.input(0, x), executor.input(1, y); });
 }
 
 // What is completed and gathered is float; the stream itself does not travel.

@@ -31,9 +31,9 @@ std::vector<std::vector<int>> drawn(const Mesh& mesh, const std::vector<float>& 
   run_threads(mesh.ranks(), [&](Threads& world) {
     under_test::Parameters parameters(plan, world.rank(), 1);
     Executor<Threads, under_test::Device> executor(plan, world, parameters);
-    executor.input(0, logits.data());
+    executor.input(0, logits);
     for (const auto& [name, value] : std::map<std::string, double>{{"temperature", how.temperature}, {"top_k", how.top_k}, {"top_p", how.top_p}, {"seed", 7}})
-      executor.scalar(name, value);
+      if (executor.reads(name)) executor.scalar(name, value);
     for (int step = 0; step < steps; ++step) {
       executor.scalar("step", step);
       executor.run();

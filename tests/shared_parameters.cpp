@@ -34,11 +34,12 @@ double loss(const Graph& training, const Graph& evaluation, const Mesh& mesh) {
   run_threads(mesh.ranks(), [&](Threads& world) {
     const OwnedPlan trained = plan_of(training, mesh, world.rank()), evaluated = plan_of(evaluation, mesh, world.rank());
     under_test::Parameters parameters(trained, world.rank(), 3);
-    Trainer<Threads, under_test::Device> trainer(trained, world, parameters, {}, 1);
-    trainer.executor().input(0, x.data());
+    Trainer<Threads, under_test::Device> trainer(trained, world, parameters,
+                                                 {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1);
+    trainer.executor().input(0, x);
     trainer.step(0.1);
     Executor<Threads, under_test::Device> executor(evaluated, world, parameters);
-    executor.input(0, x.data());
+    executor.input(0, std::span(x).first(program::input_elements(evaluated)));  // of one micro-batch
     executor.run();
     const double seen = executor.output_scalar(0);
     if (world.rank() == 0) result = seen;
@@ -49,7 +50,7 @@ double loss(const Graph& training, const Graph& evaluation, const Mesh& mesh) {
 /// What is said to rank 0 when parameters of one program are given to another.
 std::string said(const OwnedPlan& of, const OwnedPlan& to) {
   try {
-    under_test::Parameters(of, 0, 3).data(to);
+    under_test::Parameters(of, 0, 3).data(to, 0);
   } catch (const CannotRun& refused) {
     return refused.what();
   }
@@ -100,7 +101,7 @@ TEST_CASE("whole tensors are not read and written by another plan") {
   const OwnedPlan trained = plan_of(train, Mesh{stage = 2}, 0), chunks = plan_of(train_in_chunks, Mesh{stage = 2}, 0);
   under_test::Parameters parameters(trained, 0, 3);
   std::vector<double> whole(depth * width * width);
-  parameters.get(trained, 0, "blocks.*.w", whole.data());
-  CHECK_THROWS_AS(parameters.get(chunks, 0, "blocks.*.w", whole.data()), CannotRun);
-  CHECK_THROWS_AS(parameters.set(chunks, 0, "blocks.*.w", whole.data()), CannotRun);
+  parameters.get(trained, 0, "blocks.*.w", whole);
+  CHECK_THROWS_AS(parameters.get(chunks, 0, "blocks.*.w", whole), CannotRun);
+  CHECK_THROWS_AS(parameters.set(chunks, 0, "blocks.*.w", whole), CannotRun);
 }

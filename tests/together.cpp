@@ -149,7 +149,10 @@ std::vector<Trained> train(const Mesh& mesh, How how, Feed feed) {
     Trained& trained = ranks[static_cast<std::size_t>(world.rank())];
     const Counting device(how != How::one_by_one);
     under_test::Parameters parameters(plan, world.rank(), 5, device);
-    Trainer<Threads, Counting> trainer(plan, world, parameters, {}, 1, device);
+    typename Program::Optimizer::Hyperparameters numbers{.weight_decay = 0.1};
+    numbers.clip_norm = 1;
+    Trainer<Threads, Counting> trainer(plan, world, parameters, numbers, 1, device);
+    trainer.on_no_number(NoNumber::skips);
     Recording recording(*plan, world.rank(), 4);
     if (how == How::recorded) trainer.executor().record(recording);
     if (how == How::captured) trainer.executor().capture();
@@ -185,13 +188,15 @@ using Batch = Tensor<float, Shape<rows / data, width>>;
 const auto feed_numbers = [](auto& executor, int step) {
   auto x = program::numbers<float>(rows * width, 1), y = program::numbers<float>(rows * width, 2);
   if (step == 1) x[0] = std::numeric_limits<float>::infinity();
-  executor.input(0, x.data()), executor.input(1, y.data());
+  executor.input(0, x), executor.input(1, y);
   return step == 1;
 };
 constexpr gpt::Sizes small{};
 struct SmallGpt : gpt::Trained<small> {};
 const auto feed_tokens = [](auto& executor, int step) {
-  for (int i = 0; i < 2; ++i) executor.input(i, program::numbers<int>(small.batch * small.context, static_cast<std::uint64_t>(2 * step + i), static_cast<int>(small.vocabulary)).data());
+  for (int i = 0; i < 2; ++i)
+    executor.input(i, program::numbers<int>(small.batch * small.context, static_cast<std::uint64_t>(2 * step + i),
+                                            static_cast<int>(small.vocabulary)));
   return false;
 };
 

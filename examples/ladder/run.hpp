@@ -57,13 +57,13 @@ inline const Layout& input(const Plan& plan) {
 /// Plans, then trains on threads: the model is to shift a row by one place and square it.
 template <class Step>
 int run(const char* name, const Mesh& mesh, int argc, char** argv) {
-  const std::string record = record_argument(argc, argv);
   return guarded(name, [&] {
+    const std::string record = record_argument(argc, argv);
     print_plan<Step>(mesh);
     run_threads(mesh.ranks(), [&](Threads& world) {
       const OwnedPlan plan = derive<Step>(mesh, world.rank());
       Parameters parameters(plan, world.rank(), 9);
-      Trainer<Threads, Cpu> trainer(plan, world, parameters, {}, 1);
+      Trainer<Threads, Cpu> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1);
       Recording recording(record, plan, world.rank());
       trainer.executor().record(recording);
       const Layout& batch = input(plan);
@@ -74,8 +74,8 @@ int run(const char* name, const Mesh& mesh, int argc, char** argv) {
           x[i] = static_cast<float>(2 * random_uniform(7, static_cast<std::uint64_t>(step), i) - 1);
           y[i / row * row + (i + 1) % row] = x[i] * x[i];
         }
-        trainer.executor().input(0, x.data());
-        trainer.executor().input(1, y.data());
+        trainer.executor().input(0, x);
+        trainer.executor().input(1, y);
         const StepResult result = trainer.step(1e-2);
         if (world.rank() == 0 && step % 10 == 0) std::printf("step %2d  loss %.4f\n", step, result.loss);
       }

@@ -34,11 +34,12 @@ template <class T, Communicator World, Device Device>
 void train(World& world, const Device& device, const char* where) {
   const OwnedPlan plan = derive<Step<T>>(Mesh{data = 1, tensor = 2});
   ParametersIn<MemoryOf<Device>> parameters(plan, world.rank(), 1, device);
-  Trainer<World, Device> trainer(plan, world, parameters, {.weight_decay = 0}, 1, device);
+  Trainer<World, Device> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0, .clip_norm = 1}, 1,
+                                 device);
   std::vector<int> tokens, targets;
   for (int i = 0; i < 128; ++i) tokens.push_back(i % 64), targets.push_back((5 * i + 3) % 64);
-  trainer.executor().input(0, tokens.data());
-  trainer.executor().input(1, targets.data());
+  trainer.executor().input(0, tokens);
+  trainer.executor().input(1, targets);
   for (int step = 0; step <= 20; ++step) {
     const StepResult result = trainer.step(1e-2);
     if (world.rank() == 0 && step % 10 == 0) std::printf("%-24s %s  step %3d  loss %.3f\n", where, name_of(dtype_of<T>).data(), step, result.loss);

@@ -96,9 +96,10 @@ std::vector<double> losses(const Mesh& mesh) {
   std::vector<double> result;
   run_threads(mesh.ranks(), [&](Threads& world) {
     Parameters parameters(planned, world.rank(), 1);
-    Trainer<Threads, Cpu> trainer(planned, world, parameters, {}, 1, Cpu{own::kernels});
-    trainer.executor().input(0, x.data());
-    trainer.executor().input(1, y.data());
+    Trainer<Threads, Cpu> trainer(planned, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1,
+                                  Cpu{own::kernels});
+    trainer.executor().input(0, x);
+    trainer.executor().input(1, y);
     for (int step = 0; step < 20; ++step) {
       const double loss = trainer.step(1e-2).loss;
       if (world.rank() == 0) result.push_back(loss);

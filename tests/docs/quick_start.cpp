@@ -57,9 +57,9 @@ template <Communicator World>
 void train(World& world, const Mesh& mesh, const std::vector<float>& x, const std::vector<float>& y) {
   const OwnedPlan training = derive<Step>(mesh), predicting = derive<Predict, Step>(mesh);
   Parameters parameters(training, world.rank(), 1);  // 1: the seed
-  Trainer<World, Cpu> trainer(training, world, parameters, {.weight_decay = 0}, 1);
-  trainer.executor().input(0, x.data());  // every rank is given the whole batch and keeps its part
-  trainer.executor().input(1, y.data());
+  Trainer<World, Cpu> trainer(training, world, parameters, {.beta2 = 0.99, .weight_decay = 0, .clip_norm = 1}, 1);
+  trainer.executor().input(0, x);  // every rank is given the whole batch and keeps its part
+  trainer.executor().input(1, y);
   for (int step = 0; step <= 400; ++step) {
     const StepResult result = trainer.step(1e-2);
     if (world.rank() == 0 && step % 200 == 0) std::printf("step %3d  loss %.4f\n", step, result.loss);
@@ -67,7 +67,7 @@ void train(World& world, const Mesh& mesh, const std::vector<float>& x, const st
 
   Executor<World, Cpu> predict(predicting, world, parameters);
   const float half = 0.5F;
-  predict.input(0, &half);
+  predict.input(0, half);
   predict.run();
   const float answer = *predict.output(0).template as<float>();
   if (world.rank() == 0) std::printf("at 0.5 the network says %.3f\n", static_cast<double>(answer));

@@ -49,9 +49,9 @@ struct Seen {
 };
 template <class Size, Communicator World, class Device>
 Seen steps(const Plan& plan, World& world, Parameters& parameters, int count) {
-  Trainer<World, Device> trainer(plan, world, parameters, {}, 1);
-  trainer.executor().input(0, random_tokens<Size>(0).data());
-  trainer.executor().input(1, random_tokens<Size>(1).data());
+  Trainer<World, Device> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1);
+  trainer.executor().input(0, random_tokens<Size>(0));
+  trainer.executor().input(1, random_tokens<Size>(1));
   Seen seen;
   trainer.step(1e-4);
   seen.first = Clock::now();
@@ -127,9 +127,11 @@ void measure_fusing(const Options& options) {
   run_threads(1, [&](Threads& world) {
     const Plan* plans[]{&*fused, &*apart};
     Parameters own[]{{fused, 0, 1}, {apart, 0, 1}};
-    Trainer<Threads, Cpu> first(*plans[0], world, own[0], {}, 1), second(*plans[1], world, own[1], {}, 1);
+    Trainer<Threads, Cpu> first(*plans[0], world, own[0], {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1),
+        second(*plans[1], world, own[1], {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1);
     for (auto* trainer : {&first, &second})
-      for (const int input : {0, 1}) trainer->executor().input(input, random_tokens<Size>(static_cast<std::uint64_t>(input)).data());
+      for (const int input : {0, 1})
+        trainer->executor().input(input, random_tokens<Size>(static_cast<std::uint64_t>(input)));
     for (int step = -1; step < options.steps; ++step)  // the first warms up
       for (const int which : {0, 1}) {
         const double lost = waited_for_a_core();

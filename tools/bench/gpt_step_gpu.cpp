@@ -103,11 +103,12 @@ int run(int steps, bool kernels) {
 
   run_threads(1, [&](Threads& world) {
     ParametersIn<GpuMemory> parameters(*plan, 0, 1, device);
-    Trainer<Threads, Cuda> trainer(*plan, world, parameters, {.weight_decay = 0.1}, 1, device);
+    Trainer<Threads, Cuda> trainer(*plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1,
+                                   device);
     std::vector<int> tokens(batch * context), targets(batch * context);
     for (std::size_t i = 0; i < tokens.size(); ++i)
       tokens[i] = static_cast<int>(random_uniform(1, 0, i) * sizes.classes), targets[i] = static_cast<int>(random_uniform(1, 1, i) * sizes.classes);
-    trainer.executor().input(0, tokens.data()), trainer.executor().input(1, targets.data());
+    trainer.executor().input(0, tokens), trainer.executor().input(1, targets);
     trainer.step(1e-4);
     if (kernels) {
       Recording recording(*plan, 0, 3);

@@ -48,7 +48,10 @@ template <class Program, Communicator World>
 class Derived {
  public:
   Derived(World& world, const Plan& plan)
-      : world_(world), plan_(plan), parameters_(plan, world.rank(), 1), trainer_(plan, world, parameters_, {}, 1) {
+      : world_(world),
+        plan_(plan),
+        parameters_(plan, world.rank(), 1),
+        trainer_(plan, world, parameters_, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1) {
     int which = 0, position = 0;
     for (const Member& m : plan.graph.members) {
       if (m.role == Role::parameter) {

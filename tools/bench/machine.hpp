@@ -148,6 +148,7 @@ inline double measure_launch(int rounds) {
   run_threads(1, [&](Threads& world) {
     Parameters parameters(plan, 0, 1);
     Executor<Threads, Cpu> executor(plan, world, parameters);
+    executor.input(0);  // zeros
     for (int round = -1; round < rounds; ++round) {
       const double time = seconds([&] {
         for (int i = 0; i < 1000; ++i) executor.run();

@@ -85,13 +85,13 @@ class Both {
   Both(const Plan& plan, World& world, AllReduce all_reduce, int slice)
       : plan_(plan),
         parameters_(plan, world.rank(), 1),
-        trainer_(plan, world, parameters_, {}, 1),
+        trainer_(plan, world, parameters_, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1),
         by_hand_(rows, Model::width, slice, Model::biases, all_reduce) {
     for (const int which : {0, 1}) {
       std::vector<float> whole(rows * Model::width);
       for (std::size_t i = 0; i < whole.size(); ++i)
         whole[i] = static_cast<float>(2 * random_uniform(9, static_cast<std::uint64_t>(which), i) - 1);
-      trainer_.executor().input(which, whole.data());
+      trainer_.executor().input(which, whole);
       std::copy(whole.begin(), whole.end(), which == 0 ? by_hand_.x.data() : by_hand_.target.data());
     }
     each_parameter([](const float* ours, auto& trained) { std::copy(ours, ours + trained.value.size(), trained.value.data()); });

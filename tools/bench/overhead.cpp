@@ -59,6 +59,7 @@ void measure(const char* name, int rounds) {
   run_threads(1, [&](Threads& world) {
     Parameters parameters(plan, 0, 1);
     Executor<Threads, Idle> executor(plan, world, parameters);
+    executor.input(0);  // zeros
     std::vector<Call> all(static_cast<std::size_t>(length));
     std::vector<Kernel> kernels(all.size(), nothing);
     const long repeats = 200000 / operations + 1;

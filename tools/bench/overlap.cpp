@@ -80,12 +80,15 @@ template <Communicator World>
 class Way {
  public:
   Way(const Plan& plan, World& world)
-      : world_(world), watched_(world.split(0, world.rank()), noted_), parameters_(plan, world.rank(), 1), trainer_(plan, watched_, parameters_, {}, 1) {
+      : world_(world),
+        watched_(world.split(0, world.rank()), noted_),
+        parameters_(plan, world.rank(), 1),
+        trainer_(plan, watched_, parameters_, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1) {
     for (const int which : {0, 1}) {
       const View v = trainer_.executor().input(which);
       std::vector<float> whole(static_cast<std::size_t>(v.whole[0] * v.whole[1] * v.whole[2]));
       for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = number(12 + which, static_cast<std::int64_t>(i));
-      trainer_.executor().input(which, whole.data());
+      trainer_.executor().input(which, whole);
     }
   }
   Step step() {

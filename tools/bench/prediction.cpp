@@ -49,7 +49,9 @@ template <Communicator World, class Device>
 struct Run {
   Parameters parameters;
   Trainer<World, Device> trainer;
-  Run(const Plan& plan, World& world) : parameters(plan, world.rank(), 1), trainer(plan, world, parameters, {}, 1) {
+  Run(const Plan& plan, World& world)
+      : parameters(plan, world.rank(), 1),
+        trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1) {
     int position = 0;
     for (const Member& m : plan.graph.members) {
       if (m.role != Role::input) continue;

@@ -10,7 +10,8 @@ namespace optimizing {
 struct Norm {
   int factor = -1, norm = -1, finite = -1;
 };
-constexpr Norm clip_by_global_norm(Trace& trace, const Vector<int>& gradients) {
+/// `loss`: whole on every rank, so that all of them decide alike.
+constexpr Norm clip_by_global_norm(Trace& trace, const Vector<int>& gradients, int loss) {
   Vector<int> squares;
   AxisList split;
   trace.member = -1;
@@ -42,7 +43,8 @@ constexpr Norm clip_by_global_norm(Trace& trace, const Vector<int>& gradients) {
   total = trace.enter(total, Layout{});
   const Type scalar{DType::f64, {}};
   const std::int64_t limit = trace.scalar("clip_norm");
-  const int norm = trace.emit(operation::clip, {total, trace.graph.scalar_value}, {scalar, scalar, scalar}, Kind::activation, {limit});
+  const int norm = trace.emit(operation::clip, {total, trace.graph.scalar_value, loss}, {scalar, scalar, scalar},
+                              Kind::activation, {limit});
   return {norm + 1, norm, norm + 2};
 }
 
@@ -62,13 +64,25 @@ constexpr int state(Trace& trace, int member, std::string_view name) {
 }
 }  // namespace optimizing
 
+// Each optimizer has its numbers as `Hyperparameters`: a struct of doubles, whose members' names are those of the
+// program's scalars. Defaults are PyTorch's.
+
 /// Updates nothing: every parameter's gradient is an output, in the order of the parameters, as it lies for an optimizer.
 struct KeepGradients {
+  struct Hyperparameters {
+    double clip_norm = 0;  ///< nothing is clipped; it is only what every program with gradients reads
+  };
   static constexpr void update(Trace& trace, int, int gradient, int) { trace.graph.outputs.push_back(gradient); }
 };
 
-/// Stochastic gradient descent with momentum: m = momentum m + g; p -= rate m. Scalars: learning_rate, momentum, weight_decay (added to g).
+/// Stochastic gradient descent with momentum: m = momentum m + g; p -= learning_rate m.
 struct Sgd {
+  struct Hyperparameters {
+    double learning_rate = 1e-3;
+    double momentum = 0;
+    double weight_decay = 0;  ///< times the parameter is added to its gradient
+    double clip_norm = 0;     ///< of the norm of all gradients together; 0: no clipping
+  };
   static constexpr void update(Trace& trace, int member, int gradient, int factor) {
     const int momentum = optimizing::state(trace, member, "momentum");
     const int first = trace.graph.members.size() - 1;
@@ -81,8 +95,16 @@ struct Sgd {
   }
 };
 
-/// AdamW (Loshchilov and Hutter, 2019), as PyTorch's. Scalars: learning_rate, beta1, beta2, epsilon, weight_decay, and step counted from 1.
+/// AdamW (Loshchilov and Hutter, 2019), as PyTorch's. Beside its hyperparameters it reads the scalar `step`, counted
+/// from 1.
 struct AdamW {
+  struct Hyperparameters {
+    double learning_rate = 1e-3;
+    double beta1 = 0.9, beta2 = 0.999;  ///< how much is kept of the gradient's mean, and of its square's
+    double epsilon = 1e-8;              ///< added to the root of the variance
+    double weight_decay = 0.01;         ///< times the learning rate is taken off a parameter
+    double clip_norm = 0;               ///< of the norm of all gradients together; 0: no clipping
+  };
   static constexpr void update(Trace& trace, int member, int gradient, int factor) {
     const int mean = optimizing::state(trace, member, "mean");
     const int variance = optimizing::state(trace, member, "variance");

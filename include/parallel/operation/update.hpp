@@ -8,7 +8,8 @@ namespace parallel::operation {
 inline constexpr Operation accumulate{.name = "accumulate", .updates = true};
 inline constexpr Operation square_sum{.name = "square_sum"};  ///< the sum of squares of a rank's part, a scalar f64
 inline constexpr Operation add_scalars{.name = "add_scalars"};
-/// (sum of squares, scalars): the norm, the factor min(1, clip / norm), and whether the norm is a finite number. ints: position of clip_norm.
+/// (sum of squares, scalars, loss): the norm, the factor min(1, clip / norm), and whether norm and loss are finite
+/// numbers. ints: position of clip_norm.
 inline constexpr Operation clip{.name = "clip"};
 /// (parameter, momentum, gradient, factor, scalars) -> parameter, momentum
 inline constexpr Operation sgd{.name = "sgd", .updates = true};

@@ -124,7 +124,7 @@ constexpr int on_every_stage(Trace& trace, int value) {
 }
 constexpr int complete(Trace& trace, int value) { return on_every_stage(trace, summed(trace, value)); }
 
-/// Adds the update of every parameter that a gradient reaches.
+/// Adds the update of every parameter that a gradient reaches. The loss is the first output.
 template <class Optimizer>
 constexpr void optimize(Trace& trace, const Differentiation& gradients) {
   Vector<int> members, of;
@@ -142,7 +142,7 @@ constexpr void optimize(Trace& trace, const Differentiation& gradients) {
   complete_together(trace, of);
   trace.phase = Phase::optimizer;
   trace.from({&operation::clip});
-  const optimizing::Norm norm = optimizing::clip_by_global_norm(trace, of);
+  const optimizing::Norm norm = optimizing::clip_by_global_norm(trace, of, trace.graph.outputs[0]);
   trace.graph.outputs.push_back(norm.norm);
   trace.graph.commit = norm.finite;
   for (int i = 0; i < members.size(); ++i) {

@@ -24,7 +24,7 @@ namespace parallel {
 template <Communicator World, Device Device>
 class Executor : public RankMemory<Device> {
   using Memory = RankMemory<Device>;
-  using Memory::g_, Memory::plan_, Memory::position_, Memory::device_, Memory::scalars_, Memory::view;
+  using Memory::g_, Memory::plan_, Memory::position_, Memory::device_, Memory::view;
 
  public:
   using Memory::skipped;
@@ -49,9 +49,9 @@ class Executor : public RankMemory<Device> {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Runs the program once: one step.
+  /// Runs the program once: one step. Throws Misuse where an input was never given.
   void run() {
-    scalars_.send();
+    this->begin_step();
     if (graph_) return graph_.launch();
     if (recording_ == nullptr) return once();
     recording_->begin_step();

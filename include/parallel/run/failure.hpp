@@ -4,6 +4,7 @@
 #include <exception>
 #include <parallel/communicator/failure.hpp>
 #include <parallel/plan/derive.hpp>
+#include <parallel/run/standard_output.hpp>
 #include <string>
 #include <string_view>
 
@@ -47,12 +48,13 @@ inline std::string printable(std::string_view text) {
 }
 
 /// Runs `f()`, which returns an exit code: the body of a main function. An exception, of whatever type, becomes one
-/// line "NAME: error: SENTENCE", with the rank that threw it, and its exit code.
+/// line "NAME: error: SENTENCE", with the rank that threw it, and its exit code. So does a standard output that cannot be
+/// written.
 template <class F>
 int guarded(const char* name, F f) {
   Ending ending;
   try {
-    return f();
+    return with_standard_output(f);
   } catch (const MeshRefused&) {
     ending = ending_of_run(std::current_exception());
     ending.exit_code = exit_code::configuration;

@@ -1,12 +1,15 @@
 // The parameters of a model on one rank, begun alike on every mesh: a rank's part is the slice of what one rank alone would have.
 #pragma once
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include <parallel/device/host_memory.hpp>
 #include <parallel/device/random.hpp>
 #include <parallel/plan/plan.hpp>
 #include <parallel/run/block_layout.hpp>
 #include <parallel/run/failure.hpp>
+#include <parallel/run/numbers.hpp>
 
 namespace parallel {
 
@@ -46,32 +49,55 @@ class ParametersIn {
   ParametersIn(const Plan& plan, int rank, std::uint64_t seed) : memory_(plan.memory.blocks[static_cast<int>(Segment::parameter)]) { begin(plan, rank, seed); }
   /// What their first values were made from.
   std::uint64_t seed() const { return seed_; }
-  /// The block, as a plan finds it.
-  std::byte* data(const Plan& plan) const {
-    check(plan);
+  /// The block, as a plan finds it on a rank.
+  std::byte* data(const Plan& plan, int rank) const {
+    check(plan, rank);
     return memory_.data();
   }
 
-  /// Writes this rank's part of a whole tensor, given by its member's path. Layers lie one behind the other.
-  template <class T>
-  void set(const Plan& plan, int rank, std::string_view path, const T* whole) {
-    const Member& m = find<T>(plan, path);
+  /// Writes this rank's part of a whole tensor, given by its member's path: a vector, a std::span or a row-major
+  /// matrix. Layers lie one behind the other. Throws Misuse where there is no such parameter, or what is given does not
+  /// fit.
+  template <class A>
+  void set(const Plan& plan, int rank, std::string_view path, A&& whole) {
+    const auto given = numbers_of(whole);
+    using T = std::remove_const_t<typename decltype(given.all)::element_type>;
+    const Member& m = find(plan, rank, path);
+    check_whole(given, m.type, [&] { return "the parameter " + std::string(path); });
     if (!held(plan, m)) return;
-    change<T>(plan, m, [&](T* part) { each_element(plan, m.type.layout, rank, [&](std::int64_t i, std::int64_t global) { part[i] = whole[global]; }); });
+    const auto write = [&](T* part) {
+      each_element(plan, m.type.layout, rank,
+                   [&](std::int64_t i, std::int64_t global) { part[i] = given.all[static_cast<std::size_t>(global)]; });
+    };
+    change<T>(plan, m, write);
   }
-  /// Writes this rank's part into a whole tensor; all ranks together fill it.
-  template <class T>
-  void get(const Plan& plan, int rank, std::string_view path, T* whole) const {
-    const Member& m = find<T>(plan, path);
+  /// Writes this rank's part into a whole tensor, which has room for all of it; all ranks together fill it.
+  template <class A>
+  void get(const Plan& plan, int rank, std::string_view path, A&& whole) const {
+    const auto given = numbers_of(whole);
+    using T = typename decltype(given.all)::element_type;
+    static_assert(!std::is_const_v<T>,
+                  "parallel: a parameter is written into what is given, which is const; give what can be written");
+    const Member& m = find(plan, rank, path);
+    check_whole(given, m.type, [&] { return "the parameter " + std::string(path); });
     if (!held(plan, m)) return;
     memory_.look(offset_of(plan, m), local_elements(m.type.layout, plan.mesh) * bytes_of(m.type.dtype), [&](const std::byte* bytes) {
       const T* part = reinterpret_cast<const T*>(bytes);
-      each_element(plan, m.type.layout, rank, [&](std::int64_t i, std::int64_t global) { whole[global] = part[i]; });
+      each_element(plan, m.type.layout, rank,
+                   [&](std::int64_t i, std::int64_t global) { given.all[static_cast<std::size_t>(global)] = part[i]; });
     });
+  }
+  /// What `set` and `get` call the parameters of a plan, in the order of the model.
+  static std::vector<std::string> names(const Plan& plan) {
+    std::vector<std::string> all;
+    for (const Member& m : plan.graph.members)
+      if (m.role == Role::parameter) all.emplace_back(m.path.view());
+    return all;
   }
 
  private:
   void begin(const Plan& plan, int rank, std::uint64_t seed) {
+    rank_ = rank;
     layout_ = block_layout(plan, Role::parameter);
     seed_ = seed;
     for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
@@ -90,18 +116,24 @@ class ParametersIn {
   void change(const Plan& plan, const Member& m, F f) {
     memory_.change(offset_of(plan, m), local_elements(m.type.layout, plan.mesh) * bytes_of(m.type.dtype), [&](std::byte* bytes) { f(reinterpret_cast<T*>(bytes)); });
   }
-  void check(const Plan& plan) const {
+  void check(const Plan& plan, int rank) const {
+    if (rank != rank_)
+      throw CannotRun("the parameters of rank " + std::to_string(rank_) + " are given to rank " + std::to_string(rank) +
+                      "; make them with the rank of the communicator, Parameters(plan, world.rank(), seed)");
     check_alike(layout_, block_layout(plan, Role::parameter), "parameters of one program are given to another that cuts the model differently",
                 "name the same mesh and schedule (Pipelined) in both and cut neither by cost (Balanced), or make parameters from this program's plan");
   }
   /// Whether this rank's stage has anything of a member.
   static bool held(const Plan& plan, const Member& m) { return plan.storage[static_cast<std::size_t>(m.value)].block != Segment::none; }
-  template <class T>
-  const Member& find(const Plan& plan, std::string_view path) const {
-    check(plan);
-    for (const Member& m : plan.graph.members)
-      if (m.role == Role::parameter && m.path.view() == path && m.type.dtype == dtype_of<T>) return m;
-    throw std::out_of_range("the model has no parameter " + std::string(path) + " of " + std::string(name_of(dtype_of<T>)));
+  const Member& find(const Plan& plan, int rank, std::string_view path) const {
+    check(plan, rank);
+    std::string known;
+    for (const Member& m : plan.graph.members) {
+      if (m.role != Role::parameter) continue;
+      if (m.path.view() == path) return m;
+      known += (known.empty() ? "; it has " : ", ") + std::string(m.path.view());
+    }
+    throw Misuse("the model has no parameter " + std::string(path) + known);
   }
   template <class T>
   static void fill(T* data, const Member& m, const Plan& plan, int rank, std::uint64_t seed, std::uint64_t stream) {
@@ -126,6 +158,7 @@ class ParametersIn {
   }
 
   Memory memory_;
+  int rank_ = 0;
   BlockLayout layout_{};
   std::uint64_t seed_ = 0;
 };

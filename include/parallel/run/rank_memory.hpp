@@ -1,47 +1,72 @@
 // What a rank holds of a program on its device: blocks of memory, and in them inputs, outputs, members, numbers of the run.
 #pragma once
-#include <stdexcept>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <parallel/device/device.hpp>
 #include <parallel/run/block_layout.hpp>
 #include <parallel/run/check_ranks.hpp>
+#include <parallel/run/index_range.hpp>
+#include <parallel/run/numbers.hpp>
 #include <parallel/run/parameters.hpp>
 #include <parallel/run/position.hpp>
+#include <parallel/run/scalars.hpp>
 
 namespace parallel {
 
 template <Device Device>
 class RankMemory {
  public:
-  /// Copies this rank's part of a whole input; `whole` has the elements of the full tensor (all micro-batches one behind the other).
-  template <class T>
-  void input(int position, const T* whole) {
-    const Member& member = input_member(position);
-    if (dtype_of<T> != member.type.dtype)
-      throw std::invalid_argument("input " + std::to_string(position) + " is " + text(member.type) + ", but " + std::string(name_of(dtype_of<T>)) + " was given");
+  /// Copies this rank's part of a whole input: a vector, a std::span, a row-major matrix, or one number. `whole` has
+  /// the elements of the full tensor in row-major order, all micro-batches one behind the other. Throws Misuse where it
+  /// does not fit, or has an index out of its range (bad_data).
+  template <class A>
+  void input(int position, A&& whole) {
+    const auto given = numbers_of(whole);
+    Input& own = input_of(position);
+    const Member& member = g_.member(own.member);
+    check_whole(given, member.type, [&] { return "input " + std::to_string(position); });
+    if constexpr (std::is_convertible_v<decltype(given.all), std::span<const int>>)
+      check_indices(given.all, own.ranges, position, [](std::size_t i) { return i; });
+    own.given = true;
+    own.in_place = false;
     const View to = view(member.value);
     if (to.data == nullptr) return;  // only other stages take it
     View from = to;
     for (int d = 0; d < from.rank; ++d) from.size[d] = from.whole[d], from.offset[d] = 0;
-    from.data = const_cast<T*>(whole);
+    from.data = const_cast<std::remove_const_t<typename decltype(given.all)::element_type>*>(given.all.data());
     device_.take(from, to);
   }
   /// This rank's part of an input, to be written in place on the device.
-  View input(int position) { return view(input_member(position).value); }
-
-  /// A run-time number of the program; names that the program does not read are accepted and go nowhere.
-  void scalar(std::string_view name, double value) {
-    for (std::size_t i = 0; i < g_.scalars.size(); ++i)
-      if (g_.scalars[i].view() == name) reinterpret_cast<double*>(scalars_.host() + (position_.address(g_.scalar_value) - scalars_.data()))[i] = value;
+  View input(int position) {
+    Input& own = input_of(position);
+    own.given = own.in_place = true;
+    return view(g_.member(own.member).value);
   }
+
+  /// Sets a run-time number of the program. Throws Misuse where it reads none of this name.
+  void scalar(std::string_view name, double value) { scalars_.set(name, value); }
+  bool reads(std::string_view name) const { return scalars_.reads(name); }
   int outputs() const { return static_cast<int>(g_.outputs.size()); }
   /// This rank's part of an output.
-  View output(int i) { return position_.part(g_.outputs[static_cast<std::size_t>(i)]); }
+  View output(int i) {
+    check_position("output", i, outputs());
+    return position_.part(g_.outputs[static_cast<std::size_t>(i)]);
+  }
+  /// An output of one element, as a number.
   double output_scalar(int i) {
     const View v = output(i);
-    return v.dtype == DType::f64 ? read<double>(v.data) : v.dtype == DType::bf16 ? static_cast<double>(static_cast<float>(read<bfloat16>(v.data))) : static_cast<double>(read<float>(v.data));
+    if (v.data == nullptr || v.elements() != 1)
+      throw Misuse("output " + std::to_string(i) + " is " + text(g_.value(g_.outputs[static_cast<std::size_t>(i)]).type) +
+                   ", no single number on this rank; ask for output(" + std::to_string(i) + ")");
+    switch (v.dtype) {
+      case DType::f64: return read<double>(v.data);
+      case DType::bf16: return static_cast<double>(static_cast<float>(read<bfloat16>(v.data)));
+      case DType::i32: return static_cast<double>(read<int>(v.data));
+      default: return static_cast<double>(read<float>(v.data));
+    }
   }
   /// A part where the host can read it: as it is, or copied into `room` when all before is done.
   View on_host(View v, std::vector<std::byte>& room) const {
@@ -52,10 +77,13 @@ class RankMemory {
     return v;
   }
   /// This rank's part of any value that outlives the step: parameters and state by member.
-  View member(int i) { return position_.part(g_.member(i).value); }
+  View member(int i) {
+    check_position("member", i, static_cast<int>(g_.members.size()));
+    return position_.part(g_.member(i).value);
+  }
   const Plan& plan() const { return plan_; }
   int rank() const { return rank_; }
-  /// The last step's updates were skipped on every rank, because the gradient norm was no finite number.
+  /// The last step's updates were skipped on every rank, because the loss or the gradient norm was no finite number.
   bool skipped() const { return g_.commit >= 0 && read<double>(position_.address(g_.commit)) == 0; }
 
  protected:
@@ -63,7 +91,7 @@ class RankMemory {
   RankMemory(const Plan& plan, int rank, int size, ParametersIn<MemoryOf<Device>>& parameters, const Device& device, const RankMemory* before)
       : plan_(plan), g_(plan.graph), position_(plan, rank), device_(device), rank_(rank) {
     check_ranks(plan, rank, size);
-    block(Segment::parameter) = parameters.data(plan);
+    block(Segment::parameter) = parameters.data(plan, rank);
     const auto bytes = [&](Segment b) { return b == Segment::arena ? plan.memory.arena : plan.memory.blocks[static_cast<int>(b)]; };
     const auto own = [&](Segment b) { block(b) = own_.emplace_back(device_.memory(bytes(b))).data(); };
     const std::int64_t state = before == nullptr ? bytes(Segment::state) : 0;
@@ -71,7 +99,12 @@ class RankMemory {
     if (before == nullptr) own(Segment::state);
     if (before != nullptr) block(Segment::state) = before->remembered(plan);
     own(Segment::input), own(Segment::arena);
-    scalars_ = device_.mirrored(bytes(Segment::scalars)), block(Segment::scalars) = scalars_.data();
+    scalars_ = Scalars<Device>(plan, device_);
+    block(Segment::scalars) = scalars_.data();
+    for (std::size_t m = 0; m < g_.members.size(); ++m)
+      if (g_.members[m].role == Role::input)
+        inputs_.push_back(
+            {static_cast<int>(m), index_ranges(g_, static_cast<int>(m)), view(g_.members[m].value).data == nullptr});
   }
   RankMemory(const RankMemory&) = delete;
   RankMemory& operator=(const RankMemory&) = delete;
@@ -84,12 +117,16 @@ class RankMemory {
   }
   std::byte*& block(Segment b) { return position_.blocks[static_cast<int>(b)]; }
   View view(int value) const { return position_.view(value); }
+  /// A step can begin: every input is there, numbers are sent. Throws Misuse.
+  void begin_step() {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) check_given(static_cast<int>(i), inputs_[i]);
+    scalars_.begin_step([&] { return skipped(); });
+  }
 
   const Plan& plan_;
   const GraphView& g_;
   Position position_;
   Device device_;
-  MirroredOf<Device> scalars_{};
 
  private:
   template <class T>
@@ -98,14 +135,46 @@ class RankMemory {
     device_.read(&result, from, sizeof result);
     return result;
   }
-  const Member& input_member(int position) const {
-    for (const Member& m : g_.members)
-      if (m.role == Role::input && position-- == 0) return m;
-    throw std::out_of_range("the program has no such input");
+  struct Input {
+    int member;
+    std::vector<IndexRange> ranges;
+    bool given = false, in_place = false;
+  };
+  static void check_position(const char* what, int i, int count) {
+    if (i >= 0 && i < count) return;
+    throw Misuse(
+        "there is no " + std::string(what) + " " + std::to_string(i) +
+        (count == 0 ? "; the program has none" : "; the program's are counted from 0 to " + std::to_string(count - 1)));
+  }
+  Input& input_of(int position) {
+    check_position("input", position, static_cast<int>(inputs_.size()));
+    return inputs_[static_cast<std::size_t>(position)];
+  }
+  void check_given(int position, const Input& own) const {
+    const Member& member = g_.member(own.member);
+    if (!own.given)
+      throw Misuse("input " + std::to_string(position) + ", " + text(member.type) + ", was never given; call input(" +
+                   std::to_string(position) + ", ...) before run()");
+    if (Device::asynchronous || !own.in_place || own.ranges.empty())
+      return;  // the host sees what was written in its own memory only
+    const View v = view(member.value);
+    const auto in_whole = [&](std::size_t i) {
+      std::int64_t whole = 0, stride = 1, rest = static_cast<std::int64_t>(i);
+      for (int d = v.rank - 1; d >= 0; --d) {
+        whole += (v.offset[d] + rest % v.size[d]) * stride;
+        rest /= v.size[d];
+        stride *= v.whole[d];
+      }
+      return whole;
+    };
+    if (v.data != nullptr)
+      check_indices({v.as<const int>(), static_cast<std::size_t>(v.elements())}, own.ranges, position, in_whole);
   }
 
   int rank_;
   std::vector<MemoryOf<Device>> own_{};  // blocks
+  Scalars<Device> scalars_{};
+  std::vector<Input> inputs_{};
 };
 
 }  // namespace parallel

@@ -2,7 +2,6 @@
 #pragma once
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -50,9 +49,20 @@ class Recording {
     if (step_ <= steps_ && rows_.size() < rows_.capacity()) rows_.push_back({step_, kind, node, call, begin, now()});
   }
 
-  /// Writes the file, whole. Throws Failure(io); then there is none, or the one that was there.
-  void write() const {
-    if (file_.empty()) return;
+  /// Writes the file, whole. A full disk is no reason to lose a run: it is said on the standard error, and false is
+  /// returned; then there is no file, or the one that was there.
+  bool write() const {
+    try {
+      if (!file_.empty()) write_whole();
+      return true;
+    } catch (const Failure& failure) {
+      std::fprintf(stderr, "warning: %s; the run goes on without it\n", printable(failure.what()).c_str());
+      return false;
+    }
+  }
+
+ private:
+  void write_whole() const {
     NewFile file(file_, called());
     std::FILE* const out = file.stream();
     std::fprintf(out, "parallel record 1\nmesh %s\nrank %d\n", text(plan_.mesh).c_str(), rank_);
@@ -67,8 +77,6 @@ class Recording {
     }
     file.put_in_place();
   }
-
- private:
   static double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
   std::string called() const { return "the record '" + file_ + "'"; }
 
@@ -78,12 +86,13 @@ class Recording {
   std::vector<Happened> rows_{};
 };
 
-/// The FILE of "--record FILE", or nothing, for programs without other arguments; any other argument ends the program with exit code 2.
+/// The FILE of "--record FILE", or nothing, for programs without other arguments. Throws Failure(usage) for any other
+/// argument.
 inline std::string record_argument(int argc, char** argv) {
   if (argc == 1) return "";
   if (argc == 3 && std::strcmp(argv[1], "--record") == 0) return argv[2];
-  std::fprintf(stderr, "%s: error: unknown argument, or --record without its file; say %s [--record FILE]\n", argv[0], argv[0]);
-  std::exit(exit_code::usage);
+  throw Failure("unknown argument, or --record without its file; say " + std::string(argv[0]) + " [--record FILE]",
+                exit_code::usage);
 }
 
 }  // namespace parallel

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -13,12 +12,29 @@
 
 namespace parallel {
 
-inline std::string read_file(const std::filesystem::path& path) {
+inline constexpr std::size_t most_text = std::size_t{1} << 30;  ///< bytes of a text to train on
+
+/// A whole file, or what comes by a pipe. Throws Failure where it is a directory or a device, cannot be read, or has
+/// more than `most` bytes.
+inline std::string read_file(const std::filesystem::path& path, std::size_t most = most_text) {
+  const auto refused = [&](const std::string& why, int code) { return Failure(path.string() + why, code); };
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) throw Failure(path.string() + " is a directory; name a text file", exit_code::missing_input);
+  if (std::filesystem::is_directory(path, error))
+    throw refused(" is a directory; name a text file", exit_code::missing_input);
+  if (std::filesystem::is_character_file(path, error) || std::filesystem::is_block_file(path, error))
+    throw refused(" is a device; name a text file", exit_code::missing_input);
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Failure("cannot read " + path.string() + "; check the path and its permissions", exit_code::missing_input);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string text;
+  std::vector<char> part(1 << 16);
+  while (file && text.size() <= most) {
+    file.read(part.data(), static_cast<std::streamsize>(part.size()));
+    text.append(part.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  if (text.size() > most)
+    throw refused(" has more than " + std::to_string(most) + " bytes; name a smaller text", exit_code::bad_data);
+  if (file.bad()) throw refused(" cannot be read to its end; check the disk", exit_code::missing_input);
+  return text;
 }
 
 /// The licence texts that every Debian machine carries, one behind the other.

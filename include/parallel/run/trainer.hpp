@@ -1,21 +1,14 @@
-// A training loop's parts: numbers of the optimizer, learning-rate schedules, one step, evaluation.
+// A training loop's parts: learning-rate schedules, and one step with an optimizer's numbers.
 #pragma once
 #include <cmath>
 #include <numbers>
+#include <string>
+#include <string_view>
 
 #include <parallel/run/executor.hpp>
 #include <parallel/run/parameters.hpp>
 
 namespace parallel {
-
-/// Run-time numbers of the optimizers; each is a scalar of the plan, so that changing one compiles nothing.
-struct Hyperparameters {
-  double learning_rate = 1e-3;
-  double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;  ///< AdamW
-  double momentum = 0.9;                             ///< Sgd
-  double weight_decay = 0.1;
-  double clip_norm = 1;  ///< of the global gradient norm; 0: no clipping
-};
 
 /// Linear warm-up, then half a cosine from `peak` down to `floor` (Loshchilov and Hutter, 2017; nanoGPT's counting).
 struct CosineSchedule {
@@ -36,34 +29,62 @@ struct ConstantSchedule {
 struct StepResult {
   double loss = 0;
   double gradient_norm = 0;  ///< before clipping
-  bool skipped = false;      ///< on every rank: the norm was no finite number
+  bool skipped = false;      ///< on every rank: the loss or the norm was no finite number, so nothing was updated
 };
+
+/// What a training does where a loss is no number.
+enum class NoNumber { stops, skips };
 
 /// Trains the parameters of one rank by a plan. Called by all ranks alike.
 template <Communicator World, Device Device>
 class Trainer {
  public:
-  Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Hyperparameters& numbers, std::uint64_t seed, const Device& device = {})
-      : executor_(plan, world, parameters, device), numbers_(numbers) {
-    executor_.scalar("seed", static_cast<double>(seed));
+  /// `numbers`: of the program's optimizer, as AdamW::Hyperparameters. Throws Misuse where the program reads one of
+  /// them not.
+  template <class Hyperparameters = AdamW::Hyperparameters>
+  Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Hyperparameters& numbers,
+          std::uint64_t seed, const Device& device = {})
+      : executor_(plan, world, parameters, device), synchronous_(plan.graph.commit >= 0) {
+    if (executor_.reads("seed")) executor_.scalar("seed", static_cast<double>(seed));
+    each_hyperparameter(numbers, [&](std::string_view name, double value) {
+      if (!(value >= 0))
+        throw Misuse("the hyperparameter " + std::string(name) + " is " + std::to_string(value) +
+                     "; give a number from 0 on");
+      if (name == "clip_norm" && value == 0 && !executor_.reads(name))
+        return;  // where nothing is clipped, none is what is meant
+      executor_.scalar(name, value);
+    });
   }
-  /// One step with a learning rate, on the inputs that were given to `executor()`.
+  /// One step with a learning rate, on the inputs that were given to `executor()`. Where the loss is no number nothing
+  /// is updated, and Failure (exit code 1) is thrown on all ranks, unless `on_no_number` says otherwise.
   StepResult step(double learning_rate) {
-    executor_.scalar("step", static_cast<double>(++steps_));
-    executor_.scalar("learning_rate", learning_rate);
-    executor_.scalar("beta1", numbers_.beta1), executor_.scalar("beta2", numbers_.beta2), executor_.scalar("epsilon", numbers_.epsilon);
-    executor_.scalar("momentum", numbers_.momentum);
-    executor_.scalar("weight_decay", numbers_.weight_decay);
-    executor_.scalar("clip_norm", numbers_.clip_norm);
-    executor_.run();
-    return {executor_.output_scalar(0), executor_.output_scalar(1), executor_.skipped()};
+    if (!(learning_rate >= 0))
+      throw Misuse("the learning rate is " + std::to_string(learning_rate) + "; give a number from 0 on");
+    if (executor_.reads("learning_rate")) executor_.scalar("learning_rate", learning_rate);
+    return step();
   }
+  /// The same with the learning rate of the step before, at first that of the hyperparameters.
+  StepResult step() {
+    executor_.run();
+    const StepResult result{executor_.output_scalar(0), executor_.output_scalar(1), executor_.skipped()};
+    if (!std::isfinite(result.loss) && no_number_ == NoNumber::stops)
+      throw Failure(
+          "the loss is " + std::string(std::isnan(result.loss) ? "nan" : "infinite") + " in step " +
+              std::to_string(steps_) +
+              (synchronous_ ? ", in which nothing was updated" : "; stages that wait for none have gone on with it") +
+              "; lower the learning rate, or look for inputs and parameters that are no numbers",
+          exit_code::failed);
+    ++steps_;
+    return result;
+  }
+  void on_no_number(NoNumber what) { no_number_ = what; }
   Executor<World, Device>& executor() { return executor_; }
 
  private:
   Executor<World, Device> executor_;
-  Hyperparameters numbers_;
-  std::int64_t steps_ = 0;
+  std::int64_t steps_ = 0;  // that were made
+  bool synchronous_;        // updates wait for the loss
+  NoNumber no_number_ = NoNumber::stops;
 };
 
 }  // namespace parallel

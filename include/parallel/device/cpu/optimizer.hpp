@@ -22,13 +22,17 @@ inline void square_sum(const Call& call) {
   *call.results[0].as<double>() =
       x.dtype == DType::f64 ? sum_of_squares(x.as<const double>(), x.elements()) : sum_of_squares(x.as<const float>(), x.elements());
 }
-/// (sum of squares, scalars): the norm, the factor min(1, clip_norm / norm) and whether the norm is a finite number; ints: position of
-/// clip_norm.
+/// (sum of squares, scalars, loss): the norm, the factor min(1, clip_norm / norm) and whether norm and loss are finite
+/// numbers; ints: position of clip_norm.
 inline void clip(const Call& call) {
   const double norm = std::sqrt(*call.operands[0].as<const double>()), limit = call.operands[1].as<const double>()[call.ints[0]];
   *call.results[0].as<double>() = norm;
   *call.results[1].as<double>() = limit > 0 ? std::min(1.0, limit / (norm + 1e-6)) : 1.0;
-  *call.results[2].as<double>() = std::isfinite(norm) ? 1.0 : 0.0;
+  const View& loss = call.operands[2];
+  const double value = loss.dtype == DType::f64    ? *loss.as<const double>()
+                       : loss.dtype == DType::bf16 ? static_cast<double>(static_cast<float>(*loss.as<const bfloat16>()))
+                                                   : static_cast<double>(*loss.as<const float>());
+  *call.results[2].as<double>() = std::isfinite(norm) && std::isfinite(value) ? 1.0 : 0.0;
 }
 
 /// (parameter, momentum, gradient, factor, scalars); ints: positions of learning_rate, momentum, weight_decay, then whether it decays.

@@ -104,26 +104,37 @@ inline void add_scalars(std::span<const Call> all) {
   });
 }
 
-/// (sum of squares, scalars): the norm, the factor min(1, clip_norm / norm) and whether the norm is a finite number.
+/// (sum of squares, scalars, loss): the norm, the factor min(1, clip_norm / norm) and whether norm and loss are finite
+/// numbers.
 struct Clip {
   static constexpr int threads = 32;
   const double *squares, *limit;
+  const void* loss;
+  DType type;  ///< of the loss
   double *norm, *factor, *finite;
 
   template <class Block>
   PARALLEL_DEVICE void operator()(Block& block) const {
     block.each(1, [&](Index) {
-      const double n = std::sqrt(*squares), share = *limit / (n + 1e-6);
+      const double n = std::sqrt(*squares), share = *limit / (n + 1e-6), l = value();
       *norm = n;
       *factor = *limit > 0 && share < 1 ? share : 1;
-      *finite = n - n == 0 ? 1 : 0;
+      *finite = n - n == 0 && l - l == 0 ? 1 : 0;
     });
+  }
+
+ private:
+  PARALLEL_DEVICE double value() const {
+    if (type == DType::f64) return *static_cast<const double*>(loss);
+    if (type == DType::bf16) return static_cast<double>(widen(*static_cast<const bfloat16*>(loss)));
+    return static_cast<double>(*static_cast<const float*>(loss));
   }
 };
 /// ints: position of clip_norm.
 inline void clip(const Call& call) {
   launch(gpu(call).stream(), 1,
-         Clip{call.operands[0].as<const double>(), call.operands[1].as<const double>() + call.ints[0], call.results[0].as<double>(), call.results[1].as<double>(),
+         Clip{call.operands[0].as<const double>(), call.operands[1].as<const double>() + call.ints[0],
+              call.operands[2].data, call.operands[2].dtype, call.results[0].as<double>(), call.results[1].as<double>(),
               call.results[2].as<double>()});
 }
 

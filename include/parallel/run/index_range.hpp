@@ -1,0 +1,71 @@
+// What the whole numbers of an input may be, where they are indices or targets: a plan's graph says into what.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include <parallel/operation/cross_entropy.hpp>
+#include <parallel/operation/embedding.hpp>
+#include <parallel/operation/reshape.hpp>
+#include <parallel/operation/transpose.hpp>
+#include <parallel/plan/view.hpp>
+#include <parallel/run/misuse.hpp>
+
+namespace parallel {
+
+/// From 0 to count - 1, or `ignored`.
+struct IndexRange {
+  std::int64_t count = 0, ignored = no_target;
+  bool classes = false;  ///< targets of a cross entropy, not indices of a table's rows
+};
+
+/// The ranges of a member. Followed is what hands on all elements as they are: moves between ranks, micro-batches,
+/// reshape, transpose. What is computed from an input, or only a part of it, may be anything.
+inline std::vector<IndexRange> index_ranges(const GraphView& g, int member) {
+  std::vector<IndexRange> ranges;
+  if (g.member(member).type.dtype != DType::i32) return ranges;
+  std::vector<bool> follows(g.values.size());
+  follows[static_cast<std::size_t>(g.member(member).value)] = true;
+  const auto is_followed = [&](int value) { return follows[static_cast<std::size_t>(value)]; };
+  const auto hands_on = [](const Node& n) {
+    const Operation* const o = n.operation;
+    if (o == &operation::move) return n.transition.from != Partial && n.transition.to != Partial;
+    return o == &operation::layer || o == &operation::copy || o == &operation::reshape || o == &operation::transpose;
+  };
+  for (bool found = true; found;) {  // nodes need not stand in their order
+    found = false;
+    for (const Node& n : g.nodes)
+      if (hands_on(n) && is_followed(n.operands[0]) && !is_followed(n.result))
+        follows[static_cast<std::size_t>(n.result)] = found = true;
+  }
+  for (const Node& n : g.nodes) {
+    if (n.operation == &operation::embedding && is_followed(n.operands[0]))
+      ranges.push_back({g.value(n.operands[1]).type.layout.dims[0].size});
+    if (n.operation == &operation::negative_log_likelihood && is_followed(n.operands[1])) {
+      const operation::Classes classes(n.ints);
+      ranges.push_back({classes.count, classes.ignored, true});
+    }
+  }
+  return ranges;
+}
+
+/// Throws Misuse(bad_data) for the first number that is out of a range. `index(i)`: the place of number i in the whole
+/// input `position`.
+template <class Index>
+void check_indices(std::span<const int> numbers, const std::vector<IndexRange>& ranges, int position, Index index) {
+  for (const IndexRange& range : ranges) {
+    bool all = true;
+    for (const int n : numbers) all &= (n >= 0 && n < range.count) || n == range.ignored;
+    if (all) continue;
+    std::size_t at = 0;
+    while ((numbers[at] >= 0 && numbers[at] < range.count) || numbers[at] == range.ignored) ++at;
+    const std::string count = std::to_string(range.count);
+    throw Misuse("input " + std::to_string(position) + ", element " + std::to_string(index(at)) + ": " +
+                     (range.classes ? "target " : "index ") + std::to_string(numbers[at]) +
+                     (range.classes ? " of " + count + " classes" : " of a table of " + count + " rows") +
+                     "; mend the data, which counts from 0 to " + std::to_string(range.count - 1),
+                 exit_code::bad_data);
+  }
+}
+
+}  // namespace parallel

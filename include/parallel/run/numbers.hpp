@@ -1,0 +1,110 @@
+// Numbers that a program hands over: how many there are, of which type, and that they lie row by row.
+#pragma once
+#include <concepts>
+#include <iterator>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include <parallel/algebra/notation.hpp>
+#include <parallel/run/misuse.hpp>
+
+namespace parallel {
+
+/// Whole tensors are handed over and taken back in row-major order: the last dimension varies fastest. What has data()
+/// and size() will do, as std::vector, std::array, std::span and row-major Eigen matrices and maps have; a single
+/// number is a tensor of one element.
+template <class T>
+struct HandedOver {
+  std::span<T> all{};
+  std::int64_t rows = -1;  ///< of a matrix; -1: nothing is known of its shape
+  bool together = true;    ///< no element of something else lies between them
+};
+
+namespace handing_over {
+template <class A>
+concept Contiguous = requires(A& a) {
+  { *std::data(a) };
+  { std::size(a) } -> std::convertible_to<std::size_t>;
+};
+/// As Eigen's matrices and maps, which are asked by what they offer: nothing of Eigen is included here.
+template <class A>
+concept Matrix = requires(A& a) {
+  { A::IsRowMajor == 1 } -> std::convertible_to<bool>;
+  { A::IsVectorAtCompileTime == 1 } -> std::convertible_to<bool>;
+  { a.rows() } -> std::convertible_to<std::int64_t>;
+};
+template <class A>
+constexpr bool column_major() {
+  if constexpr (Matrix<A>)
+    return !A::IsVectorAtCompileTime && !A::IsRowMajor;
+  else if constexpr (requires { static_cast<int>(A::Layout) + A::NumIndices; })  // Eigen's tensors; 0 is column-major
+    return static_cast<int>(A::Layout) == 0 && A::NumIndices > 1;
+  else
+    return false;
+}
+}  // namespace handing_over
+
+/// What of `given` is handed over. A pointer, whose size nobody knows, and a column-major matrix do not compile: one
+/// sentence each.
+template <class A>
+constexpr auto numbers_of(A& given) {
+  using Given = std::remove_cvref_t<A>;
+  if constexpr (is_element_type<Given>) {
+    return HandedOver<A>{{&given, 1}};
+  } else if constexpr (std::is_pointer_v<Given>) {
+    static_assert(
+        !std::is_pointer_v<Given>,
+        "parallel: a pointer does not say how many elements there are; give a vector, or std::span(pointer, count)");
+    return HandedOver<float>{};
+  } else if constexpr (handing_over::column_major<Given>()) {
+    static_assert(!handing_over::column_major<Given>(),
+                  "parallel: a column-major matrix, as Eigen's are by default, has its elements in another order; give "
+                  "one that is Eigen::RowMajor");
+    return HandedOver<float>{};
+  } else if constexpr (!handing_over::Contiguous<A>) {
+    static_assert(handing_over::Contiguous<A>,
+                  "parallel: what is handed over must lie in memory, with data() and size(); give a vector, a "
+                  "std::span or a row-major matrix");
+    return HandedOver<float>{};
+  } else {
+    using T = std::remove_reference_t<decltype(*std::data(given))>;
+    static_assert(is_element_type<std::remove_const_t<T>>,
+                  "parallel: the elements are none of float, double, bfloat16 and int; hand over one of these");
+    HandedOver<T> numbers{{std::data(given), static_cast<std::size_t>(std::size(given))}};
+    if constexpr (handing_over::Matrix<Given>) {
+      if constexpr (!Given::IsVectorAtCompileTime) numbers.rows = given.rows();
+      if constexpr (requires { given.innerStride() + given.outerStride(); })
+        numbers.together =
+            given.innerStride() == 1 && (Given::IsVectorAtCompileTime || given.outerStride() == given.cols());
+    }
+    return numbers;
+  }
+}
+
+/// Throws Misuse where numbers cannot be the whole of a tensor. `what()`: "input 0", "the parameter mlp.up".
+template <class T, class What>
+void check_whole(const HandedOver<T>& numbers, const Type& type, What what) {
+  constexpr DType dtype = dtype_of<std::remove_const_t<T>>;
+  const std::int64_t elements = type.layout.elements(), given = static_cast<std::int64_t>(numbers.all.size());
+  const auto refused = [&](const std::string& why) { return Misuse(what() + " is " + text(type) + why); };
+  if (dtype != type.dtype)
+    throw refused(", but " + std::string(name_of(dtype)) + " was given; give elements of its type");
+  if (given != elements)
+    throw refused(" and has " + std::to_string(elements) + " elements, but " + std::to_string(given) +
+                  " were given; give the whole tensor, of which a rank takes its part");
+  if (numbers.all.data() == nullptr)
+    throw refused(", but was given a null pointer; give " + std::to_string(elements) + " elements");
+  if (!numbers.together)
+    throw refused(
+        ", but was given a part of a matrix, with something else between its elements; copy it into a matrix of its "
+        "own");
+  if (numbers.rows < 0) return;
+  std::int64_t rows = 1;
+  for (int d = 0; d < type.layout.rank() && rows < numbers.rows; ++d) rows *= type.layout.dims[d].size;
+  if (rows != numbers.rows)
+    throw refused(", but was given a matrix of " + std::to_string(numbers.rows) +
+                  " rows, which are not its first dimensions; give one of its shape, or the transpose");
+}
+
+}  // namespace parallel

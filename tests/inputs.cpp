@@ -1,0 +1,357 @@
+// What a program hands to a run, and asks of it: what does not fit is one sentence that names the thing, and a
+// documented exit code.
+#include <doctest/doctest.h>
+
+#include <Eigen/Core>
+#include <array>
+#include <filesystem>
+#include <fstream>
+
+#include <parallel/run/text_data.hpp>
+
+#include "models.hpp"
+#include "program.hpp"
+
+using namespace parallel;
+using namespace parallel::axes;
+
+namespace {
+
+constexpr int rows = 4, width = 6, classes = 10, words = 8, batch = 4;
+using Batch = Tensor<double, Shape<rows / data, width>>;
+struct Linear {
+  Parameter<double, Shape<width, width>> w{normal(0.4)};
+  Parameter<double, Shape<width>> b{zeros};
+  constexpr auto operator()(Distributed auto x) const { return matmul(x, w) + b; }
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square((*this)(x) - y)); }
+};
+using Fit = Training<Linear, AdamW, Batch, Batch>;
+
+/// Indices of a table and targets of a cross entropy, one of them ignored.
+struct Classifier {
+  Parameter<double, Shape<words, classes / tensor>> table{normal(0.4)};
+  constexpr auto operator()(Distributed auto word, Distributed auto target) const {
+    return mean_cross_entropy<0, -1>(embedding(word, table), target);
+  }
+};
+using Words = Tensor<int, Shape<batch / data>>;
+using Classify = Training<Classifier, AdamW, Words, Words>;
+
+/// f(executor, parameters, world) on every rank of a mesh; the exception of the first rank that throws one is thrown
+/// again.
+template <class Program, class F>
+void on_ranks(const Mesh& mesh, F f) {
+  const OwnedPlan plan = derive<Program>(mesh);
+  run_threads(mesh.ranks(), [&](Threads& world) {
+    Parameters parameters(plan, world.rank(), 5);
+    Executor<Threads, CpuDouble> executor(plan, world, parameters);
+    f(executor, parameters, world);
+  });
+}
+/// What f() throws: its exit code and its sentence.
+template <class F>
+std::pair<int, std::string> said_by(F f) {
+  try {
+    f();
+  } catch (const Failure& failure) {
+    return {failure.exit_code, failure.what()};
+  }
+  return {0, ""};
+}
+using Said = std::pair<int, std::string>;
+
+const std::vector<double> x = program::numbers<double>(rows * width, 1), y = program::numbers<double>(rows * width, 2);
+
+}  // namespace
+
+TEST_CASE("an input is checked where it is given") {
+  on_ranks<Fit>(Mesh{data = 2}, [](auto& e, auto&, auto&) {
+    const std::vector<double> part(rows / 2 * width);
+    CHECK(said_by([&] { e.input(0, part); }) == Said{70,
+                                                    "input 0 is f64[4/data, 6] and has 24 elements, but 12 were given; "
+                                                    "give the whole tensor, of which a rank takes its part"});
+    CHECK(said_by([&] { e.input(1, std::span<const double>(static_cast<double*>(nullptr), 24)); }) ==
+          Said{70, "input 1 is f64[4/data, 6], but was given a null pointer; give 24 elements"});
+    CHECK(said_by([&] { e.input(0, std::vector<float>(24)); }) ==
+          Said{70, "input 0 is f64[4/data, 6], but f32 was given; give elements of its type"});
+    CHECK(said_by([&] { e.input(2, x); }) == Said{70, "there is no input 2; the program's are counted from 0 to 1"});
+    CHECK(said_by([&] { e.input(-1); }).first == 70);
+    e.input(0, x);
+    CHECK(said_by([&] { e.run(); }) ==
+          Said{70, "input 1, f64[4/data, 6], was never given; call input(1, ...) before run()"});
+    e.input(1, y);
+    e.run();
+    CHECK(e.output_scalar(0) > 0);
+  });
+}
+TEST_CASE("an input may be a matrix of Eigen that is row-major") {
+  using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const auto loss = [&](auto give) {
+    double result = 0;
+    on_ranks<Fit>(Mesh{data = 2}, [&](auto& e, auto&, Threads& world) {
+      give(e);
+      e.input(1, y);
+      e.run();
+      if (world.rank() == 0) result = e.output_scalar(0);
+    });
+    return result;
+  };
+  const Matrix matrix = Eigen::Map<const Matrix>(x.data(), rows, width);
+  const double expected = loss([&](auto& e) { e.input(0, x); });
+  CHECK(loss([&](auto& e) { e.input(0, matrix); }) == expected);
+  CHECK(loss([&](auto& e) { e.input(0, Eigen::Map<const Matrix>(x.data(), rows, width)); }) == expected);
+  CHECK(loss([&](auto& e) { e.input(0, std::span(x)); }) == expected);
+  on_ranks<Fit>(Mesh{data = 1}, [&](auto& e, auto&, auto&) {
+    const Matrix transposed = matrix.transpose(), large = Matrix::Zero(rows, 2 * width);
+    CHECK(said_by([&] { e.input(0, transposed); }).second ==
+          "input 0 is f64[4/data, 6], but was given a matrix of 6 rows, which are not its first dimensions; give one "
+          "of its shape, or the transpose");
+    CHECK(said_by([&] { e.input(0, large.leftCols(width)); }).second ==
+          "input 0 is f64[4/data, 6], but was given a part of a matrix, with something else between its elements; copy "
+          "it into a matrix of its own");
+    const Matrix one_row = Eigen::Map<const Matrix>(x.data(), 1, rows * width);
+    e.input(0, one_row);  // one row of all is no mistake
+  });
+}
+TEST_CASE("parameters are checked where they are set and got, and belong to a rank") {
+  on_ranks<Fit>(Mesh{data = 2}, [](auto& e, Parameters& parameters, Threads& world) {
+    const Plan& plan = e.plan();
+    std::vector<double> w(width * width, 1), short_w(7);
+    parameters.set(plan, world.rank(), "w", w);
+    CHECK(said_by([&] { parameters.set(plan, world.rank(), "w", short_w); }) ==
+          Said{70,
+               "the parameter w is f64[6, 6] and has 36 elements, but 7 were given; give the whole tensor, of which a "
+               "rank takes its part"});
+    CHECK(said_by([&] { parameters.get(plan, world.rank(), "w", short_w); }).first == 70);
+    CHECK(said_by([&] {
+            parameters.get(plan, world.rank(), "w", std::span<double>(static_cast<double*>(nullptr), 36));
+          }).second == "the parameter w is f64[6, 6], but was given a null pointer; give 36 elements");
+    CHECK(said_by([&] { parameters.set(plan, world.rank(), "v", w); }) ==
+          Said{70, "the model has no parameter v; it has w, b"});
+    CHECK(said_by([&] { parameters.set(plan, world.rank(), "w", std::vector<float>(36)); }).first == 70);
+    CHECK(Parameters::names(plan) == std::vector<std::string>{"w", "b"});
+    const int other = 1 - world.rank();
+    const Said wrong_rank{
+        78, "the parameters of rank " + std::to_string(world.rank()) + " are given to rank " + std::to_string(other) +
+                "; make them with the rank of the communicator, Parameters(plan, world.rank(), seed)"};
+    CHECK(said_by([&] { parameters.get(plan, other, "w", w); }) == wrong_rank);
+  });
+  const OwnedPlan plan = derive<Fit>(Mesh{data = 2});
+  const auto all_of_rank_0 = [&] {
+    run_threads(2, [&](Threads& world) {
+      Parameters parameters(plan, 0, 5);
+      Executor<Threads, CpuDouble> executor(plan, world, parameters);
+    });
+  };
+  CHECK(said_by(all_of_rank_0).first == 78);
+}
+TEST_CASE("outputs and members are those that there are") {
+  on_ranks<Fit>(Mesh{data = 1}, [](auto& e, auto&, auto&) {
+    CHECK(said_by([&] { e.output(9); }) == Said{70, "there is no output 9; the program's are counted from 0 to 1"});
+    CHECK(said_by([&] { e.output(-1); }).first == 70);
+    CHECK(said_by([&] { e.output_scalar(2); }).first == 70);
+    CHECK(said_by([&] { e.member(99); }) == Said{70, "there is no member 99; the program's are counted from 0 to 7"});
+    CHECK(said_by([&] { e.member(-1); }).first == 70);
+    CHECK(e.member(7).size[0] == width);
+  });
+  on_ranks<Evaluation<Linear, Batch>>(Mesh{data = 1}, [](auto& e, auto&, auto&) {
+    CHECK(said_by([&] { e.output_scalar(0); }).second ==
+          "output 0 is f64[4/data, 6], no single number on this rank; ask for output(0)");
+  });
+}
+TEST_CASE("an index or target that is out of its range is named with its place, on every rank alike") {
+  for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}, Mesh{data = 2, tensor = 2}}) {
+    std::vector<Said> said(static_cast<std::size_t>(mesh.ranks()));
+    on_ranks<Classify>(mesh, [&](auto& e, auto&, Threads& world) {
+      e.input(0, std::array{0, 7, 1, 2});
+      e.input(1, std::array{9, -1, 0, 3});  // -1 is ignored
+      e.run();
+      CHECK(std::isfinite(e.output_scalar(0)));
+      said[static_cast<std::size_t>(world.rank())] = said_by([&] { e.input(1, std::array{0, 1, 2, 10}); });
+      for (const int wrong : {8, -1, std::numeric_limits<int>::max(), std::numeric_limits<int>::min()})
+        CHECK(said_by([&] {
+                e.input(0, std::array{0, 1, wrong, 3});
+              }) == Said{65, "input 0, element 2: index " + std::to_string(wrong) +
+                                 " of a table of 8 rows; mend the data, which counts from 0 to 7"});
+    });
+    for (const Said& s : said)
+      CHECK(s == Said{65, "input 1, element 3: target 10 of 10 classes; mend the data, which counts from 0 to 9"});
+  }
+}
+TEST_CASE("what was written in place is looked at when the step begins") {
+  on_ranks<Classify>(Mesh{data = 2}, [](auto& e, auto&, Threads& world) {
+    e.input(0, std::array{0, 1, 2, 3});
+    int* const targets = e.input(1).template as<int>();
+    targets[0] = targets[1] = 4 + world.rank();
+    e.run();
+    targets[1] = 10;
+    CHECK(said_by([&] { e.run(); }).second == "input 1, element " + std::to_string(2 * world.rank() + 1) +
+                                                 ": target 10 of 10 classes; mend the data, which counts from 0 to 9");
+  });
+}
+
+namespace {
+/// Words that are gathered, reshaped and turned, in micro-batches; and numbers of which a part only is looked up, or
+/// something else than they are.
+struct Roundabout {
+  Parameter<double, Shape<words, classes>> table{normal(0.4)};
+  constexpr auto operator()(Distributed auto word, Distributed auto target, Distributed auto other) const {
+    const auto found = embedding(transpose(reshape<2, 2>(to<Shape<batch>>(word))), table);
+    const auto shifted = embedding(other + other, table);
+    const auto first = embedding(slice<0, 0, 1>(other), table);
+    return mean(cross_entropy(reshape<batch, classes>(found), to<Shape<batch>>(target))) + sum(shifted) + sum(first);
+  }
+};
+}  // namespace
+
+TEST_CASE("indices are followed through moves, micro-batches and reshapes, and no further") {
+  using Step = Accumulate<2, Training<Roundabout, AdamW, Words, Words, Tensor<int, Shape<2>>>>;
+  on_ranks<Step>(Mesh{data = 2}, [](auto& e, auto&, auto&) {
+    const std::vector<int> good{0, 1, 2, 3, 4, 5, 6, 7};
+    CHECK(said_by([&] {
+            e.input(0, std::array{0, 1, 2, 3, 4, 5, 8, 7});
+          }).second.find("input 0, element 6: index 8 of a table of 8 rows") == 0);
+    CHECK(said_by([&] {
+            e.input(1, std::array{0, 1, 2, 3, 4, 10, 6, 7});
+          }).second.find("input 1, element 5: target 10 of 10 classes") == 0);
+    e.input(0, good);
+    e.input(1, good);
+    e.input(2, std::array{0, 1000, 3, 1000});  // nobody looks up the second of two
+    e.run();
+    CHECK(std::isnan(e.output_scalar(0)));  // but twice 1000
+    CHECK(e.skipped());
+  });
+}
+namespace {
+/// The gradient of a target that is no class is a finite number, only the loss is not. It is computed, so that nobody
+/// can look at it before.
+struct Late {
+  Parameter<double, Shape<words, classes>> table{normal(0.4)};
+  constexpr auto operator()(Distributed auto word, Distributed auto target) const {
+    return mean(cross_entropy(embedding(word, table), target + target));
+  }
+};
+}  // namespace
+
+TEST_CASE("a step whose loss is no number changes neither state nor counters") {
+  const auto run = []<class Optimizer>(Optimizer, const Mesh& mesh) {
+    const OwnedPlan plan = derive<Training<Late, Optimizer, Words, Words>>(mesh);
+    run_threads(mesh.ranks(), [&](Threads& world) {
+      Parameters parameters(plan, world.rank(), 5);
+      Trainer<Threads, CpuDouble> trainer(plan, world, parameters,
+                                          typename Optimizer::Hyperparameters{.learning_rate = 0.5}, 1);
+      const auto held = [&] {
+        std::vector<double> all;
+        for (int m = 0; m < static_cast<int>(plan->graph.members.size()); ++m) {
+          const View v = trainer.executor().member(m);
+          if (plan->graph.member(m).role != Role::input)
+            all.insert(all.end(), v.as<double>(), v.as<double>() + v.elements());
+        }
+        return all;
+      };
+      trainer.executor().input(0, std::array{0, 1, 2, 3});
+      trainer.executor().input(1, std::array{0, 1, 2, 3});
+      trainer.step();
+      const std::vector<double> before = held();
+      trainer.executor().input(1, std::array{0, 1, 2, 5});
+      const Said stopped = said_by([&] { trainer.step(); });
+      CHECK(stopped.first == exit_code::failed);
+      CHECK(stopped.second.find("the loss is nan in step 1, in which nothing was updated; lower the learning rate") ==
+            0);
+      trainer.on_no_number(NoNumber::skips);
+      const StepResult skipped = trainer.step();
+      CHECK(skipped.skipped);
+      CHECK(std::isnan(skipped.loss));
+      CHECK(std::isfinite(skipped.gradient_norm));
+      CHECK(held() == before);
+      trainer.executor().input(1, std::array{0, 1, 2, 3});
+      CHECK_FALSE(trainer.step().skipped);
+      const std::vector<double> after = held();
+      // The same two steps without the two between: also the optimizer's count has not moved.
+      Parameters others(plan, world.rank(), 5);
+      Trainer<Threads, CpuDouble> undisturbed(plan, world, others,
+                                              typename Optimizer::Hyperparameters{.learning_rate = 0.5}, 1);
+      undisturbed.executor().input(0, std::array{0, 1, 2, 3});
+      undisturbed.executor().input(1, std::array{0, 1, 2, 3});
+      undisturbed.step();
+      undisturbed.step();
+      for (int m = 0, at = 0; m < static_cast<int>(plan->graph.members.size()); ++m) {
+        if (plan->graph.member(m).role == Role::input) continue;
+        const View v = undisturbed.executor().member(m);
+        for (std::int64_t i = 0; i < v.elements(); ++i)
+          CHECK(v.as<double>()[i] == after[static_cast<std::size_t>(at++)]);
+      }
+    });
+  };
+  for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}}) {
+    run(AdamW{}, mesh);
+    run(Sgd{}, mesh);
+  }
+}
+TEST_CASE("an own loop that sets a learning rate trains as PyTorch's AdamW would") {
+  std::vector<double> own(width * width), trained(width * width);
+  const OwnedPlan plan = derive<Fit>(Mesh{data = 1});
+  run_threads(1, [&](Threads& world) {
+    Parameters parameters(plan, 0, 5), others(plan, 0, 5);
+    Executor<Threads, CpuDouble> executor(plan, world, parameters);
+    executor.input(0, x);
+    executor.input(1, y);
+    executor.scalar("learning_rate", 1e-2);
+    Trainer<Threads, CpuDouble> trainer(
+        plan, world, others,
+        {.learning_rate = 1e-2, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01, .clip_norm = 0},
+        1);
+    trainer.executor().input(0, x);
+    trainer.executor().input(1, y);
+    for (int step = 0; step < 5; ++step) {
+      executor.run();
+      trainer.executor().scalar("step", step + 1);
+      trainer.step();
+    }
+    CHECK(executor.output_scalar(0) == trainer.executor().output_scalar(0));
+    parameters.get(plan, 0, "w", own);
+    others.get(plan, 0, "w", trained);
+    // Going on from a count of steps that is given.
+    executor.scalar("step", 1);
+    trainer.executor().scalar("step", 1);
+    executor.run();
+    trainer.step();
+    CHECK(executor.output_scalar(0) == trainer.executor().output_scalar(0));
+  });
+  CHECK(own == trained);
+}
+TEST_CASE("a number that the program does not read is refused with those that it reads") {
+  on_ranks<Fit>(Mesh{data = 1}, [](auto& e, auto&, auto&) {
+    CHECK(said_by([&] { e.scalar("lerning_rate", 1e-3); }) ==
+          Said{70,
+               "the program reads no number 'lerning_rate'; it reads clip_norm, learning_rate, beta1, beta2, epsilon, "
+               "weight_decay, step"});
+    CHECK(e.reads("learning_rate"));
+    CHECK_FALSE(e.reads("momentum"));
+  });
+  on_ranks<Evaluation<Linear, Batch>>(Mesh{data = 1}, [](auto& e, auto&, auto&) {
+    CHECK(said_by([&] { e.scalar("step", 1); }).second == "the program reads no number 'step'; it reads none");
+  });
+  const OwnedPlan plan = derive<Fit>(Mesh{data = 1});
+  run_threads(1, [&](Threads& world) {
+    Parameters parameters(plan, 0, 5);
+    using T = Trainer<Threads, CpuDouble>;
+    CHECK(said_by([&] {
+            T(plan, world, parameters, Sgd::Hyperparameters{}, 1);
+          }).second.find("the program reads no number 'momentum'; it reads ") == 0);
+    CHECK(said_by([&] { T(plan, world, parameters, {.beta1 = -0.9}, 1); }).second ==
+          "the hyperparameter beta1 is -0.900000; give a number from 0 on");
+    T trainer(plan, world, parameters, {}, 1);
+    CHECK(said_by([&] { trainer.step(-1e-3); }).second == "the learning rate is -0.001000; give a number from 0 on");
+  });
+}
+TEST_CASE("a text has an end") {
+  const std::filesystem::path file = std::filesystem::temp_directory_path() / ("text-" + std::to_string(getpid()));
+  std::ofstream(file) << std::string(100000, 'a');
+  CHECK(read_file(file) == std::string(100000, 'a'));
+  CHECK(read_file(file, 100000).size() == 100000);
+  CHECK(said_by([&] { read_file(file, 99999); }) ==
+        Said{65, file.string() + " has more than 99999 bytes; name a smaller text"});
+  CHECK(said_by([] { read_file("/dev/zero"); }) == Said{66, "/dev/zero is a device; name a text file"});
+  std::filesystem::remove(file);
+}
