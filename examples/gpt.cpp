@@ -113,8 +113,10 @@ void train(World& world, const Device& device, const Options& options, const Tex
   flush_standard_output();  // what cannot be written is not trained for
 
   ParametersIn<MemoryOf<Device>> parameters(plan, world.rank(), options.seed, device);
+  const std::vector<Fact> alike{text.fact(), fact("--steps", options.steps), fact("--rate", options.rate),
+                                fact("--warmup", options.warmup), fact("--sample", options.sample)};
   Trainer<World, Device> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1},
-                                 options.seed, device);
+                                 options.seed, device, alike);
   Recording recording(options.record, *plan, world.rank());
   trainer.executor().record(recording);
   Executor<World, Device> evaluate(validation, world, parameters, device), generate(sampling, world, parameters, device);

@@ -35,7 +35,7 @@ constexpr void sort_by_name(AxisList& axes) {
       axes[j - 1] = a;
     }
 }
-/// The axes of two layouts, the last one first: those that split dimensions in the order in which these name them, then others by name.
+/// The axes of two layouts: those that split no dimension by name, then those that do, the last one first, in the order in which the layouts name them.
 constexpr AxisList last_first(const Layout& from, const Layout& to) {
   AxisList splitting, all, axes;
   for (Layout layout : {from, to}) {
@@ -45,14 +45,14 @@ constexpr AxisList last_first(const Layout& from, const Layout& to) {
   from.collect(all);
   to.collect(all);
   sort_by_name(all);
-  for (int i = all.size() - 1; i >= 0; --i)
-    if (!splitting.contains(all[i])) axes.push_back(all[i]);
+  for (const Axis* a : all)
+    if (!splitting.contains(a)) axes.push_back(a);
   for (int i = splitting.size() - 1; i >= 0; --i) axes.push_back(splitting[i]);
   return axes;
 }
 }  // namespace routing
 
-/// The hops from one layout to another with the same dimensions; of two moves of one kind that of the later axis first.
+/// The hops from one layout to another with the same dimensions; of two that split or gather that of the later axis first.
 constexpr Route route(const Layout& from, const Layout& to) {
   Route result;
   const AxisList axes = routing::last_first(from, to);

@@ -138,6 +138,7 @@ class Writing {
 
     const Layout& layout = a.type->layout;
     int initial = value_of(a.operands[0]);
+    trace_.origin = trace_.graph.maker(initial).origin;  // what enters the loop, and where it comes from another stage
     if (a.staged) initial = trace_.enter(staging::take(trace_, trace_.enter(initial, *a.crossing)), layout);
     trace_.begin(RegionKind::layers, a.count);
     trace_.graph.regions[trace_.region].staged = a.staged;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <parallel/device/random.hpp>
+#include <parallel/run/fact.hpp>
 #include <parallel/run/failure.hpp>
 
 namespace parallel {
@@ -63,6 +64,8 @@ class TextData {
                     exit_code::bad_data);
   }
   std::size_t size() const { return text_.size(); }
+  /// For ranks to compare before they begin.
+  Fact fact() const { return fact_of_data("text", std::span<const char>(text_)); }
 
   /// `examples` windows at random places of the training part: tokens and, one byte later, targets. The same for every rank.
   void batch(std::uint64_t seed, std::uint64_t step, int examples, std::vector<int>& tokens, std::vector<int>& targets) const {

@@ -4,6 +4,8 @@
 #include <numbers>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <parallel/run/executor.hpp>
 #include <parallel/run/parameters.hpp>
@@ -39,12 +41,14 @@ enum class NoNumber { stops, skips };
 template <Communicator World, Device Device>
 class Trainer {
  public:
-  /// `numbers`: of the program's optimizer, as AdamW::Hyperparameters. Throws Misuse where the program reads one of
-  /// them not.
+  /// `numbers`: of the program's optimizer, as AdamW::Hyperparameters. Ranks compare them and the seed, and `facts`, what
+  /// else they must have alike, before they begin. Throws Misuse where the program reads one of the numbers not, and
+  /// what an Executor throws.
   template <class Hyperparameters = AdamW::Hyperparameters>
   Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Hyperparameters& numbers,
-          std::uint64_t seed, const Device& device = {})
-      : executor_(plan, world, parameters, device), synchronous_(plan.graph.commit >= 0) {
+          std::uint64_t seed, const Device& device = {}, std::vector<Fact> facts = {})
+      : executor_(plan, world, parameters, device, nullptr, begun_with(numbers, seed, std::move(facts))),
+        synchronous_(plan.graph.commit >= 0) {
     if (executor_.reads("seed")) executor_.scalar("seed", static_cast<double>(seed));
     each_hyperparameter(numbers, [&](std::string_view name, double value) {
       if (!(value >= 0))
@@ -81,6 +85,13 @@ class Trainer {
   Executor<World, Device>& executor() { return executor_; }
 
  private:
+  template <class Hyperparameters>
+  static std::vector<Fact> begun_with(const Hyperparameters& numbers, std::uint64_t seed, std::vector<Fact> facts) {
+    facts.push_back(fact("seed", std::to_string(seed)));
+    each_hyperparameter(numbers, [&](std::string_view name, double value) { facts.push_back(fact(std::string(name), value)); });
+    return facts;
+  }
+
   Executor<World, Device> executor_;
   std::int64_t steps_ = 0;  // that were made
   bool synchronous_;        // updates wait for the loss
