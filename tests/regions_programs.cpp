@@ -91,7 +91,7 @@ struct Unused {
   Layers<3, Network> layers;
   Parameter<float, Shape<6, 8 / tensor>> w;
   constexpr auto operator()(Distributed auto x) const {
-    [[maybe_unused]] const auto nobody_asks = mean(matmul(layers(x), w));
+    [[maybe_unused]] const auto nobody_asks = mean(matmul(layers(x), w));  // not in the graph at all
     return mean(square(matmul(x, w)));
   }
 };
@@ -185,8 +185,10 @@ TEST_CASE("what no output and no update needs is not in the plan") {
     CHECK(plan->graph.node(e.node).region == 0);
   }
   CHECK(plan->forward.collectives(tensor) == 1);  // the loss's
+  CHECK(plan->graph.regions.size() == 1);
+  // What differentiation and buckets leave behind is in the graph and needed by nothing.
   const Vector<bool> alive = needed(plan->graph, plan->mesh);
   int dead = 0;
   for (int n = 0; n < alive.size(); ++n) dead += alive[n] ? 0 : 1;
-  CHECK(dead > 5);
+  CHECK(dead > 0);
 }

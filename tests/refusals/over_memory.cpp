@@ -1,5 +1,5 @@
 // A parameter and its momentum, the batch, and what the step makes of them.
-// figures: bytes<1088>, budget<500>
+// figures: bytes<1024>, budget<500>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

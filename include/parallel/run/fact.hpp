@@ -1,6 +1,7 @@
 // A fact that ranks must have alike: a hash of it, and how it reads.
 #pragma once
 #include <bit>
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -43,9 +44,8 @@ class Text {
  public:
   void word(std::int64_t w) { append(std::to_string(w)); }
   void number(double x) {
-    char digits[32];
-    std::snprintf(digits, sizeof digits, "%.17g", x);
-    append(digits);
+    char digits[32];  // the shortest that is this number and no other
+    append({digits, static_cast<std::size_t>(std::to_chars(digits, digits + sizeof digits, x).ptr - digits)});
   }
   void name(std::string_view text) { append(text); }
   void end_of_line() { all_ += "\n", begun_ = false; }

@@ -3,6 +3,7 @@
 #pragma once
 #include <parallel/plan/plan.hpp>
 #include <parallel/run/fact.hpp>
+#include <parallel/schedule/schedule.hpp>
 
 namespace parallel {
 
@@ -47,7 +48,7 @@ void describe(Out& out, const Plan& plan) {
   out.end_of_line();
   for (const Region& r : g.regions) {
     out.word(static_cast<int>(r.kind));
-    out.word(r.count);
+    if (!r.staged) out.word(r.count);  // where layers are cut by cost, stages have different numbers of them
   }
   out.end_of_line();
   for (const Member& m : g.members) {
