@@ -32,6 +32,12 @@ def small_files():
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 
 
+def signals_that_end():
+    """As a shell in the foreground starts programs; in the background, or behind nohup, some are ignored."""
+    for ending in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(ending, signal.SIG_DFL)
+
+
 class Files(Test):
     def expect(self, holds, words):
         if not holds:
@@ -83,7 +89,8 @@ class Files(Test):
             done = self.run(self.planner, mlp, *arguments, preexec_fn=small_files)
             self.expect(done.returncode == 74 and f"{file}' cannot be written: File too large" in done.stderr, f"a failed write of {file} ends with {done.returncode}: {done.stderr}")
         done = self.run(mlp, "--record", folder / "run", preexec_fn=small_files)
-        self.expect(done.returncode == 74 and re.search(r"the record '.*run\.\d' cannot be written: File too large", done.stderr), f"a failed record ends with {done.returncode}: {done.stderr}")
+        warned = re.search(r"warning: the record '.*run\.\d' cannot be written: File too large", done.stderr)
+        self.expect(done.returncode == 0 and warned, f"a failed record ends with {done.returncode}: {done.stderr}")  # the run goes on
         self.expect(self.names(folder) == ["lock.plan", "plan.json", "run.0"], f"failed writes leave {self.names(folder)}")
         self.expect(all((folder / name).read_text() == before for name in self.names(folder)), "a failed write changed what was there")
         self.plan(mlp, "--json", "-o", "/dev/full", code=74, says=["'/dev/full' cannot be written: No space left"])
@@ -121,12 +128,13 @@ class Files(Test):
             for ending in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 scratch = self.folder / "scratch"
                 scratch.mkdir()
-                tool = subprocess.Popen([self.planner, source, "--compiler", compiler], env={**os.environ, "TMPDIR": str(scratch)}, stderr=subprocess.PIPE, text=True)
+                tool = subprocess.Popen([self.planner, source, "--compiler", compiler], env={**os.environ, "TMPDIR": str(scratch)},
+                                        stderr=subprocess.PIPE, text=True, preexec_fn=signals_that_end)
                 while not pids.exists() and tool.poll() is None:
                     time.sleep(0.01)
                 self.expect(self.names(scratch) != [], "the compiler has no folder of its own")
                 tool.send_signal(ending)
-                said = tool.communicate()[1]
+                said = tool.communicate(timeout=60)[1]
                 self.expect(tool.returncode == -ending and said == "", f"ended by {ending}, it ends with {tool.returncode} and says {said!r}")
                 self.expect(self.names(scratch) == [], f"ended by {ending}, it leaves {self.names(scratch)}")
                 left = [pid for pid in pids.read_text().split() if self.runs(pid)]
