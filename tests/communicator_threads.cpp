@@ -327,6 +327,7 @@ TEST_CASE("ranks that call different collectives") {
   std::vector<float> a(100), b(100);
   std::vector<Seen> seen;
   const Exchange right{Collective::all_reduce, nullptr, nullptr, 6, DType::f32, false, 0, "loss"};
+  const std::string line = std::to_string(__LINE__ - 1);
   std::vector<Exchange> others(6, right);
   others[0].kind = Collective::broadcast, others[1].count = 3, others[2].dtype = DType::i32, others[3].maximum = true;
   others[4].kind = Collective::all_gather, others[5].root = 1;
@@ -338,8 +339,8 @@ TEST_CASE("ranks that call different collectives") {
     });
     CHECK(contains(words,
                    "parallel::wait: the ranks of a group call different collectives; let all call the same in the same order: rank 0 of 3 "
-                   "all_reduce of 6 f32 (loss), rank 1 of 3 " +
-                       text(other) + ", rank 2 of 3 all_reduce of 6 f32 (loss)"));
+                   "all_reduce of 6 f32 (loss) of communicator_threads.cpp:" + line + ", rank 1 of 3 " + text(other) +
+                       " of communicator_threads.cpp:" + line + ", rank 2 of 3 all_reduce of 6 f32 (loss) of "));
   }
   CHECK(exit_code_of(Mismatch("")) == 76);
 }

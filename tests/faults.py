@@ -2,7 +2,10 @@
 """Lets one rank of a small job go wrong in all ways at all places: the job ends in time, not with 0, by a documented
 code, and names a rank.
 
-    faults.py FAULTY [--seed N] [--tries N] [LAUNCHER ...]
+    faults.py FAULTY UNLIKE [--seed N] [--tries N] [LAUNCHER ...]
+
+FAULTY is the program of tests/faulty.cpp, whose rank fails, hangs or leaves; UNLIKE that of tests/unlike.cpp, whose rank
+has or does something else than the others.
 
 LAUNCHER is mpirun with its arguments but the number of ranks.
 
@@ -36,6 +39,18 @@ FAULTS = {
     "sleep": ({75}, {75}),
     "spin": ({75}, {75}),
 }
+# the exit codes of what a rank has or does unlike the others
+UNLIKE = {
+    **dict.fromkeys(
+        "seed seed_of_parameters hyperparameter text program mesh axes rate step_more step_missing evaluation_more executor_more "
+        "replica call_kind call_count call_type call_maximum call_label call_root call_order call_more".split(),
+        {76},
+    ),
+    "call_fewer": {75},  # its last calls are never made, and no other call meets those of the others
+    "nan": {1},
+    "index": {65},
+}
+STEPS = 8
 PLACES = {"threads": ["groups", "step", "end"], "mpi": ["start", "groups", "step", "end"]}
 
 
@@ -79,33 +94,44 @@ def one(command, codes, named):
     return [f"{' '.join(command[-6:])}: {what}; it said: {words[-600:]}" for what in wrong], code, took
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("faulty")
-    parser.add_argument("--seed", type=int, default=11)
-    parser.add_argument("--tries", type=int, default=1, help="of each fault at each place, with ranks and deadlines drawn")
-    arguments, launcher = parser.parse_known_args()
-    chance = random.Random(arguments.seed)
-    rows, wrong = collections.defaultdict(lambda: ([], [])), []
-    for backend in ["threads"] + (["mpi"] if launcher else []):
+def cases(arguments, chance, launched):
+    """Backend, fault, place, exit codes, whether a rank is named, deadline, and the command behind mpirun's."""
+    for backend in ["threads"] + (["mpi"] if launched else []):
         for fault in FAULTS:
             for place in PLACES[backend]:
                 right = expected(backend, fault, place)
                 for _ in range(arguments.tries if right else 0):
                     deadline = chance.choice([800, 1200, 1600])
                     run = [arguments.faulty, backend, fault, str(chance.randrange(RANKS)), place, str(deadline)]
-                    faults, code, took = one(([*launcher, str(RANKS)] if backend == "mpi" else []) + run, *right)
-                    wrong += faults
-                    codes, times = rows[backend, fault, place]
-                    codes.append(code)
-                    waited = code == 75 and (fault != "leave" or backend == "mpi")
-                    times.append(took - (deadline / 1000 if waited else 0))
+                    yield backend, fault, place, *right, deadline, run
+        for fault, codes in UNLIKE.items():
+            for _ in range(arguments.tries):
+                run = [arguments.unlike, backend, fault, str(chance.randrange(RANKS)), str(chance.randrange(STEPS)), "5000"]
+                yield backend, fault, "", codes, fault != "nan", 5000, run
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("faulty")
+    parser.add_argument("unlike")
+    parser.add_argument("--seed", type=int, default=11)
+    parser.add_argument("--tries", type=int, default=1, help="of each fault at each place, with ranks and deadlines drawn")
+    arguments, launcher = parser.parse_known_args()
+    chance = random.Random(arguments.seed)
+    rows, wrong = collections.defaultdict(lambda: ([], [])), []
+    for backend, fault, place, right, named, deadline, run in cases(arguments, chance, bool(launcher)):
+        faults, code, took = one(([*launcher, str(RANKS)] if backend == "mpi" else []) + run, right, named)
+        wrong += faults
+        codes, times = rows[backend, fault, place]
+        codes.append(code)
+        waited = code == 75 and (fault != "leave" or backend == "mpi")
+        times.append(took - (deadline / 1000 if waited else 0))
     print(f"seed {arguments.seed}; seconds from the fault to the end, or from a deadline behind it, where ranks waited")
-    print(f"{'backend':8} {'fault':10} {'place':7} {'runs':>5}  {'exit codes':12} {'median':>7} {'longest':>8}")
+    print(f"{'backend':8} {'fault':18} {'place':7} {'runs':>5}  {'exit codes':12} {'median':>7} {'longest':>8}")
     for (backend, fault, place), (codes, times) in rows.items():
         shown = ", ".join(map(str, sorted(set(codes))))
         median = sorted(times)[len(times) // 2]
-        print(f"{backend:8} {fault:10} {place:7} {len(codes):5}  {shown:12} {median:7.2f} {max(times):8.2f}")
+        print(f"{backend:8} {fault:18} {place:7} {len(codes):5}  {shown:12} {median:7.2f} {max(times):8.2f}")
     for words in wrong:
         print(words)
     print(f"{sum(len(codes) for codes, _ in rows.values())} runs, {len(wrong)} faults")

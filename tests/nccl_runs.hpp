@@ -45,6 +45,7 @@ class Staged {
   void record(std::vector<Record>* records) { nccl_.record(records); }
   void deadline(std::chrono::milliseconds limit) { nccl_.deadline(limit); }
   LongPhase within(const LongPhase& now) { return nccl_.within(now); }
+  void aside(const Exchange& e) { nccl_.aside(e); }
   void barrier() { nccl_.barrier(); }
   Staged split(int color, int key) { return Staged(nccl_.split(color, key)); }
 

@@ -54,7 +54,7 @@ void add_mesh(Whole& whole) {
 }
 /// Two steps of a rank, as a run that is the plan records them.
 std::string record_of(const Plan& plan, int rank) {
-  std::string text = "parallel record 1\nmesh " + parallel::text(plan.mesh) + "\nrank " + std::to_string(rank) + "\n";
+  std::string text = "parallel record 2\nmesh " + parallel::text(plan.mesh) + "\nrank " + std::to_string(rank) + "\n";
   double now = 1;
   for (int step = 1; step <= 2; ++step)
     for (const Recorded& r : expected(plan)) {

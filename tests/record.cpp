@@ -34,6 +34,7 @@ class Faulty {
     if (skipped_ && t.number == ~0U) return;
     group_.wait(t);
   }
+  void aside(const Exchange& e) { group_.aside(e); }
   void barrier() { group_.barrier(); }
   void record(std::vector<Record>* r) { group_.record(r); }
   void deadline(std::chrono::milliseconds d) { group_.deadline(d); }

@@ -32,6 +32,7 @@ struct Worked {
 /// The tasks of a stage, one for each of its slots, from the events of one step.
 std::vector<Worked> tasks_of(const Plan& plan, const Happened* happened) {
   std::vector<Worked> tasks(plan.graph.slots.size());
+  if (happened->node == Happened::counter) ++happened;
   std::size_t slot = 0;  // counted from 1; 0 stands before the first, and none behind the last
   each_event(plan, [&](const Event& e) {
     if (e.kind == EventKind::begin || e.kind == EventKind::end) {

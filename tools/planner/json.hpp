@@ -112,6 +112,13 @@ inline Json json(const Communication& phase) {
   return result;
 }
 
+/// An exchange beside the program.
+inline Json json(const AgreedOn& exchange) {
+  Json axes = Json::array();
+  for (const Axis* a : exchange.axes()) axes.push_back(words(a->text()));
+  return {{"axes", axes}, {"calls", exchange.calls()}, {"message", exchange.messages()}, {"sent", exchange.sent()}};
+}
+
 /// The pass that placed values in the arena, once more: a plan keeps where they lie, not how long they live.
 inline std::vector<Allocation> allocations(const Plan& plan) {
   Placing placing(plan.graph, plan.mesh);
@@ -186,6 +193,7 @@ inline Json json(const Plan& plan, const std::string& program) {
           {"ranks", plan.mesh.ranks()},
           {"pipeline", stage_json(plan)},
           {"totals", {{"forward", json(plan.forward)}, {"backward", json(plan.backward)}, {"optimizer", json(plan.optimizer)}}},
+          {"agreement", {{"start", json(plan.agreement.start)}, {"counter", json(plan.agreement.counter)}, {"end", json(plan.agreement.end)}}},
           {"memory", memory},
           {"flops", plan.flops()},
           {"redundant", redundant},

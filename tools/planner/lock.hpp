@@ -48,6 +48,16 @@ inline Lock lock_of(const Plan& plan, const std::string& program) {
     line.where = printing::member_path(plan, node) + (source.line > 0 ? "  " + printing::file_name(source.file) + ":" + std::to_string(source.line) : "");
     lock.lines.push_back(line);
   });
+  const auto beside = [&](const char* what, const AgreedOn& exchange) {
+    if (exchange.calls() > 0)
+      lock.lines.push_back({"agreement  " + std::string(what) + "  " + text(exchange.axes()),
+                            "calls " + std::to_string(exchange.calls()) + "  message " + std::to_string(exchange.messages()) + "  sent " +
+                                std::to_string(static_cast<std::int64_t>(exchange.sent())),
+                            ""});
+  };
+  beside("at the start", plan.agreement.start);
+  beside("counter of steps", plan.agreement.counter);
+  beside("at the end", plan.agreement.end);
   for (const Member& m : plan.graph.members)
     if (m.role == Role::parameter)
       lock.lines.push_back({"parameter  " + std::string(m.path.view()), "bytes " + std::to_string(local_bytes(m.type, plan.mesh)) + "  " + text(m.type), ""});

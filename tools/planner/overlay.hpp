@@ -2,6 +2,7 @@
 #pragma once
 #include <parallel/plan/walk.hpp>
 #include <parallel/run/failure.hpp>
+#include <parallel/run/recording.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -23,6 +24,8 @@ struct Recorded {
   std::int64_t bytes = 0;
   double begin = 0, end = 0;
 };
+/// Whether it is the counter of steps: it waits for ranks that are late from before the step, so it is no part of the step's time.
+inline bool counts(const Recorded& r) { return r.node == Happened::counter; }
 /// What one rank recorded.
 struct RankRecord {
   std::string file{}, mesh{};
@@ -44,7 +47,7 @@ inline RankRecord read_record(const std::string& of, int rank) {
     return Failure("the record '" + file + "' line " + std::to_string(number) + " " + why + "; record the run again", exit_code::bad_data);
   };
   const auto next = [&] { return ++number, static_cast<bool>(std::getline(in, line)); };
-  if (!next() || line != "parallel record 1") throw refuse("does not begin as a record does");
+  if (!next() || line != "parallel record 2") throw refuse("does not begin as a record does");
   if (!next() || !line.starts_with("mesh ")) throw refuse("names no mesh");
   record.mesh = line.substr(5);
   if (!next() || !line.starts_with("rank ")) throw refuse("names no rank");
@@ -66,6 +69,12 @@ inline RankRecord read_record(const std::string& of, int rank) {
 /// What a rank must have done in a step, event by event.
 inline std::vector<Recorded> expected(const Plan& plan) {
   std::vector<Recorded> result;
+  if (const AgreedOn& counter = plan.agreement.counter; counter.calls() > 0) {
+    Recorded r;
+    r.node = Happened::counter, r.event = "count", r.what = "all_reduce_max", r.axes = text(counter.axes()), r.ranks = plan.mesh.ranks(), r.dtype = "f64";
+    r.bytes = counter.messages();
+    result.push_back(r);
+  }
   each_event(plan, [&](const Event& e) {
     if (e.kind == EventKind::begin || e.kind == EventKind::end) return;
     const Node& node = plan.graph.node(e.node);
@@ -110,6 +119,7 @@ inline Laid lay(const Plan& plan, const RankRecord& record) {
   };
   const auto pass_updates = [&](const Recorded* next) {  // those that a skipped step lacks
     for (; at < planned.size() && plan.graph.commit >= 0; ++at) {
+      if (planned[at].event != "compute") return;
       const Node& node = plan.graph.node(planned[at].node);
       if (!node.operation->updates || node.phase != Phase::optimizer || updates == Updates::made) return;
       if (updates == Updates::unknown) {
@@ -129,6 +139,7 @@ inline Laid lay(const Plan& plan, const RankRecord& record) {
     if (at == planned.size()) return {where(r) + said(r) + ", but the plan's step has ended" + (updates == Updates::skipped ? ", as it was skipped" : ""), r.line};
     const Recorded& p = planned[at++];
     if (p.node != r.node || p.event != r.event || p.what != r.what || p.axes != r.axes || p.ranks != r.ranks || p.dtype != r.dtype || p.bytes != r.bytes) {
+      if (counts(p)) return {where(r) + said(r) + ", but the plan says " + said(p) + " (the counter of steps)", r.line};
       const Node& node = plan.graph.node(p.node);
       const std::string member = printing::member_path(plan, node), place = place_of(plan.graph.origin(node).source);
       return {where(r) + said(r) + ", but the plan says " + said(p) + " (" + member + (place.empty() ? "" : ", " + place) + ")", r.line};
@@ -154,9 +165,8 @@ inline std::string overlay(const Plan& plan, const RankRecord& record, const Pri
   const bool several = record.lines.back().step != first;
   for (const Recorded& r : record.lines) {
     if (several && r.step == first) continue;  // caches fill in the first
-    auto [step, fresh] = steps.try_emplace(r.step, r.begin, r.end);
-    step->second.second = r.end;
-    const std::string kind = r.event == "compute" ? r.what : r.what + " on " + r.axes;
+    if (!counts(r)) steps.try_emplace(r.step, r.begin, r.end).first->second.second = r.end;
+    const std::string kind = counts(r) ? "counter of steps" : r.event == "compute" ? r.what : r.what + " on " + r.axes;
     seconds[kind][r.step] += r.end - r.begin;
   }
   each_event(plan, [&](const Event& e) {

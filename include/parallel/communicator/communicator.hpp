@@ -32,10 +32,13 @@ namespace parallel {
 ///    peer has started its end, or less; neither needs that the peer waits for it.
 /// 3. At most 16 sends to a rank, and 16 receives from it, are outstanding, each 16 as in 5. above. They may be waited for in any order.
 ///
+/// `aside` carries out an exchange of the host's memory among the ranks, aside from all others, and returns when it is
+/// done: what ranks say to each other about their run goes this way.
+///
 /// `split` is called by all ranks, at set-up; the ranks that give the same color form a group, ordered by (key, rank). While
 /// `record(&records)` is on, every start appends a Record; `record(nullptr)` switches it off. The caller reserves the memory.
 ///
-/// Models: Threads (threads.hpp), Mpi (mpi.hpp).
+/// Models: Threads (threads.hpp), Mpi (mpi.hpp), Nccl (nccl.hpp).
 template <class C>
 concept Communicator = std::movable<C> && requires(C c, const C& constant, const Exchange& e, Ticket t,
                                                    std::vector<Record>* records, const LongPhase& phase) {
@@ -44,6 +47,7 @@ concept Communicator = std::movable<C> && requires(C c, const C& constant, const
   { c.split(0, 0) } -> std::same_as<C>;
   { c.start(e) } -> std::same_as<Ticket>;
   { c.wait(t) } -> std::same_as<void>;
+  { c.aside(e) } -> std::same_as<void>;
   { c.barrier() } -> std::same_as<void>;
   { c.record(records) } -> std::same_as<void>;
   { c.deadline(std::chrono::milliseconds(1)) } -> std::same_as<void>;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <parallel/algebra/transition.hpp>
 #include <parallel/communicator/failure.hpp>
+#include <parallel/meta/source.hpp>
 #include <string>
 
 namespace parallel {
@@ -31,6 +32,7 @@ struct Exchange {
   int root = 0;
   const char* label = "";  ///< for sentences; it outlives the exchange
   int peer = -1;           ///< of a send or a receive
+  Here from{};             ///< the line on which this was written; of a plan's, that of the user's program
 };
 
 /// A started exchange: `wait` takes it once.
@@ -92,6 +94,12 @@ inline std::string text(const Exchange& e) {
   if (point_to_point(e.kind)) words += (e.kind == Collective::send ? " to rank " : " from rank ") + std::to_string(e.peer);
   if (e.label != nullptr && *e.label != '\0') words += " (" + std::string(e.label) + ")";
   return words;
+}
+
+/// The same with its line: `all_reduce of 1024 f32 (mlp.up) of mlp.cpp:25`
+inline std::string text_with_line(const Exchange& e) {
+  const std::string file(e.from.file);
+  return text(e) + " of " + file.substr(file.rfind('/') + 1) + ":" + std::to_string(e.from.line);
 }
 
 [[noreturn]] inline void refuse(const Exchange& e, const char* why) { throw ExchangeRefused("parallel::start: " + text(e) + ": " + why); }

@@ -18,8 +18,8 @@ class History {
   std::uint64_t start(const Exchange& e, int ranks) {
     return start(static_cast<std::uint64_t>(e.kind), e.count * bytes_of(e.dtype), e.dtype, ranks, e.peer, e.label);
   }
-  std::uint64_t start_barrier(int ranks, const char* label = "") {
-    return start(barrier, 0, DType::f32, ranks, -1, label);
+  std::uint64_t start_barrier(int ranks) {
+    return start(barrier, 0, DType::f32, ranks, -1, nullptr);
   }
   /// The exchange of this number was waited for. 0 is of none.
   void end(std::uint64_t number) {

@@ -5,6 +5,7 @@
 #include <climits>
 #include <cstring>
 #include <optional>
+#include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/mpi_message.hpp>
 #include <parallel/communicator/ordered_sum.hpp>
 #include <utility>
@@ -70,6 +71,19 @@ class Mpi {
     place_.job->history.end(ticket.order);
   }
 
+  /// On communicators of their own, which the first call makes. A maximum is the library's: it has no order.
+  void aside(const Exchange& e) {
+    need_aside();
+    aside_->wait(aside_->start(e));
+    if (records_ != nullptr) records_->push_back(record_of(e, size()));
+  }
+  /// Called by all ranks: `aside` makes nothing any more.
+  void need_aside() {
+    if (aside_ != nullptr) return;
+    aside_ = std::make_unique<Mpi>(split(0, rank()));
+    aside_->library_maximum_ = true;
+  }
+
   /// Lets the messages of all groups go on, which MPI does only while it is called. Waits for nobody.
   void progress() {
     int there = 0;
@@ -77,13 +91,12 @@ class Mpi {
                     "a look for messages");
   }
 
-  void barrier(const char* label = "barrier") {
+  void barrier() {
     if (size() == 1) return;
     MPI_Request request = MPI_REQUEST_NULL;
-    processes::need(MPI_Ibarrier(place_.communicator, &request), label);
-    const std::uint64_t order =
-        place_.job->history.start_barrier(size(), std::strcmp(label, "barrier") == 0 ? "" : label);
-    place_.complete(request, nullptr, label);
+    processes::need(MPI_Ibarrier(place_.communicator, &request), "barrier");
+    const std::uint64_t order = place_.job->history.start_barrier(size());
+    place_.complete(request, nullptr, "barrier");
     place_.job->history.end(order);
   }
 
@@ -146,7 +159,7 @@ class Mpi {
     const std::int64_t width = bytes_of(e.dtype);
     const int n = size(), count = static_cast<int>(e.count), block = static_cast<int>(block_of(e, n));
     const MPI_Comm group = place_.communicator;
-    const bool library = place_.job->options.library_reduction && reduces(e.kind);
+    const bool library = reduced_by_library(e);
     const MPI_Op operation = e.maximum ? MPI_MAX : MPI_SUM;
     switch (e.kind) {
       case Collective::all_reduce: {
@@ -200,10 +213,14 @@ class Mpi {
     }
   }
 
+  bool reduced_by_library(const Exchange& e) const {
+    return reduces(e.kind) && (place_.job->options.library_reduction || (library_maximum_ && e.maximum));
+  }
+
   /// After the first call of an exchange: the ordered sum, and the second call.
   void finish(Pending& p) {
     const Exchange& e = p.exchange;
-    if (!reduces(e.kind) || place_.job->options.library_reduction) return;
+    if (!reduces(e.kind) || reduced_by_library(e)) return;
     if (e.kind == Collective::reduce && rank() != e.root) return;
     const bool all = e.kind == Collective::all_reduce;
     const std::int64_t width = bytes_of(e.dtype), first = all ? p.offsets[index(rank())] : 0;
@@ -226,6 +243,8 @@ class Mpi {
   Outstanding outstanding_;  // collectives
   std::unique_ptr<std::array<Pending, max_outstanding>> pending_;
   std::vector<Record>* records_ = nullptr;
+  std::unique_ptr<Mpi> aside_;
+  bool library_maximum_ = false;
 };
 static_assert(Communicator<Mpi>);
 
@@ -275,9 +294,9 @@ void run_mpi(F&& f, MpiOptions options = {}) {
     if (options.ranks > 0 && world.size() != options.ranks)
       throw Failure(
           expected + std::to_string(world.size()) + " are running; start the program with mpirun -n " + std::to_string(options.ranks), 78);
-    Mpi end = world.split(0, world.rank());  // a context of its own: a rank that is early must not meet an exchange of the others
+    world.need_aside();
     f(world);
-    end.barrier("the end of the program");
+    agreeing::end(world);
   } catch (...) {
     const Ending ending = ending_of(std::current_exception());
     std::fprintf(stderr, "%s (%s; the job ends with exit code %d)\n", ending.sentence.c_str(), Job::who().c_str(),

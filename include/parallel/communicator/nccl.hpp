@@ -109,6 +109,28 @@ class Nccl {
     own_->channels[index(ticket.channel)]->wait(ticket.number);
   }
 
+  /// By the way that these ranks have beside NCCL, where they have one; else by NCCL, behind all that the compute stream
+  /// was asked for. Throws what that way does.
+  void aside(const Exchange& e) {
+    if (own_->aside) {
+      own_->aside(e);
+      if (own_->records != nullptr) own_->records->push_back(record_of(e, size()));
+      return;
+    }
+    const auto bytes = [&](std::int64_t elements) { return index(elements * bytes_of(e.dtype)); };
+    const std::size_t in = bytes(elements_in(e, rank(), size())), out = bytes(elements_out(e, rank(), size()));
+    const nccl::Room room = nccl::make_room(in + out);
+    auto* const second = static_cast<std::byte*>(room.get()) + in;
+    nccl::check(cudaMemcpy(room.get(), e.in, in, cudaMemcpyHostToDevice), "a copy");
+    Exchange there = e;
+    there.in = room.get(), there.out = second;
+    exchange(*this, there);
+    finish(e.label);
+    nccl::check(cudaMemcpy(e.out, second, out, cudaMemcpyDeviceToHost), "a copy");
+  }
+  /// How these ranks exchange the host's memory.
+  void aside_by(std::function<void(const Exchange&)> way) { own_->aside = std::move(way); }
+
   /// Waits until the GPU has done all that the compute stream was asked for: the end of a step, or before its numbers are read. Throws
   /// Deadline and PeerFailed, which name the exchange that is not done; no exchange of this rank is on its way then.
   void finish(const char* what = "a step") { job().finish(what); }
@@ -140,6 +162,7 @@ class Nccl {
     nccl::Line collectives;
     std::vector<std::unique_ptr<nccl::Line>> channels;  ///< by channel_of
     std::vector<Record>* records = nullptr;
+    std::function<void(const Exchange&)> aside;
   };
 
   template <class Make>

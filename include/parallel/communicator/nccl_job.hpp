@@ -54,6 +54,17 @@ inline Event make_event() {
   return Event(event);
 }
 
+struct Free {
+  void operator()(void* p) const { cudaFree(p); }
+};
+using Room = std::unique_ptr<void, Free>;
+/// So many bytes of the GPU.
+inline Room make_room(std::size_t bytes) {
+  void* room = nullptr;
+  check(cudaMalloc(&room, bytes), "memory");
+  return Room(room);
+}
+
 class Line;
 
 /// One rank's. All that wait do it here, so that errors are seen, the deadline holds, and one failure ends all.
@@ -63,10 +74,8 @@ class Job {
     check(cudaSetDevice(gpu), "a GPU could not be chosen");
     own_ = make_stream();
     compute = own_.get();
-    void* room = nullptr;
-    check(cudaMalloc(&room, 2 * sizeof(float)), "memory");
-    room_.reset(room);
-    check(cudaMemsetAsync(room, 0, 2 * sizeof(float), compute), "memory");
+    room_ = make_room(2 * sizeof(float));
+    check(cudaMemsetAsync(room_.get(), 0, 2 * sizeof(float), compute), "memory");
     check(cudaStreamSynchronize(compute), "memory");  // it is used on other streams, too
   }
 
@@ -135,10 +144,6 @@ class Job {
   std::string who() const { return rank_text(rank_, ranks_); }
 
  private:
-  struct Free {
-    void operator()(void* p) const { cudaFree(p); }
-  };
-
   /// What all loops that wait look at: other ranks, the time.
   template <class Name>
   void watch(Clock::time_point since, Name name) {
@@ -180,7 +185,7 @@ class Job {
   bool failed_ = false;
   std::string why_;
   Stream own_;
-  std::unique_ptr<void, Free> room_;
+  Room room_;
 };
 
 }  // namespace nccl

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <optional>
+#include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/communicator.hpp>
 #include <parallel/communicator/threads_message.hpp>
 #include <parallel/communicator/unfinished.hpp>
@@ -78,6 +79,13 @@ class Threads {
     history().end(ticket.order);
   }
 
+  /// Throws PeerFailed, Mismatch, Deadline.
+  void aside(const Exchange& e) {
+    if (own_->aside == nullptr) own_->aside = std::make_unique<Threads>(own_->place.group->aside(), rank());
+    own_->aside->wait(own_->aside->start(e));
+    if (own_->records != nullptr) own_->records->push_back(record_of(e, size()));
+  }
+
   /// Throws PeerFailed, Deadline.
   void barrier() {
     threading::Group& group = *own_->place.group;
@@ -111,6 +119,7 @@ class Threads {
     std::vector<Record>* records = nullptr;
     std::vector<const void*> terms;
     std::vector<void*> outs;
+    std::unique_ptr<Threads> aside;
   };
 
   static std::size_t index(int i) { return threading::index(i); }
@@ -189,7 +198,7 @@ class Threads {
 
   [[noreturn]] void disagree(const threading::Slot& slot) {
     std::string words = "parallel::wait: the ranks of a group call different collectives; let all call the same in the same order:";
-    for (int r = 0; r < size(); ++r) words += (r > 0 ? ", " : " ") + own_->place.who(r) + " " + text(slot.posts[index(r)].exchange);
+    for (int r = 0; r < size(); ++r) words += (r > 0 ? ", " : " ") + own_->place.who(r) + " " + text_with_line(slot.posts[index(r)].exchange);
     own_->place.fail(Mismatch(words), run().deadline);
   }
 
@@ -209,6 +218,7 @@ void run_threads(int ranks, F&& f, std::chrono::milliseconds deadline = default_
   std::vector<int> members;
   for (int r = 0; r < ranks; ++r) members.push_back(r);
   const auto world = std::make_shared<threading::Group>(run, members);
+  world->aside()->outlives = true;
   const Unfinished unfinished;
 
   const auto body = [&](int rank) {
@@ -220,6 +230,8 @@ void run_threads(int ranks, F&& f, std::chrono::milliseconds deadline = default_
       f(*threads);
       if (threads->outstanding() != 0)
         throw Failure("parallel::run_threads: a rank ended with exchanges outstanding; wait for every start");
+      run->returned(rank);
+      agreeing::end(*threads);
     } catch (...) {
       run->keep(rank, std::current_exception());
     }

@@ -72,12 +72,24 @@ struct Group {
   }
   int size() const { return static_cast<int>(members.size()); }
 
+  /// The same ranks once more, for what they say to each other aside. Made by the first that asks.
+  std::shared_ptr<Group> aside() {
+    const std::lock_guard guard(making_);
+    if (aside_ == nullptr) aside_ = std::make_shared<Group>(run, members);
+    return aside_;
+  }
+
   const std::shared_ptr<Run> run;
   const std::vector<int> members;  ///< their ranks in the run
   std::vector<Seat> seats;
   Channels channels;
   Slot slots[max_outstanding];
   Meeting gate;
+  bool outlives = false;  ///< ranks whose functions have returned take part here, too: to say so
+
+ private:
+  std::mutex making_;
+  std::shared_ptr<Group> aside_;
 };
 
 }  // namespace parallel::threading

@@ -25,9 +25,10 @@ struct Place {
     int endings = 0;
     meeting.wait(target, run().spins, [&] {
       if (run().failed()) give_up(e);
-      if (const int now = run().endings; now != endings) look_for_ended(e, arrived), endings = now;
+      if (const int now = run().endings; now != endings && !group->outlives) look_for_ended(e, arrived), endings = now;
       const auto time = Clock::now();
       if (since == Clock::time_point{}) since = time;
+      if (run().ranks[index(member(rank))].ended) return;  // the run watches those that others wait for at its end
       if (const std::chrono::milliseconds limit = run().patience(member(rank)); time - since >= limit) {
         std::vector<int> missing;
         for (int r = 0; r < size(); ++r)

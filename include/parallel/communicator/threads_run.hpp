@@ -76,10 +76,13 @@ class Run {
     if (kept.error != nullptr) throw_again(kept.error, who(kept.rank));
   }
 
-  /// This rank's function has returned.
+  /// This rank's function has returned, or failed.
+  void returned(int rank) {
+    if (!ranks[static_cast<std::size_t>(rank)].ended.exchange(true)) ++endings;
+  }
+  /// And nothing of it comes any more.
   void ended(int rank) {
-    ranks[static_cast<std::size_t>(rank)].ended = true;
-    ++endings;
+    returned(rank);
     end.arrive(static_cast<std::uint32_t>(ranks.size()));
   }
   /// Returns when all ranks have ended. Where one does not although the run has failed, or for a deadline after another

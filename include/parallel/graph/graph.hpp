@@ -3,6 +3,7 @@
 #include <parallel/algebra/derive.hpp>
 #include <parallel/algebra/route.hpp>
 #include <parallel/meta/name.hpp>
+#include <parallel/meta/source.hpp>
 
 namespace parallel {
 
@@ -59,12 +60,6 @@ constexpr Layout with_leading(const Layout& layout, const Dim& count) {
 }
 
 constexpr std::string_view name_of(Phase p) { return p == Phase::forward ? "forward" : p == Phase::backward ? "backward" : "optimizer"; }
-
-/// Where in the user's program an operation was written.
-struct Source {
-  const char* file = "";
-  int line = 0;
-};
 
 /// An operation as it was applied in the user's program, before any move: what a node comes from. Nodes of the backward pass share the origin
 /// of the node that they go back through.

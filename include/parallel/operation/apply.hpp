@@ -4,11 +4,6 @@
 
 namespace parallel {
 
-/// Where a verb was called. A last parameter of this type, defaulted, remembers the caller's line.
-struct Here : Source {
-  constexpr Here(const char* f = __builtin_FILE(), int l = __builtin_LINE()) : Source{f, l} {}
-};
-
 template <class X>
 inline constexpr bool is_source = false;  ///< in no trace yet: source.hpp
 

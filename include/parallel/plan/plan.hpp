@@ -2,6 +2,7 @@
 #pragma once
 #include <concepts>
 
+#include <parallel/plan/agreement.hpp>
 #include <parallel/plan/memory.hpp>
 #include <parallel/plan/row.hpp>
 
@@ -169,11 +170,12 @@ struct Plan {
   std::span<const std::int64_t> packing{};  ///< per node: where in the arena its collective brings slices together
   Memory memory{};
   Communication all{}, forward{}, backward{}, optimizer{};
+  Agreement agreement{};  ///< what is said beside them
 
   constexpr Plan() = default;
   constexpr Plan(const GraphView& g, const Mesh& m, std::span<const Event> e, std::span<const Storage> s, std::span<const std::int64_t> p, const Memory& b)
       : graph(g), mesh(m), events(e), storage(s), packing(p), memory(b), all{g, m, e, -1}, forward{g, m, e, static_cast<int>(Phase::forward)},
-        backward{g, m, e, static_cast<int>(Phase::backward)}, optimizer{g, m, e, static_cast<int>(Phase::optimizer)} {}
+        backward{g, m, e, static_cast<int>(Phase::backward)}, optimizer{g, m, e, static_cast<int>(Phase::optimizer)}, agreement(m) {}
 
   constexpr auto collectives(const auto&... which) const { return all.collectives(which...); }
   constexpr auto calls(const auto&... which) const { return all.calls(which...); }

@@ -81,7 +81,16 @@ inline std::string totals(const Plan& plan) {
                                      std::to_string(phases[p]->calls(axis)), printing::bytes(static_cast<double>(phases[p]->messages(axis))),
                                      printing::bytes(phases[p]->sent(axis))}});
     }
-  if (communication.rows.size() == 1) communication.rows = {{{"per step and rank", "no collective"}}};
+  if (communication.rows.size() == 1 && plan.mesh.ranks() == 1) communication.rows = {{{"per step and rank", "no collective"}}};
+  const auto beside = [&](const char* what, const AgreedOn& exchange) {
+    if (exchange.calls() == 0) return;
+    const std::string calls = std::to_string(exchange.calls());
+    communication.rows.push_back({{what, text(exchange.axes()), calls, calls, printing::bytes(static_cast<double>(exchange.messages())), printing::bytes(exchange.sent())}});
+  };
+  beside("counter of steps", plan.agreement.counter);
+  if (plan.mesh.ranks() > 1) communication.rows.push_back({{"per run and rank"}});
+  beside("agreement at the start", plan.agreement.start);
+  beside("agreement at the end", plan.agreement.end);
   std::string out = "\n" + communication.text() + "\nmemory per rank        peak " + printing::bytes(static_cast<double>(plan.peak_memory())) +
                     ", of it an arena of " + printing::bytes(static_cast<double>(plan.memory.arena)) +
                     (plan.memory.arena > 0 ? ", whose values share room over the step\n" : "\n");

@@ -8,7 +8,7 @@
 #include <parallel/device/device.hpp>
 #include <parallel/plan/derive.hpp>
 #include <parallel/plan/walk.hpp>
-#include <parallel/run/agreement.hpp>
+#include <parallel/communicator/agreement.hpp>
 #include <parallel/run/failure.hpp>
 #include <parallel/run/groups.hpp>
 #include <parallel/run/instruction.hpp>
@@ -31,15 +31,14 @@ class Executor : public RankMemory<Device> {
   /// `parameters`: of this rank; programs over one model that cut it alike share them. `before`: an executor whose
   /// memory (`remember`) this one shares. Both and the plan must outlive it. `facts`: what else ranks must have alike.
   /// Called by all ranks together. Throws CannotRun, where parameters or memory lie differently, too, and Mismatch
-  /// where ranks have another plan, other first parameters or another arithmetic (agreement.hpp).
+  /// where ranks have another plan, other first parameters or another arithmetic (agreement.hpp). `world` must outlive
+  /// it.
   Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Device& device = {}, const Executor* before = nullptr,
-           std::vector<Fact> facts = {})
-      : Memory(plan, world.rank(), world.size(), parameters, device, before) {
+           std::vector<Fact> facts = {}, Here here = {})
+      : Memory(plan, world.rank(), world.size(), parameters, device, before), world_(world) {
     tickets_.resize(g_.nodes.size()), under_way_.resize(g_.nodes.size());
     if constexpr (requires { attach(world, device_); }) attach(world, device_);
-    const std::vector<Fact> own{fact_of(plan), fact_of_numerics(), fact("seed of the parameters", std::to_string(parameters.seed()))};
-    facts.insert(facts.begin(), own.begin(), own.end());
-    agree(world, facts, device_);
+    begin_alike(parameters.seed(), std::move(facts), here);
     groups_.emplace(plan, world);
     instructions_.reserve(plan.events.size());  // views are pointed to from here on
     for (const Event& e : plan.events) prepare(e);
@@ -49,12 +48,14 @@ class Executor : public RankMemory<Device> {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Runs the program once: one step. Throws Misuse where an input was never given.
-  void run() {
+  /// Runs the program once: one step, which all ranks begin together. Throws Misuse where an input was never given, and
+  /// Mismatch where ranks are at another step, at another place of the program or have other scalars.
+  void run(Here here = {}) {
     this->begin_step();
+    if (recording_ != nullptr) recording_->begin_step();
+    if (world_.size() > 1) step_alike(here);
     if (graph_) return graph_.launch();
     if (recording_ == nullptr) return once();
-    recording_->begin_step();
     walk([this](const Instruction& i, const Record& call, auto happen) {
       recording_->note(i.kind, i.node, call, [&] { happen(), device_.finish(); });
     });
@@ -75,6 +76,35 @@ class Executor : public RankMemory<Device> {
 
  private:
   using Instruction = parallel::Instruction<World>;
+
+  /// The exchange before step 0 (plan/agreement.hpp).
+  void begin_alike(std::uint64_t seed, std::vector<Fact> facts, Here here) {
+    if (world_.size() == 1) return;
+    const Fact plan = fact_of(plan_);
+    hash_of_plan_ = plan.hash;
+    const std::vector<Fact> own{plan, fact_of_numerics(), fact("seed of the parameters", std::to_string(seed))};
+    facts.insert(facts.begin(), own.begin(), own.end());
+    agree(world_, facts, "the beginning of " + name(), here);
+  }
+  /// The counter of steps: which step of which plan this is, and with which scalars, by an exchange of 16 bytes before it.
+  void step_alike(Here here) {
+    agreeing::Hash hash;
+    hash.word(static_cast<std::int64_t>(hash_of_plan_));
+    hash.word(++steps_);
+    this->scalars().each([&](std::string_view, double value) { hash.number(value); });
+    bool alike = false;
+    const auto compare = [&] { alike = agreeing::alike(world_, hash.value(), "the counter of steps"); };
+    if (recording_ != nullptr)
+      recording_->note(EventKind::start, Happened::counter, agreeing::compared(world_.size()), compare);
+    else
+      compare();
+    if (alike) return;
+    std::vector<Fact> facts{fact_of(plan_)};
+    this->scalars().each([&](std::string_view scalar, double value) { facts.push_back(fact(std::string(scalar), value)); });
+    agreeing::tell(world_, "step " + std::to_string(steps_) + " of " + name(), here, facts);
+  }
+  /// For sentences: what the program is.
+  std::string name() const { return std::any_of(g_.nodes.begin(), g_.nodes.end(), [](const Node& n) { return n.phase != Phase::forward; }) ? "a training" : "an evaluation"; }
   void once() {
     walk([](const Instruction&, const Record&, auto happen) { happen(); });
   }
@@ -251,6 +281,9 @@ class Executor : public RankMemory<Device> {
     }
   }
 
+  World& world_;
+  std::uint64_t hash_of_plan_ = 0;
+  std::int64_t steps_ = 0;  // that were begun
   std::optional<Groups<World>> groups_{};
   typename GraphOf<Device>::type graph_{};  // goes before the groups: a communicator of NCCL does not end while a graph holds its exchanges
   Vector<int> parts_{};                  // where the parts of a stage's work begin

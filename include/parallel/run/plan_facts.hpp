@@ -2,7 +2,7 @@
 // and spellings, are no part of it.
 #pragma once
 #include <parallel/plan/plan.hpp>
-#include <parallel/run/fact.hpp>
+#include <parallel/communicator/fact.hpp>
 #include <parallel/schedule/schedule.hpp>
 
 namespace parallel {

@@ -123,6 +123,8 @@ class RankMemory {
     scalars_.begin_step([&] { return skipped(); });
   }
 
+  const Scalars<Device>& scalars() const { return scalars_; }
+
   const Plan& plan_;
   const GraphView& g_;
   Position position_;

@@ -1,5 +1,6 @@
 // What happened in the first steps of a run, event by event with times: `tools/plan --run` lays it over the plan.
 #pragma once
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -14,14 +15,17 @@ namespace parallel {
 
 /// One event of one step on one rank. Of a collective: what the communicator was handed. Times in seconds of a clock that only goes forward.
 struct Happened {
+  static constexpr int counter = -1;
+
   int step = 0;
   EventKind kind = EventKind::compute;
-  int node = 0;
+  int node = 0;  ///< or `counter`, before the others of a step
   Record call{};
   double begin = 0, end = 0;
 };
 
 /// Written as FILE.RANK, text of one line per event: step, event, node, collective or operation, axes, ranks, element type, message bytes, begin, end.
+/// The first event of a step is `count`, of no node: the counter of steps, where there are several ranks.
 class Recording {
  public:
   /// `file` empty: nothing is recorded. The plan must outlive it. `steps`: how many are recorded, the first ones. Throws Failure(io) where the file
@@ -33,7 +37,7 @@ class Recording {
   }
   /// Kept in memory, for a program that reads it itself.
   Recording(const Plan& plan, int rank, int steps) : plan_(plan), rank_(rank), steps_(steps) {
-    std::size_t events = 0;
+    std::size_t events = 1;
     each_event(plan, [&](const Event&) { ++events; });
     rows_.reserve(events * static_cast<std::size_t>(steps));  // so that the step allocates nothing
   }
@@ -65,10 +69,14 @@ class Recording {
   void write_whole() const {
     NewFile file(file_, called());
     std::FILE* const out = file.stream();
-    std::fprintf(out, "parallel record 1\nmesh %s\nrank %d\n", text(plan_.mesh).c_str(), rank_);
+    std::fprintf(out, "parallel record 2\nmesh %s\nrank %d\n", text(plan_.mesh).c_str(), rank_);
     for (const Happened& h : rows_) {
-      const Node& node = plan_.graph.node(h.node);
-      if (h.kind == EventKind::compute)
+      const Node& node = plan_.graph.node(std::max(h.node, 0));
+      if (h.node == Happened::counter)
+        std::fprintf(out, "%d count -1 %s_max %s %d %s %lld %.9f %.9f\n", h.step, std::string(name_of(h.call.kind)).c_str(),
+                     text(plan_.agreement.counter.axes()).c_str(), h.call.ranks, std::string(name_of(h.call.dtype)).c_str(),
+                     static_cast<long long>(h.call.bytes), h.begin, h.end);
+      else if (h.kind == EventKind::compute)
         std::fprintf(out, "%d compute %d %s - 0 - 0 %.9f %.9f\n", h.step, h.node, std::string(node.operation->name).c_str(), h.begin, h.end);
       else
         std::fprintf(out, "%d %s %d %s%s %s %d %s %lld %.9f %.9f\n", h.step, h.kind == EventKind::start ? "start" : "wait", h.node,

@@ -85,6 +85,12 @@ class Scalars {
     memory_.send();
   }
 
+  /// f(name, value) for each.
+  template <class F>
+  void each(F f) const {
+    for (std::size_t i = 0; i < g_->scalars.size(); ++i) f(g_->scalars[i].view(), numbers()[i]);
+  }
+
  private:
   double* numbers() const { return reinterpret_cast<double*>(memory_.host() + offset_); }
   /// The position of a name, or how many there are.

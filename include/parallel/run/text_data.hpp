@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <parallel/device/random.hpp>
-#include <parallel/run/fact.hpp>
+#include <parallel/communicator/fact.hpp>
 #include <parallel/run/failure.hpp>
 
 namespace parallel {

@@ -9,6 +9,7 @@
 
 #include <parallel/run/executor.hpp>
 #include <parallel/run/parameters.hpp>
+#include <parallel/run/replicas.hpp>
 
 namespace parallel {
 
@@ -46,8 +47,9 @@ class Trainer {
   /// what an Executor throws.
   template <class Hyperparameters = AdamW::Hyperparameters>
   Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Hyperparameters& numbers,
-          std::uint64_t seed, const Device& device = {}, std::vector<Fact> facts = {})
-      : executor_(plan, world, parameters, device, nullptr, begun_with(numbers, seed, std::move(facts))),
+          std::uint64_t seed, const Device& device = {}, std::vector<Fact> facts = {}, Here here = {})
+      : world_(world),
+        executor_(plan, world, parameters, device, nullptr, begun_with(numbers, seed, std::move(facts)), here),
         synchronous_(plan.graph.commit >= 0) {
     if (executor_.reads("seed")) executor_.scalar("seed", static_cast<double>(seed));
     each_hyperparameter(numbers, [&](std::string_view name, double value) {
@@ -61,15 +63,16 @@ class Trainer {
   }
   /// One step with a learning rate, on the inputs that were given to `executor()`. Where the loss is no number nothing
   /// is updated, and Failure (exit code 1) is thrown on all ranks, unless `on_no_number` says otherwise.
-  StepResult step(double learning_rate) {
+  StepResult step(double learning_rate, Here here = {}) {
     if (!(learning_rate >= 0))
       throw Misuse("the learning rate is " + std::to_string(learning_rate) + "; give a number from 0 on");
     if (executor_.reads("learning_rate")) executor_.scalar("learning_rate", learning_rate);
-    return step();
+    return step(here);
   }
   /// The same with the learning rate of the step before, at first that of the hyperparameters.
-  StepResult step() {
-    executor_.run();
+  StepResult step(Here here = {}) {
+    executor_.run(here);
+    if (compared_every_ > 0 && ++since_compared_ == compared_every_) since_compared_ = 0, compare_replicas(world_, executor_);
     const StepResult result{executor_.output_scalar(0), executor_.output_scalar(1), executor_.skipped()};
     if (!std::isfinite(result.loss) && no_number_ == NoNumber::stops)
       throw Failure(
@@ -82,6 +85,9 @@ class Trainer {
     return result;
   }
   void on_no_number(NoNumber what) { no_number_ = what; }
+  /// A mode: behind every so many steps parameters and state are compared between ranks that hold them alike
+  /// (replicas.hpp); 0: never. Alike on all ranks.
+  void compare_replicas_every(int steps) { compared_every_ = steps, since_compared_ = 0; }
   Executor<World, Device>& executor() { return executor_; }
 
  private:
@@ -92,7 +98,9 @@ class Trainer {
     return facts;
   }
 
+  World& world_;
   Executor<World, Device> executor_;
+  int compared_every_ = 0, since_compared_ = 0;
   std::int64_t steps_ = 0;  // that were made
   bool synchronous_;        // updates wait for the loss
   NoNumber no_number_ = NoNumber::stops;

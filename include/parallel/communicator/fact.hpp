@@ -1,5 +1,6 @@
 // A fact that ranks must have alike: a hash of it, and how it reads.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstdint>
@@ -23,10 +24,18 @@ struct Fact {
 
 namespace agreeing {
 
-/// FNV-1a over words and names.
+/// Of words and names: FNV-1a's step for 64 bits at once, turned between them, so that no two high bits cancel out.
 class Hash {
  public:
-  void word(std::int64_t w) { value_ = (value_ ^ static_cast<std::uint64_t>(w)) * 0x100000001b3; }
+  void word(std::int64_t w) { value_ = (std::rotl(value_, 23) ^ static_cast<std::uint64_t>(w)) * 0x100000001b3; }
+  /// Memory, eight bytes at a time; the last are filled up with zeros.
+  void bytes(std::span<const std::byte> all) {
+    for (std::size_t i = 0; i < all.size(); i += sizeof(std::int64_t)) {
+      std::int64_t w = 0;
+      std::memcpy(&w, all.data() + i, std::min(sizeof w, all.size() - i));
+      word(w);
+    }
+  }
   void number(double x) { word(std::bit_cast<std::int64_t>(x)); }
   void name(std::string_view text) {
     for (const char c : text) word(static_cast<unsigned char>(c));
@@ -88,12 +97,8 @@ Fact fact_of_data(std::string what, std::span<const T> elements) {
   hash.word(sizeof(T));
   const bool sampled = bytes.size() > page * pages;  // from the first page to the last
   for (std::size_t i = 0; i < pages; ++i) {
-    const std::size_t begin = sampled ? (bytes.size() - page) * i / (pages - 1) : page * i;
-    for (std::size_t k = begin; k < bytes.size() && k < begin + page; k += 8) {
-      std::int64_t word = 0;
-      std::memcpy(&word, bytes.data() + k, std::min<std::size_t>(8, bytes.size() - k));
-      hash.word(word);
-    }
+    const std::size_t begin = std::min(bytes.size(), sampled ? (bytes.size() - page) * i / (pages - 1) : page * i);
+    hash.bytes(bytes.subspan(begin, std::min(page, bytes.size() - begin)));
   }
   char text[80];
   std::snprintf(text, sizeof text, "%zu elements of %zu bytes, hash %016llx", elements.size(), sizeof(T),

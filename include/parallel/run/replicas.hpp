@@ -1,0 +1,75 @@
+// Whether what several ranks hold alike is alike: parameters and optimizer state that an axis does not split.
+#pragma once
+#include <cstring>
+#include <parallel/communicator/agreement.hpp>
+#include <parallel/communicator/communicator.hpp>
+#include <parallel/run/rank_memory.hpp>
+#include <string>
+#include <vector>
+
+namespace parallel {
+
+namespace replicas {
+
+/// Of a member on a rank: which part of it this is, and what it has.
+struct Print {
+  std::uint64_t part = 0;  ///< 0: nothing of it
+  std::uint64_t hash = 0;
+};
+
+template <class Device>
+Print print_of(RankMemory<Device>& memory, int member, std::vector<std::byte>& room) {
+  const View part = memory.member(member);
+  if (part.data == nullptr || part.elements() == 0) return {};
+  agreeing::Hash where, what;
+  for (int d = 0; d < part.rank; ++d) where.word(part.offset[d]), where.word(part.size[d]);
+  const View here = memory.on_host(part, room);
+  what.bytes({static_cast<const std::byte*>(here.data), static_cast<std::size_t>(here.elements() * bytes_of(here.dtype))});
+  return {where.value() | 1, what.value()};
+}
+
+/// What is not alike, in words; empty where all is. `all`: every rank's prints, one rank behind the other.
+inline std::string difference(const GraphView& g, const std::vector<Print>& all, int ranks) {
+  const std::size_t members = g.members.size();
+  std::string words;
+  for (std::size_t m = 0; m < members; ++m) {
+    const auto of = [&](std::size_t r) -> const Print& { return all[r * members + m]; };
+    for (const auto& holders : agreeing::groups(static_cast<std::size_t>(ranks), [&](std::size_t r) { return of(r).part; })) {
+      const auto holder = [&](int i) { return static_cast<std::size_t>(holders[static_cast<std::size_t>(i)]); };
+      const auto same = agreeing::groups(holders.size(), [&](std::size_t i) { return of(holder(static_cast<int>(i))).hash; });
+      if (of(holder(0)).part == 0 || same.size() == 1) continue;
+      words += (words.empty() ? "" : "; ") + std::string(g.members[m].path.view()) + " of";
+      for (std::size_t k = 0; k < same.size(); ++k) {
+        std::vector<int> those;
+        for (const int i : same[k]) those.push_back(static_cast<int>(holder(i)));
+        words += (k > 0 ? " and of " : " ") + agreeing::ranks(those);
+      }
+    }
+  }
+  return words;
+}
+
+}  // namespace replicas
+
+/// Compares parameters and state between the ranks that hold the same part of them, by one exchange of 16 bytes for each
+/// member and rank; reads all of the rank's members. Called by all ranks of `world`. Throws Mismatch (exit code 76) on
+/// every rank, with the members that differ and who has what: a bit that flipped in one, a sum that another library made.
+template <Communicator World, class Device>
+void compare_replicas(World& world, RankMemory<Device>& memory) {
+  const GraphView& g = memory.plan().graph;
+  if (world.size() == 1 || g.members.empty()) return;
+  std::vector<std::byte> room;
+  std::vector<replicas::Print> mine(g.members.size());
+  for (std::size_t m = 0; m < mine.size(); ++m)
+    if (g.members[m].role != Role::input) mine[m] = replicas::print_of(memory, static_cast<int>(m), room);
+  std::vector<char> bytes(mine.size() * sizeof(replicas::Print));
+  std::memcpy(bytes.data(), mine.data(), bytes.size());
+  const std::vector<char> gathered = agreeing::gathered(world, bytes, "fingerprints of parameters");
+  std::vector<replicas::Print> all(mine.size() * static_cast<std::size_t>(world.size()));
+  std::memcpy(all.data(), gathered.data(), gathered.size());
+  if (const std::string words = replicas::difference(g, all, world.size()); !words.empty())
+    throw Mismatch("parallel::compare_replicas: ranks that hold the same part of a tensor have other numbers in it: " + words +
+                   "; memory was damaged, or ranks computed differently: go on from what was saved before");
+}
+
+}  // namespace parallel
