@@ -83,6 +83,10 @@ int main(int argc, char** argv) {
 // forward                tensor       1            1      1 KiB      1 KiB
 // backward               data         4            4      4.2 KiB    4.2 KiB
 // optimizer              tensor       1            1      8 B        8 B
+// counter of steps       data+tensor  1            1      16 B       24 B
+// per run and rank
+// agreement at start     data+tensor  1            1      16 B       24 B
+// agreement at end       data+tensor  1            1      16 B       24 B
 //
 // memory per rank        peak 23.9 KiB, of it an arena of 9.2 KiB, whose values share room over the step
 //   parameters           4.2 KiB

@@ -55,9 +55,9 @@ inline Lock lock_of(const Plan& plan, const std::string& program) {
                                 std::to_string(static_cast<std::int64_t>(exchange.sent())),
                             ""});
   };
-  beside("at the start", plan.agreement.start);
+  beside("at start", plan.agreement.start);
   beside("counter of steps", plan.agreement.counter);
-  beside("at the end", plan.agreement.end);
+  beside("at end", plan.agreement.end);
   for (const Member& m : plan.graph.members)
     if (m.role == Role::parameter)
       lock.lines.push_back({"parameter  " + std::string(m.path.view()), "bytes " + std::to_string(local_bytes(m.type, plan.mesh)) + "  " + text(m.type), ""});

@@ -89,8 +89,8 @@ inline std::string totals(const Plan& plan) {
   };
   beside("counter of steps", plan.agreement.counter);
   if (plan.mesh.ranks() > 1) communication.rows.push_back({{"per run and rank"}});
-  beside("agreement at the start", plan.agreement.start);
-  beside("agreement at the end", plan.agreement.end);
+  beside("agreement at start", plan.agreement.start);
+  beside("agreement at end", plan.agreement.end);
   std::string out = "\n" + communication.text() + "\nmemory per rank        peak " + printing::bytes(static_cast<double>(plan.peak_memory())) +
                     ", of it an arena of " + printing::bytes(static_cast<double>(plan.memory.arena)) +
                     (plan.memory.arena > 0 ? ", whose values share room over the step\n" : "\n");
