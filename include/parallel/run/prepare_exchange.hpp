@@ -30,7 +30,7 @@ void prepare_exchange(Instruction<World>& i, const Node& node, const Plan& plan,
   i.exchange.count = parts ? n * in.elements() : std::max(in.elements(), out.elements());
   i.exchange.dtype = in.dtype;
   i.exchange.maximum = t.maximum;
-  i.exchange.label = node.member >= 0 ? g.member(node.member).path.characters : g.origin(node).source.file;
+  i.exchange.label = node.member >= 0 ? g.path(node.member).data() : g.origin(node).source.file;
   if (t.collective == Collective::reduce_scatter || t.collective == Collective::all_to_all)
     i.before = {in.extent(0, t.to.dim), n, out.extent(t.to.dim, t.to.dim + 1) * in.extent(t.to.dim + 1, in.rank)};
   if (t.collective == Collective::all_gather) i.after = {in.extent(0, t.from.dim), n, in.extent(t.from.dim, in.rank)};
