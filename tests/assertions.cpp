@@ -47,9 +47,9 @@ static_assert(proven<mlp.forward.is(all_reduce(tensor), all_reduce(tensor), all_
 // What contradicts, and where.
 constexpr Finding used = mlp.never(all_reduce(tensor));
 static_assert(used.of == Finding::Of::never && used.phase == Phase::forward && used.found.calls == 1 && used.found.bytes == 128);
-static_assert(used.member == Path("first.down_bias") && used.line > 0);
+static_assert(used.member == "first.down_bias" && used.line > 0);
 constexpr Finding another = mlp.uses_only(all_reduce(tensor));
-static_assert(another.of == Finding::Of::uses_only && another.found.axes == AxisList{&data} && another.member == Path("second.down_bias"));
+static_assert(another.of == Finding::Of::uses_only && another.found.axes == AxisList{&data} && another.member == "second.down_bias");
 constexpr Finding order = mlp.forward.is(all_reduce(tensor), all_reduce(data), all_reduce(tensor));
 static_assert(order.of == Finding::Of::is && order.row == 2 && order.expected.axes == AxisList{&data} && order.found.axes == AxisList{&tensor});
 constexpr Finding kind = mlp.forward.is(all_reduce(tensor), reduce_scatter(tensor), all_reduce(data));

@@ -70,7 +70,7 @@ std::vector<double> losses(const Mesh& mesh) {
     const OwnedPlan plan = derive<Step>(mesh, world.rank());
     Parameters parameters(plan, world.rank(), 1);
     for (const Member& m : plan->graph.members)
-      if (const std::string path(m.path.view()); m.role == Role::parameter)
+      if (const std::string path(plan->graph.path(m)); m.role == Role::parameter)
         parameters.set(plan, world.rank(), path, fixture().values<float>("parameter/" + path));
     Trainer<Threads, Cpu> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1}, 1);
     trainer.executor().input(0, tokens), trainer.executor().input(1, targets);

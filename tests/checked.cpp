@@ -134,7 +134,7 @@ TEST_CASE("a flipped bit in any member on any rank is found and named") {
       if (rank == 2) reinterpret_cast<unsigned char*>(part.data)[part.elements() * bytes_of(part.dtype) - 1] ^= 0x80;
       return true;
     };
-    const std::string said = trained(mesh, 0, flip), path(plan->graph.members[static_cast<std::size_t>(member)].path.view());
+    const std::string said = trained(mesh, 0, flip), path(plan->graph.path(member));
     const bool split = plan->graph.members[static_cast<std::size_t>(member)].type.layout.on(&tensor).split();
     INFO(path, ": ", said);
     CHECK(said.find(path + (split ? " of rank 0 and of rank 2" : " of ranks 0, 1, 3 and of rank 2")) != std::string::npos);

@@ -59,7 +59,7 @@ std::vector<Array> all(const Mesh& mesh) {
       std::size_t at = 0;
       for (const Member& member : plan->graph.members)
         if (member.role == Role::parameter) {
-          if (rank == world.rank()) mine.get(plan, rank, member.path.view(), parameters[at].data);
+          if (rank == world.rank()) mine.get(plan, rank, plan->graph.path(member), parameters[at].data);
           ++at;
         }
     }

@@ -6,6 +6,7 @@
 #include <parallel/model/gpt2.hpp>
 #include <parallel/model/llama.hpp>
 
+#include "long_paths.hpp"
 #include "models.hpp"
 #include "pipeline_models.hpp"
 
@@ -119,6 +120,7 @@ void program(F f) {
       "llama in stages");
   f.template operator()<Pipelined<schedules::interleaved<2>, Accumulate<4, Staged>>>("gpt in stages");
   f.template operator()<Pipelined<schedules::pipedream, Accumulate<4, Staged>>>("gpt, asynchronous");
+  f.template operator()<long_paths::Step>("long paths");
 }
 
 }  // namespace every

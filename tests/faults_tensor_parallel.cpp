@@ -71,7 +71,7 @@ std::size_t gradient_of(std::string_view path) {
   std::size_t at = 2;
   for (const Member& m : plan->graph.members) {
     if (m.role != Role::parameter) continue;
-    if (m.path.view() == path) return at;
+    if (plan->graph.path(m) == path) return at;
     ++at;
   }
   FAIL("there is no parameter " << path);

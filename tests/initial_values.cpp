@@ -76,7 +76,7 @@ void check_slices() {
       std::size_t at = 0;
       for (const Member& m : plan->graph.members) {
         if (m.role != Role::parameter) continue;
-        INFO(m.path.view() << " of rank " << rank << " on " << text(mesh));
+        INFO(plan->graph.path(m) << " of rank " << rank << " on " << text(mesh));
         const Array expected = slice_of(master[at], m.type.layout, mesh, rank);
         CHECK(own[at].size == expected.size);
         CHECK(own[at++].data == expected.data);

@@ -75,6 +75,9 @@ TEST_CASE("faults are named with their place") {
   CHECK(refused([](Json& j) { j["rates"].erase(1); }) == "rates[0].link is missing");  // it serves any number of ranks
   CHECK(refused([](Json& j) { j["links"]["data"]["bandwidth"] = 0; }) == "links.data.bandwidth is 0; give bytes/s, above 0");
   const std::string endless(64, 'a');
+  CHECK(refused([&](Json& j) { j["name"] = endless.substr(1); }) == "accepted");
+  for (const std::string& name : {endless, std::string("a\0b", 3)})
+    CHECK(refused([&](Json& j) { j["name"] = name; }) == "name has more than 63 characters, or a zero; give another");
   CHECK(refused([&](Json& j) { j["links"][endless] = 0; }).starts_with("links." + endless + " is no axis"));
 }
 

@@ -48,8 +48,8 @@ inline Array array(const std::string& name) { return {fixture()[name].sizes, fix
 inline double off(const Array& a, const std::string& name) { return lockstep::difference(a, array(name)); }
 
 /// A parameter's name in the fixture: its path without the structs of this file.
-inline std::string name_of(const Member& m) {
-  std::string path(m.path.view());
+inline std::string name_of(const Plan& plan, const Member& m) {
+  std::string path(plan.graph.path(m));
   for (const std::string_view wrapped : {"layer.", "model."})
     if (path.rfind(wrapped, 0) == 0) path.erase(0, wrapped.size());
   return path;
@@ -59,8 +59,8 @@ void feed(const Plan& plan, Running& executor, auto& parameters, const Given& gi
   std::size_t input = 0;
   for (const Member& m : plan.graph.members)
     if (m.role == Role::parameter) {
-      parameters.set(plan, executor.rank(), m.path.view(),
-                     fixture().values<T>(given.name + "/parameter/" + name_of(m)));
+      parameters.set(plan, executor.rank(), plan.graph.path(m),
+                     fixture().values<T>(given.name + "/parameter/" + name_of(plan, m)));
     } else if (m.role == Role::input) {
       const std::string name = given.name + "/" + given.inputs.at(input);
       if (m.type.dtype == DType::i32)
@@ -82,9 +82,9 @@ std::vector<Array> run(const Plan& plan, const Given& given) {
 inline std::size_t check_gradients(const Plan& plan, const std::vector<Array>& outputs, std::size_t at, const std::string& name, double tolerance) {
   for (const Member& m : plan.graph.members) {
     if (m.role != Role::parameter) continue;
-    INFO(name_of(m));
+    INFO(name_of(*plan, m));
     REQUIRE(at < outputs.size());
-    CHECK(off(outputs[at++], name + "/gradient/" + name_of(m)) < tolerance);
+    CHECK(off(outputs[at++], name + "/gradient/" + name_of(*plan, m)) < tolerance);
   }
   return at;
 }

@@ -141,7 +141,7 @@ void ask(const object::Found& found, const Asked& on, const std::string& folder)
       printed([&](Asked& a) { a.format = format; });
     std::vector<std::string> paths{"*", "input.0"};
     const auto& members = all[0].plan->graph.members;
-    for (std::size_t m = 0; m < members.size() && m < 3; ++m) paths.emplace_back(members[m].path.view());
+    for (std::size_t m = 0; m < members.size() && m < 3; ++m) paths.emplace_back(all[0].plan->graph.path(members[m]));
     for (const std::string& path : paths) {
       printed([&](Asked& a) { a.why = path; });
       printed([&](Asked& a) { a.picture = path; });

@@ -356,7 +356,7 @@ TEST_CASE("several results: attention's gradient computes from its statistic, he
 TEST_CASE("run-time numbers: every dropout has its own stream, forward and backward the same mask") {
   constexpr auto& p = plan<Dropped, mesh>;
   std::vector<std::string> names;
-  for (const Name& name : p.graph.scalars) names.emplace_back(name.view());
+  for (const Name& name : p.graph.scalars) names.emplace_back(p.graph.text(name));
   for (const char* name : {"seed", "step", "learning_rate", "momentum", "weight_decay", "clip_norm"})
     CHECK_MESSAGE(std::count(names.begin(), names.end(), name) == 1, name);
   const auto forward = nodes(p, operation::dropout, Phase::forward), backward = nodes(p, operation::dropout, Phase::backward);
@@ -376,7 +376,7 @@ TEST_CASE("parameters stored split lie split, with their optimizer state") {
   const OwnedPlan p = derive<Sharded>(on_data);
   for (const Member& m : p->graph.members) {
     if (m.role == Role::input) continue;
-    CAPTURE(std::string(m.path.view()));
+    CAPTURE(std::string(p->graph.path(m)));
     CHECK(m.type.layout.on(&data) == Split<0>);
   }
   CHECK(p->memory.by_use[static_cast<int>(Use::parameters)] == 64 * 4 + 64);  // 16 x 8 and 8 elements, a half each, aligned

@@ -51,7 +51,7 @@ void randomize(const Plan& plan, int rank, under_test::Parameters& parameters) {
   for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
     const Member& m = plan.graph.members[i];
     if (m.role == Role::parameter)
-      parameters.set(plan, rank, m.path.view(), numbers<T>(m.type.layout.elements(), 100 + i));
+      parameters.set(plan, rank, plan.graph.path(m), numbers<T>(m.type.layout.elements(), 100 + i));
   }
 }
 

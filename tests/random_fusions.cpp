@@ -50,9 +50,7 @@ struct Program {
     for (int d = 0; d < rank; ++d) member.type.layout.dims.push_back(Dim(extent));
     const int choice = inputs.empty() ? 1 : pick(3);  // one is split at least
     if (choice == 1) member.type.layout = member.type.layout.with(&first, split(pick(rank)));
-    member.path = "input.";
-    const char digit[]{static_cast<char>('0' + inputs.size()), 0};
-    member.path.append(digit);
+    member.path = trace.graph.name({}, {"input.", std::to_string(inputs.size())});
     inputs.push_back(trace.declare(operation::input, member, choice == 2 || rank == 1 ? Kind::parameter : Kind::activation, true));
     values.push_back(inputs.back());
   }

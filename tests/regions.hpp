@@ -160,7 +160,7 @@ class Memory {
       if (f.on) fault("a collective is under way");
     for (const int v : g_.outputs) read(v);
     for (const Member& m : g_.members)
-      if (m.updated >= 0 && !(content(m.updated) == found(m.value))) fault("the update of " + std::string(m.path.view()) + " is not where the parameter lies");
+      if (m.updated >= 0 && !(content(m.updated) == found(m.value))) fault("the update of " + std::string(g_.path(m)) + " is not where the parameter lies");
   }
   std::vector<std::string> faults{};
   int steps = 0;

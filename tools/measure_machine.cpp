@@ -29,7 +29,8 @@ int main(int argc, char** argv) {
   app.add_option("--output", output, "Write there instead of to the standard output");
   app.add_option("--ranks", ranks, "Measure 1, 2, 4, ... ranks at once up to so many")->check(CLI::Range(1, 64))->capture_default_str();
   app.add_option("--rounds", rounds, "How often each figure is measured; the median counts")->check(CLI::Range(1, 1000))->capture_default_str();
-  app.add_option("--name", name, "What to call it")->capture_default_str();
+  const auto is_short = [](const std::string& words) { return words.size() < 64 ? "" : "it has more than 63 characters"; };
+  app.add_option("--name", name, "What to call it")->check(CLI::Validator(is_short, ""))->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -38,7 +39,7 @@ int main(int argc, char** argv) {
   if (ranks > cores) std::fprintf(stderr, "tools/machine: %d ranks share %d cores; the figures are of that\n", ranks, cores);
   try {
     parallel::Machine machine = bench::measure_machine(ranks, rounds);
-    machine.name = parallel::Path(name);
+    machine.name = parallel::Text<64>(name);
     const std::string text = planner::machine_to_json(machine).dump(2) + "\n";
     if (output.empty()) {
       std::fputs(text.c_str(), stdout);

@@ -72,7 +72,7 @@ inline void print_members(const std::string& name, const Plan& plan, std::initia
   std::string words;
   for (const std::string_view path : paths)
     for (const Member& m : plan.graph.members)
-      if (m.role != Role::state && m.path.view() == path) words += (words.empty() ? "" : "\n") + std::string(path) + "  " + planner::picture(m.type, plan.mesh);
+      if (m.role != Role::state && plan.graph.path(m) == path) words += (words.empty() ? "" : "\n") + std::string(path) + "  " + planner::picture(m.type, plan.mesh);
   blocks::print_block(name, words);
 }
 inline void print_plans() {

@@ -153,7 +153,7 @@ void print_plans() {
   print_block("tree network", planner::tree(rules::network));
   print_block("why network", planner::why(rules::network, "blocks.0.down"));
   for (const Member& m : rules::network.graph.members)
-    if (m.path == Path("blocks.*.up")) print_block("picture network", planner::picture(m.type, rules::network.mesh));
+    if (rules::network.graph.path(m) == "blocks.*.up") print_block("picture network", planner::picture(m.type, rules::network.mesh));
   print_plan("mlp", mlp::mlp_plan);
   print_plan("quick start", quick_start::step_plan);
   print_collectives("precision", precision::p);

@@ -61,7 +61,7 @@ class Derived {
         float* const part = trainer_.executor().input(position++).template as<float>();
         each_element(plan, m.type.layout, world.rank(), [&](std::int64_t i, std::int64_t global) { part[i] = number(which, global); });
       }
-      if (m.role == Role::parameter && m.path.view() != numbers[static_cast<std::size_t>(which)].name)
+      if (m.role == Role::parameter && plan.graph.path(m) != numbers[static_cast<std::size_t>(which)].name)
         throw Failure("layer_step: the model's parameters are not those of layer_model.hpp");
       ++which;
     }

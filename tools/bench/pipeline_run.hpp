@@ -34,7 +34,7 @@ class PipelineRun {
     for (const Member& m : plan_->graph.members) {
       const Numbers& n = piped::numbers[static_cast<std::size_t>(which)];
       const View v = m.role == Role::parameter ? executor().member(which) : executor().input(position++);
-      if (m.role == Role::parameter && m.path.view() != n.name) throw Failure("pipeline: the model's parameters are not those of pipeline_model.hpp");
+      if (m.role == Role::parameter && plan_->graph.path(m) != n.name) throw Failure("pipeline: the model's parameters are not those of pipeline_model.hpp");
       if (v.data != nullptr) each_element(plan_, m.type.layout, world.rank(), [&](std::int64_t i, std::int64_t global) { v.as<float>()[i] = number(n, which, global); });
       ++which;
     }

@@ -114,7 +114,7 @@ struct Answer {
 inline std::string members(const Plan& plan) {
   std::string result;
   for (const Member& m : plan.graph.members)
-    if (m.role != Role::state) result += (result.empty() ? "" : ", ") + words(m.path.view());
+    if (m.role != Role::state) result += (result.empty() ? "" : ", ") + words(plan.graph.path(m));
   return result;
 }
 

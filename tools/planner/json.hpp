@@ -53,7 +53,7 @@ inline std::string_view name_of(Role r) {
   return names[static_cast<int>(r)];
 }
 
-inline Json member_path(const GraphView& g, int member) { return member < 0 ? Json(nullptr) : Json(words(g.member(member).path.view())); }
+inline Json member_path(const GraphView& g, int member) { return member < 0 ? Json(nullptr) : Json(words(g.path(member))); }
 
 inline Json json(const GraphView& g, const Origin& o) {
   Json rules = Json::array();
@@ -172,7 +172,7 @@ inline Json json(const Plan& plan, const std::string& program) {
   for (const Event& e : plan.events) events.push_back({{"kind", words(name_of(e.kind))}, {"node", e.node}, {"crossing", e.crossing}});
   for (const Member& m : g.members) {
     Json member = json(m.type);
-    member["path"] = words(m.path.view());
+    member["path"] = words(g.path(m));
     member["role"] = words(name_of(m.role));
     member["layers"] = m.layers;
     member["bytes"] = local_bytes(m.type, plan.mesh);

@@ -60,7 +60,7 @@ inline Lock lock_of(const Plan& plan, const std::string& program) {
   beside("at end", plan.agreement.end);
   for (const Member& m : plan.graph.members)
     if (m.role == Role::parameter)
-      lock.lines.push_back({"parameter  " + std::string(m.path.view()), "bytes " + std::to_string(local_bytes(m.type, plan.mesh)) + "  " + text(m.type), ""});
+      lock.lines.push_back({"parameter  " + std::string(plan.graph.path(m)), "bytes " + std::to_string(local_bytes(m.type, plan.mesh)) + "  " + text(m.type), ""});
   for (int u = 0; u < uses; ++u)
     if (plan.memory.by_use[u] > 0) lock.lines.push_back({"memory  " + std::string(name_of(static_cast<Use>(u))), "bytes " + std::to_string(plan.memory.by_use[u]), ""});
   lock.lines.push_back({"memory  peak", "bytes " + std::to_string(plan.peak_memory()), ""});

@@ -118,7 +118,10 @@ inline Machine machine_from_json(const Json& json) {
   const Reader reader(json, "", {"name", "launch", "attention_block", "processors", "write_allocates", "overlaps", "rates", "links"});
   Machine m;
   if (!reader.at("name").is_string()) Reader::refuse("name", "is no text");
-  m.name = Path(json["name"].get<std::string>());
+  const auto name = json["name"].get<std::string>();
+  if (name.size() > 63 || name.find('\0') != std::string::npos)
+    Reader::refuse("name", "has more than 63 characters, or a zero; give another");
+  m.name = std::string_view(name);
   m.launch = reader.number("launch", "seconds", true);
   m.overlaps = reader.flag("overlaps");
   if (reader.has("write_allocates")) m.write_allocates = reader.flag("write_allocates");
@@ -137,9 +140,9 @@ inline Machine machine_from_json(const Json& json) {
     if (!json["links"].is_object() || json["links"].size() > static_cast<std::size_t>(max_axes))
       Reader::refuse("links", "is no object of at most " + std::to_string(max_axes) + " axes; write {\"data\": {...}}");
     for (const auto& [axis, value] : json["links"].items()) {
-      if (axis.empty() || axis.size() > 63)
+      if (axis.empty() || axis.size() > 63 || axis.find('\0') != std::string::npos)
         Reader::refuse("links." + axis, "is no axis that can be named here; give it a name of 1 to 63 characters");
-      m.links.push_back({Path(axis), machine_file::link(value, "links." + axis)});
+      m.links.push_back({std::string_view(axis), machine_file::link(value, "links." + axis)});
     }
   }
   return m;

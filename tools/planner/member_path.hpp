@@ -42,7 +42,7 @@ inline Named members_named(const GraphView& g, std::string_view path) {
   Named result;
   for (std::size_t m = 0; m < g.members.size(); ++m) {
     const Member& member = g.members[m];
-    std::string_view asked = path, own = member.path.view();
+    std::string_view asked = path, own = g.path(member);
     bool same = !path.empty();
     std::string beyond, above;
     while (same && !asked.empty() && !own.empty()) {
@@ -80,7 +80,7 @@ inline int member_of(const GraphView& g, int value) {
   return -1;
 }
 
-inline std::string path_of(const GraphView& g, int member) { return std::string(g.member(member).path.view()); }
+inline std::string path_of(const GraphView& g, int member) { return std::string(g.path(member)); }
 
 /// "token, position and norm.gain"
 inline std::string listed(const std::vector<std::string>& words) {

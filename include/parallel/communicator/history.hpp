@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <parallel/communicator/exchange.hpp>
+#include <parallel/meta/name.hpp>
 #include <string>
 
 namespace parallel {
@@ -44,7 +45,7 @@ class History {
     std::atomic<std::uint64_t> state{0};  ///< 2 * its number, + 1 when it was waited for; 0 while it is written
     std::atomic<std::uint64_t> what{0};   ///< the kind, the element type, the peer + 1, the ranks of the group
     std::atomic<std::int64_t> bytes{0};
-    std::atomic<std::uint64_t> label[words]{};  ///< copied: it may be gone when it is printed
+    std::atomic<std::uint64_t> label[words]{};  ///< copied, of a long one both ends: it may be gone when it is printed
   };
 
   Entry& entry(std::uint64_t number) { return entries_[number % length]; }
@@ -57,7 +58,7 @@ class History {
     e.what.store(kind | bits(dtype, 8) | bits((peer + 1) & 65535, 16) | bits(ranks, 32), std::memory_order_release);
     e.bytes.store(bytes, std::memory_order_release);
     std::uint64_t copy[words]{};
-    if (label != nullptr) std::memcpy(copy, label, strnlen(label, sizeof copy - 1));
+    if (label != nullptr) std::memcpy(copy, abbreviated<sizeof copy>(label).characters, sizeof copy);
     for (std::size_t i = 0; i < words; ++i) e.label[i].store(copy[i], std::memory_order_release);
     e.state.store(2 * number, std::memory_order_release);
     last_.store(number, std::memory_order_release);

@@ -156,7 +156,7 @@ enum class Role : std::uint8_t { parameter, state, input };
 
 /// What exists before the program runs, by its path in the user's structs: parameters, optimizer state, inputs.
 struct Member {
-  Path path{};
+  Name path{};
   Role role = Role::parameter;
   Type type{};           ///< as it lies at rest: `Stored` where that is said
   int value = -1;
@@ -176,6 +176,7 @@ struct Graph {
   Vector<Origin> origins{};
   Vector<Member> members{};
   Vector<Name> scalars{};  ///< run-time numbers: learning rate, step, seed
+  Vector<char> characters{};  ///< of all names, behind each a zero
   int scalar_value = -1;   ///< f64[count]: all of them
   Vector<int> outputs{};
   int misused = -1;        ///< a parameter of a block outside its Layers, one without a path, which no module has, or a memory in a training; -1: none
@@ -185,6 +186,22 @@ struct Graph {
   bool balanced = false;               ///< its layers are cut by cost, not evenly
   bool stashed = false;                ///< micro-batches find different weights: each stage updates its own when it has a gradient
   int commit = -1;         ///< a scalar that is 0 where the optimizer phase's updates are to be skipped on every rank; -1: never
+
+  constexpr std::string_view text(const Name& name) const {
+    return {characters.begin() + name.first, static_cast<std::size_t>(name.size)};
+  }
+  /// A new name: one of this graph's, or none, and behind it texts that are not of this graph.
+  constexpr Name name(const Name& of, std::initializer_list<std::string_view> behind) {
+    Name made{characters.size(), of.size};
+    for (const std::string_view& text : behind) made.size += static_cast<int>(text.size());
+    char* to = characters.extend(made.size + 1);
+    const char* from = characters.begin() + of.first;
+    for (int i = 0; i < of.size; ++i) *to++ = from[i];
+    for (const std::string_view& text : behind)
+      for (const char c : text) *to++ = c;
+    *to = 0;
+    return made;
+  }
 
   constexpr const Node& maker(int value) const { return nodes[values[value].node]; }
   constexpr bool inside(int region, int ancestor) const {

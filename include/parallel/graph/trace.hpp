@@ -68,11 +68,11 @@ class Trace {
   }
 
   /// The position of a run-time scalar among all of them.
-  constexpr int scalar(const Name& name) {
+  constexpr int scalar(std::string_view name) {
     if (graph.scalar_value < 0) graph.scalar_value = emit(operation::scalars, {}, {{DType::f64, {}}}, Kind::data, {}, 0, 0, 0);
     for (int i = 0; i < graph.scalars.size(); ++i)
-      if (graph.scalars[i] == name) return i;
-    graph.scalars.push_back(name);
+      if (graph.text(graph.scalars[i]) == name) return i;
+    graph.scalars.push_back(graph.name({}, {name}));
     Layout layout;
     layout.dims.push_back(Dim(graph.scalars.size()));
     graph.values[graph.scalar_value].type.layout = layout;

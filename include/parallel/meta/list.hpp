@@ -83,6 +83,12 @@ class Vector {
     count_ = count;
   }
   constexpr void clear() { count_ = 0; }
+  /// Room for so many more elements at the end, which the caller writes. Returns the first of them.
+  constexpr T* extend(int count) {
+    while (capacity_ < count_ + count) grow();
+    count_ += count;
+    return items_ + count_ - count;
+  }
   constexpr int size() const { return count_; }
   constexpr bool empty() const { return count_ == 0; }
   constexpr T& operator[](int i) { return items_[i]; }
@@ -109,7 +115,8 @@ class Vector {
     capacity_ = capacity;
   }
   constexpr void assign(const Vector& other) {
-    for (const T& value : other) push_back(value);
+    T* to = extend(other.count_);
+    for (int i = 0; i < other.count_; ++i) to[i] = other.items_[i];
   }
   constexpr void swap(Vector& other) noexcept {
     T* items = items_;

@@ -140,12 +140,21 @@ constexpr bool accept() {
   }
 }
 
-/// Declares every parameter of an accepted model, in the order of the structs, under its path ("blocks.*.mlp.down").
+/// "blocks" becomes "blocks.*", an empty path the first name. Returns the length to go back to.
+constexpr int go_below(Vector<char>& path, std::string_view name) {
+  const int above = path.size(), point = above > 0 ? 1 : 0;
+  char* to = path.extend(point + static_cast<int>(name.size()));
+  if (point > 0) *to++ = '.';
+  for (const char c : name) *to++ = c;
+  return above;
+}
+/// Declares every parameter of an accepted model, in the order of the structs, under its path ("blocks.*.mlp.down"), which
+/// begins with what `path` holds.
 template <class M>
-constexpr void declare(M& model, Trace& trace, Applications& program, const Path& path = {}, Dim layers = Dim(0)) {
+constexpr void declare(M& model, Trace& trace, Applications& program, Vector<char>& path, Dim layers = Dim(0)) {
   if constexpr (is_parameter<M>) {
     Member member;
-    member.path = path;
+    member.path = trace.graph.name({}, {std::string_view(path.begin(), static_cast<std::size_t>(path.size()))});
     member.type = {precise(M::type.dtype), M::stored};  // what is used in bf16 is kept, and updated, in f32
     member.initializer = model.initializer;
     if (layers.size > 0) {
@@ -156,14 +165,15 @@ constexpr void declare(M& model, Trace& trace, Applications& program, const Path
     model.of = &program;
     model.value = program.add({.what = Application::What::given, .type = &M::type, .stacked = layers.size > 0, .value = value});
   } else if constexpr (is_layers<M>) {
-    Path below = path;
     if constexpr (layers_of<M>.count > 0) trace.graph.stages = layers_of<M>.axes[0];
-    declare(model.block, trace, program, below.append(".*"), layers_of<M>);
+    const int above = go_below(path, "*");
+    declare(model.block, trace, program, path, layers_of<M>);
+    path.resize(above);
   } else {
     meta::each_member(model, [&](auto& member, auto i) {
-      Path below = path;
-      if (!below.empty()) below.append(".");
-      declare(member, trace, program, below.append(meta::member_name<M, i>()), layers);
+      const int above = go_below(path, meta::member_name<M, i>());
+      declare(member, trace, program, path, layers);
+      path.resize(above);
     });
   }
 }

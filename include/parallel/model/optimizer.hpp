@@ -52,8 +52,7 @@ constexpr Norm clip_by_global_norm(Trace& trace, const Vector<int>& gradients, i
 constexpr int state(Trace& trace, int member, std::string_view name) {
   Member described;
   const Member of = trace.graph.members[member];
-  described.path = of.path;
-  described.path.append(".").append(name);
+  described.path = trace.graph.name(of.path, {".", name});
   described.role = Role::state;
   described.type = of.type;
   described.layers = of.layers;

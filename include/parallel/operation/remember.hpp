@@ -35,12 +35,16 @@ constexpr void remember_lower(Trace& trace, Lowering& l) {
   const int of = trace.member, origin = trace.origin;
   Graph& graph = trace.graph;
   Member described;
-  if (of >= 0) described.path = graph.members[of].path, described.path.append(".");
-  described.path.append("memory");
-  int same = 0;
-  for (const Member& m : graph.members) same += m.role == Role::state && m.of == of;
-  const char number[] = {static_cast<char>('0' + (same + 1) / 10), static_cast<char>('0' + (same + 1) % 10), 0};
-  if (same > 0) described.path.append(same < 9 ? number + 1 : number);
+  int number = 1;
+  for (const Member& m : graph.members) number += m.role == Role::state && m.of == of;
+  char digits[10]{};
+  int first = 10;
+  for (int n = number; number > 1 && n > 0; n /= 10) digits[--first] = static_cast<char>('0' + n % 10);
+  const std::string_view counted(digits + first, static_cast<std::size_t>(10 - first));
+  if (of >= 0)
+    described.path = graph.name(graph.members[of].path, {".memory", counted});
+  else
+    described.path = graph.name({}, {"memory", counted});
   described.role = Role::state;
   described.type = l.results[0];
   described.of = of;

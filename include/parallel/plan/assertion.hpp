@@ -105,9 +105,9 @@ using Expected = typename Named<expected, n>::type;
 template <Figure n>
 using Limit = typename Named<limit, n>::type;
 
-template <Path path, class = std::make_index_sequence<static_cast<std::size_t>(path.size())>>
+template <auto path, class = std::make_index_sequence<static_cast<std::size_t>(path.size())>>
 struct Spelt;
-template <Path path, std::size_t... i>
+template <auto path, std::size_t... i>
 struct Spelt<path, std::index_sequence<i...>> {
   using type = member<path.characters[i]...>;  // one by one, because clang 14 prints of an array the first ten numbers
 };

@@ -11,12 +11,14 @@ namespace constants {
 template <class T, int n, class Source>
 constexpr std::array<T, static_cast<std::size_t>(n)> frozen(const Source& source) {
   std::array<T, static_cast<std::size_t>(n)> result{};
-  for (int i = 0; i < n; ++i) result[static_cast<std::size_t>(i)] = source[i];
+  T* to = result.data();
+  const T* from = source.begin();  // few calls are few steps of the compiler
+  for (int i = 0; i < n; ++i) to[i] = from[i];
   return result;
 }
 
 struct Sizes {
-  int values, nodes, order, regions, carries, stacks, origins, members, scalars, outputs;
+  int values, nodes, order, regions, carries, stacks, origins, members, scalars, characters, outputs;
 };
 /// A graph with exactly the room that it needs, so that it can be a constant.
 template <Sizes n>
@@ -30,6 +32,7 @@ struct Graph {
   std::array<Origin, static_cast<std::size_t>(n.origins)> origins;
   std::array<Member, static_cast<std::size_t>(n.members)> members;
   std::array<Name, static_cast<std::size_t>(n.scalars)> scalars;
+  std::array<char, static_cast<std::size_t>(n.characters)> characters;
   int scalar_value;
   std::array<int, static_cast<std::size_t>(n.outputs)> outputs;
   int commit;
@@ -39,22 +42,24 @@ struct Graph {
   bool balanced;
 };
 constexpr Sizes sizes_of(const parallel::Graph& g) {
-  return {g.values.size(), g.nodes.size(), g.order.size(), g.regions.size(), g.carries.size(), g.stacks.size(), g.origins.size(), g.members.size(), g.scalars.size(), g.outputs.size()};
+  return {g.values.size(), g.nodes.size(), g.order.size(), g.regions.size(), g.carries.size(), g.stacks.size(), g.origins.size(), g.members.size(), g.scalars.size(),
+          g.characters.size(), g.outputs.size()};
 }
 template <Sizes n>
 constexpr Graph<n> frozen_graph(const parallel::Graph& g) {
   return {frozen<Value, n.values>(g.values),       frozen<Node, n.nodes>(g.nodes),       frozen<int, n.order>(g.order),
           frozen<Region, n.regions>(g.regions),    frozen<Carry, n.carries>(g.carries),  frozen<Stack, n.stacks>(g.stacks),
           frozen<Origin, n.origins>(g.origins),    frozen<Member, n.members>(g.members), frozen<Name, n.scalars>(g.scalars),
-          g.scalar_value,                          frozen<int, n.outputs>(g.outputs),    g.commit,
-          g.misused,                               g.stages,                             g.schedule,
-          g.balanced};
+          frozen<char, n.characters>(g.characters), g.scalar_value,                     frozen<int, n.outputs>(g.outputs),
+          g.commit,                                g.misused,                           g.stages,
+          g.schedule,                              g.balanced};
 }
 template <Sizes n>
 constexpr GraphView view_of(const Graph<n>& g) {
   GraphView v;
   v.values = g.values, v.nodes = g.nodes, v.order = g.order, v.regions = g.regions, v.carries = g.carries, v.stacks = g.stacks, v.origins = g.origins;
   v.members = g.members, v.scalars = g.scalars, v.scalar_value = g.scalar_value, v.outputs = g.outputs, v.commit = g.commit, v.misused = g.misused;
+  v.characters = {g.characters.data(), g.characters.size()};
   v.stages = g.stages, v.schedule = g.schedule, v.balanced = g.balanced;
   return v;
 }
@@ -62,14 +67,18 @@ constexpr GraphView view_of(const Graph<n>& g) {
 template <class T, class Source>
 constexpr Vector<T> thawed(const Source& source) {
   Vector<T> result;
-  for (const T& item : source) result.push_back(item);
+  const int n = static_cast<int>(source.size());
+  T* to = result.extend(n);
+  const T* from = source.data();
+  for (int i = 0; i < n; ++i) to[i] = from[i];
   return result;
 }
 template <Sizes n>
 constexpr parallel::Graph thawed_graph(const Graph<n>& g) {
   return {thawed<Value>(g.values),     thawed<Node>(g.nodes),     thawed<int>(g.order),    thawed<Region>(g.regions), thawed<Carry>(g.carries), thawed<Stack>(g.stacks),
-          thawed<Origin>(g.origins),   thawed<Member>(g.members), thawed<Name>(g.scalars), g.scalar_value,            thawed<int>(g.outputs),   g.misused,
-          g.stages,                    g.schedule,                g.schedule != nullptr ? g.schedule->chunks : 1, g.balanced,                false,                    g.commit};
+          thawed<Origin>(g.origins),   thawed<Member>(g.members), thawed<Name>(g.scalars), thawed<char>(g.characters),
+          g.scalar_value,              thawed<int>(g.outputs),    g.misused,               g.stages,
+          g.schedule,                  g.schedule != nullptr ? g.schedule->chunks : 1,     g.balanced,              false,                    g.commit};
 }
 
 template <class Program>

@@ -70,14 +70,14 @@ inline std::string explain(const Fault& fault, const GraphView& g, const Mesh& m
     const int chunks = chunks_of(g, dim, mesh);
     result += ": " + text(mesh) + (chunks > 1 ? " with " + std::to_string(chunks) + " chunks on each stage, for " + text(*g.schedule) + "," : "") + " does not divide dimension " +
               std::to_string(fault.dim) + " (" + std::to_string(dim.size) + ") of " + text(type);
-    if (member >= 0) result += " (" + std::string(g.member(member).path.view()) + ")";
+    if (member >= 0) result += " (" + std::string(g.path(member)) + ")";
     return result + (valid.empty() ? "; no extent of " + axis + " does" : "; valid extents of " + axis + ": " + valid);
   }
   if (fault.refusal.reason == Reason::no_member) return result;
   if (fault.refusal.reason == Reason::staged_twice || fault.refusal.reason == Reason::stages_named || fault.refusal.reason == Reason::no_such_stage ||
       fault.refusal.reason == Reason::asynchronous)
     return result + ": " + text(mesh) + ", stages on " + axis;
-  if (fault.refusal.reason == Reason::outside_layers || fault.refusal.reason == Reason::remembered) return result + ": " + std::string(g.member(g.misused).path.view());
+  if (fault.refusal.reason == Reason::outside_layers || fault.refusal.reason == Reason::remembered) return result + ": " + std::string(g.path(g.misused));
   if (fault.refusal.reason == Reason::strict) {
     const Node& node = g.node(fault.node);
     const Source source = g.origin(node).source;

@@ -34,11 +34,11 @@ inline constexpr int max_rates = 8;
 
 struct Machine {
   struct AxisLink {
-    Path axis{};
+    Text<64> axis{};
     Link link{};
     constexpr bool operator==(const AxisLink&) const = default;
   };
-  Path name{};
+  Text<64> name{};
   List<Rates, max_rates> rates{};    ///< by ascending `ranks`, at least one
   List<AxisLink, max_axes> links{};  ///< of axes that lie on other links, by name
   double launch = 0;                 ///< seconds that every operation takes besides its work

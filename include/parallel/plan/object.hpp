@@ -89,7 +89,7 @@ class Writer {
     for (const Stack& s : counted(g_.stacks)) put(s.region, s.inside, s.outside, -1);
     for (const Origin& o : counted(g_.origins)) origin(o);
     for (const Member& m : counted(g_.members)) member(m);
-    for (const Name& s : counted(g_.scalars)) text(s.view());
+    for (const Name& s : counted(g_.scalars)) text(g_.text(s));
     put(g_.scalar_value, g_.commit, g_.misused, -1);
     list(g_.outputs);
     constexpr Demands demands = demands_of<Program>();
@@ -239,7 +239,7 @@ class Writer {
     list(o.rules);
   }
   constexpr void member(const Member& m) {
-    text(m.path.view());
+    text(g_.path(m));
     type(m.type, Kind::data, static_cast<int>(m.role) + 4 * m.initializer.decays);
     put(m.value, m.layers, m.updated, m.of);
   }

@@ -72,7 +72,7 @@ struct Communication {
       if (!finding || !contradicts(node, times)) return;
       finding = {.of = of, .phase = node.phase, .line = graph.origin(node).source.line};
       finding.found = {node.transition.collective, node.transition.axes, times, message(node)};
-      if (node.member >= 0) finding.member = graph.member(node.member).path;
+      if (node.member >= 0) finding.member = abbreviated<sizeof finding.member.characters>(graph.path(node.member));
     });
     return finding;
   }

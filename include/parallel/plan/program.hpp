@@ -83,9 +83,8 @@ template <class Input>
 constexpr int declare_input(Trace& trace, int position, int micro_batches) {
   Member member;
   member.role = Role::input;
-  const char digit[] = {static_cast<char>('0' + position), 0};
-  member.path = "input.";
-  member.path.append(digit);
+  const char digit = static_cast<char>('0' + position);
+  member.path = trace.graph.name({}, {"input.", std::string_view(&digit, 1)});
   member.type = Input::type;
   if (micro_batches > 1) {
     member.type.layout = with_leading(member.type.layout, Dim(micro_batches));
@@ -230,7 +229,8 @@ constexpr void build(Trace& trace, Types<Input...>) {
   trace.graph.chunks = trace.graph.schedule->chunks;
   trace.graph.balanced = requires { Program::balanced; };
   Applications program;
-  declare(model, trace, program);
+  Vector<char> path;
+  declare(model, trace, program, path);
   constexpr int m = Program::micro_batches;
   List<int, 8> inputs;
   (inputs.push_back(declare_input<Input>(trace, inputs.size(), m)), ...);

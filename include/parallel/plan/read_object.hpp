@@ -23,7 +23,7 @@ class Reader {
     const bool trained = whole(0, 1) == 1;
     const int micro_batches = whole(1, 1 << 20);
     for (auto n = count(most_nodes); n > 0; --n) {
-      const std::string& name = c.words.emplace_back(text(4096));
+      const std::string& name = c.words.emplace_back(text());
       require(!name.empty() && c.axis(name) == nullptr, "an axis has no name, or that of another");
       c.axes.push_back({name.c_str()});
     }
@@ -48,7 +48,7 @@ class Reader {
     }
     for (auto n = count(most_nodes); n > 0; --n) g.origins.push_back(origin());
     for (auto n = count(most_nodes); n > 0; --n) g.members.push_back(member());
-    for (auto n = count(1024); n > 0; --n) g.scalars.push_back(Name(text(15)));
+    for (auto n = count(1024); n > 0; --n) g.scalars.push_back(name());
     const Quad last = quad();
     g.scalar_value = last[0], g.commit = last[1], g.misused = last[2];
     g.outputs = list<Vector<int>>(most_values);
@@ -56,9 +56,10 @@ class Reader {
     c.demands.memory = word();
     for (auto n = count(max_axes); n > 0; --n) c.demands.on.push_back(axis(whole(0, most_nodes))), c.demands.sent.push_back(word());
     require(at_ == end_of_program(), "words are left over");
-    const std::string model = portable(text(4096)), optimizer = portable(text(4096));
+    const std::string model = portable(text()), optimizer = portable(text());
     require(trained == !optimizer.empty(), "it is trained and names no optimizer, or names one and is not");
-    for (auto n = count(most_nodes); n > 0; --n) files_.push_back(c.words.emplace_back(in_one_line(characters(4096))).c_str());
+    for (auto n = count(most_nodes); n > 0; --n)
+      files_.push_back(c.words.emplace_back(in_one_line(characters())).c_str());
     for (Origin& o : g.origins) o.source = source();
     require(at_ == words_.size(), "words are left over");
     check_graph(g);
@@ -80,7 +81,7 @@ class Reader {
     CarriedMesh result;
     result.program = word();
     for (auto n = count(max_axes); n > 0; --n) {
-      std::string name = text(4096);
+      std::string name = text();
       result.axes.emplace_back(std::move(name), whole(1, 1 << 20));
     }
     result.here = whole(0, 1 << 20);
@@ -122,18 +123,24 @@ class Reader {
     require(value >= 0 && value < values, "an enumeration has no such value");
     return static_cast<E>(value);
   }
-  std::string characters(int most) {
-    std::string result(static_cast<std::size_t>(count(most)), '\0');
+  std::string characters() {
+    const std::int64_t size = word();
+    require(size >= 0 && size <= most_of_name, "a name has more than 65,535 characters");
+    std::string result(static_cast<std::size_t>(size), '\0');
     for (std::size_t i = 0; i < result.size(); i += 8) {
       const std::int64_t w = word();
       for (std::size_t k = i; k < result.size() && k < i + 8; ++k) result[k] = static_cast<char>(static_cast<std::uint64_t>(w) >> (8 * (k - i)) & 0xff);
     }
     return result;
   }
-  std::string text(int most) {
-    std::string result = characters(most);
+  std::string text() {
+    std::string result = characters();
     require(result == in_one_line(result), "a name has a control character");
     return result;
+  }
+  Name name() {
+    const std::string words = text();
+    return carried_->graph.name({}, {words});
   }
   template <class L>
   L list(int most) {
@@ -211,7 +218,7 @@ class Reader {
     c.graph.stages = axis(q[0]);
     require(q[1] >= 1 && q[1] <= most_chunks && (q[2] == 0 || q[2] == 1), "a number is out of range");
     c.graph.chunks = q[1];
-    c.words.push_back(text(256));
+    c.words.push_back(text());
     const auto shipped = find_schedule(c.words.back(), q[1]);
     require(q[2] == 0 || shipped, "there is no such schedule");
     c.schedule = q[2] == 1 ? *shipped : Schedule{.name = c.words.back(), .chunks = q[1]};
@@ -220,7 +227,7 @@ class Reader {
     const Quad q = quad();
     const int number = q[0], flags = q[1];
     require(number >= 0 && number < static_cast<int>(std::size(structural)) && flags >= 0 && flags < 32, "a number is out of range");
-    carried_->words.push_back(text(256));
+    carried_->words.push_back(text());
     Operation o{.name = carried_->words.back()};
     o.updates = (flags & 1) != 0, o.view = (flags & 2) != 0, o.aliases = (flags & 4) != 0, o.source = (flags & 8) != 0, o.computes = (flags & 16) != 0;
     carried_->operations.push_back(o);
@@ -281,7 +288,7 @@ class Reader {
   }
   Member member() {
     Member m;
-    m.path = Path(text(63));
+    m.path = name();
     const Typed t = type();
     m.type = t.type, m.role = enumeration<Role>(t.flags & 3, 3), m.initializer.decays = (t.flags & 4) != 0;
     const Quad q = quad();

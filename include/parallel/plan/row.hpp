@@ -76,7 +76,7 @@ struct Finding {
   int row = 0;                        ///< is: the row that differs, counted from 1
   CollectiveRow expected{{}, {}, 0};  ///< is: the row as it was written; no calls: there is none
   CollectiveRow found{{}, {}, 0};     ///< what the plan has; no calls: nothing
-  Path member{};                      ///< the member that `found` is charged to
+  Text<128> member{};                 ///< the member that `found` is charged to; of a longer path both ends
   int line = 0;                       ///< the line in the user's program that asked for it; 0: nobody wrote it
   constexpr explicit operator bool() const { return of == Of::nothing; }
 };

@@ -12,6 +12,7 @@ struct Damaged : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 inline constexpr int most_nodes = 8'000, most_values = 32'000, most_chunks = 64;  ///< larger graphs are refused: passes take time in their square
+inline constexpr int most_of_name = 65'535;  ///< characters: longer names are refused, also of types and files
 
 inline void require(bool sound, const char* what) {
   if (!sound) throw Damaged(what);
@@ -206,6 +207,10 @@ inline void check_graph(const Graph& g) {
     exists(m.value, values), may_exist(m.updated, values), may_exist(m.of, members);
     require(m.type.layout.dims == g.values[m.value].type.layout.dims, "a member has other dimensions than its value");
   }
+  double characters = 0;  // of members, as often as they are printed
+  for (const Value& v : g.values) characters += v.member < 0 ? 0 : g.members[v.member].path.size;
+  for (const Node& n : g.nodes) characters += n.member < 0 ? 0 : g.members[n.member].path.size;
+  require(characters < 1e8, "its names are too long");
   for (const int v : g.outputs) exists(v, values);
   may_exist(g.scalar_value, values), may_exist(g.commit, values), may_exist(g.misused, members);
   check_stages(g);

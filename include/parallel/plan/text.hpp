@@ -59,7 +59,7 @@ inline std::string staged_layers(const Plan& plan) {
 inline std::string member_path(const Plan& plan, const Node& node) {
   if (node.member < 0) return "-";
   const Member& member = plan.graph.member(node.member);
-  std::string path(member.path.view());
+  std::string path(plan.graph.path(member));
   const auto star = path.find('*');
   const bool shared = plan.graph.stages != nullptr && !member.type.layout.dims.empty() && member.type.layout.dims[0].split_by(plan.graph.stages);
   if (star != std::string::npos) path.replace(star, 1, shared ? staged_layers(plan) : "0-" + std::to_string(member.layers - 1));
@@ -107,9 +107,10 @@ inline std::string totals(const Plan& plan) {
     const Extent& e = plan.mesh.axes[i];
     if (e.size == 1) continue;
     const double same = plan.redundant(*e.axis);
-    char line[160];
-    std::snprintf(line, sizeof line, "  %.1f %% of it computed %d times on %s\n", 100 * same, e.size, std::string(e.axis->text()).c_str());
-    if (same >= 0.0005) out += line;
+    char share[32];
+    std::snprintf(share, sizeof share, "  %.1f %% of it", 100 * same);
+    if (same < 0.0005) continue;
+    out += share + (" computed " + std::to_string(e.size) + " times on ") + std::string(e.axis->text()) + "\n";
   }
   return out;
 }

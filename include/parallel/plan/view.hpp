@@ -22,6 +22,7 @@ struct GraphView {
   std::span<const Origin> origins{};
   std::span<const Member> members{};
   std::span<const Name> scalars{};
+  std::string_view characters{};
   int scalar_value = -1;
   std::span<const int> outputs{};
   int commit = -1;
@@ -35,13 +36,20 @@ struct GraphView {
   constexpr GraphView() = default;
   constexpr GraphView(const Graph& g)
       : values(g.values), nodes(g.nodes), order(g.order), regions(g.regions), carries(g.carries), stacks(g.stacks), origins(g.origins),
-        members(g.members), scalars(g.scalars), scalar_value(g.scalar_value), outputs(g.outputs), commit(g.commit), misused(g.misused),
-        stages(g.stages), schedule(g.schedule), balanced(g.balanced) {}
+        members(g.members), scalars(g.scalars),
+        characters(g.characters.begin(), static_cast<std::size_t>(g.characters.size())), scalar_value(g.scalar_value), outputs(g.outputs), commit(g.commit),
+        misused(g.misused), stages(g.stages), schedule(g.schedule), balanced(g.balanced) {}
 
   constexpr const Value& value(int i) const { return values[static_cast<std::size_t>(i)]; }
   constexpr const Node& node(int i) const { return nodes[static_cast<std::size_t>(i)]; }
   constexpr const Region& region(int i) const { return regions[static_cast<std::size_t>(i)]; }
   constexpr const Member& member(int i) const { return members[static_cast<std::size_t>(i)]; }
+  constexpr std::string_view text(const Name& name) const {
+    return {characters.data() + name.first, static_cast<std::size_t>(name.size)};
+  }
+  /// Of a member, "blocks.*.mlp.down". A zero stands behind it, as behind every name.
+  constexpr std::string_view path(const Member& m) const { return text(m.path); }
+  constexpr std::string_view path(int m) const { return text(member(m).path); }
   constexpr const Node& maker(int v) const { return node(value(v).node); }
   /// What of the user's program a node comes from; empty for what nobody wrote.
   constexpr Origin origin(const Node& n) const { return n.origin < 0 ? Origin{} : origins[static_cast<std::size_t>(n.origin)]; }

@@ -91,7 +91,7 @@ class ParametersIn {
   static std::vector<std::string> names(const Plan& plan) {
     std::vector<std::string> all;
     for (const Member& m : plan.graph.members)
-      if (m.role == Role::parameter) all.emplace_back(m.path.view());
+      if (m.role == Role::parameter) all.emplace_back(plan.graph.path(m));
     return all;
   }
 
@@ -104,7 +104,7 @@ class ParametersIn {
       const Member& m = plan.graph.members[i];
       if (m.role != Role::parameter || !held(plan, m)) continue;
       if (m.type.dtype == DType::i32)
-        throw CannotRun("the parameter " + std::string(m.path.view()) + " is " + text(m.type) + "; parameters of f32 and f64 can be run, others only planned");
+        throw CannotRun("the parameter " + std::string(plan.graph.path(m)) + " is " + text(m.type) + "; parameters of f32 and f64 can be run, others only planned");
       if (m.type.dtype == DType::f64)
         change<double>(plan, m, [&](double* data) { fill(data, m, plan, rank, seed, i); });
       else
@@ -130,8 +130,8 @@ class ParametersIn {
     std::string known;
     for (const Member& m : plan.graph.members) {
       if (m.role != Role::parameter) continue;
-      if (m.path.view() == path) return m;
-      known += (known.empty() ? "; it has " : ", ") + std::string(m.path.view());
+      if (plan.graph.path(m) == path) return m;
+      known += (known.empty() ? "; it has " : ", ") + std::string(plan.graph.path(m));
     }
     throw Misuse("the model has no parameter " + std::string(path) + known);
   }

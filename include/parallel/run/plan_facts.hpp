@@ -44,7 +44,7 @@ void describe(Out& out, const Plan& plan) {
     out.word(g.balanced);
     out.end_of_line();
   }
-  for (const Name& s : g.scalars) out.name(s.view());
+  for (const Name& s : g.scalars) out.name(g.text(s));
   out.end_of_line();
   for (const Region& r : g.regions) {
     out.word(static_cast<int>(r.kind));
@@ -52,7 +52,7 @@ void describe(Out& out, const Plan& plan) {
   }
   out.end_of_line();
   for (const Member& m : g.members) {
-    out.name(m.path.view());
+    out.name(g.path(m));
     type(out, m.type);
     out.word(m.layers);
     out.word(static_cast<int>(m.initializer.kind));

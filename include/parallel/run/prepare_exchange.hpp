@@ -30,7 +30,7 @@ void prepare_exchange(Instruction<World>& i, const Node& node, const Plan& plan,
   i.exchange.count = parts ? n * in.elements() : std::max(in.elements(), out.elements());
   i.exchange.dtype = in.dtype;
   i.exchange.maximum = t.maximum;
-  i.exchange.label = node.member >= 0 ? g.member(node.member).path.characters : "";
+  i.exchange.label = node.member >= 0 ? g.path(node.member).data() : "";
   const Source& line = g.origin(node).source;
   i.exchange.from = {line.file, line.line};
   if (t.collective == Collective::reduce_scatter || t.collective == Collective::all_to_all)

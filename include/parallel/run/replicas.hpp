@@ -38,7 +38,7 @@ inline std::string difference(const GraphView& g, const std::vector<Print>& all,
       const auto holder = [&](int i) { return static_cast<std::size_t>(holders[static_cast<std::size_t>(i)]); };
       const auto same = agreeing::groups(holders.size(), [&](std::size_t i) { return of(holder(static_cast<int>(i))).hash; });
       if (of(holder(0)).part == 0 || same.size() == 1) continue;
-      words += (words.empty() ? "" : "; ") + std::string(g.members[m].path.view()) + " of";
+      words += (words.empty() ? "" : "; ") + std::string(g.path(static_cast<int>(m))) + " of";
       for (std::size_t k = 0; k < same.size(); ++k) {
         std::vector<int> those;
         for (const int i : same[k]) those.push_back(static_cast<int>(holder(i)));

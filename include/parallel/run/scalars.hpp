@@ -54,7 +54,7 @@ class Scalars {
     if (g_->scalar_value < 0) return;
     offset_ = plan.storage[static_cast<std::size_t>(g_->scalar_value)].offset;
     for (std::size_t i = 0; i < g_->scalars.size(); ++i) {
-      const std::optional<double> known = default_of(*g_, g_->scalars[i].view());
+      const std::optional<double> known = default_of(*g_, g_->text(g_->scalars[i]));
       numbers()[i] = known.value_or(0);
       if (!known) unset_.push_back(i);
     }
@@ -77,7 +77,7 @@ class Scalars {
   template <class F>
   void begin_step(F skipped) {
     if (!unset_.empty())
-      throw Misuse("the program reads the number '" + std::string(g_->scalars[unset_[0]].view()) +
+      throw Misuse("the program reads the number '" + std::string(g_->text(g_->scalars[unset_[0]])) +
                    "', which was never set; call scalar(name, value)");
     if (step_ < g_->scalars.size() && has_begun_ && !step_is_given_ && !skipped()) ++numbers()[step_];
     has_begun_ = true;
@@ -88,7 +88,7 @@ class Scalars {
   /// f(name, value) for each.
   template <class F>
   void each(F f) const {
-    for (std::size_t i = 0; i < g_->scalars.size(); ++i) f(g_->scalars[i].view(), numbers()[i]);
+    for (std::size_t i = 0; i < g_->scalars.size(); ++i) f(g_->text(g_->scalars[i]), numbers()[i]);
   }
 
  private:
@@ -96,12 +96,12 @@ class Scalars {
   /// The position of a name, or how many there are.
   std::size_t find(std::string_view name) const {
     std::size_t i = 0;
-    while (i < g_->scalars.size() && g_->scalars[i].view() != name) ++i;
+    while (i < g_->scalars.size() && g_->text(g_->scalars[i]) != name) ++i;
     return i;
   }
   std::string names() const {
     std::string all;
-    for (const Name& name : g_->scalars) all += (all.empty() ? "it reads " : ", ") + std::string(name.view());
+    for (const Name& name : g_->scalars) all += (all.empty() ? "it reads " : ", ") + std::string(g_->text(name));
     return all.empty() ? "it reads none" : all;
   }
 
