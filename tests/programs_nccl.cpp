@@ -44,10 +44,14 @@ std::vector<double> train_steps(World& world, const Graph& graph, const Mesh& me
   return result;
 }
 
-std::vector<double> losses_under_nccl(const Graph& graph, const Mesh& mesh, bool captured, unsigned seed) {
+/// `aside`: the hosts have a way beside NCCL, on which they count steps; else NCCL is it.
+std::vector<double> losses_under_nccl(const Graph& graph, const Mesh& mesh, bool captured, unsigned seed, bool aside = true) {
   REQUIRE(nccl_runs::machine(mesh.ranks(), seed));
   std::vector<std::vector<double>> seen(static_cast<std::size_t>(mesh.ranks()));
-  run_nccl(mesh.ranks(), [&](Nccl& world) { seen[static_cast<std::size_t>(world.rank())] = train_steps(world, graph, mesh, captured); });
+  run_nccl(mesh.ranks(), [&](Nccl& world) {
+    if (!aside) world.aside_by({});
+    seen[static_cast<std::size_t>(world.rank())] = train_steps(world, graph, mesh, captured);
+  });
   for (const auto& other : seen) CHECK(other == seen[0]);
   nccl_runs::no_faults();
   return seen[0];
@@ -72,6 +76,15 @@ TEST_CASE("the losses on GPUs under NCCL are those of one rank") {
         REQUIRE(many.size() == one.size());
         for (std::size_t i = 0; i < one.size(); ++i) CHECK(many[i] == doctest::Approx(one[i]).epsilon(1e-9));
       }
+}
+
+TEST_CASE("ranks that have no way beside NCCL count their steps by it") {
+  const Graph graph = build<Step>();
+  unsigned seed = 100;
+  for (const Mesh& mesh : {Mesh{data = 2}, Mesh{stage = 2}, Mesh{stage = 2, data = 2}})
+    for (const bool captured : {false, true})
+      if (nccl_runs::machine(mesh.ranks()))
+        CHECK(losses_under_nccl(graph, mesh, captured, seed++, false) == losses_under_nccl(graph, mesh, captured, seed++));
 }
 
 TEST_CASE("a device that is not the communicator's") {
