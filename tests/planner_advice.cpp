@@ -1,6 +1,7 @@
 // What tools/plan advises: every mesh and schedule of so many ranks in the order of predicted steps, what does not fit, and why.
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <set>
 
 #include "../tools/planner/advice.hpp"
@@ -142,5 +143,12 @@ TEST_CASE("advice as text and as JSON") {
     CHECK(json["candidates"][i]["sent"].size() == static_cast<std::size_t>(advice.candidates[i].mesh.count));
   }
   CHECK(json["impossible"].size() == 2);
+}
+
+TEST_CASE("a step takes as long as is predicted, however long that is") {
+  CHECK(planner::step_time(0.5) == "500 ms");
   CHECK(planner::step_time(1320.4) == "1320 s");
+  CHECK(planner::step_time(1e20) == "100000000000000000000 s");  // more than whole numbers count
+  CHECK(planner::step_time(std::numeric_limits<double>::max()).size() == 309 + 2);
+  CHECK(planner::step_time(std::numeric_limits<double>::infinity()) == "inf s");
 }

@@ -1,9 +1,11 @@
 // Objects, locks, records and descriptions of machines, changed by chance, are read as tools/plan reads them, and what
 // is still read is asked everything: there are answers and sentences, nothing else.
 //
-//     planner_fuzz [COUNT [SEED [FIRST]]]     10000 inputs of seed 1 unless said, the first with number 0
+//     planner_fuzz [COUNT [SEED [FIRST [ASKED]]]]     10000 inputs of seed 1 unless said, the first with number 0
 //
-// The same numbers make the same inputs. It ends with 1 where one was a fault.
+// Reading is cheap and asking is not: ASKED says that one input in so many is asked everything, where it was read;
+// the others are only read. All are asked unless said. The same numbers make the same inputs. It ends with 1 where
+// one was a fault.
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -96,17 +98,24 @@ Whole make_whole() {
 
 /// Counted over all children.
 struct Counts {
-  long inputs, accepted, answers, sentences, faults, at;
+  long inputs, accepted, asked, answers, sentences, faults, at;
 };
 Counts* counts = nullptr;
 
-/// An answer or a sentence. Other exceptions are faults.
+/// What was read is counted, and so is what is asked everything.
+bool read_and_asked(bool asked) {
+  ++counts->accepted;
+  if (asked) ++counts->asked;
+  return asked;
+}
+
+/// An answer, or a sentence: then false. Other exceptions are faults.
 template <class F>
-void question(F f) {
+bool question(F f) {
   try {
     f();
     ++counts->answers;
-    return;
+    return true;
   } catch (const object::Damaged&) {
   } catch (const Failure&) {
   } catch (const MeshRefused&) {
@@ -115,6 +124,7 @@ void question(F f) {
   } catch (const std::invalid_argument&) {
   }
   ++counts->sentences;
+  return false;
 }
 
 void write_file(const std::string& file, const std::string& contents) {
@@ -166,7 +176,7 @@ void ask(const object::Found& found, const Asked& on, const std::string& folder)
   });
 }
 
-void object_input(const Whole& whole, Random& random, const std::string& folder) {
+void object_input(const Whole& whole, Random& random, const std::string& folder, bool asking) {
   std::string bytes;
   for (int parts = 1 + random.below(2); parts > 0; --parts) {
     Words words = random.of(whole.programs);
@@ -180,8 +190,7 @@ void object_input(const Whole& whole, Random& random, const std::string& folder)
   }
   object::Found found;
   question([&] { found = object::find(bytes); });
-  if (found.programs.empty()) return;
-  ++counts->accepted;
+  if (found.programs.empty() || !read_and_asked(asking)) return;
   tell_apart(found);
   Asked asked;
   asked.machine = random.one_in(3) ? "" : "h100";
@@ -193,12 +202,14 @@ void object_input(const Whole& whole, Random& random, const std::string& folder)
   ask(found, asked, folder);
 }
 
-void text_input(const Whole& whole, int kind, Random& random, const std::string& folder) {
+void text_input(const Whole& whole, int kind, Random& random, const std::string& folder, bool asking) {
   Asked asked;
   asked.program = "Accumulate";
   const std::string file = folder + "/text";
   if (kind == 0) {  // a lock
-    write_file(file, changed::text(whole.lock, random));
+    const std::string lines = changed::text(whole.lock, random);
+    if (!question([&] { read_locks(lines, file); }) || !read_and_asked(asking)) return;
+    write_file(file, lines);
     asked.lock = file;
     asked.checking = true;
     if (random.one_in(3)) asked.mesh = "stage=2,data=2";
@@ -212,6 +223,7 @@ void text_input(const Whole& whole, int kind, Random& random, const std::string&
     for (std::size_t rank = 0; rank < whole.records.size(); ++rank)
       write_file(file + "." + std::to_string(rank),
                  rank == which ? changed::text(whole.records[rank], random) : whole.records[rank]);
+    if (!question([&] { read_record(file, static_cast<int>(which)); }) || !read_and_asked(asking)) return;
     asked.run = file;
     asked.machine = random.one_in(2) ? "" : "h100";
     for (int how = 0; how < 3; ++how) {
@@ -222,6 +234,7 @@ void text_input(const Whole& whole, int kind, Random& random, const std::string&
     }
   } else {  // a machine
     write_file(file, changed::text(whole.machine, random));
+    if (!question([&] { machine_named_or_file(file); }) || !read_and_asked(asking)) return;
     asked.machine = file;
     asked.mesh = "stage=2,tensor=2";
     ask(whole.found, asked, folder);
@@ -231,11 +244,11 @@ void text_input(const Whole& whole, int kind, Random& random, const std::string&
   }
 }
 
-void input(const Whole& whole, std::uint64_t seed, long number, const std::string& folder) {
+void input(const Whole& whole, std::uint64_t seed, long number, const std::string& folder, bool asking) {
   Random random(seed, number);
   const int kind = random.below(8);
   try {
-    kind < 5 ? object_input(whole, random, folder) : text_input(whole, kind - 5, random, folder);
+    kind < 5 ? object_input(whole, random, folder, asking) : text_input(whole, kind - 5, random, folder, asking);
   } catch (const std::exception& error) {
     ++counts->faults;
     std::fprintf(stderr, "input %ld of seed %llu: %s: %s\n", number, static_cast<unsigned long long>(seed),
@@ -253,7 +266,7 @@ constexpr bool limited = true;
 #endif
 
 /// A process of its own for some inputs, as one may end it. Returns the next input.
-long in_child(const Whole& whole, std::uint64_t seed, long first, long last, const std::string& folder) {
+long in_child(const Whole& whole, std::uint64_t seed, long first, long last, const std::string& folder, long asked) {
   const pid_t child = fork();
   if (child == 0) {
     if (limited) {
@@ -265,7 +278,7 @@ long in_child(const Whole& whole, std::uint64_t seed, long first, long last, con
     for (long i = first; i < last; ++i) {
       counts->at = i;
       alarm(120);  // longer is for ever
-      input(whole, seed, i, folder);
+      input(whole, seed, i, folder, i % asked == 0);
       nowhere.str("");
     }
     std::_Exit(0);
@@ -284,16 +297,17 @@ long in_child(const Whole& whole, std::uint64_t seed, long first, long last, con
 
 int main(int argc, char** argv) {
   const long count = argc > 1 ? std::strtol(argv[1], nullptr, 10) : 10'000,
-             first = argc > 3 ? std::strtol(argv[3], nullptr, 10) : 0;
+             first = argc > 3 ? std::strtol(argv[3], nullptr, 10) : 0,
+             asked = argc > 4 ? std::max(1L, std::strtol(argv[4], nullptr, 10)) : 1;
   const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
   counts =
       static_cast<Counts*>(mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   const Whole whole = make_whole();
   const Scratch folder;
   for (long i = first; i < first + count;)
-    i = in_child(whole, seed, i, std::min(first + count, i + 100), folder.path().string());
-  std::printf("%ld inputs, %ld objects read, %ld answers, %ld sentences, %ld faults\n", counts->inputs,
-              counts->accepted, counts->answers, counts->sentences, counts->faults);
+    i = in_child(whole, seed, i, std::min(first + count, i + 100), folder.path().string(), asked);
+  std::printf("%ld inputs, %ld of them read, %ld asked everything, %ld answers, %ld sentences, %ld faults\n",
+              counts->inputs, counts->accepted, counts->asked, counts->answers, counts->sentences, counts->faults);
   const bool worth =
       count < 1'000 || counts->accepted > count / 50;  // or the changes would only have been seen by the first check
   return counts->faults == 0 && worth ? 0 : 1;

@@ -347,3 +347,32 @@ TEST_CASE("a pending key beside whole values is completed to where all operands 
   }
   for (int i = 1; i < 3; ++i) CHECK(inferred(pending, pending).to[i].on(&a) == split(2));
 }
+
+TEST_CASE("whole data enters as it lies, whatever the row asks: so it is moved once where it has to move") {
+  const auto inferred = [](const Operation& operation, const Ints& ints, const Type& x, const Type& w) {
+    Arguments met;
+    met.types = {x, w};
+    met.kinds = {Kind::data, Kind::parameter};
+    met.ints = ints;
+    return infer(operation, met);
+  };
+  const Ints product{1, 0, 0, 0};
+  const Type whole = Tensor<float, Shape<4, 8>>::type, by_column = Tensor<float, Shape<8, 6 / b>>::type;
+  const Type anyhow = Tensor<float, Shape<4, 8>, On<b, Broadcast>>::type, weight = Tensor<float, Shape<8, 6>>::type;
+  const Inference columns = inferred(operation::matmul, product, whole, by_column);
+  CHECK(columns.to[0].on(&b) == Invariant);  // rule 2
+  CHECK(text(columns.results[0]) == "f32[4, 6/b]");
+  const Inference all_whole = inferred(operation::matmul, product, anyhow, weight);
+  CHECK(all_whole.to[0].on(&b) == Broadcast);  // rule 1
+  CHECK(text(all_whole.results[0]) == "f32[4, 6]");
+  const Inference gathered =
+      inferred(operation::matmul, product, Tensor<float, Shape<4 / a, 8>, On<b, Broadcast>>::type, weight);
+  CHECK(gathered.to[0].on(&b) == Broadcast);  // beside what a moves
+  const Inference looked_up =
+      inferred(operation::embedding, {}, Tensor<int, Shape<4>>::type, Tensor<float, Shape<8 / b, 6>>::type);
+  CHECK(looked_up.to[0].on(&b) == Invariant);
+  CHECK(text(looked_up.results[0]) == "f32[4, 6] +b");
+  // A slice is no retype.
+  const Inference sliced = inferred(operation::add, {}, anyhow, Tensor<float, Shape<4 / b, 8>>::type);
+  CHECK(sliced.to[0].on(&b) == split(0));
+}

@@ -8,7 +8,8 @@ its written specification alone, to be compared with the first: docs/placements.
 
 in:   {"op": "matmul", "ints": [1], "operands": [{"shape": [4, 6], "kind": "activation", "placement": "S1"}, ...]}
 out:  {"to": ["S1", "S0"], "results": ["P"]}  or  {"refused": true}
-"to" is the placement with which each operand enters the operation, after all of its moves (P -> I -> B reads "B").
+"to" is the placement with which each operand enters the operation, after all of its moves (P -> I -> B reads "B"). Whole data
+counts as what the row asks and is not retyped for it: where the row says I or B, "to" is how it lies.
 "results" is what the row gives, before rule 7 completes the results of a region. Bad shapes are an error, not a refusal.
 
 How each sentence is read where it left a choice
@@ -356,6 +357,10 @@ KINDS = {  # data, parameter
 }
 
 
+def entering(operand: Operand, asked: str) -> str:
+    return operand.placement if operand.whole_data and asked in ("I", "B") else asked
+
+
 def answer(case: dict, explain: bool = False) -> dict:
     op, ints, given = case["op"], case.get("ints", []), case["operands"]
     roles = ELEMENT_BY_ELEMENT.get(op, "").replace("P*", "P" * len(given)).ljust(len(given), "-")
@@ -363,7 +368,7 @@ def answer(case: dict, explain: bool = False) -> dict:
     rule, row = derive(rows_of(op, [o.shape for o in operands], ints), operands)
     if op == "attention" and all(o.placement == S(1) for o in operands):
         rule, row = 6, None
-    result: dict = {"to": list(row[0]), "results": [row[1]]} if row else {"refused": True}
+    result: dict = {"to": list(map(entering, operands, row[0])), "results": [row[1]]} if row else {"refused": True}
     return {**result, "rule": rule} if explain else result
 
 
@@ -372,7 +377,7 @@ def answer(case: dict, explain: bool = False) -> dict:
 # op and ints | operands (kind letter: data, parameter, activation, constant; shape; placement) | expected | rule
 HAND = """
 # tensor parallel layers: column (data, then activation: Megatron's f), row, bias joins the pending sum, residual
-matmul 1       | d 4,16 I   ; p 16,32 S1              | B S1 -> S1       | 2
+matmul 1       | d 4,16 I   ; p 16,32 S1              | I S1 -> S1       | 2
 matmul 1       | a 4,16 I   ; p 16,32 S1              | B S1 -> S1       | 3
 add            | a 4,32 S1  ; p 32 S0                 | S1 S0 -> S1      | 2
 add            | a 4,32 S1  ; p 32 I                  | S1 S0 -> S1      | 3
@@ -391,13 +396,13 @@ divide         | p 16 I     ; a 4,16 P                | I I -> I         | 4
 cast           | a 4,16 P                             | I -> I           | 4
 matmul 1       | a 4,16 I   ; p 16,32 S0              | S1 S0 -> P       | 3
 matmul 1       | a 4,16 P   ; p 16,32 I               | I I -> I         | 4
-matmul 1       | a 4,16 P   ; d 16,32 I               | P B -> P         | 2
+matmul 1       | a 4,16 P   ; d 16,32 I               | P I -> P         | 2
 matmul 1       | a 4,16 P   ; p 16,32 S0              | S1 S0 -> P       | 4
 # N-D weights: fused query, key, value [16, 3, heads, 8]; output projection contracts two dimensions
 matmul 1       | a 2,4,16 I ; p 16,3,2,8 S2           | B S2 -> S3       | 3
 matmul 2       | a 2,4,2,8 S2 ; p 2,8,16 S0           | S2 S0 -> P       | 2
-# all whole; Broadcast is not Invariant
-matmul 1       | d 4,6 B    ; p 6,8 I                 | I I -> I         | 1
+# all whole, where data stays as it lies; Broadcast is not Invariant
+matmul 1       | d 4,6 B    ; p 6,8 I                 | B I -> I         | 1
 matmul 1       | a 4,6 B    ; p 6,8 I                 | B B -> B         | 3
 # data parallel
 matmul 1       | d 4,6 S0   ; p 6,8 I                 | S0 B -> S0       | 3
@@ -416,11 +421,11 @@ rms_norm       | a 4,6 S1   ; p 6 I                   | S1 S0 -> S1      | 3
 layer_norm     | a 4,6 P    ; p 6 S0 ; p 6 I          | S1 S0 S0 -> S1   | 4
 layer_norm     | a 4,6 B    ; p 6 P ; p 6 I           | B P P -> P       | 3
 # embedding over a split vocabulary, over split columns, with split indices
-embedding      | d 2,4 I    ; p 32,16 S0              | B S0 -> P        | 2
-embedding      | d 2,4 I    ; p 32,16 S1              | B S1 -> S2       | 2
+embedding      | d 2,4 I    ; p 32,16 S0              | I S0 -> P        | 2
+embedding      | d 2,4 I    ; p 32,16 S1              | I S1 -> S2       | 2
 embedding      | d 2,4 S0   ; p 32,16 I               | S0 B -> S0       | 3
 embedding      | d 2,4 S0   ; p 32,16 S0              | B S0 -> P        | 5
-cross_entropy  | a 2,4,32 S2 ; d 2,4 I                | S2 B -> I        | 2
+cross_entropy  | a 2,4,32 S2 ; d 2,4 I                | S2 I -> I        | 2
 cross_entropy  | a 2,4,32 S0 ; d 2,4 I                | S0 S0 -> S0      | 2
 # attention: heads, grouped queries with whole keys and values, by-name row, flash decoding
 attention      | a 2,4,4,8 S2 ; a 2,4,4,8 S2 ; a 2,4,4,8 S2 | S2 S2 S2 -> S2 | 2
@@ -430,7 +435,7 @@ attention      | p 2,4,4,8 S1 ; a 2,4,4,8 S1 ; a 2,4,4,8 S1 | refused        | 6
 attention      | a 2,4,4,8 I ; a 2,4,4,8 S1 ; a 2,4,4,8 S1  | B S1 S1 -> P   | 3
 attention      | a 2,4,4,8 S2 ; a 2,4,4,8 S2 ; a 2,4,4,8 I  | refused        | 6
 # shapes
-where          | d 4,6 I    ; a 2,4,6 P ; c 1 I       | B P P -> P       | 3
+where          | d 4,6 I    ; a 2,4,6 P ; c 1 I       | I P P -> P       | 3
 where          | d 4,6 I    ; a 2,4,6 S1 ; a 6 I      | S0 S1 B -> S1    | 3
 softmax 1      | a 4,6 S1                             | S1 -> S1         | 2
 transpose 2,0,1 | a 2,4,6 S0                          | S0 -> S1         | 2

@@ -1,5 +1,7 @@
 // Advice as a table and as JSON.
 #pragma once
+#include <cstdio>
+
 #include "advise.hpp"
 #include "json.hpp"
 #include "tree.hpp"
@@ -9,7 +11,12 @@ namespace planner {
 inline std::string schedule_name(const Schedule& s) { return std::string(s.name) + (s.chunks > 1 ? ", " + std::to_string(s.chunks) + " chunks" : ""); }
 
 /// "1320 s": steps of large models take long.
-inline std::string step_time(double seconds) { return seconds < 1000 ? duration(seconds) : std::to_string(static_cast<long>(seconds + 0.5)) + " s"; }
+inline std::string step_time(double seconds) {
+  if (seconds < 1000) return duration(seconds);
+  std::string text(400, ' ');  // a machine that somebody describes may take longer than whole numbers count
+  text.resize(static_cast<std::size_t>(std::snprintf(text.data(), text.size(), "%.0f s", seconds)));
+  return text;
+}
 
 /// Of each mesh the fastest schedule that fits; of those of which none fits, the smallest.
 inline std::vector<const Candidate*> best_of_each_mesh(const Advice& advice) {

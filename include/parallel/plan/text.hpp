@@ -18,7 +18,7 @@ inline std::string bytes(double n) {
   int unit = 0;
   while (n >= 1024 && unit < 4) n /= 1024, ++unit;
   char buffer[32];
-  std::snprintf(buffer, sizeof buffer, n == static_cast<double>(static_cast<long>(n)) || n >= 100 ? "%.0f %s" : "%.1f %s", n, units[unit]);
+  std::snprintf(buffer, sizeof buffer, n >= 100 || n == static_cast<double>(static_cast<long>(n)) ? "%.0f %s" : "%.1f %s", n, units[unit]);
   return buffer;
 }
 inline std::string file_name(const char* path) {
