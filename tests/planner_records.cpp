@@ -81,6 +81,12 @@ bool same_event(const Recorded& a, const Recorded& b) {
 using Events = std::vector<Recorded>;
 bool same(const Events& a, const Events& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_event); }
 
+bool update(const Plan& plan, const Recorded& r) {
+  if (r.event != "compute") return false;
+  const Node& node = plan.graph.node(r.node);
+  return node.operation->updates && node.phase == Phase::optimizer;
+}
+
 /// The one definition of a right run, from one that was right: every step has all events, or all but the updates, where
 /// the program skips them if its gradients are no finite numbers.
 class Right {
@@ -90,8 +96,7 @@ class Right {
       if (r.step == record.lines.front().step) whole_.push_back(r);
     if (plan.graph.commit < 0) return;
     for (const Recorded& r : whole_) {
-      const Node& node = plan.graph.node(r.node);
-      if (!node.operation->updates || node.phase != Phase::optimizer) skipped_.push_back(r);
+      if (!update(plan, r)) skipped_.push_back(r);
     }
   }
   const Events& step() const { return whole_; }
@@ -154,16 +159,12 @@ class Changing {
     std::swap(a.what, b.what), std::swap(a.axes, b.axes), std::swap(a.ranks, b.ranks);
     std::swap(a.dtype, b.dtype), std::swap(a.bytes, b.bytes);
   }
-  bool update(const Recorded& r) const {
-    const Node& node = plan_.graph.node(r.node);
-    return node.operation->updates && node.phase == Phase::optimizer;
-  }
   /// A step without its updates, without one of them, without all but one.
   void skip_updates() {
     const auto drop = [&](const std::function<bool(int)>& dropped) {
       return [=, this](Events& e) {
         int number = 0;
-        std::erase_if(e, [&](const Recorded& r) { return r.step == e.back().step && update(r) && dropped(number++); });
+        std::erase_if(e, [&](const Recorded& r) { return r.step == e.back().step && update(plan_, r) && dropped(number++); });
       };
     };
     judge("without updates", drop([](int) { return true; }));
