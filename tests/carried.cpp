@@ -84,7 +84,9 @@ bool planned(const std::string& file, int ranks, int on_stage = 0) {
     return !found.programs.empty();
   } catch (const object::Damaged& refused) {
     CHECK(*refused.what() != 0);
-  } catch (const std::invalid_argument& refused) {  // the mesh, or a schedule
+  } catch (const MeshRefused& refused) {
+    CHECK(*refused.what() != 0);
+  } catch (const std::invalid_argument& refused) {  // a schedule
     CHECK(*refused.what() != 0);
   }
   return false;

@@ -2,10 +2,10 @@
 #pragma once
 #include <array>
 #include <memory>
-#include <stdexcept>
 #include <string>
 
 #include <parallel/algebra/notation.hpp>
+#include <parallel/meta/failure.hpp>
 #include <parallel/plan/compiled.hpp>
 
 namespace parallel {
@@ -51,9 +51,10 @@ class OwnedPlan {
 };
 
 /// A program or a mesh that is refused at start-up, with the sentence that the compiler would have printed, the thing and the valid choices.
-struct MeshRefused : std::invalid_argument {
+/// Exit code 78.
+struct MeshRefused : Failure {
   Reason reason;
-  MeshRefused(Reason r, const std::string& sentence) : std::invalid_argument(sentence), reason(r) {}
+  MeshRefused(Reason r, const std::string& sentence) : Failure(sentence, 78), reason(r) {}
 };
 
 /// Says what is wrong and which choices are valid.

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <exception>
 #include <parallel/communicator/failure.hpp>
-#include <parallel/plan/derive.hpp>
 #include <parallel/run/standard_output.hpp>
 #include <string>
 #include <string_view>
@@ -55,9 +54,6 @@ int guarded(const char* name, F f) {
   Ending ending;
   try {
     return with_standard_output(f);
-  } catch (const MeshRefused&) {
-    ending = ending_of_run(std::current_exception());
-    ending.exit_code = exit_code::configuration;
   } catch (...) {
     ending = ending_of_run(std::current_exception());
   }
