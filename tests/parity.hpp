@@ -82,9 +82,9 @@ std::vector<Array> run(const Plan& plan, const Given& given) {
 inline std::size_t check_gradients(const Plan& plan, const std::vector<Array>& outputs, std::size_t at, const std::string& name, double tolerance) {
   for (const Member& m : plan.graph.members) {
     if (m.role != Role::parameter) continue;
-    INFO(name_of(*plan, m));
+    INFO(name_of(plan, m));
     REQUIRE(at < outputs.size());
-    CHECK(off(outputs[at++], name + "/gradient/" + name_of(*plan, m)) < tolerance);
+    CHECK(off(outputs[at++], name + "/gradient/" + name_of(plan, m)) < tolerance);
   }
   return at;
 }
