@@ -372,6 +372,10 @@ TEST_CASE("whole data enters as it lies, whatever the row asks: so it is moved o
       inferred(operation::embedding, {}, Tensor<int, Shape<4>>::type, Tensor<float, Shape<8 / b, 6>>::type);
   CHECK(looked_up.to[0].on(&b) == Invariant);
   CHECK(text(looked_up.results[0]) == "f32[4, 6] +b");
+  const Inference completed =
+      inferred(operation::matmul, product, Tensor<float, Shape<4, 8>, On<b, Partial>>::type, by_column);
+  CHECK(completed.to[0].on(&b) == Invariant);  // rule 4
+  CHECK(text(completed.results[0]) == "f32[4, 6/b]");
   // A slice is no retype.
   const Inference sliced = inferred(operation::add, {}, anyhow, Tensor<float, Shape<4 / b, 8>>::type);
   CHECK(sliced.to[0].on(&b) == split(0));

@@ -9,7 +9,7 @@ its written specification alone, to be compared with the first: docs/placements.
 in:   {"op": "matmul", "ints": [1], "operands": [{"shape": [4, 6], "kind": "activation", "placement": "S1"}, ...]}
 out:  {"to": ["S1", "S0"], "results": ["P"]}  or  {"refused": true}
 "to" is the placement with which each operand enters the operation, after all of its moves (P -> I -> B reads "B"). Whole data
-counts as what the row asks and is not retyped for it: where the row says I or B, "to" is how it lies.
+counts as what the row asks and is not retyped for it: where the row says I or B, "to" is how it lies, and I where it was P.
 "results" is what the row gives, before rule 7 completes the results of a region. Bad shapes are an error, not a refusal.
 
 How each sentence is read where it left a choice
@@ -358,7 +358,9 @@ KINDS = {  # data, parameter
 
 
 def entering(operand: Operand, asked: str) -> str:
-    return operand.placement if operand.whole_data and asked in ("I", "B") else asked
+    if not operand.data or asked not in ("I", "B") or operand.split:
+        return asked
+    return "I" if operand.placement == "P" else operand.placement
 
 
 def answer(case: dict, explain: bool = False) -> dict:

@@ -109,8 +109,12 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
       return result;
     }
     for (int i = 0; i < a.types.size(); ++i) {
-      const bool counts_as_asked = entering[i].data() && entering[i].placement.whole() && derived.to[i].whole();  // it needs no retype: no gradient
-      if (!(derived.to[i] == entering[i].placement) && !counts_as_asked) result.to[i] = result.to[i].with(axis, derived.to[i]);
+      Placement to = derived.to[i];
+      if (entering[i].data() && to.whole()) {  // it counts as what the row asks and needs no retype: it has no gradient
+        if (entering[i].placement.whole()) to = entering[i].placement;
+        if (entering[i].placement.pending()) to = Invariant;
+      }
+      if (!(to == entering[i].placement)) result.to[i] = result.to[i].with(axis, to);
     }
     for (int r = 0; r < shaped.results.size(); ++r) result.results[r].layout = result.results[r].layout.with(axis, derived.results[r]);
     if (derived.communicates) result.exchanging.push_back(axis);
