@@ -43,11 +43,13 @@ std::vector<std::string> told(int ranks, F right, G wrong) {
 using Model = models::Gpt<float, models::multiples_of(12)>;
 using Step = Training<Model, AdamW, Model::Tokens, Model::Tokens>;
 
-/// The losses of three steps, or what rank 0 was told. `damage(trainer, rank)`: behind each step, and whether it did any.
+/// The losses of three steps, or what rank 0 was told. `damage(trainer, rank)`: behind each step, and whether it did
+/// any.
 template <class F>
 std::string trained(const Mesh& mesh, int compared_every, F damage) {
   const OwnedPlan plan = derive<Step>(mesh);
-  const auto tokens = program::numbers<int>(144, 1, Model::vocabulary), targets = program::numbers<int>(144, 2, Model::vocabulary);
+  const auto tokens = program::numbers<int>(144, 1, Model::vocabulary),
+             targets = program::numbers<int>(144, 2, Model::vocabulary);
   std::string said;
   try {
     run_threads(mesh.ranks(), [&](Threads& threads) {
@@ -82,25 +84,32 @@ TEST_CASE("ranks that call something else are told so, with both lines") {
     exchange(world, e);
   };
   const Exchange right{Collective::all_reduce, nullptr, nullptr, 12, DType::f32, false, 0, "loss"};
-  const std::vector<Wrong> wrong{{{Collective::all_gather, nullptr, nullptr, 12, DType::f32, false, 0, "loss"}, "all_gather of 12 f32 (loss)"},
-                                 {{Collective::reduce_scatter, nullptr, nullptr, 12, DType::f32, false, 0, "loss"}, "reduce_scatter of 12 f32 (loss)"},
-                                 {{Collective::broadcast, nullptr, nullptr, 12, DType::f32, false, 0, "loss"}, "broadcast of 12 f32 from rank 0 (loss)"},
-                                 {{Collective::all_reduce, nullptr, nullptr, 6, DType::f32, false, 0, "loss"}, "all_reduce of 6 f32 (loss)"},
-                                 {{Collective::all_reduce, nullptr, nullptr, 12, DType::i32, false, 0, "loss"}, "all_reduce of 12 i32 (loss)"},
-                                 {{Collective::all_reduce, nullptr, nullptr, 12, DType::f32, true, 0, "loss"}, "all_reduce (maximum) of 12 f32 (loss)"},
-                                 {{Collective::all_reduce, nullptr, nullptr, 12, DType::f32, false, 0, "norm"}, "all_reduce of 12 f32 (norm)"}};
+  const std::vector<Wrong> wrong{
+      {{Collective::all_gather, nullptr, nullptr, 12, DType::f32, false, 0, "loss"}, "all_gather of 12 f32 (loss)"},
+      {{Collective::reduce_scatter, nullptr, nullptr, 12, DType::f32, false, 0, "loss"},
+       "reduce_scatter of 12 f32 (loss)"},
+      {{Collective::broadcast, nullptr, nullptr, 12, DType::f32, false, 0, "loss"},
+       "broadcast of 12 f32 from rank 0 (loss)"},
+      {{Collective::all_reduce, nullptr, nullptr, 6, DType::f32, false, 0, "loss"}, "all_reduce of 6 f32 (loss)"},
+      {{Collective::all_reduce, nullptr, nullptr, 12, DType::i32, false, 0, "loss"}, "all_reduce of 12 i32 (loss)"},
+      {{Collective::all_reduce, nullptr, nullptr, 12, DType::f32, true, 0, "loss"},
+       "all_reduce (maximum) of 12 f32 (loss)"},
+      {{Collective::all_reduce, nullptr, nullptr, 12, DType::f32, false, 0, "norm"}, "all_reduce of 12 f32 (norm)"}};
   for (const Wrong& w : wrong)
     for (const std::string& sentence : told(
              3, [&](World& world) { call(world, right); }, [&](World& world) { call(world, w.exchange); })) {
       INFO(sentence);
       CHECK(sentence.starts_with("76 "));
-      CHECK(sentence.find("ranks 0, 2 are at collective 1 of its group, all_reduce of 12 f32 (loss) (checked.cpp:") != std::string::npos);
+      CHECK(sentence.find("ranks 0, 2 are at collective 1 of its group, all_reduce of 12 f32 (loss) (checked.cpp:") !=
+            std::string::npos);
       CHECK(sentence.find("rank 1 at collective 1 of its group, " + w.words + " (checked.cpp:") != std::string::npos);
     }
-  const Exchange root_0{Collective::broadcast, nullptr, nullptr, 12, DType::f32, false, 0, "x"}, root_2{Collective::broadcast, nullptr, nullptr, 12, DType::f32, false, 2, "x"};
+  const Exchange root_0{Collective::broadcast, nullptr, nullptr, 12, DType::f32, false, 0, "x"},
+      root_2{Collective::broadcast, nullptr, nullptr, 12, DType::f32, false, 2, "x"};
   for (const std::string& sentence : told(
            3, [&](World& world) { call(world, root_0); }, [&](World& world) { call(world, root_2); }))
-    CHECK(sentence.find("rank 1 at collective 1 of its group, broadcast of 12 f32 from rank 2 (x)") != std::string::npos);
+    CHECK(sentence.find("rank 1 at collective 1 of its group, broadcast of 12 f32 from rank 2 (x)") !=
+          std::string::npos);
   // two calls in another order, one more, one fewer
   const auto both = [&](World& world, const Exchange& a, const Exchange& b) { call(world, a), call(world, b); };
   for (const std::string& sentence : told(
@@ -108,7 +117,8 @@ TEST_CASE("ranks that call something else are told so, with both lines") {
     CHECK(sentence.starts_with("76 "));
   for (const std::string& sentence : told(
            3, [&](World& world) { call(world, right); }, [&](World& world) { both(world, right, root_0); }))
-    CHECK(sentence.find("rank 1 at collective 2 of its group, broadcast of 12 f32 from rank 0 (x) (checked.cpp:") != std::string::npos);
+    CHECK(sentence.find("rank 1 at collective 2 of its group, broadcast of 12 f32 from rank 0 (x) (checked.cpp:") !=
+          std::string::npos);
   for (const std::string& sentence : told(
            3, [&](World& world) { both(world, right, root_0); }, [&](World& world) { call(world, right); }))
     CHECK(sentence.find("rank 1 at the end of the run") != std::string::npos);
@@ -137,7 +147,8 @@ TEST_CASE("a flipped bit in any member on any rank is found and named") {
     const std::string said = trained(mesh, 0, flip), path(plan->graph.path(member));
     const bool split = plan->graph.members[static_cast<std::size_t>(member)].type.layout.on(&tensor).split();
     INFO(path, ": ", said);
-    CHECK(said.find(path + (split ? " of rank 0 and of rank 2" : " of ranks 0, 1, 3 and of rank 2")) != std::string::npos);
+    CHECK(said.find(path + (split ? " of rank 0 and of rank 2" : " of ranks 0, 1, 3 and of rank 2")) !=
+          std::string::npos);
     ++flipped;
   }
   CHECK(flipped > 20);

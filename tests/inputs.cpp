@@ -256,7 +256,7 @@ TEST_CASE("a step whose loss is no number changes neither state nor counters") {
       trainer.executor().input(1, std::array{0, 1, 2, 5});
       const Said stopped = said_by([&] { trainer.step(); });
       CHECK(stopped.first == exit_code::failed);
-      CHECK(stopped.second.find("the loss is nan in step 1, in which nothing was updated; lower the learning rate") ==
+      CHECK(stopped.second.find("the loss is nan in step 2, in which nothing was updated; lower the learning rate") ==
             0);
       trainer.on_no_number(NoNumber::skips);
       const StepResult skipped = trainer.step();

@@ -1,7 +1,8 @@
 // A small training in which one rank is not like the others: other settings, another program, other steps, other calls.
 // tests/faults.py drives it.
 //
-//   unlike threads|mpi FAULT RANK STEP DEADLINE      STEP: from 0 to 7, where the fault has one; DEADLINE in milliseconds
+//   unlike threads|mpi FAULT RANK STEP DEADLINE      STEP: from 0 to 7, where the fault has one; DEADLINE in
+//   milliseconds
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -80,13 +81,15 @@ void work(World& world) {
     Checked checked(world);
     return calls(checked, other);
   }
-  const Mesh mesh = is("axes") ? Mesh{tensor = 2, data = 2} : is("mesh") ? Mesh{data = 4, tensor = 1} : Mesh{data = 2, tensor = 2};
+  const Mesh mesh = is("axes")   ? Mesh{tensor = 2, data = 2}
+                    : is("mesh") ? Mesh{data = 4, tensor = 1}
+                                 : Mesh{data = 2, tensor = 2};
   const OwnedPlan plan = is("program") ? derive<Step<false>>(mesh) : derive<Step<true>>(mesh);
   const OwnedPlan looking = derive<Look, Step<true>>(mesh);
   const std::vector<int> text(1000, is("text") ? 3 : 2);
   Parameters parameters(*plan, world.rank(), is("seed_of_parameters") ? 2 : 1);
-  Trainer<World, Cpu> trainer(*plan, world, parameters, {.weight_decay = is("hyperparameter") ? 0.2 : 0.1}, is("seed") ? 2 : 1, {},
-                              {fact_of_data("text", std::span<const int>(text))});
+  Trainer<World, Cpu> trainer(*plan, world, parameters, {.weight_decay = is("hyperparameter") ? 0.2 : 0.1},
+                              is("seed") ? 2 : 1, {}, {fact_of_data("text", std::span<const int>(text))});
   Executor<World, Cpu> look(*looking, world, parameters);
   trainer.compare_replicas_every(fault == "replica" ? 1 : 0);
   for (int step = 0; step < steps; ++step) {

@@ -33,8 +33,8 @@ inline std::uint64_t hash_of(std::string_view doing, const std::vector<Fact>& fa
   return all.value();
 }
 
-/// Whether all ranks give the same hash. One exchange of 16 bytes: the largest of the hashes and of their negatives, each
-/// as a number whose 53 bits every communicator can compare.
+/// Whether all ranks give the same hash. One exchange of 16 bytes: the largest of the hashes and of their negatives,
+/// each as a number whose 53 bits every communicator can compare.
 template <class World>
 bool alike(World& world, std::uint64_t hash, const char* label) {
   const auto number = static_cast<double>(hash >> 11);
@@ -49,7 +49,8 @@ inline Record compared(int ranks) { return {Collective::all_reduce, 16, DType::f
 template <class World>
 std::vector<char> gathered(World& world, const std::vector<char>& bytes, const char* label) {
   std::vector<char> all(bytes.size() * static_cast<std::size_t>(world.size()));
-  world.aside({Collective::all_gather, bytes.data(), all.data(), static_cast<std::int64_t>(all.size() / 4), DType::i32, false, 0, label});
+  world.aside({Collective::all_gather, bytes.data(), all.data(), static_cast<std::int64_t>(all.size() / 4), DType::i32,
+               false, 0, label});
   return all;
 }
 /// Every rank's text, which may be of any length and hold zeros.
@@ -66,7 +67,8 @@ std::vector<std::string> gathered(World& world, const std::string& text, const c
   std::memcpy(own.data(), text.data(), text.size());
   const std::vector<char> all = gathered(world, own, label);
   std::vector<std::string> texts;
-  for (std::size_t r = 0; r < ranks; ++r) texts.emplace_back(all.data() + r * own.size(), static_cast<std::size_t>(sizes[r]));
+  for (std::size_t r = 0; r < ranks; ++r)
+    texts.emplace_back(all.data() + r * own.size(), static_cast<std::size_t>(sizes[r]));
   return texts;
 }
 
@@ -111,68 +113,75 @@ inline std::string difference(const std::string& one, const std::string& other) 
   return words;
 }
 
-/// What a rank says where ranks differ: what it does, from which line, and what it has.
+/// What a rank says where ranks differ: what it does, from which line, and what it has, first of all the hashes.
 struct Said {
   std::string doing{}, from{};
-  std::vector<std::pair<std::string, std::string>> facts{};
-
-  const std::string& of(std::size_t fact) const { return facts[fact].second; }
+  std::vector<std::string> facts{}, hashes{};
 };
 inline std::string written(const Said& said) {
   std::string words = said.doing + '\0' + said.from + '\0';
-  for (const auto& [what, text] : said.facts) words += what + '\0' + text + '\0';
+  for (std::size_t f = 0; f < said.facts.size(); ++f) words += said.facts[f] + '\0' + said.hashes[f] + '\0';
   return words;
 }
 inline Said read(const std::string& words) {
   const std::vector<std::string> parts = parts_of(words, '\0');
-  Said said{parts.at(0), parts.at(1), {}};
-  for (std::size_t i = 2; i + 1 < parts.size(); i += 2) said.facts.emplace_back(parts[i], parts[i + 1]);
+  Said said{parts.at(0), parts.at(1), {}, {}};
+  for (std::size_t i = 2; i + 1 < parts.size(); i += 2)
+    said.facts.push_back(parts[i]), said.hashes.push_back(parts[i + 1]);
   return said;
 }
 
-/// The sentence: who does what, or for each fact that differs who has what.
-inline std::string disagreement(const std::vector<Said>& all) {
-  const auto from = [&](const Said& s) { return s.from.empty() ? "" : " (" + s.from + ")"; };
-  const auto does = groups(all.size(), [&](std::size_t r) { return all[r].doing; });
+/// `step 5 of a training (gpt.cpp:141)`
+inline std::string placed(const Said& said) { return said.doing + (said.from.empty() ? "" : " (" + said.from + ")"); }
+
+/// Where ranks do different things: who does what.
+inline std::string at_places(const std::vector<Said>& all) {
   std::string words;
-  if (does.size() > 1) {
-    for (const auto& g : groups(all.size(), [&](std::size_t r) { return all[r].doing + from(all[r]); })) {
-      const Said& said = all[static_cast<std::size_t>(g[0])];
-      words += (words.empty() ? "" : ", ") + ranks(g) + (words.empty() ? g.size() == 1 ? " is at " : " are at " : " at ") + said.doing + from(said);
-    }
-    return "the ranks are not at one place: " + words + "; let all ranks do the same in the same order";
+  for (const auto& g : groups(all.size(), [&](std::size_t r) { return placed(all[r]); })) {
+    const char* verb = !words.empty() ? " at " : g.size() == 1 ? " is at " : " are at ";
+    words += (words.empty() ? "" : ", ") + ranks(g) + verb + placed(all[static_cast<std::size_t>(g[0])]);
   }
-  words = "the ranks are not alike at " + all[0].doing;
-  if (const auto lines = groups(all.size(), [&](std::size_t r) { return all[r].from; }); lines.size() == 1)
-    words += from(all[0]);
-  else
-    for (const auto& g : lines) words += (g[0] == 0 ? " (" : ", ") + ranks(g) + " " + all[static_cast<std::size_t>(g[0])].from + (g == lines.back() ? ")" : "");
-  std::size_t facts = all[0].facts.size();
-  for (const Said& said : all) facts = std::min(facts, said.facts.size());
-  for (std::size_t f = 0; f < facts; ++f) {
-    const std::string& what = all[0].facts[f].first;
-    const auto text_of = [&](std::size_t r) {
-      return all[r].facts[f].first == what ? all[r].of(f) : "none; there is '" + all[r].facts[f].first + "' in its place";
-    };
-    const auto have = groups(all.size(), text_of);
-    for (std::size_t g = 1; g < have.size(); ++g)
-      words += "; " + what + " of " + ranks(have[0]) + " and of " + ranks(have[g]) + ": " + difference(all[0].of(f), text_of(static_cast<std::size_t>(have[g][0])));
-  }
-  for (const Said& said : all)
-    if (said.facts.size() != all[0].facts.size()) return words + "; they compare different numbers of facts";
-  return words + "; start all ranks with the same program, mesh and settings";
+  return "the ranks are not at one place: " + words + "; let all ranks do the same in the same order";
+}
+/// Where all do the same: from which line, or from which lines.
+inline std::string at_lines(const std::vector<Said>& all) {
+  const auto lines = groups(all.size(), [&](std::size_t r) { return all[r].from; });
+  if (lines.size() == 1) return placed(all[0]);
+  std::string words = all[0].doing + " (";
+  for (const auto& g : lines)
+    words += (g[0] == 0 ? "" : ", ") + ranks(g) + " " + all[static_cast<std::size_t>(g[0])].from;
+  return words + ")";
 }
 
-/// All ranks have found that they differ: each says what it does. Throws Mismatch (exit code 76) on every rank.
+/// All ranks have found that they differ: each says what it does; of facts that differ one rank of those that have them
+/// alike says what they are. Throws Mismatch (exit code 76) on every rank.
 template <class World>
 [[noreturn]] void tell(World& world, std::string doing, const Source& from, const std::vector<Fact>& facts) {
+  constexpr const char* label = "what ranks say of a difference";
   std::string file = from.file;
   file.erase(0, file.rfind('/') + 1);
-  Said mine{std::move(doing), from.line > 0 ? file + ":" + std::to_string(from.line) : "", {}};
-  for (const Fact& f : facts) mine.facts.emplace_back(f.what, may_differ(f.what) ? "may differ here" : f.text());
+  Said mine{std::move(doing), from.line > 0 ? file + ":" + std::to_string(from.line) : "", {}, {}};
+  for (const Fact& f : facts)
+    mine.facts.push_back(f.what), mine.hashes.push_back(std::to_string(may_differ(f.what) ? 0 : f.hash));
   std::vector<Said> all;
-  for (const std::string& words : gathered(world, written(mine), "what ranks say of a difference")) all.push_back(read(words));
-  throw Mismatch("parallel::agree: " + disagreement(all));
+  for (const std::string& words : gathered(world, written(mine), label)) all.push_back(read(words));
+  const auto is_one = [&](const auto& of) { return groups(all.size(), of).size() == 1; };
+  if (!is_one([&](std::size_t r) { return all[r].doing; })) throw Mismatch("parallel::agree: " + at_places(all));
+  std::string words = "the ranks are not alike at " + at_lines(all);
+  if (!is_one([&](std::size_t r) { return all[r].facts; }))
+    throw Mismatch("parallel::agree: " + words + "; they compare different facts");
+  for (std::size_t f = 0; f < facts.size(); ++f) {
+    const auto have = groups(all.size(), [&](std::size_t r) { return all[r].hashes[f]; });
+    if (have.size() == 1) continue;
+    const bool speaks = std::any_of(have.begin(), have.end(), [&](const auto& g) { return g[0] == world.rank(); });
+    const std::string own = speaks ? facts[f].text ? facts[f].text() : "of hash " + mine.hashes[f] : "";
+    const std::vector<std::string> texts = gathered(world, own, label);
+    const auto text_of = [&](const std::vector<int>& group) { return texts[static_cast<std::size_t>(group[0])]; };
+    for (std::size_t g = 1; g < have.size(); ++g)
+      words += "; " + facts[f].what + " of " + ranks(have[0]) + " and of " + ranks(have[g]) + ": " +
+               difference(text_of(have[0]), text_of(have[g]));
+  }
+  throw Mismatch("parallel::agree: " + words + "; start all ranks with the same program, mesh and settings");
 }
 
 /// The end of a run, of which all ranks know by this that all have come to it.

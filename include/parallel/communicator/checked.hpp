@@ -8,10 +8,10 @@
 
 namespace parallel {
 
-/// A communicator whose ranks compare a fingerprint of each collective: its number in the group, kind, count, element type,
-/// reduction, root and label. Where they differ `wait` throws Mismatch (exit code 76) on every rank of the group, with all
-/// calls and their lines; without this mode Threads compares the calls but not their labels, MPI and NCCL compare nothing
-/// but what cuts a message.
+/// A communicator whose ranks compare a fingerprint of each collective: its number in the group, kind, count, element
+/// type, reduction, root and label. Where they differ `wait` throws Mismatch (exit code 76) on every rank of the group,
+/// with all calls and their lines; without this mode Threads compares the calls but not their labels, MPI and NCCL
+/// compare nothing but what cuts a message.
 ///
 ///     run_mpi([](Mpi& mpi) { Checked world(mpi); train(world); });
 ///
@@ -31,16 +31,10 @@ class Checked {
   Checked split(int color, int key) { return Checked(std::make_unique<C>(on_->split(color, key))); }
   void barrier() { on_->barrier(); }
   void aside(const Exchange& e) { on_->aside(e); }
-  void progress()
-    requires requires(C& c) { c.progress(); }
-  {
-    on_->progress();
-  }
-  void connect(int distance)
-    requires requires(C& c) { c.connect(distance); }
-  {
-    on_->connect(distance);
-  }
+  void progress() requires requires(C& c) { c.progress(); }
+  { on_->progress(); }
+  void connect(int distance) requires requires(C& c) { c.connect(distance); }
+  { on_->connect(distance); }
   /// What is checked.
   C& communicator() { return *on_; }
 
@@ -61,16 +55,17 @@ class Checked {
     std::uint64_t number = 0;
   };
   explicit Checked(std::unique_ptr<C> group) : owned_(std::move(group)), on_(owned_.get()) {
-    if constexpr (requires(C& c) { c.need_aside(); }) on_->need_aside();  // at set-up, not in the first step
+    if constexpr (requires(C & c) { c.need_aside(); }) on_->need_aside();  // at set-up, not in the first step
   }
 
   void compare(const Call& call) {
     const Exchange& e = call.exchange;
     agreeing::Hash hash;
-    for (const std::int64_t word : {static_cast<std::int64_t>(call.number), static_cast<std::int64_t>(e.kind), e.count, static_cast<std::int64_t>(e.dtype),
-                                    static_cast<std::int64_t>(e.maximum), static_cast<std::int64_t>(e.root)})
+    for (const std::int64_t word :
+         {static_cast<std::int64_t>(call.number), static_cast<std::int64_t>(e.kind), e.count,
+          static_cast<std::int64_t>(e.dtype), static_cast<std::int64_t>(e.maximum), static_cast<std::int64_t>(e.root)})
       hash.word(word);
-    hash.name(e.label);
+    hash.name(e.label != nullptr ? e.label : "");
     if (agreeing::alike(*on_, hash.value(), "fingerprints")) return;
     agreeing::tell(*on_, "collective " + std::to_string(call.number + 1) + " of its group, " + text(e), e.from, {});
   }
@@ -82,9 +77,7 @@ class Checked {
 
 /// Called by an executor before its groups are made, where the communicator's buffers are the device's.
 template <class C, class Device>
-  requires requires(C& c, const Device& d) { attach(c, d); }
-void attach(Checked<C>& world, const Device& device) {
-  attach(world.communicator(), device);
-}
+requires requires(C& c, const Device& d) { attach(c, d); }
+void attach(Checked<C>& world, const Device& device) { attach(world.communicator(), device); }
 
 }  // namespace parallel

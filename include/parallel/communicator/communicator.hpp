@@ -33,7 +33,9 @@ namespace parallel {
 /// 3. At most 16 sends to a rank, and 16 receives from it, are outstanding, each 16 as in 5. above. They may be waited for in any order.
 ///
 /// `aside` carries out an exchange of the host's memory among the ranks, aside from all others, and returns when it is
-/// done: what ranks say to each other about their run goes this way.
+/// done: what ranks say to each other about their run goes this way. All ranks of the group call it in one order. It is no
+/// part of a graph of a device, and where a device's memory is all that there is (Nccl without a way beside it) it takes
+/// its place among the group's collectives.
 ///
 /// `split` is called by all ranks, at set-up; the ranks that give the same color form a group, ordered by (key, rank). While
 /// `record(&records)` is on, every start appends a Record; `record(nullptr)` switches it off. The caller reserves the memory.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <concepts>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -77,6 +78,10 @@ inline Fact fact(std::string what, std::string_view value) {
   agreeing::Hash hash;
   hash.name(value);
   return {std::move(what), hash.value(), [text = std::string(value)] { return text; }};
+}
+template <std::integral Whole>
+Fact fact(std::string what, Whole value) {
+  return fact(std::move(what), std::string_view(std::to_string(value)));
 }
 inline Fact fact(std::string what, double value) {
   agreeing::Hash hash;

@@ -1,6 +1,7 @@
 // What goes wrong between ranks at run time: each an exception that knows the exit code of the program it ends.
 #pragma once
 #include <chrono>
+#include <cstdio>
 #include <exception>
 #include <parallel/meta/failure.hpp>
 #include <string>
@@ -29,6 +30,13 @@ struct Deadline : Failure {
   std::vector<int> missing;  ///< ranks of the group that had not arrived
   explicit Deadline(const std::string& sentence, std::vector<int> ranks = {}) : Failure(sentence, 75), missing(std::move(ranks)) {}
 };
+
+/// Before a process ends at once: what it has printed is not lost, unless another thread is printing.
+inline void flush_what_was_printed() {
+  if (ftrylockfile(stdout) != 0) return;
+  std::fflush(stdout);
+  funlockfile(stdout);
+}
 
 /// `rank 1 of 4`
 inline std::string rank_text(int rank, int ranks) {

@@ -68,6 +68,7 @@ struct Job {
   /// Ends the job. MPI tells the launcher, where it runs.
   [[noreturn]] static void end(int code) {
     Unfinished::decided();
+    flush_what_was_printed();
     int begun = 0, ended = 0;
     MPI_Initialized(&begun);
     MPI_Finalized(&ended);
@@ -88,6 +89,7 @@ struct Job {
     std::this_thread::sleep_for(std::chrono::milliseconds(60 + 80 * std::min(rank, 4)));
     // Open MPI's mpirun needs only that a process ends with a code. Told by MPI_Abort, it crashed itself in one of five
     // jobs with a stopped rank on a busy machine.
+    flush_what_was_printed();
     if (std::getenv("OMPI_COMM_WORLD_RANK") != nullptr) std::_Exit(75);
     end(75);
   }

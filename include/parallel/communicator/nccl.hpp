@@ -1,6 +1,7 @@
 // Ranks with a GPU each: NCCL's collectives and messages on streams of their own, ordered with the computation by events. Linked with nccl.
 #pragma once
 #include <numeric>
+#include <parallel/communicator/aside.hpp>
 #include <parallel/communicator/nccl_line.hpp>
 
 namespace parallel {
@@ -14,8 +15,7 @@ namespace parallel {
 /// - Law 2. NCCL adds in an order of its own, which depends on the number of ranks, the message and the machine: sums differ from other
 ///   backends' in the last bits. With the same NCCL, machine and settings they are the same on every rank and in every run. A maximum may
 ///   lose a NaN.
-/// - Law 8 holds in `finish`: there the host notices that exchanges do not end. NCCL cannot tell different collectives from late ones:
-/// where ranks
+/// - Law 8 holds in `finish`: there the host notices that exchanges do not end. NCCL cannot tell different collectives from late ones: where ranks
 ///   disagree, numbers may be wrong or the deadline ends the run. `missing` is empty.
 /// - Messages need a channel: all ranks of the group call `connect` at set-up.
 ///
@@ -44,16 +44,24 @@ class Nccl {
   int gpu() const { return job().gpu(); }
   void record(std::vector<Record>* records) { own_->records = records; }
   /// How long this rank waits for others, in all its groups.
-  void deadline(std::chrono::milliseconds limit) { job().options.deadline = limit; }
+  void deadline(std::chrono::milliseconds limit) {
+    job().options.deadline = limit;
+    if (own_->aside != nullptr) own_->aside->deadline(limit);
+  }
   /// What this rank is in from now on; gives back what it was in.
-  LongPhase within(const LongPhase& now) { return std::exchange(job().phase, now); }
+  LongPhase within(const LongPhase& now) {
+    if (own_->aside != nullptr) own_->aside->within(now);
+    return std::exchange(job().phase, now);
+  }
   /// The stream on which buffers are computed, for all groups of this rank. It outlives their exchanges.
   void compute(cudaStream_t stream) { job().compute = stream; }
 
   /// Throws Deadline, PeerFailed, Failure.
   Nccl split(int color, int key) {
     if (color < 0) throw Failure("parallel::split: the color is negative; count colors from 0");
-    return Nccl(own_->collectives_job, [&](nccl::Job& job) { return split(job, color, key, job.config()); });
+    Nccl group(own_->collectives_job, [&](nccl::Job& job) { return split(job, color, key, job.config()); });
+    if (own_->aside != nullptr) group.aside_by(own_->aside->split(color, key));
+    return group;
   }
 
   /// Prepares messages from each rank r to rank r + distance, counted around. Each channel is a communicator of two ranks, so that messages
@@ -112,24 +120,23 @@ class Nccl {
   /// By the way that these ranks have beside NCCL, where they have one; else by NCCL, behind all that the compute stream
   /// was asked for. Throws what that way does.
   void aside(const Exchange& e) {
-    if (own_->aside) {
-      own_->aside(e);
+    if (own_->aside != nullptr) {
+      own_->aside->exchange(e);
       if (own_->records != nullptr) own_->records->push_back(record_of(e, size()));
       return;
     }
     const auto bytes = [&](std::int64_t elements) { return index(elements * bytes_of(e.dtype)); };
     const std::size_t in = bytes(elements_in(e, rank(), size())), out = bytes(elements_out(e, rank(), size()));
-    const nccl::Room room = nccl::make_room(in + out);
-    auto* const second = static_cast<std::byte*>(room.get()) + in;
-    nccl::check(cudaMemcpy(room.get(), e.in, in, cudaMemcpyHostToDevice), "a copy");
+    if (own_->room_bytes < in + out) own_->room = nccl::make_room(in + out), own_->room_bytes = in + out;
     Exchange there = e;
-    there.in = room.get(), there.out = second;
+    there.in = own_->room.get(), there.out = static_cast<std::byte*>(own_->room.get()) + in;
+    nccl::check(cudaMemcpyAsync(own_->room.get(), e.in, in, cudaMemcpyHostToDevice, job().compute), "a copy");
     exchange(*this, there);
+    nccl::check(cudaMemcpyAsync(e.out, there.out, out, cudaMemcpyDeviceToHost, job().compute), "a copy");
     finish(e.label);
-    nccl::check(cudaMemcpy(e.out, second, out, cudaMemcpyDeviceToHost), "a copy");
   }
-  /// How these ranks exchange the host's memory.
-  void aside_by(std::function<void(const Exchange&)> way) { own_->aside = std::move(way); }
+  /// How these ranks, and groups that are split from now on, exchange the host's memory; null: by NCCL.
+  void aside_by(std::shared_ptr<Aside> way) { own_->aside = std::move(way); }
 
   /// Waits until the GPU has done all that the compute stream was asked for: the end of a step, or before its numbers are read. Throws
   /// Deadline and PeerFailed, which name the exchange that is not done; no exchange of this rank is on its way then.
@@ -162,7 +169,9 @@ class Nccl {
     nccl::Line collectives;
     std::vector<std::unique_ptr<nccl::Line>> channels;  ///< by channel_of
     std::vector<Record>* records = nullptr;
-    std::function<void(const Exchange&)> aside;
+    std::shared_ptr<Aside> aside;
+    nccl::Room room;  ///< of the GPU, for what is exchanged aside by NCCL
+    std::size_t room_bytes = 0;
   };
 
   template <class Make>

@@ -48,7 +48,7 @@ void run_nccl_mpi(F&& f, const NcclOptions& options = {}) {
       [&](Mpi& mpi) {
         const nccl::Seat seat = nccl::seat_under_mpi(mpi);
         Nccl world(mpi.rank(), mpi.size(), seat.id, seat.gpu, options);
-        world.aside_by([&mpi](const Exchange& e) { mpi.aside(e); });
+        world.aside_by(std::make_shared<AsideBy<Mpi&>>(mpi));
         f(world);
         world.close();
       },

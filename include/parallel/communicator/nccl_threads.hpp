@@ -59,7 +59,7 @@ void run_nccl(int ranks, F&& f, const NcclOptions& options = {}) {
       [&](Threads& t) {
         try {
           Nccl world(t.rank(), ranks, id, t.rank(), options, [&] { return fallen.why(); });
-          world.aside_by([&t](const Exchange& e) { t.aside(e); });
+          world.aside_by(std::make_shared<AsideBy<Threads&>>(t));
           f(world);
           world.close();
         } catch (const std::exception& error) {

@@ -41,11 +41,16 @@ struct Place {
   /// Calls f, which reads and writes buffers of others, unless a rank has failed: then its buffers may be gone. Throws PeerFailed.
   template <class F>
   void touch(const Exchange& e, F f) const {
-    auto& touching = run().ranks[index(member(rank))].touching;
-    touching = true;  // before the look at `failed`, as Run::fail writes `failed` before it looks here
-    if (run().failed()) touching = false, give_up(&e);
-    f();
-    touching = false;
+    struct Touching {
+      std::atomic<bool>& now;
+      ~Touching() { now = false; }
+    };
+    {
+      const Touching touching{run().ranks[index(member(rank))].touching};
+      touching.now = true;  // before the look at `failed`, as Run::fail writes `failed` before it looks here
+      if (!run().failed()) return f();
+    }
+    give_up(&e);
   }
 
   std::string who(int r) const {

@@ -155,6 +155,7 @@ class Run {
   }
   [[noreturn]] void give_up(const std::string& why) const {
     const std::string words = list_of(not_ended(), [&](int r) { return who(r) + where(r); }) + " " + why;
+    flush_what_was_printed();
     std::fprintf(stderr, "parallel::run_threads: %s; the program ends with exit code 75\n", words.c_str());
     std::_Exit(75);
   }

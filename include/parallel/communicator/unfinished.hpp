@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <parallel/communicator/failure.hpp>
 
 namespace parallel {
 
@@ -38,6 +39,7 @@ class Unfinished {
         "parallel: %s called exit(%d) while ranks still run; return from the ranks' function, or throw; the job "
         "ends with exit code %d\n",
         who, status, code);
+    flush_what_was_printed();
     if (end_ != nullptr) end_.load()(code);
     std::_Exit(code);
   }

@@ -2,6 +2,7 @@
 // from its result, depth first, operands from left to right; then what is remembered and read by nothing. What nothing
 // needs is not written.
 #pragma once
+#include <bit>
 #include <parallel/graph/applications.hpp>
 #include <parallel/graph/stages.hpp>
 
@@ -82,14 +83,29 @@ class Writing {
   static constexpr std::uint64_t key(const Application& a, const Vector<std::uint64_t>& keys) {
     std::uint64_t hash = 0xcbf29ce484222325;
     const auto mix = [&](std::uint64_t word) { hash = (hash ^ word) * 0x100000001b3; };
-    mix(static_cast<std::uint64_t>(a.what)), mix(static_cast<std::uint64_t>(a.value + 1)),
-        mix(static_cast<std::uint64_t>(a.where.line));
+    mix(static_cast<std::uint64_t>(a.what)), mix(static_cast<std::uint64_t>(a.value + 1));
+    mix(std::bit_cast<std::uint64_t>(a.first)), mix(std::bit_cast<std::uint64_t>(a.second));
+    if (a.type != nullptr) mix_type(mix, *a.type);
     if (a.operation != nullptr)
       for (const char c : a.operation->name) mix(static_cast<std::uint64_t>(c));
     if (a.ints != nullptr)
       for (const std::int64_t i : *a.ints) mix(static_cast<std::uint64_t>(i));
     for (const int o : a.operands) mix(keys[o]);
+    if (a.what == What::loop) mix(keys[a.returned]), mix(static_cast<std::uint64_t>(a.count));
     return hash | 1;
+  }
+  template <class Mix>
+  static constexpr void mix_type(Mix mix, const Type& type) {
+    mix(static_cast<std::uint64_t>(type.dtype));
+    for (const Dim& d : type.layout.dims) {
+      mix(static_cast<std::uint64_t>(d.size));
+      for (const Axis* axis : d)
+        for (const char c : axis->text()) mix(static_cast<std::uint64_t>(c));
+    }
+    for (const Placed& p : type.layout.others) {
+      for (const char c : p.axis->text()) mix(static_cast<std::uint64_t>(c));
+      mix(static_cast<std::uint64_t>(p.placement.kind)), mix(static_cast<std::uint64_t>(p.placement.dim));
+    }
   }
 
   constexpr void write(int i) {

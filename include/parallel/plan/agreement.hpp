@@ -14,7 +14,9 @@ struct AgreedOn {
   /// Bytes of the message.
   constexpr std::int64_t messages() const { return 16 * calls(); }
   /// Bytes that a ring sends per rank.
-  constexpr double sent() const { return parallel::sent(Collective::all_reduce, static_cast<double>(messages()), mesh.ranks()); }
+  constexpr double sent() const {
+    return parallel::sent(Collective::all_reduce, static_cast<double>(messages()), mesh.ranks());
+  }
   /// All that have more than one rank.
   constexpr AxisList axes() const {
     AxisList all;
@@ -27,7 +29,7 @@ struct AgreedOn {
 /// The section of a plan that is the same for every program. Its calls are none of the program's: `Plan::calls` and its
 /// like do not count them.
 struct Agreement {
-  AgreedOn start{};    ///< plan, seed, settings, arithmetic: before the groups of a plan are made, once for each executor
+  AgreedOn start{};  ///< plan, seed, settings, arithmetic: before the groups of a plan are made, once for each executor
   AgreedOn counter{};  ///< which step of which plan with which scalars: before each step
   AgreedOn end{};      ///< that all ranks have come to it: once in a run
 

@@ -31,7 +31,7 @@ class Executor : public RankMemory<Device> {
   /// `parameters`: of this rank; programs over one model that cut it alike share them. `before`: an executor whose
   /// memory (`remember`) this one shares. Both and the plan must outlive it. `facts`: what else ranks must have alike.
   /// Called by all ranks together. Throws CannotRun, where parameters or memory lie differently, too, and Mismatch
-  /// where ranks have another plan, other first parameters or another arithmetic (agreement.hpp). `world` must outlive
+  /// where ranks have another plan, seed of the parameters or arithmetic (agreement.hpp). `world` must outlive
   /// it.
   Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Device& device = {}, const Executor* before = nullptr,
            std::vector<Fact> facts = {}, Here here = {})
@@ -60,6 +60,8 @@ class Executor : public RankMemory<Device> {
       recording_->note(i.kind, i.node, call, [&] { happen(), device_.finish(); });
     });
   }
+  /// How many steps were begun.
+  std::int64_t steps() const { return steps_; }
   /// From now on a step is one graph of the device. Not where the communicator's host waits within a step, and nothing is recorded any more.
   void capture() {
     recording_ = nullptr;
@@ -81,7 +83,9 @@ class Executor : public RankMemory<Device> {
   void begin_alike(std::uint64_t seed, std::vector<Fact> facts, Here here) {
     if (world_.size() == 1) return;
     const Fact plan = fact_of(plan_);
-    hash_of_plan_ = plan.hash;
+    hash_of_plan_ = agreeing::may_differ(plan.what) ? 0 : plan.hash;
+    rounds_ = agreeing::may_differ("numerics");
+    this->scalars().each([&](std::string_view scalar, double) { compared_.push_back(!agreeing::may_differ(scalar)); });
     const std::vector<Fact> own{plan, fact_of_numerics(), fact("seed of the parameters", std::to_string(seed))};
     facts.insert(facts.begin(), own.begin(), own.end());
     agree(world_, facts, "the beginning of " + name(), here);
@@ -91,7 +95,10 @@ class Executor : public RankMemory<Device> {
     agreeing::Hash hash;
     hash.word(static_cast<std::int64_t>(hash_of_plan_));
     hash.word(++steps_);
-    this->scalars().each([&](std::string_view, double value) { hash.number(value); });
+    std::size_t i = 0;
+    this->scalars().each([&](std::string_view, double value) {
+      if (compared_[i++]) hash.number(rounds_ ? static_cast<double>(static_cast<float>(value)) : value);
+    });
     bool alike = false;
     const auto compare = [&] { alike = agreeing::alike(world_, hash.value(), "the counter of steps"); };
     if (recording_ != nullptr)
@@ -104,7 +111,10 @@ class Executor : public RankMemory<Device> {
     agreeing::tell(world_, "step " + std::to_string(steps_) + " of " + name(), here, facts);
   }
   /// For sentences: what the program is.
-  std::string name() const { return std::any_of(g_.nodes.begin(), g_.nodes.end(), [](const Node& n) { return n.phase != Phase::forward; }) ? "a training" : "an evaluation"; }
+  std::string name() const {
+    const auto trains = [](const Node& n) { return n.phase != Phase::forward; };
+    return std::any_of(g_.nodes.begin(), g_.nodes.end(), trains) ? "a training" : "an evaluation";
+  }
   void once() {
     walk([](const Instruction&, const Record&, auto happen) { happen(); });
   }
@@ -283,7 +293,9 @@ class Executor : public RankMemory<Device> {
 
   World& world_;
   std::uint64_t hash_of_plan_ = 0;
-  std::int64_t steps_ = 0;  // that were begun
+  std::vector<bool> compared_{};  // per scalar
+  bool rounds_ = false;           // scalars are compared as floats: other machines round them otherwise
+  std::int64_t steps_ = 0;        // that were begun
   std::optional<Groups<World>> groups_{};
   typename GraphOf<Device>::type graph_{};  // goes before the groups: a communicator of NCCL does not end while a graph holds its exchanges
   Vector<int> parts_{};                  // where the parts of a stage's work begin

@@ -2,6 +2,7 @@
 // and spellings, are no part of it.
 #pragma once
 #include <parallel/plan/plan.hpp>
+#include <parallel/plan/stage.hpp>
 #include <parallel/communicator/fact.hpp>
 #include <parallel/schedule/schedule.hpp>
 
@@ -66,15 +67,39 @@ void describe(Out& out, const Plan& plan) {
     for (const std::int64_t i : n.ints) out.word(i);
     out.number(n.reals[0]);
     out.number(n.reals[1]);
-    if (!n.transition.axes.empty()) {
-      out.name(name_of(n.transition.collective));
-      out.word(n.transition.maximum);
-      for (const Axis* a : n.transition.axes) out.name(a->text());
+    if (const Transition& t = n.transition; !t.axes.empty()) {
+      out.name(name_of(t.collective));
+      out.word(t.maximum);
+      for (const Axis* a : t.axes) out.name(a->text());
+      for (const Placement& p : {t.from, t.to, t.among}) placement(out, p);
+      out.word(t.along);
     }
     for (const int o : n.operands) out.word(o);
     for (int r = 0; r < n.results; ++r) type(out, g.value(n.result + r).type);
     out.word(n.region);
     out.end_of_line();
+  }
+  for (const Carry& c : g.carries) {
+    for (const int v : {c.region, c.initial, c.inside, c.returned, c.result}) out.word(v);
+    out.end_of_line();
+  }
+  for (const int v : g.outputs) out.word(v);
+  out.end_of_line();
+  if (g.stages == nullptr) {  // what runs; stages each have their own part of it, in the order of their schedule
+    for (const Event& e : plan.events) {
+      out.word(static_cast<int>(e.kind));
+      out.word(e.node);
+      out.end_of_line();
+    }
+  } else if (const Pipeline p = pipeline_of(g, plan.mesh); p.trained) {
+    for (int stage = 0; stage < p.stages; ++stage) {
+      for (const Task& t : g.schedule->tasks(stage, p.stages, p.micro_batches, p.chunks)) {
+        out.word(static_cast<int>(t.work));
+        out.word(t.micro_batch);
+        out.word(t.chunk);
+      }
+      out.end_of_line();
+    }
   }
 }
 

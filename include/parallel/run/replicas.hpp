@@ -3,6 +3,7 @@
 #include <cstring>
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/communicator.hpp>
+#include <parallel/run/plan_facts.hpp>
 #include <parallel/run/rank_memory.hpp>
 #include <string>
 #include <vector>
@@ -24,7 +25,8 @@ Print print_of(RankMemory<Device>& memory, int member, std::vector<std::byte>& r
   agreeing::Hash where, what;
   for (int d = 0; d < part.rank; ++d) where.word(part.offset[d]), where.word(part.size[d]);
   const View here = memory.on_host(part, room);
-  what.bytes({static_cast<const std::byte*>(here.data), static_cast<std::size_t>(here.elements() * bytes_of(here.dtype))});
+  what.bytes(
+      {static_cast<const std::byte*>(here.data), static_cast<std::size_t>(here.elements() * bytes_of(here.dtype))});
   return {where.value() | 1, what.value()};
 }
 
@@ -34,9 +36,11 @@ inline std::string difference(const GraphView& g, const std::vector<Print>& all,
   std::string words;
   for (std::size_t m = 0; m < members; ++m) {
     const auto of = [&](std::size_t r) -> const Print& { return all[r * members + m]; };
-    for (const auto& holders : agreeing::groups(static_cast<std::size_t>(ranks), [&](std::size_t r) { return of(r).part; })) {
+    for (const auto& holders :
+         agreeing::groups(static_cast<std::size_t>(ranks), [&](std::size_t r) { return of(r).part; })) {
       const auto holder = [&](int i) { return static_cast<std::size_t>(holders[static_cast<std::size_t>(i)]); };
-      const auto same = agreeing::groups(holders.size(), [&](std::size_t i) { return of(holder(static_cast<int>(i))).hash; });
+      const auto same =
+          agreeing::groups(holders.size(), [&](std::size_t i) { return of(holder(static_cast<int>(i))).hash; });
       if (of(holder(0)).part == 0 || same.size() == 1) continue;
       words += (words.empty() ? "" : "; ") + std::string(g.path(static_cast<int>(m))) + " of";
       for (std::size_t k = 0; k < same.size(); ++k) {
@@ -51,13 +55,15 @@ inline std::string difference(const GraphView& g, const std::vector<Print>& all,
 
 }  // namespace replicas
 
-/// Compares parameters and state between the ranks that hold the same part of them, by one exchange of 16 bytes for each
-/// member and rank; reads all of the rank's members. Called by all ranks of `world`. Throws Mismatch (exit code 76) on
-/// every rank, with the members that differ and who has what: a bit that flipped in one, a sum that another library made.
+/// Compares parameters and state between the ranks that hold the same part of them, by one exchange of 16 bytes for
+/// each member and rank; reads all of the rank's members. Called by all ranks of `world`. Throws Mismatch (exit code
+/// 76) on every rank, with the members that differ and who has what: a bit that flipped in one, a sum that another
+/// library made.
 template <Communicator World, class Device>
-void compare_replicas(World& world, RankMemory<Device>& memory) {
+void compare_replicas(World& world, RankMemory<Device>& memory, Here here = {}) {
   const GraphView& g = memory.plan().graph;
   if (world.size() == 1 || g.members.empty()) return;
+  agree(world, {fact_of(memory.plan())}, "a comparison of replicas", here);
   std::vector<std::byte> room;
   std::vector<replicas::Print> mine(g.members.size());
   for (std::size_t m = 0; m < mine.size(); ++m)
@@ -68,8 +74,8 @@ void compare_replicas(World& world, RankMemory<Device>& memory) {
   std::vector<replicas::Print> all(mine.size() * static_cast<std::size_t>(world.size()));
   std::memcpy(all.data(), gathered.data(), gathered.size());
   if (const std::string words = replicas::difference(g, all, world.size()); !words.empty())
-    throw Mismatch("parallel::compare_replicas: ranks that hold the same part of a tensor have other numbers in it: " + words +
-                   "; memory was damaged, or ranks computed differently: go on from what was saved before");
+    throw Mismatch("parallel::compare_replicas: ranks that hold the same part of a tensor have other numbers in it: " +
+                   words + "; memory was damaged, or ranks computed differently: go on from what was saved before");
 }
 
 }  // namespace parallel

@@ -53,7 +53,7 @@ class Trainer {
         synchronous_(plan.graph.commit >= 0) {
     if (executor_.reads("seed")) executor_.scalar("seed", static_cast<double>(seed));
     each_hyperparameter(numbers, [&](std::string_view name, double value) {
-      if (!(value >= 0))
+      if (!(value >= 0) || !std::isfinite(value))
         throw Misuse("the hyperparameter " + std::string(name) + " is " + std::to_string(value) +
                      "; give a number from 0 on");
       if (name == "clip_norm" && value == 0 && !executor_.reads(name))
@@ -64,7 +64,7 @@ class Trainer {
   /// One step with a learning rate, on the inputs that were given to `executor()`. Where the loss is no number nothing
   /// is updated, and Failure (exit code 1) is thrown on all ranks, unless `on_no_number` says otherwise.
   StepResult step(double learning_rate, Here here = {}) {
-    if (!(learning_rate >= 0))
+    if (!(learning_rate >= 0) || !std::isfinite(learning_rate))
       throw Misuse("the learning rate is " + std::to_string(learning_rate) + "; give a number from 0 on");
     if (executor_.reads("learning_rate")) executor_.scalar("learning_rate", learning_rate);
     return step(here);
@@ -72,16 +72,15 @@ class Trainer {
   /// The same with the learning rate of the step before, at first that of the hyperparameters.
   StepResult step(Here here = {}) {
     executor_.run(here);
-    if (compared_every_ > 0 && ++since_compared_ == compared_every_) since_compared_ = 0, compare_replicas(world_, executor_);
+    if (compared_every_ > 0 && ++since_compared_ == compared_every_) since_compared_ = 0, compare_replicas(world_, executor_, here);
     const StepResult result{executor_.output_scalar(0), executor_.output_scalar(1), executor_.skipped()};
     if (!std::isfinite(result.loss) && no_number_ == NoNumber::stops)
       throw Failure(
           "the loss is " + std::string(std::isnan(result.loss) ? "nan" : "infinite") + " in step " +
-              std::to_string(steps_) +
+              std::to_string(executor_.steps()) +
               (synchronous_ ? ", in which nothing was updated" : "; stages that wait for none have gone on with it") +
               "; lower the learning rate, or look for inputs and parameters that are no numbers",
           exit_code::failed);
-    ++steps_;
     return result;
   }
   void on_no_number(NoNumber what) { no_number_ = what; }
@@ -101,7 +100,6 @@ class Trainer {
   World& world_;
   Executor<World, Device> executor_;
   int compared_every_ = 0, since_compared_ = 0;
-  std::int64_t steps_ = 0;  // that were made
   bool synchronous_;        // updates wait for the loss
   NoNumber no_number_ = NoNumber::stops;
 };
