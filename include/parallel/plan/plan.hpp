@@ -2,6 +2,7 @@
 #pragma once
 #include <concepts>
 
+#include <parallel/account/cpu.hpp>
 #include <parallel/plan/memory.hpp>
 #include <parallel/plan/row.hpp>
 
@@ -161,6 +162,12 @@ struct Communication {
   }
 };
 
+/// Bytes of a rank beside its tensors.
+struct Taken {
+  std::int64_t rounding = 0;  ///< by which blocks are larger than what lies in them: huge pages
+  std::int64_t scratch = 0;   ///< in which kernels work, at most
+};
+
 struct Plan {
   GraphView graph{};
   Mesh mesh{};
@@ -179,7 +186,37 @@ struct Plan {
   constexpr auto calls(const auto&... which) const { return all.calls(which...); }
   constexpr auto sent(const auto&... which) const { return all.sent(which...); }
   constexpr auto largest_message(const auto&... which) const { return all.largest_message(which...); }
+  /// Bytes of tensors that a rank holds at most, on any device.
   constexpr std::int64_t peak_memory() const { return memory.peak(); }
+  /// What a device takes beside them.
+  constexpr Taken beside(const DeviceAccount& device = account::on_cpu) const {
+    Taken b;
+    for (const std::int64_t block : memory.blocks) b.rounding += device.block(block) - block;
+    b.rounding += device.block(memory.arena) - memory.arena;
+    Scratch scratch;
+    for (const Event& e : events)
+      if (e.kind == EventKind::compute) scratch.grow(device.scratch(extents_of(graph.node(e.node))));
+    b.scratch = scratch.bytes();
+    return b;
+  }
+  /// By how much a rank lets its process grow at most, within 2 % and 2 MiB: the whole account.
+  constexpr std::int64_t process_memory(const DeviceAccount& device = account::on_cpu) const {
+    const Taken b = beside(device);
+    return peak_memory() + b.rounding + b.scratch;
+  }
+  /// A node as one rank computes it.
+  constexpr Extents extents_of(const Node& node) const {
+    Extents extents{.operation = node.operation->name, .ints = node.ints};
+    const auto part = [&](int value) {
+      const Type& type = graph.value(value).type;
+      Part p{.dtype = type.dtype};
+      for (const Dim& dim : type.layout.dims) p.size.push_back(local(dim, mesh));
+      return p;
+    };
+    for (const int o : node.operands) extents.operands.push_back(part(o));
+    for (int r = 0; r < node.results; ++r) extents.results.push_back(part(node.result + r));
+    return extents;
+  }
 
   constexpr Finding never(const auto&... rows) const { return all.never(rows...); }
   constexpr Finding uses_only(const auto&... rows) const { return all.uses_only(rows...); }

@@ -63,6 +63,7 @@ struct CpuOf {
     return any;
   }
 
+  static constexpr const DeviceAccount& account = account::on_cpu;
   static constexpr bool asynchronous = false;
   static void prepare(Call&) {}
   static HostMemory memory(std::int64_t bytes) { return HostMemory(bytes); }
