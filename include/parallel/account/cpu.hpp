@@ -29,20 +29,24 @@ constexpr std::int64_t even(std::int64_t extent, std::int64_t most, std::int64_t
 inline constexpr std::int64_t most_depth = 384, depth_unit = 8;
 constexpr std::int64_t most_columns(std::int64_t element) { return 768 / element; }
 constexpr std::int64_t most_rows(std::int64_t element) { return 8192 / element; }
-inline constexpr std::int64_t column_unit = 48, row_unit = 8;  ///< a multiple of what is in registers at once, on every machine
+/// Multiples of what is in registers at once, on every machine.
+constexpr std::int64_t column_unit(std::int64_t element) { return 192 / element; }
+inline constexpr std::int64_t row_unit = 8;
 
 constexpr std::int64_t packing_of(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t element) {
   return whole(columns * depth * element, line) + rows * depth * element;
 }
+/// A side of a product, or what it is at most.
+struct Side {
+  std::int64_t n = 0;
+  bool at_most = false;
+
+  constexpr std::int64_t part(std::int64_t most, std::int64_t unit) const { return at_most ? whole(n < most ? n : most, unit) : even(n, most, unit); }
+};
 /// A product [m, k] times [k, n] packs a tile of its right operand and some rows of its left one.
-constexpr std::int64_t packing_of_product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t element) {
-  if (m == 0 || n == 0 || k == 0) return 0;
-  return packing_of(even(m, most_rows(element), row_unit), even(n, most_columns(element), column_unit), even(k, most_depth, depth_unit), element);
-}
-/// The same for any product of at most these extents.
-constexpr std::int64_t packing_up_to(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t element) {
-  const auto up_to = [](std::int64_t extent, std::int64_t most, std::int64_t unit) { return whole(extent < most ? extent : most, unit); };
-  return packing_of(up_to(m, most_rows(element), row_unit), up_to(n, most_columns(element), column_unit), up_to(k, most_depth, depth_unit), element);
+constexpr std::int64_t packing_of_product(Side m, Side n, Side k, std::int64_t element) {
+  if (m.n == 0 || n.n == 0 || k.n == 0) return 0;
+  return packing_of(m.part(most_rows(element), row_unit), n.part(most_columns(element), column_unit(element)), k.part(most_depth, depth_unit), element);
 }
 
 /// Attention has so many rows of scores at a time; they stay in the second cache.
@@ -81,17 +85,17 @@ constexpr Scratch scratch_of(const Extents& call) {
     const int free = first.rank() - p.batch - p.contracted;
     if (p.batch < 0 || p.contracted < 0 || free < 0 || p.batch + free > y.rank()) return s;  // what no program has, but a file may say
     const std::int64_t k = p.left_transposed ? first.extent(p.batch, p.batch + p.contracted) : first.extent(first.rank() - p.contracted, first.rank());
-    of(Purpose::packing) = packing_of_product(y.extent(p.batch, p.batch + free), y.extent(p.batch + free, y.rank()), k, element);
+    of(Purpose::packing) = packing_of_product({y.extent(p.batch, p.batch + free)}, {y.extent(p.batch + free, y.rank())}, {k}, element);
   } else if (call.operation == operation::attention.name || call.operation == operation::attention_derivative.name) {
     if (first.rank() != 4 || call.operands.size() < 3 || call.operands[1].rank() != 4 || call.operands[2].rank() != 4) return s;
     const bool back = call.operation == operation::attention_derivative.name;
-    const std::int64_t keys = call.operands[1].size[1], size = first.size[3], value_size = call.operands[2].size[3];
-    const std::int64_t block = queries_at_once(keys), some = block < first.size[1] ? block : first.size[1];
-    of(Purpose::scores) = (back ? 2 : 1) * block * room_of_scores(keys) * element;
-    const std::int64_t forward[][3] = {{some, keys, size}, {some, value_size, keys}};
-    const std::int64_t backward[][3] = {{some, keys, size}, {keys, value_size, some}, {some, keys, value_size}, {some, size, keys}, {keys, size, some}};
-    const auto grow = [&](const std::int64_t (&product)[3]) {
-      const std::int64_t bytes = packing_up_to(product[0], product[1], product[2], element);
+    const std::int64_t all = call.operands[1].size[1], block = queries_at_once(all);
+    of(Purpose::scores) = (back ? 2 : 1) * block * room_of_scores(all) * element;
+    const Side some{block < first.size[1] ? block : first.size[1], true}, keys{all, true}, size{first.size[3]}, value_size{call.operands[2].size[3]};
+    const Side forward[][3] = {{some, keys, size}, {some, value_size, keys}};
+    const Side backward[][3] = {{some, keys, size}, {keys, value_size, some}, {some, keys, value_size}, {some, size, keys}, {keys, size, some}};
+    const auto grow = [&](const Side(&product)[3]) {
+      const std::int64_t bytes = packing_of_product(product[0], product[1], product[2], element);
       if (bytes > of(Purpose::packing)) of(Purpose::packing) = bytes;
     };
     if (back)

@@ -36,7 +36,7 @@ struct Tiles {
       : depth(account::cpu::even(k, account::cpu::most_depth, account::cpu::depth_unit)),
         columns(account::cpu::even(n, account::cpu::most_columns(sizeof(T)), Traits::mr)),
         rows(account::cpu::even(m, account::cpu::most_rows(sizeof(T)), Traits::nr)) {
-    static_assert(account::cpu::column_unit % Traits::mr == 0 && account::cpu::row_unit % Traits::nr == 0,
+    static_assert(account::cpu::column_unit(sizeof(T)) % Traits::mr == 0 && account::cpu::row_unit % Traits::nr == 0,
                   "parallel: Eigen has other registers on this machine than account/cpu.hpp allows for; enlarge its units");
   }
 };
