@@ -204,6 +204,38 @@ struct Plan {
     const Taken b = beside(device);
     return peak_memory() + b.rounding + b.scratch;
   }
+  /// What Mpi takes besides, for terms of sums that are under way: of a reduce-scatter all that the ranks send to one, and of an all-reduce
+  /// as much where the ranks do not divide it. Rooms are taken as Rooms does (communicator/rooms.hpp).
+  constexpr std::int64_t terms_of_sums() const {
+    struct Room {
+      std::int64_t bytes = 0;
+      int lent_to = -1;
+    };
+    Vector<Room> rooms;
+    for (int step = 0; step < 2; ++step)  // what one step leaves under way, and how its rooms lie, is there in the next
+      for (const Event& e : events) {
+        if (e.kind == EventKind::wait)
+          for (Room& r : rooms) r.lent_to = r.lent_to == e.node ? -1 : r.lent_to;
+        const std::int64_t bytes = e.kind == EventKind::start ? terms_of_sum(graph.node(e.node)) : 0;
+        if (bytes == 0) continue;
+        Room* best = nullptr;
+        for (Room& r : rooms)
+          if (r.lent_to < 0 && r.bytes >= bytes && (best == nullptr || r.bytes < best->bytes)) best = &r;
+        if (best == nullptr) rooms.push_back({bytes, -1}), best = &rooms[rooms.size() - 1];
+        best->lent_to = e.node;
+      }
+    std::int64_t bytes = 0;
+    for (const Room& r : rooms) bytes += r.bytes;
+    return bytes;
+  }
+  constexpr std::int64_t terms_of_sum(const Node& node) const {
+    const std::int64_t ranks = participants(node.transition, mesh), width = bytes_of(graph.value(node.operands[0]).type.dtype), count = all.message(node) / width;
+    switch (node.transition.collective) {
+      case Collective::reduce_scatter: return count * width;
+      case Collective::all_reduce: return count % ranks == 0 ? 0 : ranks * (count / ranks + 1) * width;
+      default: return 0;
+    }
+  }
   /// A node as one rank computes it.
   constexpr Extents extents_of(const Node& node) const {
     Extents extents{.operation = node.operation->name, .ints = node.ints};

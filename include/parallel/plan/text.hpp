@@ -77,7 +77,8 @@ inline std::string beside(const Plan& plan) {
   std::string out;
   if (b.rounding > 0) out += line("  rounding", bytes(static_cast<double>(b.rounding)) + ", of large blocks to huge pages");
   if (b.scratch > 0) out += line("  scratch", "at most " + bytes(static_cast<double>(b.scratch)) + ", in which kernels work");
-  if (!out.empty()) out += line("on the CPU", "at most " + bytes(static_cast<double>(plan.process_memory())) + " in all");
+  if (b.rounding + b.scratch > 0) out += line("on the CPU", "at most " + bytes(static_cast<double>(plan.process_memory())) + " in all");
+  if (const std::int64_t terms = plan.terms_of_sums(); terms >= 4096) out += line("over MPI", bytes(static_cast<double>(terms)) + " more, for terms of sums");
   return out;
 }
 }  // namespace printing
