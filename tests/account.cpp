@@ -119,6 +119,7 @@ std::set<std::string_view> measured;
 template <How how>
 class Measured : public CpuDouble {
  public:
+  static void reserve(const Scratch&) {}  // so that it shows what each kernel takes
   Kernel kernel(const Operation& operation, Call& call) const {
     const Kernel found = CpuDouble::kernel(operation, call);
     if (found == nullptr) return nullptr;
@@ -147,6 +148,11 @@ class Measured : public CpuDouble {
     Extents extents;
   };
   std::shared_ptr<std::deque<Context>> contexts_ = std::make_shared<std::deque<Context>>();
+};
+
+/// The same, with what a plan reserves.
+struct Reserved : Measured<How::together> {
+  static void reserve(const Scratch& scratch) { CpuDouble::reserve(scratch); }
 };
 
 /// Runs a program's plan twice on every rank of a mesh; `after(executor)` on each of them.
@@ -266,6 +272,18 @@ TEST_CASE("every kernel of programs stays within what the account says") {
   };
   look(cpu::Table<float>::kernels()), look(cpu::Table<int>::kernels()), look(cpu::Table<cpu::Scalars>::kernels());
   CHECK(missing == "");
+}
+
+TEST_CASE("where scratch is reserved by the plan, no kernel asks for memory") {
+  const Graph graph = build<every::NestedStep<every::Order::nested>>();
+  run<Reserved>(graph, Mesh{data = 2, tensor = 2}, [](const OwnedPlan&, auto& executor) {
+    of_kernels = 0;
+    const std::int64_t before = of_news.now;
+    of_news.most = before;
+    executor.run();
+    CHECK(of_kernels == 0);
+    CHECK(of_news.most - before < 100);
+  });
 }
 
 TEST_CASE("a rank's scratch after two steps is what the plan says") {

@@ -193,11 +193,14 @@ struct Plan {
     Taken b;
     for (const std::int64_t block : memory.blocks) b.rounding += device.block(block) - block;
     b.rounding += device.block(memory.arena) - memory.arena;
-    Scratch scratch;
-    for (const Event& e : events)
-      if (e.kind == EventKind::compute) scratch.grow(device.scratch(extents_of(graph.node(e.node))));
-    b.scratch = scratch.bytes();
+    b.scratch = scratch(device).bytes();
     return b;
+  }
+  constexpr Scratch scratch(const DeviceAccount& device = account::on_cpu) const {
+    Scratch most;
+    for (const Event& e : events)
+      if (e.kind == EventKind::compute) most.grow(device.scratch(extents_of(graph.node(e.node))));
+    return most;
   }
   /// By how much a rank lets its process grow at most, within 2 % and 2 MiB: the whole account.
   constexpr std::int64_t process_memory(const DeviceAccount& device = account::on_cpu) const {

@@ -1,4 +1,4 @@
-// Memory that kernels work in: one piece a thread and purpose, which grows in the first step and is kept. What a call needs at most,
+// Memory that kernels work in: one piece a thread and purpose, which grows to what is needed and is kept. What a call needs at most,
 // account/cpu.hpp says.
 #pragma once
 #include <cstddef>
@@ -27,6 +27,14 @@ std::byte* scratch_bytes(std::size_t bytes) {
     size = bytes;
   }
   return memory.get();
+}
+/// Lets every piece of this thread be as large as a plan says, so that no step asks for memory, and none is left that was too small.
+inline void reserve(const Scratch& all) {
+  const auto bytes = [&](Purpose p) { return static_cast<std::size_t>(all.pieces[static_cast<int>(p)]); };
+  scratch_bytes<Purpose::packing>(bytes(Purpose::packing));
+  scratch_bytes<Purpose::scores>(bytes(Purpose::scores));
+  scratch_bytes<Purpose::angles>(bytes(Purpose::angles));
+  scratch_bytes<Purpose::widened>(bytes(Purpose::widened));
 }
 /// Room for n elements.
 template <Purpose purpose, class T>
