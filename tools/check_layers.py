@@ -15,12 +15,13 @@ LAYERS = {
     "operation": ["graph"],
     "model": ["operation"],
     "schedule": ["meta"],
-    "plan": ["model", "schedule"],
-    "device": ["operation"],
+    "account": ["operation"],
+    "plan": ["model", "schedule", "account"],
+    "device": ["account"],
     "communicator": ["algebra"],
     "run": ["plan", "device", "communicator"],
 }
-PURE = ["meta", "algebra", "graph", "operation", "model", "schedule", "plan"]  # these never see what BACKEND matches
+PURE = ["meta", "algebra", "graph", "operation", "model", "schedule", "account", "plan"]  # these never see what BACKEND matches
 BACKEND = re.compile(r"(unsupported/)?Eigen/|mpi\.h$|boost/mpi|cu(da|blas|rand|b/|tensor|tlass)|nccl|nvtx")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 

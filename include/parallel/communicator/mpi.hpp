@@ -24,8 +24,8 @@ namespace parallel {
 ///     barrier          MPI_Ibarrier
 ///
 /// and with `library_reduction` MPI_Iallreduce, MPI_Ireduce_scatter_block and MPI_Ireduce. The first call is made by `start`, what follows
-/// by `wait`. Terms of others wait in scratch memory that grows when first used and is kept. A rank that waits longer than the deadline
-/// says where and ends the job with exit code 75. A message has less than 2^31 elements, of an all-to-all a rank's part. Only the
+/// by `wait`. Terms of others wait where the result of an all-reduce will be, if the ranks divide the count and in != out; else, and of the
+/// other sums, in rooms that are kept (Plan::terms_of_sums). A rank that waits longer than the deadline says where and ends the job with exit code 75. A message has less than 2^31 elements, of an all-to-all a rank's part. Only the
 /// thread that initialised MPI calls it.
 class Mpi {
  public:
@@ -117,7 +117,8 @@ class Mpi {
     MPI_Request request = MPI_REQUEST_NULL;
     std::vector<int> lengths, offsets;                 ///< of an all-reduce's parts in the message; part r is summed by rank r
     std::vector<int> sent, received, scratch_offsets;  ///< of its first call; a rank's own term stays where it is
-    std::vector<std::byte> scratch;
+    std::byte* others = nullptr;  ///< where terms of others wait, of all ranks one behind the other
+    std::byte* room = nullptr;    ///< that was lent for them
     std::vector<const void*> terms;
   };
 
@@ -139,9 +140,9 @@ class Mpi {
   static void copy(void* to, const void* from, std::int64_t bytes) {
     if (bytes > 0 && to != from) std::memcpy(to, from, index(bytes));
   }
-  static void* scratch(Pending& pending, std::int64_t bytes) {
-    if (pending.scratch.size() < index(bytes)) pending.scratch.resize(index(bytes));
-    return pending.scratch.data();
+  std::byte* room(Pending& p, std::int64_t bytes) {
+    p.room = place_.job->rooms.take(bytes);
+    return p.others = p.room;
   }
 
   Ticket start_collective(const Exchange& e) {
@@ -178,8 +179,9 @@ class Mpi {
           p.received[index(r)] = r == rank() ? 0 : mine;
           p.scratch_offsets[index(r)] = r * mine;
         }
-        started(MPI_Ialltoallv(e.in, p.sent.data(), p.offsets.data(), type, scratch(p, mine * width * n),
-                               p.received.data(), p.scratch_offsets.data(), type, group, &p.request),
+        const bool in_result = e.in != e.out && count % n == 0;  // a rank's own part of it is where it will write the sum
+        p.others = in_result ? static_cast<std::byte*>(e.out) : room(p, mine * width * n);
+        started(MPI_Ialltoallv(e.in, p.sent.data(), p.offsets.data(), type, p.others, p.received.data(), p.scratch_offsets.data(), type, group, &p.request),
                 e);
         break;
       }
@@ -187,7 +189,7 @@ class Mpi {
         if (library)
           started(MPI_Ireduce_scatter_block(e.in, e.out, block, type, operation, group, &p.request), e);
         else
-          started(MPI_Ialltoall(e.in, block, type, scratch(p, e.count * width), block, type, group, &p.request), e);
+          started(MPI_Ialltoall(e.in, block, type, room(p, e.count * width), block, type, group, &p.request), e);
         break;
       case Collective::reduce: {
         const bool root = rank() == e.root;
@@ -196,7 +198,7 @@ class Mpi {
                               &p.request),
                   e);
         else
-          started(MPI_Igather(root ? MPI_IN_PLACE : e.in, count, type, root ? scratch(p, n * e.count * width) : nullptr,
+          started(MPI_Igather(root ? MPI_IN_PLACE : e.in, count, type, root ? room(p, n * e.count * width) : nullptr,
                               count, type, e.root, group, &p.request),
                   e);
         break;
@@ -225,10 +227,11 @@ class Mpi {
     const bool all = e.kind == Collective::all_reduce;
     const std::int64_t width = bytes_of(e.dtype), first = all ? p.offsets[index(rank())] : 0;
     const std::int64_t count = all ? p.lengths[index(rank())] : e.kind == Collective::reduce ? e.count : e.count / size();
-    for (int r = 0; r < size(); ++r) p.terms[index(r)] = p.scratch.data() + r * count * width;
+    for (int r = 0; r < size(); ++r) p.terms[index(r)] = p.others + r * count * width;
     if (e.kind != Collective::reduce_scatter) p.terms[index(rank())] = static_cast<const std::byte*>(e.in) + first * width;
     void* const out = static_cast<std::byte*>(e.out) + first * width;
     ordered_sum(e.dtype, e.maximum, &out, 1, p.terms.data(), size(), count);
+    if (p.room != nullptr) place_.job->rooms.give_back(std::exchange(p.room, nullptr));
     if (!all) return;
     const MPI_Datatype type = processes::type_of(e.dtype);
     processes::started(

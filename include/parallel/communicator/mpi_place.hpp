@@ -15,6 +15,7 @@
 #include <memory>
 #include <parallel/communicator/communicator.hpp>
 #include <parallel/communicator/history.hpp>
+#include <parallel/communicator/rooms.hpp>
 #include <parallel/communicator/unfinished.hpp>
 #include <parallel/communicator/watch.hpp>
 #include <thread>
@@ -56,6 +57,7 @@ struct Job {
   MpiOptions options;
   LongPhase phase{};
   History history{};
+  Rooms rooms{};
 
   std::chrono::milliseconds patience() const { return parallel::patience(options.deadline, phase); }
   /// Which rank of the job this is.

@@ -2,6 +2,7 @@
 #pragma once
 #include <concepts>
 #include <cstddef>
+#include <parallel/account/account.hpp>
 #include <parallel/device/kernel.hpp>
 #include <utility>
 
@@ -15,6 +16,7 @@ namespace parallel {
 /// Models: CpuOf (cpu/device.hpp), CudaOf (cuda/device.hpp).
 template <class D>
 concept Device = std::copyable<D> && requires(const D& d, const Operation& o, Call& c, void* to, const void* from, const View& view, std::int64_t n) {
+  { D::account } -> std::convertible_to<DeviceAccount>;             // what it takes beside a plan's tensors
   { D::asynchronous } -> std::convertible_to<bool>;
   { d.kernel(o, c) } -> std::same_as<Kernel>;                      // nullptr where there is none; prepares the call, and says what computes it together with others
   { d.prepare(c) } -> std::same_as<void>;                          // a call of the three below

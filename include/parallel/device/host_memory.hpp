@@ -7,6 +7,8 @@
 #include <memory>
 #include <new>
 
+#include <parallel/account/cpu.hpp>
+
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -19,12 +21,11 @@ class HostMemory {
   HostMemory() = default;
   explicit HostMemory(std::int64_t bytes) : bytes_(bytes) {
     if (bytes <= 0) return;
-    const std::size_t page = bytes >= (4 << 20) ? std::size_t{2} << 20 : 64;
-    const std::size_t whole = (static_cast<std::size_t>(bytes) + page - 1) / page * page;
+    const auto page = static_cast<std::size_t>(account::page_of(bytes)), whole = static_cast<std::size_t>(account::block_on_cpu(bytes));
     data_.reset(static_cast<std::byte*>(std::aligned_alloc(page, whole)));
     if (!data_) throw std::bad_alloc();
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-    if (page > 64) madvise(data_.get(), whole, MADV_HUGEPAGE);
+    if (page == account::huge_page) madvise(data_.get(), whole, MADV_HUGEPAGE);
 #endif
     std::memset(data_.get(), 0, whole);
   }

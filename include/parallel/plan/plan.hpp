@@ -2,6 +2,7 @@
 #pragma once
 #include <concepts>
 
+#include <parallel/account/cpu.hpp>
 #include <parallel/plan/agreement.hpp>
 #include <parallel/plan/memory.hpp>
 #include <parallel/plan/row.hpp>
@@ -162,6 +163,12 @@ struct Communication {
   }
 };
 
+/// Bytes of a rank beside its tensors.
+struct Taken {
+  std::int64_t rounding = 0;  ///< by which blocks are larger than what lies in them: huge pages
+  std::int64_t scratch = 0;   ///< in which kernels work, at most
+};
+
 struct Plan {
   GraphView graph{};
   Mesh mesh{};
@@ -181,7 +188,72 @@ struct Plan {
   constexpr auto calls(const auto&... which) const { return all.calls(which...); }
   constexpr auto sent(const auto&... which) const { return all.sent(which...); }
   constexpr auto largest_message(const auto&... which) const { return all.largest_message(which...); }
+  /// Bytes of tensors that a rank holds at most, on any device.
   constexpr std::int64_t peak_memory() const { return memory.peak(); }
+  /// What a device takes beside them.
+  constexpr Taken beside(const DeviceAccount& device = account::on_cpu) const {
+    Taken b;
+    for (const std::int64_t block : memory.blocks) b.rounding += device.block(block) - block;
+    b.rounding += device.block(memory.arena) - memory.arena;
+    b.scratch = scratch(device).bytes();
+    return b;
+  }
+  constexpr Scratch scratch(const DeviceAccount& device = account::on_cpu) const {
+    Scratch most;
+    for (const Event& e : events)
+      if (e.kind == EventKind::compute) most.grow(device.scratch(extents_of(graph.node(e.node))));
+    return most;
+  }
+  /// By how much a rank lets its process grow at most, within 2 % and 2 MiB: the whole account.
+  constexpr std::int64_t process_memory(const DeviceAccount& device = account::on_cpu) const {
+    const Taken b = beside(device);
+    return peak_memory() + b.rounding + b.scratch;
+  }
+  /// What Mpi takes besides, for terms of sums that are under way: of a reduce-scatter all that the ranks send to one, and of an all-reduce
+  /// as much where the ranks do not divide it. Rooms are taken as Rooms does (communicator/rooms.hpp).
+  constexpr std::int64_t terms_of_sums() const {
+    struct Room {
+      std::int64_t bytes = 0;
+      int lent_to = -1;
+    };
+    Vector<Room> rooms;
+    for (int step = 0; step < 2; ++step)  // what one step leaves under way, and how its rooms lie, is there in the next
+      for (const Event& e : events) {
+        if (e.kind == EventKind::wait)
+          for (Room& r : rooms) r.lent_to = r.lent_to == e.node ? -1 : r.lent_to;
+        const std::int64_t bytes = e.kind == EventKind::start ? terms_of_sum(graph.node(e.node)) : 0;
+        if (bytes == 0) continue;
+        Room* best = nullptr;
+        for (Room& r : rooms)
+          if (r.lent_to < 0 && r.bytes >= bytes && (best == nullptr || r.bytes < best->bytes)) best = &r;
+        if (best == nullptr) rooms.push_back({bytes, -1}), best = &rooms[rooms.size() - 1];
+        best->lent_to = e.node;
+      }
+    std::int64_t bytes = 0;
+    for (const Room& r : rooms) bytes += r.bytes;
+    return bytes;
+  }
+  constexpr std::int64_t terms_of_sum(const Node& node) const {
+    const std::int64_t ranks = participants(node.transition, mesh), width = bytes_of(graph.value(node.operands[0]).type.dtype), count = all.message(node) / width;
+    switch (node.transition.collective) {
+      case Collective::reduce_scatter: return count * width;
+      case Collective::all_reduce: return count % ranks == 0 ? 0 : ranks * (count / ranks + 1) * width;
+      default: return 0;
+    }
+  }
+  /// A node as one rank computes it.
+  constexpr Extents extents_of(const Node& node) const {
+    Extents extents{.operation = node.operation->name, .ints = node.ints};
+    const auto part = [&](int value) {
+      const Type& type = graph.value(value).type;
+      Part p{.dtype = type.dtype};
+      for (const Dim& dim : type.layout.dims) p.size.push_back(local(dim, mesh));
+      return p;
+    };
+    for (const int o : node.operands) extents.operands.push_back(part(o));
+    for (int r = 0; r < node.results; ++r) extents.results.push_back(part(node.result + r));
+    return extents;
+  }
 
   constexpr Finding never(const auto&... rows) const { return all.never(rows...); }
   constexpr Finding uses_only(const auto&... rows) const { return all.uses_only(rows...); }

@@ -67,6 +67,20 @@ inline std::string member_path(const Plan& plan, const Node& node) {
   if (origin.operation == &operation::bucket) path += " and " + std::to_string(origin.operands.size() - 1) + " more";
   return path;
 }
+/// What the CPU takes beside the tensors, and all together.
+inline std::string beside(const Plan& plan) {
+  const auto line = [](std::string words, const std::string& what) {
+    pad(words, 23);
+    return words + what + "\n";
+  };
+  const Taken b = plan.beside();
+  std::string out;
+  if (b.rounding > 0) out += line("  rounding", bytes(static_cast<double>(b.rounding)) + ", of large blocks to huge pages");
+  if (b.scratch > 0) out += line("  scratch", "at most " + bytes(static_cast<double>(b.scratch)) + ", in which kernels work");
+  if (b.rounding + b.scratch > 0) out += line("on the CPU", "at most " + bytes(static_cast<double>(plan.process_memory())) + " in all");
+  if (const std::int64_t terms = plan.terms_of_sums(); terms >= 4096) out += line("over MPI", bytes(static_cast<double>(terms)) + " more, for terms of sums");
+  return out;
+}
 }  // namespace printing
 
 /// Totals per phase and axis, memory by kind, computation per rank. An axis of one rank has none.
@@ -100,6 +114,7 @@ inline std::string totals(const Plan& plan) {
     printing::pad(line, 23);
     out += line + printing::bytes(static_cast<double>(plan.memory.by_use[u])) + "\n";
   }
+  out += printing::beside(plan);
   char flops[64];
   std::snprintf(flops, sizeof flops, "\ncomputation per rank   %.3g FLOP a step\n", plan.flops());
   out += flops;

@@ -17,7 +17,7 @@ struct Heads {
   const T factor;
   const int* const seen;  ///< [batch, keys], or none
   const Index position;   ///< of the first query of all ranks
-  static constexpr Index most_rows = 64;
+  static constexpr Index most_rows = account::cpu::most_queries;
   const Index block;  ///< queries at a time: their scores stay in the second cache
   const Index room;   ///< elements of a row of scores: whole cache lines, so that each begins at one
   RandomStream stream{};
@@ -40,8 +40,8 @@ struct Heads {
         factor(static_cast<T>(call.reals[0])),
         seen(attending.masked ? call.operands[3].as<const int>() : nullptr),
         position(attending.positioned ? *call.operands[attending.scalars() - 1].as<const int>() : 0),
-        block(std::clamp<Index>(65536 / std::max<Index>(keys, 1), 16, most_rows)),
-        room((keys + 15) / 16 * 16),
+        block(account::cpu::queries_at_once(keys)),
+        room(account::cpu::room_of_scores(keys)),
         dropped(dropped_below(call.reals[1])),
         growth(static_cast<T>(1 / (1 - call.reals[1]))) {
     if (dropped > 0)

@@ -3,6 +3,7 @@
 #pragma once
 #include <parallel/device/cpu/in_float.hpp>
 #include <parallel/device/cpu/parts.hpp>
+#include <parallel/device/cpu/scratch.hpp>
 #include <parallel/device/device.hpp>
 #include <parallel/device/host_memory.hpp>
 #include <parallel/device/table.hpp>
@@ -63,8 +64,11 @@ struct CpuOf {
     return any;
   }
 
+  static constexpr const DeviceAccount& account = account::on_cpu;
   static constexpr bool asynchronous = false;
   static void prepare(Call&) {}
+  /// What a plan's kernels work in, for the calling thread.
+  static void reserve(const Scratch& scratch) { cpu::reserve(scratch); }
   static HostMemory memory(std::int64_t bytes) { return HostMemory(bytes); }
   static HostMemory mirrored(std::int64_t bytes) { return HostMemory(bytes); }
 

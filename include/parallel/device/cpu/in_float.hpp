@@ -22,7 +22,7 @@ inline Call with_float(const Call& call) {
 
 /// Calls the kernel that is the call's context on widened operands. What it updates in place it is given once.
 inline void in_float(const Call& call) {
-  const auto room = [](const View& v) { return static_cast<std::size_t>((v.elements() + 15) / 16 * 16); };  // whole cache lines
+  const auto room = [](const View& v) { return static_cast<std::size_t>(account::cpu::room_of_widened(v.elements())); };
   Call wide = call;
   std::size_t all = 0;
   each_bf16(wide, [&](const View& v) { all += room(v); });

@@ -27,19 +27,17 @@ struct Finish {
   const Call* call = nullptr;
 };
 
-/// How a product is cut: a tile of the right operand stays in the second cache, the left operand's rows in the third.
+/// How a product is cut, within the CPU's account.
 template <class T>
 struct Tiles {
   using Traits = Eigen::internal::gebp_traits<T, T>;
   Index depth, columns, rows;
   Tiles(Index m, Index n, Index k)
-      : depth(even(k, 384, 8)), columns(even(n, 768 / sizeof(T), Traits::mr)), rows(even(m, 8192 / sizeof(T), Traits::nr)) {}
-
- private:
-  /// The extent of equal parts of at most `most`, rounded up to whole registers.
-  static Index even(Index extent, std::size_t most, Index unit) {
-    const Index parts = (extent + static_cast<Index>(most) - 1) / static_cast<Index>(most);
-    return ((extent + parts - 1) / parts + unit - 1) / unit * unit;
+      : depth(account::cpu::even(k, account::cpu::most_depth, account::cpu::depth_unit)),
+        columns(account::cpu::even(n, account::cpu::most_columns(sizeof(T)), Traits::mr)),
+        rows(account::cpu::even(m, account::cpu::most_rows(sizeof(T)), Traits::nr)) {
+    static_assert(account::cpu::column_unit(sizeof(T)) % Traits::mr == 0 && account::cpu::row_unit % Traits::nr == 0,
+                  "parallel: Eigen has other registers on this machine than account/cpu.hpp allows for; enlarge its units");
   }
 };
 

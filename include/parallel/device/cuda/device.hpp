@@ -36,6 +36,7 @@ struct Kept {
 template <class... T>
 class CudaOf {
  public:
+  static constexpr const DeviceAccount& account = account::on_gpu;
   static constexpr bool asynchronous = true;
 
   /// The calling thread's: all that it makes so are one.

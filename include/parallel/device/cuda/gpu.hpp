@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <parallel/account/gpu.hpp>
 #include <parallel/device/cuda/status.hpp>
 #include <parallel/device/kernel.hpp>
 #include <type_traits>
@@ -15,7 +16,7 @@ namespace parallel {
 /// One rank's use of one GPU. Several may share a GPU. Throws GpuFailed where there is none.
 class Gpu {
  public:
-  static constexpr std::size_t workspace_bytes = 32 << 20;  ///< for cuBLASLt: what it asks for on Hopper
+  static constexpr std::size_t workspace_bytes = account::gpu::workspace;
 
   /// `tf32`: products of f32 take the tensor cores, with 10 bits of each factor's fraction.
   explicit Gpu(int number = 0, bool tf32 = false) : number_(number), tf32_(tf32) {

@@ -1,0 +1,116 @@
+// What the CPU takes beside the tensors of a plan: large blocks come in huge pages, and products, attention and bf16 work in memory of their own.
+#pragma once
+#include <parallel/account/account.hpp>
+#include <parallel/operation/attention.hpp>
+#include <parallel/operation/matmul.hpp>
+#include <parallel/operation/rotary.hpp>
+
+namespace parallel::account {
+
+inline constexpr std::int64_t line = 64;
+inline constexpr std::int64_t huge_page = 2 << 20;
+inline constexpr std::int64_t in_huge_pages = 4 << 20;  ///< blocks of so many bytes and more lie in huge pages
+constexpr std::int64_t whole(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
+/// What a block begins at, and is a multiple of.
+constexpr std::int64_t page_of(std::int64_t bytes) { return bytes >= in_huge_pages ? huge_page : line; }
+constexpr std::int64_t block_on_cpu(std::int64_t bytes) { return whole(bytes, page_of(bytes)); }
+
+namespace cpu {
+
+/// What scratch memory is for: pieces of different purposes are in use at the same time.
+enum class Purpose : std::uint8_t { packing, scores, angles, widened };
+
+/// How a product is cut: a tile of the right operand stays in the second cache, the left operand's rows in the third. Extents are of equal parts
+/// of at most `most`, rounded up to whole registers.
+constexpr std::int64_t even(std::int64_t extent, std::int64_t most, std::int64_t unit) {
+  const std::int64_t parts = (extent + most - 1) / most;
+  return parts == 0 ? 0 : whole((extent + parts - 1) / parts, unit);
+}
+inline constexpr std::int64_t most_depth = 384, depth_unit = 8;
+constexpr std::int64_t most_columns(std::int64_t element) { return 768 / element; }
+constexpr std::int64_t most_rows(std::int64_t element) { return 8192 / element; }
+/// Multiples of what is in registers at once, on every machine.
+constexpr std::int64_t column_unit(std::int64_t element) { return 192 / element; }
+inline constexpr std::int64_t row_unit = 8;
+
+constexpr std::int64_t packing_of(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t element) {
+  return whole(columns * depth * element, line) + rows * depth * element;
+}
+/// A side of a product, or what it is at most.
+struct Side {
+  std::int64_t n = 0;
+  bool at_most = false;
+
+  constexpr std::int64_t part(std::int64_t most, std::int64_t unit) const { return at_most ? whole(n < most ? n : most, unit) : even(n, most, unit); }
+};
+/// A product [m, k] times [k, n] packs a tile of its right operand and some rows of its left one.
+constexpr std::int64_t packing_of_product(Side m, Side n, Side k, std::int64_t element) {
+  if (m.n == 0 || n.n == 0 || k.n == 0) return 0;
+  return packing_of(m.part(most_rows(element), row_unit), n.part(most_columns(element), column_unit(element)), k.part(most_depth, depth_unit), element);
+}
+
+/// Attention has so many rows of scores at a time; they stay in the second cache.
+inline constexpr std::int64_t most_queries = 64;
+constexpr std::int64_t queries_at_once(std::int64_t keys) {
+  const std::int64_t fit = 65536 / (keys > 1 ? keys : 1);
+  return fit < 16 ? 16 : fit > most_queries ? most_queries : fit;
+}
+/// Elements of a row of scores: whole cache lines, so that each begins at one.
+constexpr std::int64_t room_of_scores(std::int64_t keys) { return whole(keys, 16); }
+/// Elements that a bf16 tensor takes as float: whole cache lines.
+constexpr std::int64_t room_of_widened(std::int64_t elements) { return whole(elements, 16); }
+
+/// A matrix product, alone or with what is fused to it.
+constexpr bool is_product(std::string_view operation) {
+  constexpr std::string_view product = operation::matmul.name;
+  if (!operation.starts_with(product)) return false;
+  return operation.size() == product.size() || operation[product.size()] == '+' || operation[product.size()] == '&';
+}
+
+/// By Purpose.
+constexpr Scratch scratch_of(const Extents& call) {
+  Scratch s;
+  const auto of = [&](Purpose p) -> std::int64_t& { return s.pieces[static_cast<int>(p)]; };
+  if (call.results.empty() || call.operands.empty()) return s;
+  const auto widen = [&](const Part& part) {
+    if (part.dtype == DType::bf16) of(Purpose::widened) += 4 * room_of_widened(part.elements());
+  };
+  for (const Part& part : call.operands) widen(part);
+  for (const Part& part : call.results) widen(part);
+  const Part& first = call.operands[0];
+  const std::int64_t element = call.results[0].dtype == DType::f64 ? 8 : 4;
+  if (is_product(call.operation)) {
+    const Part& y = call.results[0];
+    const operation::Product p(call.ints);
+    const int free = first.rank() - p.batch - p.contracted;
+    if (p.batch < 0 || p.contracted < 0 || free < 0 || p.batch + free > y.rank()) return s;  // what no program has, but a file may say
+    const std::int64_t k = p.left_transposed ? first.extent(p.batch, p.batch + p.contracted) : first.extent(first.rank() - p.contracted, first.rank());
+    of(Purpose::packing) = packing_of_product({y.extent(p.batch, p.batch + free)}, {y.extent(p.batch + free, y.rank())}, {k}, element);
+  } else if (call.operation == operation::attention.name || call.operation == operation::attention_derivative.name) {
+    if (first.rank() != 4 || call.operands.size() < 3 || call.operands[1].rank() != 4 || call.operands[2].rank() != 4) return s;
+    const bool back = call.operation == operation::attention_derivative.name;
+    const std::int64_t all = call.operands[1].size[1], block = queries_at_once(all);
+    of(Purpose::scores) = (back ? 2 : 1) * block * room_of_scores(all) * element;
+    const Side some{block < first.size[1] ? block : first.size[1], true}, keys{all, true}, size{first.size[3]}, value_size{call.operands[2].size[3]};
+    const Side forward[][3] = {{some, keys, size}, {some, value_size, keys}};
+    const Side backward[][3] = {{some, keys, size}, {keys, value_size, some}, {some, keys, value_size}, {some, size, keys}, {keys, size, some}};
+    const auto grow = [&](const Side(&product)[3]) {
+      const std::int64_t bytes = packing_of_product(product[0], product[1], product[2], element);
+      if (bytes > of(Purpose::packing)) of(Purpose::packing) = bytes;
+    };
+    if (back)
+      for (const auto& product : backward) grow(product);
+    else
+      for (const auto& product : forward) grow(product);
+  } else if (call.operation == operation::rotary.name && first.rank() == 4) {
+    of(Purpose::angles) = whole(first.size[3] / 2 * 2 * element, line);
+  }
+  return s;
+}
+
+}  // namespace cpu
+
+/// The CPU's; its kernels' scratch is one of each thread, so of each rank.
+inline constexpr DeviceAccount on_cpu{"CPU", block_on_cpu, cpu::scratch_of};
+
+}  // namespace parallel::account

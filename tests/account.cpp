@@ -1,0 +1,318 @@
+// The account of what a device takes beside a plan's tensors: kernels stay within the scratch that it states for them, blocks are rounded as it
+// says, and what a run takes is what its plan says.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <set>
+#include <thread>
+
+#include <parallel/account/gpu.hpp>
+#include <parallel/communicator/threads.hpp>
+#include <parallel/device/cpu/device.hpp>
+#include <parallel/run/executor.hpp>
+#include <parallel/run/parameters.hpp>
+
+#include "every_program.hpp"
+
+using namespace parallel;
+using namespace parallel::axes;
+
+namespace {
+
+constexpr std::size_t least_line = 64;
+/// Bytes that a thread has asked `new` for and not given back, and the most at one time.
+struct OfNews {
+  std::int64_t now = 0, most = 0;
+  void add(std::int64_t bytes) {
+    now += bytes;
+    most = now > most ? now : most;
+  }
+};
+thread_local OfNews of_news;
+
+/// In front of what is given stands how much it is.
+void* give(std::size_t bytes, std::size_t alignment) {
+  const std::size_t line = alignment < least_line ? least_line : alignment;
+  auto* const block = static_cast<std::byte*>(std::aligned_alloc(line, (bytes + 2 * line - 1) / line * line));
+  if (block == nullptr) throw std::bad_alloc();
+  of_news.add(static_cast<std::int64_t>(bytes));
+  ::new (block) std::size_t(bytes);
+  return block + line;
+}
+void take(void* data, std::size_t alignment) {
+  if (data == nullptr) return;
+  std::byte* const block = static_cast<std::byte*>(data) - (alignment < least_line ? least_line : alignment);
+  of_news.add(-static_cast<std::int64_t>(*reinterpret_cast<std::size_t*>(block)));
+  std::free(block);
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return give(bytes, 1); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) { return give(bytes, static_cast<std::size_t>(alignment)); }
+void operator delete(void* data) noexcept { take(data, 1); }
+void operator delete(void* data, std::size_t) noexcept { take(data, 1); }
+void operator delete(void* data, std::align_val_t alignment) noexcept { take(data, static_cast<std::size_t>(alignment)); }
+void operator delete(void* data, std::size_t, std::align_val_t alignment) noexcept { take(data, static_cast<std::size_t>(alignment)); }
+
+namespace {
+
+/// What a function asks for on a thread that has no scratch yet.
+template <class F>
+std::int64_t taken_by(F f) {
+  std::int64_t most = 0;
+  std::thread([&] {
+    of_news = {};
+    f();
+    most = of_news.most;
+  }).join();
+  return most;
+}
+
+Extents extents_of(const Operation& operation, const Call& call) {
+  Extents e{.operation = operation.name, .ints = call.ints};
+  const auto part = [](const View& v) {
+    Part p{.dtype = v.dtype};
+    for (int d = 0; d < v.rank; ++d) p.size.push_back(v.size[d]);
+    return p;
+  };
+  for (const View& v : call.operands) e.operands.push_back(part(v));
+  for (const View& v : call.results) e.results.push_back(part(v));
+  return e;
+}
+
+/// At most what is stated, and more than half of it, or so little less that it does not matter.
+void check_within(std::string_view name, std::int64_t taken, std::int64_t stated) {
+  constexpr std::int64_t little = 4096;
+  INFO(name << " takes " << taken << " bytes, the account says " << stated);
+  CHECK(taken <= stated);
+  CHECK(stated <= 2 * taken + (taken > 0 ? little : 0));
+}
+
+/// A tensor of its own.
+struct Tensors {
+  std::deque<std::unique_ptr<std::byte[]>> memory{};
+  View operator()(std::initializer_list<std::int64_t> sizes, DType dtype = DType::f32) {
+    View v;
+    v.dtype = dtype;
+    for (const std::int64_t n : sizes) v.size[v.rank] = v.whole[v.rank] = n, ++v.rank;
+    v.data = memory.emplace_back(std::make_unique<std::byte[]>(static_cast<std::size_t>(v.elements() * bytes_of(dtype) + 64))).get();
+    return v;
+  }
+};
+void check(const Operation& operation, Call call) {
+  const std::int64_t stated = account::on_cpu.scratch(extents_of(operation, call)).bytes();
+  const Kernel kernel = CpuDouble{}.kernel(operation, call);
+  REQUIRE((kernel != nullptr));
+  check_within(operation.name, taken_by([&] { kernel(call); }), stated);
+}
+
+/// The CPU, with kernels that are measured: each on a thread of its own, or all together.
+enum class How { apart, together };
+thread_local std::int64_t of_kernels = 0;  // what those that are measured together keep
+std::mutex lock;
+std::set<std::string_view> measured;
+template <How how>
+class Measured : public CpuDouble {
+ public:
+  static void reserve(const Scratch&) {}  // so that it shows what each kernel takes
+  Kernel kernel(const Operation& operation, Call& call) const {
+    const Kernel found = CpuDouble::kernel(operation, call);
+    if (found == nullptr) return nullptr;
+    call.context = &contexts_->emplace_back(Context{found, call.context, extents_of(operation, call)});
+    return [](const Call& c) {
+      const auto& kept = *static_cast<const Context*>(c.context);
+      Call inner = c;
+      inner.context = kept.context;
+      if constexpr (how == How::together) {
+        const std::int64_t before = of_news.now;
+        kept.kernel(inner);
+        of_kernels += of_news.now - before;
+        return;
+      }
+      const std::int64_t taken = taken_by([&] { kept.kernel(inner); });
+      const std::lock_guard hold(lock);
+      measured.insert(kept.extents.operation);
+      check_within(kept.extents.operation, taken, account::on_cpu.scratch(kept.extents).bytes());
+    };
+  }
+
+ private:
+  struct Context {
+    Kernel kernel;
+    void* context;
+    Extents extents;
+  };
+  std::shared_ptr<std::deque<Context>> contexts_ = std::make_shared<std::deque<Context>>();
+};
+
+/// The same, with what a plan reserves.
+struct Reserved : Measured<How::together> {
+  static void reserve(const Scratch& scratch) { CpuDouble::reserve(scratch); }
+};
+
+/// Runs a program's plan twice on every rank of a mesh; `after(executor)` on each of them.
+template <class Device, class After>
+void run(const Graph& graph, const Mesh& mesh, After after) {
+  run_threads(mesh.ranks(), [&](Threads& world) {
+    const int stage_here = graph.stages == nullptr ? 0 : mesh.coordinate(world.rank(), graph.stages);
+    const OwnedPlan plan = derive(graph, mesh.on_stage(stage_here), {}, {});
+    Parameters parameters(plan, world.rank(), 1);
+    Executor<Threads, Device> executor(plan, world, parameters);
+    int i = 0;
+    for (const Member& m : plan->graph.members)
+      if (m.role == Role::input) {
+        const View v = executor.input(i++);
+        if (v.data != nullptr && v.dtype != DType::i32) std::fill_n(v.as<std::byte>(), v.elements() * bytes_of(v.dtype), std::byte{0x3f});
+      }
+    for (const char* name : {"seed", "step", "temperature", "learning_rate"})
+      if (executor.reads(name)) executor.scalar(name, 1);
+    after(plan, executor);
+  });
+}
+
+using X = Tensor<float, Shape<8 / data, 4, 16 / tensor>>;
+using Classes = Tensor<int, Shape<8 / data, 4>>;
+/// What no model calls, on rows that are split and on whole ones.
+struct Seldom {
+  Parameter<float, Shape<16 / tensor>> gain{ones}, shift{zeros};
+  Parameter<float, Shape<16, 16>> w{normal(0.3)};
+  constexpr auto operator()(Distributed auto x, Distributed auto classes) const {
+    const auto own = x * shift;
+    const auto normal_rows = layer_norm(own, gain, shift) - rms_norm(own, gain);
+    const auto y = normal_rows + dropout(gelu(normal_rows + shift) + shift, 0.1);
+    const auto positive = exp(tanh(y)) + sqrt(square(sigmoid(y)) + 1.0) / (relu(y) + 1.0);
+    const auto chosen = where(reshape<8, 4, 1>(classes), log(positive), gelu_erf(y));
+    const auto whole = to<Shape<8 / data, 4, 16>>(chosen * softmax<2>(chosen) + max<0>(chosen) * mean<0>(chosen));
+    const auto turned = transpose<0, 2, 1>(whole) - concatenate<1>(slice<1, 0, 3>(transpose<0, 2, 1>(whole)), slice<1, 3, 16>(transpose<0, 2, 1>(whole)));
+    const auto logits = matmul(transpose<0, 2, 1>(turned) + whole, cast<float>(cast<bfloat16>(w)));
+    return mean_cross_entropy<16, 3>(logits, classes - classes, 0.1) + mean(max(softmax<2>(logits + cast<float>(reshape<8, 4, 1>(classes) + iota<Shape<16>>()))));
+  }
+};
+/// Stages that update without waiting for each other.
+struct Apart {
+  struct Block {
+    Parameter<float, Shape<16, 16>> w{normal(0.3)};
+    constexpr auto operator()(Distributed auto x) const { return x + tanh(matmul(x, w)); }
+  };
+  Layers<4 / stage, Block> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(x))); }
+};
+
+/// Every axis that the program names, with two ranks.
+Mesh split_mesh(const Graph& graph) {
+  AxisList axes;
+  for (const Value& v : graph.values) v.type.layout.collect(axes);
+  Mesh mesh;
+  for (const Axis* axis : axes) mesh.axes[mesh.count++] = {axis, 2};
+  return mesh;
+}
+
+}  // namespace
+
+TEST_CASE("products stay within what the account says") {
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
+    for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{1, 1, 1}, {1, 3000, 7}, {3, 200, 1500}, {64, 512, 2048}, {2500, 97, 385}, {4200, 193, 9}, {0, 5, 5}, {5, 5, 0}})
+      for (const int transposed : {0, 1}) {
+        Tensors t;
+        INFO(name_of(dtype) << " " << m << " x " << n << " x " << k);
+        check(operation::matmul, Call{.operands = {transposed ? t({k, m}, dtype) : t({m, k}, dtype), t({k, n}, dtype)}, .results = {t({m, n}, dtype)}, .ints = {1, transposed, 0, 0}});
+        if (dtype != DType::bf16 && !transposed)
+          check(operation::matmul_add, Call{.operands = {t({m, k}, dtype), t({k, n}, dtype), t({n}, dtype)}, .results = {t({m, n}, dtype), t({m, n}, dtype)}, .ints = {1, 0, 0, 0}});
+      }
+}
+
+TEST_CASE("attention stays within what the account says") {
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const std::int64_t causal : {0, 1})
+      for (const auto& [queries, keys, size] : {std::array<std::int64_t, 3>{1, 1, 4}, {1, 700, 64}, {70, 70, 16}, {130, 200, 32}, {40, 5000, 8}, {5, 9, 400}}) {
+        Tensors t;
+        INFO(name_of(dtype) << " " << queries << " queries, " << keys << " keys of " << size);
+        const View q = t({2, queries, 2, size}, dtype), k = t({2, keys, 1, size}, dtype), v = t({2, keys, 1, size}, dtype);
+        const View result = t({2, queries, 2, size}, dtype), statistic = t({2, queries, 2}, dtype);
+        Call call{.operands = {q, k, v}, .results = {result, statistic}, .ints = {causal, 0, 0}, .reals = {0.5, 0}};
+        check(operation::attention, call);
+        for (const View& more : {result, statistic, t({2, queries, 2, size}, dtype)}) call.operands.push_back(more);
+        call.results = {t({2, queries, 2, size}, dtype), t({2, keys, 1, size}, dtype), t({2, keys, 1, size}, dtype)};
+        check(operation::attention_derivative, call);
+      }
+}
+
+TEST_CASE("every kernel of programs stays within what the account says") {
+  const auto check_kernels = []<class Program>(const char* name) {
+    const Graph graph = build<Program>();
+    if (std::string_view(name) == "gpt, asynchronous") return;  // is refused: its stages share a parameter
+    for (const Mesh& mesh : {Mesh{}, split_mesh(graph)}) {
+      INFO(std::string(name) << " on " << text(mesh));
+      run<Measured<How::apart>>(graph, mesh, [](const OwnedPlan&, auto& executor) { executor.run(); });
+    }
+  };
+  every::program(check_kernels);
+  check_kernels.operator()<Training<Seldom, AdamW, X, Classes>>("seldom");
+  check_kernels.operator()<Pipelined<schedules::pipedream, Accumulate<4, Training<Apart, Sgd, Tensor<float, Shape<8, 16>>>>>>("asynchronous");
+  // What plans seldom have compute: copies of what others hold.
+  for (const DType dtype : {DType::f32, DType::i32, DType::bf16})
+    for (const Operation* o : {&operation::copy, &operation::reshape, &operation::maximum_of}) {
+      if (dtype == DType::i32 && o == &operation::maximum_of) continue;
+      Tensors t;
+      check(*o, Call{.operands = {t({3, 500}, dtype)}, .results = {t({3, 500}, dtype)}});
+      measured.insert(o->name);
+    }
+  Tensors t;
+  check(operation::rounded, Call{.operands = {t({100}), t({100})}, .results = {t({100})}});
+  measured.insert(operation::rounded.name);
+  std::string missing;
+  const auto look = [&](std::span<const KernelRow> table) {
+    for (const KernelRow& row : table)
+      if (!measured.contains(row.operation->name)) missing += " " + std::string(row.operation->name);
+  };
+  look(cpu::Table<float>::kernels()), look(cpu::Table<int>::kernels()), look(cpu::Table<cpu::Scalars>::kernels());
+  CHECK(missing == "");
+}
+
+TEST_CASE("where scratch is reserved by the plan, no kernel asks for memory") {
+  const Graph graph = build<every::NestedStep<every::Order::nested>>();
+  run<Reserved>(graph, Mesh{data = 2, tensor = 2}, [](const OwnedPlan&, auto& executor) {
+    of_kernels = 0;
+    const std::int64_t before = of_news.now;
+    of_news.most = before;
+    executor.run();
+    CHECK(of_kernels == 0);
+    CHECK(of_news.most - before < 100);
+  });
+}
+
+TEST_CASE("a rank's scratch after two steps is what the plan says") {
+  int with_scratch = 0;
+  every::program([&]<class Program>(const char* name) {
+    if (std::string_view(name) == "gpt, asynchronous") return;
+    const Graph graph = build<Program>();
+    for (const Mesh& mesh : {Mesh{}, split_mesh(graph)})
+      run<Measured<How::together>>(graph, mesh, [&](const OwnedPlan& plan, auto& executor) {
+        of_kernels = 0;
+        executor.run(), executor.run();
+        const std::int64_t taken = of_kernels;
+        const std::lock_guard hold(lock);
+        INFO(std::string(name) << " on " << text(mesh));
+        check_within("the program", taken, plan->beside().scratch);
+        with_scratch += taken > 0 ? 1 : 0;
+      });
+  });
+  CHECK(with_scratch > 20);
+}
+
+// Blocks of less than 4 MiB are whole cache lines, larger ones whole huge pages; a GPU has one workspace.
+struct Wide {
+  Parameter<float, Shape<1024, 1025>> w{normal(0.02)};
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
+};
+constexpr auto& wide = plan<Training<Wide, Sgd, Tensor<float, Shape<2, 1024>>>, Mesh{}>;
+static_assert(wide.memory.of(Use::parameters) == 4 * 1024 * 1025 && wide.memory.of(Use::optimizer_state) == 4 * 1024 * 1025);
+static_assert(wide.beside().rounding == 3 * (6 * 1024 * 1024) - 2 * 4 * 1024 * 1025 - wide.memory.arena);
+static_assert(wide.beside(account::on_gpu).rounding == 0 && wide.beside(account::on_gpu).scratch == 32 * 1024 * 1024);
+static_assert(wide.process_memory() == wide.peak_memory() + wide.beside().rounding + wide.beside().scratch);
+static_assert(account::block_on_cpu((4 << 20) - 1) == 4 << 20 && account::block_on_cpu((4 << 20) + 1) == 6 << 20 && account::block_on_cpu(1) == 64 && account::block_on_cpu(0) == 0);

@@ -1,0 +1,90 @@
+// By how much a process grows where ranks run a program, as the kernel counts it, and programs to measure it with.
+#pragma once
+#include <fstream>
+#include <parallel/device/cpu/device.hpp>
+#include <parallel/parallel.hpp>
+#include <parallel/run/trainer.hpp>
+#include <string>
+#include <vector>
+
+namespace growth {
+
+using namespace parallel;
+using namespace parallel::axes;
+
+/// Bytes that the kernel says a process has: "VmRSS:" now, "VmHWM:" at most so far.
+inline std::int64_t status(const std::string& what) {
+  std::ifstream file("/proc/self/status");
+  for (std::string word; file >> word;)
+    if (word == what) {
+      std::int64_t kib = 0;
+      file >> kib;
+      return kib * 1024;
+    }
+  return 0;
+}
+
+/// What a process may take beyond its account, of which it has so much: 2 %, and 2 MiB a rank, which its stack, its instructions and the
+/// pages of the program's code are.
+constexpr std::int64_t allowed(std::int64_t account, int ranks) { return account / 50 + ranks * (std::int64_t{2} << 20); }
+
+template <std::int64_t width, std::int64_t inner>
+struct Block {
+  Parameter<float, Shape<width>> gain{ones};
+  Parameter<float, Shape<width, inner / tensor>> up{normal(0.02)};
+  Parameter<float, Shape<inner / tensor, width>> down{normal(0.02)};
+  constexpr auto operator()(Distributed auto x) const { return x + matmul(gelu(matmul(rms_norm(x, gain), up)), down); }
+};
+template <std::int64_t width, std::int64_t inner, int layers>
+struct Perceptrons {
+  Layers<layers, Block<width, inner>> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(x))); }
+};
+/// Its hidden state is split along the sequence between blocks: reduce-scatters.
+template <std::int64_t width, std::int64_t inner, std::int64_t tokens>
+struct Sequence {
+  Parameter<float, Shape<width, 4 / tensor, width / 4>> q{normal(0.02)}, k{normal(0.02)}, v{normal(0.02)};
+  Block<width, inner> block;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto hidden = to<Shape<2 / data, tokens / tensor, width>>(x);
+    const auto seen = reshape<2, tokens, width>(attention(matmul(hidden, q), matmul(hidden, k), matmul(hidden, v)));
+    return mean(square(block(to<Shape<2 / data, tokens / tensor, width>>(seen) + hidden)));
+  }
+};
+
+template <std::int64_t width, std::int64_t tokens>
+using Rows = Tensor<float, Shape<tokens / data, width>>;
+using Small = Training<Perceptrons<64, 256, 2>, AdamW, Rows<64, 64>>;
+using Weights = Training<Perceptrons<512, 2048, 4>, AdamW, Rows<512, 64>>;  // of 134 to 336 MB a rank
+using Activations = Training<Perceptrons<64, 256, 6>, AdamW, Rows<64, 8192>>;
+using Evaluated = Evaluation<Perceptrons<512, 2048, 4>, Rows<512, 4096>>;
+using Attending = Training<Sequence<256, 512, 1024>, AdamW, Tensor<float, Shape<2 / data, 1024, 256>>>;
+
+/// Calls f.template operator()<Program>(name) for each.
+template <class F>
+void program(F f) {
+  f.template operator()<Small>("small");
+  f.template operator()<Weights>("weights");
+  f.template operator()<Activations>("activations");
+  f.template operator()<Evaluated>("evaluation");
+  f.template operator()<Attending>("attention");
+}
+
+/// Makes all that a rank needs, takes some steps, and calls `after` while all of it is there. `x` has the whole input.
+template <class World, class After>
+void run(const Plan& plan, World& world, const std::vector<float>& x, int steps, After after) {
+  Parameters parameters(plan, world.rank(), 1);
+  Executor<World, Cpu> executor(plan, world, parameters);
+  executor.input(0, x);
+  for (int i = 0; i < steps; ++i) executor.run();
+  world.barrier();
+  after();
+  world.barrier();
+}
+inline std::vector<float> input_of(const Plan& plan) {
+  for (const Member& m : plan.graph.members)
+    if (m.role == Role::input) return std::vector<float>(static_cast<std::size_t>(m.type.layout.elements()), 0.01f);
+  return {};
+}
+
+}  // namespace growth
