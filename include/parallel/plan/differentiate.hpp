@@ -164,10 +164,28 @@ class Differentiation {
       t.collective = collective(t.from, t.to);
     const DType travelling = travels(t, node.operands[0], gradient);
     t.reduction = travelling;
+    if (completes(t) && was_completed(node.result, gradient)) {  // and is read by nothing else: over all axes at once
+      const Node before = trace_.graph.maker(gradient);
+      for (const Axis* a : before.transition.axes) t.axes.push_back(a);
+      routing::sort_by_name(t.axes);
+      gradient = before.operands[0];
+    }
     const int result = trace_.emit(operation::move, {trace_.cast(gradient, travelling)}, {gradient_type(node.operands[0], travelling)}, Kind::activation);
     trace_.graph.nodes[trace_.graph.nodes.size() - 1].transition = t;
     trace_.graph.values[result].home = trace_.graph.values[node.operands[0]].home;
+    if (completes(t)) completed_.push_back({node.operands[0], result});
     return result;
+  }
+  /// Whether a value's gradient is the sum that one move of it completed, in the region that is being written.
+  constexpr bool was_completed(int value, int gradient) const {
+    for (const Captured& c : completed_)
+      if (c.value == value && c.sum == gradient) return trace_.graph.values[gradient].region == trace_.region;
+    return false;
+  }
+
+  /// Whether a move completes a sum that then is Invariant.
+  static constexpr bool completes(const Transition& t) {
+    return t.collective == Collective::all_reduce && t.from == Partial && t.to == Invariant && t.along == 0 && t.among.kind != PlacementKind::at && !t.maximum;
   }
 
   /// The element type in which a value's gradient travels: where it is added the more precise one, else that in which the value was computed;
@@ -263,6 +281,7 @@ class Differentiation {
   Vector<int> cotangents_{};
   Vector<Slice> slices_{};
   Vector<Captured> again_{};
+  Vector<Captured> completed_{};  ///< values and the gradients that the conjugate of a move completed for them
 };
 
 }  // namespace parallel
