@@ -35,29 +35,29 @@ struct OfNews {
 thread_local OfNews of_news;
 
 /// In front of what is given stands how much it is.
-void* give(std::size_t bytes, std::size_t alignment) {
-  const std::size_t line = alignment < least_line ? least_line : alignment;
-  auto* const block = static_cast<std::byte*>(std::aligned_alloc(line, (bytes + 2 * line - 1) / line * line));
+void* give(std::size_t size, std::size_t aligned_to) {
+  const std::size_t line = aligned_to < least_line ? least_line : aligned_to;
+  auto* const block = static_cast<std::byte*>(std::aligned_alloc(line, (size + 2 * line - 1) / line * line));
   if (block == nullptr) throw std::bad_alloc();
-  of_news.add(static_cast<std::int64_t>(bytes));
-  ::new (block) std::size_t(bytes);
+  of_news.add(static_cast<std::int64_t>(size));
+  ::new (block) std::size_t(size);
   return block + line;
 }
-void take(void* data, std::size_t alignment) {
-  if (data == nullptr) return;
-  std::byte* const block = static_cast<std::byte*>(data) - (alignment < least_line ? least_line : alignment);
+void take(void* given, std::size_t aligned_to) {
+  if (given == nullptr) return;
+  std::byte* const block = static_cast<std::byte*>(given) - (aligned_to < least_line ? least_line : aligned_to);
   of_news.add(-static_cast<std::int64_t>(*reinterpret_cast<std::size_t*>(block)));
   std::free(block);
 }
 
 }  // namespace
 
-void* operator new(std::size_t bytes) { return give(bytes, 1); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) { return give(bytes, static_cast<std::size_t>(alignment)); }
-void operator delete(void* data) noexcept { take(data, 1); }
-void operator delete(void* data, std::size_t) noexcept { take(data, 1); }
-void operator delete(void* data, std::align_val_t alignment) noexcept { take(data, static_cast<std::size_t>(alignment)); }
-void operator delete(void* data, std::size_t, std::align_val_t alignment) noexcept { take(data, static_cast<std::size_t>(alignment)); }
+void* operator new(std::size_t size) { return give(size, 1); }
+void* operator new(std::size_t size, std::align_val_t line) { return give(size, static_cast<std::size_t>(line)); }
+void operator delete(void* given) noexcept { take(given, 1); }
+void operator delete(void* given, std::size_t) noexcept { take(given, 1); }
+void operator delete(void* given, std::align_val_t line) noexcept { take(given, static_cast<std::size_t>(line)); }
+void operator delete(void* given, std::size_t, std::align_val_t line) noexcept { take(given, static_cast<std::size_t>(line)); }
 
 namespace {
 
@@ -216,8 +216,9 @@ Mesh split_mesh(const Graph& graph) {
 
 TEST_CASE("products stay within what the account says") {
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
-    for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{1, 1, 1}, {1, 3000, 7}, {3, 200, 1500}, {64, 512, 2048}, {2500, 97, 385}, {4200, 193, 9}, {0, 5, 5}, {5, 5, 0}})
+    for (const auto& sides : {std::array<std::int64_t, 3>{1, 1, 1}, {1, 3000, 7}, {3, 200, 1500}, {64, 512, 2048}, {2500, 97, 385}, {4200, 193, 9}, {0, 5, 5}, {5, 5, 0}})
       for (const int transposed : {0, 1}) {
+        const std::int64_t m = sides[0], n = sides[1], k = sides[2];
         Tensors t;
         INFO(name_of(dtype) << " " << m << " x " << n << " x " << k);
         check(operation::matmul, Call{.operands = {transposed ? t({k, m}, dtype) : t({m, k}, dtype), t({k, n}, dtype)}, .results = {t({m, n}, dtype)}, .ints = {1, transposed, 0, 0}});
@@ -229,7 +230,8 @@ TEST_CASE("products stay within what the account says") {
 TEST_CASE("attention stays within what the account says") {
   for (const DType dtype : {DType::f32, DType::f64})
     for (const std::int64_t causal : {0, 1})
-      for (const auto& [queries, keys, size] : {std::array<std::int64_t, 3>{1, 1, 4}, {1, 700, 64}, {70, 70, 16}, {130, 200, 32}, {40, 5000, 8}, {5, 9, 400}}) {
+      for (const auto& extents : {std::array<std::int64_t, 3>{1, 1, 4}, {1, 700, 64}, {70, 70, 16}, {130, 200, 32}, {40, 5000, 8}, {5, 9, 400}}) {
+        const std::int64_t queries = extents[0], keys = extents[1], size = extents[2];
         Tensors t;
         INFO(name_of(dtype) << " " << queries << " queries, " << keys << " keys of " << size);
         const View q = t({2, queries, 2, size}, dtype), k = t({2, keys, 1, size}, dtype), v = t({2, keys, 1, size}, dtype);

@@ -1,5 +1,7 @@
 // By how much a process grows where ranks run a program, as the kernel counts it, and programs to measure it with.
 #pragma once
+#include <malloc.h>
+
 #include <fstream>
 #include <parallel/device/cpu/device.hpp>
 #include <parallel/parallel.hpp>
@@ -56,9 +58,24 @@ template <std::int64_t width, std::int64_t tokens>
 using Rows = Tensor<float, Shape<tokens / data, width>>;
 using Small = Training<Perceptrons<64, 256, 2>, AdamW, Rows<64, 64>>;
 using Weights = Training<Perceptrons<512, 2048, 4>, AdamW, Rows<512, 64>>;  // of 134 to 336 MB a rank
-using Activations = Training<Perceptrons<64, 256, 6>, AdamW, Rows<64, 8192>>;
-using Evaluated = Evaluation<Perceptrons<512, 2048, 4>, Rows<512, 4096>>;
+using Activations = Training<Perceptrons<64, 256, 6>, AdamW, Rows<64, 4096>>;
+using Evaluated = Evaluation<Perceptrons<512, 2048, 4>, Rows<512, 512>>;
 using Attending = Training<Sequence<256, 512, 1024>, AdamW, Tensor<float, Shape<2 / data, 1024, 256>>>;
+
+/// Sanitizers have memory of their own for every byte of a program.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool counts = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+inline constexpr bool counts = false;
+#else
+inline constexpr bool counts = true;
+#endif
+#else
+inline constexpr bool counts = true;
+#endif
+/// A test of memory that is handed out must not have the allocator write all over it, as MALLOC_PERTURB_ says.
+inline void prepare() { mallopt(M_PERTURB, 0); }
 
 /// Calls f.template operator()<Program>(name) for each.
 template <class F>

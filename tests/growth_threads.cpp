@@ -38,6 +38,8 @@ std::int64_t apart(F f) {
 }  // namespace
 
 TEST_CASE("a process of thread ranks grows by its account") {
+  if (!growth::counts) return;
+  growth::prepare();
   growth::program([]<class Program>(const char* name) {
     const Graph graph = build<Program>();
     for (const Mesh& mesh : {Mesh{}, Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}}) {
@@ -53,7 +55,6 @@ TEST_CASE("a process of thread ranks grows by its account") {
       INFO(std::string(name) << " on " << text(mesh) << ": " << grown << " bytes, the account says " << account << ", of it tensors " << ranks * plan->peak_memory());
       CHECK(grown > account * 9 / 10);
       CHECK(grown - account <= growth::allowed(account, ranks));
-      MESSAGE(std::string(name) << " on " << text(mesh) << ": account " << account << ", beyond " << (grown - account) / ranks << " a rank");
     }
   });
 }

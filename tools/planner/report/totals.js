@@ -23,13 +23,18 @@ function showFigures(plan) {
   const figures = [
     figure("Calls", calls.toLocaleString("en"), null, counted(sum((node) => node.transition.logical), "collective") + " a step"),
     figure("Sent per rank", bytes(sent), exact(sent), [...new Set(all.map((t) => t.axis))].join(", ") || "no axis"),
-    figure("Peak memory", bytes(plan.memory.peak), exact(plan.memory.peak), bytes(plan.memory.arena) + " of it shared over time"),
+    figure("Peak memory", bytes(plan.memory.peak), exact(plan.memory.peak), bytes(plan.memory.arena) + " of it shared over time" + onCpu(plan.memory.cpu)),
     figure("Computation", flops(plan.flops), exact(plan.flops, "floating point operations"), "per rank and step"),
   ];
   const predicted = stepSeconds(plan);
   if (predicted !== null)
     figures.unshift(figure("Predicted step", seconds(predicted), predicted + " s", plan.machine ? "on " + plan.machine.name : "by the cost model"));
   byId("figures").replaceChildren(...figures);
+}
+
+/// What a process takes on the CPU: tensors, rounding to huge pages, scratch of kernels.
+function onCpu(cpu) {
+  return cpu ? "; on the CPU at most " + bytes(cpu.process) + ", of it " + bytes(cpu.rounding) + " of rounding and " + bytes(cpu.scratch) + " of scratch" : "";
 }
 
 /// The predicted seconds of a step, where a machine was named.
