@@ -73,10 +73,10 @@ std::int64_t taken_by(F f) {
   return most;
 }
 
-Extents extents_of(const Operation& operation, const Call& call) {
-  Extents e{.operation = operation.name, .ints = call.ints};
+account::Extents extents_of(const Operation& operation, const Call& call) {
+  account::Extents e{.operation = operation.name, .ints = call.ints};
   const auto part = [](const View& v) {
-    Part p{.dtype = v.dtype};
+    account::Part p{.dtype = v.dtype};
     for (int d = 0; d < v.rank; ++d) p.size.push_back(v.size[d]);
     return p;
   };
@@ -119,7 +119,7 @@ std::set<std::string_view> measured;
 template <How how>
 class Measured : public CpuDouble {
  public:
-  static void reserve(const Scratch&) {}  // so that it shows what each kernel takes
+  static void reserve(const account::Scratch&) {}  // so that it shows what each kernel takes
   Kernel kernel(const Operation& operation, Call& call) const {
     const Kernel found = CpuDouble::kernel(operation, call);
     if (found == nullptr) return nullptr;
@@ -145,14 +145,14 @@ class Measured : public CpuDouble {
   struct Context {
     Kernel kernel;
     void* context;
-    Extents extents;
+    account::Extents extents;
   };
   std::shared_ptr<std::deque<Context>> contexts_ = std::make_shared<std::deque<Context>>();
 };
 
 /// The same, with what a plan reserves.
 struct Reserved : Measured<How::together> {
-  static void reserve(const Scratch& scratch) { CpuDouble::reserve(scratch); }
+  static void reserve(const account::Scratch& scratch) { CpuDouble::reserve(scratch); }
 };
 
 /// Runs a program's plan twice on every rank of a mesh; `after(executor)` on each of them.

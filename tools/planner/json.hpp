@@ -183,7 +183,7 @@ inline Json json(const Plan& plan, const std::string& program) {
   Json by_use = Json::object();
   for (int u = 0; u < uses; ++u) by_use[words(parallel::name_of(static_cast<Use>(u)))] = plan.memory.by_use[u];
   memory["by_use"] = by_use;
-  const Taken beside = plan.beside();
+  const account::Taken beside = plan.beside();
   memory["cpu"] = {{"rounding", beside.rounding}, {"scratch", beside.scratch}, {"process", plan.process_memory()}, {"terms_of_sums_over_mpi", plan.terms_of_sums()}};
   memory["allocations"] = lives(plan);
   Json redundant = Json::array();

@@ -4,6 +4,8 @@
 
 namespace parallel {
 
+namespace account {
+
 /// A rank's part of an operand or a result, as far as it decides how much memory a kernel needs.
 struct Part {
   DType dtype = DType::f32;
@@ -41,11 +43,19 @@ struct Scratch {
   }
 };
 
+/// Bytes of a rank beside its tensors.
+struct Taken {
+  std::int64_t rounding = 0;  ///< by which blocks are larger than what lies in them: huge pages
+  std::int64_t scratch = 0;   ///< in which kernels work, at most
+};
+
+}  // namespace account
+
 /// What a device says of itself. It holds on every machine: a kernel may be tuned within it.
 struct DeviceAccount {
   std::string_view device;
   std::int64_t (*block)(std::int64_t bytes);  ///< what a block of so many bytes takes
-  Scratch (*scratch)(const Extents& call);       ///< what the kernel of a call works in, at most
+  account::Scratch (*scratch)(const account::Extents& call);  ///< what the kernel of a call works in, at most
 };
 
 }  // namespace parallel

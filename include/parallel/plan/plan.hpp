@@ -163,12 +163,6 @@ struct Communication {
   }
 };
 
-/// Bytes of a rank beside its tensors.
-struct Taken {
-  std::int64_t rounding = 0;  ///< by which blocks are larger than what lies in them: huge pages
-  std::int64_t scratch = 0;   ///< in which kernels work, at most
-};
-
 struct Plan {
   GraphView graph{};
   Mesh mesh{};
@@ -191,22 +185,22 @@ struct Plan {
   /// Bytes of tensors that a rank holds at most, on any device.
   constexpr std::int64_t peak_memory() const { return memory.peak(); }
   /// What a device takes beside them.
-  constexpr Taken beside(const DeviceAccount& device = account::on_cpu) const {
-    Taken b;
+  constexpr account::Taken beside(const DeviceAccount& device = account::on_cpu) const {
+    account::Taken b;
     for (const std::int64_t block : memory.blocks) b.rounding += device.block(block) - block;
     b.rounding += device.block(memory.arena) - memory.arena;
     b.scratch = scratch(device).bytes();
     return b;
   }
-  constexpr Scratch scratch(const DeviceAccount& device = account::on_cpu) const {
-    Scratch most;
+  constexpr account::Scratch scratch(const DeviceAccount& device = account::on_cpu) const {
+    account::Scratch most;
     for (const Event& e : events)
       if (e.kind == EventKind::compute) most.grow(device.scratch(extents_of(graph.node(e.node))));
     return most;
   }
   /// By how much a rank lets its process grow at most, within 2 % and 2 MiB: the whole account.
   constexpr std::int64_t process_memory(const DeviceAccount& device = account::on_cpu) const {
-    const Taken b = beside(device);
+    const account::Taken b = beside(device);
     return peak_memory() + b.rounding + b.scratch;
   }
   /// What Mpi takes besides, for terms of sums that are under way: of a reduce-scatter all that the ranks send to one, and of an all-reduce
@@ -242,11 +236,11 @@ struct Plan {
     }
   }
   /// A node as one rank computes it.
-  constexpr Extents extents_of(const Node& node) const {
-    Extents extents{.operation = node.operation->name, .ints = node.ints};
+  constexpr account::Extents extents_of(const Node& node) const {
+    account::Extents extents{.operation = node.operation->name, .ints = node.ints};
     const auto part = [&](int value) {
       const Type& type = graph.value(value).type;
-      Part p{.dtype = type.dtype};
+      account::Part p{.dtype = type.dtype};
       for (const Dim& dim : type.layout.dims) p.size.push_back(local(dim, mesh));
       return p;
     };

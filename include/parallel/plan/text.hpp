@@ -73,7 +73,7 @@ inline std::string beside(const Plan& plan) {
     pad(words, 23);
     return words + what + "\n";
   };
-  const Taken b = plan.beside();
+  const account::Taken b = plan.beside();
   std::string out;
   if (b.rounding > 0) out += line("  rounding", bytes(static_cast<double>(b.rounding)) + ", of large blocks to huge pages");
   if (b.scratch > 0) out += line("  scratch", "at most " + bytes(static_cast<double>(b.scratch)) + ", in which kernels work");

@@ -99,7 +99,7 @@ class RankMemory {
     if (before == nullptr) own(Segment::state);
     if (before != nullptr) block(Segment::state) = before->remembered(plan);
     own(Segment::input), own(Segment::arena);
-    if constexpr (requires(const Scratch& s) { device.reserve(s); }) device.reserve(plan.scratch(Device::account));
+    if constexpr (requires(const account::Scratch& s) { device.reserve(s); }) device.reserve(plan.scratch(Device::account));
     scalars_ = Scalars<Device>(plan, device_);
     block(Segment::scalars) = scalars_.data();
     for (std::size_t m = 0; m < g_.members.size(); ++m)

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <parallel/algebra/notation.hpp>
 #include <parallel/communicator/exchange.hpp>
 #include <parallel/plan/walk.hpp>
 #include <parallel/run/new_file.hpp>

@@ -68,7 +68,7 @@ struct CpuOf {
   static constexpr bool asynchronous = false;
   static void prepare(Call&) {}
   /// What a plan's kernels work in, for the calling thread.
-  static void reserve(const Scratch& scratch) { cpu::reserve(scratch); }
+  static void reserve(const account::Scratch& scratch) { cpu::reserve(scratch); }
   static HostMemory memory(std::int64_t bytes) { return HostMemory(bytes); }
   static HostMemory mirrored(std::int64_t bytes) { return HostMemory(bytes); }
 

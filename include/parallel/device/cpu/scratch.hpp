@@ -29,7 +29,7 @@ std::byte* scratch_bytes(std::size_t bytes) {
   return memory.get();
 }
 /// Lets every piece of this thread be as large as a plan says, so that no step asks for memory, and none is left that was too small.
-inline void reserve(const Scratch& all) {
+inline void reserve(const account::Scratch& all) {
   const auto bytes = [&](Purpose p) { return static_cast<std::size_t>(all.pieces[static_cast<int>(p)]); };
   scratch_bytes<Purpose::packing>(bytes(Purpose::packing));
   scratch_bytes<Purpose::scores>(bytes(Purpose::scores));
