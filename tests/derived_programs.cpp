@@ -168,8 +168,7 @@ class Making {
       const Type type{t["dtype"] == "i32" ? DType::i32 : DType::f32, layout_of(t["shape"], t["layout"])};
       if (t["kind"] == "parameter") {
         Member member;
-        member.path = "p";
-        member.path.append(std::to_string(++members_));
+        member.path = program_.name("p" + std::to_string(++members_));
         member.type = type;
         for (const Placed& p : type.layout.others)
           if (p.placement == Broadcast) member.type.layout = member.type.layout.with(p.axis, Invariant);
@@ -528,7 +527,7 @@ TEST_CASE("a gradient is completed over several axes at once where nothing else 
     noted::Program program;
     const auto parameter = [&](const char* path, const Layout& layout) {
       Member member;
-      member.path = path;
+      member.path = program.name(path);
       member.type = {DType::f32, layout};
       return program.parameter(member, member.type);
     };

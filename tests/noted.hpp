@@ -3,6 +3,7 @@
 #pragma once
 #include <deque>
 #include <parallel/parallel.hpp>
+#include <string>
 #include <vector>
 
 namespace noted {
@@ -35,13 +36,13 @@ class Program {
         notes_.add({.what = Application::What::given, .type = &types_.back(), .stacked = layers > 0, .value = value}),
         entering, Kind::parameter};
   }
+  /// Of a member.
+  Name name(std::string_view text) { return trace_.graph.name({}, {text}); }
   /// `wanted`: its gradient is an output of the program.
   Value input(const Type& type, bool wanted = false) {
     Member member;
     member.role = Role::input;
-    member.path = "input.";
-    const char digit[]{static_cast<char>('0' + inputs_.size()), 0};
-    member.path.append(digit);
+    member.path = name("input." + std::to_string(inputs_.size()));
     member.type = type;
     const Kind kind = wanted ? Kind::activation : Kind::data;
     inputs_.push_back(trace_.declare(operation::input, member, kind, wanted));

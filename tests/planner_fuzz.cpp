@@ -118,7 +118,6 @@ bool question(F f) {
     return true;
   } catch (const object::Damaged&) {
   } catch (const Failure&) {
-  } catch (const MeshRefused&) {
   } catch (const MachineRefused&) {
   } catch (const std::length_error&) {
   } catch (const std::invalid_argument&) {

@@ -48,6 +48,12 @@ void check(const Plan& plan, const Mesh& mesh, Mpi& world, Running& executor, St
   mpi_calls::calls.clear();
   step();
   std::vector<Called> seen = mpi_calls::calls;
+  if (const AgreedOn& counter = plan.agreement.counter; counter.calls() > 0) {  // of all ranks, before all else
+    const Called first = seen.empty() ? Called{} : seen.front();
+    CHECK(first == Called{"Iallreduce MAX", counter.messages(), counter.messages()});
+    CHECK(static_cast<int>(first.ranks.size()) == mesh.ranks());
+    seen.erase(seen.begin());
+  }
   std::map<std::vector<int>, int> groups;  // this rank's groups by their members, and its place there
   executor.each_group([&](const std::string& axes, Mpi& group) { groups[with(world.rank(), mesh, axes)] = group.rank(); });
   std::size_t accounted = 0;

@@ -17,7 +17,7 @@ struct Measured {
 inline int median_step(const RankRecord& record, const std::vector<int>& skipped) {
   std::map<int, std::pair<double, double>> steps;  // begin and end
   for (const Recorded& r : record.lines)
-    if (!counts(r)) steps.try_emplace(r.step, r.begin, r.end).first->second.second = r.end;
+    if (!is_counter(r)) steps.try_emplace(r.step, r.begin, r.end).first->second.second = r.end;
   if (steps.size() > 1) steps.erase(steps.begin());
   for (const int step : skipped) steps.erase(step);
   if (steps.empty()) throw Failure("the record '" + record.file + "' has no step to draw: all, or all but the first, where caches fill, were skipped, as their gradients were no finite numbers", exit_code::plans_differ);
@@ -29,7 +29,7 @@ inline int median_step(const RankRecord& record, const std::vector<int>& skipped
 
 /// What a record has of a step, but the counter. Throws Failure where that is nothing.
 inline std::span<const Recorded> lines_of(const RankRecord& record, int step) {
-  const auto is = [&](const Recorded& r) { return r.step == step && !counts(r); };
+  const auto is = [&](const Recorded& r) { return r.step == step && !is_counter(r); };
   const auto begin = std::find_if(record.lines.begin(), record.lines.end(), is), end = std::find_if_not(begin, record.lines.end(), is);
   if (begin == end) throw Failure("the record '" + record.file + "' has no step " + std::to_string(step) + ", which others have; record the run again", exit_code::plans_differ);
   return {begin, end};

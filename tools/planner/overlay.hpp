@@ -25,7 +25,7 @@ struct Recorded {
   double begin = 0, end = 0;
 };
 /// Whether it is the counter of steps: it waits for ranks that are late from before the step, so it is no part of the step's time.
-inline bool counts(const Recorded& r) { return r.node == Happened::counter; }
+inline bool is_counter(const Recorded& r) { return r.node == Happened::counter; }
 /// What one rank recorded.
 struct RankRecord {
   std::string file{}, mesh{};
@@ -139,7 +139,7 @@ inline Laid lay(const Plan& plan, const RankRecord& record) {
     if (at == planned.size()) return {where(r) + said(r) + ", but the plan's step has ended" + (updates == Updates::skipped ? ", as it was skipped" : ""), r.line};
     const Recorded& p = planned[at++];
     if (p.node != r.node || p.event != r.event || p.what != r.what || p.axes != r.axes || p.ranks != r.ranks || p.dtype != r.dtype || p.bytes != r.bytes) {
-      if (counts(p)) return {where(r) + said(r) + ", but the plan says " + said(p) + " (the counter of steps)", r.line};
+      if (is_counter(p)) return {where(r) + said(r) + ", but the plan says " + said(p) + " (the counter of steps)", r.line};
       const Node& node = plan.graph.node(p.node);
       const std::string member = printing::member_path(plan, node), place = place_of(plan.graph.origin(node).source);
       return {where(r) + said(r) + ", but the plan says " + said(p) + " (" + member + (place.empty() ? "" : ", " + place) + ")", r.line};
@@ -165,8 +165,8 @@ inline std::string overlay(const Plan& plan, const RankRecord& record, const Pri
   const bool several = record.lines.back().step != first;
   for (const Recorded& r : record.lines) {
     if (several && r.step == first) continue;  // caches fill in the first
-    if (!counts(r)) steps.try_emplace(r.step, r.begin, r.end).first->second.second = r.end;
-    const std::string kind = counts(r) ? "counter of steps" : r.event == "compute" ? r.what : r.what + " on " + r.axes;
+    if (!is_counter(r)) steps.try_emplace(r.step, r.begin, r.end).first->second.second = r.end;
+    const std::string kind = is_counter(r) ? "counter of steps" : r.event == "compute" ? r.what : r.what + " on " + r.axes;
     seconds[kind][r.step] += r.end - r.begin;
   }
   each_event(plan, [&](const Event& e) {

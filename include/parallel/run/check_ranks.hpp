@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include <parallel/algebra/notation.hpp>
 #include <parallel/plan/plan.hpp>
 #include <parallel/plan/stage.hpp>
 #include <parallel/run/failure.hpp>

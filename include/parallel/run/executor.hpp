@@ -53,6 +53,7 @@ class Executor : public RankMemory<Device> {
   void run(Here here = {}) {
     this->begin_step();
     if (recording_ != nullptr) recording_->begin_step();
+    ++steps_;
     if (world_.size() > 1) step_alike(here);
     if (graph_) return graph_.launch();
     if (recording_ == nullptr) return once();
@@ -94,7 +95,7 @@ class Executor : public RankMemory<Device> {
   void step_alike(Here here) {
     agreeing::Hash hash;
     hash.word(static_cast<std::int64_t>(hash_of_plan_));
-    hash.word(++steps_);
+    hash.word(steps_);
     std::size_t i = 0;
     this->scalars().each([&](std::string_view, double value) {
       if (compared_[i++]) hash.number(rounds_ ? static_cast<double>(static_cast<float>(value)) : value);
