@@ -210,3 +210,28 @@ TEST_CASE("an object's names have up to 65,535 characters") {
   CHECK_THROWS_WITH_AS(object::Reader(words_of(graph)).program(), "a name has more than 65,535 characters",
                        object::Damaged);
 }
+
+struct OfManyBatches {
+  Parameter<float, Shape<4>> gain{ones};
+  constexpr auto operator()(Distributed auto x) const { return mean(x * square(gain)); }
+};
+using Batches = Accumulate<32'000, Training<OfManyBatches, AdamW, Tensor<float, Shape<32'000, 4>>>>;
+
+TEST_CASE("an object has up to 32,000 layers or micro-batches, and never another number in their place") {
+  const auto words = object::written<Batches>(build<Batches>());
+  int most = 0;
+  for (const Region& r : object::Reader({words.begin(), words.end()}).program()->graph.regions) most = std::max(most, r.count);
+  CHECK(most == 32'000);
+  const auto refused = [](const Graph& graph) {
+    CHECK_THROWS_WITH_AS(object::Reader(words_of(graph)).program(), "it has more than 32,000 layers, or micro-batches",
+                         object::Damaged);
+  };
+  for (const int count : {32'001, 65'534, 65'535, 65'536, 65'537, 131'073}) {
+    Graph graph = build<Step>();
+    graph.members[0].layers = count;
+    refused(graph);
+    graph = build<Step>();
+    graph.values[0].stack = count;
+    refused(graph);
+  }
+}

@@ -11,7 +11,7 @@ namespace object {
 inline constexpr std::int64_t magic = 0x6c656c6c61726170;          ///< "parallel", as a little-endian machine writes it
 inline constexpr std::int64_t program_magic = 0x6d6172676f72703a;  ///< ":program"
 inline constexpr std::int64_t mesh_magic = 0x3a6873656d3a3a3a;     ///< ":::mesh:"
-inline constexpr std::int64_t version = 5;
+inline constexpr std::int64_t version = 6;
 /// magic, magic, version, words in all, checksum of the program, words up to its end, checksum of the rest: lines and spellings of types, which
 /// differ from compiler to compiler. All before is the same from all of them, and it alone is hashed and compared.
 inline constexpr int header = 7;
@@ -134,7 +134,8 @@ class Writer {
     words.push_back(w);
     hash_ = mixed(hash_, w);
   }
-  /// Four small numbers from -1 on: few words are few steps of the compiler.
+  /// Four small numbers from -1 on, indices into what a reader takes no more than 65,534 of: few words are few steps of
+  /// the compiler.
   constexpr void put(int a, int b, int c, int d) {
     put(static_cast<std::int64_t>(static_cast<std::uint64_t>(a + 1) | static_cast<std::uint64_t>(b + 1) << 16 | static_cast<std::uint64_t>(c + 1) << 32 |
                                   static_cast<std::uint64_t>(d + 1) << 48));
@@ -190,7 +191,8 @@ class Writer {
     if (g_.stages == nullptr) return put(0);
     const auto shipped = find_schedule(g_.schedule->name, g_.schedule->chunks);
     put(g_.balanced ? 2 : 1);
-    put(axis(g_.stages), g_.schedule->chunks, shipped && shipped->tasks == g_.schedule->tasks, -1);
+    put(axis(g_.stages), shipped && shipped->tasks == g_.schedule->tasks, -1, -1);
+    put(g_.schedule->chunks);
     text(g_.schedule->name);
   }
   constexpr void axis_list(const AxisList& l) {
@@ -217,8 +219,9 @@ class Writer {
     text(o.name);
   }
   constexpr void value(const Value& v) {
-    type(v.type, v.kind, v.differentiable + 2 * static_cast<int>(v.keep) + 4 * v.passed);
-    put(v.node, v.region, v.member, v.stack);
+    type(v.type, v.kind, v.differentiable + 2 * static_cast<int>(v.keep) + 4 * v.passed + 8 * (v.stack > 0));
+    put(v.node, v.region, v.member, -1);
+    if (v.stack > 0) put(v.stack);
   }
   constexpr void node(const Node& n) {
     const Transition& t = n.transition;
@@ -241,7 +244,8 @@ class Writer {
   constexpr void member(const Member& m) {
     text(g_.path(m));
     type(m.type, Kind::data, static_cast<int>(m.role) + 4 * m.initializer.decays);
-    put(m.value, m.layers, m.updated, m.of);
+    put(m.value, m.updated, m.of, -1);
+    put(m.layers);
   }
 
   GraphView g_ = constants::view_of(constants::graph<Program>);

@@ -21,7 +21,7 @@ class Reader {
     carried_ = &c;
     c.checksum = words_[4];
     const bool trained = whole(0, 1) == 1;
-    const int micro_batches = whole(1, 1 << 20);
+    const int micro_batches = iterations(1);
     for (auto n = count(most_nodes); n > 0; --n) {
       const std::string& name = c.words.emplace_back(text());
       require(!name.empty() && c.axis(name) == nullptr, "an axis has no name, or that of another");
@@ -36,7 +36,7 @@ class Reader {
     for (auto n = count(most_nodes); n > 0; --n) {
       const Quad a = quad(), b = quad();
       require(a[0] >= 0 && a[0] < 16 && a[0] % 4 < 3, "there is no such kind of region");
-      g.regions.push_back({static_cast<RegionKind>(a[0] % 4), a[1], whole(1, most_values), (a[0] & 4) != 0, a[2], a[3], b[0], (a[0] & 8) != 0});
+      g.regions.push_back({static_cast<RegionKind>(a[0] % 4), a[1], iterations(1), (a[0] & 4) != 0, a[2], a[3], b[0], (a[0] & 8) != 0});
     }
     for (auto n = count(most_nodes); n > 0; --n) {
       const Quad a = quad(), b = quad();
@@ -108,6 +108,12 @@ class Reader {
   int whole(std::int64_t least, std::int64_t most) {
     const std::int64_t w = word();
     require(w >= least && w <= most, "a number is out of range");
+    return static_cast<int>(w);
+  }
+  int iterations(std::int64_t least) {
+    const std::int64_t w = word();
+    require(w <= most_iterations, "it has more than 32,000 layers, or micro-batches");
+    require(w >= least, "a number is out of range");
     return static_cast<int>(w);
   }
   using Quad = std::array<int, 4>;
@@ -187,7 +193,7 @@ class Reader {
     t.type.dtype = enumeration<DType>(q[0] & 3, 4);
     t.kind = enumeration<Kind>(q[0] >> 2, 5);
     t.flags = q[3];
-    require(q[1] >= 0 && q[1] <= max_rank && q[2] >= 0 && q[2] <= max_axes && q[3] >= 0 && q[3] < 8, "a number is out of range");
+    require(q[1] >= 0 && q[1] <= max_rank && q[2] >= 0 && q[2] <= max_axes && q[3] >= 0 && q[3] < 16, "a number is out of range");
     AxisList named;
     const auto once = [&](const Axis* a) {
       require(!named.contains(a) && named.size() < max_axes, "an axis is named twice in a tensor");
@@ -216,12 +222,12 @@ class Reader {
     c.graph.balanced = cut == 2;
     const Quad q = quad();
     c.graph.stages = axis(q[0]);
-    require(q[1] >= 1 && q[1] <= most_chunks && (q[2] == 0 || q[2] == 1), "a number is out of range");
-    c.graph.chunks = q[1];
+    require(q[1] == 0 || q[1] == 1, "a number is out of range");
+    c.graph.chunks = whole(1, most_chunks);
     c.words.push_back(text());
-    const auto shipped = find_schedule(c.words.back(), q[1]);
-    require(q[2] == 0 || shipped, "there is no such schedule");
-    c.schedule = q[2] == 1 ? *shipped : Schedule{.name = c.words.back(), .chunks = q[1]};
+    const auto shipped = find_schedule(c.words.back(), c.graph.chunks);
+    require(q[1] == 0 || shipped, "there is no such schedule");
+    c.schedule = q[1] == 1 ? *shipped : Schedule{.name = c.words.back(), .chunks = c.graph.chunks};
   }
   void operation() {
     const Quad q = quad();
@@ -243,8 +249,8 @@ class Reader {
     Value v;
     v.type = t.type, v.kind = t.kind, v.differentiable = (t.flags & 1) != 0, v.keep = (t.flags & 2) != 0 ? Keep::recomputed : Keep::saved;
     v.passed = (t.flags & 4) != 0;
-    v.node = q[0], v.region = q[1], v.member = q[2], v.stack = q[3];
-    require(v.stack >= 0, "a number is out of range");
+    v.node = q[0], v.region = q[1], v.member = q[2];
+    if ((t.flags & 8) != 0) v.stack = iterations(1);
     return v;
   }
   Node node() {
@@ -292,8 +298,8 @@ class Reader {
     const Typed t = type();
     m.type = t.type, m.role = enumeration<Role>(t.flags & 3, 3), m.initializer.decays = (t.flags & 4) != 0;
     const Quad q = quad();
-    m.value = q[0], m.layers = q[1], m.updated = q[2], m.of = q[3];
-    require(m.layers >= 0, "a number is out of range");
+    m.value = q[0], m.updated = q[1], m.of = q[2];
+    m.layers = iterations(0);
     return m;
   }
 

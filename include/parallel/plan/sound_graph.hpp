@@ -12,6 +12,7 @@ struct Damaged : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 inline constexpr int most_nodes = 8'000, most_values = 32'000, most_chunks = 64;  ///< larger graphs are refused: passes take time in their square
+inline constexpr int most_iterations = 32'000;  ///< of a loop over layers or micro-batches
 inline constexpr int most_of_name = 65'535;  ///< characters: longer names are refused, also of types and files
 
 inline void require(bool sound, const char* what) {
