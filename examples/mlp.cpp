@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
 // optimizer              tensor       1            1      8 B        8 B
 // counter of steps       data+tensor  1            1      16 B       24 B
 // per run and rank
-// agreement at start     data+tensor  1            1      16 B       24 B
+// agreement at start     data+tensor  2            2      32 B       48 B
 // agreement at end       data+tensor  1            1      16 B       24 B
 //
 // memory per rank        peak 23.9 KiB, of it an arena of 9.2 KiB, whose values share room over the step

@@ -42,7 +42,8 @@ FAULTS = {
 # the exit codes of what a rank has or does unlike the others
 UNLIKE = {
     **dict.fromkeys(
-        "seed seed_of_parameters hyperparameter text program mesh axes rate step_more step_missing evaluation_more executor_more "
+        "seed seed_of_parameters hyperparameter text program mesh axes rate set step_more step_missing evaluation_more executor_more "
+        "executors_made executors_run "
         "replica call_kind call_count call_type call_maximum call_label call_root call_order call_more".split(),
         {76},
     ),

@@ -48,7 +48,7 @@ void check(const Plan& plan, const Mesh& mesh, Mpi& world, Running& executor, St
   mpi_calls::calls.clear();
   step();
   std::vector<Called> seen = mpi_calls::calls;
-  if (const AgreedOn& counter = plan.agreement.counter; counter.calls() > 0) {  // of all ranks, before all else
+  if (const Comparison& counter = plan.agreement.counter; counter.calls() > 0) {  // of all ranks, before all else
     const Called first = seen.empty() ? Called{} : seen.front();
     CHECK(first == Called{"Iallreduce MAX", counter.messages(), counter.messages()});
     CHECK(static_cast<int>(first.ranks.size()) == mesh.ranks());

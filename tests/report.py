@@ -120,6 +120,7 @@ SHOWN = """(() => {
     stages: document.getElementById("stages").hidden ? 0 : number("#stages-box svg text.faint"),
     updates: [...document.querySelectorAll("#tree .optimizer .words")].map((w) => w.textContent).join(),
     placed: number("#arena-box rect.bar"), blocks: number("#tensor-box .block"), options: number("#tensor option"), images: number("img"),
+    beside: document.getElementById("notes").textContent.includes("Beside the program all ranks compare"),
   };
 })()"""
 
@@ -142,6 +143,7 @@ def expected(plan):
                  ["forward", "backward", "optimizer"],
         "bars": len(starts) + sum(e["kind"] == "compute" for e in plan["events"]),
         "placed": len(plan["memory"]["allocations"]),
+        "beside": plan["agreement"]["counter"]["calls"] > 0,
     }
 
 

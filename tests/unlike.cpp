@@ -91,6 +91,9 @@ void work(World& world) {
   Trainer<World, Cpu> trainer(*plan, world, parameters, {.weight_decay = is("hyperparameter") ? 0.2 : 0.1},
                               is("seed") ? 2 : 1, {}, {fact_of_data("text", std::span<const int>(text))});
   Executor<World, Cpu> look(*looking, world, parameters);
+  Parameters others(*looking, world.rank(), 3), more(*looking, world.rank(), 4);
+  Executor<World, Cpu> look_at_others(*looking, world, is("executors_made") ? more : others),
+      look_at_more(*looking, world, is("executors_made") ? others : more);
   trainer.compare_replicas_every(fault == "replica" ? 1 : 0);
   for (int step = 0; step < steps; ++step) {
     const bool now = step == when;
@@ -101,7 +104,13 @@ void work(World& world) {
     float* const held = trainer.executor().member(0).template as<float>();
     if (is("nan") && now) held[3] = std::numeric_limits<float>::quiet_NaN();
     if (is("replica") && now) held[3] += 1;
+    if (is("set") && now) parameters.set(*plan, world.rank(), "token", std::vector<float>(classes * width, 1));
     trainer.step(is("rate") && now ? 0.2 : 0.1 / (step + 1));
+    if (fault == "executors_run" && now) {
+      Executor<World, Cpu>* order[] = {&look_at_others, &look_at_more};
+      if (other) std::swap(order[0], order[1]);
+      for (auto* each : order) each->input(0, tokens), each->input(1, targets), each->run();
+    }
     if (is("step_more") && now) trainer.step(0.1 / (step + 1));
     if (is("evaluation_more") && now) look.input(0, tokens), look.input(1, targets), look.run();
     if (is("executor_more") && now) Executor<World, Cpu>(*looking, world, parameters).input(0, tokens);

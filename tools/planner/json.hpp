@@ -113,7 +113,7 @@ inline Json json(const Communication& phase) {
 }
 
 /// An exchange beside the program.
-inline Json json(const AgreedOn& exchange) {
+inline Json json(const Comparison& exchange) {
   Json axes = Json::array();
   for (const Axis* a : exchange.axes()) axes.push_back(words(a->text()));
   return {{"axes", axes}, {"calls", exchange.calls()}, {"message", exchange.messages()}, {"sent", exchange.sent()}};

@@ -48,7 +48,7 @@ inline Lock lock_of(const Plan& plan, const std::string& program) {
     line.where = printing::member_path(plan, node) + (source.line > 0 ? "  " + printing::file_name(source.file) + ":" + std::to_string(source.line) : "");
     lock.lines.push_back(line);
   });
-  const auto beside = [&](const char* what, const AgreedOn& exchange) {
+  const auto beside = [&](const char* what, const Comparison& exchange) {
     if (exchange.calls() > 0)
       lock.lines.push_back({"agreement  " + std::string(what) + "  " + text(exchange.axes()),
                             "calls " + std::to_string(exchange.calls()) + "  message " + std::to_string(exchange.messages()) + "  sent " +

@@ -69,7 +69,7 @@ inline RankRecord read_record(const std::string& of, int rank) {
 /// What a rank must have done in a step, event by event.
 inline std::vector<Recorded> expected(const Plan& plan) {
   std::vector<Recorded> result;
-  if (const AgreedOn& counter = plan.agreement.counter; counter.calls() > 0) {
+  if (const Comparison& counter = plan.agreement.counter; counter.calls() > 0) {
     Recorded r;
     r.node = Happened::counter, r.event = "count", r.what = "all_reduce_max", r.axes = text(counter.axes()), r.ranks = plan.mesh.ranks(), r.dtype = "f64";
     r.bytes = counter.messages();

@@ -1,8 +1,11 @@
 // What all ranks must have alike: compared by one exchange of 16 bytes, and told as a difference where they have not.
 #pragma once
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <parallel/communicator/difference.hpp>
 #include <parallel/communicator/exchange.hpp>
 #include <parallel/communicator/fact.hpp>
 #include <parallel/meta/source.hpp>
@@ -15,11 +18,28 @@ namespace parallel {
 
 namespace agreeing {
 
-/// Whether a fact may differ: PARALLEL_MAY_DIFFER names it ("numerics", or several with commas between).
-inline bool may_differ(std::string_view what) {
+/// Facts in which ranks may differ: PARALLEL_MAY_DIFFER names them ("numerics", or several with commas between).
+inline std::vector<std::string> excepted() {
   const char* named = std::getenv("PARALLEL_MAY_DIFFER");
-  const std::string all = named != nullptr ? "," + std::string(named) + "," : "";
-  return all.find("," + std::string(what) + ",") != std::string::npos;
+  return parts_of(named != nullptr ? named : "", ',');
+}
+inline bool names(const std::vector<std::string>& some, std::string_view what) {
+  return std::find(some.begin(), some.end(), what) != some.end();
+}
+inline bool may_differ(const Fact& f) { return !f.always && names(excepted(), f.what); }
+/// Throws Failure (exit code 78) where an exception is made of what all ranks must have alike. The first rank says once
+/// what they are not compared in.
+inline void check_excepted(const std::vector<Fact>& facts, int rank) {
+  const std::vector<std::string> names_of_them = excepted();
+  for (const Fact& f : facts)
+    if (f.always && names(names_of_them, f.what))
+      throw Failure("parallel::agree: PARALLEL_MAY_DIFFER names " + f.what +
+                        ", but ranks that differ in it compute something else; name numerics, or facts of your own",
+                    exit_code::configuration);
+  static std::atomic<bool> said{false};
+  if (!names_of_them.empty() && rank == 0 && !said.exchange(true))
+    std::fprintf(stderr, "parallel: ranks are not compared in what PARALLEL_MAY_DIFFER names: %s\n",
+                 std::getenv("PARALLEL_MAY_DIFFER"));
 }
 
 /// What is compared of facts: their names and hashes.
@@ -28,7 +48,7 @@ inline std::uint64_t hash_of(std::string_view doing, const std::vector<Fact>& fa
   all.name(doing);
   for (const Fact& f : facts) {
     all.name(f.what);
-    all.word(may_differ(f.what) ? 0 : static_cast<std::int64_t>(f.hash));
+    all.word(may_differ(f) ? 0 : static_cast<std::int64_t>(f.hash));
   }
   return all.value();
 }
@@ -42,7 +62,21 @@ bool alike(World& world, std::uint64_t hash, const char* label) {
   world.aside({Collective::all_reduce, words, words, 2, DType::f64, true, 0, label});
   return words[0] == -words[1];
 }
-/// What that is to a communicator of so many ranks.
+
+/// A number for what all ranks make together, the largest that any of them would give next: no rank has given it before
+/// (Lamport, 1978). One exchange of 16 bytes.
+inline std::atomic<std::int64_t> next_number{1};  // of this process
+template <class World>
+std::int64_t numbered(World& world, const char* label) {
+  double words[2] = {static_cast<double>(next_number.load()), 0};
+  world.aside({Collective::all_reduce, words, words, 2, DType::f64, true, 0, label});
+  const auto number = static_cast<std::int64_t>(words[0]);
+  for (std::int64_t next = next_number; next <= number && !next_number.compare_exchange_weak(next, number + 1);) {
+  }
+  return number;
+}
+
+/// What either is to a communicator of so many ranks.
 inline Record compared(int ranks) { return {Collective::all_reduce, 16, DType::f64, ranks, true}; }
 
 /// Every rank's `bytes`, one behind the other. All ranks give equally many, a multiple of four.
@@ -72,47 +106,6 @@ std::vector<std::string> gathered(World& world, const std::string& text, const c
   return texts;
 }
 
-/// "rank 2", "ranks 0, 1, 3"
-inline std::string ranks(const std::vector<int>& some) {
-  std::string words = some.size() == 1 ? "rank" : "ranks";
-  for (std::size_t i = 0; i < some.size(); ++i) words += (i == 0 ? " " : ", ") + std::to_string(some[i]);
-  return words;
-}
-/// The ranks that say the same, in the order of their first.
-template <class Of>
-std::vector<std::vector<int>> groups(std::size_t ranks, Of of) {
-  std::vector<std::vector<int>> all;
-  for (std::size_t r = 0; r < ranks; ++r) {
-    std::size_t g = 0;
-    while (g < all.size() && of(static_cast<std::size_t>(all[g][0])) != of(r)) ++g;
-    if (g == all.size()) all.emplace_back();
-    all[g].push_back(static_cast<int>(r));
-  }
-  return all;
-}
-inline std::vector<std::string> parts_of(const std::string& text, char end) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t stop = std::min(text.find(end, begin), text.size());
-    parts.push_back(text.substr(begin, stop - begin));
-    begin = stop + 1;
-  }
-  return parts;
-}
-/// What the first differences of two texts are: where they part and where they meet again.
-inline std::string difference(const std::string& one, const std::string& other) {
-  const auto a = parts_of(one, '\n'), b = parts_of(other, '\n');
-  if (a.size() <= 1 && b.size() <= 1) return one == other ? "" : one + " against " + other;
-  constexpr std::size_t most = 5;  // lines of each
-  std::size_t same = 0, end = 0;
-  while (same < a.size() && same < b.size() && a[same] == b[same]) ++same;
-  while (end < a.size() - same && end < b.size() - same && a[a.size() - 1 - end] == b[b.size() - 1 - end]) ++end;
-  std::string words = "from line " + std::to_string(same + 1);
-  for (const auto& [sign, lines] : {std::pair{"\n  - ", &a}, std::pair{"\n  + ", &b}})
-    for (std::size_t i = same; i < lines->size() - end && i < same + most; ++i) words += sign + (*lines)[i];
-  return words;
-}
-
 /// What a rank says where ranks differ: what it does, from which line, and what it has, first of all the hashes.
 struct Said {
   std::string doing{}, from{};
@@ -134,15 +127,6 @@ inline Said read(const std::string& words) {
 /// `step 5 of a training (gpt.cpp:141)`
 inline std::string placed(const Said& said) { return said.doing + (said.from.empty() ? "" : " (" + said.from + ")"); }
 
-/// Where ranks do different things: who does what.
-inline std::string at_places(const std::vector<Said>& all) {
-  std::string words;
-  for (const auto& g : groups(all.size(), [&](std::size_t r) { return placed(all[r]); })) {
-    const char* verb = !words.empty() ? " at " : g.size() == 1 ? " is at " : " are at ";
-    words += (words.empty() ? "" : ", ") + ranks(g) + verb + placed(all[static_cast<std::size_t>(g[0])]);
-  }
-  return "the ranks are not at one place: " + words + "; let all ranks do the same in the same order";
-}
 /// Where all do the same: from which line, or from which lines.
 inline std::string at_lines(const std::vector<Said>& all) {
   const auto lines = groups(all.size(), [&](std::size_t r) { return all[r].from; });
@@ -152,36 +136,67 @@ inline std::string at_lines(const std::vector<Said>& all) {
     words += (g[0] == 0 ? "" : ", ") + ranks(g) + " " + all[static_cast<std::size_t>(g[0])].from;
   return words + ")";
 }
+/// Who says what, where ranks do not say the same: "ranks 0, 1 VERB a, rank 2 b".
+template <class Of>
+std::string who_says(const std::vector<Said>& all, const char* of_one, const char* of_several, const char* then, Of of) {
+  std::string words;
+  for (const auto& g : groups(all.size(), [&](std::size_t r) { return of(all[r]); })) {
+    const char* verb = !words.empty() ? then : g.size() == 1 ? of_one : of_several;
+    words += (words.empty() ? "" : ", ") + ranks(g) + verb + of(all[static_cast<std::size_t>(g[0])]);
+  }
+  return words;
+}
+
+/// `gpt.cpp:141`; nothing where a function of the standard library, as make_unique, made the call.
+inline std::string text(const Source& from) {
+  const std::string file = from.file;
+  if (from.line <= 0 || file.find("/include/c++/") != std::string::npos) return "";
+  return file.substr(file.rfind('/') + 1) + ":" + std::to_string(from.line);
+}
+
+/// What to do about it.
+inline constexpr const char* same_order = "let all ranks do the same in the same order";
+inline constexpr const char* same_start = "start all ranks with the same program, mesh and settings";
 
 /// All ranks have found that they differ: each says what it does; of facts that differ one rank of those that have them
 /// alike says what they are. Throws Mismatch (exit code 76) on every rank.
 template <class World>
-[[noreturn]] void tell(World& world, std::string doing, const Source& from, const std::vector<Fact>& facts) {
+[[noreturn]] void tell(World& world, std::string doing, const Source& from, const std::vector<Fact>& facts,
+                       const char* remedy = same_start) {
   constexpr const char* label = "what ranks say of a difference";
-  std::string file = from.file;
-  file.erase(0, file.rfind('/') + 1);
-  Said mine{std::move(doing), from.line > 0 ? file + ":" + std::to_string(from.line) : "", {}, {}};
+  Said mine{std::move(doing), text(from), {}, {}};
   for (const Fact& f : facts)
-    mine.facts.push_back(f.what), mine.hashes.push_back(std::to_string(may_differ(f.what) ? 0 : f.hash));
+    mine.facts.push_back(f.what), mine.hashes.push_back(std::to_string(may_differ(f) ? 0 : f.hash));
   std::vector<Said> all;
   for (const std::string& words : gathered(world, written(mine), label)) all.push_back(read(words));
+  const auto differ = [](const std::string& words) { return Mismatch("parallel::agree: " + words, true); };
   const auto is_one = [&](const auto& of) { return groups(all.size(), of).size() == 1; };
-  if (!is_one([&](std::size_t r) { return all[r].doing; })) throw Mismatch("parallel::agree: " + at_places(all));
+  if (!is_one([&](std::size_t r) { return all[r].doing; }))
+    throw differ("the ranks are not at one place: " + who_says(all, " is at ", " are at ", " at ", placed) + "; " +
+                 same_order);
   std::string words = "the ranks are not alike at " + at_lines(all);
   if (!is_one([&](std::size_t r) { return all[r].facts; }))
-    throw Mismatch("parallel::agree: " + words + "; they compare different facts");
+    throw differ(words + ": " + who_says(all, " compares ", " compare ", " ", [](const Said& s) { return listed(s.facts); }) +
+                 "; give all ranks the same facts in the same order");
+  std::string may;
   for (std::size_t f = 0; f < facts.size(); ++f) {
     const auto have = groups(all.size(), [&](std::size_t r) { return all[r].hashes[f]; });
     if (have.size() == 1) continue;
+    if (!facts[f].always) may += (may.empty() ? "" : ",") + facts[f].what;
     const bool speaks = std::any_of(have.begin(), have.end(), [&](const auto& g) { return g[0] == world.rank(); });
     const std::string own = speaks ? facts[f].text ? facts[f].text() : "of hash " + mine.hashes[f] : "";
     const std::vector<std::string> texts = gathered(world, own, label);
     const auto text_of = [&](const std::vector<int>& group) { return texts[static_cast<std::size_t>(group[0])]; };
     for (std::size_t g = 1; g < have.size(); ++g)
       words += "; " + facts[f].what + " of " + ranks(have[0]) + " and of " + ranks(have[g]) + ": " +
-               difference(text_of(have[0]), text_of(have[g]));
+               (text_of(have[0]) == text_of(have[g]) ? "excepted by PARALLEL_MAY_DIFFER on some ranks only"
+                                                     : difference(text_of(have[0]), text_of(have[g])));
   }
-  throw Mismatch("parallel::agree: " + words + "; start all ranks with the same program, mesh and settings");
+  words += std::string("; ") + remedy;
+  if (!may.empty()) words += ", or, where that is meant, with PARALLEL_MAY_DIFFER='" + may + "'";
+  for (const std::string& name : excepted())
+    if (!names(mine.facts, name)) words += "; PARALLEL_MAY_DIFFER names " + name + ", which is none of what is compared here";
+  throw differ(words);
 }
 
 /// The end of a run, of which all ranks know by this that all have come to it.

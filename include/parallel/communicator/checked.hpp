@@ -1,6 +1,7 @@
 // A mode: before a collective is waited for, the ranks of its group compare what they have called.
 #pragma once
 #include <array>
+#include <cstdio>
 #include <memory>
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/communicator.hpp>
@@ -15,8 +16,9 @@ namespace parallel {
 ///
 ///     run_mpi([](Mpi& mpi) { Checked world(mpi); train(world); });
 ///
-/// It costs an exchange of 16 bytes for each collective. Of messages communicators themselves compare count and type.
-/// A rank that calls another group, or nothing, is found at the deadline.
+/// Barriers are compared, too, with the phase in which they stand. It costs an exchange of 16 bytes for each of these. Of
+/// messages communicators themselves compare count and type. A rank that calls another group, or nothing, is
+/// found at the deadline.
 template <Communicator C>
 class Checked {
  public:
@@ -27,9 +29,16 @@ class Checked {
   int size() const { return on_->size(); }
   void record(std::vector<Record>* records) { on_->record(records); }
   void deadline(std::chrono::milliseconds limit) { on_->deadline(limit); }
-  LongPhase within(const LongPhase& now) { return on_->within(now); }
+  LongPhase within(const LongPhase& now) { return phase_ = now, on_->within(now); }
   Checked split(int color, int key) { return Checked(std::make_unique<C>(on_->split(color, key))); }
-  void barrier() { on_->barrier(); }
+  /// Throws Mismatch, and what the communicator throws.
+  void barrier(Here here = {}) {
+    const std::string in = phase_.name != nullptr ? " in the phase '" + std::string(phase_.name) + "'" : "";
+    agreeing::Hash hash;
+    hash.name("barrier" + in);
+    compare(hash.value(), "barrier", here, [&] { return "a barrier" + in; });
+    on_->barrier();
+  }
   void aside(const Exchange& e) { on_->aside(e); }
   void progress() requires requires(C& c) { c.progress(); }
   { on_->progress(); }
@@ -40,12 +49,12 @@ class Checked {
 
   Ticket start(const Exchange& e) {
     const Ticket ticket = on_->start(e);
-    if (ticket.channel < 0 && size() > 1) calls_[ticket.number % max_outstanding] = {e, ticket.number};
+    if (ticket.channel < 0) calls_[ticket.number % max_outstanding] = {e, ticket.number};
     return ticket;
   }
   /// Throws Mismatch, and what the communicator throws.
   void wait(Ticket ticket) {
-    if (ticket.channel < 0 && size() > 1) compare(calls_[ticket.number % max_outstanding]);
+    if (ticket.channel < 0) compare(calls_[ticket.number % max_outstanding]);
     on_->wait(ticket);
   }
 
@@ -66,13 +75,22 @@ class Checked {
           static_cast<std::int64_t>(e.dtype), static_cast<std::int64_t>(e.maximum), static_cast<std::int64_t>(e.root)})
       hash.word(word);
     hash.name(e.label != nullptr ? e.label : "");
-    if (agreeing::alike(*on_, hash.value(), "fingerprints")) return;
-    agreeing::tell(*on_, "collective " + std::to_string(call.number + 1) + " of its group, " + text(e), e.from, {});
+    compare(hash.value(), e.label, e.from,
+            [&] { return "collective " + std::to_string(call.number + 1) + " of its group, " + text(e); });
+  }
+  /// `label`: of what is compared; `doing()`: in words.
+  template <class Doing>
+  void compare(std::uint64_t hash, const char* label, const Source& from, Doing doing) {
+    if (size() == 1) return;
+    char words[80];  // History copies it
+    std::snprintf(words, sizeof words, "fingerprint of %s", label != nullptr ? label : "");
+    if (!agreeing::alike(*on_, hash, words)) agreeing::tell(*on_, doing(), from, {}, agreeing::same_order);
   }
 
   std::unique_ptr<C> owned_{};
   C* on_;
   std::array<Call, max_outstanding> calls_{};
+  LongPhase phase_{};
 };
 
 /// Called by an executor before its groups are made, where the communicator's buffers are the device's.

@@ -80,7 +80,7 @@ constexpr std::int64_t elements_out(const Exchange& e, int rank, int ranks) {
 }
 
 /// Whether two ranks mean the same exchange.
-constexpr bool agree(const Exchange& a, const Exchange& b) {
+constexpr bool same_call(const Exchange& a, const Exchange& b) {
   return a.kind == b.kind && a.count == b.count && a.dtype == b.dtype && a.maximum == b.maximum && a.root == b.root;
 }
 

@@ -21,7 +21,13 @@ struct Fact {
   std::string what{};
   std::uint64_t hash = 0;
   std::function<std::string()> text{};
+  bool always = false;  ///< no exception can be made: ranks that differ in it compute something else
 };
+/// The fact, of which PARALLEL_MAY_DIFFER can make no exception.
+inline Fact always(Fact f) {
+  f.always = true;
+  return f;
+}
 
 namespace agreeing {
 

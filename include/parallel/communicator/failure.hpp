@@ -12,23 +12,36 @@ namespace parallel {
 
 /// An exchange was asked for that no communicator carries out.
 struct ExchangeRefused : Failure {
-  using Failure::Failure;
+  explicit ExchangeRefused(const std::string& sentence) : Failure(sentence, parallel::exit_code::internal) {}
 };
 
 /// Another rank failed, or ended, while this one needed it. The other rank's own exception says why.
 struct PeerFailed : Failure {
-  explicit PeerFailed(const std::string& sentence) : Failure(sentence, 75) {}
+  explicit PeerFailed(const std::string& sentence) : Failure(sentence, parallel::exit_code::peer) {}
 };
 
 /// The ranks of a group called different collectives, or a send and its receive differ.
 struct Mismatch : Failure {
-  explicit Mismatch(const std::string& sentence) : Failure(sentence, 76) {}
+  bool on_all = false;  ///< every rank of the job has found it, and says the same
+  explicit Mismatch(const std::string& sentence, bool all = false)
+      : Failure(sentence, parallel::exit_code::plans_differ), on_all(all) {}
 };
+
+/// Whether every rank of the job has found this, and says the same.
+inline bool is_on_all(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Mismatch& found) {
+    return found.on_all;
+  } catch (...) {
+    return false;
+  }
+}
 
 /// A rank waited longer than the deadline.
 struct Deadline : Failure {
   std::vector<int> missing;  ///< ranks of the group that had not arrived
-  explicit Deadline(const std::string& sentence, std::vector<int> ranks = {}) : Failure(sentence, 75), missing(std::move(ranks)) {}
+  explicit Deadline(const std::string& sentence, std::vector<int> ranks = {}) : Failure(sentence, parallel::exit_code::peer), missing(std::move(ranks)) {}
 };
 
 /// Before a process ends at once: what it has printed is not lost, unless another thread is printing.

@@ -43,7 +43,7 @@ class Mpi {
   LongPhase within(const LongPhase& now) { return std::exchange(place_.job->phase, now); }
 
   Mpi split(int color, int key) {
-    if (color < 0) throw Failure("parallel::split: the color is negative; count colors from 0");
+    if (color < 0) throw Failure("parallel::split: the color is negative; count colors from 0", exit_code::internal);
     return Mpi(place_.job, [&](MPI_Comm* group) { return MPI_Comm_split(place_.communicator, color, key, group); });
   }
   /// The ranks on this rank's machine, in their order. Called by all ranks.
@@ -272,7 +272,7 @@ class Environment {
         "parallel::run_mpi: a process waited %s in MPI's %s; another hangs or was not started; the job ends with "
         "exit code 75\n",
         text(deadline).c_str(), what);
-    std::_Exit(75);  // MPI is not there to abort
+    std::_Exit(exit_code::peer);  // MPI is not there to abort
   }
   std::chrono::milliseconds deadline_;
   std::optional<boost::mpi::environment> environment_;
@@ -293,15 +293,18 @@ void run_mpi(F&& f, MpiOptions options = {}) {
     if (options.ranks > 1 && world.size() == 1)
       throw Failure(expected + "this one runs alone, as a program does that was started without mpirun; start it with mpirun -n " +
                         std::to_string(options.ranks) + " (as root with --allow-run-as-root, on fewer cores with --oversubscribe)",
-                    78);
+                    exit_code::configuration);
     if (options.ranks > 0 && world.size() != options.ranks)
       throw Failure(
-          expected + std::to_string(world.size()) + " are running; start the program with mpirun -n " + std::to_string(options.ranks), 78);
+          expected + std::to_string(world.size()) + " are running; start the program with mpirun -n " + std::to_string(options.ranks),
+          exit_code::configuration);
     world.need_aside();
     f(world);
     agreeing::end(world);
   } catch (...) {
     const Ending ending = ending_of(std::current_exception());
+    if (Job::rank() > 0 && is_on_all(std::current_exception()))  // the first rank says it, and ends the job
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
     std::fprintf(stderr, "%s (%s; the job ends with exit code %d)\n", ending.sentence.c_str(), Job::who().c_str(),
                  ending.exit_code);
     Job::end(ending.exit_code);

@@ -32,7 +32,7 @@ struct MpiOptions {
 
 /// A call of MPI failed.
 struct MpiFailed : Failure {
-  explicit MpiFailed(const std::string& sentence) : Failure(sentence, 75) {}
+  explicit MpiFailed(const std::string& sentence) : Failure(sentence, parallel::exit_code::peer) {}
 };
 
 namespace processes {
@@ -61,11 +61,15 @@ struct Job {
 
   std::chrono::milliseconds patience() const { return parallel::patience(options.deadline, phase); }
   /// Which rank of the job this is.
-  static std::string who() {
-    int rank = 0, ranks = 1;
+  static int rank() {
+    int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+  }
+  static std::string who() {
+    int ranks = 1;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    return rank_text(rank, ranks);
+    return rank_text(rank(), ranks);
   }
   /// Ends the job. MPI tells the launcher, where it runs.
   [[noreturn]] static void end(int code) {
@@ -86,14 +90,12 @@ struct Job {
     std::fputs(words.c_str(), stderr);
     // One after the other, where they can: a mpirun that is ending a job waits a second for a rank that ends by itself
     // meanwhile.
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    std::this_thread::sleep_for(std::chrono::milliseconds(60 + 80 * std::min(rank, 4)));
+    std::this_thread::sleep_for(std::chrono::milliseconds(60 + 80 * std::min(rank(), 4)));
     // Open MPI's mpirun needs only that a process ends with a code. Told by MPI_Abort, it crashed itself in one of five
     // jobs with a stopped rank on a busy machine.
     flush_what_was_printed();
-    if (std::getenv("OMPI_COMM_WORLD_RANK") != nullptr) std::_Exit(75);
-    end(75);
+    if (std::getenv("OMPI_COMM_WORLD_RANK") != nullptr) std::_Exit(exit_code::peer);
+    end(exit_code::peer);
   }
 };
 

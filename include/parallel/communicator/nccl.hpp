@@ -58,7 +58,7 @@ class Nccl {
 
   /// Throws Deadline, PeerFailed, Failure.
   Nccl split(int color, int key) {
-    if (color < 0) throw Failure("parallel::split: the color is negative; count colors from 0");
+    if (color < 0) throw Failure("parallel::split: the color is negative; count colors from 0", exit_code::internal);
     Nccl group(own_->collectives_job, [&](nccl::Job& job) { return split(job, color, key, job.config()); });
     if (own_->aside != nullptr) group.aside_by(own_->aside->split(color, key));
     return group;

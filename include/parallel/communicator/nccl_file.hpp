@@ -86,7 +86,7 @@ inline ncclUniqueId meet_in_file(const std::filesystem::path& path, int rank, in
   }
   Row row{};
   if (const ncclResult_t result = ncclGetUniqueId(&row.id); result != ncclSuccess)
-    throw Failure(std::string("parallel::meet_in_file: NCCL does not start: ") + ncclGetErrorString(result));
+    throw NcclFailed(std::string("parallel::meet_in_file: NCCL does not start: ") + ncclGetErrorString(result));
   std::vector<Row> rows(static_cast<std::size_t>(ranks), row);
   std::vector<bool> has(static_cast<std::size_t>(ranks));
   has[0] = true;

@@ -26,7 +26,12 @@ struct NcclOptions {
 
 /// A rank has no GPU of its own. Exit code 69.
 struct NoGpu : Failure {
-  explicit NoGpu(const std::string& sentence) : Failure(sentence, 69) {}
+  explicit NoGpu(const std::string& sentence) : Failure(sentence, parallel::exit_code::unavailable) {}
+};
+
+/// A call of NCCL failed.
+struct NcclFailed : Failure {
+  explicit NcclFailed(const std::string& sentence) : Failure(sentence, parallel::exit_code::peer) {}
 };
 
 namespace nccl {
@@ -178,7 +183,7 @@ class Job {
     abort(words);
     if (peer) throw PeerFailed(words);
     if (result == ncclInvalidUsage) throw Mismatch(words);
-    throw Failure(words);
+    throw NcclFailed(words);
   }
 
   int rank_, ranks_, gpu_;

@@ -105,7 +105,7 @@ class Line {
     Event done;
   };
   static void check(bool fine) {
-    if (!fine) throw Failure("parallel::Nccl: a communicator does not know its ranks");
+    if (!fine) throw NcclFailed("parallel::Nccl: a communicator does not know its ranks");
   }
 
   std::shared_ptr<Job> job_;

@@ -30,7 +30,7 @@ inline Seat seat_under_mpi(Mpi& world) {
   seat.gpu = given ? 0 : here;
   if (world.rank() == 0)
     if (const ncclResult_t result = ncclGetUniqueId(&seat.id); result != ncclSuccess)
-      throw Failure(std::string("parallel::run_nccl_mpi: NCCL does not start: ") + ncclGetErrorString(result));
+      throw NcclFailed(std::string("parallel::run_nccl_mpi: NCCL does not start: ") + ncclGetErrorString(result));
   static_assert(sizeof seat.id % sizeof(std::int32_t) == 0);
   exchange(world, {Collective::broadcast, &seat.id, &seat.id, sizeof seat.id / sizeof(std::int32_t), DType::i32, false, 0,
                    "the id of the run under NCCL"});

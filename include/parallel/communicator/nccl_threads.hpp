@@ -52,7 +52,7 @@ void run_nccl(int ranks, F&& f, const NcclOptions& options = {}) {
   nccl::need_gpus(ranks);
   ncclUniqueId id{};
   if (const ncclResult_t result = ncclGetUniqueId(&id); result != ncclSuccess)
-    throw Failure(std::string("parallel::run_nccl: NCCL does not start: ") + ncclGetErrorString(result));
+    throw NcclFailed(std::string("parallel::run_nccl: NCCL does not start: ") + ncclGetErrorString(result));
   nccl::Fallen fallen;
   run_threads(
       ranks,

@@ -27,7 +27,8 @@ class Outstanding {
   /// Throws where `wait` may not take the ticket.
   static void need(bool outstanding) {
     if (!outstanding)
-      throw Failure("parallel::wait: the ticket is not outstanding; wait once for each start, in the group that started it");
+      throw Failure("parallel::wait: the ticket is not outstanding; wait once for each start, in the group that started it",
+                    exit_code::internal);
   }
 
  private:

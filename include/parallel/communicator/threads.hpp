@@ -32,7 +32,7 @@ class Threads {
   void buffers(std::shared_ptr<Buffers> those) { own_->place.buffers = std::move(those); }
 
   Threads split(int color, int key) {
-    if (color < 0) throw Failure("parallel::split: the color is negative; count colors from 0");
+    if (color < 0) throw Failure("parallel::split: the color is negative; count colors from 0", exit_code::internal);
     auto& seats = own_->place.group->seats;
     auto& mine = seats[index(rank())];
     mine.color = color, mine.key = key;
@@ -147,7 +147,7 @@ class Threads {
     const std::uint32_t now = threading::round(number);
     if (size() > 1) meet(slot.begun, now, &post.exchange, [&](int r) { return slot.posts[index(r)].begun.load(); });
     for (const threading::Post& other : slot.posts)
-      if (!agree(slot.posts[0].exchange, other.exchange)) disagree(slot);
+      if (!same_call(slot.posts[0].exchange, other.exchange)) disagree(slot);
     own_->place.touch(post.exchange, [&] { share(slot), own_->place.buffers->done(); });
     post.done.store(now, std::memory_order_relaxed);
     slot.done.arrive(target(now));
@@ -213,7 +213,7 @@ static_assert(Communicator<Threads>);
 /// with 70.
 template <class F>
 void run_threads(int ranks, F&& f, std::chrono::milliseconds deadline = default_deadline) {
-  if (ranks < 1) throw Failure("parallel::run_threads: there is no rank to run; ask for at least one");
+  if (ranks < 1) throw Failure("parallel::run_threads: there is no rank to run; ask for at least one", exit_code::configuration);
   const auto run = std::make_shared<threading::Run>(static_cast<std::size_t>(ranks), deadline);
   std::vector<int> members;
   for (int r = 0; r < ranks; ++r) members.push_back(r);
@@ -229,7 +229,8 @@ void run_threads(int ranks, F&& f, std::chrono::milliseconds deadline = default_
       threads.emplace(world, rank);
       f(*threads);
       if (threads->outstanding() != 0)
-        throw Failure("parallel::run_threads: a rank ended with exchanges outstanding; wait for every start");
+        throw Failure("parallel::run_threads: a rank ended with exchanges outstanding; wait for every start",
+                      exit_code::internal);
       run->returned(rank);
       agreeing::end(*threads);
     } catch (...) {

@@ -22,13 +22,13 @@ struct Place {
   template <class Arrived>
   void meet(Meeting& meeting, std::uint32_t target, const Exchange* e, Arrived arrived) const {
     Clock::time_point since{};
-    int endings = 0;
+    int returns = 0;
     meeting.wait(target, run().spins, [&] {
       if (run().failed()) give_up(e);
-      if (const int now = run().endings; now != endings && !group->outlives) look_for_ended(e, arrived), endings = now;
+      if (const int now = run().returns; now != returns && !group->outlives) look_for_returned(e, arrived), returns = now;
       const auto time = Clock::now();
       if (since == Clock::time_point{}) since = time;
-      if (run().ranks[index(member(rank))].ended) return;  // the run watches those that others wait for at its end
+      if (run().ranks[index(member(rank))].returned) return;  // the run watches those that others wait for at its end
       if (const std::chrono::milliseconds limit = run().patience(member(rank)); time - since >= limit) {
         std::vector<int> missing;
         for (int r = 0; r < size(); ++r)
@@ -72,9 +72,9 @@ struct Place {
  private:
   static std::string what(const Exchange* e) { return e != nullptr ? text(*e) : "barrier"; }
   template <class Arrived>
-  void look_for_ended(const Exchange* e, Arrived arrived) const {
+  void look_for_returned(const Exchange* e, Arrived arrived) const {
     for (int r = 0; r < size(); ++r)
-      if (run().ranks[index(member(r))].ended && !arrived(r))
+      if (run().ranks[index(member(r))].returned && !arrived(r))
         fail(PeerFailed("parallel::wait: " + who(r) + " ended without taking part in " + what(e)), run().deadline);
   }
   [[noreturn]] void late(const Exchange* e, std::chrono::milliseconds limit, const std::vector<int>& missing) const {
@@ -83,7 +83,7 @@ struct Place {
                               list_of(missing, [&](int r) { return who(r) + run().where(member(r)); });
     std::vector<int> members;
     for (const int r : missing) members.push_back(member(r));
-    run().tell(members);
+    run().print_histories(members);
     fail(Deadline(words + "; it hangs or calls something else, or the deadline is too short", missing), std::chrono::milliseconds(400));
   }
 };

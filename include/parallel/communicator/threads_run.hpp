@@ -20,7 +20,7 @@ class Run {
  public:
   struct alignas(64) Rank {
     std::atomic<bool> touching{false};  ///< it reads and writes the buffers of others
-    std::atomic<bool> ended{false};     ///< its function has returned
+    std::atomic<bool> returned{false};  ///< its function has
     std::atomic<const char*> phase{nullptr};
     std::atomic<std::chrono::milliseconds> limit{};  ///< of the phase
     History history;
@@ -78,7 +78,7 @@ class Run {
 
   /// This rank's function has returned, or failed.
   void returned(int rank) {
-    if (!ranks[static_cast<std::size_t>(rank)].ended.exchange(true)) ++endings;
+    if (!ranks[static_cast<std::size_t>(rank)].returned.exchange(true)) ++returns;
   }
   /// And nothing of it comes any more.
   void ended(int rank) {
@@ -95,25 +95,25 @@ class Run {
         if (Clock::now() > overdue_.load()) give_up("does not end although " + reason());
         return;
       }
-      if (endings == 0) return;
-      std::uint64_t now = static_cast<std::uint64_t>(endings);
+      if (returns == 0) return;
+      std::uint64_t now = static_cast<std::uint64_t>(returns);
       std::chrono::milliseconds longest = deadline.load();
       for (std::size_t r = 0; r < ranks.size(); ++r) {
         now += ranks[r].history.started();
-        if (!ranks[r].ended) longest = std::max(longest, patience(static_cast<int>(r)));
+        if (!ranks[r].returned) longest = std::max(longest, patience(static_cast<int>(r)));
       }
       if (now != signs) since = Clock::now();
       signs = now;
       if (Clock::now() - since < longest) return;
-      tell(not_ended());
+      print_histories(not_returned());
       give_up("has not ended " + parallel::text(longest) +
               " after another did; it hangs behind its last exchange, or the deadline is too short");
     });
   }
 
   /// Prints the last exchanges of the ranks, those first that are missing, once in a run.
-  void tell(const std::vector<int>& missing) {
-    if (told_.exchange(true)) return;
+  void print_histories(const std::vector<int>& missing) {
+    if (printed_.exchange(true)) return;
     constexpr int most = 16;
     int printed = 0;
     const auto print = [&](int r) {
@@ -130,7 +130,7 @@ class Run {
   const bool spins;  ///< every rank has a core
   std::vector<Rank> ranks;
   std::latch begin;  ///< of all ranks: before, none of them waits for others
-  std::atomic<int> endings{0};
+  std::atomic<int> returns{0};
   Meeting end;
 
  private:
@@ -147,20 +147,20 @@ class Run {
       return false;
     }
   }
-  std::vector<int> not_ended() const {
+  std::vector<int> not_returned() const {
     std::vector<int> those;
     for (std::size_t r = 0; r < ranks.size(); ++r)
-      if (!ranks[r].ended) those.push_back(static_cast<int>(r));
+      if (!ranks[r].returned) those.push_back(static_cast<int>(r));
     return those;
   }
   [[noreturn]] void give_up(const std::string& why) const {
-    const std::string words = list_of(not_ended(), [&](int r) { return who(r) + where(r); }) + " " + why;
+    const std::string words = list_of(not_returned(), [&](int r) { return who(r) + where(r); }) + " " + why;
     flush_what_was_printed();
     std::fprintf(stderr, "parallel::run_threads: %s; the program ends with exit code 75\n", words.c_str());
-    std::_Exit(75);
+    std::_Exit(exit_code::peer);
   }
 
-  std::atomic<bool> failed_{false}, told_{false};
+  std::atomic<bool> failed_{false}, printed_{false};
   std::atomic<Clock::time_point> overdue_{};
   std::mutex mutex_;
   std::string reason_;

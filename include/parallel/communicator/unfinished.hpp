@@ -31,7 +31,7 @@ class Unfinished {
  private:
   static void exits(int status, void*) {
     if (runs_ == 0 || decided_) return;
-    const int code = (status & 255) == 0 ? 70 : status & 255;
+    const int code = (status & 255) == exit_code::done ? exit_code::internal : status & 255;
     char who[64] = "a thread that is no rank";
     if (ranks_ > 0) std::snprintf(who, sizeof who, "rank %d of %d", rank_, ranks_);
     std::fprintf(

@@ -5,13 +5,14 @@
 
 namespace parallel {
 
-/// An exchange of the host's memory over all ranks, an all-reduce to the maximum of two f64: of a hash and of its
-/// negative, which tells every rank whether all gave the same one.
-struct AgreedOn {
+/// Exchanges of the host's memory over all ranks, each an all-reduce to the maximum of two f64: as a rule of a hash and
+/// of its negative, which tells every rank whether all gave the same one.
+struct Comparison {
   Mesh mesh{};
+  int exchanges = 1;
 
-  constexpr std::int64_t calls() const { return mesh.ranks() > 1 ? 1 : 0; }
-  /// Bytes of the message.
+  constexpr std::int64_t calls() const { return mesh.ranks() > 1 ? exchanges : 0; }
+  /// Bytes of the messages.
   constexpr std::int64_t messages() const { return 16 * calls(); }
   /// Bytes that a ring sends per rank.
   constexpr double sent() const {
@@ -29,11 +30,11 @@ struct AgreedOn {
 /// The section of a plan that is the same for every program. Its calls are none of the program's: `Plan::calls` and its
 /// like do not count them.
 struct Agreement {
-  AgreedOn start{};  ///< plan, seed, settings, arithmetic: before the groups of a plan are made, once for each executor
-  AgreedOn counter{};  ///< which step of which plan with which scalars: before each step
-  AgreedOn end{};      ///< that all ranks have come to it: once in a run
+  Comparison start{};    ///< plan, seed, settings, arithmetic, then the executor's number: before its groups are made
+  Comparison counter{};  ///< which step of which executor with which scalars: before each step
+  Comparison end{};      ///< that all ranks have come to it: once in a run
 
-  constexpr explicit Agreement(const Mesh& mesh = {}) : start{mesh}, counter{mesh}, end{mesh} {}
+  constexpr explicit Agreement(const Mesh& mesh = {}) : start{mesh, 2}, counter{mesh}, end{mesh} {}
 };
 
 }  // namespace parallel

@@ -54,7 +54,7 @@ class OwnedPlan {
 /// Exit code 78.
 struct MeshRefused : Failure {
   Reason reason;
-  MeshRefused(Reason r, const std::string& sentence) : Failure(sentence, 78), reason(r) {}
+  MeshRefused(Reason r, const std::string& sentence) : Failure(sentence, parallel::exit_code::configuration), reason(r) {}
 };
 
 /// Says what is wrong and which choices are valid.

@@ -96,7 +96,7 @@ inline std::string totals(const Plan& plan) {
                                      printing::bytes(phases[p]->sent(axis))}});
     }
   if (communication.rows.size() == 1 && plan.mesh.ranks() == 1) communication.rows = {{{"per step and rank", "no collective"}}};
-  const auto beside = [&](const char* what, const AgreedOn& exchange) {
+  const auto beside = [&](const char* what, const Comparison& exchange) {
     if (exchange.calls() == 0) return;
     const std::string calls = std::to_string(exchange.calls());
     communication.rows.push_back({{what, text(exchange.axes()), calls, calls, printing::bytes(static_cast<double>(exchange.messages())), printing::bytes(exchange.sent())}});

@@ -31,14 +31,14 @@ class Executor : public RankMemory<Device> {
   /// `parameters`: of this rank; programs over one model that cut it alike share them. `before`: an executor whose
   /// memory (`remember`) this one shares. Both and the plan must outlive it. `facts`: what else ranks must have alike.
   /// Called by all ranks together. Throws CannotRun, where parameters or memory lie differently, too, and Mismatch
-  /// where ranks have another plan, seed of the parameters or arithmetic (agreement.hpp). `world` must outlive
-  /// it.
+  /// where ranks have another plan, parameters or arithmetic (agreement.hpp). `world` must outlive it.
   Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Device& device = {}, const Executor* before = nullptr,
            std::vector<Fact> facts = {}, Here here = {})
-      : Memory(plan, world.rank(), world.size(), parameters, device, before), world_(world) {
+      : Memory(plan, world.rank(), world.size(), parameters, device, before), world_(world), parameters_(parameters), made_at_(here) {
     tickets_.resize(g_.nodes.size()), under_way_.resize(g_.nodes.size());
     if constexpr (requires { attach(world, device_); }) attach(world, device_);
-    begin_alike(parameters.seed(), std::move(facts), here);
+    begin_alike(std::move(facts));
+    if (trains()) parameters.trained_by(number_);
     groups_.emplace(plan, world);
     instructions_.reserve(plan.events.size());  // views are pointed to from here on
     for (const Event& e : plan.events) prepare(e);
@@ -80,25 +80,31 @@ class Executor : public RankMemory<Device> {
  private:
   using Instruction = parallel::Instruction<World>;
 
-  /// The exchange before step 0 (plan/agreement.hpp).
-  void begin_alike(std::uint64_t seed, std::vector<Fact> facts, Here here) {
+  /// The exchanges before step 0 (plan/agreement.hpp).
+  void begin_alike(std::vector<Fact> facts) {
     if (world_.size() == 1) return;
     const Fact plan = fact_of(plan_);
-    hash_of_plan_ = agreeing::may_differ(plan.what) ? 0 : plan.hash;
-    rounds_ = agreeing::may_differ("numerics");
-    this->scalars().each([&](std::string_view scalar, double) { compared_.push_back(!agreeing::may_differ(scalar)); });
-    const std::vector<Fact> own{plan, fact_of_numerics(), fact("seed of the parameters", std::to_string(seed))};
-    facts.insert(facts.begin(), own.begin(), own.end());
-    agree(world_, facts, "the beginning of " + name(), here);
+    hash_of_plan_ = plan.hash;
+    facts.insert(facts.begin(), {plan, fact_of_numerics()});
+    for (Fact& f : parameters_.facts()) facts.push_back(std::move(f));
+    std::vector<Fact> all = facts;
+    for (Fact& f : facts_of_scalars()) all.push_back(std::move(f));
+    agreeing::check_excepted(all, world_.rank());
+    rounds_ = agreeing::may_differ(fact_of_numerics());
+    compares_set_ = !agreeing::may_differ(parameters_.fact_of_set());
+    agree(world_, facts, "the beginning of " + name(), made_at_);
+    number_ = agreeing::numbered(world_, "the number of an executor");
   }
-  /// The counter of steps: which step of which plan this is, and with which scalars, by an exchange of 16 bytes before it.
+  /// The counter of steps: which step of which executor this is, and with which scalars and parameters, by an exchange
+  /// of 16 bytes before it.
   void step_alike(Here here) {
     agreeing::Hash hash;
+    hash.word(number_);
     hash.word(static_cast<std::int64_t>(hash_of_plan_));
     hash.word(steps_);
-    std::size_t i = 0;
+    if (compares_set_) hash.word(static_cast<std::int64_t>(parameters_.hash_of_set()));
     this->scalars().each([&](std::string_view, double value) {
-      if (compared_[i++]) hash.number(rounds_ ? static_cast<double>(static_cast<float>(value)) : value);
+      hash.number(rounds_ ? static_cast<double>(static_cast<float>(value)) : value);
     });
     bool alike = false;
     const auto compare = [&] { alike = agreeing::alike(world_, hash.value(), "the counter of steps"); };
@@ -107,15 +113,23 @@ class Executor : public RankMemory<Device> {
     else
       compare();
     if (alike) return;
-    std::vector<Fact> facts{fact_of(plan_)};
-    this->scalars().each([&](std::string_view scalar, double value) { facts.push_back(fact(std::string(scalar), value)); });
-    agreeing::tell(world_, "step " + std::to_string(steps_) + " of " + name(), here, facts);
+    const std::string made = agreeing::text(made_at_), which = "number " + std::to_string(number_);
+    std::vector<Fact> facts{always(fact("executor", which + (made.empty() ? "" : ", made at " + made))), fact_of(plan_)};
+    for (Fact& f : facts_of_scalars()) facts.push_back(std::move(f));
+    for (Fact& f : parameters_.facts()) facts.push_back(std::move(f));
+    agreeing::tell(world_, "step " + std::to_string(steps_) + " of " + name(), here, facts,
+                   "let all ranks step the same executor in the same order, with the same scalars and parameters");
+  }
+  std::vector<Fact> facts_of_scalars() const {
+    std::vector<Fact> facts;
+    this->scalars().each([&](std::string_view scalar, double value) { facts.push_back(always(fact(std::string(scalar), value))); });
+    return facts;
+  }
+  bool trains() const {
+    return std::any_of(g_.nodes.begin(), g_.nodes.end(), [](const Node& n) { return n.phase != Phase::forward; });
   }
   /// For sentences: what the program is.
-  std::string name() const {
-    const auto trains = [](const Node& n) { return n.phase != Phase::forward; };
-    return std::any_of(g_.nodes.begin(), g_.nodes.end(), trains) ? "a training" : "an evaluation";
-  }
+  std::string name() const { return trains() ? "a training" : "an evaluation"; }
   void once() {
     walk([](const Instruction&, const Record&, auto happen) { happen(); });
   }
@@ -293,8 +307,11 @@ class Executor : public RankMemory<Device> {
   }
 
   World& world_;
+  const ParametersIn<MemoryOf<Device>>& parameters_;
+  Here made_at_;
+  std::int64_t number_ = 0;  // the same on all ranks, and of this executor alone
   std::uint64_t hash_of_plan_ = 0;
-  std::vector<bool> compared_{};  // per scalar
+  bool compares_set_ = true;      // what was set in parameters
   bool rounds_ = false;           // scalars are compared as floats: other machines round them otherwise
   std::int64_t steps_ = 0;        // that were begun
   std::optional<Groups<World>> groups_{};

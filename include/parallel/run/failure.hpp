@@ -9,21 +9,6 @@
 
 namespace parallel {
 
-/// Exit codes of every program of this library (after sysexits.h where that has one).
-namespace exit_code {
-inline constexpr int done = 0;
-inline constexpr int failed = 1;          ///< the work itself failed: a loss that is no number
-inline constexpr int usage = 2;           ///< a flag misspelt or without its value
-inline constexpr int bad_data = 65;       ///< a file that is empty, too short or damaged
-inline constexpr int missing_input = 66;  ///< a file that is not there or cannot be read
-inline constexpr int unavailable = 69;    ///< a backend that is not built in or not there
-inline constexpr int internal = 70;
-inline constexpr int io = 74;             ///< a write that failed
-inline constexpr int peer = 75;           ///< a rank that failed or did not answer in time
-inline constexpr int plans_differ = 76;   ///< ranks with other programs or plans
-inline constexpr int configuration = 78;  ///< a mesh, an axis, a number of ranks
-}  // namespace exit_code
-
 /// A run that cannot begin: the number of ranks is not the mesh's, parameters lie otherwise than the plan says, a device has no kernel for an
 /// operation.
 struct CannotRun : Failure {

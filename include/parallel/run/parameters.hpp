@@ -1,9 +1,13 @@
 // The parameters of a model on one rank, begun alike on every mesh: a rank's part is the slice of what one rank alone would have.
 #pragma once
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
+#include <parallel/communicator/fact.hpp>
 #include <parallel/device/host_memory.hpp>
 #include <parallel/device/random.hpp>
 #include <parallel/plan/plan.hpp>
@@ -47,8 +51,21 @@ class ParametersIn {
     begin(plan, rank, seed);
   }
   ParametersIn(const Plan& plan, int rank, std::uint64_t seed) : memory_(plan.memory.blocks[static_cast<int>(Segment::parameter)]) { begin(plan, rank, seed); }
-  /// What their first values were made from.
-  std::uint64_t seed() const { return seed_; }
+  /// What ranks compare of them before they begin: what their first values were made from, what was set, who trains them.
+  std::vector<Fact> facts() const {
+    const std::string by = trained_by_ > 0 ? "by executor " + std::to_string(trained_by_) : "none yet";
+    return {fact("seed of the parameters", std::to_string(seed_)), fact_of_set(), fact("training of the parameters", by)};
+  }
+  /// What was set in parameters that every rank holds whole.
+  Fact fact_of_set() const {
+    std::string all;
+    for (const auto& [path, hash] : set_) all += path + ", hash " + std::to_string(hash) + "\n";
+    return fact("parameters that were set", all.empty() ? "none" : all);
+  }
+  /// The same as a number, which ranks compare before each step.
+  std::uint64_t hash_of_set() const { return hash_of_set_; }
+  /// Says that an executor of this number, alike on all ranks, trains them from now on.
+  void trained_by(std::int64_t executor) { trained_by_ = executor; }
   /// The block, as a plan finds it on a rank.
   std::byte* data(const Plan& plan, int rank) const {
     check(plan, rank);
@@ -70,6 +87,7 @@ class ParametersIn {
                    [&](std::int64_t i, std::int64_t global) { part[i] = given.all[static_cast<std::size_t>(global)]; });
     };
     change<T>(plan, m, write);
+    if (held_by_all(plan, m)) note_set(path, std::as_bytes(given.all));
   }
   /// Writes this rank's part into a whole tensor, which has room for all of it; all ranks together fill it.
   template <class A>
@@ -123,6 +141,21 @@ class ParametersIn {
     check_alike(layout_, block_layout(plan, Role::parameter), "parameters of one program are given to another that cuts the model differently",
                 "name the same mesh and schedule (Pipelined) in both and cut neither by cost (Balanced), or make parameters from this program's plan");
   }
+  /// Whether every rank has the whole of a member; in a pipeline, where others have nothing of it, none is taken for one.
+  static bool held_by_all(const Plan& plan, const Member& m) {
+    const auto at_some = [&](const Placed& p) { return p.placement.kind == PlacementKind::at && plan.mesh.extent(p.axis) > 1; };
+    const Layout& layout = m.type.layout;
+    return (plan.graph.stages == nullptr || plan.mesh.extent(plan.graph.stages) == 1) &&
+           local_elements(layout, plan.mesh) == layout.elements() &&
+           std::none_of(layout.others.begin(), layout.others.end(), at_some);
+  }
+  void note_set(std::string_view path, std::span<const std::byte> whole) {
+    agreeing::Hash of_whole, of_all;
+    of_whole.bytes(whole);
+    set_[std::string(path)] = of_whole.value();
+    for (const auto& [name, hash] : set_) of_all.name(name), of_all.word(static_cast<std::int64_t>(hash));
+    hash_of_set_ = of_all.value();
+  }
   /// Whether this rank's stage has anything of a member.
   static bool held(const Plan& plan, const Member& m) { return plan.storage[static_cast<std::size_t>(m.value)].block != Segment::none; }
   const Member& find(const Plan& plan, int rank, std::string_view path) const {
@@ -161,6 +194,9 @@ class ParametersIn {
   int rank_ = 0;
   BlockLayout layout_{};
   std::uint64_t seed_ = 0;
+  std::map<std::string, std::uint64_t> set_{};  // by path, the hash of the whole
+  std::uint64_t hash_of_set_ = 0;
+  std::int64_t trained_by_ = 0;
 };
 using Parameters = ParametersIn<HostMemory>;
 

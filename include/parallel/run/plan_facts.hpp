@@ -109,11 +109,11 @@ void describe(Out& out, const Plan& plan) {
 inline Fact fact_of(const Plan& plan) {
   agreeing::Hash hash;
   agreeing::describe(hash, plan);
-  return {"plan", hash.value(), [&plan] {
+  return always({"plan", hash.value(), [&plan] {
             agreeing::Text text;
             agreeing::describe(text, plan);
             return text.value();
-          }};
+          }});
 }
 
 /// With what numbers are made: compiler and vectors, which decide the last bits.

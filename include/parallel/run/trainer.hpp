@@ -92,8 +92,8 @@ class Trainer {
  private:
   template <class Hyperparameters>
   static std::vector<Fact> begun_with(const Hyperparameters& numbers, std::uint64_t seed, std::vector<Fact> facts) {
-    facts.push_back(fact("seed", std::to_string(seed)));
-    each_hyperparameter(numbers, [&](std::string_view name, double value) { facts.push_back(fact(std::string(name), value)); });
+    facts.push_back(always(fact("seed of the trainer", std::to_string(seed))));
+    each_hyperparameter(numbers, [&](std::string_view name, double value) { facts.push_back(always(fact(std::string(name), value))); });
     return facts;
   }
 
