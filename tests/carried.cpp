@@ -207,13 +207,14 @@ TEST_CASE("a damaged pipeline is refused") {
     }
     return "";
   };
-  const std::int64_t axis = whole[at - 2] & 0xffff, chunks = std::int64_t{1} << 16, shipped = std::int64_t{1} << 32;
-  CHECK(whole[at - 2] == axis + 2 * chunks + 2 * shipped);  // small numbers from -1 on
-  CHECK(said(at - 2, whole[at - 2] + 99) == "an index leads nowhere");
-  for (const std::int64_t bad : {axis + chunks + 2 * shipped, axis + 66 * chunks + 2 * shipped, axis + 2 * chunks, axis + 2 * chunks + 3 * shipped})
-    CHECK(said(at - 2, bad) == "a number is out of range");
-  CHECK(said(at - 2, axis + 3 * chunks + 2 * shipped) == "there is no such schedule");  // 1F1B has no chunks
-  CHECK(said(at - 3, 3) == "a number is out of range");
+  const std::int64_t axis = whole[at - 3] & 0xffff, shipped = std::int64_t{1} << 16;
+  CHECK(whole[at - 3] == axis + 2 * shipped);  // small numbers from -1 on
+  CHECK(whole[at - 2] == 1);                   // chunks
+  CHECK(said(at - 3, whole[at - 3] + 99) == "an index leads nowhere");
+  for (const std::int64_t bad : {axis, axis + 3 * shipped}) CHECK(said(at - 3, bad) == "a number is out of range");
+  for (const std::int64_t bad : {0, 65, 65'537}) CHECK(said(at - 2, bad) == "a number is out of range");
+  CHECK(said(at - 2, 2) == "there is no such schedule");  // 1F1B has no chunks
+  CHECK(said(at - 4, 3) == "a number is out of range");
   CHECK(said(at, begin + 1) == "there is no such schedule");
   CHECK(said(at, whole[at]) == "");
 }

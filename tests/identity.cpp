@@ -7,6 +7,7 @@
 #include <parallel/communicator/checked.hpp>
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu/device.hpp>
+#include <parallel/operation/remember.hpp>
 #include <parallel/run/trainer.hpp>
 #include <string>
 #include <vector>
@@ -23,6 +24,19 @@ struct Model {
   constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(gelu(matmul(x, up)), down) + bias)); }
 };
 using Inputs = Tensor<float, Shape<8 / data, 4>>;
+/// The same but for one initializer.
+struct Ones {
+  Parameter<float, Shape<4, 8 / tensor>> up{normal(0.3)};
+  Parameter<float, Shape<8 / tensor, 4>> down{normal(0.3)};
+  Parameter<float, Shape<4>> bias{ones};
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(gelu(matmul(x, up)), down) + bias)); }
+};
+struct Remembering {
+  Parameter<float, Shape<4>> gain{ones};
+  constexpr auto operator()(Distributed auto x, Distributed auto position) const {
+    return mean(remember<0, 8>(x * gain, position));
+  }
+};
 using Step = Training<Model, AdamW, Inputs>;
 using Look = Evaluation<Model, Inputs>;
 
@@ -118,11 +132,77 @@ TEST_CASE("parameters that were trained apart are told apart, also when they beg
     return told(2, [&](Threads& world) {
       Parameters one(*plan, world.rank(), 1), two(*plan, world.rank(), 1);
       Training_ first(*plan, world, one, {}, 1), second(*plan, world, two, {}, 1);
+      first.executor().input(0, x), second.executor().input(0, x);
+      first.step(), second.step(), second.step();
       Running(*looking, world, swapped && world.rank() == 1 ? two : one).input(0, x);
     });
   };
   CHECK(run(false) == "");
-  has(run(true), "training of the parameters of rank 0 and of rank 1: by executor ");
+  const std::string said = run(true);
+  has(said, "training of the parameters of rank 0 and of rank 1: 1 steps, the last by executor ");
+  has(said, ", made at identity.cpp:");
+  // and where the evaluations were made before the trainings, which get the parameters in another order on a rank
+  const auto made_before = [&](bool swapped) {
+    return told(2, [&](Threads& world) {
+      Parameters one(*plan, world.rank(), 1), two(*plan, world.rank(), 1);
+      Running of_one(*looking, world, one), of_two(*looking, world, two);
+      const bool other = swapped && world.rank() == 1;
+      Training_ first(*plan, world, other ? two : one, {}, 1), second(*plan, world, other ? one : two, {}, 1);
+      first.executor().input(0, x), of_one.input(0, x);
+      for (int step = 0; step < 3; ++step) first.step();
+      of_one.run();
+    });
+  };
+  CHECK(made_before(false) == "");
+  const std::string before = made_before(true);
+  has(before, "not alike at step 1 of an evaluation");
+  has(before, "training of the parameters of rank 0 and of rank 1: 3 steps");
+}
+
+TEST_CASE("parameters of another model's initializers, and memory of another executor, are told") {
+  const Mesh mesh{data = 2, tensor = 1};
+  const OwnedPlan plan = derive<Look>(mesh), other = derive<Evaluation<Ones, Inputs>>(mesh);
+  has(told(2,
+           [&](Threads& world) {
+             Parameters parameters(world.rank() == 1 ? *other : *plan, world.rank(), 1);
+             Running(*plan, world, parameters).input(0, x);
+           }),
+      "initializers of the parameters of rank 0 and of rank 1: from line 3");
+  const OwnedPlan remembering =
+      derive<Evaluation<Remembering, Tensor<float, Shape<2, 4 / data>>, Tensor<int, Shape<>>>>(mesh);
+  const auto run = [&](bool swapped) {
+    return told(2, [&](Threads& world) {
+      Parameters parameters(*remembering, world.rank(), 1);
+      Running one(*remembering, world, parameters), two(*remembering, world, parameters);
+      Running third(*remembering, world, parameters, {}, swapped && world.rank() == 1 ? &two : &one);
+    });
+  };
+  CHECK(run(false) == "");
+  has(run(true), "executor whose memory is shared of rank 0 and of rank 1: ");
+}
+
+TEST_CASE("what is set in all parameters leaves nothing of what was before") {
+  const Mesh mesh{data = 2, tensor = 1};
+  const OwnedPlan plan = derive<Step>(mesh);
+  const auto run = [&](bool all) {
+    return told(2, [&](Threads& world) {
+      Parameters parameters(*plan, world.rank(), static_cast<std::uint64_t>(world.rank()));
+      if (world.rank() == 1) {  // it trains them alone
+        Threads alone = world.split(1, 0);
+        Training_ trainer(*plan, alone, parameters, {}, 1);
+      } else {
+        world.split(0, 0);
+      }
+      for (const std::string& path : Parameters::names(*plan))
+        if (all || path != "up")
+          parameters.set(*plan, world.rank(), path, std::vector<float>(path == "bias" ? 4 : 32, 1));
+      Training_ trainer(*plan, world, parameters, {}, 1);
+      trainer.executor().input(0, x);
+      trainer.step();
+    });
+  };
+  CHECK(run(true) == "");
+  has(run(false), "seed of the parameters of rank 0 and of rank 1: 0 against 1");
 }
 
 TEST_CASE("a parameter that one rank sets otherwise, or alone, is found before the next step") {
@@ -148,6 +228,8 @@ TEST_CASE("a parameter that one rank sets otherwise, or alone, is found before t
   });
   has(alone, "76 parallel::agree: the ranks are not alike at step 2 of a training (identity.cpp:");
   has(alone, "parameters that were set of ranks 0, 1, 3 and of rank 2: none against bias, hash ");
+  CHECK(alone.find('\n') == std::string::npos);
+  CHECK(run([&](auto& p, int rank) { sets(p, rank, 1), sets(p, rank, 1); }) == "");
   has(run([&](auto& p, int rank) { sets(p, rank, rank == 3 ? 2 : 1); }),
       "parameters that were set of ranks 0, 1, 2 and of rank 3: bias, hash ");
   // of one that ranks hold in parts each may give what it has

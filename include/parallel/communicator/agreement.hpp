@@ -76,7 +76,7 @@ std::int64_t numbered(World& world, const char* label) {
   return number;
 }
 
-/// What either is to a communicator of so many ranks.
+/// The exchange of either, as a record has it.
 inline Record compared(int ranks) { return {Collective::all_reduce, 16, DType::f64, ranks, true}; }
 
 /// Every rank's `bytes`, one behind the other. All ranks give equally many, a multiple of four.
@@ -138,7 +138,8 @@ inline std::string at_lines(const std::vector<Said>& all) {
 }
 /// Who says what, where ranks do not say the same: "ranks 0, 1 VERB a, rank 2 b".
 template <class Of>
-std::string who_says(const std::vector<Said>& all, const char* of_one, const char* of_several, const char* then, Of of) {
+std::string who_says(const std::vector<Said>& all, const char* of_one, const char* of_several, const char* then,
+                     Of of) {
   std::string words;
   for (const auto& g : groups(all.size(), [&](std::size_t r) { return of(all[r]); })) {
     const char* verb = !words.empty() ? then : g.size() == 1 ? of_one : of_several;
@@ -169,14 +170,15 @@ template <class World>
     mine.facts.push_back(f.what), mine.hashes.push_back(std::to_string(may_differ(f) ? 0 : f.hash));
   std::vector<Said> all;
   for (const std::string& words : gathered(world, written(mine), label)) all.push_back(read(words));
-  const auto differ = [](const std::string& words) { return Mismatch("parallel::agree: " + words, true); };
+  const auto differ = [&](const std::string& words) { return Mismatch("parallel::agree: " + words, world.size()); };
   const auto is_one = [&](const auto& of) { return groups(all.size(), of).size() == 1; };
   if (!is_one([&](std::size_t r) { return all[r].doing; }))
     throw differ("the ranks are not at one place: " + who_says(all, " is at ", " are at ", " at ", placed) + "; " +
                  same_order);
   std::string words = "the ranks are not alike at " + at_lines(all);
   if (!is_one([&](std::size_t r) { return all[r].facts; }))
-    throw differ(words + ": " + who_says(all, " compares ", " compare ", " ", [](const Said& s) { return listed(s.facts); }) +
+    throw differ(words + ": " +
+                 who_says(all, " compares ", " compare ", " ", [](const Said& s) { return listed(s.facts); }) +
                  "; give all ranks the same facts in the same order");
   std::string may;
   for (std::size_t f = 0; f < facts.size(); ++f) {
@@ -184,18 +186,21 @@ template <class World>
     if (have.size() == 1) continue;
     if (!facts[f].always) may += (may.empty() ? "" : ",") + facts[f].what;
     const bool speaks = std::any_of(have.begin(), have.end(), [&](const auto& g) { return g[0] == world.rank(); });
-    const std::string own = speaks ? facts[f].text ? facts[f].text() : "of hash " + mine.hashes[f] : "";
+    const std::string own = !speaks                 ? ""
+                            : mine.hashes[f] == "0" ? "not compared"
+                            : facts[f].text         ? facts[f].text()
+                                                    : "of hash " + mine.hashes[f];
     const std::vector<std::string> texts = gathered(world, own, label);
     const auto text_of = [&](const std::vector<int>& group) { return texts[static_cast<std::size_t>(group[0])]; };
     for (std::size_t g = 1; g < have.size(); ++g)
       words += "; " + facts[f].what + " of " + ranks(have[0]) + " and of " + ranks(have[g]) + ": " +
-               (text_of(have[0]) == text_of(have[g]) ? "excepted by PARALLEL_MAY_DIFFER on some ranks only"
-                                                     : difference(text_of(have[0]), text_of(have[g])));
+               difference(text_of(have[0]), text_of(have[g]));
   }
   words += std::string("; ") + remedy;
   if (!may.empty()) words += ", or, where that is meant, with PARALLEL_MAY_DIFFER='" + may + "'";
   for (const std::string& name : excepted())
-    if (!names(mine.facts, name)) words += "; PARALLEL_MAY_DIFFER names " + name + ", which is none of what is compared here";
+    if (!may.empty() && name != "numerics" && !names(mine.facts, name))
+      words += "; PARALLEL_MAY_DIFFER names " + name + ", which is none of what is compared here";
   throw differ(words);
 }
 
@@ -209,7 +214,8 @@ void end(World& world) {
 }  // namespace agreeing
 
 /// Compares facts over all ranks; called by all of them, with as many facts in the same order. Costs one exchange of 16
-/// bytes; only where hashes differ texts follow. Throws Mismatch (exit code 76) on every rank.
+/// bytes; only where hashes differ texts follow. Throws Mismatch (exit code 76) on every rank, and Failure (78) where
+/// PARALLEL_MAY_DIFFER names what cannot be excepted.
 ///
 ///     agree(world, {fact("version", "3"), fact_of_data("text", std::span<const int>(tokens))});
 ///
@@ -217,6 +223,7 @@ void end(World& world) {
 template <class World>
 void agree(World& world, const std::vector<Fact>& facts, const std::string& doing = "a comparison", Here here = {}) {
   if (world.size() == 1) return;
+  agreeing::check_excepted(facts, world.rank());
   if (!agreeing::alike(world, agreeing::hash_of(doing, facts), "agreement")) agreeing::tell(world, doing, here, facts);
 }
 

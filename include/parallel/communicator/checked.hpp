@@ -16,9 +16,9 @@ namespace parallel {
 ///
 ///     run_mpi([](Mpi& mpi) { Checked world(mpi); train(world); });
 ///
-/// Barriers are compared, too, with the phase in which they stand. It costs an exchange of 16 bytes for each of these. Of
-/// messages communicators themselves compare count and type. A rank that calls another group, or nothing, is
-/// found at the deadline.
+/// Barriers are compared, too, with the phase that this object was told of. It costs an exchange of 16 bytes for each
+/// of these. Of messages communicators themselves compare count and type. A rank that calls another group, or nothing,
+/// is found at the deadline.
 template <Communicator C>
 class Checked {
  public:

@@ -75,7 +75,7 @@ void exchange(C& communicator, const Exchange& e) {
 /// for each other, or the deadline, if that is longer; the sentence of a deadline names the phase. Called by all ranks
 /// of `world`, also those that have nothing to do in it. `name` outlives the run, as a literal does.
 template <Communicator C, class F>
-void long_phase(C& world, const char* name, std::chrono::milliseconds limit, F f) {
+void long_phase(C& world, const char* name, std::chrono::milliseconds limit, F f, Here here = {}) {
   struct Within {
     C& world;
     LongPhase before;
@@ -83,7 +83,10 @@ void long_phase(C& world, const char* name, std::chrono::milliseconds limit, F f
   };
   const Within within{world, world.within({name, limit})};
   f();
-  world.barrier();
+  if constexpr (requires { world.barrier(here); })
+    world.barrier(here);
+  else
+    world.barrier();
 }
 
 }  // namespace parallel

@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -60,18 +59,23 @@ inline std::pair<std::string, std::string> around_difference(const std::string& 
 inline std::string difference(const std::string& one, const std::string& other) {
   auto a = parts_of(one, '\n'), b = parts_of(other, '\n');
   if (a.size() <= 1 && b.size() <= 1) {
-    const auto [mine, yours] = around_difference(one, other);
-    return mine + " against " + yours;
+    a.resize(1), b.resize(1);
+    const auto [mine, yours] = around_difference(a[0], b[0]);
+    return mine == yours ? mine + " in both, of another type" : mine + " against " + yours;
   }
   constexpr std::size_t most = 5;  // lines of each
   std::size_t same = 0, end = 0;
   while (same < a.size() && same < b.size() && a[same] == b[same]) ++same;
   while (end < a.size() - same && end < b.size() - same && a[a.size() - 1 - end] == b[b.size() - 1 - end]) ++end;
-  for (std::size_t i = same; i < std::min(a.size(), b.size()); ++i)
-    std::tie(a[i], b[i]) = around_difference(a[i], b[i]);
+  a.resize(a.size() - end), b.resize(b.size() - end);
+  for (std::size_t i = same; i < std::max(a.size(), b.size()); ++i) {
+    const auto [mine, yours] = around_difference(i < a.size() ? a[i] : "", i < b.size() ? b[i] : "");
+    if (i < a.size()) a[i] = mine;
+    if (i < b.size()) b[i] = yours;
+  }
   std::string words = "from line " + std::to_string(same + 1);
   for (const auto& [sign, lines] : {std::pair{"\n  - ", &a}, std::pair{"\n  + ", &b}})
-    for (std::size_t i = same; i < lines->size() - end && i < same + most; ++i) words += sign + (*lines)[i];
+    for (std::size_t i = same; i < lines->size() && i < same + most; ++i) words += sign + (*lines)[i];
   return words;
 }
 

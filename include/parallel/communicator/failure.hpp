@@ -22,19 +22,19 @@ struct PeerFailed : Failure {
 
 /// The ranks of a group called different collectives, or a send and its receive differ.
 struct Mismatch : Failure {
-  bool on_all = false;  ///< every rank of the job has found it, and says the same
-  explicit Mismatch(const std::string& sentence, bool all = false)
-      : Failure(sentence, parallel::exit_code::plans_differ), on_all(all) {}
+  int ranks = 1;  ///< that have found it together, each with the same words
+  explicit Mismatch(const std::string& sentence, int found_by = 1)
+      : Failure(sentence, parallel::exit_code::plans_differ), ranks(found_by) {}
 };
 
-/// Whether every rank of the job has found this, and says the same.
-inline bool is_on_all(const std::exception_ptr& error) {
+/// How many ranks have found this together, and say the same.
+inline int found_by(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
-  } catch (const Mismatch& found) {
-    return found.on_all;
+  } catch (const Mismatch& mismatch) {
+    return mismatch.ranks;
   } catch (...) {
-    return false;
+    return 1;
   }
 }
 

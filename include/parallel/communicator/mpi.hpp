@@ -303,7 +303,7 @@ void run_mpi(F&& f, MpiOptions options = {}) {
     agreeing::end(world);
   } catch (...) {
     const Ending ending = ending_of(std::current_exception());
-    if (Job::rank() > 0 && is_on_all(std::current_exception()))  // the first rank says it, and ends the job
+    if (Job::rank() > 0 && found_by(std::current_exception()) == Job::ranks())  // the first rank says it, and ends the job
       std::this_thread::sleep_for(std::chrono::milliseconds(500));
     std::fprintf(stderr, "%s (%s; the job ends with exit code %d)\n", ending.sentence.c_str(), Job::who().c_str(),
                  ending.exit_code);

@@ -66,11 +66,12 @@ struct Job {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     return rank;
   }
-  static std::string who() {
+  static int ranks() {
     int ranks = 1;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    return rank_text(rank(), ranks);
+    return ranks;
   }
+  static std::string who() { return rank_text(rank(), ranks()); }
   /// Ends the job. MPI tells the launcher, where it runs.
   [[noreturn]] static void end(int code) {
     Unfinished::decided();

@@ -296,6 +296,7 @@ class Reader {
     Member m;
     m.path = name();
     const Typed t = type();
+    require(t.flags < 8, "a number is out of range");
     m.type = t.type, m.role = enumeration<Role>(t.flags & 3, 3), m.initializer.decays = (t.flags & 4) != 0;
     const Quad q = quad();
     m.value = q[0], m.updated = q[1], m.of = q[2];

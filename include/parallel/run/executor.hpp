@@ -1,5 +1,7 @@
 // Walks a plan on one rank. Everything that can be known before the first step is: kernels, addresses, counts, groups of ranks.
 #pragma once
+#include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,11 +36,10 @@ class Executor : public RankMemory<Device> {
   /// where ranks have another plan, parameters or arithmetic (agreement.hpp). `world` must outlive it.
   Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Device& device = {}, const Executor* before = nullptr,
            std::vector<Fact> facts = {}, Here here = {})
-      : Memory(plan, world.rank(), world.size(), parameters, device, before), world_(world), parameters_(parameters), made_at_(here) {
+      : Memory(plan, world.rank(), world.size(), parameters, device, before), world_(world), provenance_(parameters.provenance()), made_at_(here) {
     tickets_.resize(g_.nodes.size()), under_way_.resize(g_.nodes.size());
     if constexpr (requires { attach(world, device_); }) attach(world, device_);
-    begin_alike(std::move(facts));
-    if (trains()) parameters.trained_by(number_);
+    begin_alike(std::move(facts), before);
     groups_.emplace(plan, world);
     instructions_.reserve(plan.events.size());  // views are pointed to from here on
     for (const Event& e : plan.events) prepare(e);
@@ -55,6 +56,7 @@ class Executor : public RankMemory<Device> {
     if (recording_ != nullptr) recording_->begin_step();
     ++steps_;
     if (world_.size() > 1) step_alike(here);
+    if (trains_) provenance_->train(number_, made_at_);
     if (graph_) return graph_.launch();
     if (recording_ == nullptr) return once();
     walk([this](const Instruction& i, const Record& call, auto happen) {
@@ -81,17 +83,16 @@ class Executor : public RankMemory<Device> {
   using Instruction = parallel::Instruction<World>;
 
   /// The exchanges before step 0 (plan/agreement.hpp).
-  void begin_alike(std::vector<Fact> facts) {
+  void begin_alike(std::vector<Fact> facts, const Executor* before) {
     if (world_.size() == 1) return;
-    const Fact plan = fact_of(plan_);
-    hash_of_plan_ = plan.hash;
-    facts.insert(facts.begin(), {plan, fact_of_numerics()});
-    for (Fact& f : parameters_.facts()) facts.push_back(std::move(f));
-    std::vector<Fact> all = facts;
-    for (Fact& f : facts_of_scalars()) all.push_back(std::move(f));
-    agreeing::check_excepted(all, world_.rank());
-    rounds_ = agreeing::may_differ(fact_of_numerics());
-    compares_set_ = !agreeing::may_differ(parameters_.fact_of_set());
+    agreeing::check_excepted(facts_of_step(), world_.rank());
+    facts.insert(facts.begin(), {fact_of(plan_), fact_of_numerics()});
+    for (Fact& f : provenance_->beginning()) facts.push_back(std::move(f));
+    for (Fact& f : provenance_->history()) {
+      compares_history_ = compares_history_ && !agreeing::may_differ(f);
+      facts.push_back(std::move(f));
+    }
+    if (before != nullptr) facts.push_back(always(fact("executor whose memory is shared", before->number_)));
     agree(world_, facts, "the beginning of " + name(), made_at_);
     number_ = agreeing::numbered(world_, "the number of an executor");
   }
@@ -100,12 +101,9 @@ class Executor : public RankMemory<Device> {
   void step_alike(Here here) {
     agreeing::Hash hash;
     hash.word(number_);
-    hash.word(static_cast<std::int64_t>(hash_of_plan_));
     hash.word(steps_);
-    if (compares_set_) hash.word(static_cast<std::int64_t>(parameters_.hash_of_set()));
-    this->scalars().each([&](std::string_view, double value) {
-      hash.number(rounds_ ? static_cast<double>(static_cast<float>(value)) : value);
-    });
+    if (compares_history_) hash.word(static_cast<std::int64_t>(provenance_->hash()));
+    this->scalars().each([&](std::string_view, double value) { hash.number(rounds_ ? rounded(value) : value); });
     bool alike = false;
     const auto compare = [&] { alike = agreeing::alike(world_, hash.value(), "the counter of steps"); };
     if (recording_ != nullptr)
@@ -113,23 +111,21 @@ class Executor : public RankMemory<Device> {
     else
       compare();
     if (alike) return;
-    const std::string made = agreeing::text(made_at_), which = "number " + std::to_string(number_);
-    std::vector<Fact> facts{always(fact("executor", which + (made.empty() ? "" : ", made at " + made))), fact_of(plan_)};
-    for (Fact& f : facts_of_scalars()) facts.push_back(std::move(f));
-    for (Fact& f : parameters_.facts()) facts.push_back(std::move(f));
-    agreeing::tell(world_, "step " + std::to_string(steps_) + " of " + name(), here, facts,
+    agreeing::tell(world_, "step " + std::to_string(steps_) + " of " + name(), here, facts_of_step(),
                    "let all ranks step the same executor in the same order, with the same scalars and parameters");
   }
-  std::vector<Fact> facts_of_scalars() const {
-    std::vector<Fact> facts;
-    this->scalars().each([&](std::string_view scalar, double value) { facts.push_back(always(fact(std::string(scalar), value))); });
+  /// What ranks compare before a step.
+  std::vector<Fact> facts_of_step() const {
+    const std::string made = agreeing::text(made_at_), number = "number " + std::to_string(number_);
+    Fact executor = always(fact("executor", number));  // its line may be another on a rank
+    executor.text = [words = number + (made.empty() ? "" : ", made at " + made)] { return words; };
+    std::vector<Fact> facts{std::move(executor)};
+    this->scalars().each([&](std::string_view scalar, double value) { facts.push_back(fact_of_scalar(scalar, value)); });
+    for (Fact& f : provenance_->history()) facts.push_back(std::move(f));
     return facts;
   }
-  bool trains() const {
-    return std::any_of(g_.nodes.begin(), g_.nodes.end(), [](const Node& n) { return n.phase != Phase::forward; });
-  }
   /// For sentences: what the program is.
-  std::string name() const { return trains() ? "a training" : "an evaluation"; }
+  std::string name() const { return trains_ ? "a training" : "an evaluation"; }
   void once() {
     walk([](const Instruction&, const Record&, auto happen) { happen(); });
   }
@@ -307,12 +303,12 @@ class Executor : public RankMemory<Device> {
   }
 
   World& world_;
-  const ParametersIn<MemoryOf<Device>>& parameters_;
+  std::shared_ptr<Provenance> provenance_;
   Here made_at_;
   std::int64_t number_ = 0;  // the same on all ranks, and of this executor alone
-  std::uint64_t hash_of_plan_ = 0;
-  bool compares_set_ = true;      // what was set in parameters
-  bool rounds_ = false;           // scalars are compared as floats: other machines round them otherwise
+  const bool trains_ = std::any_of(g_.nodes.begin(), g_.nodes.end(), [](const Node& n) { return n.phase != Phase::forward; });
+  bool compares_history_ = true;  // of the parameters
+  const bool rounds_ = numerics_may_differ();  // scalars are compared as floats: other machines round them otherwise
   std::int64_t steps_ = 0;        // that were begun
   std::optional<Groups<World>> groups_{};
   typename GraphOf<Device>::type graph_{};  // goes before the groups: a communicator of NCCL does not end while a graph holds its exchanges

@@ -2,18 +2,18 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include <parallel/communicator/fact.hpp>
 #include <parallel/device/host_memory.hpp>
 #include <parallel/device/random.hpp>
 #include <parallel/plan/plan.hpp>
 #include <parallel/run/block_layout.hpp>
 #include <parallel/run/failure.hpp>
 #include <parallel/run/numbers.hpp>
+#include <parallel/run/provenance.hpp>
 
 namespace parallel {
 
@@ -51,21 +51,8 @@ class ParametersIn {
     begin(plan, rank, seed);
   }
   ParametersIn(const Plan& plan, int rank, std::uint64_t seed) : memory_(plan.memory.blocks[static_cast<int>(Segment::parameter)]) { begin(plan, rank, seed); }
-  /// What ranks compare of them before they begin: what their first values were made from, what was set, who trains them.
-  std::vector<Fact> facts() const {
-    const std::string by = trained_by_ > 0 ? "by executor " + std::to_string(trained_by_) : "none yet";
-    return {fact("seed of the parameters", std::to_string(seed_)), fact_of_set(), fact("training of the parameters", by)};
-  }
-  /// What was set in parameters that every rank holds whole.
-  Fact fact_of_set() const {
-    std::string all;
-    for (const auto& [path, hash] : set_) all += path + ", hash " + std::to_string(hash) + "\n";
-    return fact("parameters that were set", all.empty() ? "none" : all);
-  }
-  /// The same as a number, which ranks compare before each step.
-  std::uint64_t hash_of_set() const { return hash_of_set_; }
-  /// Says that an executor of this number, alike on all ranks, trains them from now on.
-  void trained_by(std::int64_t executor) { trained_by_ = executor; }
+  /// Where their numbers come from, which ranks compare. It stays where it is when these are moved.
+  const std::shared_ptr<Provenance>& provenance() const { return provenance_; }
   /// The block, as a plan finds it on a rank.
   std::byte* data(const Plan& plan, int rank) const {
     check(plan, rank);
@@ -81,13 +68,13 @@ class ParametersIn {
     using T = std::remove_const_t<typename decltype(given.all)::element_type>;
     const Member& m = find(plan, rank, path);
     check_whole(given, m.type, [&] { return "the parameter " + std::string(path); });
+    held_by_all(plan, m) ? provenance_->set(path, std::as_bytes(given.all)) : provenance_->set_part(path);
     if (!held(plan, m)) return;
     const auto write = [&](T* part) {
       each_element(plan, m.type.layout, rank,
                    [&](std::int64_t i, std::int64_t global) { part[i] = given.all[static_cast<std::size_t>(global)]; });
     };
     change<T>(plan, m, write);
-    if (held_by_all(plan, m)) note_set(path, std::as_bytes(given.all));
   }
   /// Writes this rank's part into a whole tensor, which has room for all of it; all ranks together fill it.
   template <class A>
@@ -117,7 +104,7 @@ class ParametersIn {
   void begin(const Plan& plan, int rank, std::uint64_t seed) {
     rank_ = rank;
     layout_ = block_layout(plan, Role::parameter);
-    seed_ = seed;
+    provenance_ = std::make_shared<Provenance>(plan, seed);
     for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
       const Member& m = plan.graph.members[i];
       if (m.role != Role::parameter || !held(plan, m)) continue;
@@ -148,13 +135,6 @@ class ParametersIn {
     return (plan.graph.stages == nullptr || plan.mesh.extent(plan.graph.stages) == 1) &&
            local_elements(layout, plan.mesh) == layout.elements() &&
            std::none_of(layout.others.begin(), layout.others.end(), at_some);
-  }
-  void note_set(std::string_view path, std::span<const std::byte> whole) {
-    agreeing::Hash of_whole, of_all;
-    of_whole.bytes(whole);
-    set_[std::string(path)] = of_whole.value();
-    for (const auto& [name, hash] : set_) of_all.name(name), of_all.word(static_cast<std::int64_t>(hash));
-    hash_of_set_ = of_all.value();
   }
   /// Whether this rank's stage has anything of a member.
   static bool held(const Plan& plan, const Member& m) { return plan.storage[static_cast<std::size_t>(m.value)].block != Segment::none; }
@@ -193,10 +173,7 @@ class ParametersIn {
   Memory memory_;
   int rank_ = 0;
   BlockLayout layout_{};
-  std::uint64_t seed_ = 0;
-  std::map<std::string, std::uint64_t> set_{};  // by path, the hash of the whole
-  std::uint64_t hash_of_set_ = 0;
-  std::int64_t trained_by_ = 0;
+  std::shared_ptr<Provenance> provenance_{};
 };
 using Parameters = ParametersIn<HostMemory>;
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <parallel/plan/plan.hpp>
 #include <parallel/plan/stage.hpp>
-#include <parallel/communicator/fact.hpp>
+#include <parallel/communicator/agreement.hpp>
 #include <parallel/schedule/schedule.hpp>
 
 namespace parallel {
@@ -133,6 +133,15 @@ inline Fact fact_of_numerics() {
 #endif
   return fact("numerics",
               "compiler " __VERSION__ ", vectors of " + std::to_string(vector_bytes) + " bytes" + std::string(fused));
+}
+
+inline bool numerics_may_differ() { return agreeing::may_differ(fact_of_numerics()); }
+
+/// A scalar, or a hyperparameter that becomes one. Where numerics may differ it is compared as a float: other machines
+/// compute it otherwise in its last bits.
+inline double rounded(double value) { return static_cast<double>(static_cast<float>(value)); }
+inline Fact fact_of_scalar(std::string_view name, double value) {
+  return always(fact(std::string(name), numerics_may_differ() ? rounded(value) : value));
 }
 
 }  // namespace parallel

@@ -75,7 +75,8 @@ void compare_replicas(World& world, RankMemory<Device>& memory, Here here = {}) 
   std::memcpy(all.data(), gathered.data(), gathered.size());
   if (const std::string words = replicas::difference(g, all, world.size()); !words.empty())
     throw Mismatch("parallel::compare_replicas: ranks that hold the same part of a tensor have other numbers in it: " +
-                   words + "; memory was damaged, or ranks set or computed them differently: go on from what was saved before", true);
+                   words + "; memory was damaged, or ranks set or computed them differently: go on from what was saved before",
+                   world.size());
 }
 
 }  // namespace parallel

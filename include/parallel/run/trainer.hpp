@@ -93,7 +93,7 @@ class Trainer {
   template <class Hyperparameters>
   static std::vector<Fact> begun_with(const Hyperparameters& numbers, std::uint64_t seed, std::vector<Fact> facts) {
     facts.push_back(always(fact("seed of the trainer", std::to_string(seed))));
-    each_hyperparameter(numbers, [&](std::string_view name, double value) { facts.push_back(always(fact(std::string(name), value))); });
+    each_hyperparameter(numbers, [&](std::string_view name, double value) { facts.push_back(fact_of_scalar(name, value)); });
     return facts;
   }
 
