@@ -89,9 +89,9 @@ TEST_CASE("another program, mesh, order of axes or batch on a rank") {
   all_are_told(started(4, {{plan}, {plan}, {plan}, {derive<Step<false>>(Mesh{data = 2, tensor = 2})}}),
                {"plan of ranks 0, 1, 2 and of rank 3", "- forward gelu", "+ forward relu"});
   all_are_told(started(4, {{plan}, {derive<Step<true>>(Mesh{tensor = 2, data = 2})}}),
-               {"plan of ranks 0, 2 and of ranks 1, 3", "- data 2 tensor 2", "+ tensor 2 data 2"});
+               {"plan of ranks 0, 2 and of ranks 1, 3", "- mesh data 2 tensor 2", "+ mesh tensor 2 data 2"});
   all_are_told(started(4, {{plan}, {derive<Step<true>>(Mesh{data = 4, tensor = 1})}}),
-               {"- data 2 tensor 2", "+ data 4 tensor 1"});
+               {"- mesh data 2 tensor 2", "+ mesh data 4 tensor 1"});
   all_are_told(started(4, {{plan}, {derive<Step<true, 16>>(Mesh{data = 2, tensor = 2})}}), {"16 data"});
 }
 
@@ -153,7 +153,7 @@ TEST_CASE("an extra or a missing step, and another number of a step, are found i
   all_are_told(told({.steps = 4}, {.evaluates = true}), {"ranks 0, 1, 2 are at step 1 of an evaluation", "rank 3 at step 4 of a training"});
   all_are_told(told({.steps = 2, .evaluates = true}), {"ranks 0, 1, 2 are at step 3 of a training", "rank 3 at step 1 of an evaluation"});
   all_are_told(told({.begins_another = true}), {"rank 3 at the beginning of an evaluation (agreement.cpp:"});
-  all_are_told(told({.elsewhere = true, .last_rate = 0.2}), {"not alike at step 3 of a training (ranks 0, 1, 2 agreement.cpp:", ", rank 3 agreement.cpp:", "; learning_rate"});
+  all_are_told(told({.elsewhere = true, .last_rate = 0.2}), {"not alike at step 3 of a training (ranks 0, 1, 2 agreement.cpp:", "; rank 3 agreement.cpp:", "; learning_rate"});
   all_are_told(told({.last_rate = 0.2}), {"not alike at step 3 of a training (agreement.cpp:", "learning_rate of ranks 0, 1, 2 and of rank 3: 0.1 against 0.2"});
 }
 

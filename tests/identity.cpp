@@ -31,6 +31,15 @@ struct Ones {
   Parameter<float, Shape<4>> bias{ones};
   constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(gelu(matmul(x, up)), down) + bias)); }
 };
+struct InStages {
+  struct Block {
+    Parameter<float, Shape<4, 4>> w{normal(0.3)};
+    constexpr auto operator()(Distributed auto y) const { return y + gelu(matmul(y, w)); }
+  };
+  Parameter<float, Shape<4, 4>> in{normal(0.3)};
+  Layers<2 / stage, Block> blocks{};
+  constexpr auto operator()(Distributed auto y) const { return mean(square(blocks(matmul(y, in)))); }
+};
 struct Remembering {
   Parameter<float, Shape<4>> gain{ones};
   constexpr auto operator()(Distributed auto x, Distributed auto position) const {
@@ -161,7 +170,7 @@ TEST_CASE("parameters that were trained apart are told apart, also when they beg
 
 TEST_CASE("parameters of another model's initializers, and memory of another executor, are told") {
   const Mesh mesh{data = 2, tensor = 1};
-  const OwnedPlan plan = derive<Look>(mesh), other = derive<Evaluation<Ones, Inputs>>(mesh);
+  const OwnedPlan plan = derive<Look, Step>(mesh), other = derive<Evaluation<Ones, Inputs>>(mesh);
   has(told(2,
            [&](Threads& world) {
              Parameters parameters(world.rank() == 1 ? *other : *plan, world.rank(), 1);
@@ -169,7 +178,7 @@ TEST_CASE("parameters of another model's initializers, and memory of another exe
            }),
       "initializers of the parameters of rank 0 and of rank 1: from line 3");
   const OwnedPlan remembering =
-      derive<Evaluation<Remembering, Tensor<float, Shape<2, 4 / data>>, Tensor<int, Shape<>>>>(mesh);
+      derive<Evaluation<Remembering, Tensor<float, Shape<2, 4 / data>>, Tensor<int, Shape<>>>>(Mesh{data = 2});
   const auto run = [&](bool swapped) {
     return told(2, [&](Threads& world) {
       Parameters parameters(*remembering, world.rank(), 1);
@@ -187,12 +196,6 @@ TEST_CASE("what is set in all parameters leaves nothing of what was before") {
   const auto run = [&](bool all) {
     return told(2, [&](Threads& world) {
       Parameters parameters(*plan, world.rank(), static_cast<std::uint64_t>(world.rank()));
-      if (world.rank() == 1) {  // it trains them alone
-        Threads alone = world.split(1, 0);
-        Training_ trainer(*plan, alone, parameters, {}, 1);
-      } else {
-        world.split(0, 0);
-      }
       for (const std::string& path : Parameters::names(*plan))
         if (all || path != "up")
           parameters.set(*plan, world.rank(), path, std::vector<float>(path == "bias" ? 4 : 32, 1));
@@ -227,15 +230,54 @@ TEST_CASE("a parameter that one rank sets otherwise, or alone, is found before t
     if (rank == 2) sets(p, rank, 1);
   });
   has(alone, "76 parallel::agree: the ranks are not alike at step 2 of a training (identity.cpp:");
-  has(alone, "parameters that were set of ranks 0, 1, 3 and of rank 2: none against bias, hash ");
+  has(alone, "parameters that were set of ranks 0, 1, 3 and of rank 2: none against bias at identity.cpp:");
   CHECK(alone.find('\n') == std::string::npos);
   CHECK(run([&](auto& p, int rank) { sets(p, rank, 1), sets(p, rank, 1); }) == "");
   has(run([&](auto& p, int rank) { sets(p, rank, rank == 3 ? 2 : 1); }),
-      "parameters that were set of ranks 0, 1, 2 and of rank 3: bias, hash ");
-  // of one that ranks hold in parts each may give what it has
+      "parameters that were set of ranks 0, 1, 2 and of rank 3: bias at identity.cpp:");
+  // of one that ranks hold in parts each may give what it has, or not
+  CHECK(run([&](auto& p, int rank) {
+          if (rank == 1) p.set(*plan, rank, "up", std::vector<float>(32, 1.0f));
+        }) == "");
   CHECK(run([&](auto& p, int rank) {
           p.set(*plan, rank, "up", std::vector<float>(32, plan->mesh.coordinate(rank, &tensor) == 0 ? 1.0f : 2.0f));
         }) == "");
+}
+
+TEST_CASE("a stage sets what it alone holds") {
+  using Stage = Accumulate<4, Training<InStages, AdamW, Tensor<float, Shape<4, 2, 4>>>>;
+  const Mesh mesh{stage = 2};
+  const OwnedPlan stages[] = {derive<Stage>(mesh, 0), derive<Stage>(mesh, 1)};
+  CHECK(told(2, [&](Threads& world) {
+          const Plan& plan = *stages[world.rank()];
+          Parameters parameters(plan, world.rank(), 1);
+          Training_ trainer(plan, world, parameters, {}, 1);
+          trainer.executor().input(0, std::vector<float>(128, 0.5f));
+          trainer.step();
+          if (world.rank() == 0) parameters.set(plan, 0, "in", std::vector<float>(16, 0.5f));
+          trainer.step();
+        }) == "");
+}
+
+TEST_CASE("an executor keeps the parameters that it was made with") {
+  const Mesh mesh{data = 2, tensor = 1};
+  const OwnedPlan plan = derive<Step>(mesh);
+  const auto run = [&](bool replaced) {
+    double loss = 0;
+    CHECK(told(2, [&](Threads& world) {
+            Parameters parameters(*plan, world.rank(), 1);
+            Training_ trainer(*plan, world, parameters, {}, 1);
+            trainer.executor().input(0, x);
+            if (replaced && world.rank() == 1) parameters = Parameters(*plan, world.rank(), 2);
+            for (int step = 0; step < 20; ++step) {
+              const std::vector<double> others(1000, 1e9);  // memory that was given back would be taken again
+              const double now = trainer.step().loss;
+              if (world.rank() == 0) loss = now;
+            }
+          }) == "");
+    return loss;
+  };
+  CHECK(run(false) == run(true));
 }
 
 TEST_CASE("ranks that made others before, with some of the ranks or in an earlier run, are alike") {
@@ -262,11 +304,13 @@ TEST_CASE("facts of another number or name are told, and long ones where they pa
     else
       agree(world, {fact("version", "3"), fact("text", "a")});
   });
-  has(other, "ranks 0, 2 compare version, text, rank 1 version; give all ranks the same facts in the same order");
+  has(other,
+      "beside what all compare ranks 0, 2 compare text, rank 1 nothing; give all ranks the same facts in the same "
+      "order");
   const std::string none = told(2, [](Threads& world) {
     agree(world, world.rank() == 1 ? std::vector<Fact>{} : std::vector<Fact>{fact("version", "3")});
   });
-  has(none, "rank 0 compares version, rank 1 nothing");
+  has(none, "beside what all compare rank 0 compares version, rank 1 nothing");
   const std::string cut = told(2, [](Threads& world) {
     std::string words(3000, 'a');
     words += world.rank() == 0 ? "left" : "right";

@@ -127,10 +127,10 @@ def up_to_date(text, blocks):
 def error_faults(root):
     name = "docs/errors.md"
     text = (root / name).read_text("utf-8")
-    codes = {(number, code) for code, number in EXIT_CODE.findall((root / "include/parallel/run/failure.hpp").read_text("utf-8"))}
+    codes = {(number, code) for code, number in EXIT_CODE.findall((root / "include/parallel/meta/failure.hpp").read_text("utf-8"))}
     rows = set(re.findall(r"^\| (\d+) \| `(\w+)` \|", text, re.MULTILINE))
     for number, code in sorted(codes ^ rows):
-        yield f"{name}: the exit code {number} `{code}` stands only {'in run/failure.hpp' if (number, code) in codes else 'there'}"
+        yield f"{name}: the exit code {number} `{code}` stands only {'in meta/failure.hpp' if (number, code) in codes else 'there'}"
 
 
 def main(root, program, write):

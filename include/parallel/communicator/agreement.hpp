@@ -27,19 +27,21 @@ inline bool names(const std::vector<std::string>& some, std::string_view what) {
   return std::find(some.begin(), some.end(), what) != some.end();
 }
 inline bool may_differ(const Fact& f) { return !f.always && names(excepted(), f.what); }
-/// Throws Failure (exit code 78) where an exception is made of what all ranks must have alike. The first rank says once
-/// what they are not compared in.
-inline void check_excepted(const std::vector<Fact>& facts, int rank) {
-  const std::vector<std::string> names_of_them = excepted();
+/// Throws Failure (exit code 78) where an exception is made of what all ranks must have alike.
+inline void check_excepted(const std::vector<Fact>& facts) {
+  const std::vector<std::string> exceptions = excepted();
   for (const Fact& f : facts)
-    if (f.always && names(names_of_them, f.what))
+    if (f.always && names(exceptions, f.what))
       throw Failure("parallel::agree: PARALLEL_MAY_DIFFER names " + f.what +
                         ", but ranks that differ in it compute something else; name numerics, or facts of your own",
                     exit_code::configuration);
+}
+/// The first rank says once what ranks are not compared in.
+inline void tell_excepted(int rank) {
   static std::atomic<bool> said{false};
-  if (!names_of_them.empty() && rank == 0 && !said.exchange(true))
-    std::fprintf(stderr, "parallel: ranks are not compared in what PARALLEL_MAY_DIFFER names: %s\n",
-                 std::getenv("PARALLEL_MAY_DIFFER"));
+  if (const char* named = std::getenv("PARALLEL_MAY_DIFFER");
+      named != nullptr && *named != '\0' && rank == 0 && !said.exchange(true))
+    std::fprintf(stderr, "parallel: ranks are not compared in what PARALLEL_MAY_DIFFER names: %s\n", named);
 }
 
 /// What is compared of facts: their names and hashes.
@@ -131,9 +133,12 @@ inline std::string placed(const Said& said) { return said.doing + (said.from.emp
 inline std::string at_lines(const std::vector<Said>& all) {
   const auto lines = groups(all.size(), [&](std::size_t r) { return all[r].from; });
   if (lines.size() == 1) return placed(all[0]);
+  const auto from_of = [&](const std::vector<int>& group) {
+    const std::string& from = all[static_cast<std::size_t>(group[0])].from;
+    return from.empty() ? "a line that is not known" : from;
+  };
   std::string words = all[0].doing + " (";
-  for (const auto& g : lines)
-    words += (g[0] == 0 ? "" : ", ") + ranks(g) + " " + all[static_cast<std::size_t>(g[0])].from;
+  for (const auto& g : lines) words += (g[0] == 0 ? "" : "; ") + ranks(g) + " " + from_of(g);
   return words + ")";
 }
 /// Who says what, where ranks do not say the same: "ranks 0, 1 VERB a, rank 2 b".
@@ -163,9 +168,10 @@ inline constexpr const char* same_start = "start all ranks with the same program
 /// alike says what they are. Throws Mismatch (exit code 76) on every rank.
 template <class World>
 [[noreturn]] void tell(World& world, std::string doing, const Source& from, const std::vector<Fact>& facts,
-                       const char* remedy = same_start) {
+                       const char* remedy = same_start, const std::string& who = {}) {
   constexpr const char* label = "what ranks say of a difference";
-  Said mine{std::move(doing), text(from), {}, {}};
+  const std::string line = text(from);
+  Said mine{std::move(doing), line + (line.empty() || who.empty() ? "" : ", ") + who, {}, {}};
   for (const Fact& f : facts)
     mine.facts.push_back(f.what), mine.hashes.push_back(std::to_string(may_differ(f) ? 0 : f.hash));
   std::vector<Said> all;
@@ -176,10 +182,17 @@ template <class World>
     throw differ("the ranks are not at one place: " + who_says(all, " is at ", " are at ", " at ", placed) + "; " +
                  same_order);
   std::string words = "the ranks are not alike at " + at_lines(all);
-  if (!is_one([&](std::size_t r) { return all[r].facts; }))
-    throw differ(words + ": " +
-                 who_says(all, " compares ", " compare ", " ", [](const Said& s) { return listed(s.facts); }) +
+  if (!is_one([&](std::size_t r) { return all[r].facts; })) {
+    const auto not_of_all = [&](const Said& said) {
+      std::vector<std::string> some;
+      for (const std::string& fact : said.facts)
+        if (!std::all_of(all.begin(), all.end(), [&](const Said& other) { return names(other.facts, fact); }))
+          some.push_back(fact);
+      return listed(some);
+    };
+    throw differ(words + ": beside what all compare " + who_says(all, " compares ", " compare ", " ", not_of_all) +
                  "; give all ranks the same facts in the same order");
+  }
   std::string may;
   for (std::size_t f = 0; f < facts.size(); ++f) {
     const auto have = groups(all.size(), [&](std::size_t r) { return all[r].hashes[f]; });
@@ -223,7 +236,8 @@ void end(World& world) {
 template <class World>
 void agree(World& world, const std::vector<Fact>& facts, const std::string& doing = "a comparison", Here here = {}) {
   if (world.size() == 1) return;
-  agreeing::check_excepted(facts, world.rank());
+  agreeing::check_excepted(facts);
+  agreeing::tell_excepted(world.rank());
   if (!agreeing::alike(world, agreeing::hash_of(doing, facts), "agreement")) agreeing::tell(world, doing, here, facts);
 }
 

@@ -67,15 +67,17 @@ inline std::string difference(const std::string& one, const std::string& other) 
   std::size_t same = 0, end = 0;
   while (same < a.size() && same < b.size() && a[same] == b[same]) ++same;
   while (end < a.size() - same && end < b.size() - same && a[a.size() - 1 - end] == b[b.size() - 1 - end]) ++end;
-  a.resize(a.size() - end), b.resize(b.size() - end);
-  for (std::size_t i = same; i < std::max(a.size(), b.size()); ++i) {
-    const auto [mine, yours] = around_difference(i < a.size() ? a[i] : "", i < b.size() ? b[i] : "");
-    if (i < a.size()) a[i] = mine;
-    if (i < b.size()) b[i] = yours;
+  std::vector<std::string> of_one, of_other;
+  for (std::size_t i = same; i < std::max(a.size(), b.size()) - end; ++i) {
+    const bool in_one = i < a.size() - end, in_other = i < b.size() - end;
+    if (in_one && in_other && a[i] == b[i]) continue;
+    const auto [mine, yours] = around_difference(in_one ? a[i] : "", in_other ? b[i] : "");
+    if (in_one && of_one.size() < most) of_one.push_back("\n  - " + mine);
+    if (in_other && of_other.size() < most) of_other.push_back("\n  + " + yours);
   }
-  std::string words = "from line " + std::to_string(same + 1);
-  for (const auto& [sign, lines] : {std::pair{"\n  - ", &a}, std::pair{"\n  + ", &b}})
-    for (std::size_t i = same; i < lines->size() && i < same + most; ++i) words += sign + (*lines)[i];
+  std::string words = "from line " + std::to_string(same + 1) + ", the former's with -, the latter's with +";
+  for (const auto* lines : {&of_one, &of_other})
+    for (const std::string& line : *lines) words += line;
   return words;
 }
 

@@ -256,6 +256,11 @@ namespace processes {
 class Environment {
  public:
   explicit Environment(std::chrono::milliseconds deadline) : deadline_(deadline) {
+    int ended = 0;
+    MPI_Finalized(&ended);
+    if (ended != 0)
+      throw Failure("parallel::run_mpi: MPI has ended in this process, and cannot begin again; do all within one run_mpi",
+                    exit_code::internal);
     const Watch watch(deadline, [deadline] { late(deadline, "start"); });
     environment_.emplace(boost::mpi::threading::funneled);
   }
@@ -280,7 +285,8 @@ class Environment {
 }  // namespace processes
 
 /// Calls f(Mpi&) with all ranks of the job. It returns after all ranks have; if one throws, it says why and ends the
-/// job with the exit code that the exception maps to. A rank that calls exit(0) meanwhile ends the job with 70.
+/// job with the exit code that the exception maps to. A rank that calls exit(0) meanwhile ends the job with 70. Once in a
+/// process: MPI cannot begin twice.
 template <class F>
 void run_mpi(F&& f, MpiOptions options = {}) {
   using processes::Job;

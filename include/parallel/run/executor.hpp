@@ -31,12 +31,12 @@ class Executor : public RankMemory<Device> {
  public:
   using Memory::skipped;
   /// `parameters`: of this rank; programs over one model that cut it alike share them. `before`: an executor whose
-  /// memory (`remember`) this one shares. Both and the plan must outlive it. `facts`: what else ranks must have alike.
+  /// memory (`remember`) this one shares. It and the plan must outlive this one, which keeps the parameters. `facts`: what else ranks must have alike.
   /// Called by all ranks together. Throws CannotRun, where parameters or memory lie differently, too, and Mismatch
   /// where ranks have another plan, parameters or arithmetic (agreement.hpp). `world` must outlive it.
   Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Device& device = {}, const Executor* before = nullptr,
            std::vector<Fact> facts = {}, Here here = {})
-      : Memory(plan, world.rank(), world.size(), parameters, device, before), world_(world), provenance_(parameters.provenance()), made_at_(here) {
+      : Memory(plan, world.rank(), world.size(), parameters, device, before), world_(world), parameters_(parameters.block()), made_at_(here) {
     tickets_.resize(g_.nodes.size()), under_way_.resize(g_.nodes.size());
     if constexpr (requires { attach(world, device_); }) attach(world, device_);
     begin_alike(std::move(facts), before);
@@ -56,7 +56,7 @@ class Executor : public RankMemory<Device> {
     if (recording_ != nullptr) recording_->begin_step();
     ++steps_;
     if (world_.size() > 1) step_alike(here);
-    if (trains_) provenance_->train(number_, made_at_);
+    if (trains_) parameters_->provenance.train(number_, made_at_);
     if (graph_) return graph_.launch();
     if (recording_ == nullptr) return once();
     walk([this](const Instruction& i, const Record& call, auto happen) {
@@ -85,10 +85,10 @@ class Executor : public RankMemory<Device> {
   /// The exchanges before step 0 (plan/agreement.hpp).
   void begin_alike(std::vector<Fact> facts, const Executor* before) {
     if (world_.size() == 1) return;
-    agreeing::check_excepted(facts_of_step(), world_.rank());
+    agreeing::check_excepted(facts_of_step());
     facts.insert(facts.begin(), {fact_of(plan_), fact_of_numerics()});
-    for (Fact& f : provenance_->beginning()) facts.push_back(std::move(f));
-    for (Fact& f : provenance_->history()) {
+    for (Fact& f : parameters_->provenance.beginning()) facts.push_back(std::move(f));
+    for (Fact& f : parameters_->provenance.history()) {
       compares_history_ = compares_history_ && !agreeing::may_differ(f);
       facts.push_back(std::move(f));
     }
@@ -102,7 +102,7 @@ class Executor : public RankMemory<Device> {
     agreeing::Hash hash;
     hash.word(number_);
     hash.word(steps_);
-    if (compares_history_) hash.word(static_cast<std::int64_t>(provenance_->hash()));
+    if (compares_history_) hash.word(static_cast<std::int64_t>(parameters_->provenance.hash()));
     this->scalars().each([&](std::string_view, double value) { hash.number(rounds_ ? rounded(value) : value); });
     bool alike = false;
     const auto compare = [&] { alike = agreeing::alike(world_, hash.value(), "the counter of steps"); };
@@ -112,16 +112,17 @@ class Executor : public RankMemory<Device> {
       compare();
     if (alike) return;
     agreeing::tell(world_, "step " + std::to_string(steps_) + " of " + name(), here, facts_of_step(),
-                   "let all ranks step the same executor in the same order, with the same scalars and parameters");
+                   "let all ranks step the same executor in the same order, with the same scalars and parameters",
+                   "executor " + std::to_string(number_));
   }
   /// What ranks compare before a step.
   std::vector<Fact> facts_of_step() const {
-    const std::string made = agreeing::text(made_at_), number = "number " + std::to_string(number_);
-    Fact executor = always(fact("executor", number));  // its line may be another on a rank
-    executor.text = [words = number + (made.empty() ? "" : ", made at " + made)] { return words; };
+    const std::string made = agreeing::text(made_at_);
+    Fact executor = always(fact("executor", number_));  // its line may be another on a rank
+    executor.text = [words = "number " + std::to_string(number_) + (made.empty() ? "" : ", made at " + made)] { return words; };
     std::vector<Fact> facts{std::move(executor)};
     this->scalars().each([&](std::string_view scalar, double value) { facts.push_back(fact_of_scalar(scalar, value)); });
-    for (Fact& f : provenance_->history()) facts.push_back(std::move(f));
+    for (Fact& f : parameters_->provenance.history()) facts.push_back(std::move(f));
     return facts;
   }
   /// For sentences: what the program is.
@@ -303,7 +304,7 @@ class Executor : public RankMemory<Device> {
   }
 
   World& world_;
-  std::shared_ptr<Provenance> provenance_;
+  std::shared_ptr<ParameterBlock<MemoryOf<Device>>> parameters_;
   Here made_at_;
   std::int64_t number_ = 0;  // the same on all ranks, and of this executor alone
   const bool trains_ = std::any_of(g_.nodes.begin(), g_.nodes.end(), [](const Node& n) { return n.phase != Phase::forward; });

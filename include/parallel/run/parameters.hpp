@@ -40,6 +40,15 @@ void each_element(const Plan& plan, const Layout& layout, int rank, F f) {
   }
 }
 
+/// Their memory, and where the numbers in it come from, which ranks compare.
+template <class Memory>
+struct ParameterBlock {
+  ParameterBlock(Memory&& m, Provenance&& p) : memory(std::move(m)), provenance(std::move(p)) {}
+
+  Memory memory;
+  Provenance provenance;
+};
+
 /// The block of a program's parameters on one rank. Programs over one model share it where they have the same mesh and cut layers alike; what
 /// takes a plan throws CannotRun where that plan's parameters lie differently. `Memory`: a device's.
 template <class Memory>
@@ -47,28 +56,30 @@ class ParametersIn {
  public:
   /// Memory for the parameters of a plan on this rank, and their first values from `seed`.
   template <class Device>
-  ParametersIn(const Plan& plan, int rank, std::uint64_t seed, const Device& device) : memory_(device.memory(plan.memory.blocks[static_cast<int>(Segment::parameter)])) {
-    begin(plan, rank, seed);
-  }
-  ParametersIn(const Plan& plan, int rank, std::uint64_t seed) : memory_(plan.memory.blocks[static_cast<int>(Segment::parameter)]) { begin(plan, rank, seed); }
-  /// Where their numbers come from, which ranks compare. It stays where it is when these are moved.
-  const std::shared_ptr<Provenance>& provenance() const { return provenance_; }
+  ParametersIn(const Plan& plan, int rank, std::uint64_t seed, const Device& device)
+      : ParametersIn(plan, rank, seed, device.memory(plan.memory.blocks[static_cast<int>(Segment::parameter)])) {}
+  ParametersIn(const Plan& plan, int rank, std::uint64_t seed)
+      : ParametersIn(plan, rank, seed, Memory(plan.memory.blocks[static_cast<int>(Segment::parameter)])) {}
+  ParametersIn(ParametersIn&&) noexcept = default;
+  ParametersIn& operator=(ParametersIn&&) noexcept = default;
+  /// What an executor keeps of them: it lives as long as the executor, also where these are replaced by others.
+  const std::shared_ptr<ParameterBlock<Memory>>& block() const { return block_; }
   /// The block, as a plan finds it on a rank.
   std::byte* data(const Plan& plan, int rank) const {
     check(plan, rank);
-    return memory_.data();
+    return block_->memory.data();
   }
 
   /// Writes this rank's part of a whole tensor, given by its member's path: a vector, a std::span or a row-major
   /// matrix. Layers lie one behind the other. Throws Misuse where there is no such parameter, or what is given does not
   /// fit.
   template <class A>
-  void set(const Plan& plan, int rank, std::string_view path, A&& whole) {
+  void set(const Plan& plan, int rank, std::string_view path, A&& whole, Here here = {}) {
     const auto given = numbers_of(whole);
     using T = std::remove_const_t<typename decltype(given.all)::element_type>;
     const Member& m = find(plan, rank, path);
     check_whole(given, m.type, [&] { return "the parameter " + std::string(path); });
-    held_by_all(plan, m) ? provenance_->set(path, std::as_bytes(given.all)) : provenance_->set_part(path);
+    held_by_all(plan, m) ? block_->provenance.set(path, std::as_bytes(given.all), here) : block_->provenance.set_part(path);
     if (!held(plan, m)) return;
     const auto write = [&](T* part) {
       each_element(plan, m.type.layout, rank,
@@ -86,7 +97,7 @@ class ParametersIn {
     const Member& m = find(plan, rank, path);
     check_whole(given, m.type, [&] { return "the parameter " + std::string(path); });
     if (!held(plan, m)) return;
-    memory_.look(offset_of(plan, m), local_elements(m.type.layout, plan.mesh) * bytes_of(m.type.dtype), [&](const std::byte* bytes) {
+    block_->memory.look(offset_of(plan, m), local_elements(m.type.layout, plan.mesh) * bytes_of(m.type.dtype), [&](const std::byte* bytes) {
       const T* part = reinterpret_cast<const T*>(bytes);
       each_element(plan, m.type.layout, rank,
                    [&](std::int64_t i, std::int64_t global) { given.all[static_cast<std::size_t>(global)] = part[i]; });
@@ -101,10 +112,10 @@ class ParametersIn {
   }
 
  private:
-  void begin(const Plan& plan, int rank, std::uint64_t seed) {
-    rank_ = rank;
-    layout_ = block_layout(plan, Role::parameter);
-    provenance_ = std::make_shared<Provenance>(plan, seed);
+  ParametersIn(const Plan& plan, int rank, std::uint64_t seed, Memory&& memory)
+      : block_(std::make_shared<ParameterBlock<Memory>>(std::move(memory), Provenance(plan, seed))),
+        rank_(rank),
+        layout_(block_layout(plan, Role::parameter)) {
     for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
       const Member& m = plan.graph.members[i];
       if (m.role != Role::parameter || !held(plan, m)) continue;
@@ -119,7 +130,7 @@ class ParametersIn {
   static std::int64_t offset_of(const Plan& plan, const Member& m) { return plan.storage[static_cast<std::size_t>(m.value)].offset; }
   template <class T, class F>
   void change(const Plan& plan, const Member& m, F f) {
-    memory_.change(offset_of(plan, m), local_elements(m.type.layout, plan.mesh) * bytes_of(m.type.dtype), [&](std::byte* bytes) { f(reinterpret_cast<T*>(bytes)); });
+    block_->memory.change(offset_of(plan, m), local_elements(m.type.layout, plan.mesh) * bytes_of(m.type.dtype), [&](std::byte* bytes) { f(reinterpret_cast<T*>(bytes)); });
   }
   void check(const Plan& plan, int rank) const {
     if (rank != rank_)
@@ -170,10 +181,9 @@ class ParametersIn {
     });
   }
 
-  Memory memory_;
+  std::shared_ptr<ParameterBlock<Memory>> block_;
   int rank_ = 0;
   BlockLayout layout_{};
-  std::shared_ptr<Provenance> provenance_{};
 };
 using Parameters = ParametersIn<HostMemory>;
 

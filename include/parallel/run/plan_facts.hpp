@@ -12,10 +12,9 @@ namespace agreeing {
 
 template <class Out>
 void placement(Out& out, const Placement& p) {
-  constexpr std::string_view names[] = {"Invariant", "Broadcast", "Partial", "Split", "At"};
-  out.name(names[static_cast<int>(p.kind)]);
+  constexpr std::string_view names[] = {"Invariant", "Broadcast", "Partial", "Split"};
+  out.name(p.kind == PlacementKind::at ? text(p) : names[static_cast<int>(p.kind)]);
   if (p.split()) out.word(p.dim);
-  if (p.kind == PlacementKind::at) out.word(static_cast<std::int64_t>(p.coordinates));
 }
 template <class Out>
 void type(Out& out, const Type& t) {
@@ -33,22 +32,25 @@ void type(Out& out, const Type& t) {
 template <class Out>
 void describe(Out& out, const Plan& plan) {
   const GraphView& g = plan.graph;
+  out.name("mesh");
   for (int i = 0; i < plan.mesh.count; ++i) {
     out.name(plan.mesh.axes[i].axis->text());
     out.word(plan.mesh.axes[i].size);
   }
   out.end_of_line();
   if (g.stages != nullptr) {
-    out.name(g.stages->text());
+    out.name("stages"), out.name(g.stages->text());
     out.name(g.schedule->name);
     out.word(g.schedule->chunks);
     out.word(g.balanced);
     out.end_of_line();
   }
+  out.name("scalars");
   for (const Name& s : g.scalars) out.name(g.text(s));
   out.end_of_line();
+  constexpr std::string_view loops[] = {"program", "layers", "micro-batches"};
   for (const Region& r : g.regions) {
-    out.word(static_cast<int>(r.kind));
+    out.name(loops[static_cast<int>(r.kind)]);
     if (!r.staged) out.word(r.count);  // where layers are cut by cost, stages have different numbers of them
   }
   out.end_of_line();
