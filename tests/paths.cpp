@@ -220,7 +220,8 @@ using Batches = Accumulate<32'000, Training<OfManyBatches, AdamW, Tensor<float, 
 TEST_CASE("an object has up to 32,000 layers or micro-batches, and never another number in their place") {
   const auto words = object::written<Batches>(build<Batches>());
   int most = 0;
-  for (const Region& r : object::Reader({words.begin(), words.end()}).program()->graph.regions) most = std::max(most, r.count);
+  const auto carried = object::Reader({words.begin(), words.end()}).program();
+  for (const Region& r : carried->graph.regions) most = std::max(most, r.count);
   CHECK(most == 32'000);
   const auto refused = [](const Graph& graph) {
     CHECK_THROWS_WITH_AS(object::Reader(words_of(graph)).program(), "it has more than 32,000 layers, or micro-batches",

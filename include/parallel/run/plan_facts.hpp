@@ -3,6 +3,7 @@
 #pragma once
 #include <parallel/plan/plan.hpp>
 #include <parallel/plan/stage.hpp>
+#include <parallel/algebra/notation.hpp>
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/schedule/schedule.hpp>
 
