@@ -118,6 +118,22 @@ TEST_CASE("two evaluations of one plan, of other parameters, made or run in anot
   }
 }
 
+TEST_CASE("two evaluations of the same parameters, on other inputs, run in another order on one rank") {
+  const Mesh mesh{data = 2, tensor = 2};
+  const OwnedPlan plan = derive<Look, Step>(mesh);
+  const auto run = [&](bool swapped) {
+    return told(4, [&](Threads& world) {
+      Parameters parameters(*plan, world.rank(), 1);
+      Running first(*plan, world, parameters), second(*plan, world, parameters);
+      first.input(0, x), second.input(0, std::vector<float>(32, 2.0f));
+      (swapped && world.rank() == 3 ? second : first).run();
+      (swapped && world.rank() == 3 ? first : second).run();
+    });
+  };
+  CHECK(run(false) == "");
+  has(run(true), "executor of ranks 0, 1, 2 and of rank 3: number ");
+}
+
 TEST_CASE("two trainings of one plan, stepped in another order on one rank") {
   for (const Mesh& mesh : meshes) {
     const OwnedPlan plan = derive<Step>(mesh);
