@@ -65,9 +65,10 @@ bool alike(World& world, std::uint64_t hash, const char* label) {
   return words[0] == -words[1];
 }
 
+/// Of this process, larger than all that it has given.
+inline std::atomic<std::int64_t> next_number{1};
 /// A number for what all ranks make together, the largest that any of them would give next: no rank has given it before
 /// (Lamport, 1978). One exchange of 16 bytes.
-inline std::atomic<std::int64_t> next_number{1};  // of this process
 template <class World>
 std::int64_t numbered(World& world, const char* label) {
   double words[2] = {static_cast<double>(next_number.load()), 0};
