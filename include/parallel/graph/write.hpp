@@ -3,8 +3,10 @@
 // needs is not written.
 #pragma once
 #include <bit>
+#include <cstdint>
 #include <parallel/graph/applications.hpp>
 #include <parallel/graph/stages.hpp>
+#include <string_view>
 
 namespace parallel {
 
@@ -79,33 +81,38 @@ class Writing {
       for (int j = i; j > 0 && keys[result[j]] < keys[result[j - 1]]; --j) std::swap(result[j], result[j - 1]);
     return result;
   }
-  /// A number for what an application is, and is made of (FNV-1a).
-  static constexpr std::uint64_t key(const Application& a, const Vector<std::uint64_t>& keys) {
+  /// FNV-1a. No template: clang 14 does not know those yet that such a function calls in a constant expression.
+  struct Mix {
     std::uint64_t hash = 0xcbf29ce484222325;
-    const auto mix = [&](std::uint64_t word) { hash = (hash ^ word) * 0x100000001b3; };
-    mix(static_cast<std::uint64_t>(a.what)), mix(static_cast<std::uint64_t>(a.value + 1));
-    mix(std::bit_cast<std::uint64_t>(a.first)), mix(std::bit_cast<std::uint64_t>(a.second));
-    if (a.type != nullptr) mix_type(mix, *a.type);
-    if (a.operation != nullptr)
-      for (const char c : a.operation->name) mix(static_cast<std::uint64_t>(c));
+
+    constexpr void word(std::uint64_t w) { hash = (hash ^ w) * 0x100000001b3; }
+    constexpr void text(std::string_view t) {
+      for (const char c : t) word(static_cast<std::uint64_t>(c));
+    }
+    constexpr void type(const Type& t) {
+      word(static_cast<std::uint64_t>(t.dtype));
+      for (const Dim& d : t.layout.dims) {
+        word(static_cast<std::uint64_t>(d.size));
+        for (const Axis* axis : d) text(axis->text());
+      }
+      for (const Placed& p : t.layout.others) {
+        text(p.axis->text());
+        word(static_cast<std::uint64_t>(p.placement.kind)), word(static_cast<std::uint64_t>(p.placement.dim));
+      }
+    }
+  };
+  /// A number for what an application is, and is made of.
+  static constexpr std::uint64_t key(const Application& a, const Vector<std::uint64_t>& keys) {
+    Mix mix;
+    mix.word(static_cast<std::uint64_t>(a.what)), mix.word(static_cast<std::uint64_t>(a.value + 1));
+    mix.word(std::bit_cast<std::uint64_t>(a.first)), mix.word(std::bit_cast<std::uint64_t>(a.second));
+    if (a.type != nullptr) mix.type(*a.type);
+    if (a.operation != nullptr) mix.text(a.operation->name);
     if (a.ints != nullptr)
-      for (const std::int64_t i : *a.ints) mix(static_cast<std::uint64_t>(i));
-    for (const int o : a.operands) mix(keys[o]);
-    if (a.what == What::loop) mix(keys[a.returned]), mix(static_cast<std::uint64_t>(a.count));
-    return hash | 1;
-  }
-  template <class Mix>
-  static constexpr void mix_type(Mix mix, const Type& type) {
-    mix(static_cast<std::uint64_t>(type.dtype));
-    for (const Dim& d : type.layout.dims) {
-      mix(static_cast<std::uint64_t>(d.size));
-      for (const Axis* axis : d)
-        for (const char c : axis->text()) mix(static_cast<std::uint64_t>(c));
-    }
-    for (const Placed& p : type.layout.others) {
-      for (const char c : p.axis->text()) mix(static_cast<std::uint64_t>(c));
-      mix(static_cast<std::uint64_t>(p.placement.kind)), mix(static_cast<std::uint64_t>(p.placement.dim));
-    }
+      for (const std::int64_t i : *a.ints) mix.word(static_cast<std::uint64_t>(i));
+    for (const int o : a.operands) mix.word(keys[o]);
+    if (a.what == What::loop) mix.word(keys[a.returned]), mix.word(static_cast<std::uint64_t>(a.count));
+    return mix.hash | 1;
   }
 
   constexpr void write(int i) {
