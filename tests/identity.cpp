@@ -296,6 +296,16 @@ TEST_CASE("an executor keeps the parameters that it was made with") {
   CHECK(run(false) == run(true));
 }
 
+TEST_CASE("parameters that were moved away are named") {
+  const OwnedPlan plan = derive<Look, Step>(Mesh{data = 2, tensor = 1});
+  const std::string said = told(2, [&](Threads& world) {
+    Parameters parameters(*plan, world.rank(), 1);
+    const Parameters other = std::move(parameters);
+    Running(*plan, world, parameters).input(0, x);
+  });
+  CHECK(said == "70 the parameters were moved away; use those that they were moved to");
+}
+
 TEST_CASE("ranks that made others before, with some of the ranks or in an earlier run, are alike") {
   const Mesh mesh{data = 2, tensor = 2};
   const OwnedPlan plan = derive<Step>(mesh), of_two = derive<Look, Step>(Mesh{data = 2, tensor = 1});

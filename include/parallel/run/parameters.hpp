@@ -133,6 +133,7 @@ class ParametersIn {
     block_->memory.change(offset_of(plan, m), local_elements(m.type.layout, plan.mesh) * bytes_of(m.type.dtype), [&](std::byte* bytes) { f(reinterpret_cast<T*>(bytes)); });
   }
   void check(const Plan& plan, int rank) const {
+    if (block_ == nullptr) throw Misuse("the parameters were moved away; use those that they were moved to");
     if (rank != rank_)
       throw CannotRun("the parameters of rank " + std::to_string(rank_) + " are given to rank " + std::to_string(rank) +
                       "; make them with the rank of the communicator, Parameters(plan, world.rank(), seed)");
