@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <string>
 
-#include <parallel/run/failure.hpp>
-
 #include <CLI/CLI.hpp>
+
+#include <parallel/run/failure.hpp>
 
 /// Takes a number from `lowest` to `highest` and nothing behind it. (CLI11 alone makes a large number of -1, and takes
 /// nan.)

@@ -1,17 +1,18 @@
 // Floats and labels: a classifier of three spirals, on one rank and on four, with the same losses.
 //
-// The same model as any textbook's, with a batch split on `data` and a hidden layer split on `tensor`. The cross entropy of a split batch is
-// a split loss, its mean a pending sum: one all-reduce of one number. Labels are whole numbers and have no gradient.
+// The same model as any textbook's, with a batch split on `data` and a hidden layer split on `tensor`. The cross
+// entropy of a split batch is a split loss, its mean a pending sum: one all-reduce of one number. Labels are whole
+// numbers and have no gradient.
 //
 //   meson compile -C build/demo examples/classify && build/demo/examples/classify [--record FILE]
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
 #include <parallel/parallel.hpp>
 #include <parallel/run/trainer.hpp>
-
-#include <cmath>
-#include <cstdio>
-#include <vector>
 
 using namespace parallel;
 using namespace parallel::axes;
@@ -27,11 +28,13 @@ struct Classifier {
   Parameter<float, Shape<classes>> out_bias{zeros};
 
   constexpr auto operator()(Distributed auto points) const {
-    const auto first = relu(matmul(points, in) + in_bias);              // f32[examples/data, hidden/tensor]
-    const auto second = relu(matmul(first, middle) + middle_bias);      // completed here: relu takes no pending sum
-    return matmul(second, out) + out_bias;                              // f32[examples/data, classes]
+    const auto first = relu(matmul(points, in) + in_bias);          // f32[examples/data, hidden/tensor]
+    const auto second = relu(matmul(first, middle) + middle_bias);  // completed here: relu takes no pending sum
+    return matmul(second, out) + out_bias;                          // f32[examples/data, classes]
   }
-  constexpr auto operator()(Distributed auto points, Distributed auto labels) const { return mean(cross_entropy((*this)(points), labels)); }
+  constexpr auto operator()(Distributed auto points, Distributed auto labels) const {
+    return mean(cross_entropy((*this)(points), labels));
+  }
 };
 
 using Points = Tensor<float, Shape<examples / data, 2>>;
@@ -46,7 +49,8 @@ void train(const Mesh& mesh, const std::string& record) {
   std::vector<int> labels;
   for (int i = 0; i < examples; ++i) {
     const double t = static_cast<double>(i / classes) / (examples / classes), turn = 4 * t + 2.0944 * (i % classes);
-    points.push_back(static_cast<float>((0.2 + t) * std::cos(turn))), points.push_back(static_cast<float>((0.2 + t) * std::sin(turn)));
+    points.push_back(static_cast<float>((0.2 + t) * std::cos(turn)));
+    points.push_back(static_cast<float>((0.2 + t) * std::sin(turn)));
     labels.push_back(i % classes);
   }
   std::printf("%s:", text(mesh).c_str());
@@ -70,7 +74,8 @@ void train(const Mesh& mesh, const std::string& record) {
     for (std::int64_t i = 0; i < y.size[0]; ++i) {
       const float* row = y.as<float>() + i * classes;
       const auto best = std::max_element(row, row + classes) - row;
-      right[static_cast<std::size_t>(world.rank())] += best == labels[static_cast<std::size_t>(y.offset[0] + i)] ? 1 : 0;
+      right[static_cast<std::size_t>(world.rank())] +=
+          best == labels[static_cast<std::size_t>(y.offset[0] + i)] ? 1 : 0;
     }
   });
   int total = 0;

@@ -32,7 +32,8 @@ constexpr int vocabulary = 256, context = 64, channels = 128, heads = 4, layers 
 
 using Tokens = Tensor<int, Shape<batch / data, context>>;
 template <Dim examples>
-using Hidden = Shape<examples, context, channels>;  // this line says how the hidden state lies; `context / tensor` makes it sequence parallel
+// This line says how the hidden state lies; `context / tensor` makes it sequence parallel.
+using Hidden = Shape<examples, context, channels>;
 
 struct Norm {
   Parameter<float, Shape<channels>> gain{ones};
@@ -49,8 +50,8 @@ struct Attention {
 };
 
 struct Mlp {
-  Parameter<float, Shape<channels, 4 * channels / tensor>> up{normal(0.02)};                     // column parallel
-  Parameter<float, Shape<4 * channels / tensor, channels>> down{scaled_normal(0.02, layers)};    // row parallel
+  Parameter<float, Shape<channels, 4 * channels / tensor>> up{normal(0.02)};                   // column parallel
+  Parameter<float, Shape<4 * channels / tensor, channels>> down{scaled_normal(0.02, layers)};  // row parallel
   constexpr auto operator()(Distributed auto x) const { return matmul(gelu(matmul(x, up)), down); }
 };
 
@@ -78,8 +79,11 @@ struct Gpt {
     return matmul(norm(blocks(hidden)), transpose(token));
   }
   /// The mean cross entropy: what is trained.
-  constexpr auto operator()(Distributed auto tokens, Distributed auto targets) const { return mean(cross_entropy(logits(tokens), targets)); }
-  /// The same over tokens whose weight is 1, divided by how many there are on all ranks: what is validated, since examples do not fill every batch.
+  constexpr auto operator()(Distributed auto tokens, Distributed auto targets) const {
+    return mean(cross_entropy(logits(tokens), targets));
+  }
+  /// The same over tokens whose weight is 1, divided by how many there are on all ranks: what is validated, since
+  /// examples do not fill every batch.
   constexpr auto operator()(Distributed auto tokens, Distributed auto targets, Distributed auto weights) const {
     return sum(cross_entropy(logits(tokens), targets) * weights) / sum(weights);
   }
@@ -91,7 +95,8 @@ using Step = Training<Gpt, AdamW, Tokens, Tokens>;
 using Validate = Evaluation<Gpt, Tokens, Tokens, Tensor<float, Shape<batch / data, context>>>;
 using Sample = Evaluation<Gpt, Tensor<int, Shape<1, context>>>;
 
-// The plan is known before anything runs: Megatron's two all-reduces per layer and direction on tensor, every gradient once on data.
+// The plan is known before anything runs: Megatron's two all-reduces per layer and direction on tensor, every gradient
+// once on data.
 constexpr auto& expected = plan<Step, Mesh{data = 2, tensor = 2}>;
 static_assert(expected.forward.collectives(tensor) == 1 + 2 * layers + 3);  // embedding, layers, cross entropy
 static_assert(expected.backward.collectives(tensor) == 2 * layers + 1);     // layers, head
@@ -107,7 +112,8 @@ struct Options {
 
 template <Communicator World, Device Device>
 void train(World& world, const Device& device, const Options& options, const TextData& text) {
-  const OwnedPlan plan = derive<Step>(options.mesh), validation = derive<Validate, Step>(options.mesh), sampling = derive<Sample, Step>(options.mesh);
+  const OwnedPlan plan = derive<Step>(options.mesh), validation = derive<Validate, Step>(options.mesh),
+                  sampling = derive<Sample, Step>(options.mesh);
   const bool speaks = world.rank() == 0;
   if (speaks) std::printf("%s\n", parallel::text(*plan).c_str());
   flush_standard_output();  // what cannot be written is not trained for
@@ -119,10 +125,13 @@ void train(World& world, const Device& device, const Options& options, const Tex
                                  options.seed, device, alike);
   Recording recording(options.record, *plan, world.rank());
   trainer.executor().record(recording);
-  Executor<World, Device> evaluate(validation, world, parameters, device), generate(sampling, world, parameters, device);
-  const CosineSchedule schedule{options.rate, options.rate / 10, std::min(options.warmup, options.steps / 2), options.steps};
+  Executor<World, Device> evaluate(validation, world, parameters, device),
+      generate(sampling, world, parameters, device);
+  const CosineSchedule schedule{options.rate, options.rate / 10, std::min(options.warmup, options.steps / 2),
+                                options.steps};
   std::vector<int> tokens, targets;
-  tokens.reserve(batch * context), targets.reserve(batch * context);
+  tokens.reserve(batch * context);
+  targets.reserve(batch * context);
 
   Progress progress(options.steps, batch * context, speaks);
   for (int step = 0; step < options.steps; ++step) {
@@ -139,7 +148,9 @@ void train(World& world, const Device& device, const Options& options, const Tex
   std::vector<float> weights;
   const int windows = text.validation_windows();
   for (int window = 0; window < windows; window += batch) {
-    tokens.clear(), targets.clear(), weights.clear();
+    tokens.clear();
+    targets.clear();
+    weights.clear();
     for (int i = 0; i < batch; ++i) {
       const bool real = window + i < windows;
       text.validation_window(real ? window + i : 0, tokens, targets);
@@ -154,7 +165,8 @@ void train(World& world, const Device& device, const Options& options, const Tex
   if (speaks) {
     std::printf("\n%s\n", progress.curve().c_str());
     std::printf("validation loss %.4f nats per byte, over %d windows\n", loss, windows);
-    std::printf("bigram entropy  %.4f nats per byte: what a table of byte pairs would reach\n\n", text.bigram_entropy());
+    std::printf("bigram entropy  %.4f nats per byte: what a table of byte pairs would reach\n\n",
+                text.bigram_entropy());
   }
 
   std::string sampled = options.samples_from;
@@ -162,7 +174,9 @@ void train(World& world, const Device& device, const Options& options, const Tex
   for (int n = 0; n < options.sample; ++n) {
     std::vector<int> window(context, ' ');
     const int known = std::min<int>(context, static_cast<int>(sampled.size()));
-    for (int i = 0; i < known; ++i) window[static_cast<std::size_t>(i)] = static_cast<unsigned char>(sampled[sampled.size() - static_cast<std::size_t>(known - i)]);
+    for (int i = 0; i < known; ++i)
+      window[static_cast<std::size_t>(i)] =
+          static_cast<unsigned char>(sampled[sampled.size() - static_cast<std::size_t>(known - i)]);
     generate.input(0, window);
     generate.run();
     const float* logits = generate.on_host(generate.output(0), room).template as<float>() + (known - 1) * vocabulary;
@@ -192,13 +206,15 @@ int main(int argc, char** argv) {
     app.add_option("--sample", options.sample, "bytes to sample at the end")
         ->capture_default_str()
         ->check(number(0, 100000));
-    app.add_option("--record", options.record, "writes FILE.RANK: what happened in the first steps, for tools/plan --run");
+    app.add_option("--record", options.record,
+                   "writes FILE.RANK: what happened in the first steps, for tools/plan --run");
     app.add_flag("--mpi", mpi, "ranks are the processes of mpirun instead of threads");
     app.add_flag("--gpu", gpu, "on the first GPU, which the ranks share");
     if (!parse(app, argc, argv)) return exit_code::done;
     options.mesh = mesh_argument(mesh, {&data, &tensor});
     derive<Step>(options.mesh);  // a mesh that does not fit is refused before any rank starts
-    const TextData text(options.text.empty() ? licence_texts() : read_file(options.text), options.text.empty() ? "the licence texts" : options.text, context);
+    const TextData text(options.text.empty() ? licence_texts() : read_file(options.text),
+                        options.text.empty() ? "the licence texts" : options.text, context);
     if (gpu) {
 #if defined(WITH_CUDA)
       run_threads(options.mesh.ranks(), [&](Threads& world) { train(world, Cuda(0), options, text); });

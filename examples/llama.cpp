@@ -1,26 +1,28 @@
-// A model from the library, trained and then generated from with a key-value cache, on one rank and on four: sequence and tensor parallel by
-// `/ tensor` in its sizes.
+// A model from the library, trained and then generated from with a key-value cache, on one rank and on four: sequence
+// and tensor parallel by `/ tensor` in its sizes.
 //
-// The language is arithmetic: 3 5 7 9 ... modulo 16, with any start and any step. A Llama that has seen the first numbers of a sequence continues it.
-// Keys and values of what has been generated lie like the heads; the logits are never gathered, the next number is drawn where they are.
+// The language is arithmetic: 3 5 7 9 ... modulo 16, with any start and any step. A Llama that has seen the first
+// numbers of a sequence continues it. Keys and values of what has been generated lie like the heads; the logits are
+// never gathered, the next number is drawn where they are.
 //
 //   meson compile -C build/demo examples/llama && build/demo/examples/llama [--record FILE]
+#include <cstdio>
+#include <string>
+#include <vector>
+
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
 #include <parallel/model/llama.hpp>
 #include <parallel/parallel.hpp>
 #include <parallel/run/trainer.hpp>
 
-#include <cstdio>
-#include <string>
-#include <vector>
-
 using namespace parallel;
 using namespace parallel::axes;
 
 constexpr int batch = 32, context = 16, vocabulary = 16, prompts = 4, known = 3, steps = 800;
 
-constexpr models::LlamaSizes sizes{.context = context / tensor,  // the hidden state is split along the sequence; `context` alone: whole on every rank
+// the hidden state is split along the sequence; `context` alone: whole on every rank
+constexpr models::LlamaSizes sizes{.context = context / tensor,
                                    .channels = 32,
                                    .heads = 4 / tensor,  // attention is split by heads
                                    .key_heads = 2 / tensor,
@@ -32,20 +34,26 @@ using Model = models::Llama<sizes>;
 using Tokens = Tensor<int, Shape<batch / data, context>>;
 using Step = Training<Model, AdamW, Tokens, Tokens>;
 
-/// The model on `count` numbers of every prompt, of which the first stands at a position that is given, too: the number that comes next.
+/// The model on `count` numbers of every prompt, of which the first stands at a position that is given, too: the number
+/// that comes next.
 template <int count>
 using Next = Evaluation<Model, Tensor<int, Shape<prompts / data, count>>, Tensor<int, Shape<>>>;
 
-// What a generated number costs: of a hidden state two all-reduces a layer and one for the embedding; of the logits two numbers a row.
+// What a generated number costs: of a hidden state two all-reduces a layer and one for the embedding; of the logits two
+// numbers a row.
 constexpr auto& one_number = plan<Next<1>, Mesh{data = 2, tensor = 2}>;
-static_assert(one_number.forward.collectives(all_reduce(tensor)) == 1 + 2 * 2 + 4 + 4 + 2);  // ... and four histograms for top_k and for top_p
+// ... and four histograms for top_k and for top_p
+static_assert(one_number.forward.collectives(all_reduce(tensor)) == 1 + 2 * 2 + 4 + 4 + 2);
 static_assert(one_number.never(all_gather()));
 
-int number(int progression, int position) { return (progression / vocabulary + position * (progression % vocabulary)) % vocabulary; }
+int number(int progression, int position) {
+  return (progression / vocabulary + position * (progression % vocabulary)) % vocabulary;
+}
 
 /// Trains on a mesh, then continues the prompts.
 void train(const Mesh& mesh, const std::string& record) {
-  const OwnedPlan training = derive<Step>(mesh), reading = derive<Next<known>, Step>(mesh), generating = derive<Next<1>, Step>(mesh);
+  const OwnedPlan training = derive<Step>(mesh), reading = derive<Next<known>, Step>(mesh),
+                  generating = derive<Next<1>, Step>(mesh);
   std::vector<std::vector<int>> generated(prompts);
   const CosineSchedule schedule{1e-2, 1e-3, 50, steps};
   double first_loss = 0, last_loss = 0;
@@ -57,11 +65,13 @@ void train(const Mesh& mesh, const std::string& record) {
     trainer.executor().record(recording);
     std::vector<int> tokens, targets;
     for (int step = 0; step < steps; ++step) {
-      tokens.clear(), targets.clear();
+      tokens.clear();
+      targets.clear();
       for (int i = 0; i < batch; ++i)
         for (int p = 0; p < context; ++p) {
           const int progression = (step * batch + i) * 37 % (vocabulary * vocabulary);
-          tokens.push_back(number(progression, p)), targets.push_back(number(progression, p + 1));
+          tokens.push_back(number(progression, p));
+          targets.push_back(number(progression, p + 1));
         }
       trainer.executor().input(0, tokens);
       trainer.executor().input(1, targets);
@@ -75,7 +85,10 @@ void train(const Mesh& mesh, const std::string& record) {
     std::vector<std::vector<int>> own(prompts);
     std::vector<int> inputs;
     for (int i = 0; i < prompts; ++i)
-      for (int p = 0; p < known; ++p) inputs.push_back(number(60 * i + 35, p)), own[static_cast<std::size_t>(i)].push_back(inputs.back());
+      for (int p = 0; p < known; ++p) {
+        inputs.push_back(number(60 * i + 35, p));
+        own[static_cast<std::size_t>(i)].push_back(inputs.back());
+      }
     View drawn;
     const auto run = [&](Executor<Threads, Cpu>& executor, int position) {
       executor.input(0, inputs);
@@ -95,7 +108,9 @@ void train(const Mesh& mesh, const std::string& record) {
     }
     world.barrier();
     if (world.rank() % mesh.extent(&tensor) == 0)  // ranks of one tensor group have the same prompts
-      for (auto i = static_cast<std::size_t>(drawn.offset[0]); i < static_cast<std::size_t>(drawn.offset[0] + drawn.size[0]); ++i) generated[i] = own[i];
+      for (auto i = static_cast<std::size_t>(drawn.offset[0]);
+           i < static_cast<std::size_t>(drawn.offset[0] + drawn.size[0]); ++i)
+        generated[i] = own[i];
   });
   std::printf("%s: loss %.2f, after %d steps %.2f\n", text(mesh).c_str(), first_loss, steps, last_loss);
   for (const auto& numbers : generated) {

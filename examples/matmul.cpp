@@ -1,20 +1,21 @@
 // The matrix product of every tutorial, split over two ranks in the three ways there are.
 //
-// A product of 4 x 5 by 5 x 8 can be split by the rows of the left matrix (data parallel), by the columns of the right one (model parallel),
-// or by the inner dimension, where each rank holds a term of the result: a pending sum, which one all-reduce completes. The placements are
-// all that differs; the product is written once. The inner 5 does not divide by 2: the third product is 4 x 6 by 6 x 8, and what the
-// library says of 5 stands at the end of the output. (Written as a constant, plan<Inner<5>, Mesh{ranks = 2}> is the same sentence as a compile error.)
+// A product of 4 x 5 by 5 x 8 can be split by the rows of the left matrix (data parallel), by the columns of the right
+// one (model parallel), or by the inner dimension, where each rank holds a term of the result: a pending sum, which one
+// all-reduce completes. The placements are all that differs; the product is written once. The inner 5 does not divide
+// by 2: the third product is 4 x 6 by 6 x 8, and what the library says of 5 stands at the end of the output. (Written
+// as a constant, plan<Inner<5>, Mesh{ranks = 2}> is the same sentence as a compile error.)
 //
 //   meson compile -C build/demo examples/matmul && build/demo/examples/matmul [--record FILE]
+#include <cstdio>
+#include <numeric>
+#include <vector>
+
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
 #include <parallel/parallel.hpp>
 #include <parallel/run/executor.hpp>
 #include <parallel/run/parameters.hpp>
-
-#include <cstdio>
-#include <numeric>
-#include <vector>
 
 using namespace parallel;
 
@@ -24,10 +25,13 @@ struct Product {
   constexpr auto operator()(Distributed auto x, Distributed auto w) const { return matmul(x, w); }
 };
 
-using Rows = Evaluation<Product, Tensor<float, Shape<4, 5>, On<ranks, Split<0>>>, Tensor<float, Shape<5, 8>, On<ranks, Broadcast>>>;
-using Columns = Evaluation<Product, Tensor<float, Shape<4, 5>, On<ranks, Broadcast>>, Tensor<float, Shape<5, 8>, On<ranks, Split<1>>>>;
+using Rows = Evaluation<Product, Tensor<float, Shape<4, 5>, On<ranks, Split<0>>>,
+                        Tensor<float, Shape<5, 8>, On<ranks, Broadcast>>>;
+using Columns = Evaluation<Product, Tensor<float, Shape<4, 5>, On<ranks, Broadcast>>,
+                           Tensor<float, Shape<5, 8>, On<ranks, Split<1>>>>;
 template <int inner>
-using Inner = Evaluation<Product, Tensor<float, Shape<4, inner>, On<ranks, Split<1>>>, Tensor<float, Shape<inner, 8>, On<ranks, Split<0>>>>;
+using Inner = Evaluation<Product, Tensor<float, Shape<4, inner>, On<ranks, Split<1>>>,
+                         Tensor<float, Shape<inner, 8>, On<ranks, Split<0>>>>;
 
 constexpr Mesh two{ranks = 2};
 static_assert(plan<Rows, two>.calls() == 0);
@@ -62,8 +66,10 @@ void show(const char* title, int inner, const std::string& record = "") {
       lines += "\n";
     }
   });
-  std::printf("%s: %s, %lld all-reduce of %lld elements\n", title, text(plan<Program, two>.graph.value(plan<Program, two>.graph.outputs[0]).type).c_str(),
-              static_cast<long long>(plan<Program, two>.calls()), static_cast<long long>(plan<Program, two>.all.elements(ranks)));
+  std::printf("%s: %s, %lld all-reduce of %lld elements\n", title,
+              text(plan<Program, two>.graph.value(plan<Program, two>.graph.outputs[0]).type).c_str(),
+              static_cast<long long>(plan<Program, two>.calls()),
+              static_cast<long long>(plan<Program, two>.all.elements(ranks)));
   for (int r = 0; r < 2; ++r) std::printf("rank %d\n%s", r, held[static_cast<std::size_t>(r)].c_str());
   std::printf("\n");
 }

@@ -1,7 +1,5 @@
-// The account of what a device takes beside a plan's tensors: kernels stay within the scratch that it states for them, blocks are rounded as it
-// says, and what a run takes is what its plan says.
-#include <doctest/doctest.h>
-
+// The account of what a device takes beside a plan's tensors: kernels stay within the scratch that it states for them,
+// blocks are rounded as it says, and what a run takes is what its plan says.
 #include <cstdlib>
 #include <deque>
 #include <memory>
@@ -9,6 +7,8 @@
 #include <new>
 #include <set>
 #include <thread>
+
+#include <doctest/doctest.h>
 
 #include <parallel/account/gpu.hpp>
 #include <parallel/communicator/threads.hpp>
@@ -57,7 +57,9 @@ void* operator new(std::size_t size, std::align_val_t line) { return give(size, 
 void operator delete(void* given) noexcept { take(given, 1); }
 void operator delete(void* given, std::size_t) noexcept { take(given, 1); }
 void operator delete(void* given, std::align_val_t line) noexcept { take(given, static_cast<std::size_t>(line)); }
-void operator delete(void* given, std::size_t, std::align_val_t line) noexcept { take(given, static_cast<std::size_t>(line)); }
+void operator delete(void* given, std::size_t, std::align_val_t line) noexcept {
+  take(given, static_cast<std::size_t>(line));
+}
 
 namespace {
 
@@ -99,8 +101,14 @@ struct Tensors {
   View operator()(std::initializer_list<std::int64_t> sizes, DType dtype = DType::f32) {
     View v;
     v.dtype = dtype;
-    for (const std::int64_t n : sizes) v.size[v.rank] = v.whole[v.rank] = n, ++v.rank;
-    v.data = memory.emplace_back(std::make_unique<std::byte[]>(static_cast<std::size_t>(v.elements() * bytes_of(dtype) + 64))).get();
+    for (const std::int64_t n : sizes) {
+      v.size[v.rank] = v.whole[v.rank] = n;
+      ++v.rank;
+    }
+    v.data =
+        memory
+            .emplace_back(std::make_unique<std::byte[]>(static_cast<std::size_t>(v.elements() * bytes_of(dtype) + 64)))
+            .get();
     return v;
   }
 };
@@ -167,7 +175,8 @@ void run(const Graph& graph, const Mesh& mesh, After after) {
     for (const Member& m : plan->graph.members)
       if (m.role == Role::input) {
         const View v = executor.input(i++);
-        if (v.data != nullptr && v.dtype != DType::i32) std::fill_n(v.as<std::byte>(), v.elements() * bytes_of(v.dtype), std::byte{0x3f});
+        if (v.data != nullptr && v.dtype != DType::i32)
+          std::fill_n(v.as<std::byte>(), v.elements() * bytes_of(v.dtype), std::byte{0x3f});
       }
     for (const char* name : {"seed", "step", "temperature", "learning_rate"})
       if (executor.reads(name)) executor.scalar(name, 1);
@@ -188,9 +197,11 @@ struct Seldom {
     const auto positive = exp(tanh(y)) + sqrt(square(sigmoid(y)) + 1.0) / (relu(y) + 1.0);
     const auto chosen = where(reshape<8, 4, 1>(classes), log(positive), gelu_erf(y));
     const auto whole = to<Shape<8 / data, 4, 16>>(chosen * softmax<2>(chosen) + max<0>(chosen) * mean<0>(chosen));
-    const auto turned = transpose<0, 2, 1>(whole) - concatenate<1>(slice<1, 0, 3>(transpose<0, 2, 1>(whole)), slice<1, 3, 16>(transpose<0, 2, 1>(whole)));
+    const auto turned = transpose<0, 2, 1>(whole) - concatenate<1>(slice<1, 0, 3>(transpose<0, 2, 1>(whole)),
+                                                                   slice<1, 3, 16>(transpose<0, 2, 1>(whole)));
     const auto logits = matmul(transpose<0, 2, 1>(turned) + whole, cast<float>(cast<bfloat16>(w)));
-    return mean_cross_entropy<16, 3>(logits, classes - classes, 0.1) + mean(max(softmax<2>(logits + cast<float>(reshape<8, 4, 1>(classes) + iota<Shape<16>>()))));
+    return mean_cross_entropy<16, 3>(logits, classes - classes, 0.1) +
+           mean(max(softmax<2>(logits + cast<float>(reshape<8, 4, 1>(classes) + iota<Shape<16>>()))));
   }
 };
 /// Stages that update without waiting for each other.
@@ -216,25 +227,42 @@ Mesh split_mesh(const Graph& graph) {
 
 TEST_CASE("products stay within what the account says") {
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
-    for (const auto& sides : {std::array<std::int64_t, 3>{1, 1, 1}, {1, 3000, 7}, {3, 200, 1500}, {64, 512, 2048}, {2500, 97, 385}, {4200, 193, 9}, {0, 5, 5}, {5, 5, 0}})
+    for (const auto& sides : {std::array<std::int64_t, 3>{1, 1, 1},
+                              {1, 3000, 7},
+                              {3, 200, 1500},
+                              {64, 512, 2048},
+                              {2500, 97, 385},
+                              {4200, 193, 9},
+                              {0, 5, 5},
+                              {5, 5, 0}})
       for (const int transposed : {0, 1}) {
         const std::int64_t m = sides[0], n = sides[1], k = sides[2];
         Tensors t;
         INFO(name_of(dtype) << " " << m << " x " << n << " x " << k);
-        check(operation::matmul, Call{.operands = {transposed ? t({k, m}, dtype) : t({m, k}, dtype), t({k, n}, dtype)}, .results = {t({m, n}, dtype)}, .ints = {1, transposed, 0, 0}});
+        check(operation::matmul, Call{.operands = {transposed ? t({k, m}, dtype) : t({m, k}, dtype), t({k, n}, dtype)},
+                                      .results = {t({m, n}, dtype)},
+                                      .ints = {1, transposed, 0, 0}});
         if (dtype != DType::bf16 && !transposed)
-          check(operation::matmul_add, Call{.operands = {t({m, k}, dtype), t({k, n}, dtype), t({n}, dtype)}, .results = {t({m, n}, dtype), t({m, n}, dtype)}, .ints = {1, 0, 0, 0}});
+          check(operation::matmul_add, Call{.operands = {t({m, k}, dtype), t({k, n}, dtype), t({n}, dtype)},
+                                            .results = {t({m, n}, dtype), t({m, n}, dtype)},
+                                            .ints = {1, 0, 0, 0}});
       }
 }
 
 TEST_CASE("attention stays within what the account says") {
   for (const DType dtype : {DType::f32, DType::f64})
     for (const std::int64_t causal : {0, 1})
-      for (const auto& extents : {std::array<std::int64_t, 3>{1, 1, 4}, {1, 700, 64}, {70, 70, 16}, {130, 200, 32}, {40, 5000, 8}, {5, 9, 400}}) {
+      for (const auto& extents : {std::array<std::int64_t, 3>{1, 1, 4},
+                                  {1, 700, 64},
+                                  {70, 70, 16},
+                                  {130, 200, 32},
+                                  {40, 5000, 8},
+                                  {5, 9, 400}}) {
         const std::int64_t queries = extents[0], keys = extents[1], size = extents[2];
         Tensors t;
         INFO(name_of(dtype) << " " << queries << " queries, " << keys << " keys of " << size);
-        const View q = t({2, queries, 2, size}, dtype), k = t({2, keys, 1, size}, dtype), v = t({2, keys, 1, size}, dtype);
+        const View q = t({2, queries, 2, size}, dtype), k = t({2, keys, 1, size}, dtype),
+                   v = t({2, keys, 1, size}, dtype);
         const View result = t({2, queries, 2, size}, dtype), statistic = t({2, queries, 2}, dtype);
         Call call{.operands = {q, k, v}, .results = {result, statistic}, .ints = {causal, 0, 0}, .reals = {0.5, 0}};
         check(operation::attention, call);
@@ -255,7 +283,9 @@ TEST_CASE("every kernel of programs stays within what the account says") {
   };
   every::program(check_kernels);
   check_kernels.operator()<Training<Seldom, AdamW, X, Classes>>("seldom");
-  check_kernels.operator()<Pipelined<schedules::pipedream, Accumulate<4, Training<Apart, Sgd, Tensor<float, Shape<8, 16>>>>>>("asynchronous");
+  check_kernels.
+  operator()<Pipelined<schedules::pipedream, Accumulate<4, Training<Apart, Sgd, Tensor<float, Shape<8, 16>>>>>>(
+      "asynchronous");
   // What plans seldom have compute: copies of what others hold.
   for (const DType dtype : {DType::f32, DType::i32, DType::bf16})
     for (const Operation* o : {&operation::copy, &operation::reshape, &operation::maximum_of}) {
@@ -272,7 +302,9 @@ TEST_CASE("every kernel of programs stays within what the account says") {
     for (const KernelRow& row : table)
       if (!measured.contains(row.operation->name)) missing += " " + std::string(row.operation->name);
   };
-  look(cpu::Table<float>::kernels()), look(cpu::Table<int>::kernels()), look(cpu::Table<cpu::Scalars>::kernels());
+  look(cpu::Table<float>::kernels());
+  look(cpu::Table<int>::kernels());
+  look(cpu::Table<cpu::Scalars>::kernels());
   CHECK(missing == "");
 }
 
@@ -296,7 +328,8 @@ TEST_CASE("a rank's scratch after two steps is what the plan says") {
     for (const Mesh& mesh : {Mesh{}, split_mesh(graph)})
       run<Measured<How::together>>(graph, mesh, [&](const OwnedPlan& plan, auto& executor) {
         of_kernels = 0;
-        executor.run(), executor.run();
+        executor.run();
+        executor.run();
         const std::int64_t taken = of_kernels;
         const std::lock_guard hold(lock);
         INFO(std::string(name) << " on " << text(mesh));
@@ -313,8 +346,10 @@ struct Wide {
   constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
 };
 constexpr auto& wide = plan<Training<Wide, Sgd, Tensor<float, Shape<2, 1024>>>, Mesh{}>;
-static_assert(wide.memory.of(Use::parameters) == 4 * 1024 * 1025 && wide.memory.of(Use::optimizer_state) == 4 * 1024 * 1025);
+static_assert(wide.memory.of(Use::parameters) == 4 * 1024 * 1025 &&
+              wide.memory.of(Use::optimizer_state) == 4 * 1024 * 1025);
 static_assert(wide.beside().rounding == 3 * (6 * 1024 * 1024) - 2 * 4 * 1024 * 1025 - wide.memory.arena);
 static_assert(wide.beside(account::on_gpu).rounding == 0 && wide.beside(account::on_gpu).scratch == 32 * 1024 * 1024);
 static_assert(wide.process_memory() == wide.peak_memory() + wide.beside().rounding + wide.beside().scratch);
-static_assert(account::block_on_cpu((4 << 20) - 1) == 4 << 20 && account::block_on_cpu((4 << 20) + 1) == 6 << 20 && account::block_on_cpu(1) == 64 && account::block_on_cpu(0) == 0);
+static_assert(account::block_on_cpu((4 << 20) - 1) == 4 << 20 && account::block_on_cpu((4 << 20) + 1) == 6 << 20 &&
+              account::block_on_cpu(1) == 64 && account::block_on_cpu(0) == 0);

@@ -1,14 +1,15 @@
 // Ranks that do not begin alike are told so before the first step, each on every rank: what differs, and which ranks
 // have what.
-#include <doctest/doctest.h>
-
 #include <atomic>
 #include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu/device.hpp>
 #include <parallel/run/executor.hpp>
-#include <string>
-#include <vector>
 
 #include "models.hpp"
 
@@ -97,13 +98,16 @@ TEST_CASE("another program, mesh, order of axes or batch on a rank") {
 
 TEST_CASE("other first parameters or another number of the run on a rank") {
   const OwnedPlan plan = derive<Step<true>>(Mesh{data = 2});
-  all_are_told(started(2, {{plan, 1}, {plan, 2}}), {"not alike at the beginning of a training (agreement.cpp:", "seed of the parameters of rank 0 and of rank 1: 1 against 2"});
+  all_are_told(started(2, {{plan, 1}, {plan, 2}}), {"not alike at the beginning of a training (agreement.cpp:",
+                                                    "seed of the parameters of rank 0 and of rank 1: 1 against 2"});
   all_are_told(started(2, {{plan, 1, 0.1}, {plan, 1, 0.2}}),
                {"learning_rate of rank 0 and of rank 1: 0.1", " against 0.2"});
 }
 
 TEST_CASE("an extra or a missing step, and another number of a step, are found in the step") {
-  const OwnedPlan plan = derive<Step<true>>(Mesh{data = 2, tensor = 2}), looking = derive<Evaluation<Model<true>, Tensor<float, Shape<8 / data, 4>>>, Step<true>>(Mesh{data = 2, tensor = 2});
+  const OwnedPlan plan = derive<Step<true>>(Mesh{data = 2, tensor = 2}),
+                  looking = derive<Evaluation<Model<true>, Tensor<float, Shape<8 / data, 4>>>, Step<true>>(
+                      Mesh{data = 2, tensor = 2});
   struct Turn {
     int steps = 3;
     bool elsewhere = false;
@@ -122,7 +126,8 @@ TEST_CASE("an extra or a missing step, and another number of a step, are found i
           Parameters parameters(*plan, world.rank(), 1);
           Executor<Threads, Cpu> train(*plan, world, parameters), look(*looking, world, parameters);
           const std::vector<float> x(32, 0.5f);
-          train.input(0, x), look.input(0, x);
+          train.input(0, x);
+          look.input(0, x);
           for (int step = 0; step < turn.steps; ++step) {
             train.scalar("learning_rate", step + 1 < turn.steps ? 0.1 : turn.last_rate);
             if (turn.elsewhere && step == 2)
@@ -147,14 +152,20 @@ TEST_CASE("an extra or a missing step, and another number of a step, are found i
   };
   CHECK(told({}).exit_code == 0);
   const std::string end = "at the end of the run";
-  all_are_told(told({.steps = 4}), {"not at one place: ranks 0, 1, 2 are " + end + ", rank 3 at step 4 of a training (agreement.cpp:"});
+  all_are_told(told({.steps = 4}),
+               {"not at one place: ranks 0, 1, 2 are " + end + ", rank 3 at step 4 of a training (agreement.cpp:"});
   all_are_told(told({.steps = 2}), {"ranks 0, 1, 2 are at step 3 of a training (agreement.cpp:", "rank 3 " + end});
   all_are_told(told({.evaluates = true}), {"rank 3 at step 1 of an evaluation (agreement.cpp:"});
-  all_are_told(told({.steps = 4}, {.evaluates = true}), {"ranks 0, 1, 2 are at step 1 of an evaluation", "rank 3 at step 4 of a training"});
-  all_are_told(told({.steps = 2, .evaluates = true}), {"ranks 0, 1, 2 are at step 3 of a training", "rank 3 at step 1 of an evaluation"});
+  all_are_told(told({.steps = 4}, {.evaluates = true}),
+               {"ranks 0, 1, 2 are at step 1 of an evaluation", "rank 3 at step 4 of a training"});
+  all_are_told(told({.steps = 2, .evaluates = true}),
+               {"ranks 0, 1, 2 are at step 3 of a training", "rank 3 at step 1 of an evaluation"});
   all_are_told(told({.begins_another = true}), {"rank 3 at the beginning of an evaluation (agreement.cpp:"});
-  all_are_told(told({.elsewhere = true, .last_rate = 0.2}), {"not alike at step 3 of a training (ranks 0, 1, 2 agreement.cpp:", "; rank 3 agreement.cpp:", "; learning_rate"});
-  all_are_told(told({.last_rate = 0.2}), {"not alike at step 3 of a training (agreement.cpp:", "learning_rate of ranks 0, 1, 2 and of rank 3: 0.1 against 0.2"});
+  all_are_told(told({.elsewhere = true, .last_rate = 0.2}),
+               {"not alike at step 3 of a training (ranks 0, 1, 2 agreement.cpp:", "; rank 3 agreement.cpp:",
+                "; learning_rate"});
+  all_are_told(told({.last_rate = 0.2}), {"not alike at step 3 of a training (agreement.cpp:",
+                                          "learning_rate of ranks 0, 1, 2 and of rank 3: 0.1 against 0.2"});
 }
 
 TEST_CASE("what a user names, and what may differ by name") {

@@ -1,4 +1,5 @@
-// Threads and MPI give the same bits: every process runs the program with its peers over MPI, then alone with thread ranks.
+// Threads and MPI give the same bits: every process runs the program with its peers over MPI, then alone with thread
+// ranks.
 #include <doctest/doctest.h>
 
 #include <parallel/communicator/mpi.hpp>
@@ -18,9 +19,11 @@ void check(const Mesh& mesh) {
   Mpi world;
   REQUIRE(world.size() == mesh.ranks());
   const OwnedPlan plan = derive<Step>(mesh);
-  const auto tokens = program::numbers<int>(144, 1, Model::vocabulary), targets = program::numbers<int>(144, 2, Model::vocabulary);
+  const auto tokens = program::numbers<int>(144, 1, Model::vocabulary),
+             targets = program::numbers<int>(144, 2, Model::vocabulary);
   const auto feed = [&](auto& executor, under_test::Parameters&) {
-    executor.input(0, tokens), executor.input(1, targets);
+    executor.input(0, tokens);
+    executor.input(1, targets);
   };
   const std::vector<lockstep::Array> threads = program::outputs(*plan, feed);
   std::vector<lockstep::Array> mine = threads;

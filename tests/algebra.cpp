@@ -1,13 +1,14 @@
-// Laws of placements and transitions, each checked on every placement: conjugates, what a transition does to the ranks' parts, costs; shapes and meshes.
-#include <doctest/doctest.h>
-
-#include <parallel/algebra/notation.hpp>
-#include <parallel/parallel.hpp>
-
+// Laws of placements and transitions, each checked on every placement: conjugates, what a transition does to the ranks'
+// parts, costs; shapes and meshes.
 #include <cmath>
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#include <doctest/doctest.h>
+
+#include <parallel/algebra/notation.hpp>
+#include <parallel/parallel.hpp>
 
 using namespace parallel;
 using namespace parallel::axes;
@@ -77,13 +78,15 @@ Matrix plus(Matrix a, const Matrix& b) {
 Matrix sliced(const Matrix& m, int d, int n, int r) {
   Matrix part(d == 0 ? m.rows / n : m.rows, d == 1 ? m.columns / n : m.columns);
   for (int i = 0; i < part.rows; ++i)
-    for (int j = 0; j < part.columns; ++j) part.at(i, j) = m.at(i + (d == 0 ? r * part.rows : 0), j + (d == 1 ? r * part.columns : 0));
+    for (int j = 0; j < part.columns; ++j)
+      part.at(i, j) = m.at(i + (d == 0 ? r * part.rows : 0), j + (d == 1 ? r * part.columns : 0));
   return part;
 }
 Matrix padded(const Matrix& part, int d, int n, int r) {
   Matrix m(d == 0 ? part.rows * n : part.rows, d == 1 ? part.columns * n : part.columns);
   for (int i = 0; i < part.rows; ++i)
-    for (int j = 0; j < part.columns; ++j) m.at(i + (d == 0 ? r * part.rows : 0), j + (d == 1 ? r * part.columns : 0)) = part.at(i, j);
+    for (int j = 0; j < part.columns; ++j)
+      m.at(i + (d == 0 ? r * part.rows : 0), j + (d == 1 ? r * part.columns : 0)) = part.at(i, j);
   return m;
 }
 bool holds(Placement p, int rank) { return p.kind != PlacementKind::at || (p.coordinates >> rank & 1) != 0; }
@@ -110,7 +113,8 @@ bool valid(Placement p, const Parts& parts) {
   for (int r = 0; r < static_cast<int>(parts.size()); ++r) {
     const Matrix& part = parts[static_cast<std::size_t>(r)];
     if (part.elements.empty() == holds(p, r)) return false;
-    if (!p.split() && !p.pending() && holds(p, r) && !(part == parts[static_cast<std::size_t>(first_of(p))])) return false;
+    if (!p.split() && !p.pending() && holds(p, r) && !(part == parts[static_cast<std::size_t>(first_of(p))]))
+      return false;
   }
   return true;
 }
@@ -125,22 +129,27 @@ Parts some(Placement p, int n, int seed) {
   };
   const Matrix value = filled();
   Parts parts;
-  for (int r = 0; r < n; ++r) parts.push_back(p.split() ? sliced(value, p.dim, n, r) : p.pending() ? filled() : holds(p, r) ? value : Matrix{});
+  for (int r = 0; r < n; ++r)
+    parts.push_back(p.split() ? sliced(value, p.dim, n, r) : p.pending() ? filled() : holds(p, r) ? value : Matrix{});
   return parts;
 }
-/// What each collective does to the parts, as its name says, knowing the placements only for which dimension and which ranks.
+/// What each collective does to the parts, as its name says, knowing the placements only for which dimension and which
+/// ranks.
 Parts moved(Collective c, Placement from, Placement to, const Parts& parts) {
   const int n = static_cast<int>(parts.size());
   const auto part = [&](int r) -> const Matrix& { return parts[static_cast<std::size_t>(r)]; };
   Matrix sum = from.split() ? padded(part(0), from.dim, n, 0) : part(0);
   for (int r = 1; r < n; ++r)
-    if (!part(r).elements.empty()) sum = sum.elements.empty() ? part(r) : plus(sum, from.split() ? padded(part(r), from.dim, n, r) : part(r));
+    if (!part(r).elements.empty())
+      sum = sum.elements.empty() ? part(r) : plus(sum, from.split() ? padded(part(r), from.dim, n, r) : part(r));
   Parts after;
   for (int r = 0; r < n; ++r) switch (c) {
       case Collective::retype: after.push_back(part(r)); break;
       case Collective::slice: after.push_back(sliced(part(r), to.dim, n, r)); break;
       case Collective::zero_pad:
-        after.push_back(from.split() ? padded(part(r), from.dim, n, r) : r == first_of(from) ? part(r) : Matrix(2 * n, 3 * n));
+        after.push_back(from.split()          ? padded(part(r), from.dim, n, r)
+                        : r == first_of(from) ? part(r)
+                                              : Matrix(2 * n, 3 * n));
         break;
       case Collective::mask: after.push_back(r == 0 ? part(r) : Matrix(2 * n, 3 * n)); break;
       case Collective::drop: after.push_back(holds(to, r) ? part(r) : Matrix{}); break;
@@ -158,9 +167,11 @@ Parts moved(Collective c, Placement from, Placement to, const Parts& parts) {
     }
   return after;
 }
-/// The pairing of a value and its gradient: what ranks hold alike (Invariant, At) counts once, all else is summed over the ranks.
+/// The pairing of a value and its gradient: what ranks hold alike (Invariant, At) counts once, all else is summed over
+/// the ranks.
 double paired(Placement p, const Parts& value, const Parts& gradient) {
-  if (p == Invariant || p.kind == PlacementKind::at) return product(value[static_cast<std::size_t>(first_of(p))], gradient[static_cast<std::size_t>(first_of(p))]);
+  if (p == Invariant || p.kind == PlacementKind::at)
+    return product(value[static_cast<std::size_t>(first_of(p))], gradient[static_cast<std::size_t>(first_of(p))]);
   double sum = 0;
   for (std::size_t r = 0; r < value.size(); ++r) sum += product(value[r], gradient[r]);
   return sum;
@@ -221,7 +232,9 @@ TEST_CASE("a transition keeps what the parts mean, and its conjugate is its tran
 }
 
 TEST_CASE("costs obey the triangle inequality") {
-  const auto cost = [](const Placement& from, const Placement& to, int n) { return from == to ? 0 : sent(collective(from, to), 1, n); };
+  const auto cost = [](const Placement& from, const Placement& to, int n) {
+    return from == to ? 0 : sent(collective(from, to), 1, n);
+  };
   for (const int n : {2, 3, 4, 8})
     for (const Placement& from : placements)
       for (const Placement& via : placements)
@@ -235,7 +248,8 @@ TEST_CASE("costs obey the triangle inequality") {
 }
 
 TEST_CASE("the moves of one operand shrink it before it travels") {
-  constexpr Collective order[] = {Collective::slice, Collective::reduce_scatter, Collective::retype, Collective::all_reduce, Collective::all_gather};
+  constexpr Collective order[] = {Collective::slice, Collective::reduce_scatter, Collective::retype,
+                                  Collective::all_reduce, Collective::all_gather};
   for (std::size_t i = 1; i < std::size(order); ++i) CHECK(order_of(order[i - 1]) < order_of(order[i]));
   CHECK(order_of(Collective::receive) == order_of(Collective::send));
   CHECK(communicates(Collective::receive));
@@ -251,17 +265,23 @@ static_assert(std::is_same_v<Symbolic<Short, Kind::data>::type, Symbolic<Long, K
 static_assert(!(Short::type == Tensor<float, Shape<768, 3072 / data>>::type));
 static_assert(!(Short::type == Tensor<double, Shape<768, 3072 / tensor>>::type));
 static_assert(Tensor<float, Shape<8>, On<data, Invariant>>::type == Tensor<float, Shape<8>>::type);
-static_assert(Tensor<float, Shape<8>, On<data, Partial>, On<tensor, Broadcast>>::type == Tensor<float, Shape<8>, On<tensor, Broadcast>, On<data, Partial>>::type);
-static_assert(!(Tensor<float, Shape<8>, On<data, Partial>>::type == Tensor<float, Shape<8>, On<data, Broadcast>>::type));
+static_assert(Tensor<float, Shape<8>, On<data, Partial>, On<tensor, Broadcast>>::type ==
+              Tensor<float, Shape<8>, On<tensor, Broadcast>, On<data, Partial>>::type);
+static_assert(!(Tensor<float, Shape<8>, On<data, Partial>>::type ==
+                Tensor<float, Shape<8>, On<data, Broadcast>>::type));
 static_assert(!(Tensor<float, Shape<8>>::type == Tensor<float, Shape<8>, On<data, Partial>>::type));
-static_assert(Tensor<float, Shape<64 / data>, On<tensor, Split<0>>>::type == Tensor<float, Shape<64 / data / tensor>>::type);
+static_assert(Tensor<float, Shape<64 / data>, On<tensor, Split<0>>>::type ==
+              Tensor<float, Shape<64 / data / tensor>>::type);
 static_assert(!(Tensor<float, Shape<64 / tensor / data>>::type == Tensor<float, Shape<64 / data / tensor>>::type));
 static_assert(Parameter<float, Shape<8, 4>, Stored<data, Split<0>>>::type == Tensor<float, Shape<8, 4>>::type);
-static_assert(Parameter<float, Shape<8, 4>, Stored<data, Split<0>>>::stored == Tensor<float, Shape<8 / data, 4>>::type.layout);
-static_assert(Parameter<float, Shape<8, 4 / tensor>, Stored<data, Split<0>>>::stored == Tensor<float, Shape<8 / data, 4 / tensor>>::type.layout);
+static_assert(Parameter<float, Shape<8, 4>, Stored<data, Split<0>>>::stored ==
+              Tensor<float, Shape<8 / data, 4>>::type.layout);
+static_assert(Parameter<float, Shape<8, 4 / tensor>, Stored<data, Split<0>>>::stored ==
+              Tensor<float, Shape<8 / data, 4 / tensor>>::type.layout);
 
 static_assert(Short::type.layout.on(&tensor) == Split<1> && Short::type.layout.on(&data) == Invariant);
-static_assert(conjugate(Tensor<float, Shape<8 / data>, On<tensor, Broadcast>>::type) == Tensor<float, Shape<8 / data>, On<tensor, Partial>>::type);
+static_assert(conjugate(Tensor<float, Shape<8 / data>, On<tensor, Broadcast>>::type) ==
+              Tensor<float, Shape<8 / data>, On<tensor, Partial>>::type);
 static_assert(Short::type.layout.elements() == 768 * 3072);
 }  // namespace
 
@@ -300,7 +320,8 @@ TEST_CASE("ranks of a mesh: the last axis varies fastest, and every rank has its
 }
 
 TEST_CASE("slices of a dimension that several axes split tile it, the outermost axis in the largest pieces") {
-  for (const Mesh& mesh : {Mesh{data = 2, sequence = 3}, Mesh{sequence = 3, data = 2}, Mesh{sequence = 3, tensor = 5, data = 2}}) {
+  for (const Mesh& mesh :
+       {Mesh{data = 2, sequence = 3}, Mesh{sequence = 3, data = 2}, Mesh{sequence = 3, tensor = 5, data = 2}}) {
     constexpr Dim nested = Dim(24) / data / sequence;
     CHECK(degree(nested, mesh) == 6);
     CHECK(local(nested, mesh) == 4);
@@ -320,9 +341,11 @@ TEST_CASE("slices of a dimension that several axes split tile it, the outermost 
 
 TEST_CASE("one notation") {
   CHECK(text(Tensor<float, Shape<4096 / data, 768>>::type) == "f32[4096/data, 768]");
-  CHECK(text(Tensor<bfloat16, Shape<4096 / data / sequence, 3072 / tensor>>::type) == "bf16[4096/data/sequence, 3072/tensor]");
+  CHECK(text(Tensor<bfloat16, Shape<4096 / data / sequence, 3072 / tensor>>::type) ==
+        "bf16[4096/data/sequence, 3072/tensor]");
   CHECK(text(Tensor<double, Shape<4096 / data, 768>, On<tensor, Partial>>::type) == "f64[4096/data, 768] +tensor");
-  CHECK(text(Tensor<int, Shape<768>, On<tensor, Broadcast>, On<stage, At<0, 3>>>::type) == "i32[768] ~tensor At<0, 3>@stage");
+  CHECK(text(Tensor<int, Shape<768>, On<tensor, Broadcast>, On<stage, At<0, 3>>>::type) ==
+        "i32[768] ~tensor At<0, 3>@stage");
   CHECK(text(Tensor<float, Shape<>>::type) == "f32[]");
   CHECK(text(Mesh{data = 2, tensor = 4}) == "data=2, tensor=4");
   CHECK(text(AxisList{&data, &tensor}) == "data+tensor");

@@ -1,5 +1,6 @@
-// bf16 as the precision of a program: parameters, their gradients' sums and the optimizer in f32, products in bf16. A GPT-2 whose parameters are
-// stored split (ZeRO), with tensor and sequence parallelism and stages, trained on meshes that have one of these each.
+// bf16 as the precision of a program: parameters, their gradients' sums and the optimizer in f32, products in bf16. A
+// GPT-2 whose parameters are stored split (ZeRO), with tensor and sequence parallelism and stages, trained on meshes
+// that have one of these each.
 #include <doctest/doctest.h>
 
 #include "fixture.hpp"
@@ -35,7 +36,9 @@ struct Mlp {
   Parameter<T, Shape<4 * channels / tensor>> up_bias{zeros};
   Parameter<T, Shape<4 * channels / tensor, channels>, Stored<data, Split<1>>> down;
   Parameter<T, Shape<channels>> down_bias{zeros};
-  constexpr auto operator()(Distributed auto x) const { return matmul(gelu(matmul(x, up) + up_bias), down) + down_bias; }
+  constexpr auto operator()(Distributed auto x) const {
+    return matmul(gelu(matmul(x, up) + up_bias), down) + down_bias;
+  }
 };
 template <class T>
 struct Block {
@@ -73,7 +76,8 @@ std::vector<double> losses(const Mesh& mesh) {
       if (const std::string path(plan->graph.path(m)); m.role == Role::parameter)
         parameters.set(plan, world.rank(), path, fixture().values<float>("parameter/" + path));
     Trainer<Threads, Cpu> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1}, 1);
-    trainer.executor().input(0, tokens), trainer.executor().input(1, targets);
+    trainer.executor().input(0, tokens);
+    trainer.executor().input(1, targets);
     for (int i = 0; i < 10; ++i) {
       const double loss = trainer.step(1e-2).loss;
       if (world.rank() == 0) result.push_back(loss);
@@ -82,7 +86,8 @@ std::vector<double> losses(const Mesh& mesh) {
   return result;
 }
 
-const Mesh meshes[] = {Mesh{data = 1}, Mesh{data = 2}, Mesh{tensor = 2}, Mesh{stage = 2}, Mesh{stage = 2, data = 2, tensor = 2}};
+const Mesh meshes[] = {Mesh{data = 1}, Mesh{data = 2}, Mesh{tensor = 2}, Mesh{stage = 2},
+                       Mesh{stage = 2, data = 2, tensor = 2}};
 
 View view(void* data, DType dtype, std::int64_t n) {
   View v{.data = data, .dtype = dtype, .rank = 1};
@@ -118,14 +123,16 @@ TEST_CASE("what is added travels and accumulates in f32, what is only moved in b
         const Collective c = node.transition.collective;
         CAPTURE(std::string(name_of(c)));
         if (node.phase == Phase::optimizer) return;  // the norm of the gradients, f64
-        CHECK(dtype == (reduces(c) || c == Collective::broadcast ? DType::f32 : DType::bf16));  // the loss goes to all stages
+        // the loss goes to all stages
+        CHECK(dtype == (reduces(c) || c == Collective::broadcast ? DType::f32 : DType::bf16));
         CHECK(node.transition.reduction == dtype);
       });
       for (const Node& node : p->graph.nodes)
         if (node.operation == &operation::accumulate) CHECK(p->graph.value(node.result).type.dtype == DType::f32);
       for (const Member& m : p->graph.members) CHECK(m.type.dtype == (m.role == Role::input ? DType::i32 : DType::f32));
     }
-  // Parameters that are stored split are cast before they are gathered: half the bytes of their gradients, once per step.
+  // Parameters that are stored split are cast before they are gathered: half the bytes of their gradients, once per
+  // step.
   const OwnedPlan p = derive<Step>(Mesh{data = 2});
   constexpr std::int64_t elements = 2 * (4 + 8) * channels * channels;
   CHECK(p->forward.messages(all_gather(data)) == 2 * elements);
@@ -151,18 +158,22 @@ TEST_CASE("the CPU computes bf16 in float and rounds once, also in place") {
   const auto to = [](bfloat16 x) { return static_cast<float>(x); };
   // 1 + 2^-9 lies between two numbers of bf16, and is rounded down; the sum of both terms in float is not.
   bfloat16 x[] = {from(1), from(256)}, y[] = {from(0.001953125f), from(1)}, z[2];
-  compute(operation::add, {.operands = {view(x, DType::bf16, 2), view(y, DType::bf16, 2)}, .results = {view(z, DType::bf16, 2)}});
+  compute(operation::add,
+          {.operands = {view(x, DType::bf16, 2), view(y, DType::bf16, 2)}, .results = {view(z, DType::bf16, 2)}});
   CHECK(to(z[0]) == 1);
   CHECK(to(z[1]) == 256);
   float sums[2];
-  compute(operation::add, {.operands = {view(x, DType::bf16, 2), view(y, DType::bf16, 2)}, .results = {view(sums, DType::f32, 2)}});
+  compute(operation::add,
+          {.operands = {view(x, DType::bf16, 2), view(y, DType::bf16, 2)}, .results = {view(sums, DType::f32, 2)}});
   CHECK(sums[0] == 1.001953125f);
   CHECK(sums[1] == 257);
   // What is written into a memory leaves the rest of it.
   bfloat16 memory[] = {from(1), from(2), from(3), from(4)}, one[] = {from(7)};
   int position = 2;
-  compute(operation::write, {.operands = {view(memory, DType::bf16, 4), view(one, DType::bf16, 1), {.data = &position, .dtype = DType::i32}},
-                             .results = {view(memory, DType::bf16, 4)},
-                             .ints = {0, 4}});
+  compute(
+      operation::write,
+      {.operands = {view(memory, DType::bf16, 4), view(one, DType::bf16, 1), {.data = &position, .dtype = DType::i32}},
+       .results = {view(memory, DType::bf16, 4)},
+       .ints = {0, 4}});
   for (int i = 0; i < 4; ++i) CHECK(to(memory[i]) == (i == 2 ? 7 : i + 1));
 }

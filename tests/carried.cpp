@@ -1,10 +1,12 @@
-// What an object carries of a program: read back, it plans field by field as the compiler did; damaged in any way, it is refused in words.
+// What an object carries of a program: read back, it plans field by field as the compiler did; damaged in any way, it
+// is refused in words.
+#include <random>
+
 #include <doctest/doctest.h>
 
 #include <parallel/plan/find_object.hpp>
 #include <parallel/plan/predict.hpp>
 #include <parallel/plan/published_machines.hpp>
-#include <random>
 
 #include "../tools/planner/dot.hpp"
 #include "../tools/planner/json.hpp"
@@ -21,11 +23,14 @@ namespace {
 using Model = models::Gpt<float, models::multiples_of(4)>;
 using Step = Training<Model, AdamW, Model::Tokens, Model::Tokens>;
 using Micro = Accumulate<2, Step>;
-using Staged = Accumulate<4, Training<pipelines::Gpt<float>, AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>>;
+using Staged =
+    Accumulate<4, Training<pipelines::Gpt<float>, AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>>;
 using Chunks = Pipelined<schedules::interleaved<2>, Staged>;
 using Apart = Pipelined<schedules::zero_bubble_h1, Staged>;
-inline constexpr Schedule mine{"mine", 1, false, false, [](int, int, int micro_batches, int) { return schedules::in_turn(micro_batches, 0); }};
-inline constexpr Schedule other_gpipe{"gpipe", 1, false, false, [](int, int, int micro_batches, int) { return schedules::in_turn(micro_batches, 0); }};
+inline constexpr Schedule mine{"mine", 1, false, false,
+                               [](int, int, int micro_batches, int) { return schedules::in_turn(micro_batches, 0); }};
+inline constexpr Schedule other_gpipe{
+    "gpipe", 1, false, false, [](int, int, int micro_batches, int) { return schedules::in_turn(micro_batches, 0); }};
 
 template <class Program>
 std::vector<std::int64_t> words_of() {
@@ -33,7 +38,8 @@ std::vector<std::int64_t> words_of() {
 }
 Mesh of_its_axes(const object::Carried& program, const Mesh& mesh) {
   Mesh own;
-  for (int i = 0; i < mesh.count; ++i) own.axes[own.count++] = Extent(program.axis(mesh.axes[i].axis->text()), mesh.axes[i].size);
+  for (int i = 0; i < mesh.count; ++i)
+    own.axes[own.count++] = Extent(program.axis(mesh.axes[i].axis->text()), mesh.axes[i].size);
   own.here = mesh.here;
   return own;
 }
@@ -49,8 +55,9 @@ void same() {
   REQUIRE(read->storage.size() == compiled.storage.size());
   for (std::size_t v = 0; v < compiled.storage.size(); ++v) {
     const Storage &a = read->storage[v], &b = compiled.storage[v];
-    const bool alike = a.block == b.block && a.offset == b.offset && a.stride == b.stride && a.loop == b.loop && a.shift == b.shift && a.modulo == b.modulo &&
-                       a.region == b.region && a.lane == b.lane && a.of_chunk == b.of_chunk;
+    const bool alike = a.block == b.block && a.offset == b.offset && a.stride == b.stride && a.loop == b.loop &&
+                       a.shift == b.shift && a.modulo == b.modulo && a.region == b.region && a.lane == b.lane &&
+                       a.of_chunk == b.of_chunk;
     CHECK(alike);
   }
   CHECK(std::equal(read->packing.begin(), read->packing.end(), compiled.packing.begin(), compiled.packing.end()));
@@ -66,7 +73,9 @@ void seal(std::vector<std::int64_t>& words) {
   words[4] = object::checksum(all.first(end).subspan(object::header));
   words[6] = object::checksum(all.subspan(end));
 }
-std::string bytes_of(const std::vector<std::int64_t>& words) { return {reinterpret_cast<const char*>(words.data()), 8 * words.size()}; }
+std::string bytes_of(const std::vector<std::int64_t>& words) {
+  return {reinterpret_cast<const char*>(words.data()), 8 * words.size()};
+}
 
 /// Does with a file what tools/plan does. Says whether a plan came out; what is thrown must be a refusal in words.
 bool planned(const std::string& file, int ranks, int on_stage = 0) {
@@ -78,7 +87,10 @@ bool planned(const std::string& file, int ranks, int on_stage = 0) {
         if (mesh.count < 3) mesh.axes[mesh.count++] = Extent(&a, ranks);
       if (program->graph.stages != nullptr) mesh.here = on_stage % mesh.extent(program->graph.stages);
       const OwnedPlan plan = object::derive(*program, mesh);
-      const std::string all = planner::tree(*plan) + planner::written({planner::lock_of(*plan, program->name)}) + totals(*plan) + planner::dot(*plan) + planner::json(*plan, program->name).dump(-1, ' ', false, planner::Json::error_handler_t::replace);
+      const std::string all =
+          planner::tree(*plan) + planner::written({planner::lock_of(*plan, program->name)}) + totals(*plan) +
+          planner::dot(*plan) +
+          planner::json(*plan, program->name).dump(-1, ' ', false, planner::Json::error_handler_t::replace);
       CHECK(!all.empty());
     }
     return !found.programs.empty();
@@ -98,7 +110,9 @@ TEST_CASE("a program that was read plans as the compiler did") {
   same<Step, Mesh{data = 2, tensor = 2}>();
   same<Step, Mesh{tensor = 4}>();
   same<Micro, Mesh{data = 2, sequence = 2}>();
-  CHECK(object::Reader(words_of<Micro>()).program()->name.ends_with(", AdamW>>(i32[2, 4/data, 4/sequence], i32[2, 4/data, 4/sequence])"));
+  CHECK(object::Reader(words_of<Micro>())
+            .program()
+            ->name.ends_with(", AdamW>>(i32[2, 4/data, 4/sequence], i32[2, 4/data, 4/sequence])"));
 }
 
 TEST_CASE("a pipeline that was read plans as the compiler did") {
@@ -108,14 +122,19 @@ TEST_CASE("a pipeline that was read plans as the compiler did") {
   same<Apart, Mesh{stage = 2}>();
   same<Balanced<Staged>, Mesh{stage = 3}.on_stage(1)>();
   CHECK(object::Reader(words_of<Balanced<Staged>>()).program()->name.starts_with("Balanced<Accumulate<4, "));
-  CHECK(object::Reader(words_of<Chunks>()).program()->name.starts_with("Pipelined<interleaved<2>, Accumulate<4, Training<"));
+  CHECK(object::Reader(words_of<Chunks>())
+            .program()
+            ->name.starts_with("Pipelined<interleaved<2>, Accumulate<4, Training<"));
 }
 
 TEST_CASE("a schedule of the user's own is known by its name only") {
   for (const auto& words : {words_of<Pipelined<mine, Staged>>(), words_of<Pipelined<other_gpipe, Staged>>()}) {
     const auto carried = object::Reader(words).program();
-    CHECK_THROWS_WITH_AS(object::derive(*carried, Mesh{}), doctest::Contains("is a function of its own, which no file carries; only the library's are known here: naive, gpipe, "),
-                         object::ForeignSchedule);
+    CHECK_THROWS_WITH_AS(
+        object::derive(*carried, Mesh{}),
+        doctest::Contains(
+            "is a function of its own, which no file carries; only the library's are known here: naive, gpipe, "),
+        object::ForeignSchedule);
   }
 }
 
@@ -154,11 +173,16 @@ TEST_CASE("a text that has the magic words in it is passed over, a damaged heade
 }
 
 TEST_CASE("a name is the same from every compiler") {
-  for (const char* spelled : {"W<{anonymous}::Q, <unnamed>::E::b, my::{anonymous}::N<int, P<Q> > >",                              // g++
-                              "W<(anonymous namespace)::Q, (anonymous namespace)::E::b, my::(anonymous namespace)::N<int, P<Q>>>",  // clang
-                              "W<_GLOBAL__N__6c1b_7_a_cu_main::Q, _GLOBAL__N__6c1b_7_a_cu_main::E::b, my::_GLOBAL__N__6c1b_7_a_cu_main::N<int, P<Q> > >"})
+  // g++
+  for (
+      const char* spelled :
+      {"W<{anonymous}::Q, <unnamed>::E::b, my::{anonymous}::N<int, P<Q> > >",
+       "W<(anonymous namespace)::Q, (anonymous namespace)::E::b, my::(anonymous namespace)::N<int, P<Q>>>",  // clang
+       "W<_GLOBAL__N__6c1b_7_a_cu_main::Q, _GLOBAL__N__6c1b_7_a_cu_main::E::b, my::_GLOBAL__N__6c1b_7_a_cu_main::N<int, P<Q> > >"})
     CHECK(object::portable(spelled) == "W<{anonymous}::Q, {anonymous}::E::b, my::{anonymous}::N<int, P<Q>>>");
-  for (const char* spelled : {"Llama<parallel::models::LlamaSizes{parallel::Dim{16, {(& axes::tensor)}, 1}, 32}, float>", "Llama<{{16, {&tensor, nullptr}, 1}, 32}, float>"})
+  for (const char* spelled :
+       {"Llama<parallel::models::LlamaSizes{parallel::Dim{16, {(& axes::tensor)}, 1}, 32}, float>",
+        "Llama<{{16, {&tensor, nullptr}, 1}, 32}, float>"})
     CHECK(object::portable(spelled) == "Llama<{...}, float>");
   CHECK(object::portable("W<{unclosed") == "W<{...}");
 }
@@ -166,10 +190,24 @@ TEST_CASE("a name is the same from every compiler") {
 TEST_CASE("what is damaged is refused") {
   std::mt19937_64 engine(1);
   const auto random = [&](std::size_t below) { return static_cast<std::size_t>(engine() % below); };
-  const std::int64_t odd[] = {-1, 0, 1, 2, 3, 7, 8, 16, 255, 4096, 20'000, 1 << 20, std::int64_t{1} << 44, std::numeric_limits<std::int64_t>::max(),
+  const std::int64_t odd[] = {-1,
+                              0,
+                              1,
+                              2,
+                              3,
+                              7,
+                              8,
+                              16,
+                              255,
+                              4096,
+                              20'000,
+                              1 << 20,
+                              std::int64_t{1} << 44,
+                              std::numeric_limits<std::int64_t>::max(),
                               std::numeric_limits<std::int64_t>::min()};
   int came_out = 0;
-  for (const std::vector<std::int64_t>& whole : {words_of<Step>(), words_of<Micro>(), words_of<Staged>(), words_of<Chunks>(), words_of<Apart>()})
+  for (const std::vector<std::int64_t>& whole :
+       {words_of<Step>(), words_of<Micro>(), words_of<Staged>(), words_of<Chunks>(), words_of<Apart>()})
     for (int i = 0; i < 1000; ++i) {
       std::vector<std::int64_t> words = whole;
       for (std::size_t k = 1 + random(3); k > 0; --k) {
@@ -220,7 +258,8 @@ TEST_CASE("a damaged pipeline is refused") {
 }
 
 TEST_CASE("an extent of 0 is refused") {  // slices are counted by dividing by extents
-  const std::vector<std::int64_t> whole = words_of<Evaluation<models::Mlp<double, 1, 771>, Tensor<double, Shape<3, 771>>>>();
+  const std::vector<std::int64_t> whole =
+      words_of<Evaluation<models::Mlp<double, 1, 771>, Tensor<double, Shape<3, 771>>>>();
   int extents = 0;
   for (std::size_t at = object::header; at < whole.size(); ++at) {
     if (whole[at] != 771) continue;
@@ -249,7 +288,10 @@ TEST_CASE("what the passes rely on of a product and of what is fused with it") {
     Graph graph = build<Training<Linear, Sgd, Tensor<float, Shape<8 / data, 16>>>>();
     int damaged = 0;
     for (Node& n : graph.nodes)
-      if (n.operation == &of) damage(n), ++damaged;
+      if (n.operation == &of) {
+        damage(n);
+        ++damaged;
+      }
     REQUIRE(damaged == 1);
     try {
       object::check_graph(graph);
@@ -263,13 +305,15 @@ TEST_CASE("what the passes rely on of a product and of what is fused with it") {
   for (const Operation* of : {&forward, &backward}) {
     CHECK(said(*of, [](Node&) {}) == "");
     for (const int i : {0, 3})
-      for (const std::int64_t bad : {-1, 3, 100'000'000}) CHECK(said(*of, [&](Node& n) { n.ints[i] = bad; }) == "a product is none");
+      for (const std::int64_t bad : {-1, 3, 100'000'000})
+        CHECK(said(*of, [&](Node& n) { n.ints[i] = bad; }) == "a product is none");
     CHECK(said(*of, [](Node& n) { n.ints.count = 3; }) == "a product is none");
     CHECK(said(*of, [](Node& n) { n.operands.count = 1; }) == "a product is none");
     CHECK(said(*of, [](Node& n) { n.flops = 1; }) == "a fused operation is none");
     CHECK(said(*of, [](Node& n) { n.joined = n.results; }) == "a fused operation is none");
   }
-  for (const std::int64_t bad : {-1, 2}) CHECK(said(backward, [&](Node& n) { n.ints[n.ints.size() - 1] = bad; }) == "a fused operation is none");
+  for (const std::int64_t bad : {-1, 2})
+    CHECK(said(backward, [&](Node& n) { n.ints[n.ints.size() - 1] = bad; }) == "a fused operation is none");
 }
 
 TEST_CASE("what the passes rely on of a pipeline") {
@@ -296,24 +340,32 @@ TEST_CASE("what the passes rely on of a pipeline") {
   };
   const auto move = [](Graph& g, bool staged, bool along) -> Node& {
     for (Node& n : g.nodes)
-      if (!n.transition.axes.empty() && n.transition.axes.contains(g.stages) == staged && (n.transition.along != 0) == along) return n;
+      if (!n.transition.axes.empty() && n.transition.axes.contains(g.stages) == staged &&
+          (n.transition.along != 0) == along)
+        return n;
     return g.nodes[0];
   };
   CHECK(said([](Graph&) {}) == "");
   CHECK(said([](Graph& g) { g.stages = nullptr; }) == "there are no stages");
-  CHECK(said([&](Graph& g) { region(g, RegionKind::micro_batches).kind = RegionKind::layers; }) == "layers on stages stand outside the loop over micro-batches");
-  CHECK(said([&](Graph& g) { region(g, RegionKind::layers).kind = RegionKind::micro_batches; }) == "stages do not share one loop over micro-batches");
-  CHECK(said([&](Graph& g) { region(g, RegionKind::micro_batches).staged = true; }) == "layers on stages stand outside the loop over micro-batches");
-  CHECK(said([&](Graph& g) { region(g, RegionKind::layers, true).reversed = false; }) == "there are two loops over stages");
+  CHECK(said([&](Graph& g) { region(g, RegionKind::micro_batches).kind = RegionKind::layers; }) ==
+        "layers on stages stand outside the loop over micro-batches");
+  CHECK(said([&](Graph& g) { region(g, RegionKind::layers).kind = RegionKind::micro_batches; }) ==
+        "stages do not share one loop over micro-batches");
+  CHECK(said([&](Graph& g) { region(g, RegionKind::micro_batches).staged = true; }) ==
+        "layers on stages stand outside the loop over micro-batches");
+  CHECK(said([&](Graph& g) { region(g, RegionKind::layers, true).reversed = false; }) ==
+        "there are two loops over stages");
   CHECK(said([&](Graph& g) {
           for (Stack& s : g.stacks) g.values[s.outside].type.layout.dims[0].count = 0;
           for (Member& m : g.members) m.type = g.values[m.value].type;
         }) == "layers on stages are not shared out");
   CHECK(said([&](Graph& g) { move(g, false, false).transition.along = 1; }) == "an edge between stages is none");
-  CHECK(said([&](Graph& g) { edge(g, 1, Collective::send).collective = Collective::all_reduce; }) == "an edge between stages is none");
+  CHECK(said([&](Graph& g) { edge(g, 1, Collective::send).collective = Collective::all_reduce; }) ==
+        "an edge between stages is none");
   CHECK(said([&](Graph& g) { edge(g, 1, Collective::send).axes = {&tensor}; }) == "an edge between stages is none");
   CHECK(said([&](Graph& g) { move(g, true, true).operands.push_back(0); }) == "an edge between stages is none");
-  CHECK(said([&](Graph& g) { edge(g, -1, Collective::send).along = 1; }) == "an edge between stages stands there twice");
+  CHECK(said([&](Graph& g) { edge(g, -1, Collective::send).along = 1; }) ==
+        "an edge between stages stands there twice");
   CHECK(said([&](Graph& g) { edge(g, 1, Collective::receive).along = 0; }) == "an edge between stages has one end");
   CHECK(said([&](Graph& g) { move(g, true, false).transition.among = At<1>; }) == "a move is made among no ranks");
   CHECK(said([&](Graph& g) { move(g, true, false).transition.among = Split<0>; }) == "a move is made among no ranks");

@@ -3,10 +3,11 @@
 #include <cctype>
 #include <cstring>
 #include <limits>
-#include <parallel/plan/object.hpp>
 #include <random>
 #include <string>
 #include <vector>
+
+#include <parallel/plan/object.hpp>
 
 namespace changed {
 
@@ -80,20 +81,11 @@ inline std::int64_t with_quarter(std::int64_t word, Random& random) {
   const auto whole = static_cast<std::uint64_t>(word);
   std::uint64_t quarter = whole >> shift & 0xffff;
   switch (random.below(5)) {
-    case 0:
-      ++quarter;
-      break;
-    case 1:
-      --quarter;
-      break;
-    case 2:
-      quarter = random.below(std::size_t{3});
-      break;
-    case 3:
-      quarter = random.below(std::size_t{40});
-      break;
-    default:
-      quarter = random.bits();
+    case 0: ++quarter; break;
+    case 1: --quarter; break;
+    case 2: quarter = random.below(std::size_t{3}); break;
+    case 3: quarter = random.below(std::size_t{40}); break;
+    default: quarter = random.bits();
   }
   return static_cast<std::int64_t>((whole & ~(std::uint64_t{0xffff} << shift)) | (quarter & 0xffff) << shift);
 }
@@ -107,26 +99,16 @@ inline void change(Words& words, const std::vector<Words>& others, Random& rando
                       other = header + random.below(words.size() - header);
     const std::size_t end = std::min(words.size(), at + 1 + random.below(std::size_t{8}));
     switch (random.below(10)) {
-      case 0:
-        words[at] = odd(random);
-        break;
-      case 1:
-        words[at] ^= static_cast<std::int64_t>(std::uint64_t{1} << random.below(64));
-        break;
+      case 0: words[at] = odd(random); break;
+      case 1: words[at] ^= static_cast<std::int64_t>(std::uint64_t{1} << random.below(64)); break;
       case 2:
         words[at] = static_cast<std::int64_t>(static_cast<std::uint64_t>(words[at]) + random.below(std::size_t{5}) - 2);
         break;
       case 3:
       case 4:
-      case 5:
-        words[at] = with_quarter(words[at], random);
-        break;
-      case 6:
-        words[at] = words[other];
-        break;
-      case 7:
-        std::swap(words[at], words[other]);
-        break;
+      case 5: words[at] = with_quarter(words[at], random); break;
+      case 6: words[at] = words[other]; break;
+      case 7: std::swap(words[at], words[other]); break;
       case 8:
         if (const Words part(place(at), place(end)); random.one_in(2)) {
           words.insert(place(at), part.begin(), part.end());
@@ -171,22 +153,12 @@ inline std::string text(std::string of, Random& random) {
     while (end < of.size() && (std::isalnum(static_cast<unsigned char>(of[end])) != 0 || of[end] == '.')) ++end;
     const std::size_t line = of.rfind('\n', at), next = of.find('\n', at);
     switch (random.below(8)) {
-      case 0:
-        of[at] = static_cast<char>(random.bits());
-        break;
-      case 1:
-        of.insert(at, random.of(odd));
-        break;
-      case 2:
-        of.erase(at, 1 + random.below(std::size_t{20}));
-        break;
+      case 0: of[at] = static_cast<char>(random.bits()); break;
+      case 1: of.insert(at, random.of(odd)); break;
+      case 2: of.erase(at, 1 + random.below(std::size_t{20})); break;
       case 3:
-      case 4:
-        of.replace(at, end - at, random.of(odd));
-        break;
-      case 5:
-        of.insert(at, of.substr(random.below(of.size()), random.below(std::size_t{200})));
-        break;
+      case 4: of.replace(at, end - at, random.of(odd)); break;
+      case 5: of.insert(at, of.substr(random.below(of.size()), random.below(std::size_t{200}))); break;
       case 6:
         if (random.one_in(8)) of.resize(at);
         break;

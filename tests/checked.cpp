@@ -1,13 +1,14 @@
 // The modes in which ranks look at each other: fingerprints of calls, and of what they hold alike.
+#include <cstring>
+#include <string>
+#include <vector>
+
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <parallel/communicator/checked.hpp>
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu/device.hpp>
 #include <parallel/run/trainer.hpp>
-#include <string>
-#include <vector>
 
 #include "models.hpp"
 #include "program.hpp"
@@ -58,7 +59,8 @@ std::string trained(const Mesh& mesh, int compared_every, F damage) {
       Trainer<World, Cpu> trainer(*plan, world, parameters, {}, 1);
       trainer.compare_replicas_every(compared_every);
       for (int step = 0; step < 3; ++step) {
-        trainer.executor().input(0, tokens), trainer.executor().input(1, targets);
+        trainer.executor().input(0, tokens);
+        trainer.executor().input(1, targets);
         const double loss = trainer.step().loss;
         if (world.rank() == 0) said += std::to_string(loss) + " ";
         if (damage(trainer, world.rank())) compare_replicas(world, trainer.executor());
@@ -80,7 +82,8 @@ TEST_CASE("ranks that call something else are told so, with both lines") {
   };
   const auto call = [&](World& world, Exchange e) {
     std::vector<double> own(64);
-    e.in = in.data(), e.out = own.data();
+    e.in = in.data();
+    e.out = own.data();
     exchange(world, e);
   };
   const Exchange right{Collective::all_reduce, nullptr, nullptr, 12, DType::f32, false, 0, "loss"};
@@ -111,7 +114,10 @@ TEST_CASE("ranks that call something else are told so, with both lines") {
     CHECK(sentence.find("rank 1 at collective 1 of its group, broadcast of 12 f32 from rank 2 (x)") !=
           std::string::npos);
   // two calls in another order, one more, one fewer
-  const auto both = [&](World& world, const Exchange& a, const Exchange& b) { call(world, a), call(world, b); };
+  const auto both = [&](World& world, const Exchange& a, const Exchange& b) {
+    call(world, a);
+    call(world, b);
+  };
   for (const std::string& sentence : told(
            3, [&](World& world) { both(world, right, root_0); }, [&](World& world) { both(world, root_0, right); }))
     CHECK(sentence.starts_with("76 "));

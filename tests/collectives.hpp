@@ -1,4 +1,5 @@
-// What a plan sends, counted the way the tables of the documents are: logical collectives by kind, and the elements of all of one kind together.
+// What a plan sends, counted the way the tables of the documents are: logical collectives by kind, and the elements of
+// all of one kind together.
 #pragma once
 #include <parallel/parallel.hpp>
 
@@ -13,9 +14,12 @@ struct Collectives {
 constexpr Collectives on(const parallel::Axis& axis, const parallel::Communication& phase) {
   using parallel::Collective;
   Collectives c;
-  c.all_reduce = phase.collectives(axis, Collective::all_reduce), c.reduced = phase.elements(axis, Collective::all_reduce);
-  c.all_gather = phase.collectives(axis, Collective::all_gather), c.gathered = phase.elements(axis, Collective::all_gather);
-  c.reduce_scatter = phase.collectives(axis, Collective::reduce_scatter), c.scattered = phase.elements(axis, Collective::reduce_scatter);
+  c.all_reduce = phase.collectives(axis, Collective::all_reduce);
+  c.reduced = phase.elements(axis, Collective::all_reduce);
+  c.all_gather = phase.collectives(axis, Collective::all_gather);
+  c.gathered = phase.elements(axis, Collective::all_gather);
+  c.reduce_scatter = phase.collectives(axis, Collective::reduce_scatter);
+  c.scattered = phase.elements(axis, Collective::reduce_scatter);
   c.others = phase.collectives(axis) - c.all_reduce - c.all_gather - c.reduce_scatter;
   return c;
 }

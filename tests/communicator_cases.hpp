@@ -20,12 +20,14 @@ inline std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 /// Values whose sums depend on the order of the terms, i32 that overflow, and a NaN now and then.
 template <class T>
 T term(int rank, std::int64_t i, bool with_nan = false) {
-  std::uint64_t h = (static_cast<std::uint64_t>(rank) + 1) * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(i) * 0xbf58476d1ce4e5b9u;
+  std::uint64_t h = (static_cast<std::uint64_t>(rank) + 1) * 0x9e3779b97f4a7c15u +
+                    static_cast<std::uint64_t>(i) * 0xbf58476d1ce4e5b9u;
   h = (h ^ (h >> 29)) * 0x94d049bb133111ebu;
   h ^= h >> 32;
   if constexpr (std::is_floating_point_v<T>) {
     if (with_nan && h % 11 == 0) return std::numeric_limits<T>::quiet_NaN();
-    // Sign and fraction as they come, the exponent one of 24: from bits, as large messages ask for hundreds of millions of terms.
+    // Sign and fraction as they come, the exponent one of 24: from bits, as large messages ask for hundreds of millions
+    // of terms.
     using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
     constexpr int fraction = std::numeric_limits<T>::digits - 1, bias = std::numeric_limits<T>::max_exponent - 1;
     const auto exponent = static_cast<Bits>(bias - 12 + static_cast<int>(h >> 53) % 24);
@@ -75,8 +77,8 @@ T expected(const Exchange& e, int rank, int ranks, std::int64_t i) {
   }
 }
 
-/// Whether sums are taken in rank order, and a maximum is NaN where a term is (law 2); a backend that keeps it not is held to the bounds of
-/// rounding, and to the maximum of the numbers.
+/// Whether sums are taken in rank order, and a maximum is NaN where a term is (law 2); a backend that keeps it not is
+/// held to the bounds of rounding, and to the maximum of the numbers.
 inline thread_local bool rank_order = true;
 
 /// Whether it is a sum of the terms in some order, or their maximum but for NaN.
@@ -86,7 +88,9 @@ bool any_order(T got, int ranks, std::int64_t i, bool maximum) {
     T most = term<T>(0, i, maximum), sum = 0, sizes = 0;
     for (int r = 0; r < ranks; ++r) {
       const T t = term<T>(r, i, maximum);
-      most = std::fmax(most, t), sum += t, sizes += std::abs(t);
+      most = std::fmax(most, t);
+      sum += t;
+      sizes += std::abs(t);
     }
     if (maximum) return std::memcmp(&got, &most, sizeof(T)) == 0 || (std::isnan(got) && std::isnan(most));
     return std::abs(got - sum) <= 2 * static_cast<T>(ranks) * std::numeric_limits<T>::epsilon() * sizes;
@@ -106,11 +110,13 @@ bool same_bits(const T& a, const T& b) {
 template <class T>
 class Case {
  public:
-  Case(Collective kind, std::int64_t count, DType dtype, bool maximum, int root, bool in_place, int rank, int ranks, std::int64_t skew = 0)
+  Case(Collective kind, std::int64_t count, DType dtype, bool maximum, int root, bool in_place, int rank, int ranks,
+       std::int64_t skew = 0)
       : rank_(rank), ranks_(ranks), skew_(skew) {
     exchange = {kind, nullptr, nullptr, count, dtype, maximum, root, "a case"};
     const std::int64_t in = elements_in(exchange, rank, ranks), out = elements_out(exchange, rank, ranks);
-    in_.resize(index(in)), out_.resize(index(out + 2 * guard + skew), canary());
+    in_.resize(index(in));
+    out_.resize(index(out + 2 * guard + skew), canary());
     for (std::int64_t i = 0; i < in; ++i) in_[index(i)] = given<T>(exchange, rank, i);
     if (in_place && out > 0) std::copy(in_.begin(), in_.end(), result());
     exchange.in = in_place && out > 0 ? result() : in_.data();
@@ -124,7 +130,9 @@ class Case {
       const std::int64_t at = i - guard - skew_;
       const T want = at >= 0 && at < out ? expected<T>(exchange, rank_, ranks_, at) : canary();
       const std::int64_t first = exchange.kind == Collective::reduce_scatter ? rank_ * out : 0;
-      if (!rank_order && reduces(exchange.kind) && at >= 0 && at < out && any_order(out_[index(i)], ranks_, first + at, exchange.maximum)) continue;
+      if (!rank_order && reduces(exchange.kind) && at >= 0 && at < out &&
+          any_order(out_[index(i)], ranks_, first + at, exchange.maximum))
+        continue;
       if (!same_bits(out_[index(i)], want)) return what() + ": element " + std::to_string(at) + " of the result";
     }
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(in_.size()); ++i)
@@ -133,8 +141,8 @@ class Case {
     return "";
   }
   std::string what() const {
-    return text(exchange) + (exchange.in == exchange.out ? ", in place" : "") + ", rank " + std::to_string(rank_) + " of " +
-           std::to_string(ranks_);
+    return text(exchange) + (exchange.in == exchange.out ? ", in place" : "") + ", rank " + std::to_string(rank_) +
+           " of " + std::to_string(ranks_);
   }
 
   Exchange exchange;
@@ -159,9 +167,11 @@ std::string every_collective(C& c, DType dtype) {
   std::string wrong;
   for (const Collective kind : kinds) {
     if (dtype == DType::bf16 && reduces(kind)) continue;
-    const bool blocks = kind == Collective::all_gather || kind == Collective::all_to_all || kind == Collective::reduce_scatter;
+    const bool blocks =
+        kind == Collective::all_gather || kind == Collective::all_to_all || kind == Collective::reduce_scatter;
     const bool rooted = kind == Collective::broadcast || kind == Collective::reduce;
-    for (std::int64_t count : {0, 1, n, n * n, 7 * n, 7 * n * n, 7 * n + 1, 129, 1000 * n, 100 * n * n, 1000 * n + 13}) {
+    for (std::int64_t count :
+         {0, 1, n, n * n, 7 * n, 7 * n * n, 7 * n + 1, 129, 1000 * n, 100 * n * n, 1000 * n + 13}) {
       if (blocks && count % (kind == Collective::all_to_all ? n * n : n) != 0) continue;
       for (const bool maximum : {false, true}) {
         if (maximum && !reduces(kind)) continue;
@@ -182,8 +192,9 @@ std::string every_collective(C& c, DType dtype) {
 /// All element types.
 template <class C>
 std::string every_collective(C& c) {
-  for (const std::string& wrong : {every_collective<float>(c, DType::f32), every_collective<double>(c, DType::f64),
-                                   every_collective<int>(c, DType::i32), every_collective<std::uint16_t>(c, DType::bf16)})
+  for (const std::string& wrong :
+       {every_collective<float>(c, DType::f32), every_collective<double>(c, DType::f64),
+        every_collective<int>(c, DType::i32), every_collective<std::uint16_t>(c, DType::bf16)})
     if (!wrong.empty()) return wrong;
   return "";
 }
@@ -196,7 +207,8 @@ std::string overlapping(C& c, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     std::vector<Case<float>> all;
     for (int i = 0; i < max_outstanding; ++i)
-      all.emplace_back(kinds[index((i + round) % 6)], n * n * (i * 19 + 1), DType::f32, false, i % n, false, c.rank(), n);
+      all.emplace_back(kinds[index((i + round) % 6)], n * n * (i * 19 + 1), DType::f32, false, i % n, false, c.rank(),
+                       n);
     std::vector<Ticket> tickets;
     for (const auto& one : all) tickets.push_back(c.start(one.exchange));
     for (int i = 0; i < max_outstanding; ++i) {
@@ -217,9 +229,11 @@ std::string alternating(C& c) {
     Case<float> b(Collective::all_reduce, 77, DType::f32, false, 0, true, c.rank(), c.size());
     if (c.rank() % 2 == 0) {
       const Ticket first = c.start(a.exchange), second = c.start(b.exchange);
-      c.wait(first), c.wait(second);
+      c.wait(first);
+      c.wait(second);
     } else {
-      c.wait(c.start(a.exchange)), c.wait(c.start(b.exchange));
+      c.wait(c.start(a.exchange));
+      c.wait(c.start(b.exchange));
     }
     for (const auto& one : {a.wrong(), b.wrong()})
       if (wrong.empty()) wrong = one;
@@ -238,8 +252,8 @@ std::string groups_of(C& world, const Mesh& mesh) {
     for (int r = 0; r < mesh.ranks(); ++r) {
       bool member = true;
       for (int i = 0; i < mesh.count; ++i)
-        member =
-            member && ((set >> i & 1) != 0 || mesh.coordinate(r, mesh.axes[i].axis) == mesh.coordinate(world.rank(), mesh.axes[i].axis));
+        member = member && ((set >> i & 1) != 0 ||
+                            mesh.coordinate(r, mesh.axes[i].axis) == mesh.coordinate(world.rank(), mesh.axes[i].axis));
       if (member) members.push_back(r);
     }
     C mine = group(world, mesh, axes);
@@ -282,7 +296,8 @@ std::string refusals(C& c) {
   if (n > 1) {
     for (const Collective kind : {Collective::all_gather, Collective::reduce_scatter})
       all.push_back({{kind, a, b, n + 1, DType::f32}, "do not divide the count"});
-    all.push_back({{Collective::all_to_all, a, b, n, DType::f32}, "the square of the group's ranks does not divide the count"});
+    all.push_back(
+        {{Collective::all_to_all, a, b, n, DType::f32}, "the square of the group's ranks does not divide the count"});
   }
   for (const Refused& one : all) {
     try {

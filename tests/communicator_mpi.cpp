@@ -1,15 +1,17 @@
-// Ranks under MPI: every collective against its definition, and what MPI was really called for, counted between the library and MPI.
-#include <doctest/doctest.h>
-#include <unistd.h>
-
+// Ranks under MPI: every collective against its definition, and what MPI was really called for, counted between the
+// library and MPI.
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <new>
-#include <parallel/communicator/mpi.hpp>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <vector>
+
+#include <doctest/doctest.h>
+
+#include <parallel/communicator/mpi.hpp>
 
 #include "message_cases.hpp"
 #include "mpi_calls.hpp"
@@ -107,14 +109,16 @@ TEST_CASE("a message goes on while its sender computes, if progress is called") 
   Mpi world;
   if (world.size() == 1) return;
   // The receiver says by a file that it has the message: MPI is not to be called for it.
-  const std::string said = (std::filesystem::temp_directory_path() / ("parallel_progress_" + std::to_string(getppid()))).string();
+  const std::string said =
+      (std::filesystem::temp_directory_path() / ("parallel_progress_" + std::to_string(getppid()))).string();
   std::remove(said.c_str());
   world.barrier();
   auto x = floats(1 << 20);
   if (world.rank() == 0) {
     const Ticket ticket = world.start({.kind = Collective::send, .in = x.data(), .count = 1 << 20, .peer = 1});
     bool received = false;
-    for (const auto until = std::chrono::steady_clock::now() + 10s; !received && std::chrono::steady_clock::now() < until;) {
+    for (const auto until = std::chrono::steady_clock::now() + 10s;
+         !received && std::chrono::steady_clock::now() < until;) {
       world.progress();
       received = access(said.c_str(), F_OK) == 0;
     }
@@ -133,7 +137,8 @@ TEST_CASE("a send and a receive that differ") {
   if (world.size() == 1 || world.rank() > 1) return;
   std::vector<double> x(100000);
   const auto what = [](Collective kind, std::int64_t count, DType dtype) {
-    return Exchange{.kind = kind, .count = count, .dtype = dtype, .label = "activation", .peer = kind == Collective::send ? 1 : 0};
+    return Exchange{
+        .kind = kind, .count = count, .dtype = dtype, .label = "activation", .peer = kind == Collective::send ? 1 : 0};
   };
   for (const auto& [sent, received] :
        {std::pair{what(Collective::send, 3, DType::f32), what(Collective::receive, 5, DType::f32)},
@@ -156,8 +161,9 @@ TEST_CASE("a send and a receive that differ") {
     const std::string n = std::to_string(world.size());
     Exchange unlabelled = sent;
     unlabelled.label = "";
-    CHECK(contains(words, "parallel::wait: a send and its receive differ; give both the same count and dtype: rank 1 of " + n + " " +
-                              parallel::text(received) + ", rank 0 of " + n + " " + parallel::text(unlabelled)));
+    CHECK(contains(words,
+                   "parallel::wait: a send and its receive differ; give both the same count and dtype: rank 1 of " + n +
+                       " " + parallel::text(received) + ", rank 0 of " + n + " " + parallel::text(unlabelled)));
   }
   float y = 0;  // what comes after is not disturbed
   const Collective kind = world.rank() == 0 ? Collective::send : Collective::receive;
@@ -170,7 +176,8 @@ TEST_CASE("a collective that MPI cuts") {
   std::string words;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // as Boost.MPI does where it initialises MPI, in run_mpi
   try {
-    exchange(group, {.kind = Collective::broadcast, .in = x.data(), .out = x.data(), .count = world.rank() == 0 ? 6 : 3});
+    exchange(group,
+             {.kind = Collective::broadcast, .in = x.data(), .out = x.data(), .count = world.rank() == 0 ? 6 : 3});
   } catch (const Mismatch& error) {
     words = error.what();
   }
@@ -231,9 +238,9 @@ TEST_CASE("the library's own reductions, on request") {
   if (world.rank() == n - 1) CHECK(a[3] == static_cast<float>(n * (n - 1) / 2 + 3 * n));
   exchange(world, {Collective::all_gather, a.data(), b.data(), 2 * n});
   if (n > 1)
-    CHECK(text(calls) == "Iallreduce SUM(20, 20) Iallreduce MAX(20, 20) Ireduce_scatter_block SUM(" + std::to_string(24 * n) +
-                             ", 24) Ireduce SUM(16, " + (world.rank() == n - 1 ? "16" : "0") + ") Iallgather(8, " + std::to_string(8 * n) +
-                             ") ");
+    CHECK(text(calls) == "Iallreduce SUM(20, 20) Iallreduce MAX(20, 20) Ireduce_scatter_block SUM(" +
+                             std::to_string(24 * n) + ", 24) Ireduce SUM(16, " + (world.rank() == n - 1 ? "16" : "0") +
+                             ") Iallgather(8, " + std::to_string(8 * n) + ") ");
 }
 
 TEST_CASE("a rank that waits longer than the deadline says where and ends the job") {
@@ -252,8 +259,10 @@ TEST_CASE("a rank that waits longer than the deadline says where and ends the jo
     CHECK(std::chrono::steady_clock::now() - start < 600ms);
     group.deadline(default_deadline);
     CHECK(code == 75);
-    CHECK(contains(words, "parallel::wait: rank 0 of " + std::to_string(world.size()) +
-                              " waited 100 ms in all_reduce of 1 f32 (loss); another rank hangs, has ended or calls something else"));
+    CHECK(contains(
+        words,
+        "parallel::wait: rank 0 of " + std::to_string(world.size()) +
+            " waited 100 ms in all_reduce of 1 f32 (loss); another rank hangs, has ended or calls something else"));
   }
   world.barrier();
   if (world.rank() != 0) ticket = group.start(loss);  // late, but here: rank 0 can wait again
@@ -289,11 +298,18 @@ TEST_CASE("a message whose other end is not there, or late") {
   Mpi world;
   if (world.size() == 1 || world.rank() > 1) return;
   const int other = 1 - world.rank();
-  for (const Collective kind : {Collective::receive, Collective::send}) {  // rank 0's end; a send so large that it waits for its receiver
+  // rank 0's end; a send so large that it waits for its receiver
+  for (const Collective kind : {Collective::receive, Collective::send}) {
     std::vector<double> x(1 << 20);
     const std::int64_t count = kind == Collective::send ? 1 << 20 : 1;
     const Collective mine = (kind == Collective::send) == (world.rank() == 0) ? Collective::send : Collective::receive;
-    const Exchange e{.kind = mine, .in = x.data(), .out = x.data(), .count = count, .dtype = DType::f64, .label = "late", .peer = other};
+    const Exchange e{.kind = mine,
+                     .in = x.data(),
+                     .out = x.data(),
+                     .count = count,
+                     .dtype = DType::f64,
+                     .label = "late",
+                     .peer = other};
     if (world.rank() == 0) {
       const Ticket ticket = world.start(e);
       world.deadline(100ms);
@@ -301,8 +317,8 @@ TEST_CASE("a message whose other end is not there, or late") {
       const auto words = stderr_of([&] { code = abort_code([&] { world.wait(ticket); }); });
       world.deadline(default_deadline);
       CHECK(code == 75);
-      CHECK(contains(words, "parallel::wait: rank 0 of " + std::to_string(world.size()) + " waited 100 ms in " + parallel::text(e) +
-                                "; another rank hangs, has ended or calls something else"));
+      CHECK(contains(words, "parallel::wait: rank 0 of " + std::to_string(world.size()) + " waited 100 ms in " +
+                                parallel::text(e) + "; another rank hangs, has ended or calls something else"));
       world.wait(ticket);  // late, but here
     } else {
       std::this_thread::sleep_for(300ms);
@@ -336,7 +352,9 @@ TEST_CASE("run_mpi ends well, or with the exit code of what was thrown") {
   const auto words = words_of([](Mpi&) { FAIL("must not be called"); }, {.ranks = 64});
   CHECK(code == 78);
   CHECK(contains(words, "parallel::run_mpi: 64 ranks are expected, but "));
-  CHECK(contains(words, seen == 1 ? "this one runs alone, as a program does that was started without mpirun; start it with mpirun -n 64"
-                                  : std::to_string(seen) + " are running; start the program with mpirun -n 64"));
+  CHECK(contains(
+      words, seen == 1
+                 ? "this one runs alone, as a program does that was started without mpirun; start it with mpirun -n 64"
+                 : std::to_string(seen) + " are running; start the program with mpirun -n 64"));
   CHECK(abort_code([&] { run_mpi([](Mpi&) {}, {.ranks = seen}); }) == 0);
 }

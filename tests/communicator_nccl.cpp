@@ -1,10 +1,11 @@
-// Ranks under NCCL: every exchange against its definition, their order with the computation, graphs, and ends that are not regular. On GPUs
-// the first cases run, for as many ranks as there are GPUs; the others need the stand-in.
-#include <nccl.h>
-
+// Ranks under NCCL: every exchange against its definition, their order with the computation, graphs, and ends that are
+// not regular. On GPUs the first cases run, for as many ranks as there are GPUs; the others need the stand-in.
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+
+#include <nccl.h>
+
 #include <parallel/communicator/nccl_file.hpp>
 
 #include "nccl_runs.hpp"
@@ -63,15 +64,21 @@ TEST_CASE("refusals and records") {
     all_right_staged(n, [](Staged& t) { return cases::records(t); });
   }
   REQUIRE(machine(1));
-  CHECK_THROWS_WITH(run_nccl(1, [](Nccl& t) { t.split(-1, 0); }), "parallel::split: the color is negative; count colors from 0");
+  CHECK_THROWS_WITH(run_nccl(1, [](Nccl& t) { t.split(-1, 0); }),
+                    "parallel::split: the color is negative; count colors from 0");
   if (!machine(2)) return;
   const auto unconnected = [](Nccl& t) {
     float x = 0;
     t.connect(2);  // the rank itself: nothing
-    t.start({.kind = t.rank() == 0 ? Collective::send : Collective::receive, .in = &x, .out = &x, .count = 1, .peer = 1 - t.rank()});
+    t.start({.kind = t.rank() == 0 ? Collective::send : Collective::receive,
+             .in = &x,
+             .out = &x,
+             .count = 1,
+             .peer = 1 - t.rank()});
   };
-  CHECK_THROWS_WITH(run_nccl(2, unconnected),
-                    doctest::Contains("there is no channel between the two ranks; let all ranks of the group call connect"));
+  CHECK_THROWS_WITH(
+      run_nccl(2, unconnected),
+      doctest::Contains("there is no channel between the two ranks; let all ranks of the group call connect"));
 }
 
 #if defined(PARALLEL_STAND_IN)
@@ -121,11 +128,14 @@ TEST_CASE("exchanges are ordered with the computation, and the host waits for no
           stand_in::hold(stream.get(), begins);
           for (int step = 0; step < 3; ++step) {
             scale(stream.get(), x.data, 2, 2, 1);
-            const Ticket in = t.start({.kind = Collective::receive, .out = got.data, .count = 2, .label = "in", .peer = previous});
-            const Ticket out = t.start({.kind = Collective::send, .in = x.data, .count = 2, .label = "out", .peer = next});
+            const Ticket in =
+                t.start({.kind = Collective::receive, .out = got.data, .count = 2, .label = "in", .peer = previous});
+            const Ticket out =
+                t.start({.kind = Collective::send, .in = x.data, .count = 2, .label = "out", .peer = next});
             t.wait(in);
             scale(stream.get(), got.data, 2, 3, 0);
-            const Ticket reduced = t.start({Collective::all_reduce, got.data, sum.data, 2, DType::f32, false, 0, "sum"});
+            const Ticket reduced =
+                t.start({Collective::all_reduce, got.data, sum.data, 2, DType::f32, false, 0, "sum"});
             t.wait(out);
             scale(stream.get(), x.data, 2, 1, 1);  // what was sent may be written
             t.wait(reduced);
@@ -134,11 +144,12 @@ TEST_CASE("exchanges are ordered with the computation, and the host waits for no
           }
           begins = true;
           t.finish();
-          // x: 2 x + 1 is sent, one more stays. After three steps what is sent is 8 mine + 13, then 14; the sum of ranks is 3 * (8 * 6 +
-          // 39) + 2.
+          // x: 2 x + 1 is sent, one more stays. After three steps what is sent is 8 mine + 13, then 14; the sum of
+          // ranks is 3 * (8 * 6 + 39) + 2.
           const auto s = sum.read(), left = x.read();
           const bool fine = s[0] == 3 * (48 + 39) + 2 && s[1] == 3 * (480 + 39) + 2 && left[0] == 8 * mine + 14;
-          return fine ? std::string() : "seed " + std::to_string(seed) + ": " + std::to_string(s[0]) + ", " + std::to_string(left[0]);
+          return fine ? std::string()
+                      : "seed " + std::to_string(seed) + ": " + std::to_string(s[0]) + ", " + std::to_string(left[0]);
         },
         {}, seed);
 }
@@ -155,13 +166,16 @@ TEST_CASE("a step is one graph on every rank") {
           Numbers x({static_cast<float>(t.rank()), 1}), got({0, 0}), both({0, 0, 0, 0});
           cudaGraph_t graph = nullptr;
           cudaGraphExec_t exec = nullptr;
-          if (cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal) != cudaSuccess) return std::string("begin");
+          if (cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal) != cudaSuccess)
+            return std::string("begin");
           scale(stream.get(), x.data, 2, 1, 1);
           const Ticket out = t.start({.kind = Collective::send, .in = x.data, .count = 2, .peer = (t.rank() + 1) % 4});
-          const Ticket in = t.start({.kind = Collective::receive, .out = got.data, .count = 2, .peer = (t.rank() + 3) % 4});
+          const Ticket in =
+              t.start({.kind = Collective::receive, .out = got.data, .count = 2, .peer = (t.rank() + 3) % 4});
           t.wait(in);
           const Ticket gathered = pair.start({Collective::all_gather, got.data, both.data, 4});
-          pair.wait(gathered), t.wait(out);
+          pair.wait(gathered);
+          t.wait(out);
           exchange(t, all_reduce(x));
           if (cudaStreamEndCapture(stream.get(), &graph) != cudaSuccess) return std::string("end");
           if (cudaGraphInstantiate(&exec, graph, 0) != cudaSuccess) return std::string("instantiate");
@@ -198,7 +212,8 @@ TEST_CASE("the deadline names the exchange, and ends all ranks") {
           }
         },
         300ms, &code);
-    CHECK(contains(words, "of 3 waited 300 ms in all_reduce of 1 f32 (mlp.down) of its group of 3; another rank hangs"));
+    CHECK(
+        contains(words, "of 3 waited 300 ms in all_reduce of 1 f32 (mlp.down) of its group of 3; another rank hangs"));
     CHECK(code == 75);
     for (const int r : {0, 2}) CHECK(seen[index(r)].code == 75);
   }
@@ -208,7 +223,9 @@ TEST_CASE("the deadline names the exchange, and ends all ranks") {
         [&](Nccl& t) {
           t.connect(1);
           Numbers x({1});
-          if (t.rank() == 0) t.wait(t.start({.kind = Collective::receive, .out = x.data, .count = 1, .label = "activations", .peer = 1}));
+          if (t.rank() == 0)
+            t.wait(
+                t.start({.kind = Collective::receive, .out = x.data, .count = 1, .label = "activations", .peer = 1}));
           if (t.rank() == 0) t.finish();
           if (t.rank() == 1) until_missed();
         },
@@ -302,7 +319,9 @@ TEST_CASE("an error that NCCL sees meanwhile") {
         t.finish();
       },
       2s, &code);
-  CHECK(contains(words, " failed: remote process exited or there was a network error; another rank has ended, or cannot be reached"));
+  CHECK(contains(
+      words,
+      " failed: remote process exited or there was a network error; another rank has ended, or cannot be reached"));
   CHECK(code == 75);
 }
 
@@ -341,30 +360,35 @@ TEST_CASE("ranks without a GPU of their own") {
     }
     return words;
   };
-  CHECK(said({.devices = 2}, 4) ==
-        "parallel::Nccl: 4 ranks want a GPU each, but there are 2 GPUs here; start 2, or let ranks share a GPU by run_threads to verify");
-  CHECK(said({.devices = 1}, 2) ==
-        "parallel::Nccl: 2 ranks want a GPU each, but there is 1 GPU here; start 1, or let ranks share a GPU by run_threads to verify");
-  CHECK(said({.devices = 0}, 1) ==
-        "parallel::Nccl: 1 rank wants a GPU each, but there is no GPU here (no CUDA-capable device is detected); run on the CPU with Cpu");
-  CHECK(contains(said({.driver = 11000}, 2), "but there is no GPU here (CUDA driver version is insufficient for CUDA runtime version)"));
+  CHECK(
+      said({.devices = 2}, 4) ==
+      "parallel::Nccl: 4 ranks want a GPU each, but there are 2 GPUs here; start 2, or let ranks share a GPU by run_threads to verify");
+  CHECK(
+      said({.devices = 1}, 2) ==
+      "parallel::Nccl: 2 ranks want a GPU each, but there is 1 GPU here; start 1, or let ranks share a GPU by run_threads to verify");
+  CHECK(
+      said({.devices = 0}, 1) ==
+      "parallel::Nccl: 1 rank wants a GPU each, but there is no GPU here (no CUDA-capable device is detected); run on the CPU with Cpu");
+  CHECK(contains(said({.driver = 11000}, 2),
+                 "but there is no GPU here (CUDA driver version is insufficient for CUDA runtime version)"));
   CHECK(said({.devices = 2}, 2) == "nothing");
   stand_in::reset({.devices = 2});
-  CHECK_THROWS_WITH(run_threads(2,
-                                [](Threads& t) {
-                                  static ncclUniqueId id{};
-                                  if (t.rank() == 0) ncclGetUniqueId(&id);
-                                  t.barrier();
-                                  Nccl world(t.rank(), 2, id, 1);
-                                }),
-                    doctest::Contains("invalid usage; let all ranks call the same in the same order, each on a GPU of its own"));
+  CHECK_THROWS_WITH(
+      run_threads(2,
+                  [](Threads& t) {
+                    static ncclUniqueId id{};
+                    if (t.rank() == 0) ncclGetUniqueId(&id);
+                    t.barrier();
+                    Nccl world(t.rank(), 2, id, 1);
+                  }),
+      doctest::Contains("invalid usage; let all ranks call the same in the same order, each on a GPU of its own"));
 }
 
 namespace {
 
 /// The ranks of a run that meet in a file, as threads; what each got or said.
-std::vector<std::string> meet(const std::filesystem::path& path, const std::vector<int>& who, int ranks, std::chrono::milliseconds deadline,
-                              std::vector<int>* missing = nullptr) {
+std::vector<std::string> meet(const std::filesystem::path& path, const std::vector<int>& who, int ranks,
+                              std::chrono::milliseconds deadline, std::vector<int>* missing = nullptr) {
   std::vector<std::string> got(index(ranks));
   std::vector<std::thread> threads;
   for (const int r : who)

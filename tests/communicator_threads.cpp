@@ -1,17 +1,17 @@
 // Ranks as threads: every collective against its definition, and what happens when a rank fails.
-#include <doctest/doctest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <new>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <parallel/communicator/threads.hpp>
 
@@ -64,7 +64,8 @@ TEST_CASE("large messages, which are written past the caches, in every alignment
     all_right(n, [](Threads& t) {
       for (const std::int64_t skew : {0, 1, 4})
         for (const bool in_place : {false, true}) {
-          cases::Case<float> one(Collective::all_reduce, (3 << 20) + 5, DType::f32, false, 0, in_place, t.rank(), t.size(), skew);
+          cases::Case<float> one(Collective::all_reduce, (3 << 20) + 5, DType::f32, false, 0, in_place, t.rank(),
+                                 t.size(), skew);
           exchange(t, one.exchange);
           if (const auto wrong = one.wrong(); !wrong.empty()) return wrong;
         }
@@ -103,7 +104,8 @@ TEST_CASE("refusals and records") {
     all_right(n, [](Threads& t) { return cases::refusals(t); });
     all_right(n, [](Threads& t) { return cases::records(t); });
   }
-  CHECK_THROWS_WITH(run_threads(2, [](Threads& t) { t.split(-1, 0); }), "parallel::split: the color is negative; count colors from 0");
+  CHECK_THROWS_WITH(run_threads(2, [](Threads& t) { t.split(-1, 0); }),
+                    "parallel::split: the color is negative; count colors from 0");
   CHECK_THROWS_AS(run_threads(0, [](Threads&) {}), Failure);
 }
 
@@ -156,8 +158,14 @@ TEST_CASE("a rank that throws ends the waits of all others") {
     }
   };
   const auto all_reduce = [&](Threads& t, int slot) -> Exchange {
-    return {
-        Collective::all_reduce, a.data() + 100 * t.rank() + slot, b.data() + 100 * t.rank() + slot, 1, DType::f32, false, 0, "gradient"};
+    return {Collective::all_reduce,
+            a.data() + 100 * t.rank() + slot,
+            b.data() + 100 * t.rank() + slot,
+            1,
+            DType::f32,
+            false,
+            0,
+            "gradient"};
   };
 
   SUBCASE("in wait") {
@@ -329,18 +337,25 @@ TEST_CASE("ranks that call different collectives") {
   const Exchange right{Collective::all_reduce, nullptr, nullptr, 6, DType::f32, false, 0, "loss"};
   const std::string line = std::to_string(__LINE__ - 1);
   std::vector<Exchange> others(6, right);
-  others[0].kind = Collective::broadcast, others[1].count = 3, others[2].dtype = DType::i32, others[3].maximum = true;
-  others[4].kind = Collective::all_gather, others[5].root = 1;
+  others[0].kind = Collective::broadcast;
+  others[1].count = 3;
+  others[2].dtype = DType::i32;
+  others[3].maximum = true;
+  others[4].kind = Collective::all_gather;
+  others[5].root = 1;
   for (const Exchange& other : others) {
     const auto words = fails(3, seen, [&](Threads& t) {
       Exchange e = t.rank() == 1 ? other : right;
-      e.in = a.data() + 12 * t.rank(), e.out = b.data() + 12 * t.rank();
+      e.in = a.data() + 12 * t.rank();
+      e.out = b.data() + 12 * t.rank();
       exchange(t, e);
     });
-    CHECK(contains(words,
-                   "parallel::wait: the ranks of a group call different collectives; let all call the same in the same order: rank 0 of 3 "
-                   "all_reduce of 6 f32 (loss) of communicator_threads.cpp:" + line + ", rank 1 of 3 " + text(other) +
-                       " of communicator_threads.cpp:" + line + ", rank 2 of 3 all_reduce of 6 f32 (loss) of "));
+    CHECK(contains(
+        words,
+        "parallel::wait: the ranks of a group call different collectives; let all call the same in the same order: rank 0 of 3 "
+        "all_reduce of 6 f32 (loss) of communicator_threads.cpp:" +
+            line + ", rank 1 of 3 " + text(other) + " of communicator_threads.cpp:" + line +
+            ", rank 2 of 3 all_reduce of 6 f32 (loss) of "));
   }
   CHECK(exit_code_of(Mismatch("")) == 76);
 }
@@ -370,7 +385,9 @@ TEST_CASE("the deadline") {
           },
           200ms);
     } catch (const Deadline& error) {
-      missing = error.missing, words = error.what(), code = exit_code_of(error);
+      missing = error.missing;
+      words = error.what();
+      code = exit_code_of(error);
     }
     CHECK(code == 75);
     return std::pair(words, missing);
@@ -379,11 +396,13 @@ TEST_CASE("the deadline") {
 
   SUBCASE("of an exchange") {
     const auto [words, missing] = late(4, {1, 3}, nothing, [&](Threads& t, int) {
-      exchange(t, {Collective::all_reduce, &a[index(t.rank())], &b[index(t.rank())], 1, DType::f32, false, 0, "mlp.up"});
+      exchange(t,
+               {Collective::all_reduce, &a[index(t.rank())], &b[index(t.rank())], 1, DType::f32, false, 0, "mlp.up"});
     });
     CHECK(missing == std::vector<int>{1, 3});
-    CHECK(contains(words,
-                   "of 4 waited 200 ms in all_reduce of 1 f32 (mlp.up) for rank 1 of 4, rank 3 of 4; it hangs or calls something else"));
+    CHECK(contains(
+        words,
+        "of 4 waited 200 ms in all_reduce of 1 f32 (mlp.up) for rank 1 of 4, rank 3 of 4; it hangs or calls something else"));
   }
   SUBCASE("of a barrier") {
     const auto [words, missing] = late(3, {0}, nothing, [](Threads& t, int) { t.barrier(); });
@@ -394,7 +413,8 @@ TEST_CASE("the deadline") {
     const auto [words, missing] = late(
         3, {2},
         [&](Threads& t) {
-          return t.start({Collective::all_reduce, &a[index(t.rank())], &b[index(t.rank())], 1, DType::f32, false, 0, "loss"});
+          return t.start(
+              {Collective::all_reduce, &a[index(t.rank())], &b[index(t.rank())], 1, DType::f32, false, 0, "loss"});
         },
         [](Threads& t, Ticket ticket) { t.wait(ticket); });
     CHECK(missing == std::vector<int>{2});
@@ -404,10 +424,11 @@ TEST_CASE("the deadline") {
     const auto [words, missing] = late(
         4, {3}, [](Threads& t) { return t.split(t.rank() % 2, 0); }, [](Threads&, Threads& half) { half.barrier(); });
     CHECK(missing == std::vector<int>{1});
-    CHECK(words ==
-          "parallel::wait: rank 0 of 2 (rank 1 of the run) waited 200 ms in barrier for rank 1 of 2 (rank 3 of the run); it hangs or calls "
-          "something "
-          "else, or the deadline is too short");
+    CHECK(
+        words ==
+        "parallel::wait: rank 0 of 2 (rank 1 of the run) waited 200 ms in barrier for rank 1 of 2 (rank 3 of the run); it hangs or calls "
+        "something "
+        "else, or the deadline is too short");
   }
   SUBCASE("is extended by who needs it") {
     run_threads(

@@ -1,4 +1,5 @@
-// Programs at the edges: parameters that enter Broadcast, storage apart from use, wanted gradients under accumulation, blocks used twice.
+// Programs at the edges: parameters that enter Broadcast, storage apart from use, wanted gradients under accumulation,
+// blocks used twice.
 #include <doctest/doctest.h>
 
 #include "models.hpp"
@@ -27,19 +28,27 @@ struct Twice {  // one stack of layers, gone through twice, with an operand from
   struct Block {
     Parameter<double, Shape<width, width / tensor>> up{normal(0.4)};
     Parameter<double, Shape<width / tensor, width>> down{normal(0.4)};
-    constexpr auto operator()(Distributed auto x, Distributed auto added) const { return x + (matmul(gelu(matmul(x, up)), down) + added); }
+    constexpr auto operator()(Distributed auto x, Distributed auto added) const {
+      return x + (matmul(gelu(matmul(x, up)), down) + added);
+    }
   };
   Parameter<double, Shape<width>> shift{normal(0.4)};
   Layers<3, Block> blocks;
-  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(blocks(blocks(to<Shape<rows / data, width>>(x), shift), shift) - y)); }
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(blocks(blocks(to<Shape<rows / data, width>>(x), shift), shift) - y));
+  }
 };
 
 /// Outputs of one step with an optimizer that keeps gradients, and the parameters after four steps of AdamW.
 template <class Model, int m = 1, class Input = Batch>
 std::vector<Array> all(const Mesh& mesh) {
   const auto x = program::numbers<double>(m * rows * width, 1), y = program::numbers<double>(m * rows * width, 2);
-  const auto feed = [&](auto& executor) { executor.input(0, x), executor.input(1, y); };
-  std::vector<Array> results = program::outputs<Accumulate<m, Training<Model, KeepGradients, Input, Batch>>>(mesh, feed);
+  const auto feed = [&](auto& executor) {
+    executor.input(0, x);
+    executor.input(1, y);
+  };
+  std::vector<Array> results =
+      program::outputs<Accumulate<m, Training<Model, KeepGradients, Input, Batch>>>(mesh, feed);
   const OwnedPlan plan = derive<Accumulate<m, Training<Model, AdamW, Batch, Batch>>>(mesh);
   std::vector<Array> parameters;
   for (const Member& member : plan->graph.members) {
@@ -106,8 +115,12 @@ TEST_CASE("wanted gradients of inputs, also under accumulation and Broadcast") {
 }
 TEST_CASE("a training without parameters has the norm of nothing") {
   const auto x = program::numbers<double>(rows * width, 1), y = program::numbers<double>(rows * width, 2);
-  const auto feed = [&](auto& executor) { executor.input(0, x), executor.input(1, y); };
-  const auto outputs = program::outputs<Training<Nothing, AdamW, Wanted<double, Shape<rows / data, width>>, Batch>>(Mesh{data = 2}, feed);
+  const auto feed = [&](auto& executor) {
+    executor.input(0, x);
+    executor.input(1, y);
+  };
+  const auto outputs = program::outputs<Training<Nothing, AdamW, Wanted<double, Shape<rows / data, width>>, Batch>>(
+      Mesh{data = 2}, feed);
   REQUIRE(outputs.size() == 3);
   CHECK(outputs[1].data[0] == 0);
 }

@@ -1,14 +1,14 @@
 // Random programs over meshes of two and three axes, with what somebody who knew the rule's text alone derived for
 // them: the layout of every result, every move, forward and backward, every call of the plan, or where and why the
 // program is refused. PARALLEL_PROGRAMS is a file of them, a JSON object a line.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "noted.hpp"
 
@@ -232,7 +232,8 @@ class Making {
     } else if (name == "cross_entropy") {
       ints = {x.dims[x.rank() - 1].size, no_target};
     } else if (name == "attention") {
-      ints = {1, 0, 0}, first = operation::scale_of_scores(operands[0].type);
+      ints = {1, 0, 0};
+      first = operation::scale_of_scores(operands[0].type);
     }
     for (const Known& k : known)
       if (name == k.name) return program_.apply(*k.operation, operands, ints, first, 0, line);
@@ -511,7 +512,8 @@ TEST_CASE("what is derived for random programs is what the rule says") {
   for (std::string line; std::getline(lines, line);) {
     const Json program = Json::parse(line);
     const Made made = Making(program).made();
-    ++programs, refused += made.refused != "accepted" ? 1 : 0;
+    ++programs;
+    refused += made.refused != "accepted" ? 1 : 0;
     for (const Made::Result& op : made.ops) moves += static_cast<int>(op.moves.size());
     moves += static_cast<int>(made.backward.size());
     for (const std::string& difference : Comparing(program, made).differences())

@@ -1,7 +1,6 @@
-// What the tests of kernels share: whole tensors in double, a call of an operation on parts of them, comparison with definitions.
+// What the tests of kernels share: whole tensors in double, a call of an operation on parts of them, comparison with
+// definitions.
 #pragma once
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -11,6 +10,8 @@
 #include <numeric>
 #include <random>
 #include <vector>
+
+#include <doctest/doctest.h>
 // The device whose kernels are tested: a GPU, or what stands in for it, or the CPU.
 #if defined(PARALLEL_TEST_CUDA)
 #include <parallel/device/cuda/device.hpp>
@@ -55,7 +56,8 @@ struct Numbers {
   Sizes sizes{};
   std::vector<double> values{};
   Numbers() = default;
-  explicit Numbers(Sizes s, double value = 0) : sizes(std::move(s)), values(static_cast<std::size_t>(product(sizes)), value) {}
+  explicit Numbers(Sizes s, double value = 0)
+      : sizes(std::move(s)), values(static_cast<std::size_t>(product(sizes)), value) {}
   Numbers(Sizes s, std::vector<double> v) : sizes(std::move(s)), values(std::move(v)) {}
   double& operator()(const Sizes& index) { return values[static_cast<std::size_t>(position(sizes, index))]; }
   double operator()(const Sizes& index) const { return values[static_cast<std::size_t>(position(sizes, index))]; }
@@ -112,7 +114,9 @@ inline Numbers part_of(const Numbers& whole, const Box& box) {
 }
 
 template <class T>
-constexpr double tolerance = std::is_same_v<T, double> ? 1e-12 : std::is_same_v<T, parallel::bfloat16> ? 1.0 / 256 : 2e-6;
+constexpr double tolerance = std::is_same_v<T, double>               ? 1e-12
+                             : std::is_same_v<T, parallel::bfloat16> ? 1.0 / 256
+                                                                     : 2e-6;
 
 /// Compares with the largest expected number as the scale.
 inline void check_near(const Numbers& actual, const Numbers& expected, double relative) {
@@ -124,7 +128,8 @@ inline void check_near(const Numbers& actual, const Numbers& expected, double re
     if (std::isfinite(expected.values[i]))
       worst = std::isnan(worst) || error <= worst ? worst : error;  // what is no number is the worst
     else
-      CHECK((actual.values[i] == expected.values[i] || (std::isnan(actual.values[i]) && std::isnan(expected.values[i]))));
+      CHECK(
+          (actual.values[i] == expected.values[i] || (std::isnan(actual.values[i]) && std::isnan(expected.values[i]))));
   }
   CHECK(worst <= relative * scale);
 }
@@ -142,9 +147,9 @@ double number(T x) {
   return static_cast<double>(x);
 }
 
-/// A call of an operation. Tensors of real numbers have element type T; every buffer begins off a cache line and ends with a guard. Where the
-/// device has memory of its own, the buffers are copied to it and back, twice: once they begin at a cache line, so that wide accesses are
-/// taken, and once off it.
+/// A call of an operation. Tensors of real numbers have element type T; every buffer begins off a cache line and ends
+/// with a guard. Where the device has memory of its own, the buffers are copied to it and back, twice: once they begin
+/// at a cache line, so that wide accesses are taken, and once off it.
 template <class T>
 class Run {
  public:
@@ -181,7 +186,8 @@ class Run {
     return *this;
   }
   Run& reals(double first, double second = 0) {
-    call_.reals[0] = first, call_.reals[1] = second;
+    call_.reals[0] = first;
+    call_.reals[1] = second;
     return *this;
   }
   /// How far results may be apart, of the largest, where buffers lie differently.
@@ -190,7 +196,8 @@ class Run {
     return *this;
   }
   Run& within(std::int64_t layer, std::int64_t micro_batch) {
-    call_.layer = layer, call_.micro_batch = micro_batch;
+    call_.layer = layer;
+    call_.micro_batch = micro_batch;
     return *this;
   }
   /// The first result.
@@ -203,15 +210,15 @@ class Run {
   }
   /// The first result of what f(call) does.
   template <class F>
-    requires std::invocable<F, parallel::Call&>
-  Numbers run(F f) {
+  requires std::invocable<F, parallel::Call&> Numbers run(F f) {
     if constexpr (TestDevice::asynchronous) {
       std::vector<Bytes> before;
       for (const Buffer& b : buffers_) before.emplace_back(b.data(), b.data() + b.size);
       run_on_device(f, 0);
       std::vector<Numbers> results;
       for (int i = 0; i < call_.results.size(); ++i) results.push_back(get(i));
-      for (std::size_t b = 0; b < buffers_.size(); ++b) std::copy_n(before[b].data(), before[b].size(), buffers_[b].data());
+      for (std::size_t b = 0; b < buffers_.size(); ++b)
+        std::copy_n(before[b].data(), before[b].size(), buffers_[b].data());
       run_on_device(f, 1);
       for (int i = 0; i < call_.results.size(); ++i) check_near(get(i), results[static_cast<std::size_t>(i)], near_);
     } else {
@@ -247,13 +254,18 @@ class Run {
   void run_on_device(F f, std::size_t elements_off) {
     std::vector<std::size_t> begins;
     std::size_t all = 0;
-    for (const Buffer& b : buffers_) begins.push_back(all + line + elements_off * b.element), all += (b.size + 4 * line) / line * line;
+    for (const Buffer& b : buffers_) {
+      begins.push_back(all + line + elements_off * b.element);
+      all += (b.size + 4 * line) / line * line;
+    }
     parallel::MemoryOf<TestDevice> memory = test_device().memory(static_cast<std::int64_t>(all));
     parallel::Call call = call_;
     const auto move = [&](parallel::View& v) {
       for (std::size_t i = 0; i < buffers_.size(); ++i) {
-        const std::uintptr_t from = reinterpret_cast<std::uintptr_t>(buffers_[i].bytes.get()), at = reinterpret_cast<std::uintptr_t>(v.data) - from;
-        if (at < buffers_[i].size + 3 * line) return static_cast<void>(v.data = memory.data() + begins[i] + at - buffers_[i].begin);
+        const std::uintptr_t from = reinterpret_cast<std::uintptr_t>(buffers_[i].bytes.get()),
+                             at = reinterpret_cast<std::uintptr_t>(v.data) - from;
+        if (at < buffers_[i].size + 3 * line)
+          return static_cast<void>(v.data = memory.data() + begins[i] + at - buffers_[i].begin);
       }
     };
     for (parallel::View& v : call.operands) move(v);
@@ -266,8 +278,12 @@ class Run {
     memory.change(0, static_cast<std::int64_t>(all), [&](std::byte* bytes) { std::memcpy(bytes, sent.data(), all); });
     test_device().prepare(call);
     f(call);
-    memory.look(0, static_cast<std::int64_t>(all), [&](const std::byte* bytes) { std::memcpy(came.data(), bytes, all); });
-    each([&](std::size_t at, unsigned char* data, std::size_t size) { std::copy_n(came.data() + at, size, data), std::fill_n(came.data() + at, size, guard); });
+    memory.look(0, static_cast<std::int64_t>(all),
+                [&](const std::byte* bytes) { std::memcpy(came.data(), bytes, all); });
+    each([&](std::size_t at, unsigned char* data, std::size_t size) {
+      std::copy_n(came.data() + at, size, data);
+      std::fill_n(came.data() + at, size, guard);
+    });
     CHECK(came == Bytes(all, guard));
   }
   template <class U, class Views>
@@ -277,11 +293,14 @@ class Run {
     v.rank = static_cast<int>(box.size.size());
     for (int d = 0; d < v.rank; ++d) {
       const auto at = static_cast<std::size_t>(d);
-      v.size[d] = box.size[at], v.offset[d] = box.offset[at], v.whole[d] = whole.sizes[at];
+      v.size[d] = box.size[at];
+      v.offset[d] = box.offset[at];
+      v.whole[d] = whole.sizes[at];
     }
     const Numbers part = part_of(whole, box);
     Buffer b;
-    b.size = part.values.size() * sizeof(U), b.element = sizeof(U);
+    b.size = part.values.size() * sizeof(U);
+    b.element = sizeof(U);
     b.bytes = std::make_unique<unsigned char[]>(b.size + 3 * line);
     b.begin = line - reinterpret_cast<std::uintptr_t>(b.bytes.get()) % line + sizeof(U);
     for (std::size_t i = 0; i < line; ++i) b.data()[b.size + i] = guard;

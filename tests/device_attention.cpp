@@ -1,4 +1,5 @@
-// Attention against its definition: what is masked, dropped, generated from a cache; tiles of a GPU's kernels, in bf16 too.
+// Attention against its definition: what is masked, dropped, generated from a cache; tiles of a GPU's kernels, in bf16
+// too.
 #include <parallel/device/stream.hpp>
 #include <parallel/operation/attention.hpp>
 
@@ -25,7 +26,9 @@ struct Definition {
   Numbers out{}, logs{}, dq{}, dk{}, dv{};
 
   std::int64_t group_of(std::int64_t head) const { return head / (q.sizes[2] / k.sizes[2]); }
-  bool sees(const Sizes& i, std::int64_t key) const { return (!causal || key <= i[1] + position) && (!masked || seen({i[0], key}) != 0); }
+  bool sees(const Sizes& i, std::int64_t key) const {
+    return (!causal || key <= i[1] + position) && (!masked || seen({i[0], key}) != 0);
+  }
   /// What a probability is multiplied by.
   double kept(const Sizes& i, std::int64_t key) const {
     const double scalars[]{7, 5};
@@ -40,13 +43,18 @@ struct Definition {
   }
   void compute() {
     const Sizes rows{q.sizes[0], q.sizes[1], q.sizes[2]};
-    logs = Numbers(rows), out = Numbers(g.sizes), dq = Numbers(q.sizes), dk = Numbers(k.sizes), dv = Numbers(v.sizes);
+    logs = Numbers(rows);
+    out = Numbers(g.sizes);
+    dq = Numbers(q.sizes);
+    dk = Numbers(k.sizes);
+    dv = Numbers(v.sizes);
     each_index(rows, [&](const Sizes& i) {
       const std::int64_t keys = k.sizes[1], group = group_of(i[2]);
       const auto at = [&](std::int64_t d) { return Sizes{i[0], i[1], i[2], d}; };
       std::vector<double> p(static_cast<std::size_t>(keys));
       double sum = 0, within = 0;
-      for (std::int64_t j = 0; j < keys; ++j) sum += p[static_cast<std::size_t>(j)] = sees(i, j) ? std::exp(scale * inner(q, i, k, j)) : 0;
+      for (std::int64_t j = 0; j < keys; ++j)
+        sum += p[static_cast<std::size_t>(j)] = sees(i, j) ? std::exp(scale * inner(q, i, k, j)) : 0;
       logs(i) = sum > 0 ? std::log(sum) : 0;
       for (std::int64_t j = 0; j < keys; ++j) {
         const double own = p[static_cast<std::size_t>(j)] /= sum > 0 ? sum : 1;
@@ -56,9 +64,11 @@ struct Definition {
         for (std::int64_t d = 0; d < v.sizes[3]; ++d) out(at(d)) = std::numeric_limits<double>::quiet_NaN();
       for (std::int64_t d = 0; d < v.sizes[3]; ++d) within += g(at(d)) * out(at(d));
       for (std::int64_t j = 0; j < keys; ++j) {
-        const double own = p[static_cast<std::size_t>(j)], stays = kept(i, j), ds = scale * own * (stays * inner(g, i, v, j) - within);
+        const double own = p[static_cast<std::size_t>(j)], stays = kept(i, j),
+                     ds = scale * own * (stays * inner(g, i, v, j) - within);
         for (std::int64_t d = 0; d < v.sizes[3]; ++d) dv({i[0], j, group, d}) += own * stays * g(at(d));
-        for (std::int64_t d = 0; d < q.sizes[3]; ++d) dq(at(d)) += ds * k({i[0], j, group, d}), dk({i[0], j, group, d}) += ds * q(at(d));
+        for (std::int64_t d = 0; d < q.sizes[3]; ++d)
+          dq(at(d)) += ds * k({i[0], j, group, d}), dk({i[0], j, group, d}) += ds * q(at(d));
       }
     });
   }
@@ -69,7 +79,9 @@ struct Definition {
     if (masked) run.integers(seen, {{part.offset[0], 0}, {part.size[0], k.sizes[1]}});
     if (positioned) run.integers(Numbers(Sizes{}, static_cast<double>(position)));
     if (dropped > 0) run.scalars({7, 5});
-    run.ints(dropped > 0 ? Ints{causal, masked, positioned, 0, 1, 3} : Ints{causal, masked, positioned}).reals(scale, dropped).within(2, 4);
+    run.ints(dropped > 0 ? Ints{causal, masked, positioned, 0, 1, 3} : Ints{causal, masked, positioned})
+        .reals(scale, dropped)
+        .within(2, 4);
   }
   /// Computes the parts of q, and what they give to k and v.
   template <class T>
@@ -80,7 +92,8 @@ struct Definition {
         return Box{{part.offset[0], 0, 0, 0}, {part.size[0], x.sizes[1], x.sizes[2], x.sizes[3]}};
       };
       const Box rows{{part.offset[0], part.offset[1], part.offset[2]}, {part.size[0], part.size[1], part.size[2]}};
-      const Box results{{part.offset[0], part.offset[1], part.offset[2], 0}, {part.size[0], part.size[1], part.size[2], v.sizes[3]}};
+      const Box results{{part.offset[0], part.offset[1], part.offset[2], 0},
+                        {part.size[0], part.size[1], part.size[2], v.sizes[3]}};
       Run<T> forward, backward;
       prepare(forward, part, of(k), of(v));
       using Statistic = std::conditional_t<std::is_same_v<T, bfloat16>, float, T>;
@@ -90,7 +103,10 @@ struct Definition {
       if (!gradient) continue;
       prepare(backward, part, of(k), of(v));
       backward.operand(rounded<T>(out), results).template operand<Statistic>(logs, rows).operand(g, results);
-      backward.result(dq.sizes, part).result(dk.sizes, of(k)).result(dv.sizes, of(v)).run(operation::attention_derivative);
+      backward.result(dq.sizes, part)
+          .result(dk.sizes, of(k))
+          .result(dv.sizes, of(v))
+          .run(operation::attention_derivative);
       const auto add = [](Numbers& whole, const Numbers& term, const Box& box) {
         each_index(term.sizes, [&](const Sizes& i) {
           Sizes at = i;
@@ -98,7 +114,9 @@ struct Definition {
           whole(at) += term(i);
         });
       };
-      add(found_q, backward.get(0), part), add(found_k, backward.get(1), of(k)), add(found_v, backward.get(2), of(v));
+      add(found_q, backward.get(0), part);
+      add(found_k, backward.get(1), of(k));
+      add(found_v, backward.get(2), of(v));
     }
     if (!gradient) return;
     check_near(found_q, dq, 2 * relative);
@@ -112,8 +130,10 @@ struct Extents {
 template <class T>
 Definition definition(const Extents& c) {
   Definition d;
-  d.q = rounded<T>(normal_numbers({c.batch, c.queries, c.heads, c.size}, 1)), d.k = rounded<T>(normal_numbers({c.batch, c.keys, c.groups, c.size}, 2));
-  d.v = rounded<T>(normal_numbers({c.batch, c.keys, c.groups, c.value_size}, 3)), d.g = rounded<T>(normal_numbers({c.batch, c.queries, c.heads, c.value_size}, 4));
+  d.q = rounded<T>(normal_numbers({c.batch, c.queries, c.heads, c.size}, 1));
+  d.k = rounded<T>(normal_numbers({c.batch, c.keys, c.groups, c.size}, 2));
+  d.v = rounded<T>(normal_numbers({c.batch, c.keys, c.groups, c.value_size}, 3));
+  d.g = rounded<T>(normal_numbers({c.batch, c.queries, c.heads, c.value_size}, 4));
   return d;
 }
 template <class T>
@@ -128,7 +148,8 @@ constexpr double relative = 8 * tolerance<T>;
 #endif
 
 TEST_CASE_TEMPLATE("attention of heads of all sizes, over several tiles", T, ELEMENTS) {
-  for (const Extents& c : {Extents{1, 70, 140, 1, 1, 64, 64}, Extents{1, 150, 70, 1, 1, 64, 48}, Extents{2, 33, 70, 1, 1, 24, 80}, Extents{1, 40, 40, 1, 1, 256, 136}})
+  for (const Extents& c : {Extents{1, 70, 140, 1, 1, 64, 64}, Extents{1, 150, 70, 1, 1, 64, 48},
+                           Extents{2, 33, 70, 1, 1, 24, 80}, Extents{1, 40, 40, 1, 1, 256, 136}})
     for (const bool causal : {false, true}) {
       Definition d = definition<T>(c);
       d.causal = causal;
@@ -148,7 +169,9 @@ TEST_CASE_TEMPLATE("attention of grouped queries, of parts of queries, heads and
 TEST_CASE_TEMPLATE("a query sees what a mask leaves of the keys, and gives zeros where that is none", T, ELEMENTS) {
   for (const bool causal : {false, true}) {
     Definition d = definition<T>({3, 20, 70, 2, 1, 16, 16});
-    d.masked = true, d.causal = causal, d.seen = whole_numbers({3, 70}, 5, 2);
+    d.masked = true;
+    d.causal = causal;
+    d.seen = whole_numbers({3, 70}, 5, 2);
     for (std::int64_t j = 0; j < 70; ++j) d.seen({1, j}) = 0;
     if (causal) d.seen({2, 0}) = 0;
     d.compute();
@@ -156,10 +179,12 @@ TEST_CASE_TEMPLATE("a query sees what a mask leaves of the keys, and gives zeros
     for (const int dim : {0, 1}) d.template check<T>(split(d.q.sizes, dim, 2), relative<T>);
   }
 }
-TEST_CASE_TEMPLATE("queries that stand at a position see what a cache holds up to it; outside, they give no number", T, ELEMENTS) {
+TEST_CASE_TEMPLATE("queries that stand at a position see what a cache holds up to it; outside, they give no number", T,
+                   ELEMENTS) {
   for (const std::int64_t position : {0, 30, 66, 68, 100}) {
     Definition d = definition<T>({1, 3, 70, 4, 2, 16, 16});
-    d.causal = d.positioned = true, d.position = position;
+    d.causal = d.positioned = true;
+    d.position = position;
     d.compute();
     REQUIRE(std::isnan(d.out({0, 2, 0, 0})) == (position > 67));
     d.template check<T>({all_of(d.q.sizes)}, relative<T>, position <= 67);
@@ -170,7 +195,8 @@ TEST_CASE_TEMPLATE("probabilities are dropped by their global index, and their g
   for (const std::int64_t keys : {64, 70, 130})
     for (const bool causal : {false, true}) {
       Definition d = definition<T>({2, 45, keys, 2, 1, 16, 16});
-      d.dropped = 0.3, d.causal = causal;
+      d.dropped = 0.3;
+      d.causal = causal;
       d.compute();
       for (const int dim : {0, 1, 2}) d.template check<T>(split(d.q.sizes, dim, 2), relative<T>);
     }

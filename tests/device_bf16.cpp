@@ -40,7 +40,8 @@ void compare(const Operation& operation, int apart, F describe) {
   CAPTURE(operation.name);
   Run<float> wide;
   Run<bfloat16> half;
-  describe(wide), describe(half);
+  describe(wide);
+  describe(half);
   check_rounded(half.run(operation), wide.run(operation), apart);
 }
 const std::vector<Sizes> sizes_of_tests{{5, 1031}, {6, 64}, {3, 5}};
@@ -50,7 +51,8 @@ TEST_CASE("functions of elements in bf16") {
   for (const Sizes& sizes : sizes_of_tests) {
     const Numbers x = stored_as_bf16(normal_numbers(sizes, 1, 2)), g = stored_as_bf16(normal_numbers(sizes, 2)),
                   row = stored_as_bf16(normal_numbers({sizes[1]}, 3, 0.3, 2)), mask = whole_numbers(sizes, 4, 2);
-    for (const Operation* operation : {&operation::scale, &operation::square, &operation::sqrt, &operation::log, &operation::tanh, &operation::relu})
+    for (const Operation* operation :
+         {&operation::scale, &operation::square, &operation::sqrt, &operation::log, &operation::tanh, &operation::relu})
       compare(*operation, 0, [&](auto& run) { run.operand(x).result(sizes).reals(-1.5); });
     for (const Operation* operation : {&operation::add, &operation::subtract, &operation::multiply, &operation::divide})
       compare(*operation, 0, [&](auto& run) { run.operand(x).operand(row).result(sizes); });
@@ -59,10 +61,13 @@ TEST_CASE("functions of elements in bf16") {
     compare(operation::where, 0, [&](auto& run) { run.integers(mask).operand(x).operand(row).result(sizes); });
     compare(operation::masked, 0, [&](auto& run) { run.integers(mask).operand(x).result(sizes).ints({1}); });
     // the hardware's exponential and quotient may round to the neighbour
-    for (const Operation* operation : {&operation::exp, &operation::sigmoid, &operation::gelu, &operation::gelu_erf, &operation::silu})
+    for (const Operation* operation :
+         {&operation::exp, &operation::sigmoid, &operation::gelu, &operation::gelu_erf, &operation::silu})
       compare(*operation, 1, [&](auto& run) { run.operand(x).result(sizes); });
-    for (const Operation* operation : {&operation::gelu_derivative, &operation::gelu_erf_derivative, &operation::silu_derivative}) {
-      const Numbers apart = stored_as_bf16(defined(sizes, [&](const Sizes& i) { return std::abs(x(i)); }));  // from where the derivative is zero
+    for (const Operation* operation :
+         {&operation::gelu_derivative, &operation::gelu_erf_derivative, &operation::silu_derivative}) {
+      // from where the derivative is zero
+      const Numbers apart = stored_as_bf16(defined(sizes, [&](const Sizes& i) { return std::abs(x(i)); }));
       compare(*operation, 1, [&](auto& run) { run.operand(apart).operand(g).result(sizes); });
     }
   }
@@ -80,7 +85,8 @@ TEST_CASE("casts of bf16") {
   }
 }
 TEST_CASE("reductions of bf16") {
-  const std::vector<std::pair<Sizes, Ints>> reductions{{{70, 24}, {0}}, {{70, 24}, {1}}, {{70, 24}, {}}, {{3000, 40}, {0}}, {{9, 5, 7}, {0, 2}}, {{2, 20000}, {1}}};
+  const std::vector<std::pair<Sizes, Ints>> reductions{{{70, 24}, {0}},   {{70, 24}, {1}},     {{70, 24}, {}},
+                                                       {{3000, 40}, {0}}, {{9, 5, 7}, {0, 2}}, {{2, 20000}, {1}}};
   for (const auto& reduction : reductions) {
     const Sizes& sizes = reduction.first;
     const Ints& gone = reduction.second;
@@ -93,8 +99,11 @@ TEST_CASE("reductions of bf16") {
     compare(operation::expand, 0, [&](auto& run) { run.operand(g).result(sizes).ints(gone).reals(0.25); });
     const Numbers largest = Run<float>().operand(x).result(kept).ints(gone).run(operation::local_max);
     compare(operation::count_maxima, 0, [&](auto& run) { run.operand(x).operand(largest).result(kept).ints(gone); });
-    compare(operation::max_derivative, 0, [&](auto& run) { run.operand(x).operand(largest).template operand<float>(Numbers(kept, 3)).operand(g).result(sizes).ints(gone); });
-    check_near(Run<bfloat16>().operand(x).result<double>({}).run(operation::square_sum), Run<float>().operand(x).result<double>({}).run(operation::square_sum), 1e-13);
+    compare(operation::max_derivative, 0, [&](auto& run) {
+      run.operand(x).operand(largest).template operand<float>(Numbers(kept, 3)).operand(g).result(sizes).ints(gone);
+    });
+    check_near(Run<bfloat16>().operand(x).result<double>({}).run(operation::square_sum),
+               Run<float>().operand(x).result<double>({}).run(operation::square_sum), 1e-13);
   }
 }
 TEST_CASE("random numbers in bf16") {
@@ -102,7 +111,11 @@ TEST_CASE("random numbers in bf16") {
     for (int dim = 0; dim < 2; ++dim)
       for (const Box& part : split(sizes, dim, 2)) {
         const Numbers x = stored_as_bf16(normal_numbers(sizes, 1));
-        compare(operation::dropout, 0, [&](auto& run) { run.operand(x, part).scalars({3, 4}).result(sizes, part).ints({0, 1, 7}).reals(0.5); });
-        compare(operation::random, 0, [&](auto& run) { run.scalars({3, 4}).result(sizes, part).ints({0, 1, 7}).reals(2); });
+        compare(operation::dropout, 0, [&](auto& run) {
+          run.operand(x, part).scalars({3, 4}).result(sizes, part).ints({0, 1, 7}).reals(0.5);
+        });
+        compare(operation::random, 0, [&](auto& run) {
+          run.scalars({3, 4}).result(sizes, part).ints({0, 1, 7}).reals(2);
+        });
       }
 }

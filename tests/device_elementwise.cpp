@@ -1,4 +1,5 @@
-// Element-wise kernels against their definitions: broadcasting between all kinds of shapes, functions of one number and their derivatives.
+// Element-wise kernels against their definitions: broadcasting between all kinds of shapes, functions of one number and
+// their derivatives.
 #include <parallel/graph/structure.hpp>
 #include <parallel/operation/operators.hpp>
 #include <parallel/operation/unary.hpp>
@@ -75,7 +76,8 @@ TEST_CASE_TEMPLATE("where and masked", T, float, double) {
       if (!fits) continue;
       const Numbers mask = whole_numbers(mask_sizes, 3, 2), x = normal_numbers(sx, 1), y = normal_numbers(sy, 2);
       check_near(Run<T>().integers(mask).operand(x).operand(y).result(out).run(operation::where),
-                 defined(out, [&](const Sizes& i) { return mask.repeated(i) != 0 ? x.repeated(i) : y.repeated(i); }), 0);
+                 defined(out, [&](const Sizes& i) { return mask.repeated(i) != 0 ? x.repeated(i) : y.repeated(i); }),
+                 0);
       const Numbers g = normal_numbers(out, 4);
       for (const int kept : {0, 1})
         check_near(Run<T>().integers(mask).operand(g).result(out).ints({kept}).run(operation::masked),
@@ -83,13 +85,16 @@ TEST_CASE_TEMPLATE("where and masked", T, float, double) {
     }
 }
 
-static double gelu_of(double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x))); }
+static double gelu_of(double x) {
+  return x / 2 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+}
 static double silu_of(double x) { return x / (1 + std::exp(-x)); }
 static double gelu_erf_of(double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); }
 
 TEST_CASE_TEMPLATE("functions of one number", T, float, double) {
   for (const Sizes& sizes : {Sizes{}, Sizes{1}, Sizes{3, 5}, Sizes{67}, Sizes{5, 1031}}) {
-    const Numbers x = normal_numbers(sizes, 1, 2), positive = defined(sizes, [&](const Sizes&i) { return std::abs(x(i)) + 0.25; }),
+    const Numbers x = normal_numbers(sizes, 1, 2),
+                  positive = defined(sizes, [&](const Sizes&i) { return std::abs(x(i)) + 0.25; }),
                   g = normal_numbers(sizes, 2);
     const auto check = [&](const Operation& operation, const Numbers& at, auto function) {
       CAPTURE(operation.name);
@@ -110,9 +115,10 @@ TEST_CASE_TEMPLATE("functions of one number", T, float, double) {
     const auto check_derivative = [&](const Operation& operation, auto function) {  // by central differences
       CAPTURE(operation.name);
       const double h = 1e-5;
-      check_near(Run<T>().operand(x).operand(g).result(sizes).run(operation),
-                 defined(sizes, [&](const Sizes& i) { return g(i) * (function(x(i) + h) - function(x(i) - h)) / (2 * h); }),
-                 1e-8 + tolerance<T>);
+      check_near(
+          Run<T>().operand(x).operand(g).result(sizes).run(operation),
+          defined(sizes, [&](const Sizes& i) { return g(i) * (function(x(i) + h) - function(x(i) - h)) / (2 * h); }),
+          1e-8 + tolerance<T>);
     };
     check_derivative(operation::relu_derivative, [](double v) { return std::max(v, 0.0); });
     check_derivative(operation::gelu_derivative, gelu_of);
@@ -126,7 +132,8 @@ TEST_CASE_TEMPLATE("functions of large and of no numbers", T, float, double) {
   const std::vector<double> special{-infinity, infinity, none, -1e4, 1e4, -40, 40, -0.0};
   std::copy(special.begin(), special.end(), values.begin());
   const Numbers x({64}, values);
-  const Numbers e = Run<T>().operand(x).result({64}).run(operation::exp), r = Run<T>().operand(x).result({64}).run(operation::relu);
+  const Numbers e = Run<T>().operand(x).result({64}).run(operation::exp),
+                r = Run<T>().operand(x).result({64}).run(operation::relu);
   CHECK(e.values[0] == 0);
   CHECK(e.values[1] > 1e38);
   CHECK(std::isnan(e.values[2]));
@@ -151,16 +158,20 @@ TEST_CASE_TEMPLATE("functions of large and of no numbers", T, float, double) {
 }
 TEST_CASE_TEMPLATE("an element's bits do not depend on the part that it is computed in", T, float, double) {
   const Numbers x = normal_numbers({5, 53}, 1, 2), g = normal_numbers({5, 53}, 2);
-  for (const Operation* operation : {&operation::exp, &operation::log, &operation::tanh, &operation::sigmoid, &operation::gelu, &operation::gelu_erf, &operation::sqrt, &operation::gelu_derivative,
-                                     &operation::gelu_erf_derivative}) {
+  for (const Operation* operation :
+       {&operation::exp, &operation::log, &operation::tanh, &operation::sigmoid, &operation::gelu, &operation::gelu_erf,
+        &operation::sqrt, &operation::gelu_derivative, &operation::gelu_erf_derivative}) {
     CAPTURE(operation->name);
-    const auto run = [&](const Box& part) { return Run<T>().operand(x, part).operand(g, part).result(x.sizes, part).run(*operation); };
+    const auto run = [&](const Box& part) {
+      return Run<T>().operand(x, part).operand(g, part).result(x.sizes, part).run(*operation);
+    };
     const Numbers whole = run(all_of(x.sizes));
     for (const int dim : {0, 1})
       for (const int n : {2, 3, 5})
         for (const Box& part : split(x.sizes, dim, n)) {
           const Numbers own = run(part), expected = part_of(whole, part);
-          for (std::size_t i = 0; i < own.values.size(); ++i) CHECK((own.values[i] == expected.values[i] || std::isnan(own.values[i])));
+          for (std::size_t i = 0; i < own.values.size(); ++i)
+            CHECK((own.values[i] == expected.values[i] || std::isnan(own.values[i])));
         }
   }
 }

@@ -25,7 +25,9 @@ void beside(Run<T>& run, const Operation& part, bool after_product, const Sizes&
   if (&part == &operation::add) run.operand(normal_numbers(after_product ? Sizes{sizes[1]} : sizes, 3));
   if (&part == &operation::dropout) run.scalars({0.5, 3, 4});
 }
-Ints ints_of(const Operation& part) { return &part == &operation::matmul ? product_ints : &part == &operation::dropout ? drawn : Ints{}; }
+Ints ints_of(const Operation& part) {
+  return &part == &operation::matmul ? product_ints : &part == &operation::dropout ? drawn : Ints{};
+}
 
 template <class T>
 std::vector<Numbers> one_by_one(const std::vector<const Operation*>& parts, const Numbers& x, const Sizes& sizes) {
@@ -46,7 +48,9 @@ TEST_CASE_TEMPLATE("fused operations give the bits of their parts", T, float, do
     for (const Sizes& sizes : {Sizes{3, 5}, Sizes{1, 1}, Sizes{17, 401}, Sizes{2100, 20}, Sizes{5, 20000}, Sizes{0, 4}})
       for (const bool kept : {false, true}) {
         INFO(f.fused->name << " of " << sizes[0] << " x " << sizes[1]);
-        if (f.fused == &operation::matmul_add_gelu || f.fused == &operation::matmul_gelu_derivative || f.shares) continue;  // have none: their parts run
+        // have none: their parts run
+        if (f.fused == &operation::matmul_add_gelu || f.fused == &operation::matmul_gelu_derivative || f.shares)
+          continue;
         const std::vector<const Operation*> parts = parts_of(*f.fused);
         const bool multiplies = parts[0] == &operation::matmul;
         const Numbers x = normal_numbers(multiplies ? Sizes{sizes[0], depth} : sizes, 1);
@@ -62,28 +66,47 @@ TEST_CASE_TEMPLATE("fused operations give the bits of their parts", T, float, do
           if (!kept) result.data = run.call().results[run.call().results.size() - 1].data;
         run.ints(ints).reals(0.3).run(*f.fused);
         const std::vector<Numbers> expected = one_by_one<T>(parts, x, sizes);
-        for (std::size_t i = kept ? 0 : parts.size() - 1; i < parts.size(); ++i) CHECK(run.get(static_cast<int>(i)).values == expected[i].values);
+        for (std::size_t i = kept ? 0 : parts.size() - 1; i < parts.size(); ++i)
+          CHECK(run.get(static_cast<int>(i)).values == expected[i].values);
       }
 }
 TEST_CASE("a fused operation on a part is a part of it, with operands that repeat") {
-  const Numbers x = normal_numbers({6, 40, 500}, 1), bias = normal_numbers({6, 1, 500}, 2), residual = normal_numbers(x.sizes, 3);
+  const Numbers x = normal_numbers({6, 40, 500}, 1), bias = normal_numbers({6, 1, 500}, 2),
+                residual = normal_numbers(x.sizes, 3);
   const auto last = [&](const Box& box) {
     Run<float> run;
-    run.operand(x, box).operand(bias, {{box.offset[0], 0, box.offset[2]}, {box.size[0], 1, box.size[2]}}).scalars({0.5, 3, 4}).operand(residual, box);
-    run.result(x.sizes, box).result(x.sizes, box).result(x.sizes, box).ints(drawn).reals(0.3).run(operation::add_dropout_add);
+    run.operand(x, box)
+        .operand(bias, {{box.offset[0], 0, box.offset[2]}, {box.size[0], 1, box.size[2]}})
+        .scalars({0.5, 3, 4})
+        .operand(residual, box);
+    run.result(x.sizes, box)
+        .result(x.sizes, box)
+        .result(x.sizes, box)
+        .ints(drawn)
+        .reals(0.3)
+        .run(operation::add_dropout_add);
     return run.get(2);
   };
   const Numbers whole = last(all_of(x.sizes));
   for (int d = 0; d < 3; ++d)
     for (const Box& part : split(x.sizes, d, 3)) CHECK(last(part).values == part_of(whole, part).values);
-  const Numbers sum = defined(x.sizes, [&](const Sizes& i) { return static_cast<double>(static_cast<float>(x(i) + bias({i[0], 0, i[2]}))); });
-  const Numbers dropped = Run<float>().operand(sum).scalars({0.5, 3, 4}).result(x.sizes).ints(drawn).reals(0.3).run(operation::dropout);
+  const Numbers sum = defined(x.sizes, [&](const Sizes& i) {
+    return static_cast<double>(static_cast<float>(x(i) + bias({i[0], 0, i[2]})));
+  });
+  const Numbers dropped =
+      Run<float>().operand(sum).scalars({0.5, 3, 4}).result(x.sizes).ints(drawn).reals(0.3).run(operation::dropout);
   CHECK(whole.values == Run<float>().operand(dropped).operand(residual).result(x.sizes).run(operation::add).values);
 }
 TEST_CASE("where a program has a kernel for a part, the device has none for the fused operation") {
-  static constexpr CpuKernels adds[]{{&operation::add, [](const Call&) {}}}, drops[]{{&operation::dropout, [](const Call&) {}}};
+  static constexpr CpuKernels adds[]{{&operation::add, [](const Call&) {}}},
+      drops[]{{&operation::dropout, [](const Call&) {}}};
   Run<float> run;
-  run.operand(Numbers({2, 3})).operand(Numbers({3, 4})).operand(Numbers({4})).result({2, 4}).result({2, 4}).ints(product_ints);
+  run.operand(Numbers({2, 3}))
+      .operand(Numbers({3, 4}))
+      .operand(Numbers({4}))
+      .result({2, 4})
+      .result({2, 4})
+      .ints(product_ints);
   CHECK(bool(CpuDouble{}.kernel(operation::matmul_add, run.call())));
   CHECK_FALSE(bool(CpuDouble{adds}.kernel(operation::matmul_add, run.call())));
   CHECK(bool(CpuDouble{drops}.kernel(operation::matmul_add, run.call())));

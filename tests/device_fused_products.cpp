@@ -1,4 +1,5 @@
-// Products and what is fused to them, on every device: near what the parts give, whether it is one kernel or several that compute it.
+// Products and what is fused to them, on every device: near what the parts give, whether it is one kernel or several
+// that compute it.
 #include <parallel/device/split.hpp>
 #include <parallel/operation/fused.hpp>
 
@@ -14,7 +15,8 @@ bool run_fused(const Operation& operation, Call& call) {
   const operation::Fusion* const fusion = operation::fusion_of(operation);
   REQUIRE_MESSAGE(fusion != nullptr, operation.name);
   SplitCall two = split(*fusion, call);
-  run_fused(*fusion->first, two.first), run_fused(*fusion->then, two.then);
+  run_fused(*fusion->first, two.first);
+  run_fused(*fusion->then, two.then);
   return false;
 }
 /// Where the product itself is not asked for and rows are whole lines of 16 bytes.
@@ -27,15 +29,19 @@ constexpr bool has_kernel([[maybe_unused]] const Operation& operation, [[maybe_u
 }
 /// An epilogue rounds once where the parts round each time, and may have a faster gelu.
 template <class T>
-constexpr double near_parts = std::is_same_v<T, double> ? 1e-12 : std::is_same_v<T, float> ? 1e-4 : 1.0 / 64;
+constexpr double near_parts = std::is_same_v<T, double>  ? 1e-12
+                              : std::is_same_v<T, float> ? 1e-4
+                                                         : 1.0 / 64;
 
-/// `run` has the operands, `parts` what each part gives alone. Every result between is once kept, and once passed on in the next one's place.
+/// `run` has the operands, `parts` what each part gives alone. Every result between is once kept, and once passed on in
+/// the next one's place.
 template <class T, class Make>
 void compare(const Operation& operation, const Ints& ints, Make make, const std::vector<Numbers>& parts) {
   const Sizes& sizes = parts[0].sizes;
   const auto last = parts.size() - 1;
   for (unsigned kept = 0; kept < 1u << last; ++kept) {
-    INFO(operation.name << " of " << sizes[0] << " x " << sizes[1] << ", kept: " << kept << ", right transposed: " << ints[2]);
+    INFO(operation.name << " of " << sizes[0] << " x " << sizes[1] << ", kept: " << kept
+                        << ", right transposed: " << ints[2]);
     const auto keeps = [&](std::size_t i) { return (kept >> i & 1) != 0; };
     Run<T> run;
     make(run);
@@ -48,7 +54,8 @@ void compare(const Operation& operation, const Ints& ints, Make make, const std:
     for (std::size_t i = 0; i <= last; ++i)
       if (i == last || keeps(i)) check_near(run.get(static_cast<int>(i)), parts[i], near_parts<T>);
     // The first run is the one with aligned addresses.
-    if (!keeps(0) && sizes[0] > 0 && sizes[1] % 8 == 0) CHECK(bool(one_kernel[0]) == has_kernel(operation, dtype_of<T>));
+    if (!keeps(0) && sizes[0] > 0 && sizes[1] % 8 == 0)
+      CHECK(bool(one_kernel[0]) == has_kernel(operation, dtype_of<T>));
   }
 }
 
@@ -59,7 +66,8 @@ TEST_CASE_TEMPLATE("fused products are near their parts", T, float, double OR_HA
   for (const Sizes& sizes : {Sizes{17, 24}, Sizes{64, 200}, Sizes{3, 5}, Sizes{0, 8}})
     for (const bool right_transposed : {false, true}) {
       const Ints ints = operation::Product(1, 0, right_transposed, 0);
-      const Numbers x = normal_numbers({sizes[0], depth}, 1), bias = normal_numbers({sizes[1]}, 3), at = normal_numbers(sizes, 4),
+      const Numbers x = normal_numbers({sizes[0], depth}, 1), bias = normal_numbers({sizes[1]}, 3),
+                    at = normal_numbers(sizes, 4),
                     w = normal_numbers(right_transposed ? Sizes{sizes[1], depth} : Sizes{depth, sizes[1]}, 2, 0.05);
       const auto factors = [&](Run<T>& run) -> Run<T>& { return run.operand(x).operand(w); };
       Run<T> first;
@@ -70,7 +78,8 @@ TEST_CASE_TEMPLATE("fused products are near their parts", T, float, double OR_HA
       const auto with_bias = [&](Run<T>& run) { factors(run).operand(bias); };
       compare<T>(operation::matmul_add, ints, with_bias, {product, sum});
       compare<T>(operation::matmul_add_gelu, ints, with_bias, {product, sum, gelu});
-      compare<T>(operation::matmul_gelu_derivative, ints, [&](Run<T>& run) { factors(run).operand(at); }, {product, slope});
+      compare<T>(operation::matmul_gelu_derivative, ints, [&](Run<T>& run) { factors(run).operand(at); },
+                 {product, slope});
     }
 }
 TEST_CASE_TEMPLATE("a product with the sum of a factor over what is contracted", T, float, double OR_HALF) {
@@ -87,14 +96,20 @@ TEST_CASE_TEMPLATE("a product with the sum of a factor over what is contracted",
         Ints with_shared = ints;
         with_shared.push_back(shared);
         std::vector<bool> one_kernel;
-        run.ints(with_shared).near(near_parts<T>).run([&](Call& call) { one_kernel.push_back(run_fused(operation::matmul_sum, call)); });
+        run.ints(with_shared).near(near_parts<T>).run([&](Call& call) {
+          one_kernel.push_back(run_fused(operation::matmul_sum, call));
+        });
         check_near(run.get(0), product, near_parts<T>);
         const Numbers& factor = shared == 0 ? x : w;
-        check_near(run.get(1), defined(columns, [&](const Sizes& i) {
-                     double sum = 0;
-                     for (std::int64_t row = 0; row < depth; ++row) sum += number(stored<T>(factor({row, i[0]})));
-                     return sum;
-                   }), near_parts<T>);
+        check_near(run.get(1),
+                   defined(columns,
+                           [&](const Sizes& i) {
+                             double sum = 0;
+                             for (std::int64_t row = 0; row < depth; ++row)
+                               sum += number(stored<T>(factor({row, i[0]})));
+                             return sum;
+                           }),
+                   near_parts<T>);
 #if defined(PARALLEL_TEST_CUDA)
         CHECK(bool(one_kernel[0]) == !std::is_same_v<T, double>);
 #else

@@ -1,4 +1,5 @@
-// Matrix products and attention against their definitions: all layouts, parts of heads and of sequences, gradients by differences.
+// Matrix products and attention against their definitions: all layouts, parts of heads and of sequences, gradients by
+// differences.
 #include <parallel/operation/attention.hpp>
 #include <parallel/operation/matmul.hpp>
 
@@ -16,15 +17,17 @@ TEST_CASE_TEMPLATE("products of all layouts", T, float, double) {
   struct Case {
     Sizes batch, left, contracted, right;
   };
-  const std::vector<Case> cases{{{}, {3}, {4}, {5}},     {{}, {1}, {7}, {1}},    {{}, {2, 3}, {4, 5}, {3, 2}}, {{2, 3}, {5}, {4}, {6}},
-                                {{}, {}, {9}, {4}},      {{}, {9}, {4}, {}},     {{}, {4}, {6}, {2, 3, 4}},    {{4}, {1}, {17}, {33}},
-                                {{}, {65}, {130}, {70}}, {{}, {50}, {800}, {3}}, {{}, {3}, {2}, {2100}},       {{}, {2200}, {5}, {3}},
-                                {{}, {0}, {3}, {4}},     {{}, {3}, {0}, {4}},    {{}, {17}, {401}, {390}}};
+  const std::vector<Case> cases{{{}, {3}, {4}, {5}},       {{}, {1}, {7}, {1}},    {{}, {2, 3}, {4, 5}, {3, 2}},
+                                {{2, 3}, {5}, {4}, {6}},   {{}, {}, {9}, {4}},     {{}, {9}, {4}, {}},
+                                {{}, {4}, {6}, {2, 3, 4}}, {{4}, {1}, {17}, {33}}, {{}, {65}, {130}, {70}},
+                                {{}, {50}, {800}, {3}},    {{}, {3}, {2}, {2100}}, {{}, {2200}, {5}, {3}},
+                                {{}, {0}, {3}, {4}},       {{}, {3}, {0}, {4}},    {{}, {17}, {401}, {390}}};
   for (const Case& c : cases)
     for (const int left : {0, 1})
       for (const int right : {0, 1}) {
         const Sizes x_sizes = left ? joined({c.batch, c.contracted, c.left}) : joined({c.batch, c.left, c.contracted});
-        const Sizes w_sizes = right ? joined({c.batch, c.right, c.contracted}) : joined({c.batch, c.contracted, c.right});
+        const Sizes w_sizes =
+            right ? joined({c.batch, c.right, c.contracted}) : joined({c.batch, c.contracted, c.right});
         const Numbers x = normal_numbers(x_sizes, 1), w = normal_numbers(w_sizes, 2);
         Numbers y(joined({c.batch, c.left, c.right}));
         const std::int64_t m = product(c.left), n = product(c.right), k = product(c.contracted);
@@ -39,7 +42,8 @@ TEST_CASE_TEMPLATE("products of all layouts", T, float, double) {
                        .operand(x)
                        .operand(w)
                        .result(y.sizes)
-                       .ints(operation::Product(static_cast<int>(c.contracted.size()), left, right, static_cast<int>(c.batch.size())))
+                       .ints(operation::Product(static_cast<int>(c.contracted.size()), left, right,
+                                                static_cast<int>(c.batch.size())))
                        .run(operation::matmul),
                    y, tolerance<T>);
       }
@@ -50,8 +54,8 @@ TEST_CASE("a product of parts is a part of the product, or its term") {
   const Numbers y = Run<double>().operand(x).operand(w).result({10, 21}).ints(plain).run(operation::matmul);
   for (const Box& columns : split(w.sizes, 1, 2)) {
     const Box result{{0, columns.offset[1]}, {10, columns.size[1]}};
-    check_near(Run<double>().operand(x).operand(w, columns).result(y.sizes, result).ints(plain).run(operation::matmul), part_of(y, result),
-               1e-14);
+    check_near(Run<double>().operand(x).operand(w, columns).result(y.sizes, result).ints(plain).run(operation::matmul),
+               part_of(y, result), 1e-14);
   }
   Numbers total(y.sizes);
   for (int i = 0; i < 3; ++i) {
@@ -95,7 +99,8 @@ struct Attention {
     each_index(logs.sizes, [&](const Sizes& i) {
       for (std::int64_t j = 0; j < seen(i); ++j) {
         const double p = std::exp(score(i, j) - logs(i));
-        for (std::int64_t d = 0; d < v.sizes[3]; ++d) out({i[0], i[1], i[2], d}) += p * v({i[0], j, i[2] / (q.sizes[2] / k.sizes[2]), d});
+        for (std::int64_t d = 0; d < v.sizes[3]; ++d)
+          out({i[0], i[1], i[2], d}) += p * v({i[0], j, i[2] / (q.sizes[2] / k.sizes[2]), d});
       }
     });
     return out;
@@ -128,7 +133,9 @@ struct AttentionPart {
   Run<T> forward{}, backward{};
   Numbers out{}, statistic{};
 
-  Box of_result() const { return {{q.offset[0], q.offset[1], q.offset[2], v.offset[3]}, {q.size[0], q.size[1], q.size[2], v.size[3]}}; }
+  Box of_result() const {
+    return {{q.offset[0], q.offset[1], q.offset[2], v.offset[3]}, {q.size[0], q.size[1], q.size[2], v.size[3]}};
+  }
   void run(const Numbers& g) {
     const Box rows{{q.offset[0], q.offset[1], q.offset[2]}, {q.size[0], q.size[1], q.size[2]}};
     const Sizes statistics{whole.q.sizes[0], whole.q.sizes[1], whole.q.sizes[2]};
@@ -171,22 +178,24 @@ TEST_CASE_TEMPLATE("attention: whole, heads in parts, queries in parts, sizes of
   struct Case {
     std::int64_t batch, sequence, heads, groups, size, value_size;
   };
-  for (const Case& c :
-       {Case{2, 5, 4, 4, 3, 3}, Case{1, 5, 4, 2, 3, 5}, Case{1, 1, 1, 1, 1, 1}, Case{1, 4, 6, 1, 2, 2}, Case{1, 7, 4, 2, 4, 2}})
+  for (const Case& c : {Case{2, 5, 4, 4, 3, 3}, Case{1, 5, 4, 2, 3, 5}, Case{1, 1, 1, 1, 1, 1}, Case{1, 4, 6, 1, 2, 2},
+                        Case{1, 7, 4, 2, 4, 2}})
     for (const bool causal : {true, false}) {
       const Attention whole{normal_numbers({c.batch, c.sequence, c.heads, c.size}, 1),
                             normal_numbers({c.batch, c.sequence, c.groups, c.size}, 2),
                             normal_numbers({c.batch, c.sequence, c.groups, c.value_size}, 3), causal, 0.7};
       const Numbers g = normal_numbers(whole.result_sizes(), 4);
-      const Numbers dq = whole.gradient(&Attention::q, g), dk = whole.gradient(&Attention::k, g), dv = whole.gradient(&Attention::v, g);
+      const Numbers dq = whole.gradient(&Attention::q, g), dk = whole.gradient(&Attention::k, g),
+                    dv = whole.gradient(&Attention::v, g);
       const auto check_parts = [&](const std::vector<Box>& q, const std::vector<Box>& k, const std::vector<Box>& v) {
         Numbers found_q(dq.sizes), found_k(dk.sizes), found_v(dv.sizes);
         for (std::size_t i = 0; i < q.size(); ++i) {
           if (product(q[i].size) == 0) continue;
           AttentionPart<T> part{whole, q[i], k[i], v[i]};
           part.run(g);
-          add_part(found_q, part.backward.get(0), q[i]), add_part(found_k, part.backward.get(1), k[i]),
-              add_part(found_v, part.backward.get(2), v[i]);
+          add_part(found_q, part.backward.get(0), q[i]);
+          add_part(found_k, part.backward.get(1), k[i]);
+          add_part(found_v, part.backward.get(2), v[i]);
         }
         check_near(found_q, dq, 1e-8 + 4 * tolerance<T>);
         check_near(found_k, dk, 1e-8 + 4 * tolerance<T>);
@@ -194,7 +203,8 @@ TEST_CASE_TEMPLATE("attention: whole, heads in parts, queries in parts, sizes of
       };
       const Box q = all_of(whole.q.sizes), k = all_of(whole.k.sizes), v = all_of(whole.v.sizes);
       check_parts({q}, {k}, {v});
-      if (c.groups % 2 == 0) check_parts(split(whole.q.sizes, 2, 2), split(whole.k.sizes, 2, 2), split(whole.v.sizes, 2, 2));
+      if (c.groups % 2 == 0)
+        check_parts(split(whole.q.sizes, 2, 2), split(whole.k.sizes, 2, 2), split(whole.v.sizes, 2, 2));
       if (c.heads > 1) check_parts(split(whole.q.sizes, 2, 2), {k, k}, {v, v});
       if (c.heads % 3 == 0) check_parts(split(whole.q.sizes, 2, 3), {k, k, k}, {v, v, v});
       if (c.sequence > 1) check_parts(split(whole.q.sizes, 1, 2), {k, k}, {v, v});
@@ -202,7 +212,8 @@ TEST_CASE_TEMPLATE("attention: whole, heads in parts, queries in parts, sizes of
     }
 }
 TEST_CASE_TEMPLATE("attention over several blocks of queries", T, float, double) {
-  const Attention whole{normal_numbers({1, 150, 2, 8}, 1), normal_numbers({1, 150, 1, 8}, 2), normal_numbers({1, 150, 1, 8}, 3), true, 0.5};
+  const Attention whole{normal_numbers({1, 150, 2, 8}, 1), normal_numbers({1, 150, 1, 8}, 2),
+                        normal_numbers({1, 150, 1, 8}, 3), true, 0.5};
   const Numbers g = normal_numbers(whole.result_sizes(), 4);
   // The gradients by their definition, with probabilities p: dv = p g, ds = p (g v - g out), dq = ds k, dk = ds q.
   const Numbers out = whole.result(), logs = whole.statistics();
@@ -211,7 +222,8 @@ TEST_CASE_TEMPLATE("attention over several blocks of queries", T, float, double)
     for (std::int64_t j = 0; j <= i[1]; ++j) {
       const double p = std::exp(whole.score(i, j) - logs(i));
       double inner = 0;
-      for (std::int64_t d = 0; d < 8; ++d) inner += g({i[0], i[1], i[2], d}) * (whole.v({i[0], j, 0, d}) - out({i[0], i[1], i[2], d}));
+      for (std::int64_t d = 0; d < 8; ++d)
+        inner += g({i[0], i[1], i[2], d}) * (whole.v({i[0], j, 0, d}) - out({i[0], i[1], i[2], d}));
       for (std::int64_t d = 0; d < 8; ++d) {
         dv({i[0], j, 0, d}) += p * g({i[0], i[1], i[2], d});
         dq({i[0], i[1], i[2], d}) += whole.scale * p * inner * whole.k({i[0], j, 0, d});
@@ -224,8 +236,9 @@ TEST_CASE_TEMPLATE("attention over several blocks of queries", T, float, double)
     for (const Box& rows : split(whole.q.sizes, 1, n)) {
       AttentionPart<T> part{whole, rows, all_of(whole.k.sizes), all_of(whole.v.sizes)};
       part.run(g);
-      add_part(found_q, part.backward.get(0), rows), add_part(found_k, part.backward.get(1), all_of(dk.sizes)),
-          add_part(found_v, part.backward.get(2), all_of(dv.sizes));
+      add_part(found_q, part.backward.get(0), rows);
+      add_part(found_k, part.backward.get(1), all_of(dk.sizes));
+      add_part(found_v, part.backward.get(2), all_of(dv.sizes));
     }
     check_near(found_q, dq, 10 * tolerance<T>);
     check_near(found_k, dk, 10 * tolerance<T>);

@@ -1,5 +1,7 @@
-// Kernels that move elements: transposes, slices, concatenation, parts of one tensor into each other, look-up in tables, coordinates.
+// Kernels that move elements: transposes, slices, concatenation, parts of one tensor into each other, look-up in
+// tables, coordinates.
 #include <algorithm>
+
 #include <parallel/operation/embedding.hpp>
 #include <parallel/operation/remember.hpp>
 #include <parallel/operation/reshape.hpp>
@@ -11,15 +13,19 @@
 using namespace parallel;
 
 TEST_CASE_TEMPLATE("transposes", T, float, double, int OR_HALF) {
-  for (const Sizes& sizes : {Sizes{5, 7}, Sizes{3, 4, 5}, Sizes{2, 3, 4, 5}, Sizes{1, 6, 1}, Sizes{4, 1, 3, 1}, Sizes{33, 50},
-                             Sizes{2, 1, 2, 3, 2}, Sizes{3}, Sizes{2, 3, 2, 2, 3, 2}, Sizes{3, 0, 2}, Sizes{3, 70, 130}, Sizes{2, 16, 3, 32}}) {
+  for (const Sizes& sizes : {Sizes{5, 7}, Sizes{3, 4, 5}, Sizes{2, 3, 4, 5}, Sizes{1, 6, 1}, Sizes{4, 1, 3, 1},
+                             Sizes{33, 50}, Sizes{2, 1, 2, 3, 2}, Sizes{3}, Sizes{2, 3, 2, 2, 3, 2}, Sizes{3, 0, 2},
+                             Sizes{3, 70, 130}, Sizes{2, 16, 3, 32}}) {
     const Numbers x = whole_numbers(sizes, 1, 250);
     std::vector<int> order(sizes.size());
     std::iota(order.begin(), order.end(), 0);
     do {
       Ints ints;
       Sizes out;
-      for (const int d : order) ints.push_back(d), out.push_back(sizes[static_cast<std::size_t>(d)]);
+      for (const int d : order) {
+        ints.push_back(d);
+        out.push_back(sizes[static_cast<std::size_t>(d)]);
+      }
       check_near(Run<T>().operand(x).result(out).ints(ints).run(operation::transpose),
                  defined(out,
                          [&](const Sizes& i) {
@@ -37,7 +43,8 @@ TEST_CASE_TEMPLATE("slices, and their conjugate: padding", T, float, double, int
       for (std::int64_t begin = 0; begin < sizes[d]; ++begin)
         for (std::int64_t end = begin + 1; end <= sizes[d]; ++end) {
           Box box = all_of(sizes);
-          box.offset[d] = begin, box.size[d] = end - begin;
+          box.offset[d] = begin;
+          box.size[d] = end - begin;
           const Numbers x = whole_numbers(sizes, 1, 250), part = part_of(x, box);
           const Ints ints{static_cast<std::int64_t>(d), begin, end};
           check_near(Run<T>().operand(x).result(box.size).ints(ints).run(operation::slice), part, 0);
@@ -61,7 +68,8 @@ TEST_CASE_TEMPLATE("concatenation undoes slices; copies", T, float, double, int 
   check_near(Run<T>().operand(x).result_in_place(0).run(operation::reshape), x, 0);
 }
 TEST_CASE_TEMPLATE("tensors one behind the other", T, float, double OR_HALF) {
-  for (const std::vector<std::int64_t>& lengths : {std::vector<std::int64_t>{7}, {3, 0, 5}, {4096, 16, 5000, 8}, {1, 2, 3, 4, 5, 6, 7, 8, 9}}) {
+  for (const std::vector<std::int64_t>& lengths :
+       {std::vector<std::int64_t>{7}, {3, 0, 5}, {4096, 16, 5000, 8}, {1, 2, 3, 4, 5, 6, 7, 8, 9}}) {
     Run<T> run;
     std::vector<double> all;
     for (const std::int64_t n : lengths) {
@@ -77,7 +85,13 @@ TEST_CASE_TEMPLATE("what is written at a position, as far as there is room", T, 
   const Sizes sizes{2, 5, 8}, own{2, 3, 8};
   const Numbers memory = whole_numbers(sizes, 1, 250), x = whole_numbers(own, 2, 250);
   for (const std::int64_t position : {-4, -1, 0, 1, 2, 3, 4, 5, 9})
-    check_near(Run<T>().operand(memory).operand(x).integers(Numbers(Sizes{}, static_cast<double>(position))).result_in_place(0).ints({1}).run(operation::write),
+    check_near(Run<T>()
+                   .operand(memory)
+                   .operand(x)
+                   .integers(Numbers(Sizes{}, static_cast<double>(position)))
+                   .result_in_place(0)
+                   .ints({1})
+                   .run(operation::write),
                defined(sizes,
                        [&](const Sizes& i) {
                          const std::int64_t at = i[1] - position;
@@ -88,8 +102,9 @@ TEST_CASE_TEMPLATE("what is written at a position, as far as there is room", T, 
 TEST_CASE("what two parts of a tensor have in common") {
   const Sizes sizes{6, 5, 4};
   const Numbers whole = normal_numbers(sizes, 1);
-  const std::vector<Box> boxes{all_of(sizes),          {{0, 0, 0}, {3, 5, 4}}, {{3, 0, 0}, {3, 5, 4}}, {{0, 2, 0}, {6, 2, 4}},
-                               {{0, 0, 3}, {6, 5, 1}}, {{0, 0, 1}, {6, 5, 2}}, {{2, 1, 1}, {3, 3, 2}}, {{2, 2, 2}, {0, 3, 2}}};
+  const std::vector<Box> boxes{all_of(sizes),          {{0, 0, 0}, {3, 5, 4}}, {{3, 0, 0}, {3, 5, 4}},
+                               {{0, 2, 0}, {6, 2, 4}}, {{0, 0, 3}, {6, 5, 1}}, {{0, 0, 1}, {6, 5, 2}},
+                               {{2, 1, 1}, {3, 3, 2}}, {{2, 2, 2}, {0, 3, 2}}};
   for (const Box& from : boxes)
     for (const Box& to : boxes) {
       Run<float> run;
@@ -133,12 +148,17 @@ TEST_CASE_TEMPLATE("tables in parts: rows and columns", T, float, double) {
   const Numbers table = normal_numbers(table_sizes, 1);
   for (const Sizes& index_sizes : {Sizes{9}, Sizes{2, 5}, Sizes{}}) {
     Numbers index = whole_numbers(index_sizes, 2, 11);
-    if (index.values.size() > 3) index.values[2] = index.values[0], index.values[3] = -1;  // twice, and outside
+    if (index.values.size() > 3) {
+      index.values[2] = index.values[0];
+      index.values[3] = -1;
+    }  // twice, and outside
     Sizes out = index_sizes;
     out.push_back(6);
     const Numbers g = normal_numbers(out, 3);
     const auto row = [&](const Sizes& i) { return static_cast<std::int64_t>(index(Sizes(i.begin(), i.end() - 1))); };
-    const Numbers looked_up = defined(out, [&](const Sizes& i) { return row(i) < 0 ? std::nan("") : table({row(i), i.back()}); });
+    const Numbers looked_up = defined(out, [&](const Sizes& i) {
+      return row(i) < 0 ? std::nan("") : table({row(i), i.back()});
+    });
     Numbers gradient(table_sizes);
     each_index(out, [&](const Sizes& i) {
       if (row(i) >= 0) gradient({row(i), i.back()}) += g(i);
@@ -154,11 +174,13 @@ TEST_CASE_TEMPLATE("tables in parts: rows and columns", T, float, double) {
       check_near(sum, looked_up, 0);
       for (const Box& columns : split(table_sizes, 1, n)) {
         Box part = all_of(out);
-        part.offset.back() = columns.offset[1], part.size.back() = columns.size[1];
-        check_near(Run<T>().integers(index).operand(table, columns).result(out, part).run(operation::embedding), part_of(looked_up, part),
-                   0);
-        check_near(Run<T>().integers(index).operand(g, part).result(table_sizes, columns).run(operation::embedding_derivative),
-                   part_of(gradient, columns), tolerance<T>);
+        part.offset.back() = columns.offset[1];
+        part.size.back() = columns.size[1];
+        check_near(Run<T>().integers(index).operand(table, columns).result(out, part).run(operation::embedding),
+                   part_of(looked_up, part), 0);
+        check_near(
+            Run<T>().integers(index).operand(g, part).result(table_sizes, columns).run(operation::embedding_derivative),
+            part_of(gradient, columns), tolerance<T>);
       }
     }
   }
@@ -169,6 +191,10 @@ TEST_CASE_TEMPLATE("constants and coordinates of parts", T, float, double, int O
   for (int dim = 0; dim < 3; ++dim)
     for (int along = 0; along < 3; ++along)
       for (const Box& part : split(sizes, along, 2))
-        check_near(Run<T>().result(sizes, part).ints({dim}).run(operation::iota),
-                   part_of(defined(sizes, [&](const Sizes& i) { return static_cast<double>(i[static_cast<std::size_t>(dim)]); }), part), 0);
+        check_near(
+            Run<T>().result(sizes, part).ints({dim}).run(operation::iota),
+            part_of(
+                defined(sizes, [&](const Sizes& i) { return static_cast<double>(i[static_cast<std::size_t>(dim)]); }),
+                part),
+            0);
 }

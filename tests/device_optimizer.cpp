@@ -11,10 +11,12 @@ TEST_CASE_TEMPLATE("the norm of gradients and its factor", T, float, double) {
     const Numbers g = normal_numbers(sizes, 1);
     double expected = 0;
     for (const double v : g.values) expected += v * v;
-    check_near(Run<T>().operand(g).template result<double>({}).run(operation::square_sum), Numbers(Sizes{}, expected), 1e-14);
+    check_near(Run<T>().operand(g).template result<double>({}).run(operation::square_sum), Numbers(Sizes{}, expected),
+               1e-14);
   }
   Numbers large({1000}, 1e30);
-  check_near(Run<T>().operand(large).template result<double>({}).run(operation::square_sum), Numbers(Sizes{}, 1e63), 1e-6);
+  check_near(Run<T>().operand(large).template result<double>({}).run(operation::square_sum), Numbers(Sizes{}, 1e63),
+             1e-6);
 }
 TEST_CASE("sums of squares add up; the factor clips") {
   check_near(Run<double>().scalar(2).scalar(3).result({}).run(operation::add_scalars), Numbers(Sizes{}, 5), 0);
@@ -80,7 +82,12 @@ TEST_CASE_TEMPLATE("ten steps of AdamW", T, float, double) {
     Numbers p = normal_numbers(sizes, 1), m(sizes), v(sizes);
     const double rate = 1e-2, beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8, decay = 0.1, factor = 0.3;
     Run<T> run;
-    run.operand(p).operand(m).operand(v).operand(normal_numbers(sizes, 2)).scalar(factor).scalars({epsilon, 1, rate, beta1, beta2, decay});
+    run.operand(p)
+        .operand(m)
+        .operand(v)
+        .operand(normal_numbers(sizes, 2))
+        .scalar(factor)
+        .scalars({epsilon, 1, rate, beta1, beta2, decay});
     run.result_in_place(0).result_in_place(1).result_in_place(2).ints({2, 3, 4, 0, 5, 1, decays});
     for (int step = 1; step <= 10; ++step) {
       const Numbers g = normal_numbers(sizes, static_cast<unsigned>(100 + step));
@@ -93,8 +100,8 @@ TEST_CASE_TEMPLATE("ten steps of AdamW", T, float, double) {
         p.values[i] *= 1 - rate * (decays ? decay : 0);
         m.values[i] += (gradient - m.values[i]) * (1 - beta1);
         v.values[i] = v.values[i] * beta2 + (1 - beta2) * gradient * gradient;
-        p.values[i] -=
-            rate / (1 - std::pow(beta1, step)) * m.values[i] / (std::sqrt(v.values[i]) / std::sqrt(1 - std::pow(beta2, step)) + epsilon);
+        p.values[i] -= rate / (1 - std::pow(beta1, step)) * m.values[i] /
+                       (std::sqrt(v.values[i]) / std::sqrt(1 - std::pow(beta2, step)) + epsilon);
       }
     }
     check_near(run.get(0), p, 2 * tolerance<T>);
@@ -107,7 +114,8 @@ TEST_CASE_TEMPLATE("ten steps of AdamW", T, float, double) {
 TEST_CASE_TEMPLATE("an update is left out where the scalar says so", T, float, double) {
   for (const double commits : {0.0, 1.0})
     for (const Sizes& sizes : {Sizes{33}, Sizes{4, 64}}) {
-      const Numbers x = normal_numbers(sizes, 1), other = defined(sizes, [&](const Sizes& i) { return std::abs(x(i)) + 1; });
+      const Numbers x = normal_numbers(sizes, 1),
+                    other = defined(sizes, [&](const Sizes&i) { return std::abs(x(i)) + 1; });
       const auto changes = [&](const Operation& operation, Run<T> run) {
         CAPTURE(operation.name);
         run.scalar(commits).result_in_place(0);  // what decides comes behind the operands
@@ -122,7 +130,13 @@ TEST_CASE_TEMPLATE("an update is left out where the scalar says so", T, float, d
       changes(operation::write, std::move(Run<T>().operand(x).operand(other).integers(Numbers(Sizes{}, 0)).ints({0})));
       Run<T> sgd, adamw;
       sgd.operand(x).operand(other).operand(other).scalar(1).scalars({0.1, 0.1, 0.1}).ints({0, 1, 2, 1});
-      adamw.operand(x).operand(other).operand(other).operand(other).scalar(1).scalars({0.1, 0.9, 0.99, 1e-8, 0.1, 1}).ints({0, 1, 2, 3, 4, 5, 1});
+      adamw.operand(x)
+          .operand(other)
+          .operand(other)
+          .operand(other)
+          .scalar(1)
+          .scalars({0.1, 0.9, 0.99, 1e-8, 0.1, 1})
+          .ints({0, 1, 2, 3, 4, 5, 1});
       sgd.result_in_place(0).result_in_place(1);
       adamw.result_in_place(0).result_in_place(1).result_in_place(2);
       changes(operation::sgd, std::move(sgd));

@@ -1,5 +1,5 @@
-// Reductions, softmax, norms and cross entropy against their definitions, whole and in parts whose statistics are put together as the ranks
-// do.
+// Reductions, softmax, norms and cross entropy against their definitions, whole and in parts whose statistics are put
+// together as the ranks do.
 #include <parallel/operation/cross_entropy.hpp>
 #include <parallel/operation/norm.hpp>
 
@@ -15,7 +15,8 @@ static Sizes kept_of(const Sizes& sizes, const Ints& gone) {
 }
 static Sizes kept_index(const Sizes& index, const Ints& gone) { return kept_of(index, gone); }
 /// A statistic of x: combine(statistic, element) over what is reduced.
-static Numbers reduced_by(const Numbers& x, const Ints& gone, double first, const std::function<double(double, double)>& combine) {
+static Numbers reduced_by(const Numbers& x, const Ints& gone, double first,
+                          const std::function<double(double, double)>& combine) {
   Numbers result(kept_of(x.sizes, gone), first);
   each_index(x.sizes, [&](const Sizes& i) {
     double& r = result(kept_index(i, gone));
@@ -69,23 +70,29 @@ TEST_CASE_TEMPLATE("sum, expand, maximum", T, float, double) {
 
     Numbers rounded = x;  // so that maxima occur twice
     for (double& v : rounded.values) v = std::round(2 * v);
-    const Numbers largest =
-        reduced_by(rounded, gone, -std::numeric_limits<double>::infinity(), [](double a, double b) { return std::max(a, b); });
+    const Numbers largest = reduced_by(rounded, gone, -std::numeric_limits<double>::infinity(),
+                                       [](double a, double b) { return std::max(a, b); });
     check_near(Run<T>().operand(rounded).result(kept).ints(gone).run(operation::local_max), largest, 0);
     Numbers count(kept);
-    each_index(sizes, [&](const Sizes& i) { count(kept_index(i, gone)) += rounded(i) == largest(kept_index(i, gone)); });
-    check_near(Run<T>().operand(rounded).operand(largest).result(kept).ints(gone).run(operation::count_maxima), count, 0);
-    check_near(Run<T>().operand(rounded).operand(largest).operand(count).operand(g).result(sizes).ints(gone).run(operation::max_derivative),
+    each_index(sizes,
+               [&](const Sizes& i) { count(kept_index(i, gone)) += rounded(i) == largest(kept_index(i, gone)); });
+    check_near(Run<T>().operand(rounded).operand(largest).result(kept).ints(gone).run(operation::count_maxima), count,
+               0);
+    check_near(Run<T>().operand(rounded).operand(largest).operand(count).operand(g).result(sizes).ints(gone).run(
+                   operation::max_derivative),
                defined(sizes,
                        [&](const Sizes& i) {
-                         return rounded(i) == largest(kept_index(i, gone)) ? g(kept_index(i, gone)) / count(kept_index(i, gone)) : 0;
+                         return rounded(i) == largest(kept_index(i, gone))
+                                    ? g(kept_index(i, gone)) / count(kept_index(i, gone))
+                                    : 0;
                        }),
                tolerance<T>);
   }
 }
 TEST_CASE_TEMPLATE("sum_to is the conjugate of repetition", T, float, double) {
-  const std::vector<std::pair<Sizes, Sizes>> shapes{{{4, 33}, {33}}, {{3, 5, 7}, {5, 1}},    {{3, 5, 7}, {3, 1, 7}}, {{6, 2}, {}},
-                                                    {{6, 2}, {1}},   {{2, 3, 4}, {1, 3, 1}}, {{700, 9}, {9}},        {{1, 4}, {4}}};
+  const std::vector<std::pair<Sizes, Sizes>> shapes{{{4, 33}, {33}}, {{3, 5, 7}, {5, 1}}, {{3, 5, 7}, {3, 1, 7}},
+                                                    {{6, 2}, {}},    {{6, 2}, {1}},       {{2, 3, 4}, {1, 3, 1}},
+                                                    {{700, 9}, {9}}, {{1, 4}, {4}}};
   for (const auto& shape : shapes) {
     const Sizes &sizes = shape.first, &to = shape.second;
     const Numbers x = normal_numbers(sizes, 1);
@@ -101,8 +108,10 @@ TEST_CASE_TEMPLATE("sum_to is the conjugate of repetition", T, float, double) {
 TEST_CASE("long sums in float lose little") {
   const Numbers x({1'000'003}, 0.1), rows({40'000, 3}, 0.1);
   const double tenth = static_cast<double>(0.1f);
-  check_near(Run<float>().operand(x).result({}).reals(1).run(operation::sum), Numbers(Sizes{}, 1'000'003 * tenth), 5e-7);
-  check_near(Run<float>().operand(rows).result({3}).ints({0}).reals(1).run(operation::sum), Numbers({3}, 40'000 * tenth), 1e-5);
+  check_near(Run<float>().operand(x).result({}).reals(1).run(operation::sum), Numbers(Sizes{}, 1'000'003 * tenth),
+             5e-7);
+  check_near(Run<float>().operand(rows).result({3}).ints({0}).reals(1).run(operation::sum),
+             Numbers({3}, 40'000 * tenth), 1e-5);
 }
 TEST_CASE_TEMPLATE("what is no number is the maximum", T, float, double) {
   Numbers x = normal_numbers({4, 37}, 1);
@@ -123,7 +132,8 @@ TEST_CASE_TEMPLATE("a sum's bits do not depend on where its terms lie in memory"
     view.size[1] = 733;
     view.data = view.as<T>() + begin;
     for (int i = 0; i < 733; ++i) view.as<T>()[i] = static_cast<T>(x.values[static_cast<std::size_t>(i)]);
-    for (const Operation* operation : {&operation::sum, &operation::row_variance}) found.push_back(run.run(*operation).values[0]);
+    for (const Operation* operation : {&operation::sum, &operation::row_variance})
+      found.push_back(run.run(*operation).values[0]);
   }
   for (std::size_t i = 2; i < found.size(); ++i) CHECK(found[i] == found[i % 2]);
 }
@@ -142,19 +152,31 @@ TEST_CASE_TEMPLATE("softmax in parts", T, float, double) {
         Numbers found_max(largest.sizes, -1e300), found_sum(sum.sizes), found_inner(sum.sizes);
         for (const Box& part : split(sizes, dim, n)) {
           const Numbers own_max = Run<T>().operand(x, part).result(largest.sizes).ints(over).run(operation::local_max);
-          const Numbers own_sum =
-              Run<T>().operand(x, part).operand(largest).result(sum.sizes).ints(over).run(operation::sum_of_exponentials);
-          const Numbers own_inner = Run<T>().operand(y, part).operand(g, part).result(sum.sizes).ints(over).run(operation::row_product);
+          const Numbers own_sum = Run<T>().operand(x, part).operand(largest).result(sum.sizes).ints(over).run(
+              operation::sum_of_exponentials);
+          const Numbers own_inner =
+              Run<T>().operand(y, part).operand(g, part).result(sum.sizes).ints(over).run(operation::row_product);
           for (std::size_t i = 0; i < sum.values.size(); ++i) {
             found_max.values[i] = std::max(found_max.values[i], own_max.values[i]);
-            found_sum.values[i] += own_sum.values[i], found_inner.values[i] += own_inner.values[i];
+            found_sum.values[i] += own_sum.values[i];
+            found_inner.values[i] += own_inner.values[i];
           }
-          check_near(
-              Run<T>().operand(x, part).operand(largest).operand(sum).result(sizes, part).ints(over).run(operation::normalized_exponential),
-              part_of(y, part), tolerance<T>);
-          check_near(
-              Run<T>().operand(y, part).operand(g, part).operand(inner).result(sizes, part).ints(over).run(operation::softmax_derivative),
-              part_of(dx, part), tolerance<T>);
+          check_near(Run<T>()
+                         .operand(x, part)
+                         .operand(largest)
+                         .operand(sum)
+                         .result(sizes, part)
+                         .ints(over)
+                         .run(operation::normalized_exponential),
+                     part_of(y, part), tolerance<T>);
+          check_near(Run<T>()
+                         .operand(y, part)
+                         .operand(g, part)
+                         .operand(inner)
+                         .result(sizes, part)
+                         .ints(over)
+                         .run(operation::softmax_derivative),
+                     part_of(dx, part), tolerance<T>);
         }
         check_near(found_max, largest, 0);
         check_near(found_sum, sum, tolerance<T>);
@@ -171,13 +193,17 @@ TEST_CASE_TEMPLATE("norms in parts", T, float, double) {
       const int last = static_cast<int>(sizes.size()) - 1;
       const double share = 1 / static_cast<double>(length);
       const Sizes statistic(sizes.begin(), sizes.end() - 1);
-      const Numbers x = normal_numbers(sizes, 1, 2, 0.7), g = normal_numbers(sizes, 2), gain = normal_numbers({length}, 3, 0.3, 1),
-                    shift = normal_numbers({length}, 4);
-      const auto row_of = [&](const Sizes& i) { return static_cast<std::size_t>(position(statistic, Sizes(i.begin(), i.end() - 1))); };
+      const Numbers x = normal_numbers(sizes, 1, 2, 0.7), g = normal_numbers(sizes, 2),
+                    gain = normal_numbers({length}, 3, 0.3, 1), shift = normal_numbers({length}, 4);
+      const auto row_of = [&](const Sizes& i) {
+        return static_cast<std::size_t>(position(statistic, Sizes(i.begin(), i.end() - 1)));
+      };
       // Definitions, in double.
       Numbers mean(statistic), variance(statistic), a(statistic), b(statistic), dgain({length}), dshift({length});
       if (centered) each_index(sizes, [&](const Sizes& i) { mean.values[row_of(i)] += share * x(i); });
-      each_index(sizes, [&](const Sizes& i) { variance.values[row_of(i)] += share * std::pow(x(i) - mean.values[row_of(i)], 2); });
+      each_index(sizes, [&](const Sizes& i) {
+        variance.values[row_of(i)] += share * std::pow(x(i) - mean.values[row_of(i)], 2);
+      });
       const auto deviation = [&](const Sizes& i) { return std::sqrt(variance.values[row_of(i)] + epsilon); };
       const auto xhat = [&](const Sizes& i) { return (x(i) - mean.values[row_of(i)]) / deviation(i); };
       each_index(sizes, [&](const Sizes& i) {
@@ -185,9 +211,11 @@ TEST_CASE_TEMPLATE("norms in parts", T, float, double) {
         b.values[row_of(i)] += share * g(i) * gain({i.back()}) * xhat(i);
         dgain({i.back()}) += g(i) * xhat(i), dshift({i.back()}) += g(i);
       });
-      const Numbers y = defined(sizes, [&](const Sizes& i) { return xhat(i) * gain({i.back()}) + (centered ? shift({i.back()}) : 0); });
+      const Numbers y = defined(
+          sizes, [&](const Sizes& i) { return xhat(i) * gain({i.back()}) + (centered ? shift({i.back()}) : 0); });
       const Numbers dx = defined(sizes, [&](const Sizes& i) {
-        return (g(i) * gain({i.back()}) - (centered ? a.values[row_of(i)] : 0) - xhat(i) * b.values[row_of(i)]) / deviation(i);
+        return (g(i) * gain({i.back()}) - (centered ? a.values[row_of(i)] : 0) - xhat(i) * b.values[row_of(i)]) /
+               deviation(i);
       });
       if (rows * length < 200) {  // and the definition of dx by differences
         const auto loss = [&](const Numbers& at) {
@@ -198,7 +226,8 @@ TEST_CASE_TEMPLATE("norms in parts", T, float, double) {
             for (std::int64_t j = 0; j < length; ++j) m += centered ? share * from[j] : 0;
             for (std::int64_t j = 0; j < length; ++j) v += share * (from[j] - m) * (from[j] - m);
             for (std::int64_t j = 0; j < length; ++j)
-              total += g.values[static_cast<std::size_t>(r * length + j)] * (from[j] - m) / std::sqrt(v + epsilon) * gain({j});
+              total += g.values[static_cast<std::size_t>(r * length + j)] * (from[j] - m) / std::sqrt(v + epsilon) *
+                       gain({j});
           }
           return total;
         };
@@ -215,10 +244,11 @@ TEST_CASE_TEMPLATE("norms in parts", T, float, double) {
       // Kernels: parts of rows, and parts of every row.
       for (const int dim : {0, last})
         for (const int n : {1, 2, 3}) {
-          Numbers found_mean(statistic), found_variance(statistic), found_a(statistic), found_b(statistic), found_gain({length}),
-              found_shift({length});
+          Numbers found_mean(statistic), found_variance(statistic), found_a(statistic), found_b(statistic),
+              found_gain({length}), found_shift({length});
           for (const Box& part : split(sizes, dim, n)) {
-            const Box own_rows{Sizes(part.offset.begin(), part.offset.end() - 1), Sizes(part.size.begin(), part.size.end() - 1)};
+            const Box own_rows{Sizes(part.offset.begin(), part.offset.end() - 1),
+                               Sizes(part.size.begin(), part.size.end() - 1)};
             const Box columns{{part.offset.back()}, {part.size.back()}};
             const auto gather = [&](Numbers& whole, const Numbers& own, const Box& box) {
               each_index(own.sizes, [&](const Sizes& i) {
@@ -228,31 +258,37 @@ TEST_CASE_TEMPLATE("norms in parts", T, float, double) {
               });
             };
             if (centered)
-              gather(found_mean, Run<T>().operand(x, part).result(statistic, own_rows).reals(share).run(operation::row_mean), own_rows);
+              gather(found_mean,
+                     Run<T>().operand(x, part).result(statistic, own_rows).reals(share).run(operation::row_mean),
+                     own_rows);
             Run<T> squares;
             squares.operand(x, part);
             if (centered) squares.operand(mean, own_rows);
-            gather(found_variance, squares.result(statistic, own_rows).reals(share).run(operation::row_variance), own_rows);
+            gather(found_variance, squares.result(statistic, own_rows).reals(share).run(operation::row_variance),
+                   own_rows);
 
             Run<T> forward;
             forward.operand(x, part);
             if (centered) forward.operand(mean, own_rows);
             forward.operand(variance, own_rows).operand(gain, columns);
             if (centered) forward.operand(shift, columns);
-            check_near(forward.result(sizes, part).reals(share, epsilon).run(operation::normalize), part_of(y, part), tolerance<T>);
+            check_near(forward.result(sizes, part).reals(share, epsilon).run(operation::normalize), part_of(y, part),
+                       tolerance<T>);
 
             Run<T> products;
             products.operand(g, part).operand(x, part).operand(variance, own_rows).operand(gain, columns);
             if (centered) products.operand(mean, own_rows).result(statistic, own_rows);
-            const Numbers first = products.result(statistic, own_rows).reals(share, epsilon).run(operation::norm_products);
+            const Numbers first =
+                products.result(statistic, own_rows).reals(share, epsilon).run(operation::norm_products);
             if (centered) gather(found_a, first, own_rows);
             gather(found_b, products.get(centered ? 1 : 0), own_rows);
 
             Run<T> backward;
             backward.operand(g, part).operand(x, part).operand(variance, own_rows).operand(gain, columns);
             if (centered) backward.operand(mean, own_rows).operand(a, own_rows);
-            check_near(backward.operand(b, own_rows).result(sizes, part).reals(share, epsilon).run(operation::norm_derivative),
-                       part_of(dx, part), tolerance<T>);
+            check_near(
+                backward.operand(b, own_rows).result(sizes, part).reals(share, epsilon).run(operation::norm_derivative),
+                part_of(dx, part), tolerance<T>);
 
             Run<T> parameters;
             parameters.operand(g, part).operand(x, part).operand(variance, own_rows);
@@ -282,21 +318,29 @@ TEST_CASE_TEMPLATE("cross entropy over a vocabulary in parts", T, float, double)
     const auto row = [&](const Sizes& i) { return Sizes(i.begin(), i.end() - 1); };
     const Ints over{last}, classes{sizes.back(), no_target};
     const Numbers largest = reduced_by(logits, over, -1e300, [](double a, double b) { return std::max(a, b); });
-    const Numbers sum =
-        reduced_by(defined(sizes, [&](const Sizes& i) { return std::exp(logits(i) - largest(row(i))); }), over, 0, std::plus<>());
+    const Numbers sum = reduced_by(
+        defined(sizes, [&](const Sizes& i) { return std::exp(logits(i) - largest(row(i))); }), over, 0, std::plus<>());
     const Numbers picked = defined(rows, [&](Sizes i) {
       const double t = target(i);
       i.push_back(static_cast<std::int64_t>(t));
       return logits(i);
     });
     const Numbers loss = defined(rows, [&](const Sizes& i) { return std::log(sum(i)) + largest(i) - picked(i); });
-    check_near(Run<T>().operand(logits).integers(target).operand(largest).operand(sum).operand(picked).result(rows).ints(classes).run(
-                   operation::negative_log_likelihood),
+    check_near(Run<T>()
+                   .operand(logits)
+                   .integers(target)
+                   .operand(largest)
+                   .operand(sum)
+                   .operand(picked)
+                   .result(rows)
+                   .ints(classes)
+                   .run(operation::negative_log_likelihood),
                loss, tolerance<T>);
     for (const int n : {1, 2, 3}) {
       Numbers found(rows);
       for (const Box& part : split(sizes, last, n)) {
-        const Numbers own = Run<T>().operand(logits, part).integers(target).result(rows).ints(classes).run(operation::pick);
+        const Numbers own =
+            Run<T>().operand(logits, part).integers(target).result(rows).ints(classes).run(operation::pick);
         for (std::size_t i = 0; i < own.values.size(); ++i) found.values[i] += own.values[i];
         check_near(Run<T>()
                        .operand(logits, part)
@@ -319,18 +363,23 @@ TEST_CASE_TEMPLATE("cross entropy over a vocabulary in parts", T, float, double)
     }
     for (const Box& part : split(sizes, 0, 2)) {  // the batch in parts
       const Box own{Sizes(part.offset.begin(), part.offset.end() - 1), Sizes(part.size.begin(), part.size.end() - 1)};
-      check_near(Run<T>().operand(logits, part).integers(target, own).result(rows, own).ints(classes).run(operation::pick), part_of(picked, own), 0);
+      check_near(
+          Run<T>().operand(logits, part).integers(target, own).result(rows, own).ints(classes).run(operation::pick),
+          part_of(picked, own), 0);
     }
   }
 }
 
-// Against the definition: a target's probability, the rest spread over the classes, and nothing of what is padding or ignored.
-TEST_CASE_TEMPLATE("cross entropy with padded classes, ignored targets and smoothed labels, in parts", T, float, double) {
+// Against the definition: a target's probability, the rest spread over the classes, and nothing of what is padding or
+// ignored.
+TEST_CASE_TEMPLATE("cross entropy with padded classes, ignored targets and smoothed labels, in parts", T, float,
+                   double) {
   constexpr std::int64_t rows = 6, columns = 12, count = 10, ignored = -100;
   const Ints classes{count, ignored};
   Numbers logits = normal_numbers({rows, columns}, 1, 2), target = whole_numbers({rows}, 2, count);
   target.values[1] = target.values[4] = ignored;
-  for (std::int64_t r = 0; r < rows; ++r) logits({r, count}) = std::numeric_limits<double>::quiet_NaN(), logits({r, count + 1}) = 1e4;
+  for (std::int64_t r = 0; r < rows; ++r)
+    logits({r, count}) = std::numeric_limits<double>::quiet_NaN(), logits({r, count + 1}) = 1e4;
   const Numbers g = normal_numbers({rows}, 3);
   for (const double smoothing : {0.0, 0.1}) {
     Numbers loss({rows}), gradient({rows, columns});
@@ -339,7 +388,8 @@ TEST_CASE_TEMPLATE("cross entropy with padded classes, ignored targets and smoot
       double sum = 0;
       for (std::int64_t c = 0; c < count; ++c) sum += std::exp(logits({r, c}));
       for (std::int64_t c = 0; c < count; ++c) {
-        const double wanted = (c == static_cast<std::int64_t>(target({r})) ? 1 - smoothing : 0) + smoothing / count, p = std::exp(logits({r, c})) / sum;
+        const double wanted = (c == static_cast<std::int64_t>(target({r})) ? 1 - smoothing : 0) + smoothing / count,
+                     p = std::exp(logits({r, c})) / sum;
         loss({r}) -= wanted * std::log(p);
         gradient({r, c}) = g({r}) * (p - wanted);
       }
@@ -360,21 +410,44 @@ TEST_CASE_TEMPLATE("cross entropy with padded classes, ignored targets and smoot
       std::vector<Numbers> own, sums;
       for (const Box& part : split(logits.sizes, 1, n)) {
         Run<T> run;
-        own.push_back(run.operand(logits, part).result({rows}).result({rows}).ints(classes).run(operation::class_exponentials));
+        own.push_back(
+            run.operand(logits, part).result({rows}).result({rows}).ints(classes).run(operation::class_exponentials));
         sums.push_back(run.get(1));
         for (std::size_t i = 0; i < rows; ++i) largest.values[i] = std::max(largest.values[i], own.back().values[i]);
       }
       for (std::size_t part = 0; part < own.size(); ++part) {
-        const Numbers rescaled = Run<T>().operand(sums[part]).operand(own[part]).operand(largest).result({rows}).run(operation::rescaled_exponentials);
+        const Numbers rescaled = Run<T>()
+                                     .operand(sums[part])
+                                     .operand(own[part])
+                                     .operand(largest)
+                                     .result({rows})
+                                     .run(operation::rescaled_exponentials);
         for (std::size_t i = 0; i < rows; ++i) sum.values[i] += rescaled.values[i];
       }
       const Numbers picked = exchanged(operation::pick), mean = exchanged(operation::class_mean);
-      check_near(Run<T>().operand(logits).integers(target).operand(largest).operand(sum).operand(picked).operand(mean).result({rows}).ints(classes).reals(smoothing).run(
-                     operation::negative_log_likelihood),
+      check_near(Run<T>()
+                     .operand(logits)
+                     .integers(target)
+                     .operand(largest)
+                     .operand(sum)
+                     .operand(picked)
+                     .operand(mean)
+                     .result({rows})
+                     .ints(classes)
+                     .reals(smoothing)
+                     .run(operation::negative_log_likelihood),
                  loss, tolerance<T>);
       for (const Box& part : split(logits.sizes, 1, n))
-        check_near(Run<T>().operand(logits, part).integers(target).operand(largest).operand(sum).operand(g).result(logits.sizes, part).ints(classes).reals(smoothing).run(
-                       operation::cross_entropy_derivative),
+        check_near(Run<T>()
+                       .operand(logits, part)
+                       .integers(target)
+                       .operand(largest)
+                       .operand(sum)
+                       .operand(g)
+                       .result(logits.sizes, part)
+                       .ints(classes)
+                       .reals(smoothing)
+                       .run(operation::cross_entropy_derivative),
                    part_of(gradient, part), tolerance<T>);
     }
   }

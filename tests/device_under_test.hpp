@@ -1,4 +1,5 @@
-// The device on which programs are tested: the CPU, or a GPU where PARALLEL_TEST_CUDA says so (a real one under nvcc, else its stand-in).
+// The device on which programs are tested: the CPU, or a GPU where PARALLEL_TEST_CUDA says so (a real one under nvcc,
+// else its stand-in).
 #pragma once
 #include <parallel/communicator/threads.hpp>
 #include <parallel/parallel.hpp>
@@ -13,8 +14,8 @@
 namespace under_test {
 
 #if defined(PARALLEL_STAND_IN)
-/// Tells the stand-in what a kernel reads and writes: its operands and results. So it finds every pair of accesses that neither a stream nor an
-/// event puts in order, whatever order they happen to come in.
+/// Tells the stand-in what a kernel reads and writes: its operands and results. So it finds every pair of accesses that
+/// neither a stream nor an event puts in order, whatever order they happen to come in.
 class Watched : public parallel::CudaDouble {
  public:
   using parallel::CudaDouble::CudaDouble;
@@ -22,7 +23,8 @@ class Watched : public parallel::CudaDouble {
   parallel::Kernel kernel(const parallel::Operation& operation, parallel::Call& call) const {
     const parallel::Kernel found = parallel::CudaDouble::kernel(operation, call);
     if (found == nullptr) return nullptr;
-    call.context = &contexts_->emplace_back(Context{*static_cast<parallel::cuda::Context*>(call.context), found, call.together.kernel});
+    call.context = &contexts_->emplace_back(
+        Context{*static_cast<parallel::cuda::Context*>(call.context), found, call.together.kernel});
     if (call.together.kernel != nullptr)
       call.together.kernel = [](std::span<const parallel::Call> calls) {
         for (const parallel::Call& c : calls) declare(c);
@@ -42,8 +44,10 @@ class Watched : public parallel::CudaDouble {
     decltype(parallel::Together::kernel) together;
   };
   static void declare(const parallel::Call& c) {
-    for (const parallel::View& v : c.operands) stand_in::declared.push_back(stand_in::reads(v.data, parallel::cuda::bytes_of(v)));
-    for (const parallel::View& v : c.results) stand_in::declared.push_back(stand_in::writes(v.data, parallel::cuda::bytes_of(v)));
+    for (const parallel::View& v : c.operands)
+      stand_in::declared.push_back(stand_in::reads(v.data, parallel::cuda::bytes_of(v)));
+    for (const parallel::View& v : c.results)
+      stand_in::declared.push_back(stand_in::writes(v.data, parallel::cuda::bytes_of(v)));
   }
   std::shared_ptr<std::deque<Context>> contexts_ = std::make_shared<std::deque<Context>>();
 };

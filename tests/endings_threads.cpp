@@ -1,21 +1,22 @@
 // How runs of threads end where a rank does not do as the others do: the exit code, the sentence, and what is printed
 // beside it.
-#include <dlfcn.h>
-#include <doctest/doctest.h>
-#include <pthread.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <new>
-#include <parallel/communicator/threads.hpp>
-#include <parallel/run/failure.hpp>
+#include <pthread.h>
 #include <stdexcept>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+
+#include <parallel/communicator/threads.hpp>
+#include <parallel/run/failure.hpp>
 
 using namespace parallel;
 using namespace std::chrono_literals;

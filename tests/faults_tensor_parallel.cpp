@@ -1,5 +1,6 @@
-// Mistakes of tensor and sequence parallelism that were reported against real systems, one case each: here a mistake cannot be written, because a type
-// or a mesh is refused, or it cannot be made, because no program says what it got wrong; then the numbers are those of one rank.
+// Mistakes of tensor and sequence parallelism that were reported against real systems, one case each: here a mistake
+// cannot be written, because a type or a mesh is refused, or it cannot be made, because no program says what it got
+// wrong; then the numbers are those of one rank.
 #include <doctest/doctest.h>
 
 #include <parallel/model/gpt2.hpp>
@@ -24,7 +25,8 @@ constexpr models::Gpt2Sizes tensor_parallel{.context = context,
                                             .ignored = ignored};
 constexpr models::Gpt2Sizes with(Dim positions, int dropped = 0) {
   models::Gpt2Sizes n = tensor_parallel;
-  n.context = positions, n.dropped = dropped;
+  n.context = positions;
+  n.dropped = dropped;
   return n;
 }
 constexpr models::Gpt2Sizes sequence_parallel = with(context / tensor);
@@ -32,12 +34,19 @@ constexpr models::Gpt2Sizes sequence_parallel = with(context / tensor);
 template <int examples>
 using Tokens = Tensor<int, Shape<examples / data, context>>;
 template <models::Gpt2Sizes n, int micro_batches = 1>
-using Step = Accumulate<micro_batches, Training<models::Gpt2<n, double>, KeepGradients, Tokens<batch / micro_batches>, Tokens<batch / micro_batches>>>;
+using Step = Accumulate<micro_batches, Training<models::Gpt2<n, double>, KeepGradients, Tokens<batch / micro_batches>,
+                                                Tokens<batch / micro_batches>>>;
 
 const Mesh one_rank{data = 1};
-const Mesh meshes[] = {Mesh{data = 2}, Mesh{data = 4}, Mesh{tensor = 2}, Mesh{tensor = 4}, Mesh{data = 2, tensor = 2}, Mesh{data = 2, tensor = 4}};
+const Mesh meshes[] = {Mesh{data = 2},
+                       Mesh{data = 4},
+                       Mesh{tensor = 2},
+                       Mesh{tensor = 4},
+                       Mesh{data = 2, tensor = 2},
+                       Mesh{data = 2, tensor = 4}};
 
-/// Targets of which `none` say nothing, almost all of them in the first half of the batch: no rank has as many that count as another.
+/// Targets of which `none` say nothing, almost all of them in the first half of the batch: no rank has as many that
+/// count as another.
 std::vector<int> targets(int none) {
   std::vector<int> all = program::numbers<int>(batch * context, 2, classes);
   for (int i = 0; i < none; ++i) all[static_cast<std::size_t>(i + (i > 10 ? 7 : 0))] = ignored;
@@ -104,14 +113,18 @@ constexpr std::int64_t reductions(const CollectiveRow& which) {
 }
 }  // namespace
 
-// A norm between products sees a slice of the sequence, so the gradients of its gain and shift are terms. Nobody has to remember to reduce them.
+// A norm between products sees a slice of the sequence, so the gradients of its gain and shift are terms. Nobody has to
+// remember to reduce them.
 TEST_CASE("Megatron-LM #443, #474, #1446: gradients of norms under sequence parallelism are reduced") {
   using Program = Step<sequence_parallel>;
-  constexpr std::int64_t bytes = sizeof(double) * 2 * 16 * (2 * 2 + 1);  // gain and shift: two norms in each of two layers, and the last
+  // gain and shift: two norms in each of two layers, and the last
+  constexpr std::int64_t bytes = sizeof(double) * 2 * 16 * (2 * 2 + 1);
   static_assert(reductions<Program>(all_reduce(data, tensor).of(bytes)) == 1);
-  static_assert(reductions<Step<tensor_parallel>>(all_reduce(data, tensor)) == 0);  // without it they are whole on tensor
+  // without it they are whole on tensor
+  static_assert(reductions<Step<tensor_parallel>>(all_reduce(data, tensor)) == 0);
   const std::vector<Array> one = trained<Program>(one_rank), many = trained<Program>(Mesh{tensor = 4});
-  for (const char* path : {"blocks.*.norm1.gain", "blocks.*.norm1.shift", "blocks.*.norm2.gain", "blocks.*.norm2.shift", "norm.gain", "norm.shift"}) {
+  for (const char* path : {"blocks.*.norm1.gain", "blocks.*.norm1.shift", "blocks.*.norm2.gain", "blocks.*.norm2.shift",
+                           "norm.gain", "norm.shift"}) {
     INFO(path);
     CHECK(sum_of_squares(one[gradient_of<Program>(path)]) > 1e-6);
     CHECK(lockstep::difference(many[gradient_of<Program>(path)], one[gradient_of<Program>(path)]) < 1e-11);
@@ -142,19 +155,23 @@ TEST_CASE("pytorch #162692: what does not divide is refused, with the degrees th
   };
   refused(Mesh{data = 3}, "of i32[8/data, 8]; valid extents of data: 1, 2, 4, 8");
   refused(Mesh{tensor = 3}, "; valid extents of tensor: 1, 2, 4");
-  refused(Mesh{tensor = 8}, "; valid extents of tensor: 1, 2, 4");  // the vocabulary, the perceptron and the sequence would do with eight: the heads not
+  // the vocabulary, the perceptron and the sequence would do with eight: the heads not
+  refused(Mesh{tensor = 8}, "; valid extents of tensor: 1, 2, 4");
   refused(Mesh{tensor = 5}, "; valid extents of tensor: 1, 2, 4");  // only the vocabulary would do
 }
 
-// A whole bias beside a pending sum becomes a term on one rank, zero on the others. A bias that is pending itself cannot be declared.
+// A whole bias beside a pending sum becomes a term on one rank, zero on the others. A bias that is pending itself
+// cannot be declared.
 TEST_CASE("torchtitan #4332: a bias is added to a pending sum once") {
   using Pending = Tensor<float, Shape<4, 6>, On<tensor, Partial>>;
   constexpr Arguments sum_and_bias{{Pending::type, Tensor<float, Shape<6>>::type}, {Kind::activation, Kind::parameter}};
   static_assert(infer(operation::add, sum_and_bias).results[0].layout.on(&tensor) == Partial);
-  static_assert(collective(Invariant, Partial) == Collective::mask);  // how it joins; Broadcast, its other way to be whole, is masked too
+  // how it joins; Broadcast, its other way to be whole, is masked too
+  static_assert(collective(Invariant, Partial) == Collective::mask);
   static_assert(collective(Broadcast, Partial) == Collective::mask);
   const std::vector<Array> one = trained<Step<tensor_parallel>>(one_rank);
-  for (const char* path : {"blocks.*.attention.projection_bias", "blocks.*.mlp.down_bias"}) CHECK(sum_of_squares(one[gradient_of<Step<tensor_parallel>>(path)]) > 1e-6);
+  for (const char* path : {"blocks.*.attention.projection_bias", "blocks.*.mlp.down_bias"})
+    CHECK(sum_of_squares(one[gradient_of<Step<tensor_parallel>>(path)]) > 1e-6);
   check_all<Step<tensor_parallel>>();
 }
 
@@ -168,11 +185,13 @@ TEST_CASE("Megatron-LM #844: gradients of tied embeddings are added first, then 
   check_all<Step<tensor_parallel, 2>>();
 }
 
-// Rows of the table that are no class have logits as any other, but no operation reads them: neither the loss nor what is drawn (sampling.cpp).
+// Rows of the table that are no class have logits as any other, but no operation reads them: neither the loss nor what
+// is drawn (sampling.cpp).
 TEST_CASE("padded vocabularies: what stands in the padding changes no bit") {
   const auto check = [](auto program, const Mesh& mesh) {
     using Program = decltype(program);
-    const std::vector<Array> clean = trained<Program>(mesh, {.none = 5}), garbage = trained<Program>(mesh, {.none = 5, .padding = 1e4});
+    const std::vector<Array> clean = trained<Program>(mesh, {.none = 5}),
+                             garbage = trained<Program>(mesh, {.none = 5, .padding = 1e4});
     for (std::size_t i = 0; i < clean.size(); ++i) {
       INFO(text(mesh) << " output " << i);
       CHECK(garbage[i].data == clean[i].data);
@@ -220,7 +239,8 @@ TEST_CASE("pytorch #168058: random numbers do not depend on the layout") {
   for (const Mesh& mesh : meshes) CHECK(begun(mesh) == begun(one_rank));
 }
 
-// Whether a gradient is a term or all of it is in its type, so that nothing is multiplied or divided by the ranks of an axis.
+// Whether a gradient is a term or all of it is in its type, so that nothing is multiplied or divided by the ranks of an
+// axis.
 TEST_CASE("Megatron-LM #1464: gradients under a split sequence are not off by its ranks") {
   using Program = Step<with(context / sequence)>;
   const std::vector<Array> one = trained<Program>(one_rank, {.none = 15});
@@ -228,7 +248,9 @@ TEST_CASE("Megatron-LM #1464: gradients under a split sequence are not off by it
     INFO(text(mesh));
     check_same(trained<Program>(mesh, {.none = 15}), one);
   }
-  // The two ways to be whole are two types, and one never becomes the other by name: that is how a factor would come in.
-  constexpr Type differently = Tensor<float, Shape<4>, On<tensor, Broadcast>>::type, alike = Tensor<float, Shape<4>>::type;
+  // The two ways to be whole are two types, and one never becomes the other by name: that is how a factor would come
+  // in.
+  constexpr Type differently = Tensor<float, Shape<4>, On<tensor, Broadcast>>::type,
+                 alike = Tensor<float, Shape<4>>::type;
   static_assert(spelling::refused_move(differently, alike.layout).reason == Reason::never_invariant);
 }

@@ -2,18 +2,18 @@
 // tests/faults.py drives it.
 //
 //   faulty threads|mpi FAULT RANK PLACE DEADLINE      PLACE: start, groups, step, end; DEADLINE in milliseconds
-#include <signal.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
-#include <parallel/communicator/threads.hpp>
+#include <signal.h>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <vector>
+
+#include <parallel/communicator/threads.hpp>
 #if defined(WITH_MPI)
 #include <parallel/communicator/mpi.hpp>
 #endif

@@ -36,10 +36,13 @@ class Fixture {
       for (const std::int64_t size : tensor.sizes) n *= static_cast<std::size_t>(size);
       const std::size_t each = type == "f64" ? 8 : 4;
       std::vector<char> bytes(each * n);
-      if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) throw std::runtime_error(path + " ends within " + name);
+      if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())))
+        throw std::runtime_error(path + " ends within " + name);
       for (std::size_t i = 0; i < n; ++i) {
         const char* at = &bytes[each * i];
-        tensor.values.push_back(type == "i32" ? from<std::int32_t>(at) : type == "f64" ? from<double>(at) : static_cast<double>(from<float>(at)));
+        tensor.values.push_back(type == "i32"   ? from<std::int32_t>(at)
+                                : type == "f64" ? from<double>(at)
+                                                : static_cast<double>(from<float>(at)));
       }
     }
   }
@@ -69,7 +72,9 @@ class Fixture {
 inline const Fixture& fixture() {
   static const Fixture read([] {
     const char* path = std::getenv("PARALLEL_FIXTURE");
-    if (path == nullptr) throw std::runtime_error("PARALLEL_FIXTURE does not say where the fixture is, such as tests/fixtures/gpt2.fixture");
+    if (path == nullptr)
+      throw std::runtime_error(
+          "PARALLEL_FIXTURE does not say where the fixture is, such as tests/fixtures/gpt2.fixture");
     return std::string(path);
   }());
   return read;

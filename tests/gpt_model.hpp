@@ -1,4 +1,5 @@
-// A GPT-2 whose annotations are parameters, for tests of plans and of what they compute: tied embedding, biases, dropout, fused heads.
+// A GPT-2 whose annotations are parameters, for tests of plans and of what they compute: tied embedding, biases,
+// dropout, fused heads.
 #pragma once
 #include <parallel/parallel.hpp>
 
@@ -34,15 +35,18 @@ template <Sizes n>
 struct Attention {
   Parameter<float, Shape<n.width, 3, n.heads / tensor, n.width / n.heads>> in;
   Parameter<float, Shape<3, n.heads / tensor, n.width / n.heads>> in_bias{zeros};
-  Parameter<float, Shape<n.heads / tensor, n.width / n.heads, n.width>> out{scaled_normal(0.02, static_cast<int>(n.layers))};
+  Parameter<float, Shape<n.heads / tensor, n.width / n.heads, n.width>> out{
+      scaled_normal(0.02, static_cast<int>(n.layers))};
   Parameter<float, Shape<n.width>> out_bias{zeros};
   constexpr auto operator()(Distributed auto x) const {
     constexpr std::int64_t batch = decltype(x)::type.layout.dims[0].size, size = n.width / n.heads;
-    const auto all = matmul(x, in) + in_bias;                                            // [b/data, s, 3, heads/tensor, size]
-    const auto q = reshape<batch, n.context, n.heads, size>(slice<2, 0, 1>(all));       // [b/data, s, heads/tensor, size]
+    // [b/data, s, 3, heads/tensor, size]
+    const auto all = matmul(x, in) + in_bias;
+    // [b/data, s, heads/tensor, size]
+    const auto q = reshape<batch, n.context, n.heads, size>(slice<2, 0, 1>(all));
     const auto k = reshape<batch, n.context, n.heads, size>(slice<2, 1, 2>(all));
     const auto v = reshape<batch, n.context, n.heads, size>(slice<2, 2, 3>(all));
-    return dropout(matmul<2>(attention(q, k, v), out) + out_bias, n.dropped / 100.0);   // [b/data, s, h] +tensor
+    return dropout(matmul<2>(attention(q, k, v), out) + out_bias, n.dropped / 100.0);  // [b/data, s, h] +tensor
   }
 };
 

@@ -1,5 +1,5 @@
-// GPTs of the sizes that the literature prints, with its choices: tensor and sequence parallelism, layers on stages, what is saved of a layer.
-// [1] Narayanan et al., arXiv:2104.04473; [2] Korthikanti et al., arXiv:2205.05198.
+// GPTs of the sizes that the literature prints, with its choices: tensor and sequence parallelism, layers on stages,
+// what is saved of a layer. [1] Narayanan et al., arXiv:2104.04473; [2] Korthikanti et al., arXiv:2205.05198.
 #pragma once
 #include <cstdio>
 #include <string>
@@ -13,8 +13,8 @@ namespace published {
 using namespace parallel;
 using namespace parallel::axes;
 
-/// What the backward pass finds of a layer: everything; all but attention's scores and what tensor parallelism gathers (selective recomputation,
-/// Korthikanti et al., 2022); or its input only.
+/// What the backward pass finds of a layer: everything; all but attention's scores and what tensor parallelism gathers
+/// (selective recomputation, Korthikanti et al., 2022); or its input only.
 enum class Saved { everything, selective, inputs };
 
 struct Gpt {
@@ -86,8 +86,10 @@ struct Block {
 
   constexpr auto operator()(Distributed auto x) const {
     const auto a = entering<n>(within<n>(norm1(x)));
-    const auto q = within<n>(within<n>(matmul(a, query)) + query_bias), k = within<n>(within<n>(matmul(a, key)) + key_bias);
-    const auto attended = within<n>(matmul<2>(with_scores<n>(q, k, within<n>(within<n>(matmul(a, value)) + value_bias)), projection));
+    const auto q = within<n>(within<n>(matmul(a, query)) + query_bias),
+               k = within<n>(within<n>(matmul(a, key)) + key_bias);
+    const auto attended =
+        within<n>(matmul<2>(with_scores<n>(q, k, within<n>(within<n>(matmul(a, value)) + value_bias)), projection));
     const auto y = within<n>(x + within<n>(dropout(within<n>(within<n>(between<n>(attended)) + projection_bias), 0.1)));
     const auto hidden = within<n>(within<n>(matmul(entering<n>(within<n>(norm2(y))), up)) + up_bias);
     return y + dropout(between<n>(matmul(within<n>(gelu(hidden)), down)) + down_bias, 0.1);
@@ -117,8 +119,8 @@ Graph built(const Schedule& schedule = schedules::one_forward_one_backward) {
   return with_schedule(build<Step<n>>(), schedule);
 }
 
-
-// Table 1 of [1]. Every activation is recomputed; micro-batches of one sequence per replica, 1F1B: of those the paper says nothing for its table.
+// Table 1 of [1]. Every activation is recomputed; micro-batches of one sequence per replica, 1F1B: of those the paper
+// says nothing for its table.
 template <Gpt n_, int t, int p, int gpus>
 struct Row {
   static constexpr Gpt n = n_;
@@ -126,8 +128,10 @@ struct Row {
   static_assert(n.batch == data_parallel);
   static Mesh mesh() { return Mesh{stage = p, data = data_parallel, tensor = t}; }
   double billions, teraflops;
-  static constexpr double L = n.layers, h = n.width, V = n.vocabulary, s = n.context, B = static_cast<double>(n.batch) * n.micro_batches;
-  static constexpr double parameters() { return 12 * L * h * h + 13 * L * h + (V + s) * h; }  // 12 L h^2 (1 + 13 / 12h + (V + s) / 12Lh)
+  static constexpr double L = n.layers, h = n.width, V = n.vocabulary, s = n.context,
+                          B = static_cast<double>(n.batch) * n.micro_batches;
+  // 12 L h^2 (1 + 13 / 12h + (V + s) / 12Lh)
+  static constexpr double parameters() { return 12 * L * h * h + 13 * L * h + (V + s) * h; }
   static constexpr double flops() { return 96 * B * s * L * h * h * (1 + s / (6 * h) + V / (16 * L * h)); }
   /// The last product of a layer need not be made again for its gradient, and the plan does not; [1] counts it.
   static constexpr double planned() { return flops() - 8 * B * s * L * h * h; }
@@ -141,7 +145,12 @@ inline constexpr Row<Gpt{64, 8192, 48, 48, 32, false, Saved::inputs}, 8, 2, 512>
 inline constexpr Row<Gpt{160, 25600, 128, 512, 6, false, Saved::inputs}, 8, 64, 3072> row6{1008, 163};
 
 inline void each_row(auto f) {
-  f(row1), f(row2), f(row3), f(row4), f(row5), f(row6);
+  f(row1);
+  f(row2);
+  f(row3);
+  f(row4);
+  f(row5);
+  f(row6);
 }
 
 // Of [2].
@@ -163,13 +172,15 @@ inline std::vector<Compared> compared_steps() {
   each_row([&](auto row) {
     char billions[32];
     std::snprintf(billions, sizeof billions, "%gB", row.billions);
-    add(billions + (" on " + std::to_string(row.mesh().ranks())) + " GPUs [1]", built<row.n>(), row.mesh(), row.seconds());
+    add(billions + (" on " + std::to_string(row.mesh().ranks())) + " GPUs [1]", built<row.n>(), row.mesh(),
+        row.seconds());
   });
   const Schedule& three = schedules::interleaved<3>;
   add("22B on 8 GPUs, all made again [2]", built<gpt22(Saved::inputs, false)>(), eight, 1.42);
   add("22B on 8 GPUs, sequence parallel, scores made again [2]", built<gpt22(Saved::selective, true)>(), eight, 1.10);
   add("175B on 64 GPUs, all made again [2]", built<gpt175(Saved::inputs, false)>(three), sixty_four, 18.13);
-  add("175B on 64 GPUs, sequence parallel, scores made again [2]", built<gpt175(Saved::selective, true)>(three), sixty_four, 13.75);
+  add("175B on 64 GPUs, sequence parallel, scores made again [2]", built<gpt175(Saved::selective, true)>(three),
+      sixty_four, 13.75);
   return all;
 }
 inline double mean_error(const std::vector<Compared>& all) {

@@ -1,13 +1,13 @@
 // By how much a process grows where ranks run a program, as the kernel counts it, and programs to measure it with.
 #pragma once
-#include <malloc.h>
-
 #include <fstream>
+#include <malloc.h>
+#include <string>
+#include <vector>
+
 #include <parallel/device/cpu/device.hpp>
 #include <parallel/parallel.hpp>
 #include <parallel/run/trainer.hpp>
-#include <string>
-#include <vector>
 
 namespace growth {
 
@@ -26,9 +26,11 @@ inline std::int64_t status(const std::string& what) {
   return 0;
 }
 
-/// What a process may take beyond its account, of which it has so much: 2 %, and 2 MiB a rank, which its stack, its instructions and the
-/// pages of the program's code are.
-constexpr std::int64_t allowed(std::int64_t account, int ranks) { return account / 50 + ranks * (std::int64_t{2} << 20); }
+/// What a process may take beyond its account, of which it has so much: 2 %, and 2 MiB a rank, which its stack, its
+/// instructions and the pages of the program's code are.
+constexpr std::int64_t allowed(std::int64_t account, int ranks) {
+  return account / 50 + ranks * (std::int64_t{2} << 20);
+}
 
 template <std::int64_t width, std::int64_t inner>
 struct Block {

@@ -1,5 +1,5 @@
-// A process under MPI grows by what its plan accounts for, terms of sums included, 2 % and 2 MiB. What MPI itself takes for such exchanges it has
-// taken before: by the same program, whose memory is given back.
+// A process under MPI grows by what its plan accounts for, terms of sums included, 2 % and 2 MiB. What MPI itself takes
+// for such exchanges it has taken before: by the same program, whose memory is given back.
 #include <doctest/doctest.h>
 
 #include <parallel/communicator/mpi.hpp>
@@ -27,7 +27,8 @@ TEST_CASE("a process under MPI grows by its account") {
       std::int64_t after = 0;
       growth::run(plan, world, x, 3, [&] { after = growth::status("VmRSS:"); });
       const std::int64_t grown = after - before, account = plan->process_memory() + plan->terms_of_sums();
-      INFO(std::string(name) << " on " << text(mesh) << ": " << grown << " bytes, the account says " << account << ", of it tensors " << plan->peak_memory());
+      INFO(std::string(name) << " on " << text(mesh) << ": " << grown << " bytes, the account says " << account
+                             << ", of it tensors " << plan->peak_memory());
       CHECK(grown - account <= growth::allowed(account, 1));
       CHECK(grown > account / 2);  // some of what was given back is still there
     }

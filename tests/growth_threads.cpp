@@ -1,7 +1,9 @@
-// A process of thread ranks grows by what its plan accounts for, 2 % and 2 MiB a rank: measured in a process of its own for each program.
-#include <doctest/doctest.h>
+// A process of thread ranks grows by what its plan accounts for, 2 % and 2 MiB a rank: measured in a process of its own
+// for each program.
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <doctest/doctest.h>
 
 #include <parallel/communicator/threads.hpp>
 
@@ -31,7 +33,8 @@ std::int64_t apart(F f) {
   const bool came = read(ends[0], &result, sizeof result) == sizeof result;
   int status = 0;
   waitpid(child, &status, 0);
-  close(ends[0]), close(ends[1]);
+  close(ends[0]);
+  close(ends[1]);
   return came ? result : -1;
 }
 
@@ -52,7 +55,8 @@ TEST_CASE("a process of thread ranks grows by its account") {
         return growth::status("VmHWM:") - before;
       });
       const std::int64_t account = ranks * plan->process_memory();
-      INFO(std::string(name) << " on " << text(mesh) << ": " << grown << " bytes, the account says " << account << ", of it tensors " << ranks * plan->peak_memory());
+      INFO(std::string(name) << " on " << text(mesh) << ": " << grown << " bytes, the account says " << account
+                             << ", of it tensors " << ranks * plan->peak_memory());
       CHECK(grown > account * 9 / 10);
       CHECK(grown - account <= growth::allowed(account, ranks));
     }

@@ -1,16 +1,17 @@
 // Executors of one plan, and parameters of one model, are told apart: ranks that use them in another order are told so,
 // and ranks that made others before, on some of the ranks alone, are not.
-#include <doctest/doctest.h>
-
 #include <cstdlib>
 #include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
 #include <parallel/communicator/checked.hpp>
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu/device.hpp>
 #include <parallel/operation/remember.hpp>
 #include <parallel/run/trainer.hpp>
-#include <string>
-#include <vector>
 
 using namespace parallel;
 using namespace parallel::axes;
@@ -95,10 +96,12 @@ TEST_CASE("two evaluations of one plan, of other parameters, made or run in anot
       return told(mesh.ranks(), [&](Threads& world) {
         const bool last = world.rank() == world.size() - 1;
         Parameters one(*plan, world.rank(), 1), two(*plan, world.rank(), 1);
-        one.set(*plan, world.rank(), "bias", all_of(1)), two.set(*plan, world.rank(), "bias", all_of(2));
+        one.set(*plan, world.rank(), "bias", all_of(1));
+        two.set(*plan, world.rank(), "bias", all_of(2));
         const bool swapped = made_swapped && last;
         Running first(*plan, world, swapped ? two : one), second(*plan, world, swapped ? one : two);
-        first.input(0, x), second.input(0, x);
+        first.input(0, x);
+        second.input(0, x);
         (run_swapped && last ? second : first).run();
         (run_swapped && last ? first : second).run();
         CHECK(first.output_scalar(0) != second.output_scalar(0));
@@ -125,7 +128,8 @@ TEST_CASE("two evaluations of the same parameters, on other inputs, run in anoth
     return told(4, [&](Threads& world) {
       Parameters parameters(*plan, world.rank(), 1);
       Running first(*plan, world, parameters), second(*plan, world, parameters);
-      first.input(0, x), second.input(0, std::vector<float>(32, 2.0f));
+      first.input(0, x);
+      second.input(0, std::vector<float>(32, 2.0f));
       (swapped && world.rank() == 3 ? second : first).run();
       (swapped && world.rank() == 3 ? first : second).run();
     });
@@ -140,8 +144,10 @@ TEST_CASE("two trainings of one plan, stepped in another order on one rank") {
     const std::string said = told(mesh.ranks(), [&](Threads& world) {
       Parameters one(*plan, world.rank(), 1), two(*plan, world.rank(), 1);
       Training_ first(*plan, world, one, {}, 1), second(*plan, world, two, {}, 1);
-      first.executor().input(0, x), second.executor().input(0, x);
-      first.step(), second.step();
+      first.executor().input(0, x);
+      second.executor().input(0, x);
+      first.step();
+      second.step();
       (world.rank() == 0 ? second : first).step();
     });
     CHECK(said.starts_with("76 "));
@@ -157,8 +163,11 @@ TEST_CASE("parameters that were trained apart are told apart, also when they beg
     return told(2, [&](Threads& world) {
       Parameters one(*plan, world.rank(), 1), two(*plan, world.rank(), 1);
       Training_ first(*plan, world, one, {}, 1), second(*plan, world, two, {}, 1);
-      first.executor().input(0, x), second.executor().input(0, x);
-      first.step(), second.step(), second.step();
+      first.executor().input(0, x);
+      second.executor().input(0, x);
+      first.step();
+      second.step();
+      second.step();
       Running(*looking, world, swapped && world.rank() == 1 ? two : one).input(0, x);
     });
   };
@@ -173,7 +182,8 @@ TEST_CASE("parameters that were trained apart are told apart, also when they beg
       Running of_one(*looking, world, one), of_two(*looking, world, two);
       const bool other = swapped && world.rank() == 1;
       Training_ first(*plan, world, other ? two : one, {}, 1), second(*plan, world, other ? one : two, {}, 1);
-      first.executor().input(0, x), of_one.input(0, x);
+      first.executor().input(0, x);
+      of_one.input(0, x);
       for (int step = 0; step < 3; ++step) first.step();
       of_one.run();
     });
@@ -241,14 +251,20 @@ TEST_CASE("a parameter that one rank sets otherwise, or alone, is found before t
     parameters.set(*plan, rank, "bias", all_of(value));
   };
   CHECK(run([&](auto& p, int rank) { sets(p, rank, 1); }) == "");
-  CHECK(run([&](auto& p, int rank) { sets(p, rank, static_cast<float>(rank)), sets(p, rank, 1); }) == "");
+  CHECK(run([&](auto& p, int rank) {
+          sets(p, rank, static_cast<float>(rank));
+          sets(p, rank, 1);
+        }) == "");
   const std::string alone = run([&](auto& p, int rank) {
     if (rank == 2) sets(p, rank, 1);
   });
   has(alone, "76 parallel::agree: the ranks are not alike at step 2 of a training (identity.cpp:");
   has(alone, "parameters that were set of ranks 0, 1, 3 and of rank 2: none against bias at identity.cpp:");
   CHECK(alone.find('\n') == std::string::npos);
-  CHECK(run([&](auto& p, int rank) { sets(p, rank, 1), sets(p, rank, 1); }) == "");
+  CHECK(run([&](auto& p, int rank) {
+          sets(p, rank, 1);
+          sets(p, rank, 1);
+        }) == "");
   has(run([&](auto& p, int rank) { sets(p, rank, rank == 3 ? 2 : 1); }),
       "parameters that were set of ranks 0, 1, 2 and of rank 3: bias at identity.cpp:");
   // of one that ranks hold in parts each may give what it has, or not
@@ -315,10 +331,14 @@ TEST_CASE("ranks that made others before, with some of the ranks or in an earlie
             Parameters few(*of_two, pair.rank(), 7), parameters(*plan, world.rank(), 1);
             for (int i = 0; i < 3 * (world.rank() / 2); ++i) {
               Running look(*of_two, pair, few);
-              look.input(0, x), look.run();
+              look.input(0, x);
+              look.run();
             }
             Training_ first(*plan, world, parameters, {}, 1), second(*plan, world, parameters, {}, 1);
-            for (Training_* trainer : {&first, &second}) trainer->executor().input(0, x), trainer->step();
+            for (Training_* trainer : {&first, &second}) {
+              trainer->executor().input(0, x);
+              trainer->step();
+            }
             first.step();
           }) == "");
 }

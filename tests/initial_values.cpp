@@ -1,5 +1,5 @@
-// What is drawn by counter is the same on every mesh, bit for bit: a rank's parameters are its slice of what one rank has, and dropout drops
-// the same elements however a tensor lies.
+// What is drawn by counter is the same on every mesh, bit for bit: a rank's parameters are its slice of what one rank
+// has, and dropout drops the same elements however a tensor lies.
 #include <doctest/doctest.h>
 
 #include <parallel/device/stream.hpp>
@@ -27,17 +27,29 @@ struct Everything {
   Parameter<T, Shape<16, 6>, Stored<data, Split<0>>> sharded{scaled_normal(0.1, 7)};
   Parameter<T, Shape<8 / tensor>> ones_of{ones};
   Parameter<T, Shape<5>> whole;
-  constexpr auto operator()(Distributed auto x) const { return mean(x) + mean(rows) + mean(inner) + mean(sharded) + mean(ones_of) + mean(whole); }
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(x) + mean(rows) + mean(inner) + mean(sharded) + mean(ones_of) + mean(whole);
+  }
 };
 template <class T>
 using OfEverything = Evaluation<Everything<T>, Tensor<T, Shape<2>>>;
 using Tokens = Tensor<int, Shape<4 / data, 8>>;
 template <Dim context>
-using OfGpt2 = Evaluation<models::Gpt2<models::Gpt2Sizes{.context = context, .channels = 16, .heads = 4 / tensor, .inner = 24 / tensor,
-                                                        .vocabulary = 24 / tensor, .classes = 17, .layers = 3}>,
+using OfGpt2 = Evaluation<models::Gpt2<models::Gpt2Sizes{.context = context,
+                                                         .channels = 16,
+                                                         .heads = 4 / tensor,
+                                                         .inner = 24 / tensor,
+                                                         .vocabulary = 24 / tensor,
+                                                         .classes = 17,
+                                                         .layers = 3}>,
                           Tokens, Tokens>;
-using OfLlama = Evaluation<models::Llama<models::LlamaSizes{.context = 8, .channels = 16, .heads = 4 / tensor, .key_heads = 2, .inner = 24 / tensor,
-                                                          .vocabulary = 24 / tensor, .layers = 2}>,
+using OfLlama = Evaluation<models::Llama<models::LlamaSizes{.context = 8,
+                                                            .channels = 16,
+                                                            .heads = 4 / tensor,
+                                                            .key_heads = 2,
+                                                            .inner = 24 / tensor,
+                                                            .vocabulary = 24 / tensor,
+                                                            .layers = 2}>,
                            Tokens, Tokens>;
 
 /// A rank's part by the definition of Split, cut axis by axis.
@@ -69,7 +81,8 @@ std::vector<Array> first_values(const Plan& plan, int rank) {
 template <class T, class Program>
 void check_slices() {
   const std::vector<Array> master = first_values<T>(*derive<Program>(Mesh{tensor = 1}), 0);
-  for (const Mesh& mesh : {Mesh{tensor = 2}, Mesh{tensor = 4}, Mesh{data = 2, tensor = 2}, Mesh{tensor = 2, data = 4}}) {
+  for (const Mesh& mesh :
+       {Mesh{tensor = 2}, Mesh{tensor = 4}, Mesh{data = 2, tensor = 2}, Mesh{tensor = 2, data = 4}}) {
     const OwnedPlan plan = derive<Program>(mesh);
     for (int rank = 0; rank < mesh.ranks(); ++rank) {
       const std::vector<Array> own = first_values<T>(*plan, rank);
@@ -95,7 +108,9 @@ struct DroppedSum {  // pending where k is split; of whole numbers, and grown by
   constexpr auto operator()(Distributed auto a, Distributed auto b) const { return dropout(matmul(a, b), 0.5); }
 };
 struct DroppedAttention {
-  constexpr auto operator()(Distributed auto q, Distributed auto k, Distributed auto v) const { return attention<false>(q, k, v, 0.3); }
+  constexpr auto operator()(Distributed auto q, Distributed auto k, Distributed auto v) const {
+    return attention<false>(q, k, v, 0.3);
+  }
 };
 template <class Layer, class Result, class... Input>
 using Step = Training<Weighed<Layer>, KeepGradients, Wanted<float, Result>, Tensor<float, Input>...>;
@@ -103,10 +118,14 @@ using Step = Training<Weighed<Layer>, KeepGradients, Wanted<float, Result>, Tens
 /// What a layer gives on a mesh: the gradient of its cotangent.
 template <class Program>
 std::vector<double> given(const Mesh& mesh, const std::vector<std::vector<float>>& inputs) {
-  return program::outputs<Program>(mesh, [&](auto& executor) {
-    executor.input(0, std::vector<float>(program::input_elements(executor.plan()), 1.0F));  // the cotangent
-    for (std::size_t i = 0; i < inputs.size(); ++i) executor.input(static_cast<int>(i) + 1, inputs[i]);
-  }).back().data;
+  return program::outputs<Program>(
+             mesh,
+             [&](auto& executor) {
+               executor.input(0, std::vector<float>(program::input_elements(executor.plan()), 1.0F));  // the cotangent
+               for (std::size_t i = 0; i < inputs.size(); ++i) executor.input(static_cast<int>(i) + 1, inputs[i]);
+             })
+      .back()
+      .data;
 }
 std::uint32_t word(std::size_t element) {  // seed 3, step 1, the first call, no layer, no micro-batch
   const double scalars[] = {3, 1};
@@ -122,14 +141,17 @@ void check_dropped(const Meshes& meshes, const std::vector<float>& x, const std:
   }
 }
 template <Dim depth>
-void check_dropped_sum(const Meshes& meshes, const std::vector<double>& expected, const std::vector<float>& a, const std::vector<float>& b) {
+void check_dropped_sum(const Meshes& meshes, const std::vector<double>& expected, const std::vector<float>& a,
+                       const std::vector<float>& b) {
   for (const Mesh& mesh : meshes) {
     INFO(text(mesh));
-    CHECK(given<Step<DroppedSum, Shape<rows, columns>, Shape<rows, depth>, Shape<depth, columns>>>(mesh, {a, b}) == expected);
+    CHECK(given<Step<DroppedSum, Shape<rows, columns>, Shape<rows, depth>, Shape<depth, columns>>>(mesh, {a, b}) ==
+          expected);
   }
 }
 template <Dim batch, Dim queries, Dim heads>
-void check_dropped_attention(const Meshes& meshes, const std::vector<std::vector<float>>& inputs, const std::vector<double>& expected) {
+void check_dropped_attention(const Meshes& meshes, const std::vector<std::vector<float>>& inputs,
+                             const std::vector<double>& expected) {
   using Query = Shape<batch, queries, heads, 2>;
   using Key = Shape<batch, 8, heads, 2>;
   using Value = Shape<batch, 8, heads, 8>;
@@ -152,7 +174,8 @@ TEST_CASE("a rank's first parameters are its slice of one rank's, bit for bit") 
 TEST_CASE("dropout drops the same however a tensor lies, bit for bit") {
   const std::vector<float> x = program::numbers<float>(rows * positions * columns, 1);
   std::vector<double> expected;
-  for (std::size_t i = 0; i < x.size(); ++i) expected.push_back(word(i) < dropped_below(0.3) ? 0.0 : static_cast<double>(x[i] * static_cast<float>(1 / 0.7)));
+  for (std::size_t i = 0; i < x.size(); ++i)
+    expected.push_back(word(i) < dropped_below(0.3) ? 0.0 : static_cast<double>(x[i] * static_cast<float>(1 / 0.7)));
   check_dropped<rows, positions, columns>({Mesh{}}, x, expected);
   check_dropped<rows / data, positions, columns>(of_data, x, expected);
   check_dropped<rows, positions / tensor, columns>(of_tensor, x, expected);
@@ -162,10 +185,12 @@ TEST_CASE("dropout drops the same however a tensor lies, bit for bit") {
 }
 TEST_CASE("every term of a pending sum drops the same") {
   constexpr int depth = 16;
-  const std::vector<int> a = program::numbers<int>(rows * depth, 1, 9), b = program::numbers<int>(depth * columns, 2, 9);
+  const std::vector<int> a = program::numbers<int>(rows * depth, 1, 9),
+                         b = program::numbers<int>(depth * columns, 2, 9);
   std::vector<double> expected(rows * columns);
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    for (std::size_t k = 0; k < depth; ++k) expected[i] += 2 * a[i / columns * depth + k] * b[k * columns + i % columns];
+    for (std::size_t k = 0; k < depth; ++k)
+      expected[i] += 2 * a[i / columns * depth + k] * b[k * columns + i % columns];
     if (word(i) < dropped_below(0.5)) expected[i] = 0;
   }
   const std::vector<float> left(a.begin(), a.end()), right(b.begin(), b.end());
@@ -174,16 +199,21 @@ TEST_CASE("every term of a pending sum drops the same") {
   check_dropped_sum<depth / data / tensor>(of_both, expected, left, right);
 }
 TEST_CASE("attention drops the same probabilities however queries and heads lie, bit for bit") {
-  // Queries are zero, so that a probability is 1/8; a value is the unit vector of its key, so that a result is its row of probabilities.
+  // Queries are zero, so that a probability is 1/8; a value is the unit vector of its key, so that a result is its row
+  // of probabilities.
   constexpr std::size_t batch = 4, queries = 8, heads = 4, keys = 8;
   std::vector<float> values(batch * keys * heads * keys);
   for (std::size_t i = 0; i < batch * keys * heads; ++i) values[i * keys + i / heads % keys] = 1;
   std::vector<double> expected;
   for (std::size_t i = 0; i < batch * queries * heads * keys; ++i) {
-    const std::size_t key = i % keys, head = i / keys % heads, query = i / keys / heads % queries, b = i / keys / heads / queries;
-    expected.push_back(word(((b * heads + head) * queries + query) * keys + key) < dropped_below(0.3) ? 0.0 : static_cast<double>(static_cast<float>(1 / 0.7) / 8));
+    const std::size_t key = i % keys, head = i / keys % heads, query = i / keys / heads % queries,
+                      b = i / keys / heads / queries;
+    expected.push_back(word(((b * heads + head) * queries + query) * keys + key) < dropped_below(0.3)
+                           ? 0.0
+                           : static_cast<double>(static_cast<float>(1 / 0.7) / 8));
   }
-  const std::vector<std::vector<float>> inputs{std::vector<float>(batch * queries * heads * 2), program::numbers<float>(batch * keys * heads * 2, 3), values};
+  const std::vector<std::vector<float>> inputs{std::vector<float>(batch * queries * heads * 2),
+                                               program::numbers<float>(batch * keys * heads * 2, 3), values};
   check_dropped_attention<batch, queries, heads>({Mesh{}}, inputs, expected);
   check_dropped_attention<batch / data, queries, heads>(of_data, inputs, expected);
   check_dropped_attention<batch, queries / tensor, heads>(of_tensor, inputs, expected);

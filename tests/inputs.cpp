@@ -1,11 +1,11 @@
 // What a program hands to a run, and asks of it: what does not fit is one sentence that names the thing, and a
 // documented exit code.
-#include <doctest/doctest.h>
-
-#include <Eigen/Core>
 #include <array>
 #include <filesystem>
 #include <fstream>
+
+#include <Eigen/Core>
+#include <doctest/doctest.h>
 
 #include <parallel/run/text_data.hpp>
 
@@ -23,7 +23,7 @@ struct Linear {
   Parameter<double, Shape<width, width>> w{normal(0.4)};
   Parameter<double, Shape<width>> b{zeros};
   constexpr auto operator()(Distributed auto x) const { return matmul(x, w) + b; }
-  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square((*this)(x) - y)); }
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square((*this)(x)-y)); }
 };
 using Fit = Training<Linear, AdamW, Batch, Batch>;
 
@@ -67,9 +67,10 @@ const std::vector<double> x = program::numbers<double>(rows * width, 1), y = pro
 TEST_CASE("an input is checked where it is given") {
   on_ranks<Fit>(Mesh{data = 2}, [](auto& e, auto&, auto&) {
     const std::vector<double> part(rows / 2 * width);
-    CHECK(said_by([&] { e.input(0, part); }) == Said{70,
-                                                    "input 0 is f64[4/data, 6] and has 24 elements, but 12 were given; "
-                                                    "give the whole tensor, of which a rank takes its part"});
+    CHECK(said_by([&] { e.input(0, part); }) ==
+          Said{70,
+               "input 0 is f64[4/data, 6] and has 24 elements, but 12 were given; "
+               "give the whole tensor, of which a rank takes its part"});
     CHECK(said_by([&] { e.input(1, std::span<const double>(static_cast<double*>(nullptr), 24)); }) ==
           Said{70, "input 1 is f64[4/data, 6], but was given a null pointer; give 24 elements"});
     CHECK(said_by([&] { e.input(0, std::vector<float>(24)); }) ==
@@ -186,7 +187,7 @@ TEST_CASE("what was written in place is looked at when the step begins") {
     e.run();
     targets[1] = 10;
     CHECK(said_by([&] { e.run(); }).second == "input 1, element " + std::to_string(2 * world.rank() + 1) +
-                                                 ": target 10 of 10 classes; mend the data, which counts from 0 to 9");
+                                                  ": target 10 of 10 classes; mend the data, which counts from 0 to 9");
   });
 }
 

@@ -11,7 +11,8 @@ using namespace parallel;
 using namespace parallel::axes;
 using lockstep::Array;
 
-/// All meshes of data, tensor and sequence whose extents divide `factor`, up to eight ranks; an axis of extent 1 is left out.
+/// All meshes of data, tensor and sequence whose extents divide `factor`, up to eight ranks; an axis of extent 1 is
+/// left out.
 inline std::vector<Mesh> meshes(int factor) {
   std::vector<Mesh> all;
   for (int d = 1; d <= 8; ++d)
@@ -26,14 +27,20 @@ inline std::vector<Mesh> meshes(int factor) {
   return all;
 }
 
-/// The gradient of a key bias is zero in exact arithmetic: it is judged by the size of its neighbours, with which it is one tensor.
+/// The gradient of a key bias is zero in exact arithmetic: it is judged by the size of its neighbours, with which it is
+/// one tensor.
 template <class T, int factor, int micro_batches = 1>
 void check_gpt() {
   using Model = models::Gpt<T, models::multiples_of(factor)>;
-  using Step = Accumulate<micro_batches, Training<Model, KeepGradients, typename Model::Tokens, typename Model::Tokens>>;
+  using Step =
+      Accumulate<micro_batches, Training<Model, KeepGradients, typename Model::Tokens, typename Model::Tokens>>;
   const auto count = static_cast<std::int64_t>(micro_batches) * Model::batch * Model::context;
-  const auto tokens = program::numbers<int>(count, 1, Model::vocabulary), targets = program::numbers<int>(count, 2, Model::vocabulary);
-  const auto feed = [&](auto& executor) { executor.input(0, tokens), executor.input(1, targets); };
+  const auto tokens = program::numbers<int>(count, 1, Model::vocabulary),
+             targets = program::numbers<int>(count, 2, Model::vocabulary);
+  const auto feed = [&](auto& executor) {
+    executor.input(0, tokens);
+    executor.input(1, targets);
+  };
   const std::vector<Array> one = program::outputs<Step>(Mesh{data = 1}, feed);
   REQUIRE(one.size() == 2 + 16);
   CHECK(one[0].data[0] > 0.5);

@@ -11,14 +11,18 @@ void check_mlp() {
   using Batch = Wanted<T, Shape<rows / data, width>>;
   using Step = Training<Model, KeepGradients, Batch, Tensor<T, Shape<rows / data, width>>>;
   const auto x = program::numbers<T>(rows * width, 1), y = program::numbers<T>(rows * width, 2);
-  const auto feed = [&](auto& executor) { executor.input(0, x), executor.input(1, y); };
+  const auto feed = [&](auto& executor) {
+    executor.input(0, x);
+    executor.input(1, y);
+  };
   const auto one = program::outputs<Step>(Mesh{data = 1}, feed);
   REQUIRE(one.size() == 2 + 8 + 1);
   for (const Mesh& mesh : invariance::meshes(factor)) {
     if (mesh.extent(&sequence) > 1) continue;
     INFO(text(mesh));
     const auto many = program::outputs<Step>(mesh, feed);
-    for (std::size_t i = 0; i < one.size(); ++i) CHECK(lockstep::difference(many[i], one[i]) < (sizeof(T) == 8 ? 1e-10 : 1e-5));
+    for (std::size_t i = 0; i < one.size(); ++i)
+      CHECK(lockstep::difference(many[i], one[i]) < (sizeof(T) == 8 ? 1e-10 : 1e-5));
   }
 }
 }  // namespace

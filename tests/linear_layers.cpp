@@ -1,4 +1,5 @@
-// The linear layers of docs/megatron.md, alone and in pairs, gathered, sliced or not: on two and four ranks loss and gradients are those of one rank.
+// The linear layers of docs/megatron.md, alone and in pairs, gathered, sliced or not: on two and four ranks loss and
+// gradients are those of one rank.
 #include <doctest/doctest.h>
 
 #include "docs/megatron.hpp"
@@ -11,7 +12,8 @@ using lockstep::Array;
 namespace {
 template <class Layer, Dim... x>
 std::vector<Array> trained(int ranks) {
-  const OwnedPlan plan = derive<Training<megatron::Alone<Layer>, KeepGradients, Wanted<float, Shape<x...>>>>(Mesh{tensor = ranks});
+  const OwnedPlan plan =
+      derive<Training<megatron::Alone<Layer>, KeepGradients, Wanted<float, Shape<x...>>>>(Mesh{tensor = ranks});
   return program::outputs(plan, [&](auto& executor, under_test::Parameters& parameters) {
     program::randomize<float>(plan, executor.rank(), parameters);
     executor.input(0, program::numbers<float>((x.size * ...), 1));

@@ -1,5 +1,5 @@
-// The oracle of the executor: runs a graph node by node, all ranks in turn, each transition by its definition (what the ranks' parts mean
-// together, and how a value is laid out anew), with the device's own kernels on the parts.
+// The oracle of the executor: runs a graph node by node, all ranks in turn, each transition by its definition (what the
+// ranks' parts mean together, and how a value is laid out anew), with the device's own kernels on the parts.
 #pragma once
 #include <cmath>
 #include <cstring>
@@ -41,7 +41,8 @@ inline Array part(const Array& whole, std::size_t dim, std::int64_t begin, std::
   for (std::size_t d = dim + 1; d < whole.size.size(); ++d) inner *= whole.size[d];
   for (std::int64_t o = 0; o < outer; ++o)
     for (std::int64_t i = 0; i < extent * inner; ++i)
-      result.data[static_cast<std::size_t>(o * extent * inner + i)] = whole.data[static_cast<std::size_t>((o * whole.size[dim] + begin) * inner + i)];
+      result.data[static_cast<std::size_t>(o * extent * inner + i)] =
+          whole.data[static_cast<std::size_t>((o * whole.size[dim] + begin) * inner + i)];
   return result;
 }
 inline Array join(const std::vector<Array>& parts, std::size_t dim) {
@@ -55,7 +56,8 @@ inline Array join(const std::vector<Array>& parts, std::size_t dim) {
   for (std::int64_t o = 0; o < outer; ++o)
     for (std::int64_t p = 0; p < n; ++p)
       for (std::int64_t i = 0; i < inner; ++i)
-        result.data[static_cast<std::size_t>((o * n + p) * inner + i)] = parts[static_cast<std::size_t>(p)].data[static_cast<std::size_t>(o * inner + i)];
+        result.data[static_cast<std::size_t>((o * n + p) * inner + i)] =
+            parts[static_cast<std::size_t>(p)].data[static_cast<std::size_t>(o * inner + i)];
   return result;
 }
 
@@ -69,7 +71,8 @@ inline Array denote(const std::vector<Array>& parts, Placement p) {
   return result;
 }
 /// Parts that mean `whole`; the terms of a sum are made by `noise`, or the first has it all.
-inline std::vector<Array> embed(const Array& whole, Placement p, int n, const std::function<double()>& noise = nullptr) {
+inline std::vector<Array> embed(const Array& whole, Placement p, int n,
+                                const std::function<double()>& noise = nullptr) {
   std::vector<Array> parts;
   for (int r = 0; r < n; ++r) {
     if (p.split()) {
@@ -103,7 +106,8 @@ class Machine {
   std::vector<Array>& at(int value) { return values_[static_cast<std::size_t>(value)]; }
   double scalar = 1;  ///< every run-time scalar
 
-  /// Gives a value its parts from the full tensor, axis by axis: first the terms of its sums, which are alike on all ranks of every other axis.
+  /// Gives a value its parts from the full tensor, axis by axis: first the terms of its sums, which are alike on all
+  /// ranks of every other axis.
   void set(int value, const Array& whole, const std::function<double()>& noise = nullptr) {
     std::vector<Array> parts(static_cast<std::size_t>(mesh_.ranks()), whole);
     const Layout& layout = g_.value(value).type.layout;
@@ -113,7 +117,9 @@ class Machine {
       for (const Axis* axis : axes) {
         const Placement p = layout.on(axis);
         if (p.pending() != pending) continue;
-        const auto laid_out = [&](const std::vector<Array>& group) { return embed(group[0], p, static_cast<int>(group.size()), noise); };
+        const auto laid_out = [&](const std::vector<Array>& group) {
+          return embed(group[0], p, static_cast<int>(group.size()), noise);
+        };
         parts = over(parts, *axis, laid_out);
       }
     at(value) = parts;
@@ -125,7 +131,9 @@ class Machine {
     AxisList axes;
     layout.collect(axes);
     for (int i = axes.size() - 1; i >= 0; --i)
-      parts = over(parts, *axes[i], [&](const std::vector<Array>& group) { return std::vector<Array>(group.size(), denote(group, layout.on(axes[i]))); });
+      parts = over(parts, *axes[i], [&](const std::vector<Array>& group) {
+        return std::vector<Array>(group.size(), denote(group, layout.on(axes[i])));
+      });
     return parts[0];
   }
 
@@ -137,7 +145,8 @@ class Machine {
       if (layout.on(mesh_.axes[i].axis).whole())
         over(values_[static_cast<std::size_t>(value)], *mesh_.axes[i].axis, [&](const std::vector<Array>& group) {
           for (const Array& part : group)
-            for (std::size_t e = 0; e < part.data.size(); ++e) same = same && std::abs(part.data[e] - group[0].data[e]) <= 1e-9 * (1 + std::abs(part.data[e]));
+            for (std::size_t e = 0; e < part.data.size(); ++e)
+              same = same && std::abs(part.data[e] - group[0].data[e]) <= 1e-9 * (1 + std::abs(part.data[e]));
           return group;
         });
     return same;
@@ -170,7 +179,8 @@ class Machine {
     for (int rank = 0; rank < mesh_.ranks(); ++rank) {
       int others = 0;
       for (int i = 0; i < mesh_.count; ++i)
-        if (mesh_.axes[i].axis != &axis) others = others * mesh_.axes[i].size + mesh_.coordinate(rank, mesh_.axes[i].axis);
+        if (mesh_.axes[i].axis != &axis)
+          others = others * mesh_.axes[i].size + mesh_.coordinate(rank, mesh_.axes[i].axis);
       groups[others].push_back(rank);
     }
     for (const auto& [others, ranks] : groups) {
@@ -199,10 +209,14 @@ class Machine {
     v.rank = type.layout.rank();
     for (int d = 0; d < v.rank; ++d) {
       const Dim& dim = type.layout.dims[d];
-      v.size[d] = local(dim, mesh_), v.offset[d] = offset(dim, mesh_, rank), v.whole[d] = dim.size;
+      v.size[d] = local(dim, mesh_);
+      v.offset[d] = offset(dim, mesh_, rank);
+      v.whole[d] = dim.size;
     }
-    // Around it as much again as the full tensor has, of what is no number: placements that are not sound make kernels reach outside.
-    const auto own = static_cast<std::size_t>(v.elements() * bytes_of(v.dtype)), around = static_cast<std::size_t>(type.layout.elements() * bytes_of(v.dtype) + 64);
+    // Around it as much again as the full tensor has, of what is no number: placements that are not sound make kernels
+    // reach outside.
+    const auto own = static_cast<std::size_t>(v.elements() * bytes_of(v.dtype)),
+               around = static_cast<std::size_t>(type.layout.elements() * bytes_of(v.dtype) + 64);
     room.assign(own + 2 * around, '\xff');
     v.data = room.data() + around;
     std::memset(v.data, 0, own);
@@ -229,9 +243,11 @@ class Machine {
     if (node.operation->updates)
       for (int r = 0; r < node.results; ++r) call.results[r].data = call.operands[r].data;
     call.ints = node.ints;
-    call.reals[0] = node.reals[0], call.reals[1] = node.reals[1];
+    call.reals[0] = node.reals[0];
+    call.reals[1] = node.reals[1];
     if (node.operation->aliases) {
-      values_[static_cast<std::size_t>(node.result)][static_cast<std::size_t>(rank)] = values_[static_cast<std::size_t>(node.operands[0])][static_cast<std::size_t>(rank)];
+      values_[static_cast<std::size_t>(node.result)][static_cast<std::size_t>(rank)] =
+          values_[static_cast<std::size_t>(node.operands[0])][static_cast<std::size_t>(rank)];
       auto& size = values_[static_cast<std::size_t>(node.result)][static_cast<std::size_t>(rank)].size;
       size.assign(call.results[0].size, call.results[0].size + call.results[0].rank);
       return;
@@ -244,7 +260,9 @@ class Machine {
       Array a{{v.size, v.size + v.rank}, {}};
       a.data.resize(static_cast<std::size_t>(v.elements()));
       for (std::size_t i = 0; i < a.data.size(); ++i)
-        a.data[i] = v.dtype == DType::f32 ? static_cast<double>(v.as<float>()[i]) : v.dtype == DType::f64 ? v.as<double>()[i] : v.as<int>()[i];
+        a.data[i] = v.dtype == DType::f32   ? static_cast<double>(v.as<float>()[i])
+                    : v.dtype == DType::f64 ? v.as<double>()[i]
+                                            : v.as<int>()[i];
       values_[static_cast<std::size_t>(node.result + r)][static_cast<std::size_t>(rank)] = a;
     }
   }
@@ -258,7 +276,8 @@ class Machine {
 inline double absolute_difference(const Array& a, const Array& b) {
   if (a.size != b.size) return 1e300;
   double most = 0;
-  for (std::size_t i = 0; i < a.data.size(); ++i) most = std::max(most, std::isfinite(a.data[i]) ? std::abs(a.data[i] - b.data[i]) : 1e300);
+  for (std::size_t i = 0; i < a.data.size(); ++i)
+    most = std::max(most, std::isfinite(a.data[i]) ? std::abs(a.data[i] - b.data[i]) : 1e300);
   return most;
 }
 /// The same as a part of the largest element (or of 1e-12, where all are smaller than that).

@@ -1,8 +1,9 @@
 // A model whose parameters' paths have 64, 65, 200 and 1,011 characters; the first two share 64 of theirs.
 #pragma once
-#include <parallel/parallel.hpp>
 #include <string>
 #include <vector>
+
+#include <parallel/parallel.hpp>
 
 namespace long_paths {
 

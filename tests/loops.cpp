@@ -48,22 +48,32 @@ TEST_CASE("a reduction that an iteration hands on is waited for by the next") {
   CHECK(crossing(planned) == 2);  // forward, and the gradient of x in the backward loop
   static_assert(planned.forward.collectives(tensor) == 5);
   std::int64_t started = 0, waited = 0;
-  each_event(planned, [&](const Event& e) { started += e.kind == EventKind::start, waited += e.kind == EventKind::wait; });
+  each_event(planned, [&](const Event& e) {
+    started += e.kind == EventKind::start;
+    waited += e.kind == EventKind::wait;
+  });
   CHECK(started == planned.calls());
   CHECK(waited == started);
 }
 TEST_CASE("loops with reductions under way compute the same on every mesh") {
   const auto x = program::numbers<double>(rows * width, 1), y = program::numbers<double>(rows * width, 2);
-  const auto feed = [&](auto& executor) { executor.input(0, x), executor.input(1, y); };
+  const auto feed = [&](auto& executor) {
+    executor.input(0, x);
+    executor.input(1, y);
+  };
   const auto one = program::outputs<Step<false>>(Mesh{data = 1}, feed);
-  for (const Mesh& mesh : {Mesh{tensor = 2}, Mesh{tensor = 4}, Mesh{data = 2, tensor = 2}, Mesh{data = 2, tensor = 4}}) {
+  for (const Mesh& mesh :
+       {Mesh{tensor = 2}, Mesh{tensor = 4}, Mesh{data = 2, tensor = 2}, Mesh{data = 2, tensor = 4}}) {
     const auto many = program::outputs<Step<false>>(mesh, feed);
     for (std::size_t i = 0; i < one.size(); ++i) CHECK(lockstep::difference(many[i], one[i]) < 1e-10);
   }
 }
 TEST_CASE("what is computed again is not kept, and the gradients are the same") {
   const auto x = program::numbers<double>(rows * width, 1), y = program::numbers<double>(rows * width, 2);
-  const auto feed = [&](auto& executor) { executor.input(0, x), executor.input(1, y); };
+  const auto feed = [&](auto& executor) {
+    executor.input(0, x);
+    executor.input(1, y);
+  };
   for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2, tensor = 2}}) {
     const auto kept = program::outputs<Step<false>>(mesh, feed), again = program::outputs<Step<true>>(mesh, feed);
     INFO(text(mesh));
@@ -76,7 +86,9 @@ TEST_CASE("what is computed again is not kept, and the gradients are the same") 
   constexpr auto& kept = plan<Step<false>, mesh>;
   constexpr auto& again = plan<Step<true>, mesh>;
   constexpr std::int64_t hidden = 8 * (rows / 2) * (4 * width / 2);  // bytes of one layer's hidden state on a rank
-  static_assert(kept.memory.by_use[static_cast<int>(Use::activations)] - again.memory.by_use[static_cast<int>(Use::activations)] == 2 * 5 * hidden);
+  static_assert(kept.memory.by_use[static_cast<int>(Use::activations)] -
+                    again.memory.by_use[static_cast<int>(Use::activations)] ==
+                2 * 5 * hidden);
   static_assert(again.peak_memory() < kept.peak_memory());
   static_assert(again.flops() > kept.flops());
   static_assert(again.calls() == kept.calls());

@@ -1,11 +1,11 @@
 // Descriptions of machines: what is written is read again, and every fault is named with its place.
-#include <doctest/doctest.h>
+#include "../tools/planner/machine_file.hpp"
 
 #include <cstdio>
 #include <filesystem>
 #include <functional>
 
-#include "../tools/planner/machine_file.hpp"
+#include <doctest/doctest.h>
 
 using namespace planner;
 
@@ -49,7 +49,8 @@ TEST_CASE("a description is read, and written as it was") {
   CHECK(m.link({&axes::data}, 2) == Link{0, 1e9});
   CHECK(m.link({&axes::tensor}, 2) == Link{1e-7, 5e9});
   CHECK(machine_from_json(machine_to_json(m)) == m);
-  for (const Machine* published : machines::published) CHECK(machine_from_json(machine_to_json(*published)) == *published);
+  for (const Machine* published : machines::published)
+    CHECK(machine_from_json(machine_to_json(*published)) == *published);
 }
 
 TEST_CASE("faults are named with their place") {
@@ -57,23 +58,33 @@ TEST_CASE("faults are named with their place") {
   CHECK(refused([](Json& j) { j = 3; }) == "the description is no object; write {...}");
   CHECK(refused([](Json& j) { j.erase("name"); }) == "name is missing");
   CHECK(refused([](Json& j) { j["name"] = 3; }) == "name is no text");
-  CHECK(refused([](Json& j) { j["lunch"] = 3; }) ==
-        "lunch is unknown; known here: name, launch, attention_block, processors, write_allocates, overlaps, rates, links");
+  CHECK(
+      refused([](Json& j) { j["lunch"] = 3; }) ==
+      "lunch is unknown; known here: name, launch, attention_block, processors, write_allocates, overlaps, rates, links");
   CHECK(refused([](Json& j) { j["launch"] = -1; }) == "launch is -1; give seconds, not below 0");
   CHECK(refused([](Json& j) { j["overlaps"] = 1; }) == "overlaps is 1; say true or false");
-  CHECK(refused([](Json& j) { j["attention_block"] = 1.5; }) == "attention_block is 1.5; give a whole number of queries");
-  CHECK(refused([](Json& j) { j["rates"] = Json::array(); }) == "rates is no list of 1 to 8 rows; give one for each number of busy ranks");
+  CHECK(refused([](Json& j) { j["attention_block"] = 1.5; }) ==
+        "attention_block is 1.5; give a whole number of queries");
+  CHECK(refused([](Json& j) { j["rates"] = Json::array(); }) ==
+        "rates is no list of 1 to 8 rows; give one for each number of busy ranks");
   CHECK(refused([](Json& j) { j["rates"][0].erase("memory_bandwidth"); }) == "rates[0].memory_bandwidth is missing");
-  CHECK(refused([](Json& j) { j["rates"][0]["memory_bandwidth"] = 0; }) == "rates[0].memory_bandwidth is 0; give bytes/s, above 0");
-  CHECK(refused([](Json& j) { j["rates"][0]["memory_bandwidth"] = "fast"; }) == "rates[0].memory_bandwidth is \"fast\"; give a number: bytes/s");
-  CHECK(refused([](Json& j) { j["rates"][0]["products"]["f16"] = 1; }) == "rates[0].products.f16 is unknown; known here: f32, f64, bf16, i32");
-  CHECK(refused([](Json& j) { j["rates"][0]["products"]["f32"] = -1; }) == "rates[0].products.f32 is -1; give FLOP/s, above 0");
-  CHECK(refused([](Json& j) { j["rates"][0]["products"] = Json::object(); }) == "rates[0].products has no rate; give one for f32 at least");
-  CHECK(refused([](Json& j) { j["rates"][1]["ranks"] = 1; }) == "rates[1].ranks is not above that of the row before; sort the rows");
+  CHECK(refused([](Json& j) { j["rates"][0]["memory_bandwidth"] = 0; }) ==
+        "rates[0].memory_bandwidth is 0; give bytes/s, above 0");
+  CHECK(refused([](Json& j) { j["rates"][0]["memory_bandwidth"] = "fast"; }) ==
+        "rates[0].memory_bandwidth is \"fast\"; give a number: bytes/s");
+  CHECK(refused([](Json& j) { j["rates"][0]["products"]["f16"] = 1; }) ==
+        "rates[0].products.f16 is unknown; known here: f32, f64, bf16, i32");
+  CHECK(refused([](Json& j) { j["rates"][0]["products"]["f32"] = -1; }) ==
+        "rates[0].products.f32 is -1; give FLOP/s, above 0");
+  CHECK(refused([](Json& j) { j["rates"][0]["products"] = Json::object(); }) ==
+        "rates[0].products has no rate; give one for f32 at least");
+  CHECK(refused([](Json& j) { j["rates"][1]["ranks"] = 1; }) ==
+        "rates[1].ranks is not above that of the row before; sort the rows");
   CHECK(refused([](Json& j) { j["rates"][1].erase("link"); }) == "rates[1].link is missing");
   CHECK(refused([](Json& j) { j["rates"][1].erase("cache_bytes"); }) == "rates[1].cache_bytes is missing");
   CHECK(refused([](Json& j) { j["rates"].erase(1); }) == "rates[0].link is missing");  // it serves any number of ranks
-  CHECK(refused([](Json& j) { j["links"]["data"]["bandwidth"] = 0; }) == "links.data.bandwidth is 0; give bytes/s, above 0");
+  CHECK(refused([](Json& j) { j["links"]["data"]["bandwidth"] = 0; }) ==
+        "links.data.bandwidth is 0; give bytes/s, above 0");
   const std::string endless(64, 'a');
   CHECK(refused([&](Json& j) { j["name"] = endless.substr(1); }) == "accepted");
   for (const std::string& name : {endless, std::string("a\0b", 3)})
@@ -83,9 +94,10 @@ TEST_CASE("faults are named with their place") {
 
 TEST_CASE("a machine is named, or a file") {
   CHECK(machine_named_or_file("h100") == machines::h100);
-  CHECK_THROWS_WITH_AS(machine_named_or_file("abacus"),
-                       "there is no machine and no file 'abacus'; machines: a100, dgx-a100, h100, dgx-h100; tools/machine describes this one",
-                       MachineRefused);
+  CHECK_THROWS_WITH_AS(
+      machine_named_or_file("abacus"),
+      "there is no machine and no file 'abacus'; machines: a100, dgx-a100, h100, dgx-h100; tools/machine describes this one",
+      MachineRefused);
   const std::string path = std::filesystem::temp_directory_path() / "parallel-machine.json";
   std::ofstream(path) << good().dump();
   CHECK(machine_named_or_file(path) == machine_from_json(good()));

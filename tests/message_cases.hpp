@@ -34,7 +34,8 @@ class End {
     for (std::size_t i = 0; i < buffer_.size(); ++i) {
       const bool inside = i >= guard && i < guard + bytes_;
       if (buffer_[i] != (inside ? pattern(message_, i - guard) : std::byte{0}))
-        return text(exchange) + ", message " + std::to_string(message_) + ": byte " + std::to_string(i) + " of " + std::to_string(bytes_);
+        return text(exchange) + ", message " + std::to_string(message_) + ": byte " + std::to_string(i) + " of " +
+               std::to_string(bytes_);
     }
     std::fill(buffer_.begin(), buffer_.end(), std::byte{0x55});
     return "";
@@ -66,8 +67,10 @@ std::string ring(C& c, int rounds) {
     };
     // Where n = 2 both directions are one channel; then the order of the starts says which message is which.
     for (int k = 0; k < (n == 2 ? max_outstanding / 2 : max_outstanding); ++k) {
-      start(Collective::send, next, me, 0, k), start(Collective::send, previous, me, 1, k);
-      start(Collective::receive, previous, previous, 0, k), start(Collective::receive, next, next, 1, k);
+      start(Collective::send, next, me, 0, k);
+      start(Collective::send, previous, me, 1, k);
+      start(Collective::receive, previous, previous, 0, k);
+      start(Collective::receive, next, next, 1, k);
     }
     for (std::size_t i = ends.size(); i-- > 0;) {
       c.wait(tickets[i]);
@@ -77,13 +80,15 @@ std::string ring(C& c, int rounds) {
   return wrong;
 }
 
-/// What all ranks do, drawn alike by all of them: messages between any two, and collectives on the same group whose waits have their place
-/// in the order, too. Each rank waits for its messages when it likes.
+/// What all ranks do, drawn alike by all of them: messages between any two, and collectives on the same group whose
+/// waits have their place in the order, too. Each rank waits for its messages when it likes.
 template <class C>
 std::string random_traffic(C& c, unsigned seed, int events) {
   const int n = c.size(), me = c.rank();
   std::mt19937 common(seed), own(seed * 64 + static_cast<unsigned>(me));
-  const auto draw = [](std::mt19937& random, int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };
+  const auto draw = [](std::mt19937& random, int below) {
+    return static_cast<int>(random() % static_cast<unsigned>(below));
+  };
   std::vector<std::uint64_t> next(index(2 * n));  // of each channel
   std::vector<std::pair<End, Ticket>> mine;
   std::vector<std::pair<cases::Case<float>, Ticket>> sums;
@@ -102,7 +107,8 @@ std::string random_traffic(C& c, unsigned seed, int events) {
     sums.erase(sums.begin());
   };
   for (int event = 0; event < events; ++event) {
-    const int what = draw(common, 10), a = draw(common, n), b = (a + 1 + draw(common, std::max(n - 1, 1))) % n, size = draw(common, 4);
+    const int what = draw(common, 10), a = draw(common, n), b = (a + 1 + draw(common, std::max(n - 1, 1))) % n,
+              size = draw(common, 4);
     const std::int64_t count = size == 0 ? 0 : draw(common, size == 1 ? 20000 : 300);
     const auto dtype = static_cast<DType>(draw(common, 4));
     if (what == 0 && sums.size() < max_outstanding) {
@@ -148,16 +154,19 @@ std::string waits_late(C& c) {
     if (me == 0 && n > 1) {
       End question(1, Collective::send, 1, count), answer(2, Collective::receive, 1, count);
       const Ticket first = c.start(question.exchange), second = c.start(answer.exchange);
-      wait(answer, second), wait(question, first);
+      wait(answer, second);
+      wait(question, first);
     } else if (me == 1) {
       End question(1, Collective::receive, 0, count), answer(2, Collective::send, 0, count);
-      wait(question, c.start(question.exchange)), wait(answer, c.start(answer.exchange));
+      wait(question, c.start(question.exchange));
+      wait(answer, c.start(answer.exchange));
     }
     if (n == 1) continue;
     const int next = (me + 1) % n, previous = (me + n - 1) % n;
     End in(index(previous), Collective::receive, previous, count), out(index(me), Collective::send, next, count);
     const Ticket first = c.start(in.exchange), second = c.start(out.exchange);
-    wait(out, second), wait(in, first);
+    wait(out, second);
+    wait(in, first);
   }
   return wrong;
 }
@@ -191,7 +200,9 @@ std::string refusals(C& c) {
   std::vector<Ticket> tickets;
   if (n > 1 && me < 2) {
     const Collective kind = me == 0 ? Collective::send : Collective::receive;
-    const auto end = [&](int i) { return Exchange{.kind = kind, .in = x + i, .out = x + i, .count = 1, .peer = 1 - me}; };
+    const auto end = [&](int i) {
+      return Exchange{.kind = kind, .in = x + i, .out = x + i, .count = 1, .peer = 1 - me};
+    };
     for (int i = 0; i < max_outstanding; ++i) tickets.push_back(c.start(end(i)));
     try {
       c.start(end(max_outstanding));
@@ -222,9 +233,11 @@ std::string records(C& c) {
   c.record(&noted);
   const Collective kind = c.rank() == 0 ? Collective::send : Collective::receive;
   End small(1, kind, 1 - c.rank(), 3, DType::bf16), large(2, kind, 1 - c.rank(), 500, DType::f64);
-  exchange(c, small.exchange), exchange(c, large.exchange);
+  exchange(c, small.exchange);
+  exchange(c, large.exchange);
   c.record(nullptr);
-  const std::vector<Record> wanted = {{kind, 6, DType::bf16, c.size(), false}, {kind, 4000, DType::f64, c.size(), false}};
+  const std::vector<Record> wanted = {{kind, 6, DType::bf16, c.size(), false},
+                                      {kind, 4000, DType::f64, c.size(), false}};
   return noted == wanted ? "" : "the records";
 }
 

@@ -1,8 +1,9 @@
-// Messages between threads: what arrives, who waits for whom, and what happens when the other end is wrong, late or gone.
-#include <doctest/doctest.h>
-
+// Messages between threads: what arrives, who waits for whom, and what happens when the other end is wrong, late or
+// gone.
 #include <atomic>
 #include <thread>
+
+#include <doctest/doctest.h>
 
 #include "message_cases.hpp"
 #include "thread_runs.hpp"
@@ -17,7 +18,12 @@ Exchange send(int to, std::int64_t count = 5, DType dtype = DType::f32) {
   return {.kind = Collective::send, .in = x.data(), .count = count, .dtype = dtype, .label = "activation", .peer = to};
 }
 Exchange receive(int from, std::int64_t count = 5, DType dtype = DType::f32) {
-  return {.kind = Collective::receive, .out = y.data(), .count = count, .dtype = dtype, .label = "activation", .peer = from};
+  return {.kind = Collective::receive,
+          .out = y.data(),
+          .count = count,
+          .dtype = dtype,
+          .label = "activation",
+          .peer = from};
 }
 
 }  // namespace
@@ -130,12 +136,14 @@ TEST_CASE("the other end never comes") {
           },
           200ms);
     } catch (const Deadline& error) {
-      words = error.what(), missing = error.missing;
+      words = error.what();
+      missing = error.missing;
       CHECK(exit_code_of(error) == 75);
     }
     CHECK(missing == std::vector<int>{1});
-    CHECK(words == "parallel::wait: rank 0 of 2 waited 200 ms in " + text(mine) +
-                       " for rank 1 of 2 (rank 2 of the run); it hangs or calls something else, or the deadline is too short");
+    CHECK(words ==
+          "parallel::wait: rank 0 of 2 waited 200 ms in " + text(mine) +
+              " for rank 1 of 2 (rank 2 of the run); it hangs or calls something else, or the deadline is too short");
   }
 }
 
@@ -185,13 +193,18 @@ TEST_CASE("ranks that fail at random among messages leave no one behind") {
             float* mine = buffers[index(t.rank())].data();
             Threads ring = t.split(0, t.rank());
             for (int i = 0;; ++i) {
-              const Ticket in = ring.start({.kind = Collective::receive, .out = mine, .count = 700, .peer = (t.rank() + n - 1) % n});
+              const Ticket in =
+                  ring.start({.kind = Collective::receive, .out = mine, .count = 700, .peer = (t.rank() + n - 1) % n});
               if (t.rank() == culprit && i == step) throw std::runtime_error("at random");
-              const Ticket out = ring.start({.kind = Collective::send, .in = mine + 700, .count = 700, .peer = (t.rank() + 1) % n});
-              if (i % 2 == 0)
-                ring.wait(in), ring.wait(out);
-              else
-                ring.wait(out), ring.wait(in);
+              const Ticket out =
+                  ring.start({.kind = Collective::send, .in = mine + 700, .count = 700, .peer = (t.rank() + 1) % n});
+              if (i % 2 == 0) {
+                ring.wait(in);
+                ring.wait(out);
+              } else {
+                ring.wait(out);
+                ring.wait(in);
+              }
             }
           }) == "at random");
   }

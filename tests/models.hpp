@@ -1,4 +1,5 @@
-// Models of the run-time tests: a perceptron and a GPT, annotated for data, tensor and sequence, in any element type and size.
+// Models of the run-time tests: a perceptron and a GPT, annotated for data, tensor and sequence, in any element type
+// and size.
 #pragma once
 #include <parallel/parallel.hpp>
 
@@ -13,12 +14,16 @@ struct Mlp {
   Parameter<T, Shape<2 * width / tensor>> up_bias{without_decay(normal(0.1))};
   Parameter<T, Shape<2 * width / tensor, width>> down{normal(0.3)};
   Parameter<T, Shape<width>> down_bias{without_decay(normal(0.1))};
-  constexpr auto operator()(Distributed auto x) const { return matmul(gelu(matmul(x, up) + up_bias), down) + down_bias; }
+  constexpr auto operator()(Distributed auto x) const {
+    return matmul(gelu(matmul(x, up) + up_bias), down) + down_bias;
+  }
 };
 template <class T, int rows, int width>
 struct Regression {
   Mlp<T, rows, width> first, second;
-  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(x + second(relu(first(x))) - y)); }
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(x + second(relu(first(x))) - y));
+  }
 };
 
 struct Sizes {
@@ -30,7 +35,8 @@ constexpr Sizes multiples_of(int factor) { return {factor, factor, factor, 2, 2 
 
 template <class T, Sizes n>
 struct Gpt {
-  static constexpr int batch = n.batch, context = n.context, heads = n.heads, size = n.size, channels = heads * size, vocabulary = n.vocabulary;
+  static constexpr int batch = n.batch, context = n.context, heads = n.heads, size = n.size, channels = heads * size,
+                       vocabulary = n.vocabulary;
   using Hidden = Shape<batch / data, context / sequence, channels>;
   using Tokens = Tensor<int, Shape<batch / data, context / sequence>>;
 
@@ -55,7 +61,9 @@ struct Gpt {
     Parameter<T, Shape<4 * channels / tensor>> up_bias{without_decay(normal(0.1))};
     Parameter<T, Shape<4 * channels / tensor, channels>> down{normal(0.3)};
     Parameter<T, Shape<channels>> down_bias{without_decay(normal(0.1))};
-    constexpr auto operator()(Distributed auto x) const { return matmul(gelu(matmul(x, up) + up_bias), down) + down_bias; }
+    constexpr auto operator()(Distributed auto x) const {
+      return matmul(gelu(matmul(x, up) + up_bias), down) + down_bias;
+    }
   };
   struct Block {
     Norm norm1;
@@ -77,7 +85,9 @@ struct Gpt {
     const auto hidden = to<Hidden>(dropout(embedding(tokens, token) + position, n.dropped / 100.0));
     return matmul(norm(blocks(hidden)), transpose(token));
   }
-  constexpr auto operator()(Distributed auto tokens, Distributed auto targets) const { return mean(cross_entropy((*this)(tokens), targets)); }
+  constexpr auto operator()(Distributed auto tokens, Distributed auto targets) const {
+    return mean(cross_entropy((*this)(tokens), targets));
+  }
 };
 
 }  // namespace models

@@ -1,11 +1,12 @@
 // What MPI returns is looked at: each of its calls fails once, and the rank ends with a sentence and a code, never with
 // old numbers.
-#include <doctest/doctest.h>
+#include <cstdio>
+#include <string>
 #include <unistd.h>
 
-#include <cstdio>
+#include <doctest/doctest.h>
+
 #include <parallel/communicator/mpi.hpp>
-#include <string>
 
 using namespace parallel;
 
@@ -83,7 +84,8 @@ std::string said(const std::string& call, F f, int& code, bool library = false) 
   std::fflush(stderr);
   const int before = dup(2);
   dup2(fileno(file), 2);
-  code = 0, failed = 0;
+  code = 0;
+  failed = 0;
   try {
     run_mpi(
         [&](Mpi& world) {

@@ -1,9 +1,10 @@
 // Ranks under NCCL for tests: functions run on them, and cases whose buffers are the host's.
 #pragma once
-#include <doctest/doctest.h>
-
 #include <atomic>
 #include <map>
+
+#include <doctest/doctest.h>
+
 #include <parallel/communicator/nccl_threads.hpp>
 
 #include "message_cases.hpp"
@@ -29,7 +30,8 @@ inline void no_faults() {
 #endif
 }
 
-/// Until the GPU has what cudaMemset and cudaMemcpy brought it: they return before, and other streams do not wait for their stream 0.
+/// Until the GPU has what cudaMemset and cudaMemcpy brought it: they return before, and other streams do not wait for
+/// their stream 0.
 inline void until_there() { cudaStreamSynchronize(nullptr); }
 
 /// A communicator for cases with buffers of the host: each exchange has copies of them on the GPU.
@@ -59,7 +61,8 @@ class Staged {
     cudaMemcpy(c.in.data, e.in, in, cudaMemcpyHostToDevice);
     until_there();
     Exchange there = e;
-    there.in = c.in.data, there.out = c.out.data;
+    there.in = c.in.data;
+    there.out = c.out.data;
     const Ticket ticket = nccl_.start(there);
     copies_[{ticket.channel, ticket.number}] = c;
     return ticket;
@@ -88,9 +91,10 @@ class Staged {
   Room room(std::size_t bytes) {
     if (bytes == 0) return {};
     Room r{bytes, nullptr};
-    if (const auto known = free_.find(bytes); known != free_.end())
-      r.data = known->second, free_.erase(known);
-    else if (cudaMalloc(&r.data, bytes) != cudaSuccess)
+    if (const auto known = free_.find(bytes); known != free_.end()) {
+      r.data = known->second;
+      free_.erase(known);
+    } else if (cudaMalloc(&r.data, bytes) != cudaSuccess)
       throw std::runtime_error("no memory for a case");
     cudaMemset(r.data, 0xff, bytes);
     return r;
@@ -146,7 +150,8 @@ inline void until_missed() {
 
 /// Runs f on every rank and returns the sentence that run_nccl throws; `seen` gets each rank's own.
 template <class F>
-std::string fails(int ranks, std::vector<Seen>& seen, F f, std::chrono::milliseconds deadline = 5s, int* code = nullptr) {
+std::string fails(int ranks, std::vector<Seen>& seen, F f, std::chrono::milliseconds deadline = 5s,
+                  int* code = nullptr) {
   REQUIRE(machine(ranks));
   seen.assign(index(ranks), {});
   ended_by_exception = 0;
@@ -158,8 +163,9 @@ std::string fails(int ranks, std::vector<Seen>& seen, F f, std::chrono::millisec
                try {
                  f(t);
                } catch (const std::exception& error) {
-                 mine = {error.what(), exit_code_of(error),
-                         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - since)};
+                 mine = {
+                     error.what(), exit_code_of(error),
+                     std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - since)};
                  ++ended_by_exception;
                  throw;
                }
@@ -171,7 +177,9 @@ std::string fails(int ranks, std::vector<Seen>& seen, F f, std::chrono::millisec
   }
   return "nothing";
 }
-inline bool contains(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+inline bool contains(const std::string& text, const std::string& words) {
+  return text.find(words) != std::string::npos;
+}
 
 /// Numbers on the GPU of the calling thread.
 struct Numbers {

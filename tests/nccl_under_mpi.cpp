@@ -1,5 +1,5 @@
-// Processes that meet under MPI to exchange by NCCL: which GPU each takes, the id that all get. The stand-in's NCCL is within a process, so
-// more than one rank is not run here.
+// Processes that meet under MPI to exchange by NCCL: which GPU each takes, the id that all get. The stand-in's NCCL is
+// within a process, so more than one rank is not run here.
 #include <doctest/doctest.h>
 
 #include <parallel/communicator/nccl_mpi.hpp>

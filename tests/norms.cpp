@@ -1,5 +1,5 @@
-// Norms as they are lowered: where a rank has whole rows one operation forward and one backward, of which only what is wanted is computed; where
-// rows are split, parts.
+// Norms as they are lowered: where a rank has whole rows one operation forward and one backward, of which only what is
+// wanted is computed; where rows are split, parts.
 #include <doctest/doctest.h>
 
 #include "program.hpp"
@@ -12,7 +12,8 @@ constexpr int rows = 6, channels = 10;
 
 template <bool centered, bool again = false>
 struct Norm {
-  constexpr auto operator()(Distributed auto cotangent, Distributed auto x, Distributed auto gain, Distributed auto shift) const {
+  constexpr auto operator()(Distributed auto cotangent, Distributed auto x, Distributed auto gain,
+                            Distributed auto shift) const {
     const auto y = [&] {
       if constexpr (centered)
         return layer_norm(x, gain, shift);
@@ -29,14 +30,16 @@ template <class T, bool wanted, Dim... sizes>
 using Input = std::conditional_t<wanted, Wanted<T, Shape<sizes...>>, Tensor<T, Shape<sizes...>>>;
 /// `x`, `gain`, `shift`: whether its gradient is wanted.
 template <bool centered, bool x, bool gain, bool shift, Dim width = channels, bool again = false>
-using Step = Training<Norm<centered, again>, KeepGradients, Tensor<double, Shape<rows / data, width>>, Input<double, x, rows / data, width>, Input<double, gain, width>,
-                      Input<double, shift, width>>;
+using Step = Training<Norm<centered, again>, KeepGradients, Tensor<double, Shape<rows / data, width>>,
+                      Input<double, x, rows / data, width>, Input<double, gain, width>, Input<double, shift, width>>;
 
 struct Count {
   int whole = 0, whole_gradients = 0, results = 0, parts = 0, parameters = 0;  ///< results: of all whole_gradients
   bool operator==(const Count&) const = default;
 };
-std::ostream& operator<<(std::ostream& out, const Count& c) { return out << c.whole << ' ' << c.whole_gradients << ' ' << c.results << ' ' << c.parts << ' ' << c.parameters; }
+std::ostream& operator<<(std::ostream& out, const Count& c) {
+  return out << c.whole << ' ' << c.whole_gradients << ' ' << c.results << ' ' << c.parts << ' ' << c.parameters;
+}
 template <class Program>
 Count count(const Mesh& mesh) {
   const OwnedPlan plan = derive<Program>(mesh);
@@ -45,16 +48,21 @@ Count count(const Mesh& mesh) {
     if (e.kind != EventKind::compute) continue;
     const Node& node = plan->graph.node(e.node);
     c.whole += node.operation == &operation::norm_rows;
-    if (node.operation == &operation::norm_rows_derivative) ++c.whole_gradients, c.results += node.results;
-    for (const Operation* part : {&operation::row_mean, &operation::row_variance, &operation::normalize, &operation::norm_products, &operation::norm_derivative}) c.parts += node.operation == part;
+    if (node.operation == &operation::norm_rows_derivative) {
+      ++c.whole_gradients;
+      c.results += node.results;
+    }
+    for (const Operation* part : {&operation::row_mean, &operation::row_variance, &operation::normalize,
+                                  &operation::norm_products, &operation::norm_derivative})
+      c.parts += node.operation == part;
     c.parameters += node.operation == &operation::norm_parameter_derivative;
   }
   return c;
 }
 template <class Program>
 std::vector<lockstep::Array> outputs(const Mesh& mesh) {
-  const auto cotangent = program::numbers<double>(rows * channels, 1), x = program::numbers<double>(rows * channels, 2), gain = program::numbers<double>(channels, 3),
-             shift = program::numbers<double>(channels, 4);
+  const auto cotangent = program::numbers<double>(rows * channels, 1), x = program::numbers<double>(rows * channels, 2),
+             gain = program::numbers<double>(channels, 3), shift = program::numbers<double>(channels, 4);
   return program::outputs<Program>(mesh, [&](auto& executor) {
     int i = 0;
     for (const auto* numbers : {&cotangent, &x, &gain, &shift}) executor.input(i++, *numbers);
@@ -63,7 +71,8 @@ std::vector<lockstep::Array> outputs(const Mesh& mesh) {
 /// That a program's gradients are those, of some positions, of the program that wants all.
 template <bool centered, bool x, bool gain, bool shift>
 void check_wanted() {
-  const auto all = outputs<Step<centered, true, true, centered>>(Mesh{data = 1}), some = outputs<Step<centered, x, gain, shift>>(Mesh{data = 2});
+  const auto all = outputs<Step<centered, true, true, centered>>(Mesh{data = 1}),
+             some = outputs<Step<centered, x, gain, shift>>(Mesh{data = 2});
   std::size_t i = all.size() - (centered ? 3 : 2), found = some.size() - (x + gain + shift);
   for (const bool wanted : {x, gain, shift}) {
     if (wanted) CHECK(lockstep::difference(some.at(found++), all.at(i)) < 1e-12);
@@ -88,7 +97,8 @@ TEST_CASE("split rows are parts, also where the mesh has one rank") {
     const Mesh mesh{tensor = ranks};
     CHECK(count<Step<true, true, true, true, channels / tensor>>(mesh) == Count{0, 0, 0, 5, 1});
     CHECK(count<Step<false, true, true, false, channels / tensor>>(mesh) == Count{0, 0, 0, 4, 1});
-    const auto whole = outputs<Step<true, true, true, true>>(Mesh{data = 1}), split = outputs<Step<true, true, true, true, channels / tensor>>(mesh);
+    const auto whole = outputs<Step<true, true, true, true>>(Mesh{data = 1}),
+               split = outputs<Step<true, true, true, true, channels / tensor>>(mesh);
     for (std::size_t i = 0; i < whole.size(); ++i) CHECK(lockstep::difference(split[i], whole[i]) < 1e-12);
   }
 }

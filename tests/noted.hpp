@@ -2,9 +2,10 @@
 // built as plan/program.hpp builds it.
 #pragma once
 #include <deque>
-#include <parallel/parallel.hpp>
 #include <string>
 #include <vector>
+
+#include <parallel/parallel.hpp>
 
 namespace noted {
 
@@ -64,7 +65,9 @@ class Program {
     List<int, max_operands> notes;
     bool any = operands.empty();
     for (const Value& o : operands) {
-      met.types.push_back(o.type), met.kinds.push_back(o.kind), notes.push_back(o.note);
+      met.types.push_back(o.type);
+      met.kinds.push_back(o.kind);
+      notes.push_back(o.note);
       any = any || !o.source;
     }
     met.ints = ints;

@@ -1,7 +1,8 @@
-// Plain numbers beside tensors, and functions of one number: values and gradients by the formulas of a textbook, on several meshes.
-#include <doctest/doctest.h>
-
+// Plain numbers beside tensors, and functions of one number: values and gradients by the formulas of a textbook, on
+// several meshes.
 #include <cmath>
+
+#include <doctest/doctest.h>
 
 #include "models.hpp"
 #include "program.hpp"
@@ -29,7 +30,8 @@ double derivative(double x) {
 struct Pending {
   constexpr auto operator()(Distributed auto x, Distributed auto w) const { return 1.5 - (matmul(x, w) + 2); }
 };
-using Sum = Evaluation<Pending, Tensor<double, Shape<rows, width / tensor>>, Tensor<double, Shape<width / tensor, rows>>>;
+using Sum =
+    Evaluation<Pending, Tensor<double, Shape<rows, width / tensor>>, Tensor<double, Shape<width / tensor, rows>>>;
 }  // namespace
 
 TEST_CASE("numbers and functions: the value and the gradient") {
@@ -42,7 +44,8 @@ TEST_CASE("numbers and functions: the value and the gradient") {
         mesh, [&](auto& e) { e.input(0, x); });
     REQUIRE(outputs.size() == 3);
     CHECK(outputs[0].data[0] == doctest::Approx(value).epsilon(1e-12));
-    for (std::size_t i = 0; i < x.size(); ++i) CHECK(outputs[2].data[i] == doctest::Approx(derivative(x[i])).epsilon(1e-10));
+    for (std::size_t i = 0; i < x.size(); ++i)
+      CHECK(outputs[2].data[i] == doctest::Approx(derivative(x[i])).epsilon(1e-10));
   }
 }
 TEST_CASE("a number joins a pending sum once") {
@@ -50,7 +53,10 @@ TEST_CASE("a number joins a pending sum once") {
   const auto x = program::numbers<double>(rows * width, 1), w = program::numbers<double>(width * rows, 2);
   for (const Mesh& mesh : {Mesh{tensor = 1}, Mesh{tensor = 2}, Mesh{tensor = 3}}) {
     INFO(text(mesh));
-    const auto outputs = program::outputs<Sum>(mesh, [&](auto& e) { e.input(0, x), e.input(1, w); });
+    const auto outputs = program::outputs<Sum>(mesh, [&](auto& e) {
+      e.input(0, x);
+      e.input(1, w);
+    });
     for (std::size_t i = 0; i < rows; ++i)
       for (std::size_t j = 0; j < rows; ++j) {
         double product = 0;

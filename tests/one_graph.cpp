@@ -1,9 +1,9 @@
 // A program has one graph: the one that the compiler makes and the one that is made at start-up are equal in every
 // word, whatever order the arguments of calls are evaluated in, and whatever order their statements stand in.
-#include <doctest/doctest.h>
-
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "every_program.hpp"
 

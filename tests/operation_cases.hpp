@@ -1,8 +1,9 @@
 // Every operation on small operands, for tests that ask the definition by brute force.
 #pragma once
-#include <parallel/parallel.hpp>
 #include <random>
 #include <vector>
+
+#include <parallel/parallel.hpp>
 
 #include "lockstep.hpp"
 

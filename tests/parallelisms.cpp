@@ -11,9 +11,10 @@ using namespace parallel::axes;
 namespace {
 
 constexpr double batch = 32, tokens = 8, width = 16, hidden = 64, layers = 8;
-constexpr double state = 4 * batch * tokens * width;                                               // bytes of the hidden state of all examples
-constexpr double parameters = 4 * (2 * width * width + layers * (width + 2 * width * hidden));     // bytes
-constexpr double all_reduced(double bytes, double n) { return 2 * (n - 1) / n * bytes; }           // what a rank sends
+// bytes of the hidden state of all examples
+constexpr double state = 4 * batch * tokens * width;
+constexpr double parameters = 4 * (2 * width * width + layers * (width + 2 * width * hidden));  // bytes
+constexpr double all_reduced(double bytes, double n) { return 2 * (n - 1) / n * bytes; }        // what a rank sends
 
 doctest::Approx exactly(double bytes) { return doctest::Approx(bytes).epsilon(1e-12); }
 std::int64_t activations(const Plan& plan) { return plan.memory.of(Use::activations); }
@@ -24,7 +25,8 @@ TEST_CASE("data: the parameters' bytes, all-reduced once, however large the batc
   const OwnedPlan alone = derive<one_rank::Step>(Mesh{});
   CHECK(alone->memory.of(Use::parameters) == parameters);
   for (const int n : {2, 4, 8}) {
-    const OwnedPlan plan = derive<data_parallel::Step>(Mesh{data = n}), parts = derive<beside_the_ladder::Accumulated>(Mesh{data = n});
+    const OwnedPlan plan = derive<data_parallel::Step>(Mesh{data = n}),
+                    parts = derive<beside_the_ladder::Accumulated>(Mesh{data = n});
     CHECK(plan->sent() == exactly(all_reduced(parameters + 4, n)));  // and the loss
     CHECK(parts->sent() == exactly(plan->sent()));
     CHECK(plan->memory.of(Use::parameters) == parameters);
@@ -35,7 +37,8 @@ TEST_CASE("data: the parameters' bytes, all-reduced once, however large the batc
 TEST_CASE("data, stored split: the same bytes, a share of what is stored") {
   constexpr double split = 4 * layers * 2 * width * hidden;  // bytes of what is stored split
   for (const int n : {2, 4, 8}) {
-    const OwnedPlan plan = derive<data_parallel::Step>(Mesh{data = n}), stored = derive<beside_the_ladder::Stored>(Mesh{data = n});
+    const OwnedPlan plan = derive<data_parallel::Step>(Mesh{data = n}),
+                    stored = derive<beside_the_ladder::Stored>(Mesh{data = n});
     CHECK(stored->sent(reduce_scatter(data)) == exactly((n - 1.0) / n * split));
     CHECK(stored->sent(all_gather(data)) == exactly((n - 1.0) / n * split));
     CHECK(stored->sent() - plan->sent() == exactly(all_reduced(8, n)));  // the norm of what is split
@@ -43,26 +46,32 @@ TEST_CASE("data, stored split: the same bytes, a share of what is stored") {
   }
 }
 
-TEST_CASE("tensor: an all-reduce of the hidden state for each pair of matrices forward and one backward; sequence: the same bytes in halves") {
+TEST_CASE(
+    "tensor: an all-reduce of the hidden state for each pair of matrices forward and one backward; sequence: the same bytes in halves") {
   for (const int n : {2, 4, 8}) {
-    const OwnedPlan plan = derive<tensor_parallel::Step>(Mesh{tensor = n}), sliced = derive<sequence_parallel::Step>(Mesh{tensor = n});
+    const OwnedPlan plan = derive<tensor_parallel::Step>(Mesh{tensor = n}),
+                    sliced = derive<sequence_parallel::Step>(Mesh{tensor = n});
     CHECK(plan->sent() == exactly(layers * 2 * all_reduced(state, n) + all_reduced(8, n)));  // and the norm
     CHECK(plan->calls() == 2 * layers + 1);
     CHECK(sliced->sent(all_gather(tensor)) == exactly(2 * layers * (n - 1) / n * state));
     CHECK(sliced->sent(reduce_scatter(tensor)) == exactly(2 * layers * (n - 1) / n * state));
-    CHECK(sliced->sent(all_reduce(tensor)) == exactly(all_reduced(4 + 4 * (layers * width + 2 * width * width) + 8, n)));  // loss, gains, in, out, norm
+    // loss, gains, in, out, norm
+    CHECK(sliced->sent(all_reduce(tensor)) ==
+          exactly(all_reduced(4 + 4 * (layers * width + 2 * width * width) + 8, n)));
     CHECK(activations(sliced) < activations(plan));
     CHECK(plan->redundant(tensor) > 0.02);
     CHECK(sliced->redundant(tensor) < 0.001);
   }
 }
 
-TEST_CASE("stages: the hidden state over each cut, once forward and once back, in however many parts; min(m, p - r) parts kept by stage r") {
+TEST_CASE(
+    "stages: the hidden state over each cut, once forward and once back, in however many parts; min(m, p - r) parts kept by stage r") {
   for (const int p : {2, 4, 8})
     for (int r = 0; r < p; ++r) {
       const double cuts = r == 0 || r == p - 1 ? 1 : 2;
       const double rest = all_reduced(8, p) + 4;  // the norm; the loss, which the last stage tells all
-      const OwnedPlan inter = derive<inter_layer::Step>(Mesh{stage = p}.on_stage(r)), pipe = derive<pipelined::Step>(Mesh{stage = p}.on_stage(r));
+      const OwnedPlan inter = derive<inter_layer::Step>(Mesh{stage = p}.on_stage(r)),
+                      pipe = derive<pipelined::Step>(Mesh{stage = p}.on_stage(r));
       CHECK(inter->sent() == exactly(cuts * state + rest));
       CHECK(pipe->sent() == exactly(cuts * state + rest));
       if (r == 0 || r == p - 1) continue;
@@ -92,7 +101,8 @@ TEST_CASE("hybrid: on each axis what the parallelism alone sends, of the shares 
         if (n > 1) CHECK(plan->sent(tensor) == exactly(layers / p * 2 * all_reduced(state / d, n) + norm));
         const double held = 4 * width * width * (p > 1 ? 1 : 2) + 4 * layers / p * (width + 2 * width * hidden / n);
         CHECK(plan->memory.of(Use::parameters) == held);
-        if (d > 1) CHECK(plan->sent(data) == exactly(all_reduced(held + (p > 1 ? 0 : 4), d)));  // the loss is the last stage's
+        // the loss is the last stage's
+        if (d > 1) CHECK(plan->sent(data) == exactly(all_reduced(held + (p > 1 ? 0 : 4), d)));
         if (p > 1) CHECK(plan->sent(stage) == exactly(state / d + 4 + norm));
         if (p > 1) CHECK(derive<beside_the_ladder::Scattered>(mesh)->sent(stage) == exactly(state / d / n + 4 + norm));
       }

@@ -1,4 +1,5 @@
-// A GPT of GPT-2's architecture against PyTorch: logits, loss, every gradient, and ten steps of each optimizer, on one rank and on four.
+// A GPT of GPT-2's architecture against PyTorch: logits, loss, every gradient, and ten steps of each optimizer, on one
+// rank and on four.
 #include <doctest/doctest.h>
 
 #include "fixture.hpp"
@@ -11,7 +12,8 @@ using lockstep::Array;
 
 namespace {
 
-using Model = models::Gpt<float, models::Sizes{.batch = 4, .context = 8, .heads = 4, .size = 4, .vocabulary = 32, .layers = 2}>;
+using Model =
+    models::Gpt<float, models::Sizes{.batch = 4, .context = 8, .heads = 4, .size = 4, .vocabulary = 32, .layers = 2}>;
 
 Array array(const std::string& name) {
   const FixtureTensor& t = fixture()[name];
@@ -20,7 +22,8 @@ Array array(const std::string& name) {
 void give(const Plan& plan, int rank, under_test::Parameters& parameters) {
   for (const Member& m : plan.graph.members)
     if (m.role == Role::parameter)
-      parameters.set(plan, rank, plan.graph.path(m), fixture().values<float>("parameter/" + std::string(plan.graph.path(m))));
+      parameters.set(plan, rank, plan.graph.path(m),
+                     fixture().values<float>("parameter/" + std::string(plan.graph.path(m))));
 }
 
 /// Runs a program once with PyTorch's weights and returns its outputs, whole.
@@ -58,7 +61,8 @@ void check_steps(const Mesh& mesh, const typename Optimizer::Hyperparameters& nu
   for (std::size_t i = 0; i < results.size(); ++i) {
     INFO(name << " step " << i);
     CHECK(std::abs(results[i].loss - losses[i]) < 1e-5);
-    if (fixture().has(name + "/norms")) CHECK(std::abs(results[i].gradient_norm - fixture()[name + "/norms"].values[i]) < 1e-4);
+    if (fixture().has(name + "/norms"))
+      CHECK(std::abs(results[i].gradient_norm - fixture()[name + "/norms"].values[i]) < 1e-4);
   }
 }
 

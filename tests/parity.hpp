@@ -22,7 +22,9 @@ using Hidden = Shape<batch / data, context, channels>;
 using Tokens = Tensor<int, Shape<batch / data, positions>>;
 using LogitsGiven = Wanted<float, Shape<batch / data, positions, vocabulary / tensor>>;
 
-inline std::vector<Mesh> meshes() { return {Mesh{tensor = 1}, Mesh{tensor = 2}, Mesh{tensor = 4}, Mesh{data = 2, tensor = 2}}; }
+inline std::vector<Mesh> meshes() {
+  return {Mesh{tensor = 1}, Mesh{tensor = 2}, Mesh{tensor = 4}, Mesh{data = 2, tensor = 2}};
+}
 
 template <class Model>
 struct Logits {
@@ -79,7 +81,8 @@ std::vector<Array> run(const Plan& plan, const Given& given) {
   });
 }
 /// Compares gradients of parameters, which are outputs from `at` on; returns where they end.
-inline std::size_t check_gradients(const Plan& plan, const std::vector<Array>& outputs, std::size_t at, const std::string& name, double tolerance) {
+inline std::size_t check_gradients(const Plan& plan, const std::vector<Array>& outputs, std::size_t at,
+                                   const std::string& name, double tolerance) {
   for (const Member& m : plan.graph.members) {
     if (m.role != Role::parameter) continue;
     INFO(name_of(plan, m));
@@ -89,7 +92,8 @@ inline std::size_t check_gradients(const Plan& plan, const std::vector<Array>& o
   return at;
 }
 
-/// Result, gradients of parameters and of inputs of a layer: Training<Weighed<...>, KeepGradients, the cotangent, inputs...>.
+/// Result, gradients of parameters and of inputs of a layer: Training<Weighed<...>, KeepGradients, the cotangent,
+/// inputs...>.
 template <class Step>
 void check_layer(const std::string& name, const std::vector<std::string>& inputs) {
   Given given{name, {"cotangent"}};
@@ -117,7 +121,8 @@ void check_logits(const Given& given) {
     CHECK(off(run<float>(*derive<Program>(mesh), given)[0], given.name + "/logits") < 1e-4);
   }
 }
-/// The logits of a training that drops: the gradient of the cotangent of Training<Weighed<Logits<Model>>, KeepGradients, LogitsGiven, ...>.
+/// The logits of a training that drops: the gradient of the cotangent of Training<Weighed<Logits<Model>>,
+/// KeepGradients, LogitsGiven, ...>.
 template <class Step>
 void check_dropped_logits(Given given) {
   const std::string dropped = given.name + "/dropped/logits";
@@ -140,7 +145,8 @@ Course train(const Plan& plan, const Given& given, Make make) {
   run_threads(plan.mesh.ranks(), [&](Threads& world) {
     const auto device = make();
     ParametersIn<MemoryOf<decltype(make())>> parameters(plan, world.rank(), 1, device);
-    Trainer<Threads, decltype(make())> trainer(plan, world, parameters, numbers, static_cast<std::uint64_t>(seed), device);
+    Trainer<Threads, decltype(make())> trainer(plan, world, parameters, numbers, static_cast<std::uint64_t>(seed),
+                                               device);
     feed<T>(plan, trainer.executor(), parameters, given);
     for (int step = 0; step < 10; ++step) {
       const double loss = trainer.step(3e-3).loss;

@@ -1,4 +1,5 @@
-// The BERT-style encoder against PyTorch: padding, segments and ignored targets, not as many on each rank; without dropout and with.
+// The BERT-style encoder against PyTorch: padding, segments and ignored targets, not as many on each rank; without
+// dropout and with.
 #include <parallel/model/bert.hpp>
 
 #include "parity.hpp"
@@ -8,8 +9,14 @@ namespace {
 using namespace parity;
 
 template <Dim context, int dropped = 0, class T = float>
-using Model = models::Bert<models::BertSizes{.context = context, .channels = channels, .heads = 4 / tensor, .inner = inner / tensor,
-                                             .vocabulary = vocabulary / tensor, .classes = 22, .layers = 2, .dropped = dropped},
+using Model = models::Bert<models::BertSizes{.context = context,
+                                             .channels = channels,
+                                             .heads = 4 / tensor,
+                                             .inner = inner / tensor,
+                                             .vocabulary = vocabulary / tensor,
+                                             .classes = 22,
+                                             .layers = 2,
+                                             .dropped = dropped},
                            T>;
 const Given given{"bert", {"input/tokens", "input/segments", "input/seen"}};
 const Given trained{"bert", {"input/tokens", "input/segments", "input/seen", "input/targets"}};
@@ -41,6 +48,4 @@ TEST_CASE("BERT's loss, gradients and ten steps are PyTorch's") {
   check_steps<float, 0>();
   check_steps<double, 0>();
 }
-TEST_CASE("BERT's loss, gradients and ten steps with dropout are PyTorch's") {
-  check_steps<float, 10>();
-}
+TEST_CASE("BERT's loss, gradients and ten steps with dropout are PyTorch's") { check_steps<float, 10>(); }

@@ -1,4 +1,5 @@
-// The encoder-decoder against PyTorch: padding of the source, ignored targets, smoothed labels; without dropout and with.
+// The encoder-decoder against PyTorch: padding of the source, ignored targets, smoothed labels; without dropout and
+// with.
 #include <parallel/model/encoder_decoder.hpp>
 
 #include "parity.hpp"
@@ -8,9 +9,15 @@ namespace {
 using namespace parity;
 
 template <Dim context, int dropped = 0, class T = float>
-using Model = models::EncoderDecoder<models::EncoderDecoderSizes{.context = context, .channels = channels, .heads = 4 / tensor, .inner = inner / tensor,
-                                                                .vocabulary = vocabulary / tensor, .classes = vocabulary, .layers = 2,
-                                                                .dropped = dropped, .smoothing = 10},
+using Model = models::EncoderDecoder<models::EncoderDecoderSizes{.context = context,
+                                                                 .channels = channels,
+                                                                 .heads = 4 / tensor,
+                                                                 .inner = inner / tensor,
+                                                                 .vocabulary = vocabulary / tensor,
+                                                                 .classes = vocabulary,
+                                                                 .layers = 2,
+                                                                 .dropped = dropped,
+                                                                 .smoothing = 10},
                                      T>;
 const Given given{"encoder_decoder", {"input/source", "input/seen", "input/tokens"}};
 const Given trained{"encoder_decoder", {"input/source", "input/seen", "input/tokens", "input/targets"}};

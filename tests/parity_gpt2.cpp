@@ -8,8 +8,14 @@ namespace {
 using namespace parity;
 
 template <Dim context, int dropped = 0, class T = float>
-using Model = models::Gpt2<models::Gpt2Sizes{.context = context, .channels = channels, .heads = 4 / tensor, .inner = inner / tensor,
-                                             .vocabulary = vocabulary / tensor, .classes = 17, .layers = 2, .dropped = dropped},
+using Model = models::Gpt2<models::Gpt2Sizes{.context = context,
+                                             .channels = channels,
+                                             .heads = 4 / tensor,
+                                             .inner = inner / tensor,
+                                             .vocabulary = vocabulary / tensor,
+                                             .classes = 17,
+                                             .layers = 2,
+                                             .dropped = dropped},
                            T>;
 const Given given{"gpt2", {"input/tokens"}}, trained{"gpt2", {"input/tokens", "input/targets"}};
 
@@ -42,18 +48,20 @@ TEST_CASE("GPT-2's loss, gradients and ten steps are PyTorch's") {
 }
 TEST_CASE("fused operations give GPT-2 the bits of their parts, on a device that has them and on one that has not") {
   using Dropped = Step<float, sliced, 10>;
-  static constexpr auto alone = []<const Operation& operation>() {
+  static constexpr auto alone = []<const Operation & operation>() {
     return CpuKernels{&operation, [](const Call& call) {
-      Call own = call;
-      CpuDouble{}.kernel(operation, own)(own);
-    }};
+                        Call own = call;
+                        CpuDouble{}.kernel(operation, own)(own);
+                      }};
   };
-  static constexpr CpuKernels parts[]{alone.operator()<operation::add>(), alone.operator()<operation::gelu>(), alone.operator()<operation::gelu_derivative>()};
+  static constexpr CpuKernels parts[]{alone.operator()<operation::add>(), alone.operator()<operation::gelu>(),
+                                      alone.operator()<operation::gelu_derivative>()};
   for (const Mesh& mesh : {Mesh{data = 1, tensor = 1}, Mesh{data = 2, tensor = 2}}) {
     INFO(text(mesh));
     const OwnedPlan fused = derive<Dropped>(mesh), unfused = derive(build_unfused<Dropped>(), mesh, {}, {});
     const Course expected = train<float>(*unfused, trained, [] { return CpuDouble{}; });
-    for (const Course& course : {train<float>(*fused, trained, [] { return CpuDouble{}; }), train<float>(*fused, trained, [] { return CpuDouble{parts}; })}) {
+    for (const Course& course : {train<float>(*fused, trained, [] { return CpuDouble{}; }),
+                                 train<float>(*fused, trained, [] { return CpuDouble{parts}; })}) {
       CHECK(course.losses == expected.losses);
       for (std::size_t i = 0; i < expected.first.size(); ++i) CHECK(course.first[i].data == expected.first[i].data);
     }

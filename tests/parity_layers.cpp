@@ -30,17 +30,37 @@ struct Row {
 };
 
 template <Dim context>
-constexpr models::Gpt2Sizes gpt2{
-    .context = context, .channels = channels, .heads = 4 / tensor, .inner = inner / tensor, .vocabulary = vocabulary / tensor, .classes = vocabulary, .dropped = 0};
+constexpr models::Gpt2Sizes gpt2{.context = context,
+                                 .channels = channels,
+                                 .heads = 4 / tensor,
+                                 .inner = inner / tensor,
+                                 .vocabulary = vocabulary / tensor,
+                                 .classes = vocabulary,
+                                 .dropped = 0};
 template <Dim context>
-constexpr models::LlamaSizes llama{
-    .context = context, .channels = channels, .heads = 4 / tensor, .key_heads = 2, .inner = inner / tensor, .vocabulary = vocabulary / tensor, .base = 100};
+constexpr models::LlamaSizes llama{.context = context,
+                                   .channels = channels,
+                                   .heads = 4 / tensor,
+                                   .key_heads = 2,
+                                   .inner = inner / tensor,
+                                   .vocabulary = vocabulary / tensor,
+                                   .base = 100};
 template <Dim context>
-constexpr models::BertSizes bert{
-    .context = context, .channels = channels, .heads = 4 / tensor, .inner = inner / tensor, .vocabulary = vocabulary / tensor, .classes = vocabulary, .dropped = 0};
+constexpr models::BertSizes bert{.context = context,
+                                 .channels = channels,
+                                 .heads = 4 / tensor,
+                                 .inner = inner / tensor,
+                                 .vocabulary = vocabulary / tensor,
+                                 .classes = vocabulary,
+                                 .dropped = 0};
 template <Dim context>
-constexpr models::EncoderDecoderSizes translating{
-    .context = context, .channels = channels, .heads = 4 / tensor, .inner = inner / tensor, .vocabulary = vocabulary / tensor, .classes = vocabulary, .dropped = 0};
+constexpr models::EncoderDecoderSizes translating{.context = context,
+                                                  .channels = channels,
+                                                  .heads = 4 / tensor,
+                                                  .inner = inner / tensor,
+                                                  .vocabulary = vocabulary / tensor,
+                                                  .classes = vocabulary,
+                                                  .dropped = 0};
 
 }  // namespace
 
@@ -61,12 +81,18 @@ TEST_CASE("Llama's block is PyTorch's") {
   check_layer<Step<models::Llama<llama<sliced>>::Block, AHidden<sliced>, AHidden<sliced>>>("llama_block", {"x"});
 }
 TEST_CASE("BERT's block is PyTorch's") {
-  check_layer<Step<models::Bert<bert<whole>>::Block, AHidden<whole>, AHidden<whole>, Tokens>>("bert_block", {"x", "seen"});
-  check_layer<Step<models::Bert<bert<sliced>>::Block, AHidden<sliced>, AHidden<sliced>, Tokens>>("bert_block", {"x", "seen"});
+  check_layer<Step<models::Bert<bert<whole>>::Block, AHidden<whole>, AHidden<whole>, Tokens>>("bert_block",
+                                                                                              {"x", "seen"});
+  check_layer<Step<models::Bert<bert<sliced>>::Block, AHidden<sliced>, AHidden<sliced>, Tokens>>("bert_block",
+                                                                                                 {"x", "seen"});
 }
 TEST_CASE("the encoder-decoder's blocks are PyTorch's") {
-  check_layer<Step<models::EncoderDecoder<translating<whole>>::Encoding, AHidden<whole>, AHidden<whole>, Tokens>>("encoding", {"x", "seen"});
-  check_layer<Step<models::EncoderDecoder<translating<sliced>>::Encoding, AHidden<sliced>, AHidden<sliced>, Tokens>>("encoding", {"x", "seen"});
-  check_layer<Step<models::EncoderDecoder<translating<whole>>::Decoding, AHidden<whole>, AHidden<whole>, AHidden<whole>, Tokens>>("decoding", {"x", "source", "seen"});
-  check_layer<Step<models::EncoderDecoder<translating<sliced>>::Decoding, AHidden<sliced>, AHidden<sliced>, AHidden<sliced>, Tokens>>("decoding", {"x", "source", "seen"});
+  check_layer<Step<models::EncoderDecoder<translating<whole>>::Encoding, AHidden<whole>, AHidden<whole>, Tokens>>(
+      "encoding", {"x", "seen"});
+  check_layer<Step<models::EncoderDecoder<translating<sliced>>::Encoding, AHidden<sliced>, AHidden<sliced>, Tokens>>(
+      "encoding", {"x", "seen"});
+  check_layer<Step<models::EncoderDecoder<translating<whole>>::Decoding, AHidden<whole>, AHidden<whole>, AHidden<whole>,
+                   Tokens>>("decoding", {"x", "source", "seen"});
+  check_layer<Step<models::EncoderDecoder<translating<sliced>>::Decoding, AHidden<sliced>, AHidden<sliced>,
+                   AHidden<sliced>, Tokens>>("decoding", {"x", "source", "seen"});
 }

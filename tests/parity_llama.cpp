@@ -8,8 +8,14 @@ namespace {
 using namespace parity;
 
 template <Dim context, Dim heads, Dim key_heads, class T = float>
-using Model = models::Llama<models::LlamaSizes{.context = context, .channels = channels, .heads = heads, .key_heads = key_heads, .inner = inner / tensor,
-                                               .vocabulary = vocabulary / tensor, .layers = 2, .base = 100},
+using Model = models::Llama<models::LlamaSizes{.context = context,
+                                               .channels = channels,
+                                               .heads = heads,
+                                               .key_heads = key_heads,
+                                               .inner = inner / tensor,
+                                               .vocabulary = vocabulary / tensor,
+                                               .layers = 2,
+                                               .base = 100},
                             T>;
 template <class T, Dim heads, Dim key_heads>
 void check_steps(const std::string& name) {
@@ -28,4 +34,6 @@ void check(const std::string& name) {
 }  // namespace
 
 TEST_CASE("Llama's logits, loss, gradients and ten steps are PyTorch's") { check<8 / tensor, 4 / tensor>("llama"); }
-TEST_CASE("Llama's are with fewer key heads than ranks, which every rank holds") { check<4 / tensor, 2>("llama_few_keys"); }
+TEST_CASE("Llama's are with fewer key heads than ranks, which every rank holds") {
+  check<4 / tensor, 2>("llama_few_keys");
+}

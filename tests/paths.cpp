@@ -1,15 +1,16 @@
 // A member's path has any length, and so has the name of a run's number: in the compiler, at start-up, in objects, in
 // every text. What has room for so many characters only abbreviates visibly, or refuses.
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <parallel/communicator/history.hpp>
 #include <parallel/plan/find_object.hpp>
 #include <parallel/run/parameters.hpp>
 #include <parallel/run/plan_facts.hpp>
 #include <parallel/run/scalars.hpp>
-#include <string>
-#include <vector>
 
 #include "../tools/planner/json.hpp"
 #include "../tools/planner/lock.hpp"

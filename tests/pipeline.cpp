@@ -1,8 +1,8 @@
 // Pipelines: the losses of ten training steps on stages are those of one rank, for every synchronous schedule.
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <limits>
+
+#include <doctest/doctest.h>
 
 #include "pipeline_training.hpp"
 
@@ -17,7 +17,8 @@ std::vector<std::byte> held(Executor& executor) {
   std::vector<std::byte> all, room;
   for (std::size_t i = 0; i < executor.plan().graph.members.size(); ++i) {
     const View v = executor.on_host(executor.member(static_cast<int>(i)), room);
-    if (v.data != nullptr) all.insert(all.end(), v.as<std::byte>(), v.as<std::byte>() + v.elements() * bytes_of(v.dtype));
+    if (v.data != nullptr)
+      all.insert(all.end(), v.as<std::byte>(), v.as<std::byte>() + v.elements() * bytes_of(v.dtype));
   }
   return all;
 }
@@ -25,7 +26,12 @@ std::vector<std::byte> held(Executor& executor) {
 #if defined(PARALLEL_STAND_IN)  // takes minutes for each
 const std::vector<Mesh> meshes{Mesh{stage = 4}, Mesh{data = 2, stage = 2, tensor = 2}};
 #else
-const std::vector<Mesh> meshes{Mesh{stage = 1},           Mesh{stage = 2},           Mesh{stage = 4}, Mesh{stage = 2, data = 2}, Mesh{stage = 2, tensor = 2}, Mesh{data = 2, stage = 2, tensor = 2},
+const std::vector<Mesh> meshes{Mesh{stage = 1},
+                               Mesh{stage = 2},
+                               Mesh{stage = 4},
+                               Mesh{stage = 2, data = 2},
+                               Mesh{stage = 2, tensor = 2},
+                               Mesh{data = 2, stage = 2, tensor = 2},
                                Mesh{stage = 4, data = 2}};
 #endif
 template <class T>
@@ -70,7 +76,9 @@ TEST_CASE("a step whose gradient norm is no finite number is skipped on every st
   }
 }
 
-TEST_CASE("every synchronous schedule computes what one rank computes, in double") { check_every_schedule<double>(1e-10); }
+TEST_CASE("every synchronous schedule computes what one rank computes, in double") {
+  check_every_schedule<double>(1e-10);
+}
 #if !defined(PARALLEL_STAND_IN)
 TEST_CASE("every synchronous schedule computes what one rank computes, in float") { check_every_schedule<float>(1e-5); }
 #endif

@@ -1,10 +1,10 @@
 // PipeDream: what runs is its definition, written here as one rank that keeps old weights.
 //
-// Stage s of p has p - s - 1 micro-batches ahead, so micro-batch j goes forward and back through it with the weights after max(0, j - (p - s - 1))
-// updates. Each stage updates its newest weights by the gradient at those.
-#include <doctest/doctest.h>
-
+// Stage s of p has p - s - 1 micro-batches ahead, so micro-batch j goes forward and back through it with the weights
+// after max(0, j - (p - s - 1)) updates. Each stage updates its newest weights by the gradient at those.
 #include <map>
+
+#include <doctest/doctest.h>
 
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
@@ -28,7 +28,9 @@ struct Model {
   Parameter<double, Shape<5, width>> in{normal(0.4)};
   Layers<layers, Block> blocks;
   Parameter<double, Shape<width, 3>> out{normal(0.4)};
-  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(matmul(blocks(matmul(x, in)), out) - y)); }
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(matmul(blocks(matmul(x, in)), out) - y));
+  }
 };
 using X = Tensor<double, Shape<rows / data, 5>>;
 using Y = Tensor<double, Shape<rows / data, 3>>;
@@ -38,12 +40,15 @@ using Gradients = Training<Model<depth>, KeepGradients, X, Y>;
 
 constexpr double rate = 1.0 / 64, momentum = 0.5;  // powers of two: their products are exact, fused with a sum or not
 const std::vector<std::string> names{"in", "blocks.*.w", "blocks.*.b", "out"};
-const std::map<std::string, std::size_t> sizes{{"in", 5 * width}, {"blocks.*.w", depth * width * width}, {"blocks.*.b", depth * width}, {"out", width * 3}};
+const std::map<std::string, std::size_t> sizes{
+    {"in", 5 * width}, {"blocks.*.w", depth* width* width}, {"blocks.*.b", depth* width}, {"out", width * 3}};
 using Weights = std::map<std::string, std::vector<double>>;
 
-const std::vector<double> x = program::numbers<double>(micro_batches * rows * 5, 1), y = program::numbers<double>(micro_batches * rows * 3, 2);
+const std::vector<double> x = program::numbers<double>(micro_batches * rows * 5, 1),
+                          y = program::numbers<double>(micro_batches * rows * 3, 2);
 
-/// The gradients of one micro-batch at some weights, and its share of the loss. On so many ranks as add up the gradient when stages do.
+/// The gradients of one micro-batch at some weights, and its share of the loss. On so many ranks as add up the gradient
+/// when stages do.
 double gradients(const Weights& at, int j, int ranks, Weights& result) {
   const OwnedPlan plan = derive<Gradients>(Mesh{data = ranks});
   double share = 0;
@@ -78,7 +83,10 @@ Weights defined(int stages, int ranks, int steps, std::vector<double>& losses) {
   run_threads(1, [&](Threads&) {
     const OwnedPlan plan = derive<Gradients>(Mesh{data = 1});
     Parameters parameters(plan, 0, 5);
-    for (const std::string& n : names) newest[n].resize(sizes.at(n)), parameters.get(plan, 0, n, newest[n]);
+    for (const std::string& n : names) {
+      newest[n].resize(sizes.at(n));
+      parameters.get(plan, 0, n, newest[n]);
+    }
   });
   for (const std::string& n : names) moments[n].assign(sizes.at(n), 0);
   for (int step = 0; step < steps; ++step) {
@@ -107,11 +115,13 @@ Weights run(const Mesh& mesh, int steps, std::vector<double>& losses) {
   Weights result;
   for (const std::string& n : names) result[n].resize(sizes.at(n));
   run_threads(mesh.ranks(), [&](Threads& world) {
-    const OwnedPlan plan = derive<Pipelined<schedules::pipedream, Accumulate<micro_batches, Step<depth / stage>>>>(mesh, world.rank());
+    const OwnedPlan plan =
+        derive<Pipelined<schedules::pipedream, Accumulate<micro_batches, Step<depth / stage>>>>(mesh, world.rank());
     Parameters parameters(plan, world.rank(), 5);
     const Sgd::Hyperparameters numbers{.momentum = momentum};
     Trainer<Threads, CpuDouble> trainer(plan, world, parameters, numbers, 3);
-    trainer.executor().input(0, x), trainer.executor().input(1, y);
+    trainer.executor().input(0, x);
+    trainer.executor().input(1, y);
     for (int step = 0; step < steps; ++step) {
       const double loss = trainer.step(rate).loss;
       if (world.rank() == 0) losses.push_back(loss);

@@ -1,4 +1,5 @@
-// Layers that do not divide into stages are refused with the extents that do, or cut by cost where that is asked for; none is dropped.
+// Layers that do not divide into stages are refused with the extents that do, or cut by cost where that is asked for;
+// none is dropped.
 #include <doctest/doctest.h>
 
 #include "pipeline_training.hpp"
@@ -29,7 +30,8 @@ TEST_CASE("seven layers on two, three and four stages compute what one rank comp
   const std::vector<double> one = losses(build<Odd<odd>>(), Mesh{data = 1});
   const Graph graph = build<Balanced<Odd<odd / stage>>>();
   for (const Schedule* schedule : synchronous)
-    for (const Mesh& mesh : {Mesh{stage = 2}, Mesh{stage = 3}, Mesh{stage = 4}, Mesh{stage = 3, data = 2}, Mesh{stage = 2, tensor = 2}}) {
+    for (const Mesh& mesh :
+         {Mesh{stage = 2}, Mesh{stage = 3}, Mesh{stage = 4}, Mesh{stage = 3, data = 2}, Mesh{stage = 2, tensor = 2}}) {
       if (schedule->chunks > 1 || micro_batches % mesh.extent(&stage) != 0) continue;
       INFO(schedule->name << " on " << text(mesh));
       check_losses(losses(with_schedule(graph, *schedule), mesh), one, 1e-10);
@@ -38,12 +40,15 @@ TEST_CASE("seven layers on two, three and four stages compute what one rank comp
 TEST_CASE("stages with an embedding or a head have fewer layers, and together they are all") {
   CHECK(cut_of(build<Balanced<Odd<odd / stage>>>(), 3) == std::vector<int>{2, 3, 2});
   CHECK(cut_of(build<Balanced<Odd<odd / stage>>>(), 7) == std::vector<int>(7, 1));
-  CHECK(balanced({0, 1, 0}, 30, 4)[0] + balanced({0, 1, 0}, 30, 4)[1] + balanced({0, 1, 0}, 30, 4)[2] + balanced({0, 1, 0}, 30, 4)[3] == 30);
+  CHECK(balanced({0, 1, 0}, 30, 4)[0] + balanced({0, 1, 0}, 30, 4)[1] + balanced({0, 1, 0}, 30, 4)[2] +
+            balanced({0, 1, 0}, 30, 4)[3] ==
+        30);
   const Vector<int> heavy_head = balanced({0, 1, 3}, 33, 4);
   CHECK(heavy_head[3] == 6);
   CHECK(heavy_head[0] == 9);
   const OwnedPlan last = plan_of(build<Balanced<Odd<odd / stage>>>(), Mesh{stage = 3}, 2);
-  const std::int64_t layer = 8 * (2 * channels + 3 * channels * channels + channels * channels + 4 * channels * channels + channels);
+  const std::int64_t layer =
+      8 * (2 * channels + 3 * channels * channels + channels * channels + 4 * channels * channels + channels);
   CHECK(last->memory.of(Use::parameters) == 2 * layer + 8 * vocabulary * channels + 8 * channels);
 }
 TEST_CASE("without it, layers that do not divide are refused with the extents that do") {

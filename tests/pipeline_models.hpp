@@ -1,5 +1,5 @@
-// A GPT whose layers are shared out over stages, with everything that a pipeline has to bring along: a tied embedding, dropout by layer and
-// micro-batch, a padding mask that every layer takes, tensor and data parallelism.
+// A GPT whose layers are shared out over stages, with everything that a pipeline has to bring along: a tied embedding,
+// dropout by layer and micro-batch, a padding mask that every layer takes, tensor and data parallelism.
 #pragma once
 #include <parallel/model/optimizer.hpp>
 #include <parallel/parallel.hpp>
@@ -22,7 +22,8 @@ struct Block {
   constexpr auto operator()(Distributed auto x, Distributed auto padding) const {
     constexpr Dim examples = decltype(x)::type.layout.dims[0];
     const auto projected = matmul(layer_norm(x, gain1), qkv);
-    const auto attended = matmul<2>(masked_attention(take<2, 0>(projected), take<2, 1>(projected), take<2, 2>(projected), padding), projection);
+    const auto attended = matmul<2>(
+        masked_attention(take<2, 0>(projected), take<2, 1>(projected), take<2, 2>(projected), padding), projection);
     const auto y = x + dropout(to<Shape<examples, positions, channels>>(attended), 0.1);
     return y + to<Shape<examples, positions, channels>>(matmul(gelu(matmul(layer_norm(y, gain2), up)), down)) + bias;
   }

@@ -1,8 +1,9 @@
-// Pipelines over MPI: the same losses, bit for bit, as thread ranks give; and each process holds its own stage only, measured.
-#include <doctest/doctest.h>
-
+// Pipelines over MPI: the same losses, bit for bit, as thread ranks give; and each process holds its own stage only,
+// measured.
 #include <cstdio>
 #include <unistd.h>
+
+#include <doctest/doctest.h>
 
 #include <parallel/communicator/mpi.hpp>
 
@@ -56,7 +57,9 @@ void check_losses_over_mpi(const std::vector<Mesh>& of_four) {
 TEST_CASE("the losses over MPI are those of thread ranks, bit for bit, in double") {
   check_losses_over_mpi<double>({Mesh{stage = 4}, Mesh{stage = 2, data = 2}, Mesh{stage = 2, tensor = 2}});
 }
-TEST_CASE("the losses over MPI are those of thread ranks, bit for bit, in float") { check_losses_over_mpi<float>({Mesh{stage = 2, data = 2}}); }
+TEST_CASE("the losses over MPI are those of thread ranks, bit for bit, in float") {
+  check_losses_over_mpi<float>({Mesh{stage = 2, data = 2}});
+}
 
 TEST_CASE("the process of a stage has memory for its own layers only") {
   Mpi world;
@@ -70,7 +73,8 @@ TEST_CASE("the process of a stage has memory for its own layers only") {
   trainer.executor().input(0, x);
   trainer.step(1e-3);
   const std::int64_t grown = resident() - before, whole = derive(graph, Mesh{stage = 1}, {}, {})->peak_memory();
-  INFO("rank " << world.rank() << ": " << grown << " bytes, the plan says " << plan->peak_memory() << ", the whole model needs " << whole);
+  INFO("rank " << world.rank() << ": " << grown << " bytes, the plan says " << plan->peak_memory()
+               << ", the whole model needs " << whole);
   CHECK(whole > std::int64_t{4} * 4 * deep * wide * wide);  // parameters, gradients, two moments
   CHECK(grown > plan->peak_memory() * 9 / 10);
   CHECK(grown < plan->peak_memory() + whole / 8);

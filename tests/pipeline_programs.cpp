@@ -57,7 +57,9 @@ template <Dim layers>
 struct Tied {
   Square<> in{normal(0.5)};
   Layers<layers, Plain> blocks;
-  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(blocks(matmul(x, in)), transpose(in)))) + mean(square(in)); }
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(square(matmul(blocks(matmul(x, in)), transpose(in)))) + mean(square(in));
+  }
 };
 /// Every layer of every stage takes the same activation and the same parameter.
 template <Dim layers>
@@ -65,7 +67,9 @@ struct Guiding {
   Square<> in{normal(0.5)}, guide{normal(0.5)};
   Parameter<double, Shape<width>> shared{normal(0.5)};
   Layers<layers, Guided> blocks;
-  constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(matmul(x, in), tanh(matmul(x, guide)) + shared))); }
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(square(blocks(matmul(x, in), tanh(matmul(x, guide)) + shared)));
+  }
 };
 /// What every layer takes is used behind them, too, and one of the layers' operands twice.
 template <Dim layers>
@@ -92,7 +96,9 @@ template <Dim layers>
 struct Zero {
   Square<Stored<data, Split<0>>> in{normal(0.5)};
   Layers<layers, Storing> blocks;
-  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(blocks(matmul(x, in)), transpose(in)))); }
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(square(matmul(blocks(matmul(x, in)), transpose(in))));
+  }
 };
 template <Dim layers>
 struct Recomputing {
@@ -129,7 +135,9 @@ std::vector<Array> outputs(const Mesh& mesh, const Schedule* schedule = nullptr)
   std::vector<Array> whole = program::empty_outputs(derive(graph, mesh, {}, {}));
   run_threads(mesh.ranks(), [&](Threads& world) {
     const OwnedPlan plan = derive(graph, mesh.on_stage(mesh.coordinate(world.rank(), &stage)), {}, {});
-    const auto feed = [&](auto& executor, under_test::Parameters&) { executor.input(0, std::span(x).first(program::input_elements(plan))); };
+    const auto feed = [&](auto& executor, under_test::Parameters&) {
+      executor.input(0, std::span(x).first(program::input_elements(plan)));
+    };
     program::run_rank(plan, world, feed, whole);
   });
   return whole;
@@ -141,8 +149,10 @@ void check() {
   const std::vector<Array> one = outputs<One>(Mesh{data = 1});
   REQUIRE(one.size() >= 3);
   const Graph graph = build<Staged>();
-  for (const Schedule* schedule : {&schedules::one_forward_one_backward, &schedules::zero_bubble_h2, &schedules::interleaved<2>})
-    for (const Mesh& mesh : {Mesh{stage = 1}, Mesh{stage = 2}, Mesh{stage = 4}, Mesh{data = 2, stage = 2}, Mesh{stage = 4, data = 2}}) {
+  for (const Schedule* schedule :
+       {&schedules::one_forward_one_backward, &schedules::zero_bubble_h2, &schedules::interleaved<2>})
+    for (const Mesh& mesh :
+         {Mesh{stage = 1}, Mesh{stage = 2}, Mesh{stage = 4}, Mesh{data = 2, stage = 2}, Mesh{stage = 4, data = 2}}) {
       if (schedule->chunks > 1 && mesh.extent(&stage) == 4) continue;
       INFO(schedule->name << " on " << text(mesh));
       const std::vector<Array> many = outputs<Staged>(mesh, schedule);
@@ -173,8 +183,11 @@ TEST_CASE("forward only, and the result on every rank") {
   for (const Mesh& mesh : {Mesh{stage = 1}, Mesh{stage = 2}, Mesh{stage = 4}, Mesh{data = 2, stage = 2}}) {
     INFO(text(mesh));
     CHECK(lockstep::difference(outputs<Evaluation<Skip<depth / stage>, X>>(mesh)[0], one[0]) < 1e-14);
-    CHECK(lockstep::difference(outputs<Evaluation<Rows<depth / stage>, X>>(mesh)[0], outputs<Evaluation<Rows<depth>, X>>(Mesh{data = 1})[0]) < 1e-13);
-    CHECK(lockstep::difference(outputs<Pipelined<schedules::interleaved<2>, Evaluation<Skip<depth / stage>, X>>>(mesh.extent(&stage) == 4 ? Mesh{stage = 2} : mesh)[0], one[0]) < 1e-14);
+    CHECK(lockstep::difference(outputs<Evaluation<Rows<depth / stage>, X>>(mesh)[0],
+                               outputs<Evaluation<Rows<depth>, X>>(Mesh{data = 1})[0]) < 1e-13);
+    CHECK(lockstep::difference(outputs<Pipelined<schedules::interleaved<2>, Evaluation<Skip<depth / stage>, X>>>(
+                                   mesh.extent(&stage) == 4 ? Mesh{stage = 2} : mesh)[0],
+                               one[0]) < 1e-14);
   }
 }
 
@@ -189,14 +202,19 @@ TEST_CASE("schedules that are refused when a program starts") {
     return std::string();
   };
   constexpr Schedule forgotten{"forgotten"};
-  CHECK(said(forgotten) == std::string(sentence_of(ScheduleReason::no_tasks)) + ": stages 2, micro_batches 4, for stage=2");
+  CHECK(said(forgotten) ==
+        std::string(sentence_of(ScheduleReason::no_tasks)) + ": stages 2, micro_batches 4, for stage=2");
   constexpr Schedule seldom{"seldom", 1, false, true, [](int, int, int count, int) {
                               return schedules::in_turn(count, 0, [](Vector<Task>& tasks, int k) {
                                 if (k % 2 == 1) tasks.push_back({Work::update, k});
                               });
                             }};
-  CHECK(said(seldom) == std::string(sentence_of(ScheduleReason::update_late)) + ": rank 0, micro_batch 0, chunk 0, for stage=2");
-  CHECK(said(schedules::interleaved<4>) == std::string(sentence_of(Reason::not_divisible)) + ": stage=2 with 4 chunks on each stage, for interleaved<4>, does not divide dimension 0 (4) of f64[4/stage, 4, 4] (blocks.*.w); valid extents of stage: 1");
+  CHECK(said(seldom) ==
+        std::string(sentence_of(ScheduleReason::update_late)) + ": rank 0, micro_batch 0, chunk 0, for stage=2");
+  CHECK(
+      said(schedules::interleaved<4>) ==
+      std::string(sentence_of(Reason::not_divisible)) +
+          ": stage=2 with 4 chunks on each stage, for interleaved<4>, does not divide dimension 0 (4) of f64[4/stage, 4, 4] (blocks.*.w); valid extents of stage: 1");
   CHECK(said(schedules::interleaved<2>) == "");
 }
 
@@ -210,19 +228,24 @@ TEST_CASE("demands on programs with stages") {
     }
     return std::string();
   };
-  CHECK(said(Mesh{stage = 2, data = 2}, {.strict = true}) == "");  // what goes from stage to stage is written: it is the layers' axis
-  CHECK(derive<Strict<Evaluation<Scattered, X>>>(Mesh{stage = 2, tensor = 2})->forward.calls(tensor) == 1);  // and so is how it crosses
+  // what goes from stage to stage is written: it is the layers' axis
+  CHECK(said(Mesh{stage = 2, data = 2}, {.strict = true}) == "");
+  // and so is how it crosses
+  CHECK(derive<Strict<Evaluation<Scattered, X>>>(Mesh{stage = 2, tensor = 2})->forward.calls(tensor) == 1);
   for (const int here : {0, 1, 2, 3}) {
     const Mesh mesh = Mesh{stage = 4}.on_stage(here);
     const OwnedPlan plan = derive(graph, mesh, {}, {});
     const std::int64_t peak = plan->peak_memory(), bytes = static_cast<std::int64_t>(plan->sent(stage));
     CHECK(said(mesh, {.memory = peak}) == "");
-    CHECK(said(mesh, {.memory = peak - 1}) == ": " + std::to_string(peak) + " bytes with stage=4, the budget is " + std::to_string(peak - 1));
+    CHECK(said(mesh, {.memory = peak - 1}) ==
+          ": " + std::to_string(peak) + " bytes with stage=4, the budget is " + std::to_string(peak - 1));
     Demands sent;
-    sent.on.push_back(&stage), sent.sent.push_back(bytes);
+    sent.on.push_back(&stage);
+    sent.sent.push_back(bytes);
     CHECK(said(mesh, sent) == "");
     --sent.sent[0];
-    CHECK(said(mesh, sent) == ": " + std::to_string(bytes) + " bytes on stage with stage=4, the budget is " + std::to_string(bytes - 1));
+    CHECK(said(mesh, sent) ==
+          ": " + std::to_string(bytes) + " bytes on stage with stage=4, the budget is " + std::to_string(bytes - 1));
   }
 }
 
@@ -230,5 +253,6 @@ TEST_CASE("sums of micro-batches' gradients are gradients in the account of memo
   const Graph graph = build<Accumulate<micro_batches, Training<Bare<depth / stage>, KeepGradients, X>>>();
   const auto of = [&](const Mesh& mesh, Use use) { return derive(graph, mesh, {}, {})->memory.of(use); };
   CHECK(of(Mesh{stage = 2}, Use::gradients) == of(Mesh{stage = 2}, Use::parameters));
-  CHECK(of(Mesh{stage = 2, data = 2}, Use::gradients) == 2 * of(Mesh{stage = 2}, Use::parameters));  // and what they are reduced to
+  // and what they are reduced to
+  CHECK(of(Mesh{stage = 2, data = 2}, Use::gradients) == 2 * of(Mesh{stage = 2}, Use::parameters));
 }

@@ -1,4 +1,5 @@
-// What a stage is asked and what it holds: its record is its plan, call by call, and no stage has memory for another's parameters.
+// What a stage is asked and what it holds: its record is its plan, call by call, and no stage has memory for another's
+// parameters.
 #include <doctest/doctest.h>
 
 #include "pipeline_training.hpp"
@@ -26,7 +27,8 @@ TEST_CASE("on every rank the record is the plan") {
         std::int64_t calls = 0, started = 0;
         for (const auto& [name, record] : records) {
           const std::string asked = name;
-          if (record != program::planned(plan, [&](const std::string& other) { return other == asked; })) wrong[static_cast<std::size_t>(world.rank())] += name + "; ";
+          if (record != program::planned(plan, [&](const std::string& other) { return other == asked; }))
+            wrong[static_cast<std::size_t>(world.rank())] += name + "; ";
           calls += static_cast<std::int64_t>(record.size());
         }
         each_event(*plan, [&](const Event& e) { started += e.kind == EventKind::start ? 1 : 0; });
@@ -39,7 +41,8 @@ TEST_CASE("on every rank the record is the plan") {
 TEST_CASE("a stage holds its own parameters and nothing of the others'") {
   const Mesh mesh{stage = 4};
   const Graph graph = build<Train<double>>();
-  const std::int64_t layer = 8 * (2 * channels + 3 * channels * channels + channels * channels + 4 * channels * channels + channels);
+  const std::int64_t layer =
+      8 * (2 * channels + 3 * channels * channels + channels * channels + 4 * channels * channels + channels);
   const std::int64_t token = 8 * vocabulary * channels, position = 8 * context * channels, gain = 8 * channels;
   for (int rank = 0; rank < 4; ++rank) {
     INFO("stage " << rank);

@@ -1,12 +1,14 @@
-// What tools/plan advises: every mesh and schedule of so many ranks in the order of predicted steps, what does not fit, and why.
-#include <doctest/doctest.h>
-
+// What tools/plan advises: every mesh and schedule of so many ranks in the order of predicted steps, what does not fit,
+// and why.
 #include <limits>
 #include <set>
 
+#include <doctest/doctest.h>
+
+#include <parallel/plan/published_machines.hpp>
+
 #include "../tools/planner/advice.hpp"
 #include "pipeline_models.hpp"
-#include <parallel/plan/published_machines.hpp>
 
 using namespace parallel;
 using namespace parallel::axes;
@@ -16,9 +18,12 @@ using planner::Question;
 
 namespace {
 
-using Gpt = Accumulate<8, Training<pipelines::Gpt<float>, AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>>;
+using Gpt =
+    Accumulate<8, Training<pipelines::Gpt<float>, AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>>;
 
-void ask(Advice& advice, const Graph& graph, const Question& question) { planner::advise(advice, graph, {&data, &tensor, &stage}, {}, question); }
+void ask(Advice& advice, const Graph& graph, const Question& question) {
+  planner::advise(advice, graph, {&data, &tensor, &stage}, {}, question);
+}
 
 /// Nothing but products takes time, and what the link of one axis does.
 Machine with_link(const char* axis, Link link) {
@@ -35,7 +40,8 @@ Machine with_link(const char* axis, Link link) {
 }
 const Candidate* find(const Advice& advice, const Mesh& mesh, std::string_view schedule = "") {
   for (const Candidate& c : advice.candidates)
-    if (text(c.mesh) == text(mesh) && (schedule.empty() || (c.schedule != nullptr && c.schedule->name == schedule))) return &c;
+    if (text(c.mesh) == text(mesh) && (schedule.empty() || (c.schedule != nullptr && c.schedule->name == schedule)))
+      return &c;
   return nullptr;
 }
 
@@ -73,15 +79,18 @@ TEST_CASE("all are predicted, in the order of their steps") {
     before = c.step.seconds;
     meshes.insert(text(c.mesh));
   }
-  CHECK(meshes == std::set<std::string>{"stage=8", "data=2, stage=4", "data=4, stage=2", "tensor=2, stage=4", "tensor=4, stage=2", "data=2, tensor=2, stage=2", "data=4, tensor=2",
+  CHECK(meshes == std::set<std::string>{"stage=8", "data=2, stage=4", "data=4, stage=2", "tensor=2, stage=4",
+                                        "tensor=4, stage=2", "data=2, tensor=2, stage=2", "data=4, tensor=2",
                                         "data=2, tensor=4"});
   REQUIRE(advice.impossible.size() == 2);
   CHECK(advice.impossible[0].why.starts_with("data=8 does not divide dimension 1 (4) of i32[8, 4/data, 8]"));
-  CHECK(advice.impossible[1].why.starts_with("tensor=8 does not divide dimension 3 (4) of f32[8/stage, 16, 3, 4/tensor, 4]"));
+  CHECK(advice.impossible[1].why.starts_with(
+      "tensor=8 does not divide dimension 3 (4) of f32[8/stage, 16, 3, 4/tensor, 4]"));
   // What can be interleaved is; what updates without waiting is another program.
   CHECK(find(advice, Mesh{data = 4, stage = 2}, "interleaved")->schedule->chunks > 1);
   CHECK(find(advice, Mesh{stage = 8}, "interleaved") == nullptr);
-  for (const char* name : {"naive", "gpipe", "one_forward_one_backward", "zero_bubble_h1", "zero_bubble_h2"}) CHECK(find(advice, Mesh{stage = 8}, name) != nullptr);
+  for (const char* name : {"naive", "gpipe", "one_forward_one_backward", "zero_bubble_h1", "zero_bubble_h2"})
+    CHECK(find(advice, Mesh{stage = 8}, name) != nullptr);
   for (const Schedule& s : planner::advising::schedules_for(graph)) CHECK(!s.asynchronous);
   CHECK(planner::advising::schedules_for(with_schedule(graph, schedules::pipedream)).size() == 1);
   // What is sent is the plan's.
@@ -103,7 +112,8 @@ TEST_CASE("why a mesh is where it is") {
   ask(bubbles, graph, {8, with_link("data", {})});
   CHECK(find(bubbles, Mesh{stage = 8}, "naive")->why.starts_with("stage=8 with 8 micro-batches: bubble 8"));
   const std::string gpipe = find(bubbles, Mesh{stage = 8}, "gpipe")->why;
-  CHECK(gpipe.starts_with("stage=8 with 8 micro-batches: bubble 4"));  // less than 7 of 15: the last stage has the head besides
+  // less than 7 of 15: the last stage has the head besides
+  CHECK(gpipe.starts_with("stage=8 with 8 micro-batches: bubble 4"));
 
   Question tight{4, machines::dgx_a100, 300'000};
   ask(small, graph, tight);
@@ -115,7 +125,8 @@ TEST_CASE("why a mesh is where it is") {
     if (!c.fits) {
       CHECK(c.why.starts_with("does not fit in 293 KiB: "));
       CHECK(c.step.peak_memory() >= memory);
-      memory = c.step.peak_memory(), any = true;
+      memory = c.step.peak_memory();
+      any = true;
     }
     fitted = c.fits;
   }
@@ -130,7 +141,8 @@ TEST_CASE("advice as text and as JSON") {
   ask(advice, graph, question);
   const std::string table = planner::advice_text(advice, "Gpt", question);
   CHECK(table.starts_with("Gpt\n8 ranks of dgx-a100, each with 293 KiB\n\n"));
-  for (const char* words : {"\n1  ", "stage=8", "why\n", "Of each mesh with stages the fastest schedule that fits", "These are no meshes of the program:\n  data=8 does not divide"})
+  for (const char* words : {"\n1  ", "stage=8", "why\n", "Of each mesh with stages the fastest schedule that fits",
+                            "These are no meshes of the program:\n  data=8 does not divide"})
     CHECK(table.find(words) != std::string::npos);
   const planner::Json json = planner::advice_json(advice, "Gpt", question);
   CHECK(json["schema"] == 1);

@@ -6,16 +6,15 @@
 // Reading is cheap and asking is not: ASKED says that one input in so many is asked everything, where it was read;
 // the others are only read. All are asked unless said. The same numbers make the same inputs. It ends with 1 where
 // one was a fault.
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <typeinfo>
+#include <unistd.h>
 
 #include "../tools/planner/advise_file.hpp"
 #include "../tools/planner/laid_run.hpp"

@@ -64,7 +64,8 @@ TEST_CASE("an SVG has a block for each slice and a sheet for each rank that hold
   CHECK(pending.find(">ranks 2, 3<") != std::string::npos);
   CHECK(pending.find("<g class=\"block\"><title>ranks 2, 3: [6:12, 0:64]</title>") != std::string::npos);
   CHECK(count(pending, "<style>") == 1);
-  CHECK(count(planner::svg(typed({Dim(12) / data, 64}, {{&tensor, Partial}}), four, false), "<style>") == 0);  // a page has its own
+  // a page has its own
+  CHECK(count(planner::svg(typed({Dim(12) / data, 64}, {{&tensor, Partial}}), four, false), "<style>") == 0);
 
   CHECK(count(planner::svg(typed({8, 8}, {{&tensor, Broadcast}}), four), "class=\"other\"") == 2);
   CHECK(planner::svg(typed({8}, {{&tensor, At<1>}}), four).find("ranks 0, 2 hold nothing") != std::string::npos);

@@ -1,11 +1,13 @@
-// What tools/plan says of a pipeline: the loop over micro-batches in parts, a run that is laid over each stage's plan, the step of all stages in time.
-#include <doctest/doctest.h>
-
+// What tools/plan says of a pipeline: the loop over micro-batches in parts, a run that is laid over each stage's plan,
+// the step of all stages in time.
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
+
+#include <doctest/doctest.h>
+
 #include <parallel/plan/predict.hpp>
 #include <parallel/plan/published_machines.hpp>
-#include <sstream>
 
 #include "../tools/planner/json.hpp"
 #include "../tools/planner/lock.hpp"
@@ -21,7 +23,9 @@ using namespace pipelines;
 
 namespace {
 
-OwnedPlan on_stage(const Schedule& schedule, Mesh mesh, int k) { return derive(with_schedule(build<Train<float>>(), schedule), mesh.on_stage(k), {}, {}); }
+OwnedPlan on_stage(const Schedule& schedule, Mesh mesh, int k) {
+  return derive(with_schedule(build<Train<float>>(), schedule), mesh.on_stage(k), {}, {});
+}
 
 /// The lines of a tree that head something, and its edges.
 std::string headings(const Plan& plan) {
@@ -29,10 +33,13 @@ std::string headings(const Plan& plan) {
   std::istringstream lines(planner::tree(plan));
   for (std::string line; std::getline(lines, line);) {
     const std::string words = line.substr(std::min(line.size(), line.find_first_not_of(' ')));
-    if (words.starts_with("<- ") || words.starts_with("-> send")) result += words.substr(0, words.find(" on ")) + "\n";
-    else if (words.find("micro-batches") != std::string::npos || words.find("layers ") == 0) result += words + "\n";
-    else for (const char* head : {"forward", "backward", "weight", "update", "optimizer"})
-      if (words == head || words.starts_with(std::string(head) + " of chunk")) result += words + "\n";
+    if (words.starts_with("<- ") || words.starts_with("-> send"))
+      result += words.substr(0, words.find(" on ")) + "\n";
+    else if (words.find("micro-batches") != std::string::npos || words.find("layers ") == 0)
+      result += words + "\n";
+    else
+      for (const char* head : {"forward", "backward", "weight", "update", "optimizer"})
+        if (words == head || words.starts_with(std::string(head) + " of chunk")) result += words + "\n";
   }
   return result;
 }
@@ -43,9 +50,10 @@ std::vector<OwnedPlan> all_stages(const Schedule& schedule, const Mesh& mesh) {
   return result;
 }
 
-/// A record whose tasks took `times` as long as the spans, step by step. What a task does before and between its waits takes as long as what it does
-/// behind them.
-planner::RankRecord recorded(const Plan& plan, const Vector<Span>& spans, double clock, std::initializer_list<double> times) {
+/// A record whose tasks took `times` as long as the spans, step by step. What a task does before and between its waits
+/// takes as long as what it does behind them.
+planner::RankRecord recorded(const Plan& plan, const Vector<Span>& spans, double clock,
+                             std::initializer_list<double> times) {
   planner::RankRecord record{"made", text(plan.mesh), plan.mesh.here, {}};
   const Vector<int> parts = begins_of_parts(plan);
   int step = 0;
@@ -56,19 +64,25 @@ planner::RankRecord recorded(const Plan& plan, const Vector<Span>& spans, double
     const auto stretch = [&](int at, const Span& span) {
       std::vector<bool> waits;
       stretches.from(at, [&](const Event& e) {
-        if (e.kind != EventKind::begin && e.kind != EventKind::end) waits.push_back(e.kind == EventKind::wait && plan.graph.node(e.node).transition.along != 0);
+        if (e.kind != EventKind::begin && e.kind != EventKind::end)
+          waits.push_back(e.kind == EventKind::wait && plan.graph.node(e.node).transition.along != 0);
       });
-      const auto waiting = static_cast<double>(std::count(waits.begin(), waits.end(), true)), working = static_cast<double>(waits.size()) - waiting;
+      const auto waiting = static_cast<double>(std::count(waits.begin(), waits.end(), true)),
+                 working = static_cast<double>(waits.size()) - waiting;
       if (waiting == 0) now = origin + by * span.begin;
-      const double each_wait = (origin + by * span.begin - now) / waiting, each_work = by * (span.end - span.begin) / working;
+      const double each_wait = (origin + by * span.begin - now) / waiting,
+                   each_work = by * (span.end - span.begin) / working;
       for (const bool wait : waits) {
         planner::Recorded r;
-        r.step = step, r.begin = now, r.end = now += wait ? each_wait : each_work;
+        r.step = step;
+        r.begin = now;
+        r.end = now += wait ? each_wait : each_work;
         record.lines.push_back(r);
       }
     };
     stretch(0, {0, 0});
-    for (int i = 0; i < spans.size(); ++i) stretch(parts[plan.graph.slots[static_cast<std::size_t>(i)].segment], spans[i]);
+    for (int i = 0; i < spans.size(); ++i)
+      stretch(parts[plan.graph.slots[static_cast<std::size_t>(i)].segment], spans[i]);
     stretch(parts.back(), {spans.back().end, spans.back().end + 1});
   }
   return record;
@@ -77,40 +91,52 @@ planner::RankRecord recorded(const Plan& plan, const Vector<Span>& spans, double
 }  // namespace
 
 TEST_CASE("the tree of a stage has the parts of its work") {
-  CHECK(headings(*on_stage(schedules::one_forward_one_backward, Mesh{stage = 2}, 1)) ==
-        "8 micro-batches, F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7\nforward\n<- receive\nlayers 4-7, 4 times\nbackward\n"
-        "layers 4-7, 4 times, the last first\n-> send\nafter the 8 micro-batches, once: what they added up\nbackward\nforward\noptimizer\n");
-  CHECK(headings(*on_stage(schedules::interleaved<2>, Mesh{stage = 2}, 0)) ==
-        "8 micro-batches, F0a F1a F0b F1b F2a B0b F3a B1b F2b B0a F3b B1a F4a B2b F5a B3b F4b B2a ... B7a\n"
-        "forward of chunk a\nlayers 0-1, 2 times\n-> send\nbackward of chunk a\n<- receive\nlayers 0-1, 2 times, the last first\n"
-        "forward of chunk b\n<- receive\nlayers 4-5, 2 times\n-> send\nbackward of chunk b\n<- receive\nlayers 4-5, 2 times, the last first\n-> send\n"
-        "after the 8 micro-batches, once: what they added up\nbackward\nforward\noptimizer\n");
+  CHECK(
+      headings(*on_stage(schedules::one_forward_one_backward, Mesh{stage = 2}, 1)) ==
+      "8 micro-batches, F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7\nforward\n<- receive\nlayers 4-7, 4 times\nbackward\n"
+      "layers 4-7, 4 times, the last first\n-> send\nafter the 8 micro-batches, once: what they added up\nbackward\nforward\noptimizer\n");
+  CHECK(
+      headings(*on_stage(schedules::interleaved<2>, Mesh{stage = 2}, 0)) ==
+      "8 micro-batches, F0a F1a F0b F1b F2a B0b F3a B1b F2b B0a F3b B1a F4a B2b F5a B3b F4b B2a ... B7a\n"
+      "forward of chunk a\nlayers 0-1, 2 times\n-> send\nbackward of chunk a\n<- receive\nlayers 0-1, 2 times, the last first\n"
+      "forward of chunk b\n<- receive\nlayers 4-5, 2 times\n-> send\nbackward of chunk b\n<- receive\nlayers 4-5, 2 times, the last first\n-> send\n"
+      "after the 8 micro-batches, once: what they added up\nbackward\nforward\noptimizer\n");
   const std::string apart = headings(*on_stage(schedules::zero_bubble_h1, Mesh{stage = 4}, 1));
-  CHECK(apart.find("\nforward\n<- receive\nlayers 2-3, 2 times\n-> send\nbackward\n<- receive\nlayers 2-3, 2 times, the last first\n-> send\nweight\nlayers 2-3, ") !=
-        std::string::npos);
+  CHECK(
+      apart.find(
+          "\nforward\n<- receive\nlayers 2-3, 2 times\n-> send\nbackward\n<- receive\nlayers 2-3, 2 times, the last first\n-> send\nweight\nlayers 2-3, ") !=
+      std::string::npos);
 }
 
 TEST_CASE("why a stage sends and receives") {
   const OwnedPlan plan = on_stage(schedules::interleaved<2>, Mesh{stage = 2}, 0);
   const std::string edges = planner::why(*plan, "blocks.*.bias"), token = planner::why(*plan, "token");
-  for (const char* words : {"forward: send on stage of f32[4/data, 8, 16], charged to blocks.0-1,4-5.bias", "what those of this stage return goes to the next one.",
-                            "Price: 2 KiB, 16 times a step, for each of 8 micro-batches, in each of 2 chunks.", "comes from the next one.", "which the other stage counts"})
+  for (const char* words : {"forward: send on stage of f32[4/data, 8, 16], charged to blocks.0-1,4-5.bias",
+                            "what those of this stage return goes to the next one.",
+                            "Price: 2 KiB, 16 times a step, for each of 8 micro-batches, in each of 2 chunks.",
+                            "comes from the next one.", "which the other stage counts"})
     CHECK_MESSAGE(edges.find(words) != std::string::npos, words << " in " << edges);
-  CHECK(edges.find("forward: send", edges.find("forward: send") + 1) == std::string::npos);  // both chunks are told once
-  for (const char* words : {"backward: all_reduce on stage of f32[16/tensor, 16] At<0, -1>@stage, charged to token", "Several stages use this parameter", "among 2 ranks"})
+  // both chunks are told once
+  CHECK(edges.find("forward: send", edges.find("forward: send") + 1) == std::string::npos);
+  for (const char* words : {"backward: all_reduce on stage of f32[16/tensor, 16] At<0, -1>@stage, charged to token",
+                            "Several stages use this parameter", "among 2 ranks"})
     CHECK_MESSAGE(token.find(words) != std::string::npos, words << " in " << token);
 }
 
 TEST_CASE("a lock of a stage is read as it was written") {
   std::vector<planner::Lock> locks;
-  for (int k = 0; k < 2; ++k) locks.push_back(planner::lock_of(*on_stage(schedules::interleaved<2>, Mesh{stage = 2}, k), "Program"));
+  for (int k = 0; k < 2; ++k)
+    locks.push_back(planner::lock_of(*on_stage(schedules::interleaved<2>, Mesh{stage = 2}, k), "Program"));
   const std::string words = planner::written(locks);
-  CHECK(words.find("\n[Program on stage=2; stage 1]\nschedule  interleaved<2>  layers 2-3,6-7  F0a F1a F0b B0b ") != std::string::npos);
+  CHECK(words.find("\n[Program on stage=2; stage 1]\nschedule  interleaved<2>  layers 2-3,6-7  F0a F1a F0b B0b ") !=
+        std::string::npos);
   const std::vector<planner::Lock> read = planner::read_locks(words, "lock");
   CHECK(read[1].stage == "stage 1");
   CHECK(read[1].mesh == "stage=2");
   CHECK(planner::difference(read, locks) == "");
-  const std::string differs = planner::difference(read, {locks[0], planner::lock_of(*on_stage(schedules::one_forward_one_backward, Mesh{stage = 2}, 1), "Program")});
+  const std::string differs = planner::difference(
+      read,
+      {locks[0], planner::lock_of(*on_stage(schedules::one_forward_one_backward, Mesh{stage = 2}, 1), "Program")});
   CHECK(differs.starts_with("[Program on stage=2; stage 1]\n"));
   CHECK(differs.find("schedule  one_forward_one_backward  layers 4-7  F0 B0 F1 B1 ") != std::string::npos);
 }
@@ -135,7 +161,8 @@ TEST_CASE("a run is laid over the plan of each rank's stage") {
     std::vector<planner::RankRecord> records;
     std::vector<std::pair<const Plan*, const planner::RankRecord*>> stages;
     for (int rank = 0; rank < mesh.ranks(); ++rank) {
-      plans.push_back(plan_of(graph, mesh, rank)), records.push_back(planner::read_record(file, rank));
+      plans.push_back(plan_of(graph, mesh, rank));
+      records.push_back(planner::read_record(file, rank));
       CHECK(planner::lay(*plans.back(), records.back()).differs == "");
       CHECK(planner::lay(*plan_of(graph, mesh, 3 - rank), records.back()).differs != "");  // on the other stage
       std::filesystem::remove(records.back().file);
@@ -146,19 +173,22 @@ TEST_CASE("a run is laid over the plan of each rank's stage") {
     CHECK(run.one_clock);
     CHECK(run.timing.ideal > 0);
     for (const Vector<Span>& spans : run.timing.spans)
-      for (int i = 0; i < spans.size(); ++i) CHECK((spans[i].begin < spans[i].end && spans[i].begin >= (i == 0 ? 0 : spans[i - 1].end)));
+      for (int i = 0; i < spans.size(); ++i)
+        CHECK((spans[i].begin < spans[i].end && spans[i].begin >= (i == 0 ? 0 : spans[i - 1].end)));
   }
 }
 
 TEST_CASE("a task of a run is what its stage did, less its waits for other stages") {
-  for (const Schedule* schedule : {&schedules::one_forward_one_backward, &schedules::interleaved<2>, &schedules::zero_bubble_h1}) {
+  for (const Schedule* schedule :
+       {&schedules::one_forward_one_backward, &schedules::interleaved<2>, &schedules::zero_bubble_h1}) {
     INFO(schedule->name);
     const std::vector<OwnedPlan> plans = all_stages(*schedule, Mesh{stage = 4});
     const Timing truth = timed(*schedule, 4, micro_batches, {1, 1.5, 0.75, 0, 0.25});
     for (const double apart : {0.0, 1e6}) {  // how far the clocks are from each other
       std::vector<planner::RankRecord> records;
       std::vector<std::pair<const Plan*, const planner::RankRecord*>> stages;
-      for (int k = 0; k < 4; ++k) records.push_back(recorded(*plans[static_cast<std::size_t>(k)], truth.spans[k], 5 + k * apart, {9, 3, 1, 2}));
+      for (int k = 0; k < 4; ++k)
+        records.push_back(recorded(*plans[static_cast<std::size_t>(k)], truth.spans[k], 5 + k * apart, {9, 3, 1, 2}));
       for (std::size_t k = 0; k < 4; ++k) stages.emplace_back(&*plans[k], &records[k]);
       const planner::Measured run = planner::measured(truth.tasks, stages, {});
       CHECK(run.step == 4);  // the first does not count
@@ -170,10 +200,13 @@ TEST_CASE("a task of a run is what its stage did, less its waits for other stage
         }
       CHECK(run.timing.bubble() == doctest::Approx(truth.bubble()).epsilon(1e-6));
       CHECK(planner::measured(truth.tasks, stages, {4}).step == 2);
-      CHECK_THROWS_WITH_AS(planner::measured(truth.tasks, stages, {2, 3, 4}),
-                           "the record 'made' has no step to draw: all, or all but the first, where caches fill, were skipped, as their gradients were no finite numbers", Failure);
+      CHECK_THROWS_WITH_AS(
+          planner::measured(truth.tasks, stages, {2, 3, 4}),
+          "the record 'made' has no step to draw: all, or all but the first, where caches fill, were skipped, as their gradients were no finite numbers",
+          Failure);
       records[2].lines.resize(records[2].lines.size() / 4);
-      CHECK_THROWS_WITH_AS(planner::measured(truth.tasks, stages, {}), "the record 'made' has no step 4, which others have; record the run again", Failure);
+      CHECK_THROWS_WITH_AS(planner::measured(truth.tasks, stages, {}),
+                           "the record 'made' has no step 4, which others have; record the run again", Failure);
     }
   }
 }
@@ -199,7 +232,8 @@ TEST_CASE("a run is drawn below its schedule, on one axis of time") {
 
 TEST_CASE("on a machine no stage works before it has what it needs") {
   const Machine& machine = machines::h100;
-  for (const Schedule* schedule : {&schedules::one_forward_one_backward, &schedules::interleaved<2>, &schedules::zero_bubble_h1}) {
+  for (const Schedule* schedule :
+       {&schedules::one_forward_one_backward, &schedules::interleaved<2>, &schedules::zero_bubble_h1}) {
     const std::vector<OwnedPlan> plans = all_stages(*schedule, Mesh{stage = 4});
     const Prediction all = predict(with_schedule(build<Train<float>>(), *schedule), Mesh{stage = 4}, machine);
     CHECK(all.timing.bubble() > 0);
@@ -217,12 +251,16 @@ TEST_CASE("on a machine no stage works before it has what it needs") {
           const StageTask from = all.timing.tasks.sender(task, k);
           if (from.stage < 0 || (task.work == Work::forward) != (along > 0)) continue;
           const double end = all.timing.spans[from.stage][all.timing.tasks.place(from.task, from.stage)].end;
-          const Vector<double>& arrives = all.stages[from.stage == 0 ? 0 : from.stage < 3 ? 1 : 2].arrives;  // kinds: the first, two between, the last
-          sent.push_back(all.before + end + arrives[from.task.chunk * plan.graph.parts + static_cast<int>(from.task.work)]);
+          // kinds: the first, two between, the last
+          const Vector<double>& arrives = all.stages[from.stage == 0 ? 0 : from.stage < 3 ? 1 : 2].arrives;
+          sent.push_back(all.before + end +
+                         arrives[from.task.chunk * plan.graph.parts + static_cast<int>(from.task.work)]);
         }
         int at = 0;
         for (const Slice& s : own.slices)
-          if (const Transition& t = plan.graph.node(s.node).transition; s.track > 0 && t.collective == Collective::receive && t.along == along) CHECK(s.begin >= sent[at++] - 1e-12);
+          if (const Transition& t = plan.graph.node(s.node).transition;
+              s.track > 0 && t.collective == Collective::receive && t.along == along)
+            CHECK(s.begin >= sent[at++] - 1e-12);
         CHECK(at == sent.size());
       }
     }
@@ -233,7 +271,8 @@ TEST_CASE("on a machine no stage works before it has what it needs") {
 TEST_CASE("the timeline shows ranks of every stage") {
   const Mesh mesh{stage = 2, data = 16};
   using Sixteen = Tensor<int, Shape<16 / data, context>>;
-  const Graph graph = with_schedule(build<Accumulate<8, Training<Gpt<float>, AdamW, Sixteen, Sixteen, Sixteen>>>(), schedules::gpipe);
+  const Graph graph =
+      with_schedule(build<Accumulate<8, Training<Gpt<float>, AdamW, Sixteen, Sixteen, Sixteen>>>(), schedules::gpipe);
   std::vector<OwnedPlan> plans;
   for (int k = 0; k < 2; ++k) plans.push_back(derive(graph, mesh.on_stage(k), {}, {}));
   const Prediction all = predict(graph, mesh, machines::h100);
@@ -242,7 +281,8 @@ TEST_CASE("the timeline shows ranks of every stage") {
   std::map<int, double> first;  // of each rank's products of the backward pass
   const planner::Json trace = planner::timeline(stages, "");
   for (const auto& event : trace["traceEvents"])
-    if (event["ph"] == "X" && event["cat"] == "backward" && event["name"] == "matmul" && !first.contains(event["pid"])) first[event["pid"]] = event["ts"];
+    if (event["ph"] == "X" && event["cat"] == "backward" && event["name"] == "matmul" && !first.contains(event["pid"]))
+      first[event["pid"]] = event["ts"];
   CHECK(first.size() == 16);
   CHECK(first.contains(7));
   CHECK(first.contains(16));

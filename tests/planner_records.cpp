@@ -1,8 +1,9 @@
 // What a run records, laid over its plan: a right run is never refused, a wrong one always. Random programs, the models
 // and a pipeline run; then each record is changed in every way that a wrong run could have written it.
+#include <functional>
+
 #include <doctest/doctest.h>
 
-#include <functional>
 #include <parallel/model/bert.hpp>
 #include <parallel/model/encoder_decoder.hpp>
 #include <parallel/model/gpt2.hpp>
@@ -28,7 +29,8 @@ struct Run {
   std::vector<RankRecord> records{};
 };
 
-/// Runs `steps` steps on threads, by a trainer where the program is a training. `feed(executor, plan)` gives the inputs.
+/// Runs `steps` steps on threads, by a trainer where the program is a training. `feed(executor, plan)` gives the
+/// inputs.
 template <class Feed>
 Run ran(const Graph& graph, const Mesh& mesh, bool trained, Feed feed) {
   const planner::Scratch folder;
@@ -137,8 +139,10 @@ class Changing {
       judge("another operation", i,
             [&](Events& e) { e[i].what = e[i].what == "all_gather" ? "all_reduce" : "all_gather"; });
       if (i + 1 < all)
-        judge("exchanged with the next", i,
-              [&](Events& e) { std::swap(e[i], e[i + 1]), std::swap(e[i].step, e[i + 1].step); });
+        judge("exchanged with the next", i, [&](Events& e) {
+          std::swap(e[i], e[i + 1]);
+          std::swap(e[i].step, e[i + 1].step);
+        });
       if (record_.lines[i].event == "compute") continue;
       judge("half", i, [&](Events& e) { e[i].bytes /= 2; });
       judge("a byte longer", i, [&](Events& e) { ++e[i].bytes; });
@@ -156,15 +160,19 @@ class Changing {
  private:
   static Events::iterator at(Events& e, std::size_t i) { return e.begin() + static_cast<std::ptrdiff_t>(i); }
   static void exchange_calls(Recorded& a, Recorded& b) {
-    std::swap(a.what, b.what), std::swap(a.axes, b.axes), std::swap(a.ranks, b.ranks);
-    std::swap(a.dtype, b.dtype), std::swap(a.bytes, b.bytes);
+    std::swap(a.what, b.what);
+    std::swap(a.axes, b.axes);
+    std::swap(a.ranks, b.ranks);
+    std::swap(a.dtype, b.dtype);
+    std::swap(a.bytes, b.bytes);
   }
   /// A step without its updates, without one of them, without all but one.
   void skip_updates() {
     const auto drop = [&](const std::function<bool(int)>& dropped) {
       return [=, this](Events& e) {
         int number = 0;
-        std::erase_if(e, [&](const Recorded& r) { return r.step == e.back().step && update(plan_, r) && dropped(number++); });
+        std::erase_if(
+            e, [&](const Recorded& r) { return r.step == e.back().step && update(plan_, r) && dropped(number++); });
       };
     };
     judge("without updates", drop([](int) { return true; }));

@@ -1,7 +1,7 @@
 // What the rule of derivation gives for small programs: counted by hand from the rule (docs/placements.md).
-#include <doctest/doctest.h>
-
 #include <string>
+
+#include <doctest/doctest.h>
 
 #include "collectives.hpp"
 
@@ -57,19 +57,27 @@ static_assert(on(tensor, unwanted.backward) == Collectives{});
 
 using Slice = Shape<4 / tensor, 16>;
 constexpr auto& sliced = plan<Training<Network<true>, Sgd, Wanted<float, Slice>, Tensor<float, Slice>>, on_tensor>;
-static_assert(on(tensor, sliced.forward) == Collectives{.all_reduce = 1, .reduced = 1, .all_gather = 1, .gathered = 64, .reduce_scatter = 1, .scattered = 64});
-static_assert(on(tensor, sliced.backward) == Collectives{.all_gather = 1, .gathered = 64, .reduce_scatter = 1, .scattered = 64});
+static_assert(
+    on(tensor, sliced.forward) ==
+    Collectives{.all_reduce = 1, .reduced = 1, .all_gather = 1, .gathered = 64, .reduce_scatter = 1, .scattered = 64});
+static_assert(on(tensor, sliced.backward) ==
+              Collectives{.all_gather = 1, .gathered = 64, .reduce_scatter = 1, .scattered = 64});
 
-// A plan beside that of another axis: data parallelism adds one reduction per parameter and one of the loss, and changes nothing on tensor.
+// A plan beside that of another axis: data parallelism adds one reduction per parameter and one of the loss, and
+// changes nothing on tensor.
 using Both = Shape<4 / data, 16>;
-constexpr auto& hybrid = plan<Training<Network<false>, Sgd, Wanted<float, Both>, Tensor<float, Both>>, Mesh{data = 2, tensor = 2}>;
-static_assert(on(tensor, hybrid.forward) == Collectives{.all_reduce = 1, .reduced = 32});  // elements within the data shard
+constexpr auto& hybrid =
+    plan<Training<Network<false>, Sgd, Wanted<float, Both>, Tensor<float, Both>>, Mesh{data = 2, tensor = 2}>;
+// elements within the data shard
+static_assert(on(tensor, hybrid.forward) == Collectives{.all_reduce = 1, .reduced = 32});
 static_assert(on(tensor, hybrid.backward) == Collectives{.all_reduce = 1, .reduced = 32});
 static_assert(on(data, hybrid.forward) == Collectives{.all_reduce = 1, .reduced = 1});
-static_assert(on(data, hybrid.backward) == Collectives{.all_reduce = 4, .reduced = 16 * 16 + 16 + 16 * 16 + 16});  // within the tensor shard
+// within the tensor shard
+static_assert(on(data, hybrid.backward) == Collectives{.all_reduce = 4, .reduced = 16 * 16 + 16 + 16 * 16 + 16});
 
 // An axis of one rank is in the plan's program and causes no call.
-constexpr auto& alone = plan<Training<Network<false>, Sgd, Wanted<float, Both>, Tensor<float, Both>>, Mesh{data = 1, tensor = 1}>;
+constexpr auto& alone =
+    plan<Training<Network<false>, Sgd, Wanted<float, Both>, Tensor<float, Both>>, Mesh{data = 1, tensor = 1}>;
 static_assert(alone.calls() == 0 && alone.sent(tensor) == 0);
 
 // What docs/placements.md tells one to know.
@@ -96,9 +104,11 @@ template <class Model>
 using TwoSums = Training<Model, Sgd, Wanted<float, Shape<4, 16>>, Tensor<float, Shape<4, 16 / tensor>>>;
 static_assert(on(tensor, plan<TwoSums<Beside>, on_tensor>.forward) == Collectives{.all_reduce = 2, .reduced = 128});
 static_assert(on(tensor, plan<TwoSums<Inside>, on_tensor>.forward) == Collectives{.all_reduce = 1, .reduced = 64});
-static_assert(on(tensor, plan<TwoSums<Inside>, on_tensor>.backward) == Collectives{.all_reduce = 1, .reduced = 16});  // the gain's
+// the gain's
+static_assert(on(tensor, plan<TwoSums<Inside>, on_tensor>.backward) == Collectives{.all_reduce = 1, .reduced = 16});
 
-// Whole tensors on an axis that only another tensor names: no collective, and the plan says that the work is done twice.
+// Whole tensors on an axis that only another tensor names: no collective, and the plan says that the work is done
+// twice.
 struct Idle {
   Parameter<float, Shape<16, 16>> w;
   Parameter<float, Shape<16, 16 / tensor>> v;
@@ -108,19 +118,24 @@ constexpr auto& idle = plan<Training<Idle, Sgd, Tensor<float, Shape<4, 16>>>, on
 static_assert(on(tensor, idle.forward) == Collectives{.all_reduce = 1, .reduced = 1});
 static_assert(idle.redundant(tensor) > 0.4 && idle.redundant(tensor) < 0.7);
 
-// Queries, keys and values of one input: one retype, hence one reduction backward. A value needed as Broadcast and whole moves twice.
+// Queries, keys and values of one input: one retype, hence one reduction backward. A value needed as Broadcast and
+// whole moves twice.
 struct Three {
   Parameter<float, Shape<16, 8 / tensor>> q, k, v;
-  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, q) * matmul(x, k) * matmul(x, v))); }
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(square(matmul(x, q) * matmul(x, k) * matmul(x, v)));
+  }
 };
-static_assert(on(tensor, plan<Training<Three, Sgd, Wanted<float, Whole>>, on_tensor>.backward) == Collectives{.all_reduce = 1, .reduced = 64});
+static_assert(on(tensor, plan<Training<Three, Sgd, Wanted<float, Whole>>, on_tensor>.backward) ==
+              Collectives{.all_reduce = 1, .reduced = 64});
 
 // Tied weights: one reduction for both uses, through the transpose.
 struct Tied {
   Parameter<float, Shape<16, 8>> w;
   constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(matmul(x, w), transpose(w)))); }
 };
-static_assert(on(data, plan<Training<Tied, Sgd, Tensor<float, Shape<4 / data, 16>>>, Mesh{data = 2}>.backward) == Collectives{.all_reduce = 1, .reduced = 128});
+static_assert(on(data, plan<Training<Tied, Sgd, Tensor<float, Shape<4 / data, 16>>>, Mesh{data = 2}>.backward) ==
+              Collectives{.all_reduce = 1, .reduced = 128});
 
 // A gradient that is not wanted only removes conjugates: training and evaluation have one forward plan.
 using Evaluated = Evaluation<Network<true>, Wanted<float, Slice>, Tensor<float, Slice>>;

@@ -6,7 +6,8 @@
 using namespace gpt;
 
 namespace {
-// Megatron: f and g of every layer, of the embedding and of the head; three exchanges of the vocabulary's cross entropy.
+// Megatron: f and g of every layer, of the embedding and of the head; three exchanges of the vocabulary's cross
+// entropy.
 constexpr auto& plain = plan<Trained<small>, mesh>;
 static_assert(on(tensor, plain.forward) == sums(5 + 3, 2560 + 96));
 static_assert(on(tensor, plain.backward) == sums(5, 2560));
@@ -20,4 +21,6 @@ static_assert(on(tensor, whole_vocabulary.backward) == sums(4, 2048));
 static_assert(reduces_once(plain) && reduces_once(whole_vocabulary, 32 * 16));
 }  // namespace
 
-TEST_CASE("the plan of a GPT at start-up is the compiler's") { CHECK(text(derive<Trained<small>>(mesh).get()) == text(plain)); }
+TEST_CASE("the plan of a GPT at start-up is the compiler's") {
+  CHECK(text(derive<Trained<small>>(mesh).get()) == text(plain));
+}

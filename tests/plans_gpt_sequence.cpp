@@ -1,4 +1,5 @@
-// The collectives of a GPT whose hidden state is split along the sequence, or Broadcast, on the axis of tensor parallelism.
+// The collectives of a GPT whose hidden state is split along the sequence, or Broadcast, on the axis of tensor
+// parallelism.
 #include <doctest/doctest.h>
 
 #include "gpt_rows.hpp"
@@ -8,10 +9,14 @@ using namespace gpt;
 namespace {
 // Sequence parallelism: gathers and reduce-scatters instead, and the norms' gains and shifts.
 constexpr auto& sequence_parallel = plan<Trained<small, SequenceParallel<small>>, mesh>;
-static_assert(on(tensor, sequence_parallel.forward) ==
-              Collectives{.all_reduce = 3, .reduced = 96, .all_gather = 5, .gathered = 2560, .reduce_scatter = 5, .scattered = 2560});
-static_assert(on(tensor, sequence_parallel.backward) ==
-              Collectives{.all_reduce = 10, .reduced = 160, .all_gather = 5, .gathered = 2560, .reduce_scatter = 5, .scattered = 2560});
+static_assert(
+    on(tensor, sequence_parallel.forward) ==
+    Collectives{
+        .all_reduce = 3, .reduced = 96, .all_gather = 5, .gathered = 2560, .reduce_scatter = 5, .scattered = 2560});
+static_assert(
+    on(tensor, sequence_parallel.backward) ==
+    Collectives{
+        .all_reduce = 10, .reduced = 160, .all_gather = 5, .gathered = 2560, .reduce_scatter = 5, .scattered = 2560});
 static_assert(sequence_parallel.forward.sent(tensor) == 4 * (2560 + 96));  // as without it
 
 // The hidden state Broadcast: the backward reductions move to the row outputs, the norms' gradients wait to be reduced.

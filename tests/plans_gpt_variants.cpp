@@ -1,4 +1,5 @@
-// A GPT deeper, in micro-batches, without training, on one rank: its plan beside that of the same GPT trained on a whole batch.
+// A GPT deeper, in micro-batches, without training, on one rank: its plan beside that of the same GPT trained on a
+// whole batch.
 #include <doctest/doctest.h>
 
 #include "gpt_rows.hpp"
@@ -26,7 +27,8 @@ TEST_CASE("micro-batches: collectives of the hidden state once per micro-batch, 
   CHECK(on(tensor, four->backward) == sums(4 * 5, 4 * 2560));
   CHECK(on(data, four->backward) == on(data, plain()->backward));
   CHECK(on(data, four->forward) == sums(1, 1));
-  CHECK(four->backward.calls() == 4 * plain()->backward.calls() - 3 * 9);  // 9 calls for the 28 gradients: layers are reduced together, and so are vectors
+  // 9 calls for the 28 gradients: layers are reduced together, and so are vectors
+  CHECK(four->backward.calls() == 4 * plain()->backward.calls() - 3 * 9);
   CHECK(four->optimizer.calls() == plain()->optimizer.calls());
 }
 

@@ -1,4 +1,5 @@
-// Llama, BERT and the encoder-decoder communicate in their layers what GPT-2 does (plans_megatron.cpp): the layout is Megatron's, whatever the layer.
+// Llama, BERT and the encoder-decoder communicate in their layers what GPT-2 does (plans_megatron.cpp): the layout is
+// Megatron's, whatever the layer.
 #include <doctest/doctest.h>
 
 #include <parallel/model/bert.hpp>
@@ -19,12 +20,14 @@ constexpr Mesh ranks{tensor = t};
 using Whole = Shape<b, s, h>;
 using Sliced = Shape<b, s / tensor, h>;
 
-constexpr CollectiveRow reductions = layers * all_reduce(tensor).of(element * bsh), gathers = layers * all_gather(tensor).of(element * bsh),
+constexpr CollectiveRow reductions = layers * all_reduce(tensor).of(element * bsh),
+                        gathers = layers * all_gather(tensor).of(element * bsh),
                         scatters = layers * reduce_scatter(tensor).of(element * bsh);
 /// Gradients of so many gains and shifts of norms in a layer, in one call.
 constexpr CollectiveRow gains(int in_a_layer) { return all_reduce(tensor).of(element * layers * in_a_layer * h); }
 constexpr CollectiveRow loss = all_reduce(tensor).of(element), norm_of_gradients = all_reduce(tensor).of(8);
-constexpr WrittenPlan whole_plan{.forward = {reductions, reductions}, .backward = {reductions, reductions}, .optimizer = {norm_of_gradients}};
+constexpr WrittenPlan whole_plan{
+    .forward = {reductions, reductions}, .backward = {reductions, reductions}, .optimizer = {norm_of_gradients}};
 constexpr WrittenPlan sliced_plan(int of_norms) {
   return {.forward = {gathers, scatters, gathers, scatters, loss},
           .backward = {gathers, scatters, gathers, scatters, gains(of_norms)},
@@ -32,13 +35,18 @@ constexpr WrittenPlan sliced_plan(int of_norms) {
 }
 
 // Llama: no biases, no shifts, three matrices in a perceptron, of which two share what was gathered.
-constexpr models::LlamaSizes llama{
-    .context = s / tensor, .channels = h, .heads = 96 / tensor, .key_heads = 8 / tensor, .inner = 32768 / tensor, .vocabulary = 128256 / tensor};
+constexpr models::LlamaSizes llama{.context = s / tensor,
+                                   .channels = h,
+                                   .heads = 96 / tensor,
+                                   .key_heads = 8 / tensor,
+                                   .inner = 32768 / tensor,
+                                   .vocabulary = 128256 / tensor};
 using LlamaBlock = models::Llama<llama>::Block;
 static_assert(proven<plan<TrainedBetween<LlamaBlock, layers, Whole>, ranks>.is(whole_plan)>);
 static_assert(proven<plan<TrainedBetween<LlamaBlock, layers, Sliced>, ranks>.is(sliced_plan(2))>);
 
-// Fewer key heads than ranks: no axis can split them, so every rank has all of them; their gradients are one more reduction each.
+// Fewer key heads than ranks: no axis can split them, so every rank has all of them; their gradients are one more
+// reduction each.
 constexpr models::LlamaSizes few = [] {
   models::LlamaSizes n = llama;
   n.key_heads = 4;
@@ -47,14 +55,19 @@ constexpr models::LlamaSizes few = [] {
 using FewBlock = models::Llama<few>::Block;
 constexpr std::int64_t keys = b * s * 4 * llama.size();
 constexpr CollectiveRow of_keys = layers * all_reduce(tensor).of(element * keys);
-static_assert(proven<plan<TrainedBetween<FewBlock, layers, Whole>, ranks>.is(
-                  {.forward = {reductions, reductions}, .backward = {reductions, of_keys, of_keys, reductions}, .optimizer = {norm_of_gradients}})>);
-// Along a split sequence keys and values are made of slices and gathered; their weights saw slices, so the gradients of these are reduced once a step.
-constexpr CollectiveRow gathered_keys = layers * all_gather(tensor).of(element * keys), scattered_keys = layers * reduce_scatter(tensor).of(element * keys);
+static_assert(proven<plan<TrainedBetween<FewBlock, layers, Whole>, ranks>.is({.forward = {reductions, reductions},
+                                                                              .backward = {reductions, of_keys, of_keys,
+                                                                                           reductions},
+                                                                              .optimizer = {norm_of_gradients}})>);
+// Along a split sequence keys and values are made of slices and gathered; their weights saw slices, so the gradients of
+// these are reduced once a step.
+constexpr CollectiveRow gathered_keys = layers * all_gather(tensor).of(element * keys),
+                        scattered_keys = layers * reduce_scatter(tensor).of(element * keys);
 constexpr CollectiveRow weight_of_keys = all_reduce(tensor).of(element * layers * h * 4 * llama.size());
 static_assert(proven<plan<TrainedBetween<FewBlock, layers, Sliced>, ranks>.is(
                   {.forward = {gathers, gathered_keys, gathered_keys, scatters, gathers, scatters, loss},
-                   .backward = {gathers, scatters, gathers, scattered_keys, scattered_keys, scatters, weight_of_keys, weight_of_keys, gains(2)},
+                   .backward = {gathers, scatters, gathers, scattered_keys, scattered_keys, scatters, weight_of_keys,
+                                weight_of_keys, gains(2)},
                    .optimizer = {norm_of_gradients}})>);
 
 // BERT: norms behind the residual sums, padding.
@@ -64,9 +77,10 @@ using Seen = Tensor<int, Shape<b, s>>;
 static_assert(proven<plan<TrainedBetween<BertBlock, layers, Whole, Seen>, ranks>.is(whole_plan)>);
 static_assert(proven<plan<TrainedBetween<BertBlock, layers, Sliced, Seen>, ranks>.is(sliced_plan(4))>);
 
-// The encoder's layer is as BERT's. The decoder's has a third pair, whose keys and values are made of what the encoder read: gathered once for all layers,
-// its gradient reduced once for all.
-constexpr models::EncoderDecoderSizes both{.context = s / tensor, .channels = h, .heads = 96 / tensor, .inner = 4 * h / tensor};
+// The encoder's layer is as BERT's. The decoder's has a third pair, whose keys and values are made of what the encoder
+// read: gathered once for all layers, its gradient reduced once for all.
+constexpr models::EncoderDecoderSizes both{
+    .context = s / tensor, .channels = h, .heads = 96 / tensor, .inner = 4 * h / tensor};
 using Encoding = models::EncoderDecoder<both>::Encoding;
 using Decoding = models::EncoderDecoder<both>::Decoding;
 static_assert(proven<plan<TrainedBetween<Encoding, layers, Whole, Seen>, ranks>.is(whole_plan)>);
@@ -74,13 +88,16 @@ static_assert(proven<plan<TrainedBetween<Encoding, layers, Sliced, Seen>, ranks>
 
 struct Decoder {
   Layers<layers, Decoding> blocks;
-  constexpr auto operator()(Distributed auto x, Distributed auto read, Distributed auto seen, Distributed auto y) const {
+  constexpr auto operator()(Distributed auto x, Distributed auto read, Distributed auto seen,
+                            Distributed auto y) const {
     return mean(square(blocks(x, models::whole_sequence(read), seen) - y));
   }
 };
 template <class Hidden>
-using TrainedDecoder = Training<Decoder, AdamW, Wanted<float, Hidden>, Wanted<float, Hidden>, Seen, Tensor<float, Hidden>>;
-constexpr CollectiveRow read_once = all_reduce(tensor).of(element * bsh), gathered_once = all_gather(tensor).of(element * bsh),
+using TrainedDecoder =
+    Training<Decoder, AdamW, Wanted<float, Hidden>, Wanted<float, Hidden>, Seen, Tensor<float, Hidden>>;
+constexpr CollectiveRow read_once = all_reduce(tensor).of(element * bsh),
+                        gathered_once = all_gather(tensor).of(element * bsh),
                         scattered_once = reduce_scatter(tensor).of(element * bsh);
 static_assert(proven<plan<TrainedDecoder<Whole>, ranks>.is({.forward = {reductions, reductions, reductions},
                                                             .backward = {reductions, reductions, reductions, read_once},

@@ -1,10 +1,10 @@
-// Programs of the shapes that real ones have, built, differentiated, scheduled and printed: several results, run-time numbers, parameters stored
-// split, mixed element types, weighted tokens.
-#include <doctest/doctest.h>
-
+// Programs of the shapes that real ones have, built, differentiated, scheduled and printed: several results, run-time
+// numbers, parameters stored split, mixed element types, weighted tokens.
 #include <algorithm>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "collectives.hpp"
 
@@ -27,18 +27,23 @@ std::vector<const Node*> nodes(const Plan& plan, const Operation& operation, Pha
 // Attention: its second result, the rows' statistic, is what its gradient computes from.
 struct SelfAttention {
   Parameter<float, Shape<16, 4 / tensor, 8>> q, k, v;
-  constexpr auto operator()(Distributed auto x) const { return mean(square(attention(matmul(x, q), matmul(x, k), matmul(x, v)))); }
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(square(attention(matmul(x, q), matmul(x, k), matmul(x, v))));
+  }
 };
 using Attending = Training<SelfAttention, Sgd, Tensor<float, Shape<4 / data, 8, 16>>>;
 
 // Dropout: masks are made from run-time numbers and computed again backward.
 struct Dropping {
   Parameter<float, Shape<16, 32 / tensor>> w;
-  constexpr auto operator()(Distributed auto x) const { return mean(square(dropout(gelu(dropout(matmul(x, w), 0.25)), 0.5))); }
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(square(dropout(gelu(dropout(matmul(x, w), 0.25)), 0.5)));
+  }
 };
 using Dropped = Training<Dropping, Sgd, Tensor<float, Shape<4 / data, 16>>>;
 
-// Parameters stored split on data (ZeRO-3): one gather before the first use, one reduce-scatter behind the last, at rest a half of everything.
+// Parameters stored split on data (ZeRO-3): one gather before the first use, one reduce-scatter behind the last, at
+// rest a half of everything.
 struct StoredSplit {
   Parameter<float, Shape<16, 8>, Stored<data, Split<0>>> w;
   Parameter<float, Shape<8>, Stored<data, Split<0>>> b;
@@ -55,7 +60,8 @@ struct StoredLayers {
 };
 using ShardedLayers = Training<StoredLayers, AdamW, Wanted<float, Shape<4 / data, 16>>>;
 
-// Mixed element types: products in bf16, whether a weight says so or is cast; weights at rest, sums over ranks and the loss in f32.
+// Mixed element types: products in bf16, whether a weight says so or is cast; weights at rest, sums over ranks and the
+// loss in f32.
 struct Mixed {
   Parameter<float, Shape<16, 32 / tensor>> up;
   Parameter<bfloat16, Shape<32 / tensor, 16>> down;
@@ -72,16 +78,19 @@ struct Weighted {
     return sum(cross_entropy(matmul(x, w), target) * weight) / sum(weight);
   }
 };
-using WeightedStep =
-    Training<Weighted, Sgd, Tensor<float, Shape<4 / data, 8, 16>>, Tensor<int, Shape<4 / data, 8>>, Tensor<float, Shape<4 / data, 8>>>;
+using WeightedStep = Training<Weighted, Sgd, Tensor<float, Shape<4 / data, 8, 16>>, Tensor<int, Shape<4 / data, 8>>,
+                              Tensor<float, Shape<4 / data, 8>>>;
 
 struct Unsplit {
   Parameter<float, Shape<16, 32>> w;
-  constexpr auto operator()(Distributed auto x, Distributed auto target) const { return mean(cross_entropy(matmul(x, w), target)); }
+  constexpr auto operator()(Distributed auto x, Distributed auto target) const {
+    return mean(cross_entropy(matmul(x, w), target));
+  }
 };
 using WholeLogits = Training<Unsplit, Sgd, Tensor<float, Shape<4 / data, 16>>, Tensor<int, Shape<4 / data>>>;
 
-// What is fused: a product with its bias and gelu, and the way back; sums with dropout behind a collective and where there is none.
+// What is fused: a product with its bias and gelu, and the way back; sums with dropout behind a collective and where
+// there is none.
 using Rows = Wanted<float, Shape<4 / data, 16>>;
 struct Joining {
   Parameter<float, Shape<16, 32 / tensor>> up;
@@ -108,7 +117,8 @@ struct PendingBias {
 };
 using Pending = Evaluation<PendingBias, Rows>;
 
-// A weight's gradient with its bias's, however the weight lies; and two that are not: the sum is of another value, or over other dimensions.
+// A weight's gradient with its bias's, however the weight lies; and two that are not: the sum is of another value, or
+// over other dimensions.
 struct Linear {
   Parameter<float, Shape<16, 32 / tensor>> w;
   Parameter<float, Shape<32 / tensor>> b;
@@ -144,10 +154,13 @@ struct SumOverOthers {
   Parameter<float, Shape<16, 32>> w;
   Parameter<float, Shape<8 / data, 1>> b;
   Parameter<float, Shape<1>> c;
-  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w) + b)) + mean(square(matmul(x, w) + c)); }
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(square(matmul(x, w) + b)) + mean(square(matmul(x, w) + c));
+  }
 };
 
-// What is not: a value that is read twice, a sum that is no bias, products in batches, what a move or a loop stands between.
+// What is not: a value that is read twice, a sum that is no bias, products in batches, what a move or a loop stands
+// between.
 struct ReadTwice {
   Parameter<float, Shape<16, 16>> w;
   Parameter<float, Shape<16>> b;
@@ -159,16 +172,22 @@ struct ReadTwice {
 struct NoBias {
   Parameter<float, Shape<16, 16>> w;
   Parameter<float, Shape<16>> b;
-  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w) + x) + (sum<0>(matmul(x, w)) + b)); }
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(square(matmul(x, w) + x) + (sum<0>(matmul(x, w)) + b));
+  }
 };
 struct InBatches {
   Parameter<float, Shape<16>> b;
-  constexpr auto operator()(Distributed auto x) const { return mean(square(batched_matmul(reshape<4, 4, 4>(x), reshape<4, 4, 4>(x)) + reshape<4, 4>(b))); }
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(square(batched_matmul(reshape<4, 4, 4>(x), reshape<4, 4, 4>(x)) + reshape<4, 4>(b)));
+  }
 };
 struct AcrossMove {
   Parameter<float, Shape<16 / tensor, 16>> w;
   Parameter<float, Shape<16>> b;
-  constexpr auto operator()(Distributed auto x) const { return mean(square(to<On<tensor, Invariant>>(matmul(x, w)) + b)); }
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(square(to<On<tensor, Invariant>>(matmul(x, w)) + b));
+  }
 };
 struct AddsBias {
   Parameter<float, Shape<16>> b;
@@ -209,7 +228,10 @@ template <class Model>
 std::pair<int, int> pads_and_concatenations() {
   std::pair<int, int> found;
   const Graph g = build<Training<Model, Sgd, Wanted<float, Shape<8, 16>>>>();
-  for (const int n : g.order) found.first += g.nodes[n].operation == &operation::pad, found.second += g.nodes[n].operation == &operation::concatenate;
+  for (const int n : g.order) {
+    found.first += g.nodes[n].operation == &operation::pad;
+    found.second += g.nodes[n].operation == &operation::concatenate;
+  }
   return found;
 }
 
@@ -226,8 +248,8 @@ using namespace programs;
 
 TEST_CASE("what stands one behind the other is fused, and nothing else changes") {
   using Names = std::vector<std::string>;
-  CHECK(fused<Joining>() == Names{"matmul+add+gelu", "add+dropout+add", "add+gelu", "dropout+add",
-                                     "dropout+add", "matmul+gelu_gradient", "matmul&sum_to"});  // the second adds gradients
+  CHECK(fused<Joining>() == Names{"matmul+add+gelu", "add+dropout+add", "add+gelu", "dropout+add", "dropout+add",
+                                  "matmul+gelu_gradient", "matmul&sum_to"});  // the second adds gradients
   CHECK(fused<ReadTwice>().empty());
   CHECK(fused<NoBias>().empty());
   CHECK(fused<InBatches, Wanted<float, Shape<4, 16>>>().empty());
@@ -249,10 +271,12 @@ TEST_CASE("what stands one behind the other is fused, and nothing else changes")
 }
 TEST_CASE("a bias's gradient comes with its weight's, and is exchanged behind both") {
   const auto same = [&]<class Model>(Model) {
-    const OwnedPlan whole = derive<Training<Model, Sgd, Rows>>(mesh), apart = derive(build_unfused<Training<Model, Sgd, Rows>>(), mesh, {}, {});
+    const OwnedPlan whole = derive<Training<Model, Sgd, Rows>>(mesh),
+                    apart = derive(build_unfused<Training<Model, Sgd, Rows>>(), mesh, {}, {});
     CHECK(whole->flops() == apart->flops());
     CHECK(whole->all.messages() == apart->all.messages());
-    for (const Axis* axis : {&data, &tensor}) CHECK(whole->redundant(*axis) == doctest::Approx(apart->redundant(*axis)));
+    for (const Axis* axis : {&data, &tensor})
+      CHECK(whole->redundant(*axis) == doctest::Approx(apart->redundant(*axis)));
     const Node& both = *nodes(*whole, operation::matmul_sum, Phase::backward).at(0);
     REQUIRE(both.results == 2);
     CHECK(whole->graph.value(both.result).type.layout.rank() == 2);
@@ -286,10 +310,12 @@ TEST_CASE("gradients of slices that fill a value are concatenated; others are pa
   CHECK(pads_and_concatenations<Slicing<1, Range{0, 6}, Range{6, 12}>>() == Counts{0, 1});
   CHECK(pads_and_concatenations<Slicing<0, Range{4, 8}, Range{0, 4}>>() == Counts{0, 1});
   CHECK(pads_and_concatenations<Slicing<1, Range{0, 12}>>() == Counts{1, 0});
-  CHECK(pads_and_concatenations<Slicing<1, Range{0, 4}, Range{8, 12}>>() == Counts{2, 0});                // a gap
-  CHECK(pads_and_concatenations<Slicing<1, Range{4, 8}, Range{8, 12}>>() == Counts{2, 0});                // at the beginning
-  CHECK(pads_and_concatenations<Slicing<1, Range{0, 4}, Range{4, 8}>>() == Counts{2, 0});                 // at the end
-  CHECK(pads_and_concatenations<Slicing<1, Range{0, 6}, Range{3, 9}, Range{6, 12}>>() == Counts{3, 0});   // they overlap
+  CHECK(pads_and_concatenations<Slicing<1, Range{0, 4}, Range{8, 12}>>() == Counts{2, 0});  // a gap
+  // at the beginning
+  CHECK(pads_and_concatenations<Slicing<1, Range{4, 8}, Range{8, 12}>>() == Counts{2, 0});
+  CHECK(pads_and_concatenations<Slicing<1, Range{0, 4}, Range{4, 8}>>() == Counts{2, 0});  // at the end
+  // they overlap
+  CHECK(pads_and_concatenations<Slicing<1, Range{0, 6}, Range{3, 9}, Range{6, 12}>>() == Counts{3, 0});
   CHECK(pads_and_concatenations<Slicing<1, Range{0, 6}, Range{0, 6}>>() == Counts{2, 0});
   CHECK(pads_and_concatenations<SlicedAndRead>() == Counts{0, 1});
   CHECK(pads_and_concatenations<SlicedAcross>() == Counts{2, 0});
@@ -323,9 +349,11 @@ TEST_CASE("a fused operation: where its results lie, what it reads, the line of 
   CHECK(origins == 3);  // each of its results still says what it comes from
 }
 
-TEST_CASE("several results: cross entropy reads the logits once for the largest and the sum, and where they are split makes the sum relative to the largest of all") {
+TEST_CASE(
+    "several results: cross entropy reads the logits once for the largest and the sum, and where they are split makes the sum relative to the largest of all") {
   constexpr auto& p = plan<WeightedStep, mesh>;
-  const auto statistics = nodes(p, operation::class_exponentials, Phase::forward), rescaled = nodes(p, operation::rescaled_exponentials, Phase::forward);
+  const auto statistics = nodes(p, operation::class_exponentials, Phase::forward),
+             rescaled = nodes(p, operation::rescaled_exponentials, Phase::forward);
   REQUIRE(statistics.size() == 1);
   REQUIRE(rescaled.size() == 1);
   CHECK(statistics[0]->results == 2);
@@ -342,7 +370,8 @@ TEST_CASE("several results: attention's gradient computes from its statistic, he
   constexpr auto& p = plan<Attending, mesh>;
   static_assert(p.backward.collectives(tensor) == 0);  // q, k and v read data: no f
   static_assert(p.backward.collectives(data) == 3);
-  const auto forward = nodes(p, operation::attention, Phase::forward), backward = nodes(p, operation::attention_derivative, Phase::backward);
+  const auto forward = nodes(p, operation::attention, Phase::forward),
+             backward = nodes(p, operation::attention_derivative, Phase::backward);
   REQUIRE(forward.size() == 1);
   REQUIRE(backward.size() == 1);
   CHECK(forward[0]->results == 2);
@@ -359,7 +388,8 @@ TEST_CASE("run-time numbers: every dropout has its own stream, forward and backw
   for (const Name& name : p.graph.scalars) names.emplace_back(p.graph.text(name));
   for (const char* name : {"seed", "step", "learning_rate", "momentum", "weight_decay", "clip_norm"})
     CHECK_MESSAGE(std::count(names.begin(), names.end(), name) == 1, name);
-  const auto forward = nodes(p, operation::dropout, Phase::forward), backward = nodes(p, operation::dropout, Phase::backward);
+  const auto forward = nodes(p, operation::dropout, Phase::forward),
+             backward = nodes(p, operation::dropout, Phase::backward);
   REQUIRE(forward.size() == 2);
   REQUIRE(backward.size() == 2);
   CHECK_FALSE(forward[0]->ints[2] == forward[1]->ints[2]);
@@ -379,7 +409,8 @@ TEST_CASE("parameters stored split lie split, with their optimizer state") {
     CAPTURE(std::string(p->graph.path(m)));
     CHECK(m.type.layout.on(&data) == Split<0>);
   }
-  CHECK(p->memory.by_use[static_cast<int>(Use::parameters)] == 64 * 4 + 64);  // 16 x 8 and 8 elements, a half each, aligned
+  // 16 x 8 and 8 elements, a half each, aligned
+  CHECK(p->memory.by_use[static_cast<int>(Use::parameters)] == 64 * 4 + 64);
   CHECK(p->memory.by_use[static_cast<int>(Use::optimizer_state)] == 2 * (64 * 4 + 64));
   CHECK(on(data, p->forward).all_gather == 2);
   CHECK(on(data, p->forward).gathered == 128 + 8);
@@ -393,7 +424,8 @@ TEST_CASE("from stored to entering an operation is one transition: gathered forw
   const OwnedPlan layers = derive<ShardedLayers>(on_data);  // the stack at once, logically layer by layer
   CHECK(on(data, layers->forward) == Collectives{.all_reduce = 1, .reduced = 1, .all_gather = 4, .gathered = 4 * 256});
   CHECK(on(data, layers->backward) == Collectives{.reduce_scatter = 4, .scattered = 4 * 256});
-  const OwnedPlan accumulated = derive<Accumulate<3, Sharded>>(on_data);  // gathered and reduced once per step, not per micro-batch
+  // gathered and reduced once per step, not per micro-batch
+  const OwnedPlan accumulated = derive<Accumulate<3, Sharded>>(on_data);
   CHECK(on(data, accumulated->forward) == on(data, p->forward));
   CHECK(on(data, accumulated->backward) == on(data, p->backward));
 }
@@ -403,7 +435,9 @@ TEST_CASE("mixed element types: sums travel and are added in f32, also of bf16")
   static_assert(on(tensor, p.forward) == Collectives{.all_reduce = 1, .reduced = 32});
   static_assert(p.forward.messages(tensor) == 4 * 32);
   static_assert(p.backward.messages(data) == 4 * (16 * 16 + 16 * 16));  // within the tensor shard
-  p.all.each([&](const Node& node, std::int64_t) { CHECK(node.transition.reduction == p.graph.value(node.operands[0]).type.dtype); });
+  p.all.each([&](const Node& node, std::int64_t) {
+    CHECK(node.transition.reduction == p.graph.value(node.operands[0]).type.dtype);
+  });
   for (const Member& m : p.graph.members) CHECK(m.type.dtype == DType::f32);
 }
 

@@ -1,11 +1,13 @@
-// Steps of whole pipelines, predicted: against the formulas of schedules, on machines made up so that only some things take time.
-#include <doctest/doctest.h>
-
+// Steps of whole pipelines, predicted: against the formulas of schedules, on machines made up so that only some things
+// take time.
 #include <cmath>
 
-#include "pipeline_models.hpp"
+#include <doctest/doctest.h>
+
 #include <parallel/plan/predict.hpp>
 #include <parallel/plan/published_machines.hpp>
+
+#include "pipeline_models.hpp"
 
 using namespace parallel;
 using namespace parallel::axes;
@@ -70,14 +72,17 @@ TEST_CASE("without stages it is what simulate says") {
     CHECK(predict(many, Mesh{data = 2}, *m).waiting(&data) == two.exposed[0]);
   }
   const Graph one = build<Staged>();  // stages that a mesh lacks
-  CHECK(predict(one, Mesh{}, machines::a100).seconds == doctest::Approx(simulate(derive(one, Mesh{}, {}, {}), machines::a100).seconds).epsilon(1e-9));
+  CHECK(predict(one, Mesh{}, machines::a100).seconds ==
+        doctest::Approx(simulate(derive(one, Mesh{}, {}, {}), machines::a100).seconds).epsilon(1e-9));
 }
 
 TEST_CASE("the bubble is the schedule's") {
   const double ideal = micro_batches * 3 * forward;
   for (const int p : {1, 2, 4, 8}) {
     const Mesh mesh{stage = p};
-    const auto bubble = [&](const Schedule& s) { return (work(predict(staged(s), mesh, products_only())) - ideal / p) / (ideal / p); };
+    const auto bubble = [&](const Schedule& s) {
+      return (work(predict(staged(s), mesh, products_only())) - ideal / p) / (ideal / p);
+    };
     CHECK(bubble(schedules::naive) == doctest::Approx(p - 1));
     CHECK(bubble(schedules::gpipe) == doctest::Approx((p - 1.0) / micro_batches));
     CHECK(bubble(schedules::one_forward_one_backward) == doctest::Approx((p - 1.0) / micro_batches));
@@ -101,17 +106,23 @@ TEST_CASE("an asynchronous schedule has its updates among the micro-batches") {
 }
 
 TEST_CASE("stages that have different numbers of layers") {
-  using Gpt = Accumulate<micro_batches, Training<pipelines::Gpt<float>, AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>>;
+  using Gpt =
+      Accumulate<micro_batches,
+                 Training<pipelines::Gpt<float>, AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>>;
   const Graph g = build<Balanced<Gpt>>();
   for (const int p : {3, 5, 7}) {
     const Prediction step = predict(g, Mesh{stage = p}, machines::a100);
     double flops = 0, all = 0;
     int stages = 0;
     std::int64_t most = 0;
-    for (const StageTimes& s : step.stages) flops += s.count * s.flops, stages += s.count;
+    for (const StageTimes& s : step.stages) {
+      flops += s.count * s.flops;
+      stages += s.count;
+    }
     for (int s = 0; s < p; ++s) {
       const OwnedPlan plan = derive(g, Mesh{stage = p}.on_stage(s), {}, {});
-      all += plan->flops(), most = plan->peak_memory() > most ? plan->peak_memory() : most;
+      all += plan->flops();
+      most = plan->peak_memory() > most ? plan->peak_memory() : most;
     }
     CHECK(stages == p);
     CHECK(flops == doctest::Approx(all));
@@ -155,14 +166,16 @@ TEST_CASE("an edge is a copy in the chunk that keeps what it has, and a message 
 TEST_CASE("messages lengthen a step as the schedule has them") {
   for (const int p : {2, 4, 8}) {
     const Graph g = staged(schedules::one_forward_one_backward);
-    const Prediction free = predict(g, Mesh{stage = p}, products_only()), costly = predict(g, Mesh{stage = p}, products_only(3));
+    const Prediction free = predict(g, Mesh{stage = p}, products_only()),
+                     costly = predict(g, Mesh{stage = p}, products_only(3));
     CHECK(work(costly) - work(free) == doctest::Approx((2.0 * (p - 1) * micro_batches / p + 2 * (p - 2)) * 3));
     // and what all stages do together behind: the gradients' norm, and the loss
     CHECK(costly.waiting(&stage) > work(costly) - work(free));
     CHECK(costly.idle == doctest::Approx(free.idle));
     const Prediction wide = predict(g, Mesh{stage = p}, products_only(2, true, 8 * 8 * 4));
     CHECK(work(wide) == doctest::Approx(work(costly)));
-    // Where nothing overlaps who receives copies: each of its tasks is longer, but the first stage's forward and the last one's backward.
+    // Where nothing overlaps who receives copies: each of its tasks is longer, but the first stage's forward and the
+    // last one's backward.
     const Prediction threads = predict(g, Mesh{stage = p}, products_only(2, false, 8 * 8 * 4));
     CHECK(threads.stages[0].parts[0] == doctest::Approx(forward / p));
     CHECK(threads.stages[1].parts[0] == doctest::Approx(forward / p + 3));
@@ -180,15 +193,17 @@ TEST_CASE("one stage alone does not wait for the others") {
     CHECK(delayed < predict(g, Mesh{stage = 4}, products_only(3)).seconds);
     return delayed - micro_batches * 3 * forward / 4;
   };
-  // What is received, and the last message; the norm's ring has 6 steps, the loss's broadcast 3. The first stage goes three micro-batches ahead, each
-  // of which waits until the one before is sent; the others receive meanwhile.
+  // What is received, and the last message; the norm's ring has 6 steps, the loss's broadcast 3. The first stage goes
+  // three micro-batches ahead, each of which waits until the one before is sent; the others receive meanwhile.
   CHECK(delay(0) == doctest::Approx(3 * (micro_batches + 3 + 9)));
   CHECK(delay(1) == doctest::Approx(3 * (2 * micro_batches + 1 + 9)));
   CHECK(delay(3) == doctest::Approx(3 * (micro_batches + 1 + 9)));
 }
 
 TEST_CASE("stages that come late delay what all do together; each operation counts once") {
-  using Gpt = Accumulate<micro_batches, Training<pipelines::Gpt<float>, AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>>;
+  using Gpt =
+      Accumulate<micro_batches,
+                 Training<pipelines::Gpt<float>, AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>>;
   const Graph g = build<Gpt>();
   const double model = predict(g, Mesh{}, machines::dgx_a100).model_flops;
   for (const Mesh& mesh : {Mesh{stage = 2}, Mesh{stage = 4}, Mesh{stage = 8}, Mesh{stage = 4, data = 2, tensor = 2}}) {
@@ -208,15 +223,21 @@ TEST_CASE("stages that come late delay what all do together; each operation coun
       slowest = alone > slowest ? alone : slowest;
     }
     CHECK(p.peak_memory() == most);
-    for (int s = 1; s < mesh.extent(&stage) - 1; ++s) CHECK(p.stages[1].memory.peak() >= derive(g, mesh.on_stage(s), {}, {})->peak_memory());
+    for (int s = 1; s < mesh.extent(&stage) - 1; ++s)
+      CHECK(p.stages[1].memory.peak() >= derive(g, mesh.on_stage(s), {}, {})->peak_memory());
     CHECK(p.seconds > slowest);
     CHECK((p.waiting(&data) > 0) == (mesh.extent(&data) > 1));
     CHECK((p.waiting(&tensor) > 0) == (mesh.extent(&tensor) > 1));
-    // The norm of all gradients: who is there early waits for who is there late, so all stages end within what comes after it.
+    // The norm of all gradients: who is there early waits for who is there late, so all stages end within what comes
+    // after it.
     double first = 1e30, last = 0;
     for (int k = 0; k < p.stages.size(); ++k) {
-      const double end = predicting::end_of(p.timing.spans[k == 0 ? 0 : k < p.stages.size() - 1 ? 1 : mesh.extent(&stage) - 1]) + p.stages[k].behind;
-      first = end < first ? end : first, last = end > last ? end : last;
+      const double end = predicting::end_of(p.timing.spans[k == 0                    ? 0
+                                                           : k < p.stages.size() - 1 ? 1
+                                                                                     : mesh.extent(&stage) - 1]) +
+                         p.stages[k].behind;
+      first = end < first ? end : first;
+      last = end > last ? end : last;
     }
     CHECK(last - first < 0.1 * p.seconds);
   }

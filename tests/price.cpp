@@ -10,9 +10,12 @@ using namespace parallel::axes;
 
 namespace {
 
-constexpr bool near(double value, double expected) { return value - expected < 1e-9 * expected && expected - value < 1e-9 * expected; }
+constexpr bool near(double value, double expected) {
+  return value - expected < 1e-9 * expected && expected - value < 1e-9 * expected;
+}
 
-/// 1 FLOP and 1 byte a second, 1 s to launch; a ring's step takes 10 s, and 1 byte of it another; `sequence` is ten times as fast.
+/// 1 FLOP and 1 byte a second, 1 s to launch; a ring's step takes 10 s, and 1 byte of it another; `sequence` is ten
+/// times as fast.
 constexpr Machine slow(bool overlaps) {
   Machine m;
   m.name = "slow";
@@ -41,7 +44,8 @@ constexpr auto& two = plan<Run, Mesh{tensor = 2}>;
 static_assert(near(simulate(one, slow(true)).seconds, 2 * (1 + 1024)));
 static_assert(simulate(one, slow(true)).slices.size() == 2);
 
-// Halves: 512 FLOP against 4 (128 + 16 + 32) = 704 bytes. Then an all-reduce of 512 bytes: two steps of 10 s, and 512 bytes sent.
+// Halves: 512 FLOP against 4 (128 + 16 + 32) = 704 bytes. Then an all-reduce of 512 bytes: two steps of 10 s, and 512
+// bytes sent.
 static_assert(near(simulate(two, slow(true)).seconds, 2 * (1 + 704) + 2 * 10 + 512));
 static_assert(near(simulate(two, slow(false)).seconds, 2 * (1 + 704) + 2 * 10 + 512));
 
@@ -61,7 +65,8 @@ constexpr Machine allocating = [] {
   m.write_allocates = true;
   return m;
 }();
-static_assert(near(simulate(two, allocating).seconds, 1 + 4 * (128 + 16 + 2 * 32) + 1 + 4 * (32 + 16 + 2 * 128) + 2 * 10 + 512));
+static_assert(near(simulate(two, allocating).seconds,
+                   1 + 4 * (128 + 16 + 2 * 32) + 1 + 4 * (32 + 16 + 2 * 128) + 2 * 10 + 512));
 
 // The gradient of w starts its reduction while others are computed; the rank waits for both where the step ends.
 struct Sum {
@@ -80,7 +85,9 @@ struct Deep {
   constexpr auto operator()(Distributed auto x) const { return blocks(x); }
 };
 struct Attend {
-  constexpr auto operator()(Distributed auto q, Distributed auto k, Distributed auto v) const { return attention(q, k, v); }
+  constexpr auto operator()(Distributed auto q, Distributed auto k, Distributed auto v) const {
+    return attention(q, k, v);
+  }
 };
 
 int count(const Plan& plan, EventKind kind) {
@@ -148,10 +155,14 @@ TEST_CASE("loops are gone through") {
   const Simulation s = simulate(deep, slow(false));
   int collectives = 0, iterations = 0;
   for (const Slice& slice : s.slices)
-    if (slice.track == 1) ++collectives, iterations += slice.iteration;
+    if (slice.track == 1) {
+      ++collectives;
+      iterations += slice.iteration;
+    }
   CHECK(collectives == 5);
   CHECK(iterations == 0 + 1 + 2 + 3 + 4);
-  // 10 products of 2 * 16 * 8 * 8 / 2 FLOP, more than 4 (128 + 32 + 64) bytes; 5 reductions of 512 bytes; 512 bytes are copied into the loop
+  // 10 products of 2 * 16 * 8 * 8 / 2 FLOP, more than 4 (128 + 32 + 64) bytes; 5 reductions of 512 bytes; 512 bytes are
+  // copied into the loop
   CHECK(s.seconds == doctest::Approx(10 * (1 + 1024) + 5 * (2 * 10 + 512) + 2 * 512));
 }
 
@@ -164,12 +175,15 @@ TEST_CASE("causal attention over slices of the sequence waits for the last slice
   for (const Event& e : owned->events) {
     const Node& node = owned->graph.node(e.node);
     if (e.kind != EventKind::compute || node.operation->name != "attention") continue;
-    CHECK(compute_seconds(owned, node, m) == doctest::Approx(1.5 * 2 * 64 * 16 * 64 / 2));  // half of the queries, three quarters of the work
+    // half of the queries, three quarters of the work
+    CHECK(compute_seconds(owned, node, m) == doctest::Approx(1.5 * 2 * 64 * 16 * 64 / 2));
     m.attention_block = 8;  // 8 more keys of 64, where 48 of them are seen on average
     CHECK(compute_seconds(owned, node, m) == doctest::Approx((1.5 + 0.125) * 2 * 64 * 16 * 64 / 2));
     m.rates[0].scores[static_cast<int>(DType::f32)] = 2;
-    CHECK(compute_seconds(owned, node, m) == doctest::Approx((1.5 + 0.125) * (2 * 64 * 16 * 64 / 2 + 32 * 2 * 64 / 2 / 2)));
-    m.attention_block = 0, m.rates[0].scores[static_cast<int>(DType::f32)] = 0;
+    CHECK(compute_seconds(owned, node, m) ==
+          doctest::Approx((1.5 + 0.125) * (2 * 64 * 16 * 64 / 2 + 32 * 2 * 64 / 2 / 2)));
+    m.attention_block = 0;
+    m.rates[0].scores[static_cast<int>(DType::f32)] = 0;
   }
 }
 
@@ -179,7 +193,8 @@ struct Times {
 };
 }  // namespace
 TEST_CASE("a product's tiles come in whole waves") {
-  const OwnedPlan owned = derive<Evaluation<Times, Tensor<float, Shape<256 / data, 64>>, Tensor<float, Shape<64, 512>>>>(Mesh{data = 1});
+  const OwnedPlan owned =
+      derive<Evaluation<Times, Tensor<float, Shape<256 / data, 64>>, Tensor<float, Shape<64, 512>>>>(Mesh{data = 1});
   Machine m = slow(false);
   m.launch = 0;
   for (const Event& e : owned->events) {

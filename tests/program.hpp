@@ -10,11 +10,14 @@ namespace program {
 using namespace parallel;
 using lockstep::Array;
 
-/// A layer whose result is weighed by a cotangent and summed up: if the cotangent is a Wanted input, its gradient is the layer's result.
+/// A layer whose result is weighed by a cotangent and summed up: if the cotangent is a Wanted input, its gradient is
+/// the layer's result.
 template <class Layer>
 struct Weighed {
   Layer layer;
-  constexpr auto operator()(Distributed auto cotangent, Distributed auto... x) const { return sum(layer(x...) * cotangent); }
+  constexpr auto operator()(Distributed auto cotangent, Distributed auto... x) const {
+    return sum(layer(x...) * cotangent);
+  }
 };
 
 /// Writes a rank's part into the whole.
@@ -34,7 +37,8 @@ template <class T>
 std::vector<T> numbers(std::int64_t count, std::uint64_t stream, int below = 0) {
   std::vector<T> result(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < result.size(); ++i)
-    result[i] = below > 0 ? static_cast<T>(random_uniform(11, stream, i) * below) : static_cast<T>(2 * random_uniform(11, stream, i) - 1);
+    result[i] = below > 0 ? static_cast<T>(random_uniform(11, stream, i) * below)
+                          : static_cast<T>(2 * random_uniform(11, stream, i) - 1);
   return result;
 }
 
@@ -45,7 +49,8 @@ inline std::size_t input_elements(const Plan& plan) {
   return 0;
 }
 
-/// Gives every parameter numbers between -1 and 1, whatever it would begin with: biases that are zero hide what happens to them.
+/// Gives every parameter numbers between -1 and 1, whatever it would begin with: biases that are zero hide what happens
+/// to them.
 template <class T>
 void randomize(const Plan& plan, int rank, under_test::Parameters& parameters) {
   for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
@@ -55,7 +60,8 @@ void randomize(const Plan& plan, int rank, under_test::Parameters& parameters) {
   }
 }
 
-/// Writes a rank's parts of the outputs into `whole`. All ranks call it alike: one writes at a time, as several may hold the same elements.
+/// Writes a rank's parts of the outputs into `whole`. All ranks call it alike: one writes at a time, as several may
+/// hold the same elements.
 template <Communicator World, class Running>
 void gather_outputs(World& world, Running& executor, std::vector<Array>& whole) {
   for (int rank = 0; rank < world.size(); ++rank) {
@@ -112,8 +118,10 @@ std::vector<Record> planned(const Plan& plan, Chosen chosen) {
   each_event(plan, [&](const Event& e) {
     const Node& node = plan.graph.node(e.node);
     if (e.kind != EventKind::start || !chosen(name_of_group(node.transition))) return;
-    calls.push_back({node.transition.collective, plan.all.message(node), plan.graph.value(node.operands[0]).type.dtype, node.transition.along != 0 ? plan.mesh.extent(node.transition.axes) : participants(node.transition, plan.mesh),
-                     node.transition.maximum});
+    calls.push_back(
+        {node.transition.collective, plan.all.message(node), plan.graph.value(node.operands[0]).type.dtype,
+         node.transition.along != 0 ? plan.mesh.extent(node.transition.axes) : participants(node.transition, plan.mesh),
+         node.transition.maximum});
   });
   return calls;
 }

@@ -1,4 +1,5 @@
-// Programs on GPUs under NCCL: the same losses as one rank, by plans with collectives and with stages, asked for step by step or as graphs.
+// Programs on GPUs under NCCL: the same losses as one rank, by plans with collectives and with stages, asked for step
+// by step or as graphs.
 #include <doctest/doctest.h>
 
 #include <parallel/communicator/nccl_threads.hpp>
@@ -39,13 +40,15 @@ std::vector<double> train_steps(World& world, const Graph& graph, const Mesh& me
   std::vector<double> result;
   for (int step = 0; step < steps; ++step) {
     const StepResult r = trainer.step(1e-2);
-    result.push_back(r.loss), result.push_back(r.gradient_norm);
+    result.push_back(r.loss);
+    result.push_back(r.gradient_norm);
   }
   return result;
 }
 
 /// `aside`: the hosts have a way beside NCCL, on which they count steps; else NCCL is it.
-std::vector<double> losses_under_nccl(const Graph& graph, const Mesh& mesh, bool captured, unsigned seed, bool aside = true) {
+std::vector<double> losses_under_nccl(const Graph& graph, const Mesh& mesh, bool captured, unsigned seed,
+                                      bool aside = true) {
   REQUIRE(nccl_runs::machine(mesh.ranks(), seed));
   std::vector<std::vector<double>> seen(static_cast<std::size_t>(mesh.ranks()));
   run_nccl(mesh.ranks(), [&](Nccl& world) {
@@ -65,9 +68,10 @@ TEST_CASE("the losses on GPUs under NCCL are those of one rank") {
   std::vector<double> one;
   run_threads(1, [&](Threads& world) { one = train_steps(world, graph, Mesh{stage = 1}, false); });
   unsigned seed = 1;
-  for (const Mesh& mesh : {Mesh{stage = 1}, Mesh{data = 2}, Mesh{tensor = 2, data = 2}, Mesh{stage = 4}, Mesh{stage = 2, data = 2},
-                           Mesh{stage = 2, tensor = 2}})
-    for (const Schedule* schedule : {&schedules::one_forward_one_backward, &schedules::interleaved<2>, &schedules::zero_bubble_h2})
+  for (const Mesh& mesh : {Mesh{stage = 1}, Mesh{data = 2}, Mesh{tensor = 2, data = 2}, Mesh{stage = 4},
+                           Mesh{stage = 2, data = 2}, Mesh{stage = 2, tensor = 2}})
+    for (const Schedule* schedule :
+         {&schedules::one_forward_one_backward, &schedules::interleaved<2>, &schedules::zero_bubble_h2})
       for (const bool captured : {false, true}) {
         if (!nccl_runs::machine(mesh.ranks())) continue;
         if (mesh.extent(&stage) < 2 && schedule != &schedules::one_forward_one_backward) continue;
@@ -103,7 +107,8 @@ TEST_CASE("a capture that fails is no error of the next kernel") {
   const auto gpu = std::make_shared<Gpu>(0);
   CHECK_THROWS_AS(GpuGraph(gpu, [&] { gpu->finish(); }), GpuFailed);
   CHECK(cudaGetLastError() == cudaSuccess);
-  CHECK_THROWS_WITH(GpuGraph(gpu, [&] { cudaStreamSynchronize(gpu->stream()); }), doctest::Contains("a step cannot be captured as a graph"));
+  CHECK_THROWS_WITH(GpuGraph(gpu, [&] { cudaStreamSynchronize(gpu->stream()); }),
+                    doctest::Contains("a step cannot be captured as a graph"));
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 

@@ -1,9 +1,10 @@
-// Random programs with linear layers, biases that are computed, slices that are put together: what is fused has an order in which everything is made
-// before it is read, and computes what the operations compute alone.
+// Random programs with linear layers, biases that are computed, slices that are put together: what is fused has an
+// order in which everything is made before it is read, and computes what the operations compute alone.
+#include "random_fusions.hpp"
+
 #include <doctest/doctest.h>
 
 #include "program.hpp"
-#include "random_fusions.hpp"
 
 using namespace parallel;
 using lockstep::Array;
@@ -33,7 +34,8 @@ TEST_CASE("random programs compute fused what they compute without") {
     REQUIRE(made_before_read(fused));
     for (const int n : fused.order) {
       const Node& node = fused.nodes[n];
-      sums += node.operation == &operation::matmul_sum, concatenations += node.operation == &operation::concatenate && node.phase == Phase::backward;
+      sums += node.operation == &operation::matmul_sum;
+      concatenations += node.operation == &operation::concatenate && node.phase == Phase::backward;
     }
     if (seed % 8 != 0) continue;
     for (const int n : {1, 2}) {
@@ -46,7 +48,8 @@ TEST_CASE("random programs compute fused what they compute without") {
       };
       const std::vector<Array> whole = run(fused), apart = run(program.trace.graph);
       for (std::size_t i = 0; i < whole.size(); ++i) {
-        const bool noise = lockstep::absolute_difference(whole[i], apart[i]) < 1e-11;  // a gradient that is zero in exact arithmetic
+        // a gradient that is zero in exact arithmetic
+        const bool noise = lockstep::absolute_difference(whole[i], apart[i]) < 1e-11;
         CHECK((noise || lockstep::difference(whole[i], apart[i]) < 1e-9));
         ++compared;
       }

@@ -1,7 +1,8 @@
 // Random programs with linear layers, biases that are computed, slices that are put together, and their gradients.
 #pragma once
-#include <parallel/parallel.hpp>
 #include <random>
+
+#include <parallel/parallel.hpp>
 
 namespace random_fusions {
 
@@ -21,7 +22,9 @@ struct Program {
     for (int i = 0; i < 22; ++i) keep(grown());
     int loss = -1;
     for (int i = 0; i < 3; ++i) {
-      const int sum = apply(operation::sum, {apply(operation::square, {values[values.size() - 1 - static_cast<std::size_t>(pick(6))]})}, {}, 1.0 / 64);
+      const int sum = apply(operation::sum,
+                            {apply(operation::square, {values[values.size() - 1 - static_cast<std::size_t>(pick(6))]})},
+                            {}, 1.0 / 64);
       loss = loss < 0 ? sum : apply(operation::add, {loss, sum});
     }
     Differentiation differentiation(trace);
@@ -47,7 +50,8 @@ struct Program {
     const int choice = inputs.empty() ? 1 : pick(3);  // one is split at least
     if (choice == 1) member.type.layout = member.type.layout.with(&ranks, split(pick(rank)));
     member.path = trace.graph.name({}, {"input.", std::to_string(inputs.size())});
-    inputs.push_back(trace.declare(operation::input, member, choice == 2 || rank == 1 ? Kind::parameter : Kind::activation, true));
+    inputs.push_back(
+        trace.declare(operation::input, member, choice == 2 || rank == 1 ? Kind::parameter : Kind::activation, true));
     values.push_back(inputs.back());
   }
   int any(int rank) {
@@ -58,11 +62,13 @@ struct Program {
     }
     return -1;
   }
-  int apply(const Operation& operation, const List<int, max_operands>& operands, const Ints& ints = {}, double number = 0) {
+  int apply(const Operation& operation, const List<int, max_operands>& operands, const Ints& ints = {},
+            double number = 0) {
     Arguments a;
     for (const int o : operands) {
       if (o < 0) return -1;
-      a.types.push_back(trace.graph.values[o].type), a.kinds.push_back(trace.graph.values[o].kind);
+      a.types.push_back(trace.graph.values[o].type);
+      a.kinds.push_back(trace.graph.values[o].kind);
     }
     a.ints = ints;
     const Inference inferred = infer(operation, a);
@@ -73,7 +79,8 @@ struct Program {
   int scaled(int x, double by) { return apply(operation::scale, {x}, {}, by); }  // numbers stay of one size
   int part(int x, int dim, int begin, int end) { return apply(operation::slice, {x}, {dim, begin, end}); }
 
-  /// A product of three dimensions; what is added to it, as a bias is, may be a linear layer itself, which is computed after it.
+  /// A product of three dimensions; what is added to it, as a bias is, may be a linear layer itself, which is computed
+  /// after it.
   int conditioned(int x, int y, int bias) {
     const int before = product(x, any(3));
     int h = pick(2) == 0 ? y : product(y, any(2));
@@ -89,14 +96,19 @@ struct Program {
       case 0:
       case 1: return scaled(sum(product(x, y), bias), 0.4);
       case 2: return scaled(sum(product(x, y), product(bias, any(2))), 0.2);
-      case 3: return scaled(apply(operation::multiply, {sum(product(x, y), bias), sum(product(x, any(2)), any(1))}), 0.1);
+      case 3:
+        return scaled(apply(operation::multiply, {sum(product(x, y), bias), sum(product(x, any(2)), any(1))}), 0.1);
       case 4:
       case 5:
       case 6: return conditioned(x, y, bias);
       case 7: return apply(operation::gelu, {x});
       case 8: return apply(operation::multiply, {x, bias});
-      case 9: return apply(operation::concatenate, {apply(operation::gelu, {part(x, 1, 3, 8)}), apply(operation::square, {part(x, 1, 0, 3)})}, {1});
-      case 10: return apply(operation::concatenate, {apply(operation::multiply, {part(x, 0, 0, 4), part(x, 0, 4, 8)}), part(x, 0, 0, 4)}, {0});
+      case 9:
+        return apply(operation::concatenate,
+                     {apply(operation::gelu, {part(x, 1, 3, 8)}), apply(operation::square, {part(x, 1, 0, 3)})}, {1});
+      case 10:
+        return apply(operation::concatenate,
+                     {apply(operation::multiply, {part(x, 0, 0, 4), part(x, 0, 4, 8)}), part(x, 0, 0, 4)}, {0});
       case 11: return apply(operation::layer_norm, {x, bias, any(1)}, {}, 0.1);
       default: return apply(operation::transpose, {x}, {1, 0});
     }

@@ -1,7 +1,7 @@
 // Random programs: whatever the rule derives, on two axes, computes what one rank computes, and so do its gradients.
-#include <doctest/doctest.h>
-
 #include <random>
+
+#include <doctest/doctest.h>
 
 #include <parallel/parallel.hpp>
 
@@ -19,7 +19,7 @@ constexpr int extent = 8;
 struct Program {
   std::mt19937_64 engine;
   Trace trace{};
-  std::vector<int> inputs{};      ///< data and parameters
+  std::vector<int> inputs{};  ///< data and parameters
   std::vector<int> parameters{};
   std::vector<int> values{};
   int loss = -1, refused = 0, applied = 0;
@@ -51,15 +51,21 @@ struct Program {
     Member member;
     member.role = parameter ? Role::parameter : Role::input;
     member.type = type;
-    const int value = trace.declare(parameter ? operation::parameter : operation::input, member, parameter ? Kind::parameter : Kind::data, parameter);
-    inputs.push_back(value), values.push_back(value);
+    const int value = trace.declare(parameter ? operation::parameter : operation::input, member,
+                                    parameter ? Kind::parameter : Kind::data, parameter);
+    inputs.push_back(value);
+    values.push_back(value);
     if (parameter) parameters.push_back(value);
   }
 
   /// The result, or -1 where the rule refuses.
-  int apply(const Operation& op, const List<int, max_operands>& operands, const Ints& ints, double number = 0, double second_number = 0) {
+  int apply(const Operation& op, const List<int, max_operands>& operands, const Ints& ints, double number = 0,
+            double second_number = 0) {
     Arguments a;
-    for (const int o : operands) a.types.push_back(trace.graph.values[o].type), a.kinds.push_back(trace.graph.values[o].kind);
+    for (const int o : operands) {
+      a.types.push_back(trace.graph.values[o].type);
+      a.kinds.push_back(trace.graph.values[o].kind);
+    }
     a.ints = ints;
     const Inference inferred = infer(op, a);
     if (inferred.refusal) return -1;
@@ -99,8 +105,10 @@ struct Program {
     }
     if (result < 0)
       ++refused;
-    else
-      ++applied, values.push_back(result);
+    else {
+      ++applied;
+      values.push_back(result);
+    }
   }
 };
 
@@ -110,8 +118,10 @@ TEST_CASE("random programs compute on four ranks what they compute on one") {
   int applied = 0, refused = 0, compared = 0, collectives = 0;
   for (unsigned seed = 0; seed < 400; ++seed) {
     Program program(seed);
-    applied += program.applied, refused += program.refused;
-    for (const Node& n : program.trace.graph.nodes) collectives += n.operation == &operation::move && communicates(n.transition.collective);
+    applied += program.applied;
+    refused += program.refused;
+    for (const Node& n : program.trace.graph.nodes)
+      collectives += n.operation == &operation::move && communicates(n.transition.collective);
     std::mt19937_64 engine(seed);
     std::vector<Array> given;
     for (const int input : program.inputs) {
@@ -133,7 +143,8 @@ TEST_CASE("random programs compute on four ranks what they compute on one") {
       INFO("seed " << seed << " on " << text(mesh));
       const auto many = run(mesh);
       for (std::size_t i = 0; i < one.size(); ++i) {
-        const bool noise = lockstep::absolute_difference(many[i], one[i]) < 1e-12;  // a gradient that is zero in exact arithmetic
+        // a gradient that is zero in exact arithmetic
+        const bool noise = lockstep::absolute_difference(many[i], one[i]) < 1e-12;
         CHECK((noise || lockstep::difference(many[i], one[i]) < 1e-8));
         ++compared;
       }

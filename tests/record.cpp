@@ -1,4 +1,5 @@
-// The record of the communicators equals the plan, call by call and byte by byte; an executor that skips, doubles or shortens a call is seen.
+// The record of the communicators equals the plan, call by call and byte by byte; an executor that skips, doubles or
+// shortens a call is seen.
 #include <doctest/doctest.h>
 
 #include "models.hpp"
@@ -52,7 +53,8 @@ static_assert(Communicator<Faulty>);
 bool agrees(const Mesh& mesh, Tampering fault) {
   const OwnedPlan plan = derive<Step>(mesh);
   const auto count = std::int64_t{2} * Model::batch * Model::context;
-  const auto tokens = program::numbers<int>(count, 1, Model::vocabulary), targets = program::numbers<int>(count, 2, Model::vocabulary);
+  const auto tokens = program::numbers<int>(count, 1, Model::vocabulary),
+             targets = program::numbers<int>(count, 2, Model::vocabulary);
   std::vector<char> same(static_cast<std::size_t>(mesh.ranks()), 1);
   std::int64_t calls = 0;
   run_threads(mesh.ranks(), [&](Threads& threads) {
@@ -70,7 +72,8 @@ bool agrees(const Mesh& mesh, Tampering fault) {
     std::int64_t mine = 0;
     for (const auto& group : records) {
       const std::vector<Record>& record = group.second;
-      if (!(record == program::planned(plan, [&](const std::string& asked) { return asked == group.first; }))) same[static_cast<std::size_t>(world.rank())] = 0;
+      if (!(record == program::planned(plan, [&](const std::string& asked) { return asked == group.first; })))
+        same[static_cast<std::size_t>(world.rank())] = 0;
       mine += static_cast<std::int64_t>(record.size());
     }
     if (world.rank() == 0) calls = mine;
@@ -92,5 +95,6 @@ TEST_CASE("the record is the plan") {
   CHECK(agrees(Mesh{data = 4}, Tampering::none));
 }
 TEST_CASE("a call skipped, doubled or shortened is seen") {
-  for (const Tampering t : {Tampering::skip, Tampering::twice, Tampering::shorten}) CHECK_FALSE(agrees(Mesh{tensor = 4}, t));
+  for (const Tampering t : {Tampering::skip, Tampering::twice, Tampering::shorten})
+    CHECK_FALSE(agrees(Mesh{tensor = 4}, t));
 }

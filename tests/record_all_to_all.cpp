@@ -1,8 +1,8 @@
 // All-to-alls: what every rank was asked is the plan, in memory and as files that tools/plan lays over it; and the
 // numbers are those of one rank.
-#include <doctest/doctest.h>
-
 #include <filesystem>
+
+#include <doctest/doctest.h>
 
 #include "../tools/planner/overlay.hpp"
 #include "program.hpp"

@@ -1,8 +1,9 @@
-// A whole step over MPI: what MPI was called for, counted between the library and MPI, is the plan, call by call and byte by byte.
-#include <doctest/doctest.h>
-
+// A whole step over MPI: what MPI was called for, counted between the library and MPI, is the plan, call by call and
+// byte by byte.
 #include <algorithm>
 #include <map>
+
+#include <doctest/doctest.h>
 
 #include <parallel/communicator/mpi.hpp>
 
@@ -55,14 +56,16 @@ void check(const Plan& plan, const Mesh& mesh, Mpi& world, Running& executor, St
     seen.erase(seen.begin());
   }
   std::map<std::vector<int>, int> groups;  // this rank's groups by their members, and its place there
-  executor.each_group([&](const std::string& axes, Mpi& group) { groups[with(world.rank(), mesh, axes)] = group.rank(); });
+  executor.each_group(
+      [&](const std::string& axes, Mpi& group) { groups[with(world.rank(), mesh, axes)] = group.rank(); });
   std::size_t accounted = 0;
   for (const auto& group : groups) {
     const std::vector<int>& ranks = group.first;
     std::vector<Called> mine;
     for (const Called& c : seen)
       if (c.ranks == ranks) mine.push_back(c);
-    const auto planned = program::planned(plan, [&](const std::string& axes) { return with(world.rank(), mesh, axes) == ranks; });
+    const auto planned =
+        program::planned(plan, [&](const std::string& axes) { return with(world.rank(), mesh, axes) == ranks; });
     const std::vector<Called> expected = mpi_calls::promised(planned, group.second, 0);
     CHECK(only(mine, false) == only(expected, false));
     CHECK(only(mine, true) == only(expected, true));
@@ -74,7 +77,8 @@ void check(const Plan& plan, const Mesh& mesh, Mpi& world, Running& executor, St
 void check_gpt(const Mesh& mesh) {
   const OwnedPlan plan = derive<Step>(mesh);
   const auto count = std::int64_t{2} * Model::batch * Model::context;
-  const auto tokens = program::numbers<int>(count, 1, Model::vocabulary), targets = program::numbers<int>(count, 2, Model::vocabulary);
+  const auto tokens = program::numbers<int>(count, 1, Model::vocabulary),
+             targets = program::numbers<int>(count, 2, Model::vocabulary);
   Mpi world;
   REQUIRE(world.size() == mesh.ranks());
   Parameters parameters(plan, world.rank(), 5);

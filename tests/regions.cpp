@@ -1,14 +1,17 @@
-// Graphs with loops: what is needed, the order of events, and where values lie, on the plans of GPTs and of smaller programs.
+// Graphs with loops: what is needed, the order of events, and where values lie, on the plans of GPTs and of smaller
+// programs.
+#include "regions.hpp"
+
 #include <doctest/doctest.h>
 
 #include "gpt_model.hpp"
-#include "regions.hpp"
 
 using namespace gpt;
 
 namespace {
 constexpr Sizes small{};
-const Mesh meshes[] = {Mesh{data = 2, tensor = 2}, Mesh{data = 1, tensor = 2}, Mesh{data = 4, tensor = 1}, Mesh{data = 1, tensor = 1}};
+const Mesh meshes[] = {Mesh{data = 2, tensor = 2}, Mesh{data = 1, tensor = 2}, Mesh{data = 4, tensor = 1},
+                       Mesh{data = 1, tensor = 1}};
 
 template <class Program>
 void check(const Mesh& mesh) {
@@ -44,6 +47,7 @@ TEST_CASE("a plan does not grow with depth") {
   CHECK(shallow->graph.nodes.size() == deep->graph.nodes.size());
   CHECK(shallow->graph.values.size() == deep->graph.values.size());
   REQUIRE(shallow->events.size() == deep->events.size());
-  for (std::size_t e = 0; e < deep->events.size(); ++e) CHECK((shallow->events[e].kind == deep->events[e].kind && shallow->events[e].node == deep->events[e].node));
+  for (std::size_t e = 0; e < deep->events.size(); ++e)
+    CHECK((shallow->events[e].kind == deep->events[e].kind && shallow->events[e].node == deep->events[e].node));
   for (const std::string& fault : regions::Memory(*deep).faults) FAIL_CHECK(fault);
 }

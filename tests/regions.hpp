@@ -1,24 +1,27 @@
-// Checks of a finished plan that know nothing of how it was made: its order, and by running it on tags where bytes would be, its memory.
+// Checks of a finished plan that know nothing of how it was made: its order, and by running it on tags where bytes
+// would be, its memory.
 #pragma once
-#include <parallel/plan/derive.hpp>
-
 #include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
+
+#include <parallel/plan/derive.hpp>
 
 namespace regions {
 using namespace parallel;
 
 inline std::size_t at(int i) { return static_cast<std::size_t>(i); }
 inline std::string name(const Plan& plan, int node) {
-  return "node " + std::to_string(node) + " (" + std::string(plan.graph.node(node).operation->name) + ", " + std::string(name_of(plan.graph.node(node).phase)) + ")";
+  return "node " + std::to_string(node) + " (" + std::string(plan.graph.node(node).operation->name) + ", " +
+         std::string(name_of(plan.graph.node(node).phase)) + ")";
 }
 
 /// What is wrong with the order of a plan's events, as sentences; none where all is well.
 class Order {
  public:
-  explicit Order(const Plan& plan) : plan_(plan), g_(plan.graph), made_(g_.nodes.size(), -1), started_(made_), ended_(g_.regions.size(), -1) {
+  explicit Order(const Plan& plan)
+      : plan_(plan), g_(plan.graph), made_(g_.nodes.size(), -1), started_(made_), ended_(g_.regions.size(), -1) {
     std::vector<int> open{0};
     for (int e = 0; e < static_cast<int>(plan.events.size()); ++e)
       if (plan.events[at(e)].crossing) crossing_[plan.events[at(e)].node] = e;
@@ -31,10 +34,12 @@ class Order {
           if (c.region == node.region && alive(c)) uses(c.initial, e, "begin");
         if (g_.region(node.region).parent != open.back()) wrong(event.node, "begins outside its region's parent");
         open.push_back(node.region);
-      } else if (node.region != open.back() && !(event.kind == EventKind::wait && crossing_.contains(event.node) && g_.inside(node.region, open.back()))) {
+      } else if (node.region != open.back() && !(event.kind == EventKind::wait && crossing_.contains(event.node) &&
+                                                 g_.inside(node.region, open.back()))) {
         wrong(event.node, "stands in another region than its own");
       }
-      if (collective != calls(node, plan.mesh) && event.kind != EventKind::begin && event.kind != EventKind::end) wrong(event.node, "is no collective, or not treated as one");
+      if (collective != calls(node, plan.mesh) && event.kind != EventKind::begin && event.kind != EventKind::end)
+        wrong(event.node, "is no collective, or not treated as one");
       switch (event.kind) {
         case EventKind::compute:
           for (const int o : node.operands) uses(o, e, name(plan, event.node));
@@ -56,7 +61,8 @@ class Order {
         case EventKind::begin: break;
         case EventKind::end:
           for (const Carry& c : g_.carries)
-            if (c.region == node.region && alive(c) && !crossing_.contains(g_.value(c.returned).node)) uses(c.returned, e, "end");
+            if (c.region == node.region && alive(c) && !crossing_.contains(g_.value(c.returned).node))
+              uses(c.returned, e, "end");
           for (int n = 0; n < static_cast<int>(g_.nodes.size()); ++n)
             if (g_.node(n).region == node.region && started_[at(n)] >= 0 && made_[at(n)] < 0 && !crossing_.contains(n))
               wrong(n, "is under way when its iteration ends");
@@ -66,7 +72,8 @@ class Order {
       }
     }
     for (int n = 0; n < static_cast<int>(g_.nodes.size()); ++n)
-      if ((started_[at(n)] >= 0) != (made_[at(n)] >= 0 && calls(g_.node(n), plan.mesh))) wrong(n, "starts and is never waited for");
+      if ((started_[at(n)] >= 0) != (made_[at(n)] >= 0 && calls(g_.node(n), plan.mesh)))
+        wrong(n, "starts and is never waited for");
     if (open.size() != 1) faults.push_back("a region does not end");
     const int end = static_cast<int>(plan.events.size());
     for (const int v : g_.outputs) uses(v, end, "output");
@@ -84,9 +91,11 @@ class Order {
     const Node& maker = g_.maker(value);
     if (maker.operation == &operation::layer || is_alias(g_, maker, plan_.mesh)) return uses(maker.operands[0], e, by);
     int since = -1;
-    if (maker.operation == &operation::carry)  // of an iteration: what the one before left under way has been waited for
+    // of an iteration: what the one before left under way has been waited for
+    if (maker.operation == &operation::carry)
       for (const Carry& c : g_.carries)
-        if (c.inside == value && crossing_.contains(g_.value(c.returned).node) && crossing_.at(g_.value(c.returned).node) > e)
+        if (c.inside == value && crossing_.contains(g_.value(c.returned).node) &&
+            crossing_.at(g_.value(c.returned).node) > e)
           wrong(g_.value(c.returned).node, "is used by the next iteration before that waits for it");
     if (maker.operation == &operation::carried && crossing_.contains(g_.value(maker.operands[0]).node))
       since = made_[at(g_.value(maker.operands[0]).node)];
@@ -96,34 +105,47 @@ class Order {
       since = 0;
     else
       since = made_[at(g_.value(value).node)];
-    if (since < 0 || since > e) faults.push_back("value " + std::to_string(value) + " of " + name(plan_, g_.value(value).node) + " is not there for " + by);
+    if (since < 0 || since > e)
+      faults.push_back("value " + std::to_string(value) + " of " + name(plan_, g_.value(value).node) +
+                       " is not there for " + by);
   }
   void right_behind_its_maker(int e) {
     const Node& node = g_.node(plan_.events[at(e)].node);
     int root = node.operands[0];
-    while (is_alias(g_, g_.maker(root), plan_.mesh) && g_.maker(root).operation != &operation::layer) root = g_.maker(root).operands[0];
+    while (is_alias(g_, g_.maker(root), plan_.mesh) && g_.maker(root).operation != &operation::layer)
+      root = g_.maker(root).operands[0];
     const int maker = g_.value(root).node;
     if (g_.node(maker).region != node.region || calls(g_.node(maker), plan_.mesh) || made_[at(maker)] < 0) return;
     for (int before = e - 1; before > made_[at(maker)]; --before)
-      if (plan_.events[at(before)].kind == EventKind::compute) return wrong(plan_.events[at(e)].node, "does not start right behind what makes its operand");
+      if (plan_.events[at(before)].kind == EventKind::compute)
+        return wrong(plan_.events[at(e)].node, "does not start right behind what makes its operand");
   }
 
   const Plan& plan_;
   const GraphView& g_;
   std::vector<int> made_, started_, ended_;
-  std::map<int, int> crossing_{};  ///< collectives that an iteration leaves to the next one, and where that waits for them
+  /// collectives that an iteration leaves to the next one, and where that waits for them
+  std::map<int, int> crossing_{};
 };
 
-/// Runs a step on one rank's memory with a tag per byte: every kernel and collective must find in memory what the graph says its operands are.
-/// What the graph says is followed apart from storage: contents by value and, for values of loops, by iteration.
+/// Runs a step on one rank's memory with a tag per byte: every kernel and collective must find in memory what the graph
+/// says its operands are. What the graph says is followed apart from storage: contents by value and, for values of
+/// loops, by iteration.
 class Memory {
  public:
-  explicit Memory(const Plan& plan) : plan_(plan), g_(plan.graph), index_(g_.regions.size()), under_way_(g_.nodes.size()) {
+  explicit Memory(const Plan& plan)
+      : plan_(plan), g_(plan.graph), index_(g_.regions.size()), under_way_(g_.nodes.size()) {
     segments_[static_cast<int>(Segment::arena)].resize(at(static_cast<int>(plan.memory.arena)));
     for (int s = 0; s < 6; ++s)
       if (static_cast<Segment>(s) != Segment::arena) segments_[s].resize(at(static_cast<int>(plan.memory.blocks[s])));
-    for (const Member& m : g_.members) make(m.value), write(m.value);
-    if (g_.scalar_value >= 0) make(g_.scalar_value), write(g_.scalar_value);
+    for (const Member& m : g_.members) {
+      make(m.value);
+      write(m.value);
+    }
+    if (g_.scalar_value >= 0) {
+      make(g_.scalar_value);
+      write(g_.scalar_value);
+    }
     std::vector<int> iterations(g_.regions.size()), begins(g_.regions.size());
     for (int e = 0; e < static_cast<int>(plan.events.size()); ++e) {
       const Event& event = plan.events[at(e)];
@@ -160,7 +182,8 @@ class Memory {
       if (f.on) fault("a collective is under way");
     for (const int v : g_.outputs) read(v);
     for (const Member& m : g_.members)
-      if (m.updated >= 0 && !(content(m.updated) == found(m.value))) fault("the update of " + std::string(g_.path(m)) + " is not where the parameter lies");
+      if (m.updated >= 0 && !(content(m.updated) == found(m.value)))
+        fault("the update of " + std::string(g_.path(m)) + " is not where the parameter lies");
   }
   std::vector<std::string> faults{};
   int steps = 0;
@@ -202,7 +225,8 @@ class Memory {
       const auto it = now_.find(value);
       return it == now_.end() ? Content{} : it->second;
     }
-    const auto it = history_.find({value, index_[at(g_.region(region).loop)]});  // of the same iteration of a loop that is gone back through
+    // of the same iteration of a loop that is gone back through
+    const auto it = history_.find({value, index_[at(g_.region(region).loop)]});
     return it == history_.end() ? Content{} : it->second;
   }
 
@@ -211,7 +235,8 @@ class Memory {
     std::int64_t offset = s.offset;
     if (s.stride != 0) {
       std::int64_t slot = index_[at(s.loop)];
-      if (s.modulo > 0) slot = ((g_.region(s.region).reversed ? g_.region(s.region).count - 1 - slot : slot) + s.shift) % s.modulo;
+      if (s.modulo > 0)
+        slot = ((g_.region(s.region).reversed ? g_.region(s.region).count - 1 - slot : slot) + s.shift) % s.modulo;
       offset += slot * s.stride;
     }
     Content& segment = segments_[static_cast<int>(s.block)];
@@ -229,7 +254,9 @@ class Memory {
   Content read(int value) {
     const Content expected = content(value);
     if (expected.empty() && bytes(value) > 0) fault("value " + std::to_string(value) + " has never been made");
-    if (!(found(value) == expected)) fault("value " + std::to_string(value) + " of " + name(plan_, g_.value(value).node) + " is not in its place any more");
+    if (!(found(value) == expected))
+      fault("value " + std::to_string(value) + " of " + name(plan_, g_.value(value).node) +
+            " is not in its place any more");
     return expected;
   }
   void write(int value) {
@@ -240,7 +267,8 @@ class Memory {
   void compute(const Node& node) {
     for (const int o : node.operands) read(o);
     for (int r = 0; r < node.results; ++r) {
-      if (node.operation->updates && address(node.result + r) != address(node.operands[r])) fault("updates something else than its operand");
+      if (node.operation->updates && address(node.result + r) != address(node.operands[r]))
+        fault("updates something else than its operand");
       for (int o = 0; o < node.operands.size() && !node.operation->updates; ++o)
         if (overlap(node.result + r, node.operands[o])) fault("writes over its own operand");
       make(node.result + r);
@@ -258,7 +286,8 @@ class Memory {
     const std::uint64_t *first = address(a), *second = address(b);
     return first < second + bytes(b) && second < first + bytes(a);
   }
-  /// A collective that is under way. It owns its result and its packing, and reads its operand; their addresses are those of its start.
+  /// A collective that is under way. It owns its result and its packing, and reads its operand; their addresses are
+  /// those of its start.
   struct Flight {
     bool on = false;
     int operand = 0, result = 0;
@@ -267,7 +296,9 @@ class Memory {
     std::string axes{};
     std::size_t turn = 0;
   };
-  static bool holds(const std::uint64_t* memory, const Content& content) { return std::equal(content.begin(), content.end(), memory); }
+  static bool holds(const std::uint64_t* memory, const Content& content) {
+    return std::equal(content.begin(), content.end(), memory);
+  }
   Content marks(std::int64_t size) {
     ++tags_;
     return Content(static_cast<std::size_t>(size), tags_ << 32);
@@ -284,7 +315,8 @@ class Memory {
     std::copy(f.marks.begin(), f.marks.end(), f.to);
     const std::int64_t room = packing_bytes(g_, node, plan_.mesh), offset = plan_.packing[at(n)];
     Content& arena = segments_[static_cast<int>(Segment::arena)];
-    if (room > 0 && (offset < 0 || offset + room > static_cast<std::int64_t>(arena.size()))) return fault("has its packing outside the arena");
+    if (room > 0 && (offset < 0 || offset + room > static_cast<std::int64_t>(arena.size())))
+      return fault("has its packing outside the arena");
     f.packing = arena.data() + offset;
     f.packing_marks = marks(room);
     std::copy(f.packing_marks.begin(), f.packing_marks.end(), f.packing);
@@ -292,7 +324,8 @@ class Memory {
     std::vector<bool>& places = places_[f.axes];
     f.turn = places.size();
     places.push_back(true);
-    if (f.turn >= static_cast<std::size_t>(max_started) && places[f.turn - max_started]) fault("takes the place of one that is under way");
+    if (f.turn >= static_cast<std::size_t>(max_started) && places[f.turn - max_started])
+      fault("takes the place of one that is under way");
   }
   void wait(int n) {
     Flight& f = under_way_[at(n)];
@@ -308,7 +341,8 @@ class Memory {
     const Region& region = g_.region(node.region);
     std::vector<std::pair<int, Content>> handed_on;
     for (const Carry& c : g_.carries)
-      if (c.region == node.region && plan_.storage[at(c.inside)].block != Segment::none) handed_on.emplace_back(c.inside, content(c.returned));
+      if (c.region == node.region && plan_.storage[at(c.inside)].block != Segment::none)
+        handed_on.emplace_back(c.inside, content(c.returned));
     if (++iteration < region.count) {
       index_[at(region.loop)] = region.reversed ? region.count - 1 - iteration : iteration;
       for (const auto& [inside, content] : handed_on) keep(inside, content);
@@ -316,7 +350,9 @@ class Memory {
       return;
     }
     for (const Stack& s : g_.stacks) {
-      if (s.region != node.region || g_.maker(s.outside).operation != &operation::stacked || !history_.contains({s.inside, 0})) continue;
+      if (s.region != node.region || g_.maker(s.outside).operation != &operation::stacked ||
+          !history_.contains({s.inside, 0}))
+        continue;
       Content whole;
       for (int i = 0; i < region.count; ++i) {
         const Content& part = history_[{s.inside, i}];
@@ -336,7 +372,8 @@ class Memory {
   const GraphView& g_;
   std::vector<int> index_;
   std::vector<Flight> under_way_;
-  std::map<std::string, std::vector<bool>> places_{};  ///< per set of axes, in order of their starts: which collectives are under way
+  /// per set of axes, in order of their starts: which collectives are under way
+  std::map<std::string, std::vector<bool>> places_{};
   Content segments_[6]{};
   Content nowhere_{};
   std::map<int, Content> now_{};

@@ -1,4 +1,5 @@
-// Loops in every shape that a program can give them: order and memory of their plans, and that every parameter that counts is trained.
+// Loops in every shape that a program can give them: order and memory of their plans, and that every parameter that
+// counts is trained.
 #include <doctest/doctest.h>
 
 #include <parallel/parallel.hpp>
@@ -34,7 +35,8 @@ struct Deep {
   Layers<depth, Block> layers;
   constexpr auto operator()(Distributed auto x) const { return mean(square(layers(x))); }
 };
-// What a layer returns: its input; another look at its own value; what was moved; a pending sum that Layers completes; one value twice over.
+// What a layer returns: its input; another look at its own value; what was moved; a pending sum that Layers completes;
+// one value twice over.
 struct Identity {
   Parameter<float, Shape<6>> unused;
   constexpr auto operator()(Distributed auto x) const { return x; }
@@ -68,10 +70,13 @@ struct Added {  // both gradients are the layer's own, carried on besides
 };
 struct Drops {
   Parameter<float, Shape<6, 6>> w;
-  constexpr auto operator()(Distributed auto x) const { return dropout(matmul(x, w), 0.5) + constant<float, Shape<6>>(1); }
+  constexpr auto operator()(Distributed auto x) const {
+    return dropout(matmul(x, w), 0.5) + constant<float, Shape<6>>(1);
+  }
 };
 
-// Two loops one after the other; one loop used twice; a loop whose result counts twice; a loop that does not count; one layer.
+// Two loops one after the other; one loop used twice; a loop whose result counts twice; a loop that does not count; one
+// layer.
 struct Two {
   Layers<3, Linear> first;
   Layers<2, Network> second;
@@ -96,7 +101,8 @@ struct Unused {
     return mean(square(matmul(x, w)));
   }
 };
-// A value from outside in every layer: its gradient adds up over the layers. One that a collective makes is waited for before the loop.
+// A value from outside in every layer: its gradient adds up over the layers. One that a collective makes is waited for
+// before the loop.
 struct Mixes {
   Parameter<float, Shape<6, 6>> w;
   constexpr auto operator()(Distributed auto x, Distributed auto y) const { return gelu(matmul(x, w)) * y; }
@@ -104,7 +110,9 @@ struct Mixes {
 struct Captured {
   Parameter<float, Shape<6 / tensor, 6>> v;
   Layers<3, Mixes> layers;
-  constexpr auto operator()(Distributed auto x) const { return mean(square(layers(x, to<On<tensor, Invariant>>(matmul(x, v))))); }
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(square(layers(x, to<On<tensor, Invariant>>(matmul(x, v)))));
+  }
 };
 // Parameters of layers stored split: gathered before the loop, reduced behind it.
 struct StoredLinear {
@@ -115,7 +123,9 @@ struct StoredLinear {
 struct Shares {
   Parameter<float, Shape<6, 6>> w;
   Layers<2, Mixes> layers;
-  constexpr auto operator()(Distributed auto x) const { return mean(square(layers(matmul(x, w), sum<0>(w)) + matmul(x, w))); }
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(square(layers(matmul(x, w), sum<0>(w)) + matmul(x, w)));
+  }
 };
 
 /// `trained`: how many parameters the loss depends on.
@@ -160,7 +170,9 @@ TEST_CASE("a layer that returns what a collective makes") {
   check_all<Deep<3, Pending>>(1);
 }
 // A micro-batch that did not wait for it would start it again while it is under way.
-TEST_CASE("what layers leave under way is waited for within the micro-batch") { check<Accumulate<3, Step<Deep<3, Scaled>>>>(2); }
+TEST_CASE("what layers leave under way is waited for within the micro-batch") {
+  check<Accumulate<3, Step<Deep<3, Scaled>>>>(2);
+}
 
 TEST_CASE("a layer that uses a value more than once, and one with a constant and random numbers") {
   check_all<Deep<3, Twice>>(1);

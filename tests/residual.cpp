@@ -1,5 +1,6 @@
-// A residual stream in more precision than the layers that add to it (in float beside bf16 layers on a GPU; here in double beside float): it is
-// a cast where a layer reads it and one where its result joins, on every mesh the same, with gradients in between.
+// A residual stream in more precision than the layers that add to it (in float beside bf16 layers on a GPU; here in
+// double beside float): it is a cast where a layer reads it and one where its result joins, on every mesh the same,
+// with gradients in between.
 #include <doctest/doctest.h>
 
 #include "program.hpp"
@@ -32,9 +33,12 @@ using Step = Training<Model<Stream, positions>, KeepGradients, Input<Stream, pos
 
 template <class Stream, Dim positions>
 std::vector<lockstep::Array> outputs(const Mesh& mesh) {
-  const auto x = program::numbers<Stream>(batch * context * channels, 1), y = program::numbers<Stream>(batch * context * channels, 2);
-  return program::outputs<Step<Stream, positions>>(mesh,
-                                                   [&](auto& executor) { executor.input(0, x), executor.input(1, y); });
+  const auto x = program::numbers<Stream>(batch * context * channels, 1),
+             y = program::numbers<Stream>(batch * context * channels, 2);
+  return program::outputs<Step<Stream, positions>>(mesh, [&](auto& executor) {
+    executor.input(0, x);
+    executor.input(1, y);
+  });
 }
 
 // What is completed and gathered is float; the stream itself does not travel.

@@ -1,8 +1,9 @@
-// Draws from split logits: on every mesh the same class, only classes that top_k and top_p leave, as often as softmax says.
-#include <doctest/doctest.h>
-
+// Draws from split logits: on every mesh the same class, only classes that top_k and top_p leave, as often as softmax
+// says.
 #include <map>
 #include <set>
+
+#include <doctest/doctest.h>
 
 #include "program.hpp"
 
@@ -25,14 +26,16 @@ struct Settings {
 };
 /// A class for every row and step.
 template <Among among>
-std::vector<std::vector<int>> drawn(const Mesh& mesh, const std::vector<float>& logits, const Settings& how, int steps) {
+std::vector<std::vector<int>> drawn(const Mesh& mesh, const std::vector<float>& logits, const Settings& how,
+                                    int steps) {
   const OwnedPlan plan = derive<Program<among>>(mesh);
   std::vector<std::vector<int>> result(static_cast<std::size_t>(steps), std::vector<int>(rows));
   run_threads(mesh.ranks(), [&](Threads& world) {
     under_test::Parameters parameters(plan, world.rank(), 1);
     Executor<Threads, under_test::Device> executor(plan, world, parameters);
     executor.input(0, logits);
-    for (const auto& [name, value] : std::map<std::string, double>{{"temperature", how.temperature}, {"top_k", how.top_k}, {"top_p", how.top_p}, {"seed", 7}})
+    for (const auto& [name, value] : std::map<std::string, double>{
+             {"temperature", how.temperature}, {"top_k", how.top_k}, {"top_p", how.top_p}, {"seed", 7}})
       if (executor.reads(name)) executor.scalar(name, value);
     for (int step = 0; step < steps; ++step) {
       executor.scalar("step", step);
@@ -40,7 +43,8 @@ std::vector<std::vector<int>> drawn(const Mesh& mesh, const std::vector<float>& 
       std::vector<std::byte> copy;
       const View own = executor.on_host(executor.output(0), copy);
       for (std::int64_t i = 0; i < own.size[0]; ++i)
-        if (world.rank() % (mesh.ranks() / mesh.extent(&data)) == 0) result[static_cast<std::size_t>(step)][static_cast<std::size_t>(own.offset[0] + i)] = own.as<int>()[i];
+        if (world.rank() % (mesh.ranks() / mesh.extent(&data)) == 0)
+          result[static_cast<std::size_t>(step)][static_cast<std::size_t>(own.offset[0] + i)] = own.as<int>()[i];
     }
   });
   return result;
@@ -51,7 +55,7 @@ std::vector<float> some_logits() {
   for (float& x : logits) x *= 3;
   for (std::size_t r = 0; r < rows; ++r)
     for (std::size_t c = classes; c < columns; ++c) logits[r * columns + c] = 50;  // padding must not be drawn
-  logits[5] = logits[6] = logits[7];  // equal ones
+  logits[5] = logits[6] = logits[7];                                               // equal ones
   return logits;
 }
 /// Classes of a row by falling probability, with it.
@@ -59,24 +63,30 @@ std::vector<std::pair<double, int>> probabilities(const std::vector<float>& logi
   std::vector<std::pair<double, int>> result;
   double sum = 0;
   for (int c = 0; c < classes; ++c) {
-    result.emplace_back(std::exp(static_cast<double>(logits[static_cast<std::size_t>(row * columns + c)]) / temperature), c);
+    result.emplace_back(
+        std::exp(static_cast<double>(logits[static_cast<std::size_t>(row * columns + c)]) / temperature), c);
     sum += result.back().first;
   }
   for (auto& [p, c] : result) p /= sum;
-  std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
+  std::sort(result.begin(), result.end(),
+            [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
   return result;
 }
-/// What is left by both limits, by its definition: the k largest with their equals, then the fewest of them that have p of their probability.
+/// What is left by both limits, by its definition: the k largest with their equals, then the fewest of them that have p
+/// of their probability.
 std::map<int, double> left(const std::vector<std::pair<double, int>>& all, const Settings& how) {
   std::vector<std::pair<double, int>> kept;
   for (std::size_t i = 0; i < all.size(); ++i)
-    if (how.top_k == 0 || static_cast<double>(i) < how.top_k || all[i].first == kept.back().first) kept.push_back(all[i]);
+    if (how.top_k == 0 || static_cast<double>(i) < how.top_k || all[i].first == kept.back().first)
+      kept.push_back(all[i]);
   double sum = 0, so_far = 0, last = 0;
   for (const auto& [p, c] : kept) sum += p;
   std::map<int, double> result;
   for (const auto& [p, c] : kept) {
     if (how.top_p > 0 && so_far >= how.top_p * sum && p != last) break;
-    result[c] = p, so_far += p, last = p;
+    result[c] = p;
+    so_far += p;
+    last = p;
   }
   for (auto& [c, p] : result) p /= so_far;
   return result;
@@ -121,15 +131,19 @@ TEST_CASE("draws are from the fewest that have probability p") {
 TEST_CASE("at temperature 0 the largest is taken, the first of equals") {
   const std::vector<float> logits = some_logits();
   const auto taken = drawn<Among::all>(Mesh{data = 2, tensor = 2}, logits, {.temperature = 0}, 1)[0];
-  for (int row = 0; row < rows; ++row) CHECK(taken[static_cast<std::size_t>(row)] == probabilities(logits, row, 1)[0].second);
-  CHECK(drawn<Among::top_k_and_p>(Mesh{tensor = 2}, logits, {.temperature = 0, .top_k = 3, .top_p = 0.5}, 1)[0] == taken);
+  for (int row = 0; row < rows; ++row)
+    CHECK(taken[static_cast<std::size_t>(row)] == probabilities(logits, row, 1)[0].second);
+  CHECK(drawn<Among::top_k_and_p>(Mesh{tensor = 2}, logits, {.temperature = 0, .top_k = 3, .top_p = 0.5}, 1)[0] ==
+        taken);
 }
 TEST_CASE("of logits that are no numbers nothing is drawn") {
   std::vector<float> logits = some_logits();
-  for (const float nan : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::quiet_NaN()}) {  // x86 makes the second
+  // x86 makes the second
+  for (const float nan : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::quiet_NaN()}) {
     logits[3 * columns + 20] = nan;
     for (const double temperature : {0.0, 1.0})
-      for (const auto& taken : {drawn<Among::all>(Mesh{tensor = 4}, logits, {temperature}, 1)[0], drawn<Among::top_k>(Mesh{tensor = 4}, logits, {temperature, 3}, 1)[0],
+      for (const auto& taken : {drawn<Among::all>(Mesh{tensor = 4}, logits, {temperature}, 1)[0],
+                                drawn<Among::top_k>(Mesh{tensor = 4}, logits, {temperature, 3}, 1)[0],
                                 drawn<Among::top_k_and_p>(Mesh{tensor = 4}, logits, {temperature, 3, 0.5}, 1)[0]}) {
         CHECK(taken[2] >= 0);
         CHECK(taken[3] == -1);
@@ -137,7 +151,8 @@ TEST_CASE("of logits that are no numbers nothing is drawn") {
   }
 }
 
-// Draws from split logits exchange one number a row, and for a threshold four histograms; the logits stay where they are.
+// Draws from split logits exchange one number a row, and for a threshold four histograms; the logits stay where they
+// are.
 constexpr auto& of_all = plan<Program<Among::all>, Mesh{data = 2, tensor = 2}>;
 static_assert(of_all.forward.collectives(tensor) == 1 && of_all.forward.elements(tensor) == rows / 2);
 constexpr auto& of_both = plan<Program<Among::top_k_and_p>, Mesh{data = 2, tensor = 2}>;

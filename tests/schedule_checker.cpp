@@ -1,6 +1,5 @@
-// The checker of schedules against an execution by brute force: every order in which ranks can go on, with sends that wait for their receives.
-#include <doctest/doctest.h>
-
+// The checker of schedules against an execution by brute force: every order in which ranks can go on, with sends that
+// wait for their receives.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -9,6 +8,8 @@
 #include <tuple>
 #include <vector>
 
+#include <doctest/doctest.h>
+
 #include <parallel/schedule/check.hpp>
 #include <parallel/schedule/picture.hpp>
 
@@ -16,16 +17,20 @@ using namespace parallel;
 
 namespace {
 
-// The execution --------------------------------------------------------------------------------------------------------------------------
+// The execution
+// --------------------------------------------------------------------------------------------------------------------------
 
-/// A value of the computation, by the virtual stage that makes it: activations 0 to n - 1, gradients, gradients of weights.
+/// A value of the computation, by the virtual stage that makes it: activations 0 to n - 1, gradients, gradients of
+/// weights.
 using Value = std::tuple<Work, int, int>;
 
 struct Execution {
   const Actions& all;
   const int p = all.stages.size(), n = p * all.schedule.chunks;
 
-  bool exists(Task t) const { return t.micro_batch >= 0 && t.micro_batch < all.micro_batches && t.chunk >= 0 && t.chunk < all.schedule.chunks; }
+  bool exists(Task t) const {
+    return t.micro_batch >= 0 && t.micro_batch < all.micro_batches && t.chunk >= 0 && t.chunk < all.schedule.chunks;
+  }
   Value value(Task t, int rank) const { return {t.work, t.micro_batch, t.chunk * p + rank}; }
 
   /// Whether one rank alone, given all that it receives, computes what it should, once, from what it has at that time.
@@ -35,7 +40,9 @@ struct Execution {
     for (const Action& a : all.stages[rank]) {
       const Task t = a.task;
       if (a.kind == ActionKind::collective) {
-        if (a.peer < 0 || a.peer >= all.groups.size() || std::count(all.groups[a.peer].begin(), all.groups[a.peer].end(), rank) == 0) return false;
+        if (a.peer < 0 || a.peer >= all.groups.size() ||
+            std::count(all.groups[a.peer].begin(), all.groups[a.peer].end(), rank) == 0)
+          return false;
         continue;
       }
       if (!exists(t)) return false;
@@ -50,19 +57,26 @@ struct Execution {
         if (t.work == Work::weight && !all.schedule.weights_apart) return false;
         if (!made.insert(value(t, rank)).second || freed.count(kept)) return false;
         if (t.work == Work::forward && k > 0 && !has.count({Work::forward, j, k - 1})) return false;
-        if (t.work == Work::backward && (!made.count(kept) || (k + 1 < n && !has.count({Work::backward, j, k + 1})))) return false;
+        if (t.work == Work::backward && (!made.count(kept) || (k + 1 < n && !has.count({Work::backward, j, k + 1}))))
+          return false;
         if (t.work == Work::weight && !made.count({Work::backward, j, k})) return false;
         has.insert(value(t, rank));
         if (t.work == (all.schedule.weights_apart ? Work::weight : Work::backward)) ++fresh[t.chunk];
       } else if (a.kind == ActionKind::release) {
-        if (!freed.insert(kept).second || !made.count({all.schedule.weights_apart ? Work::weight : Work::backward, j, k})) return false;
+        if (!freed.insert(kept).second ||
+            !made.count({all.schedule.weights_apart ? Work::weight : Work::backward, j, k}))
+          return false;
       } else if (a.kind == ActionKind::send) {
         const int to = t.work == Work::forward ? k + 1 : t.work == Work::backward ? k - 1 : -1;
         if (to < 0 || to >= n || to % p != a.peer || a.peer == rank) return false;
-        if (!made.count(value(t, rank)) || !given.insert(value(t, rank)).second || (t.work == Work::forward && freed.count(kept))) return false;
+        if (!made.count(value(t, rank)) || !given.insert(value(t, rank)).second ||
+            (t.work == Work::forward && freed.count(kept)))
+          return false;
       } else {
         if (a.peer < 0 || a.peer >= p || a.peer == rank) return false;
-        const int from = t.chunk * p + a.peer, user = t.work == Work::forward ? from + 1 : t.work == Work::backward ? from - 1 : -1;
+        const int from = t.chunk * p + a.peer, user = t.work == Work::forward    ? from + 1
+                                                      : t.work == Work::backward ? from - 1
+                                                                                 : -1;
         if (user < 0 || user >= n || user % p != rank || !has.insert(value(t, a.peer)).second) return false;
       }
     }
@@ -79,9 +93,10 @@ struct Execution {
 
   /// What the ranks have called and posted, each having begun so many of its actions.
   struct Posted {
-    std::map<std::pair<int, int>, std::vector<Task>> sent{}, received{};    ///< from, to
-    std::map<std::pair<int, int>, std::vector<Task>> called{};              ///< group, rank
-    std::vector<std::vector<std::tuple<ActionKind, int, std::size_t>>> open{};  ///< by rank: the kind, peer and count of what it waits for
+    std::map<std::pair<int, int>, std::vector<Task>> sent{}, received{};  ///< from, to
+    std::map<std::pair<int, int>, std::vector<Task>> called{};            ///< group, rank
+    /// by rank: the kind, peer and count of what it waits for
+    std::vector<std::vector<std::tuple<ActionKind, int, std::size_t>>> open{};
   };
   Posted posted(const std::vector<int>& begun) const {
     Posted result;
@@ -91,7 +106,10 @@ struct Execution {
         const Action& a = all.stages[rank][i];
         auto& open = result.open.back();
         if (a.kind == ActionKind::compute || a.kind == ActionKind::collective) open.clear();
-        const auto post = [&](auto& list) { list.push_back(a.task), open.emplace_back(a.kind, a.peer, list.size()); };
+        const auto post = [&](auto& list) {
+          list.push_back(a.task);
+          open.emplace_back(a.kind, a.peer, list.size());
+        };
         if (a.kind == ActionKind::send) post(result.sent[{rank, a.peer}]);
         if (a.kind == ActionKind::receive) post(result.received[{a.peer, rank}]);
         if (a.kind == ActionKind::collective) post(result.called[{a.peer, rank}]);
@@ -143,9 +161,12 @@ struct Execution {
         const bool goes_on = free(rank, now);
         done = done && goes_on && i == list.size();
         if (!goes_on || i == list.size()) continue;
-        const auto talks = [&] { return i < list.size() && (list[i].kind == ActionKind::send || list[i].kind == ActionKind::receive); };
+        const auto talks = [&] {
+          return i < list.size() && (list[i].kind == ActionKind::send || list[i].kind == ActionKind::receive);
+        };
         const auto joins = [&] { return talks() || (i < list.size() && list[i].kind == ActionKind::release); };
-        if (!joins()) ++i;
+        if (!joins())
+          ++i;
         else
           while (joins()) ++i;  // all of a batch at once
         std::vector<int> next = begun;
@@ -164,7 +185,8 @@ struct Execution {
   }
 };
 
-// Random lists ---------------------------------------------------------------------------------------------------------------------------
+// Random lists
+// ---------------------------------------------------------------------------------------------------------------------------
 
 struct Random {
   std::mt19937 engine;
@@ -172,7 +194,9 @@ struct Random {
   bool in(int percent) { return below(100) < percent; }
 };
 
-Task task(Random& r, const Actions& all) { return {static_cast<Work>(r.below(4)), r.below(all.micro_batches), r.below(all.schedule.chunks)}; }
+Task task(Random& r, const Actions& all) {
+  return {static_cast<Work>(r.below(4)), r.below(all.micro_batches), r.below(all.schedule.chunks)};
+}
 
 void mutate(Random& r, Actions& all) {
   Vector<Action>& list = all.stages[r.below(all.stages.size())];
@@ -190,7 +214,8 @@ void mutate(Random& r, Actions& all) {
       if (a.kind != ActionKind::send || a.peer < 0) break;
       for (Vector<Action>& other : all.stages)
         for (int i = other.size() - 1; i >= 0; --i)
-          if ((other[i].kind == ActionKind::send || other[i].kind == ActionKind::receive) && other[i].task == a.task) other.erase(i);
+          if ((other[i].kind == ActionKind::send || other[i].kind == ActionKind::receive) && other[i].task == a.task)
+            other.erase(i);
       break;
     }
     default: {  // moved by a few places, which may change nothing
@@ -224,8 +249,10 @@ void add_collectives(Random& r, Actions& all) {
   }
 }
 Actions some_lists(Random& r) {
-  const Schedule* choice[] = {&schedules::naive,          &schedules::gpipe,     &schedules::one_forward_one_backward, &schedules::zero_bubble_h1,
-                              &schedules::zero_bubble_h2, &schedules::pipedream, &schedules::interleaved<2>};
+  const Schedule* choice[] = {
+      &schedules::naive,          &schedules::gpipe,          &schedules::one_forward_one_backward,
+      &schedules::zero_bubble_h1, &schedules::zero_bubble_h2, &schedules::pipedream,
+      &schedules::interleaved<2>};
   const Schedule& schedule = *choice[r.below(7)];
   const int p = 1 + r.below(3), m = schedule.whole_groups ? p * (p < 3 ? 1 + r.below(2) : 1) : 1 + r.below(4);
   Actions all = actions(schedule, p, m);
@@ -253,7 +280,8 @@ TEST_CASE("the checker's verdict is that of the execution, 10,000 times") {
     const bool ends = Execution{all}.accepted();
     ++verdicts[std::string(name_of(refusal.reason))];
     accepted += ends;
-    REQUIRE_MESSAGE(!refusal == ends, "round " << round << ", " << all.schedule.name << "\n" << text(all) << text(refusal));
+    REQUIRE_MESSAGE(!refusal == ends, "round " << round << ", " << all.schedule.name << "\n"
+                                               << text(all) << text(refusal));
     if (!refusal) continue;
     // What a refusal names exists.
     REQUIRE(refusal.rank >= 0);
@@ -266,8 +294,9 @@ TEST_CASE("the checker's verdict is that of the execution, 10,000 times") {
   CHECK(verdicts["deadlock"] > 500);
   CHECK(accepted > 2000);
   CHECK(accepted < 8000);
-  for (const char* reason : {"unknown_task", "task_twice", "task_dropped", "task_early", "input_missing", "sent_early", "never_sent", "messages_crossed",
-                             "collectives_crossed", "deadlock", "released_early", "never_released", "gradient_unused"})
+  for (const char* reason :
+       {"unknown_task", "task_twice", "task_dropped", "task_early", "input_missing", "sent_early", "never_sent",
+        "messages_crossed", "collectives_crossed", "deadlock", "released_early", "never_released", "gradient_unused"})
     CHECK_MESSAGE(verdicts[reason] > 0, reason);
 }
 
@@ -294,7 +323,8 @@ TEST_CASE("orders of tasks that can be worked off become lists without a circle,
       std::map<std::tuple<int, int, int>, int> keys;
       const auto key = [&](Task t) {
         const int back = t.work == Work::backward, depth = back != 0 ? 2 * chunks - t.chunk : t.chunk;
-        const auto [at, fresh] = keys.try_emplace({back, t.micro_batch, t.chunk}, 3 * (depth + t.micro_batch) + r.below(5));
+        const auto [at, fresh] =
+            keys.try_emplace({back, t.micro_batch, t.chunk}, 3 * (depth + t.micro_batch) + r.below(5));
         return at->second + (back != 0 ? 8 : 0);
       };
       std::stable_sort(order.begin(), order.end(), [&](Task a, Task b) { return key(a) < key(b); });

@@ -1,8 +1,8 @@
 // The check that stages cannot wait in a circle, against stages that are tried one by one until none can go on.
-#include <doctest/doctest.h>
-
 #include <random>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <parallel/schedule/check.hpp>
 #include <parallel/schedule/waits.hpp>
@@ -11,7 +11,8 @@ using namespace parallel;
 
 namespace {
 
-// What a schedule's tasks are here: a function without state, as a schedule has, that gives lists which the test has written before.
+// What a schedule's tasks are here: a function without state, as a schedule has, that gives lists which the test has
+// written before.
 std::vector<std::vector<Task>> lists;
 const Schedule written{"written", 1, false, false, [](int stage, int, int, int) {
                          Vector<Task> tasks;
@@ -19,7 +20,8 @@ const Schedule written{"written", 1, false, false, [](int stage, int, int, int) 
                          return tasks;
                        }};
 
-/// Counts anew at every look: message k of a kind from s is asked for once the receiver has come to its k-th task that needs one.
+/// Counts anew at every look: message k of a kind from s is asked for once the receiver has come to its k-th task that
+/// needs one.
 class Stages {
  public:
   bool all_end() {
@@ -28,7 +30,10 @@ class Stages {
     for (bool moved = true; moved;) {
       moved = false;
       for (int s = 0; s < n; ++s)
-        while (at(s) < static_cast<int>(list(s).size()) && can_go_on(s)) ++at_[static_cast<std::size_t>(s)], moved = true;
+        while (at(s) < static_cast<int>(list(s).size()) && can_go_on(s)) {
+          ++at_[static_cast<std::size_t>(s)];
+          moved = true;
+        }
     }
     for (int s = 0; s < n; ++s)
       if (at(s) < static_cast<int>(list(s).size())) return false;
@@ -42,7 +47,8 @@ class Stages {
   static std::vector<int> order(int s, Work kind, int count) {
     std::vector<int> result;
     for (int i = 0; i < count; ++i)
-      if (list(s)[static_cast<std::size_t>(i)].work == kind) result.push_back(list(s)[static_cast<std::size_t>(i)].micro_batch);
+      if (list(s)[static_cast<std::size_t>(i)].work == kind)
+        result.push_back(list(s)[static_cast<std::size_t>(i)].micro_batch);
     return result;
   }
   bool can_go_on(int s) const {
@@ -88,8 +94,9 @@ TEST_CASE("the check agrees with trying") {
 }
 
 TEST_CASE("no shipped schedule waits in a circle") {
-  for (const Schedule* s : {&schedules::naive, &schedules::gpipe, &schedules::one_forward_one_backward, &schedules::interleaved<2>, &schedules::interleaved<3>,
-                            &schedules::zero_bubble_h1, &schedules::zero_bubble_h2, &schedules::pipedream})
+  for (const Schedule* s :
+       {&schedules::naive, &schedules::gpipe, &schedules::one_forward_one_backward, &schedules::interleaved<2>,
+        &schedules::interleaved<3>, &schedules::zero_bubble_h1, &schedules::zero_bubble_h2, &schedules::pipedream})
     for (int stages = 1; stages <= 10; ++stages)
       for (int micro_batches = 1; micro_batches <= 3 * stages; ++micro_batches) {
         if (s->whole_groups && micro_batches % stages != 0) continue;

@@ -26,13 +26,16 @@ using Evaluate = Evaluation<Model, X>;
 
 const std::vector<double> x = program::numbers<double>(micro_batches * rows * width, 1);
 
-OwnedPlan plan_of(const Graph& graph, const Mesh& mesh, int rank) { return derive(graph, mesh.on_stage(mesh.coordinate(rank, &stage)), {}, {}); }
+OwnedPlan plan_of(const Graph& graph, const Mesh& mesh, int rank) {
+  return derive(graph, mesh.on_stage(mesh.coordinate(rank, &stage)), {}, {});
+}
 
 /// The loss that an evaluation gives with the parameters of a training, after one step of that.
 double loss(const Graph& training, const Graph& evaluation, const Mesh& mesh) {
   double result = 0;
   run_threads(mesh.ranks(), [&](Threads& world) {
-    const OwnedPlan trained = plan_of(training, mesh, world.rank()), evaluated = plan_of(evaluation, mesh, world.rank());
+    const OwnedPlan trained = plan_of(training, mesh, world.rank()),
+                    evaluated = plan_of(evaluation, mesh, world.rank());
     under_test::Parameters parameters(trained, world.rank(), 3);
     Trainer<Threads, under_test::Device> trainer(trained, world, parameters,
                                                  {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1);
@@ -56,14 +59,17 @@ std::string said(const OwnedPlan& of, const OwnedPlan& to) {
   }
   return "";
 }
-std::string said(const Graph& of, const Graph& to, const Mesh& mesh) { return said(plan_of(of, mesh, 0), plan_of(to, mesh, 0)); }
+std::string said(const Graph& of, const Graph& to, const Mesh& mesh) {
+  return said(plan_of(of, mesh, 0), plan_of(to, mesh, 0));
+}
 std::string differ(const std::string& one, const std::string& other) {
   return "parameters of one program are given to another that cuts the model differently: " + one + ", and " + other +
          "; name the same mesh and schedule (Pipelined) in both and cut neither by cost (Balanced), or make parameters from this program's plan";
 }
 
 const Graph train = build<Train>(), evaluate = build<Evaluate>();
-const Graph train_in_chunks = with_schedule(train, schedules::interleaved<2>), evaluate_in_chunks = with_schedule(evaluate, schedules::interleaved<2>);
+const Graph train_in_chunks = with_schedule(train, schedules::interleaved<2>),
+            evaluate_in_chunks = with_schedule(evaluate, schedules::interleaved<2>);
 
 }  // namespace
 
@@ -79,7 +85,8 @@ TEST_CASE("programs that cut the model alike share its parameters") {
 TEST_CASE("layers in chunks and layers in one piece") {
   CHECK_THROWS_AS(loss(train_in_chunks, evaluate, Mesh{stage = 2}), CannotRun);
   CHECK_THROWS_AS(loss(train, evaluate_in_chunks, Mesh{stage = 4}), CannotRun);
-  CHECK(said(train_in_chunks, evaluate, Mesh{stage = 2}) == differ("layers 0-1,4-5 on stage 0", "layers 0-3 on stage 0"));
+  CHECK(said(train_in_chunks, evaluate, Mesh{stage = 2}) ==
+        differ("layers 0-1,4-5 on stage 0", "layers 0-3 on stage 0"));
   CHECK(said(train, evaluate_in_chunks, Mesh{stage = 4}) == differ("layers 0-1 on stage 0", "layers 0,4 on stage 0"));
 }
 TEST_CASE("layers that are cut by cost and layers that are cut evenly") {
@@ -88,14 +95,16 @@ TEST_CASE("layers that are cut by cost and layers that are cut evenly") {
   CHECK_THROWS_AS(loss(balanced, evaluate, Mesh{stage = 2}), CannotRun);
   CHECK(said(balanced, evaluate, Mesh{stage = 2}) == differ("layers 0-5 on stage 0", "layers 0-3 on stage 0"));
   // Forward alone costs other shares than a step. Where both are cut alike, they share.
-  CHECK(loss(balanced, evaluate_balanced, Mesh{stage = 2}) == doctest::Approx(loss(train, evaluate, Mesh{stage = 1})).epsilon(1e-12));
+  CHECK(loss(balanced, evaluate_balanced, Mesh{stage = 2}) ==
+        doctest::Approx(loss(train, evaluate, Mesh{stage = 1})).epsilon(1e-12));
   CHECK(said(balanced, evaluate_balanced, Mesh{stage = 4}) == differ("layers 0-1 on stage 0", "layers 0-2 on stage 0"));
 }
 TEST_CASE("another mesh, another model") {
   const OwnedPlan trained = plan_of(train, Mesh{stage = 2}, 0);
   CHECK(said(trained, plan_of(train, Mesh{stage = 4}, 0)) == differ("stage=2", "stage=4"));
   CHECK(said(trained, plan_of(train, Mesh{data = 1, stage = 2}, 0)).empty());  // an axis of one rank splits nothing
-  CHECK(said(trained, plan_of(build<Evaluation<Layers<depth / stage, Block>, X>>(), Mesh{stage = 2}, 0)) == differ("blocks.*.w f64[8/stage, 4, 4]", "*.w f64[8/stage, 4, 4]"));
+  CHECK(said(trained, plan_of(build<Evaluation<Layers<depth / stage, Block>, X>>(), Mesh{stage = 2}, 0)) ==
+        differ("blocks.*.w f64[8/stage, 4, 4]", "*.w f64[8/stage, 4, 4]"));
 }
 TEST_CASE("whole tensors are not read and written by another plan") {
   const OwnedPlan trained = plan_of(train, Mesh{stage = 2}, 0), chunks = plan_of(train_in_chunks, Mesh{stage = 2}, 0);

@@ -1,9 +1,10 @@
-// Brute force over the definition: for every operation, every placement of every operand and of the result on one axis of 2, 3 and 4 ranks,
-// the operation's own kernel runs on the ranks' parts. What turns out sound must be in the operation's table, what does not must not be.
-// For every sound row the gradients, computed by each rank alone, must mean the gradient of the whole operation.
-#include <doctest/doctest.h>
-
+// Brute force over the definition: for every operation, every placement of every operand and of the result on one axis
+// of 2, 3 and 4 ranks, the operation's own kernel runs on the ranks' parts. What turns out sound must be in the
+// operation's table, what does not must not be. For every sound row the gradients, computed by each rank alone, must
+// mean the gradient of the whole operation.
 #include <random>
+
+#include <doctest/doctest.h>
 
 #include <parallel/parallel.hpp>
 
@@ -37,19 +38,22 @@ struct Program {
   int result = 0, cotangent = 0;
   std::vector<int> gradients{};
 };
-Program program(const Case& c, const std::vector<Placement>& placed, const std::vector<Placement>& results, const List<Type, max_results>& shapes) {
+Program program(const Case& c, const std::vector<Placement>& placed, const std::vector<Placement>& results,
+                const List<Type, max_results>& shapes) {
   Program p;
   Lowering lowering;
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
     Member member;
     member.role = Role::input;
     member.type = type_of(c.operands[i], placed[i]);
-    p.operands.push_back(p.trace.declare(operation::input, member, Kind::activation, c.operands[i].dtype != DType::i32));
+    p.operands.push_back(
+        p.trace.declare(operation::input, member, Kind::activation, c.operands[i].dtype != DType::i32));
     lowering.operands.push_back(p.operands.back());
   }
   lowering.operation = c.operation;
   lowering.ints = c.ints;
-  lowering.reals[0] = c.first, lowering.reals[1] = c.second;
+  lowering.reals[0] = c.first;
+  lowering.reals[1] = c.second;
   for (int r = 0; r < shapes.size(); ++r) {
     Type type = shapes[r];
     type.layout = type.layout.with(&ranks, results[static_cast<std::size_t>(r)]);
@@ -58,7 +62,8 @@ Program program(const Case& c, const std::vector<Placement>& placed, const std::
   if (c.operation->lower != nullptr)
     c.operation->lower(p.trace, lowering);
   else
-    lowering.result = p.trace.emit(*c.operation, Trace::nodes_operands(lowering.operands), lowering.results, Kind::activation, c.ints, c.first, c.second);
+    lowering.result = p.trace.emit(*c.operation, Trace::nodes_operands(lowering.operands), lowering.results,
+                                   Kind::activation, c.ints, c.first, c.second);
   p.result = lowering.result;
   const Vector<int> forward = p.trace.graph.order;
   Member member;
@@ -71,7 +76,8 @@ Program program(const Case& c, const std::vector<Placement>& placed, const std::
   return p;
 }
 
-/// Whether the kernel's own shape rule accepts the parts and gives the part of the result: else it must not be called on them.
+/// Whether the kernel's own shape rule accepts the parts and gives the part of the result: else it must not be called
+/// on them.
 bool shapes_fit(const Case& c, const std::vector<Placement>& placed, const Type& result, const Mesh& mesh) {
   Arguments a;
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
@@ -88,8 +94,10 @@ bool shapes_fit(const Case& c, const std::vector<Placement>& placed, const Type&
   for (const Dim& d : result.layout.dims)
     if (d.size % degree(d, mesh) != 0) return false;
   if (c.operation == &operation::reshape) return a.types[0].layout.elements() == local_elements(result.layout, mesh);
-  if (c.operation == &operation::attention) {  // fewer key heads than the rank's query heads are chosen by global coordinate
-    if (placed[0] == split(2) && placed[1] == Broadcast && placed[2] == Broadcast) return result.layout.on(&ranks) == split(2);
+  // fewer key heads than the rank's query heads are chosen by global coordinate
+  if (c.operation == &operation::attention) {
+    if (placed[0] == split(2) && placed[1] == Broadcast && placed[2] == Broadcast)
+      return result.layout.on(&ranks) == split(2);
     if (placed[1] == split(2) && !(placed[0] == split(2) && placed[2] == split(2))) return false;
   }
   const Shaped shaped = c.operation->shape(a);
@@ -104,7 +112,10 @@ void check_operation(const Case& c, int n) {
   const Mesh one{ranks = 1};
   Random random;
   Arguments arguments;
-  for (const Operand& o : c.operands) arguments.types.push_back(type_of(o, Invariant)), arguments.kinds.push_back(Kind::activation);
+  for (const Operand& o : c.operands) {
+    arguments.types.push_back(type_of(o, Invariant));
+    arguments.kinds.push_back(Kind::activation);
+  }
   arguments.ints = c.ints;
   const Shaped shaped = c.operation->shape(arguments);
   REQUIRE(!shaped.refusal);
@@ -123,7 +134,10 @@ void check_operation(const Case& c, int n) {
     Truth t;
     const Program whole = program(c, invariant, invariant, shaped.results);
     lockstep::Machine machine(whole.trace.graph, one);
-    for (std::size_t i = 0; i < c.operands.size(); ++i) t.operands.push_back(random.array(c.operands[i], c.positive)), machine.set(whole.operands[i], t.operands[i]);
+    for (std::size_t i = 0; i < c.operands.size(); ++i) {
+      t.operands.push_back(random.array(c.operands[i], c.positive));
+      machine.set(whole.operands[i], t.operands[i]);
+    }
     t.cotangent = random.array({result_size}, false);
     machine.set(whole.cotangent, t.cotangent);
     machine.run();
@@ -144,19 +158,25 @@ void check_operation(const Case& c, int n) {
       Type result = shaped.results[0];
       result.layout = result.layout.with(&ranks, q);
       bool divides = !q.split() || result.layout.dims[q.dim].size % n == 0;
-      for (std::size_t i = 0; i < placed.size(); ++i) divides = divides && (!placed[i].split() || c.operands[i].size[static_cast<std::size_t>(placed[i].dim)] % n == 0);
+      for (std::size_t i = 0; i < placed.size(); ++i)
+        divides =
+            divides && (!placed[i].split() || c.operands[i].size[static_cast<std::size_t>(placed[i].dim)] % n == 0);
       if (!divides) continue;
       bool sound = shapes_fit(c, placed, result, mesh), gradients_sound = sound;
       for (const Truth& t : truths) {
         if (!sound) break;
         const Program parts = program(c, placed, results, shaped.results);
         lockstep::Machine machine(parts.trace.graph, mesh);
-        for (std::size_t i = 0; i < placed.size(); ++i) machine.set(parts.operands[i], t.operands[i], [&] { return random(); });
+        for (std::size_t i = 0; i < placed.size(); ++i)
+          machine.set(parts.operands[i], t.operands[i], [&] { return random(); });
         machine.set(parts.cotangent, t.cotangent, [&] { return random(); });
         machine.run();
-        sound = machine.consistent(parts.result) && lockstep::difference(machine.whole(parts.result), t.result) < tolerance(c);
+        sound = machine.consistent(parts.result) &&
+                lockstep::difference(machine.whole(parts.result), t.result) < tolerance(c);
         for (std::size_t i = 0; sound && i < placed.size(); ++i)
-          if (parts.gradients[i] >= 0) gradients_sound = gradients_sound && lockstep::difference(machine.whole(parts.gradients[i]), t.gradients[i]) < tolerance(c);
+          if (parts.gradients[i] >= 0)
+            gradients_sound = gradients_sound &&
+                              lockstep::difference(machine.whole(parts.gradients[i]), t.gradients[i]) < tolerance(c);
       }
       bool in_table = false, communicates = false;
       for (const Signature& row : table) {
@@ -193,16 +213,22 @@ TEST_CASE("every operation's table holds exactly the sound rows") {
 
 TEST_CASE("gradients are the derivatives") {
   for (const Case& c : of_operations(2)) {
-    if (c.operation == &operation::casting || c.operation == &operation::dropout) continue;  // rounded; checked above by its linearity
+    // rounded; checked above by its linearity
+    if (c.operation == &operation::casting || c.operation == &operation::dropout) continue;
     Random random;
     Arguments arguments;
-    for (const Operand& o : c.operands) arguments.types.push_back(type_of(o, Invariant)), arguments.kinds.push_back(Kind::activation);
+    for (const Operand& o : c.operands) {
+      arguments.types.push_back(type_of(o, Invariant));
+      arguments.kinds.push_back(Kind::activation);
+    }
     arguments.ints = c.ints;
     const Shaped shaped = c.operation->shape(arguments);
     const std::vector<Placement> invariant(8, Invariant);
     const Program p = program(c, invariant, invariant, shaped.results);
     std::vector<Array> operands, directions;
-    for (const Operand& o : c.operands) operands.push_back(random.array(o, c.positive)), directions.push_back(o.below > 0 ? lockstep::zeros(o.size) : random.array(o, false));
+    for (const Operand& o : c.operands)
+      operands.push_back(random.array(o, c.positive)),
+          directions.push_back(o.below > 0 ? lockstep::zeros(o.size) : random.array(o, false));
     std::vector<std::int64_t> size;
     for (const Dim& d : shaped.results[0].layout.dims) size.push_back(d.size);
     const Array cotangent = random.array({size}, false);

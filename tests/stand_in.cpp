@@ -1,16 +1,17 @@
-// The stand-in for CUDA, cuBLASLt and NCCL: what it computes, and that mistakes in the order of streams are seen with it.
-#include <cublasLt.h>
-#include <cuda_bf16.h>
-#include <cuda_runtime.h>
-#include <doctest/doctest.h>
-#include <nccl.h>
-
+// The stand-in for CUDA, cuBLASLt and NCCL: what it computes, and that mistakes in the order of streams are seen with
+// it.
 #include <array>
 #include <atomic>
 #include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <cublasLt.h>
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+#include <doctest/doctest.h>
+#include <nccl.h>
 
 namespace {
 
@@ -243,7 +244,9 @@ TEST_CASE("what voids a capture") {
     void* p = nullptr;
     CHECK(cudaMalloc(&p, 8) == cudaErrorStreamCaptureUnsupported);
   }
-  SUBCASE("it waits for what is outside") { CHECK(cudaStreamWaitEvent(compute, before, 0) == cudaErrorStreamCaptureIsolation); }
+  SUBCASE("it waits for what is outside") {
+    CHECK(cudaStreamWaitEvent(compute, before, 0) == cudaErrorStreamCaptureIsolation);
+  }
   SUBCASE("a stream does not join again") {
     cudaEventRecord(e, compute);
     cudaStreamWaitEvent(other, e, 0);
@@ -269,8 +272,9 @@ TEST_CASE("products: transposed, scaled, with epilogues and batches") {
   cublasLtHandle_t handle = nullptr;
   REQUIRE(cublasLtCreate(&handle) == CUBLAS_STATUS_SUCCESS);
   const cudaStream_t s = stream();
-  const auto product = [&](const std::vector<float>& a, const std::vector<float>& b, cublasOperation_t ta, cublasOperation_t tb,
-                           cublasLtEpilogue_t epilogue, float* bias, float* aux, float beta, std::vector<float> c, int batch = 1) {
+  const auto product = [&](const std::vector<float>& a, const std::vector<float>& b, cublasOperation_t ta,
+                           cublasOperation_t tb, cublasLtEpilogue_t epilogue, float* bias, float* aux, float beta,
+                           std::vector<float> c, int batch = 1) {
     // D is 2 x 3, k is 2.
     cublasLtMatmulDesc_t d = nullptr;
     cublasLtMatrixLayout_t la = nullptr, lb = nullptr, lc = nullptr;
@@ -278,42 +282,51 @@ TEST_CASE("products: transposed, scaled, with epilogues and batches") {
     const auto set = [&](cublasLtMatmulDescAttributes_t what, auto value) {
       REQUIRE(cublasLtMatmulDescSetAttribute(d, what, &value, sizeof value) == CUBLAS_STATUS_SUCCESS);
     };
-    set(CUBLASLT_MATMUL_DESC_TRANSA, ta), set(CUBLASLT_MATMUL_DESC_TRANSB, tb), set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    set(CUBLASLT_MATMUL_DESC_TRANSA, ta);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, tb);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
     set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux), set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, std::int64_t{8});
     cublasLtMatrixLayoutCreate(&la, CUDA_R_32F, 2, 2, 2);
-    cublasLtMatrixLayoutCreate(&lb, CUDA_R_32F, tb == CUBLAS_OP_N ? 2 : 3, tb == CUBLAS_OP_N ? 3 : 2, tb == CUBLAS_OP_N ? 2 : 3);
+    cublasLtMatrixLayoutCreate(&lb, CUDA_R_32F, tb == CUBLAS_OP_N ? 2 : 3, tb == CUBLAS_OP_N ? 3 : 2,
+                               tb == CUBLAS_OP_N ? 2 : 3);
     cublasLtMatrixLayoutCreate(&lc, CUDA_R_32F, 2, 3, 2);
     const std::int64_t strides[] = {4, 6, 6};
     const cublasLtMatrixLayout_t layouts[] = {la, lb, lc};
     for (int i = 0; i < 3; ++i) {
       const std::int32_t count = batch;
       cublasLtMatrixLayoutSetAttribute(layouts[i], CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count);
-      cublasLtMatrixLayoutSetAttribute(layouts[i], CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &strides[i], sizeof strides[i]);
+      cublasLtMatrixLayoutSetAttribute(layouts[i], CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &strides[i],
+                                       sizeof strides[i]);
     }
     cublasLtMatmulPreference_t preference = nullptr;
     cublasLtMatmulPreferenceCreate(&preference);
     cublasLtMatmulHeuristicResult_t found{};
     int count = 0;
-    REQUIRE(cublasLtMatmulAlgoGetHeuristic(handle, d, la, lb, lc, lc, preference, 1, &found, &count) == CUBLAS_STATUS_SUCCESS);
+    REQUIRE(cublasLtMatmulAlgoGetHeuristic(handle, d, la, lb, lc, lc, preference, 1, &found, &count) ==
+            CUBLAS_STATUS_SUCCESS);
     REQUIRE(count == 1);
     float *pa = given(a), *pb = given(b), *pc = given(c);
     const float alpha = 2;
-    REQUIRE(cublasLtMatmul(handle, d, &alpha, pa, la, pb, lb, &beta, pc, lc, pc, lc, &found.algo, nullptr, 0, s) == CUBLAS_STATUS_SUCCESS);
+    REQUIRE(cublasLtMatmul(handle, d, &alpha, pa, la, pb, lb, &beta, pc, lc, pc, lc, &found.algo, nullptr, 0, s) ==
+            CUBLAS_STATUS_SUCCESS);
     REQUIRE(cudaStreamSynchronize(s) == cudaSuccess);
     return host(pc, c.size());
   };
-  const std::vector<float> a = {1, 2, 3, 4}, b = {1, 0, 0, 1, 1, 1}, none(6);  // columns: A = [1 3; 2 4], B = [1 0 1; 0 1 1]
+  // columns: A = [1 3; 2 4], B = [1 0 1; 0 1 1]
+  const std::vector<float> a = {1, 2, 3, 4}, b = {1, 0, 0, 1, 1, 1}, none(6);
   using List = std::vector<float>;
   const auto N = CUBLAS_OP_N, T = CUBLAS_OP_T;
   CHECK(product(a, b, N, N, CUBLASLT_EPILOGUE_DEFAULT, nullptr, nullptr, 0, none) == List{2, 4, 6, 8, 8, 12});
   CHECK(product(a, b, T, N, CUBLASLT_EPILOGUE_DEFAULT, nullptr, nullptr, 0, none) == List{2, 6, 4, 8, 6, 14});
-  CHECK(product(a, {1, 0, 1, 0, 1, 1}, N, T, CUBLASLT_EPILOGUE_DEFAULT, nullptr, nullptr, 0, none) == List{2, 4, 6, 8, 8, 12});
-  CHECK(product(a, b, N, N, CUBLASLT_EPILOGUE_DEFAULT, nullptr, nullptr, 3, {1, 0, 0, 0, 0, 1}) == List{5, 4, 6, 8, 8, 15});
+  CHECK(product(a, {1, 0, 1, 0, 1, 1}, N, T, CUBLASLT_EPILOGUE_DEFAULT, nullptr, nullptr, 0, none) ==
+        List{2, 4, 6, 8, 8, 12});
+  CHECK(product(a, b, N, N, CUBLASLT_EPILOGUE_DEFAULT, nullptr, nullptr, 3, {1, 0, 0, 0, 0, 1}) ==
+        List{5, 4, 6, 8, 8, 15});
   float* bias = given<float>({100, 200, 300});
   CHECK(product(a, b, N, N, CUBLASLT_EPILOGUE_BIAS, bias, nullptr, 0, none) == List{102, 204, 106, 208, 108, 212});
-  CHECK(product({1, 2, 3, 4, 0, 1, 1, 0}, {1, 0, 0, 1, 1, 1, 1, 0, 0, 1, 1, 1}, N, N, CUBLASLT_EPILOGUE_DEFAULT, nullptr, nullptr, 0,
-                List(12), 2) == List{2, 4, 6, 8, 8, 12, 0, 2, 2, 0, 2, 2});
+  CHECK(product({1, 2, 3, 4, 0, 1, 1, 0}, {1, 0, 0, 1, 1, 1, 1, 0, 0, 1, 1, 1}, N, N, CUBLASLT_EPILOGUE_DEFAULT,
+                nullptr, nullptr, 0, List(12), 2) == List{2, 4, 6, 8, 8, 12, 0, 2, 2, 0, 2, 2});
 
   // What gelu was taken of, and its slope there, by differences.
   float* aux = device<float>(24);
@@ -321,10 +334,12 @@ TEST_CASE("products: transposed, scaled, with epilogues and batches") {
   const auto before = host(aux, 24);
   CHECK(before[8] == doctest::Approx(0.6));
   CHECK(gelu[2] == doctest::Approx(0.6 * 0.7257469).epsilon(1e-3));  // 0.6 times the normal distribution at 0.6
-  const auto slope = product({0.5f, 0, 0, 0.5f}, {1, 1, 1, 1, 1, 1}, N, N, CUBLASLT_EPILOGUE_DGELU_BGRAD, bias, aux, 0, none);
+  const auto slope =
+      product({0.5f, 0, 0, 0.5f}, {1, 1, 1, 1, 1, 1}, N, N, CUBLASLT_EPILOGUE_DGELU_BGRAD, bias, aux, 0, none);
   for (std::size_t i = 0; i < 6; ++i) {
     const double x = static_cast<double>(before[i / 2 * 8 + i % 2]);
-    CHECK(static_cast<double>(slope[i]) == doctest::Approx((stand_in::gelu(x + 1e-5) - stand_in::gelu(x - 1e-5)) / 2e-5).epsilon(1e-4));
+    CHECK(static_cast<double>(slope[i]) ==
+          doctest::Approx((stand_in::gelu(x + 1e-5) - stand_in::gelu(x - 1e-5)) / 2e-5).epsilon(1e-4));
   }
   CHECK(host(bias, 1)[0] == doctest::Approx(slope[0] + slope[2] + slope[4]));
   product(a, b, N, N, CUBLASLT_EPILOGUE_BGRADB, bias, nullptr, 0, none);
@@ -387,7 +402,8 @@ TEST_CASE("collectives and messages of threads") {
     ncclComm_t half = nullptr;
     CHECK(ncclCommSplit(comm, r % 2, -r, &half, nullptr) == ncclSuccess);
     int rank = -1, count = 0;
-    ncclCommUserRank(half, &rank), ncclCommCount(half, &count);
+    ncclCommUserRank(half, &rank);
+    ncclCommCount(half, &count);
     CHECK(rank == (r == 0 ? 1 : 0));
     CHECK(count == (r == 1 ? 1 : 2));
     CHECK(ncclCommDestroy(half) == ncclSuccess);
@@ -409,7 +425,10 @@ TEST_CASE("a communicator that does not block") {
       config.blocking = 0;
       ncclComm_t comm = nullptr;
       const auto settle = [&](ncclResult_t result) {
-        while (result == ncclInProgress) ++polls, ncclCommGetAsyncError(comm, &result);
+        while (result == ncclInProgress) {
+          ++polls;
+          ncclCommGetAsyncError(comm, &result);
+        }
         CHECK(result == ncclSuccess);
       };
       settle(ncclCommInitRankConfig(&comm, 2, id, r, &config));

@@ -1,11 +1,12 @@
 // Functions run on the ranks of a run of threads, and what each rank saw of its end.
 #pragma once
-#include <doctest/doctest.h>
-
 #include <chrono>
-#include <parallel/communicator/threads.hpp>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
+
+#include <parallel/communicator/threads.hpp>
 
 #include "communicator_cases.hpp"
 
@@ -58,6 +59,8 @@ std::string fails(int ranks, std::vector<Seen>& seen, F f, std::chrono::millisec
   CHECK(Clock::now() - start < 2s);
   return words;
 }
-inline bool contains(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+inline bool contains(const std::string& text, const std::string& words) {
+  return text.find(words) != std::string::npos;
+}
 
 }  // namespace thread_runs

@@ -1,4 +1,5 @@
-// Calls of one operation that a GPU computes at once: the same bits as one by one, and as few launches as there should be.
+// Calls of one operation that a GPU computes at once: the same bits as one by one, and as few launches as there should
+// be.
 #include <map>
 
 #include <parallel/operation/update.hpp>
@@ -13,7 +14,8 @@ using namespace parallel::axes;
 
 namespace {
 
-/// Calls whose tensors lie one behind the other, some of them off a line, behind numbers that all may read. Until they run, addresses count from 0.
+/// Calls whose tensors lie one behind the other, some of them off a line, behind numbers that all may read. Until they
+/// run, addresses count from 0.
 template <class T>
 class Calls {
  public:
@@ -45,7 +47,8 @@ class Calls {
     if (!given.empty()) std::memcpy(bytes.data(), given.data(), given.size() * sizeof(double));
     return bytes;
   }
-  /// All memory behind the calls, which are computed at once, or one by one. `given`: the numbers, of which the last says whether updates are made.
+  /// All memory behind the calls, which are computed at once, or one by one. `given`: the numbers, of which the last
+  /// says whether updates are made.
   Bytes run(const Operation& operation, bool together, const std::vector<double>& given) const {
     Bytes bytes = before(given);
     GpuMemory memory = test_device().memory(end_);
@@ -68,7 +71,8 @@ class Calls {
   template <class U>
   static double element(const Bytes& bytes, const View& v, std::int64_t i) {
     U x;
-    std::memcpy(&x, bytes.data() + reinterpret_cast<std::uintptr_t>(v.data) + static_cast<std::size_t>(i) * sizeof(U), sizeof(U));
+    std::memcpy(&x, bytes.data() + reinterpret_cast<std::uintptr_t>(v.data) + static_cast<std::size_t>(i) * sizeof(U),
+                sizeof(U));
     return ::number(x);
   }
 
@@ -76,7 +80,10 @@ class Calls {
   template <class U>
   static View view(std::int64_t elements, std::int64_t at) {
     View v;
-    v.data = reinterpret_cast<void*>(at), v.dtype = dtype_of<U>, v.rank = 1, v.size[0] = v.whole[0] = elements;
+    v.data = reinterpret_cast<void*>(at);
+    v.dtype = dtype_of<U>;
+    v.rank = 1;
+    v.size[0] = v.whole[0] = elements;
     return v;
   }
   std::vector<Call> calls_{};
@@ -90,7 +97,8 @@ Sizes many_sizes() {
   sizes.push_back(1200004);  // blocks go over it several times
   return sizes;
 }
-/// Counts what each operation launches, where that is to be seen: on the stand-in. Not `together`: it computes no calls at once.
+/// Counts what each operation launches, where that is to be seen: on the stand-in. Not `together`: it computes no calls
+/// at once.
 class Counting : public TestDevice {
  public:
   explicit Counting(bool together) : together_(together) {}
@@ -98,9 +106,12 @@ class Counting : public TestDevice {
     const Kernel found = TestDevice::kernel(operation, call);
     if (found == nullptr) return nullptr;
     if (!together_) call.together = {};
-    call.context = &contexts_->emplace_back(Context{*static_cast<cuda::Context*>(call.context), found, call.together.kernel, &(*launches_)[operation.name]});
+    call.context = &contexts_->emplace_back(Context{*static_cast<cuda::Context*>(call.context), found,
+                                                    call.together.kernel, &(*launches_)[operation.name]});
     if (call.together.kernel != nullptr)
-      call.together.kernel = [](std::span<const Call> calls) { of(calls[0]).count([&] { of(calls[0]).together(calls); }); };
+      call.together.kernel = [](std::span<const Call> calls) {
+        of(calls[0]).count([&] { of(calls[0]).together(calls); });
+      };
     return [](const Call& c) { of(c).count([&] { of(c).kernel(c); }); };
   }
   /// Since it was last asked.
@@ -131,7 +142,8 @@ class Counting : public TestDevice {
 
   bool together_;
   std::shared_ptr<std::deque<Context>> contexts_ = std::make_shared<std::deque<Context>>();
-  std::shared_ptr<std::map<std::string_view, std::uint64_t>> launches_ = std::make_shared<std::map<std::string_view, std::uint64_t>>();
+  std::shared_ptr<std::map<std::string_view, std::uint64_t>> launches_ =
+      std::make_shared<std::map<std::string_view, std::uint64_t>>();
 };
 
 /// What a rank's step launches, and all that is trained behind three of them.
@@ -166,7 +178,8 @@ std::vector<Trained> train(const Mesh& mesh, How how, Feed feed) {
     for (int m = 0; m < static_cast<int>(plan->graph.members.size()); ++m) {
       if (plan->graph.member(m).role == Role::input) continue;
       const View v = trainer.executor().on_host(trainer.executor().member(m), room);
-      trained.bytes.insert(trained.bytes.end(), v.as<std::byte>(), v.as<std::byte>() + v.elements() * bytes_of(v.dtype));
+      trained.bytes.insert(trained.bytes.end(), v.as<std::byte>(),
+                           v.as<std::byte>() + v.elements() * bytes_of(v.dtype));
     }
   });
   return ranks;
@@ -188,7 +201,8 @@ using Batch = Tensor<float, Shape<rows / data, width>>;
 const auto feed_numbers = [](auto& executor, int step) {
   auto x = program::numbers<float>(rows * width, 1), y = program::numbers<float>(rows * width, 2);
   if (step == 1) x[0] = std::numeric_limits<float>::infinity();
-  executor.input(0, x), executor.input(1, y);
+  executor.input(0, x);
+  executor.input(1, y);
   return step == 1;
 };
 constexpr gpt::Sizes small{};
@@ -203,11 +217,13 @@ const auto feed_tokens = [](auto& executor, int step) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("updates of many parameters at once are those of each", T, float, double, bfloat16) {
-  const auto check = [](const Operation& operation, int updated, const Ints& ints, const std::vector<double>& given, auto definition) {
+  const auto check = [](const Operation& operation, int updated, const Ints& ints, const std::vector<double>& given,
+                        auto definition) {
     Calls<T> calls;
     for (const std::int64_t n : many_sizes()) {
       Call& call = calls.add(n, updated);
-      call.operands.push_back(Calls<T>::number(0)), call.operands.push_back(Calls<T>::number(1));
+      call.operands.push_back(Calls<T>::number(0));
+      call.operands.push_back(Calls<T>::number(1));
       call.ints = ints;
       call.ints[call.ints.size() - 1] = n % 3 == 0;  // whether it decays
     }
@@ -218,7 +234,8 @@ TEST_CASE_TEMPLATE("updates of many parameters at once are those of each", T, fl
       for (std::int64_t i = 0; i < call.results[0].elements(); ++i) {
         double own[3]{};
         for (int k = 0; k < updated; ++k) own[k] = Calls<T>::template element<T>(before, call.results[k], i);
-        definition(own, Calls<T>::template element<T>(before, call.operands[updated], i), call.results[0].elements() % 3 == 0);
+        definition(own, Calls<T>::template element<T>(before, call.operands[updated], i),
+                   call.results[0].elements() % 3 == 0);
         for (int k = 0; k < updated; ++k) {
           const double error = std::abs(own[k] - Calls<T>::template element<T>(each, call.results[k], i));
           worst = std::isnan(worst) || error <= worst ? worst : error;  // what is no number is the worst
@@ -233,12 +250,13 @@ TEST_CASE_TEMPLATE("updates of many parameters at once are those of each", T, fl
     own[1] = 0.875 * own[1] + 0.5 * g + (decays ? 0.25 * own[0] : 0);
     own[0] -= 0.125 * own[1];
   });
-  check(operation::adamw, 3, {0, 1, 2, 3, 4, 5, 0}, {0.5, 0.0625, 0.5, 0.75, 1e-8, 0.5, 3, 1}, [](double* own, double g, bool decays) {
-    own[1] = 0.5 * own[1] + 0.5 * (0.5 * g);
-    own[2] = 0.75 * own[2] + 0.25 * (0.5 * g) * (0.5 * g);
-    own[0] *= 1 - 0.0625 * (decays ? 0.5 : 0);
-    own[0] -= 0.0625 / (1 - 0.125) * own[1] / (std::sqrt(own[2] / (1 - 0.421875)) + 1e-8);
-  });
+  check(operation::adamw, 3, {0, 1, 2, 3, 4, 5, 0}, {0.5, 0.0625, 0.5, 0.75, 1e-8, 0.5, 3, 1},
+        [](double* own, double g, bool decays) {
+          own[1] = 0.5 * own[1] + 0.5 * (0.5 * g);
+          own[2] = 0.75 * own[2] + 0.25 * (0.5 * g) * (0.5 * g);
+          own[0] *= 1 - 0.0625 * (decays ? 0.5 : 0);
+          own[0] -= 0.0625 / (1 - 0.125) * own[1] / (std::sqrt(own[2] / (1 - 0.421875)) + 1e-8);
+        });
 }
 TEST_CASE_TEMPLATE("sums of squares of many gradients at once are those of each", T, float, double, bfloat16) {
   Calls<T> calls;
@@ -266,7 +284,8 @@ TEST_CASE("sums of sums, each of the one before, are made in order") {
   CHECK(calls.element<double>(calls.run(operation::add_scalars, true, {0.5, 2}), total, 0) == 600.5);
 }
 
-TEST_CASE_TEMPLATE("one rank updates all parameters by one launch, to the bits of one for each", Optimizer, AdamW, Sgd) {
+TEST_CASE_TEMPLATE("one rank updates all parameters by one launch, to the bits of one for each", Optimizer, AdamW,
+                   Sgd) {
   using Step = Training<models::Regression<float, rows, width>, Optimizer, Batch, Batch>;
   const auto run = [](How how) { return train<Step>(Mesh{data = 1}, how, feed_numbers)[0]; };
   const Trained one_by_one = run(How::one_by_one), together = run(How::together), recorded = run(How::recorded);
@@ -296,7 +315,9 @@ TEST_CASE("a GPT-2's optimizer is four launches") {
 #endif
 }
 TEST_CASE("what stands between two calls keeps them apart") {
-  const auto run = [](How how) { return train<Training<Zero, AdamW, Batch, Batch>>(Mesh{data = 2}, how, feed_numbers); };
+  const auto run = [](How how) {
+    return train<Training<Zero, AdamW, Batch, Batch>>(Mesh{data = 2}, how, feed_numbers);
+  };
   const std::vector<Trained> one_by_one = run(How::one_by_one), together = run(How::together);
   for (std::size_t rank = 0; rank < 2; ++rank) {
     CHECK(together[rank].bytes == one_by_one[rank].bytes);
@@ -317,7 +338,10 @@ TEST_CASE("calls that follow each other are computed at once, where none touches
   using Instructions = std::vector<Instruction<int>>;
   const auto view = [&](int at, std::int64_t n) {
     View v;
-    v.data = memory + at, v.dtype = DType::f64, v.rank = 1, v.size[0] = n;
+    v.data = memory + at;
+    v.dtype = DType::f64;
+    v.rank = 1;
+    v.size[0] = n;
     return v;
   };
   const auto made = [&](auto change) {
@@ -325,7 +349,9 @@ TEST_CASE("calls that follow each other are computed at once, where none touches
     for (int i = 0; i < 3; ++i) {
       all[static_cast<std::size_t>(i)].node = squares[static_cast<std::size_t>(i)];
       Call& call = all[static_cast<std::size_t>(i)].call;
-      call.operands = {view(10 * i, 4)}, call.results = {view(10 * i + 4, 1)}, call.together.kernel = [](std::span<const Call>) {};
+      call.operands = {view(10 * i, 4)};
+      call.results = {view(10 * i + 4, 1)};
+      call.together.kernel = [](std::span<const Call>) {};
     }
     change(all);
     bring_together(all, plan->graph);
@@ -342,11 +368,14 @@ TEST_CASE("calls that follow each other are computed at once, where none touches
   CHECK(made([](Instructions& all) { all[0].layers = 1; }) == Counts{0, 2, 0});
   CHECK(made([](Instructions& all) { all[0].micro_batches = 1; }) == Counts{0, 2, 0});
   CHECK(made([](Instructions& all) { all[0].following.push_back({}); }) == Counts{0, 2, 0});
-  CHECK(made([&](Instructions& all) { all[2].call.results = {view(3, 1)}; }) == Counts{2, 0, 0});   // what the first reads
-  CHECK(made([&](Instructions& all) { all[2].call.results = {view(4, 1)}; }) == Counts{2, 0, 0});   // what it writes
-  CHECK(made([&](Instructions& all) { all[1].call.operands = {view(4, 1)}; }) == Counts{0, 2, 0});  // what it writes, read
+  // what the first reads
+  CHECK(made([&](Instructions& all) { all[2].call.results = {view(3, 1)}; }) == Counts{2, 0, 0});
+  CHECK(made([&](Instructions& all) { all[2].call.results = {view(4, 1)}; }) == Counts{2, 0, 0});  // what it writes
+  // what it writes, read
+  CHECK(made([&](Instructions& all) { all[1].call.operands = {view(4, 1)}; }) == Counts{0, 2, 0});
   CHECK(made([&](Instructions& all) { all[1].call.operands = {view(0, 4)}; }) == Counts{3, 0, 0});  // read by both
   CHECK(made([&](Instructions& all) {
-          all[0].call.together.in_order = true, all[1].call.operands = {view(4, 1)};
+          all[0].call.together.in_order = true;
+          all[1].call.operands = {view(4, 1)};
         }) == Counts{3, 0, 0});
 }

@@ -7,11 +7,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
-#include <parallel/communicator/checked.hpp>
-#include <parallel/communicator/threads.hpp>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <parallel/communicator/checked.hpp>
+#include <parallel/communicator/threads.hpp>
 #if defined(WITH_MPI)
 #include <parallel/communicator/mpi.hpp>
 #endif
@@ -100,7 +101,8 @@ void work(World& world) {
     if (is("step_missing") && now) continue;
     std::vector<int> tokens(rows, step % classes), targets(rows, (step + 1) % classes);
     if (is("index") && now) tokens.back() = classes;
-    trainer.executor().input(0, tokens), trainer.executor().input(1, targets);
+    trainer.executor().input(0, tokens);
+    trainer.executor().input(1, targets);
     float* const held = trainer.executor().member(0).template as<float>();
     if (is("nan") && now) held[3] = std::numeric_limits<float>::quiet_NaN();
     if (is("replica") && now) held[3] += 1;
@@ -109,10 +111,18 @@ void work(World& world) {
     if (fault == "executors_run" && now) {
       Executor<World, Cpu>* order[] = {&look_at_others, &look_at_more};
       if (other) std::swap(order[0], order[1]);
-      for (auto* each : order) each->input(0, tokens), each->input(1, targets), each->run();
+      for (auto* each : order) {
+        each->input(0, tokens);
+        each->input(1, targets);
+        each->run();
+      }
     }
     if (is("step_more") && now) trainer.step(0.1 / (step + 1));
-    if (is("evaluation_more") && now) look.input(0, tokens), look.input(1, targets), look.run();
+    if (is("evaluation_more") && now) {
+      look.input(0, tokens);
+      look.input(1, targets);
+      look.run();
+    }
     if (is("executor_more") && now) Executor<World, Cpu>(*looking, world, parameters).input(0, tokens);
   }
 }

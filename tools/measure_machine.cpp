@@ -1,11 +1,12 @@
-// Measures this machine and prints its description in JSON, which prices and simulations of plans take. Run by tools/machine.
+// Measures this machine and prints its description in JSON, which prices and simulations of plans take. Run by
+// tools/machine.
 //
 //   measure_machine [--output FILE] [--ranks N] [--rounds N] [--name NAME]
 //
 // Exit codes: 0 done; 1 a measurement failed; 2 usage; 74 the file cannot be written.
-#include <CLI/CLI.hpp>
-
 #include <thread>
+
+#include <CLI/CLI.hpp>
 
 #include "bench/machine.hpp"
 #include "planner/machine_file.hpp"
@@ -25,18 +26,26 @@ int main(int argc, char** argv) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   std::string output, name = processor();
   int ranks = std::min(cores, 4), rounds = 15;
-  CLI::App app("Measures this machine with the library's own kernels and threads, in about half a minute, and prints its description in JSON.");
+  CLI::App app(
+      "Measures this machine with the library's own kernels and threads, in about half a minute, and prints its description in JSON.");
   app.add_option("--output", output, "Write there instead of to the standard output");
-  app.add_option("--ranks", ranks, "Measure 1, 2, 4, ... ranks at once up to so many")->check(CLI::Range(1, 64))->capture_default_str();
-  app.add_option("--rounds", rounds, "How often each figure is measured; the median counts")->check(CLI::Range(1, 1000))->capture_default_str();
-  const auto is_short = [](const std::string& words) { return words.size() < 64 ? "" : "it has more than 63 characters"; };
+  app.add_option("--ranks", ranks, "Measure 1, 2, 4, ... ranks at once up to so many")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--rounds", rounds, "How often each figure is measured; the median counts")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  const auto is_short = [](const std::string& words) {
+    return words.size() < 64 ? "" : "it has more than 63 characters";
+  };
   app.add_option("--name", name, "What to call it")->check(CLI::Validator(is_short, ""))->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  if (ranks > cores) std::fprintf(stderr, "tools/machine: %d ranks share %d cores; the figures are of that\n", ranks, cores);
+  if (ranks > cores)
+    std::fprintf(stderr, "tools/machine: %d ranks share %d cores; the figures are of that\n", ranks, cores);
   try {
     parallel::Machine machine = bench::measure_machine(ranks, rounds);
     machine.name = parallel::Text<64>(name);

@@ -1,8 +1,9 @@
-// Rung 1 of the ladder: one rank. Six lines say what the other rungs change, one or two at a time; the model is the same in all.
+// Rung 1 of the ladder: one rank. Six lines say what the other rungs change, one or two at a time; the model is the
+// same in all.
 //
-// A residual network, whose eight blocks are those of a transformer without attention; a step is 32 examples of 8 tokens. Every rung trains
-// it on the same numbers and prints the same losses. What changes is who holds what, who sends what, and who waits: the lines above the
-// losses. docs/parallelism explains each rung on a page.
+// A residual network, whose eight blocks are those of a transformer without attention; a step is 32 examples of 8
+// tokens. Every rung trains it on the same numbers and prints the same losses. What changes is who holds what, who
+// sends what, and who waits: the lines above the losses. docs/parallelism explains each rung on a page.
 //
 //   meson compile -C build/demo examples/ladder/1_one_rank && build/demo/examples/ladder/1_one_rank [--record FILE]
 #include "run.hpp"
@@ -29,7 +30,9 @@ struct Model {
   Parameter<float, Shape<width, width>> in{xavier};
   Layers<layers, Block> blocks;
   Parameter<float, Shape<width, width>> out{xavier};
-  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(matmul(blocks(matmul(x, in)), out) - y)); }
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(matmul(blocks(matmul(x, in)), out) - y));
+  }
 };
 
 using Batch = Tensor<float, Shape<examples, tokens, width>>;

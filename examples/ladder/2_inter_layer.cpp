@@ -1,7 +1,8 @@
 // Rung 2, inter-layer parallelism: each of four ranks has two of the eight layers.
 //
-// Two lines differ from rung 1. A type says what is split, a mesh among how many ranks: on Mesh{stage = 1} this is rung 1. Activations go
-// from stage to stage, gradients back, and while one stage works the others wait, as the picture shows.
+// Two lines differ from rung 1. A type says what is split, a mesh among how many ranks: on Mesh{stage = 1} this is rung
+// 1. Activations go from stage to stage, gradients back, and while one stage works the others wait, as the picture
+// shows.
 //
 //   meson compile -C build/demo examples/ladder/2_inter_layer && build/demo/examples/ladder/2_inter_layer [--record FILE]
 #include "run.hpp"
@@ -13,8 +14,8 @@ constexpr int micro_batches = 1;
 constexpr Dim examples = 32 / micro_batches;
 constexpr Dim tokens = 8;
 constexpr Dim hidden = 64;
-constexpr Dim layers = 8 / stage;                       // changed
-constexpr Mesh mesh{stage = 4};                         // changed
+constexpr Dim layers = 8 / stage;  // changed
+constexpr Mesh mesh{stage = 4};    // changed
 constexpr int width = 16;
 
 struct Block {
@@ -28,7 +29,9 @@ struct Model {
   Parameter<float, Shape<width, width>> in{xavier};
   Layers<layers, Block> blocks;
   Parameter<float, Shape<width, width>> out{xavier};
-  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(matmul(blocks(matmul(x, in)), out) - y)); }
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(matmul(blocks(matmul(x, in)), out) - y));
+  }
 };
 
 using Batch = Tensor<float, Shape<examples, tokens, width>>;

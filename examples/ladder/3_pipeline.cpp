@@ -1,7 +1,7 @@
 // Rung 3, a pipeline: the batch goes through the stages in eight parts, and most of the time all stages work.
 //
-// One line differs from rung 2. The order of the parts is a schedule, 1F1B unless the program says Pipelined<schedules::gpipe, ...>; it
-// decides how much each stage keeps and how long it waits, and no number.
+// One line differs from rung 2. The order of the parts is a schedule, 1F1B unless the program says
+// Pipelined<schedules::gpipe, ...>; it decides how much each stage keeps and how long it waits, and no number.
 //
 //   meson compile -C build/demo examples/ladder/3_pipeline && build/demo/examples/ladder/3_pipeline [--record FILE]
 #include "run.hpp"
@@ -9,7 +9,7 @@
 using namespace parallel;
 using namespace parallel::axes;
 
-constexpr int micro_batches = 8;                        // changed
+constexpr int micro_batches = 8;  // changed
 constexpr Dim examples = 32 / micro_batches;
 constexpr Dim tokens = 8;
 constexpr Dim hidden = 64;
@@ -28,7 +28,9 @@ struct Model {
   Parameter<float, Shape<width, width>> in{xavier};
   Layers<layers, Block> blocks;
   Parameter<float, Shape<width, width>> out{xavier};
-  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(matmul(blocks(matmul(x, in)), out) - y)); }
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(matmul(blocks(matmul(x, in)), out) - y));
+  }
 };
 
 using Batch = Tensor<float, Shape<examples, tokens, width>>;

@@ -1,6 +1,7 @@
 // Rung 4, data parallelism: each of four ranks has a quarter of the examples, and all of the model.
 //
-// Two lines differ from rung 1, as in rung 2: what is split, and among how many. Gradients are sums over the ranks, once in a step.
+// Two lines differ from rung 1, as in rung 2: what is split, and among how many. Gradients are sums over the ranks,
+// once in a step.
 //
 //   meson compile -C build/demo examples/ladder/4_data && build/demo/examples/ladder/4_data [--record FILE]
 #include "run.hpp"
@@ -9,11 +10,11 @@ using namespace parallel;
 using namespace parallel::axes;
 
 constexpr int micro_batches = 1;
-constexpr Dim examples = 32 / micro_batches / data;     // changed
+constexpr Dim examples = 32 / micro_batches / data;  // changed
 constexpr Dim tokens = 8;
 constexpr Dim hidden = 64;
 constexpr Dim layers = 8;
-constexpr Mesh mesh{data = 4};                          // changed
+constexpr Mesh mesh{data = 4};  // changed
 constexpr int width = 16;
 
 struct Block {
@@ -27,7 +28,9 @@ struct Model {
   Parameter<float, Shape<width, width>> in{xavier};
   Layers<layers, Block> blocks;
   Parameter<float, Shape<width, width>> out{xavier};
-  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(matmul(blocks(matmul(x, in)), out) - y)); }
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(matmul(blocks(matmul(x, in)), out) - y));
+  }
 };
 
 using Batch = Tensor<float, Shape<examples, tokens, width>>;

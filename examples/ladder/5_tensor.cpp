@@ -1,7 +1,7 @@
 // Rung 5, tensor parallelism: each of four ranks has a quarter of every matrix: columns of `up`, rows of `down`.
 //
-// Two lines differ from rung 1, as in rung 2: what is split, and among how many. Behind `down` each rank has a term of the result, and the
-// residual sum needs all of it: one all-reduce for each layer forward, one backward.
+// Two lines differ from rung 1, as in rung 2: what is split, and among how many. Behind `down` each rank has a term of
+// the result, and the residual sum needs all of it: one all-reduce for each layer forward, one backward.
 //
 //   meson compile -C build/demo examples/ladder/5_tensor && build/demo/examples/ladder/5_tensor [--record FILE]
 #include "run.hpp"
@@ -12,9 +12,9 @@ using namespace parallel::axes;
 constexpr int micro_batches = 1;
 constexpr Dim examples = 32 / micro_batches;
 constexpr Dim tokens = 8;
-constexpr Dim hidden = 64 / tensor;                     // changed
+constexpr Dim hidden = 64 / tensor;  // changed
 constexpr Dim layers = 8;
-constexpr Mesh mesh{tensor = 4};                        // changed
+constexpr Mesh mesh{tensor = 4};  // changed
 constexpr int width = 16;
 
 struct Block {
@@ -28,7 +28,9 @@ struct Model {
   Parameter<float, Shape<width, width>> in{xavier};
   Layers<layers, Block> blocks;
   Parameter<float, Shape<width, width>> out{xavier};
-  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(matmul(blocks(matmul(x, in)), out) - y)); }
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(matmul(blocks(matmul(x, in)), out) - y));
+  }
 };
 
 using Batch = Tensor<float, Shape<examples, tokens, width>>;

@@ -1,7 +1,7 @@
 // Rung 6, sequence parallelism: between the matrices each rank has a quarter of the tokens, too.
 //
-// One line differs from rung 5. Each all-reduce becomes a reduce-scatter and an all-gather of the same bytes; norms and residual sums are
-// computed, and kept, for a rank's own tokens only.
+// One line differs from rung 5. Each all-reduce becomes a reduce-scatter and an all-gather of the same bytes; norms and
+// residual sums are computed, and kept, for a rank's own tokens only.
 //
 //   meson compile -C build/demo examples/ladder/6_sequence && build/demo/examples/ladder/6_sequence [--record FILE]
 #include "run.hpp"
@@ -11,7 +11,7 @@ using namespace parallel::axes;
 
 constexpr int micro_batches = 1;
 constexpr Dim examples = 32 / micro_batches;
-constexpr Dim tokens = 8 / tensor;                      // changed
+constexpr Dim tokens = 8 / tensor;  // changed
 constexpr Dim hidden = 64 / tensor;
 constexpr Dim layers = 8;
 constexpr Mesh mesh{tensor = 4};
@@ -28,7 +28,9 @@ struct Model {
   Parameter<float, Shape<width, width>> in{xavier};
   Layers<layers, Block> blocks;
   Parameter<float, Shape<width, width>> out{xavier};
-  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(matmul(blocks(matmul(x, in)), out) - y)); }
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(matmul(blocks(matmul(x, in)), out) - y));
+  }
 };
 
 using Batch = Tensor<float, Shape<examples, tokens, width>>;

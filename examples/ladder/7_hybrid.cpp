@@ -8,12 +8,12 @@
 using namespace parallel;
 using namespace parallel::axes;
 
-constexpr int micro_batches = 8;                        // changed
-constexpr Dim examples = 32 / micro_batches / data;     // changed
+constexpr int micro_batches = 8;                     // changed
+constexpr Dim examples = 32 / micro_batches / data;  // changed
 constexpr Dim tokens = 8;
-constexpr Dim hidden = 64 / tensor;                     // changed
-constexpr Dim layers = 8 / stage;                       // changed
-constexpr Mesh mesh{stage = 2, data = 2, tensor = 2};   // changed
+constexpr Dim hidden = 64 / tensor;                    // changed
+constexpr Dim layers = 8 / stage;                      // changed
+constexpr Mesh mesh{stage = 2, data = 2, tensor = 2};  // changed
 constexpr int width = 16;
 
 struct Block {
@@ -27,7 +27,9 @@ struct Model {
   Parameter<float, Shape<width, width>> in{xavier};
   Layers<layers, Block> blocks;
   Parameter<float, Shape<width, width>> out{xavier};
-  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(matmul(blocks(matmul(x, in)), out) - y)); }
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(matmul(blocks(matmul(x, in)), out) - y));
+  }
 };
 
 using Batch = Tensor<float, Shape<examples, tokens, width>>;

@@ -1,14 +1,14 @@
 // What all rungs of the ladder share and none is about: the data, the steps, and the plan in a few lines.
 #pragma once
+#include <cstdio>
+#include <string>
+#include <vector>
+
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
 #include <parallel/parallel.hpp>
 #include <parallel/run/trainer.hpp>
 #include <parallel/schedule/picture.hpp>
-
-#include <cstdio>
-#include <string>
-#include <vector>
 
 namespace ladder {
 using namespace parallel;
@@ -19,20 +19,24 @@ inline std::string sent(const Plan& plan) {
   for (int i = 0; i < plan.mesh.count; ++i) {
     const Axis& axis = *plan.mesh.axes[i].axis;
     if (plan.calls(axis) == 0) continue;
-    words += (words.empty() ? "" : ", ") + std::string(axis.text()) + " " + printing::bytes(plan.sent(axis)) + " in " + std::to_string(plan.calls(axis)) + " calls";
+    words += (words.empty() ? "" : ", ") + std::string(axis.text()) + " " + printing::bytes(plan.sent(axis)) + " in " +
+             std::to_string(plan.calls(axis)) + " calls";
   }
   return words.empty() ? "nothing" : words;
 }
 
-/// What stages do in a step, over time: F3 is forward with micro-batch 3, B3 backward, which takes twice as long; dots are waits.
+/// What stages do in a step, over time: F3 is forward with micro-batch 3, B3 backward, which takes twice as long; dots
+/// are waits.
 template <class Step>
 std::string order(int stages) {
   std::string rows = picture(timed(*schedule_of<Step>(), stages, Step::micro_batches));
-  for (std::size_t at = 0; (at = rows.find("rank", at)) != std::string::npos;) rows.replace(at, 4, "stage");  // a stage may be several ranks
+  // a stage may be several ranks
+  for (std::size_t at = 0; (at = rows.find("rank", at)) != std::string::npos;) rows.replace(at, 4, "stage");
   return rows;
 }
 
-/// A line for each stage, as every stage has a plan of its own; one for all ranks, where there are none. Then what the stages do in a step.
+/// A line for each stage, as every stage has a plan of its own; one for all ranks, where there are none. Then what the
+/// stages do in a step.
 template <class Step>
 void print_plan(const Mesh& mesh) {
   const int stages = mesh.extent(&axes::stage);
@@ -40,10 +44,11 @@ void print_plan(const Mesh& mesh) {
   for (int s = 0; s < stages; ++s) {
     const OwnedPlan plan = derive<Step>(mesh.on_stage(s));
     const auto memory = [&](Use use) { return printing::bytes(static_cast<double>(plan->memory.of(use))); };
-    table.rows.push_back({{stages > 1 ? "stage " + std::to_string(s) : "each rank", sent(plan), memory(Use::parameters), memory(Use::activations),
-                           printing::bytes(static_cast<double>(plan->peak_memory()))}});
+    table.rows.push_back({{stages > 1 ? "stage " + std::to_string(s) : "each rank", sent(plan), memory(Use::parameters),
+                           memory(Use::activations), printing::bytes(static_cast<double>(plan->peak_memory()))}});
   }
-  std::printf("%s: %d rank%s\n\n%s\n", text(mesh).c_str(), mesh.ranks(), mesh.ranks() > 1 ? "s" : "", table.text().c_str());
+  std::printf("%s: %d rank%s\n\n%s\n", text(mesh).c_str(), mesh.ranks(), mesh.ranks() > 1 ? "s" : "",
+              table.text().c_str());
   if (stages > 1) std::printf("%s\n", order<Step>(stages).c_str());
 }
 

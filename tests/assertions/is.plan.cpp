@@ -4,9 +4,11 @@
 #include "program.hpp"
 
 #ifdef WRONG
-static_assert(proven<trained.is({.forward = {all_reduce(tensor), all_reduce(data)}, .backward = {all_reduce(data), all_reduce(data)}})>);
+static_assert(proven<trained.is({.forward = {all_reduce(tensor), all_reduce(data)},
+                                 .backward = {all_reduce(data), all_reduce(data)}})>);
 #else
-constexpr WrittenPlan right{.forward = {all_reduce(tensor), all_reduce(data)}, .backward = {all_reduce(data), all_reduce(data)},
+constexpr WrittenPlan right{.forward = {all_reduce(tensor), all_reduce(data)},
+                            .backward = {all_reduce(data), all_reduce(data)},
                             .optimizer = {all_reduce(tensor)}};
 static_assert(proven<trained.is(right)>);
 #endif

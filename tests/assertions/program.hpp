@@ -1,4 +1,5 @@
-// The program of the assertions beside it: a perceptron, its batch split over data, its products over tensor. What it prints:
+// The program of the assertions beside it: a perceptron, its batch split over data, its products over tensor. What it
+// prints:
 //
 //   forward    1  all_reduce  tensor  f32[8/data, 4] +tensor  64 B   down
 //   forward    1  all_reduce  data    f32[] +data             4 B    down
@@ -18,4 +19,5 @@ struct Perceptron {
     return mean(square(matmul(relu(matmul(x, up)), down)));  // line 18 of the failures
   }
 };
-constexpr auto& trained = plan<Training<Perceptron, Sgd, Tensor<float, Shape<8 / data, 4>>>, Mesh{data = 2, tensor = 2}>;
+constexpr auto& trained =
+    plan<Training<Perceptron, Sgd, Tensor<float, Shape<8 / data, 4>>>, Mesh{data = 2, tensor = 2}>;

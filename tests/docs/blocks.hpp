@@ -43,7 +43,9 @@ inline void print_collectives(const std::string& name, const Plan& plan, bool co
   const std::string whole = text(plan);
   const std::size_t first = whole.find("phase "), last = whole.find("\n\nper step");
   std::string lines = plan.calls() > 0 ? whole.substr(first, last - first) : "(no collective)";
-  if (computed) lines += "\n" + whole.substr(whole.find("\ncomputation per rank"), whole.rfind('\n') - whole.find("\ncomputation per rank"));
+  if (computed)
+    lines += "\n" + whole.substr(whole.find("\ncomputation per rank"),
+                                 whole.rfind('\n') - whole.find("\ncomputation per rank"));
   std::printf("```text\n%s\n```\n", lines.c_str());
 }
 

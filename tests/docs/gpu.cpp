@@ -1,4 +1,5 @@
-// The program of docs/gpu.md: one model on the CPU, on a GPU that the ranks share, and on a GPU for each rank; in float and in bf16.
+// The program of docs/gpu.md: one model on the CPU, on a GPU that the ranks share, and on a GPU for each rank; in float
+// and in bf16.
 //
 //   nvcc -x cu -std=c++20 --expt-relaxed-constexpr -O2 -arch=native -Iinclude -isystem /usr/include/eigen3 tests/docs/gpu.cpp -o gpu -lcublasLt -lnccl
 #include <parallel/communicator/nccl_threads.hpp>
@@ -37,12 +38,16 @@ void train(World& world, const Device& device, const char* where) {
   Trainer<World, Device> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0, .clip_norm = 1}, 1,
                                  device);
   std::vector<int> tokens, targets;
-  for (int i = 0; i < 128; ++i) tokens.push_back(i % 64), targets.push_back((5 * i + 3) % 64);
+  for (int i = 0; i < 128; ++i) {
+    tokens.push_back(i % 64);
+    targets.push_back((5 * i + 3) % 64);
+  }
   trainer.executor().input(0, tokens);
   trainer.executor().input(1, targets);
   for (int step = 0; step <= 20; ++step) {
     const StepResult result = trainer.step(1e-2);
-    if (world.rank() == 0 && step % 10 == 0) std::printf("%-24s %s  step %3d  loss %.3f\n", where, name_of(dtype_of<T>).data(), step, result.loss);
+    if (world.rank() == 0 && step % 10 == 0)
+      std::printf("%-24s %s  step %3d  loss %.3f\n", where, name_of(dtype_of<T>).data(), step, result.loss);
   }
 }
 

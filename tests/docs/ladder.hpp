@@ -1,10 +1,12 @@
-// The rungs of examples/ladder as they are, so that their plans name their own lines: namespaces inter_layer, pipeline and so on, each with `Step` and
-// `mesh`. Their main functions become templates that nobody uses, so that no kernel is compiled. And the programs of docs/parallelism that are no rungs.
+// The rungs of examples/ladder as they are, so that their plans name their own lines: namespaces inter_layer, pipeline
+// and so on, each with `Step` and `mesh`. Their main functions become templates that nobody uses, so that no kernel is
+// compiled. And the programs of docs/parallelism that are no rungs.
 #pragma once
 #include "../../examples/ladder/run.hpp"
 
-#define main(...) unused; \
-  template <class never>  \
+#define main(...)        \
+  unused;                \
+  template <class never> \
   [[maybe_unused]] auto never_called(__VA_ARGS__)
 namespace one_rank {
 #include "../../examples/ladder/1_one_rank.cpp"
@@ -51,7 +53,9 @@ struct StoredModel {
   Parameter<float, Shape<width, width>> in{xavier};
   Layers<8, StoredBlock> blocks;
   Parameter<float, Shape<width, width>> out{xavier};
-  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(matmul(blocks(matmul(x, in)), out) - y)); }
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(matmul(blocks(matmul(x, in)), out) - y));
+  }
 };
 using Stored = Training<StoredModel, AdamW, data_parallel::Batch, data_parallel::Batch>;
 
@@ -64,7 +68,9 @@ struct ScatteredModel {
   Parameter<float, Shape<width, width>> in{xavier};
   Layers<8 / stage, hybrid::Block, On<tensor, Split<2>>> blocks;
   Parameter<float, Shape<width, width>> out{xavier};
-  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(matmul(blocks(matmul(x, in)), out) - y)); }
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(matmul(blocks(matmul(x, in)), out) - y));
+  }
 };
 using Scattered = Accumulate<hybrid::micro_batches, Training<ScatteredModel, AdamW, hybrid::Batch, hybrid::Batch>>;
 

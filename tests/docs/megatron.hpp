@@ -1,5 +1,5 @@
-// The programs of docs/megatron.md. What the document says of them is asserted here; print_megatron.hpp prints their plans, tests/linear_layers.cpp runs
-// the linear layers.
+// The programs of docs/megatron.md. What the document says of them is asserted here; print_megatron.hpp prints their
+// plans, tests/linear_layers.cpp runs the linear layers.
 #pragma once
 #include <parallel/model/gpt2.hpp>
 #include <parallel/model/llama.hpp>
@@ -174,8 +174,9 @@ using TrainedStack = Training<Stack<Layer, layers>, AdamW, Wanted<float, Shape<1
 struct Predictor {
   Parameter<float, Shape<models::padded(61, 8) / tensor, 32>> token;  // 64 rows, of which 61 are classes
   constexpr auto operator()(Distributed auto tokens, Distributed auto targets) const {
-    const auto hidden = to<Shape<8, 16, 32>>(embedding(tokens, token));          // a pending sum, completed
-    return mean(cross_entropy<61>(matmul(hidden, transpose(token)), targets));  // logits f32[8, 16, 64/tensor] stay where they are
+    const auto hidden = to<Shape<8, 16, 32>>(embedding(tokens, token));  // a pending sum, completed
+    // logits f32[8, 16, 64/tensor] stay where they are
+    return mean(cross_entropy<61>(matmul(hidden, transpose(token)), targets));
   }
 };
 constexpr auto& predictor = plan<Training<Predictor, Sgd, Tokens, Tokens>, two>;
@@ -184,15 +185,23 @@ static_assert(proven<predictor.backward.is(all_reduce(tensor).of(16_KiB))>);    
 static_assert(proven<predictor.never(all_gather())>);
 
 // Grouped queries: more ranks than key heads.
-constexpr models::LlamaSizes grouped{.context = 16, .channels = 32, .heads = 8 / tensor, .key_heads = 2, .inner = 64 / tensor, .vocabulary = 64 / tensor};
+constexpr models::LlamaSizes grouped{.context = 16,
+                                     .channels = 32,
+                                     .heads = 8 / tensor,
+                                     .key_heads = 2,
+                                     .inner = 64 / tensor,
+                                     .vocabulary = 64 / tensor};
 constexpr auto& few_keys = plan<Trained<models::Llama<grouped>::Attention, examples, 16, 32>, Mesh{tensor = 4}>;
 static_assert(proven<few_keys.forward.is(all_reduce(tensor).of(16_KiB))>);
-static_assert(proven<few_keys.backward.is(all_reduce(tensor).of(4_KiB), all_reduce(tensor).of(4_KiB), all_reduce(tensor).of(16_KiB))>);
+static_assert(proven<few_keys.backward.is(all_reduce(tensor).of(4_KiB), all_reduce(tensor).of(4_KiB),
+                                          all_reduce(tensor).of(16_KiB))>);
 
 // Generation, a token at a time.
 struct Generation {
   models::Gpt2<tensor_parallel> model;
-  constexpr auto operator()(Distributed auto tokens, Distributed auto position) const { return model(tokens, position); }
+  constexpr auto operator()(Distributed auto tokens, Distributed auto position) const {
+    return model(tokens, position);
+  }
 };
 constexpr auto& token = plan<Evaluation<Generation, Tensor<int, Shape<examples, 1>>, Tensor<int, Shape<>>>, two>;
 static_assert(proven<token.uses_only(all_reduce(tensor))>);

@@ -1,8 +1,9 @@
-// A user's own operation in a user's own file: the program of docs/adding-an-operation.md, and the checks that it is right.
-#include <doctest/doctest.h>
-
+// A user's own operation in a user's own file: the program of docs/adding-an-operation.md, and the checks that it is
+// right.
 #include <cmath>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu/device.hpp>
@@ -23,7 +24,9 @@ namespace operation {
 
 /// (x, g): g (1 - tanh(x / cap)^2); the first number is the cap.
 inline constexpr Operation softcap_derivative{.name = "softcap_gradient"};
-constexpr void softcap_gradient(Gradient& g) { g.give(0, softcap_derivative, {g.operand(0), g.cotangent()}, {}, g.node.reals[0]); }
+constexpr void softcap_gradient(Gradient& g) {
+  g.give(0, softcap_derivative, {g.operand(0), g.cotangent()}, {}, g.node.reals[0]);
+}
 constexpr std::int64_t softcap_flops(const Arguments& a) { return 10 * a.types[0].layout.elements(); }
 
 /// The first number is the cap.
@@ -61,7 +64,7 @@ void softcap_gradient_kernel(const Call& call) {
 
 inline constexpr CpuKernels kernels[]{
     // operation                     float                           double
-    {&operation::softcap,            softcap_kernel<float>,          softcap_kernel<double>},
+    {&operation::softcap, softcap_kernel<float>, softcap_kernel<double>},
     {&operation::softcap_derivative, softcap_gradient_kernel<float>, softcap_gradient_kernel<double>},
 };
 
@@ -92,7 +95,10 @@ using model::Step;
 std::vector<double> losses(const Mesh& mesh) {
   const OwnedPlan planned = derive<Step>(mesh);
   std::vector<float> x(8 * 16), y(8 * 16);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(2 * random_uniform(1, 0, i) - 1), y[i] = x[i] * x[i];
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = static_cast<float>(2 * random_uniform(1, 0, i) - 1);
+    y[i] = x[i] * x[i];
+  }
   std::vector<double> result;
   run_threads(mesh.ranks(), [&](Threads& world) {
     Parameters parameters(planned, world.rank(), 1);
@@ -110,7 +116,8 @@ std::vector<double> losses(const Mesh& mesh) {
 
 using lockstep::Array;
 
-/// Runs the kernel of an operation of one number on a rank's parts of its operands; the result is a part as large as the first.
+/// Runs the kernel of an operation of one number on a rank's parts of its operands; the result is a part as large as
+/// the first.
 Array run(const Operation& operation, const std::vector<Array>& parts, double number) {
   const auto view = [](const Array& a, std::vector<double>& data) {
     View v{data.data(), DType::f64, static_cast<int>(a.size.size())};
@@ -137,7 +144,10 @@ TEST_CASE("the table of an own operation holds exactly the sound rows, and its g
   const auto noise = [&] { return 2 * random_uniform(3, 0, drawn++) - 1; };
   for (const int n : {2, 3, 4}) {
     Array x = lockstep::zeros({2 * n, 3 * n}), g = x;
-    for (std::size_t i = 0; i < x.data.size(); ++i) x.data[i] = noise(), g.data[i] = noise();
+    for (std::size_t i = 0; i < x.data.size(); ++i) {
+      x.data[i] = noise();
+      g.data[i] = noise();
+    }
     const Array y = run(own::operation::softcap, {x}, cap), dx = run(own::operation::softcap_derivative, {x, g}, cap);
 
     Type type{DType::f64, {}};
@@ -151,14 +161,17 @@ TEST_CASE("the table of an own operation holds exactly the sound rows, and its g
           CHECK_FALSE(listed);
           continue;
         }
-        const std::vector<Array> parts = lockstep::embed(x, p, n, noise), cotangents = lockstep::embed(g, conjugate(q), n, noise);
+        const std::vector<Array> parts = lockstep::embed(x, p, n, noise),
+                                 cotangents = lockstep::embed(g, conjugate(q), n, noise);
         std::vector<Array> results, gradients;
         for (std::size_t r = 0; r < parts.size(); ++r) results.push_back(run(own::operation::softcap, {parts[r]}, cap));
         const bool sound = lockstep::difference(lockstep::denote(results, q), y) < 1e-12;
-        INFO("from placement " << static_cast<int>(p.kind) << " to " << static_cast<int>(q.kind) << " on " << n << " ranks");
+        INFO("from placement " << static_cast<int>(p.kind) << " to " << static_cast<int>(q.kind) << " on " << n
+                               << " ranks");
         CHECK(sound == listed);
         if (!sound) continue;
-        for (std::size_t r = 0; r < parts.size(); ++r) gradients.push_back(run(own::operation::softcap_derivative, {parts[r], cotangents[r]}, cap));
+        for (std::size_t r = 0; r < parts.size(); ++r)
+          gradients.push_back(run(own::operation::softcap_derivative, {parts[r], cotangents[r]}, cap));
         CHECK(lockstep::difference(lockstep::denote(gradients, conjugate(p)), dx) < 1e-12);
       }
   }

@@ -35,20 +35,25 @@ using checked_meeting = checked_actions<with_a_meeting>;
 
 inline std::string flights(const Schedule& s, int stages, int micro_batches) {
   std::string result;
-  for (const int n : most_in_flight(actions(s, stages, micro_batches))) result += (result.empty() ? "" : ", ") + std::to_string(n);
+  for (const int n : most_in_flight(actions(s, stages, micro_batches)))
+    result += (result.empty() ? "" : ", ") + std::to_string(n);
   return result;
 }
 
 inline void print() {
   blocks::begin("schedules");
-  std::puts("| schedule | bubble over ideal | with transfers | activations that ranks 0 to 3 keep |\n|---|---|---|---|");
+  std::puts(
+      "| schedule | bubble over ideal | with transfers | activations that ranks 0 to 3 keep |\n|---|---|---|---|");
   Vector<Schedule> shown;
   for (const Schedule* s : schedules::with_one_chunk) shown.push_back(*s);
-  shown.push_back(schedules::interleaved<2>), shown.push_back(mine);
+  shown.push_back(schedules::interleaved<2>);
+  shown.push_back(mine);
   for (const Schedule& s : shown)
-    std::printf("| `%s%s` | %.3f | %.3f | %s |\n", std::string(s.name).c_str(), s.chunks > 1 ? "<2>" : "", timed(s, 4, 8).bubble_over_ideal(),
-                timed(s, 4, 8, {1, 1, 1, 0, 0.5}).bubble_over_ideal(), flights(s, 4, 8).c_str());
-  for (const Schedule* s : {&schedules::gpipe, &schedules::one_forward_one_backward, &schedules::zero_bubble_h1, &schedules::zero_bubble_h2})
+    std::printf("| `%s%s` | %.3f | %.3f | %s |\n", std::string(s.name).c_str(), s.chunks > 1 ? "<2>" : "",
+                timed(s, 4, 8).bubble_over_ideal(), timed(s, 4, 8, {1, 1, 1, 0, 0.5}).bubble_over_ideal(),
+                flights(s, 4, 8).c_str());
+  for (const Schedule* s : {&schedules::gpipe, &schedules::one_forward_one_backward, &schedules::zero_bubble_h1,
+                            &schedules::zero_bubble_h2})
     blocks::print_block("schedule " + std::string(s->name), picture(timed(*s, 4, 8)));
   blocks::print_block("schedule interleaved", picture(timed(schedules::interleaved<2>, 2, 4)));
   blocks::print_block("schedule mine", picture(timed(mine, 4, 8)));

@@ -22,7 +22,8 @@ struct Classifier {
   }
 };
 template <class T>
-using Step = Accumulate<8, Training<Classifier<T>, AdamW, Tensor<int, Shape<32 / data>>, Tensor<int, Shape<32 / data>>>>;
+using Step =
+    Accumulate<8, Training<Classifier<T>, AdamW, Tensor<int, Shape<32 / data>>, Tensor<int, Shape<32 / data>>>>;
 constexpr auto& p = plan<Step<bfloat16>, Mesh{data = 2, tensor = 2}>;
 
 static_assert(p.forward.messages(all_gather(data)) * 2 == p.backward.messages(reduce_scatter(data)));

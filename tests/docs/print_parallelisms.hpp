@@ -41,21 +41,26 @@ inline std::string percent(double share) {
   return buffer;
 }
 
-// All rungs beside each other -----------------------------------------------------------------------------------------------------------
+// All rungs beside each other
+// -----------------------------------------------------------------------------------------------------------
 
 template <class Step>
 void print_rung(const char* name, const Mesh& mesh) {
   const std::vector<OwnedPlan> plans = stages_of<Step>(mesh);
   static const double whole = derive<one_rank::Step>(one_rank::mesh)->flops();
-  std::printf("| %s | %s | %s | %s | %lld | %s | %s | %s | %s |\n", name, text(mesh).c_str(), percent(most(plans, [](const Plan& p) { return p.flops(); }) / whole).c_str(), size(most(plans, [](const Plan& p) { return p.sent(); })).c_str(),
+  std::printf("| %s | %s | %s | %s | %lld | %s | %s | %s | %s |\n", name, text(mesh).c_str(),
+              percent(most(plans, [](const Plan& p) { return p.flops(); }) / whole).c_str(),
+              size(most(plans, [](const Plan& p) { return p.sent(); })).c_str(),
               static_cast<long long>(most(plans, [](const Plan& p) { return p.calls(); })),
               size(most(plans, [](const Plan& p) { return p.memory.of(Use::parameters); })).c_str(),
               size(most(plans, [](const Plan& p) { return p.memory.of(Use::activations); })).c_str(),
-              size(most(plans, [](const Plan& p) { return p.peak_memory(); })).c_str(), percent(timing<Step>(mesh.extent(&stage)).bubble()).c_str());
+              size(most(plans, [](const Plan& p) { return p.peak_memory(); })).c_str(),
+              percent(timing<Step>(mesh.extent(&stage)).bubble()).c_str());
 }
 inline void print_rungs() {
   blocks::begin("parallelisms");
-  std::puts("| rung | mesh | work | sent | calls | parameters | activations | peak memory | waits |\n|---|---|---|---|---|---|---|---|---|");
+  std::puts(
+      "| rung | mesh | work | sent | calls | parameters | activations | peak memory | waits |\n|---|---|---|---|---|---|---|---|---|");
   print_rung<one_rank::Step>("one rank", one_rank::mesh);
   print_rung<inter_layer::Step>("[inter-layer](inter-layer.md)", inter_layer::mesh);
   print_rung<pipelined::Step>("[pipeline](pipeline.md)", pipelined::mesh);
@@ -65,19 +70,22 @@ inline void print_rungs() {
   print_rung<hybrid::Step>("[hybrid](hybrid.md)", hybrid::mesh);
 }
 
-// Pictures and plans --------------------------------------------------------------------------------------------------------------------
+// Pictures and plans
+// --------------------------------------------------------------------------------------------------------------------
 
 /// How members lie, one picture below the other.
 inline void print_members(const std::string& name, const Plan& plan, std::initializer_list<std::string_view> paths) {
   std::string words;
   for (const std::string_view path : paths)
     for (const Member& m : plan.graph.members)
-      if (m.role != Role::state && plan.graph.path(m) == path) words += (words.empty() ? "" : "\n") + std::string(path) + "  " + planner::picture(m.type, plan.mesh);
+      if (m.role != Role::state && plan.graph.path(m) == path)
+        words += (words.empty() ? "" : "\n") + std::string(path) + "  " + planner::picture(m.type, plan.mesh);
   blocks::print_block(name, words);
 }
 inline void print_plans() {
   const auto on = [](const OwnedPlan& plan) -> const Plan& { return *plan; };
-  const std::vector<OwnedPlan> inter = stages_of<inter_layer::Step>(inter_layer::mesh), pipe = stages_of<pipelined::Step>(pipelined::mesh);
+  const std::vector<OwnedPlan> inter = stages_of<inter_layer::Step>(inter_layer::mesh),
+                               pipe = stages_of<pipelined::Step>(pipelined::mesh);
   blocks::print_block("ladder inter-layer order", ladder::order<inter_layer::Step>(4));
   print_members("ladder inter-layer members", *inter[0], {"in", "blocks.*.up"});
   blocks::print_collectives("ladder inter-layer", *inter[1]);
@@ -85,8 +93,10 @@ inline void print_plans() {
   blocks::print_block("ladder pipeline gpipe", ladder::order<beside_the_ladder::Later>(4));
   blocks::print_collectives("ladder pipeline", *pipe[1]);
 
-  const OwnedPlan data_plan = derive<data_parallel::Step>(data_parallel::mesh), tensor_plan = derive<tensor_parallel::Step>(tensor_parallel::mesh),
-                  sequence_plan = derive<sequence_parallel::Step>(sequence_parallel::mesh), accumulated = derive<beside_the_ladder::Accumulated>(data_parallel::mesh);
+  const OwnedPlan data_plan = derive<data_parallel::Step>(data_parallel::mesh),
+                  tensor_plan = derive<tensor_parallel::Step>(tensor_parallel::mesh),
+                  sequence_plan = derive<sequence_parallel::Step>(sequence_parallel::mesh),
+                  accumulated = derive<beside_the_ladder::Accumulated>(data_parallel::mesh);
   print_members("ladder data members", on(data_plan), {"input.0", "blocks.*.up"});
   blocks::print_collectives("ladder data", data_plan);
   blocks::print_collectives("ladder data accumulated", accumulated);
@@ -100,21 +110,25 @@ inline void print_plans() {
   blocks::print_collectives("ladder hybrid", *both[0]);
 }
 
-// Costs ---------------------------------------------------------------------------------------------------------------------------------
+// Costs
+// ---------------------------------------------------------------------------------------------------------------------------------
 
 /// Rung 3 by a schedule: how long its stages wait, and what they hold.
 template <class Step>
 void print_schedule() {
   const std::vector<OwnedPlan> plans = stages_of<Step>(pipelined::mesh);
   const auto activations = [](const Plan& p) { return size(p.memory.of(Use::activations)); };
-  std::printf("| `%s%s` | %s | %s | %s | %s |\n", std::string(schedule_of<Step>()->name).c_str(), schedule_of<Step>()->chunks > 1 ? "<2>" : "",
-              percent(timing<Step>(4).bubble_over_ideal()).c_str(), each(plans, activations).c_str(),
-              size(most(plans, [](const Plan& p) { return p.peak_memory(); })).c_str(), size(most(plans, [](const Plan& p) { return p.sent(); })).c_str());
+  std::printf("| `%s%s` | %s | %s | %s | %s |\n", std::string(schedule_of<Step>()->name).c_str(),
+              schedule_of<Step>()->chunks > 1 ? "<2>" : "", percent(timing<Step>(4).bubble_over_ideal()).c_str(),
+              each(plans, activations).c_str(),
+              size(most(plans, [](const Plan& p) { return p.peak_memory(); })).c_str(),
+              size(most(plans, [](const Plan& p) { return p.sent(); })).c_str());
 }
 inline void print_schedules() {
   using namespace beside_the_ladder;
   blocks::begin("ladder schedules");
-  std::puts("| schedule | waits, of the time that it works | activations of stages 0, 1, 2, 3 | most memory | most sent |\n|---|---|---|---|---|");
+  std::puts(
+      "| schedule | waits, of the time that it works | activations of stages 0, 1, 2, 3 | most memory | most sent |\n|---|---|---|---|---|");
   print_schedule<By<schedules::naive>>();
   print_schedule<By<schedules::gpipe>>();
   print_schedule<By<schedules::one_forward_one_backward>>();
@@ -128,13 +142,15 @@ inline void print_bubbles() {
   std::puts("| micro-batches | 1 | 2 | 4 | 8 | 16 | 32 |\n|---|---|---|---|---|---|---|");
   for (const int stages : {2, 4, 8}) {
     std::printf("| %d stages |", stages);
-    for (const int m : {1, 2, 4, 8, 16, 32}) std::printf(" %s |", percent(timing<pipelined::Step>(stages, m).bubble()).c_str());
+    for (const int m : {1, 2, 4, 8, 16, 32})
+      std::printf(" %s |", percent(timing<pipelined::Step>(stages, m).bubble()).c_str());
     std::puts("");
   }
 }
 
 inline void print_storage(const char* name, const Plan& p) {
-  std::printf("| %s | %s | %s | %s | %s |\n", name, size(p.sent(data)).c_str(), size(p.memory.of(Use::parameters)).c_str(), size(p.memory.of(Use::optimizer_state)).c_str(),
+  std::printf("| %s | %s | %s | %s | %s |\n", name, size(p.sent(data)).c_str(),
+              size(p.memory.of(Use::parameters)).c_str(), size(p.memory.of(Use::optimizer_state)).c_str(),
               size(p.peak_memory()).c_str());
 }
 inline void print_stored() {
@@ -151,25 +167,32 @@ void print_ranks(const char* name, const Axis& axis) {
   std::puts("| ranks | sent | calls | parameters | activations | peak memory |\n|---|---|---|---|---|---|");
   for (const int n : {1, 2, 4, 8}) {
     const OwnedPlan p = derive<Step>(Mesh{axis = n});
-    std::printf("| %d | %s | %lld | %s | %s | %s |\n", n, size(p->sent()).c_str(), static_cast<long long>(p->calls()), size(p->memory.of(Use::parameters)).c_str(),
-                size(p->memory.of(Use::activations)).c_str(), size(p->peak_memory()).c_str());
+    std::printf("| %d | %s | %lld | %s | %s | %s |\n", n, size(p->sent()).c_str(), static_cast<long long>(p->calls()),
+                size(p->memory.of(Use::parameters)).c_str(), size(p->memory.of(Use::activations)).c_str(),
+                size(p->peak_memory()).c_str());
   }
 }
 
 /// Eight ranks in every way that rung 7 can take them.
 inline void print_meshes() {
   blocks::begin("ladder meshes");
-  std::puts("| stage | data | tensor | sent on stage | on data | on tensor | calls | parameters | activations | peak memory | waits |\n|---|---|---|---|---|---|---|---|---|---|---|");
+  std::puts(
+      "| stage | data | tensor | sent on stage | on data | on tensor | calls | parameters | activations | peak memory | waits |\n|---|---|---|---|---|---|---|---|---|---|---|");
   for (const int s : {1, 2, 4, 8})
     for (const int d : {1, 2, 4}) {
       if (8 % (s * d) != 0) continue;
       const Mesh mesh{stage = s, data = d, tensor = 8 / s / d};
       const std::vector<OwnedPlan> plans = stages_of<hybrid::Step>(mesh);
-      const auto sent = [&](const Axis& axis) { return mesh.extent(&axis) > 1 ? size(most(plans, [&](const Plan& p) { return p.sent(axis); })) : "-"; };
-      std::printf("| %d | %d | %d | %s | %s | %s | %lld | %s | %s | %s | %s |\n", s, d, 8 / s / d, sent(stage).c_str(), sent(data).c_str(), sent(tensor).c_str(),
-                  static_cast<long long>(most(plans, [](const Plan& p) { return p.calls(); })), size(most(plans, [](const Plan& p) { return p.memory.of(Use::parameters); })).c_str(),
+      const auto sent = [&](const Axis& axis) {
+        return mesh.extent(&axis) > 1 ? size(most(plans, [&](const Plan& p) { return p.sent(axis); })) : "-";
+      };
+      std::printf("| %d | %d | %d | %s | %s | %s | %lld | %s | %s | %s | %s |\n", s, d, 8 / s / d, sent(stage).c_str(),
+                  sent(data).c_str(), sent(tensor).c_str(),
+                  static_cast<long long>(most(plans, [](const Plan& p) { return p.calls(); })),
+                  size(most(plans, [](const Plan& p) { return p.memory.of(Use::parameters); })).c_str(),
                   size(most(plans, [](const Plan& p) { return p.memory.of(Use::activations); })).c_str(),
-                  size(most(plans, [](const Plan& p) { return p.peak_memory(); })).c_str(), percent(timing<hybrid::Step>(s).bubble()).c_str());
+                  size(most(plans, [](const Plan& p) { return p.peak_memory(); })).c_str(),
+                  percent(timing<hybrid::Step>(s).bubble()).c_str());
     }
 }
 

@@ -1,12 +1,14 @@
-// Predictions of GPTs that the literature trained, and advice for one of them: docs/prices.md, docs/plan-tool.md and docs/gpu.md.
-#include <parallel/model/gpt2.hpp>
+// Predictions of GPTs that the literature trained, and advice for one of them: docs/prices.md, docs/plan-tool.md and
+// docs/gpu.md.
+#include "print_published.hpp"
 
 #include <map>
+
+#include <parallel/model/gpt2.hpp>
 
 #include "../../tools/planner/advice.hpp"
 #include "../gpt_published.hpp"
 #include "blocks.hpp"
-#include "print_published.hpp"
 
 namespace {
 using namespace published;
@@ -15,7 +17,8 @@ void print_steps() {
   blocks::begin("published steps");
   std::puts("| model | predicted | printed | error |\n|---|---|---|---|");
   const std::vector<Compared> all = compared_steps();
-  for (const Compared& c : all) std::printf("| %s | %.2f s | %.2f s | %+.1f %% |\n", c.model.c_str(), c.predicted, c.printed, 100 * c.error());
+  for (const Compared& c : all)
+    std::printf("| %s | %.2f s | %.2f s | %+.1f %% |\n", c.model.c_str(), c.predicted, c.printed, 100 * c.error());
   std::printf("| mean of the absolute errors | | | %.1f %% |\n", 100 * mean_error(all));
 }
 
@@ -36,19 +39,26 @@ void print_gpt2_step() {
     const auto times = static_cast<int>(plan->graph.times(node.region));
     const double seconds = compute_seconds(*plan, node, machines::h100) * times;
     Part& part = parts[std::string(node.operation->name) + (node.phase == Phase::backward ? ", backward" : "")];
-    part.seconds += seconds, part.runs += times, whole += seconds;
+    part.seconds += seconds;
+    part.runs += times;
+    whole += seconds;
   }
   std::vector<std::pair<std::string, Part>> sorted(parts.begin(), parts.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
   blocks::begin("gpt2 step");
   std::puts("| computed | times | predicted | of the step |\n|---|---|---|---|");
   Part others;
   for (const auto& [name, part] : sorted)
     if (part.seconds >= 0.01 * whole)
-      std::printf("| `%s` | %d | %.1f ms | %.1f %% |\n", name.c_str(), part.runs, 1e3 * part.seconds, 100 * part.seconds / whole);
-    else
-      others.seconds += part.seconds, others.runs += part.runs;
-  std::printf("| what is below 1 %% | %d | %.1f ms | %.1f %% |\n| the step | | %.1f ms | |\n", others.runs, 1e3 * others.seconds, 100 * others.seconds / whole, 1e3 * whole);
+      std::printf("| `%s` | %d | %.1f ms | %.1f %% |\n", name.c_str(), part.runs, 1e3 * part.seconds,
+                  100 * part.seconds / whole);
+    else {
+      others.seconds += part.seconds;
+      others.runs += part.runs;
+    }
+  std::printf("| what is below 1 %% | %d | %.1f ms | %.1f %% |\n| the step | | %.1f ms | |\n", others.runs,
+              1e3 * others.seconds, 100 * others.seconds / whole, 1e3 * whole);
 }
 
 /// GPT-3 with two sequences in a micro-batch, so that two replicas can share it.
@@ -61,7 +71,8 @@ void print_advice() {
   planner::Advice advice;
   const planner::Question question{64, machines::dgx_a100, 80'000'000'000};
   planner::advise(advice, build<Step<gpt3>>(), {&data, &tensor, &stage}, {}, question);
-  blocks::print_block("advice", planner::advice_text(advice, "Training<Gpt3, AdamW>(i32[2/data, 2048], i32[2/data, 2048])", question));
+  blocks::print_block(
+      "advice", planner::advice_text(advice, "Training<Gpt3, AdamW>(i32[2/data, 2048], i32[2/data, 2048])", question));
 }
 }  // namespace
 

@@ -1,4 +1,5 @@
-// Prints what the documents quote from the code: the tables of transitions and of operations, and plans. tools/check_docs.py compares.
+// Prints what the documents quote from the code: the tables of transitions and of operations, and plans.
+// tools/check_docs.py compares.
 //
 // Each block begins with a line "@ NAME"; the documents hold it between "<!-- printed: NAME -->" and "<!-- end -->".
 #include <cstdio>
@@ -24,10 +25,11 @@
 #include "print_published.hpp"
 #include "rules.hpp"
 
-// The programs of README.md and docs/quick-start.md as they are, so that their plans name their own lines. All that they include is above;
-// their main functions become templates that nobody uses, so that no kernel is compiled.
-#define main(...) unused; \
-  template <class never>  \
+// The programs of README.md and docs/quick-start.md as they are, so that their plans name their own lines. All that
+// they include is above; their main functions become templates that nobody uses, so that no kernel is compiled.
+#define main(...)        \
+  unused;                \
+  template <class never> \
   [[maybe_unused]] auto never_called(__VA_ARGS__)
 namespace mlp {
 #include "../../examples/mlp.cpp"
@@ -41,7 +43,8 @@ namespace {
 using namespace parallel;
 using namespace blocks;
 
-// Transitions ---------------------------------------------------------------------------------------------------------------------------
+// Transitions
+// ---------------------------------------------------------------------------------------------------------------------------
 
 void print_transitions() {
   begin("transitions");
@@ -50,13 +53,15 @@ void print_transitions() {
   for (const TransitionRow& row : transitions) {
     const Placement from = conjugate(row.to), to = conjugate(row.from);
     const Collective back = collective(from, to);
-    std::printf("| %s%s | %s | %s | %s | %s | %s |\n", arrow(row.from, row.to).c_str(), row.by_name ? " (never derived, refused by `to`)" : "",
-                std::string(name_of(row.collective)).c_str(), cost(row.collective).c_str(), arrow(from, to).c_str(), std::string(name_of(back)).c_str(),
+    std::printf("| %s%s | %s | %s | %s | %s | %s |\n", arrow(row.from, row.to).c_str(),
+                row.by_name ? " (never derived, refused by `to`)" : "", std::string(name_of(row.collective)).c_str(),
+                cost(row.collective).c_str(), arrow(from, to).c_str(), std::string(name_of(back)).c_str(),
                 cost(back).c_str());
   }
 }
 
-// Operations ----------------------------------------------------------------------------------------------------------------------------
+// Operations
+// ----------------------------------------------------------------------------------------------------------------------------
 
 struct Operand {
   std::string name;
@@ -86,7 +91,10 @@ std::string sizes(const Type& type) {
 
 void print_operation(const Example& e) {
   Arguments a;
-  for (const Operand& o : e.operands) a.types.push_back(type_of(o)), a.kinds.push_back(Kind::activation);
+  for (const Operand& o : e.operands) {
+    a.types.push_back(type_of(o));
+    a.kinds.push_back(Kind::activation);
+  }
   a.ints = e.ints;
   const Shaped shaped = e.operation->shape(a);
   const Signatures rows = e.operation->signatures(a);
@@ -95,10 +103,17 @@ void print_operation(const Example& e) {
 
   begin(e.name);
   std::string head = "|", line = "|", rule = "|";
-  for (const Operand& o : e.operands) head += " " + o.name + sizes(type_of(o)) + " |", rule += "---|";
-  head += " → result" + sizes(shaped.results[0]) + " | gradient of the result |", rule += "---|---|";
+  for (const Operand& o : e.operands) {
+    head += " " + o.name + sizes(type_of(o)) + " |";
+    rule += "---|";
+  }
+  head += " → result" + sizes(shaped.results[0]) + " | gradient of the result |";
+  rule += "---|---|";
   for (const Operand& o : e.operands)
-    if (o.dtype != DType::i32) head += " → of " + o.name + " |", rule += "---|";
+    if (o.dtype != DType::i32) {
+      head += " → of " + o.name + " |";
+      rule += "---|";
+    }
   std::printf("%s%s\n%s%s\n", head.c_str(), exchanges ? " communicates |" : "", rule.c_str(), exchanges ? "---|" : "");
   for (const Signature& row : rows) {
     line = "|";
@@ -108,7 +123,8 @@ void print_operation(const Example& e) {
       if (e.operands[i].dtype != DType::i32) line += " " + letters(conjugate(row.operands[static_cast<int>(i)])) + " |";
     std::printf("%s%s\n", line.c_str(), !exchanges ? "" : row.communicates ? " yes |" : " |");
   }
-  const std::int64_t flops = e.operation->flops != nullptr ? e.operation->flops(a) : shaped.results[0].layout.elements();
+  const std::int64_t flops =
+      e.operation->flops != nullptr ? e.operation->flops(a) : shaped.results[0].layout.elements();
   std::printf("\nFLOP of this example, whole: %lld.\n", static_cast<long long>(flops));
 }
 
@@ -147,13 +163,15 @@ void print_operations() {
   for (const Example& e : examples) print_operation(e);
 }
 
-// Plans ---------------------------------------------------------------------------------------------------------------------------------
+// Plans
+// ---------------------------------------------------------------------------------------------------------------------------------
 
 void print_plans() {
   print_block("tree network", planner::tree(rules::network));
   print_block("why network", planner::why(rules::network, "blocks.0.down"));
   for (const Member& m : rules::network.graph.members)
-    if (rules::network.graph.path(m) == "blocks.*.up") print_block("picture network", planner::picture(m.type, rules::network.mesh));
+    if (rules::network.graph.path(m) == "blocks.*.up")
+      print_block("picture network", planner::picture(m.type, rules::network.mesh));
   print_plan("mlp", mlp::mlp_plan);
   print_plan("quick start", quick_start::step_plan);
   print_collectives("precision", precision::p);

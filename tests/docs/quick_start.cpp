@@ -38,7 +38,7 @@ struct Network {
     const auto hidden = gelu(matmul(x, in) + in_bias);  // f32[64/data, 32/tensor]
     return matmul(hidden, out) + out_bias;              // f32[64/data, 1] +tensor
   }
-  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square((*this)(x) - y)); }
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square((*this)(x)-y)); }
 };
 
 using Batch = Tensor<float, Shape<64 / data, 1>>;

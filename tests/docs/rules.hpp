@@ -1,4 +1,5 @@
-// The small programs of docs/placements.md and docs/plan.md. What the documents say of them is asserted here; print_tables.cpp prints their plans.
+// The small programs of docs/placements.md and docs/plan.md. What the documents say of them is asserted here;
+// print_tables.cpp prints their plans.
 #pragma once
 #include <parallel/parallel.hpp>
 
@@ -32,7 +33,7 @@ struct DataParallel {
   constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
 };
 constexpr auto& data_parallel = plan<Training<DataParallel, Sgd, Tensor<float, Shape<4 / data, 6>>>, Mesh{data = 2}>;
-static_assert(data_parallel.forward.elements(data) == 1);        // the loss
+static_assert(data_parallel.forward.elements(data) == 1);       // the loss
 static_assert(data_parallel.backward.elements(data) == 6 * 8);  // the gradient of w
 
 // A whole bias beside a split sum is sliced, a whole bias beside a pending sum joins it.
@@ -42,13 +43,14 @@ struct Biases {
   Parameter<float, Shape<8 / tensor, 6>> down;
   Parameter<float, Shape<6>> joins;
   constexpr auto operator()(Distributed auto x) const {
-    const auto hidden = relu(matmul(x, up) + sliced);      // f32[4, 8/tensor]
-    return mean(square(matmul(hidden, down) + joins));     // f32[4, 6] +tensor, completed by square
+    const auto hidden = relu(matmul(x, up) + sliced);   // f32[4, 8/tensor]
+    return mean(square(matmul(hidden, down) + joins));  // f32[4, 6] +tensor, completed by square
   }
 };
 constexpr auto& biases = plan<Training<Biases, Sgd, Tensor<float, Shape<4, 6>>>, two>;
-static_assert(biases.forward.collectives(tensor) == 1);   // 24 elements, where square takes no pending sum
-static_assert(biases.backward.collectives(tensor) == 1);  // the gradient of `sliced` is gathered; that of `joins` is whole already
+static_assert(biases.forward.collectives(tensor) == 1);  // 24 elements, where square takes no pending sum
+// the gradient of `sliced` is gathered; that of `joins` is whole already
+static_assert(biases.backward.collectives(tensor) == 1);
 static_assert(biases.backward.elements(tensor, Collective::all_gather) == 8);
 
 // 4. Completion. What cannot take a pending sum gets it completed; beside something split it is scattered at once.
@@ -61,7 +63,8 @@ struct Completion {
     return mean(whole) + mean(sum);
   }
 };
-constexpr auto& completion = plan<Evaluation<Completion, Tensor<float, Shape<4, 6 / tensor>>, Tensor<float, Shape<4 / tensor, 8>>>, two>;
+constexpr auto& completion =
+    plan<Evaluation<Completion, Tensor<float, Shape<4, 6 / tensor>>, Tensor<float, Shape<4 / tensor, 8>>>, two>;
 static_assert(completion.all.collectives(tensor, Collective::reduce_scatter) == 1);
 
 // 5. Gathering. A parameter stays as it is annotated; the activation beside it is gathered.
@@ -74,8 +77,9 @@ static_assert(gathering.forward.elements(tensor, Collective::all_gather) == 4 * 
 static_assert(gathering.backward.elements(tensor, Collective::reduce_scatter) == 4 * 6);
 
 // 6. Refusal. Two activations that lie differently: the compiler prints the sentence of `disagree`.
-constexpr Arguments rows_and_columns{{Tensor<float, Shape<4 / tensor, 6>>::type, Tensor<float, Shape<4, 6 / tensor>>::type},
-                                     {Kind::activation, Kind::activation}};
+constexpr Arguments rows_and_columns{
+    {Tensor<float, Shape<4 / tensor, 6>>::type, Tensor<float, Shape<4, 6 / tensor>>::type},
+    {Kind::activation, Kind::activation}};
 static_assert(infer(operation::add, rows_and_columns).refusal.reason == Reason::disagree);
 
 // 7. Results. A program returns what every rank can read: pending sums completed, Broadcast values made equal.
@@ -89,7 +93,9 @@ static_assert(result.all.elements(tensor, Collective::all_reduce) == 4 * 8);
 // 8. Once. Three uses of x, one retype to Broadcast, hence one reduction of its gradient.
 struct Once {
   Parameter<float, Shape<6, 8 / tensor>> q, k, v;
-  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, q) * matmul(x, k) * matmul(x, v))); }
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(square(matmul(x, q) * matmul(x, k) * matmul(x, v)));
+  }
 };
 constexpr auto& once = plan<Training<Once, Sgd, Wanted<float, Shape<4, 6>>>, two>;
 static_assert(once.backward.collectives(tensor) == 1);
@@ -100,8 +106,8 @@ struct Several {
   constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
 };
 constexpr auto& several = plan<Training<Several, Sgd, Tensor<float, Shape<4 / data, 6>>>, Mesh{data = 2, tensor = 2}>;
-static_assert(several.forward.calls() == 1);                         // the loss, on data and tensor together
-static_assert(several.backward.elements(data) == 6 * 8 / 2);         // the gradient of w, of which a rank has half
+static_assert(several.forward.calls() == 1);                  // the loss, on data and tensor together
+static_assert(several.backward.elements(data) == 6 * 8 / 2);  // the gradient of w, of which a rank has half
 static_assert(several.backward.collectives(tensor) == 0);
 
 // Things to know: two pending sums beside a whole activation. The brackets decide whether one sum or two are completed.
@@ -154,13 +160,17 @@ using Step = Training<Network, AdamW, Tokens, Tokens>;
 
 constexpr Mesh four{data = 2, tensor = 2};
 constexpr auto& network = plan<Step, four>;
-static_assert(network.forward.collectives(tensor, Collective::all_gather) == layers + 1);  // before each block, and before the head
-static_assert(network.forward.calls(tensor) == network.forward.collectives(tensor));       // layers run one after the other
-static_assert(network.backward.collectives(data) == 3 * layers + 1);                       // every layer's three parameters, and the table
-static_assert(network.backward.calls(data) == 4);                                          // one call for all layers of a parameter
+// before each block, and before the head
+static_assert(network.forward.collectives(tensor, Collective::all_gather) == layers + 1);
+// layers run one after the other
+static_assert(network.forward.calls(tensor) == network.forward.collectives(tensor));
+// every layer's three parameters, and the table
+static_assert(network.backward.collectives(data) == 3 * layers + 1);
+// one call for all layers of a parameter
+static_assert(network.backward.calls(data) == 4);
 static_assert(network.backward.elements(data) == (64 * 32 + 4 * 2 * 32 * 128) / 2 + 4 * 32);
 static_assert(network.all.largest_message() <= 64 << 10);
-static_assert(network.optimizer.elements(tensor) == 1);                                    // the gradient norm
+static_assert(network.optimizer.elements(tensor) == 1);  // the gradient norm
 static_assert(network.peak_memory() <= 1 << 20);
 
 // Two micro-batches double what happens within a step, and reduce the gradients once.
@@ -173,18 +183,17 @@ static_assert(equals<network.forward.collectives(all_gather(tensor)), layers + 1
 static_assert(at_most<network.sent(data), 100_KiB>);
 static_assert(at_most<network.memory.of(Use::activations), 200_KiB>);
 static_assert(proven<network.never(all_gather(data), all_to_all())>);
-static_assert(proven<network.backward.uses_only(all_reduce(data), all_reduce(tensor), all_gather(tensor), reduce_scatter(tensor))>);
+static_assert(proven<network.backward.uses_only(all_reduce(data), all_reduce(tensor), all_gather(tensor),
+                                                reduce_scatter(tensor))>);
 
 constexpr WrittenPlan written{
-    .forward = {reduce_scatter(tensor),                                                   // the embedding
-                4 * all_gather(tensor).of(8_KiB), 4 * reduce_scatter(tensor).of(8_KiB),   // four blocks
-                all_gather(tensor),                                                       // the head
-                all_reduce(tensor), all_reduce(tensor), all_reduce(tensor),               // its cross entropy
-                all_reduce(data).of(4)},                                                  // the loss
-    .backward = {reduce_scatter(tensor),
-                 4 * all_gather(tensor).of(8_KiB), 4 * reduce_scatter(tensor).of(8_KiB),
-                 all_gather(tensor),
-                 all_reduce(data), all_reduce(data), all_reduce(data, tensor), all_reduce(data)},
+    .forward = {reduce_scatter(tensor),                                                  // the embedding
+                4 * all_gather(tensor).of(8_KiB), 4 * reduce_scatter(tensor).of(8_KiB),  // four blocks
+                all_gather(tensor),                                                      // the head
+                all_reduce(tensor), all_reduce(tensor), all_reduce(tensor),              // its cross entropy
+                all_reduce(data).of(4)},                                                 // the loss
+    .backward = {reduce_scatter(tensor), 4 * all_gather(tensor).of(8_KiB), 4 * reduce_scatter(tensor).of(8_KiB),
+                 all_gather(tensor), all_reduce(data), all_reduce(data), all_reduce(data, tensor), all_reduce(data)},
     .optimizer = {all_reduce(tensor).of(8)}};
 static_assert(proven<network.is(written)>);
 

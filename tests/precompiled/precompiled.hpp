@@ -1,6 +1,4 @@
 // What every test would parse again: doctest, and the heavy headers of the standard library.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,3 +10,5 @@
 #include <thread>
 #include <tuple>
 #include <vector>
+
+#include <doctest/doctest.h>

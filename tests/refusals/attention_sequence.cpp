@@ -11,7 +11,8 @@ struct Model {
 #ifdef WRONG
     return mean(attention(matmul(x, q), matmul(x, k), matmul(x, v)));
 #else
-    return mean(attention(matmul(x, q), to<On<sequence, Broadcast>>(matmul(x, k)), to<On<sequence, Broadcast>>(matmul(x, v))));
+    return mean(
+        attention(matmul(x, q), to<On<sequence, Broadcast>>(matmul(x, k)), to<On<sequence, Broadcast>>(matmul(x, v))));
 #endif
   }
 };

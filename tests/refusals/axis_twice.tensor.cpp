@@ -12,8 +12,6 @@ using Batch = Tensor<float, Shape<4 / data, 6>>;
 #endif
 struct Model {
   Parameter<float, Shape<6, 8>> w;
-  constexpr auto operator()(Distributed auto x) const {
-    return mean(square(matmul(x, w)));
-  }
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
 };
 constexpr auto& p = plan<Training<Model, Sgd, Batch>, Mesh{data = 2}>;

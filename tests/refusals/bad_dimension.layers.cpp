@@ -15,8 +15,6 @@ struct Model {
 #else
   Layers<1, Layer> layers;
 #endif
-  constexpr auto operator()(Distributed auto x) const {
-    return mean(square(layers(x)));
-  }
+  constexpr auto operator()(Distributed auto x) const { return mean(square(layers(x))); }
 };
 constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4 / data, 6>>>, Mesh{data = 2}>;

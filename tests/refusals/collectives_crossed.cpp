@@ -7,7 +7,8 @@ using namespace parallel;
 constexpr Actions lists() {
   Actions all = actions(schedules::one_forward_one_backward, 2, 2);
   all.groups.push_back({});
-  all.groups[0].push_back(0), all.groups[0].push_back(1);
+  all.groups[0].push_back(0);
+  all.groups[0].push_back(1);
 #ifdef WRONG
   all.stages[0].push_back(Action::collective(0, {Work::update, 0}));
   all.stages[0].push_back(Action::collective(0, {Work::update, 1}));

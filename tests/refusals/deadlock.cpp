@@ -1,4 +1,5 @@
-// Rank 0 goes by GPipe, rank 1 by 1F1B: rank 1 hands back a gradient, rank 0 hands on the third activation, and neither receives.
+// Rank 0 goes by GPipe, rank 1 by 1F1B: rank 1 hands back a gradient, rank 0 hands on the third activation, and neither
+// receives.
 // figures: rank<0>, step<5>, other_rank<1>, other_step<5>, micro_batch<2>, chunk<0>
 #include <parallel/schedule/check.hpp>
 

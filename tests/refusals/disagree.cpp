@@ -18,4 +18,5 @@ struct Model {
 #endif
   }
 };
-constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4, 6>>, Tensor<float, Shape<4 / tensor, 6>>>, Mesh{tensor = 2}>;
+constexpr auto& p =
+    plan<Training<Model, Sgd, Tensor<float, Shape<4, 6>>, Tensor<float, Shape<4 / tensor, 6>>>, Mesh{tensor = 2}>;

@@ -13,6 +13,8 @@ inline constexpr int groups = 2;
 struct Model {
   Parameter<float, Shape<6, 4, 8>> q;
   Parameter<float, Shape<6, groups, 8>> k, v;
-  constexpr auto operator()(Distributed auto x) const { return mean(attention(matmul(x, q), matmul(x, k), matmul(x, v))); }
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(attention(matmul(x, q), matmul(x, k), matmul(x, v)));
+  }
 };
 constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4 / data, 5, 6>>>, Mesh{data = 2}>;

@@ -13,4 +13,6 @@ struct Model {
 #endif
   constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
 };
-OwnedPlan p(int ranks) { return derive<Accumulate<2, Training<Model, Sgd, Tensor<float, Shape<4 / data, 6>>>>>(Mesh{data = ranks}); }
+OwnedPlan p(int ranks) {
+  return derive<Accumulate<2, Training<Model, Sgd, Tensor<float, Shape<4 / data, 6>>>>>(Mesh{data = ranks});
+}

@@ -13,6 +13,8 @@ inline constexpr Dim groups = 4 / tensor;
 struct Model {
   Parameter<float, Shape<6, 8 / tensor / data, 4>> q;
   Parameter<float, Shape<6, groups, 4>> k, v;
-  constexpr auto operator()(Distributed auto x) const { return mean(attention(matmul(x, q), matmul(x, k), matmul(x, v))); }
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(attention(matmul(x, q), matmul(x, k), matmul(x, v)));
+  }
 };
 constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4, 5, 6>>>, Mesh{data = 2, tensor = 2}>;

@@ -12,8 +12,7 @@ using Other = Tensor<float, Shape<8 / data / tensor, 6>>;
 #endif
 struct Model {
   Parameter<float, Shape<6>> b;
-  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
-    return mean(square((x + b) * (y + b)));
-  }
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square((x + b) * (y + b))); }
 };
-constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<8 / data / tensor, 6>>, Other>, Mesh{data = 2, tensor = 2}>;
+constexpr auto& p =
+    plan<Training<Model, Sgd, Tensor<float, Shape<8 / data / tensor, 6>>, Other>, Mesh{data = 2, tensor = 2}>;

@@ -16,4 +16,5 @@ struct Model {
 #endif
   }
 };
-constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4 / data, 8>>, Tensor<int, Shape<4 / data, 8>>>, Mesh{data = 2}>;
+constexpr auto& p =
+    plan<Training<Model, Sgd, Tensor<float, Shape<4 / data, 8>>, Tensor<int, Shape<4 / data, 8>>>, Mesh{data = 2}>;

@@ -11,8 +11,6 @@ struct Model {
 #else
   Parameter<float, Shape<6>, On<tensor, Split<0>>> b;
 #endif
-  constexpr auto operator()(Distributed auto x) const {
-    return mean(square(x + b));
-  }
+  constexpr auto operator()(Distributed auto x) const { return mean(square(x + b)); }
 };
 constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4 / data, 6>>>, Mesh{data = 2, tensor = 2}>;

@@ -12,6 +12,8 @@ struct Model {
 #else
   constexpr auto
 #endif
-  operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
+  operator()(Distributed auto x) const {
+    return mean(square(matmul(x, w)));
+  }
 };
 OwnedPlan p(const Mesh& mesh) { return derive<Training<Model, Sgd, Tensor<float, Shape<4 / data, 8>>>>(mesh); }

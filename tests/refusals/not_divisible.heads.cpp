@@ -6,7 +6,13 @@
 using namespace parallel;
 using namespace parallel::axes;
 
-constexpr models::Gpt2Sizes sizes{.context = 16, .channels = 48, .heads = 12 / tensor, .inner = 64 / tensor, .vocabulary = 64 / tensor, .classes = 61, .layers = 2};
+constexpr models::Gpt2Sizes sizes{.context = 16,
+                                  .channels = 48,
+                                  .heads = 12 / tensor,
+                                  .inner = 64 / tensor,
+                                  .vocabulary = 64 / tensor,
+                                  .classes = 61,
+                                  .layers = 2};
 using Tokens = Tensor<int, Shape<4, 16>>;
 using Step = Training<models::Gpt2<sizes>, Sgd, Tokens, Tokens>;
 #ifdef WRONG

@@ -13,6 +13,8 @@ inline constexpr Axis mine{"mine"};
 struct Model {
   Parameter<float, Shape<8, 8 / tensor>> up;
   Parameter<float, Shape<8, 8 / mine>> down;
-  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, up))) + mean(square(matmul(x, down))); }
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(square(matmul(x, up))) + mean(square(matmul(x, down)));
+  }
 };
 constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4, 8>>>, Mesh{tensor = 2}>;

@@ -11,8 +11,6 @@ struct Model {
 #else
   Parameter<float, Shape<6, 8>, On<data, Broadcast>> w;
 #endif
-  constexpr auto operator()(Distributed auto x) const {
-    return mean(square(matmul(x, w)));
-  }
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
 };
 constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4 / data, 6>>>, Mesh{data = 2}>;

@@ -1,4 +1,5 @@
-// The next layer takes the hidden state as the first one did; a strict program asks that the block brings it there itself.
+// The next layer takes the hidden state as the first one did; a strict program asks that the block brings it there
+// itself.
 // figures: axis<tensor>, moved_from<Partial>, moved_to<Split<0>>, bytes<96>, line<14>
 #include <parallel/parallel.hpp>
 

@@ -12,8 +12,6 @@ using Index = Tensor<int, Shape<4 / data>>;
 #endif
 struct Model {
   Parameter<float, Shape<32, 8>> table;
-  constexpr auto operator()(Distributed auto x) const {
-    return mean(embedding(x, table));
-  }
+  constexpr auto operator()(Distributed auto x) const { return mean(embedding(x, table)); }
 };
 constexpr auto& p = plan<Training<Model, Sgd, Index>, Mesh{data = 2}>;

@@ -1,4 +1,5 @@
-// What the ranks of a communicator of the stand-in for NCCL do together: a call happens when it is at the head of its stream on every rank.
+// What the ranks of a communicator of the stand-in for NCCL do together: a call happens when it is at the head of its
+// stream on every rank.
 #pragma once
 #include <array>
 #include <map>
@@ -28,10 +29,12 @@ struct Call {
   int peer = 0;  ///< or the root
 
   bool message() const { return kind == Kind::send || kind == Kind::receive; }
-  bool agrees(const Call& o) const { return kind == o.kind && count == o.count && type == o.type && op == o.op && peer == o.peer; }
+  bool agrees(const Call& o) const {
+    return kind == o.kind && count == o.count && type == o.type && op == o.op && peer == o.peer;
+  }
   std::string text() const {
-    return std::string(name_of(kind)) + " of " + std::to_string(count) + " of type " + std::to_string(type) + ", op " + std::to_string(op) +
-           ", peer or root " + std::to_string(peer);
+    return std::string(name_of(kind)) + " of " + std::to_string(count) + " of type " + std::to_string(type) + ", op " +
+           std::to_string(op) + ", peer or root " + std::to_string(peer);
   }
   std::size_t in_elements(int rank, int n) const {
     if (kind == Kind::receive || (kind == Kind::broadcast && rank != peer)) return 0;
@@ -46,23 +49,21 @@ struct Call {
 inline std::size_t width_of(ncclDataType_t type) {
   switch (type) {
     case ncclInt8:
-    case ncclUint8:
-      return 1;
+    case ncclUint8: return 1;
     case ncclFloat16:
-    case ncclBfloat16:
-      return 2;
+    case ncclBfloat16: return 2;
     case ncclInt64:
     case ncclUint64:
-    case ncclFloat64:
-      return 8;
-    default:
-      return 4;
+    case ncclFloat64: return 8;
+    default: return 4;
   }
 }
 
-/// The terms of all ranks from element i on, added in the order of a ring: it begins with another rank for each part of the message.
+/// The terms of all ranks from element i on, added in the order of a ring: it begins with another rank for each part of
+/// the message.
 template <class T>
-void reduce(const std::vector<const void*>& terms, void* out, std::size_t first, std::size_t count, std::size_t total, ncclRedOp_t op) {
+void reduce(const std::vector<const void*>& terms, void* out, std::size_t first, std::size_t count, std::size_t total,
+            ncclRedOp_t op) {
   const std::size_t n = terms.size(), part = total / n + 1;
   std::vector<T> result(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -71,7 +72,8 @@ void reduce(const std::vector<const void*>& terms, void* out, std::size_t first,
     for (std::size_t r = 1; r < n; ++r) {
       const T term = static_cast<const T*>(terms[(begin + r) % n])[first + i];
       if constexpr (std::is_same_v<T, std::int32_t>)
-        sum = op == ncclMax ? std::max(sum, term) : static_cast<T>(static_cast<std::uint32_t>(sum) + static_cast<std::uint32_t>(term));
+        sum = op == ncclMax ? std::max(sum, term)
+                            : static_cast<T>(static_cast<std::uint32_t>(sum) + static_cast<std::uint32_t>(term));
       else if constexpr (std::is_same_v<T, __nv_bfloat16>)
         sum = op == ncclMax ? T(std::fmax(float(sum), float(term))) : T(float(sum) + float(term));
       else
@@ -103,11 +105,14 @@ struct Clique {
   int n, joined = 0;
   std::vector<int> devices;
   ncclResult_t error = ncclSuccess;
-  std::vector<std::deque<Posted>> posted;                                     ///< collectives whose streams have come to them
+  /// collectives whose streams have come to them
+  std::vector<std::deque<Posted>> posted;
   std::map<std::pair<int, int>, std::array<std::deque<Posted>, 2>> channels;  ///< from, to: sends, receives
-  std::map<std::pair<int, int>, int> connected;                               ///< from, to: 1 the sender has asked, 2 the receiver
-  std::vector<std::vector<Split>> splits;                                     ///< of each rank, what it asked for
-  std::map<std::pair<std::size_t, int>, std::shared_ptr<Clique>> children;    ///< by the number of the split, and the color
+  /// from, to: 1 the sender has asked, 2 the receiver
+  std::map<std::pair<int, int>, int> connected;
+  std::vector<std::vector<Split>> splits;  ///< of each rank, what it asked for
+  /// by the number of the split, and the color
+  std::map<std::pair<std::size_t, int>, std::shared_ptr<Clique>> children;
 
   bool ready() const { return joined == n; }
   void join(Gpu& gpu, int rank, int device) {
@@ -118,8 +123,8 @@ struct Clique {
         if (devices[static_cast<std::size_t>(a)] == devices[static_cast<std::size_t>(b)]) {
           error = ncclInvalidUsage;
           gpu.fault(device, 0,
-                    "stand_in: ranks " + std::to_string(b) + " and " + std::to_string(a) + " of a communicator are both on device " +
-                        std::to_string(device));
+                    "stand_in: ranks " + std::to_string(b) + " and " + std::to_string(a) +
+                        " of a communicator are both on device " + std::to_string(device));
         }
   }
   void match(Gpu& gpu);
@@ -135,11 +140,13 @@ struct Member {
   int rank = 0, device = 0;
   bool blocking = true, aborted = false, finalizing = false;
   ncclResult_t error = ncclSuccess;
-  TaskPointer last;                      ///< calls of a communicator run in the order in which they were made, whatever the stream
+  /// calls of a communicator run in the order in which they were made, whatever the stream
+  TaskPointer last;
   std::weak_ptr<CUgraph_st> last_graph;  ///< or the last one that was captured
   int last_node = -1;
   std::shared_ptr<void> held = std::make_shared<char>();  ///< by each graph that has captured a call
-  std::vector<std::function<bool()>> pending;  ///< what has not been done when a call returned; each says whether it is done now
+  /// what has not been done when a call returned; each says whether it is done now
+  std::vector<std::function<bool()>> pending;
   int polls = 0;
 
   bool in_graphs() const { return held.use_count() > 1; }
@@ -164,7 +171,8 @@ inline void Clique::together(Gpu& gpu) {
     if (!queue.front().call.agrees(first)) {
       error = ncclInvalidUsage;
       gpu.fault(0, 0,
-                "stand_in: ranks of a communicator call different collectives: " + first.text() + " and " + queue.front().call.text());
+                "stand_in: ranks of a communicator call different collectives: " + first.text() + " and " +
+                    queue.front().call.text());
       return;
     }
   const auto size = static_cast<std::size_t>(n), count = first.count, width = width_of(first.type);
@@ -172,21 +180,17 @@ inline void Clique::together(Gpu& gpu) {
   std::vector<std::byte*> out;
   Clock clock;
   for (auto& queue : posted) {
-    in.push_back(queue.front().call.in), out.push_back(static_cast<std::byte*>(queue.front().call.out));
+    in.push_back(queue.front().call.in);
+    out.push_back(static_cast<std::byte*>(queue.front().call.out));
     stand_in::join(clock, gpu.before(*queue.front().launch->task));
   }
   const auto combine = [&](void* to, std::size_t begin, std::size_t length, std::size_t total) {
     switch (first.type) {
-      case ncclFloat32:
-        return reduce<float>(in, to, begin, length, total, first.op);
-      case ncclFloat64:
-        return reduce<double>(in, to, begin, length, total, first.op);
-      case ncclInt32:
-        return reduce<std::int32_t>(in, to, begin, length, total, first.op);
-      case ncclBfloat16:
-        return reduce<__nv_bfloat16>(in, to, begin, length, total, first.op);
-      default:
-        error = ncclInvalidArgument;
+      case ncclFloat32: return reduce<float>(in, to, begin, length, total, first.op);
+      case ncclFloat64: return reduce<double>(in, to, begin, length, total, first.op);
+      case ncclInt32: return reduce<std::int32_t>(in, to, begin, length, total, first.op);
+      case ncclBfloat16: return reduce<__nv_bfloat16>(in, to, begin, length, total, first.op);
+      default: error = ncclInvalidArgument;
     }
   };
   gpu.open();
@@ -198,9 +202,7 @@ inline void Clique::together(Gpu& gpu) {
         for (std::byte* p : out) std::memcpy(p, sum.data(), sum.size());
         break;
       }
-      case Kind::reduce:
-        combine(out[static_cast<std::size_t>(first.peer)], 0, count, count);
-        break;
+      case Kind::reduce: combine(out[static_cast<std::size_t>(first.peer)], 0, count, count); break;
       case Kind::reduce_scatter:
         for (std::size_t r = 0; r < size; ++r) combine(out[r], r * count, count, count * size);
         break;
@@ -210,13 +212,13 @@ inline void Clique::together(Gpu& gpu) {
         break;
       case Kind::all_to_all:
         for (std::size_t r = 0; r < size; ++r)
-          for (std::size_t s = 0; s < size; ++s) std::memcpy(out[r] + s * count * width, bytes(s) + r * count * width, count * width);
+          for (std::size_t s = 0; s < size; ++s)
+            std::memcpy(out[r] + s * count * width, bytes(s) + r * count * width, count * width);
         break;
       case Kind::broadcast:
         for (std::byte* p : out) std::memmove(p, bytes(static_cast<std::size_t>(first.peer)), count * width);
         break;
-      default:
-        break;
+      default: break;
     }
   for (auto& queue : posted) {
     stand_in::join(queue.front().launch->task->clock, clock);
@@ -226,7 +228,9 @@ inline void Clique::together(Gpu& gpu) {
 }
 
 inline void Clique::match(Gpu& gpu) {
-  const auto all = [&] { return std::none_of(posted.begin(), posted.end(), [](const auto& queue) { return queue.empty(); }); };
+  const auto all = [&] {
+    return std::none_of(posted.begin(), posted.end(), [](const auto& queue) { return queue.empty(); });
+  };
   while (error == ncclSuccess && all()) together(gpu);
   for (auto& [ends, queues] : channels)
     while (error == ncclSuccess && !queues[0].empty() && !queues[1].empty()) {
@@ -239,8 +243,10 @@ inline void Clique::match(Gpu& gpu) {
       gpu.open();
       carry(send.call, receive.call);
       stand_in::join(receive.launch->task->clock, gpu.before(*send.launch->task));
-      ++send.launch->done, ++receive.launch->done;
-      queues[0].pop_front(), queues[1].pop_front();
+      ++send.launch->done;
+      ++receive.launch->done;
+      queues[0].pop_front();
+      queues[1].pop_front();
     }
 }
 

@@ -26,12 +26,16 @@ inline std::string fault_of(Gpu& gpu, const Copy& c, enum cudaMemcpyKind kind) {
     return "";
   };
   if (c.width > c.to_pitch || c.width > c.from_pitch) return "rows are longer than they are apart";
-  const std::string to = end(c.to, c.to_pitch, kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice, "destination");
-  return !to.empty() ? to : end(c.from, c.from_pitch, kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice, "source");
+  const std::string to =
+      end(c.to, c.to_pitch, kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice, "destination");
+  return !to.empty()
+             ? to
+             : end(c.from, c.from_pitch, kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice, "source");
 }
 
 /// Pageable memory is read before the call returns; to write it, the host waits, as on a device.
-inline cudaError_t copy(Gpu& gpu, Gpu::Lock& lock, Copy c, enum cudaMemcpyKind kind, cudaStream_t stream, const char* function) {
+inline cudaError_t copy(Gpu& gpu, Gpu::Lock& lock, Copy c, enum cudaMemcpyKind kind, cudaStream_t stream,
+                        const char* function) {
   Lane* const lane = lane_of(gpu, stream);
   if (lane == nullptr) return cudaErrorInvalidResourceHandle;
   if (c.width == 0 || c.rows == 0) return cudaSuccess;
@@ -50,7 +54,8 @@ inline cudaError_t copy(Gpu& gpu, Gpu::Lock& lock, Copy c, enum cudaMemcpyKind k
   if (pageable_from) {
     staged = std::make_shared<std::vector<std::byte>>(c.rows * c.width);
     Copy{staged->data(), c.width, c.from, c.from_pitch, c.width, c.rows}();
-    c.from = staged->data(), c.from_pitch = c.width;
+    c.from = staged->data();
+    c.from_pitch = c.width;
   } else {
     ranges.push_back(reads(c.from, c.width, c.from_pitch, c.rows));
   }
@@ -63,18 +68,22 @@ inline cudaError_t copy(Gpu& gpu, Gpu::Lock& lock, Copy c, enum cudaMemcpyKind k
 
 }  // namespace stand_in
 
-inline cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
-                                     std::size_t height, enum cudaMemcpyKind kind, cudaStream_t stream = nullptr) {
+inline cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                                     std::size_t width, std::size_t height, enum cudaMemcpyKind kind,
+                                     cudaStream_t stream = nullptr) {
   return stand_in::call("cudaMemcpy2DAsync", [&](stand_in::Gpu& gpu, stand_in::Gpu::Lock& lock) {
-    return stand_in::copy(gpu, lock,
-                          {static_cast<std::byte*>(to), to_pitch, static_cast<const std::byte*>(from), from_pitch, width, height}, kind,
-                          stream, "cudaMemcpy2DAsync");
+    return stand_in::copy(
+        gpu, lock,
+        {static_cast<std::byte*>(to), to_pitch, static_cast<const std::byte*>(from), from_pitch, width, height}, kind,
+        stream, "cudaMemcpy2DAsync");
   });
 }
-inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream = nullptr) {
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, enum cudaMemcpyKind kind,
+                                   cudaStream_t stream = nullptr) {
   return stand_in::call("cudaMemcpyAsync", [&](stand_in::Gpu& gpu, stand_in::Gpu::Lock& lock) {
-    return stand_in::copy(gpu, lock, {static_cast<std::byte*>(to), bytes, static_cast<const std::byte*>(from), bytes, bytes, 1}, kind,
-                          stream, "cudaMemcpyAsync");
+    return stand_in::copy(gpu, lock,
+                          {static_cast<std::byte*>(to), bytes, static_cast<const std::byte*>(from), bytes, bytes, 1},
+                          kind, stream, "cudaMemcpyAsync");
   });
 }
 /// On stream 0, which waits for no other. The host waits where its own memory is written, or is read in place.
@@ -82,7 +91,8 @@ inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, enu
   return stand_in::call("cudaMemcpy", [&](stand_in::Gpu& gpu, stand_in::Gpu::Lock& lock) {
     if (stand_in::captured(gpu, "cudaMemcpy")) return cudaErrorStreamCaptureUnsupported;
     const cudaError_t error = stand_in::copy(
-        gpu, lock, {static_cast<std::byte*>(to), bytes, static_cast<const std::byte*>(from), bytes, bytes, 1}, kind, nullptr, "cudaMemcpy");
+        gpu, lock, {static_cast<std::byte*>(to), bytes, static_cast<const std::byte*>(from), bytes, bytes, 1}, kind,
+        nullptr, "cudaMemcpy");
     const bool waits = gpu.device_of(to) < 0 || gpu.is_pinned(from, bytes);
     if (waits) stand_in::finish(gpu, lock, stand_in::lane_of(gpu, nullptr)->last, "cudaMemcpy");
     return error;
@@ -102,4 +112,6 @@ inline cudaError_t cudaMemsetAsync(void* p, int value, std::size_t bytes, cudaSt
   });
 }
 /// The host does not wait.
-inline cudaError_t cudaMemset(void* p, int value, std::size_t bytes) { return cudaMemsetAsync(p, value, bytes, nullptr); }
+inline cudaError_t cudaMemset(void* p, int value, std::size_t bytes) {
+  return cudaMemsetAsync(p, value, bytes, nullptr);
+}

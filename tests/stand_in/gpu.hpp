@@ -1,4 +1,5 @@
-// GPUs that are not there: what is queued on streams runs late, in an order drawn at random that keeps only what streams and events say.
+// GPUs that are not there: what is queued on streams runs late, in an order drawn at random that keeps only what
+// streams and events say.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -33,8 +34,10 @@ struct Options {
   int driver = 13000;                         ///< its CUDA version; 0: there is none
   int major = 9, minor = 0;                   ///< compute capability
   unsigned seed = 1;                          ///< of the order in which streams run
-  bool guarded = true;                        ///< the host's own access to a device's memory is a segmentation fault; costs time
-  bool races_are_errors = true;               ///< a race that is found ends the program with an error, as bad addresses do
+  /// the host's own access to a device's memory is a segmentation fault; costs time
+  bool guarded = true;
+  /// a race that is found ends the program with an error, as bad addresses do
+  bool races_are_errors = true;
 };
 
 /// Rows of so many bytes that begin so far apart.
@@ -124,13 +127,22 @@ class Gpu {
 
   void reset(const Options& o) {
     options = o;
-    lanes_.clear(), defaults_.clear(), memories_.clear(), pinned.clear(), handles.clear(), accesses_.clear(), faults_.clear();
+    lanes_.clear();
+    defaults_.clear();
+    memories_.clear();
+    pinned.clear();
+    handles.clear();
+    accesses_.clear();
+    faults_.clear();
     for (int d = 0; d < o.devices; ++d) memories_.push_back(std::make_unique<Memory>(o.memory, o.guarded));
     sticky_.assign(static_cast<std::size_t>(o.devices), 0);
     defaults_.resize(static_cast<std::size_t>(o.devices));
     random_.seed(o.seed);
     eager_ = static_cast<int>(random_() % 3) * 20;
-    next_lane_ = 0, host_ = {}, injected_ = 0, ran_ = 0;
+    next_lane_ = 0;
+    host_ = {};
+    injected_ = 0;
+    ran_ = 0;
   }
 
   Options options;
@@ -143,10 +155,14 @@ class Gpu {
     faults_.push_back(words);
     if (error != 0 && sticky_[static_cast<std::size_t>(device)] == 0) sticky_[static_cast<std::size_t>(device)] = error;
   }
-  int sticky(int device) const { return static_cast<std::size_t>(device) < sticky_.size() ? sticky_[static_cast<std::size_t>(device)] : 0; }
+  int sticky(int device) const {
+    return static_cast<std::size_t>(device) < sticky_.size() ? sticky_[static_cast<std::size_t>(device)] : 0;
+  }
   std::vector<std::string> faults() { return std::exchange(faults_, {}); }
   void inject(int error, std::string function, int calls) {
-    injected_ = error, injected_in_ = std::move(function), injected_after_ = calls;
+    injected_ = error;
+    injected_in_ = std::move(function);
+    injected_after_ = calls;
   }
   /// The error that the test has asked for, at the n-th call of a function, or of any if it named none.
   int injected(const char* function) {
@@ -174,7 +190,9 @@ class Gpu {
   L* add(int device) {
     auto lane = std::make_unique<L>();
     L* const p = lane.get();
-    p->device = device, p->number = next_lane_++, p->priority = random_();
+    p->device = device;
+    p->number = next_lane_++;
+    p->priority = random_();
     lanes_.push_back({std::move(lane), p});
     return p;
   }
@@ -216,7 +234,8 @@ class Gpu {
     if (random_() % 4 != 0) step();
   }
 
-  /// Runs until the condition holds; what other threads have yet to queue is waited for. False if nothing came for a minute.
+  /// Runs until the condition holds; what other threads have yet to queue is waited for. False if nothing came for a
+  /// minute.
   template <class Done>
   bool until(Lock& lock, Done done) {
     auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -226,7 +245,10 @@ class Gpu {
         const Closing closing{*this};
         while (!done() && step()) ran = true;
       }
-      if (ran) limit = std::chrono::steady_clock::now() + std::chrono::seconds(60), changed_.notify_all();
+      if (ran) {
+        limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        changed_.notify_all();
+      }
       if (done()) break;
       if (std::chrono::steady_clock::now() > limit) return false;
       changed_.wait_for(lock, std::chrono::milliseconds(20));
@@ -287,7 +309,8 @@ class Gpu {
     Lane* best = nullptr;
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
       Lane& lane = *lanes_[i].lane;
-      if (!lane.queue.empty() && can_run(*lane.queue.front()) && (best == nullptr || lane.priority > best->priority)) best = &lane;
+      if (!lane.queue.empty() && can_run(*lane.queue.front()) && (best == nullptr || lane.priority > best->priority))
+        best = &lane;
     }
     if (best == nullptr) return false;
     if (random_() % 8 == 0) best->priority = random_();
@@ -302,10 +325,16 @@ class Gpu {
     if (task->clock.size() <= lane.number) task->clock.resize(lane.number + 1);
     task->clock[lane.number] = ++lane.count;
     lane.clock = task->clock;
-    if (check(*task) && task->work) open(), task->work();
+    if (check(*task) && task->work) {
+      open();
+      task->work();
+    }
     task->done = true;
     task->sequence = ++ran_;
-    task->work = nullptr, task->ready = nullptr, task->after.clear(), task->behind.clear();
+    task->work = nullptr;
+    task->ready = nullptr;
+    task->after.clear();
+    task->behind.clear();
     if (lane.abandoned && lane.queue.empty()) tidy();
   }
   void tidy() {
@@ -320,8 +349,8 @@ class Gpu {
       const bool mine = device == task.lane->device || task.any_device;
       if (device < 0 ? is_pinned(r.begin, r.bytes()) : mine && memory(device).holds(r.begin, r.bytes())) continue;
       fault(task.lane->device, 700 /* cudaErrorIllegalAddress */,
-            "stand_in: " + task.what + " on device " + std::to_string(task.lane->device) + " touches " + std::to_string(r.bytes()) +
-                " bytes that " +
+            "stand_in: " + task.what + " on device " + std::to_string(task.lane->device) + " touches " +
+                std::to_string(r.bytes()) + " bytes that " +
                 (device < 0 ? "are the host's"
                  : !mine    ? "are another device's"
                             : "were not allocated, or were freed"));
@@ -329,7 +358,9 @@ class Gpu {
     }
     for (const Range& r : task.ranges) {
       for (const Access& a : accesses_) {
-        if (!r.overlaps(a.range) || (!a.range.written && !r.written) || a.lane == task.lane->number || happened(a, task.clock)) continue;
+        if (!r.overlaps(a.range) || (!a.range.written && !r.written) || a.lane == task.lane->number ||
+            happened(a, task.clock))
+          continue;
         fault(task.lane->device, options.races_are_errors ? 719 /* cudaErrorLaunchFailure */ : 0,
               "stand_in: a race: " + task.what + (r.written ? " writes" : " reads") + " what " + a.what +
                   (a.range.written ? " writes" : " reads") + " on another stream; let an event order them");
@@ -337,13 +368,16 @@ class Gpu {
       }
     }
     for (const Range& r : task.ranges) {
-      std::erase_if(accesses_,
-                    [&](const Access& a) { return r.covers(a.range) && (r.written || !a.range.written) && happened(a, task.clock); });
+      std::erase_if(accesses_, [&](const Access& a) {
+        return r.covers(a.range) && (r.written || !a.range.written) && happened(a, task.clock);
+      });
       accesses_.push_back({r, task.lane->number, task.lane->count, task.what});
     }
     return true;
   }
-  static bool happened(const Access& a, const Clock& clock) { return a.lane < clock.size() && clock[a.lane] >= a.count; }
+  static bool happened(const Access& a, const Clock& clock) {
+    return a.lane < clock.size() && clock[a.lane] >= a.count;
+  }
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -370,7 +404,8 @@ inline void reset(const Options& options = {}) {
   gpu.reset(options);
   current_device = 0;
 }
-/// What the program did wrong, in words, since it was last asked for: races, bad addresses, calls that a device does not take.
+/// What the program did wrong, in words, since it was last asked for: races, bad addresses, calls that a device does
+/// not take.
 inline std::vector<std::string> faults() {
   Gpu& gpu = Gpu::get();
   const auto lock = gpu.lock();

@@ -28,7 +28,8 @@ inline cudaError_t void_capture(Gpu& gpu, CUevent_st& event) {
 /// A stream waits for an event of a capture: it belongs to the capture from then on.
 inline cudaError_t join_capture(Gpu& gpu, Lane& lane, const CUevent_st& event) {
   CUgraph_st& graph = *event.capture;
-  if (graph.lanes.empty()) return refuse(gpu, cudaErrorStreamCaptureIsolation, "a stream waits for an event of a capture that is over");
+  if (graph.lanes.empty())
+    return refuse(gpu, cudaErrorStreamCaptureIsolation, "a stream waits for an event of a capture that is over");
   if (lane.capture != nullptr && lane.capture != event.capture) {
     graph.invalid = lane.capture->invalid = true;
     return refuse(gpu, cudaErrorStreamCaptureMerge, "two captures meet");
@@ -45,7 +46,8 @@ inline cudaError_t join_capture(Gpu& gpu, Lane& lane, const CUevent_st& event) {
 inline cudaError_t end_capture(Gpu& gpu, Lane& lane, cudaGraph_t* result) {
   *result = nullptr;
   const std::shared_ptr<CUgraph_st> graph = lane.capture;
-  if (graph == nullptr) return refuse(gpu, cudaErrorStreamCaptureUnmatched, "cudaStreamEndCapture of a stream that is not captured");
+  if (graph == nullptr)
+    return refuse(gpu, cudaErrorStreamCaptureUnmatched, "cudaStreamEndCapture of a stream that is not captured");
   if (graph->lanes.front() != &lane)
     return refuse(gpu, cudaErrorStreamCaptureUnmatched, "cudaStreamEndCapture on another stream than it began on");
   std::vector<bool> joined(graph->nodes.size());
@@ -58,11 +60,17 @@ inline cudaError_t end_capture(Gpu& gpu, Lane& lane, cudaGraph_t* result) {
     open.insert(open.end(), graph->nodes[node].after.begin(), graph->nodes[node].after.end());
   }
   const bool all = std::find(joined.begin(), joined.end(), false) == joined.end();
-  for (Lane* l : graph->lanes) l->capture = nullptr, l->tails.clear();
+  for (Lane* l : graph->lanes) {
+    l->capture = nullptr;
+    l->tails.clear();
+  }
   graph->lanes.clear();
-  auto made = std::make_unique<CUgraph_st>(std::move(*graph));  // events may keep the capture longer than the graph lives
-  if (made->invalid) return refuse(gpu, cudaErrorStreamCaptureInvalidated, "cudaStreamEndCapture of a capture that is void");
-  if (!all) return refuse(gpu, cudaErrorStreamCaptureUnjoined, "cudaStreamEndCapture before all streams have joined again");
+  // events may keep the capture longer than the graph lives
+  auto made = std::make_unique<CUgraph_st>(std::move(*graph));
+  if (made->invalid)
+    return refuse(gpu, cudaErrorStreamCaptureInvalidated, "cudaStreamEndCapture of a capture that is void");
+  if (!all)
+    return refuse(gpu, cudaErrorStreamCaptureUnjoined, "cudaStreamEndCapture before all streams have joined again");
   *result = made.release();
   gpu.handles.insert(*result);
   return cudaSuccess;
@@ -94,11 +102,13 @@ inline void launch(Gpu& gpu, CUgraphExec_st& exec, Lane& stream) {
 
 inline cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
   return stand_in::call("cudaStreamBeginCapture", [&](stand_in::Gpu& gpu, stand_in::Gpu::Lock&) {
-    if (stream == nullptr) return stand_in::refuse(gpu, cudaErrorStreamCaptureUnsupported, "stream 0 cannot be captured");
+    if (stream == nullptr)
+      return stand_in::refuse(gpu, cudaErrorStreamCaptureUnsupported, "stream 0 cannot be captured");
     if (!gpu.known(stream)) return cudaErrorInvalidResourceHandle;
     if (stream->capture != nullptr) return cudaErrorInvalidValue;
     stream->capture = std::make_shared<CUgraph_st>();
-    stream->capture->mode = mode, stream->capture->thread = std::this_thread::get_id();
+    stream->capture->mode = mode;
+    stream->capture->thread = std::this_thread::get_id();
     stream->capture->lanes = {stream};
     stream->tails.clear();
     return cudaSuccess;
@@ -138,7 +148,8 @@ inline cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   return stand_in::call("cudaGraphLaunch", [&](stand_in::Gpu& gpu, stand_in::Gpu::Lock&) {
     stand_in::Lane* const lane = stand_in::lane_of(gpu, stream);
     if (lane == nullptr || !gpu.handles.contains(exec)) return cudaErrorInvalidResourceHandle;
-    if (lane->capture != nullptr) return stand_in::refuse(gpu, cudaErrorNotSupported, "a graph in a graph is not stood in for");
+    if (lane->capture != nullptr)
+      return stand_in::refuse(gpu, cudaErrorNotSupported, "a graph in a graph is not stood in for");
     stand_in::launch(gpu, *exec, *lane);
     return cudaSuccess;
   });

@@ -1,17 +1,17 @@
-// Memory of the stand-in's devices: host memory that only the stand-in may touch, and only while it runs what was queued, if it is guarded.
+// Memory of the stand-in's devices: host memory that only the stand-in may touch, and only while it runs what was
+// queued, if it is guarded.
 #pragma once
-#include <sys/mman.h>
-
 #include <cstddef>
 #include <cstring>
 #include <map>
 #include <stdexcept>
+#include <sys/mman.h>
 #include <vector>
 
 namespace stand_in {
 
-/// Of one device: a range of addresses that is closed to everybody until `open`. Addresses are not used twice while anything is allocated,
-/// so that a pointer to freed memory is found out.
+/// Of one device: a range of addresses that is closed to everybody until `open`. Addresses are not used twice while
+/// anything is allocated, so that a pointer to freed memory is found out.
 class Memory {
  public:
   static constexpr std::size_t reserved = std::size_t{1} << 36, page = 4096, huge_page = 2 << 20;

@@ -74,7 +74,9 @@ inline bool captured(Gpu& gpu, const char* function, Lane* only = nullptr) {
                         (graph.mode == cudaStreamCaptureModeThreadLocal && graph.thread == std::this_thread::get_id());
     if (counts) graph.invalid = found = true;
   });
-  if (found) refuse(gpu, cudaErrorStreamCaptureUnsupported, std::string(function) + " while a stream is captured; the capture is void");
+  if (found)
+    refuse(gpu, cudaErrorStreamCaptureUnsupported,
+           std::string(function) + " while a stream is captured; the capture is void");
   return found;
 }
 
@@ -96,8 +98,8 @@ inline TaskPointer queue(Gpu& gpu, Lane& lane, const Maker& make) {
   gpu.some();
   return task;
 }
-inline TaskPointer queue(Gpu& gpu, Lane& lane, const std::string& what, std::vector<Range> ranges, std::function<void()> work,
-                         bool any_device = false) {
+inline TaskPointer queue(Gpu& gpu, Lane& lane, const std::string& what, std::vector<Range> ranges,
+                         std::function<void()> work, bool any_device = false) {
   return queue(gpu, lane, [=] {
     auto task = std::make_shared<Task>();
     task->what = what, task->ranges = ranges, task->work = work, task->any_device = any_device;
@@ -105,7 +107,8 @@ inline TaskPointer queue(Gpu& gpu, Lane& lane, const std::string& what, std::vec
   });
 }
 
-/// Waits on the host for a task. A device on which nothing moves any more does not return either; here the program ends.
+/// Waits on the host for a task. A device on which nothing moves any more does not return either; here the program
+/// ends.
 inline void finish(Gpu& gpu, Gpu::Lock& lock, const TaskPointer& task, const char* function) {
   if (task == nullptr) return;
   if (!gpu.until(lock, [&] { return task->done; })) {
@@ -115,8 +118,8 @@ inline void finish(Gpu& gpu, Gpu::Lock& lock, const TaskPointer& task, const cha
   gpu.seen(*task);
 }
 
-/// Queues a function on a stream, as the launch of a kernel does. It may touch device memory. Ranges are what it reads and writes, for the
-/// search for races; where none are given none are found.
+/// Queues a function on a stream, as the launch of a kernel does. It may touch device memory. Ranges are what it reads
+/// and writes, for the search for races; where none are given none are found.
 inline cudaError_t enqueue(cudaStream_t stream, std::function<void()> work, std::vector<Range> ranges = {},
                            const std::string& what = "a kernel") {
   return call("enqueue", [&](Gpu& gpu, Gpu::Lock&) {
@@ -132,7 +135,8 @@ inline cudaError_t enqueue(cudaStream_t stream, std::function<void()> work, std:
   });
 }
 
-/// What a stream is asked for from now on does not run before the flag is set: for tests that the host does not wait meanwhile.
+/// What a stream is asked for from now on does not run before the flag is set: for tests that the host does not wait
+/// meanwhile.
 inline void hold(cudaStream_t stream, const std::atomic<bool>& flag) {
   Gpu& gpu = Gpu::get();
   const auto lock = gpu.lock();

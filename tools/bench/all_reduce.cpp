@@ -1,14 +1,17 @@
-// All-reduce between threads against what the memory can do: the same bytes added, and copied past the caches, by as many threads.
+// All-reduce between threads against what the memory can do: the same bytes added, and copied past the caches, by as
+// many threads.
 //
 //   all_reduce [--rounds N]
 //
-// n ranks that each read a message of b bytes and write its sum move at least 2 n b bytes, as a copy of b bytes on each does; a += b moves 3 / 2 of
-// that. The limit is therefore what the copy takes, or 2 / 3 of what a += b takes. Smaller messages stay in caches and have no such limit.
-#include <parallel/communicator/threads.hpp>
+// n ranks that each read a message of b bytes and write its sum move at least 2 n b bytes, as a copy of b bytes on each
+// does; a += b moves 3 / 2 of that. The limit is therefore what the copy takes, or 2 / 3 of what a += b takes. Smaller
+// messages stay in caches and have no such limit.
+#include "all_reduce.hpp"
 
 #include <cstring>
 
-#include "all_reduce.hpp"
+#include <parallel/communicator/threads.hpp>
+
 #include "limits.hpp"
 
 namespace bench {
@@ -18,13 +21,14 @@ double round_trip() {
   alignas(64) std::atomic<int> there{0};
   alignas(64) std::atomic<int> back{0};
   constexpr int times = 100000;
-  return on_threads(2, [&](int t) {
-           for (int i = 1; i <= times; ++i) {
-             if (t == 0) there.store(i, std::memory_order_release);
-             while ((t == 0 ? back : there).load(std::memory_order_acquire) < i) threading::pause();
-             if (t == 1) back.store(i, std::memory_order_release);
-           }
-         }) /
+  return on_threads(2,
+                    [&](int t) {
+                      for (int i = 1; i <= times; ++i) {
+                        if (t == 0) there.store(i, std::memory_order_release);
+                        while ((t == 0 ? back : there).load(std::memory_order_acquire) < i) threading::pause();
+                        if (t == 1) back.store(i, std::memory_order_release);
+                      }
+                    }) /
          times * 1e9;
 }
 
@@ -36,8 +40,12 @@ void measure(int ranks, int rounds) {
     Arrays word(64);
     Exchange e = word.message(4);
     for (int round = 0; round < rounds; ++round) {
-      const double gate = together(world, 10000, [&] { world.barrier(); }), one = together(world, 10000, [&] { exchange(world, e); });
-      if (world.rank() == 0) barrier.push_back(gate * 1e9), small.push_back(one * 1e9);
+      const double gate = together(world, 10000, [&] { world.barrier(); }),
+                   one = together(world, 10000, [&] { exchange(world, e); });
+      if (world.rank() == 0) {
+        barrier.push_back(gate * 1e9);
+        small.push_back(one * 1e9);
+      }
     }
   });
   row("all_reduce", who + ": a word to the other thread and back", spread(trips), "ns");
@@ -55,7 +63,11 @@ void measure(int ranks, int rounds) {
         const double reduce = together(world, times, [&] { exchange(world, e); });
         const double add = together(world, times, [&] { add_to(out, in, bytes / 4); });
         const double copy = together(world, times, [&] { stream_copy(out, in, bytes); });
-        if (world.rank() == 0 && round >= 0) reduces.push_back(reduce), adds.push_back(add * 2 / 3), copies.push_back(copy);
+        if (world.rank() == 0 && round >= 0) {
+          reduces.push_back(reduce);
+          adds.push_back(add * 2 / 3);
+          copies.push_back(copy);
+        }
       }
     });
     const std::string what = who + ": " + size_text(bytes);

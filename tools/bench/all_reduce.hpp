@@ -25,7 +25,9 @@ struct Arrays {
   }
   Exchange message(std::int64_t bytes) const {
     Exchange e;
-    e.in = in.data(), e.out = out.data(), e.count = bytes / 4;
+    e.in = in.data();
+    e.out = out.data();
+    e.count = bytes / 4;
     return e;
   }
 };

@@ -1,9 +1,9 @@
 // All-reduce between processes against plain MPI_Allreduce on the same buffers in the same job.
 //
 //   mpirun -n 2 all_reduce_mpi [--rounds N]
-#include <parallel/communicator/mpi.hpp>
-
 #include <cstring>
+
+#include <parallel/communicator/mpi.hpp>
 
 #include "all_reduce.hpp"
 
@@ -14,8 +14,12 @@ double round_trip(Mpi& world) {
   int word = 0;
   const int rank = world.rank();
   return 1e9 * together(world, 2000, [&] {
-           if (rank == 0) MPI_Send(&word, 1, MPI_INT, 1, 0, MPI_COMM_WORLD), MPI_Recv(&word, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-           if (rank == 1) MPI_Recv(&word, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), MPI_Send(&word, 1, MPI_INT, 0, 0, MPI_COMM_WORLD);
+           if (rank == 0)
+             MPI_Send(&word, 1, MPI_INT, 1, 0, MPI_COMM_WORLD),
+                 MPI_Recv(&word, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+           if (rank == 1)
+             MPI_Recv(&word, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+                 MPI_Send(&word, 1, MPI_INT, 0, 0, MPI_COMM_WORLD);
          });
 }
 
@@ -24,7 +28,9 @@ void measure(Mpi& world, int rounds) {
   const auto say = [&](const std::string& what, const Spread& s, const char* unit) {
     if (world.rank() == 0) row("all_reduce_mpi", who + ": " + what, s, unit);
   };
-  const auto plain = [](const Exchange& e) { MPI_Allreduce(e.in, e.out, static_cast<int>(e.count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); };
+  const auto plain = [](const Exchange& e) {
+    MPI_Allreduce(e.in, e.out, static_cast<int>(e.count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  };
 
   Arrays word(64);
   const Exchange one = word.message(4);
@@ -32,7 +38,11 @@ void measure(Mpi& world, int rounds) {
   for (int round = -1; round < rounds; ++round) {
     const double trip = round_trip(world), own = 1e9 * together(world, 1000, [&] { exchange(world, one); });
     const double other = 1e9 * together(world, 1000, [&] { plain(one); });
-    if (round >= 0) trips.push_back(trip), ours.push_back(own), theirs.push_back(other);
+    if (round >= 0) {
+      trips.push_back(trip);
+      ours.push_back(own);
+      theirs.push_back(other);
+    }
   }
   say("a word to the next process and back", spread(trips), "ns");
   say("of one float", spread(ours), "ns");
@@ -42,11 +52,16 @@ void measure(Mpi& world, int rounds) {
   for (const std::int64_t bytes : sizes) {
     Arrays buffers(bytes);
     const Exchange e = buffers.message(bytes);
-    ours.clear(), theirs.clear();
+    ours.clear();
+    theirs.clear();
     for (int round = -1; round < rounds; ++round) {
       const int times = repeats(bytes);
-      const double own = together(world, times, [&] { exchange(world, e); }), other = together(world, times, [&] { plain(e); });
-      if (round >= 0) ours.push_back(own), theirs.push_back(other);
+      const double own = together(world, times, [&] { exchange(world, e); }),
+                   other = together(world, times, [&] { plain(e); });
+      if (round >= 0) {
+        ours.push_back(own);
+        theirs.push_back(other);
+      }
     }
     const double gigabytes = static_cast<double>(bytes) / 1e9;
     say(size_text(bytes), per(gigabytes, ours), "GB/s");

@@ -1,5 +1,5 @@
-// Causal attention by hand, of a rank's own heads: a block of scores at a time, none that is masked for the whole block, and backward again
-// from the logarithm of each row's sum (Dao et al., 2022).
+// Causal attention by hand, of a rank's own heads: a block of scores at a time, none that is masked for the whole
+// block, and backward again from the logarithm of each row's sum (Dao et al., 2022).
 #pragma once
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
@@ -16,8 +16,8 @@
 
 namespace bench {
 
-/// Queries, keys and values lie as [batch, context, 3, heads, size], results as [batch, context, heads, size], logarithms as [heads, batch,
-/// context].
+/// Queries, keys and values lie as [batch, context, 3, heads, size], results as [batch, context, heads, size],
+/// logarithms as [heads, batch, context].
 class AttentionByHand {
  public:
   using Index = Eigen::Index;
@@ -51,7 +51,8 @@ class AttentionByHand {
     std::fill_n(gradient, batch_ * context * 3 * width_, 0.0f);
     each_block([&](Index b, Index head, Index i, Index keys) {
       Rows p = scores(room_, keys), ds = scores(room_ + block * context, keys);
-      const Rows q = part(all, 0, b, head, i, block), k = part(all, 1, b, head, 0, keys), v = part(all, 2, b, head, 0, keys);
+      const Rows q = part(all, 0, b, head, i, block), k = part(all, 1, b, head, 0, keys),
+                 v = part(all, 2, b, head, 0, keys);
       const Rows o = result(out, b, head, i), go = result(g, b, head, i);
       p.noalias() = q * k.transpose();
       for (Index r = 0; r < block; ++r) {
@@ -73,7 +74,8 @@ class AttentionByHand {
   }
 
  private:
-  using Rows = Eigen::Map<Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0, Eigen::OuterStride<>>;
+  using Rows =
+      Eigen::Map<Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0, Eigen::OuterStride<>>;
   using Row = Eigen::Map<Eigen::Array<float, 1, Eigen::Dynamic>>;
   static constexpr float factor = 0.125f;  ///< 1 / sqrt(head_size)
   static_assert(head_size == 64);
@@ -85,7 +87,8 @@ class AttentionByHand {
                 Eigen::OuterStride<>(3 * width_));
   }
   Rows result(float* out, Index b, Index head, Index first) const {
-    return Rows(out + (b * context + first) * width_ + head * head_size, block, head_size, Eigen::OuterStride<>(width_));
+    return Rows(out + (b * context + first) * width_ + head * head_size, block, head_size,
+                Eigen::OuterStride<>(width_));
   }
   /// Calls f(b, head, first query, keys that the block sees).
   template <class F>

@@ -1,24 +1,25 @@
-// How much of a step the stages of a pipeline wait for each other, by schedule, against what the schedule says with tasks that take as long as
-// they took on average in the same step.
+// How much of a step the stages of a pipeline wait for each other, by schedule, against what the schedule says with
+// tasks that take as long as they took on average in the same step.
 //
 //   bubble [--rounds N] [--stages 2|4] [--micro-batches 4|8|16] [--schedule NAME] [--asleep | --uneven]     ranks are threads
 //   mpirun -n 2|4 bubble --mpi [...]                                                  ranks are processes, as many as there are stages
 //
-// --asleep: products sleep for 4 ms instead, so that neither what else the machine does nor memory that ranks share is in the figures, and what is
-// left beyond the prediction is the executor's and the communicator's. --uneven: for 1 to 7 ms, so that ranks come early and late.
+// --asleep: products sleep for 4 ms instead, so that neither what else the machine does nor memory that ranks share is
+// in the figures, and what is left beyond the prediction is the executor's and the communicator's. --uneven: for 1 to 7
+// ms, so that ranks come early and late.
 //
-// Each round goes through all schedules by turns. A rank is busy while it runs the operations of a task; everything else between its first task and
-// the end of the last is bubble: waiting, messages, and what the executor does between operations. That every schedule computes the same is
-// checked.
+// Each round goes through all schedules by turns. A rank is busy while it runs the operations of a task; everything
+// else between its first task and the end of the last is bubble: waiting, messages, and what the executor does between
+// operations. That every schedule computes the same is checked.
 #include <parallel/communicator/threads.hpp>
 #if defined(WITH_MPI)
 #include <parallel/communicator/mpi.hpp>
 #endif
-#include <parallel/device/cpu.hpp>
-#include <parallel/run/trainer.hpp>
-
 #include <cstring>
 #include <memory>
+
+#include <parallel/device/cpu.hpp>
+#include <parallel/run/trainer.hpp>
 
 #include "measure.hpp"
 #include "pipeline_run.hpp"
@@ -43,17 +44,21 @@ std::vector<Worked> tasks_of(const Plan& plan, const Happened* happened) {
     if (h.node != e.node || h.kind != e.kind) throw Failure("bubble: the record is not the plan's");
     if (e.kind != EventKind::compute || slot == 0 || slot > tasks.size()) return;
     Worked& task = tasks[slot - 1];
-    task.begin = std::min(task.begin, h.begin), task.end = h.end, task.busy += h.end - h.begin;
+    task.begin = std::min(task.begin, h.begin);
+    task.end = h.end;
+    task.busy += h.end - h.begin;
   });
   return tasks;
 }
 
-/// One step of all stages: its milliseconds, from the first task to the end of the last, and the share of that in which ranks are not busy.
+/// One step of all stages: its milliseconds, from the first task to the end of the last, and the share of that in which
+/// ranks are not busy.
 struct Step {
   double whole = 0, tasks = 0, bubble = 0;
   double predicted_tasks = 0, predicted_bubble = 0;  ///< where each task of a kind takes as long as all did on average
   double replayed = 0;                               ///< `tasks`, where each takes as long as it took
-  double disturbed = 0;                              ///< the share in which other programs had the ranks' cores, added over ranks
+  /// the share in which other programs had the ranks' cores, added over ranks
+  double disturbed = 0;
 };
 
 /// Products sleep, for 4 ms or, unevenly, for 1 to 7, and everything else takes no time: ranks that need no cores.
@@ -64,7 +69,8 @@ struct Asleep : Cpu {
     if (&operation != &operation::matmul) return [](const Call&) {};
     return [](const Call& call) {
       static thread_local std::uint64_t calls = 0;
-      const double share = uneven ? random_uniform(1, reinterpret_cast<std::uintptr_t>(call.results[0].data), ++calls) : 0.5;
+      const double share =
+          uneven ? random_uniform(1, reinterpret_cast<std::uintptr_t>(call.results[0].data), ++calls) : 0.5;
       std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(1 + 6 * share));
     };
   }
@@ -75,7 +81,11 @@ template <Communicator World, class Device>
 class Way {
  public:
   Way(const Graph& graph, const Schedule& schedule, World& world, int micro_batches, int steps)
-      : world_(world), schedule_(schedule), micro_batches_(micro_batches), run_(with(graph, schedule), world), recording_(run_.plan(), world.rank(), steps) {
+      : world_(world),
+        schedule_(schedule),
+        micro_batches_(micro_batches),
+        run_(with(graph, schedule), world),
+        recording_(run_.plan(), world.rank(), steps) {
     run_.step();  // warms up
     run_.executor().record(recording_);
   }
@@ -86,23 +96,30 @@ class Way {
     world_.barrier();
     const double lost = waited_for_a_core();
     step.whole = 1e3 * seconds([&] {
-      result = run_.step();
-      world_.barrier();
-    });
+                   result = run_.step();
+                   world_.barrier();
+                 });
     std::vector<Worked> own = tasks_of(run_.plan(), recording_.happened().data() + read_);
     read_ = recording_.happened().size();
     own.push_back({0, 0, waited_for_a_core() - lost});
     const std::vector<Worked> all = gathered(own);
     const std::size_t tasks = own.size() - 1;
-    const auto of = [&](int stage, std::size_t task) -> const Worked& { return all[static_cast<std::size_t>(stage) * own.size() + task]; };
+    const auto of = [&](int stage, std::size_t task) -> const Worked& {
+      return all[static_cast<std::size_t>(stage) * own.size() + task];
+    };
 
     double begin = 1e300, end = 0, busy = 0;
     for (int r = 0; r < world_.size(); ++r) {
-      for (std::size_t t = 0; t < tasks; ++t) begin = std::min(begin, of(r, t).begin), end = std::max(end, of(r, t).end), busy += of(r, t).busy;
+      for (std::size_t t = 0; t < tasks; ++t) {
+        begin = std::min(begin, of(r, t).begin);
+        end = std::max(end, of(r, t).end);
+        busy += of(r, t).busy;
+      }
       step.disturbed += 1e3 * of(r, tasks).busy / step.whole;
     }
     busy /= world_.size();
-    step.tasks = 1e3 * (end - begin), step.bubble = 1 - busy / (end - begin);
+    step.tasks = 1e3 * (end - begin);
+    step.bubble = 1 - busy / (end - begin);
 
     const Tasks order = parallel::tasks_of(schedule_, world_.size(), micro_batches_);
     const auto place = [&](int stage, Task task) {
@@ -122,7 +139,8 @@ class Way {
       return last;
     };
     const double predicted = length(mean);
-    step.predicted_tasks = 1e3 * predicted, step.predicted_bubble = 1 - busy / predicted;
+    step.predicted_tasks = 1e3 * predicted;
+    step.predicted_bubble = 1 - busy / predicted;
     step.replayed = 1e3 * length([&](int stage, Task task) { return of(stage, place(stage, task)).busy; });
     return step;
   }
@@ -131,7 +149,11 @@ class Way {
   std::vector<Worked> gathered(const std::vector<Worked>& own) {
     std::vector<Worked> all(own.size() * static_cast<std::size_t>(world_.size()));
     Exchange e;
-    e.kind = Collective::all_gather, e.in = own.data(), e.out = all.data(), e.count = static_cast<std::int64_t>(3 * all.size()), e.dtype = DType::f64;
+    e.kind = Collective::all_gather;
+    e.in = own.data();
+    e.out = all.data();
+    e.count = static_cast<std::int64_t>(3 * all.size());
+    e.dtype = DType::f64;
     exchange(world_, e);
     return all;
   }
@@ -152,8 +174,10 @@ double transfer(World& world) {
   const auto once = [&](int from) {
     if (world.rank() > 1) return;
     Exchange e;
-    e.kind = world.rank() == from ? Collective::send : Collective::receive, e.peer = 1 - world.rank();
-    e.in = e.out = buffer.data(), e.count = static_cast<std::int64_t>(buffer.size());
+    e.kind = world.rank() == from ? Collective::send : Collective::receive;
+    e.peer = 1 - world.rank();
+    e.in = e.out = buffer.data();
+    e.count = static_cast<std::int64_t>(buffer.size());
     exchange(world, e);
   };
   double fastest = 1e9;
@@ -193,21 +217,29 @@ void measure(World& world, const Options& options) {
     transfers.push_back(transfer(world));
     for (std::size_t i = 0; i < ways.size(); ++i) {
       steps[i].push_back(ways[i]->step(transfers.back()));
-      if (ways[i]->result.loss != ways[0]->result.loss) throw Failure("bubble: two schedules give other losses; one of them is wrong");
+      if (ways[i]->result.loss != ways[0]->result.loss)
+        throw Failure("bubble: two schedules give other losses; one of them is wrong");
     }
   }
   if (world.rank() != 0) return;
-  const std::string where = std::to_string(world.size()) + " stages, m = " + std::to_string(micro_batches) + ", " + (options.mpi ? "MPI, " : "threads, ") + (options.uneven ? "uneven, " : options.asleep ? "asleep, " : "");
+  const std::string where = std::to_string(world.size()) + " stages, m = " + std::to_string(micro_batches) + ", " +
+                            (options.mpi ? "MPI, " : "threads, ") +
+                            (options.uneven   ? "uneven, "
+                             : options.asleep ? "asleep, "
+                                              : "");
   for (std::size_t i = 0; i < ways.size(); ++i) {
     std::vector<Step>& all = steps[i];
     std::sort(all.begin(), all.end(), [](const Step& a, const Step& b) { return a.disturbed < b.disturbed; });
     while (all.size() > 3 && all.back().disturbed > 0.02) all.pop_back();
-    const auto say = [&](const char* what, const char* unit, auto f) { row("bubble", where + names[i] + ": " + what, of(all, f), unit); };
+    const auto say = [&](const char* what, const char* unit, auto f) {
+      row("bubble", where + names[i] + ": " + what, of(all, f), unit);
+    };
     say("bubble", "% of the ranks' time", [](const Step& s) { return 100 * s.bubble; });
     say("bubble, predicted", "% of the ranks' time", [](const Step& s) { return 100 * s.predicted_bubble; });
     say("tasks / predicted", "of the time", [](const Step& s) { return s.tasks / s.predicted_tasks; });
     say("tasks / each as it was", "of the time", [](const Step& s) { return s.tasks / s.replayed; });
-    if (all.back().disturbed > 0.02) row("bubble", where + names[i] + ": ranks waited for cores", 100 * all.back().disturbed, "% of the time, added");
+    if (all.back().disturbed > 0.02)
+      row("bubble", where + names[i] + ": ranks waited for cores", 100 * all.back().disturbed, "% of the time, added");
   }
 }
 
@@ -227,7 +259,12 @@ void measure_all(World& world, const Options& options) {
   measure<16>(world, options);
 }
 
-int usage() { return std::fprintf(stderr, "bubble: say bubble [--rounds N] [--stages 2|4] [--micro-batches 4|8|16] [--schedule NAME] [--asleep | --uneven] [--mpi]\n"), 2; }
+int usage() {
+  return std::fprintf(
+             stderr,
+             "bubble: say bubble [--rounds N] [--stages 2|4] [--micro-batches 4|8|16] [--schedule NAME] [--asleep | --uneven] [--mpi]\n"),
+         2;
+}
 
 }  // namespace bench
 

@@ -14,8 +14,10 @@ int main() {
     for (const double peak : peaks) sum += peak;
     each.push_back(sum / cores);
   }
-  bench::row("fma_peak", "one core, vectors of " + std::to_string(bench::lanes) + " floats", bench::spread(one), "GFLOP/s");
+  bench::row("fma_peak", "one core, vectors of " + std::to_string(bench::lanes) + " floats", bench::spread(one),
+             "GFLOP/s");
   bench::row("fma_peak", "each of " + std::to_string(cores) + " cores at once", bench::spread(each), "GFLOP/s");
   for (int threads = 1; threads <= cores; threads *= 2)
-    bench::row("fma_peak", "a += b in memory, " + std::to_string(threads) + " threads", bench::memory_bandwidth(threads), "GB/s read and written");
+    bench::row("fma_peak", "a += b in memory, " + std::to_string(threads) + " threads",
+               bench::memory_bandwidth(threads), "GB/s read and written");
 }

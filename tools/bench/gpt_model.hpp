@@ -10,13 +10,15 @@ using namespace parallel::axes;
 /// GPT-2 124M on four windows of 64 tokens.
 struct SizeA {
   static constexpr const char* name = "A";
-  static constexpr int layers = 12, channels = 768, heads = 12, context = 64, positions = 1024, vocabulary = 50257, batch = 4;
+  static constexpr int layers = 12, channels = 768, heads = 12, context = 64, positions = 1024, vocabulary = 50257,
+                       batch = 4;
   static constexpr double parameters = 124.4e6;
 };
 /// 10.8M on eight windows of 256 bytes.
 struct SizeC {
   static constexpr const char* name = "C";
-  static constexpr int layers = 6, channels = 384, heads = 6, context = 256, positions = 256, vocabulary = 256, batch = 8;
+  static constexpr int layers = 6, channels = 384, heads = 6, context = 256, positions = 256, vocabulary = 256,
+                       batch = 8;
   static constexpr double parameters = 10.8e6;
 };
 
@@ -48,7 +50,9 @@ struct Feedforward {
   Parameter<float, Shape<4 * channels / tensor>> up_bias{zeros};
   Parameter<float, Shape<4 * channels / tensor, channels>> down{scaled_normal(0.02, Size::layers)};
   Parameter<float, Shape<channels>> down_bias{zeros};
-  constexpr auto operator()(Distributed auto x) const { return matmul(gelu(matmul(x, up) + up_bias), down) + down_bias; }
+  constexpr auto operator()(Distributed auto x) const {
+    return matmul(gelu(matmul(x, up) + up_bias), down) + down_bias;
+  }
 };
 
 template <class Size>
@@ -71,7 +75,8 @@ struct Gpt {
   Norm<Size> norm;
 
   constexpr auto operator()(Distributed auto tokens, Distributed auto targets) const {
-    const auto hidden = to<Shape<Size::batch / data, Size::context / sequence, Size::channels>>(embedding(tokens, token) + positions());
+    const auto hidden =
+        to<Shape<Size::batch / data, Size::context / sequence, Size::channels>>(embedding(tokens, token) + positions());
     return mean(cross_entropy(matmul(norm(blocks(hidden)), transpose(token)), targets));
   }
 

@@ -1,14 +1,16 @@
-// Training steps of a GPT: forward, backward, AdamW, in floats; ranks are threads. Milliseconds, share of the FMA peak, and where the time goes.
+// Training steps of a GPT: forward, backward, AdamW, in floats; ranks are threads. Milliseconds, share of the FMA peak,
+// and where the time goes.
 //
 //   gpt_step [--model A|C] [--ranks N] [--steps N] [--profile] [--shapes] [--fusing]
 //
-// --fusing runs steps on one rank by turns with operations fused, as planned, and each on its own; time in which others had the core is left out.
-// GFLOP/s count 6 N operations a token (N: parameters, the tied head once), attention not counted. --shapes tells products apart by their sizes.
+// --fusing runs steps on one rank by turns with operations fused, as planned, and each on its own; time in which others
+// had the core is left out. GFLOP/s count 6 N operations a token (N: parameters, the tied head once), attention not
+// counted. --shapes tells products apart by their sizes.
+#include <cstring>
+
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
 #include <parallel/run/trainer.hpp>
-
-#include <cstring>
 
 #include "gpt_model.hpp"
 #include "limits.hpp"
@@ -25,7 +27,8 @@ struct Options {
 template <class Size>
 std::vector<int> random_tokens(std::uint64_t stream) {
   std::vector<int> tokens(Size::batch * Size::context);
-  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int>(random_uniform(1, stream, i) * Size::vocabulary);
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    tokens[i] = static_cast<int>(random_uniform(1, stream, i) * Size::vocabulary);
   return tokens;
 }
 
@@ -35,8 +38,11 @@ inline std::vector<Cost> without_shapes(const std::vector<Cost>& costs) {
   for (const Cost& cost : costs) {
     if (cost.flops == 0)
       result.push_back(cost);
-    else
-      result[0].flops += cost.flops, result[0].seconds += cost.seconds, result[0].calls += cost.calls;
+    else {
+      result[0].flops += cost.flops;
+      result[0].seconds += cost.seconds;
+      result[0].calls += cost.calls;
+    }
   }
   return result;
 }
@@ -99,17 +105,18 @@ void measure(const Mesh& mesh, const Options& options) {
   row("gpt_step", name + ": from nothing to the end of the first step", first, "s");
   row("gpt_step", name + ": as 6 N tokens", per(flops / 1e9, seen.times), "GFLOP/s");
   const double all_cores = peak.gflops() * mesh.ranks();
-  row("gpt_step", name + ": share of the FMA peak, " + text(peak.gflops()) + " GFLOP/s a core", per(flops / 1e7 / all_cores, seen.times), "%");
+  row("gpt_step", name + ": share of the FMA peak, " + text(peak.gflops()) + " GFLOP/s a core",
+      per(flops / 1e7 / all_cores, seen.times), "%");
   const double bandwidth = std::max(before, memory_bandwidth(mesh.ranks()));
   double whole = 0;
   for (const Cost& cost : costs) whole += cost.seconds;
   for (const Cost& cost : costs) {
     if (cost.seconds < 0.004 * whole && cost.name.find("executor") == std::string::npos) continue;
     std::string what = name + ": " + cost.name;
-    if (cost.flops > 0)
-      what += " at " + text(cost.flops / cost.seconds / 1e7 / peak.gflops()) + " % of the peak";
+    if (cost.flops > 0) what += " at " + text(cost.flops / cost.seconds / 1e7 / peak.gflops()) + " % of the peak";
     if (cost.name == "adamw") {
-      const auto parameters = static_cast<double>(plan->memory.blocks[static_cast<int>(Segment::parameter)]);  // bytes; AdamW moves 7 times that
+      // bytes; AdamW moves 7 times that
+      const auto parameters = static_cast<double>(plan->memory.blocks[static_cast<int>(Segment::parameter)]);
       const double bytes = 7 * parameters * options.steps * mesh.ranks();
       what += " at " + text(100 * bytes / cost.seconds / 1e9 / bandwidth) + " % of a += b's bandwidth";
     }
@@ -140,10 +147,12 @@ void measure_fusing(const Options& options) {
       }
   });
   const std::string name = std::string(Size::name) + ", fused";
-  row("gpt_step", name + (losses[0] == losses[1] ? ": the same loss; over unfused" : ": ANOTHER LOSS; over unfused"), ratio(times[0], times[1]), "of the time");
+  row("gpt_step", name + (losses[0] == losses[1] ? ": the same loss; over unfused" : ": ANOTHER LOSS; over unfused"),
+      ratio(times[0], times[1]), "of the time");
   const auto temporaries = [](const Plan& plan) { return static_cast<double>(plan.memory.of(Use::temporaries)); };
   row("gpt_step", name + ": temporaries over unfused", temporaries(fused) / temporaries(apart), "of the bytes");
-  row("gpt_step", name + ": arena over unfused", static_cast<double>(fused->memory.arena) / static_cast<double>(apart->memory.arena), "of the bytes");
+  row("gpt_step", name + ": arena over unfused",
+      static_cast<double>(fused->memory.arena) / static_cast<double>(apart->memory.arena), "of the bytes");
 }
 
 template <class Size>
@@ -152,7 +161,8 @@ void measure_all(const Options& options) {
   if (options.fusing) return measure_fusing<Size>(options);
   for (const int ranks : {1, 2, 4})
     if (options.ranks == 0 || options.ranks == ranks) measure<Size>(Mesh{data = ranks}, options);
-  if (Size::vocabulary % 2 == 0 && (options.ranks == 0 || options.ranks == 4)) measure<Size>(Mesh{data = 2, tensor = 2}, options);
+  if (Size::vocabulary % 2 == 0 && (options.ranks == 0 || options.ranks == 4))
+    measure<Size>(Mesh{data = 2, tensor = 2}, options);
 }
 
 }  // namespace bench
@@ -174,7 +184,11 @@ int main(int argc, char** argv) {
     else if (more && std::strcmp(argv[i], "--steps") == 0)
       options.steps = std::atoi(argv[++i]);
     else
-      return std::fprintf(stderr, "gpt_step: unknown argument '%s'; say gpt_step [--model A|C] [--ranks N] [--steps N] [--profile] [--shapes] [--fusing]\n", argv[i]), 2;
+      return std::fprintf(
+                 stderr,
+                 "gpt_step: unknown argument '%s'; say gpt_step [--model A|C] [--ranks N] [--steps N] [--profile] [--shapes] [--fusing]\n",
+                 argv[i]),
+             2;
   }
   bench::measure_all<bench::SizeA>(options);
   bench::measure_all<bench::SizeC>(options);

@@ -1,12 +1,17 @@
-// Training steps of GPT-2 (124M) in bf16 on one GPU: tokens per second, operations of a token, the GPU's own rates, and kernels against their two
-// floors.
+// Training steps of GPT-2 (124M) in bf16 on one GPU: tokens per second, operations of a token, the GPU's own rates, and
+// kernels against their two floors.
 //
 //   gpt_step_gpu [--steps N] [--kernels]
 //
-// Prints lines `name value`, which tools/gpu reads. The operations of a token are 6 N and 12 layers * channels * context for attention (PaLM,
-// Chowdhery et al., 2022); `flops_per_token_halved` has half of the latter, what a causal mask leaves, as llm.c counts. A step is one CUDA graph.
-// --kernels also prints, for each operation, its time with the host waiting behind it, and its floors: bytes over the bandwidth of a copy,
-// operations over the rate of a large product, both measured here.
+// Prints lines `name value`, which tools/gpu reads. The operations of a token are 6 N and 12 layers * channels *
+// context for attention (PaLM, Chowdhery et al., 2022); `flops_per_token_halved` has half of the latter, what a causal
+// mask leaves, as llm.c counts. A step is one CUDA graph. --kernels also prints, for each operation, its time with the
+// host waiting behind it, and its floors: bytes over the bandwidth of a copy, operations over the rate of a large
+// product, both measured here.
+#include <cstring>
+#include <limits>
+#include <map>
+
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cuda.hpp>
 #include <parallel/model/gpt2.hpp>
@@ -14,10 +19,6 @@
 #include <parallel/plan/price.hpp>
 #include <parallel/run/threads_on_gpu.hpp>
 #include <parallel/run/trainer.hpp>
-
-#include <cstring>
-#include <limits>
-#include <map>
 
 using namespace parallel;
 using namespace parallel::axes;
@@ -35,7 +36,8 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 /// Seconds of one of so many calls of f, which asks the GPU for work.
 template <class F>
 double seconds_of(const Cuda& device, int calls, F f) {
-  f(), device.finish();
+  f();
+  device.finish();
   const double begin = now();
   for (int i = 0; i < calls; ++i) f();
   device.finish();
@@ -58,7 +60,8 @@ Machine measured(const Cuda& device) {
   m.name = "measured";
   constexpr std::int64_t n = 8192, bytes = std::int64_t{1} << 30;
   GpuMemory x = device.memory(2 * n * n), w = device.memory(2 * n * n), y = device.memory(2 * n * n);
-  randomize(x), randomize(w);
+  randomize(x);
+  randomize(w);
   cuda::PreparedProduct product({.m = n, .n = n, .k = n, .dtype = DType::bf16, .result = DType::bf16}, device.gpu());
   Rates r;
   const double rate = 2.0 * n * n * n / seconds_of(device, 200, [&] { product.run(x.data(), w.data(), y.data()); });
@@ -66,8 +69,10 @@ Machine measured(const Cuda& device) {
   r.products[static_cast<int>(DType::f32)] = rate;
   const GpuMemory from = device.memory(bytes), to = device.memory(bytes);
   r.memory_bandwidth = 2.0 * bytes / seconds_of(device, 20, [&] {
-    cuda::check(cudaMemcpyAsync(to.data(), from.data(), static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, device.gpu().stream()), "a copy");
-  });
+                         cuda::check(cudaMemcpyAsync(to.data(), from.data(), static_cast<std::size_t>(bytes),
+                                                     cudaMemcpyDeviceToDevice, device.gpu().stream()),
+                                     "a copy");
+                       });
   m.rates.push_back(r);
   m.launch = 0;
   return m;
@@ -86,10 +91,13 @@ void print_kernels(const Plan& plan, const Recording& recording, const Machine& 
     if (h.step != step || h.kind != EventKind::compute) continue;
     const Node& node = plan.graph.node(h.node);
     Cost& cost = costs[std::string(node.operation->name)];
-    ++cost.calls, cost.seconds += h.end - h.begin;
-    cost.memory += streaming_seconds(bytes_moved(plan, node, machine), machine.rates[0]), cost.arithmetic += compute_seconds(plan, node, endless);
+    ++cost.calls;
+    cost.seconds += h.end - h.begin;
+    cost.memory += streaming_seconds(bytes_moved(plan, node, machine), machine.rates[0]);
+    cost.arithmetic += compute_seconds(plan, node, endless);
   }
-  for (const auto& [name, cost] : costs) std::printf("kernel %d %.9f %.9f %.9f %s\n", cost.calls, cost.seconds, cost.memory, cost.arithmetic, name.c_str());
+  for (const auto& [name, cost] : costs)
+    std::printf("kernel %d %.9f %.9f %.9f %s\n", cost.calls, cost.seconds, cost.memory, cost.arithmetic, name.c_str());
 }
 
 int run(int steps, bool kernels) {
@@ -99,16 +107,20 @@ int run(int steps, bool kernels) {
   cuda::check(cudaGetDeviceProperties(&properties, 0), "the GPU's properties");
   std::printf("gpu %s\n", properties.name);
   const Machine machine = measured(device);
-  std::printf("product_rate %.4g\nmemory_bandwidth %.4g\n", machine.rates[0].products[static_cast<int>(DType::bf16)], machine.rates[0].memory_bandwidth);
+  std::printf("product_rate %.4g\nmemory_bandwidth %.4g\n", machine.rates[0].products[static_cast<int>(DType::bf16)],
+              machine.rates[0].memory_bandwidth);
 
   run_threads(1, [&](Threads& world) {
     ParametersIn<GpuMemory> parameters(*plan, 0, 1, device);
     Trainer<Threads, Cuda> trainer(*plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1,
                                    device);
     std::vector<int> tokens(batch * context), targets(batch * context);
-    for (std::size_t i = 0; i < tokens.size(); ++i)
-      tokens[i] = static_cast<int>(random_uniform(1, 0, i) * sizes.classes), targets[i] = static_cast<int>(random_uniform(1, 1, i) * sizes.classes);
-    trainer.executor().input(0, tokens), trainer.executor().input(1, targets);
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      tokens[i] = static_cast<int>(random_uniform(1, 0, i) * sizes.classes);
+      targets[i] = static_cast<int>(random_uniform(1, 1, i) * sizes.classes);
+    }
+    trainer.executor().input(0, tokens);
+    trainer.executor().input(1, targets);
     trainer.step(1e-4);
     if (kernels) {
       Recording recording(*plan, 0, 3);
@@ -129,8 +141,10 @@ int run(int steps, bool kernels) {
     auto memory = static_cast<double>(plan->memory.arena);
     for (const std::int64_t block : plan->memory.blocks) memory += static_cast<double>(block);
     const double attention = 12.0 * static_cast<double>(sizes.layers.size * sizes.channels) * context;
-    std::printf("memory %.4g\nloss %.4f\nstep_seconds %.6f\ntokens_per_second %.0f\n", memory, result.loss, seconds, batch * context / seconds);
-    std::printf("parameters %.0f\nflops_per_token %.0f\nflops_per_token_halved %.0f\n", trained, 6 * trained + attention, 6 * trained + attention / 2);
+    std::printf("memory %.4g\nloss %.4f\nstep_seconds %.6f\ntokens_per_second %.0f\n", memory, result.loss, seconds,
+                batch * context / seconds);
+    std::printf("parameters %.0f\nflops_per_token %.0f\nflops_per_token_halved %.0f\n", trained,
+                6 * trained + attention, 6 * trained + attention / 2);
   });
   return exit_code::done;
 }
@@ -147,7 +161,10 @@ int main(int argc, char** argv) {
       else if (std::strcmp(argv[i], "--steps") == 0 && i + 1 < argc && (steps = std::atoi(argv[++i])) > 0)
         continue;
       else
-        return std::fprintf(stderr, "gpt_step_gpu: error: unknown argument '%s'; say gpt_step_gpu [--steps N] [--kernels]\n", argv[i]), exit_code::usage;
+        return std::fprintf(stderr,
+                            "gpt_step_gpu: error: unknown argument '%s'; say gpt_step_gpu [--steps N] [--kernels]\n",
+                            argv[i]),
+               exit_code::usage;
     }
     return run(steps, kernels);
   });

@@ -1,13 +1,12 @@
-// The step of tensor-parallel transformer layers by hand, as Megatron-LM writes it: Eigen's products of a rank's own slices, an all-reduce
-// behind each row-parallel product (g) and of the gradient of what entered each column-parallel one (f), the latter under way while the
-// weight's gradient is computed.
+// The step of tensor-parallel transformer layers by hand, as Megatron-LM writes it: Eigen's products of a rank's own
+// slices, an all-reduce behind each row-parallel product (g) and of the gradient of what entered each column-parallel
+// one (f), the latter under way while the weight's gradient is computed.
 //
-// This is the yardstick of the derived step, so it is what a careful engineer would write: all memory is there before the first step and
-// lies on huge pages; bias, residual sum and layer norm are one pass, and so are their gradients.
+// This is the yardstick of the derived step, so it is what a careful engineer would write: all memory is there before
+// the first step and lies on huge pages; bias, residual sum and layer norm are one pass, and so are their gradients.
 #pragma once
-#include <malloc.h>
-
 #include <cmath>
+#include <malloc.h>
 #include <vector>
 
 #include <parallel/device/host_memory.hpp>
@@ -49,7 +48,10 @@ class LayersByHand {
     for (int l = 0; l < layers; ++l) layers_.push_back(layer(l));
     hidden_.push_back(matrix(rows_, channels));
     for (int l = 0; l < layers; ++l) hidden_.push_back(matrix(rows_, channels));
-    for (Index i = 0; i < hidden_[0].size(); ++i) hidden_[0].data()[i] = number(12, i), target_.data()[i] = number(13, i);
+    for (Index i = 0; i < hidden_[0].size(); ++i) {
+      hidden_[0].data()[i] = number(12, i);
+      target_.data()[i] = number(13, i);
+    }
   }
 
   struct Result {
@@ -92,7 +94,8 @@ class LayersByHand {
 
  private:
   static constexpr Index piece = 512;
-  static constexpr int pieces = AllReduce::pieces;  ///< of a product under which an all-reduce is under way; it is tested between them
+  /// of a product under which an all-reduce is under way; it is tested between them
+  static constexpr int pieces = AllReduce::pieces;
 
   struct Trained {
     Matrix value, gradient;
@@ -108,17 +111,18 @@ class LayersByHand {
     Norm norm2() { return {gain2, shift2}; }
     template <class F>
     void each(F f) {
-      for (Trained* t :
-           {&gain1, &shift1, &qkv, &qkv_bias, &projection, &projection_bias, &gain2, &shift2, &up, &up_bias, &down, &down_bias})
+      for (Trained* t : {&gain1, &shift1, &qkv, &qkv_bias, &projection, &projection_bias, &gain2, &shift2, &up,
+                         &up_bias, &down, &down_bias})
         f(*t);
     }
   };
 
   std::int64_t floats(int layers) const {
     const std::int64_t state = rows_ * (3 * channels + 4 * attended_ + 2 * inner_ + heads_ + 4);
-    const std::int64_t trained = 2 * (4 * channels * attended_ + 2 * channels * inner_ + 6 * channels + 3 * attended_ + inner_);
-    return layers * (state + trained + rows_ * channels) + rows_ * (4 * channels + std::max(inner_, 3 * attended_) + attended_) +
-           AttentionByHand::scratch;
+    const std::int64_t trained =
+        2 * (4 * channels * attended_ + 2 * channels * inner_ + 6 * channels + 3 * attended_ + inner_);
+    return layers * (state + trained + rows_ * channels) +
+           rows_ * (4 * channels + std::max(inner_, 3 * attended_) + attended_) + AttentionByHand::scratch;
   }
   Matrix matrix(Index rows, Index columns) {
     float* const begin = free_;
@@ -138,8 +142,9 @@ class LayersByHand {
     const Index c = channels, d = head_size;
     return {trained(0, l, 1, c, 1, c, 1, false), trained(1, l, 1, c, 1, c, 1, false),
             trained(2, l, c, 3 * attended_, 3 * c, heads, d, true), trained(3, l, 1, 3 * attended_, 3, heads, d, true),
-            trained(4, l, attended_, c, 1, heads, d * c, true), trained(5, l, 1, c, 1, c, 1, false), trained(6, l, 1, c, 1, c, 1, false),
-            trained(7, l, 1, c, 1, c, 1, false), trained(8, l, c, inner_, c, inner, 1, true), trained(9, l, 1, inner_, 1, inner, 1, true),
+            trained(4, l, attended_, c, 1, heads, d * c, true), trained(5, l, 1, c, 1, c, 1, false),
+            trained(6, l, 1, c, 1, c, 1, false), trained(7, l, 1, c, 1, c, 1, false),
+            trained(8, l, c, inner_, c, inner, 1, true), trained(9, l, 1, inner_, 1, inner, 1, true),
             trained(10, l, inner_, c, 1, inner, c, true), trained(11, l, 1, c, 1, c, 1, false),
             // clang-format off
             matrix(rows_, c), matrix(rows_, 2), matrix(rows_, 3 * attended_), matrix(rows_, attended_), matrix(heads_, rows_),
@@ -155,7 +160,8 @@ class LayersByHand {
   static double squares(const Matrix& m) {
     double total = 0;
     for (Index i = 0; i < m.size(); i += piece)
-      total += static_cast<double>(Eigen::Map<const Eigen::ArrayXf>(m.data() + i, std::min<Index>(piece, m.size() - i)).square().sum());
+      total += static_cast<double>(
+          Eigen::Map<const Eigen::ArrayXf>(m.data() + i, std::min<Index>(piece, m.size() - i)).square().sum());
     return total;
   }
   double sum(double value) {
@@ -180,11 +186,13 @@ class LayersByHand {
     const float mean = x.mean();
     const Channels centered = x - mean;
     const float inverse = 1 / std::sqrt(centered.square().mean() + 1e-5f);
-    statistics[0] = mean, statistics[1] = inverse;
+    statistics[0] = mean;
+    statistics[1] = inverse;
     row(normal) = centered * inverse * vector(norm.gain.value) + vector(norm.shift.value);
   }
   void normalize(Matrix& x, const Norm& norm, Matrix& normal, Matrix& statistics) {
-    for (Index r = 0; r < rows_; ++r) normalize_row(row(x, r), norm, normal.data() + r * channels, statistics.data() + 2 * r);
+    for (Index r = 0; r < rows_; ++r)
+      normalize_row(row(x, r), norm, normal.data() + r * channels, statistics.data() + 2 * r);
   }
   /// y = x + z + bias, and its norm if it is followed by one.
   void residual(Matrix& x, Matrix& z, Trained& bias, Matrix& y, const Norm* norm, Matrix* normal, Matrix* statistics) {
@@ -194,10 +202,11 @@ class LayersByHand {
       if (norm != nullptr) normalize_row(sum, *norm, normal->data() + r * channels, statistics->data() + 2 * r);
     }
   }
-  /// g += the gradient of x, where `entering_` is the gradient of its norm; of the norm's gain and shift, and of the bias that g is the
-  /// gradient of.
+  /// g += the gradient of x, where `entering_` is the gradient of its norm; of the norm's gain and shift, and of the
+  /// bias that g is the gradient of.
   void norm_gradient(Matrix& g, Matrix& x, Matrix& statistics, const Norm& norm, Trained* bias) {
-    zero(norm.gain), zero(norm.shift);
+    zero(norm.gain);
+    zero(norm.shift);
     if (bias != nullptr) zero(*bias);
     for (Index r = 0; r < rows_; ++r) {
       const float mean = statistics.data()[2 * r], inverse = statistics.data()[2 * r + 1];
@@ -214,17 +223,20 @@ class LayersByHand {
   void forward(std::size_t index) {
     Layer& l = layers_[index];
     l.all.noalias() = l.normal1 * l.qkv.value;
-    for (Index r = 0; r < rows_; ++r) Row(l.all.data() + r * 3 * attended_, 3 * attended_) += Row(l.qkv_bias.value.data(), 3 * attended_);
+    for (Index r = 0; r < rows_; ++r)
+      Row(l.all.data() + r * 3 * attended_, 3 * attended_) += Row(l.qkv_bias.value.data(), 3 * attended_);
     attention_.forward(l.all.data(), l.attended.data(), l.logarithms.data());
     entering_.noalias() = l.attended * l.projection.value;
     all_reduce(entering_);
     const Norm norm2 = l.norm2();
     residual(hidden_[index], entering_, l.projection_bias, l.middle, &norm2, &l.normal2, &l.statistics2);
     l.before.noalias() = l.normal2 * l.up.value;
-    for (Index r = 0; r < rows_; ++r) gelu_by_hand(l.before.data() + r * inner_, l.after.data() + r * inner_, l.up_bias.value.data(), inner_);
+    for (Index r = 0; r < rows_; ++r)
+      gelu_by_hand(l.before.data() + r * inner_, l.after.data() + r * inner_, l.up_bias.value.data(), inner_);
     entering_.noalias() = l.after * l.down.value;
     all_reduce(entering_);
-    if (index + 1 == layers_.size()) return residual(l.middle, entering_, l.down_bias, hidden_[index + 1], nullptr, nullptr, nullptr);
+    if (index + 1 == layers_.size())
+      return residual(l.middle, entering_, l.down_bias, hidden_[index + 1], nullptr, nullptr, nullptr);
     Layer& next = layers_[index + 1];
     const Norm norm1 = next.norm1();
     residual(l.middle, entering_, l.down_bias, hidden_[index + 1], &norm1, &next.normal1, &next.statistics1);
@@ -237,7 +249,8 @@ class LayersByHand {
     inside.noalias() = gradient_ * l.down.value.transpose();
     zero(l.up_bias);
     for (Index r = 0; r < rows_; ++r)
-      gelu_gradient_by_hand(l.before.data() + r * inner_, inside.data() + r * inner_, l.up_bias.gradient.data(), inner_);
+      gelu_gradient_by_hand(l.before.data() + r * inner_, inside.data() + r * inner_, l.up_bias.gradient.data(),
+                            inner_);
     entering_.noalias() = inside * l.up.value.transpose();
     all_reduce_.start(entering_.data(), entering_.size());
     weight_gradient(l.up, l.normal2, inside);
@@ -249,12 +262,14 @@ class LayersByHand {
     attention_.gradient(l.all.data(), l.attended.data(), l.logarithms.data(), attended_gradient_.data(), wide_.data());
     Matrix all(wide_.data(), rows_, 3 * attended_);
     zero(l.qkv_bias);
-    for (Index r = 0; r < rows_; ++r) Row(l.qkv_bias.gradient.data(), 3 * attended_) += Row(all.data() + r * 3 * attended_, 3 * attended_);
+    for (Index r = 0; r < rows_; ++r)
+      Row(l.qkv_bias.gradient.data(), 3 * attended_) += Row(all.data() + r * 3 * attended_, 3 * attended_);
     entering_.noalias() = all * l.qkv.value.transpose();
     all_reduce_.start(entering_.data(), entering_.size());
     weight_gradient(l.qkv, l.normal1, all);
     all_reduce_.wait();
-    norm_gradient(gradient_, hidden_[index], l.statistics1, l.norm1(), index > 0 ? &layers_[index - 1].down_bias : nullptr);
+    norm_gradient(gradient_, hidden_[index], l.statistics1, l.norm1(),
+                  index > 0 ? &layers_[index - 1].down_bias : nullptr);
   }
 
   AllReduce all_reduce_;

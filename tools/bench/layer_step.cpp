@@ -1,11 +1,12 @@
-// The step of some transformer layers, derived or by hand, on request: tools/bench/layer asks, by turns with other peers.
+// The step of some transformer layers, derived or by hand, on request: tools/bench/layer asks, by turns with other
+// peers.
 //
 //   layer_step derived|by-hand --layers 1|4 [--sequence] [--ranks N]     ranks are threads; by hand, one
 //   mpirun -n 2 layer_step derived|by-hand ... --mpi                     ranks are processes
+#include <cstring>
+
 #include <parallel/device/cpu.hpp>
 #include <parallel/run/trainer.hpp>
-
-#include <cstring>
 
 #include "layer_by_hand.hpp"
 #include "serve.hpp"
@@ -56,10 +57,12 @@ class Derived {
     for (const Member& m : plan.graph.members) {
       if (m.role == Role::parameter) {
         float* const part = trainer_.executor().member(which).template as<float>();
-        each_element(plan, m.type.layout, world.rank(), [&](std::int64_t i, std::int64_t global) { part[i] = number(which, global); });
+        each_element(plan, m.type.layout, world.rank(),
+                     [&](std::int64_t i, std::int64_t global) { part[i] = number(which, global); });
       } else if (m.role == Role::input) {
         float* const part = trainer_.executor().input(position++).template as<float>();
-        each_element(plan, m.type.layout, world.rank(), [&](std::int64_t i, std::int64_t global) { part[i] = number(which, global); });
+        each_element(plan, m.type.layout, world.rank(),
+                     [&](std::int64_t i, std::int64_t global) { part[i] = number(which, global); });
       }
       if (m.role == Role::parameter && plan.graph.path(m) != numbers[static_cast<std::size_t>(which)].name)
         throw Failure("layer_step: the model's parameters are not those of layer_model.hpp");
@@ -71,11 +74,15 @@ class Derived {
     std::vector<Checked> all{{"loss", result.loss}, {"norm", result.gradient_norm}};
     for (int i = 0; i < 13; ++i) {
       const View v = trainer_.executor().output(2 + i);
-      double squares = Eigen::Map<const Eigen::ArrayXf>(v.as<float>(), v.elements()).cast<double>().square().sum(), sum = 0;
+      double squares = Eigen::Map<const Eigen::ArrayXf>(v.as<float>(), v.elements()).cast<double>().square().sum(),
+             sum = 0;
       bool split = false;
       for (int d = 0; d < v.rank; ++d) split = split || v.size[d] != v.whole[d];
       Exchange e;
-      e.in = &squares, e.out = &sum, e.count = 1, e.dtype = DType::f64;
+      e.in = &squares;
+      e.out = &sum;
+      e.count = 1;
+      e.dtype = DType::f64;
       exchange(world_, e);
       all.push_back({numbers[static_cast<std::size_t>(i)].name, std::sqrt(split ? sum : squares)});
     }
@@ -148,7 +155,8 @@ int main(int argc, char** argv) {
     else
       return bench::usage();
   }
-  if ((options.layers != 1 && options.layers != 4) || (options.by_hand && (options.sequence || options.ranks != 1))) return bench::usage();
+  if ((options.layers != 1 && options.layers != 4) || (options.by_hand && (options.sequence || options.ranks != 1)))
+    return bench::usage();
 #if !defined(WITH_MPI)
   if (options.mpi) return std::fprintf(stderr, "layer_step: this build has no MPI\n"), 69;
 #endif

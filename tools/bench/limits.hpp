@@ -1,4 +1,5 @@
-// What the machine can do at best: multiply-adds on one core, and memory traffic on several threads. Measured beside what is compared with them.
+// What the machine can do at best: multiply-adds on one core, and memory traffic on several threads. Measured beside
+// what is compared with them.
 #pragma once
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
@@ -25,7 +26,8 @@ namespace bench {
 using Lanes = Eigen::internal::packet_traits<float>::type;  ///< the widest vector that the flags allow
 inline constexpr int lanes = Eigen::internal::packet_traits<float>::size;
 
-/// 12 chains of multiply-adds that do not wait for each other: more than latency times width of any core, and they fit 16 registers.
+/// 12 chains of multiply-adds that do not wait for each other: more than latency times width of any core, and they fit
+/// 16 registers.
 [[gnu::noinline]] inline float multiply_add(long times) {
   constexpr int chains = 12;
   using namespace Eigen::internal;
@@ -44,9 +46,10 @@ inline double fma_peak(int runs = 25) {
   volatile long times = constant;  // so that every call is made
   volatile float kept = multiply_add(times);
   double best = 1e9;
-  for (int run = 0; run < runs; ++run) best = std::min(best, seconds([&] {
-                                                for (int i = 0; i < 10; ++i) kept = multiply_add(times);
-                                              }));
+  for (int run = 0; run < runs; ++run)
+    best = std::min(best, seconds([&] {
+                      for (int i = 0; i < 10; ++i) kept = multiply_add(times);
+                    }));
   return 10.0 * static_cast<double>(constant) * 12 * lanes * 2 / best / 1e9;
 }
 
@@ -89,13 +92,15 @@ double on_threads(int n, F f) {
 /// Copies n bytes, a multiple of 16, past the caches: what is overwritten is not read before.
 [[gnu::noinline]] inline void stream_copy(void* to, const void* from, std::int64_t n) {
 #ifdef __SSE2__
-  for (std::int64_t i = 0; i < n / 16; ++i) _mm_stream_si128(static_cast<__m128i*>(to) + i, _mm_load_si128(static_cast<const __m128i*>(from) + i));
+  for (std::int64_t i = 0; i < n / 16; ++i)
+    _mm_stream_si128(static_cast<__m128i*>(to) + i, _mm_load_si128(static_cast<const __m128i*>(from) + i));
   _mm_sfence();
 #else
   std::memcpy(to, from, static_cast<std::size_t>(n));
 #endif
 }
-/// GB/s that so many threads read and write in a += b, each on memory of its own, all of it larger than the caches: the best of some runs.
+/// GB/s that so many threads read and write in a += b, each on memory of its own, all of it larger than the caches: the
+/// best of some runs.
 inline double memory_bandwidth(int threads, int runs = 5) {
   constexpr std::int64_t bytes = 64 << 20, n = bytes / 4;
   std::vector<parallel::HostMemory> memory;

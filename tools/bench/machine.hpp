@@ -1,4 +1,5 @@
-// Measures the machine that this runs on as prices see it: with the library's own kernels and threads, on 1, 2, ... ranks at once.
+// Measures the machine that this runs on as prices see it: with the library's own kernels and threads, on 1, 2, ...
+// ranks at once.
 #pragma once
 #include <parallel/device/cpu.hpp>
 #include <parallel/operation/scale.hpp>
@@ -12,7 +13,8 @@
 namespace bench {
 
 namespace probes {
-/// The three products of a layer with `rows` rows, m channels in and n out: forward, gradient of the input, gradient of the weight.
+/// The three products of a layer with `rows` rows, m channels in and n out: forward, gradient of the input, gradient of
+/// the weight.
 template <class T>
 void layer(std::vector<Probe>& all, const std::string& name, std::int64_t rows, std::int64_t m, std::int64_t n) {
   const double flops = 2 * static_cast<double>(rows * m * n);
@@ -20,7 +22,8 @@ void layer(std::vector<Probe>& all, const std::string& name, std::int64_t rows, 
   using Extents = KernelRun::Extents;
   const auto add = [&](const char* which, const Extents& a, const Extents& b, const Extents& c, int left, int right) {
     using Tensors = KernelRun::Tensors;
-    auto run = std::make_shared<KernelRun>(cpu::matmul<T>, dtype, Tensors{a, b}, Tensors{c}, operation::Product(1, left, right, 0));
+    auto run = std::make_shared<KernelRun>(cpu::matmul<T>, dtype, Tensors{a, b}, Tensors{c},
+                                           operation::Product(1, left, right, 0));
     all.push_back({name + which + std::to_string(m) + "x" + std::to_string(n), flops, [run](Threads&) { (*run)(); }});
   };
   add("forward ", {rows, m}, {m, n}, {rows, n}, 0, 0);
@@ -33,7 +36,8 @@ inline double computed_scores(std::int64_t batch, std::int64_t context, std::int
   const std::int64_t block = std::min<std::int64_t>(context, cpu::Heads<float>::most_rows);
   return 0.5 * static_cast<double>(batch * heads * context * (context + block));
 }
-inline void attention(std::vector<Probe>& all, std::int64_t batch, std::int64_t context, std::int64_t heads, std::int64_t size) {
+inline void attention(std::vector<Probe>& all, std::int64_t batch, std::int64_t context, std::int64_t heads,
+                      std::int64_t size) {
   const KernelRun::Extents q{batch, context, heads, size}, statistic{batch, context, heads};
   const double scale = 1 / std::sqrt(static_cast<double>(size)), work = computed_scores(batch, context, heads);
   using Tensors = KernelRun::Tensors;
@@ -47,19 +51,23 @@ inline void attention(std::vector<Probe>& all, std::int64_t batch, std::int64_t 
   all.push_back({name + "backward", work, [backward](Threads&) { (*backward)(); }});
 }
 
-/// c = a + b and b = a a, of `bytes` in all that each touches; with what a write reads before, they move 4 / 3 and 3 / 2 of that.
+/// c = a + b and b = a a, of `bytes` in all that each touches; with what a write reads before, they move 4 / 3 and 3 /
+/// 2 of that.
 inline void streams(std::vector<Probe>& all, const std::string& name, std::int64_t bytes) {
   const KernelRun::Extents n{bytes / 12}, half{bytes / 8};
   auto add = std::make_shared<KernelRun>(cpu::add<float>, DType::f32, KernelRun::Tensors{n, n}, KernelRun::Tensors{n});
-  auto square = std::make_shared<KernelRun>(cpu::square<float>, DType::f32, KernelRun::Tensors{half}, KernelRun::Tensors{half});
+  auto square =
+      std::make_shared<KernelRun>(cpu::square<float>, DType::f32, KernelRun::Tensors{half}, KernelRun::Tensors{half});
   all.push_back({name + "add", 4 * static_cast<double>(bytes) / 3, [add](Threads&) { (*add)(); }});
   all.push_back({name + "square", 3 * static_cast<double>(bytes) / 2, [square](Threads&) { (*square)(); }});
 }
 
 inline void functions(std::vector<Probe>& all, std::int64_t elements) {
   const KernelRun::Extents n{elements};
-  auto forward = std::make_shared<KernelRun>(cpu::gelu<float>, DType::f32, KernelRun::Tensors{n}, KernelRun::Tensors{n});
-  auto backward = std::make_shared<KernelRun>(cpu::gelu_gradient<float>, DType::f32, KernelRun::Tensors{n, n}, KernelRun::Tensors{n});
+  auto forward =
+      std::make_shared<KernelRun>(cpu::gelu<float>, DType::f32, KernelRun::Tensors{n}, KernelRun::Tensors{n});
+  auto backward = std::make_shared<KernelRun>(cpu::gelu_gradient<float>, DType::f32, KernelRun::Tensors{n, n},
+                                              KernelRun::Tensors{n});
   all.push_back({"functions gelu", static_cast<double>(elements), [forward](Threads&) { (*forward)(); }});
   all.push_back({"functions gelu_gradient", static_cast<double>(elements), [backward](Threads&) { (*backward)(); }});
 }
@@ -74,11 +82,14 @@ inline void all_reduce(std::vector<Probe>& all, const std::string& name, int ran
   auto buffers = std::make_shared<Buffers>();
   const auto run = [buffers, bytes](Threads& world) {
     Exchange e;
-    e.in = buffers->in.data() + buffers->at, e.out = buffers->out.data() + buffers->at, e.count = bytes / 4;
+    e.in = buffers->in.data() + buffers->at;
+    e.out = buffers->out.data() + buffers->at;
+    e.count = bytes / 4;
     exchange(world, e);
     buffers->at = (buffers->at + aligned(bytes)) % room;
   };
-  all.push_back({name + std::to_string(bytes), sent(Collective::all_reduce, static_cast<double>(bytes), ranks), run, true, 2e-4});
+  all.push_back(
+      {name + std::to_string(bytes), sent(Collective::all_reduce, static_cast<double>(bytes), ranks), run, true, 2e-4});
 }
 }  // namespace probes
 
@@ -107,16 +118,19 @@ inline Rates rates_of(const Probes& found, int ranks, bool doubles) {
   const auto f32 = static_cast<int>(DType::f32), f64 = static_cast<int>(DType::f64);
   r.products[f32] = found.rate("f32 ");
   if (doubles) r.products[f64] = found.rate("f64 ");
-  // A score costs 4 FLOP for each element of its head forward and 10 backward, and something beside them: two sizes of heads tell them apart.
-  const double wide = 1 / found.rate("attention of 64 "), narrow = 1 / found.rate("attention of 16 ");  // mean of both directions
+  // A score costs 4 FLOP for each element of its head forward and 10 backward, and something beside them: two sizes of
+  // heads tell them apart. mean of both directions
+  const double wide = 1 / found.rate("attention of 64 "), narrow = 1 / found.rate("attention of 16 ");
   const double product = (wide - narrow) / (64 - 16), beside = wide - 64 * product;
   if (product > 0) r.attention[f32] = 7 / product;
   if (product > 0 && beside > 0) r.scores[f32] = 1 / beside;
   r.functions[f32] = found.rate("functions ");
   r.memory_bandwidth = found.rate(working_set(1 << 26));
   r.cache_bandwidth = found.rate(working_set(1 << 22));
-  for (const std::int64_t bytes : working_sets)  // the largest working set that is nearer to the cache's bandwidth than to the memory's
-    if (found.rate(working_set(bytes)) * 2 > r.cache_bandwidth + r.memory_bandwidth) r.cache_bytes = static_cast<double>(bytes);
+  // the largest working set that is nearer to the cache's bandwidth than to the memory's
+  for (const std::int64_t bytes : working_sets)
+    if (found.rate(working_set(bytes)) * 2 > r.cache_bandwidth + r.memory_bandwidth)
+      r.cache_bytes = static_cast<double>(bytes);
   if (ranks > 1) {
     r.link.latency = found.median("word 4") / (2 * (ranks - 1));
     r.link.bandwidth = found.rate("message ");

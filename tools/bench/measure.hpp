@@ -62,8 +62,8 @@ inline std::string text(double value) {
 
 /// | benchmark | case | median | unit | min to max |
 inline void row(const char* benchmark, const std::string& what, const Spread& s, const char* unit) {
-  std::printf("| %-14s | %-66s | %8s | %-24s | %s to %s |\n", benchmark, what.c_str(), text(s.median).c_str(), unit, text(s.minimum).c_str(),
-              text(s.maximum).c_str());
+  std::printf("| %-14s | %-66s | %8s | %-24s | %s to %s |\n", benchmark, what.c_str(), text(s.median).c_str(), unit,
+              text(s.minimum).c_str(), text(s.maximum).c_str());
   std::fflush(stdout);
 }
 inline void row(const char* benchmark, const std::string& what, double value, const char* unit) {

@@ -1,4 +1,5 @@
-// The step that is derived from annotations against the same step by hand, on two tensor-parallel ranks: time, and under callgrind instructions.
+// The step that is derived from annotations against the same step by hand, on two tensor-parallel ranks: time, and
+// under callgrind instructions.
 //
 //   mlp [--rounds N]                  ranks are threads
 //   mpirun -n 2 mlp --mpi [...]       ranks are processes
@@ -9,10 +10,10 @@
 #if defined(WITH_MPI)
 #include <parallel/communicator/mpi.hpp>
 #endif
+#include <cstring>
+
 #include <parallel/device/cpu.hpp>
 #include <parallel/run/trainer.hpp>
-
-#include <cstring>
 
 #include "measure.hpp"
 #include "mlp_by_hand.hpp"
@@ -65,8 +66,12 @@ struct Nothing {
 #if defined(WITH_MPI)
 /// By hand over MPI.
 struct RawMpi {
-  void operator()(float* data, std::int64_t n) { MPI_Allreduce(MPI_IN_PLACE, data, static_cast<int>(n), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
-  void operator()(double* data, std::int64_t n) { MPI_Allreduce(MPI_IN_PLACE, data, static_cast<int>(n), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); }
+  void operator()(float* data, std::int64_t n) {
+    MPI_Allreduce(MPI_IN_PLACE, data, static_cast<int>(n), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  }
+  void operator()(double* data, std::int64_t n) {
+    MPI_Allreduce(MPI_IN_PLACE, data, static_cast<int>(n), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  }
 };
 #endif
 
@@ -94,7 +99,8 @@ class Both {
       trainer_.executor().input(which, whole);
       std::copy(whole.begin(), whole.end(), which == 0 ? by_hand_.x.data() : by_hand_.target.data());
     }
-    each_parameter([](const float* ours, auto& trained) { std::copy(ours, ours + trained.value.size(), trained.value.data()); });
+    each_parameter(
+        [](const float* ours, auto& trained) { std::copy(ours, ours + trained.value.size(), trained.value.data()); });
   }
 
   void derived() { result_ = trainer_.step(1e-3); }
@@ -106,16 +112,21 @@ class Both {
   }
   /// How far the two are apart after the same number of steps.
   double apart() {
-    double most = std::max(std::abs(result_.loss / expected_.loss - 1), std::abs(result_.gradient_norm / expected_.norm - 1));
-    const auto compare = [&](const float* ours, const auto& expected) { most = std::max(most, difference(ours, expected.data(), expected.size())); };
+    double most =
+        std::max(std::abs(result_.loss / expected_.loss - 1), std::abs(result_.gradient_norm / expected_.norm - 1));
+    const auto compare = [&](const float* ours, const auto& expected) {
+      most = std::max(most, difference(ours, expected.data(), expected.size()));
+    };
     if constexpr (trains) each_parameter([&](const float* ours, auto& trained) { compare(ours, trained.value); });
-    for (int i = 2; i < trainer_.executor().outputs(); ++i) compare(trainer_.executor().output(i).template as<const float>(), at(i - 2).gradient);
+    for (int i = 2; i < trainer_.executor().outputs(); ++i)
+      compare(trainer_.executor().output(i).template as<const float>(), at(i - 2).gradient);
     return most;
   }
 
  private:
   auto& at(int i) {
-    if (Model::biases) return i == 0 ? by_hand_.up : i == 1 ? by_hand_.up_bias : i == 2 ? by_hand_.down : by_hand_.down_bias;
+    if (Model::biases)
+      return i == 0 ? by_hand_.up : i == 1 ? by_hand_.up_bias : i == 2 ? by_hand_.down : by_hand_.down_bias;
     return i == 0 ? by_hand_.up : by_hand_.down;
   }
   template <class F>
@@ -151,7 +162,10 @@ void compare(World& world, AllReduce all_reduce, const char* over, const Options
       world.barrier();
     });
   };
-  for (int step = 0; step < 2; ++step) both.derived(), both.by_hand();
+  for (int step = 0; step < 2; ++step) {
+    both.derived();
+    both.by_hand();
+  }
   const double apart = both.apart();
   if (!(apart < 1e-4)) throw Failure("mlp: the two programs differ by " + text(apart) + "; one of them is wrong");
   std::vector<double> derived, by_hand;
@@ -160,8 +174,8 @@ void compare(World& world, AllReduce all_reduce, const char* over, const Options
     by_hand.push_back(timed([&] { both.by_hand(); }) * 1e3);
   }
   if (world.rank() != 0) return;
-  const std::string what = std::to_string(rows) + " rows" + (Model::biases ? ", biases" : "") + (both.trains ? ", AdamW" : ", gradients") +
-                           ", 2 ranks over " + over;
+  const std::string what = std::to_string(rows) + " rows" + (Model::biases ? ", biases" : "") +
+                           (both.trains ? ", AdamW" : ", gradients") + ", 2 ranks over " + over;
   row("mlp", what + ": derived", spread(derived), "ms");
   row("mlp", what + ": by hand", spread(by_hand), "ms");
   row("mlp", what + ": derived / by hand", ratio(derived, by_hand), "of the time");
@@ -180,7 +194,8 @@ void compare_all(World& world, MakeAllReduce make, const char* over, const Optio
   compare<Biased, AdamW, 2048>(world, make(), over, options);
 }
 
-/// One step behind another, on one rank that holds the whole hidden layer. It is small, as callgrind takes 50 ns for a multiply-add.
+/// One step behind another, on one rank that holds the whole hidden layer. It is small, as callgrind takes 50 ns for a
+/// multiply-add.
 inline void once(bool derived) {
   constexpr int rows = 128;
   using Small = Mlp<256, 1024>;
@@ -209,19 +224,27 @@ int main(int argc, char** argv) {
     else if (more && std::strcmp(argv[i], "--once") == 0)
       options.once = argv[++i];
     else
-      return std::fprintf(stderr, "mlp: unknown argument '%s'; say mlp [--mpi] [--rounds N] [--once derived|by-hand]\n", argv[i]), 2;
+      return std::fprintf(stderr, "mlp: unknown argument '%s'; say mlp [--mpi] [--rounds N] [--once derived|by-hand]\n",
+                          argv[i]),
+             2;
   }
   if (!options.once.empty()) return bench::once(options.once == "derived"), 0;
   if (!mpi) {
     bench::SharedMemory::Shared shared[16];
     parallel::run_threads(2, [&](parallel::Threads& world) {
       auto* next = shared;
-      bench::compare_all(world, [&] { return bench::SharedMemory(*next++, world.rank()); }, "threads", options);
+      bench::compare_all(
+          world, [&] { return bench::SharedMemory(*next++, world.rank()); }, "threads", options);
     });
     return 0;
   }
 #if defined(WITH_MPI)
-  parallel::run_mpi([&](parallel::Mpi& world) { bench::compare_all(world, [] { return bench::RawMpi{}; }, "MPI", options); }, {.ranks = 2});
+  parallel::run_mpi(
+      [&](parallel::Mpi& world) {
+        bench::compare_all(
+            world, [] { return bench::RawMpi{}; }, "MPI", options);
+      },
+      {.ranks = 2});
   return 0;
 #else
   return std::fprintf(stderr, "mlp: this build has no MPI\n"), 69;

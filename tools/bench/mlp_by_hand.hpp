@@ -1,7 +1,9 @@
-// The tensor-parallel MLP's step by hand, as Megatron-LM writes it: Eigen's products of a rank's own slices, one all-reduce, fused loops.
+// The tensor-parallel MLP's step by hand, as Megatron-LM writes it: Eigen's products of a rank's own slices, one
+// all-reduce, fused loops.
 //
-// This is the yardstick of the derived step, so it is what a careful engineer would write: all memory is there before the first step and lies on
-// huge pages, biases, gelu and their gradients are one pass over each row behind the product, the loss and its gradient too, AdamW is one pass.
+// This is the yardstick of the derived step, so it is what a careful engineer would write: all memory is there before
+// the first step and lies on huge pages, biases, gelu and their gradients are one pass over each row behind the
+// product, the loss and its gradient too, AdamW is one pass.
 #pragma once
 #include <malloc.h>
 
@@ -20,7 +22,8 @@
 
 namespace bench {
 
-/// One rank's part. `AllReduce` adds n floats, or one double, of all ranks in place: all_reduce(float*, std::int64_t), all_reduce(double*, 1).
+/// One rank's part. `AllReduce` adds n floats, or one double, of all ranks in place: all_reduce(float*, std::int64_t),
+/// all_reduce(double*, 1).
 template <class AllReduce>
 class MlpByHand {
  public:
@@ -39,7 +42,8 @@ class MlpByHand {
         width_(width),
         hidden_(hidden),
         biases_(biases),
-        memory_(4 * (3L * rows * width + 2L * rows * hidden + 8L * width * hidden + 4L * (hidden + width) + 21L * 16)),  // 21 tensors at lines
+        memory_(4 * (3L * rows * width + 2L * rows * hidden + 8L * width * hidden + 4L * (hidden + width) +
+                     21L * 16)),  // 21 tensors at lines
         free_(reinterpret_cast<float*>(memory_.data())),
         x(matrix(rows, width)),
         target(matrix(rows, width)),
@@ -163,7 +167,8 @@ class MlpByHand {
   static double squares(const float* x, std::int64_t n) {
     double sum = 0;
     for (std::int64_t i = 0; i < n; i += piece)
-      sum += static_cast<double>(Eigen::Map<const Eigen::ArrayXf>(x + i, std::min<std::int64_t>(piece, n - i)).square().sum());
+      sum += static_cast<double>(
+          Eigen::Map<const Eigen::ArrayXf>(x + i, std::min<std::int64_t>(piece, n - i)).square().sum());
     return sum;
   }
 

@@ -24,7 +24,9 @@ struct MlpWithBiases {
   Parameter<float, Shape<hidden / tensor>> up_bias{zeros};
   Parameter<float, Shape<hidden / tensor, width>> down{normal(0.02)};
   Parameter<float, Shape<width>> down_bias{zeros};
-  constexpr auto operator()(Distributed auto x) const { return matmul(gelu(matmul(x, up) + up_bias), down) + down_bias; }
+  constexpr auto operator()(Distributed auto x) const {
+    return matmul(gelu(matmul(x, up) + up_bias), down) + down_bias;
+  }
 };
 
 template <class Model>

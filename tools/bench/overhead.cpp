@@ -3,14 +3,14 @@
 //   overhead [--rounds N]
 //
 // Beside it the bare loop that calls as many kernels through pointers: what is above it is the executor's own.
+#include <cstring>
+
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu/device.hpp>
 #include <parallel/operation/scale.hpp>
 #include <parallel/parallel.hpp>
 #include <parallel/run/executor.hpp>
 #include <parallel/run/parameters.hpp>
-
-#include <cstring>
 
 #include "measure.hpp"
 
@@ -71,12 +71,17 @@ void measure(const char* name, int rounds) {
       });
       if (calls < operations * repeats) throw Failure("overhead: the plan has run fewer operations than it has");
       const double loop = seconds([&] {
-        for (long i = 0; i < repeats * operations; ++i) kernels[static_cast<std::size_t>(i % length)](all[static_cast<std::size_t>(i % length)]);
+        for (long i = 0; i < repeats * operations; ++i)
+          kernels[static_cast<std::size_t>(i % length)](all[static_cast<std::size_t>(i % length)]);
       });
-      if (round >= 0) times.push_back(own * each), bare.push_back(loop * each);
+      if (round >= 0) {
+        times.push_back(own * each);
+        bare.push_back(loop * each);
+      }
     }
   });
-  row("overhead", std::string(name) + " of " + std::to_string(operations) + " operations", spread(times), "ns per operation");
+  row("overhead", std::string(name) + " of " + std::to_string(operations) + " operations", spread(times),
+      "ns per operation");
   row("overhead", std::string(name) + ": a bare loop over pointers to kernels", spread(bare), "ns per operation");
 }
 

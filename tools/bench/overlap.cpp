@@ -1,21 +1,22 @@
-// How much of its communication a step hides behind computation: the plan as it is scheduled, each collective started early and waited for
-// late, by turns with the same plan in which each is waited for right where it starts.
+// How much of its communication a step hides behind computation: the plan as it is scheduled, each collective started
+// early and waited for late, by turns with the same plan in which each is waited for right where it starts.
 //
 //   overlap [--rounds N]                  ranks are threads
 //   mpirun -n 2 overlap --mpi [...]       ranks are processes
 //
-// A collective keeps a rank while it starts it, and from when the last rank waits for it until it is done: waiting for a rank that comes
-// later is no communication, and stands in a row of its own. Rounds in which other programs had a rank's core for a fiftieth of the time are
-// left out where three others are there. That both give the same bits is checked.
+// A collective keeps a rank while it starts it, and from when the last rank waits for it until it is done: waiting for
+// a rank that comes later is no communication, and stands in a row of its own. Rounds in which other programs had a
+// rank's core for a fiftieth of the time are left out where three others are there. That both give the same bits is
+// checked.
 #include <parallel/communicator/threads.hpp>
 #if defined(WITH_MPI)
 #include <parallel/communicator/mpi.hpp>
 #endif
-#include <parallel/device/cpu.hpp>
-#include <parallel/run/trainer.hpp>
-
 #include <cstring>
 #include <memory>
+
+#include <parallel/device/cpu.hpp>
+#include <parallel/run/trainer.hpp>
 
 #include "layer_model.hpp"
 #include "measure.hpp"
@@ -58,8 +59,8 @@ class Watched {
   std::shared_ptr<Noted> noted_;
 };
 
-/// Each collective is waited for right behind its start. A value lives at least from its start to its wait, so the places of all values
-/// still serve.
+/// Each collective is waited for right behind its start. A value lives at least from its start to its wait, so the
+/// places of all values still serve.
 std::vector<Event> without_overlap(const Plan& plan) {
   std::vector<Event> events;
   for (const Event& e : plan.events) {
@@ -70,7 +71,8 @@ std::vector<Event> without_overlap(const Plan& plan) {
   return events;
 }
 
-/// Milliseconds of one step on this rank. `disturbed`: the share in which other programs had the ranks' cores, added over ranks.
+/// Milliseconds of one step on this rank. `disturbed`: the share in which other programs had the ranks' cores, added
+/// over ranks.
 struct Step {
   double whole = 0, communication = 0, others = 0, disturbed = 0;
 };
@@ -95,20 +97,25 @@ class Way {
     *noted_ = {};
     world_.barrier();
     const double lost = waited_for_a_core(), whole = 1e3 * seconds([&] {
-                                                        result = trainer_.step(0);
-                                                        world_.barrier();
-                                                      });
+                                                       result = trainer_.step(0);
+                                                       world_.barrier();
+                                                     });
     std::vector<double> own = noted_->waits;
     own.push_back(1e3 * (waited_for_a_core() - lost) / whole);
     const std::size_t n = own.size();
     std::vector<double> all(2 * n);
     Exchange e;
-    e.kind = Collective::all_gather, e.in = own.data(), e.out = all.data(), e.count = static_cast<std::int64_t>(2 * n), e.dtype = DType::f64;
+    e.kind = Collective::all_gather;
+    e.in = own.data();
+    e.out = all.data();
+    e.count = static_cast<std::int64_t>(2 * n);
+    e.dtype = DType::f64;
     exchange(world_, e);
     Step step{whole, noted_->starts, 0, all[n - 1] + all[2 * n - 1]};
     for (std::size_t i = 0; i + 1 < n; ++i) {
       const double last = std::min(std::max(all[i], all[n + i]), noted_->ends[i]);
-      step.communication += noted_->ends[i] - last, step.others += last - noted_->waits[i];
+      step.communication += noted_->ends[i] - last;
+      step.others += last - noted_->waits[i];
     }
     return step;
   }
@@ -151,15 +158,21 @@ void measure(World& world, const char* over, int count) {
   std::sort(rounds.begin(), rounds.end(), [](const Round& a, const Round& b) { return a.disturbed() < b.disturbed(); });
   while (rounds.size() > 3 && rounds.back().disturbed() > 0.02) rounds.pop_back();
 
-  const std::string what = std::to_string(layers) + (layers > 1 ? " layers" : " layer") + (sequence ? ", sequence" : "") + ", " + over + ": ";
-  const auto say = [&](const char* of_what, const char* unit, auto f) { row("overlap", what + of_what, spread(of(rounds, f)), unit); };
+  const std::string what = std::to_string(layers) + (layers > 1 ? " layers" : " layer") +
+                           (sequence ? ", sequence" : "") + ", " + over + ": ";
+  const auto say = [&](const char* of_what, const char* unit, auto f) {
+    row("overlap", what + of_what, spread(of(rounds, f)), unit);
+  };
   say("a step as scheduled", "ms", [](const Round& r) { return r.scheduled.whole; });
-  say("as scheduled / waits behind starts", "of the time", [](const Round& r) { return r.scheduled.whole / r.direct.whole; });
+  say("as scheduled / waits behind starts", "of the time",
+      [](const Round& r) { return r.scheduled.whole / r.direct.whole; });
   say("waiting for the other rank", "ms", [](const Round& r) { return r.scheduled.others; });
   say("communication, waits behind starts", "ms", [](const Round& r) { return r.direct.communication; });
   say("communication, as scheduled", "ms", [](const Round& r) { return r.scheduled.communication; });
-  say("exposed", "% of the communication", [](const Round& r) { return 100 * r.scheduled.communication / r.direct.communication; });
-  if (rounds.back().disturbed() > 0.02) row("overlap", what + "ranks waited for cores", 100 * rounds.back().disturbed(), "% of the time, added");
+  say("exposed", "% of the communication",
+      [](const Round& r) { return 100 * r.scheduled.communication / r.direct.communication; });
+  if (rounds.back().disturbed() > 0.02)
+    row("overlap", what + "ranks waited for cores", 100 * rounds.back().disturbed(), "% of the time, added");
 }
 
 template <Communicator World>

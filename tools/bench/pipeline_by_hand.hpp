@@ -1,14 +1,16 @@
-// The step of pipeline_model.hpp by hand over MPI, as Megatron-LM runs it: 1F1B or GPipe, Eigen's products, MPI_Isend and MPI_Irecv.
+// The step of pipeline_model.hpp by hand over MPI, as Megatron-LM runs it: 1F1B or GPipe, Eigen's products, MPI_Isend
+// and MPI_Irecv.
 //
-// This is the yardstick of the derived step, so it is what a careful engineer would write: all memory is there before the first step and lies on
-// huge pages; the next message is asked for before the work on the last one begins, into the place where it stays; products add to the gradients
-// in place; and as MPI goes on with a message only while it is called, it is called between products.
+// This is the yardstick of the derived step, so it is what a careful engineer would write: all memory is there before
+// the first step and lies on huge pages; the next message is asked for before the work on the last one begins, into the
+// place where it stays; products add to the gradients in place; and as MPI goes on with a message only while it is
+// called, it is called between products.
 #pragma once
-#include <malloc.h>
-#include <mpi.h>
-
 #include <cmath>
+#include <malloc.h>
 #include <vector>
+
+#include <mpi.h>
 
 #include <parallel/device/host_memory.hpp>
 
@@ -38,7 +40,8 @@ class PipelineByHand {
     for (int k = 0; k < flights(); ++k) flights_.push_back(flight());
     for (int k = 0; k < entries(); ++k) entering_.push_back({matrix(piped::rows, piped::width)});
     for (int k = 0; k < gradients; ++k) gradients_.push_back({matrix(piped::rows, piped::width)});
-    for (int k = 0; last() && k < micro_batches; ++k) targets_.push_back(numbered(piped::target, k, piped::rows, piped::width));
+    for (int k = 0; last() && k < micro_batches; ++k)
+      targets_.push_back(numbered(piped::target, k, piped::rows, piped::width));
     for (int k = 0; first() && k < micro_batches; ++k) fill(entering_[index(k)].matrix, piped::input, k);
   }
 
@@ -111,7 +114,8 @@ class PipelineByHand {
   std::int64_t floats() const {
     const std::int64_t wide = piped::rows * piped::inner, narrow = piped::rows * piped::width;
     const std::int64_t weights = 2 * (2 * piped::width * piped::inner + piped::inner + piped::width);
-    return layers_of_stage_ * (flights() * (2 * wide + narrow) + weights) + wide + narrow * (entries() + gradients + (last() ? micro_batches_ : 0));
+    return layers_of_stage_ * (flights() * (2 * wide + narrow) + weights) + wide +
+           narrow * (entries() + gradients + (last() ? micro_batches_ : 0));
   }
   Matrix matrix(int rows, int columns) {
     float* const begin = free_;
@@ -119,7 +123,8 @@ class PipelineByHand {
     return Matrix(begin, rows, columns);
   }
   static void fill(Matrix& m, int which, std::int64_t part) {
-    for (std::int64_t i = 0; i < m.size(); ++i) m.data()[i] = number(piped::numbers[index(which)], which, part * m.size() + i);
+    for (std::int64_t i = 0; i < m.size(); ++i)
+      m.data()[i] = number(piped::numbers[index(which)], which, part * m.size() + i);
   }
   Matrix numbered(int which, int part, int rows, int columns) {
     Matrix m = matrix(rows, columns);
@@ -127,13 +132,17 @@ class PipelineByHand {
     return m;
   }
   Layer layer(int l) {
-    const auto trained = [&](int which, int rows, int columns) { return Trained{numbered(which, l, rows, columns), matrix(rows, columns)}; };
-    return {trained(0, piped::width, piped::inner), trained(1, 1, piped::inner), trained(2, piped::inner, piped::width), trained(3, 1, piped::width)};
+    const auto trained = [&](int which, int rows, int columns) {
+      return Trained{numbered(which, l, rows, columns), matrix(rows, columns)};
+    };
+    return {trained(0, piped::width, piped::inner), trained(1, 1, piped::inner), trained(2, piped::inner, piped::width),
+            trained(3, 1, piped::width)};
   }
   Flight flight() {
     Flight f;
     for (int l = 0; l < layers_of_stage_; ++l) {
-      f.before.push_back(matrix(piped::rows, piped::inner)), f.after.push_back(matrix(piped::rows, piped::inner));
+      f.before.push_back(matrix(piped::rows, piped::inner));
+      f.after.push_back(matrix(piped::rows, piped::inner));
       f.results.push_back(matrix(piped::rows, piped::width));
     }
     return f;
@@ -172,7 +181,8 @@ class PipelineByHand {
       before.noalias() = *x * l.up.value;
       call_mpi();
       for (int r = 0; r < piped::rows; ++r)
-        gelu_by_hand(before.data() + r * piped::inner, after.data() + r * piped::inner, l.up_bias.value.data(), piped::inner);
+        gelu_by_hand(before.data() + r * piped::inner, after.data() + r * piped::inner, l.up_bias.value.data(),
+                     piped::inner);
       for (int r = 0; r < piped::rows; ++r) row(y, r) = row(*x, r) + row(l.down_bias.value, 0);
       y.noalias() += after * l.down.value;
       call_mpi();
@@ -202,7 +212,8 @@ class PipelineByHand {
       inside_.noalias() = g * l.down.value.transpose();
       call_mpi();
       for (int r = 0; r < piped::rows; ++r)
-        gelu_gradient_by_hand(f.before[i].data() + r * piped::inner, inside_.data() + r * piped::inner, l.up_bias.gradient.data(), piped::inner);
+        gelu_gradient_by_hand(f.before[i].data() + r * piped::inner, inside_.data() + r * piped::inner,
+                              l.up_bias.gradient.data(), piped::inner);
       l.up.gradient.noalias() += x.transpose() * inside_;
       call_mpi();
       if (i > 0 || !first()) g.noalias() += inside_ * l.up.value.transpose();

@@ -8,7 +8,8 @@
 namespace bench {
 
 namespace piped {
-inline const Schedule* const schedules[] = {&parallel::schedules::naive, &parallel::schedules::gpipe, &parallel::schedules::one_forward_one_backward,
+inline const Schedule* const schedules[] = {&parallel::schedules::naive, &parallel::schedules::gpipe,
+                                            &parallel::schedules::one_forward_one_backward,
                                             &parallel::schedules::interleaved<2>, &parallel::schedules::zero_bubble_h1};
 }  // namespace piped
 
@@ -34,8 +35,11 @@ class PipelineRun {
     for (const Member& m : plan_->graph.members) {
       const Numbers& n = piped::numbers[static_cast<std::size_t>(which)];
       const View v = m.role == Role::parameter ? executor().member(which) : executor().input(position++);
-      if (m.role == Role::parameter && plan_->graph.path(m) != n.name) throw Failure("pipeline: the model's parameters are not those of pipeline_model.hpp");
-      if (v.data != nullptr) each_element(plan_, m.type.layout, world.rank(), [&](std::int64_t i, std::int64_t global) { v.as<float>()[i] = number(n, which, global); });
+      if (m.role == Role::parameter && plan_->graph.path(m) != n.name)
+        throw Failure("pipeline: the model's parameters are not those of pipeline_model.hpp");
+      if (v.data != nullptr)
+        each_element(plan_, m.type.layout, world.rank(),
+                     [&](std::int64_t i, std::int64_t global) { v.as<float>()[i] = number(n, which, global); });
       ++which;
     }
   }
@@ -48,9 +52,13 @@ class PipelineRun {
     std::vector<Checked> all{{"loss", result.loss}, {"norm", result.gradient_norm}};
     for (int i = 0; i < piped::input; ++i) {
       const View v = executor().output(2 + i);
-      double squares = Eigen::Map<const Eigen::ArrayXf>(v.as<float>(), v.elements()).cast<double>().square().sum(), sum = 0;
+      double squares = Eigen::Map<const Eigen::ArrayXf>(v.as<float>(), v.elements()).cast<double>().square().sum(),
+             sum = 0;
       Exchange e;
-      e.in = &squares, e.out = &sum, e.count = 1, e.dtype = DType::f64;
+      e.in = &squares;
+      e.out = &sum;
+      e.count = 1;
+      e.dtype = DType::f64;
       exchange(world_, e);
       all.push_back({piped::numbers[static_cast<std::size_t>(i)].name, std::sqrt(sum)});
     }

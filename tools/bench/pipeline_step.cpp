@@ -21,7 +21,8 @@ struct Options {
 template <int micro_batches>
 void derived(const Options& options) {
   const auto run = [&](auto& world, auto requests) {
-    PipelineRun<std::remove_cvref_t<decltype(world)>> peer(with(build<PipelineStep<micro_batches>>(), *options.schedule), world);
+    PipelineRun<std::remove_cvref_t<decltype(world)>> peer(
+        with(build<PipelineStep<micro_batches>>(), *options.schedule), world);
     serve(peer, requests, world.rank() == 0);
   };
   if (!options.mpi) {
@@ -44,7 +45,8 @@ void by_hand(const Options& options) {
 #endif
 
 int usage() {
-  std::fprintf(stderr, "pipeline_step: say pipeline_step derived|by-hand SCHEDULE --micro-batches 4|8|16 [--ranks N | --mpi]\n");
+  std::fprintf(
+      stderr, "pipeline_step: say pipeline_step derived|by-hand SCHEDULE --micro-batches 4|8|16 [--ranks N | --mpi]\n");
   return 2;
 }
 
@@ -68,7 +70,8 @@ int main(int argc, char** argv) {
     else
       return usage();
   }
-  const bool written = options.schedule == &schedules::gpipe || options.schedule == &schedules::one_forward_one_backward;
+  const bool written =
+      options.schedule == &schedules::gpipe || options.schedule == &schedules::one_forward_one_backward;
   if (options.schedule == nullptr || (options.by_hand && !written)) return usage();
 #if defined(WITH_MPI)
   if (options.by_hand) return by_hand(options), 0;

@@ -1,16 +1,17 @@
-// Steps of plans as simulated on the description of this machine against the same steps as they are: milliseconds and their ratio.
+// Steps of plans as simulated on the description of this machine against the same steps as they are: milliseconds and
+// their ratio.
 //
 //   prediction [--rounds N] [--ranks N] [--slices]
 //
-// The machine's rates and all steps of as many ranks are measured by turns in one process, so that what else runs falls on both, and rounds in
-// which other programs took a rank's core are left out where enough others are there. --slices also says how many milliseconds each kind of
-// operation was predicted to take and took on rank 0.
+// The machine's rates and all steps of as many ranks are measured by turns in one process, so that what else runs falls
+// on both, and rounds in which other programs took a rank's core are left out where enough others are there. --slices
+// also says how many milliseconds each kind of operation was predicted to take and took on rank 0.
+#include <cstring>
+
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
 #include <parallel/plan/simulate.hpp>
 #include <parallel/run/trainer.hpp>
-
-#include <cstring>
 
 #include "gpt_model.hpp"
 #include "machine.hpp"
@@ -22,7 +23,8 @@ namespace bench {
 /// Some million parameters on eight windows of 128 bytes.
 struct SizeSmall {
   static constexpr const char* name = "GPT of 4 x 256";
-  static constexpr int layers = 4, channels = 256, heads = 4, context = 128, positions = 128, vocabulary = 256, batch = 8;
+  static constexpr int layers = 4, channels = 256, heads = 4, context = 128, positions = 128, vocabulary = 256,
+                       batch = 8;
 };
 /// So narrow that products are small.
 struct SizeNarrow {
@@ -72,7 +74,8 @@ void slices(const Case& c, const Machine& machine, int rounds) {
   std::map<std::string, std::pair<double, double>> kinds;
   for (const Slice& s : simulate(c.plan, machine).slices) {
     const Node& node = c.plan->graph.node(s.node);
-    kinds[std::string(s.track > 0 ? name_of(node.transition.collective) : node.operation->name)].first += (s.end - s.begin) * 1e3;
+    kinds[std::string(s.track > 0 ? name_of(node.transition.collective) : node.operation->name)].first +=
+        (s.end - s.begin) * 1e3;
   }
   run_threads(c.plan->mesh.ranks(), [&](Threads& world) {
     TimedWorld<Threads> timed(world.split(0, world.rank()));
@@ -81,11 +84,13 @@ void slices(const Case& c, const Machine& machine, int rounds) {
     Costs::clear();
     for (int round = 0; round < rounds; ++round) run.trainer.step(1e-4);
     if (world.rank() != 0) return;
-    for (const Cost& cost : Costs::costs()) kinds[cost.flops > 0 ? "matmul" : cost.name].second += cost.seconds * 1e3 / rounds;
+    for (const Cost& cost : Costs::costs())
+      kinds[cost.flops > 0 ? "matmul" : cost.name].second += cost.seconds * 1e3 / rounds;
   });
   Costs::forget();
   for (const auto& [kind, times] : kinds)
-    if (std::max(times.first, times.second) > 0.01) std::fprintf(stderr, "  %-26s %8.3f %8.3f\n", kind.c_str(), times.first, times.second);
+    if (std::max(times.first, times.second) > 0.01)
+      std::fprintf(stderr, "  %-26s %8.3f %8.3f\n", kind.c_str(), times.first, times.second);
 }
 
 void measure(const std::vector<Case>& cases, double launch, int rounds, bool sliced) {
@@ -131,19 +136,24 @@ int main(int argc, char** argv) {
     else if (std::strcmp(argv[i], "--slices") == 0)
       sliced = true;
     else
-      return std::fprintf(stderr, "prediction: unknown argument '%s'; say prediction [--rounds N] [--ranks N] [--slices]\n", argv[i]), 2;
+      return std::fprintf(stderr,
+                          "prediction: unknown argument '%s'; say prediction [--rounds N] [--ranks N] [--slices]\n",
+                          argv[i]),
+             2;
   }
   const std::string mlp = "MLP of 768, 3072", small = SizeSmall::name, narrow = SizeNarrow::name;
   using Small = GptStep<SizeSmall>;
   using Narrow = GptStep<SizeNarrow>;
   const double launch = measure_launch(rounds);
   const std::vector<Case> groups[] = {
-      {planned<Perceptron>(mlp, Mesh{data = 1}), planned<Small>(small, Mesh{data = 1}), planned<Narrow>(narrow, Mesh{data = 1})},
-      {planned<Perceptron>(mlp, Mesh{tensor = 2}), planned<Small>(small, Mesh{data = 2}), planned<Small>(small, Mesh{tensor = 2}),
-       planned<Small>(small, Mesh{sequence = 2}), planned<Accumulate<4, Small>>(small + ", 4 micro-batches", Mesh{data = 2}),
+      {planned<Perceptron>(mlp, Mesh{data = 1}), planned<Small>(small, Mesh{data = 1}),
+       planned<Narrow>(narrow, Mesh{data = 1})},
+      {planned<Perceptron>(mlp, Mesh{tensor = 2}), planned<Small>(small, Mesh{data = 2}),
+       planned<Small>(small, Mesh{tensor = 2}), planned<Small>(small, Mesh{sequence = 2}),
+       planned<Accumulate<4, Small>>(small + ", 4 micro-batches", Mesh{data = 2}),
        planned<Narrow>(narrow, Mesh{data = 2})},
-      {planned<Perceptron>(mlp, Mesh{data = 2, tensor = 2}), planned<Small>(small, Mesh{data = 4}), planned<Small>(small, Mesh{data = 2, tensor = 2}),
-       planned<Small>(small, Mesh{data = 2, sequence = 2})},
+      {planned<Perceptron>(mlp, Mesh{data = 2, tensor = 2}), planned<Small>(small, Mesh{data = 4}),
+       planned<Small>(small, Mesh{data = 2, tensor = 2}), planned<Small>(small, Mesh{data = 2, sequence = 2})},
   };
   for (const std::vector<Case>& cases : groups)
     if (only == 0 || cases[0].plan->mesh.ranks() == only) measure(cases, launch, rounds, sliced);

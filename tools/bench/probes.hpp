@@ -1,12 +1,13 @@
-// Work that several ranks time by turns, round by round, and of which only rounds count in which the ranks had their cores.
+// Work that several ranks time by turns, round by round, and of which only rounds count in which the ranks had their
+// cores.
 #pragma once
-#include <parallel/communicator/threads.hpp>
-#include <parallel/device/kernel.hpp>
-#include <parallel/device/host_memory.hpp>
-
 #include <functional>
 #include <map>
 #include <mutex>
+
+#include <parallel/communicator/threads.hpp>
+#include <parallel/device/host_memory.hpp>
+#include <parallel/device/kernel.hpp>
 
 #include "measure.hpp"
 
@@ -19,11 +20,13 @@ class KernelRun {
  public:
   using Extents = std::vector<std::int64_t>;
   using Tensors = std::vector<Extents>;
-  KernelRun(Kernel kernel, DType dtype, const Tensors& operands, const Tensors& results, const Ints& ints = {}, double number = 0)
+  KernelRun(Kernel kernel, DType dtype, const Tensors& operands, const Tensors& results, const Ints& ints = {},
+            double number = 0)
       : kernel_(kernel) {
     for (const Extents& extents : operands) call_.operands.push_back(view(dtype, extents));
     for (const Extents& extents : results) call_.results.push_back(view(dtype, extents));
-    call_.ints = ints, call_.reals[0] = number;
+    call_.ints = ints;
+    call_.reals[0] = number;
   }
   void operator()() const { kernel_(call_); }
 
@@ -31,7 +34,10 @@ class KernelRun {
   View view(DType dtype, const Extents& extents) {
     View v;
     v.dtype = dtype;
-    for (const std::int64_t n : extents) v.size[v.rank] = v.whole[v.rank] = n, ++v.rank;
+    for (const std::int64_t n : extents) {
+      v.size[v.rank] = v.whole[v.rank] = n;
+      ++v.rank;
+    }
     memory_.emplace_back(v.elements() * bytes_of(dtype));
     v.data = memory_.back().data();
     for (std::int64_t i = 0; i < v.elements(); ++i) {  // small numbers, as of activations
@@ -56,9 +62,10 @@ struct Probe {
   double least = 1e-3;    ///< seconds that a timing takes at least
 };
 
-/// Seconds of one run of each probe, of ranks that were left alone: the median over ranks and rounds. `rounds` go through all probes by turns, so
-/// that what else the machine does falls on all of them. A timing in which the rank, or where ranks wait for each other all together, had to
-/// wait for a core for more than a fiftieth of the time counts only where there are fewer than three others; then the best three do.
+/// Seconds of one run of each probe, of ranks that were left alone: the median over ranks and rounds. `rounds` go
+/// through all probes by turns, so that what else the machine does falls on all of them. A timing in which the rank, or
+/// where ranks wait for each other all together, had to wait for a core for more than a fiftieth of the time counts
+/// only where there are fewer than three others; then the best three do.
 class Probes {
  public:
   Probes(int ranks, int rounds) : ranks_(ranks), rounds_(rounds) {}
@@ -103,7 +110,10 @@ class Probes {
   double rate(const std::string& prefix) const {
     double work = 0, time = 0;
     for (const auto& [name, timings] : timings_)
-      if (name.starts_with(prefix)) work += timings.work, time += median(name);
+      if (name.starts_with(prefix)) {
+        work += timings.work;
+        time += median(name);
+      }
     return work / time;
   }
 

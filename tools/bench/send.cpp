@@ -17,7 +17,8 @@ namespace bench {
 template <Communicator World>
 void message(World& world, const Arrays& buffers, std::int64_t bytes, int from) {
   Exchange e = buffers.message(bytes);
-  e.kind = world.rank() == from ? Collective::send : Collective::receive, e.peer = 1 - world.rank();
+  e.kind = world.rank() == from ? Collective::send : Collective::receive;
+  e.peer = 1 - world.rank();
   exchange(world, e);
 }
 
@@ -33,11 +34,17 @@ void measure(World& world, int rounds, const std::string& who, const std::string
     for (int round = -1; round < rounds; ++round) {
       const double own = together(world, times, [&] { f([&](int from) { message(world, buffers, bytes, from); }); });
       const double other = together(world, times, [&] { f([&](int from) { plain(buffers, bytes, from); }); });
-      if (round >= 0) ours.push_back(own), theirs.push_back(other);
+      if (round >= 0) {
+        ours.push_back(own);
+        theirs.push_back(other);
+      }
     }
     return std::pair(ours, theirs);
   };
-  const auto there_and_back = [](auto one_way) { one_way(0), one_way(1); };
+  const auto there_and_back = [](auto one_way) {
+    one_way(0);
+    one_way(1);
+  };
   const auto there = [](auto one_way) { one_way(0); };
 
   const auto [ours, theirs] = both(64, 2000, there_and_back);
@@ -80,13 +87,14 @@ int main(int argc, char** argv) {
 #ifdef WITH_MPI
   run_mpi(
       [&](Mpi& world) {
-        measure(world, rounds, "2 processes", "MPI_Send and MPI_Recv", [&](const Arrays& b, std::int64_t bytes, int from) {
-          const auto count = static_cast<int>(bytes / 4);
-          if (world.rank() == from)
-            MPI_Send(b.in.data(), count, MPI_FLOAT, 1 - from, 0, MPI_COMM_WORLD);
-          else
-            MPI_Recv(b.out.data(), count, MPI_FLOAT, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        });
+        measure(world, rounds, "2 processes", "MPI_Send and MPI_Recv",
+                [&](const Arrays& b, std::int64_t bytes, int from) {
+                  const auto count = static_cast<int>(bytes / 4);
+                  if (world.rank() == from)
+                    MPI_Send(b.in.data(), count, MPI_FLOAT, 1 - from, 0, MPI_COMM_WORLD);
+                  else
+                    MPI_Recv(b.out.data(), count, MPI_FLOAT, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+                });
       },
       {.ranks = 2});
   return 0;

@@ -1,7 +1,8 @@
 // Takes a peer's steps on request: a script asks several jobs by turns.
 //
-// A peer prints what is to be compared before anything is timed, a line "NAME NUMBER" each, and "ready". For every line N of the standard input it
-// then takes one step, N more, and prints the milliseconds of the fastest of these. Nothing spins while it waits for a line, as the others run then.
+// A peer prints what is to be compared before anything is timed, a line "NAME NUMBER" each, and "ready". For every line
+// N of the standard input it then takes one step, N more, and prints the milliseconds of the fastest of these. Nothing
+// spins while it waits for a line, as the others run then.
 #pragma once
 #include <parallel/communicator/threads.hpp>
 #if defined(WITH_MPI)
@@ -26,7 +27,9 @@ inline int request() {
 /// The same on every rank, which sleep until then.
 class ThreadRequests {
  public:
-  ThreadRequests(Threads& world, std::atomic<int>& steps) : world_(world), steps_(steps) { world.deadline(std::chrono::hours(1)); }
+  ThreadRequests(Threads& world, std::atomic<int>& steps) : world_(world), steps_(steps) {
+    world.deadline(std::chrono::hours(1));
+  }
   int next() {
     if (world_.rank() == 0) steps_ = request();
     world_.barrier();
@@ -44,7 +47,8 @@ class MpiRequests {
  public:
   int next() {
     int rank = 0, ranks = 1, steps = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (rank == 0) {
       steps = request();
       for (int r = 1; r < ranks; ++r) MPI_Send(&steps, 1, MPI_INT, r, 0, MPI_COMM_WORLD);

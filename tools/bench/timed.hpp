@@ -78,7 +78,8 @@ void timed_kernel(const Call& call) {
 inline Kernel timed(int slot) {
   static constexpr auto all = []<int... i>(std::integer_sequence<int, i...>) {
     return std::array<Kernel, sizeof...(i)>{timed_kernel<i>...};
-  }(std::make_integer_sequence<int, Costs::most>{});
+  }
+  (std::make_integer_sequence<int, Costs::most>{});
   return all[static_cast<std::size_t>(slot)];
 }
 
@@ -94,17 +95,19 @@ struct Timed : Device {
       const operation::Product p(call.ints);
       const View &x = call.operands[0], &y = call.results[0];
       const std::int64_t free = x.rank - p.batch - p.contracted;
-      const std::int64_t m = y.extent(p.batch, p.batch + static_cast<int>(free)), n = y.extent(p.batch + static_cast<int>(free), y.rank);
+      const std::int64_t m = y.extent(p.batch, p.batch + static_cast<int>(free)),
+                         n = y.extent(p.batch + static_cast<int>(free), y.rank);
       const std::int64_t k = x.elements() / m;
-      name += " " + std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) + (p.left_transposed ? ", left transposed" : "") +
-              (p.right_transposed ? ", right transposed" : "");
+      name += " " + std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) +
+              (p.left_transposed ? ", left transposed" : "") + (p.right_transposed ? ", right transposed" : "");
       flops = 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     }
     return timed(Costs::slot(name, found, flops));
   }
 };
 
-/// Its collectives are `World`'s, timed: waiting for the other ranks apart from the exchange itself. Records nothing else.
+/// Its collectives are `World`'s, timed: waiting for the other ranks apart from the exchange itself. Records nothing
+/// else.
 template <Communicator World>
 class TimedWorld {
  public:

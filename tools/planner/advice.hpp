@@ -8,7 +8,9 @@
 
 namespace planner {
 
-inline std::string schedule_name(const Schedule& s) { return std::string(s.name) + (s.chunks > 1 ? ", " + std::to_string(s.chunks) + " chunks" : ""); }
+inline std::string schedule_name(const Schedule& s) {
+  return std::string(s.name) + (s.chunks > 1 ? ", " + std::to_string(s.chunks) + " chunks" : "");
+}
 
 /// "1320 s": steps of large models take long.
 inline std::string step_time(double seconds) {
@@ -22,7 +24,8 @@ inline std::string step_time(double seconds) {
 inline std::vector<const Candidate*> best_of_each_mesh(const Advice& advice) {
   std::vector<const Candidate*> best;
   for (const Candidate& c : advice.candidates)
-    if (std::none_of(best.begin(), best.end(), [&](const Candidate* b) { return b->mesh == c.mesh; })) best.push_back(&c);
+    if (std::none_of(best.begin(), best.end(), [&](const Candidate* b) { return b->mesh == c.mesh; }))
+      best.push_back(&c);
   return best;
 }
 
@@ -30,27 +33,39 @@ inline std::string advice_text(const Advice& advice, const std::string& program,
   const std::vector<const Candidate*> best = best_of_each_mesh(advice);
   const bool staged = std::any_of(best.begin(), best.end(), [](const Candidate* c) { return c->schedule != nullptr; });
   printing::Table table{{}, {{{"", "mesh", "step", "memory"}}}};
-  const auto more = [&](std::initializer_list<std::string> cells) { table.rows.back().cells.insert(table.rows.back().cells.end(), cells); };
+  const auto more = [&](std::initializer_list<std::string> cells) {
+    table.rows.back().cells.insert(table.rows.back().cells.end(), cells);
+  };
   if (staged) more({"schedule", "bubble"});
   more({"sends", "why"});
   int place = 0;
   for (const Candidate* c : best) {
     std::string sends;
     for (std::size_t i = 0; i < c->sent.size(); ++i)
-      if (c->sent[i] > 0) sends += (sends.empty() ? "" : ", ") + std::string(c->mesh.axes[i].axis->text()) + " " + printing::bytes(c->sent[i]);
-    table.rows.push_back(
-        {{c->fits ? std::to_string(++place) : "-", text(c->mesh), step_time(c->step.seconds), printing::bytes(static_cast<double>(c->step.peak_memory()))}});
-    if (staged) more({c->schedule ? schedule_name(*c->schedule) : "-", c->schedule ? advising::percent(c->step.bubble()) : "-"});
+      if (c->sent[i] > 0)
+        sends +=
+            (sends.empty() ? "" : ", ") + std::string(c->mesh.axes[i].axis->text()) + " " + printing::bytes(c->sent[i]);
+    table.rows.push_back({{c->fits ? std::to_string(++place) : "-", text(c->mesh), step_time(c->step.seconds),
+                           printing::bytes(static_cast<double>(c->step.peak_memory()))}});
+    if (staged)
+      more({c->schedule ? schedule_name(*c->schedule) : "-", c->schedule ? advising::percent(c->step.bubble()) : "-"});
     more({sends.empty() ? "-" : sends, c->why});
   }
-  std::string out = program + "\n" + std::to_string(question.ranks) + (question.ranks == 1 ? " rank of " : " ranks of ") + words(question.machine.name.view()) +
-                    (question.limited() ? ", each with " + printing::bytes(static_cast<double>(question.memory)) : "") + "\n\n" + table.text();
-  if (staged) out += "\nOf each mesh with stages the fastest schedule" + std::string(question.limited() ? " that fits" : "") + "; --json has all.\n";
+  std::string out = program + "\n" + std::to_string(question.ranks) +
+                    (question.ranks == 1 ? " rank of " : " ranks of ") + words(question.machine.name.view()) +
+                    (question.limited() ? ", each with " + printing::bytes(static_cast<double>(question.memory)) : "") +
+                    "\n\n" + table.text();
+  if (staged)
+    out += "\nOf each mesh with stages the fastest schedule" + std::string(question.limited() ? " that fits" : "") +
+           "; --json has all.\n";
   if (!advice.impossible.empty()) out += "\nThese are no meshes of the program:\n";
   std::vector<std::pair<const Impossible*, int>> reasons;  // the first mesh of each, and how many there are
-  const auto reason = [](const Impossible& i) { return i.why.substr(i.why.starts_with(text(i.mesh)) ? text(i.mesh).size() : 0); };
+  const auto reason = [](const Impossible& i) {
+    return i.why.substr(i.why.starts_with(text(i.mesh)) ? text(i.mesh).size() : 0);
+  };
   for (const Impossible& i : advice.impossible) {
-    const auto known = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return reason(*r.first) == reason(i); });
+    const auto known =
+        std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return reason(*r.first) == reason(i); });
     known == reasons.end() ? static_cast<void>(reasons.emplace_back(&i, 1)) : static_cast<void>(++known->second);
   }
   for (const auto& [first, count] : reasons) {
@@ -66,13 +81,15 @@ inline Json mesh_json(const Mesh& mesh) {
   return axes;
 }
 inline Json advice_json(const Advice& advice, const std::string& program, const Question& question) {
-  Json result{{"schema", 1}, {"program", program}, {"ranks", question.ranks}, {"machine", words(question.machine.name.view())}};
+  Json result{
+      {"schema", 1}, {"program", program}, {"ranks", question.ranks}, {"machine", words(question.machine.name.view())}};
   if (question.limited()) result["memory"] = question.memory;
   result["candidates"] = Json::array();
   for (const Candidate& c : advice.candidates) {
     Json row{{"mesh", mesh_json(c.mesh)}};
     if (c.schedule != nullptr) row["schedule"] = {{"name", words(c.schedule->name)}, {"chunks", c.schedule->chunks}};
-    row["seconds"] = c.step.seconds, row["bubble"] = c.step.bubble(), row["memory"] = c.step.peak_memory(), row["model_flops"] = c.step.model_flops;
+    row["seconds"] = c.step.seconds, row["bubble"] = c.step.bubble(), row["memory"] = c.step.peak_memory(),
+    row["model_flops"] = c.step.model_flops;
     row["sent"] = row["waits"] = Json::object();
     for (std::size_t i = 0; i < c.sent.size(); ++i) row["sent"][words(c.mesh.axes[i].axis->text())] = c.sent[i];
     for (const Exposed& e : c.step.exposed) row["waits"][text(e.axes)] = e.seconds;
@@ -80,7 +97,8 @@ inline Json advice_json(const Advice& advice, const std::string& program, const 
     result["candidates"].push_back(row);
   }
   result["impossible"] = Json::array();
-  for (const Impossible& i : advice.impossible) result["impossible"].push_back({{"mesh", mesh_json(i.mesh)}, {"why", i.why}});
+  for (const Impossible& i : advice.impossible)
+    result["impossible"].push_back({{"mesh", mesh_json(i.mesh)}, {"why", i.why}});
   return result;
 }
 

@@ -1,14 +1,15 @@
-// Which mesh, and which schedule, a program would be fastest on: all that so many ranks can be, predicted on a described machine.
+// Which mesh, and which schedule, a program would be fastest on: all that so many ranks can be, predicted on a
+// described machine.
 #pragma once
-#include <parallel/plan/predict.hpp>
-#include <parallel/plan/text.hpp>
-
 #include <algorithm>
 #include <deque>
 #include <limits>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <parallel/plan/predict.hpp>
+#include <parallel/plan/text.hpp>
 
 #include "asked.hpp"
 
@@ -27,9 +28,9 @@ struct Candidate {
   Mesh mesh{};
   const Schedule* schedule = nullptr;  ///< none: no stages
   Prediction step{};
-  std::vector<double> sent{};          ///< bytes of a step by axis of the mesh, of the busiest rank
+  std::vector<double> sent{};  ///< bytes of a step by axis of the mesh, of the busiest rank
   bool fits = true;
-  std::string why{};                   ///< what most of the step is lost by, or what does not fit
+  std::string why{};  ///< what most of the step is lost by, or what does not fit
 };
 
 /// A mesh that cannot be, and why.
@@ -39,11 +40,12 @@ struct Impossible {
 };
 
 struct Advice {
-  std::vector<Candidate> candidates{};  ///< those that fit first, the fastest first; then those that do not, by their memory
+  /// those that fit first, the fastest first; then those that do not, by their memory
+  std::vector<Candidate> candidates{};
   std::vector<Impossible> impossible{};
-  std::deque<Schedule> schedules{};     ///< those that were tried
+  std::deque<Schedule> schedules{};  ///< those that were tried
   Advice() = default;
-  Advice(const Advice&) = delete;       // candidates point into it
+  Advice(const Advice&) = delete;  // candidates point into it
   Advice& operator=(const Advice&) = delete;
 };
 
@@ -88,7 +90,8 @@ inline std::string percent(double part) {
 /// "tensor=4", of several axes "data=2, tensor=4"
 inline std::string extents(const AxisList& axes, const Mesh& mesh) {
   std::string result;
-  for (const Axis* a : axes) result += (result.empty() ? "" : ", ") + std::string(a->text()) + "=" + std::to_string(mesh.extent(a));
+  for (const Axis* a : axes)
+    result += (result.empty() ? "" : ", ") + std::string(a->text()) + "=" + std::to_string(mesh.extent(a));
   return result;
 }
 /// The collective that takes most time on these axes.
@@ -98,7 +101,10 @@ inline std::string costliest(const Plan& plan, const AxisList& axes, const Machi
   plan.all.each([&](const Node& node, std::int64_t times) {
     if (!(sending_axes(node.transition.axes, plan.mesh) == axes)) return;
     const double time = static_cast<double>(times) * collective_seconds(plan, node, machine);
-    if (time > most) most = time, name = std::string(name_of(node.transition.collective));
+    if (time > most) {
+      most = time;
+      name = std::string(name_of(node.transition.collective));
+    }
   });
   return name;
 }
@@ -111,10 +117,12 @@ inline std::string too_large(const Prediction& step, const Question& question) {
   int use = 0;
   for (int u = 0; u < uses; ++u)
     if (fullest->memory.by_use[u] > fullest->memory.by_use[use]) use = u;
-  return "does not fit in " + printing::bytes(static_cast<double>(question.memory)) + ": " + printing::bytes(static_cast<double>(fullest->memory.by_use[use])) + " of " +
+  return "does not fit in " + printing::bytes(static_cast<double>(question.memory)) + ": " +
+         printing::bytes(static_cast<double>(fullest->memory.by_use[use])) + " of " +
          std::string(name_of(static_cast<Use>(use)));
 }
-/// What the largest part of the step is lost by, where that is anything: waiting, a bubble, the same work on every rank of an axis.
+/// What the largest part of the step is lost by, where that is anything: waiting, a bubble, the same work on every rank
+/// of an axis.
 inline std::string lost_by(const Candidate& c, const Plan& plan, int micro_batches, const Machine& machine) {
   double waited = 0;
   for (const Exposed& e : c.step.exposed) waited += e.seconds;
@@ -122,14 +130,24 @@ inline std::string lost_by(const Candidate& c, const Plan& plan, int micro_batch
   double most = 0.02;
   std::string why = "computes " + percent(computed) + " of the step";
   for (const Exposed& e : c.step.exposed)
-    if (const double part = e.seconds / c.step.seconds; part > most)
-      most = part, why = extents(e.axes, plan.mesh) + ": waits for " + costliest(plan, e.axes, machine) + " " + percent(part) + " of the step";
-  if (c.step.bubble() > most)
-    most = c.step.bubble(), why = extents({plan.graph.stages}, plan.mesh) + " with " + std::to_string(micro_batches) + " micro-batch" + (micro_batches > 1 ? "es" : "") + ": bubble " + percent(most);
+    if (const double part = e.seconds / c.step.seconds; part > most) {
+      most = part;
+      why = extents(e.axes, plan.mesh) + ": waits for " + costliest(plan, e.axes, machine) + " " + percent(part) +
+            " of the step";
+    }
+  if (c.step.bubble() > most) {
+    most = c.step.bubble();
+    why = extents({plan.graph.stages}, plan.mesh) + " with " + std::to_string(micro_batches) + " micro-batch" +
+          (micro_batches > 1 ? "es" : "") + ": bubble " + percent(most);
+  }
   for (int i = 0; i < plan.mesh.count; ++i) {
     const Extent& e = plan.mesh.axes[i];
     const double part = plan.redundant(*e.axis) * computed * (e.size - 1) / e.size;
-    if (part > most) most = part, why = extents({e.axis}, plan.mesh) + ": computes " + percent(plan.redundant(*e.axis)) + " of a rank's work on every rank of the axis";
+    if (part > most) {
+      most = part;
+      why = extents({e.axis}, plan.mesh) + ": computes " + percent(plan.redundant(*e.axis)) +
+            " of a rank's work on every rank of the axis";
+    }
   }
   return why;
 }
@@ -141,20 +159,28 @@ inline std::string particulars(const Fault& fault, const GraphView& graph, const
 }
 
 inline Candidate candidate(const Graph& graph, const Mesh& mesh, const Question& question) {
-  Candidate c{mesh, graph.stages != nullptr && mesh.extent(graph.stages) > 1 ? graph.schedule : nullptr, predict(graph, mesh, question.machine), {}, true, ""};
+  Candidate c{mesh,
+              graph.stages != nullptr && mesh.extent(graph.stages) > 1 ? graph.schedule : nullptr,
+              predict(graph, mesh, question.machine),
+              {},
+              true,
+              ""};
   Planned planned;
   const Mesh busiest = with_cut(graph, mesh.on_stage(c.step.stages[c.step.busiest].stage));
   const GraphView view = plan_into(planned, graph, busiest);
   const Plan plan(view, busiest, planned.events, planned.storage, planned.packing, planned.memory);
   for (int i = 0; i < mesh.count; ++i) c.sent.push_back(plan.sent(*mesh.axes[i].axis));
   c.fits = c.step.peak_memory() <= question.memory;
-  c.why = c.fits ? lost_by(c, plan, pipeline_of(graph, mesh).micro_batches, question.machine) : too_large(c.step, question);
+  c.why =
+      c.fits ? lost_by(c, plan, pipeline_of(graph, mesh).micro_batches, question.machine) : too_large(c.step, question);
   return c;
 }
 }  // namespace advising
 
-/// Everything that a program can be on so many ranks. `axes`: those that it may run on; `beside`: programs that share them.
-inline void advise(Advice& advice, const Graph& graph, const std::vector<const Axis*>& axes, const std::vector<GraphView>& beside, const Question& question) {
+/// Everything that a program can be on so many ranks. `axes`: those that it may run on; `beside`: programs that share
+/// them.
+inline void advise(Advice& advice, const Graph& graph, const std::vector<const Axis*>& axes,
+                   const std::vector<GraphView>& beside, const Question& question) {
   using namespace advising;
   if (graph.stages != nullptr) advice.schedules = schedules_for(graph);
   for (const Mesh& mesh : meshes(axes, question.ranks)) {
@@ -166,11 +192,14 @@ inline void advise(Advice& advice, const Graph& graph, const std::vector<const A
         refused = refused.empty() ? particulars(fault, scheduled, mesh) : refused;
       else if (const ScheduleRefusal wrong = check_schedule(scheduled, mesh))
         refused = refused.empty() ? text(wrong) : refused;
-      else
-        any = true, advice.candidates.push_back(candidate(scheduled, mesh, question));
+      else {
+        any = true;
+        advice.candidates.push_back(candidate(scheduled, mesh, question));
+      }
     };
     if (!stages) attempt(graph);
-    for (std::size_t s = 0; stages && s < advice.schedules.size(); ++s) attempt(with_schedule(graph, advice.schedules[s]));
+    for (std::size_t s = 0; stages && s < advice.schedules.size(); ++s)
+      attempt(with_schedule(graph, advice.schedules[s]));
     if (!any) advice.impossible.push_back({mesh, refused});
   }
   std::stable_sort(advice.candidates.begin(), advice.candidates.end(), [](const Candidate& a, const Candidate& b) {

@@ -13,24 +13,31 @@ inline std::int64_t bytes_argument(const std::string& text) {
     std::string_view name;
     double bytes;
   };
-  static constexpr Unit units[] = {{"", 1},           {"B", 1},           {"KiB", 1024.0},       {"MiB", 1048576.0}, {"GiB", 1073741824.0},
-                                   {"TiB", 1099511627776.0}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9},  {"TB", 1e12}};
+  static constexpr Unit units[] = {
+      {"", 1},     {"B", 1},    {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0},
+      {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9},     {"TB", 1e12}};
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
   for (const Unit& u : units)
-    if (error == std::errc() && u.name == unit && number * u.bytes >= 1 && number * u.bytes < 1e18) return static_cast<std::int64_t>(number * u.bytes);
+    if (error == std::errc() && u.name == unit && number * u.bytes >= 1 && number * u.bytes < 1e18)
+      return static_cast<std::int64_t>(number * u.bytes);
   throw Failure("--memory " + text + " is no number of bytes; write 40GiB, 80GB or 1048576", exit_code::usage);
 }
 
 /// What every program of the file that is meant would be on `asked.advise` ranks. Throws Failure.
 inline std::string advise_file(const object::Found& found, const Asked& asked) {
-  if (asked.machine.empty()) throw Failure("--advise needs prices; say --machine with a name or a file that tools/machine wrote", exit_code::usage);
+  if (asked.machine.empty())
+    throw Failure("--advise needs prices; say --machine with a name or a file that tools/machine wrote",
+                  exit_code::usage);
   Question question{asked.advise, machine_named_or_file(asked.machine)};
   if (!asked.memory.empty()) question.memory = bytes_argument(asked.memory);
   std::vector<std::string> names;
   std::vector<GraphView> beside;
-  for (const auto& program : found.programs) names.push_back(program->name), beside.emplace_back(program->graph);
+  for (const auto& program : found.programs) {
+    names.push_back(program->name);
+    beside.emplace_back(program->graph);
+  }
   const Choice choice(asked.program, names);
   std::string out;
   std::optional<Failure> refused;  // thrown where no program can be advised
@@ -42,7 +49,10 @@ inline std::string advise_file(const object::Found& found, const Asked& asked) {
     std::vector<const Axis*> axes;
     for (const Axis& a : program->axes) axes.push_back(&a);
     if (axes.empty()) {
-      refused = Failure(program->name + " names no axis, so it is the same on every rank; split a dimension, as in Shape<512 / data, 768>", exit_code::configuration);
+      refused = Failure(
+          program->name +
+              " names no axis, so it is the same on every rank; split a dimension, as in Shape<512 / data, 768>",
+          exit_code::configuration);
       continue;
     }
     if (program->schedule.tasks == nullptr && program->graph.stages != nullptr) {
@@ -52,7 +62,9 @@ inline std::string advise_file(const object::Found& found, const Asked& asked) {
     Advice advice;
     advise(advice, program->graph, axes, beside, question);
     if (advice.candidates.empty()) {
-      refused = Failure("no mesh of " + std::to_string(question.ranks) + " ranks is one of " + program->name + ": " + advice.impossible[0].why, exit_code::configuration);
+      refused = Failure("no mesh of " + std::to_string(question.ranks) + " ranks is one of " + program->name + ": " +
+                            advice.impossible[0].why,
+                        exit_code::configuration);
       continue;
     }
     out += (out.empty() ? "" : "\n") + advice_text(advice, program->name, question);
@@ -60,7 +72,8 @@ inline std::string advise_file(const object::Found& found, const Asked& asked) {
   }
   if (!chosen) throw nothing_planned(found, asked, false);
   if (all.empty()) throw *refused;
-  if (asked.format == Asked::Format::json) return (all.size() == 1 ? all[0] : all).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (asked.format == Asked::Format::json)
+    return (all.size() == 1 ? all[0] : all).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
   return out;
 }
 

@@ -37,12 +37,14 @@ struct Answer {
   }
   /// "stage=4, tensor=2; stage 1"
   std::string where() const {
-    return parallel::text(plan->mesh) + (staged() ? "; " + words(plan->graph.stages->text()) + " " + std::to_string(plan->mesh.here) : "");
+    return parallel::text(plan->mesh) +
+           (staged() ? "; " + words(plan->graph.stages->text()) + " " + std::to_string(plan->mesh.here) : "");
   }
   bool staged() const { return pipeline_of(plan->graph, plan->mesh).stages > 1; }
   std::vector<OwnedPlan> stages() const {
     std::vector<OwnedPlan> all;
-    for (int k = 0; k < pipeline_of(plan->graph, plan->mesh).stages; ++k) all.push_back(k == plan->mesh.here ? plan : on_stage(k));
+    for (int k = 0; k < pipeline_of(plan->graph, plan->mesh).stages; ++k)
+      all.push_back(k == plan->mesh.here ? plan : on_stage(k));
     return all;
   }
   /// All stages on the machine; nothing where there are none.
@@ -83,27 +85,34 @@ struct Answer {
     std::string out = name + "\n" + head_of(*plan) + "\n\n" + tree(*plan, price()) + totals(*plan);
     if (!machine) return out;
     const auto all = predicted();
-    out += "\npredicted step         " + duration(all ? all->seconds : simulate(*plan, *machine).seconds) + " on " + words(machine->name.view()) + "\n";
-    return all ? out + "  the pipeline         " + duration(predicting::end_of(all->timing)) + ", " + bubble(all->timing) + "\n" : out;
+    out += "\npredicted step         " + duration(all ? all->seconds : simulate(*plan, *machine).seconds) + " on " +
+           words(machine->name.view()) + "\n";
+    return all ? out + "  the pipeline         " + duration(predicting::end_of(all->timing)) + ", " +
+                     bubble(all->timing) + "\n"
+               : out;
   }
-  /// The work of all stages over time, with the machine's prices or, where none is known, as if forward and both gradients took equally long.
+  /// The work of all stages over time, with the machine's prices or, where none is known, as if forward and both
+  /// gradients took equally long.
   Timing timing() const {
     if (!staged())
-      throw Failure(name + " has no stages on " + parallel::text(plan->mesh) +
-                        ": --schedule and --schedule-svg show how they take turns; share layers out with Layers<n / stage, Block>",
-                    exit_code::usage);
+      throw Failure(
+          name + " has no stages on " + parallel::text(plan->mesh) +
+              ": --schedule and --schedule-svg show how they take turns; share layers out with Layers<n / stage, Block>",
+          exit_code::usage);
     if (machine) return predicted()->timing;
     const Pipeline p = pipeline_of(plan->graph, plan->mesh);
     return timed(predicting::schedule_of(plan->graph, p), p.stages, p.micro_batches);
   }
   std::string schedule_title() const {
     const Pipeline p = pipeline_of(plan->graph, plan->mesh);
-    return name + "\n" + parallel::text(plan->mesh) + "; " + parallel::text(predicting::schedule_of(plan->graph, p)) + ", " + std::to_string(p.micro_batches) +
-           " micro-batches" + (machine ? " on " + words(machine->name.view()) : ", were forward, backward and weights equally long");
+    return name + "\n" + parallel::text(plan->mesh) + "; " + parallel::text(predicting::schedule_of(plan->graph, p)) +
+           ", " + std::to_string(p.micro_batches) + " micro-batches" +
+           (machine ? " on " + words(machine->name.view()) : ", were forward, backward and weights equally long");
   }
   std::string schedule() const {
     const Timing all = timing();
-    return schedule_title() + "\n\n" + picture(all, picture_unit({&all}), std::string(plan->graph.stages->text())) + "\n" + bubble(all) + "\n";
+    return schedule_title() + "\n\n" + picture(all, picture_unit({&all}), std::string(plan->graph.stages->text())) +
+           "\n" + bubble(all) + "\n";
   }
   std::string schedule_svg() const {
     const Timing all = timing();  // which refuses what has no stages
@@ -135,7 +144,8 @@ inline std::string lock_file(const Asked& asked) {
 }
 inline std::vector<Lock> locks_of(const Asked& asked) {
   const std::string file = lock_file(asked);
-  if (std::error_code error; !std::filesystem::exists(file, error)) throw Failure("there is no lock '" + file + "'; write it with --lock", exit_code::missing_input);
+  if (std::error_code error; !std::filesystem::exists(file, error))
+    throw Failure("there is no lock '" + file + "'; write it with --lock", exit_code::missing_input);
   return read_locks(contents(file, file), file);
 }
 
@@ -143,7 +153,10 @@ inline std::vector<Lock> locks_of(const Asked& asked) {
 inline void lock(const std::vector<Answer>& answers, const Asked& asked) {
   std::vector<Lock> now;
   std::vector<std::string> names;
-  for (const Answer& a : answers) now.push_back(lock_of(*a.plan, a.name)), names.push_back(a.name);
+  for (const Answer& a : answers) {
+    now.push_back(lock_of(*a.plan, a.name));
+    names.push_back(a.name);
+  }
   const Choice choice(asked.program, names);
   const auto meant = [&](const Lock& lock) {
     if (!choice.has(lock.program)) return false;
@@ -164,11 +177,15 @@ inline void lock(const std::vector<Answer>& answers, const Asked& asked) {
   const std::string differs = difference(before, now);
   if (differs.empty()) return;
   std::cout << printable(differs) << std::flush;
-  throw Failure("the plan is not the one in '" + file + "'; what differs stands above; if it is meant, write it anew with --lock", exit_code::plans_differ);
+  throw Failure(
+      "the plan is not the one in '" + file + "'; what differs stands above; if it is meant, write it anew with --lock",
+      exit_code::plans_differ);
 }
 
 inline Failure no_such_member(const Plan& plan, const std::string& path, const std::string& beyond) {
-  return Failure("there is no member '" + path + "' on " + text(plan.mesh) + "; " + (beyond.empty() ? "members: " + members(plan) : beyond), exit_code::usage);
+  return Failure("there is no member '" + path + "' on " + text(plan.mesh) + "; " +
+                     (beyond.empty() ? "members: " + members(plan) : beyond),
+                 exit_code::usage);
 }
 /// Why the members that a path means are there, in every answer that has them. Throws Failure where none has.
 inline std::string why(const std::vector<Answer>& answers, const std::string& path) {
@@ -186,14 +203,16 @@ inline Type member_type(const Plan& plan, const std::string& path) {
   const Named named = members_named(plan.graph, path);
   for (const int m : named.members) {
     const std::string own = path_of(plan.graph, m);
-    if (std::count(own.begin(), own.end(), '.') != std::count(path.begin(), path.end(), '.')) continue;  // it lies below
+    // it lies below
+    if (std::count(own.begin(), own.end(), '.') != std::count(path.begin(), path.end(), '.')) continue;
     Type type = plan.graph.member(m).type;
     List<Dim, max_rank>& dims = type.layout.dims;
     const int layer = layer_named(path, own);
     if (layer < 0 || dims.empty()) return type;
     const bool shared = plan.graph.stages != nullptr && dims[0].split_by(plan.graph.stages);
     const int layer_stage = shared ? stage_of_layer(plan, layer) : 0;
-    std::copy(dims.begin() + 1, dims.end(), dims.begin()), --dims.count;
+    std::copy(dims.begin() + 1, dims.end(), dims.begin());
+    --dims.count;
     if (shared && layer_stage < 63) type.layout.others.push_back({plan.graph.stages, at(layer_stage)});
     return type;
   }
@@ -212,7 +231,9 @@ inline void print(const std::vector<Answer>& answers, const Asked& asked, std::o
     return;
   }
   if (asked.format == Asked::Format::timeline && answers.size() > 1)
-    throw Failure("a timeline is of one plan, and these are " + std::to_string(answers.size()) + "; choose with --program and --mesh", exit_code::usage);
+    throw Failure("a timeline is of one plan, and these are " + std::to_string(answers.size()) +
+                      "; choose with --program and --mesh",
+                  exit_code::usage);
   if (asked.format == Asked::Format::json) {
     Json plans = Json::array();
     for (const Answer& a : answers) plans.push_back(a.json());
@@ -236,7 +257,9 @@ inline void print(const std::vector<Answer>& answers, const Asked& asked, std::o
     switch (asked.format) {
       case Asked::Format::dot: out << dot(*a.plan); break;
       case Asked::Format::timeline:
-        if (!a.machine) throw Failure("a timeline needs times; say --machine with a name or a file that tools/machine wrote", exit_code::usage);
+        if (!a.machine)
+          throw Failure("a timeline needs times; say --machine with a name or a file that tools/machine wrote",
+                        exit_code::usage);
         out << timeline(a.simulated_each(), a.name).dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
         break;
       default: out << a.text() << "\n";

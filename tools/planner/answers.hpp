@@ -1,4 +1,5 @@
-// Which programs are asked for, and on which meshes: those of the command line, else those that a lock or a record names, else the file's own.
+// Which programs are asked for, and on which meshes: those of the command line, else those that a lock or a record
+// names, else the file's own.
 #pragma once
 #include <parallel/run/mesh_argument.hpp>
 
@@ -18,8 +19,9 @@ inline Mesh mesh_of(const object::CarriedMesh& carried, const std::vector<const 
     const Axis* axis = named(axes, name);
     if (axis == nullptr) throw object::Damaged("a mesh names an axis that its program lacks");
     if (mesh.ranks() > max_ranks / ranks)
-      throw Failure("the file plans for a mesh of more than " + std::to_string(max_ranks) + " ranks; say another with --mesh",
-                    exit_code::configuration);
+      throw Failure(
+          "the file plans for a mesh of more than " + std::to_string(max_ranks) + " ranks; say another with --mesh",
+          exit_code::configuration);
     mesh.axes[mesh.count++] = Extent(axis, ranks);
   }
   return mesh.on_stage(carried.here);
@@ -64,12 +66,13 @@ inline std::vector<Mesh> seen_from(const std::vector<Mesh>& meshes, const Axis* 
 }
 
 /// `axes`: those that the program may run on.
-inline std::vector<Mesh> meshes_of(const object::Carried& program, const std::vector<const Axis*>& axes, const object::Found& found, const Asked& asked,
-                                   const std::vector<Kept>& kept) {
+inline std::vector<Mesh> meshes_of(const object::Carried& program, const std::vector<const Axis*>& axes,
+                                   const object::Found& found, const Asked& asked, const std::vector<Kept>& kept) {
   if (!asked.mesh.empty()) return {mesh_argument(asked.mesh, axes)};
   std::vector<Mesh> meshes;
   for (const Kept& k : kept)
-    if (const auto mesh = mesh_of(k, axes); mesh && (k.program.empty() || k.program == program.name)) meshes.push_back(*mesh);
+    if (const auto mesh = mesh_of(k, axes); mesh && (k.program.empty() || k.program == program.name))
+      meshes.push_back(*mesh);
   if (!meshes.empty() || !asked.run.empty()) return meshes;
   for (const object::CarriedMesh& mesh : found.meshes)
     if (mesh.program == program.checksum) meshes.push_back(mesh_of(mesh, axes));
@@ -84,9 +87,13 @@ inline Failure nothing_planned(const object::Found& found, const Asked& asked, b
     for (const Axis& a : program->axes) known += " " + words(a.text());
   }
   if (!chosen)
-    return Failure("no program is called '" + asked.program + "'; names are types, not aliases of them; say a part of one of these:" + known, exit_code::usage);
+    return Failure("no program is called '" + asked.program +
+                       "'; names are types, not aliases of them; say a part of one of these:" + known,
+                   exit_code::usage);
   if (!asked.run.empty())
-    return Failure("no program has the axes of the record's mesh, " + read_record(asked.run, 0).mesh + "; there is:" + known, exit_code::plans_differ);
+    return Failure(
+        "no program has the axes of the record's mesh, " + read_record(asked.run, 0).mesh + "; there is:" + known,
+        exit_code::plans_differ);
   return Failure("the file plans for no mesh; say --mesh with axes of:" + known, exit_code::usage);
 }
 
@@ -104,7 +111,8 @@ inline std::vector<Answer> answers(const object::Found& found, const Asked& aske
   for (const auto& program : found.programs) {
     if (!choice.has(program->name)) continue;
     chosen = true;
-    std::vector<const Axis*> axes;  // a program may run on an axis that only another one names: it is computed several times there
+    // a program may run on an axis that only another one names: it is computed several times there
+    std::vector<const Axis*> axes;
     std::vector<GraphView> beside;
     for (const Axis& a : program->axes) axes.push_back(&a);
     for (const auto& other : found.programs) {
@@ -113,11 +121,17 @@ inline std::vector<Answer> answers(const object::Found& found, const Asked& aske
         if (named(axes, a.text()) == nullptr) axes.push_back(&a);
     }
     if (asked.stage >= 0 && program->graph.stages == nullptr)
-      throw Failure("--stage " + std::to_string(asked.stage) + ": " + program->name + " has no stages, as no Layers<n / stage, Block> shares its layers out", exit_code::usage);
+      throw Failure("--stage " + std::to_string(asked.stage) + ": " + program->name +
+                        " has no stages, as no Layers<n / stage, Block> shares its layers out",
+                    exit_code::usage);
     const Axis* stages = program->graph.stages;
     for (const Mesh& mesh : seen_from(meshes_of(*program, axes, found, asked, kept), stages, asked)) try {
-        const auto on_stage = [&program = *program, beside, mesh](int k) { return object::derive(program, mesh.on_stage(k), beside); };
-        const auto add = [&](OwnedPlan plan) { result.push_back({std::move(plan), program->name, machine, on_stage, &program->graph}); };
+        const auto on_stage = [&program = *program, beside, mesh](int k) {
+          return object::derive(program, mesh.on_stage(k), beside);
+        };
+        const auto add = [&](OwnedPlan plan) {
+          result.push_back({std::move(plan), program->name, machine, on_stage, &program->graph});
+        };
         add(on_stage(mesh.here));  // a mesh is refused here, before its stages are gone through
         for (int k = 1; of_all_stages(asked) && stages != nullptr && k < mesh.extent(stages); ++k) add(on_stage(k));
       } catch (const MeshRefused& error) {
@@ -128,7 +142,8 @@ inline std::vector<Answer> answers(const object::Found& found, const Asked& aske
         if (asked.run.empty()) throw *refused;
       }
   }
-  if (!result.empty() || (chosen && asked.checking && !kept.empty())) return result;  // a lock of programs that are no more is another plan
+  // a lock of programs that are no more is another plan
+  if (!result.empty() || (chosen && asked.checking && !kept.empty())) return result;
   throw refused ? *refused : nothing_planned(found, asked, chosen);
 }
 

@@ -1,9 +1,9 @@
 // What tools/plan was asked for, and how it ends when it cannot.
 #pragma once
-#include <parallel/run/failure.hpp>
-
 #include <string>
 #include <vector>
+
+#include <parallel/run/failure.hpp>
 
 namespace planner {
 
@@ -16,13 +16,13 @@ struct Asked {
   std::string compiler{}, include{}, eigen{};
   std::string mesh{}, program{}, machine{};
   std::string why{}, run{}, lock{}, picture{}, svg{};
-  std::string output{};                  ///< empty: the standard output
+  std::string output{};  ///< empty: the standard output
   enum class Format { text, json, dot, timeline, html } format = Format::text;
-  int stage = -1;                        ///< -1: not said
+  int stage = -1;  ///< -1: not said
   bool schedule = false, schedule_svg = false;
   bool locking = false, checking = false;
-  int advise = 0;                        ///< ranks; 0: no advice is asked for
-  std::string memory{};                  ///< of a rank, as it was written
+  int advise = 0;        ///< ranks; 0: no advice is asked for
+  std::string memory{};  ///< of a rank, as it was written
 };
 
 }  // namespace planner

@@ -1,4 +1,5 @@
-// What of the program a collective comes from: the rule of the derivation that asked for it, the operation, and every member that its cause includes.
+// What of the program a collective comes from: the rule of the derivation that asked for it, the operation, and every
+// member that its cause includes.
 #pragma once
 #include <algorithm>
 
@@ -23,8 +24,8 @@ enum class Cause {
 struct Reason {
   Cause cause = Cause::rule;
   bool conjugate = false;
-  int rule = 0;             ///< 3 to 5; 7 where carried or returned; 0: none decided
-  Placement from{}, to{};   ///< forward
+  int rule = 0;            ///< 3 to 5; 7 where carried or returned; 0: none decided
+  Placement from{}, to{};  ///< forward
 };
 
 inline Reason reason_of(const GraphView& g, const Node& node) {
@@ -34,10 +35,12 @@ inline Reason reason_of(const GraphView& g, const Node& node) {
   r.from = r.conjugate ? conjugate(node.transition.to) : node.transition.from;
   r.to = r.conjugate ? conjugate(node.transition.from) : node.transition.to;
   const Node& maker = g.maker(node.operands[0]);
-  const bool leaves_rest = !r.conjugate && maker.operation == &operation::parameter && r.from.split();  // from where it rests to where it enters is one move
-  const bool goes_to_rest = r.conjugate && r.from.split() && node.member >= 0 && g.member(node.member).role == Role::parameter &&
-                            g.member(node.member).type.layout.on(node.transition.axes[0]) == r.from && g.value(g.member(node.member).value).type.layout.elements() ==
-                                g.value(node.result).type.layout.elements();
+  // from where it rests to where it enters is one move
+  const bool leaves_rest = !r.conjugate && maker.operation == &operation::parameter && r.from.split();
+  const bool goes_to_rest =
+      r.conjugate && r.from.split() && node.member >= 0 && g.member(node.member).role == Role::parameter &&
+      g.member(node.member).type.layout.on(node.transition.axes[0]) == r.from &&
+      g.value(g.member(node.member).value).type.layout.elements() == g.value(node.result).type.layout.elements();
   const bool on_stages = g.stages != nullptr && node.transition.axes.contains(g.stages);
   if (node.transition.along != 0)
     r.cause = Cause::edge;
@@ -49,11 +52,13 @@ inline Reason reason_of(const GraphView& g, const Node& node) {
     r.cause = Cause::norm;
   else if (origin.operation == &operation::move)
     r.cause = Cause::written;
-  else if (origin.operation == &operation::carry)
-    r.cause = Cause::carried, r.rule = 7;
-  else if (origin.operation == &operation::returned)
-    r.cause = Cause::returned, r.rule = 7;
-  else if (origin.operation == &operation::parameter || leaves_rest || goes_to_rest)
+  else if (origin.operation == &operation::carry) {
+    r.cause = Cause::carried;
+    r.rule = 7;
+  } else if (origin.operation == &operation::returned) {
+    r.cause = Cause::returned;
+    r.rule = 7;
+  } else if (origin.operation == &operation::parameter || leaves_rest || goes_to_rest)
     r.cause = Cause::stored;
   else if (!r.conjugate && maker.origin == node.origin && maker.operation != &operation::move)
     r.cause = Cause::statistics;
@@ -65,22 +70,27 @@ inline Reason reason_of(const GraphView& g, const Node& node) {
   return r;
 }
 
-inline std::string place_of(const Source& source) { return source.line > 0 ? printing::file_name(source.file) + ":" + std::to_string(source.line) : ""; }
+inline std::string place_of(const Source& source) {
+  return source.line > 0 ? printing::file_name(source.file) + ":" + std::to_string(source.line) : "";
+}
 
 /// A move on some axes, as one would write it: "to<On<tensor, Split<1>>>".
 inline std::string move_words(const AxisList& axes, const Type& to) {
   std::string words;
-  for (const Axis* a : axes) words += (words.empty() ? "" : ", ") + ("On<" + std::string(a->text()) + ", ") + text(to.layout.on(a)) + ">";
+  for (const Axis* a : axes)
+    words += (words.empty() ? "" : ", ") + ("On<" + std::string(a->text()) + ", ") + text(to.layout.on(a)) + ">";
   return "to<" + words + ">";
 }
 /// What the user applied: "matmul", "to<On<tensor, Invariant>>".
 inline std::string spelled(const GraphView& g, const Origin& origin) {
   if (origin.operation == &operation::returned) return "(the result)";
   if (origin.operation == &operation::carry) return "(the next layer)";
-  if (origin.operation != &operation::move || origin.operands.empty() || origin.result < 0) return std::string(origin.operation->name);
+  if (origin.operation != &operation::move || origin.operands.empty() || origin.result < 0)
+    return std::string(origin.operation->name);
   const Type &from = g.value(origin.operands[0]).type, &to = g.value(origin.result).type;
   AxisList axes, moved;
-  from.layout.collect(axes), to.layout.collect(axes);
+  from.layout.collect(axes);
+  to.layout.collect(axes);
   for (const Axis* a : axes)
     if (!(from.layout.on(a) == to.layout.on(a))) moved.push_back(a);
   return move_words(moved, to);
@@ -129,7 +139,8 @@ struct PendingSum {
 };
 inline PendingSum pending_sum(const GraphView& g, const Origin& met, const AxisList& axes) {
   const auto pending = [&](int value) {
-    return std::any_of(axes.begin(), axes.end(), [&](const Axis* a) { return g.value(value).type.layout.on(a).pending(); });
+    return std::any_of(axes.begin(), axes.end(),
+                       [&](const Axis* a) { return g.value(value).type.layout.on(a).pending(); });
   };
   PendingSum sum;
   std::vector<int> values(met.operands.begin(), met.operands.end());
@@ -140,8 +151,10 @@ inline PendingSum pending_sum(const GraphView& g, const Origin& met, const AxisL
     if (seen[static_cast<std::size_t>(value)] || !pending(value)) continue;
     seen[static_cast<std::size_t>(value)] = true;
     const Node& maker = g.maker(value);
-    if (maker.origin < 0 || !maker.transition.axes.empty() || !maker.operation->computes || maker.operation == &operation::copy) {
-      values.insert(values.end(), maker.operands.begin(), maker.operands.end());  // nobody's operation: it comes with what it takes
+    if (maker.origin < 0 || !maker.transition.axes.empty() || !maker.operation->computes ||
+        maker.operation == &operation::copy) {
+      // nobody's operation: it comes with what it takes
+      values.insert(values.end(), maker.operands.begin(), maker.operands.end());
       continue;
     }
     const int origin = origin_of(g, value);
@@ -153,7 +166,8 @@ inline PendingSum pending_sum(const GraphView& g, const Origin& met, const AxisL
   return sum;
 }
 
-/// The members that a collective's cause includes: whose value moves, what that met and is not whole, and what left the sum that is completed.
+/// The members that a collective's cause includes: whose value moves, what that met and is not whole, and what left the
+/// sum that is completed.
 inline std::vector<int> members_of_cause(const GraphView& g, const Node& node, const AxisList& axes) {
   const Origin origin = g.origin(node);
   const Reason reason = reason_of(g, node);
@@ -161,11 +175,14 @@ inline std::vector<int> members_of_cause(const GraphView& g, const Node& node, c
   const auto add = [&](int member) {
     if (member >= 0 && std::find(result.begin(), result.end(), member) == result.end()) result.push_back(member);
   };
-  const auto placed = [&](const Type& type, auto is) { return std::any_of(axes.begin(), axes.end(), [&](const Axis* a) { return is(type.layout.on(a)); }); };
+  const auto placed = [&](const Type& type, auto is) {
+    return std::any_of(axes.begin(), axes.end(), [&](const Axis* a) { return is(type.layout.on(a)); });
+  };
   add(node.member);
   if (reason.cause == Cause::edge) return result;
   for (const int v : origin.operands)
-    if (reason.rule == 5 || placed(g.value(v).type, [](Placement p) { return !(p == Invariant); })) add(member_of(g, v));
+    if (reason.rule == 5 || placed(g.value(v).type, [](Placement p) { return !(p == Invariant); }))
+      add(member_of(g, v));
   for (const int v : origin.operands)
     if (reason.cause == Cause::together) add(g.value(v).member);
   for (const int o : pending_sum(g, origin, axes).path) add(g.origins[static_cast<std::size_t>(o)].member);

@@ -1,11 +1,12 @@
-// A plan as a graph for Graphviz: what is computed, what is sent, in clusters of phases and loops; a loop stands there once.
+// A plan as a graph for Graphviz: what is computed, what is sent, in clusters of phases and loops; a loop stands there
+// once.
 #pragma once
-#include <parallel/plan/text.hpp>
-
 #include <map>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include <parallel/plan/text.hpp>
 
 namespace planner {
 
@@ -34,11 +35,13 @@ inline void write(std::ostream& out, const Clusters& c, int region, int phase, i
     for (const int n : found->second) {
       const Node& node = c.plan.graph.node(n);
       const bool sends = calls(node, c.plan.mesh);
-      std::string label = sends ? std::string(name_of(node.transition.collective)) + "\n" + text(sending_axes(node.transition.axes, c.plan.mesh)) + "\n" +
+      std::string label = sends ? std::string(name_of(node.transition.collective)) + "\n" +
+                                      text(sending_axes(node.transition.axes, c.plan.mesh)) + "\n" +
                                       printing::bytes(static_cast<double>(c.plan.all.message(node)))
                                 : std::string(node.operation->name);
       if (node.results > 0 && !sends) label += "\n" + text(c.plan.graph.value(node.result).type);
-      out << indent << "n" << n << " [label=" << quoted(label) << (sends ? ", shape=box, style=filled, fillcolor=\"#ffd9a0\"" : ", shape=box, style=rounded")
+      out << indent << "n" << n << " [label=" << quoted(label)
+          << (sends ? ", shape=box, style=filled, fillcolor=\"#ffd9a0\"" : ", shape=box, style=rounded")
           << ", tooltip=" << quoted(printing::member_path(c.plan, node)) << "];\n";
     }
   const auto inner = c.children.find(region);
@@ -49,7 +52,9 @@ inline void write(std::ostream& out, const Clusters& c, int region, int phase, i
     write(within, c, r, phase, depth + 1);
     if (within.str().empty()) continue;
     out << indent << "subgraph cluster_" << phase << "_" << r << " {\n"
-        << indent << "  label=" << quoted((child.kind == RegionKind::layers ? "layers x" : "micro-batches x") + std::to_string(child.count)) << ";\n"
+        << indent << "  label="
+        << quoted((child.kind == RegionKind::layers ? "layers x" : "micro-batches x") + std::to_string(child.count))
+        << ";\n"
         << within.str() << indent << "}\n";
   }
 }
@@ -65,18 +70,23 @@ inline std::string dot(const Plan& plan) {
       clusters.nodes[3 * node.region + static_cast<int>(node.phase)].push_back(e.node);
       drawn[e.node] = true;
     }
-  for (int r = 1; r < static_cast<int>(plan.graph.regions.size()); ++r) clusters.children[plan.graph.region(r).parent].push_back(r);
+  for (int r = 1; r < static_cast<int>(plan.graph.regions.size()); ++r)
+    clusters.children[plan.graph.region(r).parent].push_back(r);
   std::ostringstream out;
-  out << "digraph plan {\n  node [fontname=\"sans-serif\", fontsize=10];\n  label=" << dotting::quoted(text(plan.mesh)) << ";\n";
+  out << "digraph plan {\n  node [fontname=\"sans-serif\", fontsize=10];\n  label=" << dotting::quoted(text(plan.mesh))
+      << ";\n";
   for (int phase = 0; phase < 3; ++phase) {
     std::ostringstream within;
     dotting::write(within, clusters, 0, phase, 2);
     if (within.str().empty()) continue;
-    out << "  subgraph cluster_" << phase << " {\n    label=" << dotting::quoted(std::string(name_of(static_cast<Phase>(phase)))) << ";\n" << within.str() << "  }\n";
+    out << "  subgraph cluster_" << phase
+        << " {\n    label=" << dotting::quoted(std::string(name_of(static_cast<Phase>(phase)))) << ";\n"
+        << within.str() << "  }\n";
   }
   const auto maker = [&](int value) {  // what is drawn of what makes a value, through aliases and what loops hand on
     int n = plan.graph.value(value).node;
-    while (!drawn.contains(n) && !plan.graph.node(n).operands.empty()) n = plan.graph.value(plan.graph.node(n).operands[0]).node;
+    while (!drawn.contains(n) && !plan.graph.node(n).operands.empty())
+      n = plan.graph.value(plan.graph.node(n).operands[0]).node;
     return n;
   };
   for (const auto& [n, ignored] : drawn)

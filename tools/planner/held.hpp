@@ -1,15 +1,17 @@
 // Which slice of a tensor each rank of a mesh holds: what every picture of a tensor draws.
 #pragma once
 #include <map>
-#include <parallel/algebra/notation.hpp>
 #include <string>
 #include <vector>
+
+#include <parallel/algebra/notation.hpp>
 
 namespace planner {
 
 using namespace parallel;
 
-/// The ranks that a picture shows. Layers of a pipeline may be cut otherwise than into equal slices: in chunks, or by cost.
+/// The ranks that a picture shows. Layers of a pipeline may be cut otherwise than into equal slices: in chunks, or by
+/// cost.
 struct Pictured : Mesh {
   const Axis* stages = nullptr;
   std::vector<std::string> layers{};  ///< of each stage: "0:2", "0:1 and 4:5"
@@ -34,7 +36,8 @@ inline bool on_any(const Type& type, PlacementKind kind) {
 
 inline HeldSlice slice_of(const Type& type, const Pictured& mesh, int rank) {
   HeldSlice slice;
-  for (const Dim& d : type.layout.dims) slice.push_back(mesh.cuts(d) ? mesh.coordinate(rank, mesh.stages) : offset(d, mesh, rank) / local(d, mesh));
+  for (const Dim& d : type.layout.dims)
+    slice.push_back(mesh.cuts(d) ? mesh.coordinate(rank, mesh.stages) : offset(d, mesh, rank) / local(d, mesh));
   return slice;
 }
 /// The ranks that hold each slice.

@@ -1,7 +1,9 @@
-// A plan as JSON, with a schema that stays: whoever reads it, a page or a script, needs nothing else. docs/plan-tool.md describes it.
+// A plan as JSON, with a schema that stays: whoever reads it, a page or a script, needs nothing else. docs/plan-tool.md
+// describes it.
 #pragma once
-#include <nlohmann/json.hpp>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "pipeline.hpp"
 #include "why.hpp"
@@ -22,7 +24,8 @@ inline Json json(const AxisList& axes) {
 }
 inline Json json(const Mesh& mesh) {
   Json result = Json::array();
-  for (int i = 0; i < mesh.count; ++i) result.push_back({{"axis", words(mesh.axes[i].axis->text())}, {"ranks", mesh.axes[i].size}});
+  for (int i = 0; i < mesh.count; ++i)
+    result.push_back({{"axis", words(mesh.axes[i].axis->text())}, {"ranks", mesh.axes[i].size}});
   return result;
 }
 inline Json json(const Type& type) {
@@ -32,8 +35,12 @@ inline Json json(const Type& type) {
     for (const Axis* a : d) split.push_back(words(a->text()));
     shape.push_back({{"size", d.size}, {"axes", split}});
   }
-  for (const Placed& p : type.layout.others) placements.push_back({{"axis", words(p.axis->text())}, {"placement", text(p.placement)}});
-  return {{"text", text(type)}, {"dtype", words(parallel::name_of(type.dtype))}, {"shape", shape}, {"placements", placements}};
+  for (const Placed& p : type.layout.others)
+    placements.push_back({{"axis", words(p.axis->text())}, {"placement", text(p.placement)}});
+  return {{"text", text(type)},
+          {"dtype", words(parallel::name_of(type.dtype))},
+          {"shape", shape},
+          {"placements", placements}};
 }
 
 inline std::string_view name_of(Kind k) {
@@ -53,15 +60,23 @@ inline std::string_view name_of(Role r) {
   return names[static_cast<int>(r)];
 }
 
-inline Json member_path(const GraphView& g, int member) { return member < 0 ? Json(nullptr) : Json(words(g.path(member))); }
+inline Json member_path(const GraphView& g, int member) {
+  return member < 0 ? Json(nullptr) : Json(words(g.path(member)));
+}
 
 inline Json json(const GraphView& g, const Origin& o) {
   Json rules = Json::array();
   for (int i = 0; i < o.axes.size(); ++i) rules.push_back({{"axis", words(o.axes[i]->text())}, {"rule", o.rules[i]}});
   Json operands = Json::array();
   for (const int v : o.operands) operands.push_back(v);
-  return {{"operation", words(o.operation->name)}, {"spelled", spelled(g, o)}, {"operands", operands}, {"rules", rules},
-          {"result", o.result}, {"member", member_path(g, o.member)}, {"file", o.source.file}, {"line", o.source.line}};
+  return {{"operation", words(o.operation->name)},
+          {"spelled", spelled(g, o)},
+          {"operands", operands},
+          {"rules", rules},
+          {"result", o.result},
+          {"member", member_path(g, o.member)},
+          {"file", o.source.file},
+          {"line", o.source.line}};
 }
 
 inline Json json(const Plan& plan, const Node& node) {
@@ -90,11 +105,23 @@ inline Json stage_json(const Plan& plan) {
   if (p.stages == 1) return nullptr;
   Json tasks = Json::array(), begins = Json::array();
   for (const Slot& s : plan.graph.slots)
-    tasks.push_back({{"work", words(name_of(task_of(plan.graph, s).work))}, {"micro_batch", s.micro_batch}, {"chunk", s.chunk}, {"segment", s.segment}, {"lane", s.lane}});
+    tasks.push_back({{"work", words(name_of(task_of(plan.graph, s).work))},
+                     {"micro_batch", s.micro_batch},
+                     {"chunk", s.chunk},
+                     {"segment", s.segment},
+                     {"lane", s.lane}});
   for (const int event : begins_of_parts(plan)) begins.push_back(event);
-  return {{"axis", words(plan.graph.stages->text())}, {"stage", plan.mesh.here}, {"stages", p.stages}, {"layers", printing::staged_layers(plan)},
-          {"schedule", text(*plan.graph.schedule)}, {"chunks", p.chunks}, {"micro_batches", p.micro_batches}, {"in_flight", plan.graph.lanes()},
-          {"parts", plan.graph.parts}, {"segments", begins}, {"tasks", tasks}};
+  return {{"axis", words(plan.graph.stages->text())},
+          {"stage", plan.mesh.here},
+          {"stages", p.stages},
+          {"layers", printing::staged_layers(plan)},
+          {"schedule", text(*plan.graph.schedule)},
+          {"chunks", p.chunks},
+          {"micro_batches", p.micro_batches},
+          {"in_flight", plan.graph.lanes()},
+          {"parts", plan.graph.parts},
+          {"segments", begins},
+          {"tasks", tasks}};
 }
 
 /// Totals of a phase on every axis that it calls on.
@@ -134,16 +161,26 @@ inline std::vector<Allocation> allocations(const Plan& plan) {
 inline Json lives(const Plan& plan) {
   Json result = Json::array();
   for (const Allocation& a : allocations(plan))
-    result.push_back({{"use", words(parallel::name_of(a.use))}, {"value", a.owner < 0 ? Json(nullptr) : Json(a.owner)}, {"bytes", a.bytes}, {"offset", a.offset},
-                      {"first", a.first}, {"last", a.last}});
+    result.push_back({{"use", words(parallel::name_of(a.use))},
+                      {"value", a.owner < 0 ? Json(nullptr) : Json(a.owner)},
+                      {"bytes", a.bytes},
+                      {"offset", a.offset},
+                      {"first", a.first},
+                      {"last", a.last}});
   return result;
 }
 
 /// Everything that the plan says. `program`: its name.
 inline Json json(const Plan& plan, const std::string& program) {
   const GraphView& g = plan.graph;
-  Json regions = Json::array(), values = Json::array(), origins = Json::array(), nodes = Json::array(), events = Json::array(), members = Json::array();
-  for (const Region& r : g.regions) regions.push_back({{"kind", words(name_of(r.kind))}, {"parent", r.parent}, {"count", r.count}, {"reversed", r.reversed}, {"staged", r.staged}});
+  Json regions = Json::array(), values = Json::array(), origins = Json::array(), nodes = Json::array(),
+       events = Json::array(), members = Json::array();
+  for (const Region& r : g.regions)
+    regions.push_back({{"kind", words(name_of(r.kind))},
+                       {"parent", r.parent},
+                       {"count", r.count},
+                       {"reversed", r.reversed},
+                       {"staged", r.staged}});
   for (const Value& v : g.values) {
     Json value = json(v.type);
     value["kind"] = words(name_of(v.kind));
@@ -169,7 +206,8 @@ inline Json json(const Plan& plan, const std::string& program) {
     if (!n.transition.axes.empty()) node["transition"] = json(plan, n);
     nodes.push_back(node);
   }
-  for (const Event& e : plan.events) events.push_back({{"kind", words(name_of(e.kind))}, {"node", e.node}, {"crossing", e.crossing}});
+  for (const Event& e : plan.events)
+    events.push_back({{"kind", words(name_of(e.kind))}, {"node", e.node}, {"crossing", e.crossing}});
   for (const Member& m : g.members) {
     Json member = json(m.type);
     member["path"] = words(g.path(m));
@@ -184,18 +222,26 @@ inline Json json(const Plan& plan, const std::string& program) {
   for (int u = 0; u < uses; ++u) by_use[words(parallel::name_of(static_cast<Use>(u)))] = plan.memory.by_use[u];
   memory["by_use"] = by_use;
   const account::Taken beside = plan.beside();
-  memory["cpu"] = {{"rounding", beside.rounding}, {"scratch", beside.scratch}, {"process", plan.process_memory()}, {"terms_of_sums_over_mpi", plan.terms_of_sums()}};
+  memory["cpu"] = {{"rounding", beside.rounding},
+                   {"scratch", beside.scratch},
+                   {"process", plan.process_memory()},
+                   {"terms_of_sums_over_mpi", plan.terms_of_sums()}};
   memory["allocations"] = lives(plan);
   Json redundant = Json::array();
   for (int i = 0; i < plan.mesh.count; ++i)
-    redundant.push_back({{"axis", words(plan.mesh.axes[i].axis->text())}, {"share", plan.redundant(*plan.mesh.axes[i].axis)}});
+    redundant.push_back(
+        {{"axis", words(plan.mesh.axes[i].axis->text())}, {"share", plan.redundant(*plan.mesh.axes[i].axis)}});
   return {{"schema", schema},
           {"program", program},
           {"mesh", json(plan.mesh)},
           {"ranks", plan.mesh.ranks()},
           {"pipeline", stage_json(plan)},
-          {"totals", {{"forward", json(plan.forward)}, {"backward", json(plan.backward)}, {"optimizer", json(plan.optimizer)}}},
-          {"agreement", {{"start", json(plan.agreement.start)}, {"counter", json(plan.agreement.counter)}, {"end", json(plan.agreement.end)}}},
+          {"totals",
+           {{"forward", json(plan.forward)}, {"backward", json(plan.backward)}, {"optimizer", json(plan.optimizer)}}},
+          {"agreement",
+           {{"start", json(plan.agreement.start)},
+            {"counter", json(plan.agreement.counter)},
+            {"end", json(plan.agreement.end)}}},
           {"memory", memory},
           {"flops", plan.flops()},
           {"redundant", redundant},

@@ -11,9 +11,11 @@ struct LaidRun {
   std::string file{};                ///< before the rank
   std::map<int, OwnedPlan> plans{};  ///< by stage; without stages all ranks have one
   std::vector<RankRecord> records{};
-  std::vector<int> skipped{};        ///< steps
+  std::vector<int> skipped{};  ///< steps
 
-  int stage(int rank) const { return of->plan->graph.stages == nullptr ? 0 : of->plan->mesh.coordinate(rank, of->plan->graph.stages); }
+  int stage(int rank) const {
+    return of->plan->graph.stages == nullptr ? 0 : of->plan->mesh.coordinate(rank, of->plan->graph.stages);
+  }
   const Plan& plan(int stage) {
     if (!plans.contains(stage)) plans.emplace(stage, stage == of->plan->mesh.here ? of->plan : of->on_stage(stage));
     return *plans.at(stage);
@@ -25,7 +27,8 @@ struct LaidRun {
     std::string files;
     for (int rank = 0; rank < of->plan->mesh.ranks(); ++rank)
       if (stage(rank) == wanted) files += (files.empty() ? "'" : ", '") + record_file(file, rank) + "'";
-    throw Failure("there is no record of stage " + std::to_string(wanted) + "; one is enough of " + files, exit_code::missing_input);
+    throw Failure("there is no record of stage " + std::to_string(wanted) + "; one is enough of " + files,
+                  exit_code::missing_input);
   }
   Measured measured(const Tasks& tasks) {
     std::vector<std::pair<const Plan*, const RankRecord*>> one_of_each;
@@ -34,7 +37,8 @@ struct LaidRun {
   }
 };
 
-/// FILE.0, FILE.1, ... one for each rank; `some`: one of each stage is enough, where it has rank 0. The program is the one whose plan the record is.
+/// FILE.0, FILE.1, ... one for each rank; `some`: one of each stage is enough, where it has rank 0. The program is the
+/// one whose plan the record is.
 inline LaidRun laid_run(const std::vector<Answer>& answers, const std::string& file, bool some) {
   const RankRecord first = read_record(file, 0);
   Laid nearest;  // of the programs that are another, the one that went furthest
@@ -49,15 +53,18 @@ inline LaidRun laid_run(const std::vector<Answer>& answers, const std::string& f
       std::error_code error;
       if (some && !std::filesystem::exists(record_file(file, rank), error)) continue;
       run.records.push_back(read_record(file, rank));
-      if (run.records.back().mesh != first.mesh) throw Failure("the record '" + run.records.back().file + "' is of another mesh", exit_code::plans_differ);
+      if (run.records.back().mesh != first.mesh)
+        throw Failure("the record '" + run.records.back().file + "' is of another mesh", exit_code::plans_differ);
       const Laid other = lay(run.plan(run.stage(rank)), run.records.back());
       if (!other.differs.empty()) throw Failure("the run is not the plan: " + other.differs, exit_code::plans_differ);
       if (other.skipped != laid.skipped)
-        throw Failure("the run is not the plan: rank " + std::to_string(rank) + " skipped other steps than rank 0", exit_code::plans_differ);
+        throw Failure("the run is not the plan: rank " + std::to_string(rank) + " skipped other steps than rank 0",
+                      exit_code::plans_differ);
     }
     return run;
   }
-  throw Failure(nearest.line == 0 ? "the record is of the mesh " + first.mesh + ", for which nothing was planned here" : "the run is not the plan: " + nearest.differs,
+  throw Failure(nearest.line == 0 ? "the record is of the mesh " + first.mesh + ", for which nothing was planned here"
+                                  : "the run is not the plan: " + nearest.differs,
                 exit_code::plans_differ);
 }
 
@@ -71,9 +78,11 @@ inline std::string drawn(LaidRun& run, bool as_text) {
   if (!as_text) return svg(planned, axis, &measured.timing);
   std::string ranks;
   for (int k = 0; k < planned.tasks.size(); ++k) ranks += (k > 0 ? ", " : "") + std::to_string(run.first_on(k).rank);
-  return a.schedule_title() + "\nbelow each stage step " + std::to_string(measured.step) + " of the run, of ranks " + ranks +
-         (measured.one_clock ? "" : "; their clocks differ, so their steps are drawn as if they had begun at once") + "\n\n" + picture(planned, measured.timing, axis) +
-         "\nplanned  " + duration(predicting::end_of(planned)) + ", " + bubble(planned) + "\nrun      " + duration(predicting::end_of(measured.timing)) + ", " +
+  return a.schedule_title() + "\nbelow each stage step " + std::to_string(measured.step) + " of the run, of ranks " +
+         ranks +
+         (measured.one_clock ? "" : "; their clocks differ, so their steps are drawn as if they had begun at once") +
+         "\n\n" + picture(planned, measured.timing, axis) + "\nplanned  " + duration(predicting::end_of(planned)) +
+         ", " + bubble(planned) + "\nrun      " + duration(predicting::end_of(measured.timing)) + ", " +
          bubble(measured.timing) + "\n";
 }
 
@@ -85,7 +94,8 @@ inline void lay_over(const std::vector<Answer>& answers, const Asked& asked, std
   if (pictured)
     out << drawn(run, asked.schedule);
   else
-    out << a.name << "\n" << a.where() << ": every call and byte of " << a.plan->mesh.ranks() << " ranks is the plan's\n\n"
+    out << a.name << "\n"
+        << a.where() << ": every call and byte of " << a.plan->mesh.ranks() << " ranks is the plan's\n\n"
         << overlay(*a.plan, run.first_on(a.plan->mesh.here), a.price(), a.machine ? a.simulated().second : 0);
 }
 

@@ -1,21 +1,24 @@
-// Descriptions of machines in JSON: what tools/machine writes and other tools read. All figures in seconds, bytes/s, FLOP/s and elements/s.
+// Descriptions of machines in JSON: what tools/machine writes and other tools read. All figures in seconds, bytes/s,
+// FLOP/s and elements/s.
 //
 //     {"name": "desk", "launch": 2e-8, "overlaps": false,
 //      "rates": [{"ranks": 1, "products": {"f32": 9e10}, "memory_bandwidth": 2e10, ...},
 //                {"ranks": 2, ..., "link": {"latency": 1e-7, "bandwidth": 5e9}}],
 //      "links": {"data": {"latency": 1e-5, "bandwidth": 1e9}}}
 //
-// Optional: `links`, `attention_block`, `processors`, `write_allocates`, and of rates `attention`, `scores`, `functions`, `cache_bytes` with
-// `cache_bandwidth`, and of one rank `link`. What they mean stands at the members of Machine and Rates.
+// Optional: `links`, `attention_block`, `processors`, `write_allocates`, and of rates `attention`, `scores`,
+// `functions`, `cache_bytes` with `cache_bandwidth`, and of one rank `link`. What they mean stands at the members of
+// Machine and Rates.
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include <parallel/plan/published_machines.hpp>
 
@@ -33,10 +36,12 @@ namespace machine_file {
 /// A JSON object under its path ("rates[1].link"), for sentences.
 class Reader {
  public:
-  Reader(const Json& json, std::string path, const std::vector<std::string>& known) : json_(json), path_(std::move(path)) {
+  Reader(const Json& json, std::string path, const std::vector<std::string>& known)
+      : json_(json), path_(std::move(path)) {
     if (!json.is_object()) refuse(path_, "is no object; write {...}");
     for (const auto& [key, value] : json.items())
-      if (std::find(known.begin(), known.end(), key) == known.end()) refuse(under(key), "is unknown; known here: " + listed(known));
+      if (std::find(known.begin(), known.end(), key) == known.end())
+        refuse(under(key), "is unknown; known here: " + listed(known));
   }
   bool has(const std::string& key) const { return json_.contains(key); }
   const Json& at(const std::string& key) const {
@@ -54,7 +59,8 @@ class Reader {
   }
   int count(const std::string& key, const char* unit) const {
     const double n = number(key, unit);
-    if (n != std::floor(n) || n > 1 << 20) refuse(under(key), "is " + at(key).dump() + "; give a whole number of " + unit);
+    if (n != std::floor(n) || n > 1 << 20)
+      refuse(under(key), "is " + at(key).dump() + "; give a whole number of " + unit);
     return static_cast<int>(n);
   }
   bool flag(const std::string& key) const {
@@ -88,7 +94,8 @@ inline void by_dtype(const Reader& outer, const std::string& key, const char* un
 }
 inline Rates rates(const Json& json, const std::string& path, bool only) {
   const Reader reader(json, path,
-                      {"ranks", "products", "attention", "scores", "functions", "memory_bandwidth", "cache_bytes", "cache_bandwidth", "link"});
+                      {"ranks", "products", "attention", "scores", "functions", "memory_bandwidth", "cache_bytes",
+                       "cache_bandwidth", "link"});
   Rates r;
   r.ranks = reader.count("ranks", "ranks");
   by_dtype(reader, "products", "FLOP/s", r.products);
@@ -115,7 +122,8 @@ inline void put(Json& json, const char* key, const double (&rates)[dtypes]) {
 /// Throws MachineRefused.
 inline Machine machine_from_json(const Json& json) {
   using machine_file::Reader;
-  const Reader reader(json, "", {"name", "launch", "attention_block", "processors", "write_allocates", "overlaps", "rates", "links"});
+  const Reader reader(
+      json, "", {"name", "launch", "attention_block", "processors", "write_allocates", "overlaps", "rates", "links"});
   Machine m;
   if (!reader.at("name").is_string()) Reader::refuse("name", "is no text");
   const auto name = json["name"].get<std::string>();
@@ -129,7 +137,8 @@ inline Machine machine_from_json(const Json& json) {
   if (reader.has("processors")) m.processors = reader.count("processors", "processors");
   const Json& rates = reader.at("rates");
   if (!rates.is_array() || rates.empty() || rates.size() > static_cast<std::size_t>(max_rates))
-    Reader::refuse("rates", "is no list of 1 to " + std::to_string(max_rates) + " rows; give one for each number of busy ranks");
+    Reader::refuse("rates",
+                   "is no list of 1 to " + std::to_string(max_rates) + " rows; give one for each number of busy ranks");
   for (std::size_t i = 0; i < rates.size(); ++i) {
     const std::string path = "rates[" + std::to_string(i) + "]";
     m.rates.push_back(machine_file::rates(rates[i], path, rates.size() == 1));
@@ -149,7 +158,10 @@ inline Machine machine_from_json(const Json& json) {
 }
 
 inline Json machine_to_json(const Machine& m) {
-  Json json{{"name", std::string(m.name.view())}, {"launch", m.launch}, {"overlaps", m.overlaps}, {"write_allocates", m.write_allocates}};
+  Json json{{"name", std::string(m.name.view())},
+            {"launch", m.launch},
+            {"overlaps", m.overlaps},
+            {"write_allocates", m.write_allocates}};
   if (m.attention_block > 0) json["attention_block"] = m.attention_block;
   if (m.processors > 0) json["processors"] = m.processors;
   json["rates"] = Json::array();
@@ -177,7 +189,8 @@ inline Machine machine_named_or_file(const std::string& which) {
   if (!file) {
     std::string names;
     for (const Machine* m : machines::published) names += (names.empty() ? "" : ", ") + std::string(m->name.view());
-    throw MachineRefused("there is no machine and no file '" + which + "'; machines: " + names + "; tools/machine describes this one");
+    throw MachineRefused("there is no machine and no file '" + which + "'; machines: " + names +
+                         "; tools/machine describes this one");
   }
   try {
     return machine_from_json(Json::parse(file));

@@ -1,7 +1,8 @@
 // Prints the plan of the programs that a source, an object or a program carries. Nothing of them is executed.
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <sstream>
+
+#include <CLI/CLI.hpp>
 
 #include "advise_file.hpp"
 #include "laid_run.hpp"
@@ -16,7 +17,8 @@ inline std::size_t distance(std::string_view a, std::string_view b) {
     std::size_t diagonal = row[0]++;
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const std::size_t best = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = row[j], row[j] = best;
+      diagonal = row[j];
+      row[j] = best;
     }
   }
   return row[b.size()];
@@ -57,17 +59,21 @@ inline void refuse_combinations(const CLI::App& app) {
     for (const std::string& given : o->results())
       if (given.empty()) throw CLI::ValidationError(o->get_name() + " is empty; give it a value or leave it away");
   std::string given;
-  for (const char* answer : {"--json", "--dot", "--timeline", "--html", "--why", "--picture", "--svg", "--schedule", "--schedule-svg", "--run", "--lock", "--check", "--advise"}) {
+  for (const char* answer : {"--json", "--dot", "--timeline", "--html", "--why", "--picture", "--svg", "--schedule",
+                             "--schedule-svg", "--run", "--lock", "--check", "--advise"}) {
     if (answer == std::string_view("--advise") && given == "--json") continue;
     if (answer == std::string_view("--run") && given.starts_with("--schedule")) continue;
     if (app.count(answer) == 0) continue;
-    if (!given.empty()) throw CLI::ValidationError(given + " and " + answer + " are two answers; ask for one at a time");
+    if (!given.empty())
+      throw CLI::ValidationError(given + " and " + answer + " are two answers; ask for one at a time");
     given = answer;
   }
-  if (app.count("--advise") > 0 && app.count("--mesh") > 0) throw CLI::ValidationError("--advise tries every mesh; leave --mesh away");
+  if (app.count("--advise") > 0 && app.count("--mesh") > 0)
+    throw CLI::ValidationError("--advise tries every mesh; leave --mesh away");
   if (app.count("--memory") > 0 && app.count("--advise") == 0) throw CLI::ValidationError("--memory needs --advise");
   const bool locks = given == "--lock" || given == "--check";
-  if (locks && app.count("--output") > 0) throw CLI::ValidationError(given + " has no output; --lock-file says where the lock is");
+  if (locks && app.count("--output") > 0)
+    throw CLI::ValidationError(given + " has no output; --lock-file says where the lock is");
   if (!locks && app.count("--lock-file") > 0) throw CLI::ValidationError("--lock-file needs --lock or --check");
 }
 
@@ -84,11 +90,14 @@ inline int deliver(const std::string& answer, const Asked& asked) {
 
 int main(int argc, char** argv) {
   Asked asked;
-  CLI::App app{"Prints the plan that the compiler derives: every collective, its cause, bytes, memory. Nothing of the program is executed."};
+  CLI::App app{
+      "Prints the plan that the compiler derives: every collective, its cause, bytes, memory. Nothing of the program is executed."};
   app.name("tools/plan");
   app.footer("tools/plan examples/gpt.cpp --mesh data=2,tensor=4 --machine a100\nExit codes stand in docs/errors.md.");
-  app.add_option("FILE", asked.file, "A source, which is compiled, or an object, library or program that was")->required();
-  app.add_option("--mesh", asked.mesh, "Axes and ranks, data=2,tensor=4; without it, the meshes that the file itself plans for");
+  app.add_option("FILE", asked.file, "A source, which is compiled, or an object, library or program that was")
+      ->required();
+  app.add_option("--mesh", asked.mesh,
+                 "Axes and ranks, data=2,tensor=4; without it, the meshes that the file itself plans for");
   app.add_option("--stage", asked.stage, "Of a pipeline, the stage whose plan it is; 0 unless said")
       ->check(stage_number);
   app.add_option("--program", asked.program, "Only programs whose name is this, or has it in it");
@@ -100,24 +109,43 @@ int main(int argc, char** argv) {
       {"--dot", Asked::Format::dot, "A graph for Graphviz"},
       {"--timeline", Asked::Format::timeline, "A simulated step for ui.perfetto.dev; needs --machine"},
       {"--html", Asked::Format::html, "A page with tables and pictures, one file that opens from disk"}};
-  for (const auto& [flag, format, help] : formats) app.add_flag_callback(flag, [&asked, f = format] { asked.format = f; }, help)->group("Formats");
+  for (const auto& [flag, format, help] : formats)
+    app.add_flag_callback(
+           flag, [&asked, f = format] { asked.format = f; }, help)
+        ->group("Formats");
 
   app.add_option("--why", asked.why, "Explains every collective of a member: blocks.0.mlp.down")->group("Questions");
-  app.add_option("--picture", asked.picture, "How a member lies on the mesh, as text: blocks.*.mlp.down, input.0")->group("Questions");
+  app.add_option("--picture", asked.picture, "How a member lies on the mesh, as text: blocks.*.mlp.down, input.0")
+      ->group("Questions");
   app.add_option("--svg", asked.svg, "The same as a picture")->group("Questions");
-  app.add_flag("--schedule", asked.schedule, "How the stages of a pipeline take turns, over time; with --machine by its prices, with --run beside what they did")->group("Questions");
+  app.add_flag(
+         "--schedule", asked.schedule,
+         "How the stages of a pipeline take turns, over time; with --machine by its prices, with --run beside what they did")
+      ->group("Questions");
   app.add_flag("--schedule-svg", asked.schedule_svg, "The same as a picture")->group("Questions");
-  app.add_option("--run", asked.run, "Lays FILE.0, FILE.1, ..., which a run wrote with --record FILE, over the plan")->group("Questions");
+  app.add_option("--run", asked.run, "Lays FILE.0, FILE.1, ..., which a run wrote with --record FILE, over the plan")
+      ->group("Questions");
   app.add_flag("--lock", asked.locking, "Writes the plan beside the file, as NAME.plan")->group("Questions");
-  app.add_flag("--check", asked.checking, "Compares the plan with NAME.plan and prints what differs")->group("Questions");
-  app.add_option("--advise", asked.advise, "Every mesh of so many ranks, by its predicted step and what it is lost by; needs --machine")->group("Questions")->check(CLI::Range(1, 65536));
+  app.add_flag("--check", asked.checking, "Compares the plan with NAME.plan and prints what differs")
+      ->group("Questions");
+  app.add_option("--advise", asked.advise,
+                 "Every mesh of so many ranks, by its predicted step and what it is lost by; needs --machine")
+      ->group("Questions")
+      ->check(CLI::Range(1, 65536));
   app.add_option("--memory", asked.memory, "What a rank has for --advise: 80GB, 40GiB")->group("Questions");
   app.add_option("--lock-file", asked.lock, "Another file than NAME.plan")->group("Questions");
 
-  app.add_option("--compiler", asked.compiler, "What compiles a source; words, as in \"ccache g++\"")->envname("CXX")->default_val("g++")->group("Compiling");
-  app.add_option("--include", asked.include, "Where the library's headers are")->default_val(PLANNER_INCLUDE)->group("Compiling");
+  app.add_option("--compiler", asked.compiler, "What compiles a source; words, as in \"ccache g++\"")
+      ->envname("CXX")
+      ->default_val("g++")
+      ->group("Compiling");
+  app.add_option("--include", asked.include, "Where the library's headers are")
+      ->default_val(PLANNER_INCLUDE)
+      ->group("Compiling");
   app.add_option("--eigen", asked.eigen, "Where Eigen's headers are")->default_val(PLANNER_EIGEN)->group("Compiling");
-  app.add_option("--with", asked.compiling, "An argument for the compiler; may be repeated")->allow_extra_args(false)->group("Compiling");
+  app.add_option("--with", asked.compiling, "An argument for the compiler; may be repeated")
+      ->allow_extra_args(false)
+      ->group("Compiling");
   try {
     app.parse(argc, argv);
     refuse_combinations(app);

@@ -1,11 +1,12 @@
-// Members as a command line names them: blocks.0.mlp.down, blocks.*.mlp, input.1. A star, a number and a range stand for layers.
+// Members as a command line names them: blocks.0.mlp.down, blocks.*.mlp, input.1. A star, a number and a range stand
+// for layers.
 #pragma once
-#include <parallel/plan/text.hpp>
-
 #include <charconv>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <parallel/plan/text.hpp>
 
 namespace planner {
 
@@ -50,7 +51,8 @@ inline Named members_named(const GraphView& g, std::string_view path) {
       const int layer = b == "*" ? naming::last_layer(a) : -1;
       same = b == "*" ? layer != -2 : a == b;
       if (layer >= member.layers)
-        beyond = above + " has " + std::to_string(member.layers) + (member.layers == 1 ? " layer, 0" : " layers, 0 to " + std::to_string(member.layers - 1));
+        beyond = above + " has " + std::to_string(member.layers) +
+                 (member.layers == 1 ? " layer, 0" : " layers, 0 to " + std::to_string(member.layers - 1));
       above += (above.empty() ? "" : ".") + std::string(a);
     }
     if (!same || !asked.empty()) continue;
@@ -71,7 +73,8 @@ inline int layer_named(std::string_view path, std::string_view own) {
   return -1;
 }
 
-/// The member that a value is itself: a parameter, its slice of a layer, a view or a cast of it, or an input; -1 for what was made with one.
+/// The member that a value is itself: a parameter, its slice of a layer, a view or a cast of it, or an input; -1 for
+/// what was made with one.
 inline int member_of(const GraphView& g, int value) {
   if (g.value(value).kind == Kind::parameter) return g.value(value).member;
   if (g.maker(value).operation == &operation::layer) value = g.maker(value).operands[0];
@@ -85,7 +88,8 @@ inline std::string path_of(const GraphView& g, int member) { return std::string(
 /// "token, position and norm.gain"
 inline std::string listed(const std::vector<std::string>& words) {
   std::string result;
-  for (std::size_t i = 0; i < words.size(); ++i) result += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + words[i];
+  for (std::size_t i = 0; i < words.size(); ++i)
+    result += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + words[i];
   return result;
 }
 

@@ -23,7 +23,8 @@ inline std::string picture(const Type& type, const Pictured& mesh) {
   const bool pending = on_any(type, PlacementKind::partial);
   bool everywhere = true;
   const auto place = [&](int axis, int rank) {
-    return std::string(mesh.axes[axis].axis->text()) + "=" + std::to_string(mesh.coordinate(rank, mesh.axes[axis].axis));
+    return std::string(mesh.axes[axis].axis->text()) + "=" +
+           std::to_string(mesh.coordinate(rank, mesh.axes[axis].axis));
   };
   std::vector<std::vector<std::string>> grid;
   if (across) {
@@ -37,7 +38,8 @@ inline std::string picture(const Type& type, const Pictured& mesh) {
       grid.push_back({label});
     }
     everywhere = everywhere && holds(type, mesh, rank);
-    const std::string held = holds(type, mesh, rank) ? (pending ? "/// " : "") + ranges(type, mesh, slice_of(type, mesh, rank)) : "-";
+    const std::string held =
+        holds(type, mesh, rank) ? (pending ? "/// " : "") + ranges(type, mesh, slice_of(type, mesh, rank)) : "-";
     grid.back().push_back(std::to_string(rank) + "  " + held);
   }
 

@@ -1,10 +1,10 @@
 // A pipeline as its stages work through it.
 #pragma once
+#include <string>
+
 #include <parallel/plan/predict.hpp>
 #include <parallel/plan/text.hpp>
 #include <parallel/schedule/picture.hpp>
-
-#include <string>
 
 #include "held.hpp"
 
@@ -21,12 +21,14 @@ inline std::string_view name_of(Work w) {
 inline Pictured pictured(const Plan& plan) {
   Pictured result(plan.mesh);
   const Pipeline p = pipeline_of(plan.graph, plan.mesh);
-  result.cut = {}, result.stages = plan.graph.stages;
+  result.cut = {};
+  result.stages = plan.graph.stages;
   for (int stage = 0; stage < p.stages && p.stages > 1; ++stage) {
     std::string words;
     for (int chunk = 0; chunk < p.chunks; ++chunk) {
       const printing::LayerRange layers = printing::layers_on(plan, stage, chunk);
-      words += (chunk > 0 ? " and " : "") + std::to_string(layers.first) + ":" + std::to_string(layers.first + layers.count);
+      words +=
+          (chunk > 0 ? " and " : "") + std::to_string(layers.first) + ":" + std::to_string(layers.first + layers.count);
     }
     result.layers.push_back(words);
   }
@@ -38,7 +40,9 @@ inline int stage_of_layer(const Plan& plan, int layer) {
   const Pipeline p = pipeline_of(plan.graph, plan.mesh);
   for (int stage = 0; stage < p.stages; ++stage)
     for (int chunk = 0; chunk < p.chunks; ++chunk)
-      if (const printing::LayerRange layers = printing::layers_on(plan, stage, chunk); layer >= layers.first && layer < layers.first + layers.count) return stage;
+      if (const printing::LayerRange layers = printing::layers_on(plan, stage, chunk);
+          layer >= layers.first && layer < layers.first + layers.count)
+        return stage;
   return 0;
 }
 

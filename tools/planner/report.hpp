@@ -1,4 +1,5 @@
-// Plans as one page of HTML that opens from disk. It draws from the JSON that is put into it; tensors are drawn here, by svg.hpp.
+// Plans as one page of HTML that opens from disk. It draws from the JSON that is put into it; tensors are drawn here,
+// by svg.hpp.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,8 +10,8 @@
 namespace planner {
 
 namespace page {
-// Each file is one raw string, so that the compiler reads it, and the build knows that the tool depends on it. In the order in which they
-// stand in the page.
+// Each file is one raw string, so that the compiler reads it, and the build knows that the tool depends on it. In the
+// order in which they stand in the page.
 inline constexpr std::string_view html =
 #include "report/page.html"
     ;
@@ -37,15 +38,18 @@ inline constexpr std::string_view scripts[] = {
 #include "report/show.js"
 };
 
-/// JSON that may stand within a script element: `<` only occurs in strings, where \u003c is the same, so that nothing can end the element.
+/// JSON that may stand within a script element: `<` only occurs in strings, where \u003c is the same, so that nothing
+/// can end the element.
 inline std::string embedded(const Json& json) {
   std::string result;
-  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) c == '<' ? result += "\\u003c" : result += c;
+  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace))
+    c == '<' ? result += "\\u003c" : result += c;
   return result;
 }
 }  // namespace page
 
-/// How each tensor of a plan lies: {type: {svg, holds}}. Holds: the slice of each rank, of the first ones where there are many; null: nothing.
+/// How each tensor of a plan lies: {type: {svg, holds}}. Holds: the slice of each rank, of the first ones where there
+/// are many; null: nothing.
 inline Json pictures(const Plan& plan) {
   constexpr int most_ranks = 64;
   Json result = Json::object();
@@ -55,7 +59,8 @@ inline Json pictures(const Plan& plan) {
     if (result.contains(name)) return;
     Json holds_of = Json::array();
     for (int rank = 0; rank < mesh.ranks() && rank < most_ranks; ++rank)
-      holds_of.push_back(holds(type, mesh, rank) ? Json(ranges(type, mesh, slice_of(type, mesh, rank))) : Json(nullptr));
+      holds_of.push_back(holds(type, mesh, rank) ? Json(ranges(type, mesh, slice_of(type, mesh, rank)))
+                                                 : Json(nullptr));
     result[name] = {{"svg", svg(type, mesh, false)}, {"holds", holds_of}};
   };
   for (const Member& m : plan.graph.members) draw(m.type);

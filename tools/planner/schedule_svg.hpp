@@ -1,4 +1,5 @@
-// A timed schedule as a picture: a row for each rank, a block for each task; below it, where a run was measured, the same rank's row of that.
+// A timed schedule as a picture: a row for each rank, a block for each task; below it, where a run was measured, the
+// same rank's row of that.
 #pragma once
 #include <algorithm>
 
@@ -17,18 +18,22 @@ inline constexpr std::string_view schedule_look =
 }  // namespace drawing
 
 /// The element svg, `width` pixels wide. `run`: the same tasks as they were measured, in the same unit of time.
-inline std::string svg(const Timing& timing, const std::string& who = "rank", const Timing* run = nullptr, int width = 960) {
+inline std::string svg(const Timing& timing, const std::string& who = "rank", const Timing* run = nullptr,
+                       int width = 960) {
   using namespace drawing;
   constexpr int left = 56, row = 26;
   constexpr std::string_view looks[] = {"forward", "backward", "weight", "update"};
-  const std::string title = std::string(timing.tasks.schedule.name) + ", " + std::to_string(timing.tasks.size()) + " " + who + "s, " +
-                            std::to_string(timing.tasks.micro_batches) + " micro-batches" + (run != nullptr ? ", planned and run" : "");
+  const std::string title = std::string(timing.tasks.schedule.name) + ", " + std::to_string(timing.tasks.size()) + " " +
+                            who + "s, " + std::to_string(timing.tasks.micro_batches) + " micro-batches" +
+                            (run != nullptr ? ", planned and run" : "");
   double last = 0;
   for (const Timing* drawn : {&timing, run})
     for (int rank = 0; drawn != nullptr && rank < drawn->spans.size(); ++rank)
       for (const Span& s : drawn->spans[rank])
         if (s.end < Span::never) last = std::max(last, s.end);
-  const auto x = [&](double time) { return left + static_cast<int>((width - left - 1) * time / (last > 0 ? last : 1)); };
+  const auto x = [&](double time) {
+    return left + static_cast<int>((width - left - 1) * time / (last > 0 ? last : 1));
+  };
   Canvas canvas;
   canvas.words(4, 16, title, "title");
   int y = 28;
@@ -51,8 +56,9 @@ inline std::string svg(const Timing& timing, const std::string& who = "rank", co
     if (run != nullptr) y += row, draw(*run, rank, "run " + std::to_string(rank));
   }
   const std::string size = std::to_string(width) + "\" height=\"" + std::to_string(y);
-  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + size + "\" viewBox=\"0 0 " + std::to_string(width) + " " + std::to_string(y) +
-         "\" role=\"img\" aria-label=\"" + escaped(title) + "\">\n" + std::string(schedule_look) + canvas.drawn + "</svg>\n";
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + size + "\" viewBox=\"0 0 " + std::to_string(width) +
+         " " + std::to_string(y) + "\" role=\"img\" aria-label=\"" + escaped(title) + "\">\n" +
+         std::string(schedule_look) + canvas.drawn + "</svg>\n";
 }
 
 }  // namespace planner

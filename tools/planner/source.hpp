@@ -1,12 +1,6 @@
-// From a file to the programs that it carries. A source is compiled to an object first, by a compiler that is called without a shell.
+// From a file to the programs that it carries. A source is compiled to an object first, by a compiler that is called
+// without a shell.
 #pragma once
-#include <parallel/plan/find_object.hpp>
-
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -15,10 +9,16 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <signal.h>
+#include <spawn.h>
 #include <sstream>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
+
+#include <parallel/plan/find_object.hpp>
 
 #include "asked.hpp"
 
@@ -80,7 +80,8 @@ class Scratch {
 
 inline constexpr const char* source_endings[] = {".cpp", ".cc", ".cxx", ".C", ".cu", ".hpp", ".h"};
 inline bool is_source(const std::filesystem::path& file) {
-  return std::any_of(std::begin(source_endings), std::end(source_endings), [&](const char* ending) { return file.extension() == ending; });
+  return std::any_of(std::begin(source_endings), std::end(source_endings),
+                     [&](const char* ending) { return file.extension() == ending; });
 }
 
 /// Whether a child has ended. It stays known by its number until it is waited for.
@@ -100,7 +101,8 @@ inline void wait_for(pid_t child, const HeldBack& signals) {
   kill(-child, SIGKILL);
 }
 
-/// Runs a compiler with these arguments and waits for it. Its output is the tool's error stream. Returns its exit status.
+/// Runs a compiler with these arguments and waits for it. Its output is the tool's error stream. Returns its exit
+/// status.
 inline int run(const std::vector<std::string>& command, const HeldBack& signals) {
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -117,7 +119,9 @@ inline int run(const std::vector<std::string>& command, const HeldBack& signals)
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (refused != 0)
-    throw Failure("the compiler '" + command[0] + "' cannot be run: " + std::strerror(refused) + "; name another with --compiler or CXX", exit_code::unavailable);
+    throw Failure("the compiler '" + command[0] + "' cannot be run: " + std::strerror(refused) +
+                      "; name another with --compiler or CXX",
+                  exit_code::unavailable);
   wait_for(child, signals);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -132,9 +136,12 @@ inline void compile(const Asked& asked, const std::filesystem::path& object, con
   if (command.empty()) throw Failure("no compiler is named; say --compiler g++", exit_code::usage);
   const bool nvcc = std::filesystem::path(command.back()).filename() == "nvcc";
   command.insert(command.end(), {"-std=c++20", "-O0", "-w", "-I" + asked.include});
-  if (!nvcc) command.push_back("-Wno-psabi");  // g++'s notes about calls between old objects and new ones, which -w leaves
+  // g++'s notes about calls between old objects and new ones, which -w leaves
+  if (!nvcc) command.push_back("-Wno-psabi");
   std::error_code error;
-  const bool eigen = asked.eigen.empty() || std::filesystem::exists(std::filesystem::path(asked.eigen) / "Eigen/Core", error);  // empty: where compilers look anyway
+  // empty: where compilers look anyway
+  const bool eigen =
+      asked.eigen.empty() || std::filesystem::exists(std::filesystem::path(asked.eigen) / "Eigen/Core", error);
   if (eigen && !asked.eigen.empty()) command.insert(command.end(), {"-isystem", asked.eigen});
   const std::filesystem::path source = std::filesystem::absolute(asked.file);
   if (source.extension() == ".hpp" || source.extension() == ".h") command.insert(command.end(), {"-x", "c++"});
@@ -142,13 +149,16 @@ inline void compile(const Asked& asked, const std::filesystem::path& object, con
   command.insert(command.end(), {"-c", source.string(), "-o", object.string()});
   if (const int status = run(command, signals); status != 0)
     throw Failure("'" + asked.file + "' does not compile; the compiler's own words are above" +
-                      (eigen ? "" : "; there is no Eigen in '" + asked.eigen + "': name its folder with --eigen if the source includes it"),
+                      (eigen ? ""
+                             : "; there is no Eigen in '" + asked.eigen +
+                                   "': name its folder with --eigen if the source includes it"),
                   exit_code::bad_data);
 }
 
 inline std::string contents(const std::filesystem::path& path, const std::string& called) {
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) throw Failure("'" + called + "' is a folder; name a source, an object or a program", exit_code::missing_input);
+  if (std::filesystem::is_directory(path, error))
+    throw Failure("'" + called + "' is a folder; name a source, an object or a program", exit_code::missing_input);
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Failure("'" + called + "' cannot be read: " + std::strerror(errno), exit_code::missing_input);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -167,18 +177,25 @@ inline std::string compiled(const Asked& asked) {
 inline std::string none_carried(const std::string& bytes, const Asked& asked) {
   const std::string file = "'" + asked.file + "'";
   if (bytes.starts_with("BC\xC0\xDE") || bytes.find("__gnu_lto_slim") != std::string::npos)
-    return file + " carries no program yet: -flto leaves all to the linker; name the program that is linked from it, or the source, or compile it without -flto";
-  if (is_source(asked.file)) return file + " carries no program; name plan<Program, Mesh{...}> or derive<Program>(mesh) in it, outside of templates that nothing uses";
+    return file +
+           " carries no program yet: -flto leaves all to the linker; name the program that is linked from it, or the source, or compile it without -flto";
+  if (is_source(asked.file))
+    return file +
+           " carries no program; name plan<Program, Mesh{...}> or derive<Program>(mesh) in it, outside of templates that nothing uses";
   if (!bytes.empty() && bytes.find('\0') == std::string::npos) {
     std::string endings;
     for (const char* ending : source_endings) endings += std::string(endings.empty() ? "" : " ") + ending;
-    return file + " carries no program: it is a text; if it is a source, give its name an ending by which it is compiled: " + endings;
+    return file +
+           " carries no program: it is a text; if it is a source, give its name an ending by which it is compiled: " +
+           endings;
   }
-  return file + " carries no program; either no plan<Program, Mesh{...}> or derive<Program>(mesh) stands in its source, or the linker dropped what nothing refers to "
-                "(--gc-sections); name the source, or an object of it";
+  return file +
+         " carries no program; either no plan<Program, Mesh{...}> or derive<Program>(mesh) stands in its source, or the linker dropped what nothing refers to "
+         "(--gc-sections); name the source, or an object of it";
 }
 
-/// Names leave values of template arguments out, so programs may share one: from the second on they are "NAME #2", "NAME #3", in the file's order.
+/// Names leave values of template arguments out, so programs may share one: from the second on they are "NAME #2",
+/// "NAME #3", in the file's order.
 inline void tell_apart(object::Found& found) {
   std::map<std::string, int> count;
   for (const auto& program : found.programs)
@@ -188,13 +205,16 @@ inline void tell_apart(object::Found& found) {
 /// The programs and meshes of a file, each program by a name of its own.
 inline object::Found programs_of(const Asked& asked) {
   std::error_code error;
-  if (!std::filesystem::exists(asked.file, error)) throw Failure("there is no file '" + asked.file + "'", exit_code::missing_input);
+  if (!std::filesystem::exists(asked.file, error))
+    throw Failure("there is no file '" + asked.file + "'", exit_code::missing_input);
   const std::string bytes = is_source(asked.file) ? compiled(asked) : contents(asked.file, asked.file);
   object::Found found;
   try {
     found = object::find(bytes);
   } catch (const object::Damaged& damaged) {
-    throw Failure("the program in '" + asked.file + "' cannot be read: " + damaged.what() + "; compile it again with this version's headers", exit_code::bad_data);
+    throw Failure("the program in '" + asked.file + "' cannot be read: " + damaged.what() +
+                      "; compile it again with this version's headers",
+                  exit_code::bad_data);
   }
   if (found.programs.empty()) throw Failure(none_carried(bytes, asked), exit_code::bad_data);
   tell_apart(found);

@@ -1,5 +1,5 @@
-// How a tensor lies on a mesh, as a picture: split dimensions make a grid of blocks, each with the ranks that hold it; copies are a pile of
-// sheets, those of a Broadcast in two colours; the terms of a pending sum are hatched.
+// How a tensor lies on a mesh, as a picture: split dimensions make a grid of blocks, each with the ranks that hold it;
+// copies are a pile of sheets, those of a Broadcast in two colours; the terms of a pending sum are hatched.
 #pragma once
 #include <algorithm>
 
@@ -8,7 +8,8 @@
 namespace planner {
 
 namespace drawing {
-/// The dimensions drawn down and across, -1 for none: those that are split, else the last ones. Further split dimensions make panels.
+/// The dimensions drawn down and across, -1 for none: those that are split, else the last ones. Further split
+/// dimensions make panels.
 struct Facing {
   int down = -1, across = -1;
   std::vector<int> panels{};
@@ -40,12 +41,17 @@ inline std::vector<std::int64_t> shown(std::int64_t n) {
 inline std::string escaped(std::string_view words) {
   std::string result;
   for (const char c : words)
-    c == '&' ? result += "&amp;" : c == '<' ? result += "&lt;" : c == '>' ? result += "&gt;" : c == '"' ? result += "&quot;" : result += c;
+    c == '&'   ? result += "&amp;"
+    : c == '<' ? result += "&lt;"
+    : c == '>' ? result += "&gt;"
+    : c == '"' ? result += "&quot;"
+               : result += c;
   return result;
 }
 inline std::string rank_words(const std::vector<int>& ranks) {
   std::string result = ranks.size() == 1 ? "rank " : "ranks ";
-  if (ranks.size() > 4) return result + std::to_string(ranks[0]) + ", " + std::to_string(ranks[1]) + " … " + std::to_string(ranks.back());
+  if (ranks.size() > 4)
+    return result + std::to_string(ranks[0]) + ", " + std::to_string(ranks[1]) + " … " + std::to_string(ranks.back());
   for (std::size_t i = 0; i < ranks.size(); ++i) result += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
   return result;
 }
@@ -54,11 +60,12 @@ inline std::string rank_words(const std::vector<int>& ranks) {
 struct Canvas {
   std::string drawn{};
   void words(int x, int y, const std::string& what, const std::string& look) {
-    drawn += "<text x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(y) + "\" class=\"" + look + "\">" + escaped(what) + "</text>\n";
+    drawn += "<text x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(y) + "\" class=\"" + look + "\">" +
+             escaped(what) + "</text>\n";
   }
   void sheet(int x, int y, int wide, int high, const std::string& look) {
-    drawn += "<rect x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(y) + "\" width=\"" + std::to_string(wide) + "\" height=\"" +
-             std::to_string(high) + "\" rx=\"5\" class=\"" + look + "\"/>\n";
+    drawn += "<rect x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(y) + "\" width=\"" + std::to_string(wide) +
+             "\" height=\"" + std::to_string(high) + "\" rx=\"5\" class=\"" + look + "\"/>\n";
   }
 };
 
@@ -78,7 +85,8 @@ inline constexpr int wide = 122, high = 62, pile = 6,
                      most_sheets = 4;  ///< a block, how far the sheets of a pile are apart, and how many are drawn
 
 /// A block at (x, y): as many sheets as ranks hold it. `slice`: what they hold, in words.
-inline void block(Canvas& canvas, int x, int y, const std::vector<int>& ranks, const std::string& slice, bool pending, bool differently) {
+inline void block(Canvas& canvas, int x, int y, const std::vector<int>& ranks, const std::string& slice, bool pending,
+                  bool differently) {
   canvas.drawn += "<g class=\"block\"><title>" + rank_words(ranks) + ": " + slice + "</title>\n";
   for (int k = std::min<int>(most_sheets, static_cast<int>(ranks.size())) - 1; k >= 0; --k) {
     canvas.sheet(x + k * pile, y + k * pile, wide, high, differently && k % 2 == 1 ? "other" : "sheet");
@@ -104,7 +112,8 @@ inline std::string svg(const Type& type, const Pictured& mesh, bool alone = true
   const bool pending = on_any(type, PlacementKind::partial), differently = on_any(type, PlacementKind::broadcast);
   std::size_t copies = 1;
   for (const auto& [slice, ranks] : held) copies = std::max(copies, ranks.size());
-  const int gap = 12 + (std::min<int>(most_sheets, static_cast<int>(copies)) - 1) * pile, left = face.down < 0 ? 16 : 84;
+  const int gap = 12 + (std::min<int>(most_sheets, static_cast<int>(copies)) - 1) * pile,
+            left = face.down < 0 ? 16 : 84;
   const auto slices = [&](int d) { return shown(d < 0 ? 1 : degree(layout.dims[d], mesh)); };
   const auto down = slices(face.down), across = slices(face.across);
 
@@ -141,12 +150,14 @@ inline std::string svg(const Type& type, const Pictured& mesh, bool alone = true
     }
     y += 8;
     for (const std::int64_t r : down) {
-      if (face.down >= 0) canvas.words(left - 8, y + high / 2 + 4, r < 0 ? "…" : range(layout.dims[face.down], mesh, r), "faint end");
+      if (face.down >= 0)
+        canvas.words(left - 8, y + high / 2 + 4, r < 0 ? "…" : range(layout.dims[face.down], mesh, r), "faint end");
       int x = left;
       for (const std::int64_t c : across) {
         if (face.down >= 0) slice[static_cast<std::size_t>(face.down)] = r;
         if (face.across >= 0) slice[static_cast<std::size_t>(face.across)] = c;
-        if (const auto found = held.find(slice); found != held.end()) block(canvas, x, y, found->second, ranges(type, mesh, slice), pending, differently);
+        if (const auto found = held.find(slice); found != held.end())
+          block(canvas, x, y, found->second, ranges(type, mesh, slice), pending, differently);
         x += wide + gap;
       }
       y += high + gap;
@@ -157,14 +168,15 @@ inline std::string svg(const Type& type, const Pictured& mesh, bool alone = true
     if (!holds(type, mesh, rank)) without.push_back(rank);
   if (!without.empty()) {
     canvas.sheet(left, y, wide, 34, "nothing");
-    canvas.words(left + wide + 10, y + 21, rank_words(without) + (without.size() == 1 ? " holds nothing" : " hold nothing"), "faint");
+    canvas.words(left + wide + 10, y + 21,
+                 rank_words(without) + (without.size() == 1 ? " holds nothing" : " hold nothing"), "faint");
     y += 44;
   }
   const int room = std::max(360, left + static_cast<int>(across.size()) * (wide + gap));
   const std::string size = std::to_string(room) + "\" height=\"" + std::to_string(y);
-  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + size + "\" viewBox=\"0 0 " + std::to_string(room) + " " +
-         std::to_string(y) + "\" role=\"img\" aria-label=\"" + escaped(text(type) + " on " + text(mesh)) + "\">\n" +
-         std::string(alone ? look : "") + std::string(hatch) + canvas.drawn + "</svg>\n";
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + size + "\" viewBox=\"0 0 " + std::to_string(room) +
+         " " + std::to_string(y) + "\" role=\"img\" aria-label=\"" + escaped(text(type) + " on " + text(mesh)) +
+         "\">\n" + std::string(alone ? look : "") + std::string(hatch) + canvas.drawn + "</svg>\n";
 }
 
 }  // namespace planner

@@ -1,4 +1,5 @@
-// A plan as a tree: phases, loops, the user's lines in the order of the step, and under each the collectives that it causes.
+// A plan as a tree: phases, loops, the user's lines in the order of the step, and under each the collectives that it
+// causes.
 #pragma once
 #include <cstdio>
 #include <functional>
@@ -16,7 +17,10 @@ inline std::string duration(double seconds) {
   char buffer[32];
   const char* units[] = {"s", "ms", "us", "ns"};
   int unit = 0;
-  while (seconds < 1 && seconds > 0 && unit < 3) seconds *= 1000, ++unit;
+  while (seconds < 1 && seconds > 0 && unit < 3) {
+    seconds *= 1000;
+    ++unit;
+  }
   std::snprintf(buffer, sizeof buffer, "%.3g %s", seconds, units[unit]);
   return buffer;
 }
@@ -27,12 +31,17 @@ inline bool is_beginning(const Node& node) { return node.operation->name == "con
 /// "F0 F1 B0 F2 B1 F3 ... B7" where there are many.
 inline std::string shortened(const std::string& tasks) {
   constexpr std::size_t most = 72;
-  return tasks.size() <= most ? tasks : tasks.substr(0, tasks.rfind(' ', most)) + " ..." + tasks.substr(tasks.rfind(' '));
+  return tasks.size() <= most ? tasks
+                              : tasks.substr(0, tasks.rfind(' ', most)) + " ..." + tasks.substr(tasks.rfind(' '));
 }
 
 class Tree {
  public:
-  Tree(const Plan& plan, Price price) : plan_(plan), price_(std::move(price)), micro_batches_(planner::micro_batches(plan.graph)), chunks_(pipeline_of(plan.graph, plan.mesh).chunks) {}
+  Tree(const Plan& plan, Price price)
+      : plan_(plan),
+        price_(std::move(price)),
+        micro_batches_(planner::micro_batches(plan.graph)),
+        chunks_(pipeline_of(plan.graph, plan.mesh).chunks) {}
 
   std::string text() {
     table_.rows.push_back({{"line", "member", "operation", "gives, -> sends", "message", "sent"}});
@@ -58,13 +67,19 @@ class Tree {
  private:
   /// Where micro-batches are accumulated, the step has three parts, each with its phases.
   enum class Part { before, within, after };
-  void enter(Part part) { end_group(), part_ = part, phase_ = -1, headed_ = false; }
+  void enter(Part part) {
+    end_group();
+    part_ = part;
+    phase_ = -1;
+    headed_ = false;
+  }
   /// A stage's loop over micro-batches stands in segments, of which each ends where the loop does.
   void leave() {
     const int segments = plan_.graph.slots.empty() ? 1 : plan_.graph.parts * chunks_;
-    if (++segment_ < segments)
-      end_group(), phase_ = -1;
-    else
+    if (++segment_ < segments) {
+      end_group();
+      phase_ = -1;
+    } else
       enter(Part::after);
   }
 
@@ -76,35 +91,52 @@ class Tree {
   void headings(const Node& node) {
     if (static_cast<int>(node.phase) == phase_ || layers_ > 0) return;
     end_group();
-    const bool staged = !plan_.graph.slots.empty(), parts = (micro_batches_ > 1 || staged) && (node.phase != Phase::optimizer || part_ == Part::within);
+    const bool staged = !plan_.graph.slots.empty(),
+               parts = (micro_batches_ > 1 || staged) && (node.phase != Phase::optimizer || part_ == Part::within);
     const std::string all = std::to_string(micro_batches_) + (micro_batches_ == 1 ? " micro-batch" : " micro-batches");
     const std::string order = staged ? shortened(tasks_of(plan_)) : "one after the other";
     if (parts && !headed_)
-      heading(0, part_ == Part::before ? "before the " + all + ", once" : part_ == Part::within ? all + ", " + order : "after the " + all + ", once: what they added up");
-    headed_ = true, phase_ = static_cast<int>(node.phase), depth_ = parts ? 2 : 1;
+      heading(0, part_ == Part::before   ? "before the " + all + ", once"
+                 : part_ == Part::within ? all + ", " + order
+                                         : "after the " + all + ", once: what they added up");
+    headed_ = true;
+    phase_ = static_cast<int>(node.phase);
+    depth_ = parts ? 2 : 1;
     std::string words(name_of(node.phase));
     if (staged && part_ == Part::within) {
       words = name_of(task_of(plan_.graph, {.segment = segment_}).work);
-      if (chunks_ > 1) words += " of chunk " + std::string(1, static_cast<char>('a' + segment_ / plan_.graph.parts % 26));
+      if (chunks_ > 1)
+        words += " of chunk " + std::string(1, static_cast<char>('a' + segment_ / plan_.graph.parts % 26));
     }
     heading(depth_ - 1, words);
   }
   void begin(const Node& node) {
-    headings(node), end_group();
+    headings(node);
+    end_group();
     const Region& r = plan_.graph.region(node.region);
-    const std::string layers = r.staged && plan_.mesh.extent(plan_.graph.stages) > 1 ? "layers " + printing::staged_layers(plan_, segment_ / plan_.graph.parts) : "layers";
+    const std::string layers = r.staged && plan_.mesh.extent(plan_.graph.stages) > 1
+                                   ? "layers " + printing::staged_layers(plan_, segment_ / plan_.graph.parts)
+                                   : "layers";
     heading(depth_, layers + ", " + std::to_string(r.count) + " times" + (r.reversed ? ", the last first" : ""));
-    ++depth_, ++layers_;
+    ++depth_;
+    ++layers_;
   }
-  void end() { end_group(), --depth_, --layers_; }
+  void end() {
+    end_group();
+    --depth_;
+    --layers_;
+  }
 
-  std::string indented(const std::string& words) const { return std::string(static_cast<std::size_t>(2 * depth_), ' ') + words; }
+  std::string indented(const std::string& words) const {
+    return std::string(static_cast<std::size_t>(2 * depth_), ' ') + words;
+  }
 
   /// The nodes that fuse what one comes from with something else: of a product, backward, there may be two.
   std::vector<const Node*> fused(const Node& node) const {
     std::vector<const Node*> found;
     for (const int n : plan_.graph.order)
-      if (const Node& other = plan_.graph.node(n); other.origin == node.origin && other.phase == node.phase && other.region == node.region && other.joined > 0)
+      if (const Node& other = plan_.graph.node(n);
+          other.origin == node.origin && other.phase == node.phase && other.region == node.region && other.joined > 0)
         found.push_back(&other);
     return found;
   }
@@ -122,14 +154,16 @@ class Tree {
     for (const Node* n : with_others) operation += (operation.empty() ? "" : ", ") + std::string(n->operation->name);
     const int result = with_others.empty() ? origin.result : with_others[0]->result + with_others[0]->results - 1;
     if (node.phase == Phase::forward && result >= 0) gives = parallel::text(plan_.graph.value(result).type);
-    table_.rows.push_back({{indented(place_of(origin.source)), origin.member >= 0 ? path_of(plan_.graph, origin.member) : "",
-                            operation + (node.phase == Phase::backward ? ", backward" : ""), gives}});
+    table_.rows.push_back(
+        {{indented(place_of(origin.source)), origin.member >= 0 ? path_of(plan_.graph, origin.member) : "",
+          operation + (node.phase == Phase::backward ? ", backward" : ""), gives}});
   }
 
   /// What nobody wrote, as the optimizer: one line for neighbours that do the same, with what they do it to.
   void nobodys(const Node& node) {
     const AxisList axes = sending_axes(node.transition.axes, plan_.mesh);
-    const std::string operation = axes.empty() ? std::string(node.operation->name) : move_words(axes, plan_.graph.value(node.result).type);
+    const std::string operation =
+        axes.empty() ? std::string(node.operation->name) : move_words(axes, plan_.graph.value(node.result).type);
     if (group_.empty() || operation != operation_) {
       end_group();
       operation_ = operation;
@@ -144,10 +178,12 @@ class Tree {
     const Node& first = *group_[0];
     std::string& of = table_.rows.back().cells[1];
     const std::size_t count = group_.size();
-    const bool gradients = first.operation->name == "square_sum" || (first.operation->updates && first.phase == Phase::backward);
+    const bool gradients =
+        first.operation->name == "square_sum" || (first.operation->updates && first.phase == Phase::backward);
     std::vector<std::string> members;
     for (const Node* n : group_)
-      if (n->member >= 0 && first.phase == Phase::optimizer && first.operation->updates) members.push_back(path_of(plan_.graph, n->member));
+      if (n->member >= 0 && first.phase == Phase::optimizer && first.operation->updates)
+        members.push_back(path_of(plan_.graph, n->member));
     if (count == 1 && first.phase == Phase::backward && first.member >= 0) of = path_of(plan_.graph, first.member);
     if (gradients) of = std::to_string(count) + (count == 1 ? " gradient" : " gradients");
     if (members.size() == 1) of = members[0];
@@ -159,8 +195,11 @@ class Tree {
         names += (names.empty() ? "" : " ") + members[i] + (last ? "" : ",");
         if (!last && names.size() < widest_list) continue;
         printing::Row& row = table_.rows.back();
-        if (row.cells.size() == 3) row.cells.push_back(names), row.runs_on = true;
-        else table_.rows.push_back({{"", "", "", names}, true});
+        if (row.cells.size() == 3) {
+          row.cells.push_back(names);
+          row.runs_on = true;
+        } else
+          table_.rows.push_back({{"", "", "", names}, true});
         names.clear();
       }
     }
@@ -176,8 +215,11 @@ class Tree {
       line(node);
     end_group();
     if (t.along == 0) origin_ = node.origin;
-    printing::Row row{{"", "", (t.collective == Collective::receive ? "<- " : "-> ") + std::string(name_of(t.collective)) + (t.maximum ? " max" : "") + " on " + parallel::text(sending_axes(t.axes, plan_.mesh)),
-                       parallel::text(plan_.graph.value(node.operands[0]).type), printing::bytes(static_cast<double>(plan_.all.message(node))),
+    printing::Row row{{"", "",
+                       (t.collective == Collective::receive ? "<- " : "-> ") + std::string(name_of(t.collective)) +
+                           (t.maximum ? " max" : "") + " on " + parallel::text(sending_axes(t.axes, plan_.mesh)),
+                       parallel::text(plan_.graph.value(node.operands[0]).type),
+                       printing::bytes(static_cast<double>(plan_.all.message(node))),
                        printing::bytes(plan_.all.sent(node))}};
     if (price_) row.cells.push_back(duration(price_(start)));
     row.cells.push_back(brief(plan_.graph, node));

@@ -54,7 +54,7 @@ struct Taken {
 /// What a device says of itself. It holds on every machine: a kernel may be tuned within it.
 struct DeviceAccount {
   std::string_view device;
-  std::int64_t (*block)(std::int64_t bytes);  ///< what a block of so many bytes takes
+  std::int64_t (*block)(std::int64_t bytes);                  ///< what a block of so many bytes takes
   account::Scratch (*scratch)(const account::Extents& call);  ///< what the kernel of a call works in, at most
 };
 

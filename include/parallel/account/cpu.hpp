@@ -1,4 +1,5 @@
-// What the CPU takes beside the tensors of a plan: large blocks come in huge pages, and products, attention and bf16 work in memory of their own.
+// What the CPU takes beside the tensors of a plan: large blocks come in huge pages, and products, attention and bf16
+// work in memory of their own.
 #pragma once
 #include <parallel/account/account.hpp>
 #include <parallel/operation/attention.hpp>
@@ -20,8 +21,8 @@ namespace cpu {
 /// What scratch memory is for: pieces of different purposes are in use at the same time.
 enum class Purpose : std::uint8_t { packing, scores, angles, widened };
 
-/// How a product is cut: a tile of the right operand stays in the second cache, the left operand's rows in the third. Extents are of equal parts
-/// of at most `most`, rounded up to whole registers.
+/// How a product is cut: a tile of the right operand stays in the second cache, the left operand's rows in the third.
+/// Extents are of equal parts of at most `most`, rounded up to whole registers.
 constexpr std::int64_t even(std::int64_t extent, std::int64_t most, std::int64_t unit) {
   const std::int64_t parts = (extent + most - 1) / most;
   return parts == 0 ? 0 : whole((extent + parts - 1) / parts, unit);
@@ -41,12 +42,15 @@ struct Side {
   std::int64_t n = 0;
   bool at_most = false;
 
-  constexpr std::int64_t part(std::int64_t most, std::int64_t unit) const { return at_most ? whole(n < most ? n : most, unit) : even(n, most, unit); }
+  constexpr std::int64_t part(std::int64_t most, std::int64_t unit) const {
+    return at_most ? whole(n < most ? n : most, unit) : even(n, most, unit);
+  }
 };
 /// A product [m, k] times [k, n] packs a tile of its right operand and some rows of its left one.
 constexpr std::int64_t packing_of_product(Side m, Side n, Side k, std::int64_t element) {
   if (m.n == 0 || n.n == 0 || k.n == 0) return 0;
-  return packing_of(m.part(most_rows(element), row_unit), n.part(most_columns(element), column_unit(element)), k.part(most_depth, depth_unit), element);
+  return packing_of(m.part(most_rows(element), row_unit), n.part(most_columns(element), column_unit(element)),
+                    k.part(most_depth, depth_unit), element);
 }
 
 /// Attention has so many rows of scores at a time; they stay in the second cache.
@@ -83,17 +87,23 @@ constexpr Scratch scratch_of(const Extents& call) {
     const Part& y = call.results[0];
     const operation::Product p(call.ints);
     const int free = first.rank() - p.batch - p.contracted;
-    if (p.batch < 0 || p.contracted < 0 || free < 0 || p.batch + free > y.rank()) return s;  // what no program has, but a file may say
-    const std::int64_t k = p.left_transposed ? first.extent(p.batch, p.batch + p.contracted) : first.extent(first.rank() - p.contracted, first.rank());
-    of(Purpose::packing) = packing_of_product({y.extent(p.batch, p.batch + free)}, {y.extent(p.batch + free, y.rank())}, {k}, element);
+    // what no program has, but a file may say
+    if (p.batch < 0 || p.contracted < 0 || free < 0 || p.batch + free > y.rank()) return s;
+    const std::int64_t k = p.left_transposed ? first.extent(p.batch, p.batch + p.contracted)
+                                             : first.extent(first.rank() - p.contracted, first.rank());
+    of(Purpose::packing) =
+        packing_of_product({y.extent(p.batch, p.batch + free)}, {y.extent(p.batch + free, y.rank())}, {k}, element);
   } else if (call.operation == operation::attention.name || call.operation == operation::attention_derivative.name) {
-    if (first.rank() != 4 || call.operands.size() < 3 || call.operands[1].rank() != 4 || call.operands[2].rank() != 4) return s;
+    if (first.rank() != 4 || call.operands.size() < 3 || call.operands[1].rank() != 4 || call.operands[2].rank() != 4)
+      return s;
     const bool back = call.operation == operation::attention_derivative.name;
     const std::int64_t all = call.operands[1].size[1], block = queries_at_once(all);
     of(Purpose::scores) = (back ? 2 : 1) * block * room_of_scores(all) * element;
-    const Side some{block < first.size[1] ? block : first.size[1], true}, keys{all, true}, size{first.size[3]}, value_size{call.operands[2].size[3]};
+    const Side some{block < first.size[1] ? block : first.size[1], true}, keys{all, true}, size{first.size[3]},
+        value_size{call.operands[2].size[3]};
     const Side forward[][3] = {{some, keys, size}, {some, value_size, keys}};
-    const Side backward[][3] = {{some, keys, size}, {keys, value_size, some}, {some, keys, value_size}, {some, size, keys}, {keys, size, some}};
+    const Side backward[][3] = {
+        {some, keys, size}, {keys, value_size, some}, {some, keys, value_size}, {some, size, keys}, {keys, size, some}};
     const auto grow = [&](const Side(&product)[3]) {
       const std::int64_t bytes = packing_of_product(product[0], product[1], product[2], element);
       if (bytes > of(Purpose::packing)) of(Purpose::packing) = bytes;

@@ -1,5 +1,5 @@
-// The rule of derivation: from how the operands lie on one axis to the row that the operation takes, the moves before it and its result.
-// It looks at placements and kinds only: no mesh, no cost, no look ahead.
+// The rule of derivation: from how the operands lie on one axis to the row that the operation takes, the moves before
+// it and its result. It looks at placements and kinds only: no mesh, no cost, no look ahead.
 #pragma once
 #include <parallel/algebra/refusal.hpp>
 #include <parallel/algebra/signature.hpp>
@@ -20,10 +20,10 @@ struct Entering {
 using EnteringList = List<Entering, max_operands>;
 
 struct Derived {
-  List<Placement, max_operands> to{};      ///< the placement with which each operand enters
+  List<Placement, max_operands> to{};  ///< the placement with which each operand enters
   List<Placement, max_results> results{};
-  int rule = 0;                            ///< which of the rules 1 to 5 decided
-  bool communicates = false;               ///< the row has collectives of its own
+  int rule = 0;               ///< which of the rules 1 to 5 decided
+  bool communicates = false;  ///< the row has collectives of its own
   Refusal refusal{};
 };
 
@@ -31,14 +31,15 @@ namespace derivation {
 
 /// How freely operands may move so that a row fits; each level allows what those before it allow.
 enum class Freedom {
-  none,      ///< every operand as it is; whole data is Broadcast as well as Invariant
-  data,      ///< whole data may be sliced
-  retype,    ///< and an Invariant becomes Broadcast
-  slice,     ///< and a whole operand is sliced, where the rule allows it
-  pending,   ///< beside a pending sum: element by element, an Invariant parameter joins a sum or becomes Broadcast
+  none,     ///< every operand as it is; whole data is Broadcast as well as Invariant
+  data,     ///< whole data may be sliced
+  retype,   ///< and an Invariant becomes Broadcast
+  slice,    ///< and a whole operand is sliced, where the rule allows it
+  pending,  ///< beside a pending sum: element by element, an Invariant parameter joins a sum or becomes Broadcast
 };
 
-/// Whether one operand fits what a row asks. `joins`: the row lets it join a pending sum; `split_parameter`: a parameter among the operands is split.
+/// Whether one operand fits what a row asks. `joins`: the row lets it join a pending sum; `split_parameter`: a
+/// parameter among the operands is split.
 constexpr bool fits(const Entering& operand, Placement asked, Freedom freedom, bool joins, bool split_parameter) {
   const Placement has = operand.placement;
   if (has == asked) return true;
@@ -53,7 +54,8 @@ constexpr bool fits(const Entering& operand, Placement asked, Freedom freedom, b
       if (asked == Broadcast) return has == Invariant;
       return asked.split() && (operand.parameter() ? operand.element_by_element : split_parameter);
     case Freedom::pending:
-      return has == Invariant && operand.parameter() && operand.element_by_element && (asked == Broadcast || (asked == Partial && joins));
+      return has == Invariant && operand.parameter() && operand.element_by_element &&
+             (asked == Broadcast || (asked == Partial && joins));
     default: return false;
   }
 }
@@ -96,7 +98,8 @@ constexpr bool any_pending(const EnteringList& operands) {
 /// Rules 1 to 3: what needs no communication forward.
 constexpr bool free_of_charge(const Signatures& rows, const EnteringList& operands, int results, Derived& derived) {
   bool all_whole = true;
-  for (const Entering& o : operands) all_whole = all_whole && (o.placement == Invariant || (o.data() && o.placement.whole() && !o.gathered));
+  for (const Entering& o : operands)
+    all_whole = all_whole && (o.placement == Invariant || (o.data() && o.placement.whole() && !o.gathered));
   if (all_whole) {
     derived = take(uniform_row(operands.size(), results, Invariant), 1);
     return true;
@@ -126,8 +129,8 @@ constexpr EnteringList completed_for(const Signature* row, const EnteringList& o
   return completed;
 }
 
-/// Rule 4: each pending operand goes to the split that a row asks of it beside the operands that are already split, else to Invariant. Of the rows
-/// that all can then take, the one that asks a split of most pending operands.
+/// Rule 4: each pending operand goes to the split that a row asks of it beside the operands that are already split,
+/// else to Invariant. Of the rows that all can then take, the one that asks a split of most pending operands.
 constexpr EnteringList complete(const Signatures& rows, const EnteringList& operands) {
   bool some_split = false;
   for (const Entering& o : operands) some_split = some_split || o.placement.split();
@@ -143,7 +146,10 @@ constexpr EnteringList complete(const Signatures& rows, const EnteringList& oper
       can = can && fits(completed[i], row.operands[i], Freedom::slice, false, split_parameter);
       asked += operands[i].placement.pending() && row.operands[i].split() ? 1 : 0;
     }
-    if (can && asked > most) asking = &row, most = asked;
+    if (can && asked > most) {
+      asking = &row;
+      most = asked;
+    }
   }
   return completed_for(asking, operands);
 }
@@ -153,8 +159,9 @@ constexpr Refusal why(const EnteringList& operands) {
     if (operands[i].placement.kind == PlacementKind::at) return {Reason::held_elsewhere, {i}};
   for (int i = 0; i < operands.size(); ++i)
     for (int j = i + 1; j < operands.size(); ++j)
-      if (!operands[i].parameter() && !operands[j].parameter() && operands[i].placement.kind != PlacementKind::partial &&
-          !(operands[i].placement == operands[j].placement) && !(operands[i].data() && operands[j].data()))
+      if (!operands[i].parameter() && !operands[j].parameter() &&
+          operands[i].placement.kind != PlacementKind::partial && !(operands[i].placement == operands[j].placement) &&
+          !(operands[i].data() && operands[j].data()))
         return {Reason::disagree, {j, as_figure(operands[i].placement), as_figure(operands[j].placement)}};
   for (int i = 0; i < operands.size(); ++i)
     if (operands[i].placement.split()) return {Reason::split_otherwise, {i, as_figure(operands[i].placement)}};
@@ -163,7 +170,8 @@ constexpr Refusal why(const EnteringList& operands) {
 
 }  // namespace derivation
 
-/// Derives one operation on one axis (placement algebra, "What is derived, and what is refused", rules 1 to 6). `results`: how many it has.
+/// Derives one operation on one axis (placement algebra, "What is derived, and what is refused", rules 1 to 6).
+/// `results`: how many it has.
 constexpr Derived derive(const Signatures& rows, const EnteringList& operands, int results = 1) {
   using namespace derivation;
   Derived derived;
@@ -175,11 +183,17 @@ constexpr Derived derive(const Signatures& rows, const EnteringList& operands, i
   }
   bool parameters = false, whole = true;
   for (const Entering& o : operands)
-    if (o.parameter()) parameters = true, whole = whole && o.placement == Invariant;
+    if (o.parameter()) {
+      parameters = true;
+      whole = whole && o.placement == Invariant;
+    }
   if (parameters) {
     EnteringList gathered = operands;
     for (Entering& o : gathered)
-      if (!o.parameter() && o.placement.split()) o.placement = whole ? Invariant : Broadcast, o.gathered = true;
+      if (!o.parameter() && o.placement.split()) {
+        o.placement = whole ? Invariant : Broadcast;
+        o.gathered = true;
+      }
     if (free_of_charge(rows, gathered, results, derived)) {
       derived.rule = 5;
       return derived;

@@ -1,4 +1,5 @@
-// The figures of a refusal as types whose names a compiler prints: `left_extent<5>`, `first<Split<0>>`, `axis<&tensor>`.
+// The figures of a refusal as types whose names a compiler prints: `left_extent<5>`, `first<Split<0>>`,
+// `axis<&tensor>`.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -105,9 +106,11 @@ struct Numbers {
   }
 };
 /// `Why` with the first numbers under their names, and with the axis if there is one.
-template <template <class...> class Why, const Axis* on, class Numbers, class Index, template <std::int64_t> class... Name>
+template <template <class...> class Why, const Axis* on, class Numbers, class Index,
+          template <std::int64_t> class... Name>
 struct Filled;
-template <template <class...> class Why, const Axis* on, class Numbers, std::size_t... i, template <std::int64_t> class... Name>
+template <template <class...> class Why, const Axis* on, class Numbers, std::size_t... i,
+          template <std::int64_t> class... Name>
 struct Filled<Why, on, Numbers, std::index_sequence<i...>, Name...> {
   using type = Why<axis<on>, Name<Numbers::at(i)>...>;
 };
@@ -118,7 +121,8 @@ struct Filled<Why, nullptr, Numbers, std::index_sequence<i...>, Name...> {
 template <template <class...> class Why, const Axis* on, class Names, std::int64_t... number>
 struct Named;
 template <template <class...> class Why, const Axis* on, template <std::int64_t> class... Name, std::int64_t... number>
-struct Named<Why, on, Names<Name...>, number...> : Filled<Why, on, Numbers<number...>, std::make_index_sequence<sizeof...(Name)>, Name...> {};
+struct Named<Why, on, Names<Name...>, number...>
+    : Filled<Why, on, Numbers<number...>, std::make_index_sequence<sizeof...(Name)>, Name...> {};
 }  // namespace figure
 
 }  // namespace parallel

@@ -30,7 +30,8 @@ using AxisList = List<const Axis*, max_axes>;
 
 struct Layout {
   List<Dim, max_rank> dims{};
-  List<Placed, max_axes> others{};  ///< Broadcast, Partial, At; an axis that is neither here nor in a dimension is Invariant
+  /// Broadcast, Partial, At; an axis that is neither here nor in a dimension is Invariant
+  List<Placed, max_axes> others{};
 
   constexpr bool operator==(const Layout& other) const {
     if (!(dims == other.dims) || others.size() != other.others.size()) return false;

@@ -21,7 +21,9 @@ struct Mesh {
   constexpr Mesh() = default;
   template <class... More>
   constexpr Mesh(Extent first, More... more) : axes{first, more...}, count(1 + static_cast<int>(sizeof...(more))) {}
-  constexpr Mesh(const Extent (&a)[max_axes], int n, int seen_from = 0, const Cut& share = {}) : count(n), here(seen_from), cut(share) {  // nvcc builds template arguments from their members in order
+  // nvcc builds template arguments from their members in order
+  constexpr Mesh(const Extent (&a)[max_axes], int n, int seen_from = 0, const Cut& share = {})
+      : count(n), here(seen_from), cut(share) {
     for (int i = 0; i < max_axes; ++i) axes[i] = a[i];
   }
   constexpr bool operator==(const Mesh&) const = default;
@@ -92,6 +94,8 @@ constexpr std::int64_t local_elements(const Layout& layout, const Mesh& mesh) {
   for (const Dim& d : layout.dims) n *= local(d, mesh);
   return n;
 }
-constexpr std::int64_t local_bytes(const Type& type, const Mesh& mesh) { return bytes_of(type.dtype) * local_elements(type.layout, mesh); }
+constexpr std::int64_t local_bytes(const Type& type, const Mesh& mesh) {
+  return bytes_of(type.dtype) * local_elements(type.layout, mesh);
+}
 
 }  // namespace parallel

@@ -1,4 +1,5 @@
-// The one notation for a distributed tensor: f32[4096/data, 768], with +axis for a pending sum and ~axis for a Broadcast.
+// The one notation for a distributed tensor: f32[4096/data, 768], with +axis for a pending sum and ~axis for a
+// Broadcast.
 #pragma once
 #include <string>
 

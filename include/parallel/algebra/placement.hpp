@@ -6,11 +6,13 @@ namespace parallel {
 
 enum class PlacementKind : std::uint8_t { invariant, broadcast, partial, split, at };
 
-/// One of `Split<d>`, `Broadcast`, `Partial`, `Invariant`, `At<k...>`; a value and, as `On<axis, placement>`, part of a type.
+/// One of `Split<d>`, `Broadcast`, `Partial`, `Invariant`, `At<k...>`; a value and, as `On<axis, placement>`, part of a
+/// type.
 struct Placement {
   PlacementKind kind = PlacementKind::invariant;
-  int dim = 0;                    ///< the dimension that is split
-  std::uint64_t coordinates = 0;  ///< At: bit k is set where coordinate k holds the value; bit 63 is the last one's (axes up to 64 ranks)
+  int dim = 0;  ///< the dimension that is split
+  /// At: bit k is set where coordinate k holds the value; bit 63 is the last one's (axes up to 64 ranks)
+  std::uint64_t coordinates = 0;
 
   constexpr Placement() = default;
   constexpr Placement(PlacementKind k, int d = 0, std::uint64_t c = 0) : kind(k), dim(d), coordinates(c) {}
@@ -29,9 +31,11 @@ inline constexpr Placement Broadcast{PlacementKind::broadcast};
 inline constexpr Placement Partial{PlacementKind::partial};
 /// Each rank holds the whole value and uses it identically. What is not annotated is Invariant.
 inline constexpr Placement Invariant{PlacementKind::invariant};
-/// The ranks with these coordinates hold the whole value, the others nothing. `At<-1>`: the last rank of the axis, however many there are.
+/// The ranks with these coordinates hold the whole value, the others nothing. `At<-1>`: the last rank of the axis,
+/// however many there are.
 template <int... coordinate>
-inline constexpr Placement At{PlacementKind::at, 0, ((std::uint64_t{1} << (coordinate < 0 ? 64 + coordinate : coordinate)) | ... | 0)};
+inline constexpr Placement At{PlacementKind::at, 0,
+                              ((std::uint64_t{1} << (coordinate < 0 ? 64 + coordinate : coordinate)) | ... | 0)};
 
 constexpr Placement split(int dim) { return {PlacementKind::split, dim}; }
 constexpr Placement at(int coordinate) { return {PlacementKind::at, 0, std::uint64_t{1} << coordinate}; }
@@ -39,7 +43,8 @@ constexpr Placement at(int coordinate) { return {PlacementKind::at, 0, std::uint
 /// Whether the rank with a coordinate, of so many on the axis, holds anything of a value placed `p`.
 constexpr bool holds(Placement p, int coordinate, int ranks) {
   if (p.kind != PlacementKind::at) return true;
-  return (coordinate < 63 && (p.coordinates >> coordinate & 1) != 0) || (coordinate == ranks - 1 && p.coordinates >> 63 != 0);
+  return (coordinate < 63 && (p.coordinates >> coordinate & 1) != 0) ||
+         (coordinate == ranks - 1 && p.coordinates >> 63 != 0);
 }
 
 /// The placement of the gradient of a value placed `p`: an involution.

@@ -1,10 +1,12 @@
-// Why a program is refused. Each reason owns one literal sentence, which the compiler prints and which start-up checks repeat.
+// Why a program is refused. Each reason owns one literal sentence, which the compiler prints and which start-up checks
+// repeat.
 #pragma once
 #include <parallel/algebra/figure.hpp>
 
 namespace parallel {
 
 // One list, so that a static_assert and a run-time message cannot differ: identifier, sentence, names of its figures.
+// clang-format off
 #define PARALLEL_REFUSALS(reason) \
   reason(inner_dimensions, "parallel::matmul: the inner dimensions differ; transpose one operand or mend its Shape", left_extent, right_extent) \
   reason(shapes_differ, "parallel: the shapes do not broadcast; equal extents, or 1, or a missing leading dimension are needed", left_extent, right_extent) \
@@ -64,6 +66,7 @@ namespace parallel {
   reason(strict, "parallel::Strict: an operation needs a move that is not written; write it before the operation with to<On<axis, placement>>(x), the placement that it is moved_to", from, to, bytes, line) \
   reason(over_memory, "parallel::Within: a rank needs more memory than the budget; split more, or use recompute, Accumulate or a larger mesh, or raise PeakMemory<bytes>", bytes, budget) \
   reason(over_bytes, "parallel::Within: a rank sends more on an axis than the budget; place the tensors that move otherwise, Accumulate, or raise Sent<axis, bytes>", bytes, budget)
+// clang-format on
 
 enum class Reason : std::uint8_t {
   none,
@@ -81,29 +84,26 @@ struct Refusal {
 };
 
 constexpr std::string_view sentence_of(Reason r) {
-  constexpr std::string_view sentences[] = {
-      "",
+  constexpr std::string_view sentences[] = {"",
 #define PARALLEL_SENTENCE(id, sentence, ...) sentence,
-      PARALLEL_REFUSALS(PARALLEL_SENTENCE)
+                                            PARALLEL_REFUSALS(PARALLEL_SENTENCE)
 #undef PARALLEL_SENTENCE
   };
   return sentences[static_cast<int>(r)];
 }
 constexpr std::string_view name_of(Reason r) {
-  constexpr std::string_view names[] = {
-      "",
+  constexpr std::string_view names[] = {"",
 #define PARALLEL_NAME(id, sentence, ...) #id,
-      PARALLEL_REFUSALS(PARALLEL_NAME)
+                                        PARALLEL_REFUSALS(PARALLEL_NAME)
 #undef PARALLEL_NAME
   };
   return names[static_cast<int>(r)];
 }
 /// The names of a reason's figures, in order.
 constexpr std::string_view figures_of(Reason r) {
-  constexpr std::string_view names[] = {
-      "",
+  constexpr std::string_view names[] = {"",
 #define PARALLEL_FIGURES(id, sentence, ...) #__VA_ARGS__,
-      PARALLEL_REFUSALS(PARALLEL_FIGURES)
+                                        PARALLEL_REFUSALS(PARALLEL_FIGURES)
 #undef PARALLEL_FIGURES
   };
   return names[static_cast<int>(r)];
@@ -111,33 +111,34 @@ constexpr std::string_view figures_of(Reason r) {
 
 /// One type per reason: asking for it is the error, its arguments are the figures by name.
 namespace refused {
-#define PARALLEL_REFUSED(id, sentence, ...)               \
-  template <class... Figures>                             \
-  struct id {                                             \
-    static_assert(sizeof...(Figures) > 99, sentence);     \
-    using type = void;                                    \
+#define PARALLEL_REFUSED(id, sentence, ...)           \
+  template <class... Figures>                         \
+  struct id {                                         \
+    static_assert(sizeof...(Figures) > 99, sentence); \
+    using type = void;                                \
   };
 PARALLEL_REFUSALS(PARALLEL_REFUSED)
 #undef PARALLEL_REFUSED
 }  // namespace refused
 
 namespace figure {
-#define PARALLEL_NAMED(id, sentence, ...)                    \
-  template <const Axis* on, std::int64_t... numbers>         \
+#define PARALLEL_NAMED(id, sentence, ...)            \
+  template <const Axis* on, std::int64_t... numbers> \
   using of_##id = typename Named<refused::id, on, Names<__VA_ARGS__>, numbers...>::type;
 PARALLEL_REFUSALS(PARALLEL_NAMED)
 #undef PARALLEL_NAMED
 }  // namespace figure
 
-/// Asking for `type` of an accepted program is void; of a refused one it is one error whose first line is the reason's sentence.
+/// Asking for `type` of an accepted program is void; of a refused one it is one error whose first line is the reason's
+/// sentence.
 template <Reason reason, const Axis* axis, std::int64_t... numbers>
 struct Refused {
   using type = void;
 };
-#define PARALLEL_REFUSE(id, sentence, ...)                                          \
-  template <const Axis* axis, std::int64_t... numbers>                              \
-  struct Refused<Reason::id, axis, numbers...> {                                    \
-    using type = typename figure::of_##id<axis, numbers..., 0, 0, 0, 0>::type;      \
+#define PARALLEL_REFUSE(id, sentence, ...)                                     \
+  template <const Axis* axis, std::int64_t... numbers>                         \
+  struct Refused<Reason::id, axis, numbers...> {                               \
+    using type = typename figure::of_##id<axis, numbers..., 0, 0, 0, 0>::type; \
   };
 PARALLEL_REFUSALS(PARALLEL_REFUSE)
 #undef PARALLEL_REFUSE
@@ -145,7 +146,8 @@ PARALLEL_REFUSALS(PARALLEL_REFUSE)
 
 /// `Refused`'s question, asked of a constant `T::value.refusal`.
 template <class T>
-using checked = typename Refused<T::value.refusal.reason, T::value.refusal.axis, T::value.refusal.figures[0], T::value.refusal.figures[1],
-                                 T::value.refusal.figures[2], T::value.refusal.figures[3]>::type;
+using checked =
+    typename Refused<T::value.refusal.reason, T::value.refusal.axis, T::value.refusal.figures[0],
+                     T::value.refusal.figures[1], T::value.refusal.figures[2], T::value.refusal.figures[3]>::type;
 
 }  // namespace parallel

@@ -35,7 +35,8 @@ constexpr void sort_by_name(AxisList& axes) {
       axes[j - 1] = a;
     }
 }
-/// The axes of two layouts: those that split no dimension by name, then those that do, the last one first, in the order in which the layouts name them.
+/// The axes of two layouts: those that split no dimension by name, then those that do, the last one first, in the order
+/// in which the layouts name them.
 constexpr AxisList last_first(const Layout& from, const Layout& to) {
   AxisList splitting, all, axes;
   for (Layout layout : {from, to}) {
@@ -52,7 +53,8 @@ constexpr AxisList last_first(const Layout& from, const Layout& to) {
 }
 }  // namespace routing
 
-/// The hops from one layout to another with the same dimensions; of two that split or gather that of the later axis first.
+/// The hops from one layout to another with the same dimensions; of two that split or gather that of the later axis
+/// first.
 constexpr Route route(const Layout& from, const Layout& to) {
   Route result;
   const AxisList axes = routing::last_first(from, to);
@@ -69,7 +71,9 @@ constexpr Route route(const Layout& from, const Layout& to) {
     for (int round = 0; round < axes.size(); ++round)
       for (const Axis* a : axes) {
         const Placement target = to.on(a);
-        if (now.on(a) == target || completed.contains(a) || order_of(collective(now.on(a), target)) != order || !routing::may_move(a, now, to)) continue;
+        if (now.on(a) == target || completed.contains(a) || order_of(collective(now.on(a), target)) != order ||
+            !routing::may_move(a, now, to))
+          continue;
         Hop hop;
         hop.axes.push_back(a);
         hop.to = target;

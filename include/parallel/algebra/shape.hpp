@@ -1,6 +1,7 @@
 // The shape of a tensor as it is written: Shape<768, 3072 / tensor>.
 #pragma once
 #include <cstdint>
+
 #include <parallel/algebra/axis.hpp>
 
 namespace parallel {
@@ -8,7 +9,8 @@ namespace parallel {
 inline constexpr int max_rank = 6;     ///< dimensions of one tensor
 inline constexpr int max_nesting = 3;  ///< axes that split one dimension
 
-/// One dimension: its full logical extent, and the axes that split it, outermost first (`4096 / data / sequence`). It iterates over its axes.
+/// One dimension: its full logical extent, and the axes that split it, outermost first (`4096 / data / sequence`). It
+/// iterates over its axes.
 struct Dim {
   std::int64_t size = 1;
   const Axis* axes[max_nesting]{};
@@ -16,7 +18,8 @@ struct Dim {
 
   constexpr Dim() = default;
   constexpr Dim(std::int64_t n) : size(n) {}
-  constexpr Dim(std::int64_t n, const Axis* const (&a)[max_nesting], int c) : size(n), axes{a[0], a[1], a[2]}, count(c) {}
+  constexpr Dim(std::int64_t n, const Axis* const (&a)[max_nesting], int c)
+      : size(n), axes{a[0], a[1], a[2]}, count(c) {}
   constexpr bool operator==(const Dim&) const = default;
 
   constexpr const Axis* const* begin() const { return axes; }

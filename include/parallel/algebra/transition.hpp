@@ -5,11 +5,11 @@
 namespace parallel {
 
 enum class Collective : std::uint8_t {
-  retype,          ///< nothing moves, nothing is computed
-  slice,           ///< each rank keeps its own part
-  zero_pad,        ///< each rank puts its part between zeros
-  mask,            ///< the first rank keeps the value, the others zeros
-  drop,            ///< ranks that are not asked to hold the value forget it
+  retype,    ///< nothing moves, nothing is computed
+  slice,     ///< each rank keeps its own part
+  zero_pad,  ///< each rank puts its part between zeros
+  mask,      ///< the first rank keeps the value, the others zeros
+  drop,      ///< ranks that are not asked to hold the value forget it
   all_gather,
   all_reduce,
   reduce_scatter,
@@ -19,20 +19,22 @@ enum class Collective : std::uint8_t {
   reduce,
   gather,
   scatter,
-  receive,         ///< the other end of a send, where a schedule asks for the two one by one
-  never,           ///< no transition
+  receive,  ///< the other end of a send, where a schedule asks for the two one by one
+  never,    ///< no transition
 };
 
 constexpr std::string_view name_of(Collective c) {
-  constexpr std::string_view names[] = {"retype",         "slice",      "zero_pad", "mask",      "drop",   "all_gather", "all_reduce",
-                                        "reduce_scatter", "all_to_all", "send",     "broadcast", "reduce", "gather",     "scatter",    "receive",
-                                        "never"};
+  constexpr std::string_view names[] = {"retype",     "slice",          "zero_pad",   "mask", "drop",      "all_gather",
+                                        "all_reduce", "reduce_scatter", "all_to_all", "send", "broadcast", "reduce",
+                                        "gather",     "scatter",        "receive",    "never"};
   return names[static_cast<int>(c)];
 }
 /// Whether bytes travel between ranks.
 constexpr bool communicates(Collective c) { return c >= Collective::all_gather && c != Collective::never; }
 /// Whether what the ranks hold is added.
-constexpr bool reduces(Collective c) { return c == Collective::all_reduce || c == Collective::reduce_scatter || c == Collective::reduce; }
+constexpr bool reduces(Collective c) {
+  return c == Collective::all_reduce || c == Collective::reduce_scatter || c == Collective::reduce;
+}
 
 struct TransitionRow {
   Placement from, to;
@@ -40,7 +42,9 @@ struct TransitionRow {
   bool by_name;  ///< never derived: written by someone who knows that the ranks' values are equal
 };
 
-/// Every transition. `Split<0>` and `Split<1>` stand for any two different dimensions, `At<0>` and `At<1>` for any two sets.
+/// Every transition. `Split<0>` and `Split<1>` stand for any two different dimensions, `At<0>` and `At<1>` for any two
+/// sets.
+// clang-format off
 inline constexpr TransitionRow transitions[] = {
     // from      to          collective                   each rank before |-> after
     {Split<0>,   Broadcast,  Collective::all_gather,     false},  // [a] [b]      |-> [a;b] [a;b]
@@ -66,6 +70,7 @@ inline constexpr TransitionRow transitions[] = {
     {Split<0>,   At<0>,      Collective::gather,         false},  // [a] [b]      |-> [a;b] []
     {At<0>,      Split<0>,   Collective::scatter,        false},  // [a;b] []     |-> [a] [b]
 };
+// clang-format on
 
 /// The row of the table for a move between two different placements; `never` where there is none.
 constexpr Collective collective(Placement from, Placement to) {
@@ -74,7 +79,8 @@ constexpr Collective collective(Placement from, Placement to) {
   return Collective::never;
 }
 
-/// Bytes that a ring sends per rank. `message` is the full tensor within the other axes' shard, n the ranks of the axis.
+/// Bytes that a ring sends per rank. `message` is the full tensor within the other axes' shard, n the ranks of the
+/// axis.
 constexpr double sent(Collective c, double message, int ranks) {
   const double n = ranks;
   switch (c) {
@@ -91,7 +97,8 @@ constexpr double sent(Collective c, double message, int ranks) {
   }
 }
 
-/// The moves of one operand run in this order, so that it shrinks before it travels: slice, reduce-scatter, all-to-all, retype, all-reduce, gather.
+/// The moves of one operand run in this order, so that it shrinks before it travels: slice, reduce-scatter, all-to-all,
+/// retype, all-reduce, gather.
 constexpr int order_of(Collective c) {
   switch (c) {
     case Collective::slice:
@@ -115,10 +122,12 @@ struct Transition {
   AxisList axes{};
   Placement from{}, to{};
   DType reduction = DType::f32;  ///< the element type in which terms are added
-  bool maximum = false;          ///< the maximum of the ranks' values instead of their sum (a kernel's own statistics, no placement)
-  Placement among{};             ///< At: only these coordinates of the axis take part
-  int along = 0;                 ///< an edge between the stages of a pipeline: 1 to the next stage, -1 to the one before; 0: none
-  int chunks = 1;                ///< of an edge: how many slices of the layers each stage has
+  /// the maximum of the ranks' values instead of their sum (a kernel's own statistics, no placement)
+  bool maximum = false;
+  Placement among{};  ///< At: only these coordinates of the axis take part
+  /// an edge between the stages of a pipeline: 1 to the next stage, -1 to the one before; 0: none
+  int along = 0;
+  int chunks = 1;  ///< of an edge: how many slices of the layers each stage has
 };
 
 /// How many ranks take part in one.

@@ -23,7 +23,6 @@ constexpr std::string_view name_of(DType dtype) {
   }
 }
 
-
 template <class T>
 struct DTypeOf;
 template <>
@@ -45,7 +44,9 @@ struct DTypeOf<bfloat16> {
 template <class T>
 inline constexpr DType dtype_of = DTypeOf<T>::value;
 template <class T>
-inline constexpr bool is_element_type = requires { DTypeOf<T>::value; };
+inline constexpr bool is_element_type = requires {
+  DTypeOf<T>::value;
+};
 
 template <DType dtype>
 struct ElementOf;
@@ -66,8 +67,8 @@ struct ElementOf<DType::bf16> {
   using type = bfloat16;
 };
 
-/// What a value depends on, never whether it is trained: data on no parameter, a parameter on no input, a constant on neither.
-/// `refused` is what a refused operation returns and all that is made of it, so that one mistake is one error.
+/// What a value depends on, never whether it is trained: data on no parameter, a parameter on no input, a constant on
+/// neither. `refused` is what a refused operation returns and all that is made of it, so that one mistake is one error.
 enum class Kind : std::uint8_t { data, parameter, activation, constant, refused };
 
 struct Type {

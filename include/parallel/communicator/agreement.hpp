@@ -5,14 +5,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <parallel/communicator/difference.hpp>
-#include <parallel/communicator/exchange.hpp>
-#include <parallel/communicator/fact.hpp>
-#include <parallel/meta/source.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <parallel/communicator/difference.hpp>
+#include <parallel/communicator/exchange.hpp>
+#include <parallel/communicator/fact.hpp>
+#include <parallel/meta/source.hpp>
 
 namespace parallel {
 
@@ -122,8 +123,10 @@ inline std::string written(const Said& said) {
 inline Said read(const std::string& words) {
   const std::vector<std::string> parts = parts_of(words, '\0');
   Said said{parts.at(0), parts.at(1), {}, {}};
-  for (std::size_t i = 2; i + 1 < parts.size(); i += 2)
-    said.facts.push_back(parts[i]), said.hashes.push_back(parts[i + 1]);
+  for (std::size_t i = 2; i + 1 < parts.size(); i += 2) {
+    said.facts.push_back(parts[i]);
+    said.hashes.push_back(parts[i + 1]);
+  }
   return said;
 }
 
@@ -173,8 +176,10 @@ template <class World>
   constexpr const char* label = "what ranks say of a difference";
   const std::string line = text(from);
   Said mine{std::move(doing), line + (line.empty() || who.empty() ? "" : ", ") + who, {}, {}};
-  for (const Fact& f : facts)
-    mine.facts.push_back(f.what), mine.hashes.push_back(std::to_string(may_differ(f) ? 0 : f.hash));
+  for (const Fact& f : facts) {
+    mine.facts.push_back(f.what);
+    mine.hashes.push_back(std::to_string(may_differ(f) ? 0 : f.hash));
+  }
   std::vector<Said> all;
   for (const std::string& words : gathered(world, written(mine), label)) all.push_back(read(words));
   const auto differ = [&](const std::string& words) { return Mismatch("parallel::agree: " + words, world.size()); };

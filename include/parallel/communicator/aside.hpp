@@ -2,9 +2,10 @@
 #pragma once
 #include <chrono>
 #include <memory>
+#include <utility>
+
 #include <parallel/communicator/exchange.hpp>
 #include <parallel/communicator/long_phase.hpp>
-#include <utility>
 
 namespace parallel {
 

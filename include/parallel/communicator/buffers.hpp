@@ -1,7 +1,9 @@
-// How a rank's thread touches buffers, its own and those of others that it meets: memory of the host, or of a device that is asked to.
+// How a rank's thread touches buffers, its own and those of others that it meets: memory of the host, or of a device
+// that is asked to.
 #pragma once
 #include <cstring>
 #include <memory>
+
 #include <parallel/communicator/ordered_sum.hpp>
 
 namespace parallel {
@@ -15,10 +17,13 @@ class Buffers {
   /// Before others may touch the buffers of an exchange: waits until this rank's work on them is done.
   virtual void ready() {}
   /// As ordered_sum.
-  virtual void sum(DType dtype, bool maximum, void* const* outs, int copies, const void* const* terms, int n, std::int64_t count) {
+  virtual void sum(DType dtype, bool maximum, void* const* outs, int copies, const void* const* terms, int n,
+                   std::int64_t count) {
     ordered_sum(dtype, maximum, outs, copies, terms, n, count);
   }
-  virtual void copy(void* to, const void* from, std::int64_t bytes) { std::memcpy(to, from, static_cast<std::size_t>(bytes)); }
+  virtual void copy(void* to, const void* from, std::int64_t bytes) {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
   /// Waits until the sums and copies are done.
   virtual void done() {}
 };

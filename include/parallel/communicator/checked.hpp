@@ -3,9 +3,10 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <utility>
+
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/communicator.hpp>
-#include <utility>
 
 namespace parallel {
 

@@ -1,44 +1,50 @@
-// What a communicator is: ranks that carry out collectives together and send each other messages, each started first and waited for later.
+// What a communicator is: ranks that carry out collectives together and send each other messages, each started first
+// and waited for later.
 #pragma once
 #include <chrono>
 #include <concepts>
+#include <vector>
+
 #include <parallel/communicator/exchange.hpp>
 #include <parallel/communicator/long_phase.hpp>
-#include <vector>
 
 namespace parallel {
 
 /// The ranks of a job, or a group of them: those of a set of axes of a mesh.
 ///
-/// Laws
-/// 1. What an exchange computes is the table of `Exchange`.
-/// 2. Terms are combined in rank order, ((r0 + r1) + r2) + ..., in the arithmetic of their element type: every backend gives the same
+/// Laws 1. What an exchange computes is the table of `Exchange`. 2. Terms are combined in rank order, ((r0 + r1) + r2)
+/// + ..., in the arithmetic of their element type: every backend gives the same
 ///    bits. i32 wraps around. A maximum is NaN where a term is NaN.
-/// 3. All ranks of a group start the same collectives (kind, count, dtype, maximum, root) in the same order, and wait for them in the same
+/// 3. All ranks of a group start the same collectives (kind, count, dtype, maximum, root) in the same order, and wait
+/// for them in the same
 ///    order, which need not be that of the starts. `start` never waits for another rank.
-/// 4. Ranks that share several groups wait for the tickets of all their groups in an order that is the same for all of them.
-/// 5. At most 16 collectives of a group are outstanding: the k-th start needs that the (k - 16)-th was waited for. `wait` takes a ticket
+/// 4. Ranks that share several groups wait for the tickets of all their groups in an order that is the same for all of
+/// them. 5. At most 16 collectives of a group are outstanding: the k-th start needs that the (k - 16)-th was waited
+/// for. `wait` takes a ticket
 ///    once.
-/// 6. Between start and wait the caller writes neither `in` nor `out`, and does not read `out`. After wait, both are its own again.
-/// 7. In steady state, start and wait allocate nothing.
-/// 8. An exchange that other ranks never reach ends in bounded time: by the deadline (30 s unless set), for the whole run at once.
+/// 6. Between start and wait the caller writes neither `in` nor `out`, and does not read `out`. After wait, both are
+/// its own again. 7. In steady state, start and wait allocate nothing. 8. An exchange that other ranks never reach ends
+/// in bounded time: by the deadline (30 s unless set), for the whole run at once.
 ///    So do `split` and the end of a run. In a long phase a rank waits as long as that says.
 /// 9. A group of one rank copies and does nothing else.
 ///
-/// Laws of messages
-/// 1. Of the messages from rank a to rank b of a group, the k-th send and the k-th receive belong together; they agree in count and dtype.
+/// Laws of messages 1. Of the messages from rank a to rank b of a group, the k-th send and the k-th receive belong
+/// together; they agree in count and dtype.
 ///    Messages and collectives do not order each other.
-/// 2. The wait of a send returns when `in` may be written again, the wait of a receive when `out` holds the message. Both need that the
+/// 2. The wait of a send returns when `in` may be written again, the wait of a receive when `out` holds the message.
+/// Both need that the
 ///    peer has started its end, or less; neither needs that the peer waits for it.
-/// 3. At most 16 sends to a rank, and 16 receives from it, are outstanding, each 16 as in 5. above. They may be waited for in any order.
+/// 3. At most 16 sends to a rank, and 16 receives from it, are outstanding, each 16 as in 5. above. They may be waited
+/// for in any order.
 ///
 /// `aside` carries out an exchange of the host's memory among the ranks, aside from all others, and returns when it is
-/// done: what ranks say to each other about their run goes this way. All ranks of the group call it in one order. It is no
-/// part of a graph of a device, and where a device's memory is all that there is (Nccl without a way beside it) it takes
-/// its place among the group's collectives.
+/// done: what ranks say to each other about their run goes this way. All ranks of the group call it in one order. It is
+/// no part of a graph of a device, and where a device's memory is all that there is (Nccl without a way beside it) it
+/// takes its place among the group's collectives.
 ///
-/// `split` is called by all ranks, at set-up; the ranks that give the same color form a group, ordered by (key, rank). While
-/// `record(&records)` is on, every start appends a Record; `record(nullptr)` switches it off. The caller reserves the memory.
+/// `split` is called by all ranks, at set-up; the ranks that give the same color form a group, ordered by (key, rank).
+/// While `record(&records)` is on, every start appends a Record; `record(nullptr)` switches it off. The caller reserves
+/// the memory.
 ///
 /// Models: Threads (threads.hpp), Mpi (mpi.hpp), Nccl (nccl.hpp).
 template <class C>
@@ -56,7 +62,8 @@ concept Communicator = std::movable<C> && requires(C c, const C& constant, const
   { c.within(phase) } -> std::same_as<LongPhase>;  // this rank is in it from now on; gives back what it was in
 };
 
-/// The rank's group on a set of axes of a mesh, whose ranks number their coordinates as the mesh does. Called by all ranks of `world`.
+/// The rank's group on a set of axes of a mesh, whose ranks number their coordinates as the mesh does. Called by all
+/// ranks of `world`.
 template <Communicator C>
 C group(C& world, const Mesh& mesh, const AxisList& axes) {
   AxisList others;

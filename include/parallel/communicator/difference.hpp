@@ -59,7 +59,8 @@ inline std::pair<std::string, std::string> around_difference(const std::string& 
 inline std::string difference(const std::string& one, const std::string& other) {
   auto a = parts_of(one, '\n'), b = parts_of(other, '\n');
   if (a.size() <= 1 && b.size() <= 1) {
-    a.resize(1), b.resize(1);
+    a.resize(1);
+    b.resize(1);
     const auto [mine, yours] = around_difference(a[0], b[0]);
     return mine == yours ? mine + " in both, of another type" : mine + " against " + yours;
   }

@@ -1,11 +1,13 @@
-// One collective, or one end of a message, as a communicator is asked for it, and what it remembers of having been asked.
+// One collective, or one end of a message, as a communicator is asked for it, and what it remembers of having been
+// asked.
 #pragma once
 #include <chrono>
 #include <functional>
+#include <string>
+
 #include <parallel/algebra/transition.hpp>
 #include <parallel/communicator/failure.hpp>
 #include <parallel/meta/source.hpp>
-#include <string>
 
 namespace parallel {
 
@@ -38,7 +40,7 @@ struct Exchange {
 /// A started exchange: `wait` takes it once.
 struct Ticket {
   std::uint64_t number = 0;
-  int channel = -1;  ///< of a send or a receive, which are numbered apart from the group's collectives
+  int channel = -1;         ///< of a send or a receive, which are numbered apart from the group's collectives
   std::uint64_t order = 0;  ///< its number among all exchanges of the rank, in its History; 0: it has none
 };
 
@@ -54,8 +56,9 @@ struct Record {
   bool maximum = false;
   bool operator==(const Record&) const = default;
 };
-inline Record record_of(const Exchange& e, int ranks) { return {e.kind, e.count * bytes_of(e.dtype), e.dtype, ranks, e.maximum}; }
-
+inline Record record_of(const Exchange& e, int ranks) {
+  return {e.kind, e.count * bytes_of(e.dtype), e.dtype, ranks, e.maximum};
+}
 
 /// Between two ranks of the group, not all.
 constexpr bool point_to_point(Collective c) { return c == Collective::send || c == Collective::receive; }
@@ -91,7 +94,8 @@ inline std::string text(const Exchange& e) {
   words += " of " + std::to_string(e.count) + " " + std::string(name_of(e.dtype));
   if (e.kind == Collective::broadcast) words += " from rank " + std::to_string(e.root);
   if (e.kind == Collective::reduce) words += " to rank " + std::to_string(e.root);
-  if (point_to_point(e.kind)) words += (e.kind == Collective::send ? " to rank " : " from rank ") + std::to_string(e.peer);
+  if (point_to_point(e.kind))
+    words += (e.kind == Collective::send ? " to rank " : " from rank ") + std::to_string(e.peer);
   if (e.label != nullptr && *e.label != '\0') words += " (" + std::string(e.label) + ")";
   return words;
 }
@@ -102,27 +106,35 @@ inline std::string text_with_line(const Exchange& e) {
   return text(e) + " of " + file.substr(file.rfind('/') + 1) + ":" + std::to_string(e.from.line);
 }
 
-[[noreturn]] inline void refuse(const Exchange& e, const char* why) { throw ExchangeRefused("parallel::start: " + text(e) + ": " + why); }
+[[noreturn]] inline void refuse(const Exchange& e, const char* why) {
+  throw ExchangeRefused("parallel::start: " + text(e) + ": " + why);
+}
 
 /// Throws ExchangeRefused where no communicator could carry out the exchange.
 inline void check(const Exchange& e, int rank, int ranks) {
   const bool in_blocks = e.kind == Collective::all_gather || e.kind == Collective::all_to_all;
   const bool rooted = e.kind == Collective::broadcast || e.kind == Collective::reduce;
-  if (!in_blocks && !rooted && !point_to_point(e.kind) && e.kind != Collective::all_reduce && e.kind != Collective::reduce_scatter)
-    refuse(e,
-           "no communicator carries this out; exchange by all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, reduce, send or "
-           "receive");
-  if (point_to_point(e.kind) && (e.peer < 0 || e.peer >= ranks)) refuse(e, "the peer is no rank of the group; count its ranks from 0");
-  if (point_to_point(e.kind) && e.peer == rank) refuse(e, "the peer is this rank itself; send to another, and copy what stays");
+  if (!in_blocks && !rooted && !point_to_point(e.kind) && e.kind != Collective::all_reduce &&
+      e.kind != Collective::reduce_scatter)
+    refuse(
+        e,
+        "no communicator carries this out; exchange by all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, reduce, send or "
+        "receive");
+  if (point_to_point(e.kind) && (e.peer < 0 || e.peer >= ranks))
+    refuse(e, "the peer is no rank of the group; count its ranks from 0");
+  if (point_to_point(e.kind) && e.peer == rank)
+    refuse(e, "the peer is this rank itself; send to another, and copy what stays");
   if (e.count < 0) refuse(e, "the count is negative; give the elements of the full message");
   if (reduces(e.kind) && e.dtype == DType::bf16) refuse(e, "bf16 terms are not added; cast them to f32 first");
   const std::int64_t blocks = e.kind == Collective::all_to_all ? std::int64_t{ranks} * ranks : ranks;
   if ((in_blocks || e.kind == Collective::reduce_scatter) && e.count % blocks != 0)
-    refuse(e, blocks == ranks ? "the ranks of the group do not divide the count; give the elements of the full message"
-                              : "the square of the group's ranks does not divide the count; give the elements of the full "
-                                "message, of which each rank has a block for each");
+    refuse(e, blocks == ranks
+                  ? "the ranks of the group do not divide the count; give the elements of the full message"
+                  : "the square of the group's ranks does not divide the count; give the elements of the full "
+                    "message, of which each rank has a block for each");
   if (rooted && (e.root < 0 || e.root >= ranks)) refuse(e, "the root is no rank of the group; count its ranks from 0");
-  const std::int64_t in = elements_in(e, rank, ranks) * bytes_of(e.dtype), out = elements_out(e, rank, ranks) * bytes_of(e.dtype);
+  const std::int64_t in = elements_in(e, rank, ranks) * bytes_of(e.dtype),
+                     out = elements_out(e, rank, ranks) * bytes_of(e.dtype);
   if ((in > 0 && e.in == nullptr) || (out > 0 && e.out == nullptr)) refuse(e, "a buffer is missing; give in and out");
   if (in == 0 || out == 0) return;
   if (e.in == e.out && (rooted || e.kind == Collective::all_reduce)) return;

@@ -64,7 +64,10 @@ class Text {
     append({digits, static_cast<std::size_t>(std::to_chars(digits, digits + sizeof digits, x).ptr - digits)});
   }
   void name(std::string_view text) { append(text); }
-  void end_of_line() { all_ += "\n", begun_ = false; }
+  void end_of_line() {
+    all_ += "\n";
+    begun_ = false;
+  }
   const std::string& value() const { return all_; }
 
  private:

@@ -3,10 +3,11 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
-#include <parallel/meta/failure.hpp>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <parallel/meta/failure.hpp>
 
 namespace parallel {
 
@@ -41,7 +42,8 @@ inline int found_by(const std::exception_ptr& error) {
 /// A rank waited longer than the deadline.
 struct Deadline : Failure {
   std::vector<int> missing;  ///< ranks of the group that had not arrived
-  explicit Deadline(const std::string& sentence, std::vector<int> ranks = {}) : Failure(sentence, parallel::exit_code::peer), missing(std::move(ranks)) {}
+  explicit Deadline(const std::string& sentence, std::vector<int> ranks = {})
+      : Failure(sentence, parallel::exit_code::peer), missing(std::move(ranks)) {}
 };
 
 /// Before a process ends at once: what it has printed is not lost, unless another thread is printing.

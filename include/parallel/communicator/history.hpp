@@ -3,9 +3,10 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <string>
+
 #include <parallel/communicator/exchange.hpp>
 #include <parallel/meta/name.hpp>
-#include <string>
 
 namespace parallel {
 
@@ -19,9 +20,7 @@ class History {
   std::uint64_t start(const Exchange& e, int ranks) {
     return start(static_cast<std::uint64_t>(e.kind), e.count * bytes_of(e.dtype), e.dtype, ranks, e.peer, e.label);
   }
-  std::uint64_t start_barrier(int ranks) {
-    return start(barrier, 0, DType::f32, ranks, -1, nullptr);
-  }
+  std::uint64_t start_barrier(int ranks) { return start(barrier, 0, DType::f32, ranks, -1, nullptr); }
   /// The exchange of this number was waited for. 0 is of none.
   void end(std::uint64_t number) {
     std::atomic<std::uint64_t>& state = entry(number).state;

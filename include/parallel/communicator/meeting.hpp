@@ -1,13 +1,12 @@
 // Where threads meet: a counter of arrivals that they watch for a moment and then sleep on.
 #pragma once
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace parallel::threading {
 
@@ -19,7 +18,8 @@ inline void pause() {
 #endif
 }
 
-/// Threads meet here again and again. Arrivals are counted and never reset: n threads have met for the k-th time when there are n * k.
+/// Threads meet here again and again. Arrivals are counted and never reset: n threads have met for the k-th time when
+/// there are n * k.
 class alignas(64) Meeting {
  public:
   /// Says that this thread has arrived, and wakes those who sleep if it is the last.
@@ -27,9 +27,12 @@ class alignas(64) Meeting {
     if (arrivals_.fetch_add(1) + 1 != target) return;
     if (sleepers_.load() != 0) futex(FUTEX_WAKE_PRIVATE, 1 << 30, nullptr);
   }
-  bool met(std::uint32_t target) const { return static_cast<std::int32_t>(arrivals_.load(std::memory_order_acquire) - target) >= 0; }
+  bool met(std::uint32_t target) const {
+    return static_cast<std::int32_t>(arrivals_.load(std::memory_order_acquire) - target) >= 0;
+  }
 
-  /// Returns when the target is reached. `check` is called before every nap, at least every 20 ms; it throws to give up.
+  /// Returns when the target is reached. `check` is called before every nap, at least every 20 ms; it throws to give
+  /// up.
   template <class Check>
   void wait(std::uint32_t target, bool spins, Check check) {
     for (int i = spins ? spin_count : 1; i > 0; --i) {

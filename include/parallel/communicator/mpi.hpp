@@ -1,14 +1,17 @@
-// Ranks as processes under MPI: Boost.MPI's communicators and environment, MPI's nonblocking calls, and sums taken in rank order.
+// Ranks as processes under MPI: Boost.MPI's communicators and environment, MPI's nonblocking calls, and sums taken in
+// rank order.
 #pragma once
 #include <algorithm>
-#include <boost/mpi/environment.hpp>
-#include <climits>
 #include <cstring>
 #include <optional>
+#include <utility>
+
+#include <boost/mpi/environment.hpp>
+#include <climits>
+
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/mpi_message.hpp>
 #include <parallel/communicator/ordered_sum.hpp>
-#include <utility>
 
 namespace parallel {
 
@@ -23,10 +26,11 @@ namespace parallel {
 ///     send, receive    MPI_Isend, MPI_Irecv
 ///     barrier          MPI_Ibarrier
 ///
-/// and with `library_reduction` MPI_Iallreduce, MPI_Ireduce_scatter_block and MPI_Ireduce. The first call is made by `start`, what follows
-/// by `wait`. Terms of others wait where the result of an all-reduce will be, if the ranks divide the count and in != out; else, and of the
-/// other sums, in rooms that are kept (Plan::terms_of_sums). A rank that waits longer than the deadline says where and ends the job with exit code 75. A message has less than 2^31 elements, of an all-to-all a rank's part. Only the
-/// thread that initialised MPI calls it.
+/// and with `library_reduction` MPI_Iallreduce, MPI_Ireduce_scatter_block and MPI_Ireduce. The first call is made by
+/// `start`, what follows by `wait`. Terms of others wait where the result of an all-reduce will be, if the ranks divide
+/// the count and in != out; else, and of the other sums, in rooms that are kept (Plan::terms_of_sums). A rank that
+/// waits longer than the deadline says where and ends the job with exit code 75. A message has less than 2^31 elements,
+/// of an all-to-all a rank's part. Only the thread that initialised MPI calls it.
 class Mpi {
  public:
   /// All ranks of the job; MPI has been initialised.
@@ -115,14 +119,16 @@ class Mpi {
   struct Pending {
     Exchange exchange{};
     MPI_Request request = MPI_REQUEST_NULL;
-    std::vector<int> lengths, offsets;                 ///< of an all-reduce's parts in the message; part r is summed by rank r
+    /// of an all-reduce's parts in the message; part r is summed by rank r
+    std::vector<int> lengths, offsets;
     std::vector<int> sent, received, scratch_offsets;  ///< of its first call; a rank's own term stays where it is
     std::byte* others = nullptr;  ///< where terms of others wait, of all ranks one behind the other
     std::byte* room = nullptr;    ///< that was lent for them
     std::vector<const void*> terms;
   };
 
-  // Second calls have a context of their own: ranks need not agree on the order of one exchange's wait and another's start.
+  // Second calls have a context of their own: ranks need not agree on the order of one exchange's wait and another's
+  // start.
   template <class Make>
   Mpi(const std::shared_ptr<processes::Job>& job, Make make)
       : place_{processes::made(job, "the making of a group", make), job},
@@ -130,7 +136,8 @@ class Mpi {
         messages_(place_),
         pending_(std::make_unique<std::array<Pending, max_outstanding>>()) {
     for (Pending& pending : *pending_) {
-      for (auto* list : {&pending.lengths, &pending.offsets, &pending.sent, &pending.received, &pending.scratch_offsets})
+      for (auto* list :
+           {&pending.lengths, &pending.offsets, &pending.sent, &pending.received, &pending.scratch_offsets})
         list->resize(index(size()));
       pending.terms.resize(index(size()));
     }
@@ -179,9 +186,11 @@ class Mpi {
           p.received[index(r)] = r == rank() ? 0 : mine;
           p.scratch_offsets[index(r)] = r * mine;
         }
-        const bool in_result = e.in != e.out && count % n == 0;  // a rank's own part of it is where it will write the sum
+        // a rank's own part of it is where it will write the sum
+        const bool in_result = e.in != e.out && count % n == 0;
         p.others = in_result ? static_cast<std::byte*>(e.out) : room(p, mine * width * n);
-        started(MPI_Ialltoallv(e.in, p.sent.data(), p.offsets.data(), type, p.others, p.received.data(), p.scratch_offsets.data(), type, group, &p.request),
+        started(MPI_Ialltoallv(e.in, p.sent.data(), p.offsets.data(), type, p.others, p.received.data(),
+                               p.scratch_offsets.data(), type, group, &p.request),
                 e);
         break;
       }
@@ -226,9 +235,12 @@ class Mpi {
     if (e.kind == Collective::reduce && rank() != e.root) return;
     const bool all = e.kind == Collective::all_reduce;
     const std::int64_t width = bytes_of(e.dtype), first = all ? p.offsets[index(rank())] : 0;
-    const std::int64_t count = all ? p.lengths[index(rank())] : e.kind == Collective::reduce ? e.count : e.count / size();
+    const std::int64_t count = all                            ? p.lengths[index(rank())]
+                               : e.kind == Collective::reduce ? e.count
+                                                              : e.count / size();
     for (int r = 0; r < size(); ++r) p.terms[index(r)] = p.others + r * count * width;
-    if (e.kind != Collective::reduce_scatter) p.terms[index(rank())] = static_cast<const std::byte*>(e.in) + first * width;
+    if (e.kind != Collective::reduce_scatter)
+      p.terms[index(rank())] = static_cast<const std::byte*>(e.in) + first * width;
     void* const out = static_cast<std::byte*>(e.out) + first * width;
     ordered_sum(e.dtype, e.maximum, &out, 1, p.terms.data(), size(), count);
     if (p.room != nullptr) place_.job->rooms.give_back(std::exchange(p.room, nullptr));
@@ -259,8 +271,9 @@ class Environment {
     int ended = 0;
     MPI_Finalized(&ended);
     if (ended != 0)
-      throw Failure("parallel::run_mpi: MPI has ended in this process, and cannot begin again; do all within one run_mpi",
-                    exit_code::internal);
+      throw Failure(
+          "parallel::run_mpi: MPI has ended in this process, and cannot begin again; do all within one run_mpi",
+          exit_code::internal);
     const Watch watch(deadline, [deadline] { late(deadline, "start"); });
     environment_.emplace(boost::mpi::threading::funneled);
   }
@@ -285,8 +298,8 @@ class Environment {
 }  // namespace processes
 
 /// Calls f(Mpi&) with all ranks of the job. It returns after all ranks have; if one throws, it says why and ends the
-/// job with the exit code that the exception maps to. A rank that calls exit(0) meanwhile ends the job with 70. Once in a
-/// process: MPI cannot begin twice.
+/// job with the exit code that the exception maps to. A rank that calls exit(0) meanwhile ends the job with 70. Once in
+/// a process: MPI cannot begin twice.
 template <class F>
 void run_mpi(F&& f, MpiOptions options = {}) {
   using processes::Job;
@@ -297,19 +310,23 @@ void run_mpi(F&& f, MpiOptions options = {}) {
     Unfinished::is_rank(world.rank(), world.size());
     const std::string expected = "parallel::run_mpi: " + std::to_string(options.ranks) + " ranks are expected, but ";
     if (options.ranks > 1 && world.size() == 1)
-      throw Failure(expected + "this one runs alone, as a program does that was started without mpirun; start it with mpirun -n " +
-                        std::to_string(options.ranks) + " (as root with --allow-run-as-root, on fewer cores with --oversubscribe)",
-                    exit_code::configuration);
-    if (options.ranks > 0 && world.size() != options.ranks)
       throw Failure(
-          expected + std::to_string(world.size()) + " are running; start the program with mpirun -n " + std::to_string(options.ranks),
+          expected +
+              "this one runs alone, as a program does that was started without mpirun; start it with mpirun -n " +
+              std::to_string(options.ranks) +
+              " (as root with --allow-run-as-root, on fewer cores with --oversubscribe)",
           exit_code::configuration);
+    if (options.ranks > 0 && world.size() != options.ranks)
+      throw Failure(expected + std::to_string(world.size()) + " are running; start the program with mpirun -n " +
+                        std::to_string(options.ranks),
+                    exit_code::configuration);
     world.need_aside();
     f(world);
     agreeing::end(world);
   } catch (...) {
     const Ending ending = ending_of(std::current_exception());
-    if (Job::rank() > 0 && found_by(std::current_exception()) == Job::ranks())  // the first rank says it, and ends the job
+    // the first rank says it, and ends the job
+    if (Job::rank() > 0 && found_by(std::current_exception()) == Job::ranks())
       std::this_thread::sleep_for(std::chrono::milliseconds(500));
     std::fprintf(stderr, "%s (%s; the job ends with exit code %d)\n", ending.sentence.c_str(), Job::who().c_str(),
                  ending.exit_code);

@@ -1,6 +1,7 @@
 // Messages between two processes: MPI_Isend and MPI_Irecv, which keep the order of a pair's messages.
 #pragma once
 #include <array>
+
 #include <parallel/communicator/mpi_place.hpp>
 #include <parallel/communicator/outstanding.hpp>
 
@@ -22,7 +23,8 @@ class Messages {
     Pending& pending = end->pending[end->outstanding.next() % max_outstanding];
     pending.exchange = e;
     const int count = static_cast<int>(e.count);
-    // The tag says the element type; the receiver takes any, so that it is not the tag that decides which message comes next.
+    // The tag says the element type; the receiver takes any, so that it is not the tag that decides which message comes
+    // next.
     if (e.kind == Collective::send)
       started(MPI_Isend(e.in, count, type_of(e.dtype), e.peer, static_cast<int>(e.dtype), place_.communicator,
                         &pending.request),
@@ -63,13 +65,17 @@ class Messages {
     const bool longer = kind == MPI_ERR_TRUNCATE;
     if (code != MPI_SUCCESS && !longer) return;
     Exchange sent = e;
-    sent.kind = Collective::send, sent.peer = place_.rank(), sent.label = "", sent.dtype = static_cast<DType>(status.MPI_TAG);
+    sent.kind = Collective::send;
+    sent.peer = place_.rank();
+    sent.label = "";
+    sent.dtype = static_cast<DType>(status.MPI_TAG);
     MPI_Count bytes = 0;  // not all libraries say how long a message was that they cut
     need(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
     sent.count = bytes / bytes_of(sent.dtype);
     if (!longer && sent.count == e.count && sent.dtype == e.dtype) return;
-    throw Mismatch("parallel::wait: a send and its receive differ; give both the same count and dtype: " + place_.who(place_.rank()) + " " +
-                   text(e) + ", " + place_.who(e.peer) + " " + text(sent) + (longer ? ", or of more" : ""));
+    throw Mismatch("parallel::wait: a send and its receive differ; give both the same count and dtype: " +
+                   place_.who(place_.rank()) + " " + text(e) + ", " + place_.who(e.peer) + " " + text(sent) +
+                   (longer ? ", or of more" : ""));
   }
   Place place_;
   std::vector<std::unique_ptr<End>> ends_;

@@ -6,19 +6,20 @@
 #ifndef MPICH_SKIP_MPICXX
 #define MPICH_SKIP_MPICXX 1
 #endif
-#include <mpi.h>
-
 #include <algorithm>
-#include <boost/mpi/communicator.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <thread>
+
+#include <boost/mpi/communicator.hpp>
+#include <mpi.h>
+
 #include <parallel/communicator/communicator.hpp>
 #include <parallel/communicator/history.hpp>
 #include <parallel/communicator/rooms.hpp>
 #include <parallel/communicator/unfinished.hpp>
 #include <parallel/communicator/watch.hpp>
-#include <thread>
 
 namespace parallel {
 
@@ -39,14 +40,10 @@ namespace processes {
 
 inline MPI_Datatype type_of(DType dtype) {
   switch (dtype) {
-    case DType::f32:
-      return MPI_FLOAT;
-    case DType::f64:
-      return MPI_DOUBLE;
-    case DType::bf16:
-      return MPI_UINT16_T;
-    default:
-      return MPI_INT32_T;
+    case DType::f32: return MPI_FLOAT;
+    case DType::f64: return MPI_DOUBLE;
+    case DType::bf16: return MPI_UINT16_T;
+    default: return MPI_INT32_T;
   }
 }
 
@@ -143,7 +140,8 @@ struct Place {
   int size() const { return count; }
 
   /// Tests until the request is complete, and returns MPI's error code; ends the job at the deadline.
-  int test(MPI_Request& request, const Exchange* e, const char* label = "", MPI_Status* status = MPI_STATUS_IGNORE) const {
+  int test(MPI_Request& request, const Exchange* e, const char* label = "",
+           MPI_Status* status = MPI_STATUS_IGNORE) const {
     std::chrono::steady_clock::time_point since{};
     for (int tests = 1;; ++tests) {
       int done = 0;

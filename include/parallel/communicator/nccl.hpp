@@ -1,21 +1,24 @@
-// Ranks with a GPU each: NCCL's collectives and messages on streams of their own, ordered with the computation by events. Linked with nccl.
+// Ranks with a GPU each: NCCL's collectives and messages on streams of their own, ordered with the computation by
+// events. Linked with nccl.
 #pragma once
 #include <numeric>
+
 #include <parallel/communicator/aside.hpp>
 #include <parallel/communicator/nccl_line.hpp>
 
 namespace parallel {
 
-/// One rank, whose buffers are memory of its GPU. It keeps the laws of a Communicator in the order of its compute stream: an exchange
-/// begins when what that stream was asked for before `start` is done, and what it is asked for after `wait` begins when the exchange is
-/// done. The host waits in neither, only in `finish`, `barrier`, `split` and `connect`; so start and wait can be captured as part of a CUDA
-/// graph.
+/// One rank, whose buffers are memory of its GPU. It keeps the laws of a Communicator in the order of its compute
+/// stream: an exchange begins when what that stream was asked for before `start` is done, and what it is asked for
+/// after `wait` begins when the exchange is done. The host waits in neither, only in `finish`, `barrier`, `split` and
+/// `connect`; so start and wait can be captured as part of a CUDA graph.
 ///
-/// What does not hold here:
-/// - Law 2. NCCL adds in an order of its own, which depends on the number of ranks, the message and the machine: sums differ from other
+/// What does not hold here: - Law 2. NCCL adds in an order of its own, which depends on the number of ranks, the
+/// message and the machine: sums differ from other
 ///   backends' in the last bits. With the same NCCL, machine and settings they are the same on every rank and in every run. A maximum may
 ///   lose a NaN.
-/// - Law 8 holds in `finish`: there the host notices that exchanges do not end. NCCL cannot tell different collectives from late ones: where ranks
+/// - Law 8 holds in `finish`: there the host notices that exchanges do not end. NCCL cannot tell different collectives
+/// from late ones: where ranks
 ///   disagree, numbers may be wrong or the deadline ends the run. `missing` is empty.
 /// - Messages need a channel: all ranks of the group call `connect` at set-up.
 ///
@@ -29,7 +32,8 @@ namespace parallel {
 class Nccl {
  public:
   /// Called by all ranks, each with its rank and a GPU of its own, and the same id. Throws Deadline, Failure.
-  Nccl(int rank, int ranks, const ncclUniqueId& id, int gpu, const NcclOptions& options = {}, std::function<std::string()> others = {})
+  Nccl(int rank, int ranks, const ncclUniqueId& id, int gpu, const NcclOptions& options = {},
+       std::function<std::string()> others = {})
       : Nccl(std::make_shared<nccl::Job>(rank, ranks, gpu, options), [&](nccl::Job& job) {
           job.others = std::move(others);
           ncclConfig_t config = job.config();
@@ -64,12 +68,14 @@ class Nccl {
     return group;
   }
 
-  /// Prepares messages from each rank r to rank r + distance, counted around. Each channel is a communicator of two ranks, so that messages
-  /// wait for their other end alone. The first is sent here, because it would hold the host. Throws Deadline, PeerFailed, Failure.
+  /// Prepares messages from each rank r to rank r + distance, counted around. Each channel is a communicator of two
+  /// ranks, so that messages wait for their other end alone. The first is sent here, because it would hold the host.
+  /// Throws Deadline, PeerFailed, Failure.
   void connect(int distance) {
     const int n = size(), d = (distance % n + n) % n;
     if (d == 0 || own_->channels[channel_to(d)] != nullptr) return;
-    // Ranks that are d apart form rings; a rank takes part in one channel at a time, so a ring's channels are made in turns.
+    // Ranks that are d apart form rings; a rank takes part in one channel at a time, so a ring's channels are made in
+    // turns.
     const int ring = n / std::gcd(n, d);
     int place = 0;
     for (int r = rank() % std::gcd(n, d); r != rank(); r = (r + d) % n) ++place;
@@ -78,8 +84,13 @@ class Nccl {
       const bool sends = turn_of(place) == turn, receives = turn_of((place + ring - 1) % ring) == turn;
       const int peer = (rank() + (sends ? d : n - d)) % n;
       ncclConfig_t config = job().config();
-      config.minCTAs = 1, config.maxCTAs = job().options.message_blocks;
-      const ncclComm_t pair = split(job(), sends ? rank() : receives ? peer : NCCL_SPLIT_NOCOLOR, sends ? 0 : 1, config);
+      config.minCTAs = 1;
+      config.maxCTAs = job().options.message_blocks;
+      const ncclComm_t pair = split(job(),
+                                    sends      ? rank()
+                                    : receives ? peer
+                                               : NCCL_SPLIT_NOCOLOR,
+                                    sends ? 0 : 1, config);
       if (pair == nullptr) continue;
       const Exchange first{.kind = sends ? Collective::send : Collective::receive,
                            .in = job().room(),
@@ -101,8 +112,11 @@ class Nccl {
     if (point_to_point(e.kind)) {
       const auto& channel = own_->channels[index(channel_of(e))];
       if (channel == nullptr)
-        refuse(e, "there is no channel between the two ranks; let all ranks of the group call connect with their distance at set-up");
-      ticket = {channel->start(e, [&](ncclComm_t c, cudaStream_t s) { return launch_message(e, c, s); }), channel_of(e)};
+        refuse(
+            e,
+            "there is no channel between the two ranks; let all ranks of the group call connect with their distance at set-up");
+      ticket = {channel->start(e, [&](ncclComm_t c, cudaStream_t s) { return launch_message(e, c, s); }),
+                channel_of(e)};
     } else {
       ticket = {own_->collectives.start(e, [&](ncclComm_t c, cudaStream_t s) { return launch(e, c, s); })};
     }
@@ -113,12 +127,13 @@ class Nccl {
   void wait(Ticket ticket) {
     job().history.end(ticket.order);
     if (ticket.channel < 0) return own_->collectives.wait(ticket.number);
-    Outstanding::need(index(ticket.channel) < own_->channels.size() && own_->channels[index(ticket.channel)] != nullptr);
+    Outstanding::need(index(ticket.channel) < own_->channels.size() &&
+                      own_->channels[index(ticket.channel)] != nullptr);
     own_->channels[index(ticket.channel)]->wait(ticket.number);
   }
 
-  /// By the way that these ranks have beside NCCL, where they have one; else by NCCL, behind all that the compute stream
-  /// was asked for. Throws what that way does.
+  /// By the way that these ranks have beside NCCL, where they have one; else by NCCL, behind all that the compute
+  /// stream was asked for. Throws what that way does.
   void aside(const Exchange& e) {
     if (own_->aside != nullptr) {
       own_->aside->exchange(e);
@@ -127,9 +142,13 @@ class Nccl {
     }
     const auto bytes = [&](std::int64_t elements) { return index(elements * bytes_of(e.dtype)); };
     const std::size_t in = bytes(elements_in(e, rank(), size())), out = bytes(elements_out(e, rank(), size()));
-    if (own_->room_bytes < in + out) own_->room = nccl::make_room(in + out), own_->room_bytes = in + out;
+    if (own_->room_bytes < in + out) {
+      own_->room = nccl::make_room(in + out);
+      own_->room_bytes = in + out;
+    }
     Exchange there = e;
-    there.in = own_->room.get(), there.out = static_cast<std::byte*>(own_->room.get()) + in;
+    there.in = own_->room.get();
+    there.out = static_cast<std::byte*>(own_->room.get()) + in;
     nccl::check(cudaMemcpyAsync(own_->room.get(), e.in, in, cudaMemcpyHostToDevice, job().compute), "a copy");
     exchange(*this, there);
     nccl::check(cudaMemcpyAsync(e.out, there.out, out, cudaMemcpyDeviceToHost, job().compute), "a copy");
@@ -138,11 +157,12 @@ class Nccl {
   /// How these ranks, and groups that are split from now on, exchange the host's memory; null: by NCCL.
   void aside_by(std::shared_ptr<Aside> way) { own_->aside = std::move(way); }
 
-  /// Waits until the GPU has done all that the compute stream was asked for: the end of a step, or before its numbers are read. Throws
-  /// Deadline and PeerFailed, which name the exchange that is not done; no exchange of this rank is on its way then.
+  /// Waits until the GPU has done all that the compute stream was asked for: the end of a step, or before its numbers
+  /// are read. Throws Deadline and PeerFailed, which name the exchange that is not done; no exchange of this rank is on
+  /// its way then.
   void finish(const char* what = "a step") { job().finish(what); }
-  /// How others wait on the host for what their streams get from exchanges: called with what says that it has come, it throws as finish
-  /// does.
+  /// How others wait on the host for what their streams get from exchanges: called with what says that it has come, it
+  /// throws as finish does.
   std::function<void(const std::function<bool()>&)> waiter() const {
     return [job = own_->collectives_job](const std::function<bool()>& done) {
       job->need_alive("a step");
@@ -151,8 +171,12 @@ class Nccl {
   }
   /// The end: waits until the exchanges of all groups are done. The compute stream may be gone.
   void close() {
-    job().until([&] { return std::all_of(job().lines.begin(), job().lines.end(), [](const nccl::Line* line) { return line->idle(); }); },
-                "the end of the program");
+    job().until(
+        [&] {
+          return std::all_of(job().lines.begin(), job().lines.end(),
+                             [](const nccl::Line* line) { return line->idle(); });
+        },
+        "the end of the program");
   }
   void barrier() {
     exchange(*this, {Collective::all_reduce, job().room(), job().room(), 1, DType::f32, false, 0, "barrier"});
@@ -164,7 +188,9 @@ class Nccl {
  private:
   struct Own {
     Own(std::shared_ptr<nccl::Job> job, ncclComm_t communicator)
-        : collectives_job(job), collectives(std::move(job), communicator), channels(static_cast<std::size_t>(2 * collectives.size())) {}
+        : collectives_job(job),
+          collectives(std::move(job), communicator),
+          channels(static_cast<std::size_t>(2 * collectives.size())) {}
     std::shared_ptr<nccl::Job> collectives_job;
     nccl::Line collectives;
     std::vector<std::unique_ptr<nccl::Line>> channels;  ///< by channel_of
@@ -181,7 +207,8 @@ class Nccl {
   static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
   std::size_t channel_to(int d) const { return index(2 * ((rank() + d) % size())); }
 
-  /// Null where the rank has no color. The parent is in progress until the child is there, and the child may be for longer.
+  /// Null where the rank has no color. The parent is in progress until the child is there, and the child may be for
+  /// longer.
   ncclComm_t split(nccl::Job& job, int color, int key, ncclConfig_t config) {
     ncclComm_t child = nullptr;
     const std::string what = "a split of " + std::to_string(size()) + " ranks";
@@ -192,7 +219,8 @@ class Nccl {
     return child;
   }
   /// Waits as `settle` does; on failure the new communicator, which no line owns yet, is given back.
-  static void settle_new(nccl::Job& job, ncclResult_t result, ncclComm_t asked, const ncclComm_t& made, const std::string& what) {
+  static void settle_new(nccl::Job& job, ncclResult_t result, ncclComm_t asked, const ncclComm_t& made,
+                         const std::string& what) {
     try {
       job.settle(
           result, [&] { return asked; }, what);
@@ -204,14 +232,10 @@ class Nccl {
 
   static ncclDataType_t type_of(DType dtype) {
     switch (dtype) {
-      case DType::f32:
-        return ncclFloat32;
-      case DType::f64:
-        return ncclFloat64;
-      case DType::bf16:
-        return ncclBfloat16;
-      default:
-        return ncclInt32;
+      case DType::f32: return ncclFloat32;
+      case DType::f64: return ncclFloat64;
+      case DType::bf16: return ncclBfloat16;
+      default: return ncclInt32;
     }
   }
 
@@ -221,22 +245,18 @@ class Nccl {
     const std::size_t count = index(e.count), block = index(block_of(e, size()));
     if (size() == 1) {
       const auto bytes = count * index(bytes_of(e.dtype));
-      if (bytes > 0 && e.in != e.out) nccl::check(cudaMemcpyAsync(e.out, e.in, bytes, cudaMemcpyDeviceToDevice, stream), "a copy");
+      if (bytes > 0 && e.in != e.out)
+        nccl::check(cudaMemcpyAsync(e.out, e.in, bytes, cudaMemcpyDeviceToDevice, stream), "a copy");
       return ncclSuccess;
     }
     switch (e.kind) {
-      case Collective::all_reduce:
-        return ncclAllReduce(e.in, e.out, count, type, op, group, stream);
-      case Collective::reduce_scatter:
-        return ncclReduceScatter(e.in, e.out, block, type, op, group, stream);
-      case Collective::all_gather:
-        return ncclAllGather(e.in, e.out, block, type, group, stream);
-      case Collective::reduce:
-        return ncclReduce(e.in, e.out, count, type, op, e.root, group, stream);
+      case Collective::all_reduce: return ncclAllReduce(e.in, e.out, count, type, op, group, stream);
+      case Collective::reduce_scatter: return ncclReduceScatter(e.in, e.out, block, type, op, group, stream);
+      case Collective::all_gather: return ncclAllGather(e.in, e.out, block, type, group, stream);
+      case Collective::reduce: return ncclReduce(e.in, e.out, count, type, op, e.root, group, stream);
       case Collective::broadcast:
         return ncclBroadcast(rank() == e.root ? e.in : e.out, e.out, count, type, e.root, group, stream);
-      default:
-        break;
+      default: break;
     }
     const std::size_t width = block * index(bytes_of(e.dtype));
     ncclResult_t result = ncclGroupStart();

@@ -1,13 +1,14 @@
-// One process per GPU that meet in a file: for launchers that give each process its rank and nothing else but a common folder.
+// One process per GPU that meet in a file: for launchers that give each process its rank and nothing else but a common
+// folder.
 #pragma once
-#include <unistd.h>
-
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <random>
+#include <unistd.h>
+
 #include <parallel/communicator/nccl.hpp>
 #include <parallel/communicator/nccl_settings.hpp>
-#include <random>
 
 namespace parallel {
 
@@ -35,7 +36,8 @@ void write_whole(const std::filesystem::path& path, const std::vector<T>& values
   std::error_code error;
   if (file) std::filesystem::rename(beside, path, error);
   if (!file || error)
-    throw Failure("parallel::meet_in_file: " + path.string() + " cannot be written; give a path in a folder that all ranks can write to",
+    throw Failure("parallel::meet_in_file: " + path.string() +
+                      " cannot be written; give a path in a folder that all ranks can write to",
                   74);
 }
 template <class T>
@@ -43,16 +45,18 @@ std::vector<T> read_whole(const std::filesystem::path& path, std::size_t count) 
   std::ifstream file(path, std::ios::binary);
   std::vector<T> values(count);
   file.read(reinterpret_cast<char*>(values.data()), static_cast<std::streamsize>(count * sizeof(T)));
-  return file.gcount() == static_cast<std::streamsize>(count * sizeof(T)) && file.peek() == std::ifstream::traits_type::eof()
+  return file.gcount() == static_cast<std::streamsize>(count * sizeof(T)) &&
+                 file.peek() == std::ifstream::traits_type::eof()
              ? values
              : std::vector<T>{};
 }
 
 }  // namespace nccl
 
-/// The id of a run, the same on all its ranks: rank 0 makes it. Each other rank r writes a nonce to `path`.r; rank 0 writes the id and the
-/// nonces that it has seen to `path`; a rank takes the id only beside its own nonce, and says so by removing its file. So what an earlier
-/// run left is never taken for this one's. Rank 0 removes the file when all have it. Throws Deadline, Failure.
+/// The id of a run, the same on all its ranks: rank 0 makes it. Each other rank r writes a nonce to `path`.r; rank 0
+/// writes the id and the nonces that it has seen to `path`; a rank takes the id only beside its own nonce, and says so
+/// by removing its file. So what an earlier run left is never taken for this one's. Rank 0 removes the file when all
+/// have it. Throws Deadline, Failure.
 inline ncclUniqueId meet_in_file(const std::filesystem::path& path, int rank, int ranks,
                                  std::chrono::milliseconds deadline = default_deadline) {
   nccl::settings();
@@ -65,8 +69,8 @@ inline ncclUniqueId meet_in_file(const std::filesystem::path& path, int rank, in
   const auto pause = [&](auto missing) {
     if (nccl::Clock::now() - since >= deadline) {
       const std::vector<int> ranks_missing = missing();
-      std::string words = "parallel::meet_in_file: rank " + std::to_string(rank) + " of " + std::to_string(ranks) + " waited " +
-                          text(deadline) + " at " + path.string() + " for";
+      std::string words = "parallel::meet_in_file: rank " + std::to_string(rank) + " of " + std::to_string(ranks) +
+                          " waited " + text(deadline) + " at " + path.string() + " for";
       for (const int r : ranks_missing) words += (r == ranks_missing[0] ? " rank " : ", rank ") + std::to_string(r);
       throw Deadline(words + "; start all ranks, with the same path in a folder that they share", ranks_missing);
     }
@@ -97,8 +101,10 @@ inline ncclUniqueId meet_in_file(const std::filesystem::path& path, int rank, in
       const auto nonce = nccl::read_whole<nccl::Nonce>(of_rank(r), 1);
       if (nonce.empty())
         has[static_cast<std::size_t>(r)] = known.nonce != nccl::Nonce{};
-      else if (nonce[0] != known.nonce)
-        known.nonce = nonce[0], news = true;
+      else if (nonce[0] != known.nonce) {
+        known.nonce = nonce[0];
+        news = true;
+      }
     }
     if (news) nccl::write_whole(path, rows);
     pause([&] {

@@ -1,26 +1,29 @@
-// What all communicators of a rank under NCCL share: its GPU, the stream of its computation, how it waits, and how it gives up.
+// What all communicators of a rank under NCCL share: its GPU, the stream of its computation, how it waits, and how it
+// gives up.
 #pragma once
-#include <cuda_runtime_api.h>
-#include <nccl.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <memory>
-#include <parallel/communicator/communicator.hpp>
-#include <parallel/communicator/history.hpp>
 #include <string>
 #include <thread>
 #include <utility>
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <parallel/communicator/communicator.hpp>
+#include <parallel/communicator/history.hpp>
 
 namespace parallel {
 
 struct NcclOptions {
   std::chrono::milliseconds deadline = default_deadline;
-  /// Communicators of NCCL that block: a start costs the host less (where steps are not captured as graphs), but no deadline holds while
-  /// they are set up.
+  /// Communicators of NCCL that block: a start costs the host less (where steps are not captured as graphs), but no
+  /// deadline holds while they are set up.
   bool blocking = false;
-  /// Blocks of threads that carry a message. Each message on its way holds so many until its other end comes, so they must be few.
+  /// Blocks of threads that carry a message. Each message on its way holds so many until its other end comes, so they
+  /// must be few.
   int message_blocks = 4;
 };
 
@@ -87,8 +90,9 @@ class Job {
   NcclOptions options;
   LongPhase phase;
   History history;  ///< here an exchange was "waited for" when the compute stream was asked to wait for it
-  cudaStream_t compute = nullptr;       ///< exchanges begin when what it was asked for before is done
-  std::function<std::string()> others;  ///< why another rank of the run has failed, where that is known; empty while none has
+  cudaStream_t compute = nullptr;  ///< exchanges begin when what it was asked for before is done
+  /// why another rank of the run has failed, where that is known; empty while none has
+  std::function<std::string()> others;
   std::vector<Line*> lines;
   std::uint64_t started = 0;  ///< exchanges, of all groups
 
@@ -107,8 +111,8 @@ class Job {
     return config;
   }
 
-  /// Waits for what a call of NCCL has begun; most calls of communicators that do not block are not done when they return. `of` is asked
-  /// for the communicator anew each time. Throws Deadline, PeerFailed, Failure.
+  /// Waits for what a call of NCCL has begun; most calls of communicators that do not block are not done when they
+  /// return. `of` is asked for the communicator anew each time. Throws Deadline, PeerFailed, Failure.
   template <class Of>
   void settle(ncclResult_t result, Of of, const std::string& what) {
     const auto since = Clock::now();
@@ -121,7 +125,8 @@ class Job {
     if (result != ncclSuccess) give_up(result, what);
   }
 
-  /// Waits on the host until done() says so. Throws Deadline, PeerFailed, Failure, and names the exchange that is not done.
+  /// Waits on the host until done() says so. Throws Deadline, PeerFailed, Failure, and names the exchange that is not
+  /// done.
   template <class Done>
   void until(Done done, const std::string& what) {
     const auto since = Clock::now();
@@ -144,7 +149,8 @@ class Job {
   void need_alive(const std::string& what) const {
     if (failed_) throw PeerFailed("parallel::Nccl: " + who() + " gave up " + what + ": " + why_);
   }
-  /// NCCL ends all exchanges of the rank, with whatever numbers: before this returns, but on groups that a graph has captured a little later.
+  /// NCCL ends all exchanges of the rank, with whatever numbers: before this returns, but on groups that a graph has
+  /// captured a little later.
   void abort(const std::string& why) noexcept;
   std::string who() const { return rank_text(rank_, ranks_); }
 

@@ -1,13 +1,16 @@
-// Exchanges that happen one after the other: a communicator of NCCL, a stream of its own, and events between that and the computation.
+// Exchanges that happen one after the other: a communicator of NCCL, a stream of its own, and events between that and
+// the computation.
 #pragma once
 #include <array>
+#include <system_error>
+
 #include <parallel/communicator/nccl_job.hpp>
 #include <parallel/communicator/outstanding.hpp>
-#include <system_error>
 
 namespace parallel::nccl {
 
-/// A group's collectives are one, and so is each channel from a rank to another: messages wait for nothing but their other end.
+/// A group's collectives are one, and so is each channel from a rank to another: messages wait for nothing but their
+/// other end.
 class Line {
  public:
   /// Takes the communicator, which all its ranks have.
@@ -28,13 +31,16 @@ class Line {
   ncclComm_t communicator() const { return communicator_; }
   Job& job() const { return *job_; }
 
-  /// Behind what the compute stream was asked for: launch(communicator, stream). Throws ExchangeRefused, PeerFailed, Failure.
+  /// Behind what the compute stream was asked for: launch(communicator, stream). Throws ExchangeRefused, PeerFailed,
+  /// Failure.
   template <class Launch>
   std::uint64_t start(const Exchange& e, Launch launch) {
     outstanding_.need_place(e);
     if (job_->failed()) job_->need_alive(text(e));
     Started& s = started_[outstanding_.next() % remembered];
-    s.exchange = e, s.number = ++job_->started, s.captured = job_->capturing();
+    s.exchange = e;
+    s.number = ++job_->started;
+    s.captured = job_->capturing();
     captured_ = captured_ || s.captured;
     nccl::check(cudaEventRecord(begun_.get(), job_->compute), "an event");
     nccl::check(cudaStreamWaitEvent(stream_.get(), begun_.get(), 0), "an event");
@@ -61,7 +67,8 @@ class Line {
   std::uint64_t unfinished(std::string& words) const {
     const Started* first = nullptr;
     for (const Started& s : started_)
-      if (s.number != 0 && !s.captured && (first == nullptr || s.number < first->number) && cudaEventQuery(s.done.get()) != cudaSuccess)
+      if (s.number != 0 && !s.captured && (first == nullptr || s.number < first->number) &&
+          cudaEventQuery(s.done.get()) != cudaSuccess)
         first = &s;
     cudaGetLastError();
     if (first == nullptr) return 0;
@@ -75,13 +82,16 @@ class Line {
     const ncclResult_t asked = communicator_ == nullptr ? ncclSuccess : ncclCommGetAsyncError(communicator_, &state);
     return asked != ncclSuccess ? asked : state == ncclInProgress ? ncclSuccess : state;
   }
-  /// Gives the communicator back: when its exchanges are done, or at once. Exchanges of graphs end then, too, a little later.
+  /// Gives the communicator back: when its exchanges are done, or at once. Exchanges of graphs end then, too, a little
+  /// later.
   void end(bool at_once) noexcept {
     const ncclComm_t communicator = std::exchange(communicator_, nullptr);
     if (communicator == nullptr) return;
     ncclResult_t state = at_once ? ncclInternalError : ncclCommFinalize(communicator);
     const auto since = Clock::now();
-    const auto patient = [&] { return Clock::now() - since < job_->options.deadline && (!job_->others || job_->others().empty()); };
+    const auto patient = [&] {
+      return Clock::now() - since < job_->options.deadline && (!job_->others || job_->others().empty());
+    };
     for (; state == ncclInProgress && patient(); std::this_thread::yield())
       if (ncclCommGetAsyncError(communicator, &state) != ncclSuccess) state = ncclInternalError;
     if (state == ncclSuccess)
@@ -96,7 +106,8 @@ class Line {
   }
 
  private:
-  static constexpr std::size_t remembered = 256;  ///< so far the host may be ahead of the GPU, and a deadline still name what hangs
+  /// so far the host may be ahead of the GPU, and a deadline still name what hangs
+  static constexpr std::size_t remembered = 256;
   static_assert(remembered % max_outstanding == 0);
   struct Started {
     Exchange exchange{};
@@ -120,7 +131,8 @@ class Line {
 
 inline void Job::abort(const std::string& why) noexcept {
   if (failed_) return;
-  failed_ = true, why_ = why;
+  failed_ = true;
+  why_ = why;
   for (Line* line : lines) line->end(true);
 }
 inline void Job::poll(const std::string& what) {
@@ -133,10 +145,14 @@ inline std::string Job::unfinished(const std::string& what) const {
   bool captured = false;
   for (const Line* line : lines) {
     captured = captured || line->captured();
-    if (const std::uint64_t number = line->unfinished(candidate); number != 0 && (first == 0 || number < first))
-      first = number, words = candidate;
+    if (const std::uint64_t number = line->unfinished(candidate); number != 0 && (first == 0 || number < first)) {
+      first = number;
+      words = candidate;
+    }
   }
-  return first == 0 && captured ? words + " (or in a step that was captured as a graph, whose exchanges have no names any more)" : words;
+  return first == 0 && captured
+             ? words + " (or in a step that was captured as a graph, whose exchanges have no names any more)"
+             : words;
 }
 
 }  // namespace parallel::nccl

@@ -14,13 +14,14 @@ struct Seat {
   ncclUniqueId id{};
 };
 
-/// Called by all processes. A process takes the GPU of its number on its machine, or the only one that its launcher lets it see. Throws
-/// NoGpu.
+/// Called by all processes. A process takes the GPU of its number on its machine, or the only one that its launcher
+/// lets it see. Throws NoGpu.
 inline Seat seat_under_mpi(Mpi& world) {
   int here = 0, ranks_here = 1, gpus = 0;
   {
     const Mpi machine = world.machine();
-    here = machine.rank(), ranks_here = machine.size();
+    here = machine.rank();
+    ranks_here = machine.size();
   }
   if (cudaGetDeviceCount(&gpus) != cudaSuccess) cudaGetLastError();
   const char* mask = std::getenv("CUDA_VISIBLE_DEVICES");
@@ -32,15 +33,15 @@ inline Seat seat_under_mpi(Mpi& world) {
     if (const ncclResult_t result = ncclGetUniqueId(&seat.id); result != ncclSuccess)
       throw NcclFailed(std::string("parallel::run_nccl_mpi: NCCL does not start: ") + ncclGetErrorString(result));
   static_assert(sizeof seat.id % sizeof(std::int32_t) == 0);
-  exchange(world, {Collective::broadcast, &seat.id, &seat.id, sizeof seat.id / sizeof(std::int32_t), DType::i32, false, 0,
-                   "the id of the run under NCCL"});
+  exchange(world, {Collective::broadcast, &seat.id, &seat.id, sizeof seat.id / sizeof(std::int32_t), DType::i32, false,
+                   0, "the id of the run under NCCL"});
   return seat;
 }
 
 }  // namespace nccl
 
-/// Calls f(Nccl&) with all ranks of the job, each with a GPU of its own. If one throws, it says why and ends the job with the exit code
-/// that the exception maps to.
+/// Calls f(Nccl&) with all ranks of the job, each with a GPU of its own. If one throws, it says why and ends the job
+/// with the exit code that the exception maps to.
 template <class F>
 void run_nccl_mpi(F&& f, const NcclOptions& options = {}) {
   nccl::settings();

@@ -1,6 +1,7 @@
 // One process with many GPUs: ranks are threads, each with a GPU, under NCCL.
 #pragma once
 #include <mutex>
+
 #include <parallel/communicator/nccl.hpp>
 #include <parallel/communicator/nccl_settings.hpp>
 #include <parallel/communicator/threads.hpp>
@@ -15,11 +16,13 @@ inline void need_gpus(int ranks, const char* where = "here") {
   const cudaError_t status = cudaGetDeviceCount(&gpus);
   if (status != cudaSuccess) cudaGetLastError();
   if (gpus >= ranks) return;
-  const std::string there = gpus == 0 ? std::string("there is no GPU ") + where +
-                                            (status == cudaSuccess ? "" : std::string(" (") + cudaGetErrorString(status) + ")")
-                            : gpus == 1 ? std::string("there is 1 GPU ") + where
-                                        : "there are " + std::to_string(gpus) + " GPUs " + where;
-  throw NoGpu("parallel::Nccl: " + std::to_string(ranks) + (ranks == 1 ? " rank wants" : " ranks want") + " a GPU each, but " + there +
+  const std::string there =
+      gpus == 0 ? std::string("there is no GPU ") + where +
+                      (status == cudaSuccess ? "" : std::string(" (") + cudaGetErrorString(status) + ")")
+      : gpus == 1 ? std::string("there is 1 GPU ") + where
+                  : "there are " + std::to_string(gpus) + " GPUs " + where;
+  throw NoGpu("parallel::Nccl: " + std::to_string(ranks) + (ranks == 1 ? " rank wants" : " ranks want") +
+              " a GPU each, but " + there +
               (gpus == 0 ? "; run on the CPU with Cpu"
                          : "; start " + std::to_string(gpus) + ", or let ranks share a GPU by run_threads to verify"));
 }
@@ -43,9 +46,9 @@ class Fallen {
 
 }  // namespace nccl
 
-/// Calls f(Nccl&) on so many threads, each a rank with the GPU of its number, and returns when all have ended. If one throws, the others
-/// end with PeerFailed where they next wait, and the first exception is thrown again here. A rank that hangs elsewhere ends the program, as
-/// in run_threads.
+/// Calls f(Nccl&) on so many threads, each a rank with the GPU of its number, and returns when all have ended. If one
+/// throws, the others end with PeerFailed where they next wait, and the first exception is thrown again here. A rank
+/// that hangs elsewhere ends the program, as in run_threads.
 template <class F>
 void run_nccl(int ranks, F&& f, const NcclOptions& options = {}) {
   nccl::settings();

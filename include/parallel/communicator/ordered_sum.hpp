@@ -60,17 +60,19 @@ inline void stream(void* out, const Part& sum) {
 #endif
 }
 
-/// `fixed` is the number of terms where the loop over them is unrolled, or 0. Never inlined: g++ 12 would warn of branches not taken.
+/// `fixed` is the number of terms where the loop over them is unrolled, or 0. Never inlined: g++ 12 would warn of
+/// branches not taken.
 template <class T, int fixed, class Combine>
-[[gnu::noinline]] void combine(void* const* outs, int copies, const void* const* terms, int n, std::int64_t count, bool past_caches,
-                               Combine plus) {
+[[gnu::noinline]] void combine(void* const* outs, int copies, const void* const* terms, int n, std::int64_t count,
+                               bool past_caches, Combine plus) {
   constexpr int most = 8;
   const void* from[most];  // of their own: no store can change these pointers
   void* to[most];
   if (n <= most && copies <= most) {
     for (int r = 0; r < n; ++r) from[r] = terms[r];
     for (int j = 0; j < copies; ++j) to[j] = outs[j];
-    terms = from, outs = to;
+    terms = from;
+    outs = to;
   }
   constexpr std::int64_t width = vector_bytes / sizeof(T);
   std::int64_t i = 0;
@@ -107,9 +109,10 @@ inline bool past_caches(void* const* outs, int copies, const void* const* terms,
 
 }  // namespace ordered
 
-/// Writes the sum (or the maximum) of n terms of `count` elements to each of `copies` buffers. A buffer may be one of the terms.
-/// Not for bf16, which communicators refuse.
-inline void ordered_sum(DType dtype, bool maximum, void* const* outs, int copies, const void* const* terms, int n, std::int64_t count) {
+/// Writes the sum (or the maximum) of n terms of `count` elements to each of `copies` buffers. A buffer may be one of
+/// the terms. Not for bf16, which communicators refuse.
+inline void ordered_sum(DType dtype, bool maximum, void* const* outs, int copies, const void* const* terms, int n,
+                        std::int64_t count) {
   const bool past = ordered::past_caches(outs, copies, terms, n, count * bytes_of(dtype));
   const auto combine = [&]<class T, class Combine>(T, Combine plus) {
     if (n == 2) return ordered::combine<T, 2>(outs, copies, terms, n, count, past, plus);
@@ -118,7 +121,8 @@ inline void ordered_sum(DType dtype, bool maximum, void* const* outs, int copies
   };
   if (dtype == DType::f32) return maximum ? combine(float{}, ordered::Maximum{}) : combine(float{}, ordered::Sum{});
   if (dtype == DType::f64) return maximum ? combine(double{}, ordered::Maximum{}) : combine(double{}, ordered::Sum{});
-  maximum ? combine(std::int32_t{}, ordered::Maximum{}) : combine(std::uint32_t{}, ordered::Sum{});  // unsigned sums wrap around
+  // unsigned sums wrap around
+  maximum ? combine(std::int32_t{}, ordered::Maximum{}) : combine(std::uint32_t{}, ordered::Sum{});
 }
 
 }  // namespace parallel

@@ -1,6 +1,7 @@
 // The exchanges of one order that were started and not yet waited for: at most sixteen.
 #pragma once
 #include <bit>
+
 #include <parallel/communicator/exchange.hpp>
 
 namespace parallel {
@@ -13,7 +14,8 @@ class Outstanding {
 
   /// Throws ExchangeRefused where the place of the next is still taken.
   void need_place(const Exchange& e) const {
-    if ((places_ & place(next_)) != 0) refuse(e, "the sixteenth exchange before it is outstanding; wait for that one first");
+    if ((places_ & place(next_)) != 0)
+      refuse(e, "the sixteenth exchange before it is outstanding; wait for that one first");
   }
   std::uint64_t start() {
     places_ |= place(next_);
@@ -27,8 +29,9 @@ class Outstanding {
   /// Throws where `wait` may not take the ticket.
   static void need(bool outstanding) {
     if (!outstanding)
-      throw Failure("parallel::wait: the ticket is not outstanding; wait once for each start, in the group that started it",
-                    exit_code::internal);
+      throw Failure(
+          "parallel::wait: the ticket is not outstanding; wait once for each start, in the group that started it",
+          exit_code::internal);
   }
 
  private:

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <optional>
+
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/communicator.hpp>
 #include <parallel/communicator/threads_message.hpp>
@@ -9,11 +10,12 @@
 
 namespace parallel {
 
-/// One rank's place in a group of threads. `start` publishes pointers. `wait` does this rank's share of the work when all have started,
-/// and returns when all have done theirs; of a message, when either rank has copied it.
+/// One rank's place in a group of threads. `start` publishes pointers. `wait` does this rank's share of the work when
+/// all have started, and returns when all have done theirs; of a message, when either rank has copied it.
 ///
-/// A rank that ends by an exception ends the waits of all ranks of its run, in all groups. Buffers must live until nobody touches them:
-/// a group that goes out of scope with exchanges outstanding sees to that, so declare buffers before groups, or call `abandon`.
+/// A rank that ends by an exception ends the waits of all ranks of its run, in all groups. Buffers must live until
+/// nobody touches them: a group that goes out of scope with exchanges outstanding sees to that, so declare buffers
+/// before groups, or call `abandon`.
 class Threads {
  public:
   Threads(std::shared_ptr<threading::Group> group, int rank) : own_(std::make_unique<Own>(std::move(group), rank)) {}
@@ -35,7 +37,8 @@ class Threads {
     if (color < 0) throw Failure("parallel::split: the color is negative; count colors from 0", exit_code::internal);
     auto& seats = own_->place.group->seats;
     auto& mine = seats[index(rank())];
-    mine.color = color, mine.key = key;
+    mine.color = color;
+    mine.key = key;
     barrier();
     std::vector<int> same;
     for (int r = 0; r < size(); ++r)
@@ -47,7 +50,8 @@ class Threads {
       mine.child = std::make_shared<threading::Group>(own_->place.group->run, std::move(members));
     }
     barrier();
-    Threads child(seats[index(same[0])].child, static_cast<int>(std::find(same.begin(), same.end(), rank()) - same.begin()));
+    Threads child(seats[index(same[0])].child,
+                  static_cast<int>(std::find(same.begin(), same.end(), rank()) - same.begin()));
     barrier();
     mine.child.reset();
     child.buffers(own_->place.buffers);
@@ -167,8 +171,12 @@ class Threads {
     Buffers& buffers = *own_->place.buffers;
     const int n = size();
     const std::int64_t width = bytes_of(mine.dtype), block = block_of(mine, n);
-    const auto in = [&](int r, std::int64_t first) { return static_cast<const char*>(slot.posts[index(r)].exchange.in) + first * width; };
-    const auto out = [&](int r, std::int64_t first) { return static_cast<char*>(slot.posts[index(r)].exchange.out) + first * width; };
+    const auto in = [&](int r, std::int64_t first) {
+      return static_cast<const char*>(slot.posts[index(r)].exchange.in) + first * width;
+    };
+    const auto out = [&](int r, std::int64_t first) {
+      return static_cast<char*>(slot.posts[index(r)].exchange.out) + first * width;
+    };
     const auto copy = [&](void* to, const void* from, std::int64_t count) {
       if (count > 0 && to != from) buffers.copy(to, from, count * width);
     };
@@ -189,7 +197,8 @@ class Threads {
       copy(mine.out, in(mine.root, 0), mine.count);
     } else {
       const std::int64_t from = mine.kind == Collective::all_to_all ? block * rank() : 0;
-      for (int step = 0; step < n; ++step) {  // each begins with its own block, so that they do not all read from the same rank
+      // each begins with its own block, so that they do not all read from the same rank
+      for (int step = 0; step < n; ++step) {
         const int r = (rank() + step) % n;
         copy(out(rank(), block * r), in(r, from), block);
       }
@@ -197,8 +206,10 @@ class Threads {
   }
 
   [[noreturn]] void disagree(const threading::Slot& slot) {
-    std::string words = "parallel::wait: the ranks of a group call different collectives; let all call the same in the same order:";
-    for (int r = 0; r < size(); ++r) words += (r > 0 ? ", " : " ") + own_->place.who(r) + " " + text_with_line(slot.posts[index(r)].exchange);
+    std::string words =
+        "parallel::wait: the ranks of a group call different collectives; let all call the same in the same order:";
+    for (int r = 0; r < size(); ++r)
+      words += (r > 0 ? ", " : " ") + own_->place.who(r) + " " + text_with_line(slot.posts[index(r)].exchange);
     own_->place.fail(Mismatch(words), run().deadline);
   }
 
@@ -213,7 +224,8 @@ static_assert(Communicator<Threads>);
 /// with 70.
 template <class F>
 void run_threads(int ranks, F&& f, std::chrono::milliseconds deadline = default_deadline) {
-  if (ranks < 1) throw Failure("parallel::run_threads: there is no rank to run; ask for at least one", exit_code::configuration);
+  if (ranks < 1)
+    throw Failure("parallel::run_threads: there is no rank to run; ask for at least one", exit_code::configuration);
   const auto run = std::make_shared<threading::Run>(static_cast<std::size_t>(ranks), deadline);
   std::vector<int> members;
   for (int r = 0; r < ranks; ++r) members.push_back(r);

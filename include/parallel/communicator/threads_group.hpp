@@ -1,16 +1,19 @@
-// What the ranks of a run in one process share: who failed, and for each group the places in which they publish their exchanges.
+// What the ranks of a run in one process share: who failed, and for each group the places in which they publish their
+// exchanges.
 #pragma once
 #include <memory>
+#include <vector>
+
 #include <parallel/communicator/outstanding.hpp>
 #include <parallel/communicator/threads_run.hpp>
-#include <vector>
 
 namespace parallel::threading {
 
 /// What one rank publishes about one exchange: on a line of its own.
 struct alignas(64) Post {
   Exchange exchange{};
-  std::atomic<std::uint32_t> begun{0}, done{0};  ///< how often it used this slot: for messages, and known before the meeting
+  /// how often it used this slot: for messages, and known before the meeting
+  std::atomic<std::uint32_t> begun{0}, done{0};
 };
 
 /// An exchange on its way, and after it the sixteenth next.

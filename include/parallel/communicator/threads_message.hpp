@@ -1,4 +1,5 @@
-// Messages between two threads: whoever waits first, when both have started, copies from the sender's buffer to the receiver's.
+// Messages between two threads: whoever waits first, when both have started, copies from the sender's buffer to the
+// receiver's.
 #pragma once
 #include <parallel/communicator/threads_place.hpp>
 
@@ -38,11 +39,13 @@ inline void wait_message(const Place& place, Ticket ticket) {
   if (message.taken.compare_exchange_strong(before, now)) {
     const Exchange &from = message.posts[0].exchange, &to = message.posts[1].exchange;
     if (from.count != to.count || from.dtype != to.dtype)
-      place.fail(Mismatch("parallel::wait: a send and its receive differ; give both the same count and dtype: " + place.who(place.rank) +
-                          " " + text(mine) + ", " + place.who(peer) + " " + text(theirs.exchange)),
-                 place.run().deadline);
+      place.fail(
+          Mismatch("parallel::wait: a send and its receive differ; give both the same count and dtype: " +
+                   place.who(place.rank) + " " + text(mine) + ", " + place.who(peer) + " " + text(theirs.exchange)),
+          place.run().deadline);
     place.touch(mine, [&] {
-      if (from.count > 0) place.buffers->copy(to.out, from.in, from.count * bytes_of(from.dtype)), place.buffers->done();
+      if (from.count > 0)
+        place.buffers->copy(to.out, from.in, from.count * bytes_of(from.dtype)), place.buffers->done();
     });
     message.done.arrive(now);
   } else {

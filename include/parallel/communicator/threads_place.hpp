@@ -18,14 +18,16 @@ struct Place {
   Run& run() const { return *group->run; }
   int member(int r) const { return group->members[index(r)]; }
 
-  /// Waits until so many have arrived at a meeting; `arrived(r)` says whether rank r is among them. Throws PeerFailed, Deadline.
+  /// Waits until so many have arrived at a meeting; `arrived(r)` says whether rank r is among them. Throws PeerFailed,
+  /// Deadline.
   template <class Arrived>
   void meet(Meeting& meeting, std::uint32_t target, const Exchange* e, Arrived arrived) const {
     Clock::time_point since{};
     int returns = 0;
     meeting.wait(target, run().spins, [&] {
       if (run().failed()) give_up(e);
-      if (const int now = run().returns; now != returns && !group->outlives) look_for_returned(e, arrived), returns = now;
+      if (const int now = run().returns; now != returns && !group->outlives)
+        look_for_returned(e, arrived), returns = now;
       const auto time = Clock::now();
       if (since == Clock::time_point{}) since = time;
       if (run().ranks[index(member(rank))].returned) return;  // the run watches those that others wait for at its end
@@ -38,7 +40,8 @@ struct Place {
     });
   }
 
-  /// Calls f, which reads and writes buffers of others, unless a rank has failed: then its buffers may be gone. Throws PeerFailed.
+  /// Calls f, which reads and writes buffers of others, unless a rank has failed: then its buffers may be gone. Throws
+  /// PeerFailed.
   template <class F>
   void touch(const Exchange& e, F f) const {
     struct Touching {
@@ -84,7 +87,8 @@ struct Place {
     std::vector<int> members;
     for (const int r : missing) members.push_back(member(r));
     run().print_histories(members);
-    fail(Deadline(words + "; it hangs or calls something else, or the deadline is too short", missing), std::chrono::milliseconds(400));
+    fail(Deadline(words + "; it hangs or calls something else, or the deadline is too short", missing),
+         std::chrono::milliseconds(400));
   }
 };
 

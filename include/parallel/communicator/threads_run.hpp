@@ -4,12 +4,13 @@
 #include <exception>
 #include <latch>
 #include <mutex>
-#include <parallel/communicator/history.hpp>
-#include <parallel/communicator/long_phase.hpp>
-#include <parallel/communicator/meeting.hpp>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <parallel/communicator/history.hpp>
+#include <parallel/communicator/long_phase.hpp>
+#include <parallel/communicator/meeting.hpp>
 
 namespace parallel::threading {
 

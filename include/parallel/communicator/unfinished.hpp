@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+
 #include <parallel/communicator/failure.hpp>
 
 namespace parallel {
@@ -23,7 +24,10 @@ class Unfinished {
   ~Unfinished() { --runs_; }
 
   /// Which rank this thread is; 0 of 0: none.
-  static void is_rank(int rank, int ranks) { rank_ = rank, ranks_ = ranks; }
+  static void is_rank(int rank, int ranks) {
+    rank_ = rank;
+    ranks_ = ranks;
+  }
 
   /// How the job ends is decided: a call of exit() from now on is part of that.
   static void decided() { decided_ = true; }

@@ -74,7 +74,8 @@ std::span<const KernelRow> Table<T>::kernels() {
     return all;
   } else {
     static constexpr KernelRow all[]{
-      // operation                              kernel                          operand of whole numbers: indices, a mask
+      // operation                              kernel                          operand of whole numbers: indices, a
+      // mask
       {&operation::add,                         add<T>},
       {&operation::subtract,                    subtract<T>},
       {&operation::multiply,                    multiply<T>},

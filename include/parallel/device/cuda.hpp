@@ -1,4 +1,5 @@
-// A GPU as a device: which kernel computes an operation. Compiled with nvcc -x cu -std=c++20 --expt-relaxed-constexpr, linked with cublasLt.
+// A GPU as a device: which kernel computes an operation. Compiled with nvcc -x cu -std=c++20 --expt-relaxed-constexpr,
+// linked with cublasLt.
 #pragma once
 #include <parallel/device/cuda/attention.hpp>
 #include <parallel/device/cuda/attention_gradient.hpp>
@@ -72,7 +73,8 @@ std::span<const KernelRow> Table<T>::kernels() {
     return all;
   } else {
     static constexpr KernelRow all[]{
-      // operation                              kernel                          operand of whole numbers: indices, a mask; whether bf16 meets f32; several calls
+      // operation                              kernel                          operand of whole numbers: indices, a
+      // mask; whether bf16 meets f32; several calls
       {&operation::add,                         binary<T, Add>},
       {&operation::subtract,                    binary<T, Subtract>},
       {&operation::multiply,                    binary<T, Multiply>},

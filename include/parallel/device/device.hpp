@@ -2,34 +2,42 @@
 #pragma once
 #include <concepts>
 #include <cstddef>
+#include <utility>
+
 #include <parallel/account/account.hpp>
 #include <parallel/device/kernel.hpp>
-#include <utility>
 
 namespace parallel {
 
-/// What computes, and holds what is computed with. Its work happens in the order in which it was asked for. Where `asynchronous`, kernels and
-/// moves of elements return before they are done, and only `read` and `finish` wait; its addresses mean nothing to the host.
+/// What computes, and holds what is computed with. Its work happens in the order in which it was asked for. Where
+/// `asynchronous`, kernels and moves of elements return before they are done, and only `read` and `finish` wait; its
+/// addresses mean nothing to the host.
 ///
 /// A device that can `capture(f)` what f asks of it as a `Graph` replays a step by one call.
 ///
 /// Models: CpuOf (cpu/device.hpp), CudaOf (cuda/device.hpp).
 template <class D>
-concept Device = std::copyable<D> && requires(const D& d, const Operation& o, Call& c, void* to, const void* from, const View& view, std::int64_t n) {
-  { D::account } -> std::convertible_to<DeviceAccount>;             // what it takes beside a plan's tensors
+concept Device = std::copyable<D> &&
+    requires(const D& d, const Operation& o, Call& c, void* to, const void* from, const View& view, std::int64_t n) {
+  { D::account } -> std::convertible_to<DeviceAccount>;  // what it takes beside a plan's tensors
   { D::asynchronous } -> std::convertible_to<bool>;
-  { d.kernel(o, c) } -> std::same_as<Kernel>;                      // nullptr where there is none; prepares the call, and says what computes it together with others
-  { d.prepare(c) } -> std::same_as<void>;                          // a call of the three below
-  { d.memory(n).data() } -> std::same_as<std::byte*>;              // n bytes, all zero
-  { d.mirrored(n).host() } -> std::same_as<std::byte*>;            // n bytes that the host writes and kernels read
-  { D::copy(c) } -> std::same_as<void>;                            // operand 0 to result 0
-  { D::zero(c) } -> std::same_as<void>;                            // result 0
-  { D::copy_overlap(c) } -> std::same_as<void>;                    // what two parts of one full tensor have in common; the rest is zero
-  { d.pack(from, to, n, n, n, 4) } -> std::same_as<void>;          // [outer][n][inner] elements of so many bytes to [n][outer][inner]
-  { d.unpack(from, to, n, n, n, 4) } -> std::same_as<void>;        // and back
-  { d.take(view, view) } -> std::same_as<void>;                    // as copy_overlap, from a part that the host holds, and may then change
-  { d.read(to, from, n) } -> std::same_as<void>;                   // n bytes of the device to the host, when all before is done
-  { d.finish() } -> std::same_as<void>;                            // waits until all that was asked for is done
+  // nullptr where there is none; prepares the call, and says what computes it together with others
+  { d.kernel(o, c) } -> std::same_as<Kernel>;
+  { d.prepare(c) } -> std::same_as<void>;                // a call of the three below
+  { d.memory(n).data() } -> std::same_as<std::byte*>;    // n bytes, all zero
+  { d.mirrored(n).host() } -> std::same_as<std::byte*>;  // n bytes that the host writes and kernels read
+  { D::copy(c) } -> std::same_as<void>;                  // operand 0 to result 0
+  { D::zero(c) } -> std::same_as<void>;                  // result 0
+  // what two parts of one full tensor have in common; the rest is zero
+  { D::copy_overlap(c) } -> std::same_as<void>;
+  // [outer][n][inner] elements of so many bytes to [n][outer][inner]
+  { d.pack(from, to, n, n, n, 4) } -> std::same_as<void>;
+  { d.unpack(from, to, n, n, n, 4) } -> std::same_as<void>;  // and back
+  // as copy_overlap, from a part that the host holds, and may then change
+  { d.take(view, view) } -> std::same_as<void>;
+  // n bytes of the device to the host, when all before is done
+  { d.read(to, from, n) } -> std::same_as<void>;
+  { d.finish() } -> std::same_as<void>;  // waits until all that was asked for is done
 };
 
 /// What a device's memory is held by.
@@ -44,7 +52,7 @@ struct GraphOf {
   using type = NoGraph;
 };
 template <class D>
-  requires requires { typename D::Graph; }
+requires requires { typename D::Graph; }
 struct GraphOf<D> {
   using type = typename D::Graph;
 };

@@ -15,13 +15,15 @@
 
 namespace parallel {
 
-/// A zeroed block, touched once: a first touch of a page costs more than a step's arithmetic on it. Large ones ask for huge pages.
+/// A zeroed block, touched once: a first touch of a page costs more than a step's arithmetic on it. Large ones ask for
+/// huge pages.
 class HostMemory {
  public:
   HostMemory() = default;
   explicit HostMemory(std::int64_t bytes) : bytes_(bytes) {
     if (bytes <= 0) return;
-    const auto page = static_cast<std::size_t>(account::page_of(bytes)), whole = static_cast<std::size_t>(account::block_on_cpu(bytes));
+    const auto page = static_cast<std::size_t>(account::page_of(bytes)),
+               whole = static_cast<std::size_t>(account::block_on_cpu(bytes));
     data_.reset(static_cast<std::byte*>(std::aligned_alloc(page, whole)));
     if (!data_) throw std::bad_alloc();
 #if defined(__linux__) && defined(MADV_HUGEPAGE)

@@ -1,12 +1,14 @@
 // What a kernel gets: the rank's parts of its operands and results, told where they lie in the full tensors.
 #pragma once
-#include <parallel/graph/graph.hpp>
 #include <span>
+
+#include <parallel/graph/graph.hpp>
 
 namespace parallel {
 
-/// A rank's part of a tensor: contiguous, the last dimension varying fastest. It begins at a multiple of 64 bytes, so that vectorised loops
-/// split alike, and give the same bits, in every run; a slice of an iteration need not. One dimension more than a tensor has: Position::part.
+/// A rank's part of a tensor: contiguous, the last dimension varying fastest. It begins at a multiple of 64 bytes, so
+/// that vectorised loops split alike, and give the same bits, in every run; a slice of an iteration need not. One
+/// dimension more than a tensor has: Position::part.
 struct View {
   void* data = nullptr;
   DType dtype = DType::f32;
@@ -36,7 +38,8 @@ struct Call;
 /// What computes calls that follow each other at once; they are of one operation and of the same element types.
 struct Together {
   void (*kernel)(std::span<const Call>) = nullptr;  ///< nullptr: they are computed one by one
-  bool in_order = false;                            ///< a call may read what those before it write; else none touches what another writes
+  /// a call may read what those before it write; else none touches what another writes
+  bool in_order = false;
 };
 
 /// One call of a kernel. Everything but the pointers and the loop indices is fixed before the first step.
@@ -47,13 +50,15 @@ struct Call {
   double reals[2]{};
   std::int64_t layer = 0;        ///< index of the enclosing loop of layers, 0 outside
   std::int64_t micro_batch = 0;  ///< index of the enclosing loop of micro-batches, 0 outside
-  const double* commit = nullptr;  ///< of an update on an asynchronous device: where this is 0 it is to be skipped; nullptr: never
-  void* context = nullptr;         ///< the device's own: of a GPU its stream and handles
-  Together together{};             ///< with others of its operation
+  /// of an update on an asynchronous device: where this is 0 it is to be skipped; nullptr: never
+  const double* commit = nullptr;
+  void* context = nullptr;  ///< the device's own: of a GPU its stream and handles
+  Together together{};      ///< with others of its operation
 };
 
-/// Computes the results of one node on one rank from the rank's own parts, or has the device's stream compute them. Two views never overlap unless
-/// the operation updates in place, or is a part of a fused one: then a result may be the operand that the part before it has made.
+/// Computes the results of one node on one rank from the rank's own parts, or has the device's stream compute them. Two
+/// views never overlap unless the operation updates in place, or is a part of a fused one: then a result may be the
+/// operand that the part before it has made.
 using Kernel = void (*)(const Call&);
 
 }  // namespace parallel

@@ -1,14 +1,16 @@
-// What an operation's gradient sees and does: the forward node, the gradients of its results, and a way to give gradients to its operands.
+// What an operation's gradient sees and does: the forward node, the gradients of its results, and a way to give
+// gradients to its operands.
 #pragma once
 #include <parallel/graph/trace.hpp>
 
 namespace parallel {
 
-/// Every node that a gradient emits computes from what the ranks already hold: an operation that needs no communication forward needs none backward.
+/// Every node that a gradient emits computes from what the ranks already hold: an operation that needs no communication
+/// forward needs none backward.
 struct Gradient {
   Trace& trace;
-  Node node;                       ///< the forward node
-  List<int, max_results> from{};   ///< the gradient of each result, or -1
+  Node node;                             ///< the forward node
+  List<int, max_results> from{};         ///< the gradient of each result, or -1
   List<int, max_node_operands> given{};  ///< the gradient given to each operand, or -1
 
   constexpr int operand(int i) const { return node.operands[i]; }
@@ -19,13 +21,13 @@ struct Gradient {
   constexpr bool wants(int i) const { return trace.graph.values[node.operands[i]].differentiable; }
   constexpr void give(int i, int value) { given[i] = value; }
 
-  constexpr int emit(const Operation& operation, const List<int, max_node_operands>& operands, const Type& type, const Ints& ints = {},
-                     double first = 0, double second = 0) {
+  constexpr int emit(const Operation& operation, const List<int, max_node_operands>& operands, const Type& type,
+                     const Ints& ints = {}, double first = 0, double second = 0) {
     return trace.emit(operation, operands, {type}, Kind::activation, ints, first, second);
   }
   /// Emits a node whose result is the gradient of operand i.
-  constexpr void give(int i, const Operation& operation, const List<int, max_node_operands>& operands, const Ints& ints = {}, double first = 0,
-                      double second = 0) {
+  constexpr void give(int i, const Operation& operation, const List<int, max_node_operands>& operands,
+                      const Ints& ints = {}, double first = 0, double second = 0) {
     if (wants(i)) give(i, emit(operation, operands, conjugate(type(i)), ints, first, second));
   }
 };

@@ -1,4 +1,5 @@
-// The program as plain values: what every pass reads and writes. Nothing in it knows a mesh; extents of axes come later.
+// The program as plain values: what every pass reads and writes. Nothing in it knows a mesh; extents of axes come
+// later.
 #pragma once
 #include <parallel/algebra/derive.hpp>
 #include <parallel/algebra/route.hpp>
@@ -35,18 +36,23 @@ struct Operation {
   std::string_view name;
   Shaped (*shape)(const Arguments&) = nullptr;
   Signatures (*signatures)(const Arguments&) = nullptr;
-  /// What the table asks of all axes together, where it relates dimensions other than one to one: of the operands as they enter. None: nothing.
+  /// What the table asks of all axes together, where it relates dimensions other than one to one: of the operands as
+  /// they enter. None: nothing.
   Refusal (*over_axes)(const List<Layout, max_operands>& entering) = nullptr;
-  unsigned element_by_element = 0;                      ///< bit i: operand i is met element by element (rule 3 of the derivation)
-  void (*lower)(Trace&, Lowering&) = nullptr;           ///< the nodes it becomes; none: one node
-  void (*gradient)(Gradient&) = nullptr;                ///< none: its operands get no gradient from it
-  std::int64_t (*flops)(const Arguments&) = nullptr;    ///< of the whole, unsplit operation; none: one per element of the result
-  bool updates = false;                                 ///< result r takes the storage of operand r
-  bool view = false;                                    ///< another look at one value: a retype is made on what it views (rule 8)
-  bool aliases = false;                                 ///< the result is the operand's storage
-  bool source = false;                                  ///< every rank makes its own part from nothing
-  bool computes = true;                                 ///< false: it only says where a value comes from
-  bool remembers = false;                               ///< from run to run: it is needed also where nothing reads its result
+  /// bit i: operand i is met element by element (rule 3 of the derivation)
+  unsigned element_by_element = 0;
+  void (*lower)(Trace&, Lowering&) = nullptr;  ///< the nodes it becomes; none: one node
+  void (*gradient)(Gradient&) = nullptr;       ///< none: its operands get no gradient from it
+  /// of the whole, unsplit operation; none: one per element of the result
+  std::int64_t (*flops)(const Arguments&) = nullptr;
+  bool updates = false;  ///< result r takes the storage of operand r
+  /// another look at one value: a retype is made on what it views (rule 8)
+  bool view = false;
+  bool aliases = false;  ///< the result is the operand's storage
+  bool source = false;   ///< every rank makes its own part from nothing
+  bool computes = true;  ///< false: it only says where a value comes from
+  /// from run to run: it is needed also where nothing reads its result
+  bool remembers = false;
 };
 
 enum class Phase : std::uint8_t { forward, backward, optimizer };
@@ -59,28 +65,31 @@ constexpr Layout with_leading(const Layout& layout, const Dim& count) {
   return result;
 }
 
-constexpr std::string_view name_of(Phase p) { return p == Phase::forward ? "forward" : p == Phase::backward ? "backward" : "optimizer"; }
+constexpr std::string_view name_of(Phase p) {
+  return p == Phase::forward ? "forward" : p == Phase::backward ? "backward" : "optimizer";
+}
 
-/// An operation as it was applied in the user's program, before any move: what a node comes from. Nodes of the backward pass share the origin
-/// of the node that they go back through.
+/// An operation as it was applied in the user's program, before any move: what a node comes from. Nodes of the backward
+/// pass share the origin of the node that they go back through.
 struct Origin {
   const Operation* operation = nullptr;
   List<int, max_operands> operands{};  ///< the values that met, as they were
   AxisList axes{};                     ///< the axes that the rule of derivation looked at
   List<int, max_axes> rules{};         ///< for each of them the rule that decided, 1 to 5
   Source source{};
-  int member = -1;                     ///< the member that its result is charged to, or -1
-  int result = -1;                     ///< the value that it gave
+  int member = -1;  ///< the member that its result is charged to, or -1
+  int result = -1;  ///< the value that it gave
 };
 
 /// Whether the backward pass keeps a forward value or computes it again from what it is made of.
 enum class Keep : std::uint8_t { saved, recomputed };
 
-/// Stages of a pipeline, while it is traced: a set of these. In a finished graph the layouts say it, as At on the axis of the stages.
+/// Stages of a pipeline, while it is traced: a set of these. In a finished graph the layouts say it, as At on the axis
+/// of the stages.
 namespace staging {
 inline constexpr std::uint8_t first = 1, between = 2, last = 4, all = 7;
 constexpr std::uint8_t both(std::uint8_t a, std::uint8_t b) { return static_cast<std::uint8_t>(a & b); }
-}
+}  // namespace staging
 
 struct Value {
   Type type{};
@@ -90,9 +99,10 @@ struct Value {
   int member = -1;              ///< the member that made it, or -1
   bool differentiable = false;  ///< a gradient is wanted through it
   Keep keep = Keep::saved;
-  int stack = 0;                ///< > 0: the leading dimension counts this many layers
+  int stack = 0;                     ///< > 0: the leading dimension counts this many layers
   std::uint8_t home = staging::all;  ///< the stages that hold it
-  bool passed = false;               ///< only parts of its own, fused node read it: it lies where the next part's result does
+  /// only parts of its own, fused node read it: it lies where the next part's result does
+  bool passed = false;
 };
 
 inline constexpr int max_node_operands = 10;
@@ -100,7 +110,7 @@ inline constexpr int max_node_operands = 10;
 struct Node {
   const Operation* operation = nullptr;
   List<int, max_node_operands> operands{};
-  int result = 0;   ///< the first result; the others follow it
+  int result = 0;  ///< the first result; the others follow it
   int results = 0;
   Ints ints{};
   double reals[2]{};
@@ -112,7 +122,7 @@ struct Node {
   std::int64_t flops = 0;  ///< of the whole, unsplit operation
   int joined = 0;          ///< how many operations are fused with its first
   bool shares = false;     ///< of which the one reads what the first reads, an operand that the last attribute names
-  bool owns = false;  ///< its result has storage of its own also where nothing moves: an iteration hands it on
+  bool owns = false;       ///< its result has storage of its own also where nothing moves: an iteration hands it on
 };
 
 enum class RegionKind : std::uint8_t { program, layers, micro_batches };
@@ -123,8 +133,9 @@ struct Region {
   int parent = -1;
   int count = 1;
   bool reversed = false;  ///< the last iteration's slices come first (the backward pass of layers)
-  int loop = -1;          ///< regions of one loop share the index of their iterations: the forward and the backward pass of layers
-  int begin = -1;         ///< its first and last node
+  /// regions of one loop share the index of their iterations: the forward and the backward pass of layers
+  int loop = -1;
+  int begin = -1;  ///< its first and last node
   int end = -1;
   bool staged = false;  ///< its iterations are shared out over `Graph::stages`
 };
@@ -158,11 +169,11 @@ enum class Role : std::uint8_t { parameter, state, input };
 struct Member {
   Name path{};
   Role role = Role::parameter;
-  Type type{};           ///< as it lies at rest: `Stored` where that is said
+  Type type{};  ///< as it lies at rest: `Stored` where that is said
   int value = -1;
-  int layers = 0;       ///< > 0: the leading dimension counts layers
-  int updated = -1;     ///< the value that the optimizer, or what is remembered, leaves in its place
-  int of = -1;          ///< state: the parameter it belongs to
+  int layers = 0;    ///< > 0: the leading dimension counts layers
+  int updated = -1;  ///< the value that the optimizer, or what is remembered, leaves in its place
+  int of = -1;       ///< state: the parameter it belongs to
   Initializer initializer{};
 };
 
@@ -175,17 +186,21 @@ struct Graph {
   Vector<Stack> stacks{};
   Vector<Origin> origins{};
   Vector<Member> members{};
-  Vector<Name> scalars{};  ///< run-time numbers: learning rate, step, seed
+  Vector<Name> scalars{};     ///< run-time numbers: learning rate, step, seed
   Vector<char> characters{};  ///< of all names, behind each a zero
-  int scalar_value = -1;   ///< f64[count]: all of them
+  int scalar_value = -1;      ///< f64[count]: all of them
   Vector<int> outputs{};
-  int misused = -1;        ///< a parameter of a block outside its Layers, one without a path, which no module has, or a memory in a training; -1: none
+  /// a parameter of a block outside its Layers, one without a path, which no module has, or a memory in a training; -1:
+  /// none
+  int misused = -1;
   const Axis* stages = nullptr;        ///< the axis over which layers are shared out, if any
   const Schedule* schedule = nullptr;  ///< the order in which a stage takes the micro-batches
   int chunks = 1;                      ///< slices of the layers that each stage has
   bool balanced = false;               ///< its layers are cut by cost, not evenly
-  bool stashed = false;                ///< micro-batches find different weights: each stage updates its own when it has a gradient
-  int commit = -1;         ///< a scalar that is 0 where the optimizer phase's updates are to be skipped on every rank; -1: never
+  /// micro-batches find different weights: each stage updates its own when it has a gradient
+  bool stashed = false;
+  /// a scalar that is 0 where the optimizer phase's updates are to be skipped on every rank; -1: never
+  int commit = -1;
 
   constexpr std::string_view text(const Name& name) const {
     return {characters.begin() + name.first, static_cast<std::size_t>(name.size)};
@@ -210,7 +225,8 @@ struct Graph {
     return false;
   }
   constexpr Source source(const Node& node) const { return node.origin < 0 ? Source{} : origins[node.origin].source; }
-  /// The member that made a result: the first parameter among the operands, else what made the first operand that has a maker.
+  /// The member that made a result: the first parameter among the operands, else what made the first operand that has a
+  /// maker.
   constexpr int charged(const List<int, max_operands>& operands) const {
     for (const int o : operands)
       if (values[o].kind == Kind::parameter && values[o].member >= 0) return values[o].member;

@@ -1,15 +1,16 @@
-// One operation on all axes: the rule of derivation axis by axis, put together into the layouts with which the operands enter and the results leave.
+// One operation on all axes: the rule of derivation axis by axis, put together into the layouts with which the operands
+// enter and the results leave.
 #pragma once
 #include <parallel/graph/graph.hpp>
 
 namespace parallel {
 
 struct Inference {
-  List<Layout, max_operands> to{};    ///< how each operand enters
+  List<Layout, max_operands> to{};  ///< how each operand enters
   List<Type, max_results> results{};
-  Kind kind = Kind::data;             ///< of the results
-  AxisList exchanging{};              ///< axes on which the operation has collectives of its own
-  List<int, max_axes> rules{};        ///< per axis of `axes`: the rule that decided
+  Kind kind = Kind::data;       ///< of the results
+  AxisList exchanging{};        ///< axes on which the operation has collectives of its own
+  List<int, max_axes> rules{};  ///< per axis of `axes`: the rule that decided
   AxisList axes{};
   Refusal refusal{};
 };
@@ -47,8 +48,8 @@ constexpr bool lies_within(const Axis* axis, const AxisList& others, const Argum
       }
   return false;
 }
-/// The same in an order that contradicts the nesting of no operand: an outer axis of a dimension before the inner ones. Where there is none, as
-/// operands nest differently, what is left comes last.
+/// The same in an order that contradicts the nesting of no operand: an outer axis of a dimension before the inner ones.
+/// Where there is none, as operands nest differently, what is left comes last.
 constexpr AxisList axes_of(const Arguments& a) {
   AxisList left = named_axes(a), axes;
   while (!left.empty()) {
@@ -116,11 +117,13 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
       }
       if (!(to == entering[i].placement)) result.to[i] = result.to[i].with(axis, to);
     }
-    for (int r = 0; r < shaped.results.size(); ++r) result.results[r].layout = result.results[r].layout.with(axis, derived.results[r]);
+    for (int r = 0; r < shaped.results.size(); ++r)
+      result.results[r].layout = result.results[r].layout.with(axis, derived.results[r]);
     if (derived.communicates) result.exchanging.push_back(axis);
   }
   for (int i = 0; i < a.types.size(); ++i)
-    if (nests_otherwise(a.types[i].layout, result.axes) || nests_otherwise(result.to[i], result.axes) || !route(a.types[i].layout, result.to[i]).arrives)
+    if (nests_otherwise(a.types[i].layout, result.axes) || nests_otherwise(result.to[i], result.axes) ||
+        !route(a.types[i].layout, result.to[i]).arrives)
       refuse({Reason::nested_otherwise, {i, a.types[i].layout.rank()}});
   if (!result.refusal && operation.over_axes != nullptr)
     if (const Refusal refusal = operation.over_axes(result.to)) refuse(refusal);

@@ -1,8 +1,10 @@
-// Layers shared out over the stages of a pipeline: the edges between stages, and on which stages everything else of the program lives.
+// Layers shared out over the stages of a pipeline: the edges between stages, and on which stages everything else of the
+// program lives.
 //
-// Nothing but `Layers<n / stage, Block>` names the axis. What the layers are made from lives At the first stage, what depends on them At the
-// last. What several stages need, each of them computes; a parameter lies where it is used, and where its uses are on several stages, its
-// gradient is the sum of theirs: it is Broadcast among them, as an Invariant value is that meets a Split one.
+// Nothing but `Layers<n / stage, Block>` names the axis. What the layers are made from lives At the first stage, what
+// depends on them At the last. What several stages need, each of them computes; a parameter lies where it is used, and
+// where its uses are on several stages, its gradient is the sum of theirs: it is Broadcast among them, as an Invariant
+// value is that meets a Split one.
 #pragma once
 #include <parallel/graph/trace.hpp>
 
@@ -23,7 +25,8 @@ constexpr int moved(Trace& trace, int value, Collective collective, Placement fr
   Transition& t = trace.graph.nodes[trace.graph.nodes.size() - 1].transition;
   t.collective = collective;
   t.axes.push_back(trace.graph.stages);
-  t.from = from, t.to = to;
+  t.from = from;
+  t.to = to;
   t.reduction = before.type.dtype;
   t.chunks = trace.graph.chunks;
   trace.graph.values[result].home = home;
@@ -38,7 +41,8 @@ constexpr int hand(Trace& trace, int value) {
 /// Before them: what the stage before has handed on; the first takes the value itself.
 constexpr int take(Trace& trace, int value) {
   const int result = moved(trace, value, Collective::receive, placement(first), Invariant, all);
-  trace.graph.values[result].differentiable = true;  // from the second stage on it depends on parameters, whatever the first takes
+  // from the second stage on it depends on parameters, whatever the first takes
+  trace.graph.values[result].differentiable = true;
   trace.graph.nodes[trace.graph.nodes.size() - 1].transition.along = 1;
   return result;
 }
@@ -49,7 +53,9 @@ constexpr void turn(Transition& t) {
   t.collective = t.collective == Collective::send ? Collective::receive : Collective::send;
 }
 
-constexpr bool on_stages(const Graph& g, const Node& node) { return g.stages != nullptr && node.transition.axes.contains(g.stages); }
+constexpr bool on_stages(const Graph& g, const Node& node) {
+  return g.stages != nullptr && node.transition.axes.contains(g.stages);
+}
 constexpr bool staged(const Graph& g, int region) {
   for (; region >= 0; region = g.regions[region].parent)
     if (g.regions[region].staged) return true;
@@ -59,9 +65,10 @@ constexpr bool staged(const Graph& g, int region) {
 /// The stages on which a node runs, where those are known on which its results are needed.
 constexpr std::uint8_t runs_on(const Graph& g, const Node& node, const Vector<std::uint8_t>& needed) {
   if (staged(g, node.region)) return all;
-  if (on_stages(g, node)) return node.transition.along == 1 && node.transition.collective == Collective::receive ? first
-                                 : node.transition.along != 0                                                   ? all
-                                                                                                                 : g.values[node.operands[0]].home;
+  if (on_stages(g, node))
+    return node.transition.along == 1 && node.transition.collective == Collective::receive ? first
+           : node.transition.along != 0                                                    ? all
+                                        : g.values[node.operands[0]].home;
   std::uint8_t where = 0;
   for (int r = 0; r < node.results; ++r) {
     const std::uint8_t home = g.values[node.result + r].home;
@@ -87,8 +94,8 @@ constexpr Vector<std::uint8_t> needs(const Graph& g) {
   return needed;
 }
 
-/// Between the forward trace and its differentiation: says of every value where it lives, and writes the moves whose conjugates add up the
-/// gradients of what lives on several stages.
+/// Between the forward trace and its differentiation: says of every value where it lives, and writes the moves whose
+/// conjugates add up the gradients of what lives on several stages.
 class Settling {
  public:
   constexpr explicit Settling(Trace& trace) : trace_(trace), g_(trace.graph) {}
@@ -96,7 +103,8 @@ class Settling {
   constexpr void run() {
     const Vector<std::uint8_t> needed = needs(g_);
     for (int v = 0; v < needed.size(); ++v)
-      if (g_.values[v].home == all && needed[v] != 0 && !staged(g_, g_.values[v].region) && !on_stages(g_, g_.maker(v))) g_.values[v].home = needed[v];
+      if (g_.values[v].home == all && needed[v] != 0 && !staged(g_, g_.values[v].region) && !on_stages(g_, g_.maker(v)))
+        g_.values[v].home = needed[v];
     const Vector<int> program = g_.order;
     const int nodes = g_.nodes.size();
     behind_.resize(nodes, -1);
@@ -115,7 +123,9 @@ class Settling {
   /// What is differentiated with respect to and lies on several stages is used differently by each.
   constexpr void share(int n) {
     const Node node = g_.nodes[n];
-    if (node.operation != (g_.stashed ? &operation::stash : &operation::parameter) && node.operation != &operation::input) return;
+    if (node.operation != (g_.stashed ? &operation::stash : &operation::parameter) &&
+        node.operation != &operation::input)
+      return;
     const Value v = g_.values[node.result];
     if (!v.differentiable || !several(v.home) || v.type.layout.on(g_.stages).split()) return;
     used_as_[node.result] = put(node.result, Collective::retype, Invariant, Broadcast, v.home, v.home);
@@ -128,7 +138,8 @@ class Settling {
       int o = g_.nodes[n].operands[i];
       if (used_as_[o] >= 0) o = used_as_[o];
       const Value& v = g_.values[o];
-      if (v.differentiable && v.home != where && where != 0 && both(v.home, where) == where && (!edge || g_.nodes[n].transition.collective == Collective::receive))
+      if (v.differentiable && v.home != where && where != 0 && both(v.home, where) == where &&
+          (!edge || g_.nodes[n].transition.collective == Collective::receive))
         o = dropped(o, where);
       g_.nodes[n].operands[i] = o;
     }
@@ -145,7 +156,8 @@ class Settling {
     return result;
   }
   /// A move right behind what makes the value.
-  constexpr int put(int value, Collective collective, Placement from, Placement to, std::uint8_t home, std::uint8_t among) {
+  constexpr int put(int value, Collective collective, Placement from, Placement to, std::uint8_t home,
+                    std::uint8_t among) {
     const Value before = g_.values[value];
     const int region = trace_.region;
     trace_.region = before.region;
@@ -153,7 +165,8 @@ class Settling {
     trace_.region = region;
     const int n = g_.nodes.size() - 1;
     if (among != all) g_.nodes[n].transition.among = placement(among);
-    behind_.push_back(-1), used_as_.push_back(-1);
+    behind_.push_back(-1);
+    used_as_.push_back(-1);
     int last_behind = before.node;
     while (behind_[last_behind] >= 0) last_behind = behind_[last_behind];
     behind_[last_behind] = n;
@@ -175,17 +188,21 @@ constexpr void settle(Trace& trace) {
   if (trace.graph.stages != nullptr) Settling(trace).run();
 }
 
-/// When the whole program stands: what is needed on some stages only is made there only, and layouts say where everything lies.
+/// When the whole program stands: what is needed on some stages only is made there only, and layouts say where
+/// everything lies.
 constexpr void place(Graph& g) {
   if (g.stages == nullptr) return;
   const Vector<std::uint8_t> needed = needs(g);
   for (int v = 0; v < g.values.size(); ++v) {
     Value& value = g.values[v];
-    if (value.home == all && needed[v] != 0 && !staged(g, value.region) && !on_stages(g, g.maker(v)) && !value.type.layout.on(g.stages).split()) value.home = needed[v];
+    if (value.home == all && needed[v] != 0 && !staged(g, value.region) && !on_stages(g, g.maker(v)) &&
+        !value.type.layout.on(g.stages).split())
+      value.home = needed[v];
     if (value.home != all) value.type.layout.others.push_back({g.stages, placement(value.home)});
   }
   for (Member& m : g.members)
-    if (const std::uint8_t home = g.values[m.value].home; home != all) m.type.layout.others.push_back({g.stages, placement(home)});
+    if (const std::uint8_t home = g.values[m.value].home; home != all)
+      m.type.layout.others.push_back({g.stages, placement(home)});
 }
 
 }  // namespace parallel::staging

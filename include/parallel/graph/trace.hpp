@@ -1,4 +1,5 @@
-// Writes the graph while the user's program runs on symbolic values: nodes, the moves that the derivation asks for, regions.
+// Writes the graph while the user's program runs on symbolic values: nodes, the moves that the derivation asks for,
+// regions.
 #pragma once
 #include <parallel/graph/casting.hpp>
 #include <parallel/graph/infer.hpp>
@@ -18,23 +19,29 @@ class Trace {
 
   constexpr Trace() { graph.regions.push_back({.loop = 0}); }
 
-  /// Adds a node and its results where the program stands, or, for an outer region, before the region that is being written.
-  constexpr int emit(const Operation& operation, const List<int, max_node_operands>& operands, const List<Type, max_results>& types, Kind kind,
-                     const Ints& ints = {}, double first = 0, double second = 0, int in_region = -1) {
+  /// Adds a node and its results where the program stands, or, for an outer region, before the region that is being
+  /// written.
+  constexpr int emit(const Operation& operation, const List<int, max_node_operands>& operands,
+                     const List<Type, max_results>& types, Kind kind, const Ints& ints = {}, double first = 0,
+                     double second = 0, int in_region = -1) {
     Node node;
     node.operation = &operation;
     node.operands = operands;
     node.result = graph.values.size();
     node.results = types.size();
     node.ints = ints;
-    node.reals[0] = first, node.reals[1] = second;
+    node.reals[0] = first;
+    node.reals[1] = second;
     node.phase = phase;
     node.region = in_region < 0 ? region : in_region;
     node.origin = origin;
     node.member = member;
     bool differentiable = false;
     std::uint8_t home = staging::all;
-    for (const int o : operands) differentiable = differentiable || graph.values[o].differentiable, home = staging::both(home, graph.values[o].home);
+    for (const int o : operands) {
+      differentiable = differentiable || graph.values[o].differentiable;
+      home = staging::both(home, graph.values[o].home);
+    }
     for (const Type& t : types) {
       Value value;
       value.type = t;
@@ -45,7 +52,8 @@ class Trace {
       value.differentiable = differentiable && t.dtype != DType::i32;
       value.home = home;
       for (const int o : operands)  // a sum, a move or a copy of stacked layers is one too
-        if (graph.values[o].stack > 0 && same_extents(graph.values[o].type.layout, t.layout)) value.stack = graph.values[o].stack;
+        if (graph.values[o].stack > 0 && same_extents(graph.values[o].type.layout, t.layout))
+          value.stack = graph.values[o].stack;
       graph.values.push_back(value);
     }
     insert(graph.nodes.size(), node.region);
@@ -58,7 +66,8 @@ class Trace {
     const int here = member;
     origin = -1;  // nobody applied anything
     member = described.role == Role::input ? -1 : graph.members.size();
-    const int value = emit(operation, {}, {described.type}, kind, {graph.members.size()}, 0, 0, described.role == Role::input ? region : 0);
+    const int value = emit(operation, {}, {described.type}, kind, {graph.members.size()}, 0, 0,
+                           described.role == Role::input ? region : 0);
     graph.values[value].differentiable = differentiable;
     graph.values[value].stack = described.role == Role::input ? 0 : described.layers;
     graph.members.push_back(described);
@@ -69,7 +78,8 @@ class Trace {
 
   /// The position of a run-time scalar among all of them.
   constexpr int scalar(std::string_view name) {
-    if (graph.scalar_value < 0) graph.scalar_value = emit(operation::scalars, {}, {{DType::f64, {}}}, Kind::data, {}, 0, 0, 0);
+    if (graph.scalar_value < 0)
+      graph.scalar_value = emit(operation::scalars, {}, {{DType::f64, {}}}, Kind::data, {}, 0, 0, 0);
     for (int i = 0; i < graph.scalars.size(); ++i)
       if (graph.text(graph.scalars[i]) == name) return i;
     graph.scalars.push_back(graph.name({}, {name}));
@@ -79,20 +89,25 @@ class Trace {
     return graph.scalars.size() - 1;
   }
 
-  /// Applies an operation whose layouts have been inferred: moves the operands, then lowers it. Returns the first result.
-  constexpr int apply(const Operation& operation, const List<int, max_operands>& operands, const Inference& inferred, const Ints& ints,
-                      const Source& where, double first = 0, double second = 0) {
+  /// Applies an operation whose layouts have been inferred: moves the operands, then lowers it. Returns the first
+  /// result.
+  constexpr int apply(const Operation& operation, const List<int, max_operands>& operands, const Inference& inferred,
+                      const Ints& ints, const Source& where, double first = 0, double second = 0) {
     const int applied = from({&operation, operands, inferred.axes, inferred.rules, where, graph.charged(operands)});
     Lowering lowering;
     lowering.operation = &operation;
     for (int i = 0; i < operands.size(); ++i) lowering.operands.push_back(enter(operands[i], inferred.to[i]));
-    lowering.results = inferred.results, lowering.exchanging = inferred.exchanging, lowering.ints = ints;
-    lowering.reals[0] = first, lowering.reals[1] = second;
+    lowering.results = inferred.results;
+    lowering.exchanging = inferred.exchanging;
+    lowering.ints = ints;
+    lowering.reals[0] = first;
+    lowering.reals[1] = second;
     member = graph.origins[applied].member;
     if (operation.lower != nullptr)
       operation.lower(*this, lowering);
     else
-      lowering.result = emit(operation, nodes_operands(lowering.operands), lowering.results, inferred.kind, ints, first, second);
+      lowering.result =
+          emit(operation, nodes_operands(lowering.operands), lowering.results, inferred.kind, ints, first, second);
     for (int r = 0; r < lowering.results.size(); ++r) graph.values[lowering.result + r].kind = inferred.kind;
     graph.origins[applied].result = lowering.result;
     member = origin = -1;
@@ -131,13 +146,15 @@ class Trace {
   constexpr int exchange(int value, const AxisList& axes, bool maximum = false) {
     if (axes.empty()) return value;
     Type type = graph.values[value].type;
-    if (const DType adding = adds_in(type.dtype); adding != type.dtype) return cast(exchange(cast(value, adding), axes, maximum), type.dtype);
+    if (const DType adding = adds_in(type.dtype); adding != type.dtype)
+      return cast(exchange(cast(value, adding), axes, maximum), type.dtype);
     for (const Axis* a : axes) type.layout = type.layout.with(a, Invariant);
     const int result = emit(operation::move, {value}, {type}, graph.values[value].kind);
     Transition& t = graph.nodes[graph.nodes.size() - 1].transition;
     t.collective = Collective::all_reduce;
     t.axes = axes;
-    t.from = Partial, t.to = Invariant;
+    t.from = Partial;
+    t.to = Invariant;
     t.reduction = type.dtype;
     t.maximum = maximum;
     return result;
@@ -146,13 +163,15 @@ class Trace {
   /// The current layer's slice of a parameter of its block.
   constexpr int layer_of_parameter(int stack) {
     const Region& here = graph.regions[region];
-    if (here.kind != RegionKind::layers || here.count != graph.values[stack].type.layout.dims[0].size) graph.misused = graph.values[stack].member;
+    if (here.kind != RegionKind::layers || here.count != graph.values[stack].type.layout.dims[0].size)
+      graph.misused = graph.values[stack].member;
     return layer_of(stack, region);
   }
   /// The slice that an iteration of a region takes of a stacked value.
   constexpr int layer_of(int stack, int in_region) {
     for (const Stack& s : graph.stacks)
-      if (s.outside == stack && s.region == in_region && graph.maker(s.inside).operation == &operation::layer) return s.inside;
+      if (s.outside == stack && s.region == in_region && graph.maker(s.inside).operation == &operation::layer)
+        return s.inside;
     const Value outer = graph.values[stack];
     Type type = outer.type;
     type.layout.dims.count = 0;
@@ -165,7 +184,8 @@ class Trace {
     return value;
   }
 
-  /// Begins a part that runs `count` times. `back_through`: the region whose iterations it goes back through, last first.
+  /// Begins a part that runs `count` times. `back_through`: the region whose iterations it goes back through, last
+  /// first.
   constexpr int begin(RegionKind kind, int count, int back_through = -1) {
     Region next;
     next.kind = kind;
@@ -173,7 +193,8 @@ class Trace {
     next.count = count;
     next.reversed = back_through >= 0;
     region = graph.regions.size();
-    next.loop = next.reversed ? graph.regions[back_through].loop : region, next.staged = next.reversed && graph.regions[back_through].staged;
+    next.loop = next.reversed ? graph.regions[back_through].loop : region;
+    next.staged = next.reversed && graph.regions[back_through].staged;
     graph.regions.push_back(next);
     emit(operation::begin_region, {}, {}, Kind::data, {region});
     graph.regions[region].begin = graph.nodes.size() - 1;
@@ -245,15 +266,18 @@ class Trace {
     const Value before = graph.values[value];
     const Node maker = graph.nodes[before.node];
     const Placement from = before.type.layout.on(axes[0]);
-    if (maker.operation == &operation::layer) {  // a slice of stacked parameters: the whole stack moves, once for all layers
+    // a slice of stacked parameters: the whole stack moves, once for all layers
+    if (maker.operation == &operation::layer) {
       const Placement outer = to.split() ? parallel::split(to.dim + 1) : to;
       return layer_of(move(maker.operands[0], axes, outer), before.region);
     }
-    if (maker.operation == &operation::move && maker.transition.from.split() && maker.transition.axes == axes && from == Invariant && to == Broadcast &&
-        casting::is_parameter(graph, maker.operands[0]))
-      return move(maker.operands[0], axes, to);  // from where a parameter is stored to where it enters is one transition
+    if (maker.operation == &operation::move && maker.transition.from.split() && maker.transition.axes == axes &&
+        from == Invariant && to == Broadcast && casting::is_parameter(graph, maker.operands[0]))
+      // from where a parameter is stored to where it enters is one transition
+      return move(maker.operands[0], axes, to);
     const DType adding = adds_in(before.type.dtype);
-    if (reduces(collective(from, to)) && adding != before.type.dtype) return cast(move(cast(value, adding), axes, to), before.type.dtype);
+    if (reduces(collective(from, to)) && adding != before.type.dtype)
+      return cast(move(cast(value, adding), axes, to), before.type.dtype);
     const int here = member;
     member = before.member;
     int result = -1;
@@ -265,7 +289,8 @@ class Trace {
     } else if (maker.operation->source && (to.split() || to == Broadcast)) {
       Type type = before.type;
       for (const Axis* a : axes) type.layout = type.layout.with(a, to);
-      result = emit(*maker.operation, maker.operands, {type}, before.kind, maker.ints, maker.reals[0], maker.reals[1], before.region);
+      result = emit(*maker.operation, maker.operands, {type}, before.kind, maker.ints, maker.reals[0], maker.reals[1],
+                    before.region);
     } else {
       Type type = before.type;
       for (const Axis* a : axes) type.layout = type.layout.with(a, to);
@@ -273,14 +298,16 @@ class Trace {
       Transition& t = graph.nodes[graph.nodes.size() - 1].transition;
       t.collective = collective(from, to);
       t.axes = axes;
-      t.from = from, t.to = to;
+      t.from = from;
+      t.to = to;
       t.reduction = type.dtype;
     }
     member = here;
     return result;
   }
 
-  /// Puts a node into the program's order: at the end, or before the outermost open region that lies within the node's own.
+  /// Puts a node into the program's order: at the end, or before the outermost open region that lies within the node's
+  /// own.
   constexpr void insert(int node, int in_region) {
     if (in_region == region) {
       graph.order.push_back(node);

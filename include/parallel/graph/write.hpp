@@ -4,9 +4,10 @@
 #pragma once
 #include <bit>
 #include <cstdint>
+#include <string_view>
+
 #include <parallel/graph/applications.hpp>
 #include <parallel/graph/stages.hpp>
-#include <string_view>
 
 namespace parallel {
 
@@ -97,21 +98,27 @@ class Writing {
       }
       for (const Placed& p : t.layout.others) {
         text(p.axis->text());
-        word(static_cast<std::uint64_t>(p.placement.kind)), word(static_cast<std::uint64_t>(p.placement.dim));
+        word(static_cast<std::uint64_t>(p.placement.kind));
+        word(static_cast<std::uint64_t>(p.placement.dim));
       }
     }
   };
   /// A number for what an application is, and is made of.
   static constexpr std::uint64_t key(const Application& a, const Vector<std::uint64_t>& keys) {
     Mix mix;
-    mix.word(static_cast<std::uint64_t>(a.what)), mix.word(static_cast<std::uint64_t>(a.value + 1));
-    mix.word(std::bit_cast<std::uint64_t>(a.first)), mix.word(std::bit_cast<std::uint64_t>(a.second));
+    mix.word(static_cast<std::uint64_t>(a.what));
+    mix.word(static_cast<std::uint64_t>(a.value + 1));
+    mix.word(std::bit_cast<std::uint64_t>(a.first));
+    mix.word(std::bit_cast<std::uint64_t>(a.second));
     if (a.type != nullptr) mix.type(*a.type);
     if (a.operation != nullptr) mix.text(a.operation->name);
     if (a.ints != nullptr)
       for (const std::int64_t i : *a.ints) mix.word(static_cast<std::uint64_t>(i));
     for (const int o : a.operands) mix.word(keys[o]);
-    if (a.what == What::loop) mix.word(keys[a.returned]), mix.word(static_cast<std::uint64_t>(a.count));
+    if (a.what == What::loop) {
+      mix.word(keys[a.returned]);
+      mix.word(static_cast<std::uint64_t>(a.count));
+    }
     return mix.hash | 1;
   }
 

@@ -25,10 +25,12 @@ inline constexpr int configuration = 78;  ///< a mesh, an axis, a number of rank
 /// Base of the exceptions that end a program with an exit code of their own.
 struct Failure : std::runtime_error {
   int exit_code;
-  explicit Failure(const std::string& sentence, int code = exit_code::failed) : std::runtime_error(sentence), exit_code(code) {}
+  explicit Failure(const std::string& sentence, int code = exit_code::failed)
+      : std::runtime_error(sentence), exit_code(code) {}
 };
 
-/// The exit code that an exception maps to: its own, `failed` where memory ran out, `internal` for any other, and never 0.
+/// The exit code that an exception maps to: its own, `failed` where memory ran out, `internal` for any other, and never
+/// 0.
 inline int exit_code_of(const std::exception& error) {
   if (const auto* failure = dynamic_cast<const Failure*>(&error))
     return failure->exit_code != exit_code::done ? failure->exit_code : exit_code::failed;

@@ -1,4 +1,5 @@
-// Two containers that constant expressions of every supported compiler can use: List has its room inside it, Vector grows.
+// Two containers that constant expressions of every supported compiler can use: List has its room inside it, Vector
+// grows.
 #pragma once
 #include <cstddef>
 #include <initializer_list>
@@ -47,7 +48,9 @@ struct List {
   }
 
  private:
-  [[noreturn]] static void full() { throw std::length_error("parallel: a list is full; the program is larger than this library's lists"); }
+  [[noreturn]] static void full() {
+    throw std::length_error("parallel: a list is full; the program is larger than this library's lists");
+  }
 };
 
 /// A growing array. It exists because clang 14 has no constexpr std::vector; at run time it is an ordinary one.
@@ -121,8 +124,12 @@ class Vector {
   constexpr void swap(Vector& other) noexcept {
     T* items = items_;
     const int count = count_, capacity = capacity_;
-    items_ = other.items_, count_ = other.count_, capacity_ = other.capacity_;
-    other.items_ = items, other.count_ = count, other.capacity_ = capacity;
+    items_ = other.items_;
+    count_ = other.count_;
+    capacity_ = other.capacity_;
+    other.items_ = items;
+    other.count_ = count;
+    other.capacity_ = capacity;
   }
 
   T* items_ = nullptr;

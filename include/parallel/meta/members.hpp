@@ -34,15 +34,15 @@ constexpr int member_count() {
 template <class T>
 struct Base {
   template <class U>
-    requires(std::is_base_of_v<U, T> && !std::is_same_v<U, T>)
-  operator U() const;
+  requires(std::is_base_of_v<U, T> && !std::is_same_v<U, T>) operator U() const;
 };
 template <class T, std::size_t... before, std::size_t... behind>
 constexpr bool takes_nothing_at(std::index_sequence<before...>, std::index_sequence<behind...>) {
   return requires { T{(static_cast<void>(before), Any{})..., {}, (static_cast<void>(behind), Any{})...}; };
 }
-/// What of a class is no plain member that members() can name: -1 nothing; 0 the class itself, which has a constructor, a base, or a
-/// member that is private, const or a reference; else the position of an array, counted from 1. An array takes an initializer for each of its elements, but one empty one for all.
+/// What of a class is no plain member that members() can name: -1 nothing; 0 the class itself, which has a constructor,
+/// a base, or a member that is private, const or a reference; else the position of an array, counted from 1. An array
+/// takes an initializer for each of its elements, but one empty one for all.
 template <class T>
 constexpr int irregular() {
   if constexpr (!std::is_aggregate_v<T> || !std::is_move_assignable_v<T> || requires { T{Base<T>{}}; }) {
@@ -53,10 +53,12 @@ constexpr int irregular() {
     constexpr int n = member_count<T>();
     return []<std::size_t... i>(std::index_sequence<i...>) {
       int position = 0;
-      const bool plain[] = {takes_nothing_at<T>(std::make_index_sequence<i>{}, std::make_index_sequence<n - 1 - i>{})..., true};
+      const bool plain[] = {
+          takes_nothing_at<T>(std::make_index_sequence<i>{}, std::make_index_sequence<n - 1 - i>{})..., true};
       while (position < n && plain[position]) ++position;
       return position < n ? position + 1 : -1;
-    }(std::make_index_sequence<n>{});
+    }
+    (std::make_index_sequence<n>{});
   }
 }
 template <class T>
@@ -127,11 +129,12 @@ constexpr void each_member(T& object, F f) {
     const auto all = members(object);
     static_cast<void>(all);
     (f(std::get<i>(all), std::integral_constant<int, i>{}), ...);
-  }(std::make_integer_sequence<int, member_count<std::remove_const_t<T>>()>{});
+  }
+  (std::make_integer_sequence<int, member_count<std::remove_const_t<T>>()>{});
 }
 
-/// A T that is never made: only the spelling of its members' addresses is looked at. It is defined, so that a model may be without linkage;
-/// nvcc knows no addresses within a union.
+/// A T that is never made: only the spelling of its members' addresses is looked at. It is defined, so that a model may
+/// be without linkage; nvcc knows no addresses within a union.
 #if defined(__CUDACC__)
 template <class T>
 struct Unmade {
@@ -163,9 +166,11 @@ constexpr auto pointer(const auto& object) {
 }
 template <auto pointer>
 constexpr std::string_view spelling() {
-  return {__PRETTY_FUNCTION__, sizeof(__PRETTY_FUNCTION__) - 1};  // nvcc leaves NULs in it, so its length is taken from the array
+  // nvcc leaves NULs in it, so its length is taken from the array
+  return {__PRETTY_FUNCTION__, sizeof(__PRETTY_FUNCTION__) - 1};
 }
-/// The name of a member, cut from "... instance<Mlp<768> >.object.Mlp<768>::down)} ..." or "... {&instance.object.down}]".
+/// The name of a member, cut from "... instance<Mlp<768> >.object.Mlp<768>::down)} ..." or "...
+/// {&instance.object.down}]".
 template <class T, int position>
 constexpr std::string_view member_name() {
   const auto text = spelling<pointer<position>(instance<T>.object)>();

@@ -1,4 +1,5 @@
-// Whether a function object takes operands, asked of overload resolution alone: a call would also look into the function, where it deduces its type.
+// Whether a function object takes operands, asked of overload resolution alone: a call would also look into the
+// function, where it deduces its type.
 #pragma once
 #include <type_traits>
 #include <utility>
@@ -13,7 +14,8 @@ struct Named : F, Call {};  ///< its operator() is ambiguous where F has one
 template <class F>
 struct Beside : F {
   using F::operator();
-  void operator()(...);  ///< takes everything; it suits the object better than a const operator(), the operands worse, so a call is ambiguous
+  /// takes everything; it suits the object better than a const operator(), the operands worse, so a call is ambiguous
+  void operator()(...);
 };
 
 template <class F, class... X>

@@ -1,4 +1,5 @@
-// A BERT-style encoder (Devlin et al., 2018): norms behind the residual sums, segments, padding, and the loss of masked tokens.
+// A BERT-style encoder (Devlin et al., 2018): norms behind the residual sums, segments, padding, and the loss of masked
+// tokens.
 #pragma once
 #include <parallel/model/transformer.hpp>
 
@@ -11,9 +12,9 @@ struct BertSizes {
   Dim inner = 3072 / axes::tensor;  ///< of the perceptron
   Dim vocabulary = padded(30522, 128) / axes::tensor;
   std::int64_t classes = 30522;  ///< how much of the vocabulary there really is
-  Dim layers = 12;  ///< `12 / stage` is a pipeline
+  Dim layers = 12;               ///< `12 / stage` is a pipeline
   int segments = 2;
-  int dropped = 10;            ///< percent
+  int dropped = 10;             ///< percent
   std::int64_t ignored = -100;  ///< the target of a token that is not masked
 
   constexpr std::int64_t size() const { return channels / heads.size; }
@@ -22,7 +23,8 @@ struct BertSizes {
 
 template <BertSizes n, class T = float>
 struct Bert {
-  static_assert(n.channels % n.heads.size == 0, "parallel::models: the heads do not divide the channels; mend the sizes");
+  static_assert(n.channels % n.heads.size == 0,
+                "parallel::models: the heads do not divide the channels; mend the sizes");
   using Norm = LayerNorm<n.channels, T>;
   struct Attention {
     Parameter<T, Shape<n.channels, 3, n.heads, n.size()>> qkv{normal(0.02)};
@@ -31,7 +33,8 @@ struct Bert {
     Parameter<T, Shape<n.channels>> projection_bias{zeros};
     constexpr auto operator()(Distributed auto x, Distributed auto seen) const {
       const auto all = matmul(x, qkv) + qkv_bias;
-      const auto y = masked_attention(take<2, 0>(all), whole_sequence(take<2, 1>(all)), whole_sequence(take<2, 2>(all)), seen, n.drop());
+      const auto y = masked_attention(take<2, 0>(all), whole_sequence(take<2, 1>(all)), whole_sequence(take<2, 2>(all)),
+                                      seen, n.drop());
       return matmul<2>(y, projection) + projection_bias;
     }
   };
@@ -40,7 +43,9 @@ struct Bert {
     Parameter<T, Shape<n.inner>> up_bias{zeros};
     Parameter<T, Shape<n.inner, n.channels>> down{normal(0.02)};
     Parameter<T, Shape<n.channels>> down_bias{zeros};
-    constexpr auto operator()(Distributed auto x) const { return matmul(gelu_erf(matmul(x, up) + up_bias), down) + down_bias; }
+    constexpr auto operator()(Distributed auto x) const {
+      return matmul(gelu_erf(matmul(x, up) + up_bias), down) + down_bias;
+    }
   };
   struct Block {
     Attention attention;
@@ -63,16 +68,19 @@ struct Bert {
     }
   };
 
-  Parameter<T, Shape<n.vocabulary, n.channels>> token{normal(0.02)};  // vocabulary parallel, and the head's: the two are tied
+  // vocabulary parallel, and the head's: the two are tied
+  Parameter<T, Shape<n.vocabulary, n.channels>> token{normal(0.02)};
   Parameter<T, Shape<n.context.size, n.channels>> place{normal(0.02)};
   Parameter<T, Shape<n.segments, n.channels>> segment{normal(0.02)};
   Norm norm;
   Layers<n.layers, Block> blocks;
   Head head;
 
-  /// tokens, segments and seen[batch, positions], where `seen` is 0 for padding -> hidden states [batch, positions, channels]
+  /// tokens, segments and seen[batch, positions], where `seen` is 0 for padding -> hidden states [batch, positions,
+  /// channels]
   constexpr auto encoded(Distributed auto tokens, Distributed auto segments, Distributed auto seen) const {
-    const auto x = embedding(tokens, token) + slice<0, 0, decltype(tokens)::type.layout.dims[1].size>(place) + embedding(segments, segment);
+    const auto x = embedding(tokens, token) + slice<0, 0, decltype(tokens)::type.layout.dims[1].size>(place) +
+                   embedding(segments, segment);
     return blocks(dropout(norm(hidden<n.context>(x)), n.drop()), seen);
   }
   /// The same -> logits[batch, positions, vocabulary], split over the vocabulary
@@ -80,7 +88,8 @@ struct Bert {
     return head(encoded(tokens, segments, seen), token);
   }
   /// The mean loss of predicting the targets that are not ignored.
-  constexpr auto operator()(Distributed auto tokens, Distributed auto segments, Distributed auto seen, Distributed auto targets) const {
+  constexpr auto operator()(Distributed auto tokens, Distributed auto segments, Distributed auto seen,
+                            Distributed auto targets) const {
     return mean_cross_entropy<n.classes, n.ignored>(logits(tokens, segments, seen), targets);
   }
 };

@@ -1,4 +1,5 @@
-// An encoder-decoder transformer (Vaswani et al., 2017), norms before the products as in later ones: a source is read, a target predicted from it.
+// An encoder-decoder transformer (Vaswani et al., 2017), norms before the products as in later ones: a source is read,
+// a target predicted from it.
 #pragma once
 #include <parallel/model/transformer.hpp>
 
@@ -22,13 +23,15 @@ struct EncoderDecoderSizes {
 
 template <EncoderDecoderSizes n, class T = float>
 struct EncoderDecoder {
-  static_assert(n.channels % n.heads.size == 0, "parallel::models: the heads do not divide the channels; mend the sizes");
+  static_assert(n.channels % n.heads.size == 0,
+                "parallel::models: the heads do not divide the channels; mend the sizes");
   using Norm = LayerNorm<n.channels, T>;
   struct Attention {
     Parameter<T, Shape<n.channels, n.heads, n.size()>> q{normal(0.02)};
     Parameter<T, Shape<n.channels, 2, n.heads, n.size()>> kv{normal(0.02)};
     Parameter<T, Shape<n.heads, n.size(), n.channels>> projection{scaled_normal(0.02, n.layers)};
-    /// Of x over what `from` says; `seen`, if that is said, is 0 for padding of `from`, else x sees itself up to its own position.
+    /// Of x over what `from` says; `seen`, if that is said, is 0 for padding of `from`, else x sees itself up to its
+    /// own position.
     constexpr auto operator()(Distributed auto x, Distributed auto from, Distributed auto... seen) const {
       const auto both = matmul(from, kv);
       const auto keys = whole_sequence(take<2, 0>(both)), values = whole_sequence(take<2, 1>(both));
@@ -43,7 +46,9 @@ struct EncoderDecoder {
     Parameter<T, Shape<n.inner>> up_bias{zeros};
     Parameter<T, Shape<n.inner, n.channels>> down{scaled_normal(0.02, n.layers)};
     Parameter<T, Shape<n.channels>> down_bias{zeros};
-    constexpr auto operator()(Distributed auto x) const { return matmul(relu(matmul(x, up) + up_bias), down) + down_bias; }
+    constexpr auto operator()(Distributed auto x) const {
+      return matmul(relu(matmul(x, up) + up_bias), down) + down_bias;
+    }
   };
   struct Encoding {
     Norm norm1;
@@ -82,13 +87,16 @@ struct EncoderDecoder {
     const auto x = embedding(tokens, token) + slice<0, 0, decltype(tokens)::type.layout.dims[1].size>(place);
     return hidden<n.context>(dropout(x, n.drop()));
   }
-  /// source and seen[batch, positions], where `seen` is 0 for padding, target[batch, positions] -> logits[batch, positions, vocabulary]
+  /// source and seen[batch, positions], where `seen` is 0 for padding, target[batch, positions] -> logits[batch,
+  /// positions, vocabulary]
   constexpr auto logits(Distributed auto source, Distributed auto seen, Distributed auto target) const {
-    const auto read = whole_sequence(encoder_norm(encoder(embedded(source), seen)));  // gathered once for all layers of the decoder
+    // gathered once for all layers of the decoder
+    const auto read = whole_sequence(encoder_norm(encoder(embedded(source), seen)));
     return matmul(decoder_norm(decoder(embedded(target), read, seen)), transpose(token));
   }
   /// The mean loss, with smoothed labels, of predicting what is next in the target.
-  constexpr auto operator()(Distributed auto source, Distributed auto seen, Distributed auto target, Distributed auto next) const {
+  constexpr auto operator()(Distributed auto source, Distributed auto seen, Distributed auto target,
+                            Distributed auto next) const {
     return mean_cross_entropy<n.classes, n.ignored>(logits(source, seen, target), next, n.smoothing / 100.0);
   }
 };

@@ -1,5 +1,5 @@
-// GPT-2 (Radford et al., 2019), trained and generated from. Tensor parallel as Megatron-LM (Shoeybi et al., 2019): every matrix says in its shape
-// which dimension the axis `tensor` splits, and nothing else is said.
+// GPT-2 (Radford et al., 2019), trained and generated from. Tensor parallel as Megatron-LM (Shoeybi et al., 2019):
+// every matrix says in its shape which dimension the axis `tensor` splits, and nothing else is said.
 #pragma once
 #include <parallel/model/transformer.hpp>
 
@@ -11,9 +11,9 @@ struct Gpt2Sizes {
   Dim heads = 12 / axes::tensor;
   Dim inner = 3072 / axes::tensor;  ///< of the perceptron
   Dim vocabulary = padded(50257, 128) / axes::tensor;
-  std::int64_t classes = 50257;  ///< how much of the vocabulary there really is
-  Dim layers = 12;  ///< `12 / stage` is a pipeline
-  int dropped = 10;  ///< percent
+  std::int64_t classes = 50257;      ///< how much of the vocabulary there really is
+  Dim layers = 12;                   ///< `12 / stage` is a pipeline
+  int dropped = 10;                  ///< percent
   std::int64_t ignored = no_target;  ///< a target that counts for nothing
 
   constexpr std::int64_t size() const { return channels / heads.size; }
@@ -22,16 +22,19 @@ struct Gpt2Sizes {
 
 template <Gpt2Sizes n, class T = float>
 struct Gpt2 {
-  static_assert(n.channels % n.heads.size == 0, "parallel::models: the heads do not divide the channels; mend the sizes");
+  static_assert(n.channels % n.heads.size == 0,
+                "parallel::models: the heads do not divide the channels; mend the sizes");
   struct Attention {
-    Parameter<T, Shape<n.channels, 3, n.heads, n.size()>> qkv{normal(0.02)};  // queries, keys and values apart, so that heads are split and not columns
+    // queries, keys and values apart, so that heads are split and not columns
+    Parameter<T, Shape<n.channels, 3, n.heads, n.size()>> qkv{normal(0.02)};
     Parameter<T, Shape<3, n.heads, n.size()>> qkv_bias{zeros};
     Parameter<T, Shape<n.heads, n.size(), n.channels>> projection{scaled_normal(0.02, n.layers)};
     Parameter<T, Shape<n.channels>> projection_bias{zeros};
 
     constexpr auto operator()(Distributed auto x, Position auto... position) const {
       const auto all = matmul(x, qkv) + qkv_bias;  // [batch, positions, 3, heads/tensor, size]
-      const auto y = self_attention<n.context.size>(take<2, 0>(all), take<2, 1>(all), take<2, 2>(all), n.drop(), position...);
+      const auto y =
+          self_attention<n.context.size>(take<2, 0>(all), take<2, 1>(all), take<2, 2>(all), n.drop(), position...);
       return matmul<2>(y, projection) + projection_bias;  // a sum over tensor, pending
     }
   };
@@ -41,7 +44,9 @@ struct Gpt2 {
     Parameter<T, Shape<n.inner, n.channels>> down{scaled_normal(0.02, n.layers)};  // row parallel
     Parameter<T, Shape<n.channels>> down_bias{zeros};
 
-    constexpr auto operator()(Distributed auto x) const { return matmul(gelu(matmul(x, up) + up_bias), down) + down_bias; }
+    constexpr auto operator()(Distributed auto x) const {
+      return matmul(gelu(matmul(x, up) + up_bias), down) + down_bias;
+    }
   };
   struct Block {
     LayerNorm<n.channels, T> norm1;
@@ -55,14 +60,16 @@ struct Gpt2 {
     }
   };
 
-  Parameter<T, Shape<n.vocabulary, n.channels>> token{normal(0.02)};  // vocabulary parallel, and the head: the two are tied
+  // vocabulary parallel, and the head: the two are tied
+  Parameter<T, Shape<n.vocabulary, n.channels>> token{normal(0.02)};
   Parameter<T, Shape<n.context.size, n.channels>> place{normal(0.01)};
   Layers<n.layers, Block> blocks;
   LayerNorm<n.channels, T> norm;
 
   /// tokens[batch, positions] -> logits[batch, positions, vocabulary], split over the vocabulary
   constexpr auto logits(Distributed auto tokens) const {
-    const auto x = dropout(embedding(tokens, token) + slice<0, 0, decltype(tokens)::type.layout.dims[1].size>(place), n.drop());
+    const auto x =
+        dropout(embedding(tokens, token) + slice<0, 0, decltype(tokens)::type.layout.dims[1].size>(place), n.drop());
     return matmul(norm(blocks(hidden<n.context>(x))), transpose(token));
   }
   /// The same for tokens that follow `position` others, which earlier runs were given.

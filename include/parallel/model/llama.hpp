@@ -8,12 +8,13 @@ struct LlamaSizes {
   Dim context = 4096;  ///< positions; `4096 / tensor` is sequence parallelism
   std::int64_t channels = 4096;
   Dim heads = 32 / axes::tensor;
-  Dim key_heads = 8 / axes::tensor;  ///< without an axis where they are fewer than its ranks: every rank then has all, and takes those of its heads
+  /// without an axis where they are fewer than its ranks: every rank then has all, and takes those of its heads
+  Dim key_heads = 8 / axes::tensor;
   Dim inner = 14336 / axes::tensor;  ///< of the perceptron
   Dim vocabulary = 128256 / axes::tensor;
-  std::int64_t classes = 0;  ///< how much of the vocabulary there really is, where it is padded; 0: all
-  Dim layers = 32;  ///< `32 / stage` is a pipeline
-  int base = 500000;  ///< of the rotary embedding
+  std::int64_t classes = 0;          ///< how much of the vocabulary there really is, where it is padded; 0: all
+  Dim layers = 32;                   ///< `32 / stage` is a pipeline
+  int base = 500000;                 ///< of the rotary embedding
   std::int64_t ignored = no_target;  ///< a target that counts for nothing
 
   constexpr std::int64_t size() const { return channels / heads.size; }
@@ -21,7 +22,8 @@ struct LlamaSizes {
 
 template <LlamaSizes n, class T = float>
 struct Llama {
-  static_assert(n.channels % n.heads.size == 0, "parallel::models: the heads do not divide the channels; mend the sizes");
+  static_assert(n.channels % n.heads.size == 0,
+                "parallel::models: the heads do not divide the channels; mend the sizes");
   struct Norm {
     Parameter<T, Shape<n.channels>> gain{ones};
     constexpr auto operator()(Distributed auto x) const { return rms_norm(x, gain); }

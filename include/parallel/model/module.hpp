@@ -11,18 +11,20 @@ inline constexpr bool is_parameter = false;
 template <class T, class S, class... Annotation>
 inline constexpr bool is_parameter<Parameter<T, S, Annotation...>> = true;
 
-/// `Layers<12, Block> blocks; x = blocks(x);`: twelve blocks one after the other, each with parameters of its own. The block is traced once;
-/// parameters gain a leading dimension of layers.
+/// `Layers<12, Block> blocks; x = blocks(x);`: twelve blocks one after the other, each with parameters of its own. The
+/// block is traced once; parameters gain a leading dimension of layers.
 ///
-/// `Layers<12 / stage, Block>` is a pipeline: each rank of the axis has a share of the layers, a cut between two is a send, back a send back
-/// (graph/stages.hpp). `Layers<12 / stage, Block, On<tensor, Split<2>>>`: what crosses a cut is placed so while it crosses; where the ranks of
-/// an axis have it alike, each sends its slice only, and the slices are gathered behind the cut (Megatron's scatter and gather).
+/// `Layers<12 / stage, Block>` is a pipeline: each rank of the axis has a share of the layers, a cut between two is a
+/// send, back a send back (graph/stages.hpp). `Layers<12 / stage, Block, On<tensor, Split<2>>>`: what crosses a cut is
+/// placed so while it crosses; where the ranks of an axis have it alike, each sends its slice only, and the slices are
+/// gathered behind the cut (Megatron's scatter and gather).
 template <Dim count, class Block, class... Crossing>
 struct Layers {
   Block block{};
 
   template <class X, class... More>
-  using Returned = std::remove_cvref_t<decltype(block(std::declval<const typename Symbolic<X, Kind::activation>::type&>(), std::declval<const More&>()...))>;
+  using Returned = std::remove_cvref_t<decltype(block(
+      std::declval<const typename Symbolic<X, Kind::activation>::type&>(), std::declval<const More&>()...))>;
 
   /// Every layer takes what the one before returned, and the same further operands.
   template <Distributed X, Distributed... More>
@@ -39,7 +41,8 @@ struct Layers {
       using Crossed = spelling::Moving<X, Crossing...>;
       constexpr Refusal crossing = Crossed::value.refusal;
       constexpr Refusal refusal = crossing ? crossing : differs(X::type, Result::type, Result::kind);
-      using accepted [[maybe_unused]] = typename Refused<refusal.reason, nullptr, refusal.figures[0], refusal.figures[1]>::type;
+      using accepted [[maybe_unused]] =
+          typename Refused<refusal.reason, nullptr, refusal.figures[0], refusal.figures[1]>::type;
       if constexpr (refusal || Result::kind == Kind::refused) {
         return typename Symbolic<X, Kind::refused>::type{};
       } else {
@@ -65,8 +68,10 @@ struct Layers {
 
   static constexpr Refusal differs(const Type& taken, const Type& returned, Kind kind) {
     if (kind == Kind::refused) return {};
-    if (!same_extents(taken.layout, returned.layout)) return {Reason::carried_differs, {taken.layout.rank(), returned.layout.rank()}};
-    if (taken.dtype != returned.dtype) return {Reason::element_types, {bytes_of(taken.dtype), bytes_of(returned.dtype)}};
+    if (!same_extents(taken.layout, returned.layout))
+      return {Reason::carried_differs, {taken.layout.rank(), returned.layout.rank()}};
+    if (taken.dtype != returned.dtype)
+      return {Reason::element_types, {bytes_of(taken.dtype), bytes_of(returned.dtype)}};
     return spelling::refused_move(returned, taken.layout);
   }
 };
@@ -101,42 +106,57 @@ constexpr bool has_layers() {
     return false;
   } else {
     return []<int... i>(std::integer_sequence<int, i...>) {
-      return (has_layers<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>() || ...);
-    }(std::make_integer_sequence<int, meta::member_count<M>()>{});
+      return (has_layers<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>() ||
+              ...);
+    }
+    (std::make_integer_sequence<int, meta::member_count<M>()>{});
   }
 }
 /// Whether to look into a member: what is wrong within a struct is said of the struct.
 template <class M>
-inline constexpr bool is_class_of_modules = is_parameter<M> || is_layers<M> || (std::is_class_v<M> && std::is_aggregate_v<M> && !Interface<M>);
+inline constexpr bool is_class_of_modules = is_parameter<M> || is_layers<M> ||
+                                            (std::is_class_v<M> && std::is_aggregate_v<M> && !Interface<M>);
 
-/// Whether a model consists of parameters, modules and Layers, soundly annotated; where it does not, asking is the one error.
+/// Whether a model consists of parameters, modules and Layers, soundly annotated; where it does not, asking is the one
+/// error.
 template <class M>
 constexpr bool accept() {
   if constexpr (is_parameter<M>) {
     return accept_annotations<M>();
   } else if constexpr (is_layers<M>) {
     constexpr Dim depth = layers_of<M>;
-    constexpr Reason reason = depth.size < 1 ? Reason::bad_dimension : depth.count > 1 ? Reason::layers_split : has_layers<decltype(M::block)>() ? Reason::nested_layers : Reason::none;
+    constexpr Reason reason = depth.size < 1                     ? Reason::bad_dimension
+                              : depth.count > 1                  ? Reason::layers_split
+                              : has_layers<decltype(M::block)>() ? Reason::nested_layers
+                                                                 : Reason::none;
     using accepted [[maybe_unused]] = typename Refused<reason, nullptr, depth.size>::type;
     if constexpr (reason != Reason::none)
       return false;
     else
       return accept<decltype(M::block)>();
   } else if constexpr (constexpr int irregular = meta::irregular<M>(); irregular >= 0 || meta::too_many_members<M>()) {
-    constexpr Refusal refusal = irregular >= 0 ? Refusal{Reason::not_a_module, {irregular}} : Refusal{Reason::too_many_members, {meta::max_members}};
+    constexpr Refusal refusal = irregular >= 0 ? Refusal{Reason::not_a_module, {irregular}}
+                                               : Refusal{Reason::too_many_members, {meta::max_members}};
     using accepted [[maybe_unused]] = typename Refused<refusal.reason, nullptr, refusal.figures[0]>::type;
     return false;
   } else {
     return []<int... i>(std::integer_sequence<int, i...>) {
-      constexpr bool modules[] = {is_class_of_modules<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>..., true};
-      constexpr int position = static_cast<int>(std::find(std::begin(modules), std::end(modules), false) - std::begin(modules)) + 1;
+      constexpr bool modules[] = {
+          is_class_of_modules<
+              std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>...,
+          true};
+      constexpr int position =
+          static_cast<int>(std::find(std::begin(modules), std::end(modules), false) - std::begin(modules)) + 1;
       constexpr bool whole = position > static_cast<int>(sizeof...(i)) + 1;
-      using accepted [[maybe_unused]] = typename Refused<whole ? Reason::none : Reason::not_a_module, nullptr, position>::type;
+      using accepted [[maybe_unused]] =
+          typename Refused<whole ? Reason::none : Reason::not_a_module, nullptr, position>::type;
       if constexpr (whole)
-        return (accept<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>() && ...);
+        return (accept<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>() &&
+                ...);
       else
         return false;
-    }(std::make_integer_sequence<int, meta::member_count<M>()>{});
+    }
+    (std::make_integer_sequence<int, meta::member_count<M>()>{});
   }
 }
 
@@ -148,8 +168,8 @@ constexpr int go_below(Vector<char>& path, std::string_view name) {
   for (const char c : name) *to++ = c;
   return above;
 }
-/// Declares every parameter of an accepted model, in the order of the structs, under its path ("blocks.*.mlp.down"), which
-/// begins with what `path` holds.
+/// Declares every parameter of an accepted model, in the order of the structs, under its path ("blocks.*.mlp.down"),
+/// which begins with what `path` holds.
 template <class M>
 constexpr void declare(M& model, Trace& trace, Applications& program, Vector<char>& path, Dim layers = Dim(0)) {
   if constexpr (is_parameter<M>) {
@@ -163,7 +183,8 @@ constexpr void declare(M& model, Trace& trace, Applications& program, Vector<cha
     }
     const int value = trace.declare(operation::parameter, member, Kind::parameter, true);
     model.of = &program;
-    model.value = program.add({.what = Application::What::given, .type = &M::type, .stacked = layers.size > 0, .value = value});
+    model.value =
+        program.add({.what = Application::What::given, .type = &M::type, .stacked = layers.size > 0, .value = value});
   } else if constexpr (is_layers<M>) {
     if constexpr (layers_of<M>.count > 0) trace.graph.stages = layers_of<M>.axes[0];
     const int above = go_below(path, "*");

@@ -1,4 +1,5 @@
-// Optimizers as nodes of the graph: their state lies like the parameter, their numbers (learning rate, decay, ...) are run-time scalars.
+// Optimizers as nodes of the graph: their state lies like the parameter, their numbers (learning rate, decay, ...) are
+// run-time scalars.
 #pragma once
 #include <parallel/graph/stages.hpp>
 #include <parallel/operation/update.hpp>
@@ -6,7 +7,8 @@
 namespace parallel {
 
 namespace optimizing {
-/// The global norm of all gradients. A gradient that is split contributes each rank's part, one that every rank holds counts once.
+/// The global norm of all gradients. A gradient that is split contributes each rank's part, one that every rank holds
+/// counts once.
 struct Norm {
   int factor = -1, norm = -1, finite = -1;
 };
@@ -27,7 +29,8 @@ constexpr Norm clip_by_global_norm(Trace& trace, const Vector<int>& gradients, i
       }
     int square = trace.emit(operation::square_sum, {g}, {type}, Kind::activation);
     if (trace.graph.values[g].home != staging::all) {  // only some stages have it, and the first of them counts it
-      square = staging::moved(trace, square, Collective::zero_pad, staging::placement(trace.graph.values[g].home), Partial, staging::all);
+      square = staging::moved(trace, square, Collective::zero_pad, staging::placement(trace.graph.values[g].home),
+                              Partial, staging::all);
       trace.graph.values[square].type.layout = trace.graph.values[square].type.layout.with(trace.graph.stages, Partial);
       if (!split.contains(trace.graph.stages)) split.push_back(trace.graph.stages);
     }
@@ -36,7 +39,8 @@ constexpr Norm clip_by_global_norm(Trace& trace, const Vector<int>& gradients, i
   Type pending{DType::f64, {}};
   for (const Axis* a : split) pending.layout = pending.layout.with(a, Partial);
   int total = -1;
-  for (const int s : squares) {  // a sum that is whole on an axis joins the pending total there: I -> P, on one rank only
+  // a sum that is whole on an axis joins the pending total there: I -> P, on one rank only
+  for (const int s : squares) {
     const int term = trace.enter(s, pending.layout);
     total = total < 0 ? term : trace.emit(operation::add_scalars, {total, term}, {pending}, Kind::activation);
   }
@@ -66,7 +70,8 @@ constexpr int state(Trace& trace, int member, std::string_view name) {
 // Each optimizer has its numbers as `Hyperparameters`: a struct of doubles, whose members' names are those of the
 // program's scalars. Defaults are PyTorch's.
 
-/// Updates nothing: every parameter's gradient is an output, in the order of the parameters, as it lies for an optimizer.
+/// Updates nothing: every parameter's gradient is an output, in the order of the parameters, as it lies for an
+/// optimizer.
 struct KeepGradients {
   struct Hyperparameters {
     double clip_norm = 0;  ///< nothing is clipped; it is only what every program with gradients reads
@@ -85,10 +90,12 @@ struct Sgd {
   static constexpr void update(Trace& trace, int member, int gradient, int factor) {
     const int momentum = optimizing::state(trace, member, "momentum");
     const int first = trace.graph.members.size() - 1;
-    const Ints ints{trace.scalar("learning_rate"), trace.scalar("momentum"), trace.scalar("weight_decay"), trace.graph.members[member].initializer.decays};
+    const Ints ints{trace.scalar("learning_rate"), trace.scalar("momentum"), trace.scalar("weight_decay"),
+                    trace.graph.members[member].initializer.decays};
     const int value = trace.graph.members[member].value;
-    const int updated = trace.emit(operation::sgd, {value, momentum, gradient, factor, trace.graph.scalar_value},
-                                   {trace.graph.values[value].type, trace.graph.values[momentum].type}, Kind::parameter, ints);
+    const int updated =
+        trace.emit(operation::sgd, {value, momentum, gradient, factor, trace.graph.scalar_value},
+                   {trace.graph.values[value].type, trace.graph.values[momentum].type}, Kind::parameter, ints);
     trace.graph.members[member].updated = updated;
     trace.graph.members[first].updated = updated + 1;
   }
@@ -108,12 +115,18 @@ struct AdamW {
     const int mean = optimizing::state(trace, member, "mean");
     const int variance = optimizing::state(trace, member, "variance");
     const int first = trace.graph.members.size() - 2;
-    const Ints ints{trace.scalar("learning_rate"), trace.scalar("beta1"), trace.scalar("beta2"),
-                    trace.scalar("epsilon"), trace.scalar("weight_decay"), trace.scalar("step"), trace.graph.members[member].initializer.decays};
+    const Ints ints{trace.scalar("learning_rate"),
+                    trace.scalar("beta1"),
+                    trace.scalar("beta2"),
+                    trace.scalar("epsilon"),
+                    trace.scalar("weight_decay"),
+                    trace.scalar("step"),
+                    trace.graph.members[member].initializer.decays};
     const int value = trace.graph.members[member].value;
     const Type type = trace.graph.values[value].type;
-    const int updated = trace.emit(operation::adamw, {value, mean, variance, gradient, factor, trace.graph.scalar_value}, {type, type, type},
-                                   Kind::parameter, ints);
+    const int updated =
+        trace.emit(operation::adamw, {value, mean, variance, gradient, factor, trace.graph.scalar_value},
+                   {type, type, type}, Kind::parameter, ints);
     trace.graph.members[member].updated = updated;
     trace.graph.members[first].updated = updated + 1;
     trace.graph.members[first + 1].updated = updated + 2;

@@ -1,5 +1,6 @@
-// What the transformers of this folder share. Their sizes are dimensions with axes, so that a size says how its tensors lie: `heads = 12 / tensor`
-// splits attention by heads, `context = 1024 / tensor` keeps the hidden state split along the sequence between products.
+// What the transformers of this folder share. Their sizes are dimensions with axes, so that a size says how its tensors
+// lie: `heads = 12 / tensor` splits attention by heads, `context = 1024 / tensor` keeps the hidden state split along
+// the sequence between products.
 #pragma once
 #include <parallel/model/module.hpp>
 #include <parallel/operation/attention.hpp>
@@ -17,9 +18,12 @@
 namespace parallel::models {
 
 /// The next multiple: how large a vocabulary has to be that an axis divides. `padded(50257, 128) / tensor`
-constexpr std::int64_t padded(std::int64_t classes, std::int64_t multiple) { return (classes + multiple - 1) / multiple * multiple; }
+constexpr std::int64_t padded(std::int64_t classes, std::int64_t multiple) {
+  return (classes + multiple - 1) / multiple * multiple;
+}
 
-/// A hidden state x[batch, positions, channels] as it lies between products: split along the sequence as `context` is, whole on every other axis.
+/// A hidden state x[batch, positions, channels] as it lies between products: split along the sequence as `context` is,
+/// whole on every other axis.
 template <Dim context, Distributed X>
 constexpr auto hidden(const X& x, Here here = {}) {
   constexpr Dim batch = X::type.layout.dims[0], channels = X::type.layout.dims[2].size;
@@ -37,7 +41,8 @@ constexpr auto whole_sequence(const X& x, Here here = {}) {
   if constexpr (X::type.layout.dims[1].count == 0)
     return x;
   else
-    return whole_sequence(to<OnAxis<X::type.layout.dims[1].axes[X::type.layout.dims[1].count - 1], Broadcast>>(x, here), here);
+    return whole_sequence(to<OnAxis<X::type.layout.dims[1].axes[X::type.layout.dims[1].count - 1], Broadcast>>(x, here),
+                          here);
 }
 
 /// Causal attention over the sequence itself; `dropped` is the probability of a probability to be dropped.
@@ -45,7 +50,8 @@ template <std::int64_t room, Distributed Q, Distributed K, Distributed V>
 constexpr auto self_attention(const Q& q, const K& k, const V& v, double dropped) {
   return attention(q, whole_sequence(k), whole_sequence(v), dropped);
 }
-/// The same where the sequence is generated: q, k and v begin at `position`, what came before is remembered, up to `room` positions.
+/// The same where the sequence is generated: q, k and v begin at `position`, what came before is remembered, up to
+/// `room` positions.
 template <std::int64_t room, Distributed Q, Distributed K, Distributed V, Distributed P>
 constexpr auto self_attention(const Q& q, const K& k, const V& v, double, const P& position) {
   return attention_from(q, remember<1, room>(k, position), remember<1, room>(v, position), position);

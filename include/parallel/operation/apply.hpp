@@ -1,4 +1,5 @@
-// The one way from an operation's verb to the program: types are inferred and refused by the compiler, what was applied is noted.
+// The one way from an operation's verb to the program: types are inferred and refused by the compiler, what was applied
+// is noted.
 #pragma once
 #include <parallel/operation/distributed.hpp>
 

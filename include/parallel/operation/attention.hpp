@@ -1,24 +1,26 @@
-// Scaled dot-product attention over heads: causal or not, over keys that a mask leaves out, over keys of a cache, with dropped probabilities.
-// Queries may have more heads than keys and values (grouped queries), and may be another sequence than they (cross-attention).
+// Scaled dot-product attention over heads: causal or not, over keys that a mask leaves out, over keys of a cache, with
+// dropped probabilities. Queries may have more heads than keys and values (grouped queries), and may be another
+// sequence than they (cross-attention).
 #pragma once
 #include <parallel/operation/elementwise.hpp>
 
 namespace parallel {
 namespace operation {
-// q[b, s, h, d]   k, v[b, t, g, d]   seen[b, t]   position   result
-// S(batch)        S                  S            B          S
-// S(heads)        S                  B            B          S          each rank has the keys of its heads
-// S(heads)        B                  B            B          S          fewer key heads than ranks: chosen by global coordinate; their gradients are Partial
-// S(sequence)     B                  B            B          S          the gradients of k and v are Partial
-// B               B, v S(size)       B            B          S
-// B               B, v P             B            B          P
-// Over several axes: those that split key heads are the first of those that split query heads, [8/a/b] with [4/a], not with [4/b].
+// q[b, s, h, d]   k, v[b, t, g, d]   seen[b, t]   position   result S(batch)        S                  S            B
+// S S(heads)        S                  B            B          S          each rank has the keys of its heads S(heads)
+// B                  B            B          S          fewer key heads than ranks: chosen by global coordinate; their
+// gradients are Partial S(sequence)     B                  B            B          S          the gradients of k and v
+// are Partial B               B, v S(size)       B            B          S B               B, v P             B
+// B          P Over several axes: those that split key heads are the first of those that split query heads, [8/a/b]
+// with [4/a], not with [4/b].
 
-/// The attributes: whether queries see only keys up to their own position, whether there is a mask of keys, whether there is a position.
+/// The attributes: whether queries see only keys up to their own position, whether there is a mask of keys, whether
+/// there is a position.
 struct Attending {
   bool causal, masked, positioned;
   constexpr Attending(const Ints& i) : causal(i[0] != 0), masked(i[1] != 0), positioned(i[2] != 0) {}
-  constexpr int scalars() const { return 3 + masked + positioned; }  ///< where the operand of a dropping attention stands that holds seed and step
+  /// where the operand of a dropping attention stands that holds seed and step
+  constexpr int scalars() const { return 3 + masked + positioned; }
 };
 
 constexpr Refusal refused_attention(const Arguments& a) {
@@ -35,7 +37,8 @@ constexpr Refusal refused_attention(const Arguments& a) {
     for (int d = 0; d < 2; ++d)
       if (a.size(3, d) != a.size(1, d)) return {Reason::shapes_differ, {a.size(1, d), a.size(3, d)}};
   }
-  if (attending.positioned && a.rank(attending.scalars() - 1) != 0) return {Reason::wrong_rank, {a.rank(attending.scalars() - 1), 0}};
+  if (attending.positioned && a.rank(attending.scalars() - 1) != 0)
+    return {Reason::wrong_rank, {a.rank(attending.scalars() - 1), 0}};
   for (int i = 3; i < a.types.size(); ++i)
     if (whole_numbers(a, i)) return whole_numbers(a, i);
   AxisList axes;
@@ -46,14 +49,16 @@ constexpr Refusal refused_attention(const Arguments& a) {
     if (all) return {Reason::attention_sequence, {a.size(0, 1)}, axis};
   }
   for (int i = 1; i < 3; ++i)
-    if (a.types[i].dtype != a.types[0].dtype) return {Reason::element_types, {bytes_of(a.types[0].dtype), bytes_of(a.types[i].dtype)}};
+    if (a.types[i].dtype != a.types[0].dtype)
+      return {Reason::element_types, {bytes_of(a.types[0].dtype), bytes_of(a.types[i].dtype)}};
   return {};
 }
 constexpr Shaped attention_shape(const Arguments& a) {
   const Type type{a.types[0].dtype, a.types[0].layout.unplaced()};
   const Refusal refusal = refused_attention(a);
   if (a.rank(0) != 4 || a.rank(2) != 4) return {{type}, refusal};
-  Type result = type, statistic{precise(type.dtype), type.layout};  // log of the sum of exponentials of a row of scores: [b, s, h]
+  // log of the sum of exponentials of a row of scores: [b, s, h]
+  Type result = type, statistic{precise(type.dtype), type.layout};
   result.layout.dims[3] = Dim(a.size(2, 3));
   statistic.layout.dims.count = 3;
   return {{result, statistic}, refusal};
@@ -74,34 +79,39 @@ constexpr Signatures attention_table(const Arguments& a) {
   }
   return rows;
 }
-/// Over all axes: those that split the heads of keys and of values are the first of those that split the query heads, in their order. Then the key
-/// heads that a rank has are those which its query heads ask for, and each further axis finds all of them.
+/// Over all axes: those that split the heads of keys and of values are the first of those that split the query heads,
+/// in their order. Then the key heads that a rank has are those which its query heads ask for, and each further axis
+/// finds all of them.
 constexpr Refusal keys_of_queries(const List<Layout, max_operands>& entering) {
   const Dim& queries = entering[0].dims[2];
   for (int i = 1; i < 3; ++i) {
     const Dim& keys = entering[i].dims[2];
     for (int a = 0; a < keys.count; ++a)
-      if (a >= queries.count || keys.axes[a] != queries.axes[a]) return {Reason::keys_elsewhere, {queries.count, keys.count}, keys.axes[a]};
+      if (a >= queries.count || keys.axes[a] != queries.axes[a])
+        return {Reason::keys_elsewhere, {queries.count, keys.count}, keys.axes[a]};
   }
   return {};
 }
 constexpr std::int64_t attention_flops(const Arguments& a) {  // two products of s x t scores, half of them where causal
   return (a.ints[0] != 0 ? 2 : 4) * a.types[0].layout.elements() * a.size(1, 1);
 }
-constexpr std::int64_t attention_gradient_flops(const Arguments& a) { return attention_flops(a) / 2 * 5; }  // scores again, and four products
+// scores again, and four products
+constexpr std::int64_t attention_gradient_flops(const Arguments& a) { return attention_flops(a) / 2 * 5; }
 /// (q, k, v, the other operands, result, statistic, g): the gradients of q, k and v.
 inline constexpr Operation attention_derivative{.name = "attention_gradient", .flops = attention_gradient_flops};
 constexpr void attention_gradient(Gradient& g) {
   List<int, max_node_operands> operands = g.node.operands;
   for (const int o : {g.result(), g.result(1), g.cotangent()}) operands.push_back(o);
-  const int dq = g.trace.emit(attention_derivative, operands, {conjugate(g.type(0)), conjugate(g.type(1)), conjugate(g.type(2))}, Kind::activation,
-                              g.node.ints, g.node.reals[0], g.node.reals[1]);
+  const int dq =
+      g.trace.emit(attention_derivative, operands, {conjugate(g.type(0)), conjugate(g.type(1)), conjugate(g.type(2))},
+                   Kind::activation, g.node.ints, g.node.reals[0], g.node.reals[1]);
   for (int i = 0; i < 3; ++i)
     if (g.wants(i)) g.give(i, dq + i);
 }
 constexpr void attention_lower(Trace&, Lowering&);
-/// Operands (q, k, v[, seen][, position][, scalars]); ints: Attending, and where probabilities are dropped the positions of seed and step among
-/// the scalars and the number of the call. The numbers are the scale of the scores and the probability of a probability to be dropped.
+/// Operands (q, k, v[, seen][, position][, scalars]); ints: Attending, and where probabilities are dropped the
+/// positions of seed and step among the scalars and the number of the call. The numbers are the scale of the scores and
+/// the probability of a probability to be dropped.
 inline constexpr Operation attention{.name = "attention",
                                      .shape = attention_shape,
                                      .signatures = attention_table,
@@ -128,20 +138,22 @@ constexpr double scale_of_scores(const Type& q) {
 }
 }  // namespace operation
 
-/// softmax(q k^T / sqrt(size)) v for every head: q[batch, sequence, heads, size], k and v[batch, keys, groups, size] (Vaswani et al., 2017;
-/// grouped queries: Ainslie et al., 2023). `causal`: position i sees positions up to i. In training a probability is zero with the
-/// probability `dropped`, the others grow by 1 / (1 - dropped).
+/// softmax(q k^T / sqrt(size)) v for every head: q[batch, sequence, heads, size], k and v[batch, keys, groups, size]
+/// (Vaswani et al., 2017; grouped queries: Ainslie et al., 2023). `causal`: position i sees positions up to i. In
+/// training a probability is zero with the probability `dropped`, the others grow by 1 / (1 - dropped).
 template <bool causal = true, Distributed Q, Distributed K, Distributed V>
 constexpr auto attention(const Q& q, const K& k, const V& v, double dropped = 0, Here here = {}) {
   return Apply<operation::attention, causal, false, false>{operation::scale_of_scores(Q::type), dropped}(here, q, k, v);
 }
-/// The same over the keys where seen[batch, keys], whole numbers, is not zero: padding. A query that sees no key gives zeros.
+/// The same over the keys where seen[batch, keys], whole numbers, is not zero: padding. A query that sees no key gives
+/// zeros.
 template <bool causal = false, Distributed Q, Distributed K, Distributed V, Distributed S>
 constexpr auto masked_attention(const Q& q, const K& k, const V& v, const S& seen, double dropped = 0, Here here = {}) {
-  return Apply<operation::attention, causal, true, false>{operation::scale_of_scores(Q::type), dropped}(here, q, k, v, seen);
+  return Apply<operation::attention, causal, true, false>{operation::scale_of_scores(Q::type), dropped}(here, q, k, v,
+                                                                                                        seen);
 }
-/// Causal attention of queries that begin at `position`, a whole number, over all positions that k and v have room for: what is generated
-/// token by token. The result of a query that stands behind all of them is no number.
+/// Causal attention of queries that begin at `position`, a whole number, over all positions that k and v have room for:
+/// what is generated token by token. The result of a query that stands behind all of them is no number.
 template <Distributed Q, Distributed K, Distributed V, Distributed P>
 constexpr auto attention_from(const Q& q, const K& k, const V& v, const P& position, Here here = {}) {
   return Apply<operation::attention, true, false, true>{operation::scale_of_scores(Q::type)}(here, q, k, v, position);

@@ -14,16 +14,20 @@ constexpr Signatures cast_table(const Arguments& a) {
   rows.push_back(pending);
   return rows;
 }
-constexpr Shaped cast_shape(const Arguments& a) { return {{{static_cast<DType>(a.ints[0]), a.types[0].layout.unplaced()}}, {}}; }
+constexpr Shaped cast_shape(const Arguments& a) {
+  return {{{static_cast<DType>(a.ints[0]), a.types[0].layout.unplaced()}}, {}};
+}
 /// A value that its maker has rounded to bf16 is taken as it was before. What the user has rounded stays so.
 constexpr void cast_lower(Trace& trace, Lowering& l) {
   const Node& maker = trace.graph.maker(l.operands[0]);
-  const bool by_user = maker.operation == &cast && maker.origin >= 0 && trace.graph.origins[maker.origin].operation->lower == cast_lower;
+  const bool by_user =
+      maker.operation == &cast && maker.origin >= 0 && trace.graph.origins[maker.origin].operation->lower == cast_lower;
   const int before = by_user ? -1 : casting::before(trace.graph, l.operands[0], l.results[0].dtype);
   l.result = before >= 0 ? before : trace.emit(cast, {l.operands[0]}, l.results, Kind::activation, l.ints);
 }
 /// What the user casts; ints: the new element type.
-inline constexpr Operation casting{.name = "cast", .shape = cast_shape, .signatures = cast_table, .element_by_element = 1, .lower = cast_lower};
+inline constexpr Operation casting{
+    .name = "cast", .shape = cast_shape, .signatures = cast_table, .element_by_element = 1, .lower = cast_lower};
 }  // namespace operation
 
 /// cast<double>(x).

@@ -1,4 +1,5 @@
-// Cross entropy of logits and target indices, per position; the vocabulary may be split, and padded so that it can be; targets may be ignored.
+// Cross entropy of logits and target indices, per position; the vocabulary may be split, and padded so that it can be;
+// targets may be ignored.
 #pragma once
 #include <limits>
 
@@ -6,12 +7,12 @@
 
 namespace parallel {
 namespace operation {
-// logits[..., V]   target[...]   loss[...]
-// S, not last      S             S
-// S, last          B             I           exchanges maximum, sum of exponentials and the target's logit; nothing backward
+// logits[..., V]   target[...]   loss[...] S, not last      S             S S, last          B             I
+// exchanges maximum, sum of exponentials and the target's logit; nothing backward
 //                                            (and where labels are smoothed the sum of logits)
 
-/// The attributes: how many of the logits are classes, the others are padding and read by nothing; and the target that is ignored.
+/// The attributes: how many of the logits are classes, the others are padding and read by nothing; and the target that
+/// is ignored.
 struct Classes {
   static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min();
   std::int64_t count, ignored;
@@ -24,7 +25,8 @@ constexpr Shaped cross_entropy_shape(const Arguments& a) {
   for (int d = 0; d < a.rank(1); ++d)
     if (a.size(0, d) != a.size(1, d)) return {{result}, {Reason::shapes_differ, {a.size(0, d), a.size(1, d)}}};
   const Classes classes(a.ints);
-  if (classes.count < 1 || classes.count > a.size(0, a.rank(1))) return {{result}, {Reason::slice_range, {0, classes.count, a.size(0, a.rank(1))}}};
+  if (classes.count < 1 || classes.count > a.size(0, a.rank(1)))
+    return {{result}, {Reason::slice_range, {0, classes.count, a.size(0, a.rank(1))}}};
   return {{result}, whole_numbers(a, 1)};
 }
 constexpr Signatures cross_entropy_table(const Arguments& a) {
@@ -38,27 +40,37 @@ constexpr Signatures cross_entropy_table(const Arguments& a) {
 constexpr void cross_entropy_lower(Trace&, Lowering&);
 constexpr void cross_entropy_gradient(Gradient&);
 /// ints: Classes; the first number is how much of a target is spread evenly over all classes.
-inline constexpr Operation cross_entropy{
-    .name = "cross_entropy", .shape = cross_entropy_shape, .signatures = cross_entropy_table, .lower = cross_entropy_lower};
+inline constexpr Operation cross_entropy{.name = "cross_entropy",
+                                         .shape = cross_entropy_shape,
+                                         .signatures = cross_entropy_table,
+                                         .lower = cross_entropy_lower};
 // What it becomes, each with its attributes.
 /// (logits): a row's largest, and its sum of exp(logit - largest), of one reading (Milakov and Gimelshein, 2018).
 inline constexpr Operation class_exponentials{.name = "class_exponentials", .flops = elements_of_operand};
-inline constexpr Operation rescaled_exponentials{.name = "rescaled_exponentials"};          ///< (sum, own, max): sum exp(own - max), the sum relative to the largest of all ranks
-inline constexpr Operation class_maximum{.name = "class_maximum", .flops = elements_of_operand};  ///< (logits): a row's largest alone
-inline constexpr Operation class_mean{.name = "class_mean", .flops = elements_of_operand};        ///< (logits): a row's sum over the number of classes
-inline constexpr Operation pick{.name = "pick"};  ///< (logits, target): the target's logit where the rank holds it, else 0
+/// (sum, own, max): sum exp(own - max), the sum relative to the largest of all ranks
+inline constexpr Operation rescaled_exponentials{.name = "rescaled_exponentials"};
+/// (logits): a row's largest alone
+inline constexpr Operation class_maximum{.name = "class_maximum", .flops = elements_of_operand};
+/// (logits): a row's sum over the number of classes
+inline constexpr Operation class_mean{.name = "class_mean", .flops = elements_of_operand};
+/// (logits, target): the target's logit where the rank holds it, else 0
+inline constexpr Operation pick{.name = "pick"};
 /// (logits, target, max, sum, picked[, mean]): log(sum) + max - picked
-inline constexpr Operation negative_log_likelihood{.name = "negative_log_likelihood", .gradient = cross_entropy_gradient};
-inline constexpr Operation cross_entropy_derivative{.name = "cross_entropy_gradient"};  ///< (logits, target, max, sum, g)
+inline constexpr Operation negative_log_likelihood{.name = "negative_log_likelihood",
+                                                   .gradient = cross_entropy_gradient};
+/// (logits, target, max, sum, g)
+inline constexpr Operation cross_entropy_derivative{.name = "cross_entropy_gradient"};
 
 constexpr void cross_entropy_lower(Trace& trace, Lowering& l) {
   const int logits = l.operands[0], target = l.operands[1];
   const double smoothing = l.reals[0];
-  const Type own = pending_on(statistic(trace.graph.values[logits].type, {trace.graph.values[logits].type.layout.rank() - 1}), l.exchanging);
+  const Type own = pending_on(
+      statistic(trace.graph.values[logits].type, {trace.graph.values[logits].type.layout.rank() - 1}), l.exchanging);
   const auto exchanged = [&](const Operation& operation, const List<int, max_node_operands>& operands) {
     return trace.exchange(trace.emit(operation, operands, {own}, Kind::activation, l.ints), l.exchanging);
   };
-  const int largest = trace.emit(class_exponentials, {logits}, {own, own}, Kind::activation, l.ints), exponentials = largest + 1;
+  const int largest = trace.emit(class_exponentials, {logits}, {own, own}, Kind::activation, l.ints),
+            exponentials = largest + 1;
   List<int, max_node_operands> operands{logits, target, largest, exponentials};
   if (!l.exchanging.empty()) {
     operands[2] = trace.exchange(largest, l.exchanging, true);
@@ -69,11 +81,14 @@ constexpr void cross_entropy_lower(Trace& trace, Lowering& l) {
   l.result = trace.emit(negative_log_likelihood, operands, l.results, Kind::activation, l.ints, smoothing);
 }
 constexpr void cross_entropy_gradient(Gradient& g) {
-  g.give(0, cross_entropy_derivative, {g.operand(0), g.operand(1), g.operand(2), g.operand(3), g.cotangent()}, g.node.ints, g.node.reals[0]);
+  g.give(0, cross_entropy_derivative, {g.operand(0), g.operand(1), g.operand(2), g.operand(3), g.cotangent()},
+         g.node.ints, g.node.reals[0]);
 }
 // target[...]   result[]
 // S             P
-constexpr Shaped count_shape(const Arguments& a) { return {{{static_cast<DType>(a.ints[1]), {}}}, whole_numbers(a, 0)}; }
+constexpr Shaped count_shape(const Arguments& a) {
+  return {{{static_cast<DType>(a.ints[1]), {}}}, whole_numbers(a, 0)};
+}
 constexpr Signatures count_table(const Arguments& a) {
   Signatures rows;
   rows.push_back(uniform_row(1, 1, Broadcast));
@@ -83,13 +98,19 @@ constexpr Signatures count_table(const Arguments& a) {
 }
 constexpr void count_lower(Trace&, Lowering&);
 /// How many targets are not ints[0], times the first number; ints[1]: the element type of the result.
-inline constexpr Operation count_targets{.name = "count_targets", .shape = count_shape, .signatures = count_table, .lower = count_lower, .flops = elements_of_operand};
-/// Of targets that are given micro-batch by micro-batch the mean over all of these, so that their losses' mean is the loss of all.
+inline constexpr Operation count_targets{.name = "count_targets",
+                                         .shape = count_shape,
+                                         .signatures = count_table,
+                                         .lower = count_lower,
+                                         .flops = elements_of_operand};
+/// Of targets that are given micro-batch by micro-batch the mean over all of these, so that their losses' mean is the
+/// loss of all.
 constexpr void count_lower(Trace& trace, Lowering& l) {
   const Node maker = trace.graph.maker(l.operands[0]);
   const Region region = trace.graph.regions[maker.region];
   if (maker.operation == &layer && region.kind == RegionKind::micro_batches)
-    l.result = trace.emit(count_targets, {maker.operands[0]}, l.results, Kind::activation, l.ints, 1.0 / region.count, 0, region.parent);
+    l.result = trace.emit(count_targets, {maker.operands[0]}, l.results, Kind::activation, l.ints, 1.0 / region.count,
+                          0, region.parent);
   else
     l.result = trace.emit(count_targets, {l.operands[0]}, l.results, Kind::activation, l.ints, 1);
 }
@@ -102,23 +123,26 @@ constexpr std::int64_t classes_of() {
 /// A target that is never met: nothing is ignored.
 inline constexpr std::int64_t no_target = operation::Classes::none;
 
-/// -log softmax(logits)[target] for every position: logits[..., V], target[...] whole numbers from 0 to V - 1.
-/// The loss of any other target is no number, but of the target `ignored`, where it and its gradient are 0. `classes`: how many of the logits
-/// there really are; those behind them are padding, which nothing reads and to which no gradient goes. `smoothing`: how much of a target is
-/// spread evenly over all classes (Szegedy et al., 2016).
+/// -log softmax(logits)[target] for every position: logits[..., V], target[...] whole numbers from 0 to V - 1. The loss
+/// of any other target is no number, but of the target `ignored`, where it and its gradient are 0. `classes`: how many
+/// of the logits there really are; those behind them are padding, which nothing reads and to which no gradient goes.
+/// `smoothing`: how much of a target is spread evenly over all classes (Szegedy et al., 2016).
 template <std::int64_t classes = 0, std::int64_t ignored = no_target, Distributed L, Distributed T>
 constexpr auto cross_entropy(const L& logits, const T& target, double smoothing = 0, Here here = {}) {
   return Apply<operation::cross_entropy, operation::classes_of<L, classes>(), ignored>{smoothing}(here, logits, target);
 }
-/// The mean over all targets but the ignored ones, which are counted on all ranks and, where the targets are an input of the program, over all
-/// micro-batches together: a rank or a micro-batch with few of them weighs less. NaN where all are ignored.
+/// The mean over all targets but the ignored ones, which are counted on all ranks and, where the targets are an input
+/// of the program, over all micro-batches together: a rank or a micro-batch with few of them weighs less. NaN where all
+/// are ignored.
 template <std::int64_t classes = 0, std::int64_t ignored = no_target, Distributed L, Distributed T>
 constexpr auto mean_cross_entropy(const L& logits, const T& target, double smoothing = 0, Here here = {}) {
   const auto loss = cross_entropy<classes, ignored>(logits, target, smoothing, here);
   if constexpr (ignored == no_target) {
     return mean(loss, here);
   } else {
-    return divide(sum(loss, here), Apply<operation::count_targets, ignored, static_cast<int>(precise(L::type.dtype))>{}(here, target), here);
+    return divide(sum(loss, here),
+                  Apply<operation::count_targets, ignored, static_cast<int>(precise(L::type.dtype))>{}(here, target),
+                  here);
   }
 }
 

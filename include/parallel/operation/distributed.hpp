@@ -31,7 +31,9 @@ inline constexpr bool is_shape = false;
 template <Dim... dims>
 inline constexpr bool is_shape<Shape<dims...>> = true;
 template <class Annotation>
-inline constexpr bool is_annotation = requires { Annotation::axis, Annotation::placement; };
+inline constexpr bool is_annotation = requires {
+  Annotation::axis, Annotation::placement;
+};
 
 template <class T, class S, class... Annotation>
 constexpr Type type_of() {
@@ -48,7 +50,8 @@ constexpr Layout stored_of() {
   ((is_stored<Annotation> ? void(layout = layout.with(Annotation::axis, Annotation::placement)) : void()), ...);
   return layout;
 }
-/// Why a shape and annotations of a tensor with `rank` dimensions are refused: an axis is named twice, or a dimension does not exist.
+/// Why a shape and annotations of a tensor with `rank` dimensions are refused: an axis is named twice, or a dimension
+/// does not exist.
 template <class S, class... Annotation>
 constexpr Refusal refused_annotation(int rank = S::rank) {
   if (S::rank > max_rank) return {Reason::wrong_rank, {S::rank, max_rank}};
@@ -76,8 +79,12 @@ constexpr Refusal refused_given() {
     return {Reason::no_element_type, {sizeof(T)}};
   } else {
     Refusal refusal;
-    ((Annotation::placement.pending() ? void(refusal = {Reason::given_pending, {S::rank}, Annotation::axis}) : void()), ...);
-    ((is_stored<Annotation> && Annotation::placement == Broadcast ? void(refusal = {Reason::stored_broadcast, {S::rank}, Annotation::axis}) : void()), ...);
+    ((Annotation::placement.pending() ? void(refusal = {Reason::given_pending, {S::rank}, Annotation::axis}) : void()),
+     ...);
+    ((is_stored<Annotation> && Annotation::placement == Broadcast
+          ? void(refusal = {Reason::stored_broadcast, {S::rank}, Annotation::axis})
+          : void()),
+     ...);
     return refusal ? refusal : refused_annotation<S, Annotation...>();
   }
 }
@@ -91,8 +98,8 @@ template <class X>
 concept Distributed = std::is_class_v<X> && requires(const X& x, Applications& program) {
   X::type.layout;
   X::kind;
-  { x.program() };
-  { x.enter(program) };
+  {x.program()};
+  {x.enter(program)};
 };
 
 /// What a mistake about an X gives: asking is the one error, and nothing that is made of the answer is another.
@@ -107,7 +114,9 @@ void tensor_of(const Tensor<T, S, Annotation...>*);
 }
 /// A Tensor of an interface, or what is one.
 template <class X>
-concept Interface = requires(X* x) { spelling::tensor_of(x); };
+concept Interface = requires(X* x) {
+  spelling::tensor_of(x);
+};
 
 /// A tensor of a program's interface: `Tensor<float, Shape<4096 / data, 768>>`, printed `f32[4096/data, 768]`.
 /// `Shape<768, 3072 / tensor>` and `Shape<768, 3072>, On<tensor, Split<1>>` say the same.
@@ -116,12 +125,12 @@ struct Tensor : Arithmetic<Tensor<T, S, Annotation...>> {
   static constexpr Type type = spelling::type_of<T, S, Annotation...>();
   static constexpr Refusal refusal = spelling::refused_given<T, S, Annotation...>();
 
-  // As a parameter of an operator() it is a mistake. Operations take it as what has been refused, and what is called with a value refuses here.
+  // As a parameter of an operator() it is a mistake. Operations take it as what has been refused, and what is called
+  // with a value refuses here.
   static constexpr Kind kind = Kind::refused;
   constexpr Tensor() = default;
   template <Distributed X>
-    requires(!Interface<X>)
-  constexpr Tensor(const X&, Kind = mistaken<Reason::concrete, X>().kind) {}
+  requires(!Interface<X>) constexpr Tensor(const X&, Kind = mistaken<Reason::concrete, X>().kind) {}
   constexpr Applications* program() const { return nullptr; }
   constexpr int enter(Applications&) const { return -1; }
 };
@@ -134,7 +143,8 @@ constexpr Initializer scaled_normal(double deviation, Dim layers) {
   for (int i = 0; i < 60; ++i) root = (root + n / root) / 2;
   return {Initializer::Kind::normal, deviation / root, true};
 }
-/// Uniform with variance 2 / (fan in + fan out); the first dimension is fan in, the product of the others fan out (Glorot and Bengio, 2010).
+/// Uniform with variance 2 / (fan in + fan out); the first dimension is fan in, the product of the others fan out
+/// (Glorot and Bengio, 2010).
 inline constexpr Initializer xavier{Initializer::Kind::xavier, 1, true};
 /// The same, in the group of parameters that weight decay leaves alone: biases, gains.
 constexpr Initializer without_decay(Initializer how) {
@@ -147,9 +157,12 @@ inline constexpr Initializer ones{Initializer::Kind::constant, 1, false};
 /// Whether what is applied to values of this program is noted. A value of none has no part in a program.
 constexpr bool notes(const Applications* program) { return program != nullptr && !program->dry; }
 /// Something that is used and that no member has declared.
-constexpr int stray(Applications& program, const Type& type) { return program.add({.what = Application::What::stray, .type = &type}); }
+constexpr int stray(Applications& program, const Type& type) {
+  return program.add({.what = Application::What::stray, .type = &type});
+}
 
-/// A trained tensor of a model: `Parameter<float, Shape<768, 3072 / tensor>> up;`. What follows the shape are `On` and `Stored` annotations.
+/// A trained tensor of a model: `Parameter<float, Shape<768, 3072 / tensor>> up;`. What follows the shape are `On` and
+/// `Stored` annotations.
 template <class T, class S = void, class... Annotation>
 struct Parameter : Arithmetic<Parameter<T, S, Annotation...>> {
   static constexpr Type type = spelling::type_of<T, S, Annotation...>();
@@ -164,8 +177,8 @@ struct Parameter : Arithmetic<Parameter<T, S, Annotation...>> {
   constexpr Parameter() = default;
   constexpr Parameter(Initializer how) : initializer(how) {}
   template <class Number>
-    requires(std::is_arithmetic_v<Number> || std::is_pointer_v<Number>)
-  constexpr Parameter(Number) {  // a deviation without its distribution, or a distribution without its deviation
+  requires(std::is_arithmetic_v<Number> || std::is_pointer_v<Number>) constexpr Parameter(
+      Number) {  // a deviation without its distribution, or a distribution without its deviation
     using begins [[maybe_unused]] = typename Refused<Reason::no_initializer, nullptr, sizeof(Number)>::type;
   }
   constexpr Applications* program() const { return of; }
@@ -181,11 +194,13 @@ struct Traced : Arithmetic<Traced<T, kind_of_value, S, Annotation...>> {
   int value = -1;  ///< its number among the applications
   constexpr Traced() = default;
   constexpr Traced(Applications* program, int v) : of(program), value(v) {}
-  /// Of another type. A type holds what is known of a value, so an assignment cannot change it. (`auto`, so that this error is the first.)
+  /// Of another type. A type holds what is known of a value, so an assignment cannot change it. (`auto`, so that this
+  /// error is the first.)
   template <Distributed Y>
   constexpr auto& operator=(const Y&) {
     constexpr bool told = kind == Kind::refused || Y::kind == Kind::refused;
-    using changes [[maybe_unused]] = typename Refused<told ? Reason::none : Reason::rebound, nullptr, Y::type.layout.rank()>::type;
+    using changes [[maybe_unused]] =
+        typename Refused<told ? Reason::none : Reason::rebound, nullptr, Y::type.layout.rank()>::type;
     if (of != nullptr) of->mistaken = true;
     return *this;
   }
@@ -196,7 +211,8 @@ struct Traced : Arithmetic<Traced<T, kind_of_value, S, Annotation...>> {
 /// Whether the annotations of a tensor or parameter make sense; where they do not, asking is the one error.
 template <class X>
 constexpr bool accept_annotations() {
-  using accepted [[maybe_unused]] = typename Refused<X::refusal.reason, X::refusal.axis, X::refusal.figures[0], X::refusal.figures[1]>::type;
+  using accepted [[maybe_unused]] =
+      typename Refused<X::refusal.reason, X::refusal.axis, X::refusal.figures[0], X::refusal.figures[1]>::type;
   return !X::refusal;
 }
 
@@ -213,8 +229,9 @@ struct TracedOf<Types, r, std::integer_sequence<int, d...>, std::integer_sequenc
 
 /// The symbolic type of result `r`, where `Types::value` has `results` and `kind`.
 template <class Types, int r = 0>
-using traced_t = typename spelling::TracedOf<Types, r, std::make_integer_sequence<int, Types::value.results[r].layout.rank()>,
-                                             std::make_integer_sequence<int, Types::value.results[r].layout.others.size()>>::result;
+using traced_t =
+    typename spelling::TracedOf<Types, r, std::make_integer_sequence<int, Types::value.results[r].layout.rank()>,
+                                std::make_integer_sequence<int, Types::value.results[r].layout.others.size()>>::result;
 
 /// A type of the interface as a symbolic value of some kind.
 template <class X, Kind as>
@@ -232,7 +249,8 @@ struct Symbolic {
 
 template <Reason reason, Distributed X, int figure>
 constexpr auto mistaken() {
-  using refused [[maybe_unused]] = typename Refused<X::kind == Kind::refused ? Reason::none : reason, nullptr, figure>::type;
+  using refused [[maybe_unused]] =
+      typename Refused<X::kind == Kind::refused ? Reason::none : reason, nullptr, figure>::type;
   return typename Symbolic<X, Kind::refused>::type{};
 }
 

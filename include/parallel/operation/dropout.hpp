@@ -1,4 +1,5 @@
-// Dropout whose mask depends on seed, step, call, layer, micro-batch and global coordinates only: every layout drops the same elements.
+// Dropout whose mask depends on seed, step, call, layer, micro-batch and global coordinates only: every layout drops
+// the same elements.
 #pragma once
 #include <parallel/operation/elementwise.hpp>
 
@@ -9,7 +10,8 @@ namespace operation {
 // P   P       the same mask on every rank's term
 constexpr void dropout_lower(Trace&, Lowering&);
 constexpr void dropout_gradient(Gradient&);
-/// Operands (x, scalars); ints: positions of seed and step among the scalars, number of the call; the first number is the probability.
+/// Operands (x, scalars); ints: positions of seed and step among the scalars, number of the call; the first number is
+/// the probability.
 inline constexpr Operation dropout{.name = "dropout",
                                    .shape = same_shape,
                                    .signatures = linear_table,
@@ -22,13 +24,17 @@ constexpr void dropout_lower(Trace& trace, Lowering& l) {
     return;
   }
   const std::int64_t seed = trace.scalar("seed"), step = trace.scalar("step");
-  l.result = trace.emit(dropout, {l.operands[0], trace.graph.scalar_value}, l.results, Kind::activation, {seed, step, trace.draws++}, l.reals[0]);
+  l.result = trace.emit(dropout, {l.operands[0], trace.graph.scalar_value}, l.results, Kind::activation,
+                        {seed, step, trace.draws++}, l.reals[0]);
 }
 /// The mask is computed again, never saved.
-constexpr void dropout_gradient(Gradient& g) { g.give(0, dropout, {g.cotangent(), g.operand(1)}, g.node.ints, g.node.reals[0]); }
+constexpr void dropout_gradient(Gradient& g) {
+  g.give(0, dropout, {g.cotangent(), g.operand(1)}, g.node.ints, g.node.reals[0]);
+}
 }  // namespace operation
 
-/// In training each element is zero with this probability, the others grow by 1 / (1 - probability); in evaluation x itself.
+/// In training each element is zero with this probability, the others grow by 1 / (1 - probability); in evaluation x
+/// itself.
 template <Distributed X>
 constexpr auto dropout(const X& x, double probability, Here here = {}) {
   return Apply<operation::dropout>{probability}(here, x);

@@ -1,4 +1,5 @@
-// What operations that act element by element share: broadcasting of shapes, their indices, sums and products as tables.
+// What operations that act element by element share: broadcasting of shapes, their indices, sums and products as
+// tables.
 #pragma once
 #include <parallel/graph/gradient.hpp>
 #include <parallel/operation/apply.hpp>
@@ -17,7 +18,8 @@ constexpr Refusal one_element_type(const Arguments& a, int first = 0) {
   return {};
 }
 
-/// The broadcast shape of all operands from `first` on, aligned at the last dimension; an extent of 1 or a missing dimension repeats.
+/// The broadcast shape of all operands from `first` on, aligned at the last dimension; an extent of 1 or a missing
+/// dimension repeats.
 constexpr Shaped broadcast_shape(const Arguments& a, int first = 0) {
   int rank = 0;
   for (const Type& t : a.types) rank = t.layout.rank() > rank ? t.layout.rank() : rank;
@@ -106,7 +108,8 @@ constexpr void give_repeated(Gradient& g, int i, int value) {
   else
     g.give(i, sum_to, {value});
 }
-/// The type of a gradient that has the result's shape, for operand i: the operand's placement says how the ranks' terms are to be read.
+/// The type of a gradient that has the result's shape, for operand i: the operand's placement says how the ranks' terms
+/// are to be read.
 constexpr Type repeated_type(const Gradient& g, int i) {
   Type type = conjugate(g.result_type());
   const Layout own = g.type(i).layout;

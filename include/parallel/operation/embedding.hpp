@@ -4,11 +4,9 @@
 
 namespace parallel {
 namespace operation {
-// index   table[V, h]   result[..., h]
-// S       B             S              the gradient of the table is Partial
-// B       S1            S, last
-// B       S0            P              each rank looks up the rows that it holds, zeros for the others (vocabulary parallel)
-// B       P             P
+// index   table[V, h]   result[..., h] S       B             S              the gradient of the table is Partial B
+// S1            S, last B       S0            P              each rank looks up the rows that it holds, zeros for the
+// others (vocabulary parallel) B       P             P
 constexpr Shaped embedding_shape(const Arguments& a) {
   Type result{a.types[1].dtype, a.types[0].layout.unplaced()};
   if (a.rank(1) != 2) return {{result}, {Reason::wrong_rank, {a.rank(1), 2}}};
@@ -26,14 +24,19 @@ constexpr Signatures embedding_table(const Arguments& a) {
   rows.push_back({{Broadcast, Partial}, {Partial}});
   return rows;
 }
-inline constexpr Operation embedding_derivative{.name = "embedding_gradient"};  ///< (index, g): the rows of g added up by index
+/// (index, g): the rows of g added up by index
+inline constexpr Operation embedding_derivative{.name = "embedding_gradient"};
 constexpr void embedding_gradient(Gradient& g) { g.give(1, embedding_derivative, {g.operand(0), g.cotangent()}); }
 constexpr std::int64_t no_flops(const Arguments&) { return 0; }
-inline constexpr Operation embedding{
-    .name = "embedding", .shape = embedding_shape, .signatures = embedding_table, .gradient = embedding_gradient, .flops = no_flops};
+inline constexpr Operation embedding{.name = "embedding",
+                                     .shape = embedding_shape,
+                                     .signatures = embedding_table,
+                                     .gradient = embedding_gradient,
+                                     .flops = no_flops};
 }  // namespace operation
 
-/// table[V, h] at index[...], whole numbers from 0 to V - 1: [..., h]. An index outside the table gives a row that is no number.
+/// table[V, h] at index[...], whole numbers from 0 to V - 1: [..., h]. An index outside the table gives a row that is
+/// no number.
 template <Distributed I, Distributed T>
 constexpr auto embedding(const I& index, const T& table, Here here = {}) {
   return Apply<operation::embedding>{}(here, index, table);

@@ -1,5 +1,6 @@
-// Operations that are two or three in one. A plan makes them of what stands one behind the other (plan/fuse.hpp), so that what is between need
-// not go through memory; no user calls them. A device that has no kernel for one runs its parts.
+// Operations that are two or three in one. A plan makes them of what stands one behind the other (plan/fuse.hpp), so
+// that what is between need not go through memory; no user calls them. A device that has no kernel for one runs its
+// parts.
 #pragma once
 #include <parallel/operation/dropout.hpp>
 #include <parallel/operation/matmul.hpp>
@@ -7,27 +8,33 @@
 
 namespace parallel::operation {
 
-// Operands and attributes are those of the parts one behind the other, without what one part hands to the next. Every part has its result.
-inline constexpr Operation matmul_add{.name = "matmul+add"};                        ///< (x, w, bias): a number for every column
-inline constexpr Operation matmul_add_gelu{.name = "matmul+add+gelu"};              ///< (x, w, bias)
-inline constexpr Operation matmul_gelu_derivative{.name = "matmul+gelu_gradient"};  ///< (g, w, x): the product is the gradient of gelu(x)
-/// (x, w): the product and beside it the sum of the operand that the last attribute names, over what is contracted: gradients of a weight and its bias.
+// Operands and attributes are those of the parts one behind the other, without what one part hands to the next. Every
+// part has its result.
+/// (x, w, bias): a number for every column
+inline constexpr Operation matmul_add{.name = "matmul+add"};
+inline constexpr Operation matmul_add_gelu{.name = "matmul+add+gelu"};  ///< (x, w, bias)
+/// (g, w, x): the product is the gradient of gelu(x)
+inline constexpr Operation matmul_gelu_derivative{.name = "matmul+gelu_gradient"};
+/// (x, w): the product and beside it the sum of the operand that the last attribute names, over what is contracted:
+/// gradients of a weight and its bias.
 inline constexpr Operation matmul_sum{.name = "matmul&sum_to"};
-inline constexpr Operation add_gelu{.name = "add+gelu"};                            ///< (x, bias)
-inline constexpr Operation add_dropout{.name = "add+dropout"};                      ///< (x, bias, scalars)
-inline constexpr Operation dropout_add{.name = "dropout+add"};                      ///< (x, scalars, residual)
-inline constexpr Operation add_dropout_add{.name = "add+dropout+add"};              ///< (x, bias, scalars, residual)
+inline constexpr Operation add_gelu{.name = "add+gelu"};                ///< (x, bias)
+inline constexpr Operation add_dropout{.name = "add+dropout"};          ///< (x, bias, scalars)
+inline constexpr Operation dropout_add{.name = "dropout+add"};          ///< (x, scalars, residual)
+inline constexpr Operation add_dropout_add{.name = "add+dropout+add"};  ///< (x, bias, scalars, residual)
 
 /// Two operations that become one, where the second reads the first one's result, or an operand of it.
 struct Fusion {
   const Operation* first;
   const Operation* then;
-  int takes;   ///< the operand of `then` that is the result of `first`; of a sum either, and then the other is its second
+  /// the operand of `then` that is the result of `first`; of a sum either, and then the other is its second
+  int takes;
   int beside;  ///< how many other operands it has
   int ints;    ///< and how many attributes
   const Operation* fused;
   bool shares = false;  ///< `then` reads no result of `first` but an operand, which the one attribute more names
 };
+// clang-format off
 inline constexpr Fusion fusions[] = {
     // first          then              takes  beside  ints  become
     {&matmul,         &add,             0,     1,      0,    &matmul_add},
@@ -39,6 +46,7 @@ inline constexpr Fusion fusions[] = {
     {&add_dropout,    &add,             0,     1,      0,    &add_dropout_add},
     {&matmul,         &sum_to,          0,     0,      1,    &matmul_sum, true},
 };
+// clang-format on
 
 /// What an operation is made of, or nullptr.
 constexpr const Fusion* fusion_of(const Operation& fused) {

@@ -4,20 +4,21 @@
 
 namespace parallel {
 namespace operation {
-// x[m, k]   w[k, n]   result[m, n]
-// B         B         B       redundant
-// S0        B         S0      data and sequence parallel; the gradient of w is Partial
-// B         S1        S1      column parallel; the gradient of x is Partial
-// S1        S0        P       row parallel
-// P         B         P       a sum stays pending through a linear layer
-// B         P         P
-// With more dimensions: every kept dimension of x and of w as S0 and S1, every contracted one as (S1, S0), every batch dimension (S, S) -> S.
+// x[m, k]   w[k, n]   result[m, n] B         B         B       redundant S0        B         S0      data and sequence
+// parallel; the gradient of w is Partial B         S1        S1      column parallel; the gradient of x is Partial S1
+// S0        P       row parallel P         B         P       a sum stays pending through a linear layer B         P
+// P With more dimensions: every kept dimension of x and of w as S0 and S1, every contracted one as (S1, S0), every
+// batch dimension (S, S) -> S.
 
-/// The attributes: how many dimensions are contracted, whether the contracted ones come first in x and last in w, leading dimensions in common.
+/// The attributes: how many dimensions are contracted, whether the contracted ones come first in x and last in w,
+/// leading dimensions in common.
 struct Product {
   int contracted, left_transposed, right_transposed, batch;
   constexpr Product(const Ints& i)
-      : contracted(static_cast<int>(i[0])), left_transposed(static_cast<int>(i[1])), right_transposed(static_cast<int>(i[2])), batch(static_cast<int>(i[3])) {}
+      : contracted(static_cast<int>(i[0])),
+        left_transposed(static_cast<int>(i[1])),
+        right_transposed(static_cast<int>(i[2])),
+        batch(static_cast<int>(i[3])) {}
   constexpr Product(int c, int l, int r, int b) : contracted(c), left_transposed(l), right_transposed(r), batch(b) {}
   constexpr operator Ints() const { return {contracted, left_transposed, right_transposed, batch}; }
 
@@ -33,18 +34,21 @@ constexpr Shaped matmul_shape(const Arguments& a) {
   const int free_left = a.rank(0) - p.batch - p.contracted, free_right = a.rank(1) - p.batch - p.contracted;
   if (free_left < 0) return {{result}, {Reason::wrong_rank, {a.rank(0), p.batch + p.contracted}}};
   if (free_right < 0) return {{result}, {Reason::wrong_rank, {a.rank(1), p.batch + p.contracted}}};
-  if (p.batch + free_left + free_right > max_rank) return {{result}, {Reason::wrong_rank, {p.batch + free_left + free_right, max_rank}}};
+  if (p.batch + free_left + free_right > max_rank)
+    return {{result}, {Reason::wrong_rank, {p.batch + free_left + free_right, max_rank}}};
   for (int d = 0; d < p.batch; ++d) {
     if (a.size(0, d) != a.size(1, d)) return {{result}, {Reason::shapes_differ, {a.size(0, d), a.size(1, d)}}};
     result.layout.dims.push_back(Dim(a.size(0, d)));
   }
   for (int i = 0; i < p.contracted; ++i) {
-    const std::int64_t left = a.size(0, p.left_contracted(a.rank(0), i)), right = a.size(1, p.right_contracted(a.rank(1), i));
+    const std::int64_t left = a.size(0, p.left_contracted(a.rank(0), i)),
+                       right = a.size(1, p.right_contracted(a.rank(1), i));
     if (left != right) return {{result}, {Reason::inner_dimensions, {left, right}}};
   }
   for (int i = 0; i < free_left; ++i) result.layout.dims.push_back(Dim(a.size(0, p.left_free(a.rank(0), i))));
   for (int i = 0; i < free_right; ++i) result.layout.dims.push_back(Dim(a.size(1, p.right_free(a.rank(1), i))));
-  if (a.types[0].dtype != a.types[1].dtype) return {{result}, {Reason::element_types, {bytes_of(a.types[0].dtype), bytes_of(a.types[1].dtype)}}};
+  if (a.types[0].dtype != a.types[1].dtype)
+    return {{result}, {Reason::element_types, {bytes_of(a.types[0].dtype), bytes_of(a.types[1].dtype)}}};
   return {{result}, {}};
 }
 
@@ -52,7 +56,8 @@ constexpr Signatures matmul_table(const Arguments& a) {
   const Product p(a.ints);
   const int free_left = a.rank(0) - p.batch - p.contracted, free_right = a.rank(1) - p.batch - p.contracted;
   List<IndexLabels, max_operands> operands{IndexLabels{}, IndexLabels{}};
-  operands[0].count = a.rank(0), operands[1].count = a.rank(1);
+  operands[0].count = a.rank(0);
+  operands[1].count = a.rank(1);
   IndexLabels result;
   int labels = 0;
   const auto index_of = [&](std::int64_t size) { return size > 1 ? ++labels : 0; };  // an index of extent 1 is no index
@@ -126,7 +131,8 @@ constexpr void matmul_gradient(Gradient& g) {
 }
 }  // namespace operation
 
-/// x[..., k] times w[k, n...]: `matmul(x, w)` contracts the last dimension of x with the first of w, `matmul<2>(x, w)` the last two with the first two.
+/// x[..., k] times w[k, n...]: `matmul(x, w)` contracts the last dimension of x with the first of w, `matmul<2>(x, w)`
+/// the last two with the first two.
 template <int contracted = 1, Distributed X, Distributed W>
 constexpr auto matmul(const X& x, const W& w, Here here = {}) {
   return Apply<operation::matmul, contracted, 0, 0, 0>{}(here, x, w);

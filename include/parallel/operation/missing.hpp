@@ -1,20 +1,19 @@
-// What looks natural on a tensor and does not exist: each is one refusal instead of a compiler's search through overloads.
+// What looks natural on a tensor and does not exist: each is one refusal instead of a compiler's search through
+// overloads.
 #pragma once
 #include <parallel/operation/operators.hpp>
 
 namespace parallel {
 
 // A traced value has no numbers that could be compared.
-#define PARALLEL_MISSING(comparison)                            \
-  template <Distributed X, class Y>                             \
-  constexpr auto operator comparison(const X&, const Y&) {      \
-    return mistaken<Reason::no_condition, X>();                 \
-  }                                                             \
-  template <class Number, Distributed X>                        \
-    requires std::is_arithmetic_v<Number>                       \
-  constexpr auto operator comparison(const Number&, const X&) { \
-    return mistaken<Reason::no_condition, X>();                 \
-  }
+#define PARALLEL_MISSING(comparison)                       \
+  template <Distributed X, class Y>                        \
+  constexpr auto operator comparison(const X&, const Y&) { \
+    return mistaken<Reason::no_condition, X>();            \
+  }                                                        \
+  template <class Number, Distributed X>                   \
+  requires std::is_arithmetic_v<Number>                    \
+  constexpr auto operator comparison(const Number&, const X&) { return mistaken<Reason::no_condition, X>(); }
 PARALLEL_MISSING(==)
 PARALLEL_MISSING(!=)
 PARALLEL_MISSING(<)
@@ -24,12 +23,12 @@ PARALLEL_MISSING(>=)
 #undef PARALLEL_MISSING
 
 // A result is another value, mostly of another type.
-#define PARALLEL_MISSING(assignment)                      \
-  template <Distributed X, class Y>                       \
-  constexpr auto& operator assignment(X& x, const Y&) {   \
-    static_cast<void>(mistaken<Reason::rebound, X>());    \
+#define PARALLEL_MISSING(assignment)                          \
+  template <Distributed X, class Y>                           \
+  constexpr auto& operator assignment(X& x, const Y&) {       \
+    static_cast<void>(mistaken<Reason::rebound, X>());        \
     if (x.program() != nullptr) x.program()->mistaken = true; \
-    return x;                                             \
+    return x;                                                 \
   }
 PARALLEL_MISSING(+=)
 PARALLEL_MISSING(-=)

@@ -16,10 +16,16 @@ constexpr Signatures quotient_table(const Arguments& a) {
   rows.push_back(linear_row(2, 0));
   return rows;
 }
-inline constexpr Operation multiply{
-    .name = "multiply", .shape = [](const Arguments& a) { return broadcast_shape(a); }, .signatures = product_table, .element_by_element = 3, .gradient = multiply_gradient};
-inline constexpr Operation divide{
-    .name = "divide", .shape = [](const Arguments& a) { return broadcast_shape(a); }, .signatures = quotient_table, .element_by_element = 3, .gradient = divide_gradient};
+inline constexpr Operation multiply{.name = "multiply",
+                                    .shape = [](const Arguments& a) { return broadcast_shape(a); },
+                                    .signatures = product_table,
+                                    .element_by_element = 3,
+                                    .gradient = multiply_gradient};
+inline constexpr Operation divide{.name = "divide",
+                                  .shape = [](const Arguments& a) { return broadcast_shape(a); },
+                                  .signatures = quotient_table,
+                                  .element_by_element = 3,
+                                  .gradient = divide_gradient};
 
 constexpr void multiply_gradient(Gradient& g) {
   for (int i = 0; i < 2; ++i)

@@ -14,7 +14,8 @@ constexpr Shaped norm_shape(const Arguments& a) {
   if (a.rank(0) < 1) return {same.results, {Reason::wrong_rank, {a.rank(0), 1}}};
   for (int i = 1; i < a.types.size(); ++i) {
     if (a.rank(i) != 1) return {same.results, {Reason::wrong_rank, {a.rank(i), 1}}};
-    if (a.size(i, 0) != a.size(0, a.rank(0) - 1)) return {same.results, {Reason::shapes_differ, {a.size(0, a.rank(0) - 1), a.size(i, 0)}}};
+    if (a.size(i, 0) != a.size(0, a.rank(0) - 1))
+      return {same.results, {Reason::shapes_differ, {a.size(0, a.rank(0) - 1), a.size(i, 0)}}};
   }
   return {same.results, one_element_type(a)};
 }
@@ -38,21 +39,26 @@ constexpr Signatures norm_table(const Arguments& a) {
 constexpr void norm_lower(Trace&, Lowering&);
 constexpr void norm_gradient(Gradient&);
 constexpr void norm_rows_gradient(Gradient&);
-inline constexpr Operation layer_norm{.name = "layer_norm", .shape = norm_shape, .signatures = norm_table, .element_by_element = 6, .lower = norm_lower};
-inline constexpr Operation rms_norm{.name = "rms_norm", .shape = norm_shape, .signatures = norm_table, .element_by_element = 2, .lower = norm_lower};
+inline constexpr Operation layer_norm{
+    .name = "layer_norm", .shape = norm_shape, .signatures = norm_table, .element_by_element = 6, .lower = norm_lower};
+inline constexpr Operation rms_norm{
+    .name = "rms_norm", .shape = norm_shape, .signatures = norm_table, .element_by_element = 2, .lower = norm_lower};
 
-// Where a rank has whole rows: one operation forward and one backward, which read x once. The first number is one over the row's length, the
-// second epsilon.
+// Where a rank has whole rows: one operation forward and one backward, which read x once. The first number is one over
+// the row's length, the second epsilon.
 /// (x, gain, shift): the normalized rows, mean and variance; (x, gain): the normalized rows and the mean of squares.
 inline constexpr Operation norm_rows{.name = "norm_rows", .gradient = norm_rows_gradient};
 /// (g, x, variance, gain[, mean]): the gradients of x and, where there are results for them, of gain and shift.
 inline constexpr Operation norm_rows_derivative{.name = "norm_rows_gradient"};
 // Where rows are split: parts, between which the ranks exchange what they found.
-inline constexpr Operation row_mean{.name = "row_mean", .flops = elements_of_operand};          ///< x: the row's sum times the first number
-inline constexpr Operation row_variance{.name = "row_variance", .flops = elements_of_operand};  ///< (x, mean): the row's sum of (x - mean)^2 times the first number; without mean: of x^2
+/// x: the row's sum times the first number
+inline constexpr Operation row_mean{.name = "row_mean", .flops = elements_of_operand};
+/// (x, mean): the row's sum of (x - mean)^2 times the first number; without mean: of x^2
+inline constexpr Operation row_variance{.name = "row_variance", .flops = elements_of_operand};
 /// (x, mean, variance, gain, shift) or (x, variance, gain); the second number is epsilon.
 inline constexpr Operation normalize{.name = "normalize", .gradient = norm_gradient};
-inline constexpr Operation norm_products{.name = "norm_products", .flops = elements_of_operand};  ///< (g, x, variance, gain[, mean]): row means of g gain and g gain xhat
+/// (g, x, variance, gain[, mean]): row means of g gain and g gain xhat
+inline constexpr Operation norm_products{.name = "norm_products", .flops = elements_of_operand};
 inline constexpr Operation norm_derivative{.name = "norm_gradient"};
 inline constexpr Operation norm_parameter_derivative{.name = "norm_parameter_gradient", .flops = elements_of_operand};
 
@@ -69,8 +75,10 @@ constexpr void norm_lower(Trace& trace, Lowering& l) {
     l.result = trace.emit(norm_rows, Trace::nodes_operands(l.operands), types, Kind::activation, {}, share, l.reals[0]);
   } else if (centered) {
     const int mean = trace.exchange(trace.emit(row_mean, {x}, {own}, Kind::activation, {}, share), l.exchanging);
-    const int variance = trace.exchange(trace.emit(row_variance, {x, mean}, {own}, Kind::activation, {}, share), l.exchanging);
-    l.result = trace.emit(normalize, {x, mean, variance, l.operands[1], l.operands[2]}, l.results, Kind::activation, {}, share, l.reals[0]);
+    const int variance =
+        trace.exchange(trace.emit(row_variance, {x, mean}, {own}, Kind::activation, {}, share), l.exchanging);
+    l.result = trace.emit(normalize, {x, mean, variance, l.operands[1], l.operands[2]}, l.results, Kind::activation, {},
+                          share, l.reals[0]);
   } else {
     const int squares = trace.exchange(trace.emit(row_variance, {x}, {own}, Kind::activation, {}, share), l.exchanging);
     l.result = trace.emit(normalize, {x, squares, l.operands[1]}, l.results, Kind::activation, {}, share, l.reals[0]);
@@ -82,7 +90,8 @@ constexpr void norm_parameter_gradient(Gradient& g, int gain, const List<int, ma
   if (!g.wants(gain) && !g.wants(end - 1)) return;
   List<Type, max_results> types;
   for (int i = gain; i < end; ++i) types.push_back(conjugate(g.type(i)));
-  const int given = g.trace.emit(norm_parameter_derivative, operands, types, Kind::activation, {}, g.node.reals[0], g.node.reals[1]);
+  const int given =
+      g.trace.emit(norm_parameter_derivative, operands, types, Kind::activation, {}, g.node.reals[0], g.node.reals[1]);
   for (int i = gain; i < end; ++i)
     if (g.wants(i)) g.give(i, given + i - gain);
 }
@@ -115,7 +124,8 @@ constexpr void norm_rows_gradient(Gradient& g) {
   if (!g.wants(0)) return norm_parameter_gradient(g, 1, operands);
   List<Type, max_results> types{conjugate(g.type(0))};
   for (int i = 1; i < end && (g.wants(1) || g.wants(end - 1)); ++i) types.push_back(conjugate(g.type(i)));
-  const int given = g.trace.emit(norm_rows_derivative, operands, types, Kind::activation, {}, g.node.reals[0], g.node.reals[1]);
+  const int given =
+      g.trace.emit(norm_rows_derivative, operands, types, Kind::activation, {}, g.node.reals[0], g.node.reals[1]);
   for (int i = 0; i < types.size(); ++i)
     if (g.wants(i)) g.give(i, given + i);
 }

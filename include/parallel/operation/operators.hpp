@@ -6,12 +6,14 @@
 
 namespace parallel {
 
-/// The left operand of an operator. An operator cannot have a defaulted parameter for its line; the conversion of its operand can.
+/// The left operand of an operator. An operator cannot have a defaulted parameter for its line; the conversion of its
+/// operand can.
 template <class X>
 struct Met {
   const X& value;
   Source source;
-  constexpr Met(const X& x, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : value(x), source{file, line} {}
+  constexpr Met(const X& x, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : value(x), source{file, line} {}
 };
 
 /// Gives a distributed type its operators; found by argument-dependent look-up.
@@ -33,16 +35,32 @@ struct Arithmetic {
   friend constexpr auto operator/(Met<X> x, const Y& y) {
     return Apply<operation::divide>{}(x.source, x.value, y);
   }
-  friend constexpr auto operator*(double factor, Met<X> x) { return Apply<operation::scale>{factor}(x.source, x.value); }
-  friend constexpr auto operator*(Met<X> x, double factor) { return Apply<operation::scale>{factor}(x.source, x.value); }
-  friend constexpr auto operator/(Met<X> x, double divisor) { return Apply<operation::scale>{1 / divisor}(x.source, x.value); }
+  friend constexpr auto operator*(double factor, Met<X> x) {
+    return Apply<operation::scale>{factor}(x.source, x.value);
+  }
+  friend constexpr auto operator*(Met<X> x, double factor) {
+    return Apply<operation::scale>{factor}(x.source, x.value);
+  }
+  friend constexpr auto operator/(Met<X> x, double divisor) {
+    return Apply<operation::scale>{1 / divisor}(x.source, x.value);
+  }
   friend constexpr auto operator-(Met<X> x) { return Apply<operation::scale>{-1}(x.source, x.value); }
 
-  friend constexpr auto operator+(Met<X> x, double term) { return Apply<operation::add>{}(x.source, x.value, number(term)); }
-  friend constexpr auto operator+(double term, Met<X> x) { return Apply<operation::add>{}(x.source, x.value, number(term)); }
-  friend constexpr auto operator-(Met<X> x, double term) { return Apply<operation::subtract>{}(x.source, x.value, number(term)); }
-  friend constexpr auto operator-(double from, Met<X> x) { return Apply<operation::subtract>{}(x.source, number(from), x.value); }
-  friend constexpr auto operator/(double dividend, Met<X> x) { return Apply<operation::divide>{}(x.source, number(dividend), x.value); }
+  friend constexpr auto operator+(Met<X> x, double term) {
+    return Apply<operation::add>{}(x.source, x.value, number(term));
+  }
+  friend constexpr auto operator+(double term, Met<X> x) {
+    return Apply<operation::add>{}(x.source, x.value, number(term));
+  }
+  friend constexpr auto operator-(Met<X> x, double term) {
+    return Apply<operation::subtract>{}(x.source, x.value, number(term));
+  }
+  friend constexpr auto operator-(double from, Met<X> x) {
+    return Apply<operation::subtract>{}(x.source, number(from), x.value);
+  }
+  friend constexpr auto operator/(double dividend, Met<X> x) {
+    return Apply<operation::divide>{}(x.source, number(dividend), x.value);
+  }
 
   /// `if (x)`, `x ? y : z`: refused.
   constexpr explicit operator bool() const {

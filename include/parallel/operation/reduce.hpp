@@ -49,16 +49,28 @@ inline constexpr Operation expand{.name = "expand"};
 
 constexpr void sum_gradient(Gradient& g) { g.give(0, expand, {g.cotangent()}, g.node.ints, g.node.reals[0]); }
 /// The sum over the dimensions `ints` (none: all), times the first number.
-inline constexpr Operation sum{.name = "sum", .shape = sum_shape, .signatures = sum_over_table, .gradient = sum_gradient, .flops = elements_of_operand};
+inline constexpr Operation sum{.name = "sum",
+                               .shape = sum_shape,
+                               .signatures = sum_over_table,
+                               .gradient = sum_gradient,
+                               .flops = elements_of_operand};
 
 constexpr void max_lower(Trace&, Lowering&);
 constexpr void max_gradient(Gradient&);
-inline constexpr Operation max{
-    .name = "max", .shape = max_shape, .signatures = max_table, .lower = max_lower, .gradient = max_gradient, .flops = elements_of_operand};
-inline constexpr Operation local_max{.name = "local_max", .flops = elements_of_operand};  ///< over the dimensions `ints` of a rank's part
-inline constexpr Operation count_maxima{.name = "count_maxima", .flops = elements_of_operand};         ///< (x, max): how many elements of a rank's part equal it
-inline constexpr Operation max_derivative{.name = "max_gradient"};       ///< (x, max, count, g): g / count where x equals max
-/// Stands for the completed maximum in the graph, so that its gradient goes back to the elements and not to the ranks' maxima.
+inline constexpr Operation max{.name = "max",
+                               .shape = max_shape,
+                               .signatures = max_table,
+                               .lower = max_lower,
+                               .gradient = max_gradient,
+                               .flops = elements_of_operand};
+/// over the dimensions `ints` of a rank's part
+inline constexpr Operation local_max{.name = "local_max", .flops = elements_of_operand};
+/// (x, max): how many elements of a rank's part equal it
+inline constexpr Operation count_maxima{.name = "count_maxima", .flops = elements_of_operand};
+/// (x, max, count, g): g / count where x equals max
+inline constexpr Operation max_derivative{.name = "max_gradient"};
+/// Stands for the completed maximum in the graph, so that its gradient goes back to the elements and not to the ranks'
+/// maxima.
 inline constexpr Operation maximum_of{.name = "maximum_of", .gradient = max_gradient, .aliases = true};
 
 /// The type that a statistic of a rank's own part has: pending on the axes that split what it is made of.

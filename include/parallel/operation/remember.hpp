@@ -1,4 +1,5 @@
-// What a program remembers from run to run: a tensor with room along one dimension, in which every run writes its part. A key-value cache.
+// What a program remembers from run to run: a tensor with room along one dimension, in which every run writes its part.
+// A key-value cache.
 #pragma once
 #include <parallel/operation/elementwise.hpp>
 
@@ -9,7 +10,8 @@ namespace operation {
 // P               B          P        by name only: the terms would be summed in every run; the sum is completed once
 constexpr Shaped remember_shape(const Arguments& a) {
   Shaped same = same_shape(a);
-  if (a.ints[0] < 0 || a.ints[0] >= a.rank(0)) return {same.results, {Reason::no_such_dimension, {a.ints[0], a.rank(0)}}};
+  if (a.ints[0] < 0 || a.ints[0] >= a.rank(0))
+    return {same.results, {Reason::no_such_dimension, {a.ints[0], a.rank(0)}}};
   const int dim = static_cast<int>(a.ints[0]);
   if (a.ints[1] < a.size(0, dim)) return {same.results, {Reason::slice_range, {0, a.size(0, dim), a.ints[1]}}};
   same.results[0].layout.dims[dim] = Dim(a.ints[1]);
@@ -26,7 +28,11 @@ constexpr Signatures remember_table(const Arguments& a) {
 }
 constexpr void remember_lower(Trace&, Lowering&);
 /// ints: the dimension, and the room along it.
-inline constexpr Operation remember{.name = "remember", .shape = remember_shape, .signatures = remember_table, .lower = remember_lower, .remembers = true};
+inline constexpr Operation remember{.name = "remember",
+                                    .shape = remember_shape,
+                                    .signatures = remember_table,
+                                    .lower = remember_lower,
+                                    .remembers = true};
 /// (memory, x, position): the memory with x at `position` of dimension ints[0], in its storage.
 inline constexpr Operation write{.name = "write", .updates = true};
 
@@ -53,7 +59,8 @@ constexpr void remember_lower(Trace& trace, Lowering& l) {
   if (in_layers) {
     const Region& layers = graph.regions[trace.region];
     described.layers = layers.count;
-    described.type.layout = with_leading(described.type.layout, layers.staged ? Dim(layers.count) / *graph.stages : Dim(layers.count));
+    described.type.layout =
+        with_leading(described.type.layout, layers.staged ? Dim(layers.count) / *graph.stages : Dim(layers.count));
   }
   const int number_of_member = graph.members.size();
   const int memory = trace.declare(parameter, described, Kind::activation, false);
@@ -66,9 +73,10 @@ constexpr void remember_lower(Trace& trace, Lowering& l) {
 }
 }  // namespace operation
 
-/// What earlier runs of an evaluation gave and, at `position` of dimension `dim`, what this one gives: x[..., n, ...] -> [..., room, ...].
-/// It begins with zeros, and what was never written there stays so. `position` is a whole number without dimensions. What would lie outside the
-/// room is not kept; attention_from gives no number to a query that stands there.
+/// What earlier runs of an evaluation gave and, at `position` of dimension `dim`, what this one gives: x[..., n, ...]
+/// -> [..., room, ...]. It begins with zeros, and what was never written there stays so. `position` is a whole number
+/// without dimensions. What would lie outside the room is not kept; attention_from gives no number to a query that
+/// stands there.
 template <int dim, std::int64_t room, Distributed X, Distributed P>
 constexpr auto remember(const X& x, const P& position, Here here = {}) {
   return Apply<operation::remember, dim, room>{}(here, x, position);

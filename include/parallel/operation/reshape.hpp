@@ -4,10 +4,9 @@
 
 namespace parallel {
 namespace operation {
-// x                                         result
-// S of the first dimension of a group       S of the first dimension of the group that it becomes
-// P                                         P
-// Groups: [a, b, c] -> [a b, c] has the groups {a, b} -> {a b} and {c} -> {c}. Slices of any other dimension would be strided.
+// x                                         result S of the first dimension of a group       S of the first dimension
+// of the group that it becomes P                                         P Groups: [a, b, c] -> [a b, c] has the groups
+// {a, b} -> {a b} and {c} -> {c}. Slices of any other dimension would be strided.
 constexpr Shaped reshape_shape(const Arguments& a) {
   Type result{a.types[0].dtype, {}};
   std::int64_t elements = 1;
@@ -16,17 +15,20 @@ constexpr Shaped reshape_shape(const Arguments& a) {
     if (result.layout.rank() < max_rank) result.layout.dims.push_back(Dim(n));
   }
   if (a.ints.size() > max_rank) return {{result}, {Reason::wrong_rank, {a.ints.size(), max_rank}}};
-  if (elements != a.types[0].layout.elements()) return {{result}, {Reason::elements_differ, {a.types[0].layout.elements(), elements}}};
+  if (elements != a.types[0].layout.elements())
+    return {{result}, {Reason::elements_differ, {a.types[0].layout.elements(), elements}}};
   return {{result}, {}};
 }
 constexpr std::int64_t common_divisor(std::int64_t a, std::int64_t b) {
   while (b != 0) {
     const std::int64_t rest = a % b;
-    a = b, b = rest;
+    a = b;
+    b = rest;
   }
   return a;
 }
-/// A split of x passes where as many elements stand before the dimension as before one of the result, and a degree can divide both.
+/// A split of x passes where as many elements stand before the dimension as before one of the result, and a degree can
+/// divide both.
 constexpr Signatures reshape_table(const Arguments& a) {
   Signatures rows;
   rows.push_back(uniform_row(1, 1, Broadcast));
@@ -36,7 +38,8 @@ constexpr Signatures reshape_table(const Arguments& a) {
     if (a.size(0, d) == 1) continue;
     std::int64_t before_result = 1;
     for (int e = 0; e < a.ints.size(); before_result *= a.ints[e], ++e)
-      if (before == before_result && common_divisor(a.size(0, d), a.ints[e]) > 1) rows.push_back({{split(d)}, {split(e)}});
+      if (before == before_result && common_divisor(a.size(0, d), a.ints[e]) > 1)
+        rows.push_back({{split(d)}, {split(e)}});
   }
   return rows;
 }

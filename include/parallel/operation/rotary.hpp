@@ -1,5 +1,5 @@
-// Rotary position embedding: pairs of elements turn by an angle that grows with the position, so that the product of a query and a key
-// depends on how far apart they stand.
+// Rotary position embedding: pairs of elements turn by an angle that grows with the position, so that the product of a
+// query and a key depends on how far apart they stand.
 #pragma once
 #include <parallel/operation/elementwise.hpp>
 
@@ -31,8 +31,11 @@ constexpr Signatures rotary_table(const Arguments& a) {
 constexpr std::int64_t rotary_flops(const Arguments& a) { return 3 * a.types[0].layout.elements(); }
 constexpr void rotary_gradient(Gradient&);
 /// The first number is the base of the wavelengths, the second 1, or -1 to turn back.
-inline constexpr Operation rotary{
-    .name = "rotary", .shape = rotary_shape, .signatures = rotary_table, .gradient = rotary_gradient, .flops = rotary_flops};
+inline constexpr Operation rotary{.name = "rotary",
+                                  .shape = rotary_shape,
+                                  .signatures = rotary_table,
+                                  .gradient = rotary_gradient,
+                                  .flops = rotary_flops};
 constexpr void rotary_gradient(Gradient& g) {
   List<int, max_node_operands> operands = g.node.operands;
   operands[0] = g.cotangent();
@@ -40,8 +43,8 @@ constexpr void rotary_gradient(Gradient& g) {
 }
 }  // namespace operation
 
-/// Turns x[batch, sequence, heads, size]: at position p elements i and i + size/2 turn by p / base^(2i/size) (Su et al., 2021; the halves as
-/// in GPT-NeoX and Llama's published weights).
+/// Turns x[batch, sequence, heads, size]: at position p elements i and i + size/2 turn by p / base^(2i/size) (Su et
+/// al., 2021; the halves as in GPT-NeoX and Llama's published weights).
 template <Distributed X>
 constexpr auto rotary(const X& x, double base = 10000, Here here = {}) {
   return Apply<operation::rotary>{base, 1}(here, x);

@@ -4,13 +4,13 @@
 
 namespace parallel {
 namespace operation {
-// slice: x       result        concatenate: all operands   result
-// S, other       S             S, other                     S
-// P              P             P                            P
-// A slice of the split dimension itself is never derived, and tensors split along the dimension that joins them would interleave.
+// slice: x       result        concatenate: all operands   result S, other       S             S, other
+// S P              P             P                            P A slice of the split dimension itself is never derived,
+// and tensors split along the dimension that joins them would interleave.
 constexpr Shaped slice_shape(const Arguments& a) {
   Shaped same = same_shape(a);
-  if (a.ints[0] < 0 || a.ints[0] >= a.rank(0)) return {same.results, {Reason::no_such_dimension, {a.ints[0], a.rank(0)}}};
+  if (a.ints[0] < 0 || a.ints[0] >= a.rank(0))
+    return {same.results, {Reason::no_such_dimension, {a.ints[0], a.rank(0)}}};
   const int dim = static_cast<int>(a.ints[0]);
   if (a.ints[1] < 0 || a.ints[2] <= a.ints[1] || a.ints[2] > a.size(0, dim))
     return {same.results, {Reason::slice_range, {a.ints[1], a.ints[2], a.size(0, dim)}}};
@@ -28,20 +28,28 @@ constexpr Signatures other_dimensions(const Arguments& a, int dim) {
 constexpr Signatures slice_table(const Arguments& a) { return other_dimensions(a, static_cast<int>(a.ints[0])); }
 constexpr std::int64_t copied_flops(const Arguments&) { return 0; }
 
-inline constexpr Operation pad{.name = "pad", .flops = copied_flops};  ///< x at `ints[1]` of dimension `ints[0]`, zeros around it
+/// x at `ints[1]` of dimension `ints[0]`, zeros around it
+inline constexpr Operation pad{.name = "pad", .flops = copied_flops};
 constexpr void slice_gradient(Gradient& g) { g.give(0, pad, {g.cotangent()}, g.node.ints); }
-inline constexpr Operation slice{.name = "slice", .shape = slice_shape, .signatures = slice_table, .gradient = slice_gradient, .flops = copied_flops};
+inline constexpr Operation slice{.name = "slice",
+                                 .shape = slice_shape,
+                                 .signatures = slice_table,
+                                 .gradient = slice_gradient,
+                                 .flops = copied_flops};
 
 constexpr Shaped concatenate_shape(const Arguments& a) {
   Shaped joined = same_shape(a);
-  if (a.ints[0] < 0 || a.ints[0] >= a.rank(0)) return {joined.results, {Reason::no_such_dimension, {a.ints[0], a.rank(0)}}};
+  if (a.ints[0] < 0 || a.ints[0] >= a.rank(0))
+    return {joined.results, {Reason::no_such_dimension, {a.ints[0], a.rank(0)}}};
   const int dim = static_cast<int>(a.ints[0]);
   std::int64_t size = 0;
   for (int i = 0; i < a.types.size(); ++i) {
     if (a.rank(i) != a.rank(0)) return {joined.results, {Reason::wrong_rank, {a.rank(i), a.rank(0)}}};
-    if (a.types[i].dtype != a.types[0].dtype) return {joined.results, {Reason::element_types, {bytes_of(a.types[0].dtype), bytes_of(a.types[i].dtype)}}};
+    if (a.types[i].dtype != a.types[0].dtype)
+      return {joined.results, {Reason::element_types, {bytes_of(a.types[0].dtype), bytes_of(a.types[i].dtype)}}};
     for (int d = 0; d < a.rank(0); ++d)
-      if (d != dim && a.size(i, d) != a.size(0, d)) return {joined.results, {Reason::shapes_differ, {a.size(0, d), a.size(i, d)}}};
+      if (d != dim && a.size(i, d) != a.size(0, d))
+        return {joined.results, {Reason::shapes_differ, {a.size(0, d), a.size(i, d)}}};
     size += a.size(i, dim);
   }
   joined.results[0].layout.dims[dim] = Dim(size);
@@ -80,8 +88,7 @@ constexpr auto concatenate(const X& x, const Y& y, const Z& z, Here here = {}) {
   return Apply<operation::concatenate, dim>{}(here, x, y, z);
 }
 template <int dim, Distributed... X>
-  requires(sizeof...(X) > 3 && sizeof...(X) <= max_operands)
-constexpr auto concatenate(const X&... x) {
+requires(sizeof...(X) > 3 && sizeof...(X) <= max_operands) constexpr auto concatenate(const X&... x) {
   return Apply<operation::concatenate, dim>{}(Source{}, x...);
 }
 

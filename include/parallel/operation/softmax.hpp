@@ -16,16 +16,21 @@ constexpr Signatures softmax_table(const Arguments& a) {
 }
 constexpr Shaped softmax_shape(const Arguments& a) {
   const Shaped same = same_shape(a);
-  if (a.ints[0] < 0 || a.ints[0] >= a.rank(0)) return {same.results, {Reason::no_such_dimension, {a.ints[0], a.rank(0)}}};
+  if (a.ints[0] < 0 || a.ints[0] >= a.rank(0))
+    return {same.results, {Reason::no_such_dimension, {a.ints[0], a.rank(0)}}};
   return same;
 }
 constexpr void softmax_lower(Trace&, Lowering&);
 constexpr void softmax_gradient(Gradient&);
-inline constexpr Operation softmax{.name = "softmax", .shape = softmax_shape, .signatures = softmax_table, .lower = softmax_lower};
-inline constexpr Operation sum_of_exponentials{.name = "sum_of_exponentials", .flops = elements_of_operand};  ///< (x, max): the sum over `ints` of exp(x - max)
-inline constexpr Operation normalized_exponential{.name = "normalized_exponential", .gradient = softmax_gradient};  ///< (x, max, sum): exp(x - max) / sum
-inline constexpr Operation row_product{.name = "row_product", .flops = elements_of_operand};                  ///< (y, g): the sum over `ints` of y g
-inline constexpr Operation softmax_derivative{.name = "softmax_gradient"};      ///< (y, g, product): y (g - product)
+inline constexpr Operation softmax{
+    .name = "softmax", .shape = softmax_shape, .signatures = softmax_table, .lower = softmax_lower};
+/// (x, max): the sum over `ints` of exp(x - max)
+inline constexpr Operation sum_of_exponentials{.name = "sum_of_exponentials", .flops = elements_of_operand};
+/// (x, max, sum): exp(x - max) / sum
+inline constexpr Operation normalized_exponential{.name = "normalized_exponential", .gradient = softmax_gradient};
+/// (y, g): the sum over `ints` of y g
+inline constexpr Operation row_product{.name = "row_product", .flops = elements_of_operand};
+inline constexpr Operation softmax_derivative{.name = "softmax_gradient"};  ///< (y, g, product): y (g - product)
 
 /// The type of a statistic along dimensions `dims` of something: those dimensions gone, more precise than bf16.
 constexpr Type statistic(const Type& type, const Ints& dims) {
@@ -45,8 +50,10 @@ constexpr void softmax_lower(Trace& trace, Lowering& l) {
   const int x = l.operands[0];
   const Type row = statistic(trace.graph.values[x].type, l.ints);
   const int largest = maximum(trace, x, row, l.exchanging, l.ints);
-  const int own = trace.emit(sum_of_exponentials, {x, largest}, {pending_on(row, l.exchanging)}, Kind::activation, l.ints);
-  l.result = trace.emit(normalized_exponential, {x, largest, trace.exchange(own, l.exchanging)}, l.results, Kind::activation, l.ints);
+  const int own =
+      trace.emit(sum_of_exponentials, {x, largest}, {pending_on(row, l.exchanging)}, Kind::activation, l.ints);
+  l.result = trace.emit(normalized_exponential, {x, largest, trace.exchange(own, l.exchanging)}, l.results,
+                        Kind::activation, l.ints);
 }
 constexpr void softmax_gradient(Gradient& g) {
   const AxisList exchanging = split_along(g.result_type().layout, g.node.ints);

@@ -5,13 +5,16 @@
 namespace parallel {
 namespace operation {
 inline constexpr Operation constant{.name = "constant", .source = true};  ///< every element is the first number
-inline constexpr Operation iota{.name = "iota", .source = true};          ///< an element is its coordinate in dimension ints[0]
+/// an element is its coordinate in dimension ints[0]
+inline constexpr Operation iota{.name = "iota", .source = true};
 constexpr void random_lower(Trace&, Lowering&);
-/// Normal numbers. Operand: scalars; ints: positions of seed and step, number of the call; the first number is the standard deviation.
+/// Normal numbers. Operand: scalars; ints: positions of seed and step, number of the call; the first number is the
+/// standard deviation.
 inline constexpr Operation random{.name = "random", .lower = random_lower, .source = true};
 constexpr void random_lower(Trace& trace, Lowering& l) {
   const std::int64_t seed = trace.scalar("seed"), step = trace.scalar("step");
-  l.result = trace.emit(random, {trace.graph.scalar_value}, l.results, Kind::data, {seed, step, trace.draws++}, l.reals[0]);
+  l.result =
+      trace.emit(random, {trace.graph.scalar_value}, l.results, Kind::data, {seed, step, trace.draws++}, l.reals[0]);
 }
 }  // namespace operation
 
@@ -25,7 +28,8 @@ struct Sourced : Arithmetic<Sourced<operation, T, S, kind_of_value>> {
   constexpr explicit Sourced(double n) : number(n) {}
   constexpr Applications* program() const { return nullptr; }
   constexpr int enter(Applications& program) const {
-    return program.add({.what = Application::What::source, .operation = &operation, .type = &type, .kind = kind, .first = number});
+    return program.add(
+        {.what = Application::What::source, .operation = &operation, .type = &type, .kind = kind, .first = number});
   }
 };
 
@@ -42,8 +46,8 @@ template <class S>
 constexpr auto iota() {
   return Sourced<operation::iota, int, S, Kind::constant>();
 }
-/// random<float, Shape<4, 6>>(0.1): normal numbers with this standard deviation, new ones every step and every time it is used,
-/// the same on every mesh.
+/// random<float, Shape<4, 6>>(0.1): normal numbers with this standard deviation, new ones every step and every time it
+/// is used, the same on every mesh.
 template <class T, class S>
 constexpr auto random(double deviation = 1) {
   return Sourced<operation::random, T, S, Kind::data>(deviation);

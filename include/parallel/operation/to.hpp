@@ -22,11 +22,13 @@ struct Target<X, Shape<dims...>, Placed...> {
 constexpr Refusal refused_move(const Type& from, const Layout& to) {
   if (from.layout.rank() != to.rank()) return {Reason::wrong_rank, {from.layout.rank(), to.rank()}};
   for (int d = 0; d < to.rank(); ++d)
-    if (from.layout.dims[d].size != to.dims[d].size) return {Reason::shapes_differ, {from.layout.dims[d].size, to.dims[d].size}};
+    if (from.layout.dims[d].size != to.dims[d].size)
+      return {Reason::shapes_differ, {from.layout.dims[d].size, to.dims[d].size}};
   AxisList axes;
   from.layout.collect(axes);
   for (const Axis* a : axes)
-    if (from.layout.on(a) == Broadcast && to.on(a) == Invariant) return {Reason::never_invariant, {bytes_of(from.dtype)}, a};
+    if (from.layout.on(a) == Broadcast && to.on(a) == Invariant)
+      return {Reason::never_invariant, {bytes_of(from.dtype)}, a};
   if (!route(from.layout, to).arrives) return {Reason::nested_otherwise, {0, to.rank()}};
   return {};
 }
@@ -38,14 +40,16 @@ struct Moving {
     moved.layout = Target<X, Placed...>::layout;
     v.results.push_back(moved);
     if (is_source<X>) v.refusal = {Reason::only_sources, {1}};
-    if (X::kind != Kind::refused && !v.refusal) v.refusal = Target<X, Placed...>::refusal ? Target<X, Placed...>::refusal : refused_move(X::type, moved.layout);
+    if (X::kind != Kind::refused && !v.refusal)
+      v.refusal = Target<X, Placed...>::refusal ? Target<X, Placed...>::refusal : refused_move(X::type, moved.layout);
     v.kind = v.refusal ? Kind::refused : X::kind;
     return v;
   }();
 };
 }  // namespace spelling
 
-/// `to<On<tensor, Broadcast>>(x)` moves x on the named axes; `to<Shape<32 / data, 768>>(x)` to this layout, Invariant on every other axis.
+/// `to<On<tensor, Broadcast>>(x)` moves x on the named axes; `to<Shape<32 / data, 768>>(x)` to this layout, Invariant
+/// on every other axis.
 template <class... Placed, Distributed X>
 constexpr auto to(const X& x, Here here = {}) {
   using Types = spelling::Moving<X, Placed...>;
@@ -63,8 +67,8 @@ constexpr auto to(const X& x, Here here = {}) {
   }
 }
 
-/// x, and the word that the backward pass is to compute it again instead of keeping it (Chen et al., 2016): from what it is made of, which is
-/// kept unless it is marked too.
+/// x, and the word that the backward pass is to compute it again instead of keeping it (Chen et al., 2016): from what
+/// it is made of, which is kept unless it is marked too.
 template <Distributed X>
 constexpr auto recompute(const X& x) {
   if constexpr (X::kind != Kind::refused && !is_source<X>) {  // a source is always made again

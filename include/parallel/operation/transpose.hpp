@@ -28,8 +28,11 @@ constexpr Signatures transpose_table(const Arguments& a) {
   return rows;
 }
 constexpr void transpose_gradient(Gradient& g);
-inline constexpr Operation transpose{
-    .name = "transpose", .shape = transpose_shape, .signatures = transpose_table, .gradient = transpose_gradient, .view = true};
+inline constexpr Operation transpose{.name = "transpose",
+                                     .shape = transpose_shape,
+                                     .signatures = transpose_table,
+                                     .gradient = transpose_gradient,
+                                     .view = true};
 constexpr void transpose_gradient(Gradient& g) {
   Ints inverse;
   inverse.count = g.node.ints.size();
@@ -40,8 +43,7 @@ constexpr void transpose_gradient(Gradient& g) {
 
 /// `transpose<1, 0, 2>(x)`: dimension d of the result is dimension order[d] of x.
 template <int... order, Distributed X>
-  requires(sizeof...(order) > 0)
-constexpr auto transpose(const X& x, Here here = {}) {
+requires(sizeof...(order) > 0) constexpr auto transpose(const X& x, Here here = {}) {
   return Apply<operation::transpose, order...>{}(here, x);
 }
 /// The transpose of a matrix.

@@ -1,4 +1,5 @@
-// Functions of one number: square, sqrt, exp, log, tanh, sigmoid, relu, gelu, silu. None is linear, so a pending sum is completed before them.
+// Functions of one number: square, sqrt, exp, log, tanh, sigmoid, relu, gelu, silu. None is linear, so a pending sum is
+// completed before them.
 #pragma once
 #include <parallel/operation/add.hpp>
 #include <parallel/operation/multiply.hpp>
@@ -19,7 +20,8 @@ constexpr void exp_gradient(Gradient& g) { g.give(0, multiply, {g.cotangent(), g
 constexpr void log_gradient(Gradient& g) { g.give(0, divide, {g.cotangent(), g.operand(0)}); }
 constexpr void tanh_gradient(Gradient& g) {  // g - g y^2
   const Type type = conjugate(g.type(0));
-  g.give(0, subtract, {g.cotangent(), g.emit(multiply, {g.emit(multiply, {g.cotangent(), g.result()}, type), g.result()}, type)});
+  g.give(0, subtract,
+         {g.cotangent(), g.emit(multiply, {g.emit(multiply, {g.cotangent(), g.result()}, type), g.result()}, type)});
 }
 constexpr void sigmoid_gradient(Gradient& g) {  // g y - g y^2
   const Type type = conjugate(g.type(0));
@@ -27,29 +29,65 @@ constexpr void sigmoid_gradient(Gradient& g) {  // g y - g y^2
   g.give(0, subtract, {product, g.emit(multiply, {product, g.result()}, type)});
 }
 
-inline constexpr Operation relu_derivative{.name = "relu_gradient"};      ///< (x, g) -> g where x > 0
-inline constexpr Operation gelu_derivative{.name = "gelu_gradient"};      ///< (x, g); tanh form
+inline constexpr Operation relu_derivative{.name = "relu_gradient"};  ///< (x, g) -> g where x > 0
+inline constexpr Operation gelu_derivative{.name = "gelu_gradient"};  ///< (x, g); tanh form
 inline constexpr Operation gelu_erf_derivative{.name = "gelu_erf_gradient"};
-inline constexpr Operation silu_derivative{.name = "silu_gradient"};      ///< (x, g)
+inline constexpr Operation silu_derivative{.name = "silu_gradient"};  ///< (x, g)
 template <const Operation& derivative>
 constexpr void unary_gradient(Gradient& g) {
   g.give(0, derivative, {g.operand(0), g.cotangent()});
 }
 
-inline constexpr Operation square{.name = "square", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = square_gradient};
-inline constexpr Operation sqrt{.name = "sqrt", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = sqrt_gradient};
-inline constexpr Operation exp{.name = "exp", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = exp_gradient};
-inline constexpr Operation log{.name = "log", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = log_gradient};
-inline constexpr Operation tanh{.name = "tanh", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = tanh_gradient};
-inline constexpr Operation sigmoid{.name = "sigmoid", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = sigmoid_gradient};
-inline constexpr Operation relu{
-    .name = "relu", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = unary_gradient<relu_derivative>};
-inline constexpr Operation gelu{
-    .name = "gelu", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = unary_gradient<gelu_derivative>};
-inline constexpr Operation gelu_erf{
-    .name = "gelu_erf", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = unary_gradient<gelu_erf_derivative>};
-inline constexpr Operation silu{
-    .name = "silu", .shape = same_shape, .signatures = nonlinear_table, .element_by_element = 1, .gradient = unary_gradient<silu_derivative>};
+inline constexpr Operation square{.name = "square",
+                                  .shape = same_shape,
+                                  .signatures = nonlinear_table,
+                                  .element_by_element = 1,
+                                  .gradient = square_gradient};
+inline constexpr Operation sqrt{.name = "sqrt",
+                                .shape = same_shape,
+                                .signatures = nonlinear_table,
+                                .element_by_element = 1,
+                                .gradient = sqrt_gradient};
+inline constexpr Operation exp{.name = "exp",
+                               .shape = same_shape,
+                               .signatures = nonlinear_table,
+                               .element_by_element = 1,
+                               .gradient = exp_gradient};
+inline constexpr Operation log{.name = "log",
+                               .shape = same_shape,
+                               .signatures = nonlinear_table,
+                               .element_by_element = 1,
+                               .gradient = log_gradient};
+inline constexpr Operation tanh{.name = "tanh",
+                                .shape = same_shape,
+                                .signatures = nonlinear_table,
+                                .element_by_element = 1,
+                                .gradient = tanh_gradient};
+inline constexpr Operation sigmoid{.name = "sigmoid",
+                                   .shape = same_shape,
+                                   .signatures = nonlinear_table,
+                                   .element_by_element = 1,
+                                   .gradient = sigmoid_gradient};
+inline constexpr Operation relu{.name = "relu",
+                                .shape = same_shape,
+                                .signatures = nonlinear_table,
+                                .element_by_element = 1,
+                                .gradient = unary_gradient<relu_derivative>};
+inline constexpr Operation gelu{.name = "gelu",
+                                .shape = same_shape,
+                                .signatures = nonlinear_table,
+                                .element_by_element = 1,
+                                .gradient = unary_gradient<gelu_derivative>};
+inline constexpr Operation gelu_erf{.name = "gelu_erf",
+                                    .shape = same_shape,
+                                    .signatures = nonlinear_table,
+                                    .element_by_element = 1,
+                                    .gradient = unary_gradient<gelu_erf_derivative>};
+inline constexpr Operation silu{.name = "silu",
+                                .shape = same_shape,
+                                .signatures = nonlinear_table,
+                                .element_by_element = 1,
+                                .gradient = unary_gradient<silu_derivative>};
 }  // namespace operation
 
 template <Distributed X>

@@ -13,7 +13,8 @@ inline constexpr Operation add_scalars{.name = "add_scalars"};
 inline constexpr Operation clip{.name = "clip"};
 /// (parameter, momentum, gradient, factor, scalars) -> parameter, momentum
 inline constexpr Operation sgd{.name = "sgd", .updates = true};
-/// (parameter, mean, variance, gradient, factor, scalars) -> parameter, mean, variance; ints: positions of its scalars, then whether it decays
+/// (parameter, mean, variance, gradient, factor, scalars) -> parameter, mean, variance; ints: positions of its scalars,
+/// then whether it decays
 inline constexpr Operation adamw{.name = "adamw", .updates = true};
 
 }  // namespace parallel::operation

@@ -12,10 +12,12 @@ constexpr Signatures where_table(const Arguments& a) {
   rows.push_back({{Broadcast, Partial, Partial}, {Partial}});
   return rows;
 }
-inline constexpr Operation masked{.name = "masked"};  ///< (mask, x): x where the mask is not zero (ints[0] = 1) or is zero (0), else 0
+/// (mask, x): x where the mask is not zero (ints[0] = 1) or is zero (0), else 0
+inline constexpr Operation masked{.name = "masked"};
 constexpr void where_gradient(Gradient& g) {
   for (int i = 1; i <= 2; ++i)
-    if (g.wants(i)) give_repeated(g, i, g.emit(masked, {g.operand(0), g.cotangent()}, repeated_type(g, i), {i == 1 ? 1 : 0}));
+    if (g.wants(i))
+      give_repeated(g, i, g.emit(masked, {g.operand(0), g.cotangent()}, repeated_type(g, i), {i == 1 ? 1 : 0}));
 }
 constexpr Shaped where_shape(const Arguments& a) {
   const Shaped shaped = broadcast_shape(a, 1);

@@ -30,7 +30,8 @@ struct Comparison {
 /// The section of a plan that is the same for every program. Its calls are none of the program's: `Plan::calls` and its
 /// like do not count them.
 struct Agreement {
-  Comparison start{};    ///< plan, arithmetic, settings, parameters, then the executor's number: before its groups are made
+  /// plan, arithmetic, settings, parameters, then the executor's number: before its groups are made
+  Comparison start{};
   Comparison counter{};  ///< which step of which executor with which scalars: before each step
   Comparison end{};      ///< that all ranks have come to it: once in a run
 

@@ -1,6 +1,8 @@
-// Assertions that print what they compared on every compiler: clang 14 prints of a failed static_assert nothing but its expression.
+// Assertions that print what they compared on every compiler: clang 14 prints of a failed static_assert nothing but its
+// expression.
 //
-// A failed one is one error, whose line is a sentence; the lines beside it hold the figures as arguments of the type that owns the sentence.
+// A failed one is one error, whose line is a sentence; the lines beside it hold the figures as arguments of the type
+// that owns the sentence.
 #pragma once
 #include <compare>
 #include <concepts>
@@ -14,7 +16,8 @@ namespace parallel {
 
 namespace assertion {
 
-/// Every number that a plan answers with. Of what a ring sends a rank may have a third of a byte; what floating point only just misses is whole.
+/// Every number that a plan answers with. Of what a ring sends a rank may have a third of a byte; what floating point
+/// only just misses is whole.
 struct Figure {
   std::int64_t whole = 0;
   int millionths = 0;
@@ -29,7 +32,8 @@ struct Figure {
   }
   constexpr Figure(Unknown) : whole(unknown) {}  // of a refused plan, which passes every assertion
   constexpr Figure(const Finding&) : whole(none) {}
-  constexpr Figure(std::int64_t n, int m) : whole(n), millionths(m) {}  // nvcc builds template arguments from their members in order
+  // nvcc builds template arguments from their members in order
+  constexpr Figure(std::int64_t n, int m) : whole(n), millionths(m) {}
   constexpr auto operator<=>(const Figure&) const = default;
 
   static constexpr std::int64_t unknown = -1, none = -2;
@@ -72,6 +76,7 @@ struct nothing;
     static_assert(sizeof...(Figures) > 99, sentence); \
     using type = void;                                \
   };
+// clang-format off
 PARALLEL_FAILURE(Differs, "parallel::equals: the plan's figure is not the expected one; mend an annotation, or what is expected")
 PARALLEL_FAILURE(Above, "parallel::at_most: the plan's figure is above the limit; mend an annotation, or the limit")
 PARALLEL_FAILURE(Below, "parallel::at_least: the plan's figure is below the limit; mend an annotation, or the limit")
@@ -79,6 +84,7 @@ PARALLEL_FAILURE(Used, "parallel: the plan has a collective that never(...) excl
 PARALLEL_FAILURE(NotAllowed, "parallel: the plan has a collective that uses_only(...) does not allow; mend an annotation, or add it there")
 PARALLEL_FAILURE(Otherwise, "parallel: the plan's collectives are not the rows of is(...); mend an annotation, or the row that differs")
 PARALLEL_FAILURE(Misused, "parallel: an assertion is misused; numbers stand in equals<measured, expected>, at_most or at_least, and never(...), uses_only(...) and is(...) in proven<...>")
+// clang-format on
 #undef PARALLEL_FAILURE
 
 template <bool held, class Failure>
@@ -94,8 +100,7 @@ struct Named {
   using type = name<n.whole, millionths<n.millionths>>;
 };
 template <template <std::int64_t, class...> class name, Figure n>
-  requires(n.millionths == 0)
-struct Named<name, n> {
+requires(n.millionths == 0) struct Named<name, n> {
   using type = name<n.whole>;
 };
 template <Figure n>
@@ -124,7 +129,8 @@ constexpr auto printed() {
         return static_cast<collective<row.collective, Axes, calls<row.calls>, More...>*>(nullptr);
       else
         return static_cast<collective<row.collective, Axes, calls<row.calls>, bytes<row.bytes>, More...>*>(nullptr);
-    }(std::make_index_sequence<static_cast<std::size_t>(row.axes.size())>{});
+    }
+    (std::make_index_sequence<static_cast<std::size_t>(row.axes.size())>{});
   }
 }
 template <CollectiveRow row, class... More>
@@ -146,7 +152,7 @@ constexpr bool compared() {
   if constexpr (measured.whole == Figure::none || other.whole == Figure::none)
     return told<false, Misused<Measured<measured>>>();
   else
-    return told<!measured.known() || held, Failure>();
+    return told < !measured.known() || held, Failure > ();
 }
 template <auto finding>
 constexpr bool found_true() {
@@ -163,15 +169,16 @@ inline constexpr Figure none{Figure::none, 0};
 /// `equals<plan.forward.collectives(tensor), 1>`: as ==, told with both figures.
 template <assertion::Figure measured, assertion::Figure expected = assertion::none>
 inline constexpr bool equals =
-    assertion::compared<measured, expected, measured == expected, assertion::Differs<assertion::Measured<measured>, assertion::Expected<expected>>>();
+    assertion::compared<measured, expected, measured == expected,
+                        assertion::Differs<assertion::Measured<measured>, assertion::Expected<expected>>>();
 /// `at_most<plan.sent(data), 5_MiB>`: as <=, told with both figures.
 template <assertion::Figure measured, assertion::Figure limit = assertion::none>
-inline constexpr bool at_most =
-    assertion::compared<measured, limit, measured <= limit, assertion::Above<assertion::Measured<measured>, assertion::Limit<limit>>>();
+inline constexpr bool at_most = assertion::compared<
+    measured, limit, measured <= limit, assertion::Above<assertion::Measured<measured>, assertion::Limit<limit>>>();
 /// `at_least<plan.calls(), 1>`: as >=, told with both figures.
 template <assertion::Figure measured, assertion::Figure limit = assertion::none>
-inline constexpr bool at_least =
-    assertion::compared<measured, limit, measured >= limit, assertion::Below<assertion::Measured<measured>, assertion::Limit<limit>>>();
+inline constexpr bool at_least = assertion::compared<
+    measured, limit, measured >= limit, assertion::Below<assertion::Measured<measured>, assertion::Limit<limit>>>();
 /// `proven<plan.never(all_gather(data))>`: of a finding, told with the collective that contradicts.
 template <auto finding>
 inline constexpr bool proven = assertion::found_true<finding>();

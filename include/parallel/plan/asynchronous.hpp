@@ -1,7 +1,9 @@
-// Updates within the loop over micro-batches, for schedules that wait for no other stage (PipeDream, Narayanan et al., SOSP 2019).
+// Updates within the loop over micro-batches, for schedules that wait for no other stage (PipeDream, Narayanan et al.,
+// SOSP 2019).
 //
-// A micro-batch goes forward with the weights that its stage has when it comes, and backward with the same: they are stashed. As soon as a
-// stage has a micro-batch's gradient it updates its weights. Nothing is clipped: no stage knows the others' norms.
+// A micro-batch goes forward with the weights that its stage has when it comes, and backward with the same: they are
+// stashed. As soon as a stage has a micro-batch's gradient it updates its weights. Nothing is clipped: no stage knows
+// the others' norms.
 #pragma once
 #include <parallel/model/module.hpp>
 #include <parallel/plan/differentiate.hpp>
@@ -60,7 +62,8 @@ constexpr void update(Trace& trace, const Differentiation& gradients) {
 /// Behind the loop: members are what its last update has left.
 constexpr void finish(Trace& trace) {
   for (Member& m : trace.graph.members)
-    if (const int carry = carried_in(trace.graph, m.value); carry >= 0 && m.updated >= 0) m.updated = trace.graph.carries[carry].result;
+    if (const int carry = carried_in(trace.graph, m.value); carry >= 0 && m.updated >= 0)
+      m.updated = trace.graph.carries[carry].result;
 }
 
 }  // namespace parallel::asynchronous

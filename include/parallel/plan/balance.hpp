@@ -5,7 +5,8 @@
 
 namespace parallel {
 
-/// FLOPs of one micro-batch, forward and backward, on one rank: of what stands before the layers, of a layer, of what stands behind.
+/// FLOPs of one micro-batch, forward and backward, on one rank: of what stands before the layers, of a layer, of what
+/// stands behind.
 struct Costs {
   double first = 0, layer = 0, last = 0;
 };
@@ -25,7 +26,8 @@ constexpr Costs costs_of(const GraphView& g) {
   return costs;
 }
 
-/// How many layers each of so many stages has: one at a time goes to the stage that has the least work with it, the earliest of equals.
+/// How many layers each of so many stages has: one at a time goes to the stage that has the least work with it, the
+/// earliest of equals.
 constexpr Vector<int> balanced(const Costs& costs, int layers, int stages) {
   Vector<int> counts;
   counts.resize(stages, 1);
@@ -33,15 +35,20 @@ constexpr Vector<int> balanced(const Costs& costs, int layers, int stages) {
     int least = 0;
     double least_work = -1;
     for (int s = 0; s < stages; ++s) {
-      const double work = (counts[s] + 1) * costs.layer + (s == 0 ? costs.first : 0) + (s == stages - 1 ? costs.last : 0);
-      if (least_work < 0 || work < least_work) least = s, least_work = work;
+      const double work =
+          (counts[s] + 1) * costs.layer + (s == 0 ? costs.first : 0) + (s == stages - 1 ? costs.last : 0);
+      if (least_work < 0 || work < least_work) {
+        least = s;
+        least_work = work;
+      }
     }
     ++counts[least];
   }
   return counts;
 }
 
-/// The mesh with what its stage has of a balanced program's layers. Chunks are cut evenly, and so are layers that are fewer than the stages.
+/// The mesh with what its stage has of a balanced program's layers. Chunks are cut evenly, and so are layers that are
+/// fewer than the stages.
 constexpr Mesh with_cut(const GraphView& g, Mesh mesh) {
   mesh.cut = {};
   if (!g.balanced || g.stages == nullptr) return mesh;

@@ -13,13 +13,13 @@ namespace parallel::object {
 
 /// A program as an object file carries it. Its graph points into it, so it stays where it is.
 struct Carried {
-  std::string name{};        ///< "Training<Mlp, AdamW>(f32[4096/data, 768])", the same from every compiler (portable)
+  std::string name{};         ///< "Training<Mlp, AdamW>(f32[4096/data, 768])", the same from every compiler (portable)
   std::int64_t checksum = 0;  ///< meshes name their program by it
   Graph graph{};
   Demands demands{};
   std::deque<Axis> axes{};
   std::deque<Operation> operations{};
-  std::deque<std::string> words{};  ///< names of axes, operations and files
+  std::deque<std::string> words{};                          ///< names of axes, operations and files
   Schedule schedule = schedules::one_forward_one_backward;  ///< of its stages, where it has any
 
   Carried() = default;

@@ -12,7 +12,7 @@ struct Fault {
   Refusal refusal{};
   int value = -1;  ///< the tensor that does not divide
   int dim = 0;
-  int node = -1;   ///< the move that nobody wrote
+  int node = -1;  ///< the move that nobody wrote
 };
 
 /// Whether any annotation of a program names an axis.
@@ -27,7 +27,9 @@ constexpr int chunks_of(const GraphView& g, const Dim& dim, const Mesh& mesh) {
   return g.stages != nullptr && dim.split_by(g.stages) && mesh.extent(g.stages) > 1 ? g.schedule->chunks : 1;
 }
 /// Into how many slices a dimension is cut: by its axes, and layers over stages also into the schedule's chunks.
-constexpr std::int64_t slices(const GraphView& g, const Dim& dim, const Mesh& mesh) { return degree(dim, mesh) * chunks_of(g, dim, mesh); }
+constexpr std::int64_t slices(const GraphView& g, const Dim& dim, const Mesh& mesh) {
+  return degree(dim, mesh) * chunks_of(g, dim, mesh);
+}
 
 /// Whether a mesh with so many ranks on an axis divides everything that the axis splits.
 constexpr bool divides(const GraphView& g, Mesh mesh, const Axis* axis, std::int64_t ranks) {
@@ -41,7 +43,8 @@ constexpr bool divides(const GraphView& g, Mesh mesh, const Axis* axis, std::int
 }
 inline constexpr std::int64_t most_named = 1024;  ///< extents above are valid too, but not named
 
-/// The next extent of an axis below (step -1) or above (1) the mesh's that divides `size` and everything else; 0: there is none.
+/// The next extent of an axis below (step -1) or above (1) the mesh's that divides `size` and everything else; 0: there
+/// is none.
 constexpr std::int64_t next_valid(const GraphView& g, const Mesh& mesh, const Axis* axis, int step, std::int64_t size) {
   for (std::int64_t n = mesh.extent(axis) + step; n >= 1 && n <= most_named; n += step)
     if (size % n == 0 && divides(g, mesh, axis, n)) return n;
@@ -79,14 +82,17 @@ constexpr Refusal misplaced_stages(const GraphView& g, const Mesh& mesh) {
   for (const Region& r : g.regions) applied += r.staged && !r.reversed ? 1 : 0;
   if (applied > 1) return {Reason::staged_twice, {applied}, g.stages};
   for (const Node& n : g.nodes)
-    if (n.transition.collective == Collective::all_reduce && n.transition.axes.contains(g.stages) && g.schedule->asynchronous && n.phase == Phase::backward)
+    if (n.transition.collective == Collective::all_reduce && n.transition.axes.contains(g.stages) &&
+        g.schedule->asynchronous && n.phase == Phase::backward)
       return {Reason::asynchronous, {g.value(n.result).type.layout.rank()}, g.stages};
   for (const Member& m : g.members) {
     const Layout& layout = m.type.layout;
     for (int d = 0; d < layout.rank(); ++d)
-      if (layout.dims[d].split_by(g.stages) && (d > 0 || m.layers == 0 || m.role == Role::input)) return {Reason::stages_named, {layout.rank()}, g.stages};
+      if (layout.dims[d].split_by(g.stages) && (d > 0 || m.layers == 0 || m.role == Role::input))
+        return {Reason::stages_named, {layout.rank()}, g.stages};
     for (const Placed& p : layout.others)
-      if (p.axis == g.stages && p.placement.kind != PlacementKind::at) return {Reason::stages_named, {layout.rank()}, g.stages};
+      if (p.axis == g.stages && p.placement.kind != PlacementKind::at)
+        return {Reason::stages_named, {layout.rank()}, g.stages};
   }
   return {};
 }
@@ -109,10 +115,15 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const Grap
     const Layout& layout = g.value(v).type.layout;
     for (int d = 0; d < layout.rank(); ++d) {
       const std::int64_t n = slices(g, layout.dims[d], mesh);
-      if (layout.dims[d].size % n == 0 || (mesh.cut.axis != nullptr && layout.dims[d].split_by(mesh.cut.axis))) continue;
+      if (layout.dims[d].size % n == 0 || (mesh.cut.axis != nullptr && layout.dims[d].split_by(mesh.cut.axis)))
+        continue;
       const Axis* axis = layout.dims[d].axes[layout.dims[d].count - 1];
       const std::int64_t extent = layout.dims[d].size;
-      return {{Reason::not_divisible, {extent, n, next_valid(g, mesh, axis, -1, extent), next_valid(g, mesh, axis, 1, extent)}, axis}, v, d};
+      return {{Reason::not_divisible,
+               {extent, n, next_valid(g, mesh, axis, -1, extent), next_valid(g, mesh, axis, 1, extent)},
+               axis},
+              v,
+              d};
     }
   }
   return {};

@@ -1,4 +1,5 @@
-// From a program and a mesh to its plan in the compiler: `plan<Program, mesh>`. derive.hpp runs the same passes at start-up.
+// From a program and a mesh to its plan in the compiler: `plan<Program, mesh>`. derive.hpp runs the same passes at
+// start-up.
 #pragma once
 #include <array>
 
@@ -11,7 +12,8 @@
 namespace parallel {
 
 namespace constants {
-// Each pass is a constant of its own, so that a step with many operations keeps within the limits of compilers on the evaluation of one.
+// Each pass is a constant of its own, so that a step with many operations keeps within the limits of compilers on the
+// evaluation of one.
 template <int nodes>
 struct Scheduled {
   std::array<Event, static_cast<std::size_t>(3 * nodes)> events;  ///< at most a start and two waits for every node
@@ -65,13 +67,15 @@ template <class Program, Mesh mesh>
 constexpr GraphView view_on() {
   GraphView view = view_of(graph<Program>);
   if constexpr (graph<Program>.stages != nullptr)
-    view.order = share<Program, mesh>.order, view.regions = share<Program, mesh>.regions, view.slots = share<Program, mesh>.slots, view.parts = share<Program, mesh>.parts;
+    view.order = share<Program, mesh>.order, view.regions = share<Program, mesh>.regions,
+    view.slots = share<Program, mesh>.slots, view.parts = share<Program, mesh>.parts;
   return view;
 }
 
 template <class Program, Mesh mesh>
 constexpr auto schedule_constant() {
-  constexpr int room = graph<Program>.stages == nullptr ? sizes<Program>.nodes : static_cast<int>(view_on<Program, mesh>().order.size());
+  constexpr int room =
+      graph<Program>.stages == nullptr ? sizes<Program>.nodes : static_cast<int>(view_on<Program, mesh>().order.size());
   Scheduled<room> result{};
   const Vector<Event> events = schedule(view_on<Program, mesh>(), mesh);
   copy(result.events, events);
@@ -82,7 +86,8 @@ template <class Program, Mesh mesh>
 inline constexpr auto scheduled = schedule_constant<Program, mesh>();
 template <class Program, Mesh mesh>
 constexpr std::span<const Event> events_of() {
-  return std::span<const Event>(scheduled<Program, mesh>.events).first(static_cast<std::size_t>(scheduled<Program, mesh>.count));
+  return std::span<const Event>(scheduled<Program, mesh>.events)
+      .first(static_cast<std::size_t>(scheduled<Program, mesh>.count));
 }
 
 template <class Program, Mesh mesh>
@@ -92,7 +97,9 @@ constexpr auto assign_constant() {
   placing.assign(events_of<Program, mesh>());
   placing.live(events_of<Program, mesh>());
   Assigned<sizes<Program>.values, sizes<Program>.nodes> result{};
-  copy(result.storage, placing.storage), copy(result.allocation_of, placing.allocation_of), copy(result.packing_of, placing.packing_of);
+  copy(result.storage, placing.storage);
+  copy(result.allocation_of, placing.allocation_of);
+  copy(result.packing_of, placing.packing_of);
   copy(result.allocations, placing.allocations);
   result.count = placing.allocations.size();
   result.memory = placing.memory;
@@ -122,7 +129,8 @@ template <class Program, Mesh mesh>
 inline constexpr auto packed = pack_constant<Program, mesh>();
 
 template <class Program, Mesh mesh>
-inline constexpr Plan passed{view_on<Program, mesh>(),      mesh,                         events_of<Program, mesh>(), packed<Program, mesh>.storage,
+inline constexpr Plan passed{view_on<Program, mesh>(),      mesh,
+                             events_of<Program, mesh>(),    packed<Program, mesh>.storage,
                              packed<Program, mesh>.packing, packed<Program, mesh>.memory};
 
 template <class Program, Mesh mesh, class... Beside>
@@ -135,10 +143,14 @@ struct Budgeted {
   static constexpr Fault value = over_budget(passed<Program, mesh>, demands_of<Program>());
 };
 template <class Program, Mesh mesh>
-inline constexpr ScheduleRefusal refused_tasks = checked_by_compiler(view_of(graph<Program>), mesh) ? check_tasks(view_of(graph<Program>), mesh) : ScheduleRefusal{};
+inline constexpr ScheduleRefusal refused_tasks = checked_by_compiler(view_of(graph<Program>), mesh)
+                                                     ? check_tasks(view_of(graph<Program>), mesh)
+                                                     : ScheduleRefusal{};
 template <class Program, Mesh mesh>
-inline constexpr ScheduleRefusal refused_waits =
-    checked_by_compiler(view_of(graph<Program>), mesh) && !refused_tasks<Program, mesh> ? check_waits(view_of(graph<Program>), mesh) : ScheduleRefusal{};
+inline constexpr ScheduleRefusal refused_waits = checked_by_compiler(view_of(graph<Program>), mesh) &&
+                                                         !refused_tasks<Program, mesh>
+                                                     ? check_waits(view_of(graph<Program>), mesh)
+                                                     : ScheduleRefusal{};
 /// Whether the compiler refuses the schedule; asking is then the one error.
 template <class Program, Mesh mesh>
 constexpr bool refuses_schedule() {
@@ -148,7 +160,8 @@ constexpr bool refuses_schedule() {
 }
 template <class Program, Mesh mesh, class... Beside>
 constexpr auto made() {
-  if constexpr (building::refused<Program>(typename Program::Inputs{}) || (building::refused<Beside>(typename Beside::Inputs{}) || ...)) {
+  if constexpr (building::refused<Program>(typename Program::Inputs{}) ||
+                (building::refused<Beside>(typename Beside::Inputs{}) || ...)) {
     return RefusedPlan{};
   } else {
     using accepted [[maybe_unused]] = checked<Judged<Program, mesh, Beside...>>;
@@ -169,9 +182,10 @@ constexpr auto made() {
 }
 }  // namespace constants
 
-/// The plan of a program on a mesh, as a constant: `static_assert` can ask it anything. `Beside`: other programs over the same parameters,
-/// whose annotations may use axes that this one does not name.
+/// The plan of a program on a mesh, as a constant: `static_assert` can ask it anything. `Beside`: other programs over
+/// the same parameters, whose annotations may use axes that this one does not name.
 template <class Program, Mesh mesh, class... Beside>
-inline constexpr auto plan = constants::made<Program, with_cut(constants::view_of(constants::graph<Program>), mesh), Beside...>();
+inline constexpr auto plan =
+    constants::made<Program, with_cut(constants::view_of(constants::graph<Program>), mesh), Beside...>();
 
 }  // namespace parallel

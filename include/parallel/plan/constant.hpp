@@ -42,25 +42,49 @@ struct Graph {
   bool balanced;
 };
 constexpr Sizes sizes_of(const parallel::Graph& g) {
-  return {g.values.size(), g.nodes.size(), g.order.size(), g.regions.size(), g.carries.size(), g.stacks.size(), g.origins.size(), g.members.size(), g.scalars.size(),
-          g.characters.size(), g.outputs.size()};
+  return {g.values.size(),  g.nodes.size(),   g.order.size(),   g.regions.size(),    g.carries.size(), g.stacks.size(),
+          g.origins.size(), g.members.size(), g.scalars.size(), g.characters.size(), g.outputs.size()};
 }
 template <Sizes n>
 constexpr Graph<n> frozen_graph(const parallel::Graph& g) {
-  return {frozen<Value, n.values>(g.values),       frozen<Node, n.nodes>(g.nodes),       frozen<int, n.order>(g.order),
-          frozen<Region, n.regions>(g.regions),    frozen<Carry, n.carries>(g.carries),  frozen<Stack, n.stacks>(g.stacks),
-          frozen<Origin, n.origins>(g.origins),    frozen<Member, n.members>(g.members), frozen<Name, n.scalars>(g.scalars),
-          frozen<char, n.characters>(g.characters), g.scalar_value,                     frozen<int, n.outputs>(g.outputs),
-          g.commit,                                g.misused,                           g.stages,
-          g.schedule,                              g.balanced};
+  return {frozen<Value, n.values>(g.values),
+          frozen<Node, n.nodes>(g.nodes),
+          frozen<int, n.order>(g.order),
+          frozen<Region, n.regions>(g.regions),
+          frozen<Carry, n.carries>(g.carries),
+          frozen<Stack, n.stacks>(g.stacks),
+          frozen<Origin, n.origins>(g.origins),
+          frozen<Member, n.members>(g.members),
+          frozen<Name, n.scalars>(g.scalars),
+          frozen<char, n.characters>(g.characters),
+          g.scalar_value,
+          frozen<int, n.outputs>(g.outputs),
+          g.commit,
+          g.misused,
+          g.stages,
+          g.schedule,
+          g.balanced};
 }
 template <Sizes n>
 constexpr GraphView view_of(const Graph<n>& g) {
   GraphView v;
-  v.values = g.values, v.nodes = g.nodes, v.order = g.order, v.regions = g.regions, v.carries = g.carries, v.stacks = g.stacks, v.origins = g.origins;
-  v.members = g.members, v.scalars = g.scalars, v.scalar_value = g.scalar_value, v.outputs = g.outputs, v.commit = g.commit, v.misused = g.misused;
+  v.values = g.values;
+  v.nodes = g.nodes;
+  v.order = g.order;
+  v.regions = g.regions;
+  v.carries = g.carries;
+  v.stacks = g.stacks;
+  v.origins = g.origins;
+  v.members = g.members;
+  v.scalars = g.scalars;
+  v.scalar_value = g.scalar_value;
+  v.outputs = g.outputs;
+  v.commit = g.commit;
+  v.misused = g.misused;
   v.characters = {g.characters.data(), g.characters.size()};
-  v.stages = g.stages, v.schedule = g.schedule, v.balanced = g.balanced;
+  v.stages = g.stages;
+  v.schedule = g.schedule;
+  v.balanced = g.balanced;
   return v;
 }
 
@@ -75,10 +99,25 @@ constexpr Vector<T> thawed(const Source& source) {
 }
 template <Sizes n>
 constexpr parallel::Graph thawed_graph(const Graph<n>& g) {
-  return {thawed<Value>(g.values),     thawed<Node>(g.nodes),     thawed<int>(g.order),    thawed<Region>(g.regions), thawed<Carry>(g.carries), thawed<Stack>(g.stacks),
-          thawed<Origin>(g.origins),   thawed<Member>(g.members), thawed<Name>(g.scalars), thawed<char>(g.characters),
-          g.scalar_value,              thawed<int>(g.outputs),    g.misused,               g.stages,
-          g.schedule,                  g.schedule != nullptr ? g.schedule->chunks : 1,     g.balanced,              false,                    g.commit};
+  return {thawed<Value>(g.values),
+          thawed<Node>(g.nodes),
+          thawed<int>(g.order),
+          thawed<Region>(g.regions),
+          thawed<Carry>(g.carries),
+          thawed<Stack>(g.stacks),
+          thawed<Origin>(g.origins),
+          thawed<Member>(g.members),
+          thawed<Name>(g.scalars),
+          thawed<char>(g.characters),
+          g.scalar_value,
+          thawed<int>(g.outputs),
+          g.misused,
+          g.stages,
+          g.schedule,
+          g.schedule != nullptr ? g.schedule->chunks : 1,
+          g.balanced,
+          false,
+          g.commit};
 }
 
 template <class Program>

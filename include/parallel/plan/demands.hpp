@@ -1,4 +1,5 @@
-// What a program demands of its plan beyond being derived: that nothing moves unwritten, that memory and bytes stay within a budget.
+// What a program demands of its plan beyond being derived: that nothing moves unwritten, that memory and bytes stay
+// within a budget.
 #pragma once
 #include <parallel/plan/check.hpp>
 #include <parallel/plan/plan.hpp>
@@ -7,8 +8,9 @@ namespace parallel {
 
 struct Demands {
   bool strict = false;
-  std::int64_t memory = -1;           ///< bytes that a rank may need; -1: any
-  List<const Axis*, max_axes> on{};   ///< axes with a budget, and for each the bytes that a rank may send on it in one step
+  std::int64_t memory = -1;  ///< bytes that a rank may need; -1: any
+  /// axes with a budget, and for each the bytes that a rank may send on it in one step
+  List<const Axis*, max_axes> on{};
   List<std::int64_t, max_axes> sent{};
 };
 template <class Program>
@@ -19,10 +21,11 @@ constexpr Demands demands_of() {
     return {};
 }
 
-/// In a Strict program no activation is communicated in the forward pass unless `to<...>(x)` is written: refused is every collective there that rule 4
-/// or 5 derives, or that Layers need to bring a result to how the next layer takes it. What follows from what is written stays: gradients, what is
-/// `Stored`, what goes from stage to stage, an operation's own exchange (a softmax over a split dimension), the completion of the program's result.
-/// The mesh does not matter.
+/// In a Strict program no activation is communicated in the forward pass unless `to<...>(x)` is written: refused is
+/// every collective there that rule 4 or 5 derives, or that Layers need to bring a result to how the next layer takes
+/// it. What follows from what is written stays: gradients, what is `Stored`, what goes from stage to stage, an
+/// operation's own exchange (a softmax over a split dimension), the completion of the program's result. The mesh does
+/// not matter.
 template <class Program>
 struct Strict : Program {
   static constexpr Demands demands = [] {
@@ -40,7 +43,10 @@ struct PeakMemory {
 /// A rank sends at most so many bytes on an axis in one step: `Within<Step, Sent<data, 5 << 20>>`.
 template <const Axis& axis, std::int64_t bytes>
 struct Sent {
-  static constexpr void limit(Demands& d) { d.on.push_back(&axis), d.sent.push_back(bytes); }
+  static constexpr void limit(Demands& d) {
+    d.on.push_back(&axis);
+    d.sent.push_back(bytes);
+  }
 };
 /// A program that is refused on a mesh where it would need more.
 template <class Program, class... Budget>
@@ -52,11 +58,13 @@ struct Within : Program {
   }();
 };
 
-/// Whether a move is an edge between stages, or gathers behind one what crossed it in slices: `Layers` have both written.
+/// Whether a move is an edge between stages, or gathers behind one what crossed it in slices: `Layers` have both
+/// written.
 constexpr bool of_edge(const GraphView& g, const Node& node) {
   if (node.transition.along != 0) return true;
   const Node& before = g.maker(node.operands[0]);
-  const bool layers = before.transition.collective == Collective::receive || g.origin(node).operation == &operation::carry;
+  const bool layers =
+      before.transition.collective == Collective::receive || g.origin(node).operation == &operation::carry;
   return layers && before.operation == &operation::move && of_edge(g, before);
 }
 
@@ -69,9 +77,12 @@ constexpr Fault unwritten(const GraphView& g, const Mesh& mesh) {
     if (g.node(g.value(node.operands[0]).node).operation == &operation::parameter) continue;  // as it is `Stored`
     const Origin origin = g.origin(node);
     bool derived = origin.operation == &operation::carry;
-    for (int i = 0; i < origin.axes.size(); ++i) derived = derived || (t.axes.contains(origin.axes[i]) && origin.rules[i] >= 4);
+    for (int i = 0; i < origin.axes.size(); ++i)
+      derived = derived || (t.axes.contains(origin.axes[i]) && origin.rules[i] >= 4);
     if (!derived) continue;
-    Fault fault{{Reason::strict, {as_figure(t.from), as_figure(t.to), Communication{g, mesh, {}}.message(node), origin.source.line}, t.axes[0]}};
+    Fault fault{{Reason::strict,
+                 {as_figure(t.from), as_figure(t.to), Communication{g, mesh, {}}.message(node), origin.source.line},
+                 t.axes[0]}};
     fault.node = n;
     return fault;
   }
@@ -86,7 +97,8 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const Grap
 
 /// Which budget a plan exceeds.
 constexpr Fault over_budget(const Plan& plan, const Demands& demands) {
-  if (demands.memory >= 0 && plan.peak_memory() > demands.memory) return {{Reason::over_memory, {plan.peak_memory(), demands.memory}}};
+  if (demands.memory >= 0 && plan.peak_memory() > demands.memory)
+    return {{Reason::over_memory, {plan.peak_memory(), demands.memory}}};
   for (int i = 0; i < demands.on.size(); ++i) {
     const auto sent = static_cast<std::int64_t>(plan.sent(*demands.on[i]));
     if (sent > demands.sent[i]) return {{Reason::over_bytes, {sent, demands.sent[i]}, demands.on[i]}};

@@ -1,4 +1,5 @@
-// Reverse-mode differentiation of a graph: every node's gradient in reverse order, every transition's conjugate, every loop backwards.
+// Reverse-mode differentiation of a graph: every node's gradient in reverse order, every transition's conjugate, every
+// loop backwards.
 #pragma once
 #include <parallel/graph/stages.hpp>
 #include <parallel/operation/add.hpp>
@@ -12,8 +13,9 @@ class Differentiation {
  public:
   constexpr explicit Differentiation(Trace& trace) : trace_(trace) {}
 
-  /// Goes back from a value and its gradient through the nodes of `program`. Where the trace has an open region of micro-batches, gradients of
-  /// what lies outside it add up over its iterations, still pending; `before_leaving()` may write more into that region, behind the backward pass.
+  /// Goes back from a value and its gradient through the nodes of `program`. Where the trace has an open region of
+  /// micro-batches, gradients of what lies outside it add up over its iterations, still pending; `before_leaving()` may
+  /// write more into that region, behind the backward pass.
   constexpr void run(const Vector<int>& program, int value, int gradient, auto before_leaving) {
     trace_.phase = Phase::backward;
     const int region = trace_.region;
@@ -33,15 +35,22 @@ class Differentiation {
     }
     trace_.member = -1;
   }
-  constexpr void run(const Vector<int>& program, int value, int gradient) { run(program, value, gradient, [] {}); }
-  /// Seeds a scalar with `seed` (1, or one over the number of micro-batches) and goes back through everything that stands in the trace.
+  constexpr void run(const Vector<int>& program, int value, int gradient) {
+    run(program, value, gradient, [] {});
+  }
+  /// Seeds a scalar with `seed` (1, or one over the number of micro-batches) and goes back through everything that
+  /// stands in the trace.
   constexpr void run(int loss, double seed, auto before_leaving) {
     const Vector<int> program = trace_.graph.order;
     trace_.phase = Phase::backward;
     trace_.member = trace_.graph.values[loss].member;
-    run(program, loss, trace_.emit(operation::constant, {}, {conjugate(trace_.graph.values[loss].type)}, Kind::constant, {}, seed), before_leaving);
+    run(program, loss,
+        trace_.emit(operation::constant, {}, {conjugate(trace_.graph.values[loss].type)}, Kind::constant, {}, seed),
+        before_leaving);
   }
-  constexpr void run(int loss, double seed) { run(loss, seed, [] {}); }
+  constexpr void run(int loss, double seed) {
+    run(loss, seed, [] {});
+  }
 
   /// The gradient of a value, or -1 where none reaches it.
   constexpr int of(int value) const { return value < cotangents_.size() ? cotangents_[value] : -1; }
@@ -70,19 +79,25 @@ class Differentiation {
     frame.captured.push_back({value, -1});
     return frame.captured.back().sum;
   }
-  /// A gradient may be more precise than its value, where it has been added up, or less, where the value is bf16 made precise to be added up.
+  /// A gradient may be more precise than its value, where it has been added up, or less, where the value is bf16 made
+  /// precise to be added up.
   constexpr void add(int value, int gradient) {
     const int before = slot(*frame_, value);
     int sum = gradient;
     if (before >= 0) {
       const DType one = dtype(before), other = dtype(gradient), both = one == other ? one : precise(one);
-      sum = trace_.emit(operation::add, {trace_.cast(before, both), trace_.cast(gradient, both)}, {gradient_type(value, both)}, Kind::activation);
+      sum = trace_.emit(operation::add, {trace_.cast(before, both), trace_.cast(gradient, both)},
+                        {gradient_type(value, both)}, Kind::activation);
     }
     slot(*frame_, value) = sum;
   }
   constexpr DType dtype(int value) const { return trace_.graph.values[value].type.dtype; }
-  constexpr Type gradient_type(int value, DType dtype) const { return {dtype, conjugate(trace_.graph.values[value].type.layout)}; }
-  constexpr int zeros_outside(const Type& type, int region) { return trace_.emit(operation::constant, {}, {type}, Kind::constant, {}, 0, 0, region); }
+  constexpr Type gradient_type(int value, DType dtype) const {
+    return {dtype, conjugate(trace_.graph.values[value].type.layout)};
+  }
+  constexpr int zeros_outside(const Type& type, int region) {
+    return trace_.emit(operation::constant, {}, {type}, Kind::constant, {}, 0, 0, region);
+  }
 
   constexpr void sweep(const Vector<int>& program, int first, int last) {
     for (int i = last - 1; i >= first; --i) {
@@ -115,7 +130,8 @@ class Differentiation {
     } else if (node.operation == &operation::rounded) {
       add(node.operands[1], from[0]);
     } else if (node.operation == &operation::move) {
-      const bool wanted = trace_.graph.values[node.operands[0]].differentiable;  // an edge sends back also where its first stage wants nothing
+      // an edge sends back also where its first stage wants nothing
+      const bool wanted = trace_.graph.values[node.operands[0]].differentiable;
       if (!wanted && node.transition.along == 0) return;
       const int gradient = conjugate_move(node, from[0]);
       if (wanted) add(node.operands[0], gradient);
@@ -137,7 +153,8 @@ class Differentiation {
     }
   }
 
-  /// A value that is marked to be computed again, made anew where the backward pass stands, once per loop; any other as it is.
+  /// A value that is marked to be computed again, made anew where the backward pass stands, once per loop; any other as
+  /// it is.
   constexpr int again(int value) {
     const Value v = trace_.graph.values[value];
     if (v.keep == Keep::saved) return value;
@@ -148,7 +165,8 @@ class Differentiation {
     for (const int o : maker.operands) operands.push_back(again(o));
     List<Type, max_results> types;
     for (int r = 0; r < maker.results; ++r) types.push_back(trace_.graph.values[maker.result + r].type);
-    const int first = trace_.emit(*maker.operation, operands, types, v.kind, maker.ints, maker.reals[0], maker.reals[1]);
+    const int first =
+        trace_.emit(*maker.operation, operands, types, v.kind, maker.ints, maker.reals[0], maker.reals[1]);
     trace_.graph.nodes[trace_.graph.nodes.size() - 1].transition = maker.transition;
     for (int r = 0; r < maker.results; ++r) again_.push_back({maker.result + r, first + r});
     return first + value - maker.result;
@@ -157,7 +175,8 @@ class Differentiation {
   /// The conjugate of a -> b is gradient(b) -> gradient(a), charged to the same member and line.
   constexpr int conjugate_move(const Node& node, int gradient) {
     Transition t = node.transition;
-    t.from = conjugate(node.transition.to), t.to = conjugate(node.transition.from);
+    t.from = conjugate(node.transition.to);
+    t.to = conjugate(node.transition.from);
     if (t.along != 0)
       staging::turn(t);
     else
@@ -170,7 +189,8 @@ class Differentiation {
       routing::sort_by_name(t.axes);
       gradient = before.operands[0];
     }
-    const int result = trace_.emit(operation::move, {trace_.cast(gradient, travelling)}, {gradient_type(node.operands[0], travelling)}, Kind::activation);
+    const int result = trace_.emit(operation::move, {trace_.cast(gradient, travelling)},
+                                   {gradient_type(node.operands[0], travelling)}, Kind::activation);
     trace_.graph.nodes[trace_.graph.nodes.size() - 1].transition = t;
     trace_.graph.values[result].home = trace_.graph.values[node.operands[0]].home;
     if (completes(t)) completed_.push_back({node.operands[0], result});
@@ -185,17 +205,20 @@ class Differentiation {
 
   /// Whether a move completes a sum that then is Invariant.
   static constexpr bool completes(const Transition& t) {
-    return t.collective == Collective::all_reduce && t.from == Partial && t.to == Invariant && t.along == 0 && t.among.kind != PlacementKind::at && !t.maximum;
+    return t.collective == Collective::all_reduce && t.from == Partial && t.to == Invariant && t.along == 0 &&
+           t.among.kind != PlacementKind::at && !t.maximum;
   }
 
-  /// The element type in which a value's gradient travels: where it is added the more precise one, else that in which the value was computed;
-  /// of what is made of parameters alone it stays as it is.
+  /// The element type in which a value's gradient travels: where it is added the more precise one, else that in which
+  /// the value was computed; of what is made of parameters alone it stays as it is.
   constexpr DType travels(const Transition& t, int value, int gradient) const {
     const Value& v = trace_.graph.values[value];
     const Node& maker = trace_.graph.nodes[v.node];
     if (reduces(t.collective)) return trace_.adds_in(v.type.dtype);
     if (v.kind == Kind::parameter) return dtype(gradient);
-    return maker.operation == &operation::cast && precise(dtype(maker.operands[0])) == v.type.dtype ? dtype(maker.operands[0]) : v.type.dtype;
+    return maker.operation == &operation::cast && precise(dtype(maker.operands[0])) == v.type.dtype
+               ? dtype(maker.operands[0])
+               : v.type.dtype;
   }
 
   /// Goes back through the iterations of a loop, the last first.
@@ -217,7 +240,8 @@ class Differentiation {
     Vector<int> initial;
     for (const Carry& c : carried) {
       const int known = of(c.result);
-      initial.push_back(known >= 0 ? trace_.cast(known, dtype(c.result)) : zeros_outside(conjugate(graph.values[c.result].type), trace_.region));
+      initial.push_back(known >= 0 ? trace_.cast(known, dtype(c.result))
+                                   : zeros_outside(conjugate(graph.values[c.result].type), trace_.region));
     }
     trace_.begin(kind, graph.regions[region].count, region);
     frame_ = &frame;
@@ -230,7 +254,8 @@ class Differentiation {
     sweep(program, begin, end);
     for (int c = 0; c < carried.size(); ++c) {
       int g = of(carried[c].inside);
-      if (g < 0) g = trace_.emit(operation::constant, {}, {conjugate(graph.values[carried[c].inside].type)}, Kind::constant);
+      if (g < 0)
+        g = trace_.emit(operation::constant, {}, {conjugate(graph.values[carried[c].inside].type)}, Kind::constant);
       trace_.hand_on(gradients[c], trace_.own(trace_.cast(g, dtype(carried[c].inside))));
     }
     const Vector<Slice> slices = slices_;
@@ -240,7 +265,8 @@ class Differentiation {
       if (graph.values[carried[c].initial].differentiable) add(carried[c].initial, trace_.result_of(gradients[c]));
   }
 
-  /// Ends the region that is being written: its slices become stacks, and gradients of values outside add up over its iterations.
+  /// Ends the region that is being written: its slices become stacks, and gradients of values outside add up over its
+  /// iterations.
   constexpr void leave(Frame& frame, Frame& outer, const Vector<Slice>& slices) {
     Graph& graph = trace_.graph;
     trace_.origin = -1;  // sums over iterations are nobody's operation
@@ -269,7 +295,8 @@ class Differentiation {
     for (const Slice& s : stacks) {
       const int inside = graph.stacks[s.inside].inside;
       trace_.member = graph.values[s.stack].member;
-      const int stack = trace_.emit(operation::stacked, {inside}, {gradient_type(s.stack, dtype(inside))}, Kind::activation);
+      const int stack =
+          trace_.emit(operation::stacked, {inside}, {gradient_type(s.stack, dtype(inside))}, Kind::activation);
       graph.stacks[s.inside].outside = stack;
       graph.values[stack].stack = graph.values[s.stack].stack;
       add(s.stack, stack);

@@ -1,4 +1,5 @@
-// Which values of an iteration are read after it has ended: by the loop that goes back through it, or by another part of a stage's work.
+// Which values of an iteration are read after it has ended: by the loop that goes back through it, or by another part
+// of a stage's work.
 #pragma once
 #include <parallel/plan/schedule.hpp>
 
@@ -16,8 +17,8 @@ struct Keeping {
   const Vector<int>& part;
   Kept kept{};
 
-  /// Whether a value with room of its own is read in another part than the one that makes it. What the loop over micro-batches carries stays
-  /// where it is.
+  /// Whether a value with room of its own is read in another part than the one that makes it. What the loop over
+  /// micro-batches carries stays where it is.
   constexpr bool goes_on(int value, int reader) const {
     const int maker = g.value(value).node;
     const Operation* made_by = g.node(maker).operation;
@@ -30,9 +31,11 @@ struct Keeping {
     const bool crosses = goes_on(root, reader);
     if (crosses) kept.crosses[root] = true;
     if (maker.operation == &operation::layer)  // of a stack that may have been made in another part
-      if (const int stack = before_aliases(g, mesh, maker.operands[0]); goes_on(stack, reader)) kept.crosses[stack] = true;
+      if (const int stack = before_aliases(g, mesh, maker.operands[0]); goes_on(stack, reader))
+        kept.crosses[stack] = true;
     if (from <= 0 || g.child_towards(from, by) >= 0) return;
-    if (from != by ? g.region(from).loop == g.region(by).loop : crosses && g.region(from).kind == RegionKind::layers) kept.iterations[root] = true;
+    if (from != by ? g.region(from).loop == g.region(by).loop : crosses && g.region(from).kind == RegionKind::layers)
+      kept.iterations[root] = true;
   }
 };
 }  // namespace keeping
@@ -40,14 +43,17 @@ struct Keeping {
 /// `part`: of each node, as `parts_of` says.
 constexpr Kept kept_values(const GraphView& g, const Mesh& mesh, const Vector<int>& part) {
   keeping::Keeping k{g, mesh, part};
-  k.kept.iterations.resize(g.size_of_values(), false), k.kept.crosses.resize(g.size_of_values(), false);
+  k.kept.iterations.resize(g.size_of_values(), false);
+  k.kept.crosses.resize(g.size_of_values(), false);
   for (const int n : g.order)
     for (const int o : g.node(n).operands) k.read(o, n);
   for (const Stack& s : g.stacks)  // a stack that one part fills and another reads
-    if (g.maker(s.outside).operation == &operation::stacked && part[g.value(s.outside).node] >= 0 && part[g.value(s.inside).node] != part[g.value(s.outside).node])
+    if (g.maker(s.outside).operation == &operation::stacked && part[g.value(s.outside).node] >= 0 &&
+        part[g.value(s.inside).node] != part[g.value(s.outside).node])
       k.kept.crosses[s.outside] = true;
   for (const Carry& c : g.carries)
-    if (!g.in_parts(c.region) && (k.kept.crosses[c.returned] || (c.result >= 0 && k.kept.crosses[c.result]))) k.kept.crosses[c.inside] = true;
+    if (!g.in_parts(c.region) && (k.kept.crosses[c.returned] || (c.result >= 0 && k.kept.crosses[c.result])))
+      k.kept.crosses[c.inside] = true;
   return static_cast<Kept&&>(k.kept);
 }
 

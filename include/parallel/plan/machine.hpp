@@ -1,4 +1,5 @@
-// A machine as prices see it: rates that its ranks reach, and links between them. A plain value: published, measured, or made up.
+// A machine as prices see it: rates that its ranks reach, and links between them. A plain value: published, measured,
+// or made up.
 #pragma once
 #include <stdexcept>
 
@@ -24,9 +25,10 @@ struct Rates {
   double scores[dtypes]{};      ///< scores/s of attention, beside their products: exponentials, sums; 0: no time
   double functions[dtypes]{};   ///< elements/s of exp, gelu and their like; 0: as fast as memory
   double memory_bandwidth = 0;  ///< bytes/s that element-wise kernels read and write, of tensors larger than the caches
-  double cache_bytes = 0;       ///< a kernel that touches no more than this runs at `cache_bandwidth`; 0: nothing is cached between kernels
-  double cache_bandwidth = 0;   ///< bytes/s
-  Link link{};                  ///< of every axis that has none of its own
+  /// a kernel that touches no more than this runs at `cache_bandwidth`; 0: nothing is cached between kernels
+  double cache_bytes = 0;
+  double cache_bandwidth = 0;  ///< bytes/s
+  Link link{};                 ///< of every axis that has none of its own
   constexpr bool operator==(const Rates&) const = default;
 };
 
@@ -42,17 +44,21 @@ struct Machine {
   List<Rates, max_rates> rates{};    ///< by ascending `ranks`, at least one
   List<AxisLink, max_axes> links{};  ///< of axes that lie on other links, by name
   double launch = 0;                 ///< seconds that every operation takes besides its work
-  int attention_block = 0;           ///< queries that causal attention takes at a time: all see as many keys as the last of them
-  int processors = 0;                ///< that each compute a tile of a product at a time; 0: products divide as finely as can be
-  bool write_allocates = false;      ///< caches read what is about to be overwritten, so that writing costs twice (most CPUs)
-  bool overlaps = false;             ///< collectives run beside computation; else the ranks that wait do their work
+  /// queries that causal attention takes at a time: all see as many keys as the last of them
+  int attention_block = 0;
+  /// that each compute a tile of a product at a time; 0: products divide as finely as can be
+  int processors = 0;
+  /// caches read what is about to be overwritten, so that writing costs twice (most CPUs)
+  bool write_allocates = false;
+  bool overlaps = false;  ///< collectives run beside computation; else the ranks that wait do their work
   constexpr bool operator==(const Machine&) const = default;
 
   /// The rates of so many busy ranks: those of the next larger number that is described, or of the largest.
   constexpr const Rates& with(int ranks) const {
     for (const Rates& r : rates)
       if (r.ranks >= ranks) return r;
-    if (rates.empty()) throw std::invalid_argument("parallel: the machine describes no rates; give it one row at least");
+    if (rates.empty())
+      throw std::invalid_argument("parallel: the machine describes no rates; give it one row at least");
     return rates[rates.size() - 1];
   }
   /// The link of a ring over all ranks of some axes: as slow as the slowest.

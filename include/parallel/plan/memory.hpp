@@ -1,4 +1,5 @@
-// Where every value lies: offsets in one arena from live ranges, so that the peak is a constant and the step allocates nothing.
+// Where every value lies: offsets in one arena from live ranges, so that the peak is a constant and the step allocates
+// nothing.
 #pragma once
 #include <parallel/plan/kept.hpp>
 #include <parallel/plan/packing.hpp>
@@ -22,9 +23,10 @@ struct Storage {
 };
 
 struct Memory {
-  std::int64_t arena = 0;                 ///< bytes of the arena: the largest sum of what lives at one time, as packed
-  std::int64_t blocks[6]{};               ///< bytes of each persistent block, by Segment
-  std::int64_t by_use[uses]{};            ///< bytes by use; arena uses are counted whole, though they share room over time
+  std::int64_t arena = 0;    ///< bytes of the arena: the largest sum of what lives at one time, as packed
+  std::int64_t blocks[6]{};  ///< bytes of each persistent block, by Segment
+  /// bytes by use; arena uses are counted whole, though they share room over time
+  std::int64_t by_use[uses]{};
   constexpr std::int64_t of(Use use) const { return by_use[static_cast<int>(use)]; }
   constexpr std::int64_t peak() const {
     std::int64_t total = arena;
@@ -39,7 +41,8 @@ constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment -
 /// Bytes that a collective needs beside its operand and result, to bring slices of an inner dimension together.
 constexpr std::int64_t packing_bytes(const GraphView& g, const Node& node, const Mesh& mesh) {
   const Transition& t = node.transition;
-  const std::int64_t before = local_bytes(g.value(node.operands[0]).type, mesh), after = local_bytes(g.value(node.result).type, mesh);
+  const std::int64_t before = local_bytes(g.value(node.operands[0]).type, mesh),
+                     after = local_bytes(g.value(node.result).type, mesh);
   switch (t.collective) {
     case Collective::all_gather: return t.from.dim == 0 ? 0 : after;
     case Collective::reduce_scatter: return t.to.dim == 0 ? 0 : before;
@@ -51,9 +54,9 @@ constexpr std::int64_t packing_bytes(const GraphView& g, const Node& node, const
 struct Placing {
   const GraphView& g;
   const Mesh& mesh;
-  Vector<Storage> storage{};       ///< per value; arena offsets are relative to their allocation until packed
-  Vector<int> allocation_of{};     ///< per value: index of its allocation, or -1
-  Vector<int> packing_of{};        ///< per node: index of its packing buffer, or -1
+  Vector<Storage> storage{};    ///< per value; arena offsets are relative to their allocation until packed
+  Vector<int> allocation_of{};  ///< per value: index of its allocation, or -1
+  Vector<int> packing_of{};     ///< per node: index of its packing buffer, or -1
   Vector<Allocation> allocations{};
   Memory memory{};
 
@@ -84,7 +87,9 @@ struct Placing {
 
   /// Decides for every value whose storage it takes. A value's maker stands before it, but for what loops hand on.
   constexpr void assign(std::span<const Event> events) {
-    storage.resize(g.size_of_values()), allocation_of.resize(g.size_of_values(), -1), packing_of.resize(static_cast<int>(g.nodes.size()), -1);
+    storage.resize(g.size_of_values());
+    allocation_of.resize(g.size_of_values(), -1);
+    packing_of.resize(static_cast<int>(g.nodes.size()), -1);
     part_ = parts_of(g);
     kept_ = kept_values(g, mesh, part_);
     std::int64_t* next = memory.blocks;
@@ -96,7 +101,9 @@ struct Placing {
     if (g.scalar_value >= 0) persistent(g.scalar_value, Segment::scalars);
     for (const Member& m : g.members)
       if (part_[g.value(m.value).node] != elsewhere)
-        persistent(m.value, m.role == Role::parameter ? Segment::parameter : m.role == Role::state ? Segment::state : Segment::input);
+        persistent(m.value, m.role == Role::parameter ? Segment::parameter
+                            : m.role == Role::state   ? Segment::state
+                                                      : Segment::input);
     Vector<bool> alive;
     alive.resize(g.size_of_values(), false);
     for (const Event& e : events) {
@@ -137,12 +144,15 @@ struct Placing {
       for (const Carry& c : g.carries)
         if (c.result == value && storage[c.inside].block != Segment::none) {
           take(value, c.inside);
-          storage[value].offset += storage[c.inside].modulo == 0 ? 0 : g.region(c.region).count % storage[c.inside].modulo * storage[value].stride;
+          storage[value].offset += storage[c.inside].modulo == 0
+                                       ? 0
+                                       : g.region(c.region).count % storage[c.inside].modulo * storage[value].stride;
           storage[value].stride = 0;
         }
     } else if (is_alias(g, node, mesh)) {
       take(value, node.operands[0]);
-      if (node.operation == &operation::in_bucket) storage[value].offset += node.ints[0] * bytes_of(g.value(value).type.dtype);
+      if (node.operation == &operation::in_bucket)
+        storage[value].offset += node.ints[0] * bytes_of(g.value(value).type.dtype);
     } else if (alive[value]) {
       const Region& region = g.region(node.region);
       if (node.operation == &operation::carry) {
@@ -158,14 +168,16 @@ struct Placing {
     }
   }
 
-  /// A carried value has a slot for every iteration and the last result where the backward loop reads it, else two by turns, or one where
-  /// an iteration updates it in place.
+  /// A carried value has a slot for every iteration and the last result where the backward loop reads it, else two by
+  /// turns, or one where an iteration updates it in place.
   constexpr void place_carry(int value, const Region& region) {
     for (const Carry& c : g.carries) {
       if (c.inside != value) continue;
       const Node& last = g.maker(c.returned);
       const bool in_place = last.operation->updates && last.operands[c.returned - last.result] == value;
-      if (in_place && allocation_of[c.initial] < 0 && storage[c.initial].block != Segment::none) return take(value, c.initial);  // of a member
+      // of a member
+      if (in_place && allocation_of[c.initial] < 0 && storage[c.initial].block != Segment::none)
+        return take(value, c.initial);
       const int slots = in_place ? 1 : kept_.iterations[value] || kept_.iterations[c.returned] ? region.count + 1 : 2;
       own(value, bytes(value), slots, region.parent);
       if (in_place) return;
@@ -204,26 +216,34 @@ struct Placing {
   }
 
   constexpr void live(std::span<const Event> events) {
-    begins_.resize(static_cast<int>(g.regions.size()), 0), ends_.resize(static_cast<int>(g.regions.size()), 0);
+    begins_.resize(static_cast<int>(g.regions.size()), 0);
+    ends_.resize(static_cast<int>(g.regions.size()), 0);
     const int end = static_cast<int>(events.size());
     for (int at = 0; at < end; ++at) {
       const Event& e = events[static_cast<std::size_t>(at)];
       const Node& node = g.node(e.node);
       if (e.kind == EventKind::begin) {  // a part of a stage's work has a loop of its own
-        const auto ends = [&](int i) { return events[static_cast<std::size_t>(i)].kind == EventKind::end && g.node(events[static_cast<std::size_t>(i)].node).region == node.region; };
+        const auto ends = [&](int i) {
+          return events[static_cast<std::size_t>(i)].kind == EventKind::end &&
+                 g.node(events[static_cast<std::size_t>(i)].node).region == node.region;
+        };
         begins_[node.region] = at;
         int last = at;
         for (int i = at; i < end && (last == at || g.in_parts(node.region)); ++i)
           if (ends(i)) last = i;
         ends_[node.region] = last;
       }
-      if (e.crossing || (e.kind == EventKind::start && node.transition.along != 0 && node.transition.collective == Collective::send))
+      if (e.crossing ||
+          (e.kind == EventKind::start && node.transition.along != 0 && node.transition.collective == Collective::send))
         for (const int o : node.operands) touch_loop(allocation_of[o], node.region);
       for (const int o : node.operands) touch(allocation_of[o], at, node.region);
       for (int r = 0; r < node.results; ++r) touch(allocation_of[node.result + r], at, node.region);
       if (e.kind == EventKind::begin)
         for (const Carry& c : g.carries)
-          if (c.region == node.region) touch(allocation_of[c.initial], at, g.region(node.region).parent), touch(allocation_of[c.inside], at, node.region);
+          if (c.region == node.region) {
+            touch(allocation_of[c.initial], at, g.region(node.region).parent);
+            touch(allocation_of[c.inside], at, node.region);
+          }
       if (e.kind == EventKind::start) {
         const std::int64_t size = packing_bytes(g, node, mesh);
         if (size > 0) {
@@ -270,13 +290,15 @@ struct Placing {
         if (a < 0 || allocations[a].first < 0) continue;
         const Value& owner = g.value(allocations[a].owner);
         const Phase made = g.node(owner.node).phase;
-        if (made == Phase::forward && n.phase == Phase::backward) allocations[a].use = owner.kind == Kind::parameter ? Use::parameters_in_use : Use::activations;
+        if (made == Phase::forward && n.phase == Phase::backward)
+          allocations[a].use = owner.kind == Kind::parameter ? Use::parameters_in_use : Use::activations;
         if (made == Phase::backward && n.phase == Phase::optimizer) allocations[a].use = Use::gradients;
       }
     for (Allocation& a : allocations) {
       if (a.owner < 0)
         a.use = Use::buffers;
-      else if (const Node& n = g.maker(a.owner); n.operation == &operation::carry && n.phase == Phase::backward && g.region(n.region).kind == RegionKind::micro_batches)
+      else if (const Node& n = g.maker(a.owner); n.operation == &operation::carry && n.phase == Phase::backward &&
+                                                 g.region(n.region).kind == RegionKind::micro_batches)
         a.use = Use::gradients;  // in which those of the micro-batches add up
       if (a.first >= 0) memory.by_use[static_cast<int>(a.use)] += a.bytes;
     }
@@ -285,8 +307,9 @@ struct Placing {
     memory.by_use[static_cast<int>(Use::inputs)] = memory.blocks[static_cast<int>(Segment::input)];
   }
 
-  Vector<int> begins_{}, ends_{};      ///< per region: the events at which it, or of it the part that is looked at, begins and ends
-  Vector<int> part_{};                 ///< per node
+  /// per region: the events at which it, or of it the part that is looked at, begins and ends
+  Vector<int> begins_{}, ends_{};
+  Vector<int> part_{};  ///< per node
   Kept kept_{};
 };
 

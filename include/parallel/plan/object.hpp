@@ -1,5 +1,6 @@
-// What an object file carries of every program that is planned in it: the differentiated graph as plain words, names copied in, so that
-// tools/plan can run the same passes on it for any mesh, and none of it is executed. Nothing in it is an address.
+// What an object file carries of every program that is planned in it: the differentiated graph as plain words, names
+// copied in, so that tools/plan can run the same passes on it for any mesh, and none of it is executed. Nothing in it
+// is an address.
 #pragma once
 #include <parallel/plan/constant.hpp>
 #include <parallel/plan/demands.hpp>
@@ -12,11 +13,13 @@ inline constexpr std::int64_t magic = 0x6c656c6c61726170;          ///< "paralle
 inline constexpr std::int64_t program_magic = 0x6d6172676f72703a;  ///< ":program"
 inline constexpr std::int64_t mesh_magic = 0x3a6873656d3a3a3a;     ///< ":::mesh:"
 inline constexpr std::int64_t version = 6;
-/// magic, magic, version, words in all, checksum of the program, words up to its end, checksum of the rest: lines and spellings of types, which
-/// differ from compiler to compiler. All before is the same from all of them, and it alone is hashed and compared.
+/// magic, magic, version, words in all, checksum of the program, words up to its end, checksum of the rest: lines and
+/// spellings of types, which differ from compiler to compiler. All before is the same from all of them, and it alone is
+/// hashed and compared.
 inline constexpr int header = 7;
 
-/// The structural operations, which passes know by their addresses, by their numbers. Number 0: any other, of which passes ask only flags.
+/// The structural operations, which passes know by their addresses, by their numbers. Number 0: any other, of which
+/// passes ask only flags.
 inline constexpr const Operation* structural[] = {nullptr,
                                                   &operation::move,
                                                   &operation::parameter,
@@ -37,7 +40,9 @@ inline constexpr const Operation* structural[] = {nullptr,
 
 /// FNV-1a over words.
 inline constexpr std::uint64_t no_words = 0xcbf29ce484222325;
-constexpr std::uint64_t mixed(std::uint64_t hash, std::int64_t w) { return (hash ^ static_cast<std::uint64_t>(w)) * 0x100000001b3; }
+constexpr std::uint64_t mixed(std::uint64_t hash, std::int64_t w) {
+  return (hash ^ static_cast<std::uint64_t>(w)) * 0x100000001b3;
+}
 constexpr std::int64_t checksum(std::span<const std::int64_t> words) {
   std::uint64_t hash = no_words;
   for (const std::int64_t w : words) hash = mixed(hash, w);
@@ -84,8 +89,15 @@ class Writer {
     for (const Value& v : counted(g_.values)) value(v);
     for (const Node& n : counted(g_.nodes)) node(n);
     list(g_.order);
-    for (const Region& r : counted(g_.regions)) put(static_cast<int>(r.kind) + 4 * r.reversed + 8 * r.staged, r.parent, r.loop, r.begin), put(r.end, -1, -1, -1), put(r.count);
-    for (const Carry& c : counted(g_.carries)) put(c.region, c.initial, c.inside, c.returned), put(c.result, -1, -1, -1);
+    for (const Region& r : counted(g_.regions)) {
+      put(static_cast<int>(r.kind) + 4 * r.reversed + 8 * r.staged, r.parent, r.loop, r.begin);
+      put(r.end, -1, -1, -1);
+      put(r.count);
+    }
+    for (const Carry& c : counted(g_.carries)) {
+      put(c.region, c.initial, c.inside, c.returned);
+      put(c.result, -1, -1, -1);
+    }
     for (const Stack& s : counted(g_.stacks)) put(s.region, s.inside, s.outside, -1);
     for (const Origin& o : counted(g_.origins)) origin(o);
     for (const Member& m : counted(g_.members)) member(m);
@@ -96,13 +108,19 @@ class Writer {
     put(demands.strict);
     put(demands.memory);
     put(demands.on.size());
-    for (int i = 0; i < demands.on.size(); ++i) put(axis(demands.on[i])), put(demands.sent[i]);
+    for (int i = 0; i < demands.on.size(); ++i) {
+      put(axis(demands.on[i]));
+      put(demands.sent[i]);
+    }
     end_of_program();
     text(type_name<typename Program::Model>());
     text(is_trained<Program> ? type_name<typename Program::Optimizer>() : "");
     put(files_.size());
     for (const char* f : files_) text(f);
-    for (const Origin& o : g_.origins) put(file(o.source.file), -1, -1, -1), put(o.source.line);
+    for (const Origin& o : g_.origins) {
+      put(file(o.source.file), -1, -1, -1);
+      put(o.source.line);
+    }
     end();
   }
   /// A mesh that the compiler planned a program for.
@@ -110,7 +128,10 @@ class Writer {
     begin(mesh_magic);
     put(checksum_of_program);
     put(mesh.count);
-    for (int i = 0; i < mesh.count; ++i) text(mesh.axes[i].axis->text()), put(mesh.axes[i].size);
+    for (int i = 0; i < mesh.count; ++i) {
+      text(mesh.axes[i].axis->text());
+      put(mesh.axes[i].size);
+    }
     put(mesh.here);
     end_of_program();
     end();
@@ -137,8 +158,8 @@ class Writer {
   /// Four small numbers from -1 on, indices into what a reader takes no more than 65,534 of: few words are few steps of
   /// the compiler.
   constexpr void put(int a, int b, int c, int d) {
-    put(static_cast<std::int64_t>(static_cast<std::uint64_t>(a + 1) | static_cast<std::uint64_t>(b + 1) << 16 | static_cast<std::uint64_t>(c + 1) << 32 |
-                                  static_cast<std::uint64_t>(d + 1) << 48));
+    put(static_cast<std::int64_t>(static_cast<std::uint64_t>(a + 1) | static_cast<std::uint64_t>(b + 1) << 16 |
+                                  static_cast<std::uint64_t>(c + 1) << 32 | static_cast<std::uint64_t>(d + 1) << 48));
   }
   /// The number of characters, then eight of them a word.
   constexpr void text(std::string_view t) {
@@ -147,7 +168,11 @@ class Writer {
     int filled = 0;
     for (const char c : t) {
       word |= static_cast<std::uint64_t>(static_cast<unsigned char>(c)) << (8 * filled);
-      if (++filled == 8) put(static_cast<std::int64_t>(word)), word = 0, filled = 0;
+      if (++filled == 8) {
+        put(static_cast<std::int64_t>(word));
+        word = 0;
+        filled = 0;
+      }
     }
     if (filled > 0) put(static_cast<std::int64_t>(word));
   }
@@ -183,10 +208,14 @@ class Writer {
     for (const Value& v : g_.values) v.type.layout.collect(axes);
     for (const Axis* a : axes) axes_.push_back(a);
     for (const Node& n : g_.nodes) place(operations_, n.operation);
-    for (const Origin& o : g_.origins) place(operations_, o.operation), file(o.source.file);
+    for (const Origin& o : g_.origins) {
+      place(operations_, o.operation);
+      file(o.source.file);
+    }
   }
   constexpr int axis(const Axis* a) { return place(axes_, a); }
-  /// The axis of the stages and their schedule, of which a reader finds by its name only what the library ships: tasks are a function.
+  /// The axis of the stages and their schedule, of which a reader finds by its name only what the library ships: tasks
+  /// are a function.
   constexpr void stages() {
     if (g_.stages == nullptr) return put(0);
     const auto shipped = find_schedule(g_.schedule->name, g_.schedule->chunks);
@@ -207,7 +236,8 @@ class Writer {
     put(static_cast<int>(t.dtype) + 4 * static_cast<int>(kind), l.dims.count, l.others.count, flags);
     for (const Dim& d : l.dims) {
       put(d.size);
-      put(d.count, d.count > 0 ? axis(d.axes[0]) : -1, d.count > 1 ? axis(d.axes[1]) : -1, d.count > 2 ? axis(d.axes[2]) : -1);
+      put(d.count, d.count > 0 ? axis(d.axes[0]) : -1, d.count > 1 ? axis(d.axes[1]) : -1,
+          d.count > 2 ? axis(d.axes[2]) : -1);
     }
     for (const Placed& p : l.others) placement(axis(p.axis), p.placement);
   }
@@ -225,7 +255,8 @@ class Writer {
   }
   constexpr void node(const Node& n) {
     const Transition& t = n.transition;
-    put(place(operations_, n.operation), static_cast<int>(n.phase) + 4 * n.owns + 8 * n.shares + 16 * n.joined, n.region, n.origin);
+    put(place(operations_, n.operation), static_cast<int>(n.phase) + 4 * n.owns + 8 * n.shares + 16 * n.joined,
+        n.region, n.origin);
     put(n.member, n.result, n.results, t.axes.count);
     put(n.flops);
     list(n.operands);
@@ -233,7 +264,9 @@ class Writer {
     if (t.axes.empty()) return;
     put(static_cast<int>(t.collective), static_cast<int>(t.reduction), t.maximum, t.along + 1);
     for (const Axis* a : t.axes) put(axis(a));
-    placement(-1, t.from), placement(-1, t.to), placement(-1, t.among);
+    placement(-1, t.from);
+    placement(-1, t.to);
+    placement(-1, t.among);
   }
   constexpr void origin(const Origin& o) {
     put(place(operations_, o.operation), -1, o.member, o.result);
@@ -290,7 +323,8 @@ constexpr Vector<std::int64_t> written(const Mesh& mesh) {
 template <class Program, Mesh m>
 inline constexpr int size_of_mesh = written<Program>(m).size();
 template <class Program, Mesh m>
-[[gnu::used]] inline constexpr Words<size_of_mesh<Program, m>> mesh = frozen<size_of_mesh<Program, m>>(written<Program>(m));
+[[gnu::used]] inline constexpr Words<size_of_mesh<Program, m>> mesh =
+    frozen<size_of_mesh<Program, m>>(written<Program>(m));
 }  // namespace object
 
 }  // namespace parallel

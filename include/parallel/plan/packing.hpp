@@ -8,10 +8,20 @@
 namespace parallel {
 
 /// What memory is for.
-enum class Use : std::uint8_t { parameters, optimizer_state, inputs, parameters_in_use, gradients, activations, temporaries, buffers };
+enum class Use : std::uint8_t {
+  parameters,
+  optimizer_state,
+  inputs,
+  parameters_in_use,
+  gradients,
+  activations,
+  temporaries,
+  buffers
+};
 inline constexpr int uses = 8;
 constexpr std::string_view name_of(Use u) {
-  constexpr std::string_view names[] = {"parameters", "optimizer state", "inputs", "parameters in use", "gradients", "activations", "temporaries", "buffers"};
+  constexpr std::string_view names[] = {"parameters", "optimizer state", "inputs",      "parameters in use",
+                                        "gradients",  "activations",     "temporaries", "buffers"};
   return names[static_cast<int>(u)];
 }
 
@@ -35,7 +45,9 @@ constexpr Vector<int> by_size(const Vector<Allocation>& allocations) {
     for (int begin = 0; begin < n; begin += 2 * run) {
       const int middle = begin + run < n ? begin + run : n, end = begin + 2 * run < n ? begin + 2 * run : n;
       for (int i = begin, j = middle; i < middle || j < end;)
-        merged.push_back(j == end || (i < middle && allocations[sorted[i]].bytes >= allocations[sorted[j]].bytes) ? sorted[i++] : sorted[j++]);
+        merged.push_back(j == end || (i < middle && allocations[sorted[i]].bytes >= allocations[sorted[j]].bytes)
+                             ? sorted[i++]
+                             : sorted[j++]);
     }
     sorted = merged;
   }
@@ -45,7 +57,8 @@ constexpr Vector<int> by_size(const Vector<Allocation>& allocations) {
 
 /// Large allocations first, each at the lowest offset that is free while it lives. Returns the bytes of the arena.
 ///
-/// The loops are most of what a compiler does for a plan, and clang counts their statements and calls: hence pointers, and few of both.
+/// The loops are most of what a compiler does for a plan, and clang counts their statements and calls: hence pointers,
+/// and few of both.
 constexpr std::int64_t pack(Vector<Allocation>& allocations) {
   std::int64_t arena = 0;
   Vector<Allocation*> sorted_by_offset;

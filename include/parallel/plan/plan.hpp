@@ -1,4 +1,5 @@
-// The plan of a program on a mesh: what is printed, asserted, simulated and executed. It is read; `plan<>` and `derive<>` make it.
+// The plan of a program on a mesh: what is printed, asserted, simulated and executed. It is read; `plan<>` and
+// `derive<>` make it.
 #pragma once
 #include <concepts>
 
@@ -27,21 +28,25 @@ struct Communication {
   }
   /// Bytes of the full tensor of a collective within the other axes' shard.
   constexpr std::int64_t message(const Node& node) const {
-    const std::int64_t before = local_bytes(graph.value(node.operands[0]).type, mesh), after = local_bytes(graph.value(node.result).type, mesh);
+    const std::int64_t before = local_bytes(graph.value(node.operands[0]).type, mesh),
+                       after = local_bytes(graph.value(node.result).type, mesh);
     if (node.transition.collective == Collective::all_to_all) return before * mesh.extent(node.transition.axes);
     return before > after ? before : after;
   }
   constexpr std::int64_t counted(const Node& node) const { return counts(node) ? message(node) : 0; }
   /// Bytes that a ring sends per rank for one call.
   constexpr double sent(const Node& node) const {
-    return parallel::sent(node.transition.collective, static_cast<double>(message(node)), participants(node.transition, mesh));
+    return parallel::sent(node.transition.collective, static_cast<double>(message(node)),
+                          participants(node.transition, mesh));
   }
   /// Whether it is no mere other end: a message between stages is counted by who sends it.
   static constexpr bool counts(const Node& node) { return node.transition.collective != Collective::receive; }
-  /// How many logical collectives one call stands for: a stack of layers counts once per layer, a bucket for all that is in it.
+  /// How many logical collectives one call stands for: a stack of layers counts once per layer, a bucket for all that
+  /// is in it.
   constexpr std::int64_t logical(const Node& node) const { return counts(node) ? logical(node.operands[0]) : 0; }
   constexpr std::int64_t logical(int value) const {
-    if (graph.maker(value).operation != &operation::bucket) return graph.value(value).stack > 0 ? local_layers(graph.value(value)) : 1;
+    if (graph.maker(value).operation != &operation::bucket)
+      return graph.value(value).stack > 0 ? local_layers(graph.value(value)) : 1;
     std::int64_t all = 0;
     for (const int part : graph.maker(value).operands) all += logical(part);
     return all;
@@ -53,19 +58,27 @@ struct Communication {
     return graph.stages != nullptr && layers.split_by(graph.stages) ? local(layers, mesh) : stack.stack;
   }
 
-  constexpr std::int64_t elements_of(const Node& node) const { return counted(node) / bytes_of(graph.value(node.operands[0]).type.dtype); }
-  constexpr bool meant(const CollectiveRow& which, const Node& node, const AxisList& axes) const {
-    return which.means(node.transition.collective, axes) && (which.bytes == CollectiveRow::unsaid || which.bytes == message(node));
+  constexpr std::int64_t elements_of(const Node& node) const {
+    return counted(node) / bytes_of(graph.value(node.operands[0]).type.dtype);
   }
-  constexpr bool meant(const CollectiveRow& which, const Node& node) const { return meant(which, node, sending_axes(node.transition.axes, mesh)); }
+  constexpr bool meant(const CollectiveRow& which, const Node& node, const AxisList& axes) const {
+    return which.means(node.transition.collective, axes) &&
+           (which.bytes == CollectiveRow::unsaid || which.bytes == message(node));
+  }
+  constexpr bool meant(const CollectiveRow& which, const Node& node) const {
+    return meant(which, node, sending_axes(node.transition.axes, mesh));
+  }
   /// The sum over all calls that are meant of what `of` says of one.
   template <class Number, class F>
   constexpr Number total(const CollectiveRow& which, F of) const {
     Number n = 0;
-    each([&](const Node& node, std::int64_t times) { n += meant(which, node) ? static_cast<Number>(times) * of(node) : 0; });
+    each([&](const Node& node, std::int64_t times) {
+      n += meant(which, node) ? static_cast<Number>(times) * of(node) : 0;
+    });
     return n;
   }
-  /// The first collective of which `contradicts` says so. It stands before its callers because clang 14 needs it so in a constant expression.
+  /// The first collective of which `contradicts` says so. It stands before its callers because clang 14 needs it so in
+  /// a constant expression.
   template <class F>
   constexpr Finding first_that(Finding::Of of, F contradicts) const {
     Finding finding;
@@ -94,22 +107,37 @@ struct Communication {
       return static_cast<void>(unasked<X...>()), Finding{};
   }
 
-  // Each takes what `asked` does: calls(), calls(tensor), calls(all_gather), calls(all_gather(tensor)). A call on several axes counts for each.
+  // Each takes what `asked` does: calls(), calls(tensor), calls(all_gather), calls(all_gather(tensor)). A call on
+  // several axes counts for each.
 
   /// Logical reductions, gathers, exchanges and sends in one step, however calls are merged.
   constexpr auto collectives(const auto&... which) const {
-    return answer([&](const CollectiveRow& row) { return total<std::int64_t>(row, [&](const Node& node) { return logical(node); }); }, which...);
+    return answer(
+        [&](const CollectiveRow& row) {
+          return total<std::int64_t>(row, [&](const Node& node) { return logical(node); });
+        },
+        which...);
   }
   /// Calls of the communicator in one step, receives among them.
   constexpr auto calls(const auto&... which) const {
-    return answer([&](const CollectiveRow& row) { return total<std::int64_t>(row, [](const Node&) { return std::int64_t{1}; }); }, which...);
+    return answer(
+        [&](const CollectiveRow& row) { return total<std::int64_t>(row, [](const Node&) { return std::int64_t{1}; }); },
+        which...);
   }
   /// Bytes, and elements, of all messages.
   constexpr auto messages(const auto&... which) const {
-    return answer([&](const CollectiveRow& row) { return total<std::int64_t>(row, [&](const Node& node) { return counted(node); }); }, which...);
+    return answer(
+        [&](const CollectiveRow& row) {
+          return total<std::int64_t>(row, [&](const Node& node) { return counted(node); });
+        },
+        which...);
   }
   constexpr auto elements(const auto&... which) const {
-    return answer([&](const CollectiveRow& row) { return total<std::int64_t>(row, [&](const Node& node) { return elements_of(node); }); }, which...);
+    return answer(
+        [&](const CollectiveRow& row) {
+          return total<std::int64_t>(row, [&](const Node& node) { return elements_of(node); });
+        },
+        which...);
   }
   constexpr auto largest_message(const auto&... which) const {
     return answer(
@@ -122,13 +150,19 @@ struct Communication {
   }
   /// Bytes that a ring sends per rank in one step.
   constexpr auto sent(const auto&... which) const {
-    return answer([&](const CollectiveRow& row) { return total<double>(row, [&](const Node& node) { return sent(node); }); }, which...);
+    return answer(
+        [&](const CollectiveRow& row) { return total<double>(row, [&](const Node& node) { return sent(node); }); },
+        which...);
   }
 
   /// Whether no collective is among these.
   constexpr Finding never(const auto&... rows) const {
-    return judge([&](const auto&... row) { return first_that(Finding::Of::never, [&](const Node& node, std::int64_t) { return (meant(row, node) || ...); }); },
-                 rows...);
+    return judge(
+        [&](const auto&... row) {
+          return first_that(Finding::Of::never,
+                            [&](const Node& node, std::int64_t) { return (meant(row, node) || ...); });
+        },
+        rows...);
   }
   /// Whether every collective is among these, on each of its axes.
   constexpr Finding uses_only(const auto&... rows) const {
@@ -142,7 +176,8 @@ struct Communication {
         },
         rows...);
   }
-  /// Whether these are the collectives, row by row as `text` prints them: 4 * all_gather(tensor) is one that four layers call.
+  /// Whether these are the collectives, row by row as `text` prints them: 4 * all_gather(tensor) is one that four
+  /// layers call.
   constexpr Finding is(const auto&... rows) const {
     return judge([&](const auto&... row) { return is(List<CollectiveRow, 64>{row...}); }, rows...);
   }
@@ -156,7 +191,8 @@ struct Communication {
       return !same;
     });
     if (finding && at == rows.size()) return finding;
-    if (finding) finding = {.of = Finding::Of::is, .phase = static_cast<Phase>(phase < 0 ? 0 : phase)};  // nothing is there
+    // nothing is there
+    if (finding) finding = {.of = Finding::Of::is, .phase = static_cast<Phase>(phase < 0 ? 0 : phase)};
     finding.row = at + 1;
     if (at < rows.size()) finding.expected = rows[at];
     return finding;
@@ -174,9 +210,19 @@ struct Plan {
   Agreement agreement{};  ///< what is said beside them
 
   constexpr Plan() = default;
-  constexpr Plan(const GraphView& g, const Mesh& m, std::span<const Event> e, std::span<const Storage> s, std::span<const std::int64_t> p, const Memory& b)
-      : graph(g), mesh(m), events(e), storage(s), packing(p), memory(b), all{g, m, e, -1}, forward{g, m, e, static_cast<int>(Phase::forward)},
-        backward{g, m, e, static_cast<int>(Phase::backward)}, optimizer{g, m, e, static_cast<int>(Phase::optimizer)}, agreement(m) {}
+  constexpr Plan(const GraphView& g, const Mesh& m, std::span<const Event> e, std::span<const Storage> s,
+                 std::span<const std::int64_t> p, const Memory& b)
+      : graph(g),
+        mesh(m),
+        events(e),
+        storage(s),
+        packing(p),
+        memory(b),
+        all{g, m, e, -1},
+        forward{g, m, e, static_cast<int>(Phase::forward)},
+        backward{g, m, e, static_cast<int>(Phase::backward)},
+        optimizer{g, m, e, static_cast<int>(Phase::optimizer)},
+        agreement(m) {}
 
   constexpr auto collectives(const auto&... which) const { return all.collectives(which...); }
   constexpr auto calls(const auto&... which) const { return all.calls(which...); }
@@ -203,8 +249,9 @@ struct Plan {
     const account::Taken b = beside(device);
     return peak_memory() + b.rounding + b.scratch;
   }
-  /// What Mpi takes besides, for terms of sums that are under way: of a reduce-scatter all that the ranks send to one, and of an all-reduce
-  /// as much where the ranks do not divide it. Rooms are taken as Rooms does (communicator/rooms.hpp).
+  /// What Mpi takes besides, for terms of sums that are under way: of a reduce-scatter all that the ranks send to one,
+  /// and of an all-reduce as much where the ranks do not divide it. Rooms are taken as Rooms does
+  /// (communicator/rooms.hpp).
   constexpr std::int64_t terms_of_sums() const {
     struct Room {
       std::int64_t bytes = 0;
@@ -228,7 +275,8 @@ struct Plan {
     return bytes;
   }
   constexpr std::int64_t terms_of_sum(const Node& node) const {
-    const std::int64_t ranks = participants(node.transition, mesh), width = bytes_of(graph.value(node.operands[0]).type.dtype), count = all.message(node) / width;
+    const std::int64_t ranks = participants(node.transition, mesh),
+                       width = bytes_of(graph.value(node.operands[0]).type.dtype), count = all.message(node) / width;
     switch (node.transition.collective) {
       case Collective::reduce_scatter: return count * width;
       case Collective::all_reduce: return count % ranks == 0 ? 0 : ranks * (count / ranks + 1) * width;
@@ -253,13 +301,14 @@ struct Plan {
   constexpr Finding uses_only(const auto&... rows) const { return all.uses_only(rows...); }
   /// Whether the plan is as somebody wrote it down: every collective, in its phase and order.
   constexpr Finding is(const WrittenPlan& written) const {
-    for (const Finding& finding : {forward.is(written.forward), backward.is(written.backward), optimizer.is(written.optimizer)})
+    for (const Finding& finding :
+         {forward.is(written.forward), backward.is(written.backward), optimizer.is(written.optimizer)})
       if (!finding) return finding;
     return {};
   }
   template <class... X>
-    requires(!(std::convertible_to<X, WrittenPlan> && ...))
-  constexpr Finding is(const X&...) const {  // rows without their phase
+  requires(!(std::convertible_to<X, WrittenPlan> && ...)) constexpr Finding
+      is(const X&...) const {  // rows without their phase
     return static_cast<void>(unasked<X...>()), Finding{};
   }
 
@@ -267,7 +316,8 @@ struct Plan {
   template <class F>
   constexpr void each_computation(F f) const {
     for (const Event& e : events)
-      if (e.kind == EventKind::compute) f(graph.node(e.node), flops(graph.node(e.node)) * static_cast<double>(graph.times(graph.node(e.node).region)));
+      if (e.kind == EventKind::compute)
+        f(graph.node(e.node), flops(graph.node(e.node)) * static_cast<double>(graph.times(graph.node(e.node).region)));
   }
   /// Floating point operations of a node: of its first part, and of what is fused with it.
   struct Flops {

@@ -1,4 +1,5 @@
-// A step of a whole program on a machine, through all stages of its pipeline: how long it takes, what of it is waiting, what every stage needs.
+// A step of a whole program on a machine, through all stages of its pipeline: how long it takes, what of it is waiting,
+// what every stage needs.
 #pragma once
 #include <parallel/plan/derive.hpp>
 #include <parallel/plan/simulate.hpp>
@@ -11,30 +12,34 @@ struct Exposed {
   double seconds = 0;
 };
 
-/// What the stages of one kind take: the first, the last, those between that have as many layers. Without stages there is one kind.
+/// What the stages of one kind take: the first, the last, those between that have as many layers. Without stages there
+/// is one kind.
 struct StageTimes {
-  int stage = 0;             ///< of this kind the one that needs most memory
-  int count = 1;             ///< of this kind
-  double before = 0;         ///< seconds, once a step: before the work on micro-batches
-  Vector<double> parts{};    ///< seconds of a micro-batch, by Slot::segment: forward, backward, and weights where they are apart, chunk by chunk
+  int stage = 0;      ///< of this kind the one that needs most memory
+  int count = 1;      ///< of this kind
+  double before = 0;  ///< seconds, once a step: before the work on micro-batches
+  /// seconds of a micro-batch, by Slot::segment: forward, backward, and weights where they are apart, chunk by chunk
+  Vector<double> parts{};
   Vector<double> arrives{};  ///< by segment: when a neighbour has what the part sends, in seconds since the part's end
   double behind = 0;         ///< seconds, once a step: reductions and the optimizer, and waiting for other stages there
-  Vector<Exposed> exposed{}; ///< of a step
+  Vector<Exposed> exposed{};  ///< of a step
   Memory memory{};
-  double flops = 0;          ///< of a step, on one rank
+  double flops = 0;  ///< of a step, on one rank
 };
 
 /// One step of all ranks.
 struct Prediction {
   double seconds = 0;
-  double before = 0;             ///< when the work on micro-batches begins: the slowest stage is ready
-  double idle = 0;               ///< seconds in which the busiest stage has no work, its waiting for messages left out
-  Vector<Exposed> exposed{};     ///< of the busiest stage
-  Vector<StageTimes> stages{};   ///< by kind, in the order of their first
-  int busiest = 0;               ///< of the kinds the one with most work
-  Timing timing{};               ///< of the work on micro-batches; without stages: empty
-  Vector<double> awaited{};      ///< by node: of what all stages do together behind it, when the last of them comes to it
-  double model_flops = 0;        ///< products of the model, of all ranks, each once: what is recomputed or done twice does not count
+  double before = 0;            ///< when the work on micro-batches begins: the slowest stage is ready
+  double idle = 0;              ///< seconds in which the busiest stage has no work, its waiting for messages left out
+  Vector<Exposed> exposed{};    ///< of the busiest stage
+  Vector<StageTimes> stages{};  ///< by kind, in the order of their first
+  int busiest = 0;              ///< of the kinds the one with most work
+  Timing timing{};              ///< of the work on micro-batches; without stages: empty
+  /// by node: of what all stages do together behind it, when the last of them comes to it
+  Vector<double> awaited{};
+  /// products of the model, of all ranks, each once: what is recomputed or done twice does not count
+  double model_flops = 0;
   int ranks = 1;
 
   /// The part of the step that the busiest stage waits for the others.
@@ -65,7 +70,8 @@ constexpr void add(Vector<Exposed>& all, const AxisList& axes, double seconds) {
   all.push_back({axes, seconds});
 }
 
-/// Operations of products, forward, and as often again for each of the two gradients: how the literature counts a model's work.
+/// Operations of products, forward, and as often again for each of the two gradients: how the literature counts a
+/// model's work.
 constexpr double model_flops(const Plan& plan) {
   double forward = 0;
   bool trained = false;
@@ -73,16 +79,18 @@ constexpr double model_flops(const Plan& plan) {
     const Node& node = plan.graph.node(e.node);
     trained = trained || node.phase == Phase::backward;
     const pricing::Work work = pricing::work_of_first(*node.operation);
-    if (e.kind == EventKind::compute && node.phase == Phase::forward && (work == pricing::Work::product || work == pricing::Work::attention))
-      forward += static_cast<double>(node.flops - plan.graph.joined_flops(node)) * static_cast<double>(plan.graph.times(node.region));
+    if (e.kind == EventKind::compute && node.phase == Phase::forward &&
+        (work == pricing::Work::product || work == pricing::Work::attention))
+      forward += static_cast<double>(node.flops - plan.graph.joined_flops(node)) *
+                 static_cast<double>(plan.graph.times(node.region));
   }
   return (trained ? 3 : 1) * forward;
 }
 
-/// The stages that do the same: the first, the last, and those between that have as many layers. Their plans differ by the room for micro-batches
-/// that are under way.
+/// The stages that do the same: the first, the last, and those between that have as many layers. Their plans differ by
+/// the room for micro-batches that are under way.
 struct Kind {
-  Mesh mesh{};    ///< as the one of them sees it that needs most room
+  Mesh mesh{};  ///< as the one of them sees it that needs most room
   int count = 0;
   int lanes = 0;
 };
@@ -98,12 +106,20 @@ constexpr Kinds kinds_of(const GraphView& graph, const Mesh& mesh, const Pipelin
     located.parts = parts_of_work(graph, pipeline);
     GraphView seen = graph;
     const Mesh here = with_cut(graph, mesh.on_stage(stage));
-    if (pipeline.stages > 2) locating::fill_slots(graph, here, pipeline, located), seen.slots = located.slots;
+    if (pipeline.stages > 2) {
+      locating::fill_slots(graph, here, pipeline, located);
+      seen.slots = located.slots;
+    }
     int k = 0;
-    while (k < kinds.all.size() && !(ends(kinds.all[k].mesh.here) == ends(stage) && kinds.all[k].mesh.cut.layers == here.cut.layers)) ++k;
+    while (k < kinds.all.size() &&
+           !(ends(kinds.all[k].mesh.here) == ends(stage) && kinds.all[k].mesh.cut.layers == here.cut.layers))
+      ++k;
     if (k == kinds.all.size()) kinds.all.push_back({});
     Kind& kind = kinds.all[k];
-    if (seen.lanes() > kind.lanes) kind.mesh = here, kind.lanes = seen.lanes();
+    if (seen.lanes() > kind.lanes) {
+      kind.mesh = here;
+      kind.lanes = seen.lanes();
+    }
     ++kind.count;
     kinds.of.push_back(k);
   }
@@ -114,7 +130,8 @@ constexpr Kinds kinds_of(const GraphView& graph, const Mesh& mesh, const Pipelin
 inline constexpr Schedule forward_only{"forward_only", 1, false, false, [](int, int, int micro_batches, int chunks) {
                                          Vector<Task> tasks;
                                          for (int j = 0; j < micro_batches; ++j)
-                                           for (int chunk = 0; chunk < chunks; ++chunk) tasks.push_back({Work::forward, j, chunk});
+                                           for (int chunk = 0; chunk < chunks; ++chunk)
+                                             tasks.push_back({Work::forward, j, chunk});
                                          return tasks;
                                        }};
 
@@ -129,12 +146,15 @@ struct Stage {
     const GraphView view = plan_into(planned, graph, mesh);
     plan = Plan(view, mesh, planned.events, planned.storage, planned.packing, planned.memory);
     begins = begins_of_parts(plan);
-    times.memory = plan.memory, times.flops = plan.flops(), times.stage = mesh.here;
+    times.memory = plan.memory;
+    times.flops = plan.flops();
+    times.stage = mesh.here;
   }
   /// A stretch of its events from an event on, begun at some time.
   constexpr simulating::Walk walk(const Machine& machine, int at, double begin, Vector<double>& awaited) const {
     simulating::Walk walk(plan, machine);
-    walk.alone = false, walk.now = begin;
+    walk.alone = false;
+    walk.now = begin;
     if (!awaited.empty()) walk.awaited = awaited;
     Stretches(plan).from(at, [&](const Event& e) {
       const Transition& t = plan.graph.node(e.node).transition;
@@ -146,7 +166,8 @@ struct Stage {
     return walk;
   }
   constexpr void expose(const Simulation& stretch, double times_a_step) {
-    for (int i = 0; i < stretch.tracks.size(); ++i) add(times.exposed, sending_axes(stretch.tracks[i], plan.mesh), stretch.exposed[i] * times_a_step);
+    for (int i = 0; i < stretch.tracks.size(); ++i)
+      add(times.exposed, sending_axes(stretch.tracks[i], plan.mesh), stretch.exposed[i] * times_a_step);
   }
   /// What stands before the work on micro-batches, and each part of that.
   constexpr void time_parts(const Machine& machine) {
@@ -158,7 +179,9 @@ struct Stage {
       const simulating::Walk part = walk(machine, begins[segment], 0, nobody);
       double sent = 0;
       for (const Slice& s : part.result.slices)
-        if (const Transition& t = plan.graph.node(s.node).transition; t.along != 0 && t.collective == Collective::send && s.end > sent) sent = s.end;
+        if (const Transition& t = plan.graph.node(s.node).transition;
+            t.along != 0 && t.collective == Collective::send && s.end > sent)
+          sent = s.end;
       times.parts.push_back(part.now), times.arrives.push_back(sent > 0 ? sent - part.now : 0);
       int often = 0;
       for (const Slot& s : plan.graph.slots) often += s.segment == segment;
@@ -174,13 +197,15 @@ constexpr Schedule schedule_of(const GraphView& graph, const Pipeline& p) {
   return schedule;
 }
 /// The work on micro-batches, as the schedule has it.
-constexpr Timing time(const GraphView& graph, const Pipeline& p, const Vector<int>& kind_of, const Vector<Stage>& kinds, bool transfers) {
+constexpr Timing time(const GraphView& graph, const Pipeline& p, const Vector<int>& kind_of, const Vector<Stage>& kinds,
+                      bool transfers) {
   const auto of = [&](const Vector<double>& figures, Task t) {
     const int parts = parts_of_work(graph, p), segment = t.chunk * parts + part_of_work(t.work, parts);
     return segment < figures.size() ? figures[segment] : 0;
   };
   return timed(
-      schedule_of(graph, p), p.stages, p.micro_batches, [&](int stage, Task t) { return of(kinds[kind_of[stage]].times.parts, t); },
+      schedule_of(graph, p), p.stages, p.micro_batches,
+      [&](int stage, Task t) { return of(kinds[kind_of[stage]].times.parts, t); },
       [&](int stage, Task t) { return transfers ? of(kinds[kind_of[stage]].times.arrives, t) : 0; });
 }
 constexpr double end_of(const Vector<Span>& spans) { return spans.empty() ? 0 : spans.back().end; }
@@ -191,9 +216,9 @@ constexpr double end_of(const Timing& timing) {
 }
 }  // namespace predicting
 
-/// What a step of a program takes on a mesh that has been checked. Stages of one kind do the same, so a few plans serve for any number of them.
-/// The work on micro-batches takes what the schedule makes of its parts; before it the slowest stage counts, and behind it what all stages reduce
-/// together begins when the last of them is there.
+/// What a step of a program takes on a mesh that has been checked. Stages of one kind do the same, so a few plans serve
+/// for any number of them. The work on micro-batches takes what the schedule makes of its parts; before it the slowest
+/// stage counts, and behind it what all stages reduce together begins when the last of them is there.
 constexpr Prediction predict(const GraphView& graph, const Mesh& mesh, const Machine& machine) {
   using namespace predicting;
   const Pipeline p = pipeline_of(graph, mesh);
@@ -211,15 +236,18 @@ constexpr Prediction predict(const GraphView& graph, const Mesh& mesh, const Mac
     begin = simulating::latest(begin, stages[k].times.before);
   }
   const bool loop = !stages[0].begins.empty();
-  Vector<double> ends, works;  // by kind: when the last of its stages has ended the loop, and seconds in which one works
-  ends.resize(stages.size(), 0), works.resize(stages.size(), 0);
+  // by kind: when the last of its stages has ended the loop, and seconds in which one works
+  Vector<double> ends, works;
+  ends.resize(stages.size(), 0);
+  works.resize(stages.size(), 0);
   double transfers = 0;
   if (loop) {
     result.timing = time(graph, p, kinds.of, stages, true);
     transfers = simulating::latest(0, end_of(result.timing) - end_of(time(graph, p, kinds.of, stages, false)));
     for (int s = 0; s < p.stages; ++s) {
       const int k = kinds.of[s];
-      ends[k] = simulating::latest(ends[k], begin + end_of(result.timing.spans[s])), works[k] = 0;
+      ends[k] = simulating::latest(ends[k], begin + end_of(result.timing.spans[s]));
+      works[k] = 0;
       for (const Span& span : result.timing.spans[s]) works[k] += span.end - span.begin;
     }
   }
@@ -228,7 +256,8 @@ constexpr Prediction predict(const GraphView& graph, const Mesh& mesh, const Mac
   const auto behind = [&](int k) { return stages[k].walk(machine, stages[k].begins.back(), ends[k], awaited); };
   double sum = 0, before = -1;
   while (loop && sum > before) {  // until no stage comes later to what they do together
-    before = sum, sum = 0;
+    before = sum;
+    sum = 0;
     for (int k = 0; k < stages.size(); ++k) stages[k].times.behind = behind(k).now - ends[k];
     for (const double at : awaited) sum += at;
   }
@@ -256,11 +285,14 @@ constexpr Prediction predict(const GraphView& graph, const Mesh& mesh, const Mac
 /// The step of one stage among the others, of which `all` is.
 constexpr Simulation simulate(const Plan& plan, const Machine& machine, const Prediction& all) {
   simulating::Walk walk(plan, machine);
-  walk.alone = false, walk.awaited = all.awaited;
+  walk.alone = false;
+  walk.awaited = all.awaited;
   int task = 0;
   each_event(plan, [&](const Event& e) {
     walk(e);
-    if ((e.kind != EventKind::begin && e.kind != EventKind::end) || !plan.graph.in_parts(plan.graph.node(e.node).region)) return;
+    if ((e.kind != EventKind::begin && e.kind != EventKind::end) ||
+        !plan.graph.in_parts(plan.graph.node(e.node).region))
+      return;
     const Vector<Span>& spans = all.timing.spans[plan.mesh.here];
     if (task < spans.size()) walk.now = simulating::latest(walk.now, all.before + spans[task].begin);
     ++task;

@@ -1,4 +1,5 @@
-// What one node of a plan takes on one rank of a machine, in seconds: the roofline for computation, rings for collectives.
+// What one node of a plan takes on one rank of a machine, in seconds: the roofline for computation, rings for
+// collectives.
 #pragma once
 #include <parallel/operation/matmul.hpp>
 #include <parallel/plan/machine.hpp>
@@ -7,8 +8,9 @@
 namespace parallel {
 
 namespace pricing {
-/// Which of a machine's rates bounds an operation's arithmetic. What is not named here is bound by memory, or by products where it says that it
-/// does so many operations. By name, as a plan that was read from an object file has its operations' names only.
+/// Which of a machine's rates bounds an operation's arithmetic. What is not named here is bound by memory, or by
+/// products where it says that it does so many operations. By name, as a plan that was read from an object file has its
+/// operations' names only.
 enum class Work : std::uint8_t { other, product, attention, function };
 struct Named {
   std::string_view operation;
@@ -40,11 +42,13 @@ constexpr Work work_of(std::string_view operation) {
     if (n.operation == operation) return n.work;
   return Work::other;
 }
-/// The first of the operations that an operation's name has: a fused one is named by its parts, "matmul+add+gelu", "matmul&sum_to".
+/// The first of the operations that an operation's name has: a fused one is named by its parts, "matmul+add+gelu",
+/// "matmul&sum_to".
 constexpr std::string_view first_of(std::string_view name) { return name.substr(0, name.find_first_of("+&")); }
 constexpr Work work_of_first(const Operation& operation) { return work_of(first_of(operation.name)); }
-/// By how much a product takes longer than its operations because its tiles come in whole waves: a result of 128 x 256 to each processor at a
-/// time, or of 128 x 128, whichever fits better ("Matrix Multiplication Background User's Guide", NVIDIA).
+/// By how much a product takes longer than its operations because its tiles come in whole waves: a result of 128 x 256
+/// to each processor at a time, or of 128 x 128, whichever fits better ("Matrix Multiplication Background User's
+/// Guide", NVIDIA).
 constexpr double quantization(const Plan& plan, const Node& node, const Machine& machine) {
   if (machine.processors == 0 || work_of_first(*node.operation) != Work::product) return 1;
   const Layout &x = plan.graph.value(node.operands[0]).type.layout, &w = plan.graph.value(node.operands[1]).type.layout;
@@ -63,32 +67,37 @@ constexpr double quantization(const Plan& plan, const Node& node, const Machine&
   return least < square ? least : square;
 }
 /// The time of an operation's arithmetic, part by part.
-constexpr double arithmetic_seconds(const Plan& plan, const Node& node, const Machine& machine, double functions, double products) {
+constexpr double arithmetic_seconds(const Plan& plan, const Node& node, const Machine& machine, double functions,
+                                    double products) {
   const Plan::Flops flops = plan.flops_of_parts(node);
   std::string_view names = node.operation->name;
   double seconds = 0;
   for (int part = 0; part <= node.joined; ++part) {
     const std::string_view name = node.joined > 0 ? first_of(names) : names;
     const double rate = work_of(name) == Work::function ? functions : products;
-    if (rate > 0) seconds += (part == 0 ? flops.first * quantization(plan, node, machine) : flops.joined / node.joined) / rate;
+    if (rate > 0)
+      seconds += (part == 0 ? flops.first * quantization(plan, node, machine) : flops.joined / node.joined) / rate;
     names.remove_prefix(name.size() < names.size() ? name.size() + 1 : names.size());
   }
   return seconds;
 }
 /// Reads no more of its first operand than it writes.
 constexpr bool reads_a_part(const Node& node) {
-  return node.operation->name == "embedding" || node.operation->name == "slice" || node.operation->name == "pick" || node.operation->name == "negative_log_likelihood" ||
-         node.transition.collective == Collective::slice;
+  return node.operation->name == "embedding" || node.operation->name == "slice" || node.operation->name == "pick" ||
+         node.operation->name == "negative_log_likelihood" || node.transition.collective == Collective::slice;
 }
 }  // namespace pricing
 
-/// Bytes that one run of a node moves on one rank: reads, writes, and where caches allocate on a write reads what it does not update in place.
+/// Bytes that one run of a node moves on one rank: reads, writes, and where caches allocate on a write reads what it
+/// does not update in place.
 constexpr double bytes_moved(const Plan& plan, const Node& node, const Machine& machine) {
   std::int64_t read = 0, written = 0;
   for (int r = 0; r < node.results; ++r)
-    if (!plan.graph.value(node.result + r).passed) written += local_bytes(plan.graph.value(node.result + r).type, plan.mesh);
+    if (!plan.graph.value(node.result + r).passed)
+      written += local_bytes(plan.graph.value(node.result + r).type, plan.mesh);
   for (int i = 0; i < node.operands.size(); ++i)
-    read += i == 0 && pricing::reads_a_part(node) ? written : local_bytes(plan.graph.value(node.operands[i]).type, plan.mesh);
+    read += i == 0 && pricing::reads_a_part(node) ? written
+                                                  : local_bytes(plan.graph.value(node.operands[i]).type, plan.mesh);
   return static_cast<double>(read + written + (machine.write_allocates && !node.operation->updates ? written : 0));
 }
 
@@ -99,29 +108,34 @@ constexpr double streaming_seconds(double bytes, const Rates& rates) {
 
 namespace pricing {
 /// Attention's products and, beside them, one exponential and its like per score.
-constexpr double attention_seconds(const Plan& plan, const Node& node, const Machine& machine, const Rates& rates, int dtype) {
+constexpr double attention_seconds(const Plan& plan, const Node& node, const Machine& machine, const Rates& rates,
+                                   int dtype) {
   const Layout &q = plan.graph.value(node.operands[0]).type.layout, &k = plan.graph.value(node.operands[1]).type.layout;
   const Dim &batch = q.dims[0], &queries = q.dims[1], &heads = q.dims[2], &keys = k.dims[1];
   double flops = plan.flops(node);
-  double scores = static_cast<double>(local(batch, plan.mesh) * local(queries, plan.mesh) * local(heads, plan.mesh) * local(keys, plan.mesh));
+  double scores = static_cast<double>(local(batch, plan.mesh) * local(queries, plan.mesh) * local(heads, plan.mesh) *
+                                      local(keys, plan.mesh));
   if (node.ints[0] != 0) {
-    // Half of the scores on average. Where n ranks share the queries and all have the keys, the last one sees (2n - 1) / n of that average;
-    // and a block of queries is computed up to the keys of its last one.
+    // Half of the scores on average. Where n ranks share the queries and all have the keys, the last one sees (2n - 1)
+    // / n of that average; and a block of queries is computed up to the keys of its last one.
     const auto n = static_cast<double>(degree(queries, plan.mesh)) / static_cast<double>(degree(keys, plan.mesh));
     const auto own = static_cast<double>(local(queries, plan.mesh)), all = static_cast<double>(local(keys, plan.mesh));
     const double more = (2 * n - 1) / n + (machine.attention_block < own ? machine.attention_block : own) / all;
-    flops *= more, scores *= more / 2;
+    flops *= more;
+    scores *= more / 2;
   }
   const double rate = rates.attention[dtype] > 0 ? rates.attention[dtype] : rates.products[dtype];
   return flops / rate + (rates.scores[dtype] > 0 ? scores / rates.scores[dtype] : 0);
 }
 }  // namespace pricing
 
-/// One run of a node that is computed, on the slowest rank: its arithmetic or its bytes, whichever takes longer, and the launch.
+/// One run of a node that is computed, on the slowest rank: its arithmetic or its bytes, whichever takes longer, and
+/// the launch.
 constexpr double compute_seconds(const Plan& plan, const Node& node, const Machine& machine) {
   using pricing::Work;
   const Rates& rates = machine.with(plan.mesh.ranks());
-  const auto dtype = static_cast<int>(plan.graph.value(node.operands.empty() ? node.result : node.operands[0]).type.dtype);
+  const auto dtype =
+      static_cast<int>(plan.graph.value(node.operands.empty() ? node.result : node.operands[0]).type.dtype);
   const Work work = pricing::work_of_first(*node.operation);
   if (rates.products[dtype] == 0 && (work == Work::product || work == Work::attention))
     throw std::invalid_argument("parallel: the machine has no rate for products of this element type; give it one");
@@ -137,21 +151,22 @@ constexpr int ring_steps(Collective c, int n) {
   return c == Collective::send || c == Collective::receive ? 1 : n - 1;
 }
 
-/// One call of a collective: a ring over all ranks of its axes (Thakur, Rabenseifner and Gropp 2005), the latency of each step and the bytes
-/// that a rank sends over the bandwidth; before and behind it, slices of an inner dimension are brought together. A message takes as long to
-/// receive as to send.
+/// One call of a collective: a ring over all ranks of its axes (Thakur, Rabenseifner and Gropp 2005), the latency of
+/// each step and the bytes that a rank sends over the bandwidth; before and behind it, slices of an inner dimension are
+/// brought together. A message takes as long to receive as to send.
 constexpr double collective_seconds(const Plan& plan, const Node& node, const Machine& machine) {
   const int ranks = plan.mesh.ranks();
   const Link link = machine.link(node.transition.axes, ranks);
   const auto packed = static_cast<double>(packing_bytes(plan.graph, node, plan.mesh));
   double seconds = ring_steps(node.transition.collective, participants(node.transition, plan.mesh)) * link.latency;
-  const double bytes = node.transition.collective == Collective::receive ? static_cast<double>(plan.all.message(node)) : plan.all.sent(node);
+  const double bytes = node.transition.collective == Collective::receive ? static_cast<double>(plan.all.message(node))
+                                                                         : plan.all.sent(node);
   if (link.bandwidth > 0) seconds += bytes / link.bandwidth;
   return seconds + (packed > 0 ? streaming_seconds(2 * packed, machine.with(ranks)) : 0);
 }
 
-/// One event of a plan that takes time, whichever it is. The event says it, not its node: an edge between stages is a message, but a copy in a
-/// chunk that keeps what it has.
+/// One event of a plan that takes time, whichever it is. The event says it, not its node: an edge between stages is a
+/// message, but a copy in a chunk that keeps what it has.
 constexpr double seconds(const Plan& plan, const Event& e, const Machine& machine) {
   const Node& node = plan.graph.node(e.node);
   return e.kind == EventKind::compute ? compute_seconds(plan, node, machine) : collective_seconds(plan, node, machine);

@@ -1,5 +1,5 @@
-// A program: a model, what it is called with and what is done with its result. Building it runs the model once on symbolic values, and writes what
-// that applied into the graph.
+// A program: a model, what it is called with and what is done with its result. Building it runs the model once on
+// symbolic values, and writes what that applied into the graph.
 #pragma once
 #include <parallel/graph/write.hpp>
 #include <parallel/meta/takes.hpp>
@@ -33,25 +33,26 @@ struct Evaluation {
   using Inputs = Types<Input...>;
   static constexpr int micro_batches = 1;
 };
-/// A training whose step takes m micro-batches, each of the program's Input shapes: gradients add up, still pending, and are reduced once.
+/// A training whose step takes m micro-batches, each of the program's Input shapes: gradients add up, still pending,
+/// and are reduced once.
 template <int m, class Program>
 struct Accumulate : Program {
   static constexpr int micro_batches = m;
 };
-/// A program whose `Layers<n / stage, Block>` run by a schedule: `Pipelined<schedules::gpipe, Accumulate<8, Step>>`. Without it the schedule is
-/// 1F1B.
+/// A program whose `Layers<n / stage, Block>` run by a schedule: `Pipelined<schedules::gpipe, Accumulate<8, Step>>`.
+/// Without it the schedule is 1F1B.
 template <const Schedule& schedule_, class Program>
 struct Pipelined : Program {
   static constexpr const Schedule* schedule = &schedule_;
 };
-/// A program whose layers are cut so that the stages have as equal work as they can, by FLOPs: where they do not divide, or where what stands
-/// before or behind them weighs as much as layers do.
+/// A program whose layers are cut so that the stages have as equal work as they can, by FLOPs: where they do not
+/// divide, or where what stands before or behind them weighs as much as layers do.
 template <class Program>
 struct Balanced : Program {
   static constexpr bool balanced = true;
 };
-/// A program in bf16 that also adds in bf16, over ranks and over micro-batches: half the bytes, and a rounding for each term. To plan what others
-/// ran; communicators refuse to.
+/// A program in bf16 that also adds in bf16, over ranks and over micro-batches: half the bytes, and a rounding for each
+/// term. To plan what others ran; communicators refuse to.
 template <class Program>
 struct RoundedSums : Program {
   static constexpr bool rounded_sums = true;
@@ -104,12 +105,18 @@ constexpr Refusal refused_result(const Type& type, bool trained) {
   return {};
 }
 
-/// Results of a program: a sum is completed to Invariant, a Broadcast is masked and completed, so that every rank returns the same bits.
+/// Results of a program: a sum is completed to Invariant, a Broadcast is masked and completed, so that every rank
+/// returns the same bits.
 constexpr int summed(Trace& trace, int value) {
   Layout layout = trace.graph.values[value].type.layout;
   AxisList axes;
   layout.collect(axes);
-  trace.from({&operation::returned, {value}, {}, {}, trace.graph.source(trace.graph.maker(value)), trace.graph.values[value].member});
+  trace.from({&operation::returned,
+              {value},
+              {},
+              {},
+              trace.graph.source(trace.graph.maker(value)),
+              trace.graph.values[value].member});
   for (const Axis* a : axes)
     if (layout.on(a) == Broadcast) value = trace.enter(value, layout = layout.with(a, Partial));
   for (const Axis* a : axes)
@@ -119,7 +126,9 @@ constexpr int summed(Trace& trace, int value) {
 /// And what only some stages have goes to all.
 constexpr int on_every_stage(Trace& trace, int value) {
   const std::uint8_t home = trace.graph.values[value].home;
-  return home == staging::all ? value : staging::moved(trace, value, Collective::broadcast, staging::placement(home), Invariant, staging::all);
+  return home == staging::all
+             ? value
+             : staging::moved(trace, value, Collective::broadcast, staging::placement(home), Invariant, staging::all);
 }
 constexpr int complete(Trace& trace, int value) { return on_every_stage(trace, summed(trace, value)); }
 
@@ -145,14 +154,17 @@ constexpr void optimize(Trace& trace, const Differentiation& gradients) {
   trace.graph.outputs.push_back(norm.norm);
   trace.graph.commit = norm.finite;
   for (int i = 0; i < members.size(); ++i) {
-    trace.member = members[i], trace.origin = -1;
+    trace.member = members[i];
+    trace.origin = -1;
     Optimizer::update(trace, members[i], of[i], norm.factor);
   }
   trace.member = -1;
 }
 
 template <class X>
-concept Updates = requires(Trace& trace) { X::update(trace, 0, 0, 0); };
+concept Updates = requires(Trace& trace) {
+  X::update(trace, 0, 0, 0);
+};
 /// The position of an argument of a program that is no optimizer or no input, counted from 1, or 0.
 template <class Program, class... Input>
 constexpr int misplaced() {
@@ -166,7 +178,8 @@ constexpr int misplaced() {
 
 template <class Model, class... Input>
 using Returned = std::remove_cvref_t<decltype(std::declval<const Model&>()(std::declval<Entering<Input>>()...))>;
-/// A model that takes its inputs and yet cannot be called has an error within, which the compiler has told. If it has not, this does not link.
+/// A model that takes its inputs and yet cannot be called has an error within, which the compiler has told. If it has
+/// not, this does not link.
 template <class Model>
 extern const int operator_call_is_ambiguous;
 template <class Model>
@@ -188,21 +201,27 @@ constexpr bool refused(Types<Input...>) {
   constexpr int m = Program::micro_batches;
   constexpr std::int64_t inputs = sizeof...(Input);
   constexpr int wrong = misplaced<Program, Input...>();
-  constexpr Reason reason = wrong > 0                                     ? Reason::not_a_program
+  constexpr Reason reason = wrong > 0                                  ? Reason::not_a_program
                             : m < 1 || (m > 1 && !is_trained<Program>) ? Reason::accumulation
-                            : inputs > 8                                  ? Reason::too_many_inputs
-                                                                          : Reason::none;
-  using counted [[maybe_unused]] =
-      typename Refused<reason, nullptr, (reason == Reason::not_a_program ? wrong : reason == Reason::accumulation ? m : inputs)>::type;
+                            : inputs > 8                               ? Reason::too_many_inputs
+                                                                       : Reason::none;
+  using counted [[maybe_unused]] = typename Refused<reason, nullptr,
+                                                    (reason == Reason::not_a_program  ? wrong
+                                                     : reason == Reason::accumulation ? m
+                                                                                      : inputs)>::type;
   if constexpr (reason != Reason::none) {
     return true;
   } else if constexpr (!accept<Model>() || !(accept_annotations<Input>() && ...)) {
     return true;
-  } else if constexpr (constexpr bool takes = meta::takes<Model, Entering<Input>...>(); !requires { typename Returned<Model, Input...>; }) {
-    using callable [[maybe_unused]] = typename Refused<takes ? Reason::none : Reason::inputs_differ, nullptr, inputs>::type;
-    if constexpr (takes) [[maybe_unused]] constexpr auto& told = unlinked<Model>;
+  } else if constexpr (constexpr bool takes = meta::takes<Model, Entering<Input>...>();
+                       !requires { typename Returned<Model, Input...>; }) {
+    using callable [[maybe_unused]] =
+        typename Refused<takes ? Reason::none : Reason::inputs_differ, nullptr, inputs>::type;
+    if constexpr (takes) [[maybe_unused]]
+      constexpr auto& told = unlinked<Model>;
     return true;
-  } else if constexpr (!requires { typename Returned<Model, Input...>; }) {  // clang knows of an error within the model from the second question on
+    // clang knows of an error within the model from the second question on
+  } else if constexpr (!requires { typename Returned<Model, Input...>; }) {
     return true;
   } else if constexpr (!Distributed<Returned<Model, Input...>>) {
     using returns [[maybe_unused]] = typename Refused<Reason::no_tensor, nullptr, inputs>::type;
@@ -214,7 +233,8 @@ constexpr bool refused(Types<Input...>) {
     return true;
   } else {
     constexpr bool sound = run_dry<Model, Input...>();
-    constexpr Refusal refusal = sound ? refused_result(Returned<Model, Input...>::type, is_trained<Program>) : Refusal{};
+    constexpr Refusal refusal =
+        sound ? refused_result(Returned<Model, Input...>::type, is_trained<Program>) : Refusal{};
     using accepted [[maybe_unused]] = typename Refused<refusal.reason, refusal.axis, refusal.figures[0]>::type;
     return refusal || !sound;
   }
@@ -235,20 +255,25 @@ constexpr void build(Trace& trace, Types<Input...>) {
   List<int, 8> inputs;
   (inputs.push_back(declare_input<Input>(trace, inputs.size(), m)), ...);
   int total = -1;
-  const bool loop = m > 1 || trace.graph.stages != nullptr;  // stages take even one micro-batch in parts, forward and backward
+  // stages take even one micro-batch in parts, forward and backward
+  const bool loop = m > 1 || trace.graph.stages != nullptr;
   if (loop) {
     if (is_trained<Program>) total = trace.emit(operation::constant, {}, {Type{}}, Kind::constant);
     trace.begin(RegionKind::micro_batches, m);
     if (is_trained<Program>) total = trace.carry(total);
-    if (is_trained<Program> && trace.graph.stages != nullptr) trace.graph.values[total].home = staging::last;  // also a loss that needs no layer counts once
+    // also a loss that needs no layer counts once
+    if (is_trained<Program> && trace.graph.stages != nullptr) trace.graph.values[total].home = staging::last;
   }
-  const bool stashed = trace.graph.stashed = is_trained<Program> && trace.graph.stages != nullptr && trace.graph.schedule->asynchronous;
+  const bool stashed = trace.graph.stashed =
+      is_trained<Program> && trace.graph.stages != nullptr && trace.graph.schedule->asynchronous;
   if (stashed) asynchronous::stash(model, trace, program);
   const int first_input = program.all.size();
-  for (const int input : inputs) program.add({.what = Application::What::given, .value = input, .region = m > 1 ? trace.region : -1});
+  for (const int input : inputs)
+    program.add({.what = Application::What::given, .value = input, .region = m > 1 ? trace.region : -1});
   const auto returned = [&]<int... i>(std::integer_sequence<int, i...>) {
     return model(Entering<Input>(&program, first_input + i)...);
-  }(std::make_integer_sequence<int, sizeof...(Input)>{});
+  }
+  (std::make_integer_sequence<int, sizeof...(Input)>{});
   const int last = returned.enter(program);
   Writing writing(trace, program);
   const int result = writing.program(last);
@@ -270,7 +295,8 @@ constexpr void build(Trace& trace, Types<Input...>) {
     trace.graph.outputs.push_back(complete(trace, loop ? trace.result_of(total) : result));
     if (stashed) {
       asynchronous::finish(trace);
-      trace.graph.outputs.push_back(trace.emit(operation::constant, {}, {{DType::f64, {}}}, Kind::constant));  // no norm of all stages
+      // no norm of all stages
+      trace.graph.outputs.push_back(trace.emit(operation::constant, {}, {{DType::f64, {}}}, Kind::constant));
     } else {
       optimize<typename Program::Optimizer>(trace, gradients);
     }
@@ -286,12 +312,13 @@ constexpr void build(Trace& trace, Types<Input...>) {
 }
 }  // namespace building
 
-/// The graph of a program, each operation a node: forward, and for a training backward and optimizer. Outputs: the result; of a training the loss,
-/// the gradient norm, what the optimizer gives out, and gradients of wanted inputs.
+/// The graph of a program, each operation a node: forward, and for a training backward and optimizer. Outputs: the
+/// result; of a training the loss, the gradient norm, what the optimizer gives out, and gradients of wanted inputs.
 template <class Program>
 constexpr Graph build_unfused() {
   Trace trace;
-  if constexpr (!building::refused<Program>(typename Program::Inputs{})) building::build<Program>(trace, typename Program::Inputs{});
+  if constexpr (!building::refused<Program>(typename Program::Inputs{}))
+    building::build<Program>(trace, typename Program::Inputs{});
   for (Node& node : trace.graph.nodes) node.flops = trace.graph.flops(node);
   return static_cast<Graph&&>(trace.graph);
 }

@@ -13,7 +13,8 @@ namespace machines {
 ///   NVLink     80 % of the line rate of one direction, the rest is NCCL's protocol (nccl-tests on GitHub, #212: 370 of 450 GB/s), and 3.4 us a
 ///              step (NCCL, src/graph/tuning.cc: hwLat of Ring, Simple)
 ///   launch     1 us: kernels of 2.9 us follow each other every 3.8 us ("Getting Started with CUDA Graphs", NVIDIA 2019)
-constexpr Machine gpu(const char* name, double tf32, double f64, double bf16, double attention, double memory, double nvlink, int processors) {
+constexpr Machine gpu(const char* name, double tf32, double f64, double bf16, double attention, double memory,
+                      double nvlink, int processors) {
   Machine m;
   m.name = name;
   m.processors = processors;
@@ -30,21 +31,23 @@ constexpr Machine gpu(const char* name, double tf32, double f64, double bf16, do
   return m;
 }
 
-/// The same GPUs in several hosts: the axes along which a model is usually spread over hosts (Narayanan et al. 2021) lie on the network, where
-/// a step takes 14 us (NCCL, hwLat of Ring, Simple) and each GPU has an adapter of its own, of which NCCL's protocol leaves 80 %.
+/// The same GPUs in several hosts: the axes along which a model is usually spread over hosts (Narayanan et al. 2021)
+/// lie on the network, where a step takes 14 us (NCCL, hwLat of Ring, Simple) and each GPU has an adapter of its own,
+/// of which NCCL's protocol leaves 80 %.
 constexpr Machine cluster(Machine m, const char* name, double adapter) {
   m.name = name;
   for (const char* axis : {"data", "stage"}) m.links.push_back({axis, {14e-6, 0.8 * adapter}});
   return m;
 }
 
-/// NVIDIA A100 SXM 80GB, data sheet of June 2021: TF32 156, FP64 Tensor Core 19.5, BF16 312 TFLOP/s; 2039 GB/s; NVLink 600 GB/s in both
-/// directions together. Attention: backward 63 % of the peak with head size 128 (FlashAttention-2).
+/// NVIDIA A100 SXM 80GB, data sheet of June 2021: TF32 156, FP64 Tensor Core 19.5, BF16 312 TFLOP/s; 2039 GB/s; NVLink
+/// 600 GB/s in both directions together. Attention: backward 63 % of the peak with head size 128 (FlashAttention-2).
 inline constexpr Machine a100 = gpu("a100", 156e12, 19.5e12, 312e12, 0.63 * 312e12, 2039e9, 300e9, 108);
 /// DGX A100, data sheet: ConnectX-6, one 200 Gb/s InfiniBand port for each GPU.
 inline constexpr Machine dgx_a100 = cluster(a100, "dgx-a100", 25e9);
-/// NVIDIA H100 SXM, data sheet of 2023, its figures "with sparsity" halved: TF32 494.5, BF16 989.5, FP64 Tensor Core 67 TFLOP/s; 3.35 TB/s;
-/// NVLink 900 GB/s in both directions together. Attention: 35 % of the peak by FlashAttention-2 (FlashAttention-3's introduction).
+/// NVIDIA H100 SXM, data sheet of 2023, its figures "with sparsity" halved: TF32 494.5, BF16 989.5, FP64 Tensor Core 67
+/// TFLOP/s; 3.35 TB/s; NVLink 900 GB/s in both directions together. Attention: 35 % of the peak by FlashAttention-2
+/// (FlashAttention-3's introduction).
 inline constexpr Machine h100 = gpu("h100", 494.5e12, 67e12, 989.5e12, 0.35 * 989.5e12, 3.35e12, 450e9, 132);
 /// DGX H100, data sheet: ConnectX-7, one 400 Gb/s InfiniBand port for each GPU.
 inline constexpr Machine dgx_h100 = cluster(h100, "dgx-h100", 50e9);

@@ -1,5 +1,5 @@
-// Reads what object.hpp has written into an object file. The words may come from anybody: every length, index and enumeration is checked, and
-// that the passes can work on the graph; nothing of it is executed.
+// Reads what object.hpp has written into an object file. The words may come from anybody: every length, index and
+// enumeration is checked, and that the passes can work on the graph; nothing of it is executed.
 #pragma once
 #include <array>
 #include <memory>
@@ -36,7 +36,8 @@ class Reader {
     for (auto n = count(most_nodes); n > 0; --n) {
       const Quad a = quad(), b = quad();
       require(a[0] >= 0 && a[0] < 16 && a[0] % 4 < 3, "there is no such kind of region");
-      g.regions.push_back({static_cast<RegionKind>(a[0] % 4), a[1], iterations(1), (a[0] & 4) != 0, a[2], a[3], b[0], (a[0] & 8) != 0});
+      g.regions.push_back(
+          {static_cast<RegionKind>(a[0] % 4), a[1], iterations(1), (a[0] & 4) != 0, a[2], a[3], b[0], (a[0] & 8) != 0});
     }
     for (auto n = count(most_nodes); n > 0; --n) {
       const Quad a = quad(), b = quad();
@@ -50,11 +51,16 @@ class Reader {
     for (auto n = count(most_nodes); n > 0; --n) g.members.push_back(member());
     for (auto n = count(1024); n > 0; --n) g.scalars.push_back(name());
     const Quad last = quad();
-    g.scalar_value = last[0], g.commit = last[1], g.misused = last[2];
+    g.scalar_value = last[0];
+    g.commit = last[1];
+    g.misused = last[2];
     g.outputs = list<Vector<int>>(most_values);
     c.demands.strict = whole(0, 1) == 1;
     c.demands.memory = word();
-    for (auto n = count(max_axes); n > 0; --n) c.demands.on.push_back(axis(whole(0, most_nodes))), c.demands.sent.push_back(word());
+    for (auto n = count(max_axes); n > 0; --n) {
+      c.demands.on.push_back(axis(whole(0, most_nodes)));
+      c.demands.sent.push_back(word());
+    }
     require(at_ == end_of_program(), "words are left over");
     const std::string model = portable(text()), optimizer = portable(text());
     require(trained == !optimizer.empty(), "it is trained and names no optimizer, or names one and is not");
@@ -65,7 +71,8 @@ class Reader {
     check_graph(g);
     c.name = optimizer.empty() ? "Evaluation<" + model + ">" : "Training<" + model + ", " + optimizer + ">";
     if (micro_batches > 1) c.name = "Accumulate<" + std::to_string(micro_batches) + ", " + c.name + ">";
-    if (g.stages != nullptr && c.schedule.name != schedules::one_forward_one_backward.name) c.name = "Pipelined<" + parallel::text(c.schedule) + ", " + c.name + ">";
+    if (g.stages != nullptr && c.schedule.name != schedules::one_forward_one_backward.name)
+      c.name = "Pipelined<" + parallel::text(c.schedule) + ", " + c.name + ">";
     if (g.balanced) c.name = "Balanced<" + c.name + ">";
     if (c.demands.strict) c.name = "Strict<" + c.name + ">";
     if (c.demands.memory >= 0 || !c.demands.on.empty()) c.name = "Within<" + c.name + ">";
@@ -135,7 +142,8 @@ class Reader {
     std::string result(static_cast<std::size_t>(size), '\0');
     for (std::size_t i = 0; i < result.size(); i += 8) {
       const std::int64_t w = word();
-      for (std::size_t k = i; k < result.size() && k < i + 8; ++k) result[k] = static_cast<char>(static_cast<std::uint64_t>(w) >> (8 * (k - i)) & 0xff);
+      for (std::size_t k = i; k < result.size() && k < i + 8; ++k)
+        result[k] = static_cast<char>(static_cast<std::uint64_t>(w) >> (8 * (k - i)) & 0xff);
     }
     return result;
   }
@@ -193,7 +201,8 @@ class Reader {
     t.type.dtype = enumeration<DType>(q[0] & 3, 4);
     t.kind = enumeration<Kind>(q[0] >> 2, 5);
     t.flags = q[3];
-    require(q[1] >= 0 && q[1] <= max_rank && q[2] >= 0 && q[2] <= max_axes && q[3] >= 0 && q[3] < 16, "a number is out of range");
+    require(q[1] >= 0 && q[1] <= max_rank && q[2] >= 0 && q[2] <= max_axes && q[3] >= 0 && q[3] < 16,
+            "a number is out of range");
     AxisList named;
     const auto once = [&](const Axis* a) {
       require(!named.contains(a) && named.size() < max_axes, "an axis is named twice in a tensor");
@@ -232,10 +241,15 @@ class Reader {
   void operation() {
     const Quad q = quad();
     const int number = q[0], flags = q[1];
-    require(number >= 0 && number < static_cast<int>(std::size(structural)) && flags >= 0 && flags < 32, "a number is out of range");
+    require(number >= 0 && number < static_cast<int>(std::size(structural)) && flags >= 0 && flags < 32,
+            "a number is out of range");
     carried_->words.push_back(text());
     Operation o{.name = carried_->words.back()};
-    o.updates = (flags & 1) != 0, o.view = (flags & 2) != 0, o.aliases = (flags & 4) != 0, o.source = (flags & 8) != 0, o.computes = (flags & 16) != 0;
+    o.updates = (flags & 1) != 0;
+    o.view = (flags & 2) != 0;
+    o.aliases = (flags & 4) != 0;
+    o.source = (flags & 8) != 0;
+    o.computes = (flags & 16) != 0;
     carried_->operations.push_back(o);
     operations_.push_back(number > 0 ? structural[number] : &carried_->operations.back());
   }
@@ -247,9 +261,14 @@ class Reader {
     const Typed t = type();
     const Quad q = quad();
     Value v;
-    v.type = t.type, v.kind = t.kind, v.differentiable = (t.flags & 1) != 0, v.keep = (t.flags & 2) != 0 ? Keep::recomputed : Keep::saved;
+    v.type = t.type;
+    v.kind = t.kind;
+    v.differentiable = (t.flags & 1) != 0;
+    v.keep = (t.flags & 2) != 0 ? Keep::recomputed : Keep::saved;
     v.passed = (t.flags & 4) != 0;
-    v.node = q[0], v.region = q[1], v.member = q[2];
+    v.node = q[0];
+    v.region = q[1];
+    v.member = q[2];
     if ((t.flags & 8) != 0) v.stack = iterations(1);
     return v;
   }
@@ -258,8 +277,15 @@ class Reader {
     Node n;
     n.operation = operation_of(a[0]);
     require(a[1] >= 0 && a[1] < 16 * max_results, "a number is out of range");
-    n.phase = enumeration<Phase>(a[1] & 3, 3), n.owns = (a[1] & 4) != 0, n.shares = (a[1] & 8) != 0, n.joined = a[1] >> 4;
-    n.region = a[2], n.origin = a[3], n.member = b[0], n.result = b[1], n.results = b[2];
+    n.phase = enumeration<Phase>(a[1] & 3, 3);
+    n.owns = (a[1] & 4) != 0;
+    n.shares = (a[1] & 8) != 0;
+    n.joined = a[1] >> 4;
+    n.region = a[2];
+    n.origin = a[3];
+    n.member = b[0];
+    n.result = b[1];
+    n.results = b[2];
     require(n.results >= 0 && n.results <= max_results, "a number is out of range");
     n.flops = word();
     require(n.flops >= 0, "an operation has a negative number of floating point operations");
@@ -268,9 +294,12 @@ class Reader {
     if (b[3] == 0) return n;
     const Quad t = quad();
     n.transition.collective = enumeration<Collective>(t[0], static_cast<int>(Collective::never) + 1);
-    n.transition.reduction = enumeration<DType>(t[1], 4), n.transition.maximum = t[2] == 1;
+    n.transition.reduction = enumeration<DType>(t[1], 4);
+    n.transition.maximum = t[2] == 1;
     n.transition.axes = axis_list(b[3]);
-    n.transition.from = placement().second, n.transition.to = placement().second, n.transition.among = placement().second;
+    n.transition.from = placement().second;
+    n.transition.to = placement().second;
+    n.transition.among = placement().second;
     require(t[3] >= 0 && t[3] <= 2, "a number is out of range");
     n.transition.along = t[3] - 1;
     if (n.transition.axes.contains(carried_->graph.stages)) n.transition.chunks = carried_->graph.chunks;
@@ -297,9 +326,13 @@ class Reader {
     m.path = name();
     const Typed t = type();
     require(t.flags < 8, "a number is out of range");
-    m.type = t.type, m.role = enumeration<Role>(t.flags & 3, 3), m.initializer.decays = (t.flags & 4) != 0;
+    m.type = t.type;
+    m.role = enumeration<Role>(t.flags & 3, 3);
+    m.initializer.decays = (t.flags & 4) != 0;
     const Quad q = quad();
-    m.value = q[0], m.updated = q[1], m.of = q[2];
+    m.value = q[0];
+    m.updated = q[1];
+    m.of = q[2];
     m.layers = iterations(0);
     return m;
   }

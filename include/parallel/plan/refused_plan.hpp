@@ -1,4 +1,5 @@
-// What `plan<>` is where a program is refused: a plan whose every answer passes every assertion, so that one mistake stays one error.
+// What `plan<>` is where a program is refused: a plan whose every answer passes every assertion, so that one mistake
+// stays one error.
 #pragma once
 #include <parallel/plan/plan.hpp>
 

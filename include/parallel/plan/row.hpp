@@ -1,4 +1,5 @@
-// Collectives as questions and assertions name them: tensor, all_gather(tensor), 4 * all_reduce(data, tensor).of(1_KiB).
+// Collectives as questions and assertions name them: tensor, all_gather(tensor), 4 * all_reduce(data,
+// tensor).of(1_KiB).
 #pragma once
 #include <concepts>
 
@@ -8,8 +9,8 @@
 
 namespace parallel {
 
-/// Which collectives are meant: of a kind, on axes and, where it is said, with a message of so many bytes. An axis alone means every kind.
-/// In a written plan it is one row, as `text` prints it, with the calls of one step.
+/// Which collectives are meant: of a kind, on axes and, where it is said, with a message of so many bytes. An axis
+/// alone means every kind. In a written plan it is one row, as `text` prints it, with the calls of one step.
 struct CollectiveRow {
   static constexpr std::int64_t unsaid = -1;
 
@@ -32,12 +33,16 @@ struct CollectiveRow {
     return collective == Collective::retype || collective == kind;
   }
 };
-constexpr CollectiveRow operator*(std::int64_t calls, const CollectiveRow& row) { return {row.collective, row.axes, calls, row.bytes}; }
+constexpr CollectiveRow operator*(std::int64_t calls, const CollectiveRow& row) {
+  return {row.collective, row.axes, calls, row.bytes};
+}
 
 /// What a question that no plan answers gives: asking is the one error.
 template <class... X>
 constexpr Unknown unasked() {
-  using refused [[maybe_unused]] = typename Refused<(std::is_same_v<X, Unknown> || ...) ? Reason::none : Reason::no_question, nullptr, sizeof...(X)>::type;
+  using refused [[maybe_unused]] =
+      typename Refused<(std::is_same_v<X, Unknown> || ...) ? Reason::none : Reason::no_question, nullptr,
+                       sizeof...(X)>::type;
   return {};
 }
 

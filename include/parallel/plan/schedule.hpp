@@ -1,4 +1,5 @@
-// The order of a step: what is needed, in the program's order, each collective started as early and waited for as late as it can be.
+// The order of a step: what is needed, in the program's order, each collective started as early and waited for as late
+// as it can be.
 #pragma once
 #include <parallel/plan/view.hpp>
 
@@ -25,7 +26,10 @@ constexpr Vector<bool> makers(const GraphView& g, const Mesh& mesh, Vector<bool>
     };
     for (const Carry& c : g.carries) {
       if (c.result >= 0 && values[c.result] && !values[c.inside]) need(c.inside);
-      if (values[c.inside] && !(values[c.initial] && values[c.returned])) need(c.initial), need(c.returned);
+      if (values[c.inside] && !(values[c.initial] && values[c.returned])) {
+        need(c.initial);
+        need(c.returned);
+      }
     }
     for (int i = static_cast<int>(g.order.size()) - 1; i >= 0; --i) {
       const int n = g.order[static_cast<std::size_t>(i)];
@@ -57,7 +61,8 @@ constexpr Vector<bool> needed(const GraphView& g, const Mesh& mesh) {
 
 /// What a value is before every alias on this mesh.
 constexpr int before_aliases(const GraphView& g, const Mesh& mesh, int value) {
-  while (is_alias(g, g.maker(value), mesh) && g.maker(value).operation != &operation::layer) value = g.maker(value).operands[0];
+  while (is_alias(g, g.maker(value), mesh) && g.maker(value).operation != &operation::layer)
+    value = g.maker(value).operands[0];
   return value;
 }
 
@@ -84,7 +89,9 @@ struct Scheduling {
   constexpr void start(int n) {
     int since = 0;
     for (int i = started.size() - 1; i >= 0; --i)
-      if (g.node(started[i]).transition.axes == g.node(n).transition.axes && g.node(started[i]).transition.along == 0 && ++since == max_started && pending[started[i]]) wait(started[i]);
+      if (g.node(started[i]).transition.axes == g.node(n).transition.axes && g.node(started[i]).transition.along == 0 &&
+          ++since == max_started && pending[started[i]])
+        wait(started[i]);
     put(EventKind::start, n);
     pending[n] = true;
     ++under_way;
@@ -96,7 +103,8 @@ struct Scheduling {
       if (!pending[c]) continue;
       bool taken = false;
       for (int n = 0; n < pending.size() && !taken; ++n)
-        taken = alive[n] && calls(g.node(n), mesh) && g.node(n).transition.axes == g.node(c).transition.axes && g.inside(g.node(n).region, begin.region);
+        taken = alive[n] && calls(g.node(n), mesh) && g.node(n).transition.axes == g.node(c).transition.axes &&
+                g.inside(g.node(n).region, begin.region);
       if (taken) wait(c);
     }
   }
@@ -110,8 +118,8 @@ struct Scheduling {
       if (pending[n]) wait(n);
     }
   }
-  /// Edges between stages: what is received is waited for where it is needed; the buffer of what is sent is free again when the next part of
-  /// its kind begins.
+  /// Edges between stages: what is received is waited for where it is needed; the buffer of what is sent is free again
+  /// when the next part of its kind begins.
   constexpr void edge(int n) {
     const Node& node = g.node(n);
     wait_for(node);
@@ -121,9 +129,12 @@ struct Scheduling {
       put(EventKind::start, n);
     }
   }
-  /// Where the part of the work on a micro-batch ends that stands at a place of the order; the order's end behind the last.
+  /// Where the part of the work on a micro-batch ends that stands at a place of the order; the order's end behind the
+  /// last.
   constexpr std::size_t end_of_part(std::size_t at) const {
-    while (at < g.order.size() && !(g.node(g.order[at]).operation == &operation::end_region && g.in_parts(g.node(g.order[at]).region))) ++at;
+    while (at < g.order.size() &&
+           !(g.node(g.order[at]).operation == &operation::end_region && g.in_parts(g.node(g.order[at]).region)))
+      ++at;
     return at;
   }
   constexpr void free_all_buffers(int end, const Vector<bool>& alive) {
@@ -137,22 +148,26 @@ struct Scheduling {
       sent.push_back(g.order[at]);
     }
   }
-  /// Begins a part of a stage's work: what it receives is asked for first, so that two stages that send to each other need not wait in a circle.
+  /// Begins a part of a stage's work: what it receives is asked for first, so that two stages that send to each other
+  /// need not wait in a circle.
   constexpr void begin_part(std::size_t at, std::size_t end, const Vector<bool>& alive) {
     for (std::size_t i = at; i < end; ++i)
-      if (const Node& node = g.node(g.order[i]); alive[g.order[i]] && node.transition.along != 0 && node.transition.collective == Collective::receive && edge_calls(node.transition, mesh, chunk))
+      if (const Node& node = g.node(g.order[i]); alive[g.order[i]] && node.transition.along != 0 &&
+                                                 node.transition.collective == Collective::receive &&
+                                                 edge_calls(node.transition, mesh, chunk))
         start(g.order[i]);
     free_buffers(at, end, alive);
   }
   /// Waits for what earlier parts sent from the nodes between two places of the order.
   constexpr void free_buffers(std::size_t at, std::size_t end, const Vector<bool>& alive) {
     for (; at < end; ++at)
-      if (const Node& node = g.node(g.order[at]); alive[g.order[at]] && node.transition.along != 0 && node.transition.collective == Collective::send && calls(node, mesh))
+      if (const Node& node = g.node(g.order[at]); alive[g.order[at]] && node.transition.along != 0 &&
+                                                  node.transition.collective == Collective::send && calls(node, mesh))
         put(EventKind::wait, g.order[at], true);
   }
 
-  /// What an iteration hands on may be waited for by the next one, where that first needs it. Says whether collective n of a region that
-  /// begins behind event `body` is such a value; it stays under way when the region ends.
+  /// What an iteration hands on may be waited for by the next one, where that first needs it. Says whether collective n
+  /// of a region that begins behind event `body` is such a value; it stays under way when the region ends.
   constexpr bool cross(int n, int body) {
     for (const Carry& c : g.carries) {
       if (g.value(c.returned).node != n) continue;
@@ -165,7 +180,8 @@ struct Scheduling {
         for (const int o : node.operands)
           if (at < 0 && before_aliases(g, mesh, o) == c.inside) at = e;
       }
-      if (at < 0 || at >= maker || 2 * starts > max_started) return false;  // its operand must not be made anew before it has been waited for
+      // its operand must not be made anew before it has been waited for
+      if (at < 0 || at >= maker || 2 * starts > max_started) return false;
       events.insert(at, {EventKind::wait, n, true, chunk});
       return true;
     }
@@ -177,9 +193,11 @@ struct Scheduling {
 constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
   const Vector<bool> alive = needed(g, mesh);
   const int nodes = static_cast<int>(g.nodes.size());
-  // A collective starts right behind the node that makes its operand, where that stands in the same region and is itself no collective.
+  // A collective starts right behind the node that makes its operand, where that stands in the same region and is
+  // itself no collective.
   Vector<int> starts, next;
-  starts.resize(nodes, -1), next.resize(nodes, -1);
+  starts.resize(nodes, -1);
+  next.resize(nodes, -1);
   Vector<bool> early;
   early.resize(nodes, false);
   const Vector<int> part = parts_of(g);
@@ -187,7 +205,8 @@ constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
     const int n = g.order[static_cast<std::size_t>(i)];
     const Node& node = g.node(n);
     if (!alive[n] || !calls(node, mesh) || early[n]) continue;
-    if (g.stages != nullptr && node.transition.axes.contains(g.stages)) continue;  // stages start what they share in the program's order, whatever else each has
+    // stages start what they share in the program's order, whatever else each has
+    if (g.stages != nullptr && node.transition.axes.contains(g.stages)) continue;
     const int maker = g.value(before_aliases(g, mesh, node.operands[0])).node;
     if (g.node(maker).region != node.region || calls(g.node(maker), mesh) || part[maker] == elsewhere) continue;
     next[n] = starts[maker];
@@ -220,9 +239,12 @@ constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
     } else if (node.operation == &operation::end_region) {
       const bool parts = g.in_parts(node.region);
       int body = s.events.size();
-      while (s.events[body - 1].kind != EventKind::begin || g.node(s.events[body - 1].node).region != node.region) --body;
+      while (s.events[body - 1].kind != EventKind::begin || g.node(s.events[body - 1].node).region != node.region)
+        --body;
       for (int c = 0; c < nodes && s.under_way > 0; ++c)
-        if (s.pending[c] && g.inside(g.node(c).region, node.region) && (parts || !(g.node(c).region == node.region && s.cross(c, body)))) s.wait(c);
+        if (s.pending[c] && g.inside(g.node(c).region, node.region) &&
+            (parts || !(g.node(c).region == node.region && s.cross(c, body))))
+          s.wait(c);
       s.put(EventKind::end, n);
       if (!parts) continue;
       const std::size_t next_end = s.end_of_part(at + 1);

@@ -1,4 +1,5 @@
-// A step of a plan on a machine: when each operation and collective of a rank begins and ends, and how long the step takes.
+// A step of a plan on a machine: when each operation and collective of a rank begins and ends, and how long the step
+// takes.
 #pragma once
 #include <parallel/plan/price.hpp>
 #include <parallel/plan/walk.hpp>
@@ -7,7 +8,7 @@ namespace parallel {
 
 /// Something that takes time, in seconds since the step began.
 struct Slice {
-  int event = 0;      ///< in the plan: compute, start (a collective) or begin (a loop takes its first values)
+  int event = 0;  ///< in the plan: compute, start (a collective) or begin (a loop takes its first values)
   int node = 0;
   int iteration = 0;  ///< how often the event has happened before in this step
   int track = 0;      ///< 0: computation; i: the collectives of `Simulation::tracks[i - 1]`
@@ -15,10 +16,12 @@ struct Slice {
 };
 
 struct Simulation {
-  Vector<Slice> slices{};      ///< as the rank comes to them
-  Vector<AxisList> tracks{};   ///< the sets of axes that have collectives, in the order of their first; messages that a stage receives apart
-  Vector<double> exposed{};    ///< per set: the seconds in which nothing is computed, as one of its collectives is waited for
-  double seconds = 0;          ///< of the step
+  Vector<Slice> slices{};  ///< as the rank comes to them
+  /// the sets of axes that have collectives, in the order of their first; messages that a stage receives apart
+  Vector<AxisList> tracks{};
+  /// per set: the seconds in which nothing is computed, as one of its collectives is waited for
+  Vector<double> exposed{};
+  double seconds = 0;  ///< of the step
 
   /// Seconds in which a track is busy.
   constexpr double busy(int track) const {
@@ -34,21 +37,25 @@ constexpr double latest(double a, double b, double c = 0) { return a > b ? (a > 
 struct Walk {
   const Plan& plan;
   const Machine& machine;
-  bool alone = true;              ///< what other stages send takes its time where it is received; else whoever walks knows when it is there
+  /// what other stages send takes its time where it is received; else whoever walks knows when it is there
+  bool alone = true;
   Simulation result{};
-  double now = 0;                 ///< of the rank's computation
-  Vector<double> free{};          ///< per track: when its last collective ends
-  Vector<bool> incoming{};        ///< per track: whether it has what is received; links carry both ways at a time
-  Vector<double> prices{};        ///< per event; -1: not yet known
-  Vector<int> started{};          ///< per node: the slice of its collective that is under way
-  Vector<int> happened{};         ///< per event: how often
-  Vector<double> awaited{};       ///< per node: when the last of the ranks comes to its collective, where others are later
+  double now = 0;           ///< of the rank's computation
+  Vector<double> free{};    ///< per track: when its last collective ends
+  Vector<bool> incoming{};  ///< per track: whether it has what is received; links carry both ways at a time
+  Vector<double> prices{};  ///< per event; -1: not yet known
+  Vector<int> started{};    ///< per node: the slice of its collective that is under way
+  Vector<int> happened{};   ///< per event: how often
+  /// per node: when the last of the ranks comes to its collective, where others are later
+  Vector<double> awaited{};
 
   constexpr Walk(const Plan& p, const Machine& m) : plan(p), machine(m) {
     const auto nodes = static_cast<int>(p.graph.nodes.size());
     const auto events = static_cast<int>(p.events.size());
-    started.resize(nodes, -1), awaited.resize(nodes, 0);
-    prices.resize(events, -1), happened.resize(events, 0);
+    started.resize(nodes, -1);
+    awaited.resize(nodes, 0);
+    prices.resize(events, -1);
+    happened.resize(events, 0);
   }
   constexpr int index(const Event& e) const { return static_cast<int>(&e - plan.events.data()); }
   constexpr double price(const Event& e) {
@@ -67,7 +74,10 @@ struct Walk {
     const bool receives = t.collective == Collective::receive;
     for (int i = 0; i < result.tracks.size(); ++i)
       if (result.tracks[i] == t.axes && incoming[i] == receives) return i + 1;
-    result.tracks.push_back(t.axes), result.exposed.push_back(0), free.push_back(0), incoming.push_back(receives);
+    result.tracks.push_back(t.axes);
+    result.exposed.push_back(0);
+    free.push_back(0);
+    incoming.push_back(receives);
     return result.tracks.size();
   }
   constexpr void put(const Event& e, int track, double begin, double end) {
@@ -88,7 +98,10 @@ struct Walk {
   constexpr void wait(const Event& e) {
     if (!alone && machine.overlaps && plan.graph.node(e.node).transition.along != 0) return;
     Slice& s = result.slices[started[e.node]];
-    if (!machine.overlaps) s.begin = latest(now, awaited[e.node]), s.end = s.begin + exchange(e);
+    if (!machine.overlaps) {
+      s.begin = latest(now, awaited[e.node]);
+      s.end = s.begin + exchange(e);
+    }
     if (s.end <= now) return;
     result.exposed[s.track - 1] += s.end - latest(now, awaited[e.node]);
     now = s.end;
@@ -114,9 +127,9 @@ struct Walk {
 };
 }  // namespace simulating
 
-/// One step as every rank goes through it: computation in the plan's order on one track, the collectives of a set of axes one behind the other
-/// on a track of their own, and waits where the plan has them. A stage of a pipeline is gone through as if it were alone: what it asks for is
-/// sent at once. `predict` knows when the others send.
+/// One step as every rank goes through it: computation in the plan's order on one track, the collectives of a set of
+/// axes one behind the other on a track of their own, and waits where the plan has them. A stage of a pipeline is gone
+/// through as if it were alone: what it asks for is sent at once. `predict` knows when the others send.
 constexpr Simulation simulate(const Plan& plan, const Machine& machine) {
   simulating::Walk walk(plan, machine);
   each_event(plan, [&](const Event& e) { walk(e); });

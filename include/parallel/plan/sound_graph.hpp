@@ -11,9 +11,10 @@ namespace parallel::object {
 struct Damaged : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-inline constexpr int most_nodes = 8'000, most_values = 32'000, most_chunks = 64;  ///< larger graphs are refused: passes take time in their square
+/// larger graphs are refused: passes take time in their square
+inline constexpr int most_nodes = 8'000, most_values = 32'000, most_chunks = 64;
 inline constexpr int most_iterations = 32'000;  ///< of a loop over layers or micro-batches
-inline constexpr int most_of_name = 65'535;  ///< characters: longer names are refused, also of types and files
+inline constexpr int most_of_name = 65'535;     ///< characters: longer names are refused, also of types and files
 
 inline void require(bool sound, const char* what) {
   if (!sound) throw Damaged(what);
@@ -26,13 +27,15 @@ inline void check_balanced(const Graph& g) {
     if (r.staged) layers = r.count;
   const auto sound = [&](const Type& type) {
     for (const Dim& d : type.layout.dims)
-      require(!d.split_by(g.stages) || (d.count == 1 && d.size == layers), "stages share a dimension that is not that of the layers");
+      require(!d.split_by(g.stages) || (d.count == 1 && d.size == layers),
+              "stages share a dimension that is not that of the layers");
   };
   for (const Value& v : g.values) sound(v.type);
   for (const Member& m : g.members) sound(m.type);
 }
 
-/// Of a pipeline: one loop over micro-batches, within it the staged layers, forward and back at most once, and the edges before and behind them.
+/// Of a pipeline: one loop over micro-batches, within it the staged layers, forward and back at most once, and the
+/// edges before and behind them.
 inline void check_stages(const Graph& g) {
   int loop = 0, staged[] = {0, 0}, edges[] = {0, 0, 0, 0};
   for (int r = 1; r < g.regions.size(); ++r) {
@@ -43,20 +46,26 @@ inline void check_stages(const Graph& g) {
       loop = r;
     }
     if (!region.staged) continue;
-    require(region.kind == RegionKind::layers && region.parent == loop && loop > 0, "layers on stages stand outside the loop over micro-batches");
+    require(region.kind == RegionKind::layers && region.parent == loop && loop > 0,
+            "layers on stages stand outside the loop over micro-batches");
     require(++staged[region.reversed ? 1 : 0] == 1, "there are two loops over stages");
     bool shared = false;  // so that a mesh which divides what is split divides the loop
-    for (const Stack& s : g.stacks) shared = shared || (s.region == r && g.values[s.outside].type.layout.dims[0].split_by(g.stages));
+    for (const Stack& s : g.stacks)
+      shared = shared || (s.region == r && g.values[s.outside].type.layout.dims[0].split_by(g.stages));
     require(shared, "layers on stages are not shared out");
   }
   for (const Node& n : g.nodes) {
     const Transition& t = n.transition;
     const bool on_stages = g.stages != nullptr && t.axes.size() == 1 && t.axes[0] == g.stages;
-    require(t.among == Placement{} || (on_stages && t.among.kind == PlacementKind::at && (t.among.coordinates & 1) != 0), "a move is made among no ranks");
+    require(
+        t.among == Placement{} || (on_stages && t.among.kind == PlacementKind::at && (t.among.coordinates & 1) != 0),
+        "a move is made among no ranks");
     if (t.along == 0) continue;
-    require(on_stages && (t.collective == Collective::send || t.collective == Collective::receive) && n.region == loop && n.operands.size() == 1 && !n.owns,
+    require(on_stages && (t.collective == Collective::send || t.collective == Collective::receive) &&
+                n.region == loop && n.operands.size() == 1 && !n.owns,
             "an edge between stages is none");
-    require(++edges[(t.along > 0 ? 0 : 2) + (t.collective == Collective::send ? 0 : 1)] == 1, "an edge between stages stands there twice");
+    require(++edges[(t.along > 0 ? 0 : 2) + (t.collective == Collective::send ? 0 : 1)] == 1,
+            "an edge between stages stands there twice");
   }
   require(edges[0] == edges[1] && edges[2] == edges[3], "an edge between stages has one end");
   if (g.stages == nullptr) return;
@@ -65,7 +74,8 @@ inline void check_stages(const Graph& g) {
   if (g.balanced) check_balanced(g);
 }
 
-/// Whether a value that lies where its node's next result does can: that is as large, and only as a result does anybody know it.
+/// Whether a value that lies where its node's next result does can: that is as large, and only as a result does anybody
+/// know it.
 inline bool passes_on(const Graph& g, const Value& v) {
   const auto i = static_cast<int>(&v - g.values.begin());
   const Node& node = g.nodes[v.node];
@@ -89,7 +99,8 @@ inline bool is_product(const Graph& g, const Node& node) {
   return contracted >= 0 && contracted <= max_rank && batch >= 0 && batch <= max_rank && fits(0) && fits(1);
 }
 
-/// Throws Damaged unless every index exists, operands come before what reads them, loops are nested as they are ordered.
+/// Throws Damaged unless every index exists, operands come before what reads them, loops are nested as they are
+/// ordered.
 inline void check_graph(const Graph& g) {
   const int values = g.values.size(), nodes = g.nodes.size(), regions = g.regions.size(), members = g.members.size();
   const auto exists = [](int i, int n) { require(i >= 0 && i < n, "an index leads nowhere"); };
@@ -98,7 +109,10 @@ inline void check_graph(const Graph& g) {
   require(g.regions[0].parent == -1 && g.regions[0].loop == 0, "the outermost region is none");
   for (int r = 1; r < regions; ++r) {
     const Region& region = g.regions[r];
-    exists(region.parent, r), exists(region.loop, r + 1), exists(region.begin, nodes), exists(region.end, nodes);
+    exists(region.parent, r);
+    exists(region.loop, r + 1);
+    exists(region.begin, nodes);
+    exists(region.end, nodes);
     require(g.nodes[region.begin].operation == &operation::begin_region && g.nodes[region.begin].region == r &&
                 g.nodes[region.end].operation == &operation::end_region && g.nodes[region.end].region == r,
             "a region has no beginning or no end");
@@ -106,23 +120,30 @@ inline void check_graph(const Graph& g) {
   int made = 0;
   for (int n = 0; n < nodes; ++n) {
     const Node& node = g.nodes[n];
-    exists(node.region, regions), may_exist(node.origin, g.origins.size()), may_exist(node.member, members);
+    exists(node.region, regions);
+    may_exist(node.origin, g.origins.size());
+    may_exist(node.member, members);
     for (const int o : node.operands) exists(o, values);
     require(node.result >= 0 && node.result + node.results <= values, "an index leads nowhere");
     for (int r = 0; r < node.results; ++r) require(g.values[node.result + r].node == n, "a value has another maker");
     made += node.results;
     const Operation* o = node.operation;
-    const bool takes_one = o == &operation::move || o == &operation::carry || o == &operation::carried || o == &operation::layer ||
-                           o == &operation::stacked || o->aliases || o->view || !node.transition.axes.empty();
+    const bool takes_one = o == &operation::move || o == &operation::carry || o == &operation::carried ||
+                           o == &operation::layer || o == &operation::stacked || o->aliases || o->view ||
+                           !node.transition.axes.empty();
     require(!takes_one || (node.operands.size() >= 1 && node.results == 1), "an operation has too few operands");
-    require(o != &operation::rounded || (node.operands.size() == 2 && node.results == 1), "an operation has too few operands");
+    require(o != &operation::rounded || (node.operands.size() == 2 && node.results == 1),
+            "an operation has too few operands");
     require(pricing::work_of_first(*o) != pricing::Work::product || is_product(g, node), "a product is none");
-    const bool names_operand = !node.ints.empty() && node.ints[node.ints.size() - 1] >= 0 && node.ints[node.ints.size() - 1] < node.operands.size();
+    const bool names_operand = !node.ints.empty() && node.ints[node.ints.size() - 1] >= 0 &&
+                               node.ints[node.ints.size() - 1] < node.operands.size();
     require(!node.shares || (node.joined == 1 && names_operand), "a fused operation is none");
-    require(node.joined == 0 || (node.joined < node.results && node.flops >= GraphView(g).joined_flops(node)), "a fused operation is none");
+    require(node.joined == 0 || (node.joined < node.results && node.flops >= GraphView(g).joined_flops(node)),
+            "a fused operation is none");
     require(!o->updates || node.results <= node.operands.size(), "an operation has too few operands");
     const bool gates = o == &operation::begin_region || o == &operation::end_region;
-    require(!gates || (node.ints.size() == 1 && node.ints[0] == node.region && node.region > 0 && node.results == 0 && node.operands.empty() && node.transition.axes.empty()),
+    require(!gates || (node.ints.size() == 1 && node.ints[0] == node.region && node.region > 0 && node.results == 0 &&
+                       node.operands.empty() && node.transition.axes.empty()),
             "a region has no beginning or no end");
   }
   require(made == values, "a value has no maker");
@@ -140,13 +161,19 @@ inline void check_graph(const Graph& g) {
       region = node.region;
     }
     require(node.region == region, "a node stands outside its region");
-    if (node.operation == &operation::end_region) require(g.regions[region].end == n, "regions are not nested"), region = g.regions[region].parent;
-    for (const int o : node.operands) require(place[g.values[o].node] >= 0 && place[g.values[o].node] < at, "an operand is read before it is made");
+    if (node.operation == &operation::end_region) {
+      require(g.regions[region].end == n, "regions are not nested");
+      region = g.regions[region].parent;
+    }
+    for (const int o : node.operands)
+      require(place[g.values[o].node] >= 0 && place[g.values[o].node] < at, "an operand is read before it is made");
   }
   require(region == 0 && g.order.size() == nodes, "nodes are missing in the order");
   double bytes = 0;
   for (const Value& v : g.values) {
-    exists(v.node, nodes), exists(v.region, regions), may_exist(v.member, members);
+    exists(v.node, nodes);
+    exists(v.region, regions);
+    may_exist(v.member, members);
     require(v.region == g.nodes[v.node].region, "a value stands outside its region");
     require(!v.passed || passes_on(g, v), "a value is handed on to no part of its operation");
     double size = 8;
@@ -161,7 +188,8 @@ inline void check_graph(const Graph& g) {
     const Layout &all = g.values[node.operands[0]].type.layout, &part = g.values[node.result].type.layout;
     for (const Layout* l : {&all, &part})
       for (const Dim& d : l->dims) require(d.count == 0, "a bucket is split");
-    require(node.ints.size() == 1 && node.ints[0] >= 0 && node.ints[0] <= all.elements() && part.elements() <= all.elements() - node.ints[0] &&
+    require(node.ints.size() == 1 && node.ints[0] >= 0 && node.ints[0] <= all.elements() &&
+                part.elements() <= all.elements() - node.ints[0] &&
                 g.values[node.operands[0]].type.dtype == g.values[node.result].type.dtype,
             "a part lies outside its bucket");
   }
@@ -176,13 +204,20 @@ inline void check_graph(const Graph& g) {
   for (const Node& n : g.nodes) flops += static_cast<double>(n.flops);
   require(flops < 9e18, "its operations are too large");
   for (int i = 0; i < g.carries.size(); ++i)
-    for (int j = 0; j < i; ++j) require(g.carries[i].inside != g.carries[j].inside && g.carries[i].result != g.carries[j].result, "two carried values are one");
+    for (int j = 0; j < i; ++j)
+      require(g.carries[i].inside != g.carries[j].inside && g.carries[i].result != g.carries[j].result,
+              "two carried values are one");
   for (int i = 0; i < g.members.size(); ++i)
     for (int j = 0; j < i; ++j) require(g.members[i].value != g.members[j].value, "two members are one value");
   for (const Carry& c : g.carries) {
-    exists(c.region, regions), exists(c.initial, values), exists(c.inside, values), exists(c.returned, values), exists(c.result, values);
+    exists(c.region, regions);
+    exists(c.initial, values);
+    exists(c.inside, values);
+    exists(c.returned, values);
+    exists(c.result, values);
     require(c.region > 0 && g.values[c.inside].region == c.region && g.inside(g.values[c.returned].region, c.region) &&
-                g.maker(c.inside).operation == &operation::carry && g.maker(c.result).operation == &operation::carried &&
+                g.maker(c.inside).operation == &operation::carry &&
+                g.maker(c.result).operation == &operation::carried &&
                 place[g.values[c.initial].node] < place[g.regions[c.region].begin],
             "a carried value is none");
     require(same_extents(g.values[c.initial].type.layout, g.values[c.inside].type.layout) &&
@@ -190,22 +225,28 @@ inline void check_graph(const Graph& g) {
             "a carried value changes its shape");
   }
   for (const Stack& s : g.stacks) {
-    exists(s.region, regions), exists(s.inside, values), exists(s.outside, values);
+    exists(s.region, regions);
+    exists(s.inside, values);
+    exists(s.outside, values);
     const Value &inside = g.values[s.inside], &outside = g.values[s.outside];
     const Operation* maker = g.maker(s.outside).operation;
     require(s.region > 0 && inside.region == s.region && g.maker(s.inside).operation != &operation::carry &&
                 (maker == &operation::stacked || g.maker(s.inside).operation == &operation::layer) &&
-                outside.type.layout.rank() == inside.type.layout.rank() + 1 && outside.type.layout.dims[0].size == g.regions[s.region].count,
+                outside.type.layout.rank() == inside.type.layout.rank() + 1 &&
+                outside.type.layout.dims[0].size == g.regions[s.region].count,
             "a stack is none");
   }
   for (const Origin& o : g.origins) {
     for (const int v : o.operands) exists(v, values);
-    may_exist(o.member, members), may_exist(o.result, values);
+    may_exist(o.member, members);
+    may_exist(o.result, values);
     require(o.rules.size() == o.axes.size(), "an origin has axes without rules");
     for (const int r : o.rules) require(r >= 0 && r <= 5, "there is no such rule");
   }
   for (const Member& m : g.members) {
-    exists(m.value, values), may_exist(m.updated, values), may_exist(m.of, members);
+    exists(m.value, values);
+    may_exist(m.updated, values);
+    may_exist(m.of, members);
     require(m.type.layout.dims == g.values[m.value].type.layout.dims, "a member has other dimensions than its value");
   }
   double characters = 0;  // of members, as often as they are printed
@@ -213,7 +254,9 @@ inline void check_graph(const Graph& g) {
   for (const Node& n : g.nodes) characters += n.member < 0 ? 0 : g.members[n.member].path.size;
   require(characters < 1e8, "its names are too long");
   for (const int v : g.outputs) exists(v, values);
-  may_exist(g.scalar_value, values), may_exist(g.commit, values), may_exist(g.misused, members);
+  may_exist(g.scalar_value, values);
+  may_exist(g.commit, values);
+  may_exist(g.misused, members);
   check_stages(g);
 }
 

@@ -1,4 +1,5 @@
-// What one stage of a pipeline has of a program: its nodes, in the parts in which it works on a micro-batch, and the order of these parts.
+// What one stage of a pipeline has of a program: its nodes, in the parts in which it works on a micro-batch, and the
+// order of these parts.
 #pragma once
 #include <parallel/plan/schedule.hpp>
 #include <parallel/schedule/check.hpp>
@@ -36,11 +37,12 @@ constexpr int parts_of_work(const GraphView& g, const Pipeline& p) {
 }
 /// Which of them does a task's work: an update is the last.
 constexpr int part_of_work(Work work, int parts) { return work == Work::update ? parts - 1 : static_cast<int>(work); }
-/// What compilers can be asked within their default limits: some 4,096 things that stages do, or that nothing says what they do. An executor
-/// checks any schedule.
+/// What compilers can be asked within their default limits: some 4,096 things that stages do, or that nothing says what
+/// they do. An executor checks any schedule.
 constexpr bool checked_by_compiler(const GraphView& g, const Mesh& mesh) {
   const Pipeline p = pipeline_of(g, mesh);
-  return g.stages != nullptr && p.trained && (g.schedule->tasks == nullptr || p.stages * p.micro_batches * p.chunks <= 512);
+  return g.stages != nullptr && p.trained &&
+         (g.schedule->tasks == nullptr || p.stages * p.micro_batches * p.chunks <= 512);
 }
 /// Why the schedule of a program cannot run on a mesh, if so: of its tasks, and of how stages wait for each other.
 constexpr ScheduleRefusal check_tasks(const GraphView& g, const Mesh& mesh) {
@@ -50,10 +52,13 @@ constexpr ScheduleRefusal check_tasks(const GraphView& g, const Mesh& mesh) {
   schedule.chunks = p.chunks;
   const ScheduleRefusal refusal = check(schedule, p.stages, p.micro_batches);
   if (refusal || !schedule.asynchronous) return refusal;
-  for (int stage = 0; stage < p.stages; ++stage) {  // an update is by one gradient: it stands behind it, before the next
+  // an update is by one gradient: it stands behind it, before the next
+  for (int stage = 0; stage < p.stages; ++stage) {
     const Vector<Task> tasks = schedule.tasks(stage, p.stages, p.micro_batches, p.chunks);
     for (int i = 0; i < tasks.size(); ++i)
-      if (const Task t = tasks[i]; t.work == last_use(schedule) && (i + 1 == tasks.size() || !(tasks[i + 1] == Task{Work::update, t.micro_batch, t.chunk})))
+      if (const Task t = tasks[i];
+          t.work == last_use(schedule) &&
+          (i + 1 == tasks.size() || !(tasks[i + 1] == Task{Work::update, t.micro_batch, t.chunk})))
         return {.reason = ScheduleReason::update_late, .rank = stage, .micro_batch = t.micro_batch, .chunk = t.chunk};
   }
   return {};
@@ -67,8 +72,8 @@ constexpr ScheduleRefusal check_schedule(const GraphView& g, const Mesh& mesh) {
   return refusal ? refusal : check_waits(g, mesh);
 }
 
-/// A program as a stage sees it. The content of the loop over micro-batches stands in the order part by part, forward, backward and, where the
-/// schedule has them apart, weights, for each chunk; each part ends with the loop's end.
+/// A program as a stage sees it. The content of the loop over micro-batches stands in the order part by part, forward,
+/// backward and, where the schedule has them apart, weights, for each chunk; each part ends with the loop's end.
 struct Located {
   Vector<int> order{};
   Vector<Region> regions{};
@@ -90,7 +95,8 @@ constexpr bool runs(const GraphView& g, const Mesh& mesh, const Node& node, int 
   return node.results > 0 && (node.transition.along != 0 || held(g, mesh, node.result, chunk));
 }
 
-/// Which nodes of the backward pass the gradient needs that goes to the stage before; the others are gradients of weights.
+/// Which nodes of the backward pass the gradient needs that goes to the stage before; the others are gradients of
+/// weights.
 constexpr Vector<bool> for_input(const GraphView& g, const Mesh& mesh) {
   Vector<bool> values;
   values.resize(g.size_of_values(), false);
@@ -99,12 +105,14 @@ constexpr Vector<bool> for_input(const GraphView& g, const Mesh& mesh) {
   return makers(g, mesh, static_cast<Vector<bool>&&>(values));
 }
 
-/// The work on each micro-batch and chunk in the schedule's order, and for each where its activations lie until it is done.
+/// The work on each micro-batch and chunk in the schedule's order, and for each where its activations lie until it is
+/// done.
 constexpr void fill_slots(const GraphView& g, const Mesh& mesh, const Pipeline& p, Located& l) {
   const int chunks = p.chunks, micro_batches = p.micro_batches;
   Vector<int> lane_of, left;
   Vector<bool> taken;
-  lane_of.resize(micro_batches * chunks, -1), left.resize(micro_batches * chunks, l.parts);
+  lane_of.resize(micro_batches * chunks, -1);
+  left.resize(micro_batches * chunks, l.parts);
   Vector<Task> tasks;
   if (p.trained)
     tasks = g.schedule->tasks(mesh.here, p.stages, micro_batches, chunks);
@@ -160,13 +168,15 @@ constexpr Located locate(const GraphView& g, const Mesh& mesh) {
     l.order.push_back(n);
     for (int chunk = 0; chunk < chunks; ++chunk)
       for (int part = 0; part < l.parts; ++part) {
-        inside.clear(), inside.resize(static_cast<int>(g.regions.size()), false);
+        inside.clear();
+        inside.resize(static_cast<int>(g.regions.size()), false);
         const auto mine = [&](int m) { return runs(g, mesh, g.node(m), chunk) && part_of(m) == part; };
         for (std::size_t i = at + 1; i < end; ++i)
           if (mine(g.order[i]))
             for (int r = g.node(g.order[i]).region; r > micro; r = g.region(r).parent) inside[r] = true;
         for (std::size_t i = at + 1; i < end; ++i)
-          if (const int m = g.order[i]; g.node(m).results == 0 ? inside[g.node(m).region] : mine(m)) l.order.push_back(m);
+          if (const int m = g.order[i]; g.node(m).results == 0 ? inside[g.node(m).region] : mine(m))
+            l.order.push_back(m);
         l.order.push_back(g.order[end]);
       }
     at = end;
@@ -178,13 +188,17 @@ constexpr Located locate(const GraphView& g, const Mesh& mesh) {
 /// What a slot of a stage's work is in its schedule.
 constexpr Task task_of(const GraphView& g, const Slot& slot) {
   const int part = slot.segment % g.parts;
-  return {part == 2 && !g.schedule->weights_apart ? Work::update : static_cast<Work>(part), slot.micro_batch, slot.chunk};
+  return {part == 2 && !g.schedule->weights_apart ? Work::update : static_cast<Work>(part), slot.micro_batch,
+          slot.chunk};
 }
 
 /// The graph as a stage sees it; `located` outlives it. One without stages is as it is.
 constexpr GraphView seen(const GraphView& g, const Located& located) {
   GraphView view = g;
-  view.order = located.order, view.regions = located.regions, view.slots = located.slots, view.parts = located.parts;
+  view.order = located.order;
+  view.regions = located.regions;
+  view.slots = located.slots;
+  view.parts = located.parts;
   return view;
 }
 

@@ -7,10 +7,8 @@ namespace parallel {
 /// Compares true with everything and stays itself under arithmetic.
 struct Unknown {
   template <class T>
-    requires std::is_arithmetic_v<T>
-  constexpr operator T() const {
-    return T{1};
-  }
+  requires std::is_arithmetic_v<T>
+  constexpr operator T() const { return T{1}; }
   friend constexpr bool operator==(Unknown, const auto&) { return true; }
   friend constexpr bool operator!=(Unknown, const auto&) { return true; }
   friend constexpr bool operator<(Unknown, const auto&) { return true; }

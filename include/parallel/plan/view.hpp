@@ -6,10 +6,10 @@ namespace parallel {
 
 /// A part of the work on one micro-batch, as a stage of a pipeline comes to it.
 struct Slot {
-  int segment = 0;      ///< of the events of the loop over micro-batches: chunk * parts + part
+  int segment = 0;  ///< of the events of the loop over micro-batches: chunk * parts + part
   int micro_batch = 0;
   int chunk = 0;
-  int lane = 0;         ///< where what its parts hand to each other lies
+  int lane = 0;  ///< where what its parts hand to each other lies
 };
 
 struct GraphView {
@@ -35,10 +35,23 @@ struct GraphView {
 
   constexpr GraphView() = default;
   constexpr GraphView(const Graph& g)
-      : values(g.values), nodes(g.nodes), order(g.order), regions(g.regions), carries(g.carries), stacks(g.stacks), origins(g.origins),
-        members(g.members), scalars(g.scalars),
-        characters(g.characters.begin(), static_cast<std::size_t>(g.characters.size())), scalar_value(g.scalar_value), outputs(g.outputs), commit(g.commit),
-        misused(g.misused), stages(g.stages), schedule(g.schedule), balanced(g.balanced) {}
+      : values(g.values),
+        nodes(g.nodes),
+        order(g.order),
+        regions(g.regions),
+        carries(g.carries),
+        stacks(g.stacks),
+        origins(g.origins),
+        members(g.members),
+        scalars(g.scalars),
+        characters(g.characters.begin(), static_cast<std::size_t>(g.characters.size())),
+        scalar_value(g.scalar_value),
+        outputs(g.outputs),
+        commit(g.commit),
+        misused(g.misused),
+        stages(g.stages),
+        schedule(g.schedule),
+        balanced(g.balanced) {}
 
   constexpr const Value& value(int i) const { return values[static_cast<std::size_t>(i)]; }
   constexpr const Node& node(int i) const { return nodes[static_cast<std::size_t>(i)]; }
@@ -52,11 +65,15 @@ struct GraphView {
   constexpr std::string_view path(int m) const { return text(member(m).path); }
   constexpr const Node& maker(int v) const { return node(value(v).node); }
   /// What of the user's program a node comes from; empty for what nobody wrote.
-  constexpr Origin origin(const Node& n) const { return n.origin < 0 ? Origin{} : origins[static_cast<std::size_t>(n.origin)]; }
+  constexpr Origin origin(const Node& n) const {
+    return n.origin < 0 ? Origin{} : origins[static_cast<std::size_t>(n.origin)];
+  }
   /// The operand that a fused operation and its first part share.
-  constexpr const Value& shared_operand(const Node& n) const { return value(n.operands[static_cast<int>(n.ints[n.ints.size() - 1])]); }
-  /// Floating point operations of what is fused with a node's first part, of the whole, unsplit operation: one for every element of the result, or
-  /// of the operand that is shared.
+  constexpr const Value& shared_operand(const Node& n) const {
+    return value(n.operands[static_cast<int>(n.ints[n.ints.size() - 1])]);
+  }
+  /// Floating point operations of what is fused with a node's first part, of the whole, unsplit operation: one for
+  /// every element of the result, or of the operand that is shared.
   constexpr std::int64_t joined_flops(const Node& n) const {
     return n.joined == 0 ? 0 : n.joined * (n.shares ? shared_operand(n) : value(n.result)).type.layout.elements();
   }
@@ -99,7 +116,8 @@ struct GraphView {
 };
 
 inline constexpr int elsewhere = -2, in_no_part = -1;
-/// For every node in which part of a stage's work on a micro-batch it stands, if in any, or that this stage does not run it.
+/// For every node in which part of a stage's work on a micro-batch it stands, if in any, or that this stage does not
+/// run it.
 constexpr Vector<int> parts_of(const GraphView& g) {
   Vector<int> part;
   part.resize(static_cast<int>(g.nodes.size()), elsewhere);
@@ -118,7 +136,8 @@ constexpr bool edge_calls(const Transition& t, const Mesh& mesh, int chunk) {
   const bool forward = (t.along > 0) == (t.collective == Collective::send);
   return stages > 1 && (forward ? at < t.chunks * stages - 1 : at > 0);
 }
-/// Whether a move sends or receives anything on this mesh (of an edge, in some chunk): an axis of extent 1 causes no call.
+/// Whether a move sends or receives anything on this mesh (of an edge, in some chunk): an axis of extent 1 causes no
+/// call.
 constexpr bool calls(const Node& node, const Mesh& mesh) {
   const Transition& t = node.transition;
   if (t.along != 0) return edge_calls(t, mesh, 0) || edge_calls(t, mesh, t.chunks - 1);
@@ -137,8 +156,10 @@ constexpr bool is_alias(const GraphView& g, const Node& node, const Mesh& mesh) 
   if (node.operation->aliases) return true;
   if (node.operation == &operation::rounded) return !calls(g.maker(node.operands[1]), mesh);
   const Transition& t = node.transition;
-  if (t.along != 0 && mesh.extent(t.axes) > 1) return t.collective == Collective::send || (t.chunks == 1 && !edge_calls(t, mesh, 0));
-  return t.axes.size() > 0 && (t.collective == Collective::retype || t.collective == Collective::drop || mesh.extent(t.axes) == 1);
+  if (t.along != 0 && mesh.extent(t.axes) > 1)
+    return t.collective == Collective::send || (t.chunks == 1 && !edge_calls(t, mesh, 0));
+  return t.axes.size() > 0 &&
+         (t.collective == Collective::retype || t.collective == Collective::drop || mesh.extent(t.axes) == 1);
 }
 
 }  // namespace parallel

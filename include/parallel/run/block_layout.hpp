@@ -1,4 +1,5 @@
-// What a rank's block of parameters or of remembered tensors holds, and in which order. Programs may share a block that is the same for both.
+// What a rank's block of parameters or of remembered tensors holds, and in which order. Programs may share a block that
+// is the same for both.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -12,14 +13,16 @@ namespace parallel {
 /// Lines to read; two programs may share a block where theirs are equal.
 using BlockLayout = std::vector<std::string>;
 
-/// The mesh, the layers that this stage has, and each member of a role with its type. Axes of one rank, which split nothing, are left out.
+/// The mesh, the layers that this stage has, and each member of a role with its type. Axes of one rank, which split
+/// nothing, are left out.
 inline BlockLayout block_layout(const Plan& plan, Role role) {
   const GraphView& g = plan.graph;
   Mesh mesh;
   for (int i = 0; i < plan.mesh.count; ++i)
     if (plan.mesh.axes[i].size > 1) mesh.axes[mesh.count++] = plan.mesh.axes[i];
   BlockLayout lines{text(mesh)};
-  if (g.stages != nullptr && plan.mesh.extent(g.stages) > 1) lines.push_back("layers " + printing::staged_layers(plan) + " on stage " + std::to_string(plan.mesh.here));
+  if (g.stages != nullptr && plan.mesh.extent(g.stages) > 1)
+    lines.push_back("layers " + printing::staged_layers(plan) + " on stage " + std::to_string(plan.mesh.here));
   for (const Member& m : g.members) {
     if (m.role != role || plan.storage[static_cast<std::size_t>(m.value)].block == Segment::none) continue;
     Type type = m.type;
@@ -33,7 +36,8 @@ inline BlockLayout block_layout(const Plan& plan, Role role) {
 }
 
 /// Throws CannotRun where two layouts differ. The sentence says `what` of the first difference, and what to do.
-inline void check_alike(const BlockLayout& one, const BlockLayout& other, const std::string& what, const std::string& remedy) {
+inline void check_alike(const BlockLayout& one, const BlockLayout& other, const std::string& what,
+                        const std::string& remedy) {
   if (one == other) return;
   const auto differ = std::mismatch(one.begin(), one.end(), other.begin(), other.end());
   const auto line = [](const BlockLayout& lines, auto at) { return at == lines.end() ? "nothing more" : *at; };

@@ -1,4 +1,5 @@
-// Walks a plan on one rank. Everything that can be known before the first step is: kernels, addresses, counts, groups of ranks.
+// Walks a plan on one rank. Everything that can be known before the first step is: kernels, addresses, counts, groups
+// of ranks.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -6,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/communicator.hpp>
 #include <parallel/device/device.hpp>
 #include <parallel/plan/derive.hpp>
 #include <parallel/plan/walk.hpp>
-#include <parallel/communicator/agreement.hpp>
 #include <parallel/run/failure.hpp>
 #include <parallel/run/groups.hpp>
 #include <parallel/run/instruction.hpp>
@@ -31,13 +32,18 @@ class Executor : public RankMemory<Device> {
  public:
   using Memory::skipped;
   /// `parameters`: of this rank; programs over one model that cut it alike share them. `before`: an executor whose
-  /// memory (`remember`) this one shares. It and the plan must outlive this one, which keeps the parameters. `facts`: what else ranks must have alike.
-  /// Called by all ranks together. Throws CannotRun, where parameters or memory lie differently, too, and Mismatch
-  /// where ranks have another plan, parameters or arithmetic (agreement.hpp). `world` must outlive it.
-  Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Device& device = {}, const Executor* before = nullptr,
-           std::vector<Fact> facts = {}, Here here = {})
-      : Memory(plan, world.rank(), world.size(), parameters, device, before), world_(world), parameters_(parameters.block()), made_at_(here) {
-    tickets_.resize(g_.nodes.size()), under_way_.resize(g_.nodes.size());
+  /// memory (`remember`) this one shares. It and the plan must outlive this one, which keeps the parameters. `facts`:
+  /// what else ranks must have alike. Called by all ranks together. Throws CannotRun, where parameters or memory lie
+  /// differently, too, and Mismatch where ranks have another plan, parameters or arithmetic (agreement.hpp). `world`
+  /// must outlive it.
+  Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Device& device = {},
+           const Executor* before = nullptr, std::vector<Fact> facts = {}, Here here = {})
+      : Memory(plan, world.rank(), world.size(), parameters, device, before),
+        world_(world),
+        parameters_(parameters.block()),
+        made_at_(here) {
+    tickets_.resize(g_.nodes.size());
+    under_way_.resize(g_.nodes.size());
     if constexpr (requires { attach(world, device_); }) attach(world, device_);
     begin_alike(std::move(facts), before);
     groups_.emplace(plan, world);
@@ -65,7 +71,8 @@ class Executor : public RankMemory<Device> {
   }
   /// How many steps were begun.
   std::int64_t steps() const { return steps_; }
-  /// From now on a step is one graph of the device. Not where the communicator's host waits within a step, and nothing is recorded any more.
+  /// From now on a step is one graph of the device. Not where the communicator's host waits within a step, and nothing
+  /// is recorded any more.
   void capture() {
     recording_ = nullptr;
     graph_ = device_.capture([this] { once(); });
@@ -119,9 +126,12 @@ class Executor : public RankMemory<Device> {
   std::vector<Fact> facts_of_step() const {
     const std::string made = agreeing::text(made_at_);
     Fact executor = always(fact("executor", number_));  // its line may be another on a rank
-    executor.text = [words = "number " + std::to_string(number_) + (made.empty() ? "" : ", made at " + made)] { return words; };
+    executor.text = [words = "number " + std::to_string(number_) + (made.empty() ? "" : ", made at " + made)] {
+      return words;
+    };
     std::vector<Fact> facts{std::move(executor)};
-    this->scalars().each([&](std::string_view scalar, double value) { facts.push_back(fact_of_scalar(scalar, value)); });
+    this->scalars().each(
+        [&](std::string_view scalar, double value) { facts.push_back(fact_of_scalar(scalar, value)); });
     for (Fact& f : parameters_->provenance.history()) facts.push_back(std::move(f));
     return facts;
   }
@@ -145,21 +155,26 @@ class Executor : public RankMemory<Device> {
       switch (i.kind) {
         case EventKind::compute:
           if (!Device::asynchronous && i.updates && skipped()) break;
-          if (recording_ == nullptr && !i.together.empty())  // a recording has each of them
-            i.call.together.kernel(i.together), at += i.together.size() - 1;
-          else
+          if (recording_ == nullptr && !i.together.empty()) {
+            // a recording has each of them
+            i.call.together.kernel(i.together);
+            at += i.together.size() - 1;
+          } else
             compute(i, as);
           groups_->progress();
           break;
         case EventKind::start: start(i, as); break;
         case EventKind::wait:
-          if (!i.crossing || under_way_[static_cast<std::size_t>(i.node)]) as(i, record_of(instructions_[i.jump].exchange, instructions_[i.jump].group->size()), [&] { wait(instructions_[i.jump]); });
+          if (!i.crossing || under_way_[static_cast<std::size_t>(i.node)])
+            as(i, record_of(instructions_[i.jump].exchange, instructions_[i.jump].group->size()),
+               [&] { wait(instructions_[i.jump]); });
           break;
         case EventKind::begin: enter(i, 0); break;
         case EventKind::end:
-          if (++i.iteration < i.count)
-            enter(i, i.iteration), at = i.jump;
-          else
+          if (++i.iteration < i.count) {
+            enter(i, i.iteration);
+            at = i.jump;
+          } else
             position_.leave(i.loop);
           break;
       }
@@ -193,8 +208,10 @@ class Executor : public RankMemory<Device> {
         prepare_exchange(i, node, plan_, this->block(Segment::arena) + plan_.packing[static_cast<std::size_t>(e.node)]);
         break;
       case EventKind::wait:
-        i.crossing = e.crossing, i.region = node.region;
-        for (std::size_t s = 0; s < plan_.events.size() && (s < instructions_.size() || i.jump == 0); ++s)  // the last before it, else the first behind it
+        i.crossing = e.crossing;
+        i.region = node.region;
+        // the last before it, else the first behind it
+        for (std::size_t s = 0; s < plan_.events.size() && (s < instructions_.size() || i.jump == 0); ++s)
           if (plan_.events[s].kind == EventKind::start && plan_.events[s].node == e.node) i.jump = s;
         break;
       case EventKind::begin:
@@ -203,11 +220,14 @@ class Executor : public RankMemory<Device> {
         i.loop = region.loop, i.count = region.count, i.region = node.region, i.in_parts = g_.in_parts(node.region);
         if (e.kind == EventKind::begin)
           for (const Carry& c : g_.carries) {
-            if (c.region == node.region && plan_.storage[static_cast<std::size_t>(c.inside)].block != Segment::none && view(c.inside).data != view(c.initial).data && begins_here(c)) i.initial.emplace_back(c.initial, c.inside);
+            if (c.region == node.region && plan_.storage[static_cast<std::size_t>(c.inside)].block != Segment::none &&
+                view(c.inside).data != view(c.initial).data && begins_here(c))
+              i.initial.emplace_back(c.initial, c.inside);
           }
         for (std::size_t s = instructions_.size() - 1; e.kind == EventKind::end && s-- > 0;)
           if (instructions_[s].kind == EventKind::begin && instructions_[s].region == node.region) {
-            i.jump = s + 1, instructions_[s].jump = instructions_.size() - 1;
+            i.jump = s + 1;
+            instructions_[s].jump = instructions_.size() - 1;
             break;
           }
         break;
@@ -227,7 +247,8 @@ class Executor : public RankMemory<Device> {
     const Storage& s = plan_.storage[static_cast<std::size_t>(value)];
     const Layout& layout = g_.value(value).type.layout;
     std::int64_t chunk = 0;
-    if (!g_.slots.empty() && g_.schedule->chunks > 1 && region > 0 && layout.rank() > 0 && layout.dims[0].split_by(g_.stages) && plan_.mesh.extent(g_.stages) > 1) {
+    if (!g_.slots.empty() && g_.schedule->chunks > 1 && region > 0 && layout.rank() > 0 &&
+        layout.dims[0].split_by(g_.stages) && plan_.mesh.extent(g_.stages) > 1) {
       v.size[0] /= g_.schedule->chunks;
       chunk = v.elements() * bytes_of(v.dtype);
     }
@@ -238,7 +259,8 @@ class Executor : public RankMemory<Device> {
     for (const int o : node.operands) i.call.operands.push_back(view(o));
     for (int r = 0; r < node.results; ++r) i.call.results.push_back(view(node.result + r));
     i.call.ints = node.ints;
-    i.call.reals[0] = node.reals[0], i.call.reals[1] = node.reals[1];
+    i.call.reals[0] = node.reals[0];
+    i.call.reals[1] = node.reals[1];
     device_.prepare(i.call);
     i.updates = node.phase == Phase::optimizer && node.operation->updates;
     if (i.updates && g_.commit >= 0) i.call.commit = reinterpret_cast<const double*>(position_.address(g_.commit));
@@ -253,7 +275,8 @@ class Executor : public RankMemory<Device> {
     else
       find_kernel(i, *node.operation, i.call);
     if (i.kernel == nullptr && node.operation == &operation::move)
-      throw CannotRun("the plan moves " + text(g_.value(node.operands[0]).type) + " to " + text(node.transition.to) + " on " + text(node.transition.axes) +
+      throw CannotRun("the plan moves " + text(g_.value(node.operands[0]).type) + " to " + text(node.transition.to) +
+                      " on " + text(node.transition.axes) +
                       "; values that only some ranks hold (At) can be planned, not run");
   }
 
@@ -263,7 +286,8 @@ class Executor : public RankMemory<Device> {
     if (i.kernel != nullptr) return;
     const operation::Fusion* fusion = operation::fusion_of(operation);
     if (fusion == nullptr)
-      throw CannotRun("this device has no kernel for the operation " + std::string(operation.name) + " on " + std::string(name_of(call.results[0].dtype)) +
+      throw CannotRun("this device has no kernel for the operation " + std::string(operation.name) + " on " +
+                      std::string(name_of(call.results[0].dtype)) +
                       "; give the device one, or use another element type");
     SplitCall two = split(*fusion, call);
     find_kernel(i, *fusion->then, two.then);
@@ -278,28 +302,35 @@ class Executor : public RankMemory<Device> {
     address(i);
     const View& in = i.call.operands[0];
     const View& out = i.call.results[0];
-    if (i.packed != nullptr) device_.pack(in.data, i.packed, i.before.outer, i.before.n, i.before.inner, bytes_of(in.dtype));
+    if (i.packed != nullptr)
+      device_.pack(in.data, i.packed, i.before.outer, i.before.n, i.before.inner, bytes_of(in.dtype));
     i.exchange.in = i.packed != nullptr ? i.packed : in.data;
     i.exchange.out = i.received != nullptr ? i.received : out.data;
     under_way_[static_cast<std::size_t>(i.node)] = true;
-    as(i, record_of(i.exchange, i.group->size()), [&] { tickets_[static_cast<std::size_t>(i.node)] = i.group->start(i.exchange); });
+    as(i, record_of(i.exchange, i.group->size()),
+       [&] { tickets_[static_cast<std::size_t>(i.node)] = i.group->start(i.exchange); });
   }
   void wait(Instruction& i) {
     under_way_[static_cast<std::size_t>(i.node)] = false;
     i.group->wait(tickets_[static_cast<std::size_t>(i.node)]);
     const View& out = i.call.results[0];
-    if (i.received != nullptr) device_.unpack(i.received, out.data, i.after.outer, i.after.n, i.after.inner, bytes_of(out.dtype));
+    if (i.received != nullptr)
+      device_.unpack(i.received, out.data, i.after.outer, i.after.n, i.after.inner, bytes_of(out.dtype));
   }
 
   /// The first instruction of an iteration; before the first one carried values take what they begin with.
   void enter(Instruction& i, int iteration) {
     position_.iterate(i.region, iteration);
-    if (i.kind == EventKind::begin) fill_carries(i), instructions_[i.jump].iteration = 0;
+    if (i.kind == EventKind::begin) {
+      fill_carries(i);
+      instructions_[i.jump].iteration = 0;
+    }
   }
   void fill_carries(const Instruction& i) {
     for (const auto& [from, to] : i.initial) {
       Call call{.operands = {view(from)}, .results = {view(to)}};
-      device_.prepare(call), Device::copy(call);
+      device_.prepare(call);
+      Device::copy(call);
     }
   }
 
@@ -307,16 +338,18 @@ class Executor : public RankMemory<Device> {
   std::shared_ptr<ParameterBlock<MemoryOf<Device>>> parameters_;
   Here made_at_;
   std::int64_t number_ = 0;  // the same on all ranks, and of this executor alone
-  const bool trains_ = std::any_of(g_.nodes.begin(), g_.nodes.end(), [](const Node& n) { return n.phase != Phase::forward; });
-  bool compares_history_ = true;  // of the parameters
+  const bool trains_ =
+      std::any_of(g_.nodes.begin(), g_.nodes.end(), [](const Node& n) { return n.phase != Phase::forward; });
+  bool compares_history_ = true;               // of the parameters
   const bool rounds_ = numerics_may_differ();  // scalars are compared as floats: other machines round them otherwise
-  std::int64_t steps_ = 0;        // that were begun
+  std::int64_t steps_ = 0;                     // that were begun
   std::optional<Groups<World>> groups_{};
-  typename GraphOf<Device>::type graph_{};  // goes before the groups: a communicator of NCCL does not end while a graph holds its exchanges
-  Vector<int> parts_{};                  // where the parts of a stage's work begin
+  // goes before the groups: a communicator of NCCL does not end while a graph holds its exchanges
+  typename GraphOf<Device>::type graph_{};
+  Vector<int> parts_{};  // where the parts of a stage's work begin
   Vector<int> part_of_ = parts_of(g_);
   std::vector<Instruction> instructions_{};
-  std::vector<Ticket> tickets_{};        // per node, and whether it has been started and not waited for
+  std::vector<Ticket> tickets_{};  // per node, and whether it has been started and not waited for
   std::vector<bool> under_way_{};
   Recording* recording_ = nullptr;
 };

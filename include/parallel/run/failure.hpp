@@ -2,26 +2,33 @@
 #pragma once
 #include <cstdio>
 #include <exception>
-#include <parallel/communicator/failure.hpp>
-#include <parallel/run/standard_output.hpp>
 #include <string>
 #include <string_view>
 
+#include <parallel/communicator/failure.hpp>
+#include <parallel/run/standard_output.hpp>
+
 namespace parallel {
 
-/// A run that cannot begin: the number of ranks is not the mesh's, parameters lie otherwise than the plan says, a device has no kernel for an
-/// operation.
+/// A run that cannot begin: the number of ranks is not the mesh's, parameters lie otherwise than the plan says, a
+/// device has no kernel for an operation.
 struct CannotRun : Failure {
   explicit CannotRun(const std::string& sentence, int code = exit_code::configuration) : Failure(sentence, code) {}
 };
 
-/// Text for a terminal: a control character, which may come from a file or an argument, or what is no UTF-8, becomes a question mark.
+/// Text for a terminal: a control character, which may come from a file or an argument, or what is no UTF-8, becomes a
+/// question mark.
 inline std::string printable(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   std::string result;
   for (std::size_t i = 0; i < text.size();) {
     const unsigned first = byte(i);
-    const std::size_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+    const std::size_t length = first < 0x80   ? 1
+                               : first < 0xc2 ? 0
+                               : first < 0xe0 ? 2
+                               : first < 0xf0 ? 3
+                               : first < 0xf5 ? 4
+                                              : 0;
     bool good = length > 1 || (first >= 0x20 && first < 0x7f) || first == '\n' || first == '\t';
     for (std::size_t k = 1; k < length; ++k) good = good && (byte(i + k) & 0xc0) == 0x80;
     good = good && !(first == 0xc2 && byte(i + 1) < 0xa0);  // the control characters above ASCII
@@ -32,8 +39,8 @@ inline std::string printable(std::string_view text) {
 }
 
 /// Runs `f()`, which returns an exit code: the body of a main function. An exception, of whatever type, becomes one
-/// line "NAME: error: SENTENCE", with the rank that threw it, and its exit code. So does a standard output that cannot be
-/// written.
+/// line "NAME: error: SENTENCE", with the rank that threw it, and its exit code. So does a standard output that cannot
+/// be written.
 template <class F>
 int guarded(const char* name, F f) {
   Ending ending;

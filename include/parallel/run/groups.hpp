@@ -9,15 +9,20 @@
 
 namespace parallel {
 
-/// Activations and gradients have groups of their own: where two stages send both the same way, neither waits for the other's turn.
+/// Activations and gradients have groups of their own: where two stages send both the same way, neither waits for the
+/// other's turn.
 inline std::string name_of_group(const Transition& t) {
-  return text(t.axes) + (t.along > 0 ? " activations" : t.along < 0 ? " gradients" : t.among == Placement{} ? "" : " " + text(t.among));
+  return text(t.axes) + (t.along > 0              ? " activations"
+                         : t.along < 0            ? " gradients"
+                         : t.among == Placement{} ? ""
+                                                  : " " + text(t.among));
 }
 
 template <Communicator World>
 class Groups {
  public:
-  /// Called by all ranks together. Where stages have events of their own, all make the groups of their common graph, in one order.
+  /// Called by all ranks together. Where stages have events of their own, all make the groups of their common graph, in
+  /// one order.
   Groups(const Plan& plan, World& world) {
     const GraphView& g = plan.graph;
     if (g.stages == nullptr) {
@@ -25,7 +30,8 @@ class Groups {
         if (e.kind == EventKind::start) add(plan, world, g.node(e.node).transition);
     } else {
       for (const Node& n : g.nodes)
-        if (n.transition.axes.size() > 0 && communicates(n.transition.collective) && plan.mesh.extent(n.transition.axes) > 1) {
+        if (n.transition.axes.size() > 0 && communicates(n.transition.collective) &&
+            plan.mesh.extent(n.transition.axes) > 1) {
           add(plan, world, n.transition);
           if (n.transition.along != 0) messages_ = &of(n.transition);
         }
@@ -34,7 +40,7 @@ class Groups {
   World& of(const Transition& t) { return groups_.at(name_of_group(t)); }
   /// Lets messages between stages go on while this rank computes, where the backend needs to be called for that.
   void progress() {
-    if constexpr (requires(World& w) { w.progress(); })
+    if constexpr (requires(World & w) { w.progress(); })
       if (messages_ != nullptr) messages_->progress();
   }
   template <class F>
@@ -55,7 +61,8 @@ class Groups {
     for (int i = 0; i < plan.mesh.count; ++i)
       if (!t.axes.contains(plan.mesh.axes[i].axis)) others.push_back(plan.mesh.axes[i].axis);
     const bool among = holds(t.among, plan.mesh.here, plan.mesh.extent(t.axes));
-    groups_.emplace(name_of_group(t), world.split(2 * plan.mesh.coordinate(world.rank(), others) + (among ? 1 : 0), plan.mesh.here));
+    groups_.emplace(name_of_group(t),
+                    world.split(2 * plan.mesh.coordinate(world.rank(), others) + (among ? 1 : 0), plan.mesh.here));
   }
 
   std::map<std::string, World> groups_{};

@@ -32,22 +32,24 @@ struct Instruction {
   EventKind kind = EventKind::compute;
   int node = 0;
   Kernel kernel = nullptr;
-  std::vector<Joined> joined{};                            // the parts that run behind the kernel
+  std::vector<Joined> joined{};  // the parts that run behind the kernel
   Call call{};
-  std::vector<Call> together{};                            // its own and those of the instructions behind it, if they are computed at once
+  // its own and those of the instructions behind it, if they are computed at once
+  std::vector<Call> together{};
   std::vector<Following> following{};
   bool updates = false;
-  bool crossing = false;                                   // a wait for what the iteration before started
-  int staged = -1;                                         // the region that is shared out over stages, if the kernel is in one
-  int layers = 0, micro_batches = 0;                       // loops whose index the kernel is told; 0: none
+  bool crossing = false;  // a wait for what the iteration before started
+  // the region that is shared out over stages, if the kernel is in one
+  int staged = -1;
+  int layers = 0, micro_batches = 0;  // loops whose index the kernel is told; 0: none
   Exchange exchange{};
   Group* group = nullptr;
   Packing before{}, after{};
   std::byte *packed = nullptr, *received = nullptr;
-  int loop = 0, count = 1, iteration = 0, region = 0;      // begin and end
-  std::size_t jump = 0;                                    // begin: its end; end: behind its begin; wait: its start
-  std::vector<std::pair<int, int>> initial{};              // begin: carries to fill
-  bool in_parts = false;                                   // begin and end: of a stage's work on a micro-batch
+  int loop = 0, count = 1, iteration = 0, region = 0;  // begin and end
+  std::size_t jump = 0;                                // begin: its end; end: behind its begin; wait: its start
+  std::vector<std::pair<int, int>> initial{};          // begin: carries to fill
+  bool in_parts = false;                               // begin and end: of a stage's work on a micro-batch
 
   void compute() const { compute(call, joined.size()); }
 

@@ -6,7 +6,8 @@
 
 namespace parallel {
 
-/// None where ranks would have to send. `chunk`: of a stage's layers, where the move is part of the work on one; else -1.
+/// None where ranks would have to send. `chunk`: of a stage's layers, where the move is part of the work on one; else
+/// -1.
 template <Device D>
 Kernel local_move(const Transition& t, const Plan& plan, int rank, int chunk) {
   const Kernel copy = D::copy, zero = D::zero;

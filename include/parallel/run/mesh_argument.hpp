@@ -14,14 +14,17 @@ namespace parallel {
 
 inline constexpr int max_ranks = 1 << 20;  ///< of a mesh from the command line
 
-/// Reads a mesh. `axes`: the axes that the program knows; their order in the text is the order of the ranks. Throws Failure(configuration).
+/// Reads a mesh. `axes`: the axes that the program knows; their order in the text is the order of the ranks. Throws
+/// Failure(configuration).
 inline Mesh mesh_argument(std::string_view argument, std::span<const Axis* const> axes) {
   const auto refuse = [&, whole = argument](const std::string& why) {
     std::string known, example;
     for (const Axis* a : axes) known += (known.empty() ? "" : ", ") + std::string(a->text());
-    for (const Axis* a : axes.first(std::min<std::size_t>(axes.size(), 2))) example += (example.empty() ? "" : ",") + std::string(a->text()) + "=2";
+    for (const Axis* a : axes.first(std::min<std::size_t>(axes.size(), 2)))
+      example += (example.empty() ? "" : ",") + std::string(a->text()) + "=2";
     return Failure("--mesh " + std::string(whole) + ": " + why +
-                       (known.empty() ? "; the program names no axis, so it has no mesh" : "; write for example " + example + " with the axes " + known),
+                       (known.empty() ? "; the program names no axis, so it has no mesh"
+                                      : "; write for example " + example + " with the axes " + known),
                    exit_code::configuration);
   };
   Mesh mesh;

@@ -1,17 +1,18 @@
 // A file that is written whole or not at all: beside its place first, and put in it when nothing is left to write.
 #pragma once
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <fcntl.h>
+#include <memory>
+#include <random>
+#include <string>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <climits>
-#include <cstdio>
-#include <cstring>
-#include <memory>
+
 #include <parallel/run/failure.hpp>
-#include <random>
-#include <string>
 
 namespace parallel {
 

@@ -24,7 +24,7 @@ struct HandedOver {
 namespace handing_over {
 template <class A>
 concept Contiguous = requires(A& a) {
-  { *std::data(a) };
+  {*std::data(a)};
   { std::size(a) } -> std::convertible_to<std::size_t>;
 };
 /// As Eigen's matrices and maps, which are asked by what they offer: nothing of Eigen is included here.

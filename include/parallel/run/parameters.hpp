@@ -1,4 +1,5 @@
-// The parameters of a model on one rank, begun alike on every mesh: a rank's part is the slice of what one rank alone would have.
+// The parameters of a model on one rank, begun alike on every mesh: a rank's part is the slice of what one rank alone
+// would have.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -19,7 +20,8 @@ namespace parallel {
 
 /// Where in the full dimension element i of a rank's part lies. The chunks of a stage's layers are not neighbours.
 inline std::int64_t whole_index(const Plan& plan, const Dim& dim, int rank, std::int64_t i) {
-  const int stages = plan.graph.stages != nullptr && dim.split_by(plan.graph.stages) ? plan.mesh.extent(plan.graph.stages) : 1;
+  const int stages =
+      plan.graph.stages != nullptr && dim.split_by(plan.graph.stages) ? plan.mesh.extent(plan.graph.stages) : 1;
   if (stages == 1 || plan.graph.schedule->chunks == 1) return offset(dim, plan.mesh, rank) + i;
   const std::int64_t layers = local(dim, plan.mesh) / plan.graph.schedule->chunks;
   return (i / layers * stages + plan.mesh.coordinate(rank, plan.graph.stages)) * layers + i % layers;
@@ -34,7 +36,8 @@ void each_element(const Plan& plan, const Layout& layout, int rank, F f) {
   const std::int64_t elements = local_elements(layout, mesh);
   for (std::int64_t i = 0; i < elements; ++i) {
     std::int64_t global = 0;
-    for (int d = 0; d < dims; ++d) global = global * layout.dims[d].size + whole_index(plan, layout.dims[d], rank, at[d]);
+    for (int d = 0; d < dims; ++d)
+      global = global * layout.dims[d].size + whole_index(plan, layout.dims[d], rank, at[d]);
     f(i, global);
     for (int d = dims - 1; d >= 0 && ++at[d] == local(layout.dims[d], mesh); --d) at[d] = 0;
   }
@@ -49,8 +52,9 @@ struct ParameterBlock {
   Provenance provenance;
 };
 
-/// The block of a program's parameters on one rank. Programs over one model share it where they have the same mesh and cut layers alike; what
-/// takes a plan throws CannotRun where that plan's parameters lie differently. `Memory`: a device's.
+/// The block of a program's parameters on one rank. Programs over one model share it where they have the same mesh and
+/// cut layers alike; what takes a plan throws CannotRun where that plan's parameters lie differently. `Memory`: a
+/// device's.
 template <class Memory>
 class ParametersIn {
  public:
@@ -79,7 +83,8 @@ class ParametersIn {
     using T = std::remove_const_t<typename decltype(given.all)::element_type>;
     const Member& m = find(plan, rank, path);
     check_whole(given, m.type, [&] { return "the parameter " + std::string(path); });
-    held_by_all(plan, m) ? block_->provenance.set(path, std::as_bytes(given.all), here) : block_->provenance.set_part(path);
+    held_by_all(plan, m) ? block_->provenance.set(path, std::as_bytes(given.all), here)
+                         : block_->provenance.set_part(path);
     if (!held(plan, m)) return;
     const auto write = [&](T* part) {
       each_element(plan, m.type.layout, rank,
@@ -97,11 +102,13 @@ class ParametersIn {
     const Member& m = find(plan, rank, path);
     check_whole(given, m.type, [&] { return "the parameter " + std::string(path); });
     if (!held(plan, m)) return;
-    block_->memory.look(offset_of(plan, m), local_elements(m.type.layout, plan.mesh) * bytes_of(m.type.dtype), [&](const std::byte* bytes) {
-      const T* part = reinterpret_cast<const T*>(bytes);
-      each_element(plan, m.type.layout, rank,
-                   [&](std::int64_t i, std::int64_t global) { given.all[static_cast<std::size_t>(global)] = part[i]; });
-    });
+    block_->memory.look(offset_of(plan, m), local_elements(m.type.layout, plan.mesh) * bytes_of(m.type.dtype),
+                        [&](const std::byte* bytes) {
+                          const T* part = reinterpret_cast<const T*>(bytes);
+                          each_element(plan, m.type.layout, rank, [&](std::int64_t i, std::int64_t global) {
+                            given.all[static_cast<std::size_t>(global)] = part[i];
+                          });
+                        });
   }
   /// What `set` and `get` call the parameters of a plan, in the order of the model.
   static std::vector<std::string> names(const Plan& plan) {
@@ -120,36 +127,47 @@ class ParametersIn {
       const Member& m = plan.graph.members[i];
       if (m.role != Role::parameter || !held(plan, m)) continue;
       if (m.type.dtype == DType::i32)
-        throw CannotRun("the parameter " + std::string(plan.graph.path(m)) + " is " + text(m.type) + "; parameters of f32 and f64 can be run, others only planned");
+        throw CannotRun("the parameter " + std::string(plan.graph.path(m)) + " is " + text(m.type) +
+                        "; parameters of f32 and f64 can be run, others only planned");
       if (m.type.dtype == DType::f64)
         change<double>(plan, m, [&](double* data) { fill(data, m, plan, rank, seed, i); });
       else
         change<float>(plan, m, [&](float* data) { fill(data, m, plan, rank, seed, i); });
     }
   }
-  static std::int64_t offset_of(const Plan& plan, const Member& m) { return plan.storage[static_cast<std::size_t>(m.value)].offset; }
+  static std::int64_t offset_of(const Plan& plan, const Member& m) {
+    return plan.storage[static_cast<std::size_t>(m.value)].offset;
+  }
   template <class T, class F>
   void change(const Plan& plan, const Member& m, F f) {
-    block_->memory.change(offset_of(plan, m), local_elements(m.type.layout, plan.mesh) * bytes_of(m.type.dtype), [&](std::byte* bytes) { f(reinterpret_cast<T*>(bytes)); });
+    block_->memory.change(offset_of(plan, m), local_elements(m.type.layout, plan.mesh) * bytes_of(m.type.dtype),
+                          [&](std::byte* bytes) { f(reinterpret_cast<T*>(bytes)); });
   }
   void check(const Plan& plan, int rank) const {
     if (block_ == nullptr) throw Misuse("the parameters were moved away; use those that they were moved to");
     if (rank != rank_)
       throw CannotRun("the parameters of rank " + std::to_string(rank_) + " are given to rank " + std::to_string(rank) +
                       "; make them with the rank of the communicator, Parameters(plan, world.rank(), seed)");
-    check_alike(layout_, block_layout(plan, Role::parameter), "parameters of one program are given to another that cuts the model differently",
-                "name the same mesh and schedule (Pipelined) in both and cut neither by cost (Balanced), or make parameters from this program's plan");
+    check_alike(
+        layout_, block_layout(plan, Role::parameter),
+        "parameters of one program are given to another that cuts the model differently",
+        "name the same mesh and schedule (Pipelined) in both and cut neither by cost (Balanced), or make parameters from this program's plan");
   }
-  /// Whether every rank has the whole of a member; in a pipeline, where others have nothing of it, none is taken for one.
+  /// Whether every rank has the whole of a member; in a pipeline, where others have nothing of it, none is taken for
+  /// one.
   static bool held_by_all(const Plan& plan, const Member& m) {
-    const auto at_some = [&](const Placed& p) { return p.placement.kind == PlacementKind::at && plan.mesh.extent(p.axis) > 1; };
+    const auto at_some = [&](const Placed& p) {
+      return p.placement.kind == PlacementKind::at && plan.mesh.extent(p.axis) > 1;
+    };
     const Layout& layout = m.type.layout;
     return (plan.graph.stages == nullptr || plan.mesh.extent(plan.graph.stages) == 1) &&
            local_elements(layout, plan.mesh) == layout.elements() &&
            std::none_of(layout.others.begin(), layout.others.end(), at_some);
   }
   /// Whether this rank's stage has anything of a member.
-  static bool held(const Plan& plan, const Member& m) { return plan.storage[static_cast<std::size_t>(m.value)].block != Segment::none; }
+  static bool held(const Plan& plan, const Member& m) {
+    return plan.storage[static_cast<std::size_t>(m.value)].block != Segment::none;
+  }
   const Member& find(const Plan& plan, int rank, std::string_view path) const {
     check(plan, rank);
     std::string known;
@@ -177,7 +195,9 @@ class ParametersIn {
       switch (how.kind) {
         case Initializer::Kind::constant: data[i] = static_cast<T>(how.scale); break;
         case Initializer::Kind::normal: data[i] = static_cast<T>(how.scale * random_normal(seed, stream, index)); break;
-        case Initializer::Kind::xavier: data[i] = static_cast<T>(limit * (2 * random_uniform(seed, stream, index) - 1)); break;
+        case Initializer::Kind::xavier:
+          data[i] = static_cast<T>(limit * (2 * random_uniform(seed, stream, index) - 1));
+          break;
       }
     });
   }

@@ -1,10 +1,10 @@
 // A plan as a fact that ranks compare: its program, node by node, and its mesh. What differs between stages, and lines
 // and spellings, are no part of it.
 #pragma once
-#include <parallel/plan/plan.hpp>
-#include <parallel/plan/stage.hpp>
 #include <parallel/algebra/notation.hpp>
 #include <parallel/communicator/agreement.hpp>
+#include <parallel/plan/plan.hpp>
+#include <parallel/plan/stage.hpp>
 #include <parallel/schedule/schedule.hpp>
 
 namespace parallel {
@@ -113,10 +113,10 @@ inline Fact fact_of(const Plan& plan) {
   agreeing::Hash hash;
   agreeing::describe(hash, plan);
   return always({"plan", hash.value(), [&plan] {
-            agreeing::Text text;
-            agreeing::describe(text, plan);
-            return text.value();
-          }});
+                   agreeing::Text text;
+                   agreeing::describe(text, plan);
+                   return text.value();
+                 }});
 }
 
 /// With what numbers are made: compiler and vectors, which decide the last bits.

@@ -1,4 +1,5 @@
-// Where a rank is in its step, and with it where values lie: the iterations of loops, and of a pipeline the part of a stage's work.
+// Where a rank is in its step, and with it where values lie: the iterations of loops, and of a pipeline the part of a
+// stage's work.
 #pragma once
 #include <vector>
 
@@ -15,10 +16,15 @@ class Position {
   /// What follows is an iteration of a region.
   void iterate(int r, int iteration) {
     const Region& region = g_.region(r);
-    at(region.loop) = (region.reversed ? region.count - 1 - iteration : iteration) + (region.staged ? chunk_ * region.count : 0);
+    at(region.loop) =
+        (region.reversed ? region.count - 1 - iteration : iteration) + (region.staged ? chunk_ * region.count : 0);
   }
   /// What follows is a part of the work on one micro-batch and chunk.
-  void work_on(int loop, const Slot& slot) { at(loop) = slot.micro_batch, lane_ = slot.lane, chunk_ = slot.chunk; }
+  void work_on(int loop, const Slot& slot) {
+    at(loop) = slot.micro_batch;
+    lane_ = slot.lane;
+    chunk_ = slot.chunk;
+  }
   void leave(int loop) { at(loop) = 0; }
   int index(int loop) const { return static_cast<int>(index_[static_cast<std::size_t>(loop)]); }
   int chunk() const { return chunk_; }
@@ -47,23 +53,33 @@ class Position {
     v.rank = type.layout.rank();
     for (int d = 0; d < v.rank; ++d) {
       const Dim& dim = type.layout.dims[d];
-      v.size[d] = local(dim, plan_.mesh), v.offset[d] = offset(dim, plan_.mesh, rank_), v.whole[d] = dim.size;
+      v.size[d] = local(dim, plan_.mesh);
+      v.offset[d] = offset(dim, plan_.mesh, rank_);
+      v.whole[d] = dim.size;
     }
     v.data = storage(value).block == Segment::none ? nullptr : address(value);
     return v;
   }
-  /// The same for who puts the ranks' parts together. Layers in chunks lie apart, so for them the first dimension stands in two: the chunk, and
-  /// the layer within; each offset is then where the part begins.
+  /// The same for who puts the ranks' parts together. Layers in chunks lie apart, so for them the first dimension
+  /// stands in two: the chunk, and the layer within; each offset is then where the part begins.
   View part(int value) const {
     View v = view(value);
     const int chunks = v.rank > 0 ? chunks_of(g_, g_.value(value).type.layout.dims[0], plan_.mesh) : 1;
     if (chunks == 1) return v;
-    for (int d = v.rank++; d > 0; --d) v.size[d] = v.size[d - 1], v.offset[d] = v.offset[d - 1], v.whole[d] = v.whole[d - 1];
-    v.size[0] = v.whole[0] = chunks, v.offset[0] = 0;
-    v.size[1] /= chunks, v.offset[1] /= chunks, v.whole[1] /= chunks;
+    for (int d = v.rank++; d > 0; --d) {
+      v.size[d] = v.size[d - 1];
+      v.offset[d] = v.offset[d - 1];
+      v.whole[d] = v.whole[d - 1];
+    }
+    v.size[0] = v.whole[0] = chunks;
+    v.offset[0] = 0;
+    v.size[1] /= chunks;
+    v.offset[1] /= chunks;
+    v.whole[1] /= chunks;
     return v;
   }
-  /// What is added to the index of a layer within its stage to count the layers of all stages; `staged`: the region that is shared out, or -1.
+  /// What is added to the index of a layer within its stage to count the layers of all stages; `staged`: the region
+  /// that is shared out, or -1.
   int layers_before(int staged) const {
     if (plan_.mesh.cut.axis != nullptr && staged >= 0) return plan_.mesh.cut.before;
     return staged < 0 ? 0 : g_.region(staged).count * (plan_.mesh.here + (plan_.mesh.extent(g_.stages) - 1) * chunk_);

@@ -1,11 +1,10 @@
 // What a training says of itself while it runs, and its loss as a curve of characters.
 #pragma once
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 namespace parallel {
@@ -14,7 +13,8 @@ namespace parallel {
 class Progress {
  public:
   /// `tokens`: of one step, over all ranks. Ranks that do not `speak` keep silent.
-  Progress(int steps, int tokens, bool speaks) : steps_(steps), tokens_(tokens), speaks_(speaks), terminal_(isatty(2) != 0) {
+  Progress(int steps, int tokens, bool speaks)
+      : steps_(steps), tokens_(tokens), speaks_(speaks), terminal_(isatty(2) != 0) {
     losses_.reserve(static_cast<std::size_t>(steps));
   }
   /// Step `step`, counted from 0, is done.
@@ -23,13 +23,15 @@ class Progress {
     if (!speaks_) return;
     const auto now = Clock::now();
     const bool last = step + 1 == steps_;
-    if (!last && now - shown_ < (terminal_ ? std::chrono::milliseconds(200) : std::chrono::seconds(5)) && step != 0) return;
+    if (!last && now - shown_ < (terminal_ ? std::chrono::milliseconds(200) : std::chrono::seconds(5)) && step != 0)
+      return;
     shown_ = now;
     const double seconds = std::chrono::duration<double>(now - begun_).count();
     const double rate = (step + 1) / std::max(seconds, 1e-9);
     const int left = static_cast<int>((steps_ - step - 1) / rate + 0.5);
-    std::fprintf(stderr, "%sstep %d/%d  loss %.4f  gradient norm %.3f  %.0f tokens/s  %d:%02d left%s", terminal_ ? "\r\033[K" : "", step + 1, steps_, loss,
-                 gradient_norm, rate * tokens_, left / 60, left % 60, terminal_ ? "" : "\n");
+    std::fprintf(stderr, "%sstep %d/%d  loss %.4f  gradient norm %.3f  %.0f tokens/s  %d:%02d left%s",
+                 terminal_ ? "\r\033[K" : "", step + 1, steps_, loss, gradient_norm, rate * tokens_, left / 60,
+                 left % 60, terminal_ ? "" : "\n");
     std::fflush(stderr);
   }
   void finish() const {
@@ -42,12 +44,14 @@ class Progress {
     width = std::min(width, count);
     std::vector<double> columns(static_cast<std::size_t>(width));
     for (int c = 0; c < width; ++c) {
-      const auto first = losses_.begin() + static_cast<std::ptrdiff_t>(c) * count / width, last = losses_.begin() + (static_cast<std::ptrdiff_t>(c) + 1) * count / width;
+      const auto first = losses_.begin() + static_cast<std::ptrdiff_t>(c) * count / width,
+                 last = losses_.begin() + (static_cast<std::ptrdiff_t>(c) + 1) * count / width;
       double sum = 0;
       for (auto l = first; l != last; ++l) sum += *l;
       columns[static_cast<std::size_t>(c)] = sum / static_cast<double>(last - first);
     }
-    const double low = *std::min_element(columns.begin(), columns.end()), high = *std::max_element(columns.begin(), columns.end());
+    const double low = *std::min_element(columns.begin(), columns.end()),
+                 high = *std::max_element(columns.begin(), columns.end());
     std::string picture = "training loss\n";
     for (int line = height - 1; line >= 0; --line) {
       char label[16];
@@ -60,7 +64,8 @@ class Progress {
       picture.erase(picture.find_last_not_of(' ') + 1);
       picture += '\n';
     }
-    return picture + "        +" + std::string(static_cast<std::size_t>(width), '-') + " step " + std::to_string(count) + "\n";
+    return picture + "        +" + std::string(static_cast<std::size_t>(width), '-') + " step " +
+           std::to_string(count) + "\n";
   }
 
  private:

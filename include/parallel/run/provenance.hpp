@@ -2,14 +2,15 @@
 #pragma once
 #include <cstdint>
 #include <map>
-#include <parallel/algebra/notation.hpp>
-#include <parallel/communicator/agreement.hpp>
-#include <parallel/plan/plan.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <parallel/algebra/notation.hpp>
+#include <parallel/communicator/agreement.hpp>
+#include <parallel/plan/plan.hpp>
 
 namespace parallel {
 
@@ -21,9 +22,11 @@ class Provenance {
     agreeing::Text begun;
     for (const Member& m : plan.graph.members) {
       if (m.role != Role::parameter) continue;
-      begun.name(plan.graph.path(m)), begun.name(name_of(m.type.dtype));
+      begun.name(plan.graph.path(m));
+      begun.name(name_of(m.type.dtype));
       for (const Dim& d : m.type.layout.dims) begun.word(d.size);
-      begun.word(static_cast<int>(m.initializer.kind)), begun.number(m.initializer.scale);
+      begun.word(static_cast<int>(m.initializer.kind));
+      begun.number(m.initializer.scale);
       begun.end_of_line();
       ++members_;
     }
@@ -40,7 +43,10 @@ class Provenance {
   void set_part(std::string_view path) { note(path, 0, {}); }
   /// An executor of this number, alike on all ranks, begins a step that trains them.
   void train(std::int64_t executor, const Source& made_at) {
-    trained_.word(executor), ++steps_, last_ = executor, made_at_ = made_at;
+    trained_.word(executor);
+    ++steps_;
+    last_ = executor;
+    made_at_ = made_at;
     set_since_ = 0;
   }
 
@@ -84,12 +90,17 @@ class Provenance {
     now = {hash, steps_, at};
     if (set_since_ == members_) {  // of what was before nothing is left
       seed_ = initializers_ = all_set;
-      trained_ = {}, steps_ = 0;
+      trained_ = {};
+      steps_ = 0;
       for (auto& [other, set] : set_) set.behind = 0;
     }
     agreeing::Hash all;
     for (const auto& [other, set] : set_)
-      if (set.hash != 0) all.name(other), all.word(static_cast<std::int64_t>(set.hash)), all.word(set.behind);
+      if (set.hash != 0) {
+        all.name(other);
+        all.word(static_cast<std::int64_t>(set.hash));
+        all.word(set.behind);
+      }
     hash_of_set_ = all.value();
   }
 

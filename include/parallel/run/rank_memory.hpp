@@ -1,4 +1,5 @@
-// What a rank holds of a program on its device: blocks of memory, and in them inputs, outputs, members, numbers of the run.
+// What a rank holds of a program on its device: blocks of memory, and in them inputs, outputs, members, numbers of the
+// run.
 #pragma once
 #include <span>
 #include <string>
@@ -35,7 +36,10 @@ class RankMemory {
     const View to = view(member.value);
     if (to.data == nullptr) return;  // only other stages take it
     View from = to;
-    for (int d = 0; d < from.rank; ++d) from.size[d] = from.whole[d], from.offset[d] = 0;
+    for (int d = 0; d < from.rank; ++d) {
+      from.size[d] = from.whole[d];
+      from.offset[d] = 0;
+    }
     from.data = const_cast<std::remove_const_t<typename decltype(given.all)::element_type>*>(given.all.data());
     device_.take(from, to);
   }
@@ -59,7 +63,8 @@ class RankMemory {
   double output_scalar(int i) {
     const View v = output(i);
     if (v.data == nullptr || v.elements() != 1)
-      throw Misuse("output " + std::to_string(i) + " is " + text(g_.value(g_.outputs[static_cast<std::size_t>(i)]).type) +
+      throw Misuse("output " + std::to_string(i) + " is " +
+                   text(g_.value(g_.outputs[static_cast<std::size_t>(i)]).type) +
                    ", no single number on this rank; ask for output(" + std::to_string(i) + ")");
     switch (v.dtype) {
       case DType::f64: return read<double>(v.data);
@@ -88,18 +93,24 @@ class RankMemory {
 
  protected:
   /// Throws CannotRun, and what the device throws where it has not enough memory for the plan's account.
-  RankMemory(const Plan& plan, int rank, int size, ParametersIn<MemoryOf<Device>>& parameters, const Device& device, const RankMemory* before)
+  RankMemory(const Plan& plan, int rank, int size, ParametersIn<MemoryOf<Device>>& parameters, const Device& device,
+             const RankMemory* before)
       : plan_(plan), g_(plan.graph), position_(plan, rank), device_(device), rank_(rank) {
     check_ranks(plan, rank, size);
     block(Segment::parameter) = parameters.data(plan, rank);
-    const auto bytes = [&](Segment b) { return b == Segment::arena ? plan.memory.arena : plan.memory.blocks[static_cast<int>(b)]; };
+    const auto bytes = [&](Segment b) {
+      return b == Segment::arena ? plan.memory.arena : plan.memory.blocks[static_cast<int>(b)];
+    };
     const auto own = [&](Segment b) { block(b) = own_.emplace_back(device_.memory(bytes(b))).data(); };
     const std::int64_t state = before == nullptr ? bytes(Segment::state) : 0;
-    if constexpr (requires { device.need(state); }) device.need(state + bytes(Segment::input) + bytes(Segment::scalars) + bytes(Segment::arena));
+    if constexpr (requires { device.need(state); })
+      device.need(state + bytes(Segment::input) + bytes(Segment::scalars) + bytes(Segment::arena));
     if (before == nullptr) own(Segment::state);
     if (before != nullptr) block(Segment::state) = before->remembered(plan);
-    own(Segment::input), own(Segment::arena);
-    if constexpr (requires(const account::Scratch& s) { device.reserve(s); }) device.reserve(plan.scratch(Device::account));
+    own(Segment::input);
+    own(Segment::arena);
+    if constexpr (requires(const account::Scratch& s) { device.reserve(s); })
+      device.reserve(plan.scratch(Device::account));
     scalars_ = Scalars<Device>(plan, device_);
     block(Segment::scalars) = scalars_.data();
     for (std::size_t m = 0; m < g_.members.size(); ++m)
@@ -112,7 +123,8 @@ class RankMemory {
 
   /// The memory of what was remembered, for a program that goes on from there.
   std::byte* remembered(const Plan& next) const {
-    check_alike(block_layout(plan_, Role::state), block_layout(next, Role::state), "two programs that are to remember together remember different tensors",
+    check_alike(block_layout(plan_, Role::state), block_layout(next, Role::state),
+                "two programs that are to remember together remember different tensors",
                 "take the same model, room, mesh and schedule, and programs that only remember");
     return position_.blocks[static_cast<int>(Segment::state)];
   }

@@ -14,7 +14,8 @@
 
 namespace parallel {
 
-/// One event of one step on one rank. Of a collective: what the communicator was handed. Times in seconds of a clock that only goes forward.
+/// One event of one step on one rank. Of a collective: what the communicator was handed. Times in seconds of a clock
+/// that only goes forward.
 struct Happened {
   static constexpr int counter = -1;
 
@@ -25,13 +26,15 @@ struct Happened {
   double begin = 0, end = 0;
 };
 
-/// Written as FILE.RANK, text of one line per event: step, event, node, collective or operation, axes, ranks, element type, message bytes, begin, end.
-/// The first event of a step is `count`, of no node: the counter of steps, where there are several ranks.
+/// Written as FILE.RANK, text of one line per event: step, event, node, collective or operation, axes, ranks, element
+/// type, message bytes, begin, end. The first event of a step is `count`, of no node: the counter of steps, where there
+/// are several ranks.
 class Recording {
  public:
-  /// `file` empty: nothing is recorded. The plan must outlive it. `steps`: how many are recorded, the first ones. Throws Failure(io) where the file
-  /// cannot be written, before anything has run.
-  Recording(const std::string& file, const Plan& plan, int rank, int steps = 20) : Recording(plan, rank, file.empty() ? 0 : steps) {
+  /// `file` empty: nothing is recorded. The plan must outlive it. `steps`: how many are recorded, the first ones.
+  /// Throws Failure(io) where the file cannot be written, before anything has run.
+  Recording(const std::string& file, const Plan& plan, int rank, int steps = 20)
+      : Recording(plan, rank, file.empty() ? 0 : steps) {
     if (file.empty()) return;
     file_ = file + "." + std::to_string(rank);
     const NewFile trial(file_, called());
@@ -74,19 +77,24 @@ class Recording {
     for (const Happened& h : rows_) {
       const Node& node = plan_.graph.node(std::max(h.node, 0));
       if (h.node == Happened::counter)
-        std::fprintf(out, "%d count -1 %s_max %s %d %s %lld %.9f %.9f\n", h.step, std::string(name_of(h.call.kind)).c_str(),
-                     text(plan_.agreement.counter.axes()).c_str(), h.call.ranks, std::string(name_of(h.call.dtype)).c_str(),
-                     static_cast<long long>(h.call.bytes), h.begin, h.end);
+        std::fprintf(out, "%d count -1 %s_max %s %d %s %lld %.9f %.9f\n", h.step,
+                     std::string(name_of(h.call.kind)).c_str(), text(plan_.agreement.counter.axes()).c_str(),
+                     h.call.ranks, std::string(name_of(h.call.dtype)).c_str(), static_cast<long long>(h.call.bytes),
+                     h.begin, h.end);
       else if (h.kind == EventKind::compute)
-        std::fprintf(out, "%d compute %d %s - 0 - 0 %.9f %.9f\n", h.step, h.node, std::string(node.operation->name).c_str(), h.begin, h.end);
+        std::fprintf(out, "%d compute %d %s - 0 - 0 %.9f %.9f\n", h.step, h.node,
+                     std::string(node.operation->name).c_str(), h.begin, h.end);
       else
-        std::fprintf(out, "%d %s %d %s%s %s %d %s %lld %.9f %.9f\n", h.step, h.kind == EventKind::start ? "start" : "wait", h.node,
-                     std::string(name_of(h.call.kind)).c_str(), h.call.maximum ? "_max" : "", text(node.transition.axes).c_str(), h.call.ranks,
+        std::fprintf(out, "%d %s %d %s%s %s %d %s %lld %.9f %.9f\n", h.step,
+                     h.kind == EventKind::start ? "start" : "wait", h.node, std::string(name_of(h.call.kind)).c_str(),
+                     h.call.maximum ? "_max" : "", text(node.transition.axes).c_str(), h.call.ranks,
                      std::string(name_of(h.call.dtype)).c_str(), static_cast<long long>(h.call.bytes), h.begin, h.end);
     }
     file.put_in_place();
   }
-  static double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+  static double now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
   std::string called() const { return "the record '" + file_ + "'"; }
 
   std::string file_{};

@@ -1,12 +1,13 @@
 // Whether what several ranks hold alike is alike: parameters and optimizer state that an axis does not split.
 #pragma once
 #include <cstring>
+#include <string>
+#include <vector>
+
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/communicator.hpp>
 #include <parallel/run/plan_facts.hpp>
 #include <parallel/run/rank_memory.hpp>
-#include <string>
-#include <vector>
 
 namespace parallel {
 
@@ -23,7 +24,10 @@ Print print_of(RankMemory<Device>& memory, int member, std::vector<std::byte>& r
   const View part = memory.member(member);
   if (part.data == nullptr || part.elements() == 0) return {};
   agreeing::Hash where, what;
-  for (int d = 0; d < part.rank; ++d) where.word(part.offset[d]), where.word(part.size[d]);
+  for (int d = 0; d < part.rank; ++d) {
+    where.word(part.offset[d]);
+    where.word(part.size[d]);
+  }
   const View here = memory.on_host(part, room);
   what.bytes(
       {static_cast<const std::byte*>(here.data), static_cast<std::size_t>(here.elements() * bytes_of(here.dtype))});
@@ -74,9 +78,10 @@ void compare_replicas(World& world, RankMemory<Device>& memory, Here here = {}) 
   std::vector<replicas::Print> all(mine.size() * static_cast<std::size_t>(world.size()));
   std::memcpy(all.data(), gathered.data(), gathered.size());
   if (const std::string words = replicas::difference(g, all, world.size()); !words.empty())
-    throw Mismatch("parallel::compare_replicas: ranks that hold the same part of a tensor have other numbers in it: " +
-                   words + "; memory was damaged, or ranks set or computed them differently: go on from what was saved before",
-                   world.size());
+    throw Mismatch(
+        "parallel::compare_replicas: ranks that hold the same part of a tensor have other numbers in it: " + words +
+            "; memory was damaged, or ranks set or computed them differently: go on from what was saved before",
+        world.size());
 }
 
 }  // namespace parallel

@@ -8,7 +8,8 @@
 
 namespace parallel {
 
-/// A token with the probability softmax(logits / temperature), drawn by counter: (seed, position) gives the same token everywhere.
+/// A token with the probability softmax(logits / temperature), drawn by counter: (seed, position) gives the same token
+/// everywhere.
 template <class T>
 int sample_token(const T* logits, int vocabulary, double temperature, std::uint64_t seed, std::uint64_t position) {
   const double largest = *std::max_element(logits, logits + vocabulary);

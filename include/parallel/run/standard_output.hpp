@@ -1,10 +1,9 @@
 // What a program prints has been written, or the program has failed.
 #pragma once
-#include <fcntl.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <string>
 
 #include <parallel/meta/failure.hpp>

@@ -1,5 +1,5 @@
-// Ranks that are threads and share one GPU: every plan can be run where there is one. Each rank has a stream of its own, and the host waits at
-// every exchange, so this is for verifying; NCCL is for speed.
+// Ranks that are threads and share one GPU: every plan can be run where there is one. Each rank has a stream of its
+// own, and the host waits at every exchange, so this is for verifying; NCCL is for speed.
 #pragma once
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cuda/device.hpp>
@@ -36,12 +36,16 @@ class GpuBuffers : public Buffers {
   void ready() override { gpu_->finish(); }
   void done() override { gpu_->finish(); }
   void copy(void* to, const void* from, std::int64_t bytes) override {
-    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, gpu_->stream()), "an exchange");
+    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, gpu_->stream()),
+          "an exchange");
   }
-  void sum(DType dtype, bool maximum, void* const* outs, int copies, const void* const* terms, int n, std::int64_t count) override {
+  void sum(DType dtype, bool maximum, void* const* outs, int copies, const void* const* terms, int n,
+           std::int64_t count) override {
     const auto combine = [&]<class T, class Combine>(T, Combine) {
       using Body = OrderedSum<T, Combine>;
-      if (n > Body::most) throw GpuFailed("at most " + std::to_string(Body::most) + " ranks share one GPU, not " + std::to_string(n) + "; run the others on others, by NCCL");
+      if (n > Body::most)
+        throw GpuFailed("at most " + std::to_string(Body::most) + " ranks share one GPU, not " + std::to_string(n) +
+                        "; run the others on others, by NCCL");
       Body body{{}, {}, n, copies, count};
       for (int r = 0; r < n; ++r) body.terms[r] = static_cast<const T*>(terms[r]);
       for (int j = 0; j < copies; ++j) body.outs[j] = static_cast<T*>(outs[j]);

@@ -1,4 +1,5 @@
-// Calls of one operation that follow each other, for a device that computes them at once: updates of all parameters are one kernel's launch.
+// Calls of one operation that follow each other, for a device that computes them at once: updates of all parameters are
+// one kernel's launch.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -10,10 +11,13 @@ namespace parallel {
 /// Whether the first view's memory has bytes in common with the second's.
 inline bool overlap(const View& a, const View& b) {
   const auto begin = [](const View& v) { return reinterpret_cast<std::uintptr_t>(v.data); };
-  const auto end = [&](const View& v) { return begin(v) + static_cast<std::uintptr_t>(v.elements() * bytes_of(v.dtype)); };
+  const auto end = [&](const View& v) {
+    return begin(v) + static_cast<std::uintptr_t>(v.elements() * bytes_of(v.dtype));
+  };
   return begin(a) < end(b) && begin(b) < end(a);
 }
-/// Whether a call writes what another one reads or writes: the memory of a value that is needed no more may be another's.
+/// Whether a call writes what another one reads or writes: the memory of a value that is needed no more may be
+/// another's.
 inline bool disturbs(const Call& writer, const Call& other) {
   for (const View& written : writer.results) {
     for (const View& v : other.operands)
@@ -30,14 +34,17 @@ inline bool same_types(const Call& a, const Call& b) {
   return same;
 }
 
-/// Gives the first of some instructions the calls of all, where nothing stands between them and no loop moves their addresses. Nothing is reordered.
+/// Gives the first of some instructions the calls of all, where nothing stands between them and no loop moves their
+/// addresses. Nothing is reordered.
 template <class Group>
 void bring_together(std::vector<Instruction<Group>>& all, const GraphView& g) {
   const auto can = [](const Instruction<Group>& i) {
-    return i.kind == EventKind::compute && i.call.together.kernel != nullptr && i.following.empty() && i.layers == 0 && i.micro_batches == 0;
+    return i.kind == EventKind::compute && i.call.together.kernel != nullptr && i.following.empty() && i.layers == 0 &&
+           i.micro_batches == 0;
   };
   const auto joins = [&](const Instruction<Group>& i, const Instruction<Group>& first) {
-    if (!can(i) || g.node(i.node).operation != g.node(first.node).operation || !same_types(i.call, first.call)) return false;
+    if (!can(i) || g.node(i.node).operation != g.node(first.node).operation || !same_types(i.call, first.call))
+      return false;
     for (const Call& call : first.together)
       if (!first.call.together.in_order && (disturbs(call, i.call) || disturbs(i.call, call))) return false;
     return true;

@@ -42,9 +42,9 @@ enum class NoNumber { stops, skips };
 template <Communicator World, Device Device>
 class Trainer {
  public:
-  /// `numbers`: of the program's optimizer, as AdamW::Hyperparameters. Ranks compare them and the seed, and `facts`, what
-  /// else they must have alike, before they begin. Throws Misuse where the program reads one of the numbers not, and
-  /// what an Executor throws.
+  /// `numbers`: of the program's optimizer, as AdamW::Hyperparameters. Ranks compare them and the seed, and `facts`,
+  /// what else they must have alike, before they begin. Throws Misuse where the program reads one of the numbers not,
+  /// and what an Executor throws.
   template <class Hyperparameters = AdamW::Hyperparameters>
   Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Hyperparameters& numbers,
           std::uint64_t seed, const Device& device = {}, std::vector<Fact> facts = {}, Here here = {})
@@ -72,7 +72,10 @@ class Trainer {
   /// The same with the learning rate of the step before, at first that of the hyperparameters.
   StepResult step(Here here = {}) {
     executor_.run(here);
-    if (compared_every_ > 0 && ++since_compared_ == compared_every_) since_compared_ = 0, compare_replicas(world_, executor_, here);
+    if (compared_every_ > 0 && ++since_compared_ == compared_every_) {
+      since_compared_ = 0;
+      compare_replicas(world_, executor_, here);
+    }
     const StepResult result{executor_.output_scalar(0), executor_.output_scalar(1), executor_.skipped()};
     if (!std::isfinite(result.loss) && no_number_ == NoNumber::stops)
       throw Failure(
@@ -86,21 +89,25 @@ class Trainer {
   void on_no_number(NoNumber what) { no_number_ = what; }
   /// A mode: behind every so many steps parameters and state are compared between ranks that hold them alike
   /// (replicas.hpp); 0: never. Alike on all ranks.
-  void compare_replicas_every(int steps) { compared_every_ = steps, since_compared_ = 0; }
+  void compare_replicas_every(int steps) {
+    compared_every_ = steps;
+    since_compared_ = 0;
+  }
   Executor<World, Device>& executor() { return executor_; }
 
  private:
   template <class Hyperparameters>
   static std::vector<Fact> begun_with(const Hyperparameters& numbers, std::uint64_t seed, std::vector<Fact> facts) {
     facts.push_back(always(fact("seed of the trainer", std::to_string(seed))));
-    each_hyperparameter(numbers, [&](std::string_view name, double value) { facts.push_back(fact_of_scalar(name, value)); });
+    each_hyperparameter(numbers,
+                        [&](std::string_view name, double value) { facts.push_back(fact_of_scalar(name, value)); });
     return facts;
   }
 
   World& world_;
   Executor<World, Device> executor_;
   int compared_every_ = 0, since_compared_ = 0;
-  bool synchronous_;        // updates wait for the loss
+  bool synchronous_;  // updates wait for the loss
   NoNumber no_number_ = NoNumber::stops;
 };
 

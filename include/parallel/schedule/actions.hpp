@@ -1,4 +1,5 @@
-// What the stages of a pipeline do and say to each other: a schedule's tasks, with the sends, receives and releases between them.
+// What the stages of a pipeline do and say to each other: a schedule's tasks, with the sends, receives and releases
+// between them.
 #pragma once
 #include <parallel/schedule/timing.hpp>
 
@@ -12,8 +13,8 @@ enum class ActionKind : std::uint8_t {
   collective,  ///< of the group `peer`, all of whose members name the same `task`
 };
 
-/// Sends and receives with no compute and no collective between them are one batch: started together, waited for together. A message is
-/// named by the task that makes it: an activation by a forward, a gradient by a backward.
+/// Sends and receives with no compute and no collective between them are one batch: started together, waited for
+/// together. A message is named by the task that makes it: an activation by a forward, a gradient by a backward.
 struct Action {
   ActionKind kind = ActionKind::compute;
   Task task{};
@@ -22,7 +23,9 @@ struct Action {
   static constexpr Action compute(Task task) { return {ActionKind::compute, task}; }
   static constexpr Action send(Task task, int to) { return {ActionKind::send, task, to}; }
   static constexpr Action receive(Task task, int from) { return {ActionKind::receive, task, from}; }
-  static constexpr Action release(int micro_batch, int chunk = 0) { return {ActionKind::release, {Work::forward, micro_batch, chunk}}; }
+  static constexpr Action release(int micro_batch, int chunk = 0) {
+    return {ActionKind::release, {Work::forward, micro_batch, chunk}};
+  }
   static constexpr Action collective(int group, Task task = {}) { return {ActionKind::collective, task, group}; }
   constexpr bool operator==(const Action&) const = default;
 };
@@ -35,13 +38,14 @@ struct Actions {
   Vector<Vector<int>> groups{};  ///< the members of each group of collectives
 };
 
-/// A schedule's actions. A send stands right behind its task, a release behind the last use. A receive stands where the message comes if
-/// all tasks take equally long and messages no time: before the first task that begins no earlier than the message was made, as late as the
-/// one that needs it. So no ranks wait in a circle, even where sends wait for their receives: whoever waits, waits for a rank whose next task
-/// begins earlier than its own.
+/// A schedule's actions. A send stands right behind its task, a release behind the last use. A receive stands where the
+/// message comes if all tasks take equally long and messages no time: before the first task that begins no earlier than
+/// the message was made, as late as the one that needs it. So no ranks wait in a circle, even where sends wait for
+/// their receives: whoever waits, waits for a rank whose next task begins earlier than its own.
 constexpr Actions actions(const Schedule& schedule, int stages, int micro_batches) {
   const Tasks tasks = tasks_of(schedule, stages, micro_batches);
-  const Vector<Vector<Span>> when = spans(tasks, [](int, Task) { return 1.0; }, [](int, Task) { return 0.0; });
+  const Vector<Vector<Span>> when = spans(
+      tasks, [](int, Task) { return 1.0; }, [](int, Task) { return 0.0; });
   Actions result{schedule, micro_batches};
   result.stages.resize(stages);
   for (int stage = 0; stage < stages; ++stage) {
@@ -54,14 +58,16 @@ constexpr Actions actions(const Schedule& schedule, int stages, int micro_batche
         const int from = neighbours[n];
         for (int& k = heard[n]; k < when[from].size() && when[from][k].end <= when[stage][i].begin; ++k) {
           const Task sent = tasks.stages[from][k];
-          if (tasks.receiver(sent, from).stage == stage && tasks.place(sent, from) == k) list.push_back(Action::receive(sent, from));
+          if (tasks.receiver(sent, from).stage == stage && tasks.place(sent, from) == k)
+            list.push_back(Action::receive(sent, from));
         }
       }
       if (const StageTask from = tasks.sender(t, stage); from.stage >= 0 && tasks.place(from.task, from.stage) < 0)
         list.push_back(Action::receive(from.task, from.stage));  // so that the checker names the task that is missing
       list.push_back(Action::compute(t));
       if (t.work == last_use(schedule)) list.push_back(Action::release(t.micro_batch, t.chunk));
-      if (const StageTask to = tasks.receiver(t, stage); to.stage >= 0 && tasks.place(t, stage) == i) list.push_back(Action::send(t, to.stage));
+      if (const StageTask to = tasks.receiver(t, stage); to.stage >= 0 && tasks.place(t, stage) == i)
+        list.push_back(Action::send(t, to.stage));
     }
   }
   return result;

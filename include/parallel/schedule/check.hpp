@@ -1,5 +1,6 @@
-// Whether the stages of a pipeline can do what their lists say: nothing left out or done twice, no message without its other end, no deadlock
-// even where every send waits for its receive, no activation freed too early or never. Asked in the compiler or at start-up.
+// Whether the stages of a pipeline can do what their lists say: nothing left out or done twice, no message without its
+// other end, no deadlock even where every send waits for its receive, no activation freed too early or never. Asked in
+// the compiler or at start-up.
 #pragma once
 #include <stdexcept>
 
@@ -7,18 +8,22 @@
 
 namespace parallel {
 
-/// Why the lists are refused, if they are. `limit`: how many activations, of a micro-batch in a chunk, a rank may keep at a time.
+/// Why the lists are refused, if they are. `limit`: how many activations, of a micro-batch in a chunk, a rank may keep
+/// at a time.
 constexpr ScheduleRefusal check(const Actions& all, int limit = checking::no_limit) {
   if (all.stages.empty() || all.micro_batches < 1 || all.schedule.chunks < 1) {
     ScheduleRefusal refusal{ScheduleReason::no_stages};
-    refusal.stages = all.stages.size(), refusal.micro_batches = all.micro_batches;
+    refusal.stages = all.stages.size();
+    refusal.micro_batches = all.micro_batches;
     return refusal;
   }
   return checking::Checker{all, limit, all.stages.size(), all.schedule.chunks}.check();
 }
-constexpr ScheduleRefusal check(const Schedule& schedule, int stages, int micro_batches, int limit = checking::no_limit) {
+constexpr ScheduleRefusal check(const Schedule& schedule, int stages, int micro_batches,
+                                int limit = checking::no_limit) {
   ScheduleRefusal refusal;
-  refusal.stages = stages, refusal.micro_batches = micro_batches;
+  refusal.stages = stages;
+  refusal.micro_batches = micro_batches;
   if (stages < 1 || micro_batches < 1 || schedule.chunks < 1)
     refusal.reason = ScheduleReason::no_stages;
   else if (schedule.tasks == nullptr)
@@ -52,11 +57,12 @@ inline constexpr ScheduleRefusal of_actions = check(make(), limit);
 }  // namespace checking
 /// `using checked = checked_schedule<mine, 4, 8>;` is void, or the compiler says why the schedule is refused.
 template <const Schedule& schedule, int stages, int micro_batches, int limit = checking::no_limit>
-using checked_schedule =
-    typename RefusedSchedule<checking::of_schedule<schedule, stages, micro_batches, limit>.reason, checking::of_schedule<schedule, stages, micro_batches, limit>>::type;
+using checked_schedule = typename RefusedSchedule<checking::of_schedule<schedule, stages, micro_batches, limit>.reason,
+                                                  checking::of_schedule<schedule, stages, micro_batches, limit>>::type;
 /// The same of lists that a constexpr function returns: `checked_actions<mine>`.
 template <auto make, int limit = checking::no_limit>
-using checked_actions = typename RefusedSchedule<checking::of_actions<make, limit>.reason, checking::of_actions<make, limit>>::type;
+using checked_actions =
+    typename RefusedSchedule<checking::of_actions<make, limit>.reason, checking::of_actions<make, limit>>::type;
 
 /// The same at start-up. Throws std::invalid_argument with the sentence and its figures.
 inline void accept_or_throw(const ScheduleRefusal& refusal) {

@@ -1,5 +1,5 @@
-// The checker of lists of actions: it follows each rank's list alone, joins the ends of messages and collectives, then lets all ranks run.
-// Each step is linear in the actions, as compilers count their steps.
+// The checker of lists of actions: it follows each rank's list alone, joins the ends of messages and collectives, then
+// lets all ranks run. Each step is linear in the actions, as compilers count their steps.
 #pragma once
 #include <limits>
 
@@ -12,7 +12,16 @@ namespace checking {
 inline constexpr int no_limit = std::numeric_limits<int>::max();
 
 /// What has happened to a micro-batch in a chunk, as bits.
-enum State : unsigned char { forwarded = 1, backwarded = 2, weighted = 4, released = 8, activation_in = 16, gradient_in = 32, activation_out = 64, gradient_out = 128 };
+enum State : unsigned char {
+  forwarded = 1,
+  backwarded = 2,
+  weighted = 4,
+  released = 8,
+  activation_in = 16,
+  gradient_in = 32,
+  activation_out = 64,
+  gradient_out = 128
+};
 
 /// One end of a message, or of a collective.
 struct End {
@@ -41,14 +50,20 @@ struct Checker {
   Vector<int> first_wait{};  ///< by rank, and behind the last one
   Vector<Link> links{};
 
-  constexpr unsigned char& state(int rank, Task t) { return states[(rank * chunks + t.chunk) * all.micro_batches + t.micro_batch]; }
-  constexpr Vector<End>& ends(Vector<Vector<End>>& lists, int rank, int peer) { return lists[2 * rank + channel(rank, peer, stages)]; }
-  static constexpr ScheduleRefusal at(ScheduleReason reason, int rank, int step, Task t, int other_rank = -1, int other_step = -1) {
+  constexpr unsigned char& state(int rank, Task t) {
+    return states[(rank * chunks + t.chunk) * all.micro_batches + t.micro_batch];
+  }
+  constexpr Vector<End>& ends(Vector<Vector<End>>& lists, int rank, int peer) {
+    return lists[2 * rank + channel(rank, peer, stages)];
+  }
+  static constexpr ScheduleRefusal at(ScheduleReason reason, int rank, int step, Task t, int other_rank = -1,
+                                      int other_step = -1) {
     return {reason, rank, step, other_rank, other_step, t.micro_batch, t.chunk};
   }
   constexpr bool known(Task t) const {
-    return t.work <= Work::update && t.micro_batch >= 0 && t.micro_batch < all.micro_batches && t.chunk >= 0 && t.chunk < chunks &&
-           (t.work != Work::weight || all.schedule.weights_apart) && (t.work != Work::update || all.schedule.asynchronous);
+    return t.work <= Work::update && t.micro_batch >= 0 && t.micro_batch < all.micro_batches && t.chunk >= 0 &&
+           t.chunk < chunks && (t.work != Work::weight || all.schedule.weights_apart) &&
+           (t.work != Work::update || all.schedule.asynchronous);
   }
   /// Sets a bit; says whether it was set already.
   static constexpr bool again(unsigned char& state, unsigned char bit) {
@@ -73,11 +88,13 @@ struct Checker {
     if (t.work == last_use(all.schedule)) ++gradients[t.chunk];
     const StageTask from = needed_by(t, rank, stages, chunks);
     if (from.stage == rank) return (state(rank, from.task) & bits[static_cast<int>(t.work)]) == 0 ? task_early : none;
-    return from.stage >= 0 && (now & (t.work == Work::forward ? activation_in : gradient_in)) == 0 ? input_missing : none;
+    return from.stage >= 0 && (now & (t.work == Work::forward ? activation_in : gradient_in)) == 0 ? input_missing
+                                                                                                   : none;
   }
   constexpr ScheduleReason send(int rank, const Action& a) {
     using enum ScheduleReason;
-    if (!known(a.task) || a.peer == rank || a.peer < 0 || user_of(a.task, rank, stages, chunks).stage != a.peer) return unknown_task;
+    if (!known(a.task) || a.peer == rank || a.peer < 0 || user_of(a.task, rank, stages, chunks).stage != a.peer)
+      return unknown_task;
     unsigned char& now = state(rank, a.task);
     const bool forward = a.task.work == Work::forward;
     if (again(now, forward ? activation_out : gradient_out)) return task_twice;
@@ -88,7 +105,8 @@ struct Checker {
     if (!known(a.task) || a.peer == rank || a.peer < 0 || a.peer >= stages) return unknown_task;
     const StageTask user = user_of(a.task, a.peer, stages, chunks);
     if (user.stage != rank) return unknown_task;
-    return again(state(rank, user.task), a.task.work == Work::forward ? activation_in : gradient_in) ? task_twice : none;
+    return again(state(rank, user.task), a.task.work == Work::forward ? activation_in : gradient_in) ? task_twice
+                                                                                                     : none;
   }
   constexpr ScheduleReason release(int rank, Task t, int& in_flight) {
     using enum ScheduleReason;
@@ -145,7 +163,8 @@ struct Checker {
         if ((state(rank, t) & whole) != whole) return at(task_dropped, rank, -1, t);
         if ((state(rank, t) & released) == 0) return at(never_released, rank, -1, t);
       }
-      if (all.schedule.asynchronous && gradients[t.chunk] > 0) return at(gradient_unused, rank, -1, {Work::update, -1, t.chunk});
+      if (all.schedule.asynchronous && gradients[t.chunk] > 0)
+        return at(gradient_unused, rank, -1, {Work::update, -1, t.chunk});
     }
     return {};
   }
@@ -156,13 +175,16 @@ struct Checker {
     ++waits[from.wait].missing;
   }
 
-  /// Joins the ends of what `rank` sends to `peer`. No send is without its receive, as no task is without what it needs.
+  /// Joins the ends of what `rank` sends to `peer`. No send is without its receive, as no task is without what it
+  /// needs.
   constexpr ScheduleRefusal match(int rank, int peer) {
     const Vector<End>&from = ends(sent, rank, peer), &to = ends(heard, peer, rank);
     for (int i = 0; i < to.size(); ++i) {
       const Task t = to[i].task;
-      if ((state(rank, t) & (t.work == Work::forward ? activation_out : gradient_out)) == 0) return at(ScheduleReason::never_sent, peer, to[i].step, t, rank);
-      if (!(from[i].task == t)) return at(ScheduleReason::messages_crossed, rank, from[i].step, from[i].task, peer, to[i].step);
+      if ((state(rank, t) & (t.work == Work::forward ? activation_out : gradient_out)) == 0)
+        return at(ScheduleReason::never_sent, peer, to[i].step, t, rank);
+      if (!(from[i].task == t))
+        return at(ScheduleReason::messages_crossed, rank, from[i].step, from[i].task, peer, to[i].step);
       link(from[i], to[i]);
       link(to[i], from[i]);
     }
@@ -184,7 +206,8 @@ struct Checker {
         const Vector<End> one = calls(members[a]), other = calls(members[b]);
         for (int i = 0; i < one.size() || i < other.size(); ++i) {
           if (i >= one.size() || i >= other.size() || !(one[i].task == other[i].task))
-            return {ScheduleReason::collectives_crossed, members[a], i < one.size() ? one[i].step : -1, members[b], i < other.size() ? other[i].step : -1};
+            return {ScheduleReason::collectives_crossed, members[a], i < one.size() ? one[i].step : -1, members[b],
+                    i < other.size() ? other[i].step : -1};
           link(one[i], other[i]);
         }
       }
@@ -232,7 +255,9 @@ struct Checker {
 
   constexpr ScheduleRefusal check() {
     states.resize(stages * chunks * all.micro_batches, 0);
-    sent.resize(2 * stages), heard.resize(2 * stages), called.resize(stages);
+    sent.resize(2 * stages);
+    heard.resize(2 * stages);
+    called.resize(stages);
     for (int rank = 0; rank < stages; ++rank) {
       first_wait.push_back(waits.size());
       if (const ScheduleRefusal r = follow(rank)) return r;

@@ -1,4 +1,5 @@
-// A schedule as text: its tasks over time, a row for each rank with dots where it waits; and lists of actions, with the steps that refusals name.
+// A schedule as text: its tasks over time, a row for each rank with dots where it waits; and lists of actions, with the
+// steps that refusals name.
 //
 //   rank 0  F0 F1 .. .. .. B0    B1
 //   rank 1  .. F0 B0    F1 B1    .. ..
@@ -11,10 +12,12 @@ namespace parallel {
 
 /// "F3", "B0", "W1", "U2"; with a letter for the chunk where there are several: "F3b".
 inline std::string text(Task t, int chunks = 1) {
-  return std::string(1, "FBWU"[static_cast<int>(t.work)]) + std::to_string(t.micro_batch) + (chunks > 1 ? std::string(1, static_cast<char>('a' + t.chunk % 26)) : "");
+  return std::string(1, "FBWU"[static_cast<int>(t.work)]) + std::to_string(t.micro_batch) +
+         (chunks > 1 ? std::string(1, static_cast<char>('a' + t.chunk % 26)) : "");
 }
 
-/// Columns of `unit`, by default the shortest task that takes time; a task that takes none is not shown. `who` works on a row.
+/// Columns of `unit`, by default the shortest task that takes time; a task that takes none is not shown. `who` works on
+/// a row.
 inline std::string picture(const Timing& timing, double unit = 0, const std::string& who = "rank") {
   std::size_t cell = 0;
   double last = 0, shortest = Span::never;
@@ -47,7 +50,8 @@ inline std::string picture(const Timing& timing, double unit = 0, const std::str
   return result;
 }
 
-/// "rank 0  0:F0 1:F0>1 2:B0<1 3:B0 4:-0": sent to rank 1, received from it, and micro-batch 0 released; "*2" is a collective of group 2.
+/// "rank 0  0:F0 1:F0>1 2:B0<1 3:B0 4:-0": sent to rank 1, received from it, and micro-batch 0 released; "*2" is a
+/// collective of group 2.
 inline std::string text(const Actions& all) {
   const int chunks = all.schedule.chunks;
   std::string result;

@@ -8,6 +8,7 @@
 namespace parallel {
 
 // One list, so that a static_assert and an exception cannot differ: identifier, sentence, names of its figures.
+// clang-format off
 #define PARALLEL_SCHEDULE_REFUSALS(reason) \
   reason(no_stages, "parallel::Schedule: a pipeline needs a stage, a micro-batch and a chunk; give each a count from 1", stages, micro_batches) \
   reason(no_tasks, "parallel::Schedule: no function says what a stage does; name one that returns a stage's tasks in their order", stages, micro_batches) \
@@ -27,6 +28,7 @@ namespace parallel {
   reason(too_many_in_flight, "parallel::Schedule: a rank keeps more activations than the limit; let backwards come earlier, or raise the limit", rank, step, micro_batch, chunk, limit) \
   reason(gradient_unused, "parallel::Schedule: no update follows a gradient; put an update behind the last gradient of each chunk", rank, chunk) \
   reason(update_late, "parallel::Pipelined: an update does not follow its gradient at once, so gradients would have to add up, which only synchronous schedules do; put an update right behind each backward, or weight, of the same micro-batch and chunk", rank, micro_batch, chunk)
+// clang-format on
 
 enum class ScheduleReason : std::uint8_t {
   none,
@@ -46,19 +48,17 @@ struct ScheduleRefusal {
 };
 
 constexpr std::string_view sentence_of(ScheduleReason r) {
-  constexpr std::string_view sentences[] = {
-      "",
+  constexpr std::string_view sentences[] = {"",
 #define PARALLEL_SENTENCE(id, sentence, ...) sentence,
-      PARALLEL_SCHEDULE_REFUSALS(PARALLEL_SENTENCE)
+                                            PARALLEL_SCHEDULE_REFUSALS(PARALLEL_SENTENCE)
 #undef PARALLEL_SENTENCE
   };
   return sentences[static_cast<int>(r)];
 }
 constexpr std::string_view name_of(ScheduleReason r) {
-  constexpr std::string_view names[] = {
-      "accepted",
+  constexpr std::string_view names[] = {"accepted",
 #define PARALLEL_NAME(id, sentence, ...) #id,
-      PARALLEL_SCHEDULE_REFUSALS(PARALLEL_NAME)
+                                        PARALLEL_SCHEDULE_REFUSALS(PARALLEL_NAME)
 #undef PARALLEL_NAME
   };
   return names[static_cast<int>(r)];
@@ -67,9 +67,19 @@ constexpr std::string_view name_of(ScheduleReason r) {
 /// The sentence with its figures: "...; put it behind: rank 1, step 4, micro_batch 2, chunk 0".
 inline std::string text(const ScheduleRefusal& r) {
   std::string result(sentence_of(r.reason));
-  const auto add = [&](std::string_view name, int figure) { result += (result.size() == sentence_of(r.reason).size() ? ": " : ", ") + std::string(name) + " " + std::to_string(figure); };
-  for (const auto& [name, figure] : {std::pair<std::string_view, int>{"stages", r.stages}, {"micro_batches", r.micro_batches}, {"rank", r.rank}, {"step", r.step},
-                                     {"other_rank", r.other_rank}, {"other_step", r.other_step}, {"micro_batch", r.micro_batch}, {"chunk", r.chunk}, {"limit", r.limit}})
+  const auto add = [&](std::string_view name, int figure) {
+    result += (result.size() == sentence_of(r.reason).size() ? ": " : ", ") + std::string(name) + " " +
+              std::to_string(figure);
+  };
+  for (const auto& [name, figure] : {std::pair<std::string_view, int>{"stages", r.stages},
+                                     {"micro_batches", r.micro_batches},
+                                     {"rank", r.rank},
+                                     {"step", r.step},
+                                     {"other_rank", r.other_rank},
+                                     {"other_step", r.other_step},
+                                     {"micro_batch", r.micro_batch},
+                                     {"chunk", r.chunk},
+                                     {"limit", r.limit}})
     if (figure >= 0) add(name, figure);
   return result;
 }
@@ -117,7 +127,8 @@ template <template <class...> class Why, const ScheduleRefusal& r, template <con
 using Named = typename Why<Name<r>...>::type;
 }  // namespace schedule_figures
 
-/// Asking for `type` of an accepted schedule is void; of a refused one it is one error whose first line is the reason's sentence.
+/// Asking for `type` of an accepted schedule is void; of a refused one it is one error whose first line is the reason's
+/// sentence.
 template <ScheduleReason reason, const ScheduleRefusal& r>
 struct RefusedSchedule {
   using type = void;
@@ -129,10 +140,10 @@ namespace schedule_figures {
 PARALLEL_SCHEDULE_REFUSALS(PARALLEL_NAMED)
 #undef PARALLEL_NAMED
 }  // namespace schedule_figures
-#define PARALLEL_REFUSE(id, sentence, ...)                \
-  template <const ScheduleRefusal& r>                     \
-  struct RefusedSchedule<ScheduleReason::id, r> {         \
-    using type = typename schedule_figures::of_##id<r>;   \
+#define PARALLEL_REFUSE(id, sentence, ...)              \
+  template <const ScheduleRefusal& r>                   \
+  struct RefusedSchedule<ScheduleReason::id, r> {       \
+    using type = typename schedule_figures::of_##id<r>; \
   };
 PARALLEL_SCHEDULE_REFUSALS(PARALLEL_REFUSE)
 #undef PARALLEL_REFUSE

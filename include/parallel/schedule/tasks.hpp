@@ -50,7 +50,8 @@ struct Tasks {
 
   constexpr int size() const { return stages.size(); }
   constexpr bool known(Task t) const {
-    return t.work <= Work::update && t.micro_batch >= 0 && t.micro_batch < micro_batches && t.chunk >= 0 && t.chunk < schedule.chunks;
+    return t.work <= Work::update && t.micro_batch >= 0 && t.micro_batch < micro_batches && t.chunk >= 0 &&
+           t.chunk < schedule.chunks;
   }
   /// Where a stage does a forward or a backward first; -1 for nowhere.
   constexpr int& place(Task t, int stage) {
@@ -60,11 +61,17 @@ struct Tasks {
     return places[((2 * stage + static_cast<int>(t.work)) * schedule.chunks + t.chunk) * micro_batches + t.micro_batch];
   }
   /// The task of another rank that makes what this one needs, and the one that needs what this one makes.
-  constexpr StageTask sender(Task t, int stage) const { return elsewhere(needed_by(t, stage, size(), schedule.chunks), t, stage); }
-  constexpr StageTask receiver(Task t, int stage) const { return elsewhere(user_of(t, stage, size(), schedule.chunks), t, stage); }
+  constexpr StageTask sender(Task t, int stage) const {
+    return elsewhere(needed_by(t, stage, size(), schedule.chunks), t, stage);
+  }
+  constexpr StageTask receiver(Task t, int stage) const {
+    return elsewhere(user_of(t, stage, size(), schedule.chunks), t, stage);
+  }
 
  private:
-  constexpr StageTask elsewhere(StageTask other, Task t, int stage) const { return known(t) && other.stage != stage ? other : StageTask{}; }
+  constexpr StageTask elsewhere(StageTask other, Task t, int stage) const {
+    return known(t) && other.stage != stage ? other : StageTask{};
+  }
 };
 
 constexpr Tasks tasks_of(const Schedule& schedule, int stages, int micro_batches) {

@@ -6,14 +6,19 @@
 
 namespace parallel {
 
-/// What the works of a whole stage take for a micro-batch, in any unit; a chunk takes its share. Where a schedule leaves no weights apart,
-/// its backward takes `backward + weight`. `transfer` is how much later a neighbour has what was sent; it occupies nobody.
+/// What the works of a whole stage take for a micro-batch, in any unit; a chunk takes its share. Where a schedule
+/// leaves no weights apart, its backward takes `backward + weight`. `transfer` is how much later a neighbour has what
+/// was sent; it occupies nobody.
 struct Durations {
   double forward = 1, backward = 1, weight = 1, update = 0, transfer = 0;
 
   constexpr double of(const Schedule& schedule, Work work) const {
     const double both = backward + (schedule.weights_apart ? 0 : weight);
-    return (work == Work::forward ? forward : work == Work::backward ? both : work == Work::weight ? weight : update) / schedule.chunks;
+    return (work == Work::forward    ? forward
+            : work == Work::backward ? both
+            : work == Work::weight   ? weight
+                                     : update) /
+           schedule.chunks;
   }
 };
 
@@ -23,7 +28,8 @@ struct Span {
   double begin = never, end = never;
 };
 
-/// When every task runs, in the order of `all`. `duration(stage, task)`; `transfer(stage, task)` is the way of its result to the neighbour.
+/// When every task runs, in the order of `all`. `duration(stage, task)`; `transfer(stage, task)` is the way of its
+/// result to the neighbour.
 constexpr Vector<Vector<Span>> spans(const Tasks& all, auto duration, auto transfer) {
   Vector<Vector<Span>> result;
   result.resize(all.size());
@@ -54,8 +60,9 @@ constexpr Vector<Vector<Span>> spans(const Tasks& all, auto duration, auto trans
 struct Timing {
   Tasks tasks{};
   Vector<Vector<Span>> spans{};  ///< of tasks.stages
-  double cost = 0;               ///< of a step: the longest time from a stage's first task to the end of its last; never, if one waits for itself
-  double ideal = 0;              ///< the longest time that a stage works
+  /// of a step: the longest time from a stage's first task to the end of its last; never, if one waits for itself
+  double cost = 0;
+  double ideal = 0;  ///< the longest time that a stage works
 
   constexpr double bubble() const { return (cost - ideal) / cost; }
   constexpr double bubble_over_ideal() const { return (cost - ideal) / ideal; }
@@ -81,7 +88,8 @@ constexpr Timing timed(const Schedule& schedule, int stages, int micro_batches, 
 /// A step of a schedule whose stages all take as long.
 constexpr Timing timed(const Schedule& schedule, int stages, int micro_batches, const Durations& durations = {}) {
   return timed(
-      schedule, stages, micro_batches, [&](int, Task t) { return durations.of(schedule, t.work); }, [&](int, Task) { return durations.transfer; });
+      schedule, stages, micro_batches, [&](int, Task t) { return durations.of(schedule, t.work); },
+      [&](int, Task) { return durations.transfer; });
 }
 
 }  // namespace parallel

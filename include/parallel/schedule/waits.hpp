@@ -1,7 +1,8 @@
 // Whether stages that run a schedule's tasks, and nothing but these, can come to wait for each other in a circle.
 //
-// A stage that comes to a task asks for what the task needs, waits until the message before of this kind has left its buffer, waits for what it
-// asked for, works, and starts to send. Message k of a kind leaves its buffer at the latest when the receiver has asked for its k-th.
+// A stage that comes to a task asks for what the task needs, waits until the message before of this kind has left its
+// buffer, waits for what it asked for, works, and starts to send. Message k of a kind leaves its buffer at the latest
+// when the receiver has asked for its k-th.
 #pragma once
 #include <parallel/schedule/refusal.hpp>
 #include <parallel/schedule/tasks.hpp>
@@ -9,17 +10,22 @@
 namespace parallel {
 
 namespace waiting {
-/// The stages on their way through their tasks. Of forwards and of backwards each sends to one neighbour and receives from the other.
+/// The stages on their way through their tasks. Of forwards and of backwards each sends to one neighbour and receives
+/// from the other.
 struct Stages {
   const Tasks& all;
-  Vector<int> at{};                         ///< per stage: its task
-  Vector<bool> asked{};                     ///< and whether it has asked for what that needs
-  Vector<Vector<Task>> wanted{}, sent{};    ///< per kind and stage: the messages that it has asked for, and sent, named by the tasks that make them
-  Vector<int> to{};                         ///< per kind and stage: whom it sends to, once it has
+  Vector<int> at{};      ///< per stage: its task
+  Vector<bool> asked{};  ///< and whether it has asked for what that needs
+  /// per kind and stage: the messages that it has asked for, and sent, named by the tasks that make them
+  Vector<Vector<Task>> wanted{}, sent{};
+  Vector<int> to{};  ///< per kind and stage: whom it sends to, once it has
 
   constexpr explicit Stages(const Tasks& tasks) : all(tasks) {
-    at.resize(all.size(), 0), asked.resize(all.size(), false), to.resize(2 * all.size(), -1);
-    wanted.resize(2 * all.size()), sent.resize(2 * all.size());
+    at.resize(all.size(), 0);
+    asked.resize(all.size(), false);
+    to.resize(2 * all.size(), -1);
+    wanted.resize(2 * all.size());
+    sent.resize(2 * all.size());
   }
   constexpr int of(Work kind, int stage) const { return static_cast<int>(kind) * all.size() + stage; }
   constexpr const Task& task(int stage) const { return all.stages[stage][at[stage]]; }
@@ -46,16 +52,30 @@ constexpr ScheduleRefusal check_waits(const Schedule& schedule, int stages, int 
       if (t.work > Work::backward) continue;
       const int here = state.of(t.work, s);
       const StageTask from = all.sender(t, s), to = all.receiver(t, s);
-      if (from.stage >= 0 && !state.asked[s]) state.wanted[here].push_back(from.task), ready.push_back(from.stage);
+      if (from.stage >= 0 && !state.asked[s]) {
+        state.wanted[here].push_back(from.task);
+        ready.push_back(from.stage);
+      }
       state.asked[s] = true;
       if (state.waits_to_send(t.work, s)) break;
       if (from.stage >= 0) {
         const Vector<Task>& sent = state.sent[state.of(t.work, from.stage)];
         const int k = state.wanted[here].size() - 1;
         if (sent.size() <= k) break;
-        if (!(sent[k] == from.task)) return {ScheduleReason::messages_crossed, s, state.at[s], from.stage, all.place(sent[k], from.stage), t.micro_batch, t.chunk};
+        if (!(sent[k] == from.task))
+          return {ScheduleReason::messages_crossed,
+                  s,
+                  state.at[s],
+                  from.stage,
+                  all.place(sent[k], from.stage),
+                  t.micro_batch,
+                  t.chunk};
       }
-      if (to.stage >= 0) state.sent[here].push_back(t), state.to[here] = to.stage, ready.push_back(to.stage);
+      if (to.stage >= 0) {
+        state.sent[here].push_back(t);
+        state.to[here] = to.stage;
+        ready.push_back(to.stage);
+      }
     }
   }
   for (int s = 0; s < stages; ++s) {

@@ -1,5 +1,5 @@
-// Contiguous numbers as Eigen arrays, whose expressions are vectorised at every level of optimisation, and the few loops that many kernels
-// share.
+// Contiguous numbers as Eigen arrays, whose expressions are vectorised at every level of optimisation, and the few
+// loops that many kernels share.
 #pragma once
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
@@ -20,8 +20,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <parallel/device/cpu/walk.hpp>
 #include <type_traits>
+
+#include <parallel/device/cpu/walk.hpp>
 
 namespace parallel::cpu {
 
@@ -66,9 +67,10 @@ struct Rest {
   }
 };
 
-/// Calls body for sixteen consecutive elements of every array at a time. It is called for the rest, too, with copies: an element's bits
-/// depend neither on where it stands nor on how many there are. A function that calls this says [[gnu::flatten]], because g++ leaves parts
-/// of large expressions outside, and then loads every pointer anew for every element.
+/// Calls body for sixteen consecutive elements of every array at a time. It is called for the rest, too, with copies:
+/// an element's bits depend neither on where it stands nor on how many there are. A function that calls this says
+/// [[gnu::flatten]], because g++ leaves parts of large expressions outside, and then loads every pointer anew for every
+/// element.
 template <class Body, class... T>
 [[gnu::always_inline]] inline void by_lanes(Index n, Body body, T*... data) {
   [&](Rest<T>... rest) __attribute__((always_inline)) {
@@ -78,11 +80,12 @@ template <class Body, class... T>
       body((whole ? data + i : rest.values)...);
       if (!whole) (rest.give(data + i, n - i), ...);
     }
-  }(Rest<T>()...);
+  }
+  (Rest<T>()...);
 }
 
-/// The sum of value(...), an expression of sixteen elements of every array, over all elements; in several sums that do not wait for each
-/// other.
+/// The sum of value(...), an expression of sixteen elements of every array, over all elements; in several sums that do
+/// not wait for each other.
 template <class T, int sums = 4, class Value, class... From>
 [[gnu::always_inline]] inline T sum_by_lanes(Index n, Value value, const From*... data) {
   Lanes<T> sum = Lanes<T>::Zero();
@@ -98,7 +101,10 @@ template <class T, int sums = 4, class Value, class... From>
     sum = (sum + second) + (third + fourth);
   }
   for (; i + 16 <= n; i += 16) sum += value((data + i)...);
-  by_lanes(n - i, [&](const From*... some) { Lanes<T> terms = value(some...);
+  by_lanes(
+      n - i,
+      [&](const From*... some) {
+        Lanes<T> terms = value(some...);
         for (Index j = n - i; j < 16; ++j) terms[j] = 0;  // what stands behind the rest is no term
         sum += terms;
       },
@@ -120,7 +126,8 @@ void fill(T* out, Index n, Value value) {
   for (; i < n; ++i) out[i] = value(i);
 }
 
-/// What Eigen's vectorised exp gives for -infinity: on some machines a number near the smallest, not the 0 that something masked must have.
+/// What Eigen's vectorised exp gives for -infinity: on some machines a number near the smallest, not the 0 that
+/// something masked must have.
 template <class T>
 inline const T least_exponential = [] {
   const Lanes<T> y = Lanes<T>::Constant(-std::numeric_limits<T>::infinity()).exp();
@@ -141,34 +148,41 @@ template <class T>
 /// out = exp(x - subtracted); out may be x.
 template <class T>
 [[gnu::noinline, gnu::flatten]] void exponentials(const T* x, T subtracted, T* out, Index n) {
-  by_lanes(n, [=](T* y, const T* from) { lanes(y) = exponential(lanes(from) - subtracted); }, out, x);
+  by_lanes(
+      n, [=](T* y, const T* from) { lanes(y) = exponential(lanes(from) - subtracted); }, out, x);
 }
 template <class T>
 [[gnu::noinline, gnu::flatten]] void add_to(T* sum, const T* x, Index n) {
-  by_lanes(n, [](T* s, const T* from) { lanes(s) += lanes(from); }, sum, x);
+  by_lanes(
+      n, [](T* s, const T* from) { lanes(s) += lanes(from); }, sum, x);
 }
 template <class T>
 [[gnu::noinline, gnu::flatten]] void multiply_by(T* x, T factor, Index n) {
-  by_lanes(n, [=](T* y) { lanes(y) *= factor; }, x);
+  by_lanes(
+      n, [=](T* y) { lanes(y) *= factor; }, x);
 }
 template <class T>
 [[gnu::noinline, gnu::flatten]] T sum_of(const T* x, Index n) {
-  return sum_by_lanes<T>(n, [](const T* from) { return lanes(from); }, x);
+  return sum_by_lanes<T>(
+      n, [](const T* from) { return lanes(from); }, x);
 }
 template <class T>
 [[gnu::noinline, gnu::flatten]] T inner_product(const T* x, const T* y, Index n) {
-  return sum_by_lanes<T>(n, [](const T* a, const T* b) { return lanes(a) * lanes(b); }, x, y);
+  return sum_by_lanes<T>(
+      n, [](const T* a, const T* b) { return lanes(a) * lanes(b); }, x, y);
 }
 /// out = p (g - inner): back through a softmax that gave p; out may be g.
 template <class T>
 [[gnu::noinline, gnu::flatten]] void probability_gradient(T* out, const T* p, const T* g, T inner, Index n) {
-  by_lanes(n, [=](T* to, const T* a, const T* b) { lanes(to) = lanes(a) * (lanes(b) - inner); }, out, p, g);
+  by_lanes(
+      n, [=](T* to, const T* a, const T* b) { lanes(to) = lanes(a) * (lanes(b) - inner); }, out, p, g);
 }
 /// The largest of n numbers, -infinity of none; what is no number is the largest.
 template <class T>
 [[gnu::noinline, gnu::flatten]] T largest_of(const T* x, Index n) {
   const Eigen::internal::scalar_max_op<T, T, Eigen::PropagateNaN> larger;
-  Lanes<T> first = Lanes<T>::Constant(-std::numeric_limits<T>::infinity()), second = first, third = first, fourth = first;
+  Lanes<T> first = Lanes<T>::Constant(-std::numeric_limits<T>::infinity()), second = first, third = first,
+           fourth = first;
   Index i = 0;
   for (; i + 64 <= n; i += 64) {
     first = first.binaryExpr(lanes(x + i), larger);

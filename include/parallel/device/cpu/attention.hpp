@@ -1,5 +1,5 @@
-// Attention head by head, some rows of scores at a time: no tensor of all scores exists, and backward makes them again from one number a
-// row.
+// Attention head by head, some rows of scores at a time: no tensor of all scores exists, and backward makes them again
+// from one number a row.
 #pragma once
 #include <parallel/device/cpu/product.hpp>
 #include <parallel/device/cpu/random.hpp>
@@ -7,7 +7,8 @@
 
 namespace parallel::cpu {
 
-/// What attention and its gradient have in common: where the rows of a head lie, and which keys a block of queries sees.
+/// What attention and its gradient have in common: where the rows of a head lie, and which keys a block of queries
+/// sees.
 template <class T>
 struct Heads {
   const View &q, &k, &v;
@@ -45,12 +46,14 @@ struct Heads {
         dropped(dropped_below(call.reals[1])),
         growth(static_cast<T>(1 / (1 - call.reals[1]))) {
     if (dropped > 0)
-      stream = RandomStream::of({call.ints[3], call.ints[4], call.ints[5]}, call.operands[attending.scalars()].as<const double>(), call.layer, call.micro_batch);
+      stream = RandomStream::of({call.ints[3], call.ints[4], call.ints[5]},
+                                call.operands[attending.scalars()].as<const double>(), call.layer, call.micro_batch);
   }
 
   /// The first row of a head in a tensor [batch, rows, heads, elements], and the way from row to row.
   template <class U>
-  Matrix<U> rows(U* data, Index b, Index row, Index all_rows, Index head, Index all_heads, Index elements, bool transposed = false) const {
+  Matrix<U> rows(U* data, Index b, Index row, Index all_rows, Index head, Index all_heads, Index elements,
+                 bool transposed = false) const {
     return {data + ((b * all_rows + row) * all_heads + head) * elements, all_heads * elements, transposed};
   }
   template <class U>
@@ -63,7 +66,9 @@ struct Heads {
   }
   Index group_of(Index head) const { return (q.offset[2] + head) / group_size - k.offset[2]; }
   /// How many of the rank's keys the query before `row` sees, if there is no mask.
-  Index visible(Index row) const { return attending.causal ? std::clamp<Index>(position + q.offset[1] + row - k.offset[1], 0, keys) : keys; }
+  Index visible(Index row) const {
+    return attending.causal ? std::clamp<Index>(position + q.offset[1] + row - k.offset[1], 0, keys) : keys;
+  }
 
   /// Whether the position that a query is given has no key.
   bool stands_outside(Index row) const {
@@ -93,10 +98,13 @@ struct Heads {
     cpu::exponentials(row, subtracted, row, visible_keys);
     std::fill(row + visible_keys, row + all, T{0});
   }
-  /// Drops probabilities of a query, or gradients of them, by their indices in all scores [batch, heads, queries, keys].
+  /// Drops probabilities of a query, or gradients of them, by their indices in all scores [batch, heads, queries,
+  /// keys].
   void drop(T* p, Index b, Index head, Index row, Index visible_keys) const {
     if (dropped == 0) return;
-    const Index first = (((q.offset[0] + b) * q.whole[2] + q.offset[2] + head) * q.whole[1] + q.offset[1] + row) * k.whole[1] + k.offset[1];
+    const Index first =
+        (((q.offset[0] + b) * q.whole[2] + q.offset[2] + head) * q.whole[1] + q.offset[1] + row) * k.whole[1] +
+        k.offset[1];
     in_blocks(first, visible_keys, [&](Index i, Index within, Index count, std::uint64_t of) {
       std::uint32_t words[RandomStream::block];
       words_of_block(stream, of, words);
@@ -105,8 +113,8 @@ struct Heads {
   }
 };
 
-/// (q, k, v, ...): the result and, per row, the logarithm of the sum of exponentials of its scores; of a row that sees no key, no number that
-/// anything reads.
+/// (q, k, v, ...): the result and, per row, the logarithm of the sum of exponentials of its scores; of a row that sees
+/// no key, no number that anything reads.
 template <class T>
 void attention(const Call& call) {
   const Heads<T> at(call);
@@ -127,7 +135,8 @@ void attention(const Call& call) {
       at.drop(own, b, head, row + i, visible);
     }
     const Matrix<T> to = at.query_rows(out, b, row, head, at.value_size);
-    multiply<T>(count, at.value_size, all, 1, scores, at.key_rows(at.v.template as<const T>(), b, at.group_of(head), at.value_size), to);
+    multiply<T>(count, at.value_size, all, 1, scores,
+                at.key_rows(at.v.template as<const T>(), b, at.group_of(head), at.value_size), to);
     for (Index i = 0; i < count; ++i) {
       T* const own = to.data + i * to.stride;
       if (at.stands_outside(row + i))
@@ -143,7 +152,8 @@ template <class T>
 void attention_gradient(const Call& call) {
   const Heads<T> at(call);
   const int last = call.operands.size() - 1;
-  const T *out = call.operands[last - 2].as<const T>(), *statistic = call.operands[last - 1].as<const T>(), *g = call.operands[last].as<const T>();
+  const T *out = call.operands[last - 2].as<const T>(), *statistic = call.operands[last - 1].as<const T>(),
+          *g = call.operands[last].as<const T>();
   T *dq = call.results[0].as<T>(), *dk = call.results[1].as<T>(), *dv = call.results[2].as<T>();
   set(dk, call.results[1].elements(), T{0});
   set(dv, call.results[2].elements(), T{0});
@@ -153,8 +163,10 @@ void attention_gradient(const Call& call) {
     const Index all = at.visible(row + count), group = at.group_of(head);
     at.scores(p, b, head, row, count, all);
     for (Index i = 0; i < count; ++i)
-      at.exponentials(p + i * at.room, statistic[(b * at.queries + row + i) * at.heads + head], at.visible(row + i + 1), all);
-    const auto cotangent = at.query_rows(g, b, row, head, at.value_size), result = at.query_rows(out, b, row, head, at.value_size);
+      at.exponentials(p + i * at.room, statistic[(b * at.queries + row + i) * at.heads + head], at.visible(row + i + 1),
+                      all);
+    const auto cotangent = at.query_rows(g, b, row, head, at.value_size),
+               result = at.query_rows(out, b, row, head, at.value_size);
     T* kept = p;  // probabilities as they met the values
     if (at.dropped > 0) {
       kept = ds;
@@ -163,18 +175,21 @@ void attention_gradient(const Call& call) {
         at.drop(ds + i * at.room, b, head, row + i, all);
       }
     }
-    multiply<T>(all, at.value_size, count, 1, {kept, at.room, true}, cotangent, at.key_rows(dv, b, group, at.value_size), true);
-    multiply<T>(count, all, at.value_size, 1, cotangent, at.key_rows(at.v.template as<const T>(), b, group, at.value_size, true),
-                {ds, at.room});
+    multiply<T>(all, at.value_size, count, 1, {kept, at.room, true}, cotangent,
+                at.key_rows(dv, b, group, at.value_size), true);
+    multiply<T>(count, all, at.value_size, 1, cotangent,
+                at.key_rows(at.v.template as<const T>(), b, group, at.value_size, true), {ds, at.room});
     for (Index i = 0; i < count; ++i) {
       at.drop(ds + i * at.room, b, head, row + i, all);
-      const T inner = inner_product(cotangent.data + i * cotangent.stride, result.data + i * result.stride, at.value_size);
+      const T inner =
+          inner_product(cotangent.data + i * cotangent.stride, result.data + i * result.stride, at.value_size);
       probability_gradient(ds + i * at.room, p + i * at.room, ds + i * at.room, inner, all);
     }
-    multiply<T>(count, at.size, all, at.factor, {ds, at.room}, at.key_rows(at.k.template as<const T>(), b, group, at.size),
-                at.query_rows(dq, b, row, head, at.size));
-    multiply<T>(all, at.size, count, at.factor, {ds, at.room, true}, at.query_rows(at.q.template as<const T>(), b, row, head, at.size),
-                at.key_rows(dk, b, group, at.size), true);
+    multiply<T>(count, at.size, all, at.factor, {ds, at.room},
+                at.key_rows(at.k.template as<const T>(), b, group, at.size), at.query_rows(dq, b, row, head, at.size));
+    multiply<T>(all, at.size, count, at.factor, {ds, at.room, true},
+                at.query_rows(at.q.template as<const T>(), b, row, head, at.size), at.key_rows(dk, b, group, at.size),
+                true);
   });
 }
 

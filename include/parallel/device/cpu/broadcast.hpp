@@ -1,6 +1,8 @@
-// Functions of two or three tensors, element by element; operands repeat as in NumPy: sums, products, quotients, choices by a mask.
+// Functions of two or three tensors, element by element; operands repeat as in NumPy: sums, products, quotients,
+// choices by a mask.
 #pragma once
 #include <functional>
+
 #include <parallel/device/cpu/array.hpp>
 
 namespace parallel::cpu {
@@ -8,22 +10,27 @@ namespace parallel::cpu {
 /// out = Function{}(x, y) along a row.
 template <class T, class Function>
 [[gnu::flatten]] void row(const T* x, const T* y, T* out, Index n) {
-  by_lanes(n, [](T* to, const T* a, const T* b) { lanes(to) = Function{}(lanes(a), lanes(b)); }, out, x, y);
+  by_lanes(
+      n, [](T* to, const T* a, const T* b) { lanes(to) = Function{}(lanes(a), lanes(b)); }, out, x, y);
 }
 template <class T, class Function>
 [[gnu::flatten]] void row_and_number(const T* x, const T* y, T* out, Index n) {
-  by_lanes(n, [number = *y](T* to, const T* a) { lanes(to) = Function{}(lanes(a), number); }, out, x);
+  by_lanes(
+      n, [number = *y](T* to, const T* a) { lanes(to) = Function{}(lanes(a), number); }, out, x);
 }
 template <class T, class Function>
 [[gnu::flatten]] void number_and_row(const T* x, const T* y, T* out, Index n) {
-  by_lanes(n, [number = *x](T* to, const T* b) { lanes(to) = Function{}(number, lanes(b)); }, out, y);
+  by_lanes(
+      n, [number = *x](T* to, const T* b) { lanes(to) = Function{}(number, lanes(b)); }, out, y);
 }
 template <class T>
 using RowFunction = void (*)(const T* x, const T* y, T* out, Index n);
 
-/// Calls `both` for rows of x and y, `right` for rows of x and one number of y, `left` for one number of x and rows of y.
+/// Calls `both` for rows of x and y, `right` for rows of x and one number of y, `left` for one number of x and rows of
+/// y.
 template <class T>
-void broadcast(const View& x, const View& y, const View& out, RowFunction<T> both, RowFunction<T> right, RowFunction<T> left) {
+void broadcast(const View& x, const View& y, const View& out, RowFunction<T> both, RowFunction<T> right,
+               RowFunction<T> left) {
   const Steps<max_rank> from_x = repeated(x, out), from_y = repeated(y, out);
   Walk<2> walk;
   for (int d = 0; d < out.rank; ++d) walk.add(out.size[d], {from_x[d], from_y[d]});

@@ -1,7 +1,8 @@
-// Cross entropy in the parts that ranks exchange, the loss and its gradient. A rank may hold some of the vocabulary; what lies behind the
-// classes is padding.
+// Cross entropy in the parts that ranks exchange, the loss and its gradient. A rank may hold some of the vocabulary;
+// what lies behind the classes is padding.
 #pragma once
 #include <limits>
+
 #include <parallel/device/cpu/norm.hpp>
 #include <parallel/operation/cross_entropy.hpp>
 
@@ -25,14 +26,16 @@ struct ClassRows : Rows {
 template <class T, class Statistic>
 [[gnu::always_inline]] inline void each_row(const Call& call, Statistic statistic) {
   const ClassRows rows(call);
-  for (Index r = 0; r < rows.count; ++r) call.results[0].as<T>()[r] = statistic(r, call.operands[0].as<const T>() + r * rows.length, rows.own);
+  for (Index r = 0; r < rows.count; ++r)
+    call.results[0].as<T>()[r] = statistic(r, call.operands[0].as<const T>() + r * rows.length, rows.own);
 }
 
 template <class T>
 void class_maximum(const Call& call) {
   each_row<T>(call, [](Index, const T* x, Index n) { return largest_of(x, n); });
 }
-/// Largest and sum together, piece by piece, each of which stays in the cache: what has been summed is made relative to the new largest.
+/// Largest and sum together, piece by piece, each of which stays in the cache: what has been summed is made relative to
+/// the new largest.
 template <class T>
 [[gnu::flatten]] void class_exponentials(const Call& call) {
   constexpr T none = -std::numeric_limits<T>::infinity();
@@ -44,7 +47,9 @@ template <class T>
           const T before = largest, here = largest_of(x + first, count);
           if (here > before || here != here) largest = here;
           const T reference = largest == none ? T{0} : largest;
-          sum = sum * std::exp(before - reference) + sum_by_lanes<T, 1>(count, [=](const T* a) { return exponential(lanes(a) - reference); }, x + first);
+          sum = sum * std::exp(before - reference) +
+                sum_by_lanes<T, 1>(
+                    count, [=](const T* a) { return exponential(lanes(a) - reference); }, x + first);
         },
         2048);
     sums[r] = sum;
@@ -55,14 +60,21 @@ template <class T>
 template <class T>
 [[gnu::flatten]] void rescaled_exponentials(const Call& call) {
   by_lanes(
-      call.results[0].elements(), [](T* to, const T* sum, const T* own, const T* largest) { lanes(to) = lanes(sum) * exponential(lanes(own) - lanes(largest)); },
-      call.results[0].as<T>(), call.operands[0].as<const T>(), call.operands[1].as<const T>(), call.operands[2].as<const T>());
+      call.results[0].elements(),
+      [](T* to, const T* sum, const T* own, const T* largest) {
+        lanes(to) = lanes(sum) * exponential(lanes(own) - lanes(largest));
+      },
+      call.results[0].as<T>(), call.operands[0].as<const T>(), call.operands[1].as<const T>(),
+      call.operands[2].as<const T>());
 }
 template <class T>
 void class_mean(const Call& call) {
-  each_row<T>(call, [share = static_cast<T>(1 / static_cast<double>(call.ints[0]))](Index, const T* x, Index n) { return share * sum_of(x, n); });
+  each_row<T>(call, [share = static_cast<T>(1 / static_cast<double>(call.ints[0]))](Index, const T* x, Index n) {
+    return share * sum_of(x, n);
+  });
 }
-/// (logits, target): the target's logit where the rank holds it, else 0; no number where there is no such class, unless it is ignored.
+/// (logits, target): the target's logit where the rank holds it, else 0; no number where there is no such class, unless
+/// it is ignored.
 template <class T>
 void pick(const Call& call) {
   const ClassRows rows(call);
@@ -73,7 +85,8 @@ void pick(const Call& call) {
     return rows.column(target) < 0 ? T{0} : x[rows.column(target)];
   });
 }
-/// (logits, target, max, sum, picked[, mean]): log(sum) + max - picked, where the first number says how much of picked is mean
+/// (logits, target, max, sum, picked[, mean]): log(sum) + max - picked, where the first number says how much of picked
+/// is mean
 template <class T>
 [[gnu::flatten]] void negative_log_likelihood(const Call& call) {
   const T smoothing = static_cast<T>(call.reals[0]), *picked = call.operands[4].as<const T>();
@@ -97,14 +110,18 @@ template <class T>
   for (Index r = 0; r < rows.count; ++r) {
     const int target = call.operands[1].as<const int>()[r];
     const bool ignored = target == rows.classes.ignored;
-    const T largest = call.operands[2].as<const T>()[r], sum = call.operands[3].as<const T>()[r], g = ignored ? T{0} : call.operands[4].as<const T>()[r];
+    const T largest = call.operands[2].as<const T>()[r], sum = call.operands[3].as<const T>()[r],
+            g = ignored ? T{0} : call.operands[4].as<const T>()[r];
     T* out = call.results[0].as<T>() + r * rows.length;
     if (ignored)
       std::fill_n(out, rows.own, T{0});
     else
       by_lanes(
-          rows.own, [=, share = g / sum, less = g * spread](T* to, const T* x) { lanes(to) = exponential(lanes(x) - largest) * share - less; }, out,
-          call.operands[0].as<const T>() + r * rows.length);
+          rows.own,
+          [=, share = g / sum, less = g * spread](T* to, const T* x) {
+            lanes(to) = exponential(lanes(x) - largest) * share - less;
+          },
+          out, call.operands[0].as<const T>() + r * rows.length);
     std::fill(out + rows.own, out + rows.length, T{0});
     if (rows.column(target) >= 0) out[rows.column(target)] -= g * (T{1} - smoothing);
   }
@@ -114,7 +131,8 @@ template <class T>
 void count_targets(const Call& call) {
   const int* x = call.operands[0].as<const int>();
   const Index n = call.operands[0].elements();
-  *call.results[0].as<T>() = static_cast<T>(call.reals[0] * static_cast<double>(n - std::count(x, x + n, call.ints[0])));
+  *call.results[0].as<T>() =
+      static_cast<T>(call.reals[0] * static_cast<double>(n - std::count(x, x + n, call.ints[0])));
 }
 
 }  // namespace parallel::cpu

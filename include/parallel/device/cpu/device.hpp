@@ -1,5 +1,5 @@
-// The CPU as a device, without its kernels: a file that includes only this compiles quickly, and is linked with one that includes
-// <parallel/device/cpu.hpp> and says `template struct parallel::cpu::Table<float>;`.
+// The CPU as a device, without its kernels: a file that includes only this compiles quickly, and is linked with one
+// that includes <parallel/device/cpu.hpp> and says `template struct parallel::cpu::Table<float>;`.
 #pragma once
 #include <parallel/device/cpu/in_float.hpp>
 #include <parallel/device/cpu/parts.hpp>
@@ -15,17 +15,17 @@ using CpuKernels = OwnKernels;
 
 namespace cpu {
 struct Scalars;
-/// The kernels of the library's own operations whose result has elements of type T. Templates, so that only files that include them, or say so,
-/// compile them.
+/// The kernels of the library's own operations whose result has elements of type T. Templates, so that only files that
+/// include them, or say so, compile them.
 template <class T>
 struct Table {
   static std::span<const KernelRow> kernels();
 };
 }  // namespace cpu
 
-/// The CPU, with kernels for programs of these element types; what is bf16 the kernels for float compute. `own` has kernels of a program's own
-/// operations, or others for the library's; it must outlive what the device is given to. An operation that is fused with others is run alone where
-/// it has a kernel there.
+/// The CPU, with kernels for programs of these element types; what is bf16 the kernels for float compute. `own` has
+/// kernels of a program's own operations, or others for the library's; it must outlive what the device is given to. An
+/// operation that is fused with others is run alone where it has a kernel there.
 ///
 ///
 ///     constexpr CpuKernels mine[]{{&swish, swish_kernel<float>, swish_kernel<double>}};
@@ -82,7 +82,9 @@ struct CpuOf {
     cpu::unpack(from, to, outer, n, inner, bytes);
   }
   static void take(const View& from, const View& to) { cpu::copy_overlap(from, to); }
-  static void read(void* to, const void* from, std::int64_t bytes) { std::memcpy(to, from, static_cast<std::size_t>(bytes)); }
+  static void read(void* to, const void* from, std::int64_t bytes) {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
   static void finish() {}
 };
 

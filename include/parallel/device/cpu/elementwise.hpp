@@ -7,7 +7,10 @@ namespace parallel::cpu {
 /// result = function(x)
 template <class T, class Function>
 [[gnu::flatten]] void each_element(const Call& call, Function function) {
-  by_lanes(call.results[0].elements(), [=](T* out, const T* from) { const Lanes<T> x = lanes(from);
+  by_lanes(
+      call.results[0].elements(),
+      [=](T* out, const T* from) {
+        const Lanes<T> x = lanes(from);
         lanes(out) = function(x);
       },
       call.results[0].as<T>(), call.operands[0].as<const T>());
@@ -15,7 +18,10 @@ template <class T, class Function>
 /// (x, g): result = g times derivative(x)
 template <class T, class Derivative>
 [[gnu::flatten]] void each_gradient(const Call& call, Derivative derivative) {
-  by_lanes(call.results[0].elements(), [=](T* out, const T* from, const T* g) { const Lanes<T> x = lanes(from);
+  by_lanes(
+      call.results[0].elements(),
+      [=](T* out, const T* from, const T* g) {
+        const Lanes<T> x = lanes(from);
         lanes(out) = lanes(g) * derivative(x);
       },
       call.results[0].as<T>(), call.operands[0].as<const T>(), call.operands[1].as<const T>());

@@ -1,8 +1,10 @@
-// Rows of a table by index, and their gradients added up. A rank may hold some of the rows: others are zeros, and are skipped backward.
+// Rows of a table by index, and their gradients added up. A rank may hold some of the rows: others are zeros, and are
+// skipped backward.
 #pragma once
 #include <algorithm>
 #include <cstring>
 #include <limits>
+
 #include <parallel/device/cpu/array.hpp>
 
 namespace parallel::cpu {

@@ -1,4 +1,5 @@
-// bf16 on the CPU: operands are widened to float, the kernel for float computes, and its results are rounded, once. Slower than float.
+// bf16 on the CPU: operands are widened to float, the kernel for float computes, and its results are rounded, once.
+// Slower than float.
 #pragma once
 #include <parallel/device/cpu/scratch.hpp>
 #include <parallel/device/kernel.hpp>
@@ -28,13 +29,15 @@ inline void in_float(const Call& call) {
   each_bf16(wide, [&](const View& v) { all += room(v); });
   float* next = scratch<Purpose::widened, float>(all);
   each_bf16(wide, [&](View& v) {
-    v.dtype = DType::f32, v.data = next;
+    v.dtype = DType::f32;
+    v.data = next;
     next += room(v);
   });
   for (int o = 0; o < call.operands.size(); ++o) {
     const View& from = call.operands[o];
     if (from.dtype != DType::bf16) continue;
-    for (std::int64_t i = 0; i < from.elements(); ++i) wide.operands[o].as<float>()[i] = static_cast<float>(from.as<const bfloat16>()[i]);
+    for (std::int64_t i = 0; i < from.elements(); ++i)
+      wide.operands[o].as<float>()[i] = static_cast<float>(from.as<const bfloat16>()[i]);
     for (int r = 0; r < call.results.size(); ++r)
       if (call.results[r].data == from.data) wide.results[r].data = wide.operands[o].data;
   }

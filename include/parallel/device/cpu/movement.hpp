@@ -34,8 +34,8 @@ void rounded(const Call& call) {
   copy(call.results[0], call.operands[1]);
 }
 
-/// to[i][j] = from[j][i], whose rows are `from_stride` and `to_stride` apart. In tiles, so that a line that is read stays in the first
-/// cache until all of it is.
+/// to[i][j] = from[j][i], whose rows are `from_stride` and `to_stride` apart. In tiles, so that a line that is read
+/// stays in the first cache until all of it is.
 template <class T>
 void transpose_plane(const T* from, Index from_stride, T* to, Index to_stride, Index rows, Index columns) {
   constexpr Index tile = 16;

@@ -15,7 +15,8 @@ struct Rows {
 /// The sum of (x - mean)^2.
 template <class T>
 [[gnu::noinline, gnu::flatten]] T squares_of(const T* x, T mean, Index n) {
-  return sum_by_lanes<T>(n, [=](const T* a) { return (lanes(a) - mean).square(); }, x);
+  return sum_by_lanes<T>(
+      n, [=](const T* a) { return (lanes(a) - mean).square(); }, x);
 }
 /// 1 / sqrt(variance + epsilon)
 template <class T>
@@ -24,13 +25,18 @@ T inverse_deviation(T variance, double epsilon) {
 }
 /// out = (x - mean) inverse gain + shift; without a shift x inverse gain.
 template <class T>
-[[gnu::noinline, gnu::flatten]] void normalize_row(T* out, const T* x, T mean, T inverse, const T* gain, const T* shift, Index n) {
+[[gnu::noinline, gnu::flatten]] void normalize_row(T* out, const T* x, T mean, T inverse, const T* gain, const T* shift,
+                                                   Index n) {
   if (shift != nullptr)
     by_lanes(
-        n, [=](T* to, const T* a, const T* b, const T* c) { lanes(to) = (lanes(a) - mean) * inverse * lanes(b) + lanes(c); }, out, x, gain,
-        shift);
+        n,
+        [=](T* to, const T* a, const T* b, const T* c) {
+          lanes(to) = (lanes(a) - mean) * inverse * lanes(b) + lanes(c);
+        },
+        out, x, gain, shift);
   else
-    by_lanes(n, [=](T* to, const T* a, const T* b) { lanes(to) = lanes(a) * inverse * lanes(b); }, out, x, gain);
+    by_lanes(
+        n, [=](T* to, const T* a, const T* b) { lanes(to) = lanes(a) * inverse * lanes(b); }, out, x, gain);
 }
 
 /// x: the row's sum times the first number.
@@ -49,7 +55,8 @@ void row_variance(const Call& call) {
   const T* x = call.operands[0].as<const T>();
   for (Index r = 0; r < rows.count; ++r)
     call.results[0].as<T>()[r] =
-        static_cast<T>(call.reals[0]) * squares_of(x + r * rows.length, centered ? call.operands[1].as<const T>()[r] : T{0}, rows.length);
+        static_cast<T>(call.reals[0]) *
+        squares_of(x + r * rows.length, centered ? call.operands[1].as<const T>()[r] : T{0}, rows.length);
 }
 /// (x, mean, variance, gain, shift) or (x, variance, gain); the second number is epsilon.
 template <class T>
@@ -57,8 +64,10 @@ void normalize(const Call& call) {
   const bool centered = call.operands.size() == 5;
   const Rows rows(call.operands[0]);
   const Index n = rows.length;
-  const T *mean = centered ? call.operands[1].as<const T>() : nullptr, *variance = call.operands[centered ? 2 : 1].as<const T>();
-  const T *gain = call.operands[centered ? 3 : 2].as<const T>(), *shift = centered ? call.operands[4].as<const T>() : nullptr;
+  const T *mean = centered ? call.operands[1].as<const T>() : nullptr,
+          *variance = call.operands[centered ? 2 : 1].as<const T>();
+  const T *gain = call.operands[centered ? 3 : 2].as<const T>(),
+          *shift = centered ? call.operands[4].as<const T>() : nullptr;
   for (Index r = 0; r < rows.count; ++r)
     normalize_row(call.results[0].as<T>() + r * n, call.operands[0].as<const T>() + r * n, centered ? mean[r] : T{0},
                   inverse_deviation(variance[r], call.reals[1]), gain, shift, n);
@@ -69,9 +78,11 @@ void norm_rows(const Call& call) {
   const bool centered = call.operands.size() == 3;
   const Rows rows(call.operands[0]);
   const Index n = rows.length;
-  const T *gain = call.operands[1].as<const T>(), *shift = centered ? call.operands[2].as<const T>() : nullptr, share = static_cast<T>(call.reals[0]);
+  const T *gain = call.operands[1].as<const T>(), *shift = centered ? call.operands[2].as<const T>() : nullptr,
+          share = static_cast<T>(call.reals[0]);
   for (Index r = 0; r < rows.count; ++r) {
-    const T *x = call.operands[0].as<const T>() + r * n, mean = centered ? share * sum_of(x, n) : T{0}, variance = share * squares_of(x, mean, n);
+    const T *x = call.operands[0].as<const T>() + r * n, mean = centered ? share * sum_of(x, n) : T{0},
+            variance = share * squares_of(x, mean, n);
     normalize_row(call.results[0].as<T>() + r * n, x, mean, inverse_deviation(variance, call.reals[1]), gain, shift, n);
     if (centered) call.results[1].as<T>()[r] = mean;
     call.results[centered ? 2 : 1].as<T>()[r] = variance;
@@ -98,7 +109,9 @@ struct NormGradient {
     /// share times the sum of g gain xhat
     [[gnu::noinline, gnu::flatten]] T product(const T* gain, T share, Index n) const {
       return share * inverse *
-             sum_by_lanes<T>(n, [m = mean](const T* a, const T* b, const T* c) { return lanes(a) * lanes(b) * (lanes(c) - m); }, g, gain, x);
+             sum_by_lanes<T>(
+                 n, [m = mean](const T* a, const T* b, const T* c) { return lanes(a) * lanes(b) * (lanes(c) - m); }, g,
+                 gain, x);
     }
     /// out = (g gain - a - xhat b) inverse
     [[gnu::noinline, gnu::flatten]] void gradient(T* out, const T* gain, T a, T b, Index n) const {
@@ -111,10 +124,12 @@ struct NormGradient {
     }
   };
   Row row(Index r) const {
-    return {g + r * rows.length, x + r * rows.length, mean != nullptr ? mean[r] : T{0}, inverse_deviation(variance[r], epsilon)};
+    return {g + r * rows.length, x + r * rows.length, mean != nullptr ? mean[r] : T{0},
+            inverse_deviation(variance[r], epsilon)};
   }
 
-  static constexpr Index most = 64;  ///< rows whose terms are added before they meet the sums, so that long sums lose little
+  /// rows whose terms are added before they meet the sums, so that long sums lose little
+  static constexpr Index most = 64;
   /// gain += g xhat, shift += g, where there is one, of rows [first, first + count).
   [[gnu::noinline, gnu::flatten]] void add_terms(T* gain, T* shift, Index first, Index count) const {
     const Index n = rows.length;
@@ -138,7 +153,8 @@ struct NormGradient {
   }
 };
 
-/// (g, x, variance, gain[, mean]): the sums of g gain (layer norm only) and of g gain xhat along a row, times the first number.
+/// (g, x, variance, gain[, mean]): the sums of g gain (layer norm only) and of g gain xhat along a row, times the first
+/// number.
 template <class T>
 void norm_products(const Call& call) {
   const bool centered = call.operands.size() == 5;
@@ -160,7 +176,8 @@ void norm_gradient(const Call& call) {
   const T *gain = call.operands[3].as<const T>(), *a = centered ? call.operands[5].as<const T>() : nullptr,
           *b = call.operands[centered ? 6 : 4].as<const T>();
   for (Index r = 0; r < norm.rows.count; ++r)
-    norm.row(r).gradient(call.results[0].as<T>() + r * norm.rows.length, gain, centered ? a[r] : T{0}, b[r], norm.rows.length);
+    norm.row(r).gradient(call.results[0].as<T>() + r * norm.rows.length, gain, centered ? a[r] : T{0}, b[r],
+                         norm.rows.length);
 }
 /// (g, x, variance[, mean]): the gradients of the gain and, for layer norm, of the shift: sums over all rows.
 template <class T>
@@ -170,7 +187,8 @@ void norm_parameter_gradient(const Call& call) {
   T *gain = call.results[0].as<T>(), *shift = centered ? call.results[1].as<T>() : nullptr;
   set(gain, norm.rows.length, T{0});
   if (centered) set(shift, norm.rows.length, T{0});
-  in_chunks(norm.rows.count, [&](Index first, Index count) { norm.add_terms(gain, shift, first, count); }, norm.most);
+  in_chunks(
+      norm.rows.count, [&](Index first, Index count) { norm.add_terms(gain, shift, first, count); }, norm.most);
 }
 /// (g, x, variance, gain[, mean]): the gradients of x and, where there are results for them, of gain and shift.
 template <class T>
@@ -187,7 +205,8 @@ void norm_rows_gradient(const Call& call) {
       [&](Index first, Index count) {
         for (Index r = first; r < first + count; ++r) {
           const auto row = norm.row(r);
-          const T a = centered ? share * inner_product(row.g, from_gain, n) : T{0}, b = row.product(from_gain, share, n);
+          const T a = centered ? share * inner_product(row.g, from_gain, n) : T{0},
+                  b = row.product(from_gain, share, n);
           row.gradient(call.results[0].as<T>() + r * n, from_gain, a, b, n);
         }
         if (sums) norm.add_terms(gain, shift, first, count);

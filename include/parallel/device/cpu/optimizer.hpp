@@ -19,13 +19,14 @@ double sum_of_squares(const T* x, Index n) {
 /// The sum of squares of a rank's part, f64.
 inline void square_sum(const Call& call) {
   const View& x = call.operands[0];
-  *call.results[0].as<double>() =
-      x.dtype == DType::f64 ? sum_of_squares(x.as<const double>(), x.elements()) : sum_of_squares(x.as<const float>(), x.elements());
+  *call.results[0].as<double>() = x.dtype == DType::f64 ? sum_of_squares(x.as<const double>(), x.elements())
+                                                        : sum_of_squares(x.as<const float>(), x.elements());
 }
 /// (sum of squares, scalars, loss): the norm, the factor min(1, clip_norm / norm) and whether norm and loss are finite
 /// numbers; ints: position of clip_norm.
 inline void clip(const Call& call) {
-  const double norm = std::sqrt(*call.operands[0].as<const double>()), limit = call.operands[1].as<const double>()[call.ints[0]];
+  const double norm = std::sqrt(*call.operands[0].as<const double>()),
+               limit = call.operands[1].as<const double>()[call.ints[0]];
   *call.results[0].as<double>() = norm;
   *call.results[1].as<double>() = limit > 0 ? std::min(1.0, limit / (norm + 1e-6)) : 1.0;
   const View& loss = call.operands[2];
@@ -35,7 +36,8 @@ inline void clip(const Call& call) {
   *call.results[2].as<double>() = std::isfinite(norm) && std::isfinite(value) ? 1.0 : 0.0;
 }
 
-/// (parameter, momentum, gradient, factor, scalars); ints: positions of learning_rate, momentum, weight_decay, then whether it decays.
+/// (parameter, momentum, gradient, factor, scalars); ints: positions of learning_rate, momentum, weight_decay, then
+/// whether it decays.
 template <class T>
 [[gnu::flatten]] void sgd(const Call& call) {
   const double* scalars = call.operands[4].as<const double>();
@@ -52,21 +54,24 @@ template <class T>
       call.results[0].as<T>(), call.results[1].as<T>(), call.operands[2].as<const T>());
 }
 
-/// (parameter, mean, variance, gradient, factor, scalars); ints: positions of learning_rate, beta1, beta2, epsilon, weight_decay and step
-/// (counted from 1), then whether it decays.
+/// (parameter, mean, variance, gradient, factor, scalars); ints: positions of learning_rate, beta1, beta2, epsilon,
+/// weight_decay and step (counted from 1), then whether it decays.
 template <class T>
 [[gnu::flatten]] void adamw(const Call& call) {
   const double* scalars = call.operands[5].as<const double>();
   const auto scalar = [&](int i) { return scalars[call.ints[i]]; };
   const double rate = scalar(0), beta1 = scalar(1), beta2 = scalar(2), step = scalar(5);
   const T kept = static_cast<T>(call.ints[6] != 0 ? 1 - rate * scalar(4) : 1), epsilon = static_cast<T>(scalar(3));
-  const T b1 = static_cast<T>(beta1), b2 = static_cast<T>(beta2), rest1 = static_cast<T>(1 - beta1), rest2 = static_cast<T>(1 - beta2);
-  const T size = static_cast<T>(rate / (1 - std::pow(beta1, step))), correction = static_cast<T>(1 / std::sqrt(1 - std::pow(beta2, step)));
+  const T b1 = static_cast<T>(beta1), b2 = static_cast<T>(beta2), rest1 = static_cast<T>(1 - beta1),
+          rest2 = static_cast<T>(1 - beta2);
+  const T size = static_cast<T>(rate / (1 - std::pow(beta1, step))),
+          correction = static_cast<T>(1 / std::sqrt(1 - std::pow(beta2, step)));
   const T factor = static_cast<T>(*call.operands[4].as<const double>());
   by_lanes(
       call.results[0].elements(),
       [=](T* parameter, T* mean, T* variance, const T* gradient) {
-        const Lanes<T> g = factor * lanes(gradient), m = b1 * lanes(mean) + rest1 * g, v = b2 * lanes(variance) + rest2 * g.square();
+        const Lanes<T> g = factor * lanes(gradient), m = b1 * lanes(mean) + rest1 * g,
+                       v = b2 * lanes(variance) + rest2 * g.square();
         lanes(mean) = m;
         lanes(variance) = v;
         lanes(parameter) = kept * lanes(parameter) - size * m / (v.sqrt() * correction + epsilon);

@@ -1,8 +1,8 @@
 // One matrix product: Eigen's packing and its inner kernel, inside loops and memory of our own.
 //
-// Eigen's own loops ask for new memory at every product and pack a whole wide matrix before they use it: the product with a vocabulary of
-// 50257 then runs at 62 % of the FMA peak, here at 79 % (256 x 50257 x 768, one core of Zen 4); ordinary shapes are alike or better by some
-// per cent.
+// Eigen's own loops ask for new memory at every product and pack a whole wide matrix before they use it: the product
+// with a vocabulary of 50257 then runs at 62 % of the FMA peak, here at 79 % (256 x 50257 x 768, one core of Zen 4);
+// ordinary shapes are alike or better by some per cent.
 #pragma once
 #include <parallel/device/cpu/array.hpp>
 #include <parallel/device/cpu/scratch.hpp>
@@ -36,22 +36,24 @@ struct Tiles {
       : depth(account::cpu::even(k, account::cpu::most_depth, account::cpu::depth_unit)),
         columns(account::cpu::even(n, account::cpu::most_columns(sizeof(T)), Traits::mr)),
         rows(account::cpu::even(m, account::cpu::most_rows(sizeof(T)), Traits::nr)) {
-    static_assert(account::cpu::column_unit(sizeof(T)) % Traits::mr == 0 && account::cpu::row_unit % Traits::nr == 0,
-                  "parallel: Eigen has other registers on this machine than account/cpu.hpp allows for; enlarge its units");
+    static_assert(
+        account::cpu::column_unit(sizeof(T)) % Traits::mr == 0 && account::cpu::row_unit % Traits::nr == 0,
+        "parallel: Eigen has other registers on this machine than account/cpu.hpp allows for; enlarge its units");
   }
 };
 
-/// out[m, n] = factor * left[m, k] * right[k, n]. Eigen's kernel takes matrices by columns, hence all is transposed: out^T = right^T *
-/// left^T.
+/// out[m, n] = factor * left[m, k] * right[k, n]. Eigen's kernel takes matrices by columns, hence all is transposed:
+/// out^T = right^T * left^T.
 template <class T, int left_order, int right_order>
-void multiply_packed(Index m, Index n, Index k, T factor, const Matrix<const T>& left, const Matrix<const T>& right, const Matrix<T>& out,
-                     bool add, const Finish& finish) {
+void multiply_packed(Index m, Index n, Index k, T factor, const Matrix<const T>& left, const Matrix<const T>& right,
+                     const Matrix<T>& out, bool add, const Finish& finish) {
   using namespace Eigen::internal;
   using Traits = gebp_traits<T, T>;
   using Left = const_blas_data_mapper<T, Index, left_order>;
   using Right = const_blas_data_mapper<T, Index, right_order>;
   using Out = blas_data_mapper<T, Index, Eigen::ColMajor, Eigen::Unaligned, 1>;
-  gemm_pack_lhs<T, Index, Right, Traits::mr, Traits::LhsProgress, typename Traits::LhsPacket4Packing, right_order> pack_right;
+  gemm_pack_lhs<T, Index, Right, Traits::mr, Traits::LhsProgress, typename Traits::LhsPacket4Packing, right_order>
+      pack_right;
   gemm_pack_rhs<T, Index, Left, Traits::nr, left_order> pack_left;
   gebp_kernel<T, T, Index, Out, Traits::mr, Traits::nr, false, false> multiply_tile;
 
@@ -87,8 +89,8 @@ void multiply_packed(Index m, Index n, Index k, T factor, const Matrix<const T>&
 
 /// out[m, n] = factor * left[m, k] * right[k, n], or added to what stands there. `out` does not lie transposed.
 template <class T>
-void multiply(Index m, Index n, Index k, T factor, const Matrix<const T>& left, const Matrix<const T>& right, const Matrix<T>& out,
-              bool add = false, const Finish& finish = {}) {
+void multiply(Index m, Index n, Index k, T factor, const Matrix<const T>& left, const Matrix<const T>& right,
+              const Matrix<T>& out, bool add = false, const Finish& finish = {}) {
   constexpr int straight = Eigen::ColMajor, transposed = Eigen::RowMajor;  // of the transposes
   if (m == 0 || n == 0) return;
   if (k == 0) {

@@ -1,35 +1,45 @@
-// Dropout and normal numbers: an element's random word depends on its index in the full tensor, so that every layout draws the same.
+// Dropout and normal numbers: an element's random word depends on its index in the full tensor, so that every layout
+// draws the same.
 #pragma once
 #include <numbers>
+
 #include <parallel/device/cpu/array.hpp>
 #include <parallel/device/stream.hpp>
 
 namespace parallel::cpu {
 
-/// The words of one block, in the order of its elements: RandomStream::word, sixteen counters at a time, each word in 64 bits for the
-/// products.
-inline void words_of_block(const RandomStream& stream, std::uint64_t block, std::uint32_t (&words)[RandomStream::block]) {
+/// The words of one block, in the order of its elements: RandomStream::word, sixteen counters at a time, each word in
+/// 64 bits for the products.
+inline void words_of_block(const RandomStream& stream, std::uint64_t block,
+                           std::uint32_t (&words)[RandomStream::block]) {
   constexpr int lanes = RandomStream::counters;
   std::uint64_t c[4][lanes];
   for (int i = 0; i < lanes; ++i) {
     const std::uint64_t counter = block * lanes + static_cast<std::uint64_t>(i);
-    c[0][i] = static_cast<std::uint32_t>(counter), c[1][i] = counter >> 32, c[2][i] = stream.high[0], c[3][i] = stream.high[1];
+    c[0][i] = static_cast<std::uint32_t>(counter);
+    c[1][i] = counter >> 32;
+    c[2][i] = stream.high[0];
+    c[3][i] = stream.high[1];
   }
   std::array<std::uint32_t, 2> key = stream.key;
   for (int round = 0; round < 10; ++round) {
     for (int i = 0; i < lanes; ++i) {
       const std::uint64_t a = std::uint64_t{0xD2511F53} * static_cast<std::uint32_t>(c[0][i]),
                           b = std::uint64_t{0xCD9E8D57} * static_cast<std::uint32_t>(c[2][i]);
-      c[0][i] = (b >> 32) ^ c[1][i] ^ key[0], c[2][i] = (a >> 32) ^ c[3][i] ^ key[1];
-      c[1][i] = static_cast<std::uint32_t>(b), c[3][i] = static_cast<std::uint32_t>(a);
+      c[0][i] = (b >> 32) ^ c[1][i] ^ key[0];
+      c[2][i] = (a >> 32) ^ c[3][i] ^ key[1];
+      c[1][i] = static_cast<std::uint32_t>(b);
+      c[3][i] = static_cast<std::uint32_t>(a);
     }
-    key[0] += 0x9E3779B9, key[1] += 0xBB67AE85;
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
   }
   for (int word = 0; word < 4; ++word)
     for (int i = 0; i < lanes; ++i) words[word * lanes + i] = static_cast<std::uint32_t>(c[word][i]);
 }
 
-/// Calls body(i, index within the block, count, block) for runs of the n elements from `first` of a full tensor on that lie in one block.
+/// Calls body(i, index within the block, count, block) for runs of the n elements from `first` of a full tensor on that
+/// lie in one block.
 template <class Body>
 void in_blocks(Index first, Index n, Body body) {
   for (Index i = 0; i < n;) {
@@ -43,17 +53,23 @@ template <class Body>
 void each_block(const View& part, Body body) {
   Steps<max_rank> whole;
   Index elements = 1, first = 0;
-  for (int d = part.rank - 1; d >= 0; elements *= part.whole[d--]) whole.of[d] = elements, first += part.offset[d] * elements;
+  for (int d = part.rank - 1; d >= 0; elements *= part.whole[d--]) {
+    whole.of[d] = elements;
+    first += part.offset[d] * elements;
+  }
   Walk<2> walk = together(part, whole);
   walk.make_rows_contiguous();
   for (auto at = walk.rows(); at; ++at)
-    in_blocks(first + at[1], walk.extent(), [&](Index i, Index within, Index count, std::uint64_t block) { body(at[0] + i, within, count, block); });
+    in_blocks(first + at[1], walk.extent(),
+              [&](Index i, Index within, Index count, std::uint64_t block) { body(at[0] + i, within, count, block); });
 }
 
-/// (x, scalars): an element is zero with the probability that is the first number, else it grows by 1 / (1 - probability).
+/// (x, scalars): an element is zero with the probability that is the first number, else it grows by 1 / (1 -
+/// probability).
 template <class T>
 void dropout(const Call& call) {
-  const RandomStream stream = RandomStream::of(call.ints, call.operands[1].as<const double>(), call.layer, call.micro_batch);
+  const RandomStream stream =
+      RandomStream::of(call.ints, call.operands[1].as<const double>(), call.layer, call.micro_batch);
   const std::uint64_t limit = dropped_below(call.reals[0]);
   const T factor = static_cast<T>(1 / (1 - call.reals[0]));
   const T* x = call.operands[0].as<const T>();
@@ -69,12 +85,13 @@ void dropout(const Call& call) {
   });
 }
 
-/// (scalars): normal numbers with the first number as standard deviation (Box and Muller, 1958): words 0 and 1 of a counter make two, 2 and
-/// 3 too.
+/// (scalars): normal numbers with the first number as standard deviation (Box and Muller, 1958): words 0 and 1 of a
+/// counter make two, 2 and 3 too.
 template <class T>
 void random(const Call& call) {
   constexpr int several = RandomStream::counters;  // and as many lanes
-  const RandomStream stream = RandomStream::of(call.ints, call.operands[0].as<const double>(), call.layer, call.micro_batch);
+  const RandomStream stream =
+      RandomStream::of(call.ints, call.operands[0].as<const double>(), call.layer, call.micro_batch);
   const T deviation = static_cast<T>(call.reals[0]);
   T* out = call.results[0].as<T>();
   each_block(call.results[0], [&](Index at, Index within, Index count, std::uint64_t block) {

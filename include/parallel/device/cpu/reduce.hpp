@@ -64,7 +64,8 @@ template <class T>
     if (walk.step(1) == 0)
       set(to, n, factor * *from);
     else
-      by_lanes(n, [=](T* y, const T* some) { lanes(y) = factor * lanes(some); }, to, from);
+      by_lanes(
+          n, [=](T* y, const T* some) { lanes(y) = factor * lanes(some); }, to, from);
   }
 }
 

@@ -1,6 +1,7 @@
 // Rotary position embedding.
 #pragma once
 #include <cmath>
+
 #include <parallel/device/cpu/array.hpp>
 #include <parallel/device/cpu/scratch.hpp>
 
@@ -16,8 +17,10 @@ void rotary(const Call& call) {
   T* const sine = cosine + half;
   for (Index row = 0; row < rows; ++row) {
     for (Index i = 0; i < half; ++i) {
-      const double angle = static_cast<double>(first + row) * std::pow(call.reals[0], -static_cast<double>(i) / static_cast<double>(half));
-      cosine[i] = static_cast<T>(std::cos(angle)), sine[i] = static_cast<T>(call.reals[1] * std::sin(angle));
+      const double angle = static_cast<double>(first + row) *
+                           std::pow(call.reals[0], -static_cast<double>(i) / static_cast<double>(half));
+      cosine[i] = static_cast<T>(std::cos(angle));
+      sine[i] = static_cast<T>(call.reals[1] * std::sin(angle));
     }
     for (Index b = 0; b < batch; ++b)
       for (Index h = 0; h < heads; ++h) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 #include <numeric>
+
 #include <parallel/device/cpu/random.hpp>
 #include <parallel/device/order_of.hpp>
 #include <parallel/operation/sample.hpp>
@@ -9,7 +10,9 @@
 namespace parallel::cpu {
 
 /// An element of floats or doubles.
-inline double number(const View& view, Index i) { return view.dtype == DType::f64 ? view.as<const double>()[i] : static_cast<double>(view.as<const float>()[i]); }
+inline double number(const View& view, Index i) {
+  return view.dtype == DType::f64 ? view.as<const double>()[i] : static_cast<double>(view.as<const float>()[i]);
+}
 
 /// Rows of logits of either type, and what the scalars say of the draw.
 struct LogitRows {
@@ -25,7 +28,9 @@ struct LogitRows {
         first(logits.offset[logits.rank - 1]),
         own(std::clamp<Index>(how.classes - first, 0, logits.size[logits.rank - 1])),
         count(logits.extent(0, logits.rank - 1)) {}
-  float at(Index row, Index i) const { return static_cast<float>(number(logits, row * logits.size[logits.rank - 1] + i)); }
+  float at(Index row, Index i) const {
+    return static_cast<float>(number(logits, row * logits.size[logits.rank - 1] + i));
+  }
   double temperature() const { return scalars[how.temperature]; }
 };
 /// (logits, scalars[, max][, state][, floor])
@@ -45,7 +50,8 @@ inline void digit_histogram(const Call& call) {
       const std::uint32_t key = order_of(logit);
       if (floor != nullptr && !passes(logit, floor[r])) continue;
       if (state != nullptr && (key ^ static_cast<std::uint32_t>(state[r].digits)) >> (shift + 8) != 0) continue;
-      histogram[key >> shift & 255] += by_mass ? std::exp((static_cast<double>(logit) - number(*largest, r)) / rows.temperature()) : 1;
+      histogram[key >> shift & 255] +=
+          by_mass ? std::exp((static_cast<double>(logit) - number(*largest, r)) / rows.temperature()) : 1;
     }
 }
 /// (histogram, scalars[, state])
@@ -61,7 +67,8 @@ inline void narrow(const Call& call) {
     } else {
       const double limit = call.operands[1].as<const double>()[how.limit];
       const double all = how.by_mass != 0 ? std::accumulate(histogram, histogram + operation::sample_bins, 0.0) : 1;
-      const bool limits = limit > 0 && (how.by_mass == 0 || limit < 1) && std::isfinite(all);  // at temperature 0, or where a logit is NaN, no mass is a number
+      // at temperature 0, or where a logit is NaN, no mass is a number
+      const bool limits = limit > 0 && (how.by_mass == 0 || limit < 1) && std::isfinite(all);
       t.left = limits ? limit * all : std::numeric_limits<double>::infinity();
     }
     int bin = operation::sample_bins - 1;
@@ -74,7 +81,8 @@ inline void narrow(const Call& call) {
 inline void draw(const Call& call) {
   const LogitRows rows(call);
   const auto* const threshold = call.operands.size() > 2 ? call.operands[2].as<const Threshold>() : nullptr;
-  const RandomStream stream = RandomStream::of({rows.how.seed, rows.how.step, rows.how.draw}, rows.scalars, call.layer, call.micro_batch);
+  const RandomStream stream =
+      RandomStream::of({rows.how.seed, rows.how.step, rows.how.draw}, rows.scalars, call.layer, call.micro_batch);
   const double temperature = rows.temperature();
   const Index width = rows.logits.size[rows.logits.rank - 1];
   double* best = call.results[0].as<double>();
@@ -88,10 +96,12 @@ inline void draw(const Call& call) {
       const float logit = rows.at(r, i);
       if (threshold != nullptr && !passes(logit, threshold[r])) continue;
       const double noise = temperature > 0 ? -std::log(-std::log((words[within + j] + 0.5) / 4294967296.0)) : 0;
-      const float perturbed = temperature > 0 ? static_cast<float>(static_cast<double>(logit) / temperature + noise) : logit;
-      const double own = std::isnan(perturbed) ? std::numeric_limits<double>::infinity()
-                                               : static_cast<double>(order_of(perturbed)) * static_cast<double>(operation::most_classes) +
-                                                     static_cast<double>(operation::most_classes - 1 - rows.first - i);
+      const float perturbed =
+          temperature > 0 ? static_cast<float>(static_cast<double>(logit) / temperature + noise) : logit;
+      const double own = std::isnan(perturbed)
+                             ? std::numeric_limits<double>::infinity()
+                             : static_cast<double>(order_of(perturbed)) * static_cast<double>(operation::most_classes) +
+                                   static_cast<double>(operation::most_classes - 1 - rows.first - i);
       best[r] = std::max(best[r], own);
     }
   });
@@ -101,7 +111,9 @@ inline void drawn(const Call& call) {
   const double* x = call.operands[0].as<const double>();
   for (Index i = 0; i < call.results[0].elements(); ++i)
     call.results[0].as<int>()[i] =
-        std::isfinite(x[i]) && x[i] >= 0 ? static_cast<int>(operation::most_classes - 1 - static_cast<Index>(x[i]) % operation::most_classes) : -1;
+        std::isfinite(x[i]) && x[i] >= 0
+            ? static_cast<int>(operation::most_classes - 1 - static_cast<Index>(x[i]) % operation::most_classes)
+            : -1;
 }
 
 }  // namespace parallel::cpu

@@ -1,5 +1,5 @@
-// Memory that kernels work in: one piece a thread and purpose, which grows to what is needed and is kept. What a call needs at most,
-// account/cpu.hpp says.
+// Memory that kernels work in: one piece a thread and purpose, which grows to what is needed and is kept. What a call
+// needs at most, account/cpu.hpp says.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -28,7 +28,8 @@ std::byte* scratch_bytes(std::size_t bytes) {
   }
   return memory.get();
 }
-/// Lets every piece of this thread be as large as a plan says, so that no step asks for memory, and none is left that was too small.
+/// Lets every piece of this thread be as large as a plan says, so that no step asks for memory, and none is left that
+/// was too small.
 inline void reserve(const account::Scratch& all) {
   const auto bytes = [&](Purpose p) { return static_cast<std::size_t>(all.pieces[static_cast<int>(p)]); };
   scratch_bytes<Purpose::packing>(bytes(Purpose::packing));

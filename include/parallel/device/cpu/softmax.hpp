@@ -1,11 +1,12 @@
-// The parts of a softmax over dimensions `ints`, given the maximum: sums of exponentials, the quotient, and its gradient.
+// The parts of a softmax over dimensions `ints`, given the maximum: sums of exponentials, the quotient, and its
+// gradient.
 #pragma once
 #include <parallel/device/cpu/reduce.hpp>
 
 namespace parallel::cpu {
 
-/// Calls along(position, position of the statistic, count) for rows over which is reduced, and across for rows with a statistic for each
-/// element.
+/// Calls along(position, position of the statistic, count) for rows over which is reduced, and across for rows with a
+/// statistic for each element.
 template <class Along, class Across>
 [[gnu::always_inline]] inline void with_statistic(const View& x, const Ints& dims, Along along, Across across) {
   const Walk<2> walk = together(x, reduced(x, dims));
@@ -26,27 +27,34 @@ template <class T>
   with_statistic(
       call.operands[0], call.ints,
       [=](Index i, Index s, Index n) {
-        sum[s] += sum_by_lanes<T, 1>(n, [m = largest[s]](const T* a) { return exponential(lanes(a) - m); }, x + i);
+        sum[s] += sum_by_lanes<T, 1>(
+            n, [m = largest[s]](const T* a) { return exponential(lanes(a) - m); }, x + i);
       },
       [=](Index i, Index s, Index n) {
-        by_lanes(n, [](T* to, const T* a, const T* m) { lanes(to) += exponential(lanes(a) - lanes(m)); }, sum + s, x + i, largest + s);
+        by_lanes(
+            n, [](T* to, const T* a, const T* m) { lanes(to) += exponential(lanes(a) - lanes(m)); }, sum + s, x + i,
+            largest + s);
       });
 }
 /// (x, max, sum): exp(x - max) / sum
 template <class T>
 [[gnu::flatten]] void normalized_exponential(const Call& call) {
-  const T *x = call.operands[0].as<const T>(), *largest = call.operands[1].as<const T>(), *sum = call.operands[2].as<const T>();
+  const T *x = call.operands[0].as<const T>(), *largest = call.operands[1].as<const T>(),
+          *sum = call.operands[2].as<const T>();
   T* y = call.results[0].as<T>();
   with_statistic(
       call.operands[0], call.ints,
       [=](Index i, Index s, Index n) {
         by_lanes(
-            n, [m = largest[s], share = 1 / sum[s]](T* to, const T* a) { lanes(to) = exponential(lanes(a) - m) * share; }, y + i, x + i);
+            n,
+            [m = largest[s], share = 1 / sum[s]](T* to, const T* a) { lanes(to) = exponential(lanes(a) - m) * share; },
+            y + i, x + i);
       },
       [=](Index i, Index s, Index n) {
         by_lanes(
-            n, [](T* to, const T* a, const T* m, const T* b) { lanes(to) = exponential(lanes(a) - lanes(m)) / lanes(b); }, y + i, x + i,
-            largest + s, sum + s);
+            n,
+            [](T* to, const T* a, const T* m, const T* b) { lanes(to) = exponential(lanes(a) - lanes(m)) / lanes(b); },
+            y + i, x + i, largest + s, sum + s);
       });
 }
 /// (y, g): the sum of y g
@@ -58,20 +66,23 @@ template <class T>
   with_statistic(
       call.operands[0], call.ints, [=](Index i, Index s, Index n) { product[s] += inner_product(y + i, g + i, n); },
       [=](Index i, Index s, Index n) {
-        by_lanes(n, [](T* to, const T* a, const T* b) { lanes(to) += lanes(a) * lanes(b); }, product + s, y + i, g + i);
+        by_lanes(
+            n, [](T* to, const T* a, const T* b) { lanes(to) += lanes(a) * lanes(b); }, product + s, y + i, g + i);
       });
 }
 /// (y, g, product): y (g - product)
 template <class T>
 [[gnu::flatten]] void softmax_gradient(const Call& call) {
-  const T *y = call.operands[0].as<const T>(), *g = call.operands[1].as<const T>(), *product = call.operands[2].as<const T>();
+  const T *y = call.operands[0].as<const T>(), *g = call.operands[1].as<const T>(),
+          *product = call.operands[2].as<const T>();
   T* out = call.results[0].as<T>();
   with_statistic(
-      call.operands[0], call.ints, [=](Index i, Index s, Index n) { probability_gradient(out + i, y + i, g + i, product[s], n); },
+      call.operands[0], call.ints,
+      [=](Index i, Index s, Index n) { probability_gradient(out + i, y + i, g + i, product[s], n); },
       [=](Index i, Index s, Index n) {
         by_lanes(
-            n, [](T* to, const T* a, const T* b, const T* c) { lanes(to) = lanes(a) * (lanes(b) - lanes(c)); }, out + i, y + i, g + i,
-            product + s);
+            n, [](T* to, const T* a, const T* b, const T* c) { lanes(to) = lanes(a) * (lanes(b) - lanes(c)); }, out + i,
+            y + i, g + i, product + s);
       });
 }
 

@@ -12,8 +12,9 @@ struct Steps {
   Index operator[](int i) const { return of[i]; }
 };
 
-/// Dimensions, outermost first, each with its extent and the number of elements by which every tensor advances along it (0: it repeats).
-/// Dimensions along which all of them advance evenly are one, so that the innermost is as long as can be.
+/// Dimensions, outermost first, each with its extent and the number of elements by which every tensor advances along it
+/// (0: it repeats). Dimensions along which all of them advance evenly are one, so that the innermost is as long as can
+/// be.
 template <int tensors>
 class Walk {
  public:
@@ -39,9 +40,12 @@ class Walk {
   int rank() const { return rank_; }
   /// The extent of the innermost dimension, or of one that encloses it.
   Index extent(int enclosing = 0) const { return enclosing < rank_ ? extents_[rank_ - 1 - enclosing] : 1; }
-  Index step(int tensor, int enclosing = 0) const { return enclosing < rank_ ? steps_[rank_ - 1 - enclosing].of[tensor] : 1; }
+  Index step(int tensor, int enclosing = 0) const {
+    return enclosing < rank_ ? steps_[rank_ - 1 - enclosing].of[tensor] : 1;
+  }
 
-  /// Stands at one row after the other: `for (auto at = walk.rows(); at; ++at)`, where at[t] is how far tensor t has advanced.
+  /// Stands at one row after the other: `for (auto at = walk.rows(); at; ++at)`, where at[t] is how far tensor t has
+  /// advanced.
   class Cursor {
    public:
     Cursor(const Walk& walk, int inner) : walk_(walk), outer_(walk.rank_ - inner) {
@@ -86,17 +90,18 @@ inline Steps<max_rank> strides(const View& view) {
   return result;
 }
 
-/// By how many elements a part advances along each dimension of `whole`, to which it is repeated as in NumPy: aligned at the last
-/// dimension.
+/// By how many elements a part advances along each dimension of `whole`, to which it is repeated as in NumPy: aligned
+/// at the last dimension.
 inline Steps<max_rank> repeated(const View& view, const View& whole) {
   Steps<max_rank> result;
   const Steps<max_rank> own = strides(view);
-  for (int d = whole.rank - 1, from = view.rank - 1; d >= 0 && from >= 0; --d, --from) result.of[d] = view.size[from] == 1 ? 0 : own[from];
+  for (int d = whole.rank - 1, from = view.rank - 1; d >= 0 && from >= 0; --d, --from)
+    result.of[d] = view.size[from] == 1 ? 0 : own[from];
   return result;
 }
 
-/// By how many elements a statistic advances along each dimension of `whole`: it has all but the dimensions `gone` (none named: all are
-/// gone).
+/// By how many elements a statistic advances along each dimension of `whole`: it has all but the dimensions `gone`
+/// (none named: all are gone).
 inline Steps<max_rank> reduced(const View& whole, const Ints& gone) {
   Steps<max_rank> result;
   Index n = 1;

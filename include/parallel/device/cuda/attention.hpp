@@ -1,13 +1,14 @@
-// Attention on a GPU, whose scores exist in registers only: a block has some queries of a head and walks over the keys, with the largest score
-// and the sum of exponentials so far ("FlashAttention-2", Dao, 2023). No sum depends on an order that varies: a result has the same bits in
-// every run.
+// Attention on a GPU, whose scores exist in registers only: a block has some queries of a head and walks over the keys,
+// with the largest score and the sum of exponentials so far ("FlashAttention-2", Dao, 2023). No sum depends on an order
+// that varies: a result has the same bits in every run.
 #pragma once
 #include <parallel/device/cuda/attention_heads.hpp>
 
 namespace parallel::cuda {
 
-/// In bf16 a block of heads of 64 elements takes 230 registers a thread and 54 KiB of shared memory, of 128 elements 244 and 68 KiB: on Hopper two
-/// blocks, eight warps, are on a multiprocessor, bound by registers. (By ptxas of CUDA 13 for sm_90, without spills; not measured.)
+/// In bf16 a block of heads of 64 elements takes 230 registers a thread and 54 KiB of shared memory, of 128 elements
+/// 244 and 68 KiB: on Hopper two blocks, eight warps, are on a multiprocessor, bound by registers. (By ptxas of CUDA 13
+/// for sm_90, without spills; not measured.)
 template <class T, int size>
 constexpr Tiling forward_tiling() {
   constexpr std::size_t row = sizeof(T) * size;
@@ -22,13 +23,15 @@ template <class T, int size>
 struct AttentionForward {
   using W = Wide<T>;
   static constexpr Tiling tiling = forward_tiling<T, size>();
-  static constexpr int m = tiling.m, n = tiling.n, warps = tiling.warps, threads = 32 * warps, rows = 16 * m * warps, columns = 8 * n;
+  static constexpr int m = tiling.m, n = tiling.n, warps = tiling.warps, threads = 32 * warps, rows = 16 * m * warps,
+                       columns = 8 * n;
   using In = Tile<T, size>;
   Heads<T> at;
   T* out;
   W* statistic;
 
-  static constexpr std::size_t keys_at = In::bytes(rows), values_at = keys_at + 2 * In::bytes(columns), kept_at = values_at + 2 * In::bytes(columns);
+  static constexpr std::size_t keys_at = In::bytes(rows), values_at = keys_at + 2 * In::bytes(columns),
+                               kept_at = values_at + 2 * In::bytes(columns);
   std::size_t shared() const { return kept_at + (at.dropped > 0 ? rows * columns : 0); }
   std::int64_t blocks() const { return std::int64_t{at.batch} * at.heads * blocks_of(at.queries, rows); }
 
@@ -43,14 +46,21 @@ struct AttentionForward {
     const auto tiles = static_cast<int>(blocks_of(at.queries, rows));
     const auto of_head = static_cast<int>(block.index / tiles);
     const int head = of_head % at.heads, b = of_head / at.heads, group = at.group_of(head);
-    const int query = (tiles - 1 - static_cast<int>(block.index % tiles)) * rows;  // those that see the most keys begin first
+    // those that see the most keys begin first
+    const int query = (tiles - 1 - static_cast<int>(block.index % tiles)) * rows;
     const int reach = at.reach(), last = query + rows < at.queries ? query + rows - 1 : at.queries - 1;
-    const int end = !at.causal || last + reach + 1 > at.keys ? at.keys : last + reach + 1;  // of the keys that any of them sees
+    // of the keys that any of them sees
+    const int end = !at.causal || last + reach + 1 > at.keys ? at.keys : last + reach + 1;
     const In q{block.template shared<T>()};
-    const auto keys = [&](int key) { return In{block.template shared<T>(keys_at + In::bytes(key / columns % 2 * columns))}; };
-    const auto values = [&](int key) { return In{block.template shared<T>(values_at + In::bytes(key / columns % 2 * columns))}; };
+    const auto keys = [&](int key) {
+      return In{block.template shared<T>(keys_at + In::bytes(key / columns % 2 * columns))};
+    };
+    const auto values = [&](int key) {
+      return In{block.template shared<T>(values_at + In::bytes(key / columns % 2 * columns))};
+    };
     std::uint8_t* const kept = block.template shared<std::uint8_t>(kept_at);
-    const MatrixRows<const T> from_keys = at.of_keys(at.k, b, group, at.size), from_values = at.of_keys(at.v, b, group, at.value_size);
+    const MatrixRows<const T> from_keys = at.of_keys(at.k, b, group, at.size),
+                              from_values = at.of_keys(at.v, b, group, at.value_size);
 
     Copies copies;
     const auto fetch = [&](int key) {
@@ -59,9 +69,8 @@ struct AttentionForward {
       stage<columns>(block, copies, at.packed, from_values, key, values(key));
     };
     PerWarp<State, warps> of;
-    in_warps<warps>([&](int w) {
-      of[w].largest.each([](const Place&, W& x) { x = -std::numeric_limits<W>::infinity(); });
-    });
+    in_warps<warps>(
+        [&](int w) { of[w].largest.each([](const Place&, W& x) { x = -std::numeric_limits<W>::infinity(); }); });
     stage<rows>(block, copies, at.packed, at.of_queries(at.q, b, head, at.size), query, q);
     fetch(0);
     for (int key = 0; key < end; key += columns) {
@@ -80,7 +89,9 @@ struct AttentionForward {
         at.hide(p, -std::numeric_limits<W>::infinity(), reach, b, query + own, 16 * m, key, columns);
         weigh(of[w], p);
         if (at.dropped > 0)
-          p.each([&](const Place& e, W& x) { x = kept[(own + e.row()) * columns + e.column()] != 0 ? x * at.growth : W{0}; });
+          p.each([&](const Place& e, W& x) {
+            x = kept[(own + e.row()) * columns + e.column()] != 0 ? x * at.growth : W{0};
+          });
         add_weighted_rows(of[w].sums, p, values(key));
       });
     }
@@ -92,7 +103,8 @@ struct AttentionForward {
   }
 
  private:
-  /// Products become probabilities, but for the division by their sum; what was summed before is fitted to a larger largest score.
+  /// Products become probabilities, but for the division by their sum; what was summed before is fitted to a larger
+  /// largest score.
   PARALLEL_DEVICE void weigh(State& s, Elements<W, m, n>& p) const {
     RowValues<W, m> largest = s.largest, shift, fitting;
     const auto larger = [](W a, W b) { return std::fmax(a, b); };  // what is no number comes back below
@@ -114,7 +126,8 @@ struct AttentionForward {
       const int own = query + e.row();
       share[e] = at.stands_outside(reach, own) ? std::numeric_limits<W>::quiet_NaN() : x > 0 ? 1 / x : W{0};
       if (e.lane % 4 == 0 && own < at.queries)
-        statistic[at.statistic(b, head, own)] = x > 0 ? (s.largest[e] * at.exponent + std::log2(x)) * std::numbers::ln2_v<W> : W{0};
+        statistic[at.statistic(b, head, own)] =
+            x > 0 ? (s.largest[e] * at.exponent + std::log2(x)) * std::numbers::ln2_v<W> : W{0};
     });
     write_rows(s.sums, to, [&](const Place& e) { return share[e]; });
   }

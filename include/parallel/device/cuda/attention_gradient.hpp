@@ -1,13 +1,14 @@
-// The gradients of attention on a GPU: probabilities are made again from one number a query, twice, so that every sum stays in one block:
-// once by queries for their gradients, once by keys for theirs.
+// The gradients of attention on a GPU: probabilities are made again from one number a query, twice, so that every sum
+// stays in one block: once by queries for their gradients, once by keys for theirs.
 #pragma once
 #include <parallel/device/cuda/attention_heads.hpp>
 
 namespace parallel::cuda {
 
-/// In bf16 a block by queries takes 182 registers a thread for heads of 64 elements and 162 of 128, one by keys 255 and 232, and 55 and 69 KiB of
-/// shared memory: on Hopper two blocks, eight warps, are on a multiprocessor. Seven products are computed where five would do, had dq an
-/// order that blocks could add in. (By ptxas of CUDA 13 for sm_90, without spills; not measured.)
+/// In bf16 a block by queries takes 182 registers a thread for heads of 64 elements and 162 of 128, one by keys 255 and
+/// 232, and 55 and 69 KiB of shared memory: on Hopper two blocks, eight warps, are on a multiprocessor. Seven products
+/// are computed where five would do, had dq an order that blocks could add in. (By ptxas of CUDA 13 for sm_90, without
+/// spills; not measured.)
 template <class T, int size>
 constexpr Tiling gradient_tiling() {
   constexpr std::size_t row = sizeof(T) * size;
@@ -22,7 +23,8 @@ template <class T, int size>
 struct AttentionBackward {
   using W = Wide<T>;
   static constexpr Tiling tiling = gradient_tiling<T, size>();
-  static constexpr int m = tiling.m, n = tiling.n, warps = tiling.warps, threads = 32 * warps, rows = 16 * m * warps, columns = 8 * n;
+  static constexpr int m = tiling.m, n = tiling.n, warps = tiling.warps, threads = 32 * warps, rows = 16 * m * warps,
+                       columns = 8 * n;
   using In = Tile<T, size>;
   Heads<T> at;
   const T *result, *cotangent;
@@ -30,7 +32,8 @@ struct AttentionBackward {
   W* inners;
   W factor;
 
-  static constexpr std::size_t second_at = In::bytes(rows), moving_at = 2 * second_at, rest_at = moving_at + In::bytes(4 * columns);
+  static constexpr std::size_t second_at = In::bytes(rows), moving_at = 2 * second_at,
+                               rest_at = moving_at + In::bytes(4 * columns);
   static constexpr std::size_t kept_at = rest_at + 4 * columns * sizeof(W);
   std::size_t shared() const { return kept_at + (at.dropped > 0 ? rows * columns : 0); }
 };
@@ -39,9 +42,9 @@ struct AttentionBackward {
 template <class T, int size>
 struct QueryGradient : AttentionBackward<T, size> {
   using Base = AttentionBackward<T, size>;
+  using Base::at, Base::m, Base::n, Base::warps, Base::rows, Base::columns;
   using typename Base::In;
   using typename Base::W;
-  using Base::at, Base::m, Base::n, Base::warps, Base::rows, Base::columns;
   T* dq;
 
   std::int64_t blocks(int batches) const { return std::int64_t{batches} * at.heads * blocks_of(at.queries, rows); }
@@ -60,10 +63,15 @@ struct QueryGradient : AttentionBackward<T, size> {
     const int reach = at.reach(), last = query + rows < at.queries ? query + rows - 1 : at.queries - 1;
     const int end = !at.causal || last + reach + 1 > at.keys ? at.keys : last + reach + 1;
     const In q{block.template shared<T>()}, g{block.template shared<T>(Base::second_at)};
-    const auto keys = [&](int key) { return In{block.template shared<T>(Base::moving_at + In::bytes(key / columns % 2 * columns))}; };
-    const auto values = [&](int key) { return In{block.template shared<T>(Base::moving_at + In::bytes((2 + key / columns % 2) * columns))}; };
+    const auto keys = [&](int key) {
+      return In{block.template shared<T>(Base::moving_at + In::bytes(key / columns % 2 * columns))};
+    };
+    const auto values = [&](int key) {
+      return In{block.template shared<T>(Base::moving_at + In::bytes((2 + key / columns % 2) * columns))};
+    };
     std::uint8_t* const kept = block.template shared<std::uint8_t>(Base::kept_at);
-    const MatrixRows<const T> from_keys = at.of_keys(at.k, b, group, at.size), from_values = at.of_keys(at.v, b, group, at.value_size);
+    const MatrixRows<const T> from_keys = at.of_keys(at.k, b, group, at.size),
+                              from_values = at.of_keys(at.v, b, group, at.value_size);
 
     Copies copies;
     const auto fetch = [&](int key) {
@@ -93,7 +101,9 @@ struct QueryGradient : AttentionBackward<T, size> {
         add_inner_products(p, q.from(own), keys(key));
         add_inner_products(dp, g.from(own), values(key));
         if (at.dropped > 0)
-          dp.each([&](const Place& e, W& x) { x = kept[(own + e.row()) * columns + e.column()] != 0 ? x * at.growth : W{0}; });
+          dp.each([&](const Place& e, W& x) {
+            x = kept[(own + e.row()) * columns + e.column()] != 0 ? x * at.growth : W{0};
+          });
         State& s = of[w];
         p.each([&](const Place& e, W& x) { x = power_of_two<T>(x * at.exponent - s.statistic[e]); });
         at.hide(p, W{0}, reach, b, query + own, 16 * m, key, columns);
@@ -103,7 +113,8 @@ struct QueryGradient : AttentionBackward<T, size> {
     }
     copies.wait();
     block.sync();
-    in_warps<warps>([&](int w) { write_rows(of[w].sums, q.from(w * 16 * m), [&](const Place&) { return Base::factor; }); });
+    in_warps<warps>(
+        [&](int w) { write_rows(of[w].sums, q.from(w * 16 * m), [&](const Place&) { return Base::factor; }); });
     block.sync();
     unstage(block, at.packed, q, at.of_queries(dq, b, head, at.size), query, rows);
   }
@@ -129,7 +140,8 @@ struct QueryGradient : AttentionBackward<T, size> {
     });
     s.inner.combine(Plus{});
     s.inner.each([&](const Place& e, W& x) {
-      if (e.lane % 4 == 0 && query + e.row() < at.queries) Base::inners[at.statistic(b - at.first_batch, head, query + e.row())] = x;
+      if (e.lane % 4 == 0 && query + e.row() < at.queries)
+        Base::inners[at.statistic(b - at.first_batch, head, query + e.row())] = x;
     });
   }
 };
@@ -138,9 +150,9 @@ struct QueryGradient : AttentionBackward<T, size> {
 template <class T, int size>
 struct KeyGradient : AttentionBackward<T, size> {
   using Base = AttentionBackward<T, size>;
+  using Base::at, Base::m, Base::n, Base::warps, Base::rows, Base::columns;
   using typename Base::In;
   using typename Base::W;
-  using Base::at, Base::m, Base::n, Base::warps, Base::rows, Base::columns;
   T *dk, *dv;
 
   std::int64_t blocks(int batches) const { return std::int64_t{batches} * at.groups * blocks_of(at.keys, rows); }
@@ -157,23 +169,31 @@ struct KeyGradient : AttentionBackward<T, size> {
   PARALLEL_DEVICE void operator()(Block& block) const {
     const auto tiles = static_cast<int>(blocks_of(at.keys, rows));
     const auto of_group = static_cast<int>(block.index / tiles);
-    const int group = of_group % at.groups, b = at.first_batch + of_group / at.groups, key = static_cast<int>(block.index % tiles) * rows;
+    const int group = of_group % at.groups, b = at.first_batch + of_group / at.groups,
+              key = static_cast<int>(block.index % tiles) * rows;
     const int reach = at.reach();
     // The heads whose keys these are, and of each the queries from the first on that sees one of them.
     const int first_head = larger((group + at.groups_begin) * at.sharing - at.heads_begin, 0);
     const int head_end = smaller((group + 1 + at.groups_begin) * at.sharing - at.heads_begin, at.heads);
     const int begin = at.causal ? larger(key - reach, 0) : 0;
     const In k{block.template shared<T>()}, v{block.template shared<T>(Base::second_at)};
-    const auto queries = [&](const Step& s) { return In{block.template shared<T>(Base::moving_at + In::bytes(s.turn * columns))}; };
-    const auto cotangents = [&](const Step& s) { return In{block.template shared<T>(Base::moving_at + In::bytes((2 + s.turn) * columns))}; };
-    const auto statistics = [&](const Step& s) { return block.template shared<W>(Base::rest_at) + s.turn * 2 * columns; };
+    const auto queries = [&](const Step& s) {
+      return In{block.template shared<T>(Base::moving_at + In::bytes(s.turn * columns))};
+    };
+    const auto cotangents = [&](const Step& s) {
+      return In{block.template shared<T>(Base::moving_at + In::bytes((2 + s.turn) * columns))};
+    };
+    const auto statistics = [&](const Step& s) {
+      return block.template shared<W>(Base::rest_at) + s.turn * 2 * columns;
+    };
     std::uint8_t* const kept = block.template shared<std::uint8_t>(Base::kept_at);
 
     Copies copies;
     const auto fetch = [&](const Step& s) {
       if (s.head >= head_end) return;
       stage<columns>(block, copies, at.packed, at.of_queries(at.q, b, s.head, at.size), s.query, queries(s));
-      stage<columns>(block, copies, at.packed, at.of_queries(Base::cotangent, b, s.head, at.value_size), s.query, cotangents(s));
+      stage<columns>(block, copies, at.packed, at.of_queries(Base::cotangent, b, s.head, at.value_size), s.query,
+                     cotangents(s));
       W* const to = statistics(s);
       block.each(columns, [&](int i) {
         const int own = s.query + i;
@@ -188,7 +208,8 @@ struct KeyGradient : AttentionBackward<T, size> {
     Step step{begin < at.queries ? first_head : head_end, begin, 0}, next{};
     for (fetch(step); step.head < head_end; step = next) {
       const int head = step.head, query = step.query;
-      next = query + columns < at.queries ? Step{head, query + columns, 1 - step.turn} : Step{head + 1, begin, 1 - step.turn};
+      next = query + columns < at.queries ? Step{head, query + columns, 1 - step.turn}
+                                          : Step{head + 1, begin, 1 - step.turn};
       copies.wait();
       block.sync();
       fetch(next);
@@ -235,19 +256,27 @@ struct KeyGradient : AttentionBackward<T, size> {
   PARALLEL_DEVICE static int smaller(int a, int b) { return a < b ? a : b; }
 };
 
-/// (q, k, v, ..., result, statistic, g): the gradients of q, k and v. Some of the batch at a time, so many as the inner products have room for.
+/// (q, k, v, ..., result, statistic, g): the gradients of q, k and v. Some of the batch at a time, so many as the inner
+/// products have room for.
 template <class T>
 void attention_gradient(const Call& call) {
   using W = Wide<T>;
   const Heads<T> at(call);
   Gpu& gpu = cuda::gpu(call);
   const int last = call.operands.size() - 1;
-  const std::int64_t room = static_cast<std::int64_t>(Gpu::workspace_bytes / sizeof(W)), each = std::int64_t{at.heads} * at.queries;
-  if (each > room) throw GpuFailed("the gradient of attention on the GPU has at most " + std::to_string(room) + " queries of all heads, but here there are " + std::to_string(each));
+  const std::int64_t room = static_cast<std::int64_t>(Gpu::workspace_bytes / sizeof(W)),
+                     each = std::int64_t{at.heads} * at.queries;
+  if (each > room)
+    throw GpuFailed("the gradient of attention on the GPU has at most " + std::to_string(room) +
+                    " queries of all heads, but here there are " + std::to_string(each));
   const int batches = static_cast<int>(room / std::max<std::int64_t>(each, 1));
   with_size(at, [&]<int size>(std::integral_constant<int, size>) {
-    AttentionBackward<T, size> both{at, call.operands[last - 2].as<const T>(), call.operands[last].as<const T>(), call.operands[last - 1].as<const W>(),
-                                    static_cast<W*>(gpu.workspace()), static_cast<W>(call.reals[0])};
+    AttentionBackward<T, size> both{at,
+                                    call.operands[last - 2].as<const T>(),
+                                    call.operands[last].as<const T>(),
+                                    call.operands[last - 1].as<const W>(),
+                                    static_cast<W*>(gpu.workspace()),
+                                    static_cast<W>(call.reals[0])};
     for (both.at.first_batch = 0; both.at.first_batch < at.batch; both.at.first_batch += batches) {
       const int now = std::min(batches, at.batch - both.at.first_batch);
       const QueryGradient<T, size> by_queries{both, call.results[0].as<T>()};

@@ -1,5 +1,6 @@
-// A block of threads that computes a row or a tile together. Under nvcc every thread runs a body with a Block of its own; elsewhere one thread
-// plays all of them, phase by phase, with the same sums in the same order: so tests on the host see the numbers of the device.
+// A block of threads that computes a row or a tile together. Under nvcc every thread runs a body with a Block of its
+// own; elsewhere one thread plays all of them, phase by phase, with the same sums in the same order: so tests on the
+// host see the numbers of the device.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -46,8 +47,7 @@ struct Larger {
 
 /// Adds to what several threads add to: whole numbers only, whose sum no order shows in.
 template <class T>
-  requires std::is_integral_v<T>
-PARALLEL_DEVICE void add_to(T& sum, T term) {
+requires std::is_integral_v<T> PARALLEL_DEVICE void add_to(T& sum, T term) {
 #if defined(__CUDA_ARCH__)
   atomicAdd(&sum, term);
 #else
@@ -134,8 +134,8 @@ class Warp {
   std::byte* shared_;
 };
 
-/// What a body is called with. A body is uniform but within `each`: its own variables have the same value in every thread, and only the
-/// functions that it hands to a Block see what differs, an index.
+/// What a body is called with. A body is uniform but within `each`: its own variables have the same value in every
+/// thread, and only the functions that it hands to a Block see what differs, an index.
 template <int size>
 class Block {
  public:
@@ -145,8 +145,8 @@ class Block {
 
   std::int64_t index;  ///< of the block in the grid
 
-  /// f(i) for every i below n, in no order. What it writes, others see behind `sync`. `ahead`, here and below: for how many i a thread loads
-  /// before it waits.
+  /// f(i) for every i below n, in no order. What it writes, others see behind `sync`. `ahead`, here and below: for how
+  /// many i a thread loads before it waits.
   template <int ahead = 1, class I, class F>
   PARALLEL_DEVICE void each(I n, F f) const {
 #if defined(__CUDA_ARCH__)
@@ -172,8 +172,8 @@ class Block {
     __syncthreads();
 #endif
   }
-  /// The sum of f(i) over all i below n, the same bits in every thread and every run: each thread adds every size-th, then they are combined in
-  /// a tree. What was written before, others see behind it.
+  /// The sum of f(i) over all i below n, the same bits in every thread and every run: each thread adds every size-th,
+  /// then they are combined in a tree. What was written before, others see behind it.
   template <class T, int ahead = 1, class F>
   PARALLEL_DEVICE T sum(std::int64_t n, F f) const {
     return combined<T, ahead>(n, f, T{}, Plus{});

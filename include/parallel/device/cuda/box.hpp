@@ -1,6 +1,8 @@
-// Boxes of elements from one tensor to another: copies, slices, paddings, transposes, packing; in units of up to 16 bytes.
+// Boxes of elements from one tensor to another: copies, slices, paddings, transposes, packing; in units of up to 16
+// bytes.
 #pragma once
 #include <algorithm>
+
 #include <parallel/device/cuda/map.hpp>
 
 namespace parallel::cuda {
@@ -31,7 +33,8 @@ void with_unit(int bytes, F f) {
   }
 }
 
-/// to[i . to_step] = from[i . from_step] for every index of the box; all steps in units. Every element is read once and written once.
+/// to[i . to_step] = from[i . from_step] for every index of the box; all steps in units. Every element is read once and
+/// written once.
 template <class U>
 struct CopyBox {
   static constexpr int threads = 256;
@@ -49,7 +52,8 @@ struct CopyBox {
       if (rest >= units) return;
       for (int d = rank - 1; d > 0; --d) {
         const Index here = extent[d].divide(rest);
-        source += here * from_step[d], target += here * to_step[d];
+        source += here * from_step[d];
+        target += here * to_step[d];
       }
       to[target + rest * to_step[0]] = from[source + rest * from_step[0]];
     });
@@ -70,17 +74,26 @@ inline void copy_box(cudaStream_t stream, const Walk<2>& walk, const void* from,
     CopyBox<U> body{static_cast<const U*>(from), static_cast<U*>(to), elements * size / unit, rank, {}, {}, {}};
     for (int d = 0; d < rank; ++d) {
       const int enclosing = rank - 1 - d;
-      body.extent[d] = Divisor(walk.extent(enclosing)), body.from_step[d] = walk.step(0, enclosing) * size / unit, body.to_step[d] = walk.step(1, enclosing) * size / unit;
+      body.extent[d] = Divisor(walk.extent(enclosing));
+      body.from_step[d] = walk.step(0, enclosing) * size / unit;
+      body.to_step[d] = walk.step(1, enclosing) * size / unit;
     }
-    if (rows)
-      body.extent[rank - 1] = Divisor(walk.extent() * size / unit), body.from_step[rank - 1] = body.to_step[rank - 1] = 1;
-    else if (unit < size)  // an element is several units
-      body.rank = rank + 1, body.extent[rank] = Divisor(size / unit), body.from_step[rank] = body.to_step[rank] = 1;
+    if (rows) {
+      body.extent[rank - 1] = Divisor(walk.extent() * size / unit);
+      body.from_step[rank - 1] = body.to_step[rank - 1] = 1;
+    } else if (unit < size) {
+      // an element is several units
+      body.rank = rank + 1;
+      body.extent[rank] = Divisor(size / unit);
+      body.from_step[rank] = body.to_step[rank] = 1;
+    }
     launch(stream, blocks_of(body.units, body.threads), body);
   });
 }
 
-inline std::size_t bytes_of(const View& view) { return static_cast<std::size_t>(view.elements() * parallel::bytes_of(view.dtype)); }
+inline std::size_t bytes_of(const View& view) {
+  return static_cast<std::size_t>(view.elements() * parallel::bytes_of(view.dtype));
+}
 
 /// All elements, in their order.
 inline void copy(const Call& call) {
@@ -101,15 +114,19 @@ inline void copy_overlap(const Call& call) {
   Walk<2> walk;
   bool covers = true, empty = to.elements() == 0;
   for (int d = 0; d < to.rank; ++d) {
-    const Index begin = std::max(from.offset[d], to.offset[d]), end = std::min(from.offset[d] + from.size[d], to.offset[d] + to.size[d]);
+    const Index begin = std::max(from.offset[d], to.offset[d]),
+                end = std::min(from.offset[d] + from.size[d], to.offset[d] + to.size[d]);
     empty = empty || end <= begin;
     walk.add(std::max<Index>(end - begin, 0), {from_strides[d], to_strides[d]});
-    source += (begin - from.offset[d]) * from_strides[d], target += (begin - to.offset[d]) * to_strides[d];
+    source += (begin - from.offset[d]) * from_strides[d];
+    target += (begin - to.offset[d]) * to_strides[d];
     covers = covers && end - begin == to.size[d];
   }
   if (!covers) zero(call);
   const int size = parallel::bytes_of(to.dtype);
-  if (!empty) copy_box(gpu(call).stream(), walk, static_cast<const std::byte*>(from.data) + source * size, static_cast<std::byte*>(to.data) + target * size, size);
+  if (!empty)
+    copy_box(gpu(call).stream(), walk, static_cast<const std::byte*>(from.data) + source * size,
+             static_cast<std::byte*>(to.data) + target * size, size);
 }
 
 /// [outer][n][inner] elements to [n][outer][inner].

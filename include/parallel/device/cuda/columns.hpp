@@ -1,16 +1,18 @@
-// Sums over many rows, column by column, in two stages: slices of the rows, then the slices' sums. How rows are cut depends on their number
-// only, so that every GPU finds the same bits.
+// Sums over many rows, column by column, in two stages: slices of the rows, then the slices' sums. How rows are cut
+// depends on their number only, so that every GPU finds the same bits.
 #pragma once
 #include <algorithm>
+
 #include <parallel/device/cuda/row.hpp>
 
 namespace parallel::cuda {
 
-/// One stage: of the rows of every slice, `Terms::sums` sums a column. `Terms`: n columns at a time, `add<packed>(row, first column, sums)`,
-/// which may add anything for columns that there are not.
+/// One stage: of the rows of every slice, `Terms::sums` sums a column. `Terms`: n columns at a time, `add<packed>(row,
+/// first column, sums)`, which may add anything for columns that there are not.
 template <class Terms, class Out>
 struct ColumnSums {
-  static constexpr int threads = 256, warps = threads / Warp::threads, n = Terms::n, width = Warp::threads * n, sums = Terms::sums;
+  static constexpr int threads = 256, warps = threads / Warp::threads, n = Terms::n, width = Warp::threads * n,
+                       sums = Terms::sums;
   using W = typename Terms::W;
   static constexpr std::size_t shared = sizeof(W) * sums * warps * width;
   Terms terms;
@@ -66,7 +68,8 @@ struct SliceTerms {
 
 /// One stage on a GPU's stream.
 template <class Terms, class Out>
-void sum_slices(Gpu& gpu, const Terms& terms, Index rows, Index columns, Index of_slice, bool packed, Out* const (&to)[Terms::sums]) {
+void sum_slices(Gpu& gpu, const Terms& terms, Index rows, Index columns, Index of_slice, bool packed,
+                Out* const (&to)[Terms::sums]) {
   using Body = ColumnSums<Terms, Out>;
   Body body{terms, rows, columns, of_slice, blocks_of(columns, Body::width), packed, {}};
   for (int k = 0; k < Terms::sums; ++k) body.to[k] = to[k];
@@ -78,7 +81,8 @@ struct Slices {
   template <class W>
   static Slices of(Index rows, Index columns, Index sums, Index least, Index most) {
     const Index room = static_cast<Index>(Gpu::workspace_bytes / sizeof(W)) / (sums * std::max<Index>(columns, 1));
-    const Index of_slice = std::max<Index>(blocks_of(rows, std::clamp<Index>(std::min(blocks_of(rows, least), room), 1, most)), 1);
+    const Index of_slice =
+        std::max<Index>(blocks_of(rows, std::clamp<Index>(std::min(blocks_of(rows, least), room), 1, most)), 1);
     return {std::max<Index>(blocks_of(rows, of_slice), 1), of_slice};
   }
 };

@@ -1,8 +1,9 @@
-// Cross entropy in the parts that ranks exchange, the loss and its gradient. A rank may hold some of the vocabulary; what lies behind the
-// classes is padding. Floors are bytes per logit in bf16.
+// Cross entropy in the parts that ranks exchange, the loss and its gradient. A rank may hold some of the vocabulary;
+// what lies behind the classes is padding. Floors are bytes per logit in bf16.
 #pragma once
 #include <algorithm>
 #include <limits>
+
 #include <parallel/device/cuda/softmax.hpp>
 #include <parallel/operation/cross_entropy.hpp>
 
@@ -20,7 +21,9 @@ struct ClassColumns {
     return {all.count, all.ignored, first, std::clamp<Index>(all.count - first, 0, x.size[x.rank - 1])};
   }
   /// Where a target stands among the rank's own classes, or -1.
-  PARALLEL_DEVICE Index column(int target) const { return target >= first && target < first + own ? target - first : -1; }
+  PARALLEL_DEVICE Index column(int target) const {
+    return target >= first && target < first + own ? target - first : -1;
+  }
   PARALLEL_DEVICE bool is_class(int target) const { return target >= 0 && target < classes; }
 };
 
@@ -38,13 +41,15 @@ struct ClassMaximum {
     const W least = -std::numeric_limits<W>::infinity();
     const Row<T> row{x + rows.begin(r)};
     const W largest = either(rows.packed, [&](auto packed) {
-      return block.template maximum<decltype(packed)::value ? 4 : 1>(blocks_of(own, n), least, [&](Index p) {
-        const auto some = row.template pack<n, decltype(packed)::value>(p * n, own);
-        W most = least;
-        for (int e = 0; e < n; ++e)
-          if (p * n + e < own) most = Larger{}(most, some.of[e]);
-        return most;
-      });
+      return block.template maximum < decltype(packed)::value
+                 ? 4
+                 : 1 > (blocks_of(own, n), least, [&](Index p) {
+                     const auto some = row.template pack<n, decltype(packed)::value>(p * n, own);
+                     W most = least;
+                     for (int e = 0; e < n; ++e)
+                       if (p * n + e < own) most = Larger{}(most, some.of[e]);
+                     return most;
+                   });
     });
     block.each(1, [&](Index) { result[r] = narrow<S>(largest); });
   }
@@ -56,11 +61,13 @@ void class_maximum(const Call& call) {
   with_element<S>(x.dtype, [&]<class T>(T) {
     using Body = ClassMaximum<S, T>;
     const Rows rows = Rows::of<Body::n>(x, x.rank - 1);
-    launch_rows(call, rows.count, rows.packs<Body::n>(), Body{x.as<const T>(), call.results[0].as<S>(), rows, ClassColumns::of(call).own});
+    launch_rows(call, rows.count, rows.packs<Body::n>(),
+                Body{x.as<const T>(), call.results[0].as<S>(), rows, ClassColumns::of(call).own});
   });
 }
 
-/// The largest of some numbers, and the sum of their exponentials relative to it. Of none, and where all are -infinity, the sum is 0.
+/// The largest of some numbers, and the sum of their exponentials relative to it. Of none, and where all are -infinity,
+/// the sum is 0.
 template <class W>
 struct Exponentials {
   static constexpr W none = -std::numeric_limits<W>::infinity();
@@ -90,18 +97,23 @@ struct ClassExponentials {
     const Index r = block.index;
     const Row<T> row{x + rows.begin(r)};
     const auto all = either(rows.packed, [&](auto packed) {
-      return block.template sum<Exponentials<W>, decltype(packed)::value ? 4 : 1>(blocks_of(own, n), [&](Index p) {
-        const auto some = row.template pack<n, decltype(packed)::value>(p * n, own);
-        Exponentials<W> found;
-        for (int e = 0; e < n; ++e)
-          if (p * n + e < own) found.largest = Larger{}(found.largest, some.of[e]);
-        const W reference = found.largest == found.none ? W{0} : found.largest;
-        for (int e = 0; e < n; ++e)
-          if (p * n + e < own) found.sum += std::exp(some.of[e] - reference);
-        return found;
-      });
+      return block.template sum < Exponentials<W>,
+             decltype(packed)::value ? 4 : 1 > (blocks_of(own, n), [&](Index p) {
+                                             const auto some =
+                                                 row.template pack<n, decltype(packed)::value>(p * n, own);
+                                             Exponentials<W> found;
+                                             for (int e = 0; e < n; ++e)
+                                               if (p * n + e < own) found.largest = Larger{}(found.largest, some.of[e]);
+                                             const W reference = found.largest == found.none ? W{0} : found.largest;
+                                             for (int e = 0; e < n; ++e)
+                                               if (p * n + e < own) found.sum += std::exp(some.of[e] - reference);
+                                             return found;
+                                           });
     });
-    block.each(1, [&](Index) { largest[r] = narrow<S>(all.largest), sum[r] = narrow<S>(all.sum); });
+    block.each(1, [&](Index) {
+      largest[r] = narrow<S>(all.largest);
+      sum[r] = narrow<S>(all.sum);
+    });
   }
 };
 /// (logits): a row's largest, and its sum of exp(logit - largest). Floor: 2 bytes.
@@ -111,7 +123,9 @@ void class_exponentials(const Call& call) {
   with_element<S>(x.dtype, [&]<class T>(T) {
     using Body = ClassExponentials<S, T>;
     const Rows rows = Rows::of<Body::n>(x, x.rank - 1);
-    launch_rows(call, rows.count, rows.packs<Body::n>(), Body{x.as<const T>(), call.results[0].as<S>(), call.results[1].as<S>(), rows, ClassColumns::of(call).own});
+    launch_rows(
+        call, rows.count, rows.packs<Body::n>(),
+        Body{x.as<const T>(), call.results[0].as<S>(), call.results[1].as<S>(), rows, ClassColumns::of(call).own});
   });
 }
 struct Rescaled {
@@ -138,7 +152,8 @@ struct ClassMean {
   template <class Block>
   PARALLEL_DEVICE void operator()(const Block& block) const {
     const Index r = block.index;
-    const W sum = sum_along<W, n>(block, rows, own, [](W a) { return a; }, Row<T>{x + rows.begin(r)});
+    const W sum = sum_along<W, n>(
+        block, rows, own, [](W a) { return a; }, Row<T>{x + rows.begin(r)});
     block.each(1, [&](Index) { result[r] = narrow<S>(share * sum); });
   }
 };
@@ -151,7 +166,8 @@ void class_mean(const Call& call) {
     const Rows rows = Rows::of<Body::n>(x, x.rank - 1);
     const auto classes = ClassColumns::of(call);
     launch_rows(call, rows.count, rows.packs<Body::n>(),
-                Body{x.as<const T>(), call.results[0].as<S>(), rows, classes.own, static_cast<Wide<T>>(1 / static_cast<double>(classes.classes))});
+                Body{x.as<const T>(), call.results[0].as<S>(), rows, classes.own,
+                     static_cast<Wide<T>>(1 / static_cast<double>(classes.classes))});
   });
 }
 
@@ -170,14 +186,15 @@ struct Pick {
     result[r] = narrow<S>(counts && column >= 0 ? widen(x[r * length + column]) : none);
   }
 };
-/// (logits, target): the target's logit where the rank holds it, else 0; no number where there is no such class, unless it is ignored. Floor:
-/// a sector of 32 bytes a row.
+/// (logits, target): the target's logit where the rank holds it, else 0; no number where there is no such class, unless
+/// it is ignored. Floor: a sector of 32 bytes a row.
 template <class S>
 void pick(const Call& call) {
   const View& x = call.operands[0];
   with_element<S>(x.dtype, [&]<class T>(T) {
     launch_each(call, call.results[0].elements(),
-                Pick<S, T>{x.as<const T>(), call.operands[1].as<const int>(), call.results[0].as<S>(), x.size[x.rank - 1], ClassColumns::of(call)});
+                Pick<S, T>{x.as<const T>(), call.operands[1].as<const int>(), call.results[0].as<S>(),
+                           x.size[x.rank - 1], ClassColumns::of(call)});
   });
 }
 
@@ -191,17 +208,20 @@ struct NegativeLogLikelihood {
   W smoothing;
   PARALLEL_DEVICE void operator()(Index r) const {
     const bool counts = ignored == operation::Classes::none || target[r] != ignored;
-    loss[r] = narrow<S>(counts ? std::log(sum[r]) + (largest[r] - ((W{1} - smoothing) * picked[r] + smoothing * mean[r])) : W{0});
+    loss[r] = narrow<S>(
+        counts ? std::log(sum[r]) + (largest[r] - ((W{1} - smoothing) * picked[r] + smoothing * mean[r])) : W{0});
   }
 };
-/// (logits, target, max, sum, picked[, mean]): log(sum) + max - picked, where the first number says how much of picked is mean. Floor: the
-/// numbers of a row.
+/// (logits, target, max, sum, picked[, mean]): log(sum) + max - picked, where the first number says how much of picked
+/// is mean. Floor: the numbers of a row.
 template <class S>
 void negative_log_likelihood(const Call& call) {
   using Number = Reals<Wide<S>>;
-  const auto picked = Number::of(call.operands[4]), mean = call.operands.size() > 5 ? Number::of(call.operands[5]) : picked;
+  const auto picked = Number::of(call.operands[4]),
+             mean = call.operands.size() > 5 ? Number::of(call.operands[5]) : picked;
   launch_each(call, call.results[0].elements(),
-              NegativeLogLikelihood<S>{call.operands[1].as<const int>(), Number::of(call.operands[2]), Number::of(call.operands[3]), picked, mean, call.results[0].as<S>(),
+              NegativeLogLikelihood<S>{call.operands[1].as<const int>(), Number::of(call.operands[2]),
+                                       Number::of(call.operands[3]), picked, mean, call.results[0].as<S>(),
                                        operation::Classes(call.ints).ignored, static_cast<Wide<S>>(call.reals[0])});
 }
 
@@ -220,13 +240,18 @@ struct CrossEntropyGradient {
   PARALLEL_DEVICE void operator()(const Block& block) const {
     const Index r = block.index, begin = rows.begin(r);
     const int wanted = target[r];
-    const Index own = wanted == classes.ignored ? 0 : classes.own, column = wanted == classes.ignored ? -1 : classes.column(wanted);
-    const W most = largest[r], of_row = g[r], share = of_row / sum[r], less = of_row * (smoothing / static_cast<W>(classes.classes)), hit = of_row * (W{1} - smoothing);
+    const Index own = wanted == classes.ignored ? 0 : classes.own,
+                column = wanted == classes.ignored ? -1 : classes.column(wanted);
+    const W most = largest[r], of_row = g[r], share = of_row / sum[r],
+            less = of_row * (smoothing / static_cast<W>(classes.classes)), hit = of_row * (W{1} - smoothing);
     map_along<n>(
-        block, rows, out + begin, [=](Index i, W a) { return i < own ? std::exp(a - most) * share - less - (i == column ? hit : W{0}) : W{0}; }, Row<T>{x + begin});
+        block, rows, out + begin,
+        [=](Index i, W a) { return i < own ? std::exp(a - most) * share - less - (i == column ? hit : W{0}) : W{0}; },
+        Row<T>{x + begin});
   }
 };
-/// (logits, target, max, sum, g): g (softmax - what the target spreads); 0 where the target is ignored, and for padding. Floor: 2 + 2 bytes.
+/// (logits, target, max, sum, g): g (softmax - what the target spreads); 0 where the target is ignored, and for
+/// padding. Floor: 2 + 2 bytes.
 template <class T>
 void cross_entropy_gradient(const Call& call) {
   const View& x = call.operands[0];
@@ -234,8 +259,9 @@ void cross_entropy_gradient(const Call& call) {
   using Body = CrossEntropyGradient<T>;
   const Rows rows = Rows::of<Body::n>(x, x.rank - 1, call.results[0]);
   launch_rows(call, rows.count, rows.packs<Body::n>(),
-              Body{x.as<const T>(), call.operands[1].as<const int>(), Reals<W>::of(call.operands[2]), Reals<W>::of(call.operands[3]), Reals<W>::of(call.operands[4]),
-                   call.results[0].as<T>(), rows, ClassColumns::of(call), static_cast<W>(call.reals[0])});
+              Body{x.as<const T>(), call.operands[1].as<const int>(), Reals<W>::of(call.operands[2]),
+                   Reals<W>::of(call.operands[3]), Reals<W>::of(call.operands[4]), call.results[0].as<T>(), rows,
+                   ClassColumns::of(call), static_cast<W>(call.reals[0])});
 }
 
 template <class S>
@@ -247,7 +273,8 @@ struct CountTargets {
   double factor;
   template <class Block>
   PARALLEL_DEVICE void operator()(const Block& block) const {
-    const Index others = block.template sum<Index>(count, [&](Index i) { return static_cast<Index>(target[i] != ignored); });
+    const Index others =
+        block.template sum<Index>(count, [&](Index i) { return static_cast<Index>(target[i] != ignored); });
     block.each(1, [&](Index) { *result = narrow<S>(factor * static_cast<double>(others)); });
   }
 };
@@ -255,7 +282,9 @@ struct CountTargets {
 template <class S>
 void count_targets(const Call& call) {
   const View& target = call.operands[0];
-  launch(gpu(call).stream(), 1, CountTargets<S>{target.as<const int>(), call.results[0].as<S>(), target.elements(), call.ints[0], call.reals[0]});
+  launch(
+      gpu(call).stream(), 1,
+      CountTargets<S>{target.as<const int>(), call.results[0].as<S>(), target.elements(), call.ints[0], call.reals[0]});
 }
 
 }  // namespace parallel::cuda

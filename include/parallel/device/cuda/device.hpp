@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+
 #include <parallel/device/cpu/parts.hpp>
 #include <parallel/device/cuda/box.hpp>
 #include <parallel/device/cuda/product.hpp>
@@ -26,13 +27,13 @@ struct Kept {
   std::shared_ptr<Gpu> gpu;
   std::deque<Context> contexts;  ///< the first is of every call but products; deques leave what they hold where it is
   std::deque<PreparedProduct> products;
-  GpuMirrored staging;           ///< where inputs are cut to parts
+  GpuMirrored staging;  ///< where inputs are cut to parts
 };
 }  // namespace cuda
 
-/// GPU `number`, with kernels for programs of these element types, as one rank uses it. Copies are the same: one stream, one memory. `own`: kernels
-/// of a program's own operations, which must outlive it; a kernel finds the stream by cuda::gpu(call).stream(). Throws GpuFailed. A rank's executors
-/// and parameters must have the same one.
+/// GPU `number`, with kernels for programs of these element types, as one rank uses it. Copies are the same: one
+/// stream, one memory. `own`: kernels of a program's own operations, which must outlive it; a kernel finds the stream
+/// by cuda::gpu(call).stream(). Throws GpuFailed. A rank's executors and parameters must have the same one.
 template <class... T>
 class CudaOf {
  public:
@@ -89,7 +90,11 @@ class CudaOf {
   void take(const View& from, const View& to) const {
     const auto bytes = static_cast<std::int64_t>(cuda::bytes_of(to));
     GpuMirrored& staging = kept_->staging;
-    if (staging.bytes() < bytes) static_cast<void>(staging.host()), staging = mirrored(bytes);  // what it held has been sent
+    // what it held has been sent
+    if (staging.bytes() < bytes) {
+      static_cast<void>(staging.host());
+      staging = mirrored(bytes);
+    }
     View part = to;
     part.data = staging.host();
     cpu::copy_overlap(from, part);
@@ -97,7 +102,8 @@ class CudaOf {
   }
   void read(void* to, const void* from, std::int64_t bytes) const {
     gpu().finish();  // the copy itself would wait too, without an eye on errors and the deadline
-    cuda::check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, gpu().stream()), "numbers of the GPU");
+    cuda::check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, gpu().stream()),
+                "numbers of the GPU");
     gpu().finish();
   }
   void finish() const { gpu().finish(); }
@@ -107,7 +113,8 @@ class CudaOf {
   bool prepare_product(Call& call, cuda::Epilogue epilogue) const {
     const cuda::Product wanted = cuda::product_of(call, epilogue);
     if (wanted.m * wanted.n * wanted.k * wanted.batch == 0) return epilogue == cuda::Epilogue::none;
-    if (cuda::has_second_matrix(epilogue) && (wanted.n % 8 != 0 || wanted.alignment < 16)) return false;  // as cuBLASLt wants it
+    // as cuBLASLt wants it
+    if (cuda::has_second_matrix(epilogue) && (wanted.n % 8 != 0 || wanted.alignment < 16)) return false;
     auto known = std::find_if(kept_->contexts.begin(), kept_->contexts.end(), [&](const cuda::Context& c) {
       return c.product != nullptr && static_cast<const cuda::Product&>(*c.product) == wanted;
     });
@@ -117,8 +124,9 @@ class CudaOf {
     }
     call.context = &*known;
     if (!*known->product && epilogue == cuda::Epilogue::none)
-      throw GpuFailed("cublasLt has no algorithm for a product of " + std::to_string(wanted.m) + " x " + std::to_string(wanted.k) + " and " + std::to_string(wanted.k) + " x " +
-                      std::to_string(wanted.n) + " " + std::string(name_of(wanted.dtype)));
+      throw GpuFailed("cublasLt has no algorithm for a product of " + std::to_string(wanted.m) + " x " +
+                      std::to_string(wanted.k) + " and " + std::to_string(wanted.k) + " x " + std::to_string(wanted.n) +
+                      " " + std::string(name_of(wanted.dtype)));
     return static_cast<bool>(*known->product);
   }
 

@@ -1,21 +1,25 @@
 // Indices of elements, and how they are divided.
 #pragma once
 #include <cstdint>
+
 #include <parallel/device/cuda/block.hpp>
 
 namespace parallel::cuda {
 
 using Index = std::int64_t;
 
-/// A number, known before the launch, by which indices are divided: those below 2^31, as almost all are, by a product and a shift (Granlund and
-/// Montgomery, 1994).
+/// A number, known before the launch, by which indices are divided: those below 2^31, as almost all are, by a product
+/// and a shift (Granlund and Montgomery, 1994).
 class Divisor {
  public:
   Divisor() = default;  // by 1
   explicit Divisor(Index by) : by_(by < 1 ? 1 : by) {
     if (by_ >> 31 != 0) return;
     while (Index{1} << shift_ < by_) ++shift_;
-    factor_ = static_cast<std::uint32_t>((std::uint64_t{1} << 32) * static_cast<std::uint64_t>((Index{1} << shift_) - by_) / static_cast<std::uint64_t>(by_) + 1);
+    factor_ =
+        static_cast<std::uint32_t>((std::uint64_t{1} << 32) * static_cast<std::uint64_t>((Index{1} << shift_) - by_) /
+                                       static_cast<std::uint64_t>(by_) +
+                                   1);
   }
 
   PARALLEL_DEVICE Index by() const { return by_; }

@@ -1,14 +1,16 @@
 // Functions of one to three numbers, and their gradients, for whole tensors.
 //
-// Each reads every element of every operand once and writes every element of the result once: of 4 bytes a function of one tensor moves 8 bytes an
-// element, of two 12; what repeats comes from the caches.
+// Each reads every element of every operand once and writes every element of the result once: of 4 bytes a function of
+// one tensor moves 8 bytes an element, of two 12; what repeats comes from the caches.
 #pragma once
 #include <cmath>
+
 #include <parallel/device/cuda/map.hpp>
 
 namespace parallel::cuda {
 
-/// exp(x), for a result that is rounded to T: of bf16 the hardware's, whose error of about 2^-20 is far below that rounding's.
+/// exp(x), for a result that is rounded to T: of bf16 the hardware's, whose error of about 2^-20 is far below that
+/// rounding's.
 template <class T>
 PARALLEL_DEVICE Wide<T> exponential(Wide<T> x) {
 #if defined(__CUDA_ARCH__)
@@ -61,8 +63,12 @@ struct SiluDerivative {
 // gelu(x) = x (1 + tanh u) / 2 = x / (1 + exp(-2 u)), with u = sqrt(2 / pi) (x + 0.044715 x^3).
 template <class T>
 struct Gelu {
-  static constexpr Wide<T> first = static_cast<Wide<T>>(1.5957691216057308), third = static_cast<Wide<T>>(1.5957691216057308 * 0.044715);  // of 2 u
-  PARALLEL_DEVICE Wide<T> operator()(Wide<T> x) const { return quotient<T>(x, 1 + exponential<T>(-x * (first + third * (x * x)))); }
+  // of 2 u
+  static constexpr Wide<T> first = static_cast<Wide<T>>(1.5957691216057308),
+                           third = static_cast<Wide<T>>(1.5957691216057308 * 0.044715);
+  PARALLEL_DEVICE Wide<T> operator()(Wide<T> x) const {
+    return quotient<T>(x, 1 + exponential<T>(-x * (first + third * (x * x))));
+  }
 };
 /// The derivative is s + x s (1 - s) 2 u', where s = 1 / (1 + exp(-2 u)).
 template <class T>
@@ -75,14 +81,17 @@ struct GeluDerivative : Gelu<T> {
 /// x times the normal distribution function.
 template <class T>
 struct GeluErf {
-  PARALLEL_DEVICE static Wide<T> distribution(Wide<T> x) { return static_cast<Wide<T>>(0.5) * (1 + std::erf(x * static_cast<Wide<T>>(0.70710678118654752))); }
+  PARALLEL_DEVICE static Wide<T> distribution(Wide<T> x) {
+    return static_cast<Wide<T>>(0.5) * (1 + std::erf(x * static_cast<Wide<T>>(0.70710678118654752)));
+  }
   PARALLEL_DEVICE Wide<T> operator()(Wide<T> x) const { return x * distribution(x); }
 };
 /// The derivative is the distribution function plus x times the density.
 template <class T>
 struct GeluErfDerivative : GeluErf<T> {
   PARALLEL_DEVICE Wide<T> operator()(Wide<T> x, Wide<T> g) const {
-    const Wide<T> density = static_cast<Wide<T>>(0.39894228040143268) * exponential<T>(static_cast<Wide<T>>(-0.5) * x * x);
+    const Wide<T> density =
+        static_cast<Wide<T>>(0.39894228040143268) * exponential<T>(static_cast<Wide<T>>(-0.5) * x * x);
     return g * (this->distribution(x) + x * density);
   }
 };

@@ -5,11 +5,12 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <type_traits>
+#include <utility>
+
 #include <parallel/account/gpu.hpp>
 #include <parallel/device/cuda/status.hpp>
 #include <parallel/device/kernel.hpp>
-#include <type_traits>
-#include <utility>
 
 namespace parallel {
 
@@ -26,11 +27,20 @@ class Gpu {
     int driver = 0;
     cudaDriverGetVersion(&driver);
     if (driver > 0 && status == cudaErrorInsufficientDriver)
-      throw GpuFailed("the driver of the GPU is older than the CUDA runtime of this program (" + version() + "); update the driver, or compile with its CUDA", unavailable);
+      throw GpuFailed("the driver of the GPU is older than the CUDA runtime of this program (" + version() +
+                          "); update the driver, or compile with its CUDA",
+                      unavailable);
     if (status != cudaSuccess || gpus == 0)
-      throw GpuFailed("the program asks for a GPU, but there is none here (" + std::string(driver == 0 ? "no driver" : status == cudaSuccess ? "no device" : cudaGetErrorString(status)) + "); run it where one is, or with Cpu", unavailable);
+      throw GpuFailed("the program asks for a GPU, but there is none here (" +
+                          std::string(driver == 0             ? "no driver"
+                                      : status == cudaSuccess ? "no device"
+                                                              : cudaGetErrorString(status)) +
+                          "); run it where one is, or with Cpu",
+                      unavailable);
     if (number < 0 || number >= gpus)
-      throw GpuFailed("the program asks for GPU " + std::to_string(number) + ", but there are " + std::to_string(gpus) + " here, counted from 0", unavailable);
+      throw GpuFailed("the program asks for GPU " + std::to_string(number) + ", but there are " + std::to_string(gpus) +
+                          " here, counted from 0",
+                      unavailable);
     use();
     cuda::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
     cuda::check(cublasLtCreate(&products_), "cublasLt");
@@ -72,7 +82,8 @@ class Gpu {
   [[noreturn]] void refuse(std::int64_t bytes) const {
     std::size_t free = 0, total = 0;
     cudaMemGetInfo(&free, &total);
-    throw GpuFailed("the plan needs " + std::to_string(bytes) + " bytes more, but GPU " + std::to_string(number_) + " has " + std::to_string(free) + " of " + std::to_string(total) +
+    throw GpuFailed("the plan needs " + std::to_string(bytes) + " bytes more, but GPU " + std::to_string(number_) +
+                    " has " + std::to_string(free) + " of " + std::to_string(total) +
                     " free; use smaller micro-batches, recompute, or more ranks");
   }
   void finish() const {
@@ -86,14 +97,16 @@ class Gpu {
     if (waits_) waits_([&] { return (state = cudaEventQuery(event)) != cudaErrorNotReady; });
     cuda::check(waits_ ? state : cudaEventSynchronize(event), "the GPU's work failed");
   }
-  /// From now on this is who waits, until what it is given says yes: where exchanges with other ranks may never end, it throws.
+  /// From now on this is who waits, until what it is given says yes: where exchanges with other ranks may never end, it
+  /// throws.
   using Waits = std::function<void(const std::function<bool()>&)>;
   void waits_by(Waits who) { waits_ = std::move(who); }
 
  private:
   static std::string version() {
     int runtime = 0, driver = 0;
-    cudaRuntimeGetVersion(&runtime), cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    cudaDriverGetVersion(&driver);
     const auto text = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
     return "the program's is " + text(runtime) + ", the driver's " + text(driver);
   }
@@ -144,7 +157,8 @@ class GpuMemory {
   void change(std::int64_t offset, std::int64_t bytes, F f) {
     copied(offset, bytes, [&](std::byte* host) {
       f(host);
-      check(cudaMemcpyAsync(data() + offset, host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, gpu_->stream()));
+      check(cudaMemcpyAsync(data() + offset, host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice,
+                            gpu_->stream()));
       gpu_->finish();
     });
   }
@@ -160,7 +174,8 @@ class GpuMemory {
     if (bytes <= 0) return;
     const auto host = std::make_unique<std::byte[]>(static_cast<std::size_t>(bytes));
     gpu_->finish();
-    check(cudaMemcpyAsync(host.get(), data() + offset, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, gpu_->stream()));
+    check(cudaMemcpyAsync(host.get(), data() + offset, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost,
+                          gpu_->stream()));
     gpu_->finish();
     f(host.get());
   }
@@ -177,7 +192,8 @@ class GpuMemory {
 class GpuMirrored {
  public:
   GpuMirrored() = default;
-  GpuMirrored(const std::shared_ptr<Gpu>& gpu, std::int64_t bytes) : gpu_(gpu), device_(gpu, bytes), bytes_(static_cast<std::size_t>(bytes)) {
+  GpuMirrored(const std::shared_ptr<Gpu>& gpu, std::int64_t bytes)
+      : gpu_(gpu), device_(gpu, bytes), bytes_(static_cast<std::size_t>(bytes)) {
     if (bytes <= 0) return;
     void* host = nullptr;
     cuda::check(cudaMallocHost(&host, bytes_), "memory of the host for the GPU");
@@ -199,7 +215,9 @@ class GpuMirrored {
   /// The first so many bytes to another place.
   void send(void* to, std::int64_t bytes) {
     if (bytes == 0) return;
-    cuda::check(cudaMemcpyAsync(to, host_.get(), static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, gpu_->stream()), "numbers for the GPU");
+    cuda::check(
+        cudaMemcpyAsync(to, host_.get(), static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, gpu_->stream()),
+        "numbers for the GPU");
     cuda::check(cudaEventRecord(sent_.get(), gpu_->stream()), "numbers for the GPU");
   }
 
@@ -221,7 +239,8 @@ class GpuMirrored {
 class GpuGraph {
  public:
   GpuGraph() = default;
-  /// Calls f(), which asks the stream, and streams that join it by events, for work and waits for none. Throws GpuFailed.
+  /// Calls f(), which asks the stream, and streams that join it by events, for work and waits for none. Throws
+  /// GpuFailed.
   template <class F>
   GpuGraph(std::shared_ptr<Gpu> gpu, F f) : gpu_(std::move(gpu)) {
     check(cudaStreamBeginCapture(gpu_->stream(), cudaStreamCaptureModeThreadLocal));
@@ -247,7 +266,8 @@ class GpuGraph {
  private:
   static void check(cudaError_t status) {
     if (status != cudaSuccess) cudaGetLastError();
-    cuda::check(status, "a step cannot be captured as a graph (a communicator whose host waits within it cannot take part)");
+    cuda::check(status,
+                "a step cannot be captured as a graph (a communicator whose host waits within it cannot take part)");
   }
   struct Destroy {
     void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }

@@ -1,25 +1,30 @@
-// What decides about updates: the norm of all gradients. Sums of squares are made together, of as many gradients as follow each other in the plan.
+// What decides about updates: the norm of all gradients. Sums of squares are made together, of as many gradients as
+// follow each other in the plan.
 #pragma once
 #include <cmath>
+
 #include <parallel/device/cuda/reduce.hpp>
 #include <parallel/device/cuda/together.hpp>
 
 namespace parallel::cuda {
 
-/// The sum of squares of one part of a gradient's elements for each block, all of it in double: neither length nor size of the numbers loses anything.
+/// The sum of squares of one part of a gradient's elements for each block, all of it in double: neither length nor size
+/// of the numbers loses anything.
 template <class T>
 struct SumOfSquares {
   static constexpr int threads = 256, n = pack_elements<T>, ahead = 4;
   static constexpr std::size_t shared_bytes = 0;
   const T* x;
-  double* sums;  ///< of each block
+  double* sums;             ///< of each block
   Index elements, in_part;  // in_part: packs
   bool packed;              // all packs are whole, and lie at multiples of 16 bytes
 
   template <class Block>
   PARALLEL_DEVICE void operator()(Block& block) const {
-    const Index begin = block.index * in_part, all = blocks_of(elements, n), end = begin + in_part < all ? begin + in_part : all;
-    const double sum = block.template sum<double, ahead>(end - begin, [&](Index i) { return squares((begin + i) * n); });
+    const Index begin = block.index * in_part, all = blocks_of(elements, n),
+                end = begin + in_part < all ? begin + in_part : all;
+    const double sum =
+        block.template sum<double, ahead>(end - begin, [&](Index i) { return squares((begin + i) * n); });
     block.each(1, [&](Index) { sums[block.index] = sum; });
   }
 
@@ -62,8 +67,10 @@ void square_sums_of(Gpu& gpu, std::span<const Call> all) {
       const T* const x = call.operands[0].as<const T>();
       double* const result = call.results[0].as<double>();
       const Index elements = call.operands[0].elements(), packs = std::max<Index>(blocks_of(elements, Body::n), 1);
-      const Index in_part = blocks_of(packs, parts_of(1, packs, Body::threads * Body::ahead)), parts = blocks_of(packs, in_part);
-      squares.add(gpu.stream(), {x, parts == 1 ? result : room, elements, in_part, elements % Body::n == 0 && lies_at(x, 16)}, parts);
+      const Index in_part = blocks_of(packs, parts_of(1, packs, Body::threads * Body::ahead)),
+                  parts = blocks_of(packs, in_part);
+      squares.add(gpu.stream(),
+                  {x, parts == 1 ? result : room, elements, in_part, elements % Body::n == 0 && lies_at(x, 16)}, parts);
       if (parts == 1) continue;
       sums.add(gpu.stream(), {room, result, parts}, 1);
       room += parts;
@@ -98,7 +105,9 @@ inline void add_scalars(std::span<const Call> all) {
     AddScalars body{};
     for (const Call& call : calls) {
       const int i = body.count++;
-      body.a[i] = call.operands[0].as<const double>(), body.b[i] = call.operands[1].as<const double>(), body.sum[i] = call.results[0].as<double>();
+      body.a[i] = call.operands[0].as<const double>();
+      body.b[i] = call.operands[1].as<const double>();
+      body.sum[i] = call.results[0].as<double>();
     }
     launch(gpu(calls[0]).stream(), 1, body);
   });

@@ -27,8 +27,8 @@ __global__ void __launch_bounds__(Body::threads) run_blocks(const Body body) {
   Block<Body::threads> block(blockIdx.x, shared_memory);
   body(block);
 }
-/// Lets a kernel have as much shared memory as the GPU gives, where it needs more than it gets unasked. The limit is the kernel's, whoever launches
-/// it: ranks that share a GPU ask for the same, so that none takes from another.
+/// Lets a kernel have as much shared memory as the GPU gives, where it needs more than it gets unasked. The limit is
+/// the kernel's, whoever launches it: ranks that share a GPU ask for the same, so that none takes from another.
 template <class Body>
 void ask_for_shared_memory(std::size_t bytes) {
   static const std::size_t fixed = [] {  // for sums over a block
@@ -40,7 +40,9 @@ void ask_for_shared_memory(std::size_t bytes) {
   int gpu = 0, all = 0;
   check(cudaGetDevice(&gpu), "the GPU");
   check(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu), "a GPU's shared memory");
-  check(cudaFuncSetAttribute(run_blocks<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, all - static_cast<int>(fixed)), "a kernel's shared memory");
+  check(cudaFuncSetAttribute(run_blocks<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             all - static_cast<int>(fixed)),
+        "a kernel's shared memory");
 }
 #endif
 
@@ -53,17 +55,22 @@ void launch(cudaStream_t stream, std::int64_t blocks, const Body& body, std::siz
   run_blocks<<<static_cast<unsigned>(blocks), Body::threads, shared, stream>>>(body);
   check(cudaGetLastError(), "a kernel could not be started");
 #else
-  stand_in::enqueue(stream, [=] {
-    std::vector<std::byte> room(shared + 16);
-    for (std::int64_t i = 0; i < blocks; ++i) {
-      Block<Body::threads> block(i, room.data() + (16 - reinterpret_cast<std::uintptr_t>(room.data()) % 16));
-      body(block);
-    }
-  }, stand_in::declared);
+  stand_in::enqueue(
+      stream,
+      [=] {
+        std::vector<std::byte> room(shared + 16);
+        for (std::int64_t i = 0; i < blocks; ++i) {
+          Block<Body::threads> block(i, room.data() + (16 - reinterpret_cast<std::uintptr_t>(room.data()) % 16));
+          body(block);
+        }
+      },
+      stand_in::declared);
 #endif
 }
 
 /// Blocks of so many that hold all.
-PARALLEL_DEVICE constexpr std::int64_t blocks_of(std::int64_t all, std::int64_t of_each) { return (all + of_each - 1) / of_each; }
+PARALLEL_DEVICE constexpr std::int64_t blocks_of(std::int64_t all, std::int64_t of_each) {
+  return (all + of_each - 1) / of_each;
+}
 
 }  // namespace parallel::cuda

@@ -1,25 +1,28 @@
-// Functions of some tensors, element by element; operands repeat as in NumPy. 16 bytes at a time where operands and result lie so.
+// Functions of some tensors, element by element; operands repeat as in NumPy. 16 bytes at a time where operands and
+// result lie so.
 #pragma once
 #include <algorithm>
+#include <utility>
+
 #include <parallel/device/cpu/walk.hpp>
 #include <parallel/device/cuda/divisor.hpp>
 #include <parallel/device/cuda/element.hpp>
 #include <parallel/device/cuda/gpu.hpp>
 #include <parallel/device/cuda/launch.hpp>
-#include <utility>
 
 namespace parallel::cuda {
 
-using cpu::Walk;
 using cpu::repeated;
 using cpu::strides;
+using cpu::Walk;
 using Steps = cpu::Steps<max_rank>;
 
 inline bool lies_at(const void* data, std::size_t bytes) { return reinterpret_cast<std::uintptr_t>(data) % bytes == 0; }
 /// Whether an update is to be left out: see Call.
 PARALLEL_DEVICE inline bool skipped(const double* commit) { return commit != nullptr && *commit == 0; }
 
-/// out[i] = function(in[0][...], in[1][...], ...) for packs of n elements of the innermost dimension. `Out`, `In...`: element types.
+/// out[i] = function(in[0][...], in[1][...], ...) for packs of n elements of the innermost dimension. `Out`, `In...`:
+/// element types.
 template <int n, class Function, class Out, class... In>
 struct Map {
   static constexpr int threads = 256, inputs = sizeof...(In);
@@ -70,8 +73,8 @@ struct Map {
   }
 };
 
-/// Applies a function to the first operands of a call, whose element types are In..., for its first result. `from`: by how many elements each
-/// operand advances along the dimensions of the result.
+/// Applies a function to the first operands of a call, whose element types are In..., for its first result. `from`: by
+/// how many elements each operand advances along the dimensions of the result.
 template <class Function, class Out, class... In>
 void map(const Call& call, const Function& function, const Steps (&from)[sizeof...(In)]) {
   constexpr int inputs = sizeof...(In);
@@ -90,10 +93,15 @@ void map(const Call& call, const Function& function, const Steps (&from)[sizeof.
   for (int k = 0; k < inputs; ++k) {
     const Index last = walk.step(k);
     packed = packed && (last == 0 || (last == 1 && lies_at(call.operands[k].data, n * sizes[k])));
-    for (int enclosing = 1; last == 1 && enclosing < rank; ++enclosing) packed = packed && walk.step(k, enclosing) % n == 0;
+    for (int enclosing = 1; last == 1 && enclosing < rank; ++enclosing)
+      packed = packed && walk.step(k, enclosing) % n == 0;
   }
   const auto run = [&](auto body, int in_pack) {
-    body.function = function, body.out = out.as<Out>(), body.commit = call.commit, body.rank = rank, body.packs = out.elements() / in_pack;
+    body.function = function;
+    body.out = out.as<Out>();
+    body.commit = call.commit;
+    body.rank = rank;
+    body.packs = out.elements() / in_pack;
     for (int k = 0; k < inputs; ++k) body.in[k] = call.operands[k].data;
     for (int d = 0; d < rank; ++d) {
       body.extent[d] = Divisor(walk.extent(rank - 1 - d));

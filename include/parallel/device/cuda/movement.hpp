@@ -1,13 +1,16 @@
-// The same elements elsewhere: transposes, slices, paddings, what is put one behind the other. Each element is read once and written once.
+// The same elements elsewhere: transposes, slices, paddings, what is put one behind the other. Each element is read
+// once and written once.
 #pragma once
 #include <parallel/device/cuda/box.hpp>
 
 namespace parallel::cuda {
 
-/// to[i * to_step + j] = from[i + j * from_step] in tiles, which turn in shared memory: both sides are read and written along their rows.
+/// to[i * to_step + j] = from[i + j * from_step] in tiles, which turn in shared memory: both sides are read and written
+/// along their rows.
 template <class U>
 struct TransposePlanes {
-  static constexpr int threads = 256, tile = 64, row = tile + (sizeof(U) < 4 ? 4 / static_cast<int>(sizeof(U)) : 1);  // so that columns lie in different banks
+  // so that columns lie in different banks
+  static constexpr int threads = 256, tile = 64, row = tile + (sizeof(U) < 4 ? 4 / static_cast<int>(sizeof(U)) : 1);
   static constexpr std::size_t shared_bytes = tile * row * sizeof(U);
   const U* from;
   U* to;
@@ -25,7 +28,8 @@ struct TransposePlanes {
     U* target = to + i * to_step + j;
     for (int d = 0; d < rank; ++d) {
       const Index here = extent[d].divide(rest);
-      source += here * from_outer[d], target += here * to_outer[d];
+      source += here * from_outer[d];
+      target += here * to_outer[d];
     }
     U* const room = block.template shared<U>();
     block.each(tile * tile, [&](Index k) {
@@ -60,24 +64,41 @@ inline void transpose(const Call& call) {
   constexpr Index narrowest = 16;  // planes for which tiles are worth it
   const int size = parallel::bytes_of(out.dtype);
   if (out.elements() == 0) return;
-  if (walk.step(0) == 1 || std::min(walk.extent(0), walk.extent(1)) < narrowest) return copy_box(gpu(call).stream(), walk, x.data, out.data, size);
+  if (walk.step(0) == 1 || std::min(walk.extent(0), walk.extent(1)) < narrowest)
+    return copy_box(gpu(call).stream(), walk, x.data, out.data, size);
   with_unit(size, [&]<class U>(U) {
     using Body = TransposePlanes<U>;
     const Index across = blocks_of(walk.extent(0), Body::tile), down = blocks_of(walk.extent(1), Body::tile);
-    Body body{x.as<const U>(), out.as<U>(), walk.extent(1), walk.extent(0), walk.step(0), walk.step(1, 1), Divisor(down), Divisor(across), walk.rank() - 2, {}, {}, {}};
+    Body body{x.as<const U>(),
+              out.as<U>(),
+              walk.extent(1),
+              walk.extent(0),
+              walk.step(0),
+              walk.step(1, 1),
+              Divisor(down),
+              Divisor(across),
+              walk.rank() - 2,
+              {},
+              {},
+              {}};
     Index planes = 1;
-    for (int d = 0; d < body.rank; planes *= walk.extent(2 + d++))
-      body.extent[d] = Divisor(walk.extent(2 + d)), body.from_outer[d] = walk.step(0, 2 + d), body.to_outer[d] = walk.step(1, 2 + d);
+    for (int d = 0; d < body.rank; planes *= walk.extent(2 + d++)) {
+      body.extent[d] = Divisor(walk.extent(2 + d));
+      body.from_outer[d] = walk.step(0, 2 + d);
+      body.to_outer[d] = walk.step(1, 2 + d);
+    }
     launch(gpu(call).stream(), planes * down * across, body, Body::shared_bytes);
   });
 }
 
 /// Copies a box of the extents of `box` from one tensor to another; the box begins at an element of each.
-inline void copy_box(const Call& call, const View& box, const void* from, const Steps& from_strides, Index source, void* to, const Steps& to_strides, Index target) {
+inline void copy_box(const Call& call, const View& box, const void* from, const Steps& from_strides, Index source,
+                     void* to, const Steps& to_strides, Index target) {
   Walk<2> walk;
   for (int d = 0; d < box.rank; ++d) walk.add(box.size[d], {from_strides[d], to_strides[d]});
   const int size = parallel::bytes_of(box.dtype);
-  copy_box(gpu(call).stream(), walk, static_cast<const std::byte*>(from) + source * size, static_cast<std::byte*>(to) + target * size, size);
+  copy_box(gpu(call).stream(), walk, static_cast<const std::byte*>(from) + source * size,
+           static_cast<std::byte*>(to) + target * size, size);
 }
 /// ints: dimension, begin, end.
 inline void slice(const Call& call) {
@@ -121,16 +142,18 @@ struct PadRows {
 inline void pad(const Call& call) {
   const View &x = call.operands[0], &out = call.results[0];
   const int dim = static_cast<int>(call.ints[0]), size = parallel::bytes_of(out.dtype);
-  const Index inner = out.extent(dim + 1, out.rank) * size, own = x.size[dim] * inner, row = out.size[dim] * inner, begin = call.ints[1] * inner;
+  const Index inner = out.extent(dim + 1, out.rank) * size, own = x.size[dim] * inner, row = out.size[dim] * inner,
+              begin = call.ints[1] * inner;
   const int unit = unit_of(address(x.data), address(out.data), own, row, begin);
   with_unit(unit, [&]<class U>(U) {
-    const PadRows<U> body{x.as<const U>(), out.as<U>(), out.elements() * size / unit, begin / unit, own / unit, Divisor(row / unit)};
+    const PadRows<U> body{x.as<const U>(), out.as<U>(), out.elements() * size / unit,
+                          begin / unit,    own / unit,  Divisor(row / unit)};
     launch(gpu(call).stream(), blocks_of(body.units, body.threads), body);
   });
 }
 
-/// Rows of `to` take those of `from` at a position that lies in the device's memory, as far as there is room. In units. Reads and writes as much
-/// as `from` has.
+/// Rows of `to` take those of `from` at a position that lies in the device's memory, as far as there is room. In units.
+/// Reads and writes as much as `from` has.
 template <class U>
 struct WriteRows {
   static constexpr int threads = 256;
@@ -161,8 +184,14 @@ inline void write(const Call& call) {
   const Index inner = memory.extent(dim + 1, memory.rank) * size;
   const int unit = unit_of(address(x.data), address(memory.data), inner);
   with_unit(unit, [&]<class U>(U) {
-    const WriteRows<U> body{x.as<const U>(), memory.as<U>(), call.operands[2].as<const int>(), call.commit, x.elements() * size / unit,
-                            inner / unit,    memory.size[dim] * inner / unit, Divisor(x.size[dim] * inner / unit)};
+    const WriteRows<U> body{x.as<const U>(),
+                            memory.as<U>(),
+                            call.operands[2].as<const int>(),
+                            call.commit,
+                            x.elements() * size / unit,
+                            inner / unit,
+                            memory.size[dim] * inner / unit,
+                            Divisor(x.size[dim] * inner / unit)};
     launch(gpu(call).stream(), blocks_of(body.units, body.threads), body);
   });
 }
@@ -197,8 +226,12 @@ inline void bucket(const Call& call) {
     for (const View& x : call.operands) {
       const Index units = x.elements() * size / unit;
       const int k = body.tensors++;
-      body.from[k] = x.as<const U>(), body.units[k] = units, body.begin[k] = begin, body.first_block[k] = blocks;
-      begin += units, blocks += blocks_of(units, body.piece);
+      body.from[k] = x.as<const U>();
+      body.units[k] = units;
+      body.begin[k] = begin;
+      body.first_block[k] = blocks;
+      begin += units;
+      blocks += blocks_of(units, body.piece);
     }
     launch(gpu(call).stream(), blocks, body);
   });

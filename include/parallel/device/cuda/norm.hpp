@@ -1,7 +1,8 @@
-// Layer norm and RMS norm over rows, the last dimension, in parts: statistics, the normalized rows, and the gradients. Floors are bytes of memory
-// per element of x, which all of them read once; rows are of 2 bytes an element in bf16.
+// Layer norm and RMS norm over rows, the last dimension, in parts: statistics, the normalized rows, and the gradients.
+// Floors are bytes of memory per element of x, which all of them read once; rows are of 2 bytes an element in bf16.
 #pragma once
 #include <cmath>
+
 #include <parallel/device/cuda/columns.hpp>
 #include <parallel/device/cuda/row.hpp>
 
@@ -21,7 +22,9 @@ struct RowMoment {
   PARALLEL_DEVICE void operator()(const Block& block) const {
     const Index r = block.index;
     const W center = squares && mean.data != nullptr ? mean[r] : W{0};
-    const W sum = sum_along<W, n>(block, rows, rows.length, [=](W a) { return squares ? (a - center) * (a - center) : a; }, Row<T>{x + rows.begin(r)});
+    const W sum = sum_along<W, n>(
+        block, rows, rows.length, [=](W a) { return squares ? (a - center) * (a - center) : a; },
+        Row<T>{x + rows.begin(r)});
     block.each(1, [&](Index) { result[r] = narrow<S>(factor * sum); });
   }
 };
@@ -32,7 +35,8 @@ void row_moment(const Call& call) {
     using Body = RowMoment<T, S, squares>;
     const Rows rows = Rows::of<Body::n>(x, x.rank - 1);
     const auto mean = call.operands.size() > 1 ? Reals<Wide<T>>::of(call.operands[1]) : Reals<Wide<T>>{};
-    launch_rows(call, rows.count, rows.packs<Body::n>(), Body{x.as<const T>(), mean, call.results[0].as<S>(), rows, static_cast<Wide<T>>(call.reals[0])});
+    launch_rows(call, rows.count, rows.packs<Body::n>(),
+                Body{x.as<const T>(), mean, call.results[0].as<S>(), rows, static_cast<Wide<T>>(call.reals[0])});
   });
 }
 /// x: the row's sum times the first number. Floor: 2 bytes.
@@ -54,7 +58,8 @@ struct Moments {
   PARALLEL_DEVICE W center(Index r) const { return mean.data != nullptr ? mean[r] : W{0}; }
   PARALLEL_DEVICE W inverse(Index r) const { return W{1} / std::sqrt(variance[r] + epsilon); }
   static Moments of(const Call& call, int variance, int mean) {
-    return {mean > 0 ? Reals<W>::of(call.operands[mean]) : Reals<W>{}, Reals<W>::of(call.operands[variance]), static_cast<W>(call.reals[1])};
+    return {mean > 0 ? Reals<W>::of(call.operands[mean]) : Reals<W>{}, Reals<W>::of(call.operands[variance]),
+            static_cast<W>(call.reals[1])};
   }
 };
 
@@ -73,22 +78,26 @@ struct Normalize {
     const W center = moments.center(r), inverse = moments.inverse(r);
     const Row<T> row{x + begin};
     if (shift.data != nullptr)
-      map_along<n>(block, rows, out + begin, [=](Index, W a, W b, W c) { return (a - center) * inverse * b + c; }, row, gain, shift);
+      map_along<n>(
+          block, rows, out + begin, [=](Index, W a, W b, W c) { return (a - center) * inverse * b + c; }, row, gain,
+          shift);
     else
-      map_along<n>(block, rows, out + begin, [=](Index, W a, W b) { return (a - center) * inverse * b; }, row, gain);
+      map_along<n>(
+          block, rows, out + begin, [=](Index, W a, W b) { return (a - center) * inverse * b; }, row, gain);
   }
 };
 /// (x, mean, variance, gain, shift) or (x, variance, gain); the second number is epsilon. Floor: 2 + 2 bytes.
 template <class T>
 void normalize(const Call& call) {
   const bool centered = call.operands.size() == 5;
-  const View &x = call.operands[0], &gain = call.operands[centered ? 3 : 2], &shift = centered ? call.operands[4] : gain;
+  const View &x = call.operands[0], &gain = call.operands[centered ? 3 : 2],
+             &shift = centered ? call.operands[4] : gain;
   using W = Wide<T>;
   using Body = Normalize<T>;
   const Rows rows = Rows::of<Body::n>(x, x.rank - 1, gain, shift, call.results[0]);
   launch_rows(call, rows.count, rows.packs<Body::n>(),
-              Body{x.as<const T>(), Moments<W>::of(call, centered ? 2 : 1, centered ? 1 : -1), Reals<W>::of(gain), centered ? Reals<W>::of(shift) : Reals<W>{},
-                   call.results[0].as<T>(), rows});
+              Body{x.as<const T>(), Moments<W>::of(call, centered ? 2 : 1, centered ? 1 : -1), Reals<W>::of(gain),
+                   centered ? Reals<W>::of(shift) : Reals<W>{}, call.results[0].as<T>(), rows});
 }
 
 template <class S, class T>
@@ -105,16 +114,20 @@ struct NormProducts {
   PARALLEL_DEVICE void operator()(const Block& block) const {
     const Index r = block.index, begin = rows.begin(r);
     const W center = moments.center(r), inverse = moments.inverse(r);
-    const auto sums = sum_along<Several<W, 2>, n>(block, rows, rows.length, [=](W a, W b, W c) { return Several<W, 2>{{a * b, a * b * (c - center)}}; }, Row<T>{g + begin}, gain,
-                                                  Row<T>{x + begin});
+    const auto sums = sum_along<Several<W, 2>, n>(
+        block, rows, rows.length,
+        [=](W a, W b, W c) {
+          return Several<W, 2>{{a * b, a * b * (c - center)}};
+        },
+        Row<T>{g + begin}, gain, Row<T>{x + begin});
     block.each(1, [&](Index) {
       if (plain != nullptr) plain[r] = narrow<S>(share * sums.of[0]);
       by_x[r] = narrow<S>(share * inverse * sums.of[1]);
     });
   }
 };
-/// (g, x, variance, gain[, mean]): the sums of g gain (layer norm only) and of g gain xhat along a row, times the first number. Floor: 2 + 2
-/// bytes.
+/// (g, x, variance, gain[, mean]): the sums of g gain (layer norm only) and of g gain xhat along a row, times the first
+/// number. Floor: 2 + 2 bytes.
 template <class S>
 void norm_products(const Call& call) {
   const bool centered = call.operands.size() == 5;
@@ -124,8 +137,9 @@ void norm_products(const Call& call) {
     using Body = NormProducts<S, T>;
     const Rows rows = Rows::of<Body::n>(x, x.rank - 1, g, gain);
     launch_rows(call, rows.count, rows.packs<Body::n>(),
-                Body{g.as<const T>(), x.as<const T>(), Moments<W>::of(call, 2, centered ? 4 : -1), Reals<W>::of(gain), centered ? call.results[0].as<S>() : nullptr,
-                     call.results[centered ? 1 : 0].as<S>(), rows, static_cast<W>(call.reals[0])});
+                Body{g.as<const T>(), x.as<const T>(), Moments<W>::of(call, 2, centered ? 4 : -1), Reals<W>::of(gain),
+                     centered ? call.results[0].as<S>() : nullptr, call.results[centered ? 1 : 0].as<S>(), rows,
+                     static_cast<W>(call.reals[0])});
   });
 }
 
@@ -141,11 +155,16 @@ struct NormGradient {
   template <class Block>
   PARALLEL_DEVICE void operator()(const Block& block) const {
     const Index r = block.index, begin = rows.begin(r);
-    const W center = moments.center(r), inverse = moments.inverse(r), a = plain.data != nullptr ? plain[r] : W{0}, slope = by_x[r] * inverse;
-    map_along<n>(block, rows, out + begin, [=](Index, W y, W by, W from) { return (y * by - a - (from - center) * slope) * inverse; }, Row<T>{g + begin}, gain, Row<T>{x + begin});
+    const W center = moments.center(r), inverse = moments.inverse(r), a = plain.data != nullptr ? plain[r] : W{0},
+            slope = by_x[r] * inverse;
+    map_along<n>(
+        block, rows, out + begin,
+        [=](Index, W y, W by, W from) { return (y * by - a - (from - center) * slope) * inverse; }, Row<T>{g + begin},
+        gain, Row<T>{x + begin});
   }
 };
-/// (g, x, variance, gain, mean, a, b) or (g, x, variance, gain, b): (g gain - a - xhat b) / sqrt(variance + epsilon). Floor: 2 + 2 + 2 bytes.
+/// (g, x, variance, gain, mean, a, b) or (g, x, variance, gain, b): (g gain - a - xhat b) / sqrt(variance + epsilon).
+/// Floor: 2 + 2 + 2 bytes.
 template <class T>
 void norm_gradient(const Call& call) {
   const bool centered = call.operands.size() == 7;
@@ -154,7 +173,8 @@ void norm_gradient(const Call& call) {
   using Body = NormGradient<T>;
   const Rows rows = Rows::of<Body::n>(x, x.rank - 1, g, gain, call.results[0]);
   launch_rows(call, rows.count, rows.packs<Body::n>(),
-              Body{g.as<const T>(), x.as<const T>(), Moments<W>::of(call, 2, centered ? 4 : -1), Reals<W>::of(gain), centered ? Reals<W>::of(call.operands[5]) : Reals<W>{},
+              Body{g.as<const T>(), x.as<const T>(), Moments<W>::of(call, 2, centered ? 4 : -1), Reals<W>::of(gain),
+                   centered ? Reals<W>::of(call.operands[5]) : Reals<W>{},
                    Reals<W>::of(call.operands[centered ? 6 : 4]), call.results[0].as<T>(), rows});
 }
 
@@ -169,11 +189,16 @@ struct ParameterTerms {
   template <bool packed>
   PARALLEL_DEVICE void add(Index r, Index first, Several<W, n> (&sum)[sums]) const {
     const W center = moments.center(r), inverse = moments.inverse(r);
-    const auto a = Row<T>{g + r * columns}.template pack<n, packed>(first, columns), b = Row<T>{x + r * columns}.template pack<n, packed>(first, columns);
-    for (int e = 0; e < n; ++e) sum[0].of[e] += a.of[e] * (b.of[e] - center) * inverse, sum[1].of[e] += a.of[e];
+    const auto a = Row<T>{g + r * columns}.template pack<n, packed>(first, columns),
+               b = Row<T>{x + r * columns}.template pack<n, packed>(first, columns);
+    for (int e = 0; e < n; ++e) {
+      sum[0].of[e] += a.of[e] * (b.of[e] - center) * inverse;
+      sum[1].of[e] += a.of[e];
+    }
   }
 };
-/// (g, x, variance[, mean]): the gradients of the gain and, for layer norm, of the shift: sums over all rows. Floor: 2 + 2 bytes.
+/// (g, x, variance[, mean]): the gradients of the gain and, for layer norm, of the shift: sums over all rows. Floor: 2
+/// + 2 bytes.
 template <class S>
 void norm_parameter_gradient(const Call& call) {
   const bool centered = call.operands.size() == 4;
@@ -182,7 +207,10 @@ void norm_parameter_gradient(const Call& call) {
     using W = Wide<T>;
     const Rows rows = Rows::of<pack_elements<T>>(x, x.rank - 1, g);
     S* const to[]{call.results[0].as<S>(), centered ? call.results[1].as<S>() : nullptr};
-    sum_columns(gpu(call), ParameterTerms<T>{g.as<const T>(), x.as<const T>(), Moments<W>::of(call, 2, centered ? 3 : -1), rows.length}, rows.count, rows.length, rows.packed, to);
+    sum_columns(
+        gpu(call),
+        ParameterTerms<T>{g.as<const T>(), x.as<const T>(), Moments<W>::of(call, 2, centered ? 3 : -1), rows.length},
+        rows.count, rows.length, rows.packed, to);
   });
 }
 

@@ -1,13 +1,15 @@
-// The optimizer's updates in place, each in one pass over memory, of as many parameters as follow each other in the plan.
+// The optimizer's updates in place, each in one pass over memory, of as many parameters as follow each other in the
+// plan.
 #pragma once
 #include <cmath>
+
 #include <parallel/device/cuda/reduce.hpp>
 #include <parallel/device/cuda/together.hpp>
 
 namespace parallel::cuda {
 
-/// Updates a parameter and its state in place. A rule prepares its coefficients once for each block, so there are only as many blocks as a GPU runs
-/// at once.
+/// Updates a parameter and its state in place. A rule prepares its coefficients once for each block, so there are only
+/// as many blocks as a GPU runs at once.
 template <class T, class Rule>
 struct Update {
   static constexpr int threads = 256;
@@ -35,7 +37,10 @@ struct Update {
     block.each(threads, [&](Index thread) {
       for (Index p = block.index * threads + thread; p < elements / n; p += blocks * threads) {
         Pack<T, n> all[Rule::values];
-        for (int k = 0; k < Rule::values; ++k) all[k] = reinterpret_cast<const Pack<T, n>*>(values[k])[p];
+        for (int k = 0; k < Rule::values; ++k) {
+          all[k] = reinterpret_cast < const Pack < T;
+          n > * > (values[k])[p];
+        }
         const Pack<T, n> g = reinterpret_cast<const Pack<T, n>*>(gradient)[p];
         for (int i = 0; i < n; ++i) {
           Wide<T> own[Rule::values];
@@ -57,9 +62,16 @@ void update(std::span<const Call> calls, F rule_of) {
   Bodies<Body> bodies;
   for (const Call& call : calls) {
     constexpr int n = pack_elements<T>;
-    Body body{rule_of(call), {}, call.operands[Rule::values].template as<const T>(), call.commit, call.results[0].elements(), 0, false};
+    Body body{rule_of(call),
+              {},
+              call.operands[Rule::values].template as<const T>(),
+              call.commit,
+              call.results[0].elements(),
+              0,
+              false};
     for (int k = 0; k < Rule::values; ++k) body.values[k] = call.results[k].template as<T>();
-    body.packed = body.elements % n == 0 && lies_at(body.gradient, 16) && std::all_of(body.values, body.values + Rule::values, [](const T* v) { return lies_at(v, 16); });
+    body.packed = body.elements % n == 0 && lies_at(body.gradient, 16) &&
+                  std::all_of(body.values, body.values + Rule::values, [](const T* v) { return lies_at(v, 16); });
     body.blocks = std::min(enough_blocks, blocks_of(body.elements / (body.packed ? n : 1), body.threads));
     bodies.add(stream, body, body.blocks);
   }
@@ -78,7 +90,10 @@ struct Sgd {
 
   template <class Block>
   PARALLEL_DEVICE void prepare(Block& block, Coefficients& c) const {
-    block.each(1, [&](Index) { c = {static_cast<W>(*rate), static_cast<W>(*momentum), static_cast<W>(decays ? *decay : 0), static_cast<W>(*factor)}; });
+    block.each(1, [&](Index) {
+      c = {static_cast<W>(*rate), static_cast<W>(*momentum), static_cast<W>(decays ? *decay : 0),
+           static_cast<W>(*factor)};
+    });
   }
   PARALLEL_DEVICE static void update(const Coefficients& c, W (&own)[values], W gradient) {
     W &p = own[0], &velocity = own[1];
@@ -86,12 +101,14 @@ struct Sgd {
     p -= c.rate * velocity;
   }
 };
-/// (parameter, momentum, gradient, factor, scalars); ints: positions of learning_rate, momentum, weight_decay, then whether it decays.
+/// (parameter, momentum, gradient, factor, scalars); ints: positions of learning_rate, momentum, weight_decay, then
+/// whether it decays.
 template <class T>
 void sgd(std::span<const Call> calls) {
   update<T>(calls, [](const Call& call) {
     const double* const scalars = call.operands[4].as<const double>();
-    return Sgd<Wide<T>>{call.operands[3].as<const double>(), scalars + call.ints[0], scalars + call.ints[1], scalars + call.ints[2], call.ints[3] != 0};
+    return Sgd<Wide<T>>{call.operands[3].as<const double>(), scalars + call.ints[0], scalars + call.ints[1],
+                        scalars + call.ints[2], call.ints[3] != 0};
   });
 }
 
@@ -112,8 +129,13 @@ struct AdamW {
     const double rate = scalar(0), beta1 = scalar(1), beta2 = scalar(2);
     block.each(3, [&](Index i) {
       if (i == 2) {
-        c.kept = static_cast<W>(decays ? 1 - rate * scalar(4) : 1), c.epsilon = static_cast<W>(scalar(3)), c.factor = static_cast<W>(*factor);
-        c.b1 = static_cast<W>(beta1), c.b2 = static_cast<W>(beta2), c.rest1 = static_cast<W>(1 - beta1), c.rest2 = static_cast<W>(1 - beta2);
+        c.kept = static_cast<W>(decays ? 1 - rate * scalar(4) : 1);
+        c.epsilon = static_cast<W>(scalar(3));
+        c.factor = static_cast<W>(*factor);
+        c.b1 = static_cast<W>(beta1);
+        c.b2 = static_cast<W>(beta2);
+        c.rest1 = static_cast<W>(1 - beta1);
+        c.rest2 = static_cast<W>(1 - beta2);
       } else {  // both powers at once: they take the longest
         const double rest = 1 - std::pow(i == 0 ? beta1 : beta2, scalar(5));
         (i == 0 ? c.size : c.correction) = i == 0 ? rate / rest : 1 / std::sqrt(rest);
@@ -135,7 +157,8 @@ struct AdamW {
 template <class T>
 void adamw(std::span<const Call> calls) {
   update<T>(calls, [](const Call& call) {
-    AdamW<Wide<T>> rule{call.operands[4].as<const double>(), call.operands[5].as<const double>(), {}, call.ints[6] != 0};
+    AdamW<Wide<T>> rule{
+        call.operands[4].as<const double>(), call.operands[5].as<const double>(), {}, call.ints[6] != 0};
     for (int i = 0; i < 6; ++i) rule.position[i] = static_cast<int>(call.ints[i]);
     return rule;
   });

@@ -1,6 +1,7 @@
 // Matrix products by cuBLASLt: how one is computed is chosen once, before the first step.
 #pragma once
 #include <algorithm>
+
 #include <parallel/device/cuda/gpu.hpp>
 #include <parallel/operation/fused.hpp>
 
@@ -9,24 +10,26 @@ namespace parallel::cuda {
 /// What is done to a product before it is written.
 enum class Epilogue : std::uint8_t {
   none,
-  bias,                ///< a number of each column is added
-  bias_gelu,           ///< and then gelu (its tanh form) taken
-  bias_gelu_and_sum,   ///< as before; the sum, of which the backward pass needs gelu's derivative, is written, too
-  gelu_derivative,     ///< it is multiplied by gelu's derivative at another matrix
-  sum_left,            ///< nothing; beside it x is summed over what is contracted
-  sum_right,           ///< or w
+  bias,               ///< a number of each column is added
+  bias_gelu,          ///< and then gelu (its tanh form) taken
+  bias_gelu_and_sum,  ///< as before; the sum, of which the backward pass needs gelu's derivative, is written, too
+  gelu_derivative,    ///< it is multiplied by gelu's derivative at another matrix
+  sum_left,           ///< nothing; beside it x is summed over what is contracted
+  sum_right,          ///< or w
 };
 
 /// Whether it reads or writes a matrix beside.
-constexpr bool has_second_matrix(Epilogue e) { return e == Epilogue::bias_gelu_and_sum || e == Epilogue::gelu_derivative; }
+constexpr bool has_second_matrix(Epilogue e) {
+  return e == Epilogue::bias_gelu_and_sum || e == Epilogue::gelu_derivative;
+}
 
-/// A product out[m, n] = x[m, k] * w[k, n], or a batch of them, all by rows; cuBLASLt takes matrices by columns, to which all is transposed:
-/// out^T = w^T * x^T. Addresses may change between runs, alignments may not.
+/// A product out[m, n] = x[m, k] * w[k, n], or a batch of them, all by rows; cuBLASLt takes matrices by columns, to
+/// which all is transposed: out^T = w^T * x^T. Addresses may change between runs, alignments may not.
 struct Product {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   bool left_transposed = false, right_transposed = false;  ///< x lies as [k, m], w as [n, k]
-  DType dtype = DType::f32;   ///< of x and w; sums are taken in float, of f64 in double
-  DType result = DType::f32;  ///< of out
+  DType dtype = DType::f32;                                ///< of x and w; sums are taken in float, of f64 in double
+  DType result = DType::f32;                               ///< of out
   Epilogue epilogue = Epilogue::none;
   int alignment = 256;  ///< of all addresses, in bytes
 
@@ -37,12 +40,17 @@ struct Product {
 class PreparedProduct : public Product {
  public:
   PreparedProduct(const Product& p, Gpu& gpu) : Product(p), gpu_(gpu) {
-    const auto type_of = [](DType d) { return d == DType::f64 ? CUDA_R_64F : d == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; };
+    const auto type_of = [](DType d) {
+      return d == DType::f64 ? CUDA_R_64F : d == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+    };
     const cudaDataType_t type = type_of(p.dtype);
-    const cublasComputeType_t compute = p.dtype == DType::f64 ? CUBLAS_COMPUTE_64F : p.dtype == DType::f32 && gpu.tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    const cublasComputeType_t compute = p.dtype == DType::f64                 ? CUBLAS_COMPUTE_64F
+                                        : p.dtype == DType::f32 && gpu.tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                                              : CUBLAS_COMPUTE_32F;
     check(cublasLtMatmulDescCreate(&product_, compute, p.dtype == DType::f64 ? CUDA_R_64F : CUDA_R_32F), name);
     const cublasOperation_t yes = CUBLAS_OP_T, no = CUBLAS_OP_N;
-    set(CUBLASLT_MATMUL_DESC_TRANSA, right_transposed ? yes : no), set(CUBLASLT_MATMUL_DESC_TRANSB, left_transposed ? yes : no);
+    set(CUBLASLT_MATMUL_DESC_TRANSA, right_transposed ? yes : no),
+        set(CUBLASLT_MATMUL_DESC_TRANSB, left_transposed ? yes : no);
     w_ = matrix(type, right_transposed ? k : n, right_transposed ? n : k);
     x_ = matrix(type, left_transposed ? m : k, left_transposed ? k : m);
     out_ = matrix(type_of(p.result), n, m);
@@ -58,7 +66,8 @@ class PreparedProduct : public Product {
 
   /// Whether cuBLASLt has an algorithm for it.
   explicit operator bool() const { return found_; }
-  /// `bias`: of the columns, or the sums of a factor, which are written; `beside`: the sum that is written, or where the derivative is taken.
+  /// `bias`: of the columns, or the sums of a factor, which are written; `beside`: the sum that is written, or where
+  /// the derivative is taken.
   void run(const void* x, const void* w, void* out, const void* bias = nullptr, void* beside = nullptr) const {
     if (bias != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     if (beside != nullptr) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, beside);
@@ -66,7 +75,9 @@ class PreparedProduct : public Product {
     const float singles[2]{1, 0};
     const void* const alpha = dtype == DType::f64 ? static_cast<const void*>(&ones[0]) : &singles[0];
     const void* const beta = dtype == DType::f64 ? static_cast<const void*>(&ones[1]) : &singles[1];
-    check(cublasLtMatmul(gpu_.products(), product_, alpha, w, w_, x, x_, beta, out, out_, out, out_, &algorithm_, gpu_.workspace(), Gpu::workspace_bytes, gpu_.stream()), name);
+    check(cublasLtMatmul(gpu_.products(), product_, alpha, w, w_, x, x_, beta, out, out_, out, out_, &algorithm_,
+                         gpu_.workspace(), Gpu::workspace_bytes, gpu_.stream()),
+          name);
   }
 
  private:
@@ -89,11 +100,14 @@ class PreparedProduct : public Product {
   /// Column-major, columns side by side.
   cublasLtMatrixLayout_t matrix(cudaDataType_t type, std::int64_t rows, std::int64_t columns) const {
     cublasLtMatrixLayout_t layout = nullptr;
-    check(cublasLtMatrixLayoutCreate(&layout, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns), rows), name);
+    check(cublasLtMatrixLayoutCreate(&layout, type, static_cast<std::uint64_t>(rows),
+                                     static_cast<std::uint64_t>(columns), rows),
+          name);
     const auto count = static_cast<std::int32_t>(batch);
     const std::int64_t apart = rows * columns;
     check(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count), name);
-    check(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof apart), name);
+    check(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof apart),
+          name);
     return layout;
   }
   void choose() {
@@ -101,13 +115,17 @@ class PreparedProduct : public Product {
     check(cublasLtMatmulPreferenceCreate(&preference), name);
     const std::size_t room = Gpu::workspace_bytes;
     const auto aligned = static_cast<std::uint32_t>(alignment);
-    check(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, sizeof room), name);
-    for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
-                                 CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    check(
+        cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, sizeof room),
+        name);
+    for (const auto attribute :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
       check(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &aligned, sizeof aligned), name);
     cublasLtMatmulHeuristicResult_t proposed{};
     int found = 0;
-    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(gpu_.products(), product_, w_, x_, out_, out_, preference, 1, &proposed, &found);
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(gpu_.products(), product_, w_, x_, out_, out_, preference, 1, &proposed, &found);
     cublasLtMatmulPreferenceDestroy(preference);
     found_ = status == CUBLAS_STATUS_SUCCESS && found > 0;
     algorithm_ = proposed.algo;
@@ -120,7 +138,8 @@ class PreparedProduct : public Product {
   bool found_ = false;
 };
 
-/// What a call of matmul, or of an operation that is fused with it, asks for. Dimensions that stand beside each other are one.
+/// What a call of matmul, or of an operation that is fused with it, asks for. Dimensions that stand beside each other
+/// are one.
 inline Product product_of(const Call& call, Epilogue epilogue) {
   const bool sums = epilogue == Epilogue::sum_left || epilogue == Epilogue::sum_right;
   const View &x = call.operands[0], &w = call.operands[1], &y = call.results[sums ? 0 : call.results.size() - 1];
@@ -128,14 +147,20 @@ inline Product product_of(const Call& call, Epilogue epilogue) {
   Product result;
   const int free_left = x.rank - p.batch - p.contracted;
   result.batch = x.extent(0, p.batch);
-  result.m = y.extent(p.batch, p.batch + free_left), result.n = y.extent(p.batch + free_left, y.rank);
+  result.m = y.extent(p.batch, p.batch + free_left);
+  result.n = y.extent(p.batch + free_left, y.rank);
   result.k = p.left_transposed ? x.extent(p.batch, p.batch + p.contracted) : x.extent(x.rank - p.contracted, x.rank);
-  result.left_transposed = p.left_transposed != 0, result.right_transposed = p.right_transposed != 0;
-  result.dtype = x.dtype, result.result = y.dtype;
+  result.left_transposed = p.left_transposed != 0;
+  result.right_transposed = p.right_transposed != 0;
+  result.dtype = x.dtype;
+  result.result = y.dtype;
   result.epilogue = epilogue;
-  for (const View* v : {&x, &w, &call.operands[call.operands.size() - 1], &call.results[0], &call.results[call.results.size() - 1]})  // a slice of a stack begins at a multiple of its size
-    while (result.alignment > 1 && (reinterpret_cast<std::uintptr_t>(v->data) % static_cast<std::uintptr_t>(result.alignment) != 0 ||
-                                    v->elements() * bytes_of(v->dtype) % result.alignment != 0))
+  // a slice of a stack begins at a multiple of its size
+  for (const View* v :
+       {&x, &w, &call.operands[call.operands.size() - 1], &call.results[0], &call.results[call.results.size() - 1]})
+    while (result.alignment > 1 &&
+           (reinterpret_cast<std::uintptr_t>(v->data) % static_cast<std::uintptr_t>(result.alignment) != 0 ||
+            v->elements() * bytes_of(v->dtype) % result.alignment != 0))
       result.alignment /= 2;
   return result;
 }
@@ -147,7 +172,8 @@ inline void matmul(const Call& call) {
   if (product != nullptr)
     product->run(call.operands[0].data, call.operands[1].data, y.data);
   else if (y.elements() > 0)  // nothing is contracted
-    check(cudaMemsetAsync(y.data, 0, static_cast<std::size_t>(y.elements() * bytes_of(y.dtype)), gpu(call).stream()), "zeros");
+    check(cudaMemsetAsync(y.data, 0, static_cast<std::size_t>(y.elements() * bytes_of(y.dtype)), gpu(call).stream()),
+          "zeros");
 }
 /// (x, w, bias) -> the product, the product + bias[, gelu of that], of which the product is not written
 inline void matmul_bias(const Call& call) {
@@ -158,7 +184,8 @@ inline void matmul_bias(const Call& call) {
 }
 /// (g, w, x) -> the product, which is the gradient of gelu(x) and is not written, and that of x
 inline void matmul_gelu_derivative(const Call& call) {
-  cuda::product(call)->run(call.operands[0].data, call.operands[1].data, call.results[1].data, nullptr, call.operands[2].data);
+  cuda::product(call)->run(call.operands[0].data, call.operands[1].data, call.results[1].data, nullptr,
+                           call.operands[2].data);
 }
 /// (x, w) -> the product and the sum of one of them over what is contracted
 inline void matmul_sum(const Call& call) {
@@ -170,15 +197,18 @@ struct ProductKernel {
   Kernel kernel = nullptr;
   Epilogue epilogue = Epilogue::none;
 };
-/// None where the operation is no product, or where something between is needed that cuBLASLt does not write: then the parts run alone.
+/// None where the operation is no product, or where something between is needed that cuBLASLt does not write: then the
+/// parts run alone.
 inline ProductKernel product_kernel(const Operation& operation, const Call& call) {
   const auto passed = [&](int result) { return call.results[result].data == call.results[result + 1].data; };
   if (&operation == &operation::matmul) return {matmul};
   if (&operation == &operation::matmul_add && passed(0)) return {matmul_bias, Epilogue::bias};
   if (&operation == &operation::matmul_add_gelu && passed(0))
     return {matmul_bias, passed(1) ? Epilogue::bias_gelu : Epilogue::bias_gelu_and_sum};
-  if (&operation == &operation::matmul_gelu_derivative && passed(0)) return {matmul_gelu_derivative, Epilogue::gelu_derivative};
-  if (&operation == &operation::matmul_sum) return {matmul_sum, call.ints[call.ints.size() - 1] == 0 ? Epilogue::sum_left : Epilogue::sum_right};
+  if (&operation == &operation::matmul_gelu_derivative && passed(0))
+    return {matmul_gelu_derivative, Epilogue::gelu_derivative};
+  if (&operation == &operation::matmul_sum)
+    return {matmul_sum, call.ints[call.ints.size() - 1] == 0 ? Epilogue::sum_left : Epilogue::sum_right};
   return {};
 }
 

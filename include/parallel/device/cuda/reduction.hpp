@@ -1,18 +1,21 @@
-// Reductions over dimensions: what is combined, and by which blocks. The order in which terms are combined depends on extents alone, and nothing
-// is added atomically: every run gives the same bits, on every GPU, wherever the terms lie.
+// Reductions over dimensions: what is combined, and by which blocks. The order in which terms are combined depends on
+// extents alone, and nothing is added atomically: every run gives the same bits, on every GPU, wherever the terms lie.
 //
-// Every element is read once. Where the results alone would make too few blocks, each block reduces a part, and a second launch reduces the parts,
-// which lie in the GPU's workspace.
+// Every element is read once. Where the results alone would make too few blocks, each block reduces a part, and a
+// second launch reduces the parts, which lie in the GPU's workspace.
 #pragma once
 #include <cmath>
 #include <limits>
+
 #include <parallel/device/cuda/map.hpp>
 
 namespace parallel::cuda {
 
-// Each says in what few terms and in what all are combined, with what it begins, and what an element is that is not there.
+// Each says in what few terms and in what all are combined, with what it begins, and what an element is that is not
+// there.
 
-/// The sum of elements of type T, times a factor: few terms in their own width, then in double, so that long sums lose little.
+/// The sum of elements of type T, times a factor: few terms in their own width, then in double, so that long sums lose
+/// little.
 template <class T>
 struct SumOf {
   using From = T;
@@ -63,7 +66,11 @@ struct Dimensions {
   Divisor extent[max_rank]{};
   Index step[max_rank]{}, size = 1;
 
-  void add(Index n, Index s) { extent[rank] = Divisor(n), step[rank++] = s, size *= n; }
+  void add(Index n, Index s) {
+    extent[rank] = Divisor(n);
+    step[rank++] = s;
+    size *= n;
+  }
   PARALLEL_DEVICE Index offset(Index i) const {
     Index at = 0;
     for (int d = rank - 1; d > 0; --d) at += extent[d].divide(i) * step[d];
@@ -71,8 +78,8 @@ struct Dimensions {
   }
 };
 
-/// Combines, of every `stride` numbers in shared memory, those that lie `apart` for apart = begin / 2, begin / 4, ..., end: a tree. `planes`: so many
-/// times, a number per thread apart.
+/// Combines, of every `stride` numbers in shared memory, those that lie `apart` for apart = begin / 2, begin / 4, ...,
+/// end: a tree. `planes`: so many times, a number per thread apart.
 template <class Combine, int planes, class Block, class All>
 PARALLEL_DEVICE void combine_tree(Block& block, All* room, int stride, int begin, int end) {
   for (int apart = begin / 2; apart >= end; apart /= 2) {
@@ -106,8 +113,8 @@ struct Packs {
   }
 };
 
-/// Results whose terms lie side by side: a result's terms are rows of `length`, one for each index of `gone`; a `group` of threads shares them,
-/// n elements at a time.
+/// Results whose terms lie side by side: a result's terms are rows of `length`, one for each index of `gone`; a `group`
+/// of threads shares them, n elements at a time.
 template <class What, class Out>
 struct ReduceRows {
   using From = typename What::From;
@@ -119,7 +126,7 @@ struct ReduceRows {
   What what;
   const From* x;
   Out* out;
-  All* partial;  ///< [part][result], or nullptr: there is one part
+  All* partial;                           ///< [part][result], or nullptr: there is one part
   Index results, length, packs, in_part;  // packs: of a result, and of one part of it
   Dimensions kept, gone;
   Divisor in_row, parts;  // packs
@@ -174,7 +181,8 @@ struct ReduceRows {
   }
 };
 
-/// Results that lie side by side as the terms do: `across` threads take n of them each, and the other threads of the block other terms.
+/// Results that lie side by side as the terms do: `across` threads take n of them each, and the other threads of the
+/// block other terms.
 template <class What, class Out>
 struct ReduceColumns {
   using From = typename What::From;

@@ -1,5 +1,5 @@
-// Rows of tensors: how a warp or a block goes along one, 16 bytes at a time, and how rows become a grid. A sum along a row has the same bits
-// wherever the row lies.
+// Rows of tensors: how a warp or a block goes along one, 16 bytes at a time, and how rows become a grid. A sum along a
+// row has the same bits wherever the row lies.
 #pragma once
 #include <parallel/device/cuda/map.hpp>
 #include <parallel/device/cuda/tile.hpp>
@@ -40,20 +40,25 @@ struct Rows {
   Index inner = 1;  ///< from element to element; so many rows lie in each other
   bool packed = false;
 
-  /// Of a part along a dimension. `packed`: where every row of it begins at a multiple of n elements, and all addresses at multiples of 16.
+  /// Of a part along a dimension. `packed`: where every row of it begins at a multiple of n elements, and all addresses
+  /// at multiples of 16.
   template <int n, class... Views>
   static Rows of(const View& x, int dim, const Views&... others) {
     const Index inner = x.extent(dim + 1, x.rank), length = x.size[dim];
-    return {x.extent(0, dim) * inner, length, inner, inner == 1 && length % n == 0 && (lies_at(x.data, 16) && ... && lies_at(others.data, 16))};
+    return {x.extent(0, dim) * inner, length, inner,
+            inner == 1 && length % n == 0 && (lies_at(x.data, 16) && ... && lies_at(others.data, 16))};
   }
-  PARALLEL_DEVICE Index begin(Index row) const { return inner == 1 ? row * length : row / inner * length * inner + row % inner; }
+  PARALLEL_DEVICE Index begin(Index row) const {
+    return inner == 1 ? row * length : row / inner * length * inner + row % inner;
+  }
   template <int n>
   PARALLEL_DEVICE Index packs() const {
     return blocks_of(length, n);
   }
 };
 
-/// A row of elements, `step` apart. `pack` of the operands of sums and maps: elements [first, first + n), of which those below length.
+/// A row of elements, `step` apart. `pack` of the operands of sums and maps: elements [first, first + n), of which
+/// those below length.
 template <class T>
 struct Row {
   const T* data;
@@ -77,7 +82,9 @@ struct Reals {
   bool narrow = false;
 
   static Reals of(const View& view) { return {view.data, view.dtype == DType::bf16}; }
-  PARALLEL_DEVICE W operator[](Index i) const { return narrow ? static_cast<W>(widen(static_cast<const bfloat16*>(data)[i])) : static_cast<const W*>(data)[i]; }
+  PARALLEL_DEVICE W operator[](Index i) const {
+    return narrow ? static_cast<W>(widen(static_cast<const bfloat16*>(data)[i])) : static_cast<const W*>(data)[i];
+  }
   template <int n, bool packed>
   PARALLEL_DEVICE Some<W, n> pack(Index first, Index length) const {
     if constexpr (packed) {
@@ -102,15 +109,18 @@ PARALLEL_DEVICE auto either(bool which, F f) {
 template <class Sum, int n, class Block, class F, class... Operands>
 PARALLEL_DEVICE Sum sum_along(const Block& block, const Rows& rows, Index length, F f, const Operands&... operands) {
   return either(rows.packed, [&](auto packed) {
-    return block.template sum<Sum, decltype(packed)::value ? 4 : 1>(blocks_of(length, n), [&](Index p) {
-      const auto of_pack = [&](const auto&... x) {
-        Sum sum{};
-        for (int e = 0; e < n; ++e)
-          if (p * n + e < length) sum = sum + f(x.of[e]...);
-        return sum;
-      };
-      return of_pack(operands.template pack<n, decltype(packed)::value>(p * n, length)...);
-    });
+    return block.template sum < Sum,
+           decltype(packed)::value
+               ? 4
+               : 1 > (blocks_of(length, n), [&](Index p) {
+                   const auto of_pack = [&](const auto&... x) {
+                     Sum sum{};
+                     for (int e = 0; e < n; ++e)
+                       if (p * n + e < length) sum = sum + f(x.of[e]...);
+                     return sum;
+                   };
+                   return of_pack(operands.template pack<n, decltype(packed)::value>(p * n, length)...);
+                 });
   });
 }
 /// out[i] = f(i, x...) for every element of a row.
@@ -133,8 +143,8 @@ PARALLEL_DEVICE void map_along(const Block& block, const Rows& rows, Out* out, F
   });
 }
 
-/// Has a row copied to shared memory, from where it is read when `copies` have been waited for: each thread what it reads itself, so nobody waits
-/// for the others.
+/// Has a row copied to shared memory, from where it is read when `copies` have been waited for: each thread what it
+/// reads itself, so nobody waits for the others.
 template <int n, class Group, class T>
 PARALLEL_DEVICE Row<T> copied_row(const Group& group, Copies& copies, const Rows& rows, const Row<T>& row, T* room) {
   group.each(rows.packs<n>(), [&](Index p) {
@@ -168,7 +178,8 @@ inline bool by_warp(Index packs) { return packs <= 8 * Warp::threads; }
 template <class Body>
 void launch_rows(const Call& call, Index rows, Index packs, const Body& body, std::size_t shared = 0) {
   if (by_warp(packs))
-    launch(gpu(call).stream(), blocks_of(rows, ByWarps<Body>::warps), ByWarps<Body>{body, rows, shared}, ByWarps<Body>::warps * shared);
+    launch(gpu(call).stream(), blocks_of(rows, ByWarps<Body>::warps), ByWarps<Body>{body, rows, shared},
+           ByWarps<Body>::warps * shared);
   else
     launch(gpu(call).stream(), rows, body, shared);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
 #include <parallel/device/cuda/row.hpp>
 #include <parallel/device/order_of.hpp>
 #include <parallel/device/stream.hpp>
@@ -14,22 +15,25 @@ namespace parallel::cuda {
 struct LogitRows {
   const void* logits;
   DType dtype;
-  Index length;       ///< of a row
-  Index first, own;   ///< the rank's first class, and how many of its columns are classes
+  Index length;      ///< of a row
+  Index first, own;  ///< the rank's first class, and how many of its columns are classes
   static LogitRows of(const Call& call) {
     const View& x = call.operands[0];
     const Index first = x.offset[x.rank - 1], length = x.size[x.rank - 1];
-    return {x.data, x.dtype, length, first, std::clamp<Index>(operation::Drawing(call.ints).classes - first, 0, length)};
+    return {x.data, x.dtype, length, first,
+            std::clamp<Index>(operation::Drawing(call.ints).classes - first, 0, length)};
   }
   static Index count(const Call& call) { return call.operands[0].extent(0, call.operands[0].rank - 1); }
   PARALLEL_DEVICE float at(Index row, Index i) const {
     const Index from = row * length + i;
-    return dtype == DType::f64 ? static_cast<float>(static_cast<const double*>(logits)[from])
-                               : dtype == DType::bf16 ? widen(static_cast<const bfloat16*>(logits)[from]) : static_cast<const float*>(logits)[from];
+    return dtype == DType::f64    ? static_cast<float>(static_cast<const double*>(logits)[from])
+           : dtype == DType::bf16 ? widen(static_cast<const bfloat16*>(logits)[from])
+                                  : static_cast<const float*>(logits)[from];
   }
 };
 
-/// Masses are added up as whole numbers, so that their order does not show: units of 2^-42, of as many classes as there may be.
+/// Masses are added up as whole numbers, so that their order does not show: units of 2^-42, of as many classes as there
+/// may be.
 struct DigitHistogram {
   static constexpr int threads = 1024, bins = operation::sample_bins;
   static constexpr double unit = 1.0 / (std::int64_t{1} << 42);
@@ -46,10 +50,15 @@ struct DigitHistogram {
   PARALLEL_DEVICE void operator()(Block& block) const {
     const Index r = block.index;
     auto* const sums = block.template shared<unsigned long long>();
-    int* const numberless = block.template shared<int>(bins * sizeof(unsigned long long));  // how many masses are no numbers
-    block.each(bins, [&](Index bin) { sums[bin] = 0, numberless[bin] = 0; });
+    // how many masses are no numbers
+    int* const numberless = block.template shared<int>(bins * sizeof(unsigned long long));
+    block.each(bins, [&](Index bin) {
+      sums[bin] = 0;
+      numberless[bin] = 0;
+    });
     block.sync();
-    const double most = largest != nullptr ? static_cast<double>(LogitRows{largest, largest_dtype, 1, 0, 1}.at(r, 0)) : 0;
+    const double most =
+        largest != nullptr ? static_cast<double>(LogitRows{largest, largest_dtype, 1, 0, 1}.at(r, 0)) : 0;
     block.each(rows.own, [&](Index i) {
       const float logit = rows.at(r, i);
       const std::uint32_t ordinal = order_of(logit);
@@ -64,7 +73,8 @@ struct DigitHistogram {
     });
     block.sync();
     block.each(bins, [&](Index bin) {
-      histogram[r * bins + bin] = numberless[bin] > 0 ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(sums[bin]) * unit;
+      histogram[r * bins + bin] =
+          numberless[bin] > 0 ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(sums[bin]) * unit;
     });
   }
 };
@@ -75,10 +85,11 @@ inline void digit_histogram(const Call& call) {
   const View largest = how.by_mass != 0 ? call.operands[next++] : View{};
   const auto* const state = how.digit > 0 ? call.operands[next++].as<const Threshold>() : nullptr;
   const auto* const floor = next < call.operands.size() ? call.operands[next].as<const Threshold>() : nullptr;
-  launch(gpu(call).stream(), LogitRows::count(call),
-         DigitHistogram{LogitRows::of(call), call.operands[1].as<const double>() + how.temperature, largest.data, largest.dtype, state, floor, call.results[0].as<double>(),
-                        24 - 8 * static_cast<int>(how.digit)},
-         DigitHistogram::shared);
+  launch(
+      gpu(call).stream(), LogitRows::count(call),
+      DigitHistogram{LogitRows::of(call), call.operands[1].as<const double>() + how.temperature, largest.data,
+                     largest.dtype, state, floor, call.results[0].as<double>(), 24 - 8 * static_cast<int>(how.digit)},
+      DigitHistogram::shared);
 }
 
 struct Narrow {
@@ -109,7 +120,8 @@ struct Narrow {
   PARALLEL_DEVICE Threshold first(const double* counts) const {
     double all = by_mass ? 0 : 1;
     for (int bin = 0; by_mass && bin < bins; ++bin) all += counts[bin];
-    const bool limits = *limit > 0 && (!by_mass || *limit < 1) && all - all == 0;  // at temperature 0, or where a logit is NaN, no mass is a number
+    // at temperature 0, or where a logit is NaN, no mass is a number
+    const bool limits = *limit > 0 && (!by_mass || *limit < 1) && all - all == 0;
     return {0, limits ? *limit * all : std::numeric_limits<double>::infinity()};
   }
 };
@@ -117,8 +129,9 @@ struct Narrow {
 inline void narrow(const Call& call) {
   const operation::Drawing how(call.ints);
   launch(gpu(call).stream(), call.results[0].elements() / 2,
-         Narrow{call.operands[0].as<const double>(), call.operands[1].as<const double>() + how.limit, how.digit > 0 ? call.operands[2].as<const Threshold>() : nullptr,
-                call.results[0].as<Threshold>(), how.by_mass != 0, 24 - 8 * static_cast<int>(how.digit)},
+         Narrow{call.operands[0].as<const double>(), call.operands[1].as<const double>() + how.limit,
+                how.digit > 0 ? call.operands[2].as<const Threshold>() : nullptr, call.results[0].as<Threshold>(),
+                how.by_mass != 0, 24 - 8 * static_cast<int>(how.digit)},
          Narrow::shared);
 }
 
@@ -144,10 +157,12 @@ struct Draw {
       float perturbed = logit;
       if (heat > 0) {
         const std::uint32_t word = stream.word(static_cast<std::uint64_t>(element + i));
-        perturbed = static_cast<float>(static_cast<double>(logit) / heat - std::log(-std::log((word + 0.5) / 4294967296.0)));
+        perturbed =
+            static_cast<float>(static_cast<double>(logit) / heat - std::log(-std::log((word + 0.5) / 4294967296.0)));
       }
       if (perturbed != perturbed) return std::numeric_limits<double>::infinity();
-      return static_cast<double>(order_of(perturbed)) * static_cast<double>(operation::most_classes) + static_cast<double>(operation::most_classes - 1 - rows.first - i);
+      return static_cast<double>(order_of(perturbed)) * static_cast<double>(operation::most_classes) +
+             static_cast<double>(operation::most_classes - 1 - rows.first - i);
     });
     block.each(1, [&](Index) { best[r] = found; });
   }
@@ -157,7 +172,8 @@ struct Draw {
     Index all = 0, beside = 1;
     for (int d = rank - 1; d >= 0; --d) {
       all += (offset[d] + r % size[d]) * beside;
-      r /= size[d], beside *= whole[d];
+      r /= size[d];
+      beside *= whole[d];
     }
     return all;
   }
@@ -166,9 +182,26 @@ struct Draw {
 inline void draw(const Call& call) {
   const operation::Drawing how(call.ints);
   const View& x = call.operands[0];
-  Draw body{LogitRows::of(call), call.operands[1].as<const double>(), call.operands.size() > 2 ? call.operands[2].as<const Threshold>() : nullptr, call.results[0].as<double>(),
-            how.temperature, how.seed, how.step, how.draw, call.layer, call.micro_batch, x.rank - 1, {}, {}, {}, x.whole[x.rank - 1]};
-  for (int d = 0; d < body.rank; ++d) body.size[d] = x.size[d], body.offset[d] = x.offset[d], body.whole[d] = x.whole[d];
+  Draw body{LogitRows::of(call),
+            call.operands[1].as<const double>(),
+            call.operands.size() > 2 ? call.operands[2].as<const Threshold>() : nullptr,
+            call.results[0].as<double>(),
+            how.temperature,
+            how.seed,
+            how.step,
+            how.draw,
+            call.layer,
+            call.micro_batch,
+            x.rank - 1,
+            {},
+            {},
+            {},
+            x.whole[x.rank - 1]};
+  for (int d = 0; d < body.rank; ++d) {
+    body.size[d] = x.size[d];
+    body.offset[d] = x.offset[d];
+    body.whole[d] = x.whole[d];
+  }
   launch(gpu(call).stream(), LogitRows::count(call), body);
 }
 
@@ -178,10 +211,13 @@ struct Drawn {
   PARALLEL_DEVICE void operator()(Index i) const {
     const double x = draws[i];
     const bool found = x >= 0 && x - x == 0;
-    result[i] = found ? static_cast<int>(operation::most_classes - 1 - static_cast<Index>(x) % operation::most_classes) : -1;
+    result[i] =
+        found ? static_cast<int>(operation::most_classes - 1 - static_cast<Index>(x) % operation::most_classes) : -1;
   }
 };
 /// The class that a draw carries; -1 where a logit was NaN.
-inline void drawn(const Call& call) { launch_each(call, call.results[0].elements(), Drawn{call.operands[0].as<const double>(), call.results[0].as<int>()}); }
+inline void drawn(const Call& call) {
+  launch_each(call, call.results[0].elements(), Drawn{call.operands[0].as<const double>(), call.results[0].as<int>()});
+}
 
 }  // namespace parallel::cuda

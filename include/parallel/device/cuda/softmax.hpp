@@ -1,7 +1,8 @@
-// The parts of a softmax over dimension ints[0], given the maximum: sums of exponentials, the quotient, and its gradient. Floors are bytes per
-// element in bf16; over a dimension that is not the last, elements are read one by one.
+// The parts of a softmax over dimension ints[0], given the maximum: sums of exponentials, the quotient, and its
+// gradient. Floors are bytes per element in bf16; over a dimension that is not the last, elements are read one by one.
 #pragma once
 #include <cmath>
+
 #include <parallel/device/cuda/row.hpp>
 
 namespace parallel::cuda {
@@ -18,7 +19,8 @@ struct SumOfExponentials {
   PARALLEL_DEVICE void operator()(const Block& block) const {
     const Index r = block.index;
     const W most = largest[r];
-    const W all = sum_along<W, n>(block, rows, rows.length, [=](W a) { return std::exp(a - most); }, Row<T>{x + rows.begin(r), rows.inner});
+    const W all = sum_along<W, n>(
+        block, rows, rows.length, [=](W a) { return std::exp(a - most); }, Row<T>{x + rows.begin(r), rows.inner});
     block.each(1, [&](Index) { sum[r] = narrow<S>(all); });
   }
 };
@@ -29,7 +31,8 @@ void sum_of_exponentials(const Call& call) {
   with_element<S>(x.dtype, [&]<class T>(T) {
     using Body = SumOfExponentials<S, T>;
     const Rows rows = Rows::of<Body::n>(x, static_cast<int>(call.ints[0]));
-    launch_rows(call, rows.count, rows.packs<Body::n>(), Body{x.as<const T>(), Reals<Wide<T>>::of(call.operands[1]), call.results[0].as<S>(), rows});
+    launch_rows(call, rows.count, rows.packs<Body::n>(),
+                Body{x.as<const T>(), Reals<Wide<T>>::of(call.operands[1]), call.results[0].as<S>(), rows});
   });
 }
 
@@ -45,7 +48,9 @@ struct NormalizedExponential {
   PARALLEL_DEVICE void operator()(const Block& block) const {
     const Index r = block.index, begin = rows.begin(r);
     const W most = largest[r], share = W{1} / sum[r];
-    map_along<n>(block, rows, out + begin, [=](Index, W a) { return std::exp(a - most) * share; }, Row<T>{x + begin, rows.inner});
+    map_along<n>(
+        block, rows, out + begin, [=](Index, W a) { return std::exp(a - most) * share; },
+        Row<T>{x + begin, rows.inner});
   }
 };
 /// (x, max, sum): exp(x - max) / sum. Floor: 2 + 2 bytes.
@@ -56,7 +61,8 @@ void normalized_exponential(const Call& call) {
   using Body = NormalizedExponential<T>;
   const Rows rows = Rows::of<Body::n>(x, static_cast<int>(call.ints[0]), call.results[0]);
   launch_rows(call, rows.count, rows.packs<Body::n>(),
-              Body{x.as<const T>(), Reals<W>::of(call.operands[1]), Reals<W>::of(call.operands[2]), call.results[0].as<T>(), rows});
+              Body{x.as<const T>(), Reals<W>::of(call.operands[1]), Reals<W>::of(call.operands[2]),
+                   call.results[0].as<T>(), rows});
 }
 
 template <class S, class T>
@@ -69,7 +75,9 @@ struct RowProduct {
   template <class Block>
   PARALLEL_DEVICE void operator()(const Block& block) const {
     const Index r = block.index, begin = rows.begin(r);
-    const W sum = sum_along<W, n>(block, rows, rows.length, [](W a, W b) { return a * b; }, Row<T>{y + begin, rows.inner}, Row<T>{g + begin, rows.inner});
+    const W sum = sum_along<W, n>(
+        block, rows, rows.length, [](W a, W b) { return a * b; }, Row<T>{y + begin, rows.inner},
+        Row<T>{g + begin, rows.inner});
     block.each(1, [&](Index) { product[r] = narrow<S>(sum); });
   }
 };
@@ -80,7 +88,8 @@ void row_product(const Call& call) {
   with_element<S>(y.dtype, [&]<class T>(T) {
     using Body = RowProduct<S, T>;
     const Rows rows = Rows::of<Body::n>(y, static_cast<int>(call.ints[0]), g);
-    launch_rows(call, rows.count, rows.packs<Body::n>(), Body{y.as<const T>(), g.as<const T>(), call.results[0].as<S>(), rows});
+    launch_rows(call, rows.count, rows.packs<Body::n>(),
+                Body{y.as<const T>(), g.as<const T>(), call.results[0].as<S>(), rows});
   });
 }
 
@@ -96,7 +105,9 @@ struct SoftmaxGradient {
   PARALLEL_DEVICE void operator()(const Block& block) const {
     const Index r = block.index, begin = rows.begin(r);
     const W inner = product[r];
-    map_along<n>(block, rows, out + begin, [=](Index, W a, W b) { return a * (b - inner); }, Row<T>{y + begin, rows.inner}, Row<T>{g + begin, rows.inner});
+    map_along<n>(
+        block, rows, out + begin, [=](Index, W a, W b) { return a * (b - inner); }, Row<T>{y + begin, rows.inner},
+        Row<T>{g + begin, rows.inner});
   }
 };
 /// (y, g, product): y (g - product). Floor: 2 + 2 + 2 bytes.
@@ -105,7 +116,9 @@ void softmax_gradient(const Call& call) {
   const View &y = call.operands[0], &g = call.operands[1];
   using Body = SoftmaxGradient<T>;
   const Rows rows = Rows::of<Body::n>(y, static_cast<int>(call.ints[0]), g, call.results[0]);
-  launch_rows(call, rows.count, rows.packs<Body::n>(), Body{y.as<const T>(), g.as<const T>(), Reals<Wide<T>>::of(call.operands[2]), call.results[0].as<T>(), rows});
+  launch_rows(
+      call, rows.count, rows.packs<Body::n>(),
+      Body{y.as<const T>(), g.as<const T>(), Reals<Wide<T>>::of(call.operands[2]), call.results[0].as<T>(), rows});
 }
 
 }  // namespace parallel::cuda

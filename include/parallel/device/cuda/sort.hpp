@@ -1,6 +1,8 @@
-// Places in the order of small whole numbers: a stable counting sort, eight bits at a time. No order of threads shows in it.
+// Places in the order of small whole numbers: a stable counting sort, eight bits at a time. No order of threads shows
+// in it.
 #pragma once
 #include <bit>
+
 #include <parallel/device/cuda/row.hpp>
 
 namespace parallel::cuda {
@@ -15,15 +17,15 @@ struct RowOfIndex {
   }
 };
 
-/// One digit of the keys, eight bits from `shift`: how many places of every piece of 256 have which, and, when those counts have been added
-/// up, where each goes.
+/// One digit of the keys, eight bits from `shift`: how many places of every piece of 256 have which, and, when those
+/// counts have been added up, where each goes.
 template <class Key, bool moves>
 struct SortDigit {
   static constexpr int threads = 256, digits = 256;
   Key key;
   const int* from;  ///< places so far, or none where they stand as they are
   int* to;
-  int* counts;      ///< [digit][piece]
+  int* counts;  ///< [digit][piece]
   Index places, pieces;
   int shift;
   static constexpr std::size_t shared = threads * sizeof(int);
@@ -72,13 +74,15 @@ struct SumsBefore {
       block.each(threads, [&](Index t) { next[t] = sums[t] + (t >= apart ? sums[t - apart] : 0); });
       block.sync();
       int* const swapped = sums;
-      sums = next, next = swapped;
+      sums = next;
+      next = swapped;
     }
     block.each(threads, [&](Index t) {
       int sum = t > 0 ? sums[t - 1] : 0;
       each_own(t, [&](Index i) {
         const int here = counts[i];
-        counts[i] = sum, sum += here;
+        counts[i] = sum;
+        sum += here;
       });
     });
   }
@@ -92,10 +96,14 @@ const int* sorted(cudaStream_t stream, const Key& key, Index places, Index most,
   const Index pieces = blocks_of(places, 256);
   int *from = nullptr, *to = room, *other = room + places, *const counts = room + 2 * places;
   for (int shift = 0; shift == 0 || most >> shift != 0; shift += 8) {
-    launch(stream, pieces, SortDigit<Key, false>{key, from, to, counts, places, pieces, shift}, SortDigit<Key, false>::shared);
+    launch(stream, pieces, SortDigit<Key, false>{key, from, to, counts, places, pieces, shift},
+           SortDigit<Key, false>::shared);
     launch(stream, 1, SumsBefore{counts, 256 * pieces}, SumsBefore::shared);
-    launch(stream, pieces, SortDigit<Key, true>{key, from, to, counts, places, pieces, shift}, SortDigit<Key, true>::shared);
-    from = to, to = other, other = const_cast<int*>(from);
+    launch(stream, pieces, SortDigit<Key, true>{key, from, to, counts, places, pieces, shift},
+           SortDigit<Key, true>::shared);
+    from = to;
+    to = other;
+    other = const_cast<int*>(from);
   }
   return from;
 }

@@ -27,7 +27,9 @@ template <class T, class Value>
 void make(const Call& call, const Value& value) {
   const View& out = call.results[0];
   const auto run = [&](auto body, int n) {
-    body.value = value, body.out = out.as<T>(), body.packs = out.elements() / n;
+    body.value = value;
+    body.out = out.as<T>();
+    body.packs = out.elements() / n;
     launch(gpu(call).stream(), blocks_of(body.packs, body.threads), body);
   };
   constexpr int n = pack_elements<T>;

@@ -1,7 +1,8 @@
-// A warp's tensor cores: 16 x 8 floats += 16 x 16 numbers of bf16 times 16 x 8. Elsewhere the same numbers in the same lanes, by definition
-// ("mma.m16n8k16" and "ldmatrix" in the PTX manual).
+// A warp's tensor cores: 16 x 8 floats += 16 x 16 numbers of bf16 times 16 x 8. Elsewhere the same numbers in the same
+// lanes, by definition ("mma.m16n8k16" and "ldmatrix" in the PTX manual).
 #pragma once
 #include <bit>
+
 #include <parallel/device/cuda/warp.hpp>
 
 namespace parallel::cuda {
@@ -20,16 +21,17 @@ PARALLEL_DEVICE inline Pair pair(float first, float second) {
 #endif
 }
 
-/// Four parts of 8 x 8 elements. Lane 4 r + t has elements (r, 2t) and (r, 2t + 1) of a part of a left factor, (2t, r) and (2t + 1, r) of a part
-/// of a right one. A left factor's parts are rows 0 to 7 and 8 to 15 of the first eight columns, then of the others; a right one's are two
-/// factors of 16 x 8 side by side, the upper eight rows of each before the lower.
+/// Four parts of 8 x 8 elements. Lane 4 r + t has elements (r, 2t) and (r, 2t + 1) of a part of a left factor, (2t, r)
+/// and (2t + 1, r) of a part of a right one. A left factor's parts are rows 0 to 7 and 8 to 15 of the first eight
+/// columns, then of the others; a right one's are two factors of 16 x 8 side by side, the upper eight rows of each
+/// before the lower.
 struct Parts {
   Pair of[4];
 };
 using Factor = PerLane<Parts>;
 
-/// Reads four parts from shared memory. row(p, r): where line r of part p begins, eight neighbours at a multiple of 16 bytes: lines run along the
-/// sum, or `across` it.
+/// Reads four parts from shared memory. row(p, r): where line r of part p begins, eight neighbours at a multiple of 16
+/// bytes: lines run along the sum, or `across` it.
 template <bool across, class Row>
 PARALLEL_DEVICE void load(Factor& to, Row row) {
 #if defined(__CUDA_ARCH__)
@@ -37,9 +39,15 @@ PARALLEL_DEVICE void load(Factor& to, Row row) {
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row(lane / 8, lane % 8)));
   std::uint32_t a, b, c, d;
   if constexpr (across)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(address) : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(a), "=r"(b), "=r"(c), "=r"(d)
+                 : "r"(address)
+                 : "memory");
   else
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(address) : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(a), "=r"(b), "=r"(c), "=r"(d)
+                 : "r"(address)
+                 : "memory");
   to.own = {{std::bit_cast<Pair>(a), std::bit_cast<Pair>(b), std::bit_cast<Pair>(c), std::bit_cast<Pair>(d)}};
 #else
   each_lane([&](int lane) {
@@ -52,7 +60,8 @@ PARALLEL_DEVICE void load(Factor& to, Row row) {
 
 /// Part (i, j) of `sum` += left * the first or the second of the two right factors.
 template <int m, int n>
-PARALLEL_DEVICE void multiply_add(Elements<float, m, n>& sum, int i, int j, const Factor& left, const Factor& right, int which) {
+PARALLEL_DEVICE void multiply_add(Elements<float, m, n>& sum, int i, int j, const Factor& left, const Factor& right,
+                                  int which) {
 #if defined(__CUDA_ARCH__)
   float(&d)[4] = sum.at.own.of[i][j];
   const auto a = [&](int p) { return std::bit_cast<std::uint32_t>(left.own.of[p]); };
@@ -67,7 +76,8 @@ PARALLEL_DEVICE void multiply_add(Elements<float, m, n>& sum, int i, int j, cons
       float& all = sum.at[lane].of[i][j][e];
       for (int half = 0; half < 2; ++half)
         for (int t = 0; t < 4; ++t) {
-          const Pair a = left[place.row() % 8 * 4 + t].of[2 * half + place.row() / 8], b = right[place.column() * 4 + t].of[2 * which + half];
+          const Pair a = left[place.row() % 8 * 4 + t].of[2 * half + place.row() / 8],
+                     b = right[place.column() * 4 + t].of[2 * which + half];
           for (int x = 0; x < 2; ++x) all += widen(a.of[x]) * widen(b.of[x]);
         }
     }

@@ -1,6 +1,7 @@
 // Rows of a matrix in shared memory, and how they come there beside other work.
 #pragma once
 #include <cstring>
+
 #include <parallel/device/cuda/element.hpp>
 #if !defined(__CUDACC__)
 #include <vector>
@@ -34,7 +35,8 @@ class Copies {
   PARALLEL_DEVICE void add(void* to, const void* from, bool is) {
 #if defined(__CUDA_ARCH__)
     const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(is ? 16 : 0) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(is ? 16 : 0)
+                 : "memory");
 #elif !defined(__CUDACC__)
     running_.push_back({to, from, is});
 #endif
@@ -60,10 +62,11 @@ class Copies {
 #endif
 };
 
-/// Rows [first, first + count) to a tile; zeros where there are none, and behind their ends. `packed`: all of them begin and end at multiples of 16
-/// bytes, and come when `copies` has been waited for.
+/// Rows [first, first + count) to a tile; zeros where there are none, and behind their ends. `packed`: all of them
+/// begin and end at multiples of 16 bytes, and come when `copies` has been waited for.
 template <int count, class T, int size, class Block>
-PARALLEL_DEVICE void stage(const Block& block, Copies& copies, bool packed, const MatrixRows<const T>& from, int first, const Tile<T, size>& to) {
+PARALLEL_DEVICE void stage(const Block& block, Copies& copies, bool packed, const MatrixRows<const T>& from, int first,
+                           const Tile<T, size>& to) {
   constexpr int several = pack_elements<T>, packs = size / several;
   constexpr int across = packs < Block::threads ? packs : Block::threads, at_once = Block::threads / across;
   static_assert(count % at_once == 0 && packs % across == 0);
@@ -71,10 +74,10 @@ PARALLEL_DEVICE void stage(const Block& block, Copies& copies, bool packed, cons
     block.each(Block::threads, [&](int thread) {
       PARALLEL_UNROLL
       for (int rows = 0; rows < count; rows += at_once) PARALLEL_UNROLL
-        for (int of = 0; of < packs; of += across) {
-          const int r = rows + thread / across, column = (of + thread % across) * several;
-          copies.add(to.row(r) + column, from.row(first + r) + column, first + r < from.count && column < from.size);
-        }
+      for (int of = 0; of < packs; of += across) {
+        const int r = rows + thread / across, column = (of + thread % across) * several;
+        copies.add(to.row(r) + column, from.row(first + r) + column, first + r < from.count && column < from.size);
+      }
     });
   else
     block.each(count * size, [&](int i) {
@@ -84,13 +87,16 @@ PARALLEL_DEVICE void stage(const Block& block, Copies& copies, bool packed, cons
 }
 /// And back: those rows of a tile that there are.
 template <class T, int size, class Block>
-PARALLEL_DEVICE void unstage(const Block& block, bool packed, const Tile<T, size>& from, const MatrixRows<T>& to, int first, int count) {
+PARALLEL_DEVICE void unstage(const Block& block, bool packed, const Tile<T, size>& from, const MatrixRows<T>& to,
+                             int first, int count) {
   constexpr int several = pack_elements<T>, packs = size / several;
   const auto is = [&](int r, int column) { return first + r < to.count && column < to.size; };
   if (packed)
     block.each(count * packs, [&](int i) {
       const int r = i / packs, column = i % packs * several;
-      if (is(r, column)) *reinterpret_cast<Pack<T, several>*>(to.row(first + r) + column) = *reinterpret_cast<const Pack<T, several>*>(from.row(r) + column);
+      if (is(r, column))
+        *reinterpret_cast<Pack<T, several>*>(to.row(first + r) + column) =
+            *reinterpret_cast<const Pack<T, several>*>(from.row(r) + column);
     });
   else
     block.each(count * size, [&](int i) {

@@ -1,12 +1,15 @@
-// Several bodies of one type as one kernel, each with the blocks that it would have alone: a launch costs more than a small tensor's work.
+// Several bodies of one type as one kernel, each with the blocks that it would have alone: a launch costs more than a
+// small tensor's work.
 #pragma once
 #include <algorithm>
+
 #include <parallel/device/cuda/launch.hpp>
 #include <parallel/device/kernel.hpp>
 
 namespace parallel::cuda {
 
-/// A body of bodies; they lie in the kernel's parameters, so that neither device nor host keeps anything. `Body::shared_bytes`: of each block.
+/// A body of bodies; they lie in the kernel's parameters, so that neither device nor host keeps anything.
+/// `Body::shared_bytes`: of each block.
 template <class Body>
 class Bodies {
  public:
@@ -16,7 +19,8 @@ class Bodies {
   /// Launches those that are there first, if there is no room for one more.
   void add(cudaStream_t stream, const Body& body, std::int64_t blocks) {
     if (count_ == most) launch(stream);
-    bodies_[count_] = body, ends_[count_] = blocks_before(count_) + blocks;
+    bodies_[count_] = body;
+    ends_[count_] = blocks_before(count_) + blocks;
     ++count_;
   }
   void launch(cudaStream_t stream) {

@@ -1,4 +1,5 @@
-// What the threads of a warp hold together: each has its registers on the device; elsewhere one thread has them all, lane by lane.
+// What the threads of a warp hold together: each has its registers on the device; elsewhere one thread has them all,
+// lane by lane.
 #pragma once
 #include <parallel/device/cuda/element.hpp>
 
@@ -51,14 +52,16 @@ struct PerWarp {
 #endif
 };
 
-/// Where an element of Elements lies: which lane has it, in which of the 16 x 8 parts, as which of that lane's four elements of the part.
+/// Where an element of Elements lies: which lane has it, in which of the 16 x 8 parts, as which of that lane's four
+/// elements of the part.
 struct Place {
   int lane, i, j, e;
   PARALLEL_DEVICE int row() const { return 16 * i + lane / 4 + e / 2 * 8; }
   PARALLEL_DEVICE int column() const { return 8 * j + lane % 4 * 2 + e % 2; }
 };
 
-/// 16 m x 8 n numbers in the registers of a warp, as the tensor cores leave their results ("mma.m16n8k16" in the PTX manual).
+/// 16 m x 8 n numbers in the registers of a warp, as the tensor cores leave their results ("mma.m16n8k16" in the PTX
+/// manual).
 template <class W, int m, int n>
 struct Elements {
   struct Own {
@@ -72,8 +75,8 @@ struct Elements {
     each_lane([&](int lane) {
       PARALLEL_UNROLL
       for (int i = 0; i < m; ++i) PARALLEL_UNROLL
-        for (int j = 0; j < n; ++j) PARALLEL_UNROLL
-          for (int e = 0; e < 4; ++e) f(Place{lane, i, j, e}, at[lane].of[i][j][e]);
+      for (int j = 0; j < n; ++j) PARALLEL_UNROLL
+      for (int e = 0; e < 4; ++e) f(Place{lane, i, j, e}, at[lane].of[i][j][e]);
     });
   }
 };
@@ -93,7 +96,7 @@ struct RowValues {
     each_lane([&](int lane) {
       PARALLEL_UNROLL
       for (int i = 0; i < m; ++i) PARALLEL_UNROLL
-        for (int half = 0; half < 2; ++half) f(Place{lane, i, 0, 2 * half}, at[lane].of[i][half]);
+      for (int half = 0; half < 2; ++half) f(Place{lane, i, 0, 2 * half}, at[lane].of[i][half]);
     });
   }
   /// Gives the four lanes of a row what their numbers make together.
