@@ -177,7 +177,23 @@ struct Member {
   Initializer initializer{};
 };
 
-struct Graph {
+/// What a graph says beside its lists, whether it is written, frozen as a constant or looked at.
+struct GraphBase {
+  int scalar_value = -1;  ///< f64[count]: all scalars
+  /// a scalar that is 0 where the optimizer phase's updates are to be skipped on every rank; -1: never
+  int commit = -1;
+  /// a parameter of a block outside its Layers, one without a path, which no module has, or a memory in a training; -1:
+  /// none
+  int misused = -1;
+  const Axis* stages = nullptr;        ///< the axis over which layers are shared out, if any
+  const Schedule* schedule = nullptr;  ///< the order in which a stage takes the micro-batches
+  int chunks = 1;                      ///< slices of the layers that each stage has
+  bool balanced = false;               ///< its layers are cut by cost, not evenly
+  /// micro-batches find different weights: each stage updates its own when it has a gradient
+  bool stashed = false;
+};
+
+struct Graph : GraphBase {
   Vector<Value> values{};
   Vector<Node> nodes{};
   Vector<int> order{};  ///< the program's order of nodes
@@ -188,19 +204,7 @@ struct Graph {
   Vector<Member> members{};
   Vector<Name> scalars{};     ///< run-time numbers: learning rate, step, seed
   Vector<char> characters{};  ///< of all names, behind each a zero
-  int scalar_value = -1;      ///< f64[count]: all of them
   Vector<int> outputs{};
-  /// a parameter of a block outside its Layers, one without a path, which no module has, or a memory in a training; -1:
-  /// none
-  int misused = -1;
-  const Axis* stages = nullptr;        ///< the axis over which layers are shared out, if any
-  const Schedule* schedule = nullptr;  ///< the order in which a stage takes the micro-batches
-  int chunks = 1;                      ///< slices of the layers that each stage has
-  bool balanced = false;               ///< its layers are cut by cost, not evenly
-  /// micro-batches find different weights: each stage updates its own when it has a gradient
-  bool stashed = false;
-  /// a scalar that is 0 where the optimizer phase's updates are to be skipped on every rank; -1: never
-  int commit = -1;
 
   constexpr std::string_view text(const Name& name) const {
     return {characters.begin() + name.first, static_cast<std::size_t>(name.size)};
@@ -249,5 +253,22 @@ struct Graph {
     return a;
   }
 };
+
+/// f(a list of each graph...) for every list that a graph has: the one place that names them all. What is given may be
+/// a graph, a view of one, a constant, or their sizes.
+template <class F, class... Graphs>
+constexpr void each_list(F f, Graphs&... g) {
+  f(g.values...);
+  f(g.nodes...);
+  f(g.order...);
+  f(g.regions...);
+  f(g.carries...);
+  f(g.stacks...);
+  f(g.origins...);
+  f(g.members...);
+  f(g.scalars...);
+  f(g.characters...);
+  f(g.outputs...);
+}
 
 }  // namespace parallel

@@ -98,6 +98,8 @@ class Vector {
   constexpr const T& operator[](int i) const { return items_[i]; }
   constexpr T& back() { return items_[count_ - 1]; }
   constexpr const T& back() const { return items_[count_ - 1]; }
+  constexpr T* data() { return items_; }
+  constexpr const T* data() const { return items_; }
   constexpr T* begin() { return items_; }
   constexpr T* end() { return items_ + count_; }
   constexpr const T* begin() const { return items_; }

@@ -45,7 +45,7 @@ struct Shares {
 };
 template <class Program, Mesh mesh>
 constexpr Shares shares_of() {
-  const Located l = locate(view_of(graph<Program>), mesh);
+  const Located l = locate(GraphView(graph<Program>), mesh);
   return {l.order.size(), l.regions.size(), l.slots.size()};
 }
 template <Shares n>
@@ -57,7 +57,7 @@ struct Share {
 };
 template <class Program, Mesh mesh, Shares n = shares_of<Program, mesh>()>
 constexpr Share<n> share_constant() {
-  const Located l = locate(view_of(graph<Program>), mesh);
+  const Located l = locate(GraphView(graph<Program>), mesh);
   return {frozen<int, n.order>(l.order), frozen<Region, n.regions>(l.regions), frozen<Slot, n.slots>(l.slots), l.parts};
 }
 template <class Program, Mesh mesh>
@@ -65,7 +65,7 @@ inline constexpr auto share = share_constant<Program, mesh>();
 /// The graph of a program as the mesh's stage sees it.
 template <class Program, Mesh mesh>
 constexpr GraphView view_on() {
-  GraphView view = view_of(graph<Program>);
+  GraphView view = GraphView(graph<Program>);
   if constexpr (graph<Program>.stages != nullptr)
     view.order = share<Program, mesh>.order, view.regions = share<Program, mesh>.regions,
     view.slots = share<Program, mesh>.slots, view.parts = share<Program, mesh>.parts;
@@ -135,21 +135,21 @@ inline constexpr Plan passed{view_on<Program, mesh>(),      mesh,
 
 template <class Program, Mesh mesh, class... Beside>
 struct Judged {
-  static constexpr std::array<GraphView, sizeof...(Beside)> beside{view_of(graph<Beside>)...};
-  static constexpr Fault value = check(view_of(graph<Program>), mesh, beside, demands_of<Program>());
+  static constexpr std::array<GraphView, sizeof...(Beside)> beside{GraphView(graph<Beside>)...};
+  static constexpr Fault value = check(GraphView(graph<Program>), mesh, beside, demands_of<Program>());
 };
 template <class Program, Mesh mesh>
 struct Budgeted {
   static constexpr Fault value = over_budget(passed<Program, mesh>, demands_of<Program>());
 };
 template <class Program, Mesh mesh>
-inline constexpr ScheduleRefusal refused_tasks = checked_by_compiler(view_of(graph<Program>), mesh)
-                                                     ? check_tasks(view_of(graph<Program>), mesh)
+inline constexpr ScheduleRefusal refused_tasks = checked_by_compiler(GraphView(graph<Program>), mesh)
+                                                     ? check_tasks(GraphView(graph<Program>), mesh)
                                                      : ScheduleRefusal{};
 template <class Program, Mesh mesh>
-inline constexpr ScheduleRefusal refused_waits = checked_by_compiler(view_of(graph<Program>), mesh) &&
+inline constexpr ScheduleRefusal refused_waits = checked_by_compiler(GraphView(graph<Program>), mesh) &&
                                                          !refused_tasks<Program, mesh>
-                                                     ? check_waits(view_of(graph<Program>), mesh)
+                                                     ? check_waits(GraphView(graph<Program>), mesh)
                                                      : ScheduleRefusal{};
 /// Whether the compiler refuses the schedule; asking is then the one error.
 template <class Program, Mesh mesh>
@@ -186,6 +186,6 @@ constexpr auto made() {
 /// the same parameters, whose annotations may use axes that this one does not name.
 template <class Program, Mesh mesh, class... Beside>
 inline constexpr auto plan =
-    constants::made<Program, with_cut(constants::view_of(constants::graph<Program>), mesh), Beside...>();
+    constants::made<Program, with_cut(GraphView(constants::graph<Program>), mesh), Beside...>();
 
 }  // namespace parallel

@@ -20,9 +20,19 @@ constexpr std::array<T, static_cast<std::size_t>(n)> frozen(const Source& source
 struct Sizes {
   int values, nodes, order, regions, carries, stacks, origins, members, scalars, characters, outputs;
 };
+constexpr Sizes sizes_of(const parallel::Graph& g) {
+  Sizes n{};
+  each_list([](int& size, const auto& list) { size = list.size(); }, n, g);
+  return n;
+}
+constexpr bool fit(const Sizes& sizes, const Sizes& room) {
+  bool all = true;
+  each_list([&](int n, int most) { all = all && n <= most; }, sizes, room);
+  return all;
+}
 /// A graph with exactly the room that it needs, so that it can be a constant.
 template <Sizes n>
-struct Graph {
+struct Graph : GraphBase {
   std::array<Value, static_cast<std::size_t>(n.values)> values;
   std::array<Node, static_cast<std::size_t>(n.nodes)> nodes;
   std::array<int, static_cast<std::size_t>(n.order)> order;
@@ -33,102 +43,84 @@ struct Graph {
   std::array<Member, static_cast<std::size_t>(n.members)> members;
   std::array<Name, static_cast<std::size_t>(n.scalars)> scalars;
   std::array<char, static_cast<std::size_t>(n.characters)> characters;
-  int scalar_value;
   std::array<int, static_cast<std::size_t>(n.outputs)> outputs;
-  int commit;
-  int misused;
-  const Axis* stages;
-  const Schedule* schedule;
-  bool balanced;
 };
-constexpr Sizes sizes_of(const parallel::Graph& g) {
-  return {g.values.size(),  g.nodes.size(),   g.order.size(),   g.regions.size(),    g.carries.size(), g.stacks.size(),
-          g.origins.size(), g.members.size(), g.scalars.size(), g.characters.size(), g.outputs.size()};
+/// Copies a graph to where each list has its size, or only as much of one as fits there.
+template <Sizes n, class From>
+constexpr Graph<n> frozen_graph(const From& from) {
+  Graph<n> to{};
+  static_cast<GraphBase&>(to) = from;
+  each_list(
+      [](auto& t, const auto& f) {
+        const int room = static_cast<int>(t.size()), there = static_cast<int>(f.size()),
+                  count = room < there ? room : there;
+        auto* write = t.data();
+        auto* read = f.data();
+        for (int i = 0; i < count; ++i) write[i] = read[i];
+      },
+      to, from);
+  return to;
 }
 template <Sizes n>
-constexpr Graph<n> frozen_graph(const parallel::Graph& g) {
-  return {frozen<Value, n.values>(g.values),
-          frozen<Node, n.nodes>(g.nodes),
-          frozen<int, n.order>(g.order),
-          frozen<Region, n.regions>(g.regions),
-          frozen<Carry, n.carries>(g.carries),
-          frozen<Stack, n.stacks>(g.stacks),
-          frozen<Origin, n.origins>(g.origins),
-          frozen<Member, n.members>(g.members),
-          frozen<Name, n.scalars>(g.scalars),
-          frozen<char, n.characters>(g.characters),
-          g.scalar_value,
-          frozen<int, n.outputs>(g.outputs),
-          g.commit,
-          g.misused,
-          g.stages,
-          g.schedule,
-          g.balanced};
-}
-template <Sizes n>
-constexpr GraphView view_of(const Graph<n>& g) {
-  GraphView v;
-  v.values = g.values;
-  v.nodes = g.nodes;
-  v.order = g.order;
-  v.regions = g.regions;
-  v.carries = g.carries;
-  v.stacks = g.stacks;
-  v.origins = g.origins;
-  v.members = g.members;
-  v.scalars = g.scalars;
-  v.scalar_value = g.scalar_value;
-  v.outputs = g.outputs;
-  v.commit = g.commit;
-  v.misused = g.misused;
-  v.characters = {g.characters.data(), g.characters.size()};
-  v.stages = g.stages;
-  v.schedule = g.schedule;
-  v.balanced = g.balanced;
-  return v;
+constexpr parallel::Graph thawed_graph(const Graph<n>& from) {
+  parallel::Graph to;
+  static_cast<GraphBase&>(to) = from;
+  each_list(
+      [](auto& t, const auto& f) {
+        const int count = static_cast<int>(f.size());
+        auto* write = t.extend(count);
+        auto* read = f.data();
+        for (int i = 0; i < count; ++i) write[i] = read[i];
+      },
+      to, from);
+  return to;
 }
 
-template <class T, class Source>
-constexpr Vector<T> thawed(const Source& source) {
-  Vector<T> result;
-  const int n = static_cast<int>(source.size());
-  T* to = result.extend(n);
-  const T* from = source.data();
-  for (int i = 0; i < n; ++i) to[i] = from[i];
-  return result;
-}
-template <Sizes n>
-constexpr parallel::Graph thawed_graph(const Graph<n>& g) {
-  return {thawed<Value>(g.values),
-          thawed<Node>(g.nodes),
-          thawed<int>(g.order),
-          thawed<Region>(g.regions),
-          thawed<Carry>(g.carries),
-          thawed<Stack>(g.stacks),
-          thawed<Origin>(g.origins),
-          thawed<Member>(g.members),
-          thawed<Name>(g.scalars),
-          thawed<char>(g.characters),
-          g.scalar_value,
-          thawed<int>(g.outputs),
-          g.misused,
-          g.stages,
-          g.schedule,
-          g.schedule != nullptr ? g.schedule->chunks : 1,
-          g.balanced,
-          false,
-          g.commit};
-}
+/// More room than most graphs need.
+inline constexpr Sizes ample{.values = 1024,
+                             .nodes = 1024,
+                             .order = 1024,
+                             .regions = 16,
+                             .carries = 64,
+                             .stacks = 128,
+                             .origins = 256,
+                             .members = 128,
+                             .scalars = 16,
+                             .characters = 4096,
+                             .outputs = 128};
+struct Roomy {
+  Sizes sizes{};
+  Graph<ample> graph{};
+};
+/// The graph that `make` returns as a constant of just its size. It is made once, in ample room, and copied when its size
+/// is known; only one that is larger is made again.
+template <auto make>
+struct Made {
+  static constexpr Roomy in_room() {
+    const parallel::Graph g = make();
+    return {sizes_of(g), frozen_graph<ample>(g)};
+  }
+  static constexpr Roomy roomy = in_room();
+  static constexpr Sizes sizes = roomy.sizes;
+  static constexpr Graph<sizes> graph() {
+    if constexpr (fit(sizes, ample))
+      return frozen_graph<sizes>(roomy.graph);
+    else
+      return frozen_graph<sizes>(make());
+  }
+};
 
 template <class Program>
-inline constexpr Sizes unfused_sizes = sizes_of(build_unfused<Program>());
+inline constexpr auto unfused = Made<&build_unfused<Program>>::graph();
 template <class Program>
-inline constexpr Graph<unfused_sizes<Program>> unfused = frozen_graph<unfused_sizes<Program>>(build_unfused<Program>());
+constexpr parallel::Graph fused() {
+  return fuse(thawed_graph(unfused<Program>));
+}
 template <class Program>
-inline constexpr Sizes sizes = sizes_of(fuse(thawed_graph(unfused<Program>)));
+inline constexpr Sizes sizes = Made<&fused<Program>>::sizes;
 /// The graph of a program, as it is planned, as a constant.
 template <class Program>
-inline constexpr Graph<sizes<Program>> graph = frozen_graph<sizes<Program>>(fuse(thawed_graph(unfused<Program>)));
+inline constexpr Graph<sizes<Program>> graph = Made<&fused<Program>>::graph();
 }  // namespace constants
 
 }  // namespace parallel

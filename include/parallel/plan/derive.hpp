@@ -132,9 +132,8 @@ OwnedPlan derive(const Mesh& mesh) {
   if constexpr (!building::refused<Program>(typename Program::Inputs{})) {
     [[maybe_unused]] constexpr auto& carried = object::program<Program>;
   }
-  const std::array<GraphView, sizeof...(Beside)> beside{constants::view_of(constants::graph<Beside>)...};
-  return derive(std::make_shared<Planned>(), constants::view_of(constants::graph<Program>), mesh, beside,
-                demands_of<Program>());
+  const std::array<GraphView, sizeof...(Beside)> beside{GraphView(constants::graph<Beside>)...};
+  return derive(std::make_shared<Planned>(), GraphView(constants::graph<Program>), mesh, beside, demands_of<Program>());
 }
 /// The same as one rank of the mesh sees it: the plan of its stage.
 template <class Program, class... Beside>

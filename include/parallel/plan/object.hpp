@@ -281,7 +281,7 @@ class Writer {
     put(m.layers);
   }
 
-  GraphView g_ = constants::view_of(constants::graph<Program>);
+  GraphView g_ = GraphView(constants::graph<Program>);
   Vector<const Axis*> axes_{};
   Vector<const Operation*> operations_{};
   Vector<const char*> files_{};
@@ -296,7 +296,7 @@ constexpr Vector<std::int64_t> written(const GraphView& graph) {
 }
 template <class Program>
 constexpr Vector<std::int64_t> written() {
-  return written<Program>(constants::view_of(constants::graph<Program>));
+  return written<Program>(GraphView(constants::graph<Program>));
 }
 template <int n>
 struct Words {
@@ -308,11 +308,31 @@ constexpr Words<n> frozen(const Vector<std::int64_t>& written) {
   for (int i = 0; i < n; ++i) result.words[i] = written[i];
   return result;
 }
+/// Words in more room than most need, so that the compiler writes them once; of more there is the size alone.
+struct RoomyWords {
+  static constexpr int most = 16384;
+  int size = 0;
+  std::int64_t words[most]{};
+};
+constexpr RoomyWords in_room(const Vector<std::int64_t>& written) {
+  RoomyWords result{.size = written.size()};
+  for (int i = 0; result.size <= result.most && i < result.size; ++i) result.words[i] = written[i];
+  return result;
+}
 template <class Program>
-inline constexpr int size = written<Program>().size();
+inline constexpr RoomyWords roomy = in_room(written<Program>());
+template <class Program>
+inline constexpr int size = roomy<Program>.size;
+template <class Program>
+constexpr Words<size<Program>> words() {
+  if constexpr (size < Program >> RoomyWords::most) return frozen<size<Program>>(written<Program>());
+  Words<size<Program>> result{};
+  for (int i = 0; i < size<Program>; ++i) result.words[i] = roomy<Program>.words[i];
+  return result;
+}
 /// The words of a program. Whoever names them has them in his object file.
 template <class Program>
-[[gnu::used]] inline constexpr Words<size<Program>> program = frozen<size<Program>>(written<Program>());
+[[gnu::used]] inline constexpr Words<size<Program>> program = words<Program>();
 
 template <class Program>
 constexpr Vector<std::int64_t> written(const Mesh& mesh) {

@@ -1,5 +1,7 @@
 // A finished graph to read: the same whether it was built a moment ago or is a constant of the program.
 #pragma once
+#include <concepts>
+
 #include <parallel/graph/structure.hpp>
 
 namespace parallel {
@@ -12,7 +14,7 @@ struct Slot {
   int lane = 0;  ///< where what its parts hand to each other lies
 };
 
-struct GraphView {
+struct GraphView : GraphBase {
   std::span<const Value> values{};
   std::span<const Node> nodes{};
   std::span<const int> order{};
@@ -23,35 +25,21 @@ struct GraphView {
   std::span<const Member> members{};
   std::span<const Name> scalars{};
   std::string_view characters{};
-  int scalar_value = -1;
   std::span<const int> outputs{};
-  int commit = -1;
-  int misused = -1;
-  const Axis* stages = nullptr;
-  const Schedule* schedule = nullptr;
-  bool balanced = false;
   std::span<const Slot> slots{};  ///< as one stage sees it: the order of its work; empty where there are no stages
   int parts = 1;                  ///< into which the work on a micro-batch and chunk is divided
 
   constexpr GraphView() = default;
-  constexpr GraphView(const Graph& g)
-      : values(g.values),
-        nodes(g.nodes),
-        order(g.order),
-        regions(g.regions),
-        carries(g.carries),
-        stacks(g.stacks),
-        origins(g.origins),
-        members(g.members),
-        scalars(g.scalars),
-        characters(g.characters.begin(), static_cast<std::size_t>(g.characters.size())),
-        scalar_value(g.scalar_value),
-        outputs(g.outputs),
-        commit(g.commit),
-        misused(g.misused),
-        stages(g.stages),
-        schedule(g.schedule),
-        balanced(g.balanced) {}
+  /// Of a graph, or of the constant of one.
+  template <class Graph>
+  requires(std::derived_from<Graph, GraphBase> && !std::same_as<Graph, GraphView>) constexpr GraphView(const Graph& g)
+      : GraphBase(g) {
+    each_list(
+        [](auto& seen, const auto& list) {
+          seen = {list.data(), static_cast<std::size_t>(list.size())};
+        },
+        *this, g);
+  }
 
   constexpr const Value& value(int i) const { return values[static_cast<std::size_t>(i)]; }
   constexpr const Node& node(int i) const { return nodes[static_cast<std::size_t>(i)]; }
