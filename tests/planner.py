@@ -102,9 +102,12 @@ class Test:
         rank = self.folder / "record.1"
         whole = rank.read_text().splitlines(keepends=True)
         at = next(i for i, line in enumerate(whole) if " start " in line)
+        *call, begin, end = whole[at].split()
+        again, early = " ".join([*call, end, end]) + "\n", " ".join([*call, str(float(begin) - 100), end]) + "\n"
         for damage, code, says in [
             (whole[:at] + whole[at + 1 :], 76, ["rank 1, step 1", "but the plan says"]),
-            (whole[: at + 1] + whole[at:], 76, ["rank 1, step 1"]),
+            (whole[: at + 1] + [again] + whole[at + 1 :], 76, ["rank 1, step 1"]),
+            (whole[:at] + [early] + whole[at + 1 :], 65, [f"line {at + 1} begins before what stands above it has ended"]),
             (whole[:at] + [whole[at].replace(" 1024 ", " 1020 ")] + whole[at + 1 :], 76, ["of 1020 bytes", "of 1024 bytes", "mlp.down_bias"]),
             (whole[: at + 3], 76, ["the record ends before"]),
             (whole[:at] + ["1 start\n"], 65, ["line", "cut off"]),

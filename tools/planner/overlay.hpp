@@ -67,6 +67,8 @@ inline RankRecord read_record(const std::string& of, int rank) {
           r.end))
       throw refuse("is cut off or no event");
     if (!(r.begin <= r.end)) throw refuse("ends before it begins");
+    if (!record.lines.empty() && r.begin < record.lines.back().end)
+      throw refuse("begins before what stands above it has ended");
     record.lines.push_back(r);
   }
   if (record.lines.empty()) throw refuse("holds no event");
