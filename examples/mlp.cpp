@@ -73,12 +73,12 @@ int main(int argc, char** argv) {
 // plan for data=2, tensor=2: 4 ranks
 //
 // phase      calls  collective      axis         tensor                                   message    sent       member, line
-// forward    1      all_reduce      tensor       f32[32/data, 16] +tensor                 1 KiB      1 KiB      mlp.down_bias, mlp.cpp:30
-// forward    1      all_reduce      data         f32[] +data                              4 B        4 B        mlp.down_bias, mlp.cpp:30
-// backward   1      all_reduce      data         f32[16] +data                            64 B       64 B       mlp.down_bias, mlp.cpp:25
-// backward   1      all_reduce      data         f32[64/tensor, 16] +data                 2 KiB      2 KiB      mlp.down, mlp.cpp:25
-// backward   1      all_reduce      data         f32[64/tensor] +data                     128 B      128 B      mlp.up_bias, mlp.cpp:25
-// backward   1      all_reduce      data         f32[16, 64/tensor] +data                 2 KiB      2 KiB      mlp.up, mlp.cpp:25
+// forward    1      all_reduce      tensor       f32[32/data, 16] +tensor                 1 KiB      1 KiB      mlp.down_bias, mlp.cpp:33
+// forward    1      all_reduce      data         f32[] +data                              4 B        4 B        mlp.down_bias, mlp.cpp:33
+// backward   1      all_reduce      data         f32[16] +data                            64 B       64 B       mlp.down_bias, mlp.cpp:27
+// backward   1      all_reduce      data         f32[64/tensor, 16] +data                 2 KiB      2 KiB      mlp.down, mlp.cpp:27
+// backward   1      all_reduce      data         f32[64/tensor] +data                     128 B      128 B      mlp.up_bias, mlp.cpp:27
+// backward   1      all_reduce      data         f32[16, 64/tensor] +data                 2 KiB      2 KiB      mlp.up, mlp.cpp:27
 // optimizer  1      all_reduce      tensor       f64[] +tensor                            8 B        8 B        -
 //
 // per step and rank      axis         collectives  calls  message    sent

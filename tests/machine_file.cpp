@@ -21,7 +21,7 @@ Json good() {
     "links": {"data": {"latency": 0, "bandwidth": 1e9}}})");
 }
 /// The sentence with which a description is refused after `change`.
-std::string refused(const std::function<void(Json&)>& change) {
+std::string sentence_of_refusal(const std::function<void(Json&)>& change) {
   Json json = good();
   change(json);
   try {
@@ -54,42 +54,45 @@ TEST_CASE("a description is read, and written as it was") {
 }
 
 TEST_CASE("faults are named with their place") {
-  CHECK(refused([](Json&) {}) == "accepted");
-  CHECK(refused([](Json& j) { j = 3; }) == "the description is no object; write {...}");
-  CHECK(refused([](Json& j) { j.erase("name"); }) == "name is missing");
-  CHECK(refused([](Json& j) { j["name"] = 3; }) == "name is no text");
+  CHECK(sentence_of_refusal([](Json&) {}) == "accepted");
+  CHECK(sentence_of_refusal([](Json& j) { j = 3; }) == "the description is no object; write {...}");
+  CHECK(sentence_of_refusal([](Json& j) { j.erase("name"); }) == "name is missing");
+  CHECK(sentence_of_refusal([](Json& j) { j["name"] = 3; }) == "name is no text");
   CHECK(
-      refused([](Json& j) { j["lunch"] = 3; }) ==
+      sentence_of_refusal([](Json& j) { j["lunch"] = 3; }) ==
       "lunch is unknown; known here: name, launch, attention_block, processors, write_allocates, overlaps, rates, links");
-  CHECK(refused([](Json& j) { j["launch"] = -1; }) == "launch is -1; give seconds, not below 0");
-  CHECK(refused([](Json& j) { j["overlaps"] = 1; }) == "overlaps is 1; say true or false");
-  CHECK(refused([](Json& j) { j["attention_block"] = 1.5; }) ==
+  CHECK(sentence_of_refusal([](Json& j) { j["launch"] = -1; }) == "launch is -1; give seconds, not below 0");
+  CHECK(sentence_of_refusal([](Json& j) { j["overlaps"] = 1; }) == "overlaps is 1; say true or false");
+  CHECK(sentence_of_refusal([](Json& j) { j["attention_block"] = 1.5; }) ==
         "attention_block is 1.5; give a whole number of queries");
-  CHECK(refused([](Json& j) { j["rates"] = Json::array(); }) ==
+  CHECK(sentence_of_refusal([](Json& j) { j["rates"] = Json::array(); }) ==
         "rates is no list of 1 to 8 rows; give one for each number of busy ranks");
-  CHECK(refused([](Json& j) { j["rates"][0].erase("memory_bandwidth"); }) == "rates[0].memory_bandwidth is missing");
-  CHECK(refused([](Json& j) { j["rates"][0]["memory_bandwidth"] = 0; }) ==
+  CHECK(sentence_of_refusal([](Json& j) { j["rates"][0].erase("memory_bandwidth"); }) ==
+        "rates[0].memory_bandwidth is missing");
+  CHECK(sentence_of_refusal([](Json& j) { j["rates"][0]["memory_bandwidth"] = 0; }) ==
         "rates[0].memory_bandwidth is 0; give bytes/s, above 0");
-  CHECK(refused([](Json& j) { j["rates"][0]["memory_bandwidth"] = "fast"; }) ==
+  CHECK(sentence_of_refusal([](Json& j) { j["rates"][0]["memory_bandwidth"] = "fast"; }) ==
         "rates[0].memory_bandwidth is \"fast\"; give a number: bytes/s");
-  CHECK(refused([](Json& j) { j["rates"][0]["products"]["f16"] = 1; }) ==
+  CHECK(sentence_of_refusal([](Json& j) { j["rates"][0]["products"]["f16"] = 1; }) ==
         "rates[0].products.f16 is unknown; known here: f32, f64, bf16, i32");
-  CHECK(refused([](Json& j) { j["rates"][0]["products"]["f32"] = -1; }) ==
+  CHECK(sentence_of_refusal([](Json& j) { j["rates"][0]["products"]["f32"] = -1; }) ==
         "rates[0].products.f32 is -1; give FLOP/s, above 0");
-  CHECK(refused([](Json& j) { j["rates"][0]["products"] = Json::object(); }) ==
+  CHECK(sentence_of_refusal([](Json& j) { j["rates"][0]["products"] = Json::object(); }) ==
         "rates[0].products has no rate; give one for f32 at least");
-  CHECK(refused([](Json& j) { j["rates"][1]["ranks"] = 1; }) ==
+  CHECK(sentence_of_refusal([](Json& j) { j["rates"][1]["ranks"] = 1; }) ==
         "rates[1].ranks is not above that of the row before; sort the rows");
-  CHECK(refused([](Json& j) { j["rates"][1].erase("link"); }) == "rates[1].link is missing");
-  CHECK(refused([](Json& j) { j["rates"][1].erase("cache_bytes"); }) == "rates[1].cache_bytes is missing");
-  CHECK(refused([](Json& j) { j["rates"].erase(1); }) == "rates[0].link is missing");  // it serves any number of ranks
-  CHECK(refused([](Json& j) { j["links"]["data"]["bandwidth"] = 0; }) ==
+  CHECK(sentence_of_refusal([](Json& j) { j["rates"][1].erase("link"); }) == "rates[1].link is missing");
+  CHECK(sentence_of_refusal([](Json& j) { j["rates"][1].erase("cache_bytes"); }) == "rates[1].cache_bytes is missing");
+  CHECK(sentence_of_refusal([](Json& j) { j["rates"].erase(1); }) ==
+        "rates[0].link is missing");  // it serves any number of ranks
+  CHECK(sentence_of_refusal([](Json& j) { j["links"]["data"]["bandwidth"] = 0; }) ==
         "links.data.bandwidth is 0; give bytes/s, above 0");
   const std::string endless(64, 'a');
-  CHECK(refused([&](Json& j) { j["name"] = endless.substr(1); }) == "accepted");
+  CHECK(sentence_of_refusal([&](Json& j) { j["name"] = endless.substr(1); }) == "accepted");
   for (const std::string& name : {endless, std::string("a\0b", 3)})
-    CHECK(refused([&](Json& j) { j["name"] = name; }) == "name has more than 63 characters, or a zero; give another");
-  CHECK(refused([&](Json& j) { j["links"][endless] = 0; }).starts_with("links." + endless + " is no axis"));
+    CHECK(sentence_of_refusal([&](Json& j) { j["name"] = name; }) ==
+          "name has more than 63 characters, or a zero; give another");
+  CHECK(sentence_of_refusal([&](Json& j) { j["links"][endless] = 0; }).starts_with("links." + endless + " is no axis"));
 }
 
 TEST_CASE("a machine is named, or a file") {

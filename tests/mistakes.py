@@ -3,6 +3,7 @@
 of a command line: each must be refused at start-up with the same sentence.
 
     mistakes.py ROOT COMPILER...
+    mistakes.py --each 2 ROOT COMPILER...        of each reason the first two
     mistakes.py --only TEXT ROOT COMPILER...     those that have the text in their name, reason or edits
 
 tests/mistakes/NAME.txt holds the mistakes in examples/NAME.cpp. Of an example the part from `using namespace parallel;` to its first line that
@@ -47,10 +48,20 @@ def mistakes(root):
                 what, edits = None, []
 
 
-def main(root, compilers, only):
+def first(planted, each):
+    """Of each reason the first `each` mistakes."""
+    count = {}
+    for mistake in planted:
+        count[mistake[3]] = count.get(mistake[3], 0) + 1
+        if count[mistake[3]] <= each:
+            yield mistake
+
+
+def main(root, compilers, only, each):
     sentences = reasons(root / "include")
     models = {name: model(root, name) for name in RUNS}
     planted = [m for m in mistakes(root) if only is None or any(only in str(part) for part in m)]
+    planted = list(first(planted, each)) if each else planted
     compilers = [c for c in compilers if shutil.which(c)]
     if not compilers or not planted:
         print("no compiler or no mistake")
@@ -93,9 +104,16 @@ def main(root, compilers, only):
     return 1 if failures or (only is None and len(planted) < 50) else 0
 
 
+def option(words, name):
+    """The value of an option that stands first, which is taken away with it."""
+    if words[:1] != [name]:
+        return None
+    value, words[:2] = words[1], []
+    return value
+
+
 if __name__ == "__main__":
     words = sys.argv[1:]
-    only = words.pop(1) if words and words[0] == "--only" else None
-    if only is not None:
-        words.pop(0)
-    sys.exit(main(Path(words[0]).resolve(), words[1:], only))
+    only = option(words, "--only")
+    each = int(option(words, "--each") or 0)
+    sys.exit(main(Path(words[0]).resolve(), words[1:], only, each))

@@ -103,7 +103,7 @@ struct Joining {
     return mean(square(dropout(z, 0.1) + gelu(z + down_bias)));
   }
 };
-using Joined = Training<Joining, Sgd, Rows>;
+using JoinedProgram = Training<Joining, Sgd, Rows>;
 struct Projecting {
   Parameter<float, Shape<16, 32 / tensor>> w;
   Parameter<float, Shape<32 / tensor>> b;
@@ -261,7 +261,7 @@ TEST_CASE("what stands one behind the other is fused, and nothing else changes")
   CHECK(fused<SumOfAnother>().empty());
   CHECK(fused<SumOverOthers, Wanted<float, Shape<8 / data, 16>>>().empty());
   for (const Mesh& on : {Mesh{data = 1, tensor = 1}, mesh}) {
-    const OwnedPlan whole = derive<Joined>(on), apart = derive(build_unfused<Joined>(), on, {}, {});
+    const OwnedPlan whole = derive<JoinedProgram>(on), apart = derive(build_unfused<JoinedProgram>(), on, {}, {});
     CHECK(whole->flops() == apart->flops());
     CHECK(whole->all.messages() == apart->all.messages());
     CHECK(whole->calls() == apart->calls());
@@ -333,7 +333,7 @@ TEST_CASE("what is between parts of a fused operation needs no room") {
   CHECK(apart->memory.arena == 2 * whole->memory.arena);
 }
 TEST_CASE("a fused operation: where its results lie, what it reads, the line of its first part") {
-  constexpr auto& p = plan<Joined, mesh>;
+  constexpr auto& p = plan<JoinedProgram, mesh>;
   const Node& node = *nodes(p, operation::matmul_add_gelu, Phase::forward).at(0);
   const auto value = [&](int r) -> const Value& { return p.graph.value(node.result + r); };
   const auto offset = [&](int r) { return p.storage[static_cast<std::size_t>(node.result + r)].offset; };

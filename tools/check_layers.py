@@ -48,7 +48,7 @@ def faults(header, root):
 
 
 def main(root):
-    headers = sorted(header for header in root.rglob("*.hpp") if header.parent != root)
+    headers = sorted(header for header in root.rglob("*.[hi]pp") if header.parent != root)
     count = 0
     for header in headers:
         for fault in faults(header, root):

@@ -33,7 +33,8 @@ def branch(program, wrong):
 def cut(root, reason, sentence):
     folder = root / "tests/refusals"
     program = (folder / f"{reason}.cpp").read_text("utf-8")
-    what, figures = re.match(r"// (.*)\n// figures: (.*)\n", program).groups()
+    what, figures = re.match(r"((?:// .*\n)+?)// figures: (.*)\n", program).groups()
+    what = " ".join(line.removeprefix("// ") for line in what.splitlines())
     others = [path.name for path in sorted(folder.glob(f"{reason}.*.cpp"))]
     more = "" if not others else "\nMore programs: " + ", ".join(f"[{name}](../../tests/refusals/{name})" for name in others) + ".\n"
     return (

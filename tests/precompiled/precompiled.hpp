@@ -1,4 +1,4 @@
-// What every test would parse again: doctest, and the heavy headers of the standard library.
+// What nearly every test would parse again.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,3 +12,6 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+
+#include <parallel/parallel.hpp>
+#include <parallel/run/trainer.hpp>

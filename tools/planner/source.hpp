@@ -135,7 +135,8 @@ inline void compile(const Asked& asked, const std::filesystem::path& object, con
   std::vector<std::string> command{std::istream_iterator<std::string>(words), {}};
   if (command.empty()) throw Failure("no compiler is named; say --compiler g++", exit_code::usage);
   const bool nvcc = std::filesystem::path(command.back()).filename() == "nvcc";
-  command.insert(command.end(), {"-std=c++20", "-O0", "-w", "-I" + asked.include});
+  // what the library has compiled need not be compiled here: nothing is linked
+  command.insert(command.end(), {"-std=c++20", "-O0", "-w", "-DPARALLEL_LIBRARY", "-I" + asked.include});
   // g++'s notes about calls between old objects and new ones, which -w leaves
   if (!nvcc) command.push_back("-Wno-psabi");
   std::error_code error;

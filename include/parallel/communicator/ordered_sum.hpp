@@ -1,128 +1,23 @@
 // Sums and maxima of several ranks' terms, taken in rank order, so that every backend gives the same bits.
 #pragma once
 #include <cstdint>
-#include <cstring>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
+#include <string>
 
 #include <parallel/algebra/type.hpp>
+#include <parallel/meta/library.hpp>
 
 namespace parallel {
 
-namespace ordered {
-
-struct Sum {
-  template <class T>
-  void operator()(T& sum, const T& term) const {
-    sum += term;
-  }
-};
-/// NaN if either is.
-struct Maximum {
-  template <class T>
-  void operator()(T& most, const T& term) const {
-    most = ((most >= term) | (most != most)) ? most : term;
-  }
-};
-
-#if defined(__AVX512F__)
-inline constexpr int vector_bytes = 64;
-#elif defined(__AVX__)
-inline constexpr int vector_bytes = 32;
-#else
-inline constexpr int vector_bytes = 16;
-#endif
-/// What is summed and written before the next is read, so that the loads of one overlap the stores of another.
-template <class T>
-using Vector [[gnu::vector_size(vector_bytes)]] = T;
-
-/// sum = ((terms[0] + terms[1]) + ...)[first...], one vector or one element.
-template <class T, class Part, class Combine>
-inline void add(Part& sum, const void* const* terms, int n, std::int64_t first, Combine plus) {
-  std::memcpy(&sum, static_cast<const T*>(terms[0]) + first, sizeof sum);
-  for (int r = 1; r < n; ++r) {
-    Part term;
-    std::memcpy(&term, static_cast<const T*>(terms[r]) + first, sizeof term);
-    plus(sum, term);
-  }
-}
-
-/// Writes a vector past the caches: what is overwritten need not be read.
-template <class Part>
-inline void stream(void* out, const Part& sum) {
-#ifdef __SSE2__
-  __m128i parts[sizeof sum / 16];
-  std::memcpy(parts, &sum, sizeof sum);
-  for (const __m128i& part : parts) _mm_stream_si128(static_cast<__m128i*>(out) + (&part - parts), part);
-#else
-  std::memcpy(out, &sum, sizeof sum);
-#endif
-}
-
-/// `fixed` is the number of terms where the loop over them is unrolled, or 0. Never inlined: g++ 12 would warn of
-/// branches not taken.
-template <class T, int fixed, class Combine>
-[[gnu::noinline]] void combine(void* const* outs, int copies, const void* const* terms, int n, std::int64_t count,
-                               bool past_caches, Combine plus) {
-  constexpr int most = 8;
-  const void* from[most];  // of their own: no store can change these pointers
-  void* to[most];
-  if (n <= most && copies <= most) {
-    for (int r = 0; r < n; ++r) from[r] = terms[r];
-    for (int j = 0; j < copies; ++j) to[j] = outs[j];
-    terms = from;
-    outs = to;
-  }
-  constexpr std::int64_t width = vector_bytes / sizeof(T);
-  std::int64_t i = 0;
-  for (; i + width <= count; i += width) {
-    Vector<T> sum;
-    add<T>(sum, terms, fixed > 0 ? fixed : n, i, plus);
-    for (int j = 0; j < copies; ++j)
-      if (past_caches)
-        stream(static_cast<T*>(outs[j]) + i, sum);
-      else
-        std::memcpy(static_cast<T*>(outs[j]) + i, &sum, sizeof sum);
-  }
-  for (; i < count; ++i) {
-    T sum;
-    add<T>(sum, terms, n, i, plus);
-    for (int j = 0; j < copies; ++j) static_cast<T*>(outs[j])[i] = sum;
-  }
-#ifdef __SSE2__
-  if (past_caches) _mm_sfence();
-#endif
-}
-
-/// Whether to write past the caches: more than they keep, and not over what has just been read.
-inline bool past_caches(void* const* outs, int copies, const void* const* terms, int n, std::int64_t bytes) {
-  constexpr std::int64_t large = 8 << 20;
-  if (bytes * copies < large) return false;
-  for (int j = 0; j < copies; ++j) {
-    if (reinterpret_cast<std::uintptr_t>(outs[j]) % 16 != 0) return false;
-    for (int r = 0; r < n; ++r)
-      if (outs[j] == terms[r]) return false;
-  }
-  return true;
-}
-
-}  // namespace ordered
-
 /// Writes the sum (or the maximum) of n terms of `count` elements to each of `copies` buffers. A buffer may be one of
 /// the terms. Not for bf16, which communicators refuse.
-inline void ordered_sum(DType dtype, bool maximum, void* const* outs, int copies, const void* const* terms, int n,
-                        std::int64_t count) {
-  const bool past = ordered::past_caches(outs, copies, terms, n, count * bytes_of(dtype));
-  const auto combine = [&]<class T, class Combine>(T, Combine plus) {
-    if (n == 2) return ordered::combine<T, 2>(outs, copies, terms, n, count, past, plus);
-    if (n == 4) return ordered::combine<T, 4>(outs, copies, terms, n, count, past, plus);
-    ordered::combine<T, 0>(outs, copies, terms, n, count, past, plus);
-  };
-  if (dtype == DType::f32) return maximum ? combine(float{}, ordered::Maximum{}) : combine(float{}, ordered::Sum{});
-  if (dtype == DType::f64) return maximum ? combine(double{}, ordered::Maximum{}) : combine(double{}, ordered::Sum{});
-  // unsigned sums wrap around
-  maximum ? combine(std::int32_t{}, ordered::Maximum{}) : combine(std::uint32_t{}, ordered::Sum{});
-}
+PARALLEL_INLINE void ordered_sum(DType dtype, bool maximum, void* const* outs, int copies, const void* const* terms,
+                                 int n, std::int64_t count);
+
+/// With what numbers are made: compiler and vectors, which decide the last bits.
+PARALLEL_INLINE std::string numerics();
 
 }  // namespace parallel
+
+#ifndef PARALLEL_LIBRARY
+#include <parallel/communicator/ordered_sum.ipp>
+#endif

@@ -7,6 +7,7 @@
 
 #include <parallel/algebra/notation.hpp>
 #include <parallel/meta/failure.hpp>
+#include <parallel/meta/library.hpp>
 #include <parallel/plan/compiled.hpp>
 
 namespace parallel {
@@ -61,69 +62,14 @@ struct MeshRefused : Failure {
 };
 
 /// Says what is wrong and which choices are valid.
-inline std::string explain(const Fault& fault, const GraphView& g, const Mesh& mesh) {
-  std::string result(sentence_of(fault.refusal.reason));
-  const std::string axis = fault.refusal.axis != nullptr ? std::string(fault.refusal.axis->text()) : "";
-  if (fault.refusal.reason == Reason::not_divisible) {
-    const Type& type = g.value(fault.value).type;
-    const Dim& dim = type.layout.dims[fault.dim];
-    std::string valid;
-    for (std::int64_t n = 1; n <= most_named; ++n)
-      if (dim.size % n == 0 && divides(g, mesh, fault.refusal.axis, n))
-        valid += (valid.empty() ? "" : ", ") + std::to_string(n);
-    const int member = g.value(fault.value).member;
-    const int chunks = chunks_of(g, dim, mesh);
-    result += ": " + text(mesh) +
-              (chunks > 1 ? " with " + std::to_string(chunks) + " chunks on each stage, for " + text(*g.schedule) + ","
-                          : "") +
-              " does not divide dimension " + std::to_string(fault.dim) + " (" + std::to_string(dim.size) + ") of " +
-              text(type);
-    if (member >= 0) result += " (" + std::string(g.path(member)) + ")";
-    return result + (valid.empty() ? "; no extent of " + axis + " does" : "; valid extents of " + axis + ": " + valid);
-  }
-  if (fault.refusal.reason == Reason::no_member) return result;
-  if (fault.refusal.reason == Reason::staged_twice || fault.refusal.reason == Reason::stages_named ||
-      fault.refusal.reason == Reason::no_such_stage || fault.refusal.reason == Reason::asynchronous)
-    return result + ": " + text(mesh) + ", stages on " + axis;
-  if (fault.refusal.reason == Reason::outside_layers || fault.refusal.reason == Reason::remembered)
-    return result + ": " + std::string(g.path(g.misused));
-  if (fault.refusal.reason == Reason::strict) {
-    const Node& node = g.node(fault.node);
-    const Source source = g.origin(node).source;
-    return result + ": " + std::string(name_of(node.transition.collective)) + " on " + axis + " of " +
-           text(g.value(node.operands[0]).type) + " to " + text(g.value(node.result).type) + ", " +
-           std::to_string(fault.refusal.figures[2]) + " bytes, at " + source.file + ":" + std::to_string(source.line);
-  }
-  if (fault.refusal.reason == Reason::over_memory || fault.refusal.reason == Reason::over_bytes)
-    return result + ": " + std::to_string(fault.refusal.figures[0]) + " bytes" + (axis.empty() ? "" : " on " + axis) +
-           " with " + text(mesh) + ", the budget is " + std::to_string(fault.refusal.figures[1]);
-  AxisList named;
-  for (const Value& v : g.values) v.type.layout.collect(named);
-  std::string valid;
-  for (const Axis* a : named) valid += (valid.empty() ? "" : ", ") + std::string(a->text());
-  return result + ": " + axis + " in " + text(mesh) + "; the program's axes: " + valid;
-}
+PARALLEL_INLINE std::string explain(const Fault& fault, const GraphView& g, const Mesh& mesh);
 
 /// The passes on a graph at start-up; `planned` has the graph, where nothing else keeps it. Throws MeshRefused where
 /// its types, the mesh or a demand refuse it.
-inline OwnedPlan derive(const std::shared_ptr<Planned>& planned, const GraphView& graph, const Mesh& given,
-                        std::span<const GraphView> beside, const Demands& demands) {
-  const Mesh mesh = with_cut(graph, given);
-  const Fault fault = check(graph, mesh, beside, demands);
-  if (fault.refusal) throw MeshRefused(fault.refusal.reason, explain(fault, graph, mesh));
-  if (const ScheduleRefusal refusal = check_schedule(graph, mesh))
-    throw MeshRefused(Reason::none, text(refusal) + ", for " + text(mesh));
-  const GraphView graph_here = plan_into(*planned, graph, mesh);
-  OwnedPlan made(planned, graph_here, mesh);
-  const Fault over = over_budget(made, demands);
-  if (over.refusal) throw MeshRefused(over.refusal.reason, explain(over, made.get().graph, mesh));
-  return made;
-}
-inline OwnedPlan derive(Graph graph, const Mesh& mesh, std::span<const GraphView> beside, const Demands& demands) {
-  auto planned = std::make_shared<Planned>();
-  planned->graph = std::move(graph);
-  return derive(planned, planned->graph, mesh, beside, demands);
-}
+PARALLEL_INLINE OwnedPlan derive(const std::shared_ptr<Planned>& planned, const GraphView& graph, const Mesh& given,
+                                 std::span<const GraphView> beside, const Demands& demands);
+PARALLEL_INLINE OwnedPlan derive(Graph graph, const Mesh& mesh, std::span<const GraphView> beside,
+                                 const Demands& demands);
 
 /// The plan of a program on a mesh that is known at start-up only, from the graph that the compiler made, as its first
 /// rank sees it: where the program has no stages, all see the same. Throws MeshRefused.
@@ -147,3 +93,7 @@ OwnedPlan derive(const Mesh& mesh, int rank) {
 }
 
 }  // namespace parallel
+
+#ifndef PARALLEL_LIBRARY
+#include <parallel/plan/derive.ipp>
+#endif

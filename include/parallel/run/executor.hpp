@@ -73,7 +73,10 @@ class Executor : public RankMemory<Device> {
   std::int64_t steps() const { return steps_; }
   /// From now on a step is one graph of the device. Not where the communicator's host waits within a step, and nothing
   /// is recorded any more.
-  void capture() {
+  void capture() requires requires(const Device& d) {
+    d.capture([] {});
+  }
+  {
     recording_ = nullptr;
     graph_ = device_.capture([this] { once(); });
   }

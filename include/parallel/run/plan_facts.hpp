@@ -3,6 +3,7 @@
 #pragma once
 #include <parallel/algebra/notation.hpp>
 #include <parallel/communicator/agreement.hpp>
+#include <parallel/communicator/ordered_sum.hpp>
 #include <parallel/plan/plan.hpp>
 #include <parallel/plan/stage.hpp>
 #include <parallel/schedule/schedule.hpp>
@@ -119,25 +120,8 @@ inline Fact fact_of(const Plan& plan) {
                  }});
 }
 
-/// With what numbers are made: compiler and vectors, which decide the last bits.
-inline Fact fact_of_numerics() {
-  constexpr int vector_bytes =
-#if defined(__AVX512F__)
-      64;
-#elif defined(__AVX__)
-      32;
-#else
-      16;
-#endif
-#ifdef __FMA__
-  constexpr std::string_view fused = " with fused multiplication and addition";
-#else
-  constexpr std::string_view fused = "";
-#endif
-  return fact("numerics",
-              "compiler " __VERSION__ ", vectors of " + std::to_string(vector_bytes) + " bytes" + std::string(fused));
-}
-
+/// Compiler and vectors.
+inline Fact fact_of_numerics() { return fact("numerics", numerics()); }
 inline bool numerics_may_differ() { return agreeing::may_differ(fact_of_numerics()); }
 
 /// A scalar, or a hyperparameter that becomes one. Where numerics may differ it is compared as a float: other machines

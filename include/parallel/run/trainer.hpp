@@ -112,3 +112,7 @@ class Trainer {
 };
 
 }  // namespace parallel
+
+#ifdef PARALLEL_LIBRARY
+#include <parallel/run/compiled.hpp>
+#endif

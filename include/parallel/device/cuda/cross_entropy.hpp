@@ -41,15 +41,14 @@ struct ClassMaximum {
     const W least = -std::numeric_limits<W>::infinity();
     const Row<T> row{x + rows.begin(r)};
     const W largest = either(rows.packed, [&](auto packed) {
-      return block.template maximum < decltype(packed)::value
-                 ? 4
-                 : 1 > (blocks_of(own, n), least, [&](Index p) {
-                     const auto some = row.template pack<n, decltype(packed)::value>(p * n, own);
-                     W most = least;
-                     for (int e = 0; e < n; ++e)
-                       if (p * n + e < own) most = Larger{}(most, some.of[e]);
-                     return most;
-                   });
+      constexpr int ahead = decltype(packed)::value ? 4 : 1;
+      return block.template maximum<ahead>(blocks_of(own, n), least, [&](Index p) {
+        const auto some = row.template pack<n, decltype(packed)::value>(p * n, own);
+        W most = least;
+        for (int e = 0; e < n; ++e)
+          if (p * n + e < own) most = Larger{}(most, some.of[e]);
+        return most;
+      });
     });
     block.each(1, [&](Index) { result[r] = narrow<S>(largest); });
   }
@@ -97,18 +96,17 @@ struct ClassExponentials {
     const Index r = block.index;
     const Row<T> row{x + rows.begin(r)};
     const auto all = either(rows.packed, [&](auto packed) {
-      return block.template sum < Exponentials<W>,
-             decltype(packed)::value ? 4 : 1 > (blocks_of(own, n), [&](Index p) {
-                                             const auto some =
-                                                 row.template pack<n, decltype(packed)::value>(p * n, own);
-                                             Exponentials<W> found;
-                                             for (int e = 0; e < n; ++e)
-                                               if (p * n + e < own) found.largest = Larger{}(found.largest, some.of[e]);
-                                             const W reference = found.largest == found.none ? W{0} : found.largest;
-                                             for (int e = 0; e < n; ++e)
-                                               if (p * n + e < own) found.sum += std::exp(some.of[e] - reference);
-                                             return found;
-                                           });
+      constexpr int ahead = decltype(packed)::value ? 4 : 1;
+      return block.template sum<Exponentials<W>, ahead>(blocks_of(own, n), [&](Index p) {
+        const auto some = row.template pack<n, decltype(packed)::value>(p * n, own);
+        Exponentials<W> found;
+        for (int e = 0; e < n; ++e)
+          if (p * n + e < own) found.largest = Larger{}(found.largest, some.of[e]);
+        const W reference = found.largest == found.none ? W{0} : found.largest;
+        for (int e = 0; e < n; ++e)
+          if (p * n + e < own) found.sum += std::exp(some.of[e] - reference);
+        return found;
+      });
     });
     block.each(1, [&](Index) {
       largest[r] = narrow<S>(all.largest);

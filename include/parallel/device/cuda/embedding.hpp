@@ -88,10 +88,9 @@ struct SumRuns : SortedRows<T, Out> {
         for (Index from = 0; from < count; from += ahead) {
           Some<W, n> some[ahead];
           for (int k = 0; k < ahead; ++k)
-            if (from + k < count) {
-              some[k] = Row<T>{this->g + place[from + k] * this->columns}.template pack < n;
-              decltype(whole)::value > (first, this->columns);
-            }
+            if (from + k < count)
+              some[k] = Row<T>{this->g + place[from + k] * this->columns}.template pack<n, decltype(whole)::value>(
+                  first, this->columns);
           for (int k = 0; k < ahead && from + k < count; ++k) {
             for (int e = 0; e < n; ++e) sum.of[e] += some[k].of[e];
             if (from + k + 1 < count && row[from + k + 1] == row[from + k]) continue;

@@ -37,10 +37,7 @@ struct Update {
     block.each(threads, [&](Index thread) {
       for (Index p = block.index * threads + thread; p < elements / n; p += blocks * threads) {
         Pack<T, n> all[Rule::values];
-        for (int k = 0; k < Rule::values; ++k) {
-          all[k] = reinterpret_cast < const Pack < T;
-          n > * > (values[k])[p];
-        }
+        for (int k = 0; k < Rule::values; ++k) all[k] = reinterpret_cast<const Pack<T, n>*>(values[k])[p];
         const Pack<T, n> g = reinterpret_cast<const Pack<T, n>*>(gradient)[p];
         for (int i = 0; i < n; ++i) {
           Wide<T> own[Rule::values];

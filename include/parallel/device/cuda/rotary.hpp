@@ -49,11 +49,12 @@ struct Rotary {
         if constexpr (at_once) {
           store(out + from + at, turned_low);
           store(out + from + half + at, turned_high);
-        } else
+        } else {
           for (int e = 0; e < n && at + e < half; ++e) {
             out[from + at + e] = narrow<T>(turned_low.of[e]);
             out[from + half + at + e] = narrow<T>(turned_high.of[e]);
           }
+        }
       });
     });
   }

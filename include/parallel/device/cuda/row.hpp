@@ -109,18 +109,16 @@ PARALLEL_DEVICE auto either(bool which, F f) {
 template <class Sum, int n, class Block, class F, class... Operands>
 PARALLEL_DEVICE Sum sum_along(const Block& block, const Rows& rows, Index length, F f, const Operands&... operands) {
   return either(rows.packed, [&](auto packed) {
-    return block.template sum < Sum,
-           decltype(packed)::value
-               ? 4
-               : 1 > (blocks_of(length, n), [&](Index p) {
-                   const auto of_pack = [&](const auto&... x) {
-                     Sum sum{};
-                     for (int e = 0; e < n; ++e)
-                       if (p * n + e < length) sum = sum + f(x.of[e]...);
-                     return sum;
-                   };
-                   return of_pack(operands.template pack<n, decltype(packed)::value>(p * n, length)...);
-                 });
+    constexpr int ahead = decltype(packed)::value ? 4 : 1;
+    return block.template sum<Sum, ahead>(blocks_of(length, n), [&](Index p) {
+      const auto of_pack = [&](const auto&... x) {
+        Sum sum{};
+        for (int e = 0; e < n; ++e)
+          if (p * n + e < length) sum = sum + f(x.of[e]...);
+        return sum;
+      };
+      return of_pack(operands.template pack<n, decltype(packed)::value>(p * n, length)...);
+    });
   });
 }
 /// out[i] = f(i, x...) for every element of a row.

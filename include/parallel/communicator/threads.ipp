@@ -1,0 +1,249 @@
+// What a rank of threads does; threads.hpp says what it promises.
+#pragma once
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <parallel/communicator/agreement.hpp>
+#include <parallel/communicator/threads.hpp>
+#include <parallel/communicator/threads_message.hpp>
+#include <parallel/communicator/unfinished.hpp>
+
+namespace parallel {
+
+struct Threads::Own {
+  Own(std::shared_ptr<threading::Group> g, int r)
+      : place{std::move(g), r}, terms(threading::index(place.size())), outs(threading::index(place.size())) {}
+  Own(const Own&) = delete;
+  ~Own() {
+    if (outstanding() != 0) place.abandon("it left a group with exchanges outstanding");
+  }
+  int outstanding() const { return collectives.count() + messages; }
+
+  static std::size_t index(int i) { return threading::index(i); }
+  std::uint32_t target(std::uint32_t now) const { return now * static_cast<std::uint32_t>(place.size()); }
+
+  threading::Slot& slot_of(std::uint64_t number) const { return place.group->slots[number % max_outstanding]; }
+
+  threading::Run& run() const { return place.run(); }
+
+  int member(int r) const { return place.member(r); }
+
+  History& history() const { return run().ranks[index(member(place.rank))].history; }
+
+  Ticket start_collective(const Exchange& e) {
+    const std::uint64_t number = collectives.start();
+    const std::uint32_t now = threading::round(number);
+    threading::Slot& slot = slot_of(number);
+    threading::Post& post = slot.posts[index(place.rank)];
+    post.exchange = e;
+    post.begun.store(now, std::memory_order_relaxed);
+    slot.begun.arrive(target(now));
+    return {number};
+  }
+
+  void wait_collective(std::uint64_t number) {
+    Outstanding::need(collectives.contains(number));
+    threading::Slot& slot = slot_of(number);
+    threading::Post& post = slot.posts[index(place.rank)];
+    const std::uint32_t now = threading::round(number);
+    if (place.size() > 1)
+      meet(slot.begun, now, &post.exchange, [&](int r) { return slot.posts[index(r)].begun.load(); });
+    for (const threading::Post& other : slot.posts)
+      if (!same_call(slot.posts[0].exchange, other.exchange)) disagree(slot);
+    place.touch(post.exchange, [&] { share(slot), place.buffers->done(); });
+    post.done.store(now, std::memory_order_relaxed);
+    slot.done.arrive(target(now));
+    if (place.size() > 1) meet(slot.done, now, &post.exchange, [&](int r) { return slot.posts[index(r)].done.load(); });
+    collectives.end(number);
+  }
+
+  /// Waits until all ranks are in the given round of a meeting; `round_of(r)` is the one that rank r is in.
+  template <class RoundOf>
+  void meet(threading::Meeting& meeting, std::uint32_t now, const Exchange* e, RoundOf round_of) {
+    place.meet(meeting, target(now), e, [&](int r) { return static_cast<std::int32_t>(round_of(r) - now) >= 0; });
+  }
+
+  /// This rank's part of an exchange that all have started.
+  void share(const threading::Slot& slot) {
+    const Exchange& mine = slot.posts[index(place.rank)].exchange;
+    Buffers& buffers = *place.buffers;
+    const int n = place.size();
+    const std::int64_t width = bytes_of(mine.dtype), block = block_of(mine, n);
+    const auto in = [&](int r, std::int64_t first) {
+      return static_cast<const char*>(slot.posts[index(r)].exchange.in) + first * width;
+    };
+    const auto out = [&](int r, std::int64_t first) {
+      return static_cast<char*>(slot.posts[index(r)].exchange.out) + first * width;
+    };
+    const auto copy = [&](void* to, const void* from, std::int64_t count) {
+      if (count > 0 && to != from) buffers.copy(to, from, count * width);
+    };
+    const auto sum = [&](std::int64_t first, std::int64_t count, int copies) {
+      for (int r = 0; r < n; ++r) terms[index(r)] = in(r, first);
+      buffers.sum(mine.dtype, mine.maximum, outs.data(), copies, terms.data(), n, count);
+    };
+    if (mine.kind == Collective::all_reduce || mine.kind == Collective::reduce) {
+      const std::int64_t line = 64 / width, part = ((mine.count + n - 1) / n + line - 1) / line * line;
+      const std::int64_t first = std::min(mine.count, part * place.rank), last = std::min(mine.count, first + part);
+      const bool one = mine.kind == Collective::reduce;
+      for (int r = 0; r < (one ? 1 : n); ++r) outs[index(r)] = out(one ? mine.root : r, first);
+      sum(first, last - first, one ? 1 : n);
+    } else if (mine.kind == Collective::reduce_scatter) {
+      outs[0] = mine.out;
+      sum(block * place.rank, block, 1);
+    } else if (mine.kind == Collective::broadcast) {
+      copy(mine.out, in(mine.root, 0), mine.count);
+    } else {
+      const std::int64_t from = mine.kind == Collective::all_to_all ? block * place.rank : 0;
+      // each begins with its own block, so that they do not all read from the same rank
+      for (int step = 0; step < n; ++step) {
+        const int r = (place.rank + step) % n;
+        copy(out(place.rank, block * r), in(r, from), block);
+      }
+    }
+  }
+
+  [[noreturn]] void disagree(const threading::Slot& slot) {
+    std::string words =
+        "parallel::wait: the ranks of a group call different collectives; let all call the same in the same order:";
+    for (int r = 0; r < place.size(); ++r)
+      words += (r > 0 ? ", " : " ") + place.who(r) + " " + text_with_line(slot.posts[index(r)].exchange);
+    place.fail(Mismatch(words), run().deadline);
+  }
+
+  threading::Place place;
+  Outstanding collectives;
+  int messages = 0;  // outstanding on all channels
+  std::vector<Record>* records = nullptr;
+  std::vector<const void*> terms;
+  std::vector<void*> outs;
+  std::unique_ptr<Threads> aside;
+};
+
+PARALLEL_INLINE Threads::Threads(std::shared_ptr<threading::Group> group, int rank)
+    : rank_(rank), size_(0), own_(std::make_unique<Own>(std::move(group), rank)) {
+  size_ = own_->place.size();
+}
+PARALLEL_INLINE Threads::Threads(Threads&& other) noexcept = default;
+PARALLEL_INLINE Threads& Threads::operator=(Threads&& other) noexcept = default;
+PARALLEL_INLINE Threads::~Threads() = default;
+
+PARALLEL_INLINE void Threads::record(std::vector<Record>* records) { own_->records = records; }
+PARALLEL_INLINE void Threads::deadline(std::chrono::milliseconds limit) { own_->run().deadline = limit; }
+PARALLEL_INLINE LongPhase Threads::within(const LongPhase& now) {
+  threading::Run::Rank& mine = own_->run().ranks[threading::index(own_->member(rank()))];
+  return {mine.phase.exchange(now.name), mine.limit.exchange(now.limit)};
+}
+PARALLEL_INLINE void Threads::buffers(std::shared_ptr<Buffers> those) { own_->place.buffers = std::move(those); }
+PARALLEL_INLINE Threads Threads::split(int color, int key) {
+  if (color < 0) throw Failure("parallel::split: the color is negative; count colors from 0", exit_code::internal);
+  auto& seats = own_->place.group->seats;
+  auto& mine = seats[threading::index(rank())];
+  mine.color = color;
+  mine.key = key;
+  barrier();
+  std::vector<int> same;
+  for (int r = 0; r < size(); ++r)
+    if (seats[threading::index(r)].color == color) same.push_back(r);
+  std::stable_sort(same.begin(), same.end(),
+                   [&](int a, int b) { return seats[threading::index(a)].key < seats[threading::index(b)].key; });
+  if (same[0] == rank()) {
+    std::vector<int> members;
+    for (const int r : same) members.push_back(own_->member(r));
+    mine.child = std::make_shared<threading::Group>(own_->place.group->run, std::move(members));
+  }
+  barrier();
+  Threads child(seats[threading::index(same[0])].child,
+                static_cast<int>(std::find(same.begin(), same.end(), rank()) - same.begin()));
+  barrier();
+  mine.child.reset();
+  child.buffers(own_->place.buffers);
+  return child;
+}
+PARALLEL_INLINE Ticket Threads::start(const Exchange& e) {
+  check(e, rank(), size());
+  const bool message = point_to_point(e.kind);
+  if (!message) own_->collectives.need_place(e);
+  if (own_->run().failed()) own_->place.give_up(&e);
+  own_->place.buffers->ready();
+  Ticket ticket = message ? threading::start_message(own_->place, e) : own_->start_collective(e);
+  if (size() > 1) ticket.order = own_->history().start(e, size());
+  if (message) ++own_->messages;
+  if (own_->records != nullptr) own_->records->push_back(record_of(e, size()));
+  return ticket;
+}
+PARALLEL_INLINE void Threads::wait(Ticket ticket) {
+  if (ticket.channel < 0) {
+    own_->wait_collective(ticket.number);
+  } else {
+    threading::wait_message(own_->place, ticket);
+    --own_->messages;
+  }
+  own_->history().end(ticket.order);
+}
+PARALLEL_INLINE void Threads::aside(const Exchange& e) {
+  if (own_->aside == nullptr) own_->aside = std::make_unique<Threads>(own_->place.group->aside(), rank());
+  own_->aside->wait(own_->aside->start(e));
+  if (own_->records != nullptr) own_->records->push_back(record_of(e, size()));
+}
+PARALLEL_INLINE void Threads::barrier() {
+  threading::Group& group = *own_->place.group;
+  if (own_->run().failed()) own_->place.give_up(nullptr);
+  auto& mine = group.seats[threading::index(rank())].barriers;
+  const std::uint32_t now = mine + 1;
+  mine = now;
+  const std::uint64_t order = size() > 1 ? own_->history().start_barrier(size()) : 0;
+  group.gate.arrive(own_->target(now));
+  own_->meet(group.gate, now, nullptr, [&](int r) { return group.seats[threading::index(r)].barriers.load(); });
+  own_->history().end(order);
+}
+PARALLEL_INLINE void Threads::abandon(const std::string& why) { own_->place.abandon(why); }
+PARALLEL_INLINE int Threads::outstanding() const { return own_->outstanding(); }
+
+PARALLEL_INLINE void threading::run_ranks(int ranks, const std::function<void(Threads&)>& f,
+                                          std::chrono::milliseconds deadline) {
+  if (ranks < 1)
+    throw Failure("parallel::run_threads: there is no rank to run; ask for at least one", exit_code::configuration);
+  const auto run = std::make_shared<threading::Run>(static_cast<std::size_t>(ranks), deadline);
+  std::vector<int> members;
+  for (int r = 0; r < ranks; ++r) members.push_back(r);
+  const auto world = std::make_shared<threading::Group>(run, members);
+  world->aside()->outlives = true;
+  const Unfinished unfinished;
+
+  const auto body = [&](int rank) {
+    Unfinished::is_rank(rank, ranks);
+    run->begin.arrive_and_wait();    // the deadline does not run while threads are started
+    std::optional<Threads> threads;  // outlives the exception, which says more than a group that is left
+    try {
+      threads.emplace(world, rank);
+      f(*threads);
+      if (threads->outstanding() != 0)
+        throw Failure("parallel::run_threads: a rank ended with exchanges outstanding; wait for every start",
+                      exit_code::internal);
+      run->returned(rank);
+      agreeing::end(*threads);
+    } catch (...) {
+      run->keep(rank, std::current_exception());
+    }
+    run->ended(rank);
+  };
+  std::vector<std::thread> threads;
+  for (const int rank : members) {
+    try {
+      threads.emplace_back(body, rank);
+    } catch (const std::exception& error) {
+      const std::string words = "parallel::run_threads: the thread of " + run->who(rank) + " could not be started: ";
+      run->keep(rank, std::make_exception_ptr(Failure(words + error.what() + "; ask for fewer ranks")));
+      run->begin.count_down(ranks - rank);
+      for (int r = rank; r < ranks; ++r) run->ended(r);
+      break;
+    }
+  }
+  run->wait_for_all();
+  for (std::thread& thread : threads) thread.join();
+  run->throw_kept();
+}
+
+}  // namespace parallel

@@ -1,0 +1,3 @@
+// Plans at start-up, and their texts.
+#include <parallel/plan/derive.ipp>
+#include <parallel/plan/text.ipp>
