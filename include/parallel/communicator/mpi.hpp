@@ -322,6 +322,7 @@ void run_mpi(F&& f, MpiOptions options = {}) {
                     exit_code::configuration);
     world.need_aside();
     f(world);
+    world.record(nullptr);  // what it recorded to may have ended with it
     agreeing::end(world);
   } catch (...) {
     const Ending ending = ending_of(std::current_exception());

@@ -15,7 +15,7 @@
 namespace parallel {
 
 namespace threading {
-class Group;
+struct Group;
 }
 
 /// One rank's place in a group of threads. `start` publishes pointers. `wait` does this rank's share of the work when

@@ -223,6 +223,7 @@ PARALLEL_INLINE void threading::run_ranks(int ranks, const std::function<void(Th
         throw Failure("parallel::run_threads: a rank ended with exchanges outstanding; wait for every start",
                       exit_code::internal);
       run->returned(rank);
+      threads->record(nullptr);  // what it recorded to may have ended with it
       agreeing::end(*threads);
     } catch (...) {
       run->keep(rank, std::current_exception());

@@ -73,12 +73,10 @@ class Executor : public RankMemory<Device> {
   std::int64_t steps() const { return steps_; }
   /// From now on a step is one graph of the device. Not where the communicator's host waits within a step, and nothing
   /// is recorded any more.
-  void capture() requires requires(const Device& d) {
-    d.capture([] {});
-  }
-  {
+  template <class Capturing = Device>  // so that a device that captures nothing has an executor, too
+  void capture() {
     recording_ = nullptr;
-    graph_ = device_.capture([this] { once(); });
+    graph_ = static_cast<const Capturing&>(device_).capture([this] { once(); });
   }
   /// Notes from now on what happens; the recording outlives the runs.
   void record(Recording& recording) { recording_ = recording.active() ? &recording : nullptr; }
