@@ -1,6 +1,6 @@
 // The loss is pending on data alone.
 // failure: Otherwise<row<2>, found<Phase::forward, collective<Collective::all_reduce, on<&data>, calls<1>, bytes<4>, member<'d', 'o', 'w', 'n'>,
-//   line<18>>>, written<collective<Collective::all_reduce, on<&data, &tensor>, calls<1>, bytes<4>>>>
+//   line<19>>>, written<collective<Collective::all_reduce, on<&data, &tensor>, calls<1>, bytes<4>>>>
 #include "program.hpp"
 
 #ifdef WRONG

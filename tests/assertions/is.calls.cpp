@@ -1,6 +1,6 @@
 // Each product has its own reduction.
 // failure: Otherwise<row<1>, found<Phase::backward, collective<Collective::all_reduce, on<&data>, calls<1>, bytes<48>, member<'d', 'o', 'w',
-//   'n'>, line<18>>>, written<collective<Collective::all_reduce, on<&data>, calls<2>>>>
+//   'n'>, line<19>>>, written<collective<Collective::all_reduce, on<&data>, calls<2>>>>
 #include "program.hpp"
 
 #ifdef WRONG

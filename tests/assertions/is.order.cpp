@@ -1,6 +1,6 @@
 // The loss comes last.
 // failure: Otherwise<row<1>, found<Phase::forward, collective<Collective::all_reduce, on<&tensor>, calls<1>, bytes<64>, member<'d', 'o', 'w',
-//   'n'>, line<18>>>, written<collective<Collective::all_reduce, on<&data>, calls<1>>>>
+//   'n'>, line<19>>>, written<collective<Collective::all_reduce, on<&data>, calls<1>>>>
 #include "program.hpp"
 
 #ifdef WRONG

@@ -1,5 +1,5 @@
 // No gradient has 48 bytes.
-// failure: Used<found<Phase::backward, collective<Collective::all_reduce, on<&data>, calls<1>, bytes<48>, member<'d', 'o', 'w', 'n'>, line<18>>>>
+// failure: Used<found<Phase::backward, collective<Collective::all_reduce, on<&data>, calls<1>, bytes<48>, member<'d', 'o', 'w', 'n'>, line<19>>>>
 #include "program.hpp"
 
 #ifdef WRONG

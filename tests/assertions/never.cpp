@@ -1,5 +1,5 @@
 // The pending sum of `down` is completed.
-// failure: Used<found<Phase::forward, collective<Collective::all_reduce, on<&tensor>, calls<1>, bytes<64>, member<'d', 'o', 'w', 'n'>, line<18>>>>
+// failure: Used<found<Phase::forward, collective<Collective::all_reduce, on<&tensor>, calls<1>, bytes<64>, member<'d', 'o', 'w', 'n'>, line<19>>>>
 #include "program.hpp"
 
 #ifdef WRONG

@@ -1,5 +1,5 @@
 // The loss is reduced over data.
-// failure: NotAllowed<found<Phase::forward, collective<Collective::all_reduce, on<&data>, calls<1>, bytes<4>, member<'d', 'o', 'w', 'n'>, line<18>>>>
+// failure: NotAllowed<found<Phase::forward, collective<Collective::all_reduce, on<&data>, calls<1>, bytes<4>, member<'d', 'o', 'w', 'n'>, line<19>>>>
 #include "program.hpp"
 
 #ifdef WRONG

@@ -1,6 +1,6 @@
 // The next layer takes the hidden state as the first one did; a strict program asks that the block brings it there
 // itself.
-// figures: axis<tensor>, moved_from<Partial>, moved_to<Split<0>>, bytes<96>, line<14>
+// figures: axis<tensor>, moved_from<Partial>, moved_to<Split<0>>, bytes<96>, line<15>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;
