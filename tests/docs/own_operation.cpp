@@ -23,7 +23,7 @@ namespace operation {
 // P   completed first: the function of a sum is not the sum of the functions
 
 /// (x, g): g (1 - tanh(x / cap)^2); the first number is the cap.
-inline constexpr Operation softcap_derivative{.name = "softcap_gradient"};
+inline constexpr Operation softcap_derivative{.name = "softcap_gradient", .rate = Rate::functions};
 constexpr void softcap_gradient(Gradient& g) {
   g.give(0, softcap_derivative, {g.operand(0), g.cotangent()}, {}, g.node.reals[0]);
 }
@@ -35,7 +35,8 @@ inline constexpr Operation softcap{.name = "softcap",
                                    .signatures = parallel::operation::nonlinear_table,
                                    .element_by_element = 1,
                                    .gradient = softcap_gradient,
-                                   .flops = softcap_flops};
+                                   .flops = softcap_flops,
+                                   .rate = Rate::functions};
 }  // namespace operation
 
 /// cap * tanh(x / cap): x where it is small, never beyond the cap.

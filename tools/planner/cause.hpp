@@ -36,7 +36,7 @@ inline Reason reason_of(const GraphView& g, const Node& node) {
   r.to = r.conjugate ? conjugate(node.transition.from) : node.transition.to;
   const Node& maker = g.maker(node.operands[0]);
   // from where it rests to where it enters is one move
-  const bool leaves_rest = !r.conjugate && maker.operation == &operation::parameter && r.from.split();
+  const bool leaves_rest = !r.conjugate && maker.is(Structural::parameter) && r.from.split();
   const bool goes_to_rest =
       r.conjugate && r.from.split() && node.member >= 0 && g.member(node.member).role == Role::parameter &&
       g.member(node.member).type.layout.on(node.transition.axes[0]) == r.from &&
@@ -46,21 +46,21 @@ inline Reason reason_of(const GraphView& g, const Node& node) {
     r.cause = Cause::edge;
   else if (on_stages && r.conjugate && r.from == Invariant && r.to == Broadcast)
     r.cause = Cause::shared;
-  else if (origin.operation == &operation::bucket)
+  else if (origin.is(Structural::bucket))
     r.cause = Cause::together;
-  else if (origin.operation == nullptr || (node.phase == Phase::optimizer && origin.operation != &operation::returned))
+  else if (origin.operation == nullptr || (node.phase == Phase::optimizer && !origin.is(Structural::returned)))
     r.cause = Cause::norm;
-  else if (origin.operation == &operation::move)
+  else if (origin.is(Structural::move))
     r.cause = Cause::written;
-  else if (origin.operation == &operation::carry) {
+  else if (origin.is(Structural::carry)) {
     r.cause = Cause::carried;
     r.rule = 7;
-  } else if (origin.operation == &operation::returned) {
+  } else if (origin.is(Structural::returned)) {
     r.cause = Cause::returned;
     r.rule = 7;
-  } else if (origin.operation == &operation::parameter || leaves_rest || goes_to_rest)
+  } else if (origin.is(Structural::parameter) || leaves_rest || goes_to_rest)
     r.cause = Cause::stored;
-  else if (!r.conjugate && maker.origin == node.origin && maker.operation != &operation::move)
+  else if (!r.conjugate && maker.origin == node.origin && !maker.is(Structural::move))
     r.cause = Cause::statistics;
   else
     for (int i = 0; i < origin.axes.size(); ++i)
@@ -83,9 +83,9 @@ inline std::string move_words(const AxisList& axes, const Type& to) {
 }
 /// What the user applied: "matmul", "to<On<tensor, Invariant>>".
 inline std::string spelled(const GraphView& g, const Origin& origin) {
-  if (origin.operation == &operation::returned) return "(the result)";
-  if (origin.operation == &operation::carry) return "(the next layer)";
-  if (origin.operation != &operation::move || origin.operands.empty() || origin.result < 0)
+  if (origin.is(Structural::returned)) return "(the result)";
+  if (origin.is(Structural::carry)) return "(the next layer)";
+  if (!origin.is(Structural::move) || origin.operands.empty() || origin.result < 0)
     return std::string(origin.operation->name);
   const Type &from = g.value(origin.operands[0]).type, &to = g.value(origin.result).type;
   AxisList axes, moved;
@@ -152,7 +152,7 @@ inline PendingSum pending_sum(const GraphView& g, const Origin& met, const AxisL
     seen[static_cast<std::size_t>(value)] = true;
     const Node& maker = g.maker(value);
     if (maker.origin < 0 || !maker.transition.axes.empty() || !maker.operation->computes ||
-        maker.operation == &operation::copy) {
+        maker.is(Structural::copy)) {
       // nobody's operation: it comes with what it takes
       values.insert(values.end(), maker.operands.begin(), maker.operands.end());
       continue;

@@ -77,7 +77,7 @@ inline int layer_named(std::string_view path, std::string_view own) {
 /// what was made with one.
 inline int member_of(const GraphView& g, int value) {
   if (g.value(value).kind == Kind::parameter) return g.value(value).member;
-  if (g.maker(value).operation == &operation::layer) value = g.maker(value).operands[0];
+  if (g.maker(value).is(Structural::layer)) value = g.maker(value).operands[0];
   for (std::size_t m = 0; m < g.members.size(); ++m)
     if (g.members[m].value == value) return static_cast<int>(m);
   return -1;

@@ -31,10 +31,10 @@ inline std::string how_often(const Plan& plan, const Node& node) {
                                                : ", for each of " + std::to_string(region.count) + " micro-batches";
   }
   if (chunks > 1) words += ", in each of " + std::to_string(chunks) + " chunks";
-  return words + (layers > 1 ? ", for all " + std::to_string(layers) +
-                                   (plan.graph.origin(node).operation == &operation::bucket ? " gradients together"
-                                                                                            : " layers together")
-                             : "");
+  return words +
+         (layers > 1 ? ", for all " + std::to_string(layers) +
+                           (plan.graph.origin(node).is(Structural::bucket) ? " gradients together" : " layers together")
+                     : "");
 }
 
 /// How many micro-batches a step has; 1 where it has no such loop.

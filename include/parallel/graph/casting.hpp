@@ -11,9 +11,9 @@ struct Cast {
 /// What a value was cast from, or -1.
 constexpr int cast_from(const Graph& g, int value) {
   const Node& maker = g.maker(value);
-  return maker.operation == &operation::cast      ? maker.operands[0]
-         : maker.operation == &operation::rounded ? maker.operands[1]
-                                                  : -1;
+  return maker.operation == &operation::cast ? maker.operands[0]
+         : maker.is(Structural::rounded)     ? maker.operands[1]
+                                             : -1;
 }
 /// What a value was cast from, if that has this element type and stands for it: all of it was kept, or it was rounded
 /// to bf16 only. Else -1.
@@ -26,8 +26,7 @@ constexpr int before(const Graph& g, int value, DType dtype) {
 /// Whether a value is a parameter, in whatever element type.
 constexpr bool is_parameter(const Graph& g, int value) {
   const Node& maker = g.maker(value);
-  return maker.operation == &operation::parameter ||
-         (maker.operation == &operation::cast && is_parameter(g, maker.operands[0]));
+  return maker.is(Structural::parameter) || (maker.operation == &operation::cast && is_parameter(g, maker.operands[0]));
 }
 
 /// A value in another element type, written where it lives.
@@ -40,9 +39,8 @@ constexpr int cast(Trace& trace, int value, DType dtype) {
   for (const Cast& c : trace.casts)
     if (c.value == value && g.values[c.result].type.dtype == dtype) return c.result;
   const Node& maker = g.maker(value);
-  const int term = maker.operation == &operation::move && reduces(maker.transition.collective)
-                       ? cast_from(g, maker.operands[0])
-                       : -1;
+  const int term =
+      maker.is(Structural::move) && reduces(maker.transition.collective) ? cast_from(g, maker.operands[0]) : -1;
   const bool sum = term >= 0 && g.values[term].type.dtype == dtype;
   List<int, max_node_operands> operands{value};
   if (sum) operands = {term, value};

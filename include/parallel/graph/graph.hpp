@@ -31,6 +31,32 @@ struct Shaped {
   Refusal refusal{};
 };
 
+/// The operations that passes know one by one: they say how a program is built and where values come from and go to.
+/// Of all others passes ask what is said in `Operation`.
+enum class Structural : std::uint8_t {
+  none,
+  move,
+  parameter,
+  input,
+  scalars,
+  carry,
+  carried,
+  layer,
+  stacked,
+  copy,
+  returned,
+  begin_region,
+  end_region,
+  bucket,
+  in_bucket,
+  stash,
+  rounded,
+};
+
+/// Which of a machine's rates bounds an operation's arithmetic; of `memory` none does, unless it says that it does as
+/// many operations as a product.
+enum class Rate : std::uint8_t { memory, products, attention, functions };
+
 /// The constant description of an operation. A node points to it, a device finds its kernel by its address.
 struct Operation {
   std::string_view name;
@@ -53,6 +79,10 @@ struct Operation {
   bool computes = true;  ///< false: it only says where a value comes from
   /// from run to run: it is needed also where nothing reads its result
   bool remembers = false;
+  Structural structural = Structural::none;
+  Rate rate = Rate::memory;
+  List<Rate, 3> joined{};     ///< of what is fused with it, part by part (fused.hpp)
+  bool reads_a_part = false;  ///< of its first operand, no more than it writes
 };
 
 enum class Phase : std::uint8_t { forward, backward, optimizer };
@@ -79,6 +109,8 @@ struct Origin {
   Source source{};
   int member = -1;  ///< the member that its result is charged to, or -1
   int result = -1;  ///< the value that it gave
+
+  constexpr bool is(Structural which) const { return operation != nullptr && operation->structural == which; }
 };
 
 /// Whether the backward pass keeps a forward value or computes it again from what it is made of.
@@ -123,6 +155,8 @@ struct Node {
   int joined = 0;          ///< how many operations are fused with its first
   bool shares = false;     ///< of which the one reads what the first reads, an operand that the last attribute names
   bool owns = false;       ///< its result has storage of its own also where nothing moves: an iteration hands it on
+
+  constexpr bool is(Structural which) const { return operation->structural == which; }
 };
 
 enum class RegionKind : std::uint8_t { program, layers, micro_batches };

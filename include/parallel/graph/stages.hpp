@@ -123,8 +123,7 @@ class Settling {
   /// What is differentiated with respect to and lies on several stages is used differently by each.
   constexpr void share(int n) {
     const Node node = g_.nodes[n];
-    if (node.operation != (g_.stashed ? &operation::stash : &operation::parameter) &&
-        node.operation != &operation::input)
+    if (node.operation != (g_.stashed ? &operation::stash : &operation::parameter) && !node.is(Structural::input))
       return;
     const Value v = g_.values[node.result];
     if (!v.differentiable || !several(v.home) || v.type.layout.on(g_.stages).split()) return;
@@ -143,7 +142,7 @@ class Settling {
         o = dropped(o, where);
       g_.nodes[n].operands[i] = o;
     }
-    if (g_.nodes[n].operation != &operation::carry) return;
+    if (!g_.nodes[n].is(Structural::carry)) return;
     for (Carry& c : g_.carries)
       if (c.inside == g_.nodes[n].result) c.initial = g_.nodes[n].operands[0];
   }

@@ -5,36 +5,41 @@
 namespace parallel {
 
 namespace operation {
-inline constexpr Operation move{.name = "move"};  ///< a transition; its node says which
+inline constexpr Operation move{.name = "move", .structural = Structural::move};  ///< a transition; its node says which
 /// a value that exists before the program runs
-inline constexpr Operation parameter{.name = "parameter", .computes = false};
-inline constexpr Operation input{.name = "input", .computes = false};
+inline constexpr Operation parameter{.name = "parameter", .computes = false, .structural = Structural::parameter};
+inline constexpr Operation input{.name = "input", .computes = false, .structural = Structural::input};
 /// all run-time scalars, f64[count]
-inline constexpr Operation scalars{.name = "scalars", .computes = false};
+inline constexpr Operation scalars{.name = "scalars", .computes = false, .structural = Structural::scalars};
 /// what an iteration takes from the one before
-inline constexpr Operation carry{.name = "carry", .computes = false};
+inline constexpr Operation carry{.name = "carry", .computes = false, .structural = Structural::carry};
 /// what the last iteration returned
-inline constexpr Operation carried{.name = "carried", .computes = false};
+inline constexpr Operation carried{.name = "carried", .computes = false, .structural = Structural::carried};
 /// one layer's slice of a stacked value
-inline constexpr Operation layer{.name = "layer", .aliases = true, .computes = false};
+inline constexpr Operation layer{.name = "layer", .aliases = true, .computes = false, .structural = Structural::layer};
 /// the iterations' values, one behind the other
-inline constexpr Operation stacked{.name = "stacked", .computes = false};
-inline constexpr Operation copy{.name = "copy"};
+inline constexpr Operation stacked{.name = "stacked", .computes = false, .structural = Structural::stacked};
+inline constexpr Operation copy{.name = "copy", .structural = Structural::copy};
 /// the same values in another element type
 inline constexpr Operation cast{.name = "cast"};
 /// (term, sum): a cast of a sum over ranks back to the type that its terms had before they were cast. Where one rank
 /// adds it is the term itself.
-inline constexpr Operation rounded{.name = "rounded"};
+inline constexpr Operation rounded{.name = "rounded", .structural = Structural::rounded};
 /// weights as a micro-batch found them
-inline constexpr Operation stash{.name = "stash"};
+inline constexpr Operation stash{.name = "stash", .structural = Structural::stash};
 /// its operands one behind the other
-inline constexpr Operation bucket{.name = "bucket"};
+inline constexpr Operation bucket{.name = "bucket", .structural = Structural::bucket};
 /// one of them, from element ints[0] on
-inline constexpr Operation in_bucket{.name = "in_bucket", .aliases = true};
+inline constexpr Operation in_bucket{.name = "in_bucket", .aliases = true, .structural = Structural::in_bucket};
 /// a program's result; only an origin, never a node
-inline constexpr Operation returned{.name = "returned", .computes = false};
-inline constexpr Operation begin_region{.name = "begin", .computes = false};
-inline constexpr Operation end_region{.name = "end", .computes = false};
+inline constexpr Operation returned{.name = "returned", .computes = false, .structural = Structural::returned};
+inline constexpr Operation begin_region{.name = "begin", .computes = false, .structural = Structural::begin_region};
+inline constexpr Operation end_region{.name = "end", .computes = false, .structural = Structural::end_region};
+
+/// The structural ones by their numbers.
+inline constexpr const Operation* structural[] = {nullptr,     &move,   &parameter, &input, &scalars,  &carry,
+                                                  &carried,    &layer,  &stacked,   &copy,  &returned, &begin_region,
+                                                  &end_region, &bucket, &in_bucket, &stash, &rounded};
 }  // namespace operation
 
 }  // namespace parallel

@@ -170,8 +170,7 @@ class Trace {
   /// The slice that an iteration of a region takes of a stacked value.
   constexpr int layer_of(int stack, int in_region) {
     for (const Stack& s : graph.stacks)
-      if (s.outside == stack && s.region == in_region && graph.maker(s.inside).operation == &operation::layer)
-        return s.inside;
+      if (s.outside == stack && s.region == in_region && graph.maker(s.inside).is(Structural::layer)) return s.inside;
     const Value outer = graph.values[stack];
     Type type = outer.type;
     type.layout.dims.count = 0;
@@ -267,11 +266,11 @@ class Trace {
     const Node maker = graph.nodes[before.node];
     const Placement from = before.type.layout.on(axes[0]);
     // a slice of stacked parameters: the whole stack moves, once for all layers
-    if (maker.operation == &operation::layer) {
+    if (maker.is(Structural::layer)) {
       const Placement outer = to.split() ? parallel::split(to.dim + 1) : to;
       return layer_of(move(maker.operands[0], axes, outer), before.region);
     }
-    if (maker.operation == &operation::move && maker.transition.from.split() && maker.transition.axes == axes &&
+    if (maker.is(Structural::move) && maker.transition.from.split() && maker.transition.axes == axes &&
         from == Invariant && to == Broadcast && casting::is_parameter(graph, maker.operands[0]))
       // from where a parameter is stored to where it enters is one transition
       return move(maker.operands[0], axes, to);

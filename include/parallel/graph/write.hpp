@@ -218,7 +218,7 @@ class Writing {
     const Node& maker = trace_.graph.maker(value);
     if (maker.operation->computes && !maker.operation->updates)
       keep_nothing_of(maker);  // parameters, inputs and what loops carry are there anyway
-    if (maker.operation != &operation::rounded) return;
+    if (!maker.is(Structural::rounded)) return;
     const Node& sum = trace_.graph.maker(maker.operands[1]);  // with the sum goes what it is a sum of
     keep_nothing_of(sum);
     if (const Node& term = trace_.graph.maker(sum.operands[0]); term.operation == &operation::cast)

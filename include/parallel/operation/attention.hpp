@@ -98,7 +98,8 @@ constexpr std::int64_t attention_flops(const Arguments& a) {  // two products of
 // scores again, and four products
 constexpr std::int64_t attention_gradient_flops(const Arguments& a) { return attention_flops(a) / 2 * 5; }
 /// (q, k, v, the other operands, result, statistic, g): the gradients of q, k and v.
-inline constexpr Operation attention_derivative{.name = "attention_gradient", .flops = attention_gradient_flops};
+inline constexpr Operation attention_derivative{
+    .name = "attention_gradient", .flops = attention_gradient_flops, .rate = Rate::attention};
 constexpr void attention_gradient(Gradient& g) {
   List<int, max_node_operands> operands = g.node.operands;
   for (const int o : {g.result(), g.result(1), g.cotangent()}) operands.push_back(o);
@@ -118,7 +119,8 @@ inline constexpr Operation attention{.name = "attention",
                                      .over_axes = keys_of_queries,
                                      .lower = attention_lower,
                                      .gradient = attention_gradient,
-                                     .flops = attention_flops};
+                                     .flops = attention_flops,
+                                     .rate = Rate::attention};
 constexpr void attention_lower(Trace& trace, Lowering& l) {
   List<int, max_node_operands> operands = Trace::nodes_operands(l.operands);
   Ints ints = l.ints;

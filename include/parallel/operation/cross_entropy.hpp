@@ -46,7 +46,8 @@ inline constexpr Operation cross_entropy{.name = "cross_entropy",
                                          .lower = cross_entropy_lower};
 // What it becomes, each with its attributes.
 /// (logits): a row's largest, and its sum of exp(logit - largest), of one reading (Milakov and Gimelshein, 2018).
-inline constexpr Operation class_exponentials{.name = "class_exponentials", .flops = elements_of_operand};
+inline constexpr Operation class_exponentials{
+    .name = "class_exponentials", .flops = elements_of_operand, .rate = Rate::functions};
 /// (sum, own, max): sum exp(own - max), the sum relative to the largest of all ranks
 inline constexpr Operation rescaled_exponentials{.name = "rescaled_exponentials"};
 /// (logits): a row's largest alone
@@ -54,12 +55,12 @@ inline constexpr Operation class_maximum{.name = "class_maximum", .flops = eleme
 /// (logits): a row's sum over the number of classes
 inline constexpr Operation class_mean{.name = "class_mean", .flops = elements_of_operand};
 /// (logits, target): the target's logit where the rank holds it, else 0
-inline constexpr Operation pick{.name = "pick"};
+inline constexpr Operation pick{.name = "pick", .reads_a_part = true};
 /// (logits, target, max, sum, picked[, mean]): log(sum) + max - picked
-inline constexpr Operation negative_log_likelihood{.name = "negative_log_likelihood",
-                                                   .gradient = cross_entropy_gradient};
+inline constexpr Operation negative_log_likelihood{
+    .name = "negative_log_likelihood", .gradient = cross_entropy_gradient, .reads_a_part = true};
 /// (logits, target, max, sum, g)
-inline constexpr Operation cross_entropy_derivative{.name = "cross_entropy_gradient"};
+inline constexpr Operation cross_entropy_derivative{.name = "cross_entropy_gradient", .rate = Rate::functions};
 
 constexpr void cross_entropy_lower(Trace& trace, Lowering& l) {
   const int logits = l.operands[0], target = l.operands[1];

@@ -17,7 +17,8 @@ inline constexpr Operation dropout{.name = "dropout",
                                    .signatures = linear_table,
                                    .element_by_element = 1,
                                    .lower = dropout_lower,
-                                   .gradient = dropout_gradient};
+                                   .gradient = dropout_gradient,
+                                   .rate = Rate::functions};
 constexpr void dropout_lower(Trace& trace, Lowering& l) {
   if (!trace.training || l.reals[0] == 0) {
     l.result = l.operands[0];

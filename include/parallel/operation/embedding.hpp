@@ -32,7 +32,8 @@ inline constexpr Operation embedding{.name = "embedding",
                                      .shape = embedding_shape,
                                      .signatures = embedding_table,
                                      .gradient = embedding_gradient,
-                                     .flops = no_flops};
+                                     .flops = no_flops,
+                                     .reads_a_part = true};
 }  // namespace operation
 
 /// table[V, h] at index[...], whole numbers from 0 to V - 1: [..., h]. An index outside the table gives a row that is

@@ -11,17 +11,21 @@ namespace parallel::operation {
 // Operands and attributes are those of the parts one behind the other, without what one part hands to the next. Every
 // part has its result.
 /// (x, w, bias): a number for every column
-inline constexpr Operation matmul_add{.name = "matmul+add"};
-inline constexpr Operation matmul_add_gelu{.name = "matmul+add+gelu"};  ///< (x, w, bias)
+inline constexpr Operation matmul_add{.name = "matmul+add", .rate = Rate::products, .joined = {Rate::memory}};
+inline constexpr Operation matmul_add_gelu{
+    .name = "matmul+add+gelu", .rate = Rate::products, .joined = {Rate::memory, Rate::functions}};  ///< (x, w, bias)
 /// (g, w, x): the product is the gradient of gelu(x)
-inline constexpr Operation matmul_gelu_derivative{.name = "matmul+gelu_gradient"};
+inline constexpr Operation matmul_gelu_derivative{
+    .name = "matmul+gelu_gradient", .rate = Rate::products, .joined = {Rate::functions}};
 /// (x, w): the product and beside it the sum of the operand that the last attribute names, over what is contracted:
 /// gradients of a weight and its bias.
-inline constexpr Operation matmul_sum{.name = "matmul&sum_to"};
-inline constexpr Operation add_gelu{.name = "add+gelu"};                ///< (x, bias)
-inline constexpr Operation add_dropout{.name = "add+dropout"};          ///< (x, bias, scalars)
-inline constexpr Operation dropout_add{.name = "dropout+add"};          ///< (x, scalars, residual)
-inline constexpr Operation add_dropout_add{.name = "add+dropout+add"};  ///< (x, bias, scalars, residual)
+inline constexpr Operation matmul_sum{.name = "matmul&sum_to", .rate = Rate::products, .joined = {Rate::memory}};
+inline constexpr Operation add_gelu{.name = "add+gelu", .joined = {Rate::functions}};        ///< (x, bias)
+inline constexpr Operation add_dropout{.name = "add+dropout", .joined = {Rate::functions}};  ///< (x, bias, scalars)
+inline constexpr Operation dropout_add{
+    .name = "dropout+add", .rate = Rate::functions, .joined = {Rate::memory}};  ///< (x, scalars, residual)
+inline constexpr Operation add_dropout_add{
+    .name = "add+dropout+add", .joined = {Rate::functions, Rate::memory}};  ///< (x, bias, scalars, residual)
 
 /// Two operations that become one, where the second reads the first one's result, or an operand of it.
 struct Fusion {

@@ -99,7 +99,8 @@ inline constexpr Operation matmul{.name = "matmul",
                                   .signatures = matmul_table,
                                   .lower = matmul_lower,
                                   .gradient = matmul_gradient,
-                                  .flops = matmul_flops};
+                                  .flops = matmul_flops,
+                                  .rate = Rate::products};
 
 /// A transposed matrix is not copied: the product reads it the other way.
 constexpr void matmul_lower(Trace& trace, Lowering& l) {

@@ -35,7 +35,8 @@ inline constexpr Operation slice{.name = "slice",
                                  .shape = slice_shape,
                                  .signatures = slice_table,
                                  .gradient = slice_gradient,
-                                 .flops = copied_flops};
+                                 .flops = copied_flops,
+                                 .reads_a_part = true};
 
 constexpr Shaped concatenate_shape(const Arguments& a) {
   Shaped joined = same_shape(a);

@@ -25,9 +25,11 @@ constexpr void softmax_gradient(Gradient&);
 inline constexpr Operation softmax{
     .name = "softmax", .shape = softmax_shape, .signatures = softmax_table, .lower = softmax_lower};
 /// (x, max): the sum over `ints` of exp(x - max)
-inline constexpr Operation sum_of_exponentials{.name = "sum_of_exponentials", .flops = elements_of_operand};
+inline constexpr Operation sum_of_exponentials{
+    .name = "sum_of_exponentials", .flops = elements_of_operand, .rate = Rate::functions};
 /// (x, max, sum): exp(x - max) / sum
-inline constexpr Operation normalized_exponential{.name = "normalized_exponential", .gradient = softmax_gradient};
+inline constexpr Operation normalized_exponential{
+    .name = "normalized_exponential", .gradient = softmax_gradient, .rate = Rate::functions};
 /// (y, g): the sum over `ints` of y g
 inline constexpr Operation row_product{.name = "row_product", .flops = elements_of_operand};
 inline constexpr Operation softmax_derivative{.name = "softmax_gradient"};  ///< (y, g, product): y (g - product)

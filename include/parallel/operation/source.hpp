@@ -10,7 +10,7 @@ inline constexpr Operation iota{.name = "iota", .source = true};
 constexpr void random_lower(Trace&, Lowering&);
 /// Normal numbers. Operand: scalars; ints: positions of seed and step, number of the call; the first number is the
 /// standard deviation.
-inline constexpr Operation random{.name = "random", .lower = random_lower, .source = true};
+inline constexpr Operation random{.name = "random", .lower = random_lower, .source = true, .rate = Rate::functions};
 constexpr void random_lower(Trace& trace, Lowering& l) {
   const std::int64_t seed = trace.scalar("seed"), step = trace.scalar("step");
   l.result =

@@ -30,9 +30,9 @@ constexpr void sigmoid_gradient(Gradient& g) {  // g y - g y^2
 }
 
 inline constexpr Operation relu_derivative{.name = "relu_gradient"};  ///< (x, g) -> g where x > 0
-inline constexpr Operation gelu_derivative{.name = "gelu_gradient"};  ///< (x, g); tanh form
-inline constexpr Operation gelu_erf_derivative{.name = "gelu_erf_gradient"};
-inline constexpr Operation silu_derivative{.name = "silu_gradient"};  ///< (x, g)
+inline constexpr Operation gelu_derivative{.name = "gelu_gradient", .rate = Rate::functions};  ///< (x, g); tanh form
+inline constexpr Operation gelu_erf_derivative{.name = "gelu_erf_gradient", .rate = Rate::functions};
+inline constexpr Operation silu_derivative{.name = "silu_gradient", .rate = Rate::functions};  ///< (x, g)
 template <const Operation& derivative>
 constexpr void unary_gradient(Gradient& g) {
   g.give(0, derivative, {g.operand(0), g.cotangent()});
@@ -52,22 +52,26 @@ inline constexpr Operation exp{.name = "exp",
                                .shape = same_shape,
                                .signatures = nonlinear_table,
                                .element_by_element = 1,
-                               .gradient = exp_gradient};
+                               .gradient = exp_gradient,
+                               .rate = Rate::functions};
 inline constexpr Operation log{.name = "log",
                                .shape = same_shape,
                                .signatures = nonlinear_table,
                                .element_by_element = 1,
-                               .gradient = log_gradient};
+                               .gradient = log_gradient,
+                               .rate = Rate::functions};
 inline constexpr Operation tanh{.name = "tanh",
                                 .shape = same_shape,
                                 .signatures = nonlinear_table,
                                 .element_by_element = 1,
-                                .gradient = tanh_gradient};
+                                .gradient = tanh_gradient,
+                                .rate = Rate::functions};
 inline constexpr Operation sigmoid{.name = "sigmoid",
                                    .shape = same_shape,
                                    .signatures = nonlinear_table,
                                    .element_by_element = 1,
-                                   .gradient = sigmoid_gradient};
+                                   .gradient = sigmoid_gradient,
+                                   .rate = Rate::functions};
 inline constexpr Operation relu{.name = "relu",
                                 .shape = same_shape,
                                 .signatures = nonlinear_table,
@@ -77,17 +81,20 @@ inline constexpr Operation gelu{.name = "gelu",
                                 .shape = same_shape,
                                 .signatures = nonlinear_table,
                                 .element_by_element = 1,
-                                .gradient = unary_gradient<gelu_derivative>};
+                                .gradient = unary_gradient<gelu_derivative>,
+                                .rate = Rate::functions};
 inline constexpr Operation gelu_erf{.name = "gelu_erf",
                                     .shape = same_shape,
                                     .signatures = nonlinear_table,
                                     .element_by_element = 1,
-                                    .gradient = unary_gradient<gelu_erf_derivative>};
+                                    .gradient = unary_gradient<gelu_erf_derivative>,
+                                    .rate = Rate::functions};
 inline constexpr Operation silu{.name = "silu",
                                 .shape = same_shape,
                                 .signatures = nonlinear_table,
                                 .element_by_element = 1,
-                                .gradient = unary_gradient<silu_derivative>};
+                                .gradient = unary_gradient<silu_derivative>,
+                                .rate = Rate::functions};
 }  // namespace operation
 
 template <Distributed X>

@@ -14,9 +14,8 @@ struct Pending {
 };
 constexpr Pending before_completion(const Graph& g, int value) {
   Pending p{value};
-  for (const Node* n = &g.maker(value);
-       n->operation == &operation::move && n->transition.collective == Collective::all_reduce && n->region == 0 &&
-       !staging::on_stages(g, *n);
+  for (const Node* n = &g.maker(value); n->is(Structural::move) && n->transition.collective == Collective::all_reduce &&
+                                        n->region == 0 && !staging::on_stages(g, *n);
        n = &g.maker(p.value)) {
     p.value = n->operands[0];
     ++p.calls;

@@ -63,9 +63,8 @@ struct Within : Program {
 constexpr bool of_edge(const GraphView& g, const Node& node) {
   if (node.transition.along != 0) return true;
   const Node& before = g.maker(node.operands[0]);
-  const bool layers =
-      before.transition.collective == Collective::receive || g.origin(node).operation == &operation::carry;
-  return layers && before.operation == &operation::move && of_edge(g, before);
+  const bool layers = before.transition.collective == Collective::receive || g.origin(node).is(Structural::carry);
+  return layers && before.is(Structural::move) && of_edge(g, before);
 }
 
 /// The first move of an activation in the forward pass that nobody wrote.
@@ -74,9 +73,9 @@ constexpr Fault unwritten(const GraphView& g, const Mesh& mesh) {
     const Node& node = g.node(n);
     const Transition& t = node.transition;
     if (node.phase != Phase::forward || node.origin < 0 || !communicates(t.collective) || of_edge(g, node)) continue;
-    if (g.node(g.value(node.operands[0]).node).operation == &operation::parameter) continue;  // as it is `Stored`
+    if (g.node(g.value(node.operands[0]).node).is(Structural::parameter)) continue;  // as it is `Stored`
     const Origin origin = g.origin(node);
-    bool derived = origin.operation == &operation::carry;
+    bool derived = origin.is(Structural::carry);
     for (int i = 0; i < origin.axes.size(); ++i)
       derived = derived || (t.axes.contains(origin.axes[i]) && origin.rules[i] >= 4);
     if (!derived) continue;

@@ -102,7 +102,7 @@ class Differentiation {
   constexpr void sweep(const Vector<int>& program, int first, int last) {
     for (int i = last - 1; i >= first; --i) {
       const Node node = trace_.graph.nodes[program[i]];
-      if (node.operation == &operation::end_region) {
+      if (node.is(Structural::end_region)) {
         int begin = i;
         while (program[begin] != trace_.graph.regions[static_cast<int>(node.ints[0])].begin) --begin;
         back_through(static_cast<int>(node.ints[0]), program, begin, i);
@@ -127,17 +127,17 @@ class Differentiation {
     if (node.operation == &operation::cast) {
       const int o = node.operands[0];
       if (trace_.graph.values[o].differentiable) add(o, trace_.rounded_sums ? from[0] : trace_.cast(from[0], dtype(o)));
-    } else if (node.operation == &operation::rounded) {
+    } else if (node.is(Structural::rounded)) {
       add(node.operands[1], from[0]);
-    } else if (node.operation == &operation::move) {
+    } else if (node.is(Structural::move)) {
       // an edge sends back also where its first stage wants nothing
       const bool wanted = trace_.graph.values[node.operands[0]].differentiable;
       if (!wanted && node.transition.along == 0) return;
       const int gradient = conjugate_move(node, from[0]);
       if (wanted) add(node.operands[0], gradient);
-    } else if (node.operation == &operation::layer) {
+    } else if (node.is(Structural::layer)) {
       slices_.push_back({node.operands[0], from[0]});
-    } else if (node.operation == &operation::copy || node.operation == &operation::stash) {
+    } else if (node.is(Structural::copy) || node.is(Structural::stash)) {
       add(node.operands[0], from[0]);
     } else if (node.operation->gradient != nullptr) {
       for (int r = 0; r < node.results; ++r)

@@ -22,7 +22,8 @@ struct Keeping {
   constexpr bool goes_on(int value, int reader) const {
     const int maker = g.value(value).node;
     const Operation* made_by = g.node(maker).operation;
-    if (made_by->aliases || (made_by == &operation::carry && g.in_parts(g.node(maker).region))) return false;
+    if (made_by->aliases || (made_by->structural == Structural::carry && g.in_parts(g.node(maker).region)))
+      return false;
     return part[reader] >= 0 && part[maker] >= 0 && part[reader] != part[maker];
   }
   constexpr void read(int value, int reader) {
@@ -30,7 +31,7 @@ struct Keeping {
     const Node& maker = g.maker(root);
     const bool crosses = goes_on(root, reader);
     if (crosses) kept.crosses[root] = true;
-    if (maker.operation == &operation::layer)  // of a stack that may have been made in another part
+    if (maker.is(Structural::layer))  // of a stack that may have been made in another part
       if (const int stack = before_aliases(g, mesh, maker.operands[0]); goes_on(stack, reader))
         kept.crosses[stack] = true;
     if (from <= 0 || g.child_towards(from, by) >= 0) return;
@@ -48,7 +49,7 @@ constexpr Kept kept_values(const GraphView& g, const Mesh& mesh, const Vector<in
   for (const int n : g.order)
     for (const int o : g.node(n).operands) k.read(o, n);
   for (const Stack& s : g.stacks)  // a stack that one part fills and another reads
-    if (g.maker(s.outside).operation == &operation::stacked && part[g.value(s.outside).node] >= 0 &&
+    if (g.maker(s.outside).is(Structural::stacked) && part[g.value(s.outside).node] >= 0 &&
         part[g.value(s.inside).node] != part[g.value(s.outside).node])
       k.kept.crosses[s.outside] = true;
   for (const Carry& c : g.carries)

@@ -115,7 +115,7 @@ struct Placing {
       if (c.result >= 0 && alive[c.result]) alive[c.inside] = true;
 
     for (const Stack& s : g.stacks)  // a stack's own storage comes before its iterations' values
-      if (g.maker(s.outside).operation == &operation::stacked && alive[s.inside]) {
+      if (g.maker(s.outside).is(Structural::stacked) && alive[s.inside]) {
         own(s.outside, bytes(s.outside), 1, g.region(s.region).parent);
         storage[s.inside] = storage[s.outside];
         storage[s.inside].stride = bytes(s.inside);
@@ -129,18 +129,18 @@ struct Placing {
   }
 
   constexpr void place(const Node& node, int r, int value, const Vector<bool>& alive) {
-    if (storage[value].block != Segment::none || node.operation == &operation::stacked) return;
+    if (storage[value].block != Segment::none || node.is(Structural::stacked)) return;
     if (g.value(value).passed) {
       place(node, r + 1, value + 1, alive);
       return take(value, value + 1);
     }
-    if (node.operation == &operation::layer) {
+    if (node.is(Structural::layer)) {
       take(value, node.operands[0]);
       storage[value].stride = bytes(value);
       storage[value].loop = g.region(node.region).loop;
     } else if (node.operation->updates) {
       take(value, node.operands[r]);
-    } else if (node.operation == &operation::carried) {
+    } else if (node.is(Structural::carried)) {
       for (const Carry& c : g.carries)
         if (c.result == value && storage[c.inside].block != Segment::none) {
           take(value, c.inside);
@@ -151,11 +151,10 @@ struct Placing {
         }
     } else if (is_alias(g, node, mesh)) {
       take(value, node.operands[0]);
-      if (node.operation == &operation::in_bucket)
-        storage[value].offset += node.ints[0] * bytes_of(g.value(value).type.dtype);
+      if (node.is(Structural::in_bucket)) storage[value].offset += node.ints[0] * bytes_of(g.value(value).type.dtype);
     } else if (alive[value]) {
       const Region& region = g.region(node.region);
-      if (node.operation == &operation::carry) {
+      if (node.is(Structural::carry)) {
         place_carry(value, region);
       } else if (kept_.iterations[value]) {
         own(value, bytes(value), region.count, region.parent);
@@ -297,7 +296,7 @@ struct Placing {
     for (Allocation& a : allocations) {
       if (a.owner < 0)
         a.use = Use::buffers;
-      else if (const Node& n = g.maker(a.owner); n.operation == &operation::carry && n.phase == Phase::backward &&
+      else if (const Node& n = g.maker(a.owner); n.is(Structural::carry) && n.phase == Phase::backward &&
                                                  g.region(n.region).kind == RegionKind::micro_batches)
         a.use = Use::gradients;  // in which those of the micro-batches add up
       if (a.first >= 0) memory.by_use[static_cast<int>(a.use)] += a.bytes;

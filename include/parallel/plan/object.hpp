@@ -12,31 +12,11 @@ namespace object {
 inline constexpr std::int64_t magic = 0x6c656c6c61726170;          ///< "parallel", as a little-endian machine writes it
 inline constexpr std::int64_t program_magic = 0x6d6172676f72703a;  ///< ":program"
 inline constexpr std::int64_t mesh_magic = 0x3a6873656d3a3a3a;     ///< ":::mesh:"
-inline constexpr std::int64_t version = 6;
+inline constexpr std::int64_t version = 7;
 /// magic, magic, version, words in all, checksum of the program, words up to its end, checksum of the rest: lines and
 /// spellings of types, which differ from compiler to compiler. All before is the same from all of them, and it alone is
 /// hashed and compared.
 inline constexpr int header = 7;
-
-/// The structural operations, which passes know by their addresses, by their numbers. Number 0: any other, of which
-/// passes ask only flags.
-inline constexpr const Operation* structural[] = {nullptr,
-                                                  &operation::move,
-                                                  &operation::parameter,
-                                                  &operation::input,
-                                                  &operation::scalars,
-                                                  &operation::carry,
-                                                  &operation::carried,
-                                                  &operation::layer,
-                                                  &operation::stacked,
-                                                  &operation::copy,
-                                                  &operation::returned,
-                                                  &operation::begin_region,
-                                                  &operation::end_region,
-                                                  &operation::bucket,
-                                                  &operation::in_bucket,
-                                                  &operation::stash,
-                                                  &operation::rounded};
 
 /// FNV-1a over words.
 inline constexpr std::uint64_t no_words = 0xcbf29ce484222325;
@@ -242,10 +222,13 @@ class Writer {
     for (const Placed& p : l.others) placement(axis(p.axis), p.placement);
   }
   constexpr void operation(const Operation& o) {
-    int number = 0;
-    for (int i = 1; i < static_cast<int>(std::size(structural)); ++i)
-      if (structural[i] == &o) number = i;
-    put(number, o.updates + 2 * o.view + 4 * o.aliases + 8 * o.source + 16 * o.computes, -1, -1);
+    int rates = static_cast<int>(o.rate) + 4 * o.joined.size(), digit = 16;
+    for (const Rate r : o.joined) {
+      rates += digit * static_cast<int>(r);
+      digit *= 4;
+    }
+    put(static_cast<int>(o.structural),
+        o.updates + 2 * o.view + 4 * o.aliases + 8 * o.source + 16 * o.computes + 32 * o.reads_a_part, rates, -1);
     text(o.name);
   }
   constexpr void value(const Value& v) {

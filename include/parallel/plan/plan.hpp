@@ -45,7 +45,7 @@ struct Communication {
   /// is in it.
   constexpr std::int64_t logical(const Node& node) const { return counts(node) ? logical(node.operands[0]) : 0; }
   constexpr std::int64_t logical(int value) const {
-    if (graph.maker(value).operation != &operation::bucket)
+    if (!graph.maker(value).is(Structural::bucket))
       return graph.value(value).stack > 0 ? local_layers(graph.value(value)) : 1;
     std::int64_t all = 0;
     for (const int part : graph.maker(value).operands) all += logical(part);

@@ -78,9 +78,9 @@ constexpr double model_flops(const Plan& plan) {
   for (const Event& e : plan.events) {
     const Node& node = plan.graph.node(e.node);
     trained = trained || node.phase == Phase::backward;
-    const pricing::Work work = pricing::work_of_first(*node.operation);
+    const Rate bound = node.operation->rate;
     if (e.kind == EventKind::compute && node.phase == Phase::forward &&
-        (work == pricing::Work::product || work == pricing::Work::attention))
+        (bound == Rate::products || bound == Rate::attention))
       forward += static_cast<double>(node.flops - plan.graph.joined_flops(node)) *
                  static_cast<double>(plan.graph.times(node.region));
   }

@@ -8,49 +8,11 @@
 namespace parallel {
 
 namespace pricing {
-/// Which of a machine's rates bounds an operation's arithmetic. What is not named here is bound by memory, or by
-/// products where it says that it does so many operations. By name, as a plan that was read from an object file has its
-/// operations' names only.
-enum class Work : std::uint8_t { other, product, attention, function };
-struct Named {
-  std::string_view operation;
-  Work work;
-};
-inline constexpr Named works[] = {
-    {"matmul", Work::product},
-    {"attention", Work::attention},
-    {"attention_gradient", Work::attention},
-    {"exp", Work::function},
-    {"log", Work::function},
-    {"tanh", Work::function},
-    {"sigmoid", Work::function},
-    {"gelu", Work::function},
-    {"gelu_gradient", Work::function},
-    {"gelu_erf", Work::function},
-    {"gelu_erf_gradient", Work::function},
-    {"silu", Work::function},
-    {"silu_gradient", Work::function},
-    {"sum_of_exponentials", Work::function},
-    {"normalized_exponential", Work::function},
-    {"class_exponentials", Work::function},
-    {"cross_entropy_gradient", Work::function},
-    {"dropout", Work::function},
-    {"random", Work::function},
-};
-constexpr Work work_of(std::string_view operation) {
-  for (const Named& n : works)
-    if (n.operation == operation) return n.work;
-  return Work::other;
-}
-/// The first of the operations that an operation's name has: a fused one is named by its parts, "matmul+add+gelu",
-/// "matmul&sum_to".
-constexpr std::string_view first_of(std::string_view name) { return name.substr(0, name.find_first_of("+&")); }
-constexpr Work work_of_first(const Operation& operation) { return work_of(first_of(operation.name)); }
 /// By how much a product takes longer than its operations because its tiles come in whole waves: a result of 128 x 256
 /// to each processor at a time, or of 128 x 128, whichever fits better ("Matrix Multiplication Background User's
 /// Guide", NVIDIA).
 constexpr double quantization(const Plan& plan, const Node& node, const Machine& machine) {
-  if (machine.processors == 0 || work_of_first(*node.operation) != Work::product) return 1;
+  if (machine.processors == 0 || node.operation->rate != Rate::products) return 1;
   const Layout &x = plan.graph.value(node.operands[0]).type.layout, &w = plan.graph.value(node.operands[1]).type.layout;
   const operation::Product p(node.ints);
   std::int64_t m = 1, n = 1, batch = 1;
@@ -70,21 +32,21 @@ constexpr double quantization(const Plan& plan, const Node& node, const Machine&
 constexpr double arithmetic_seconds(const Plan& plan, const Node& node, const Machine& machine, double functions,
                                     double products) {
   const Plan::Flops flops = plan.flops_of_parts(node);
-  std::string_view names = node.operation->name;
+  const Operation& operation = *node.operation;
   double seconds = 0;
   for (int part = 0; part <= node.joined; ++part) {
-    const std::string_view name = node.joined > 0 ? first_of(names) : names;
-    const double rate = work_of(name) == Work::function ? functions : products;
+    const Rate bound = part == 0                         ? operation.rate
+                       : part <= operation.joined.size() ? operation.joined[part - 1]
+                                                         : Rate::memory;
+    const double rate = bound == Rate::functions ? functions : products;
     if (rate > 0)
       seconds += (part == 0 ? flops.first * quantization(plan, node, machine) : flops.joined / node.joined) / rate;
-    names.remove_prefix(name.size() < names.size() ? name.size() + 1 : names.size());
   }
   return seconds;
 }
 /// Reads no more of its first operand than it writes.
 constexpr bool reads_a_part(const Node& node) {
-  return node.operation->name == "embedding" || node.operation->name == "slice" || node.operation->name == "pick" ||
-         node.operation->name == "negative_log_likelihood" || node.transition.collective == Collective::slice;
+  return node.operation->reads_a_part || node.transition.collective == Collective::slice;
 }
 }  // namespace pricing
 
@@ -132,15 +94,14 @@ constexpr double attention_seconds(const Plan& plan, const Node& node, const Mac
 /// One run of a node that is computed, on the slowest rank: its arithmetic or its bytes, whichever takes longer, and
 /// the launch.
 constexpr double compute_seconds(const Plan& plan, const Node& node, const Machine& machine) {
-  using pricing::Work;
   const Rates& rates = machine.with(plan.mesh.ranks());
   const auto dtype =
       static_cast<int>(plan.graph.value(node.operands.empty() ? node.result : node.operands[0]).type.dtype);
-  const Work work = pricing::work_of_first(*node.operation);
-  if (rates.products[dtype] == 0 && (work == Work::product || work == Work::attention))
+  const Rate bound = node.operation->rate;
+  if (rates.products[dtype] == 0 && (bound == Rate::products || bound == Rate::attention))
     throw std::invalid_argument("parallel: the machine has no rate for products of this element type; give it one");
   double arithmetic = pricing::arithmetic_seconds(plan, node, machine, rates.functions[dtype], rates.products[dtype]);
-  if (work == Work::attention) arithmetic = pricing::attention_seconds(plan, node, machine, rates, dtype);
+  if (bound == Rate::attention) arithmetic = pricing::attention_seconds(plan, node, machine, rates, dtype);
   const double streaming = streaming_seconds(bytes_moved(plan, node, machine), rates);
   return machine.launch + (arithmetic > streaming ? arithmetic : streaming);
 }

@@ -240,8 +240,9 @@ class Reader {
   }
   void operation() {
     const Quad q = quad();
-    const int number = q[0], flags = q[1];
-    require(number >= 0 && number < static_cast<int>(std::size(structural)) && flags >= 0 && flags < 32,
+    const int number = q[0], flags = q[1], rates = q[2];
+    require(number >= 0 && number < static_cast<int>(std::size(operation::structural)) && flags >= 0 && flags < 64 &&
+                rates >= 0 && rates < 1024,
             "a number is out of range");
     carried_->words.push_back(text());
     Operation o{.name = carried_->words.back()};
@@ -250,8 +251,12 @@ class Reader {
     o.aliases = (flags & 4) != 0;
     o.source = (flags & 8) != 0;
     o.computes = (flags & 16) != 0;
+    o.reads_a_part = (flags & 32) != 0;
+    o.rate = static_cast<Rate>(rates % 4);
+    for (int part = 0; part < rates / 4 % 4; ++part)
+      o.joined.push_back(static_cast<Rate>((rates >> (4 + 2 * part)) % 4));
     carried_->operations.push_back(o);
-    operations_.push_back(number > 0 ? structural[number] : &carried_->operations.back());
+    operations_.push_back(number > 0 ? operation::structural[number] : &carried_->operations.back());
   }
   const Operation* operation_of(int i) {
     require(i >= 0 && i < static_cast<int>(operations_.size()), "an index leads nowhere");

@@ -61,8 +61,7 @@ constexpr Vector<bool> needed(const GraphView& g, const Mesh& mesh) {
 
 /// What a value is before every alias on this mesh.
 constexpr int before_aliases(const GraphView& g, const Mesh& mesh, int value) {
-  while (is_alias(g, g.maker(value), mesh) && g.maker(value).operation != &operation::layer)
-    value = g.maker(value).operands[0];
+  while (is_alias(g, g.maker(value), mesh) && !g.maker(value).is(Structural::layer)) value = g.maker(value).operands[0];
   return value;
 }
 
@@ -114,7 +113,7 @@ struct Scheduling {
     for (const int o : node.operands) {
       int n = g.value(before_aliases(g, mesh, o)).node;
       for (const Carry& c : g.carries)  // what the last iteration handed on
-        if (g.node(n).operation == &operation::carried && c.result == g.node(n).result) n = g.value(c.returned).node;
+        if (g.node(n).is(Structural::carried) && c.result == g.node(n).result) n = g.value(c.returned).node;
       if (pending[n]) wait(n);
     }
   }
@@ -133,7 +132,7 @@ struct Scheduling {
   /// last.
   constexpr std::size_t end_of_part(std::size_t at) const {
     while (at < g.order.size() &&
-           !(g.node(g.order[at]).operation == &operation::end_region && g.in_parts(g.node(g.order[at]).region)))
+           !(g.node(g.order[at]).is(Structural::end_region) && g.in_parts(g.node(g.order[at]).region)))
       ++at;
     return at;
   }
@@ -227,7 +226,7 @@ constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
       if (early[n]) continue;
       s.wait_for(node);
       s.start(n);
-    } else if (node.operation == &operation::begin_region) {
+    } else if (node.is(Structural::begin_region)) {
       for (const int inner : g.order) {  // what the region needs from outside is waited for before it
         if (s.under_way == 0) break;
         const Node& within = g.node(inner);
@@ -236,7 +235,7 @@ constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
       s.clear_places(node, alive);
       s.put(EventKind::begin, n);
       if (g.in_parts(node.region)) s.begin_part(at, s.end_of_part(at), alive);
-    } else if (node.operation == &operation::end_region) {
+    } else if (node.is(Structural::end_region)) {
       const bool parts = g.in_parts(node.region);
       int body = s.events.size();
       while (s.events[body - 1].kind != EventKind::begin || g.node(s.events[body - 1].node).region != node.region)

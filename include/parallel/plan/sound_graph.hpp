@@ -113,8 +113,8 @@ inline void check_graph(const Graph& g) {
     exists(region.loop, r + 1);
     exists(region.begin, nodes);
     exists(region.end, nodes);
-    require(g.nodes[region.begin].operation == &operation::begin_region && g.nodes[region.begin].region == r &&
-                g.nodes[region.end].operation == &operation::end_region && g.nodes[region.end].region == r,
+    require(g.nodes[region.begin].is(Structural::begin_region) && g.nodes[region.begin].region == r &&
+                g.nodes[region.end].is(Structural::end_region) && g.nodes[region.end].region == r,
             "a region has no beginning or no end");
   }
   int made = 0;
@@ -128,20 +128,21 @@ inline void check_graph(const Graph& g) {
     for (int r = 0; r < node.results; ++r) require(g.values[node.result + r].node == n, "a value has another maker");
     made += node.results;
     const Operation* o = node.operation;
-    const bool takes_one = o == &operation::move || o == &operation::carry || o == &operation::carried ||
-                           o == &operation::layer || o == &operation::stacked || o->aliases || o->view ||
+    const bool takes_one = o->structural == Structural::move || o->structural == Structural::carry ||
+                           o->structural == Structural::carried || o->structural == Structural::layer ||
+                           o->structural == Structural::stacked || o->aliases || o->view ||
                            !node.transition.axes.empty();
     require(!takes_one || (node.operands.size() >= 1 && node.results == 1), "an operation has too few operands");
-    require(o != &operation::rounded || (node.operands.size() == 2 && node.results == 1),
+    require(o->structural != Structural::rounded || (node.operands.size() == 2 && node.results == 1),
             "an operation has too few operands");
-    require(pricing::work_of_first(*o) != pricing::Work::product || is_product(g, node), "a product is none");
+    require(o->rate != Rate::products || is_product(g, node), "a product is none");
     const bool names_operand = !node.ints.empty() && node.ints[node.ints.size() - 1] >= 0 &&
                                node.ints[node.ints.size() - 1] < node.operands.size();
     require(!node.shares || (node.joined == 1 && names_operand), "a fused operation is none");
     require(node.joined == 0 || (node.joined < node.results && node.flops >= GraphView(g).joined_flops(node)),
             "a fused operation is none");
     require(!o->updates || node.results <= node.operands.size(), "an operation has too few operands");
-    const bool gates = o == &operation::begin_region || o == &operation::end_region;
+    const bool gates = o->structural == Structural::begin_region || o->structural == Structural::end_region;
     require(!gates || (node.ints.size() == 1 && node.ints[0] == node.region && node.region > 0 && node.results == 0 &&
                        node.operands.empty() && node.transition.axes.empty()),
             "a region has no beginning or no end");
@@ -156,12 +157,12 @@ inline void check_graph(const Graph& g) {
     const Node& node = g.nodes[n];
     require(place[n] < 0, "a node stands twice in the order");
     place[n] = at;
-    if (node.operation == &operation::begin_region) {
+    if (node.is(Structural::begin_region)) {
       require(g.regions[node.region].parent == region && g.regions[node.region].begin == n, "regions are not nested");
       region = node.region;
     }
     require(node.region == region, "a node stands outside its region");
-    if (node.operation == &operation::end_region) {
+    if (node.is(Structural::end_region)) {
       require(g.regions[region].end == n, "regions are not nested");
       region = g.regions[region].parent;
     }
@@ -184,7 +185,7 @@ inline void check_graph(const Graph& g) {
   }
   require(bytes < 1e18, "its tensors are too large");
   for (const Node& node : g.nodes) {
-    if (node.operation != &operation::in_bucket) continue;
+    if (!node.is(Structural::in_bucket)) continue;
     const Layout &all = g.values[node.operands[0]].type.layout, &part = g.values[node.result].type.layout;
     for (const Layout* l : {&all, &part})
       for (const Dim& d : l->dims) require(d.count == 0, "a bucket is split");
@@ -216,8 +217,7 @@ inline void check_graph(const Graph& g) {
     exists(c.returned, values);
     exists(c.result, values);
     require(c.region > 0 && g.values[c.inside].region == c.region && g.inside(g.values[c.returned].region, c.region) &&
-                g.maker(c.inside).operation == &operation::carry &&
-                g.maker(c.result).operation == &operation::carried &&
+                g.maker(c.inside).is(Structural::carry) && g.maker(c.result).is(Structural::carried) &&
                 place[g.values[c.initial].node] < place[g.regions[c.region].begin],
             "a carried value is none");
     require(same_extents(g.values[c.initial].type.layout, g.values[c.inside].type.layout) &&
@@ -230,8 +230,8 @@ inline void check_graph(const Graph& g) {
     exists(s.outside, values);
     const Value &inside = g.values[s.inside], &outside = g.values[s.outside];
     const Operation* maker = g.maker(s.outside).operation;
-    require(s.region > 0 && inside.region == s.region && g.maker(s.inside).operation != &operation::carry &&
-                (maker == &operation::stacked || g.maker(s.inside).operation == &operation::layer) &&
+    require(s.region > 0 && inside.region == s.region && !g.maker(s.inside).is(Structural::carry) &&
+                (maker == &operation::stacked || g.maker(s.inside).is(Structural::layer)) &&
                 outside.type.layout.rank() == inside.type.layout.rank() + 1 &&
                 outside.type.layout.dims[0].size == g.regions[s.region].count,
             "a stack is none");

@@ -65,7 +65,7 @@ PARALLEL_INLINE std::string member_path(const Plan& plan, const Node& node) {
   if (star != std::string::npos)
     path.replace(star, 1, shared ? staged_layers(plan) : "0-" + std::to_string(member.layers - 1));
   const Origin origin = plan.graph.origin(node);
-  if (origin.operation == &operation::bucket) path += " and " + std::to_string(origin.operands.size() - 1) + " more";
+  if (origin.is(Structural::bucket)) path += " and " + std::to_string(origin.operands.size() - 1) + " more";
   return path;
 }
 /// What the CPU takes beside the tensors, and all together.

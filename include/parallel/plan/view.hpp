@@ -113,7 +113,7 @@ constexpr Vector<int> parts_of(const GraphView& g) {
   for (const int n : g.order) {
     const Node& node = g.node(n);
     part[n] = !g.slots.empty() && node.results > 0 && node.region > 0 ? segment % g.parts : in_no_part;
-    if (node.operation == &operation::end_region && g.in_parts(node.region)) ++segment;
+    if (node.is(Structural::end_region) && g.in_parts(node.region)) ++segment;
   }
   return part;
 }
@@ -142,7 +142,7 @@ constexpr AxisList sending_axes(const AxisList& axes, const Mesh& mesh) {
 constexpr bool is_alias(const GraphView& g, const Node& node, const Mesh& mesh) {
   if (node.owns) return false;
   if (node.operation->aliases) return true;
-  if (node.operation == &operation::rounded) return !calls(g.maker(node.operands[1]), mesh);
+  if (node.is(Structural::rounded)) return !calls(g.maker(node.operands[1]), mesh);
   const Transition& t = node.transition;
   if (t.along != 0 && mesh.extent(t.axes) > 1)
     return t.collective == Collective::send || (t.chunks == 1 && !edge_calls(t, mesh, 0));

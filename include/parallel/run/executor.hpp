@@ -271,11 +271,11 @@ class Executor : public RankMemory<Device> {
       if (g_.region(r).staged) i.staged = r;
     for (int o = 0; o < node.operands.size(); ++o) follow(i, i.call.operands[o], node.operands[o], node.region);
     for (int r = 0; r < node.results; ++r) follow(i, i.call.results[r], node.result + r, node.region);
-    if (node.operation == &operation::move)
+    if (node.is(Structural::move))
       i.kernel = local_move<Device>(node.transition, plan_, this->rank(), chunk);
     else
       find_kernel(i, *node.operation, i.call);
-    if (i.kernel == nullptr && node.operation == &operation::move)
+    if (i.kernel == nullptr && node.is(Structural::move))
       throw CannotRun("the plan moves " + text(g_.value(node.operands[0]).type) + " to " + text(node.transition.to) +
                       " on " + text(node.transition.axes) +
                       "; values that only some ranks hold (At) can be planned, not run");

@@ -29,8 +29,9 @@ inline std::vector<IndexRange> index_ranges(const GraphView& g, int member) {
   const auto is_followed = [&](int value) { return follows[static_cast<std::size_t>(value)]; };
   const auto hands_on = [](const Node& n) {
     const Operation* const o = n.operation;
-    if (o == &operation::move) return n.transition.from != Partial && n.transition.to != Partial;
-    return o == &operation::layer || o == &operation::copy || o == &operation::reshape || o == &operation::transpose;
+    if (o->structural == Structural::move) return n.transition.from != Partial && n.transition.to != Partial;
+    return o->structural == Structural::layer || o->structural == Structural::copy || o == &operation::reshape ||
+           o == &operation::transpose;
   };
   for (bool found = true; found;) {  // nodes need not stand in their order
     found = false;
