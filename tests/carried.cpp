@@ -245,26 +245,52 @@ TEST_CASE("a damaged pipeline is refused") {
     }
     return "";
   };
-  const std::int64_t axis = whole[at - 3] & 0xffff, shipped = std::int64_t{1} << 16;
-  CHECK(whole[at - 3] == axis + 2 * shipped);  // small numbers from -1 on
-  CHECK(whole[at - 2] == 1);                   // chunks
-  CHECK(said(at - 3, whole[at - 3] + 99) == "an index leads nowhere");
-  for (const std::int64_t bad : {axis, axis + 3 * shipped}) CHECK(said(at - 3, bad) == "a number is out of range");
-  for (const std::int64_t bad : {0, 65, 65'537}) CHECK(said(at - 2, bad) == "a number is out of range");
-  CHECK(said(at - 2, 2) == "there is no such schedule");  // 1F1B has no chunks
-  CHECK(said(at - 4, 3) == "a number is out of range");
   CHECK(said(at, begin + 1) == "there is no such schedule");
   CHECK(said(at, whole[at]) == "");
+
+  const auto with = [](auto damage) -> std::string {
+    Graph graph = build<Staged>();
+    Schedule schedule = *graph.schedule;
+    graph.schedule = &schedule;
+    damage(graph, schedule);
+    const Vector<std::int64_t> words = object::written<Staged>(graph);
+    try {
+      object::Reader({words.data(), static_cast<std::size_t>(words.size())}).program();
+    } catch (const object::Damaged& damaged) {
+      return damaged.what();
+    }
+    return "";
+  };
+  CHECK(with([](Graph&, Schedule&) {}) == "");
+  for (const int bad : {0, 65, 65'537})
+    CHECK(with([&](Graph&, Schedule& s) { s.chunks = bad; }) == "a number is out of range");
+  CHECK(with([](Graph&, Schedule& s) { s.chunks = 2; }) == "its stages have other chunks than their schedule");
+  CHECK(with([](Graph& g, Schedule& s) { g.chunks = s.chunks = 2; }) == "an edge has other chunks than its stages");
+  CHECK(with([](Graph& g, Schedule&) { g.schedule = nullptr; }) == "");  // as if none were said
+  CHECK(with([](Graph& g, Schedule&) { g.stages = nullptr; }) == "there are no stages");
+  for (const int bad : {-2, 65'533, 65'534, 1 << 30}) {
+    CHECK(with([&](Graph& g, Schedule&) { g.commit = bad; }) == "an index leads nowhere");
+    CHECK(with([&](Graph& g, Schedule&) { g.nodes[3].origin = bad; }) == "an index leads nowhere");
+    CHECK(with([&](Graph& g, Schedule&) { g.members[0].of = bad; }) == "an index leads nowhere");
+    CHECK(with([&](Graph& g, Schedule&) { g.regions[1].parent = bad; }) == "an index leads nowhere");
+    CHECK(with([&](Graph& g, Schedule&) { g.order[0] = bad; }) == "an index leads nowhere");
+    CHECK(with([&](Graph& g, Schedule&) { g.origins[0].operands[0] = bad; }) == "an index leads nowhere");
+  }
+  for (const int bad : {0, -1, -5})
+    CHECK(with([&](Graph& g, Schedule&) { g.regions[1].count = bad; }) == "a number is out of range");
+  for (const int bad : {32'001, 65'535, 1 << 30})
+    CHECK(with([&](Graph& g, Schedule&) { g.regions[1].count = bad; }) ==
+          "it has more than 32,000 layers, or micro-batches");
 }
 
 TEST_CASE("an extent of 0 is refused") {  // slices are counted by dividing by extents
   const std::vector<std::int64_t> whole =
       words_of<Evaluation<models::Mlp<double, 1, 771>, Tensor<double, Shape<3, 771>>>>();
   int extents = 0;
-  for (std::size_t at = object::header; at < whole.size(); ++at) {
-    if (whole[at] != 771) continue;
+  for (std::size_t at = 4 * object::header; at < 4 * whole.size(); ++at) {
+    if ((whole[at / 4] >> (16 * (at % 4)) & 0xffff) != 771 + 1) continue;
     std::vector<std::int64_t> words = whole;
-    words[at] = 0;
+    words[at / 4] -= std::int64_t{771} << (16 * (at % 4));
     seal(words);
     try {
       const auto read = object::Reader(words).program();  // the word is none of an extent

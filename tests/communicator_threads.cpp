@@ -157,7 +157,7 @@ TEST_CASE("a rank that throws ends the waits of all others") {
       if (r != culprit) CHECK(contains(seen[index(r)].words, "rank 1 failed: rank 1 is broken"));
     }
   };
-  const auto all_reduce = [&](Threads& t, int slot) -> Exchange {
+  const auto sum_of = [&](Threads& t, int slot) -> Exchange {
     return {Collective::all_reduce,
             a.data() + 100 * t.rank() + slot,
             b.data() + 100 * t.rank() + slot,
@@ -171,7 +171,7 @@ TEST_CASE("a rank that throws ends the waits of all others") {
   SUBCASE("in wait") {
     CHECK(fails(4, seen, [&](Threads& t) {
             if (t.rank() == 1) throw std::runtime_error("rank 1 is broken");
-            exchange(t, all_reduce(t, 0));
+            exchange(t, sum_of(t, 0));
           }) == "rank 1 is broken");
     everyone(4, 1);
     CHECK(contains(seen[0].words, "parallel::wait: rank 0 of 4 gave up all_reduce of 1 f32 (gradient): rank 1 failed"));
@@ -182,7 +182,7 @@ TEST_CASE("a rank that throws ends the waits of all others") {
               std::this_thread::sleep_for(60ms);
               throw std::runtime_error("rank 1 is broken");
             }
-            exchange(t, all_reduce(t, 0));
+            exchange(t, sum_of(t, 0));
           }) == "rank 1 is broken");
     everyone(4, 1);
   }
@@ -204,7 +204,7 @@ TEST_CASE("a rank that throws ends the waits of all others") {
             }
             while (!thrown) std::this_thread::yield();
             std::this_thread::sleep_for(20ms);
-            t.start(all_reduce(t, 0));
+            t.start(sum_of(t, 0));
           }) == "rank 1 is broken");
     everyone(4, 1);
   }
@@ -227,13 +227,13 @@ TEST_CASE("a rank that throws ends the waits of all others") {
             Threads pair = t.split(t.rank() / 2, t.rank());
             if (t.rank() == 1) throw std::runtime_error("rank 1 is broken");
             if (t.rank() == 3) t.barrier();
-            exchange(pair, all_reduce(t, 0));
+            exchange(pair, sum_of(t, 0));
           }) == "rank 1 is broken");
     everyone(4, 1);
   }
   SUBCASE("between start and wait") {
     CHECK(fails(4, seen, [&](Threads& t) {
-            const Ticket ticket = t.start(all_reduce(t, 0));
+            const Ticket ticket = t.start(sum_of(t, 0));
             if (t.rank() == 1) throw std::runtime_error("rank 1 is broken");
             t.wait(ticket);
             t.barrier();
@@ -258,7 +258,7 @@ TEST_CASE("a rank that throws ends the waits of all others") {
   SUBCASE("an exchange that is refused on one rank") {
     CHECK(contains(fails(3, seen,
                          [&](Threads& t) {
-                           Exchange e = all_reduce(t, 0);
+                           Exchange e = sum_of(t, 0);
                            if (t.rank() == 1) e.dtype = DType::bf16;
                            exchange(t, e);
                          }),

@@ -11,7 +11,7 @@
 namespace regions {
 using namespace parallel;
 
-inline std::size_t at(int i) { return static_cast<std::size_t>(i); }
+inline std::size_t in_list(int i) { return static_cast<std::size_t>(i); }
 inline std::string name(const Plan& plan, int node) {
   return "node " + std::to_string(node) + " (" + std::string(plan.graph.node(node).operation->name) + ", " +
          std::string(name_of(plan.graph.node(node).phase)) + ")";
@@ -24,9 +24,9 @@ class Order {
       : plan_(plan), g_(plan.graph), made_(g_.nodes.size(), -1), started_(made_), ended_(g_.regions.size(), -1) {
     std::vector<int> open{0};
     for (int e = 0; e < static_cast<int>(plan.events.size()); ++e)
-      if (plan.events[at(e)].crossing) crossing_[plan.events[at(e)].node] = e;
+      if (plan.events[in_list(e)].crossing) crossing_[plan.events[in_list(e)].node] = e;
     for (int e = 0; e < static_cast<int>(plan.events.size()); ++e) {
-      const Event& event = plan.events[at(e)];
+      const Event& event = plan.events[in_list(e)];
       const Node& node = g_.node(event.node);
       const bool collective = event.kind == EventKind::start || event.kind == EventKind::wait;
       if (event.kind == EventKind::begin) {
@@ -43,20 +43,20 @@ class Order {
       switch (event.kind) {
         case EventKind::compute:
           for (const int o : node.operands) uses(o, e, name(plan, event.node));
-          if (made_[at(event.node)] >= 0) wrong(event.node, "is computed twice");
-          made_[at(event.node)] = e;
+          if (made_[in_list(event.node)] >= 0) wrong(event.node, "is computed twice");
+          made_[in_list(event.node)] = e;
           break;
         case EventKind::start:
           uses(node.operands[0], e, name(plan, event.node));
-          if (started_[at(event.node)] >= 0) wrong(event.node, "starts twice");
-          started_[at(event.node)] = e;
+          if (started_[in_list(event.node)] >= 0) wrong(event.node, "starts twice");
+          started_[in_list(event.node)] = e;
           right_behind_its_maker(e);
           break;
         case EventKind::wait:
           if (event.crossing) break;  // for what the iteration before started
-          if (started_[at(event.node)] < 0) wrong(event.node, "is waited for before it starts");
-          if (made_[at(event.node)] >= 0) wrong(event.node, "is waited for twice");
-          made_[at(event.node)] = e;
+          if (started_[in_list(event.node)] < 0) wrong(event.node, "is waited for before it starts");
+          if (made_[in_list(event.node)] >= 0) wrong(event.node, "is waited for twice");
+          made_[in_list(event.node)] = e;
           break;
         case EventKind::begin: break;
         case EventKind::end:
@@ -64,15 +64,16 @@ class Order {
             if (c.region == node.region && alive(c) && !crossing_.contains(g_.value(c.returned).node))
               uses(c.returned, e, "end");
           for (int n = 0; n < static_cast<int>(g_.nodes.size()); ++n)
-            if (g_.node(n).region == node.region && started_[at(n)] >= 0 && made_[at(n)] < 0 && !crossing_.contains(n))
+            if (g_.node(n).region == node.region && started_[in_list(n)] >= 0 && made_[in_list(n)] < 0 &&
+                !crossing_.contains(n))
               wrong(n, "is under way when its iteration ends");
-          ended_[at(node.region)] = e;
+          ended_[in_list(node.region)] = e;
           open.pop_back();
           break;
       }
     }
     for (int n = 0; n < static_cast<int>(g_.nodes.size()); ++n)
-      if ((started_[at(n)] >= 0) != (made_[at(n)] >= 0 && calls(g_.node(n), plan.mesh)))
+      if ((started_[in_list(n)] >= 0) != (made_[in_list(n)] >= 0 && calls(g_.node(n), plan.mesh)))
         wrong(n, "starts and is never waited for");
     if (open.size() != 1) faults.push_back("a region does not end");
     const int end = static_cast<int>(plan.events.size());
@@ -84,7 +85,7 @@ class Order {
 
  private:
   void wrong(int node, const char* what) { faults.push_back(name(plan_, node) + " " + what); }
-  bool alive(const Carry& c) const { return plan_.storage[at(c.inside)].block != Segment::none; }
+  bool alive(const Carry& c) const { return plan_.storage[in_list(c.inside)].block != Segment::none; }
 
   /// A value must be there at event e.
   void uses(int value, int e, const std::string& by) {
@@ -98,27 +99,27 @@ class Order {
             crossing_.at(g_.value(c.returned).node) > e)
           wrong(g_.value(c.returned).node, "is used by the next iteration before that waits for it");
     if (maker.operation == &operation::carried && crossing_.contains(g_.value(maker.operands[0]).node))
-      since = made_[at(g_.value(maker.operands[0]).node)];
+      since = made_[in_list(g_.value(maker.operands[0]).node)];
     else if (maker.operation == &operation::stacked || maker.operation == &operation::carried)
-      since = ended_[at(g_.value(maker.operands[0]).region)];
+      since = ended_[in_list(g_.value(maker.operands[0]).region)];
     else if (!maker.operation->computes)
       since = 0;
     else
-      since = made_[at(g_.value(value).node)];
+      since = made_[in_list(g_.value(value).node)];
     if (since < 0 || since > e)
       faults.push_back("value " + std::to_string(value) + " of " + name(plan_, g_.value(value).node) +
                        " is not there for " + by);
   }
   void right_behind_its_maker(int e) {
-    const Node& node = g_.node(plan_.events[at(e)].node);
+    const Node& node = g_.node(plan_.events[in_list(e)].node);
     int root = node.operands[0];
     while (is_alias(g_, g_.maker(root), plan_.mesh) && g_.maker(root).operation != &operation::layer)
       root = g_.maker(root).operands[0];
     const int maker = g_.value(root).node;
-    if (g_.node(maker).region != node.region || calls(g_.node(maker), plan_.mesh) || made_[at(maker)] < 0) return;
-    for (int before = e - 1; before > made_[at(maker)]; --before)
-      if (plan_.events[at(before)].kind == EventKind::compute)
-        return wrong(plan_.events[at(e)].node, "does not start right behind what makes its operand");
+    if (g_.node(maker).region != node.region || calls(g_.node(maker), plan_.mesh) || made_[in_list(maker)] < 0) return;
+    for (int before = e - 1; before > made_[in_list(maker)]; --before)
+      if (plan_.events[in_list(before)].kind == EventKind::compute)
+        return wrong(plan_.events[in_list(e)].node, "does not start right behind what makes its operand");
   }
 
   const Plan& plan_;
@@ -135,9 +136,10 @@ class Memory {
  public:
   explicit Memory(const Plan& plan)
       : plan_(plan), g_(plan.graph), index_(g_.regions.size()), under_way_(g_.nodes.size()) {
-    segments_[static_cast<int>(Segment::arena)].resize(at(static_cast<int>(plan.memory.arena)));
+    segments_[static_cast<int>(Segment::arena)].resize(in_list(static_cast<int>(plan.memory.arena)));
     for (int s = 0; s < 6; ++s)
-      if (static_cast<Segment>(s) != Segment::arena) segments_[s].resize(at(static_cast<int>(plan.memory.blocks[s])));
+      if (static_cast<Segment>(s) != Segment::arena)
+        segments_[s].resize(in_list(static_cast<int>(plan.memory.blocks[s])));
     for (const Member& m : g_.members) {
       make(m.value);
       write(m.value);
@@ -148,7 +150,7 @@ class Memory {
     }
     std::vector<int> iterations(g_.regions.size()), begins(g_.regions.size());
     for (int e = 0; e < static_cast<int>(plan.events.size()); ++e) {
-      const Event& event = plan.events[at(e)];
+      const Event& event = plan.events[in_list(e)];
       const Node& node = g_.node(event.node);
       const Region& region = g_.region(node.region);
       region_ = node.region;
@@ -158,14 +160,14 @@ class Memory {
         case EventKind::compute: compute(node); break;
         case EventKind::start: start(event.node, node); break;
         case EventKind::wait:
-          if (!event.crossing || iterations[at(node.region)] > 0) wait(event.node);
+          if (!event.crossing || iterations[in_list(node.region)] > 0) wait(event.node);
           break;
         case EventKind::begin:
-          begins[at(node.region)] = e;
-          iterations[at(node.region)] = 0;
-          index_[at(region.loop)] = region.reversed ? region.count - 1 : 0;
+          begins[in_list(node.region)] = e;
+          iterations[in_list(node.region)] = 0;
+          index_[in_list(region.loop)] = region.reversed ? region.count - 1 : 0;
           for (const Carry& c : g_.carries) {
-            if (c.region != node.region || plan.storage[at(c.inside)].block == Segment::none) continue;
+            if (c.region != node.region || plan.storage[in_list(c.inside)].block == Segment::none) continue;
             region_ = region.parent;
             const Content initial = read(c.initial);
             region_ = node.region;
@@ -173,7 +175,7 @@ class Memory {
             write(c.inside);
           }
           break;
-        case EventKind::end: end(node, e, iterations[at(node.region)], begins[at(node.region)]); break;
+        case EventKind::end: end(node, e, iterations[in_list(node.region)], begins[in_list(node.region)]); break;
       }
     }
     region_ = 0;
@@ -197,10 +199,10 @@ class Memory {
   std::int64_t bytes(int value) const { return local_bytes(g_.value(value).type, plan_.mesh); }
   void keep(int value, const Content& c) {
     now_[value] = c;
-    history_[{value, index_[at(g_.region(g_.value(value).region).loop)]}] = c;
+    history_[{value, index_[in_list(g_.region(g_.value(value).region).loop)]}] = c;
   }
   void make(int value) {
-    Content c(at(static_cast<int>(bytes(value))));
+    Content c(in_list(static_cast<int>(bytes(value))));
     ++tags_;
     for (std::size_t b = 0; b < c.size(); ++b) c[b] = tags_ << 32 | b;
     keep(value, c);
@@ -211,7 +213,7 @@ class Memory {
     if (maker.operation == &operation::layer) {
       const Content stack = content(maker.operands[0]);
       const auto size = static_cast<std::ptrdiff_t>(bytes(value));
-      const auto begin = stack.begin() + size * index_[at(g_.region(g_.value(value).region).loop)];
+      const auto begin = stack.begin() + size * index_[in_list(g_.region(g_.value(value).region).loop)];
       return Content(begin, begin + size);
     }
     if (maker.operation == &operation::in_bucket) {
@@ -226,15 +228,15 @@ class Memory {
       return it == now_.end() ? Content{} : it->second;
     }
     // of the same iteration of a loop that is gone back through
-    const auto it = history_.find({value, index_[at(g_.region(region).loop)]});
+    const auto it = history_.find({value, index_[in_list(g_.region(region).loop)]});
     return it == history_.end() ? Content{} : it->second;
   }
 
   std::uint64_t* address(int value) {
-    const Storage& s = plan_.storage[at(value)];
+    const Storage& s = plan_.storage[in_list(value)];
     std::int64_t offset = s.offset;
     if (s.stride != 0) {
-      std::int64_t slot = index_[at(s.loop)];
+      std::int64_t slot = index_[in_list(s.loop)];
       if (s.modulo > 0)
         slot = ((g_.region(s.region).reversed ? g_.region(s.region).count - 1 - slot : slot) + s.shift) % s.modulo;
       offset += slot * s.stride;
@@ -242,7 +244,7 @@ class Memory {
     Content& segment = segments_[static_cast<int>(s.block)];
     if (s.block == Segment::none || offset < 0 || offset + bytes(value) > static_cast<std::int64_t>(segment.size())) {
       fault("value " + std::to_string(value) + " lies outside its segment");
-      nowhere_.resize(at(static_cast<int>(bytes(value))));
+      nowhere_.resize(in_list(static_cast<int>(bytes(value))));
       return nowhere_.data();
     }
     return segment.data() + offset;
@@ -304,7 +306,7 @@ class Memory {
     return Content(static_cast<std::size_t>(size), tags_ << 32);
   }
   void start(int n, const Node& node) {
-    Flight& f = under_way_[at(n)];
+    Flight& f = under_way_[in_list(n)];
     if (f.on) fault("starts again while it is under way");
     f = {true, node.operands[0], node.result, address(node.operands[0]), address(node.result)};
     f.sent = read(f.operand);
@@ -313,7 +315,7 @@ class Memory {
     f.received = now_[f.result];
     f.marks = marks(bytes(f.result));
     std::copy(f.marks.begin(), f.marks.end(), f.to);
-    const std::int64_t room = packing_bytes(g_, node, plan_.mesh), offset = plan_.packing[at(n)];
+    const std::int64_t room = packing_bytes(g_, node, plan_.mesh), offset = plan_.packing[in_list(n)];
     Content& arena = segments_[static_cast<int>(Segment::arena)];
     if (room > 0 && (offset < 0 || offset + room > static_cast<std::int64_t>(arena.size())))
       return fault("has its packing outside the arena");
@@ -328,7 +330,7 @@ class Memory {
       fault("takes the place of one that is under way");
   }
   void wait(int n) {
-    Flight& f = under_way_[at(n)];
+    Flight& f = under_way_[in_list(n)];
     if (!f.on) return fault("is waited for and not under way");
     if (!holds(f.from, f.sent)) fault("what it sends was written meanwhile");
     if (!holds(f.to, f.marks)) fault("what it receives into was written meanwhile");
@@ -341,10 +343,10 @@ class Memory {
     const Region& region = g_.region(node.region);
     std::vector<std::pair<int, Content>> handed_on;
     for (const Carry& c : g_.carries)
-      if (c.region == node.region && plan_.storage[at(c.inside)].block != Segment::none)
+      if (c.region == node.region && plan_.storage[in_list(c.inside)].block != Segment::none)
         handed_on.emplace_back(c.inside, content(c.returned));
     if (++iteration < region.count) {
-      index_[at(region.loop)] = region.reversed ? region.count - 1 - iteration : iteration;
+      index_[in_list(region.loop)] = region.reversed ? region.count - 1 - iteration : iteration;
       for (const auto& [inside, content] : handed_on) keep(inside, content);
       e = begin;
       return;
@@ -365,7 +367,7 @@ class Memory {
     for (const Carry& c : g_.carries)
       for (const auto& [inside, content] : handed_on)
         if (c.inside == inside) now_[c.result] = content;
-    index_[at(region.loop)] = 0;
+    index_[in_list(region.loop)] = 0;
   }
 
   const Plan& plan_;

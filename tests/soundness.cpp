@@ -65,7 +65,7 @@ Program program(const Case& c, const std::vector<Placement>& placed, const std::
     lowering.result = p.trace.emit(*c.operation, Trace::nodes_operands(lowering.operands), lowering.results,
                                    Kind::activation, c.ints, c.first, c.second);
   p.result = lowering.result;
-  const Vector<int> forward = p.trace.graph.order;
+  const auto forward = p.trace.graph.order;
   Member member;
   member.role = Role::input;
   member.type = conjugate(p.trace.graph.values[p.result].type);

@@ -211,7 +211,7 @@ class Brute {
       operands.push_back(trace.declare(operation::input, member, Kind::activation, differentiable));
     }
     const int result = trace.apply(*case_.operation, operands, inferred, case_.ints, {}, case_.first, case_.second);
-    const Vector<int> forward = trace.graph.order;
+    const auto forward = trace.graph.order;
     Member member;
     member.role = Role::input;
     member.type = conjugate(trace.graph.values[result].type);

@@ -88,12 +88,15 @@ inline Json advice_json(const Advice& advice, const std::string& program, const 
   for (const Candidate& c : advice.candidates) {
     Json row{{"mesh", mesh_json(c.mesh)}};
     if (c.schedule != nullptr) row["schedule"] = {{"name", words(c.schedule->name)}, {"chunks", c.schedule->chunks}};
-    row["seconds"] = c.step.seconds, row["bubble"] = c.step.bubble(), row["memory"] = c.step.peak_memory(),
+    row["seconds"] = c.step.seconds;
+    row["bubble"] = c.step.bubble();
+    row["memory"] = c.step.peak_memory();
     row["model_flops"] = c.step.model_flops;
     row["sent"] = row["waits"] = Json::object();
     for (std::size_t i = 0; i < c.sent.size(); ++i) row["sent"][words(c.mesh.axes[i].axis->text())] = c.sent[i];
     for (const Exposed& e : c.step.exposed) row["waits"][text(e.axes)] = e.seconds;
-    row["fits"] = c.fits, row["why"] = c.why;
+    row["fits"] = c.fits;
+    row["why"] = c.why;
     result["candidates"].push_back(row);
   }
   result["impossible"] = Json::array();

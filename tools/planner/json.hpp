@@ -8,6 +8,14 @@
 #include "pipeline.hpp"
 #include "why.hpp"
 
+namespace parallel {
+/// For nlohmann's JSON.
+template <class Json, class Record>
+void to_json(Json& json, const Index<Record>& index) {
+  json = index.number;
+}
+}  // namespace parallel
+
 namespace planner {
 
 using namespace parallel;

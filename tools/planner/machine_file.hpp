@@ -172,7 +172,10 @@ inline Json machine_to_json(const Machine& m) {
     machine_file::put(row, "scores", r.scores);
     machine_file::put(row, "functions", r.functions);
     row["memory_bandwidth"] = r.memory_bandwidth;
-    if (r.cache_bytes > 0) row["cache_bytes"] = r.cache_bytes, row["cache_bandwidth"] = r.cache_bandwidth;
+    if (r.cache_bytes > 0) {
+      row["cache_bytes"] = r.cache_bytes;
+      row["cache_bandwidth"] = r.cache_bandwidth;
+    }
     if (r.link.bandwidth > 0) row["link"] = machine_file::to_json(r.link);
     json["rates"].push_back(row);
   }

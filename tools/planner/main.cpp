@@ -160,7 +160,10 @@ int main(int argc, char** argv) {
       const object::Found found = programs_of(asked);
       if (asked.advise > 0) return deliver(advise_file(found, asked), asked);
       const std::vector<Answer> all = answers(found, asked);
-      if (asked.locking || asked.checking) return lock(all, asked), exit_code::done;
+      if (asked.locking || asked.checking) {
+        lock(all, asked);
+        return exit_code::done;
+      }
       std::ostringstream out;
       asked.run.empty() ? print(all, asked, out) : lay_over(all, asked, out);
       return deliver(out.str(), asked);

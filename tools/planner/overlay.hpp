@@ -49,7 +49,10 @@ inline RankRecord read_record(const std::string& of, int rank) {
     return Failure("the record '" + file + "' line " + std::to_string(number) + " " + why + "; record the run again",
                    exit_code::bad_data);
   };
-  const auto next = [&] { return ++number, static_cast<bool>(std::getline(in, line)); };
+  const auto next = [&] {
+    ++number;
+    return static_cast<bool>(std::getline(in, line));
+  };
   if (!next() || line != "parallel record 2") throw refuse("does not begin as a record does");
   if (!next() || !line.starts_with("mesh ")) throw refuse("names no mesh");
   record.mesh = line.substr(5);

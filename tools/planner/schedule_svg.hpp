@@ -53,7 +53,9 @@ inline std::string svg(const Timing& timing, const std::string& who = "rank", co
   };
   for (int rank = 0; rank < timing.tasks.size(); ++rank, y += row + 6) {
     draw(timing, rank, who + " " + std::to_string(rank));
-    if (run != nullptr) y += row, draw(*run, rank, "run " + std::to_string(rank));
+    if (run == nullptr) continue;
+    y += row;
+    draw(*run, rank, "run " + std::to_string(rank));
   }
   const std::string size = std::to_string(width) + "\" height=\"" + std::to_string(y);
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + size + "\" viewBox=\"0 0 " + std::to_string(width) +

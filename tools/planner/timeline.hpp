@@ -42,7 +42,8 @@ inline void show(Json& events, const Plan& plan, const Simulation& step, int ran
               {"iteration", s.iteration}};
     if (sends) {
       args["tensor"] = text(plan.graph.value(node.operands[0]).type);
-      args["message"] = plan.all.message(node), args["sent"] = plan.all.sent(node),
+      args["message"] = plan.all.message(node);
+      args["sent"] = plan.all.sent(node);
       args["cause"] = brief(plan.graph, node);
     } else if (node.results > 0) {
       args["tensor"] = text(plan.graph.value(node.result).type);

@@ -152,7 +152,7 @@ class Tree {
     const std::vector<const Node*> with_others = fused(node);
     std::string operation = with_others.empty() ? spelled(plan_.graph, origin) : "";
     for (const Node* n : with_others) operation += (operation.empty() ? "" : ", ") + std::string(n->operation->name);
-    const int result = with_others.empty() ? origin.result : with_others[0]->result + with_others[0]->results - 1;
+    const int result = with_others.empty() ? int{origin.result} : with_others[0]->result + with_others[0]->results - 1;
     if (node.phase == Phase::forward && result >= 0) gives = parallel::text(plan_.graph.value(result).type);
     table_.rows.push_back(
         {{indented(place_of(origin.source)), origin.member >= 0 ? path_of(plan_.graph, origin.member) : "",

@@ -5,6 +5,7 @@
 namespace parallel {
 
 enum class PlacementKind : std::uint8_t { invariant, broadcast, partial, split, at };
+constexpr PlacementKind last_of(PlacementKind) { return PlacementKind::at; }
 
 /// One of `Split<d>`, `Broadcast`, `Partial`, `Invariant`, `At<k...>`; a value and, as `On<axis, placement>`, part of a
 /// type.

@@ -22,6 +22,7 @@ enum class Collective : std::uint8_t {
   receive,  ///< the other end of a send, where a schedule asks for the two one by one
   never,    ///< no transition
 };
+constexpr Collective last_of(Collective) { return Collective::never; }
 
 constexpr std::string_view name_of(Collective c) {
   constexpr std::string_view names[] = {"retype",     "slice",          "zero_pad",   "mask", "drop",      "all_gather",

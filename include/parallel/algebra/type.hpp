@@ -6,6 +6,7 @@
 namespace parallel {
 
 enum class DType : std::uint8_t { f32, f64, bf16, i32 };
+constexpr DType last_of(DType) { return DType::i32; }
 
 constexpr int bytes_of(DType dtype) {
   switch (dtype) {
@@ -70,6 +71,7 @@ struct ElementOf<DType::bf16> {
 /// What a value depends on, never whether it is trained: data on no parameter, a parameter on no input, a constant on
 /// neither. `refused` is what a refused operation returns and all that is made of it, so that one mistake is one error.
 enum class Kind : std::uint8_t { data, parameter, activation, constant, refused };
+constexpr Kind last_of(Kind) { return Kind::refused; }
 
 struct Type {
   DType dtype = DType::f32;

@@ -51,7 +51,10 @@ struct Threads::Own {
       meet(slot.begun, now, &post.exchange, [&](int r) { return slot.posts[index(r)].begun.load(); });
     for (const threading::Post& other : slot.posts)
       if (!same_call(slot.posts[0].exchange, other.exchange)) disagree(slot);
-    place.touch(post.exchange, [&] { share(slot), place.buffers->done(); });
+    place.touch(post.exchange, [&] {
+      share(slot);
+      place.buffers->done();
+    });
     post.done.store(now, std::memory_order_relaxed);
     slot.done.arrive(target(now));
     if (place.size() > 1) meet(slot.done, now, &post.exchange, [&](int r) { return slot.posts[index(r)].done.load(); });

@@ -44,8 +44,9 @@ inline void wait_message(const Place& place, Ticket ticket) {
                    place.who(place.rank) + " " + text(mine) + ", " + place.who(peer) + " " + text(theirs.exchange)),
           place.run().deadline);
     place.touch(mine, [&] {
-      if (from.count > 0)
-        place.buffers->copy(to.out, from.in, from.count * bytes_of(from.dtype)), place.buffers->done();
+      if (from.count == 0) return;
+      place.buffers->copy(to.out, from.in, from.count * bytes_of(from.dtype));
+      place.buffers->done();
     });
     message.done.arrive(now);
   } else {

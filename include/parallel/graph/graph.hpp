@@ -1,8 +1,11 @@
 // The program as plain values: what every pass reads and writes. Nothing in it knows a mesh; extents of axes come
 // later.
 #pragma once
+#include <array>
+
 #include <parallel/algebra/derive.hpp>
 #include <parallel/algebra/route.hpp>
+#include <parallel/meta/members.hpp>
 #include <parallel/meta/name.hpp>
 #include <parallel/meta/source.hpp>
 
@@ -12,6 +15,28 @@ class Trace;
 struct Schedule;
 struct Lowering;
 struct Gradient;
+
+struct Value;
+struct Node;
+struct Region;
+struct Member;
+
+/// Where one of a graph's records stands in its list; -1: none. As good as the number that it is. What writes, reads
+/// and renumbers graphs knows by the types of a record's members which numbers lead where.
+template <class Record>
+struct Index {
+  int number = -1;
+  constexpr Index() = default;
+  constexpr Index(int n) : number(n) {}
+  constexpr operator int() const { return number; }
+};
+/// Several of them.
+template <class Record, int capacity>
+struct Indices : List<int, capacity> {
+  using List<int, capacity>::List;
+  constexpr Indices() = default;
+  constexpr Indices(const List<int, capacity>& numbers) : List<int, capacity>(numbers) {}
+};
 
 using Ints = List<std::int64_t, 8>;  ///< an operation's whole-number attributes: dimensions, permutations, counts
 
@@ -52,10 +77,12 @@ enum class Structural : std::uint8_t {
   stash,
   rounded,
 };
+constexpr Structural last_of(Structural) { return Structural::rounded; }
 
 /// Which of a machine's rates bounds an operation's arithmetic; of `memory` none does, unless it says that it does as
 /// many operations as a product.
 enum class Rate : std::uint8_t { memory, products, attention, functions };
+constexpr Rate last_of(Rate) { return Rate::functions; }
 
 /// The constant description of an operation. A node points to it, a device finds its kernel by its address.
 struct Operation {
@@ -86,6 +113,8 @@ struct Operation {
 };
 
 enum class Phase : std::uint8_t { forward, backward, optimizer };
+constexpr Phase last_of(Phase) { return Phase::optimizer; }
+
 /// The layout of several equal tensors one behind the other.
 constexpr Layout with_leading(const Layout& layout, const Dim& count) {
   Layout result = layout;
@@ -103,18 +132,19 @@ constexpr std::string_view name_of(Phase p) {
 /// pass share the origin of the node that they go back through.
 struct Origin {
   const Operation* operation = nullptr;
-  List<int, max_operands> operands{};  ///< the values that met, as they were
-  AxisList axes{};                     ///< the axes that the rule of derivation looked at
-  List<int, max_axes> rules{};         ///< for each of them the rule that decided, 1 to 5
+  Indices<Value, max_operands> operands{};  ///< the values that met, as they were
+  AxisList axes{};                          ///< the axes that the rule of derivation looked at
+  List<int, max_axes> rules{};              ///< for each of them the rule that decided, 1 to 5
   Source source{};
-  int member = -1;  ///< the member that its result is charged to, or -1
-  int result = -1;  ///< the value that it gave
+  Index<Member> member{};  ///< the member that its result is charged to, or -1
+  Index<Value> result{};   ///< the value that it gave
 
   constexpr bool is(Structural which) const { return operation != nullptr && operation->structural == which; }
 };
 
 /// Whether the backward pass keeps a forward value or computes it again from what it is made of.
 enum class Keep : std::uint8_t { saved, recomputed };
+constexpr Keep last_of(Keep) { return Keep::recomputed; }
 
 /// Stages of a pipeline, while it is traced: a set of these. In a finished graph the layouts say it, as At on the axis
 /// of the stages.
@@ -126,9 +156,9 @@ constexpr std::uint8_t both(std::uint8_t a, std::uint8_t b) { return static_cast
 struct Value {
   Type type{};
   Kind kind = Kind::data;
-  int node = -1;
-  int region = 0;
-  int member = -1;              ///< the member that made it, or -1
+  Index<Node> node{};
+  Index<Region> region = 0;
+  Index<Member> member{};       ///< the member that made it, or -1
   bool differentiable = false;  ///< a gradient is wanted through it
   Keep keep = Keep::saved;
   int stack = 0;                     ///< > 0: the leading dimension counts this many layers
@@ -141,16 +171,16 @@ inline constexpr int max_node_operands = 10;
 
 struct Node {
   const Operation* operation = nullptr;
-  List<int, max_node_operands> operands{};
-  int result = 0;  ///< the first result; the others follow it
+  Indices<Value, max_node_operands> operands{};
+  Index<Value> result = 0;  ///< the first result; the others follow it
   int results = 0;
   Ints ints{};
-  double reals[2]{};
+  std::array<double, 2> reals{};
   Transition transition{};
   Phase phase = Phase::forward;
-  int region = 0;
-  int origin = -1;  ///< what of the user's program it comes from, or -1
-  int member = -1;
+  Index<Region> region = 0;
+  Index<Origin> origin{};  ///< what of the user's program it comes from, or -1
+  Index<Member> member{};
   std::int64_t flops = 0;  ///< of the whole, unsplit operation
   int joined = 0;          ///< how many operations are fused with its first
   bool shares = false;     ///< of which the one reads what the first reads, an operand that the last attribute names
@@ -160,86 +190,102 @@ struct Node {
 };
 
 enum class RegionKind : std::uint8_t { program, layers, micro_batches };
+constexpr RegionKind last_of(RegionKind) { return RegionKind::micro_batches; }
 
 /// A part of the program that runs `count` times.
 struct Region {
   RegionKind kind = RegionKind::program;
-  int parent = -1;
+  Index<Region> parent{};
   int count = 1;
   bool reversed = false;  ///< the last iteration's slices come first (the backward pass of layers)
   /// regions of one loop share the index of their iterations: the forward and the backward pass of layers
-  int loop = -1;
-  int begin = -1;  ///< its first and last node
-  int end = -1;
+  Index<Region> loop{};
+  Index<Node> begin{};  ///< its first and last node
+  Index<Node> end{};
   bool staged = false;  ///< its iterations are shared out over `Graph::stages`
 };
 
 /// A value that an iteration takes from the one before it.
 struct Carry {
-  int region = 0;
-  int initial = 0;   ///< outside: what the first iteration takes
-  int inside = 0;    ///< what an iteration takes
-  int returned = 0;  ///< inside: what it hands on
-  int result = 0;    ///< outside: what the last iteration returned
+  Index<Region> region = 0;
+  Index<Value> initial = 0;   ///< outside: what the first iteration takes
+  Index<Value> inside = 0;    ///< what an iteration takes
+  Index<Value> returned = 0;  ///< inside: what it hands on
+  Index<Value> result = 0;    ///< outside: what the last iteration returned
 };
 
 /// A value of one iteration whose iterations together are a value outside, with a leading dimension.
 struct Stack {
-  int region = 0;
-  int inside = 0;
-  int outside = 0;
+  Index<Region> region = 0;
+  Index<Value> inside = 0;
+  Index<Value> outside = 0;
 };
 
 /// How a parameter begins: a distribution over global coordinates, the same for every mesh and placement.
 struct Initializer {
   enum class Kind : std::uint8_t { constant, normal, xavier } kind = Kind::normal;
+  friend constexpr Kind last_of(Kind) { return Kind::xavier; }
   double scale = 0.02;  ///< the constant; the standard deviation; the gain
   bool decays = true;   ///< the parameter's group: whether weight decay applies
 };
 
 enum class Role : std::uint8_t { parameter, state, input };
+constexpr Role last_of(Role) { return Role::input; }
 
 /// What exists before the program runs, by its path in the user's structs: parameters, optimizer state, inputs.
 struct Member {
   Name path{};
   Role role = Role::parameter;
   Type type{};  ///< as it lies at rest: `Stored` where that is said
-  int value = -1;
-  int layers = 0;    ///< > 0: the leading dimension counts layers
-  int updated = -1;  ///< the value that the optimizer, or what is remembered, leaves in its place
-  int of = -1;       ///< state: the parameter it belongs to
+  Index<Value> value{};
+  int layers = 0;          ///< > 0: the leading dimension counts layers
+  Index<Value> updated{};  ///< the value that the optimizer, or what is remembered, leaves in its place
+  Index<Member> of{};      ///< state: the parameter it belongs to
   Initializer initializer{};
 };
 
 /// What a graph says beside its lists, whether it is written, frozen as a constant or looked at.
 struct GraphBase {
-  int scalar_value = -1;  ///< f64[count]: all scalars
+  Index<Value> scalar_value{};  ///< f64[count]: all scalars
   /// a scalar that is 0 where the optimizer phase's updates are to be skipped on every rank; -1: never
-  int commit = -1;
+  Index<Value> commit{};
   /// a parameter of a block outside its Layers, one without a path, which no module has, or a memory in a training; -1:
   /// none
-  int misused = -1;
+  Index<Member> misused{};
   const Axis* stages = nullptr;        ///< the axis over which layers are shared out, if any
   const Schedule* schedule = nullptr;  ///< the order in which a stage takes the micro-batches
   int chunks = 1;                      ///< slices of the layers that each stage has
   bool balanced = false;               ///< its layers are cut by cost, not evenly
   /// micro-batches find different weights: each stage updates its own when it has a gradient
   bool stashed = false;
+
+  constexpr GraphBase& base() { return *this; }
+  constexpr const GraphBase& base() const { return *this; }
 };
 
-struct Graph : GraphBase {
-  Vector<Value> values{};
-  Vector<Node> nodes{};
-  Vector<int> order{};  ///< the program's order of nodes
-  Vector<Region> regions{};
-  Vector<Carry> carries{};
-  Vector<Stack> stacks{};
-  Vector<Origin> origins{};
-  Vector<Member> members{};
-  Vector<Name> scalars{};     ///< run-time numbers: learning rate, step, seed
-  Vector<char> characters{};  ///< of all names, behind each a zero
-  Vector<int> outputs{};
+/// The lists of a graph. `Items<Record, i>` is how the i-th is kept: a graph that is written has vectors, a constant
+/// arrays, and what is read spans.
+template <template <class Record, int i> class Items>
+struct Lists {
+  Items<Value, 0> values{};
+  Items<Node, 1> nodes{};
+  Items<Index<Node>, 2> order{};  ///< the program's order of nodes
+  Items<Region, 3> regions{};
+  Items<Carry, 4> carries{};
+  Items<Stack, 5> stacks{};
+  Items<Origin, 6> origins{};
+  Items<Member, 7> members{};
+  Items<Name, 8> scalars{};     ///< run-time numbers: learning rate, step, seed
+  Items<char, 9> characters{};  ///< of all names, behind each a zero
+  Items<Index<Value>, 10> outputs{};
 
+  constexpr Lists& lists() { return *this; }
+  constexpr const Lists& lists() const { return *this; }
+};
+template <class Record, int>
+using InVectors = Vector<Record>;
+
+struct Graph : GraphBase, Lists<InVectors> {
   constexpr std::string_view text(const Name& name) const {
     return {characters.begin() + name.first, static_cast<std::size_t>(name.size)};
   }
@@ -288,21 +334,38 @@ struct Graph : GraphBase {
   }
 };
 
-/// f(a list of each graph...) for every list that a graph has: the one place that names them all. What is given may be
-/// a graph, a view of one, a constant, or their sizes.
-template <class F, class... Graphs>
-constexpr void each_list(F f, Graphs&... g) {
-  f(g.values...);
-  f(g.nodes...);
-  f(g.order...);
-  f(g.regions...);
-  f(g.carries...);
-  f(g.stacks...);
-  f(g.origins...);
-  f(g.members...);
-  f(g.scalars...);
-  f(g.characters...);
-  f(g.outputs...);
+/// f(list) for every list of a graph, or f(list, list of the other) of two that may be kept otherwise.
+template <class F, class G>
+constexpr void each_list(F f, G& graph) {
+  meta::with_members(graph.lists(), [&](auto&... lists) { (f(lists), ...); });
+}
+template <class F, class G, class Other>
+constexpr void each_list(F f, G& graph, Other& other) {
+  meta::with_members(graph.lists(), [&](auto&... lists) {
+    meta::with_members(other.lists(), [&](auto&... others) { (f(lists, others), ...); });
+  });
+}
+
+/// f(number) of every index of a Record that a graph's records have.
+template <class Record, class F, class G>
+constexpr void each_index(F f, G& graph) {
+  const auto in = [&]<class Field>(Field& field) {
+    if constexpr (std::is_same_v<std::remove_const_t<Field>, Index<Record>>)
+      f(field.number);
+    else if constexpr (requires { []<int n>(const Indices<Record, n>&) {}(field); })
+      for (auto& number : field) f(number);
+  };
+  each_list(
+      [&](auto& items) {
+        using Item = std::remove_cvref_t<decltype(*items.begin())>;
+        for (auto& item : items)
+          if constexpr (std::is_same_v<Item, Index<Record>>)
+            in(item);
+          else if constexpr (std::is_aggregate_v<Item>)
+            meta::with_members(item, [&](auto&... members) { (in(members), ...); });
+      },
+      graph);
+  meta::with_members(graph.base(), [&](auto&... members) { (in(members), ...); });
 }
 
 }  // namespace parallel

@@ -192,7 +192,7 @@ class Trace {
     next.count = count;
     next.reversed = back_through >= 0;
     region = graph.regions.size();
-    next.loop = next.reversed ? graph.regions[back_through].loop : region;
+    next.loop = next.reversed ? graph.regions[back_through].loop : Index<Region>(region);
     next.staged = next.reversed && graph.regions[back_through].staged;
     graph.regions.push_back(next);
     emit(operation::begin_region, {}, {}, Kind::data, {region});
@@ -314,9 +314,9 @@ class Trace {
     }
     int child = region;
     while (graph.regions[child].parent != in_region) child = graph.regions[child].parent;
-    const int* at = graph.order.end() - 1;
-    while (*at != graph.regions[child].begin) --at;
-    graph.order.insert(static_cast<int>(at - graph.order.begin()), node);
+    int at = graph.order.size() - 1;
+    while (graph.order[at] != graph.regions[child].begin) --at;
+    graph.order.insert(at, node);
   }
 
   Vector<Moved> moved_{};

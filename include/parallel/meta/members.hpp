@@ -66,61 +66,82 @@ constexpr bool too_many_members() {
   return takes<T>(std::make_index_sequence<max_members + 1>{});
 }
 
+template <int n>
+using Count = std::integral_constant<int, n>;
+constexpr decltype(auto) decompose(auto&, auto& f, Count<0>) { return f(); }
+constexpr decltype(auto) decompose(auto& object, auto& f, Count<1>) {
+  auto& [a] = object;
+  return f(a);
+}
+constexpr decltype(auto) decompose(auto& object, auto& f, Count<2>) {
+  auto& [a, b] = object;
+  return f(a, b);
+}
+constexpr decltype(auto) decompose(auto& object, auto& f, Count<3>) {
+  auto& [a, b, c] = object;
+  return f(a, b, c);
+}
+constexpr decltype(auto) decompose(auto& object, auto& f, Count<4>) {
+  auto& [a, b, c, d] = object;
+  return f(a, b, c, d);
+}
+constexpr decltype(auto) decompose(auto& object, auto& f, Count<5>) {
+  auto& [a, b, c, d, e] = object;
+  return f(a, b, c, d, e);
+}
+constexpr decltype(auto) decompose(auto& object, auto& f, Count<6>) {
+  auto& [a, b, c, d, e, g] = object;
+  return f(a, b, c, d, e, g);
+}
+constexpr decltype(auto) decompose(auto& object, auto& f, Count<7>) {
+  auto& [a, b, c, d, e, g, h] = object;
+  return f(a, b, c, d, e, g, h);
+}
+constexpr decltype(auto) decompose(auto& object, auto& f, Count<8>) {
+  auto& [a, b, c, d, e, g, h, i] = object;
+  return f(a, b, c, d, e, g, h, i);
+}
+constexpr decltype(auto) decompose(auto& object, auto& f, Count<9>) {
+  auto& [a, b, c, d, e, g, h, i, j] = object;
+  return f(a, b, c, d, e, g, h, i, j);
+}
+constexpr decltype(auto) decompose(auto& object, auto& f, Count<10>) {
+  auto& [a, b, c, d, e, g, h, i, j, k] = object;
+  return f(a, b, c, d, e, g, h, i, j, k);
+}
+constexpr decltype(auto) decompose(auto& object, auto& f, Count<11>) {
+  auto& [a, b, c, d, e, g, h, i, j, k, l] = object;
+  return f(a, b, c, d, e, g, h, i, j, k, l);
+}
+constexpr decltype(auto) decompose(auto& object, auto& f, Count<12>) {
+  auto& [a, b, c, d, e, g, h, i, j, k, l, m] = object;
+  return f(a, b, c, d, e, g, h, i, j, k, l, m);
+}
+constexpr decltype(auto) decompose(auto& object, auto& f, Count<13>) {
+  auto& [a, b, c, d, e, g, h, i, j, k, l, m, o] = object;
+  return f(a, b, c, d, e, g, h, i, j, k, l, m, o);
+}
+constexpr decltype(auto) decompose(auto& object, auto& f, Count<14>) {
+  auto& [a, b, c, d, e, g, h, i, j, k, l, m, o, p] = object;
+  return f(a, b, c, d, e, g, h, i, j, k, l, m, o, p);
+}
+constexpr decltype(auto) decompose(auto& object, auto& f, Count<15>) {
+  auto& [a, b, c, d, e, g, h, i, j, k, l, m, o, p, q] = object;
+  return f(a, b, c, d, e, g, h, i, j, k, l, m, o, p, q);
+}
+constexpr decltype(auto) decompose(auto& object, auto& f, Count<16>) {
+  auto& [a, b, c, d, e, g, h, i, j, k, l, m, o, p, q, r] = object;
+  return f(a, b, c, d, e, g, h, i, j, k, l, m, o, p, q, r);
+}
+/// f(member...) of all members of an aggregate, in the order of the struct.
+template <class T, class F>
+constexpr decltype(auto) with_members(T& object, F f) {
+  return decompose(object, f, Count<member_count<std::remove_const_t<T>>()>{});
+}
 /// References to all members, in the order of the struct.
 template <class T>
 constexpr auto members(T& object) {
-  constexpr int n = member_count<std::remove_const_t<T>>();
-  if constexpr (n == 0) {
-    return std::tuple<>{};
-  } else if constexpr (n == 1) {
-    auto& [a] = object;
-    return std::tie(a);
-  } else if constexpr (n == 2) {
-    auto& [a, b] = object;
-    return std::tie(a, b);
-  } else if constexpr (n == 3) {
-    auto& [a, b, c] = object;
-    return std::tie(a, b, c);
-  } else if constexpr (n == 4) {
-    auto& [a, b, c, d] = object;
-    return std::tie(a, b, c, d);
-  } else if constexpr (n == 5) {
-    auto& [a, b, c, d, e] = object;
-    return std::tie(a, b, c, d, e);
-  } else if constexpr (n == 6) {
-    auto& [a, b, c, d, e, g] = object;
-    return std::tie(a, b, c, d, e, g);
-  } else if constexpr (n == 7) {
-    auto& [a, b, c, d, e, g, h] = object;
-    return std::tie(a, b, c, d, e, g, h);
-  } else if constexpr (n == 8) {
-    auto& [a, b, c, d, e, g, h, i] = object;
-    return std::tie(a, b, c, d, e, g, h, i);
-  } else if constexpr (n == 9) {
-    auto& [a, b, c, d, e, g, h, i, j] = object;
-    return std::tie(a, b, c, d, e, g, h, i, j);
-  } else if constexpr (n == 10) {
-    auto& [a, b, c, d, e, g, h, i, j, k] = object;
-    return std::tie(a, b, c, d, e, g, h, i, j, k);
-  } else if constexpr (n == 11) {
-    auto& [a, b, c, d, e, g, h, i, j, k, l] = object;
-    return std::tie(a, b, c, d, e, g, h, i, j, k, l);
-  } else if constexpr (n == 12) {
-    auto& [a, b, c, d, e, g, h, i, j, k, l, m] = object;
-    return std::tie(a, b, c, d, e, g, h, i, j, k, l, m);
-  } else if constexpr (n == 13) {
-    auto& [a, b, c, d, e, g, h, i, j, k, l, m, o] = object;
-    return std::tie(a, b, c, d, e, g, h, i, j, k, l, m, o);
-  } else if constexpr (n == 14) {
-    auto& [a, b, c, d, e, g, h, i, j, k, l, m, o, p] = object;
-    return std::tie(a, b, c, d, e, g, h, i, j, k, l, m, o, p);
-  } else if constexpr (n == 15) {
-    auto& [a, b, c, d, e, g, h, i, j, k, l, m, o, p, q] = object;
-    return std::tie(a, b, c, d, e, g, h, i, j, k, l, m, o, p, q);
-  } else if constexpr (n == 16) {
-    auto& [a, b, c, d, e, g, h, i, j, k, l, m, o, p, q, r] = object;
-    return std::tie(a, b, c, d, e, g, h, i, j, k, l, m, o, p, q, r);
-  }
+  return with_members(object, [](auto&... all) { return std::tie(all...); });
 }
 /// Calls f(member, std::integral_constant<int, position>) for every member.
 template <class T, class F>

@@ -21,7 +21,10 @@ struct Inferred<operation, std::integer_sequence<std::int64_t, ints...>, X...> {
     Inference v = infer(operation, a);
     bool any = sizeof...(X) == 0;
     ((any = any || !is_source<X>), ...);
-    if (v.kind != Kind::refused && !any) v.refusal = {Reason::only_sources, {sizeof...(X)}}, v.kind = Kind::refused;
+    if (v.kind != Kind::refused && !any) {
+      v.refusal = {Reason::only_sources, {sizeof...(X)}};
+      v.kind = Kind::refused;
+    }
     return v;
   }();
 };

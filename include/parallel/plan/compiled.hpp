@@ -50,7 +50,7 @@ constexpr Shares shares_of() {
 }
 template <Shares n>
 struct Share {
-  std::array<int, static_cast<std::size_t>(n.order)> order;
+  std::array<Index<Node>, static_cast<std::size_t>(n.order)> order;
   std::array<Region, static_cast<std::size_t>(n.regions)> regions;
   std::array<Slot, static_cast<std::size_t>(n.slots)> slots;
   int parts;
@@ -58,7 +58,8 @@ struct Share {
 template <class Program, Mesh mesh, Shares n = shares_of<Program, mesh>()>
 constexpr Share<n> share_constant() {
   const Located l = locate(GraphView(graph<Program>), mesh);
-  return {frozen<int, n.order>(l.order), frozen<Region, n.regions>(l.regions), frozen<Slot, n.slots>(l.slots), l.parts};
+  return {frozen<Index<Node>, n.order>(l.order), frozen<Region, n.regions>(l.regions), frozen<Slot, n.slots>(l.slots),
+          l.parts};
 }
 template <class Program, Mesh mesh>
 inline constexpr auto share = share_constant<Program, mesh>();
@@ -66,16 +67,18 @@ inline constexpr auto share = share_constant<Program, mesh>();
 template <class Program, Mesh mesh>
 constexpr GraphView view_on() {
   GraphView view = GraphView(graph<Program>);
-  if constexpr (graph<Program>.stages != nullptr)
-    view.order = share<Program, mesh>.order, view.regions = share<Program, mesh>.regions,
-    view.slots = share<Program, mesh>.slots, view.parts = share<Program, mesh>.parts;
+  if constexpr (graph<Program>.stages != nullptr) {
+    view.order = share<Program, mesh>.order;
+    view.regions = share<Program, mesh>.regions;
+    view.slots = share<Program, mesh>.slots;
+    view.parts = share<Program, mesh>.parts;
+  }
   return view;
 }
 
 template <class Program, Mesh mesh>
 constexpr auto schedule_constant() {
-  constexpr int room =
-      graph<Program>.stages == nullptr ? sizes<Program>.nodes : static_cast<int>(view_on<Program, mesh>().order.size());
+  constexpr auto room = static_cast<int>(view_on<Program, mesh>().order.size());
   Scheduled<room> result{};
   const Vector<Event> events = schedule(view_on<Program, mesh>(), mesh);
   copy(result.events, events);
@@ -96,7 +99,7 @@ constexpr auto assign_constant() {
   Placing placing(view, mesh);
   placing.assign(events_of<Program, mesh>());
   placing.live(events_of<Program, mesh>());
-  Assigned<sizes<Program>.values, sizes<Program>.nodes> result{};
+  Assigned<static_cast<int>(graph<Program>.values.size()), static_cast<int>(graph<Program>.nodes.size())> result{};
   copy(result.storage, placing.storage);
   copy(result.allocation_of, placing.allocation_of);
   copy(result.packing_of, placing.packing_of);
@@ -119,7 +122,7 @@ constexpr auto pack_constant() {
   for (int i = 0; i < from.count; ++i) placing.allocations.push_back(from.allocations[static_cast<std::size_t>(i)]);
   placing.memory = from.memory;
   placing.pack();
-  Packed<sizes<Program>.values, sizes<Program>.nodes> result{};
+  Packed<static_cast<int>(graph<Program>.values.size()), static_cast<int>(graph<Program>.nodes.size())> result{};
   copy(result.storage, placing.packed_storage());
   copy(result.packing, placing.packed_packing());
   result.memory = placing.memory;

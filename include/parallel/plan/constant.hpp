@@ -17,34 +17,27 @@ constexpr std::array<T, static_cast<std::size_t>(n)> frozen(const Source& source
   return result;
 }
 
-struct Sizes {
-  int values, nodes, order, regions, carries, stacks, origins, members, scalars, characters, outputs;
-};
+/// How long each list of a graph is.
+using Sizes = std::array<int, static_cast<std::size_t>(meta::member_count<Lists<InVectors>>())>;
 constexpr Sizes sizes_of(const parallel::Graph& g) {
   Sizes n{};
-  each_list([](int& size, const auto& list) { size = list.size(); }, n, g);
+  int* size = n.data();
+  each_list([&](const auto& list) { *size++ = list.size(); }, g);
   return n;
 }
 constexpr bool fit(const Sizes& sizes, const Sizes& room) {
   bool all = true;
-  each_list([&](int n, int most) { all = all && n <= most; }, sizes, room);
+  for (std::size_t i = 0; i < sizes.size(); ++i) all = all && sizes[i] <= room[i];
   return all;
 }
+template <Sizes n>
+struct InArrays {
+  template <class Record, int i>
+  using Items = std::array<Record, static_cast<std::size_t>(n[i])>;
+};
 /// A graph with exactly the room that it needs, so that it can be a constant.
 template <Sizes n>
-struct Graph : GraphBase {
-  std::array<Value, static_cast<std::size_t>(n.values)> values;
-  std::array<Node, static_cast<std::size_t>(n.nodes)> nodes;
-  std::array<int, static_cast<std::size_t>(n.order)> order;
-  std::array<Region, static_cast<std::size_t>(n.regions)> regions;
-  std::array<Carry, static_cast<std::size_t>(n.carries)> carries;
-  std::array<Stack, static_cast<std::size_t>(n.stacks)> stacks;
-  std::array<Origin, static_cast<std::size_t>(n.origins)> origins;
-  std::array<Member, static_cast<std::size_t>(n.members)> members;
-  std::array<Name, static_cast<std::size_t>(n.scalars)> scalars;
-  std::array<char, static_cast<std::size_t>(n.characters)> characters;
-  std::array<int, static_cast<std::size_t>(n.outputs)> outputs;
-};
+struct Graph : GraphBase, Lists<InArrays<n>::template Items> {};
 /// Copies a graph to where each list has its size, or only as much of one as fits there.
 template <Sizes n, class From>
 constexpr Graph<n> frozen_graph(const From& from) {
@@ -77,17 +70,7 @@ constexpr parallel::Graph thawed_graph(const Graph<n>& from) {
 }
 
 /// More room than most graphs need.
-inline constexpr Sizes ample{.values = 1024,
-                             .nodes = 1024,
-                             .order = 1024,
-                             .regions = 16,
-                             .carries = 64,
-                             .stacks = 128,
-                             .origins = 256,
-                             .members = 128,
-                             .scalars = 16,
-                             .characters = 4096,
-                             .outputs = 128};
+inline constexpr Sizes ample{1024, 1024, 1024, 16, 64, 128, 256, 128, 16, 4096, 128};  // in the order of Lists
 struct Roomy {
   Sizes sizes{};
   Graph<ample> graph{};

@@ -122,7 +122,10 @@ struct Fusing {
       if (f.then != g.nodes[n].operation || f.shares) continue;
       const bool sum = f.then == &operation::add;
       for (int i = f.takes; i < (sum ? 2 : f.takes + 1); ++i)
-        if (joins(f, n, i)) return take_in(f, n, i), true;
+        if (joins(f, n, i)) {
+          take_in(f, n, i);
+          return true;
+        }
     }
     return false;
   }
@@ -161,8 +164,10 @@ struct Fusing {
       if (follows || node.operation != &operation::matmul) continue;
       for (int o = 0; o < 2; ++o)
         if (node.operands[o] == sum.operands[0] && g.values[node.result].home == g.values[sum.result].home &&
-            sums_contracted(n, o, g.values[sum.result].type))
-          return take_beside(s, n, o), move_behind(at, i, following);
+            sums_contracted(n, o, g.values[sum.result].type)) {
+          take_beside(s, n, o);
+          return move_behind(at, i, following);
+        }
     }
   }
   constexpr void take_beside(int s, int n, int o) {
@@ -229,62 +234,35 @@ struct Renumbering {
 
   constexpr void take_values(int n, bool last, bool shares) {
     if (f.before[n] >= 0) take_values(f.before[n], false, shares);
+    node_of[n] = nodes.size();
     const int made = last ? f.g.nodes[n].results : 1;
     for (int r = 0; r < made; ++r) {
       const int old = f.g.nodes[n].result + r;
       value_of[old] = values.size();
       Value v = f.g.values[old];
-      v.node = nodes.size();
       v.passed = !last && !shares && !f.read_later[old];
       values.push_back(v);
     }
   }
-  constexpr int& renew(int& value) const { return value = value < 0 ? value : value_of[value]; }
   constexpr void run() {
     Graph& g = f.g;
+    Vector<int> results;  // the first of each node, new
+    Vector<Index<Node>> order;
     for (int n = 0; n < g.nodes.size(); ++n) {
       if (f.gone[n]) continue;
-      node_of[n] = nodes.size();
-      Node node = g.nodes[n];
-      node.result = values.size();
-      take_values(n, true, node.shares);
-      node.results = values.size() - node.result;
-      nodes.push_back(node);
+      results.push_back(values.size());
+      take_values(n, true, g.nodes[n].shares);
+      nodes.push_back(g.nodes[n]);
+      nodes.back().results = values.size() - results.back();
     }
-    for (Node& n : nodes)
-      for (int& o : n.operands) renew(o);
-    for (Carry& c : g.carries) {
-      renew(c.initial);
-      renew(c.inside);
-      renew(c.returned);
-      renew(c.result);
-    }
-    for (Stack& s : g.stacks) {
-      renew(s.inside);
-      renew(s.outside);
-    }
-    for (Origin& o : g.origins) {
-      renew(o.result);
-      for (int& v : o.operands) renew(v);
-    }
-    for (Member& m : g.members) {
-      renew(m.value);
-      renew(m.updated);
-    }
-    for (int& v : g.outputs) renew(v);
-    renew(g.scalar_value);
-    renew(g.commit);
-    for (Region& r : g.regions)
-      if (r.begin >= 0) {
-        r.begin = node_of[r.begin];
-        r.end = node_of[r.end];
-      }
-    Vector<int> order;
     for (const int n : g.order)
-      if (node_of[n] >= 0) order.push_back(node_of[n]);
-    g.order = static_cast<Vector<int>&&>(order);
+      if (!f.gone[n]) order.push_back(n);
+    g.order = static_cast<Vector<Index<Node>>&&>(order);
     g.values = static_cast<Vector<Value>&&>(values);
     g.nodes = static_cast<Vector<Node>&&>(nodes);
+    each_index<Value>([&](int& value) { value = value < 0 ? value : value_of[value]; }, g);
+    each_index<Node>([&](int& node) { node = node < 0 ? node : node_of[node]; }, g);
+    for (int n = 0; n < g.nodes.size(); ++n) g.nodes[n].result = results[n];
   }
 };
 }  // namespace fusing

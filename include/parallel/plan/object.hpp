@@ -2,6 +2,8 @@
 // copied in, so that tools/plan can run the same passes on it for any mesh, and none of it is executed. Nothing in it
 // is an address.
 #pragma once
+#include <bit>
+
 #include <parallel/plan/constant.hpp>
 #include <parallel/plan/demands.hpp>
 
@@ -12,20 +14,20 @@ namespace object {
 inline constexpr std::int64_t magic = 0x6c656c6c61726170;          ///< "parallel", as a little-endian machine writes it
 inline constexpr std::int64_t program_magic = 0x6d6172676f72703a;  ///< ":program"
 inline constexpr std::int64_t mesh_magic = 0x3a6873656d3a3a3a;     ///< ":::mesh:"
-inline constexpr std::int64_t version = 7;
+inline constexpr std::int64_t version = 8;
 /// magic, magic, version, words in all, checksum of the program, words up to its end, checksum of the rest: lines and
 /// spellings of types, which differ from compiler to compiler. All before is the same from all of them, and it alone is
 /// hashed and compared.
 inline constexpr int header = 7;
 
+/// Stands for a number that has a word of its own.
+inline constexpr std::int64_t mark = 0xffff;
+
 /// FNV-1a over words.
-inline constexpr std::uint64_t no_words = 0xcbf29ce484222325;
-constexpr std::uint64_t mixed(std::uint64_t hash, std::int64_t w) {
-  return (hash ^ static_cast<std::uint64_t>(w)) * 0x100000001b3;
-}
 constexpr std::int64_t checksum(std::span<const std::int64_t> words) {
-  std::uint64_t hash = no_words;
-  for (const std::int64_t w : words) hash = mixed(hash, w);
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const std::int64_t* w = words.data();  // no iterators: few calls are few steps of the compiler
+  for (std::size_t i = 0; i < words.size(); ++i) hash = (hash ^ static_cast<std::uint64_t>(w[i])) * 0x100000001b3;
   return static_cast<std::int64_t>(hash);
 }
 
@@ -45,6 +47,56 @@ constexpr std::string_view type_name() {
   return name;
 }
 
+template <class T>
+inline constexpr bool is_index = false;
+template <class Record>
+inline constexpr bool is_index<Index<Record>> = true;
+template <class T>
+concept Number = std::is_arithmetic_v<std::remove_const_t<T>> || std::is_enum_v<std::remove_const_t<T>> ||
+    is_index<std::remove_const_t<T>>;
+/// Items one behind the other, in whatever keeps them.
+template <class T>
+concept ListLike = requires(T& list) {
+  *list.begin();
+  list.size();
+};
+
+/// The words of a record are those of its members in their order, of a list how many there are and then each. `way` is
+/// a writer or a reader: its `field` takes numbers, texts and addresses, and comes back here with all else.
+template <class Way, class T>
+constexpr void words_of(Way& way, T& t) {
+  using Field = std::remove_const_t<T>;
+  if constexpr (std::is_same_v<Field, Placement>) {
+    way.field(t.kind);
+    way.field(t.dim);
+    if (t.kind == PlacementKind::at) way.field(t.coordinates);
+  } else if constexpr (ListLike<T>) {
+    if constexpr (!requires { std::tuple_size<Field>::value; }) way.count(t);
+    for (auto& item : t) way.field(item);
+  } else {
+    if constexpr (std::is_same_v<Field, Transition>)
+      if (!way.there(!t.axes.empty())) return;  // most nodes move nothing
+    meta::with_members(t, [&](auto&... members) { (way.field(members), ...); });
+  }
+}
+/// A graph's: what it says beside its lists, then these.
+template <class Way, class G>
+constexpr void words_of_graph(Way& way, G& graph) {
+  way.field(graph.base());
+  each_list(
+      [&](auto& list) {
+        if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(*list.begin())>, char>) way.field(list);
+      },
+      graph);
+}
+/// What passes ask of an operation; the rest of it are functions.
+template <class Way, class O>
+constexpr void words_of_operation(Way& way, O& o) {
+  const auto all = [&](auto&... fields) { (way.field(fields), ...); };
+  all(o.structural, o.updates, o.view, o.aliases, o.source, o.computes, o.remembers, o.reads_a_part, o.rate, o.joined,
+      o.name);
+}
+
 /// Writes words; a template because clang 14 knows no other whose functions call templates, in a constant expression.
 template <class Program>
 class Writer {
@@ -55,66 +107,76 @@ class Writer {
   /// Of a graph that was built otherwise, at start-up.
   constexpr explicit Writer(const GraphView& graph) : g_(graph) {}
 
-  /// A program. The reader, read_object.hpp, reads field by field in the same order.
+  /// A program.
   constexpr void program() {
     begin(program_magic);
     gather();
-    put(is_trained<Program>);
-    put(Program::micro_batches);
-    put(axes_.size());
+    number(is_trained<Program>);
+    number(Program::micro_batches);
+    number(axes_.size());
     for (const Axis* a : axes_) text(a->text());
-    put(operations_.size());
-    for (const Operation* o : operations_) operation(*o);
-    stages();
-    for (const Value& v : counted(g_.values)) value(v);
-    for (const Node& n : counted(g_.nodes)) node(n);
-    list(g_.order);
-    for (const Region& r : counted(g_.regions)) {
-      put(static_cast<int>(r.kind) + 4 * r.reversed + 8 * r.staged, r.parent, r.loop, r.begin);
-      put(r.end, -1, -1, -1);
-      put(r.count);
-    }
-    for (const Carry& c : counted(g_.carries)) {
-      put(c.region, c.initial, c.inside, c.returned);
-      put(c.result, -1, -1, -1);
-    }
-    for (const Stack& s : counted(g_.stacks)) put(s.region, s.inside, s.outside, -1);
-    for (const Origin& o : counted(g_.origins)) origin(o);
-    for (const Member& m : counted(g_.members)) member(m);
-    for (const Name& s : counted(g_.scalars)) text(g_.text(s));
-    put(g_.scalar_value, g_.commit, g_.misused, -1);
-    list(g_.outputs);
+    number(operations_.size());
+    for (const Operation* o : operations_) words_of_operation(*this, *o);
+    words_of_graph(*this, static_cast<const GraphView&>(g_));
     constexpr Demands demands = demands_of<Program>();
-    put(demands.strict);
-    put(demands.memory);
-    put(demands.on.size());
-    for (int i = 0; i < demands.on.size(); ++i) {
-      put(axis(demands.on[i]));
-      put(demands.sent[i]);
-    }
+    field(demands);
     end_of_program();
     text(type_name<typename Program::Model>());
     text(is_trained<Program> ? type_name<typename Program::Optimizer>() : "");
-    put(files_.size());
+    number(files_.size());
     for (const char* f : files_) text(f);
     for (const Origin& o : g_.origins) {
-      put(file(o.source.file), -1, -1, -1);
-      put(o.source.line);
+      number(file(o.source.file));
+      number(o.source.line);
     }
     end();
   }
   /// A mesh that the compiler planned a program for.
   constexpr void mesh(const Mesh& mesh, std::int64_t checksum_of_program) {
     begin(mesh_magic);
-    put(checksum_of_program);
-    put(mesh.count);
+    number(checksum_of_program);
+    number(mesh.count);
     for (int i = 0; i < mesh.count; ++i) {
       text(mesh.axes[i].axis->text());
-      put(mesh.axes[i].size);
+      number(mesh.axes[i].size);
     }
-    put(mesh.here);
+    number(mesh.here);
     end_of_program();
     end();
+  }
+
+  // What words_of asks for, in few statements: clang counts them.
+  template <Number T>
+  constexpr void field(T& value) {
+    number(static_cast<std::int64_t>(value));
+  }
+  constexpr void field(const double& value) { number(std::bit_cast<std::int64_t>(value)); }
+  template <class T>
+  constexpr void field(T& t) {
+    words_of(*this, t);
+  }
+  constexpr void field(const std::string_view& t) { text(t); }
+  constexpr void field(const Name& name) { text(g_.text(name)); }
+  constexpr void field(const Source&) {}  // stands behind the program: compilers differ in it
+  constexpr void field(const Dim& d) {
+    number(d.size);
+    number(d.count);
+    for (int i = 0; i < d.count; ++i) number(place(axes_, d.axes[i]));
+  }
+  constexpr void field(const Axis* const& a) { number(a == nullptr ? -1 : place(axes_, a)); }
+  constexpr void field(const Operation* const& o) { number(place(operations_, o)); }
+  /// A reader finds by its name only what the library ships: tasks are a function.
+  constexpr void field(const Schedule* const& s) {
+    if (!there(s != nullptr)) return;
+    const auto shipped = find_schedule(s->name, s->chunks);
+    number(shipped && shipped->tasks == s->tasks);
+    number(s->chunks);
+    text(s->name);
+  }
+  constexpr void count(const auto& list) { number(static_cast<std::int64_t>(list.size())); }
+  constexpr bool there(bool is) {
+    number(is);
+    return is;
   }
 
  private:
@@ -123,50 +185,42 @@ class Writer {
     words.resize(header);
   }
   constexpr void end_of_program() {
-    words[4] = static_cast<std::int64_t>(hash_);
+    words[4] = checksum({words.data() + header, static_cast<std::size_t>(words.size() - header)});
     words[5] = words.size();
-    hash_ = no_words;
+    filled_ = 64;
   }
   constexpr void end() {
+    const auto program = static_cast<int>(words[5]);
     words[3] = words.size();
-    words[6] = static_cast<std::int64_t>(hash_);
+    words[6] = checksum({words.data() + program, static_cast<std::size_t>(words.size() - program)});
   }
-  constexpr void put(std::int64_t w) {
-    words.push_back(w);
-    hash_ = mixed(hash_, w);
+  /// Numbers from -1 to 65,533, as most are, stand four in a word; others in a word of their own behind a mark.
+  constexpr void number(std::int64_t n) {
+    const bool small = n >= -1 && n < mark - 1;
+    if (filled_ == 64) begin_quarters();
+    words[quarters_] |= static_cast<std::int64_t>(static_cast<std::uint64_t>(small ? n + 1 : mark) << filled_);
+    filled_ += 16;
+    if (!small) words.push_back(n);
   }
-  /// Four small numbers from -1 on, indices into what a reader takes no more than 65,534 of: few words are few steps of
-  /// the compiler.
-  constexpr void put(int a, int b, int c, int d) {
-    put(static_cast<std::int64_t>(static_cast<std::uint64_t>(a + 1) | static_cast<std::uint64_t>(b + 1) << 16 |
-                                  static_cast<std::uint64_t>(c + 1) << 32 | static_cast<std::uint64_t>(d + 1) << 48));
+  constexpr void begin_quarters() {
+    quarters_ = words.size();
+    words.push_back(0);
+    filled_ = 0;
   }
   /// The number of characters, then eight of them a word.
   constexpr void text(std::string_view t) {
-    put(static_cast<std::int64_t>(t.size()));
+    number(static_cast<std::int64_t>(t.size()));
     std::uint64_t word = 0;
     int filled = 0;
     for (const char c : t) {
       word |= static_cast<std::uint64_t>(static_cast<unsigned char>(c)) << (8 * filled);
       if (++filled == 8) {
-        put(static_cast<std::int64_t>(word));
+        words.push_back(static_cast<std::int64_t>(word));
         word = 0;
         filled = 0;
       }
     }
-    if (filled > 0) put(static_cast<std::int64_t>(word));
-  }
-  template <class Items>
-  constexpr const Items& counted(const Items& items) {
-    put(static_cast<std::int64_t>(items.size()));
-    return items;
-  }
-  /// How many, then four of them a word.
-  template <class Items>
-  constexpr void list(const Items& items) {
-    const int n = static_cast<int>(counted(items).size());
-    const auto at = [&](int i) { return i < n ? static_cast<int>(items[static_cast<decltype(items.size())>(i)]) : -1; };
-    for (int i = 0; i < n; i += 4) put(at(i), at(i + 1), at(i + 2), at(i + 3));
+    if (filled > 0) words.push_back(static_cast<std::int64_t>(word));
   }
 
   template <class T>
@@ -193,82 +247,12 @@ class Writer {
       file(o.source.file);
     }
   }
-  constexpr int axis(const Axis* a) { return place(axes_, a); }
-  /// The axis of the stages and their schedule, of which a reader finds by its name only what the library ships: tasks
-  /// are a function.
-  constexpr void stages() {
-    if (g_.stages == nullptr) return put(0);
-    const auto shipped = find_schedule(g_.schedule->name, g_.schedule->chunks);
-    put(g_.balanced ? 2 : 1);
-    put(axis(g_.stages), shipped && shipped->tasks == g_.schedule->tasks, -1, -1);
-    put(g_.schedule->chunks);
-    text(g_.schedule->name);
-  }
-  constexpr void axis_list(const AxisList& l) {
-    for (const Axis* a : counted(l)) put(axis(a));
-  }
-  constexpr void placement(int axis, const Placement& p) {
-    put(axis, static_cast<int>(p.kind), p.dim, -1);
-    if (p.kind == PlacementKind::at) put(static_cast<std::int64_t>(p.coordinates));
-  }
-  constexpr void type(const Type& t, Kind kind, int flags) {
-    const Layout& l = t.layout;
-    put(static_cast<int>(t.dtype) + 4 * static_cast<int>(kind), l.dims.count, l.others.count, flags);
-    for (const Dim& d : l.dims) {
-      put(d.size);
-      put(d.count, d.count > 0 ? axis(d.axes[0]) : -1, d.count > 1 ? axis(d.axes[1]) : -1,
-          d.count > 2 ? axis(d.axes[2]) : -1);
-    }
-    for (const Placed& p : l.others) placement(axis(p.axis), p.placement);
-  }
-  constexpr void operation(const Operation& o) {
-    int rates = static_cast<int>(o.rate) + 4 * o.joined.size(), digit = 16;
-    for (const Rate r : o.joined) {
-      rates += digit * static_cast<int>(r);
-      digit *= 4;
-    }
-    put(static_cast<int>(o.structural),
-        o.updates + 2 * o.view + 4 * o.aliases + 8 * o.source + 16 * o.computes + 32 * o.reads_a_part, rates, -1);
-    text(o.name);
-  }
-  constexpr void value(const Value& v) {
-    type(v.type, v.kind, v.differentiable + 2 * static_cast<int>(v.keep) + 4 * v.passed + 8 * (v.stack > 0));
-    put(v.node, v.region, v.member, -1);
-    if (v.stack > 0) put(v.stack);
-  }
-  constexpr void node(const Node& n) {
-    const Transition& t = n.transition;
-    put(place(operations_, n.operation), static_cast<int>(n.phase) + 4 * n.owns + 8 * n.shares + 16 * n.joined,
-        n.region, n.origin);
-    put(n.member, n.result, n.results, t.axes.count);
-    put(n.flops);
-    list(n.operands);
-    for (const std::int64_t i : counted(n.ints)) put(i);
-    if (t.axes.empty()) return;
-    put(static_cast<int>(t.collective), static_cast<int>(t.reduction), t.maximum, t.along + 1);
-    for (const Axis* a : t.axes) put(axis(a));
-    placement(-1, t.from);
-    placement(-1, t.to);
-    placement(-1, t.among);
-  }
-  constexpr void origin(const Origin& o) {
-    put(place(operations_, o.operation), -1, o.member, o.result);
-    list(o.operands);
-    axis_list(o.axes);
-    list(o.rules);
-  }
-  constexpr void member(const Member& m) {
-    text(g_.path(m));
-    type(m.type, Kind::data, static_cast<int>(m.role) + 4 * m.initializer.decays);
-    put(m.value, m.updated, m.of, -1);
-    put(m.layers);
-  }
 
   GraphView g_ = GraphView(constants::graph<Program>);
   Vector<const Axis*> axes_{};
   Vector<const Operation*> operations_{};
   Vector<const char*> files_{};
-  std::uint64_t hash_ = no_words;
+  int quarters_ = 0, filled_ = 64;  ///< the word that small numbers go to, and how many of its bits they fill
 };
 
 template <class Program>
@@ -299,7 +283,9 @@ struct RoomyWords {
 };
 constexpr RoomyWords in_room(const Vector<std::int64_t>& written) {
   RoomyWords result{.size = written.size()};
-  for (int i = 0; result.size <= result.most && i < result.size; ++i) result.words[i] = written[i];
+  const std::int64_t* from = written.data();
+  const int count = result.size <= result.most ? result.size : 0;
+  for (int i = 0; i < count; ++i) result.words[i] = from[i];
   return result;
 }
 template <class Program>
@@ -308,7 +294,7 @@ template <class Program>
 inline constexpr int size = roomy<Program>.size;
 template <class Program>
 constexpr Words<size<Program>> words() {
-  if constexpr (size < Program >> RoomyWords::most) return frozen<size<Program>>(written<Program>());
+  if constexpr ((size<Program>) > RoomyWords::most) return frozen<size<Program>>(written<Program>());
   Words<size<Program>> result{};
   for (int i = 0; i < size<Program>; ++i) result.words[i] = roomy<Program>.words[i];
   return result;

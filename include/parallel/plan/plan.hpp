@@ -267,7 +267,10 @@ struct Plan {
         Room* best = nullptr;
         for (Room& r : rooms)
           if (r.lent_to < 0 && r.bytes >= bytes && (best == nullptr || r.bytes < best->bytes)) best = &r;
-        if (best == nullptr) rooms.push_back({bytes, -1}), best = &rooms[rooms.size() - 1];
+        if (best == nullptr) {
+          rooms.push_back({bytes, -1});
+          best = &rooms.back();
+        }
         best->lent_to = e.node;
       }
     std::int64_t bytes = 0;

@@ -182,7 +182,8 @@ struct Stage {
         if (const Transition& t = plan.graph.node(s.node).transition;
             t.along != 0 && t.collective == Collective::send && s.end > sent)
           sent = s.end;
-      times.parts.push_back(part.now), times.arrives.push_back(sent > 0 ? sent - part.now : 0);
+      times.parts.push_back(part.now);
+      times.arrives.push_back(sent > 0 ? sent - part.now : 0);
       int often = 0;
       for (const Slot& s : plan.graph.slots) often += s.segment == segment;
       expose(part.result, often);

@@ -96,7 +96,7 @@ constexpr double attention_seconds(const Plan& plan, const Node& node, const Mac
 constexpr double compute_seconds(const Plan& plan, const Node& node, const Machine& machine) {
   const Rates& rates = machine.with(plan.mesh.ranks());
   const auto dtype =
-      static_cast<int>(plan.graph.value(node.operands.empty() ? node.result : node.operands[0]).type.dtype);
+      static_cast<int>(plan.graph.value(node.operands.empty() ? int{node.result} : node.operands[0]).type.dtype);
   const Rate bound = node.operation->rate;
   if (rates.products[dtype] == 0 && (bound == Rate::products || bound == Rate::attention))
     throw std::invalid_argument("parallel: the machine has no rate for products of this element type; give it one");

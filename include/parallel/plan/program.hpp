@@ -171,9 +171,10 @@ constexpr int misplaced() {
   if constexpr (is_trained<Program>) {
     if (!Updates<typename Program::Optimizer>) return 2;
   }
-  int position = is_trained<Program> ? 2 : 1, found = 0;
-  ((++position, found = found == 0 && !Interface<Input> ? position : found), ...);
-  return found;
+  const bool fits[] = {Interface<Input>..., true};
+  for (int i = 0; i < static_cast<int>(sizeof...(Input)); ++i)
+    if (!fits[i]) return i + (is_trained<Program> ? 3 : 2);
+  return 0;
 }
 
 template <class Model, class... Input>

@@ -20,6 +20,65 @@ inline void require(bool sound, const char* what) {
   if (!sound) throw Damaged(what);
 }
 
+inline void check_iterations(int n, int least) {
+  require(n <= most_iterations, "it has more than 32,000 layers, or micro-batches");
+  require(n >= least, "a number is out of range");
+}
+inline void check_placement(const Placement& p) {
+  require(p.dim >= -1 && p.dim <= max_rank, "a number is out of range");
+}
+inline void check_type(const Type& type) {
+  AxisList named;
+  const auto once = [&](const Axis* a) {
+    require(a != nullptr && !named.contains(a) && named.size() < max_axes, "an axis is named twice in a tensor");
+    named.push_back(a);
+  };
+  for (const Dim& d : type.layout.dims) {
+    require(d.size >= 1 && d.size <= std::int64_t{1} << 44, "a dimension is out of range");
+    for (const Axis* a : d) once(a);
+  }
+  for (const Placed& p : type.layout.others) {
+    once(p.axis);
+    check_placement(p.placement);
+  }
+}
+inline void check_axes(const AxisList& axes) {
+  for (int i = 0; i < axes.size(); ++i) {
+    require(axes[i] != nullptr, "an index leads nowhere");
+    for (int j = 0; j < i; ++j) require(axes[i] != axes[j], "an axis is named twice");
+  }
+}
+inline void check_transition(const Transition& t) {
+  check_axes(t.axes);
+  for (const Placement& p : {t.from, t.to, t.among}) check_placement(p);
+  require(t.along >= -1 && t.along <= 1, "a number is out of range");
+  require(t.chunks >= 1 && t.chunks <= most_chunks, "a number is out of range");
+}
+/// What one record says alone, and that its indices lead somewhere or, where they are -1, nowhere.
+inline void check_records(const Graph& g) {
+  const auto lead = [](const int& i, int n) { require(i >= -1 && i < n, "an index leads nowhere"); };
+  each_index<Value>([&](const int& i) { lead(i, g.values.size()); }, g);
+  each_index<Node>([&](const int& i) { lead(i, g.nodes.size()); }, g);
+  each_index<Region>([&](const int& i) { lead(i, g.regions.size()); }, g);
+  each_index<Origin>([&](const int& i) { lead(i, g.origins.size()); }, g);
+  each_index<Member>([&](const int& i) { lead(i, g.members.size()); }, g);
+  for (const Value& v : g.values) {
+    check_type(v.type);
+    check_iterations(v.stack, 0);
+  }
+  for (const Node& n : g.nodes) {
+    require(n.results >= 0 && n.results <= max_results && n.joined >= 0, "a number is out of range");
+    require(n.flops >= 0, "an operation has a negative number of floating point operations");
+    check_transition(n.transition);
+  }
+  for (const Region& r : g.regions) check_iterations(r.count, 1);
+  for (const Origin& o : g.origins) check_axes(o.axes);
+  for (const Member& m : g.members) {
+    check_type(m.type);
+    check_iterations(m.layers, 0);
+  }
+}
+
 /// Of layers that are cut by cost: stages share no dimension but the layers', as with a mesh that one is not divided.
 inline void check_balanced(const Graph& g) {
   int layers = 0;
@@ -68,9 +127,12 @@ inline void check_stages(const Graph& g) {
             "an edge between stages stands there twice");
   }
   require(edges[0] == edges[1] && edges[2] == edges[3], "an edge between stages has one end");
-  if (g.stages == nullptr) return;
+  if (g.stages == nullptr) return require(g.chunks == 1 && !g.balanced, "there are no stages");
   require(loop > 0, "stages have no loop over micro-batches");
   require(g.nodes.size() * g.chunks < 4 * most_nodes, "its stages have too many chunks");
+  require(g.schedule != nullptr && g.schedule->chunks == g.chunks, "its stages have other chunks than their schedule");
+  for (const Node& n : g.nodes)
+    require(n.transition.along == 0 || n.transition.chunks == g.chunks, "an edge has other chunks than its stages");
   if (g.balanced) check_balanced(g);
 }
 
@@ -102,9 +164,9 @@ inline bool is_product(const Graph& g, const Node& node) {
 /// Throws Damaged unless every index exists, operands come before what reads them, loops are nested as they are
 /// ordered.
 inline void check_graph(const Graph& g) {
-  const int values = g.values.size(), nodes = g.nodes.size(), regions = g.regions.size(), members = g.members.size();
+  check_records(g);
+  const int values = g.values.size(), nodes = g.nodes.size(), regions = g.regions.size();
   const auto exists = [](int i, int n) { require(i >= 0 && i < n, "an index leads nowhere"); };
-  const auto may_exist = [&](int i, int n) { require(i >= -1 && i < n, "an index leads nowhere"); };
   exists(0, regions);
   require(g.regions[0].parent == -1 && g.regions[0].loop == 0, "the outermost region is none");
   for (int r = 1; r < regions; ++r) {
@@ -121,8 +183,6 @@ inline void check_graph(const Graph& g) {
   for (int n = 0; n < nodes; ++n) {
     const Node& node = g.nodes[n];
     exists(node.region, regions);
-    may_exist(node.origin, g.origins.size());
-    may_exist(node.member, members);
     for (const int o : node.operands) exists(o, values);
     require(node.result >= 0 && node.result + node.results <= values, "an index leads nowhere");
     for (int r = 0; r < node.results; ++r) require(g.values[node.result + r].node == n, "a value has another maker");
@@ -174,7 +234,6 @@ inline void check_graph(const Graph& g) {
   for (const Value& v : g.values) {
     exists(v.node, nodes);
     exists(v.region, regions);
-    may_exist(v.member, members);
     require(v.region == g.nodes[v.node].region, "a value stands outside its region");
     require(!v.passed || passes_on(g, v), "a value is handed on to no part of its operation");
     double size = 8;
@@ -238,15 +297,11 @@ inline void check_graph(const Graph& g) {
   }
   for (const Origin& o : g.origins) {
     for (const int v : o.operands) exists(v, values);
-    may_exist(o.member, members);
-    may_exist(o.result, values);
     require(o.rules.size() == o.axes.size(), "an origin has axes without rules");
     for (const int r : o.rules) require(r >= 0 && r <= 5, "there is no such rule");
   }
   for (const Member& m : g.members) {
     exists(m.value, values);
-    may_exist(m.updated, values);
-    may_exist(m.of, members);
     require(m.type.layout.dims == g.values[m.value].type.layout.dims, "a member has other dimensions than its value");
   }
   double characters = 0;  // of members, as often as they are printed
@@ -254,9 +309,6 @@ inline void check_graph(const Graph& g) {
   for (const Node& n : g.nodes) characters += n.member < 0 ? 0 : g.members[n.member].path.size;
   require(characters < 1e8, "its names are too long");
   for (const int v : g.outputs) exists(v, values);
-  may_exist(g.scalar_value, values);
-  may_exist(g.commit, values);
-  may_exist(g.misused, members);
   check_stages(g);
 }
 

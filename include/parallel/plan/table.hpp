@@ -27,7 +27,10 @@ struct Table {
       std::string line;
       std::size_t column = 0;
       for (std::size_t c = 0; c < row.cells.size(); column += wide[c++])
-        if (!row.cells[c].empty()) line.resize(column, ' '), line += row.cells[c];
+        if (!row.cells[c].empty()) {
+          line.resize(column, ' ');
+          line += row.cells[c];
+        }
       out += line + "\n";
     }
     return out;

@@ -14,18 +14,10 @@ struct Slot {
   int lane = 0;  ///< where what its parts hand to each other lies
 };
 
-struct GraphView : GraphBase {
-  std::span<const Value> values{};
-  std::span<const Node> nodes{};
-  std::span<const int> order{};
-  std::span<const Region> regions{};
-  std::span<const Carry> carries{};
-  std::span<const Stack> stacks{};
-  std::span<const Origin> origins{};
-  std::span<const Member> members{};
-  std::span<const Name> scalars{};
-  std::string_view characters{};
-  std::span<const int> outputs{};
+template <class Record, int>
+using InSpans = std::span<const Record>;
+
+struct GraphView : GraphBase, Lists<InSpans> {
   std::span<const Slot> slots{};  ///< as one stage sees it: the order of its work; empty where there are no stages
   int parts = 1;                  ///< into which the work on a micro-batch and chunk is divided
 

@@ -41,7 +41,8 @@ void describe(Out& out, const Plan& plan) {
   }
   out.end_of_line();
   if (g.stages != nullptr) {
-    out.name("stages"), out.name(g.stages->text());
+    out.name("stages");
+    out.name(g.stages->text());
     out.name(g.schedule->name);
     out.word(g.schedule->chunks);
     out.word(g.balanced);
@@ -84,7 +85,7 @@ void describe(Out& out, const Plan& plan) {
     out.end_of_line();
   }
   for (const Carry& c : g.carries) {
-    for (const int v : {c.region, c.initial, c.inside, c.returned, c.result}) out.word(v);
+    meta::with_members(c, [&](const auto&... places) { (out.word(places), ...); });
     out.end_of_line();
   }
   for (const int v : g.outputs) out.word(v);
