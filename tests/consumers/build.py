@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Builds and runs the consumer of one way, in a temporary folder, with an installation of its own where it needs one.
 
-    build.py SOURCE_ROOT meson|pkg_config|cmake|fetch_content
+    build.py SOURCE_ROOT meson|fetch_content|installed|headers
+
+`installed` is by pkg-config and by find_package, against what `meson install` leaves; `headers` without anything compiled ahead.
 """
 import os
 import shutil
@@ -10,20 +12,46 @@ import sys
 import tempfile
 from pathlib import Path
 
+LEVEL = "x86-64-v3"
 
-def run(*command):
-    subprocess.run(list(map(str, command)), check=True, stdin=subprocess.DEVNULL)
+
+def run(*command, env=None):
+    subprocess.run(list(map(str, command)), check=True, stdin=subprocess.DEVNULL, env=env)
 
 
 def install(source, build, prefix):
-    parts = [f"-D{part}=false" for part in ("tests", "examples", "tools", "benchmarks")]
-    run("meson", "setup", build, source, f"--prefix={prefix}", *parts)
-    run("meson", "install", "-C", build)
+    """Installs, and looks at what is there: headers, what is compiled ahead, and how it is found; nothing else."""
+    run("meson", "setup", build, source, f"--prefix={prefix}", "--libdir=lib", "-Doptimization=1", "-Dtools=false", "-Dmpi=disabled", f"-Dlevels={LEVEL}")
+    run("meson", "install", "-C", build, "--quiet")
+    there = {str(path.relative_to(prefix)) for path in prefix.glob("**/*") if not path.is_dir()}
+    headers = {f"include/{path.relative_to(source / 'include')}" for path in (source / "include").glob("**/*") if path.is_file()}
+    headers.remove("include/parallel/library/meson.build")
+    kernels = "libparallel_kernels.so"
+    compiled = {f"lib/{name}" for name in ("libparallel.a", kernels, f"{kernels}.0", f"{kernels}.0.1.0")}
+    found = {f"lib/pkgconfig/{name}.pc" for name in ("parallel", "parallel-headers")}
+    found |= {f"lib/cmake/parallel/parallel-config{name}.cmake" for name in ("", "-version")}
+    if os.uname().machine == "x86_64":
+        compiled.add(f"lib/glibc-hwcaps/{LEVEL}/{kernels}.0")
+    wanted = headers | compiled | found
+    if there != wanted:
+        sys.exit(f"an installation lacks {sorted(wanted - there)} and has besides {sorted(there - wanted)}")
+
+
+def kernels_of(program):
+    """The files of kernels that the dynamic linker loads for a program."""
+    said = subprocess.run([program], env={**os.environ, "LD_DEBUG": "libs"}, capture_output=True, text=True, check=True).stderr
+    return {line.split()[-1] for line in said.splitlines() if "calling init" in line and "parallel_kernels" in line}
 
 
 def main(source, way):
+    compiler = os.environ.setdefault("CXX", "g++").split()
     with tempfile.TemporaryDirectory() as folder:
         prefix, consumer = Path(folder, "prefix"), Path(folder, "consumer")
+        if way == "headers":
+            eigen = subprocess.run(["pkg-config", "--cflags", "eigen3"], capture_output=True, text=True, check=True).stdout.split()
+            run(*compiler, "-std=c++20", "-O1", f"-I{source / 'include'}", *eigen, "-pthread", source / "tests/consumers/main.cpp", "-o", Path(folder, "main"))
+            run(Path(folder, "main"))
+            return
         shutil.copytree(source / "tests/consumers" / way, consumer)
         shutil.copy(source / "tests/consumers/main.cpp", consumer)
         os.chdir(consumer)
@@ -34,14 +62,16 @@ def main(source, way):
             run("meson", "setup", "build", "--force-fallback-for=parallel")
             run("ninja", "-C", "build")
         else:
-            if way != "fetch_content":
+            if way == "installed":
                 install(source, Path(folder, "build"), prefix)
-            if way == "pkg_config":
-                os.environ["PKG_CONFIG_PATH"] = str(prefix / "share/pkgconfig")
-                run("sh", "build.sh")
-            else:
-                run("cmake", "-G", "Ninja", "-B", "build", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DFETCHCONTENT_SOURCE_DIR_PARALLEL={source}")
-                run("cmake", "--build", "build", "--verbose")
+                run("sh", "build.sh", env={**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")})
+                run("./main")
+                has_level = LEVEL in subprocess.run(["/lib64/ld-linux-x86-64.so.2", "--help"], capture_output=True, text=True).stdout
+                best = prefix / (f"lib/glibc-hwcaps/{LEVEL}" if has_level else "lib") / "libparallel_kernels.so.0"
+                if kernels_of("./main") != {str(best)}:
+                    sys.exit(f"it does not load {best} but {kernels_of('./main')}")
+            run("cmake", "-G", "Ninja", "-B", "build", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DFETCHCONTENT_SOURCE_DIR_PARALLEL={source}")
+            run("cmake", "--build", "build", "--verbose")
         run("build/consumer")
 
 

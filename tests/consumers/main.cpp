@@ -1,14 +1,11 @@
-// What a project of its own does: it plans at start-up, and prints; with the library it trains over threads, too, which
-// takes long to compile without.
+// What a project of its own does: it plans at start-up, prints, and trains over threads.
 #include <cstdio>
 #include <vector>
 
-#include <parallel/parallel.hpp>
-#ifdef PARALLEL_LIBRARY
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
+#include <parallel/parallel.hpp>
 #include <parallel/run/trainer.hpp>
-#endif
 
 using namespace parallel;
 using namespace parallel::axes;
@@ -25,7 +22,6 @@ using Step = Training<Line, Sgd, Tensor<float, Shape<8, 2>>, Tensor<float, Shape
 int main() {
   const OwnedPlan plan = derive<Step>(Mesh{tensor = 2});
   std::printf("%s\n", text(*plan).c_str());
-#ifdef PARALLEL_LIBRARY
   double first = 0, last = 0;
   run_threads(2, [&](Threads& world) {
     Parameters parameters(*plan, world.rank(), 1);
@@ -45,7 +41,4 @@ int main() {
   });
   std::printf("loss %g, then %g\n", first, last);
   return last < first / 10 ? 0 : 1;
-#else
-  return plan->mesh.ranks() == 2 ? 0 : 1;
-#endif
 }

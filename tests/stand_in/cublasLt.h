@@ -152,7 +152,8 @@ struct Product {
   std::string wrong() const {
     const auto op_rows = [](const auto& l, int op) { return op == CUBLAS_OP_N ? l.rows : l.cols; };
     const auto op_cols = [](const auto& l, int op) { return op == CUBLAS_OP_N ? l.cols : l.rows; };
-    if (op_rows(la, d.a) != ld.rows || op_cols(lb, d.b) != ld.cols || op_cols(la, d.a) != op_rows(lb, d.b)) return "the shapes do not fit";
+    if (op_rows(la, d.a) != ld.rows || op_cols(lb, d.b) != ld.cols || op_cols(la, d.a) != op_rows(lb, d.b))
+      return "the shapes do not fit";
     if (lc.rows != ld.rows || lc.cols != ld.cols || lc.type != ld.type) return "C does not lie like D";
     for (const auto* l : {&la, &lb, &lc, &ld}) {
       if (l->order != CUBLASLT_ORDER_COL) return "only column order is stood in for";
@@ -166,14 +167,16 @@ struct Product {
     if (la.type == CUDA_R_32F && ld.type != CUDA_R_32F) return "f32 gives f32";
     if (d.pointer_mode != CUBLASLT_POINTER_MODE_HOST) return "only alpha and beta on the host are stood in for";
     if (has(2)) return "relu is not stood in for";
-    if (has(128) && (d.aux_ld < m() || d.aux_ld % 8 != 0)) return "aux needs columns apart by a multiple of 8, of D's rows or more";
+    if (has(128) && (d.aux_ld < m() || d.aux_ld % 8 != 0))
+      return "aux needs columns apart by a multiple of 8, of D's rows or more";
     return "";
   }
   /// A program may ask for what the library has no algorithm for.
   bool has_algorithm() const { return la.type != CUDA_R_64F || d.epilogue == CUBLASLT_EPILOGUE_DEFAULT; }
   /// What is wrong with the pointers, which are needed only when it is computed.
   std::string wrong_pointers() const {
-    if ((has(4) || has(16) || has(256) || has(512)) && d.bias == nullptr) return "the epilogue needs a pointer to a bias";
+    if ((has(4) || has(16) || has(256) || has(512)) && d.bias == nullptr)
+      return "the epilogue needs a pointer to a bias";
     return has(128) && d.aux == nullptr ? "the epilogue needs a pointer to aux" : "";
   }
 
@@ -196,7 +199,8 @@ struct Product {
     if (has(512)) all.push_back(writes(d.bias, static_cast<std::size_t>(n()) * bytes_of(bias_type())));
     if (has(128))
       matrix(d.aux,
-             cublasLtMatrixLayoutOpaque_t{static_cast<cudaDataType>(aux_type()), ld.rows, ld.cols, d.aux_ld, 0, ld.batch, d.aux_stride},
+             cublasLtMatrixLayoutOpaque_t{static_cast<cudaDataType>(aux_type()), ld.rows, ld.cols, d.aux_ld, 0,
+                                          ld.batch, d.aux_stride},
              has(32));
     if (bytes > 0) all.push_back(writes(workspace, bytes));
     return all;
@@ -230,7 +234,8 @@ struct Product {
         }
       }
       const auto store_bias = [&](std::int64_t count) {
-        for (std::int64_t i = 0; i < count; ++i) store(d.bias, bias_type(), batch * d.bias_stride + i, bias[static_cast<std::size_t>(i)]);
+        for (std::int64_t i = 0; i < count; ++i)
+          store(d.bias, bias_type(), batch * d.bias_stride + i, bias[static_cast<std::size_t>(i)]);
       };
       if (has(16)) store_bias(m());
       if (has(256)) {
@@ -271,20 +276,16 @@ inline const char* cublasLtGetStatusString(cublasStatus_t status) {
 }
 inline const char* cublasLtGetStatusName(cublasStatus_t status) {
   switch (status) {
-    case CUBLAS_STATUS_SUCCESS:
-      return "CUBLAS_STATUS_SUCCESS";
-    case CUBLAS_STATUS_INVALID_VALUE:
-      return "CUBLAS_STATUS_INVALID_VALUE";
-    case CUBLAS_STATUS_NOT_SUPPORTED:
-      return "CUBLAS_STATUS_NOT_SUPPORTED";
-    case CUBLAS_STATUS_EXECUTION_FAILED:
-      return "CUBLAS_STATUS_EXECUTION_FAILED";
-    default:
-      return "CUBLAS_STATUS_INTERNAL_ERROR";
+    case CUBLAS_STATUS_SUCCESS: return "CUBLAS_STATUS_SUCCESS";
+    case CUBLAS_STATUS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
+    case CUBLAS_STATUS_NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
+    case CUBLAS_STATUS_EXECUTION_FAILED: return "CUBLAS_STATUS_EXECUTION_FAILED";
+    default: return "CUBLAS_STATUS_INTERNAL_ERROR";
   }
 }
 inline cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
-  const cudaError_t error = stand_in::call("cublasLtCreate", [](stand_in::Gpu&, stand_in::Gpu::Lock&) { return cudaSuccess; });
+  const cudaError_t error =
+      stand_in::call("cublasLtCreate", [](stand_in::Gpu&, stand_in::Gpu::Lock&) { return cudaSuccess; });
   if (error != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
   *handle = new cublasLtContext;
   return CUBLAS_STATUS_SUCCESS;
@@ -293,8 +294,8 @@ inline cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   delete handle;
   return CUBLAS_STATUS_SUCCESS;
 }
-inline cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, std::uint64_t rows, std::uint64_t cols,
-                                                 std::int64_t ld) {
+inline cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, std::uint64_t rows,
+                                                 std::uint64_t cols, std::int64_t ld) {
   *layout = new cublasLtMatrixLayoutOpaque_t{type, rows, cols, ld, CUBLASLT_ORDER_COL, 1, 0};
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -302,63 +303,46 @@ inline cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
   delete layout;
   return CUBLAS_STATUS_SUCCESS;
 }
-inline cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l, cublasLtMatrixLayoutAttribute_t attribute,
-                                                       const void* from, std::size_t bytes) {
+inline cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l,
+                                                       cublasLtMatrixLayoutAttribute_t attribute, const void* from,
+                                                       std::size_t bytes) {
   switch (attribute) {
-    case CUBLASLT_MATRIX_LAYOUT_TYPE:
-      return stand_in::set(l->type, from, bytes);
-    case CUBLASLT_MATRIX_LAYOUT_ORDER:
-      return stand_in::set(l->order, from, bytes);
-    case CUBLASLT_MATRIX_LAYOUT_ROWS:
-      return stand_in::set(l->rows, from, bytes);
-    case CUBLASLT_MATRIX_LAYOUT_COLS:
-      return stand_in::set(l->cols, from, bytes);
-    case CUBLASLT_MATRIX_LAYOUT_LD:
-      return stand_in::set(l->ld, from, bytes);
-    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
-      return stand_in::set(l->batch, from, bytes);
-    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
-      return stand_in::set(l->stride, from, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_TYPE: return stand_in::set(l->type, from, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_ORDER: return stand_in::set(l->order, from, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_ROWS: return stand_in::set(l->rows, from, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_COLS: return stand_in::set(l->cols, from, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_LD: return stand_in::set(l->ld, from, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: return stand_in::set(l->batch, from, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET: return stand_in::set(l->stride, from, bytes);
   }
   return CUBLAS_STATUS_INVALID_VALUE;
 }
-inline cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* d, cublasComputeType_t compute, cudaDataType scale) {
-  *d = new cublasLtMatmulDescOpaque_t{compute, scale, 0, 0, 0, CUBLASLT_EPILOGUE_DEFAULT, nullptr, 0, nullptr, 0, 0, -1, -1};
+inline cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* d, cublasComputeType_t compute,
+                                               cudaDataType scale) {
+  *d = new cublasLtMatmulDescOpaque_t{compute, scale, 0, 0,  0, CUBLASLT_EPILOGUE_DEFAULT, nullptr, 0,
+                                      nullptr, 0,     0, -1, -1};
   return CUBLAS_STATUS_SUCCESS;
 }
 inline cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) {
   delete d;
   return CUBLAS_STATUS_SUCCESS;
 }
-inline cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t attribute, const void* from,
-                                                     std::size_t bytes) {
+inline cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t attribute,
+                                                     const void* from, std::size_t bytes) {
   switch (attribute) {
-    case CUBLASLT_MATMUL_DESC_COMPUTE_TYPE:
-      return stand_in::set(d->compute, from, bytes);
-    case CUBLASLT_MATMUL_DESC_SCALE_TYPE:
-      return stand_in::set(d->scale, from, bytes);
-    case CUBLASLT_MATMUL_DESC_POINTER_MODE:
-      return stand_in::set(d->pointer_mode, from, bytes);
-    case CUBLASLT_MATMUL_DESC_TRANSA:
-      return stand_in::set(d->a, from, bytes);
-    case CUBLASLT_MATMUL_DESC_TRANSB:
-      return stand_in::set(d->b, from, bytes);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE:
-      return stand_in::set(d->epilogue, from, bytes);
-    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
-      return stand_in::set(d->bias, from, bytes);
-    case CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE:
-      return stand_in::set(d->bias_stride, from, bytes);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
-      return stand_in::set(d->aux, from, bytes);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
-      return stand_in::set(d->aux_ld, from, bytes);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE:
-      return stand_in::set(d->aux_stride, from, bytes);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE:
-      return stand_in::set(d->aux_type, from, bytes);
-    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
-      return stand_in::set(d->bias_type, from, bytes);
+    case CUBLASLT_MATMUL_DESC_COMPUTE_TYPE: return stand_in::set(d->compute, from, bytes);
+    case CUBLASLT_MATMUL_DESC_SCALE_TYPE: return stand_in::set(d->scale, from, bytes);
+    case CUBLASLT_MATMUL_DESC_POINTER_MODE: return stand_in::set(d->pointer_mode, from, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSA: return stand_in::set(d->a, from, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB: return stand_in::set(d->b, from, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE: return stand_in::set(d->epilogue, from, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return stand_in::set(d->bias, from, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE: return stand_in::set(d->bias_stride, from, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: return stand_in::set(d->aux, from, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: return stand_in::set(d->aux_ld, from, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE: return stand_in::set(d->aux_stride, from, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE: return stand_in::set(d->aux_type, from, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: return stand_in::set(d->bias_type, from, bytes);
   }
   return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -371,38 +355,44 @@ inline cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t
   return CUBLAS_STATUS_SUCCESS;
 }
 inline cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
-                                                           cublasLtMatmulPreferenceAttributes_t attribute, const void* from,
-                                                           std::size_t bytes) {
+                                                           cublasLtMatmulPreferenceAttributes_t attribute,
+                                                           const void* from, std::size_t bytes) {
   std::uint32_t ignored = 0;
   return attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? stand_in::set(preference->workspace, from, bytes)
                                                                : stand_in::set(ignored, from, bytes);
 }
 /// One algorithm, which takes all the workspace that it may.
 inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a,
-                                                     cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t out,
-                                                     cublasLtMatmulPreference_t preference, int requested,
-                                                     cublasLtMatmulHeuristicResult_t results[], int* found) {
+                                                     cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+                                                     cublasLtMatrixLayout_t out, cublasLtMatmulPreference_t preference,
+                                                     int requested, cublasLtMatmulHeuristicResult_t results[],
+                                                     int* found) {
   *found = 0;
   if (requested < 1) return CUBLAS_STATUS_INVALID_VALUE;
   const stand_in::Product product{*d, *a, *b, *c, *out, 1, 0, nullptr, nullptr, nullptr, nullptr};
-  if (const std::string words = product.wrong(); !words.empty()) return stand_in::refuse_product(words, CUBLAS_STATUS_NOT_SUPPORTED);
+  if (const std::string words = product.wrong(); !words.empty())
+    return stand_in::refuse_product(words, CUBLAS_STATUS_NOT_SUPPORTED);
   if (!product.has_algorithm()) return CUBLAS_STATUS_NOT_SUPPORTED;
-  results[0] = {{{preference->workspace}}, static_cast<std::size_t>(preference->workspace), CUBLAS_STATUS_SUCCESS, 1.0f, {}};
+  results[0] = {
+      {{preference->workspace}}, static_cast<std::size_t>(preference->workspace), CUBLAS_STATUS_SUCCESS, 1.0f, {}};
   *found = 1;
   return CUBLAS_STATUS_SUCCESS;
 }
-inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const void* alpha, const void* a, cublasLtMatrixLayout_t la,
-                                     const void* b, cublasLtMatrixLayout_t lb, const void* beta, const void* c, cublasLtMatrixLayout_t lc,
-                                     void* out, cublasLtMatrixLayout_t lout, const cublasLtMatmulAlgo_t* algorithm, void* workspace,
-                                     std::size_t workspace_bytes, cudaStream_t stream) {
-  const stand_in::Product product{*d, *la, *lb, *lc, *lout, stand_in::load(alpha, d->scale, 0), stand_in::load(beta, d->scale, 0),
-                                  a,  b,   c,   out};
-  if (const std::string words = product.wrong(); !words.empty()) return stand_in::refuse_product(words, CUBLAS_STATUS_NOT_SUPPORTED);
+inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const void* alpha, const void* a,
+                                     cublasLtMatrixLayout_t la, const void* b, cublasLtMatrixLayout_t lb,
+                                     const void* beta, const void* c, cublasLtMatrixLayout_t lc, void* out,
+                                     cublasLtMatrixLayout_t lout, const cublasLtMatmulAlgo_t* algorithm,
+                                     void* workspace, std::size_t workspace_bytes, cudaStream_t stream) {
+  const stand_in::Product product{
+      *d, *la, *lb, *lc, *lout, stand_in::load(alpha, d->scale, 0), stand_in::load(beta, d->scale, 0), a, b, c, out};
+  if (const std::string words = product.wrong(); !words.empty())
+    return stand_in::refuse_product(words, CUBLAS_STATUS_NOT_SUPPORTED);
   if (!product.has_algorithm()) return stand_in::refuse_product("f64 has no epilogue", CUBLAS_STATUS_NOT_SUPPORTED);
   if (const std::string words = product.wrong_pointers(); !words.empty())
     return stand_in::refuse_product(words, CUBLAS_STATUS_INVALID_VALUE);
   if (algorithm != nullptr && algorithm->data[0] > workspace_bytes)
     return stand_in::refuse_product("the workspace is smaller than the algorithm's", CUBLAS_STATUS_INVALID_VALUE);
-  const cudaError_t error = stand_in::enqueue(stream, product, product.ranges(workspace, workspace_bytes), "cublasLtMatmul");
+  const cudaError_t error =
+      stand_in::enqueue(stream, product, product.ranges(workspace, workspace_bytes), "cublasLtMatmul");
   return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

@@ -8,82 +8,46 @@
 
 inline const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
-    case cudaSuccess:
-      return "cudaSuccess";
-    case cudaErrorInvalidValue:
-      return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation:
-      return "cudaErrorMemoryAllocation";
-    case cudaErrorInsufficientDriver:
-      return "cudaErrorInsufficientDriver";
-    case cudaErrorNoDevice:
-      return "cudaErrorNoDevice";
-    case cudaErrorInvalidDevice:
-      return "cudaErrorInvalidDevice";
-    case cudaErrorInvalidResourceHandle:
-      return "cudaErrorInvalidResourceHandle";
-    case cudaErrorNotReady:
-      return "cudaErrorNotReady";
-    case cudaErrorIllegalAddress:
-      return "cudaErrorIllegalAddress";
-    case cudaErrorLaunchFailure:
-      return "cudaErrorLaunchFailure";
-    case cudaErrorNotSupported:
-      return "cudaErrorNotSupported";
-    case cudaErrorStreamCaptureUnsupported:
-      return "cudaErrorStreamCaptureUnsupported";
-    case cudaErrorStreamCaptureInvalidated:
-      return "cudaErrorStreamCaptureInvalidated";
-    case cudaErrorStreamCaptureUnmatched:
-      return "cudaErrorStreamCaptureUnmatched";
-    case cudaErrorStreamCaptureUnjoined:
-      return "cudaErrorStreamCaptureUnjoined";
-    case cudaErrorStreamCaptureIsolation:
-      return "cudaErrorStreamCaptureIsolation";
-    case cudaErrorCapturedEvent:
-      return "cudaErrorCapturedEvent";
-    default:
-      return "cudaErrorUnknown";
+    case cudaSuccess: return "cudaSuccess";
+    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorInsufficientDriver: return "cudaErrorInsufficientDriver";
+    case cudaErrorNoDevice: return "cudaErrorNoDevice";
+    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
+    case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
+    case cudaErrorNotReady: return "cudaErrorNotReady";
+    case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
+    case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
+    case cudaErrorNotSupported: return "cudaErrorNotSupported";
+    case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated: return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureUnmatched: return "cudaErrorStreamCaptureUnmatched";
+    case cudaErrorStreamCaptureUnjoined: return "cudaErrorStreamCaptureUnjoined";
+    case cudaErrorStreamCaptureIsolation: return "cudaErrorStreamCaptureIsolation";
+    case cudaErrorCapturedEvent: return "cudaErrorCapturedEvent";
+    default: return "cudaErrorUnknown";
   }
 }
 inline const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
-    case cudaSuccess:
-      return "no error";
-    case cudaErrorInvalidValue:
-      return "invalid argument";
-    case cudaErrorMemoryAllocation:
-      return "out of memory";
-    case cudaErrorInsufficientDriver:
-      return "CUDA driver version is insufficient for CUDA runtime version";
-    case cudaErrorNoDevice:
-      return "no CUDA-capable device is detected";
-    case cudaErrorInvalidDevice:
-      return "invalid device ordinal";
-    case cudaErrorInvalidResourceHandle:
-      return "invalid resource handle";
-    case cudaErrorNotReady:
-      return "device not ready";
-    case cudaErrorIllegalAddress:
-      return "an illegal memory access was encountered";
-    case cudaErrorLaunchFailure:
-      return "unspecified launch failure";
-    case cudaErrorNotSupported:
-      return "operation not supported";
-    case cudaErrorStreamCaptureUnsupported:
-      return "operation not permitted when stream is capturing";
-    case cudaErrorStreamCaptureInvalidated:
-      return "operation failed due to a previous error during capture";
-    case cudaErrorStreamCaptureUnmatched:
-      return "capture was not ended in the same stream as it began";
-    case cudaErrorStreamCaptureUnjoined:
-      return "capturing stream has unjoined work";
-    case cudaErrorStreamCaptureIsolation:
-      return "dependency created on uncaptured work in another stream";
-    case cudaErrorCapturedEvent:
-      return "operation not permitted on an event last recorded in a capturing stream";
-    default:
-      return "unknown error";
+    case cudaSuccess: return "no error";
+    case cudaErrorInvalidValue: return "invalid argument";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorInsufficientDriver: return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorNoDevice: return "no CUDA-capable device is detected";
+    case cudaErrorInvalidDevice: return "invalid device ordinal";
+    case cudaErrorInvalidResourceHandle: return "invalid resource handle";
+    case cudaErrorNotReady: return "device not ready";
+    case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
+    case cudaErrorLaunchFailure: return "unspecified launch failure";
+    case cudaErrorNotSupported: return "operation not supported";
+    case cudaErrorStreamCaptureUnsupported: return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated: return "operation failed due to a previous error during capture";
+    case cudaErrorStreamCaptureUnmatched: return "capture was not ended in the same stream as it began";
+    case cudaErrorStreamCaptureUnjoined: return "capturing stream has unjoined work";
+    case cudaErrorStreamCaptureIsolation: return "dependency created on uncaptured work in another stream";
+    case cudaErrorCapturedEvent: return "operation not permitted on an event last recorded in a capturing stream";
+    default: return "unknown error";
   }
 }
 inline cudaError_t cudaPeekAtLastError() { return stand_in::last_error; }
@@ -123,7 +87,8 @@ inline cudaError_t cudaGetDevice(int* device) {
 inline cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* properties, int device) {
   return stand_in::call("cudaGetDeviceProperties", [&](stand_in::Gpu& gpu, stand_in::Gpu::Lock&) {
     if (device < 0 || device >= gpu.options.devices) return cudaErrorInvalidDevice;
-    *properties = {"stand-in", gpu.options.memory, 48 << 10, 65536, 32, 1024, gpu.options.major, gpu.options.minor, 4, 1 << 20,
+    *properties = {"stand-in", gpu.options.memory, 48 << 10,          65536, 32,
+                   1024,       gpu.options.major,  gpu.options.minor, 4,     1 << 20,
                    2048,       228 << 10,          227 << 10};
     return cudaSuccess;
   });
@@ -132,44 +97,19 @@ inline cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attrib
   cudaDeviceProp p{};
   if (const cudaError_t error = cudaGetDeviceProperties(&p, device); error != cudaSuccess) return error;
   switch (attribute) {
-    case cudaDevAttrMaxThreadsPerBlock:
-      *value = p.maxThreadsPerBlock;
-      break;
-    case cudaDevAttrMaxGridDimX:
-      *value = 0x7fffffff;
-      break;
-    case cudaDevAttrMaxSharedMemoryPerBlock:
-      *value = static_cast<int>(p.sharedMemPerBlock);
-      break;
-    case cudaDevAttrWarpSize:
-      *value = p.warpSize;
-      break;
-    case cudaDevAttrMultiProcessorCount:
-      *value = p.multiProcessorCount;
-      break;
-    case cudaDevAttrL2CacheSize:
-      *value = p.l2CacheSize;
-      break;
-    case cudaDevAttrMaxThreadsPerMultiProcessor:
-      *value = p.maxThreadsPerMultiProcessor;
-      break;
-    case cudaDevAttrComputeCapabilityMajor:
-      *value = p.major;
-      break;
-    case cudaDevAttrComputeCapabilityMinor:
-      *value = p.minor;
-      break;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
-      *value = static_cast<int>(p.sharedMemPerMultiprocessor);
-      break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = static_cast<int>(p.sharedMemPerBlockOptin);
-      break;
-    case cudaDevAttrMemoryPoolsSupported:
-      *value = 1;
-      break;
-    default:
-      return cudaErrorInvalidValue;
+    case cudaDevAttrMaxThreadsPerBlock: *value = p.maxThreadsPerBlock; break;
+    case cudaDevAttrMaxGridDimX: *value = 0x7fffffff; break;
+    case cudaDevAttrMaxSharedMemoryPerBlock: *value = static_cast<int>(p.sharedMemPerBlock); break;
+    case cudaDevAttrWarpSize: *value = p.warpSize; break;
+    case cudaDevAttrMultiProcessorCount: *value = p.multiProcessorCount; break;
+    case cudaDevAttrL2CacheSize: *value = p.l2CacheSize; break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = p.maxThreadsPerMultiProcessor; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = p.major; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = p.minor; break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = static_cast<int>(p.sharedMemPerMultiprocessor); break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = static_cast<int>(p.sharedMemPerBlockOptin); break;
+    case cudaDevAttrMemoryPoolsSupported: *value = 1; break;
+    default: return cudaErrorInvalidValue;
   }
   return cudaSuccess;
 }
@@ -198,8 +138,9 @@ inline cudaError_t cudaFree(void* p) {
     const int device = gpu.device_of(p);
     if (device < 0) return stand_in::refuse(gpu, cudaErrorInvalidValue, "cudaFree of what is no device memory");
     stand_in::synchronize(gpu, lock, device, "cudaFree");
-    return gpu.memory(device).free(p) ? cudaSuccess
-                                      : stand_in::refuse(gpu, cudaErrorInvalidValue, "cudaFree of what was not allocated, or twice");
+    return gpu.memory(device).free(p)
+               ? cudaSuccess
+               : stand_in::refuse(gpu, cudaErrorInvalidValue, "cudaFree of what was not allocated, or twice");
   });
 }
 inline cudaError_t cudaMallocAsync(void** p, std::size_t bytes, cudaStream_t stream) {
@@ -219,7 +160,8 @@ inline cudaError_t cudaFreeAsync(void* p, cudaStream_t stream) {
     if (lane == nullptr) return cudaErrorInvalidResourceHandle;
     if (stand_in::captured(gpu, "cudaFreeAsync", lane)) return cudaErrorStreamCaptureUnsupported;
     const int device = lane->device;
-    stand_in::queue(gpu, *lane, "cudaFreeAsync", {stand_in::writes(p, 1)}, [&gpu, p, device] { gpu.memory(device).free(p); });
+    stand_in::queue(gpu, *lane, "cudaFreeAsync", {stand_in::writes(p, 1)},
+                    [&gpu, p, device] { gpu.memory(device).free(p); });
     return cudaSuccess;
   });
 }
@@ -250,7 +192,8 @@ inline cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* attrib
     *attributes = {device >= 0 ? cudaMemoryTypeDevice
                    : host      ? cudaMemoryTypeHost
                                : cudaMemoryTypeUnregistered,
-                   device >= 0 || !host ? device : 0, device >= 0 || host ? there : nullptr, device < 0 ? there : nullptr};
+                   device >= 0 || !host ? device : 0, device >= 0 || host ? there : nullptr,
+                   device < 0 ? there : nullptr};
     return cudaSuccess;
   });
 }
@@ -261,7 +204,8 @@ inline cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* attrib
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
   return stand_in::call("cudaStreamCreateWithFlags", [&](stand_in::Gpu& gpu, stand_in::Gpu::Lock&) {
     if (flags != cudaStreamNonBlocking)
-      return stand_in::refuse(gpu, cudaErrorInvalidValue, "a stream that waits for stream 0; create it with cudaStreamNonBlocking");
+      return stand_in::refuse(gpu, cudaErrorInvalidValue,
+                              "a stream that waits for stream 0; create it with cudaStreamNonBlocking");
     *stream = gpu.add<CUstream_st>(stand_in::current_device);
     return cudaSuccess;
   });
@@ -319,7 +263,8 @@ inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = null
   return stand_in::call("cudaEventRecord", [&](stand_in::Gpu& gpu, stand_in::Gpu::Lock&) {
     stand_in::Lane* const lane = stand_in::lane_of(gpu, stream);
     if (lane == nullptr || !gpu.handles.contains(event) || lane->device != event->device)
-      return stand_in::refuse(gpu, cudaErrorInvalidResourceHandle, "cudaEventRecord of an event and a stream that are not of one device");
+      return stand_in::refuse(gpu, cudaErrorInvalidResourceHandle,
+                              "cudaEventRecord of an event and a stream that are not of one device");
     event->capture = lane->capture;
     event->nodes = lane->tails;
     event->task = lane->capture != nullptr ? nullptr : stand_in::queue(gpu, *lane, "cudaEventRecord", {}, {});

@@ -46,7 +46,8 @@ inline void fail_communicators(ncclResult_t result) {
     if (const auto member = weak.lock()) member->error = result;
 }
 
-inline std::shared_ptr<Member> member_of(Gpu& gpu, std::shared_ptr<Clique> clique, int rank, int device, bool blocking) {
+inline std::shared_ptr<Member> member_of(Gpu& gpu, std::shared_ptr<Clique> clique, int rank, int device,
+                                         bool blocking) {
   auto member = std::make_shared<Member>();
   member->clique = std::move(clique), member->rank = rank, member->device = device, member->blocking = blocking;
   member->clique->join(gpu, rank, device);
@@ -55,11 +56,13 @@ inline std::shared_ptr<Member> member_of(Gpu& gpu, std::shared_ptr<Clique> cliqu
   return member;
 }
 
-inline ncclResult_t state_of(const Member& member) { return member.error != ncclSuccess ? member.error : member.clique->error; }
+inline ncclResult_t state_of(const Member& member) {
+  return member.error != ncclSuccess ? member.error : member.clique->error;
+}
 
 /// Waits until what a call began is done, or leaves it to the polls of a communicator that does not block.
-inline ncclResult_t complete(Gpu& gpu, Gpu::Lock& lock, const std::shared_ptr<Member>& member, std::function<bool()> done,
-                             const char* function) {
+inline ncclResult_t complete(Gpu& gpu, Gpu::Lock& lock, const std::shared_ptr<Member>& member,
+                             std::function<bool()> done, const char* function) {
   if (grouped.depth > 0) {
     grouped.pending.push_back({member, std::move(done)});
     return ncclSuccess;
@@ -107,7 +110,8 @@ inline bool connect(const std::shared_ptr<Member>& member, const std::vector<Cal
   for (const Call& call : calls) {
     if (!call.message()) continue;
     const bool sends = call.kind == Kind::send;
-    int& ends = member->clique->connected[sends ? std::pair(member->rank, call.peer) : std::pair(call.peer, member->rank)];
+    int& ends =
+        member->clique->connected[sends ? std::pair(member->rank, call.peer) : std::pair(call.peer, member->rank)];
     ends |= sends ? 1 : 2;
     all = all && ends == 3;
   }
@@ -128,8 +132,8 @@ inline ncclResult_t end_group(Gpu& gpu, Gpu::Lock& lock) {
     Lane* const lane = lane_of(gpu, e.stream);
     if (lane == nullptr || lane->device != e.member->device)
       return refuse_nccl(gpu, ncclInvalidArgument, "a stream is not of the communicator's device");
-    const auto same =
-        std::find_if(launches.begin(), launches.end(), [&](const auto& l) { return l.first == e.member && l.second.first == lane; });
+    const auto same = std::find_if(launches.begin(), launches.end(),
+                                   [&](const auto& l) { return l.first == e.member && l.second.first == lane; });
     if (same == launches.end())
       launches.push_back({e.member, {lane, {e.call}}});
     else
@@ -141,7 +145,8 @@ inline ncclResult_t end_group(Gpu& gpu, Gpu::Lock& lock) {
   for (auto& [member, what] : launches) {
     auto& [lane, list] = what;
     // Where nothing is to be connected a call of a communicator that does not block is now and then late, too.
-    const bool now = connect(member, list) && (member->blocking || lane->capture != nullptr || ++member->polls % 3 != 0);
+    const bool now =
+        connect(member, list) && (member->blocking || lane->capture != nullptr || ++member->polls % 3 != 0);
     if (now) {
       launch(gpu, member, list, *lane);
     } else {
@@ -172,7 +177,8 @@ inline void outlive_graphs(const Member& member, const char* function) {
   if (!member.in_graphs()) return;
   {
     const auto lock = Gpu::get().lock();
-    refuse_nccl(Gpu::get(), ncclInvalidUsage, std::string(function) + " waits for a graph that has captured calls of the communicator");
+    refuse_nccl(Gpu::get(), ncclInvalidUsage,
+                std::string(function) + " waits for a graph that has captured calls of the communicator");
   }
   while (member.in_graphs()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
@@ -183,11 +189,13 @@ inline ncclResult_t add(const Call& c, ncclComm_t comm, cudaStream_t stream) {
     const auto member = comm->member;
     if (state_of(*member) != ncclSuccess) return state_of(*member);
     if (!member->clique->ready() || !member->pending.empty() || member->finalizing)
-      return refuse_nccl(gpu, ncclInvalidUsage,
-                         std::string(name_of(c.kind)) + " on a communicator that is still busy; poll ncclCommGetAsyncError");
+      return refuse_nccl(
+          gpu, ncclInvalidUsage,
+          std::string(name_of(c.kind)) + " on a communicator that is still busy; poll ncclCommGetAsyncError");
     const int n = member->clique->n;
     const auto there = [&](const void* p, std::size_t elements) {
-      return elements == 0 || (gpu.device_of(p) == member->device && gpu.memory(member->device).holds(p, elements * width_of(c.type)));
+      return elements == 0 ||
+             (gpu.device_of(p) == member->device && gpu.memory(member->device).holds(p, elements * width_of(c.type)));
     };
     if (!there(c.in, c.in_elements(member->rank, n)) || !there(c.out, c.out_elements(member->rank, n)))
       return refuse_nccl(gpu, ncclInvalidArgument,
@@ -219,11 +227,13 @@ inline ncclResult_t ncclGetVersion(int* version) {
 inline ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return stand_in::nccl_call("ncclGetUniqueId", [&](stand_in::Gpu&, stand_in::Gpu::Lock&) {
     *id = {};
-    std::snprintf(id->internal, sizeof id->internal, "stand-in %llu", static_cast<unsigned long long>(++stand_in::Meetings::get().ids));
+    std::snprintf(id->internal, sizeof id->internal, "stand-in %llu",
+                  static_cast<unsigned long long>(++stand_in::Meetings::get().ids));
     return ncclSuccess;
   });
 }
-inline ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+inline ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
+                                           ncclConfig_t* config) {
   *comm = nullptr;
   return stand_in::nccl_call("ncclCommInitRankConfig", [&](stand_in::Gpu& gpu, stand_in::Gpu::Lock& lock) {
     if (rank < 0 || rank >= ranks) return stand_in::refuse_nccl(gpu, ncclInvalidArgument, "a rank that is none");
@@ -231,7 +241,8 @@ inline ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniq
     if (clique == nullptr) clique = std::make_shared<stand_in::Clique>(ranks);
     if (clique->n != ranks || clique->devices[static_cast<std::size_t>(rank)] >= 0)
       return stand_in::refuse_nccl(gpu, ncclInvalidUsage, "a rank joins twice, or another number of ranks");
-    *comm = new ncclComm{stand_in::member_of(gpu, clique, rank, stand_in::current_device, config == nullptr || config->blocking != 0)};
+    *comm = new ncclComm{
+        stand_in::member_of(gpu, clique, rank, stand_in::current_device, config == nullptr || config->blocking != 0)};
     const auto member = (*comm)->member;
     return stand_in::complete(
         gpu, lock, member, [clique] { return clique->ready(); }, "ncclCommInitRankConfig");
@@ -243,7 +254,8 @@ inline ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId i
 inline ncclResult_t ncclCommInitAll(ncclComm_t* comms, int count, const int* devices) {
   return stand_in::nccl_call("ncclCommInitAll", [&](stand_in::Gpu& gpu, stand_in::Gpu::Lock&) {
     const auto clique = std::make_shared<stand_in::Clique>(count);
-    for (int r = 0; r < count; ++r) comms[r] = new ncclComm{stand_in::member_of(gpu, clique, r, devices == nullptr ? r : devices[r], true)};
+    for (int r = 0; r < count; ++r)
+      comms[r] = new ncclComm{stand_in::member_of(gpu, clique, r, devices == nullptr ? r : devices[r], true)};
     return clique->error;
   });
 }
@@ -259,8 +271,10 @@ inline ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_
     const std::size_t number = mine.size();
     mine.push_back({color, key});
     gpu.changed();
-    const bool blocking = config == nullptr || config->blocking == NCCL_CONFIG_UNDEF_INT ? parent->blocking : config->blocking != 0;
-    const auto done = [&gpu, parent, clique, number, color, key, child, blocking, device = parent->device, made = false]() mutable {
+    const bool blocking =
+        config == nullptr || config->blocking == NCCL_CONFIG_UNDEF_INT ? parent->blocking : config->blocking != 0;
+    const auto done = [&gpu, parent, clique, number, color, key, child, blocking, device = parent->device,
+                       made = false]() mutable {
       for (const auto& list : clique->splits)
         if (list.size() <= number) return false;
       if (color == NCCL_SPLIT_NOCOLOR) return true;
@@ -351,36 +365,41 @@ inline ncclResult_t ncclGroupStart() {
 }
 inline ncclResult_t ncclGroupEnd() {
   return stand_in::nccl_call("ncclGroupEnd", [&](stand_in::Gpu& gpu, stand_in::Gpu::Lock& lock) {
-    if (stand_in::grouped.depth == 0) return stand_in::refuse_nccl(gpu, ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart");
+    if (stand_in::grouped.depth == 0)
+      return stand_in::refuse_nccl(gpu, ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart");
     return --stand_in::grouped.depth > 0 ? ncclSuccess : stand_in::end_group(gpu, lock);
   });
 }
 
-inline ncclResult_t ncclAllReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
-                                  cudaStream_t stream) {
+inline ncclResult_t ncclAllReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
+                                  ncclComm_t comm, cudaStream_t stream) {
   return stand_in::add({stand_in::Kind::all_reduce, in, out, count, type, op}, comm, stream);
 }
-inline ncclResult_t ncclReduceScatter(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
-                                      cudaStream_t stream) {
+inline ncclResult_t ncclReduceScatter(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
+                                      ncclComm_t comm, cudaStream_t stream) {
   return stand_in::add({stand_in::Kind::reduce_scatter, in, out, count, type, op}, comm, stream);
 }
-inline ncclResult_t ncclAllGather(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) {
+inline ncclResult_t ncclAllGather(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclComm_t comm,
+                                  cudaStream_t stream) {
   return stand_in::add({stand_in::Kind::all_gather, in, out, count, type}, comm, stream);
 }
-inline ncclResult_t ncclAlltoAll(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) {
+inline ncclResult_t ncclAlltoAll(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclComm_t comm,
+                                 cudaStream_t stream) {
   return stand_in::add({stand_in::Kind::all_to_all, in, out, count, type}, comm, stream);
 }
-inline ncclResult_t ncclBroadcast(const void* in, void* out, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm,
-                                  cudaStream_t stream) {
+inline ncclResult_t ncclBroadcast(const void* in, void* out, std::size_t count, ncclDataType_t type, int root,
+                                  ncclComm_t comm, cudaStream_t stream) {
   return stand_in::add({stand_in::Kind::broadcast, in, out, count, type, ncclSum, root}, comm, stream);
 }
-inline ncclResult_t ncclReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm,
-                               cudaStream_t stream) {
+inline ncclResult_t ncclReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
+                               int root, ncclComm_t comm, cudaStream_t stream) {
   return stand_in::add({stand_in::Kind::reduce, in, out, count, type, op, root}, comm, stream);
 }
-inline ncclResult_t ncclSend(const void* in, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+inline ncclResult_t ncclSend(const void* in, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                             cudaStream_t stream) {
   return stand_in::add({stand_in::Kind::send, in, nullptr, count, type, ncclSum, peer}, comm, stream);
 }
-inline ncclResult_t ncclRecv(void* out, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+inline ncclResult_t ncclRecv(void* out, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                             cudaStream_t stream) {
   return stand_in::add({stand_in::Kind::receive, nullptr, out, count, type, ncclSum, peer}, comm, stream);
 }

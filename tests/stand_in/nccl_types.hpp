@@ -1,8 +1,7 @@
 // The types of NCCL's interface that this project uses, with its names and values.
 #pragma once
-#include <cstddef>
-
 #include <climits>
+#include <cstddef>
 
 typedef struct ncclComm* ncclComm_t;
 #define NCCL_COMM_NULL NULL

@@ -140,7 +140,7 @@ int main(int argc, char** argv) {
       ->default_val("g++")
       ->group("Compiling");
   app.add_option("--include", asked.include, "Where the library's headers are")
-      ->default_val(PLANNER_INCLUDE)
+      ->default_val(planner::headers())
       ->group("Compiling");
   app.add_option("--eigen", asked.eigen, "Where Eigen's headers are")->default_val(PLANNER_EIGEN)->group("Compiling");
   app.add_option("--with", asked.compiling, "An argument for the compiler; may be repeated")

@@ -2,12 +2,12 @@
 // rank order.
 #pragma once
 #include <algorithm>
+#include <climits>
 #include <cstring>
 #include <optional>
 #include <utility>
 
 #include <boost/mpi/environment.hpp>
-#include <climits>
 
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/mpi_message.hpp>

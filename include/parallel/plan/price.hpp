@@ -8,11 +8,19 @@
 namespace parallel {
 
 namespace pricing {
+/// Whether a node has a matmul's attributes, so that its tiles can be counted: a product of the user's own may have
+/// others.
+constexpr bool is_matmul(const Plan& plan, const Node& node) {
+  if (node.operation->rate != Rate::products || node.operands.size() < 2 || node.ints.size() < 4) return false;
+  const std::int64_t contracted = node.ints[0], batch = node.ints[3];
+  const auto fits = [&](int o) { return batch + contracted <= plan.graph.value(node.operands[o]).type.layout.rank(); };
+  return contracted >= 0 && contracted <= max_rank && batch >= 0 && batch <= max_rank && fits(0) && fits(1);
+}
 /// By how much a product takes longer than its operations because its tiles come in whole waves: a result of 128 x 256
 /// to each processor at a time, or of 128 x 128, whichever fits better ("Matrix Multiplication Background User's
 /// Guide", NVIDIA).
 constexpr double quantization(const Plan& plan, const Node& node, const Machine& machine) {
-  if (machine.processors == 0 || node.operation->rate != Rate::products) return 1;
+  if (machine.processors == 0 || !is_matmul(plan, node)) return 1;
   const Layout &x = plan.graph.value(node.operands[0]).type.layout, &w = plan.graph.value(node.operands[1]).type.layout;
   const operation::Product p(node.ints);
   std::int64_t m = 1, n = 1, batch = 1;
@@ -69,6 +77,12 @@ constexpr double streaming_seconds(double bytes, const Rates& rates) {
 }
 
 namespace pricing {
+/// Whether a node has attention's operands, (batch, tokens, heads, ...), so that its scores can be counted.
+constexpr bool is_attention(const Plan& plan, const Node& node) {
+  const auto rank = [&](int o) { return plan.graph.value(node.operands[o]).type.layout.rank(); };
+  return node.operation->rate == Rate::attention && node.operands.size() >= 2 && !node.ints.empty() && rank(0) >= 3 &&
+         rank(1) >= 2;
+}
 /// Attention's products and, beside them, one exponential and its like per score.
 constexpr double attention_seconds(const Plan& plan, const Node& node, const Machine& machine, const Rates& rates,
                                    int dtype) {
@@ -101,7 +115,7 @@ constexpr double compute_seconds(const Plan& plan, const Node& node, const Machi
   if (rates.products[dtype] == 0 && (bound == Rate::products || bound == Rate::attention))
     throw std::invalid_argument("parallel: the machine has no rate for products of this element type; give it one");
   double arithmetic = pricing::arithmetic_seconds(plan, node, machine, rates.functions[dtype], rates.products[dtype]);
-  if (bound == Rate::attention) arithmetic = pricing::attention_seconds(plan, node, machine, rates, dtype);
+  if (pricing::is_attention(plan, node)) arithmetic = pricing::attention_seconds(plan, node, machine, rates, dtype);
   const double streaming = streaming_seconds(bytes_moved(plan, node, machine), rates);
   return machine.launch + (arithmetic > streaming ? arithmetic : streaming);
 }

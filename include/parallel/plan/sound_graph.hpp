@@ -153,14 +153,6 @@ inline bool passes_on(const Graph& g, const Value& v) {
   return true;
 }
 
-/// Whether a product's attributes are those of its operands.
-inline bool is_product(const Graph& g, const Node& node) {
-  if (node.operands.size() < 2 || node.ints.size() < 4) return false;
-  const std::int64_t contracted = node.ints[0], batch = node.ints[3];
-  const auto fits = [&](int o) { return batch + contracted <= g.values[node.operands[o]].type.layout.rank(); };
-  return contracted >= 0 && contracted <= max_rank && batch >= 0 && batch <= max_rank && fits(0) && fits(1);
-}
-
 /// Throws Damaged unless every index exists, operands come before what reads them, loops are nested as they are
 /// ordered.
 inline void check_graph(const Graph& g) {
@@ -195,7 +187,6 @@ inline void check_graph(const Graph& g) {
     require(!takes_one || (node.operands.size() >= 1 && node.results == 1), "an operation has too few operands");
     require(o->structural != Structural::rounded || (node.operands.size() == 2 && node.results == 1),
             "an operation has too few operands");
-    require(o->rate != Rate::products || is_product(g, node), "a product is none");
     const bool names_operand = !node.ints.empty() && node.ints[node.ints.size() - 1] >= 0 &&
                                node.ints[node.ints.size() - 1] < node.operands.size();
     require(!node.shares || (node.joined == 1 && names_operand), "a fused operation is none");

@@ -1,6 +1,7 @@
 // A file that is written whole or not at all: beside its place first, and put in it when nothing is left to write.
 #pragma once
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
@@ -9,8 +10,6 @@
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <climits>
 
 #include <parallel/run/failure.hpp>
 

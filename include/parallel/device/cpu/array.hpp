@@ -73,7 +73,7 @@ struct Rest {
 /// element.
 template <class Body, class... T>
 [[gnu::always_inline]] inline void by_lanes(Index n, Body body, T*... data) {
-  [&](Rest<T>... rest) __attribute__((always_inline)) {
+  [&](Rest<T> && ... rest) __attribute__((always_inline)) {
     for (Index i = 0; i < n; i += 16) {
       const bool whole = i + 16 <= n;
       if (!whole) (rest.take(data + i, n - i), ...);
