@@ -16,13 +16,14 @@
 #endif
 #include <parallel/device/cpu.hpp>
 #include <parallel/parallel.hpp>
+#include <parallel/run/failure.hpp>
 #include <parallel/run/mesh_argument.hpp>
 #include <parallel/run/progress.hpp>
 #include <parallel/run/sampling.hpp>
 #include <parallel/run/text_data.hpp>
 #include <parallel/run/trainer.hpp>
 
-#include "arguments.hpp"
+#include "command_line.hpp"
 
 using namespace parallel;
 using namespace parallel::axes;
@@ -190,27 +191,19 @@ int main(int argc, char** argv) {
     Options options;
     std::string mesh = "data=2,tensor=2";
     bool mpi = false, gpu = false;
-    CLI::App app("Trains a small GPT on text by the plan that its annotations give.");
-    app.add_option("--mesh", mesh, "ranks per axis")->capture_default_str();
-    app.add_option("--text", options.text, "file to train on; by default the licence texts of this machine");
-    app.add_option("--steps", options.steps, "training steps")->capture_default_str()->check(number(1, 1000000));
-    app.add_option("--rate", options.rate, "peak learning rate; it falls to a tenth of it by a cosine")
-        ->capture_default_str()
-        ->check(number(0.0, 1e300));
-    app.add_option("--warmup", options.warmup, "steps until the peak")
-        ->capture_default_str()
-        ->check(number(0, 1000000));
-    app.add_option("--seed", options.seed, "of parameters, batches and samples")
-        ->capture_default_str()
-        ->check(number<std::uint64_t>(0, std::uint64_t{1} << 53));
-    app.add_option("--sample", options.sample, "bytes to sample at the end")
-        ->capture_default_str()
-        ->check(number(0, 100000));
-    app.add_option("--record", options.record,
+    CommandLine arguments("Trains a small GPT on text by the plan that its annotations give.");
+    arguments.text("--mesh", mesh, "ranks per axis");
+    arguments.text("--text", options.text, "file to train on; by default the licence texts of this machine");
+    arguments.number("--steps", options.steps, "training steps", 1, 1000000);
+    arguments.number("--rate", options.rate, "peak learning rate; it falls to a tenth of it by a cosine", 0, 1e300);
+    arguments.number("--warmup", options.warmup, "steps until the peak", 0, 1000000);
+    arguments.number("--seed", options.seed, "of parameters, batches and samples", std::uint64_t{1} << 53);
+    arguments.number("--sample", options.sample, "bytes to sample at the end", 0, 100000);
+    arguments.text("--record", options.record,
                    "writes FILE.RANK: what happened in the first steps, for tools/plan --run");
-    app.add_flag("--mpi", mpi, "ranks are the processes of mpirun instead of threads");
-    app.add_flag("--gpu", gpu, "on the first GPU, which the ranks share");
-    if (!parse(app, argc, argv)) return exit_code::done;
+    arguments.flag("--mpi", mpi, "ranks are the processes of mpirun instead of threads");
+    arguments.flag("--gpu", gpu, "on the first GPU, which the ranks share");
+    if (!arguments.read(argc, argv)) return exit_code::done;
     options.mesh = mesh_argument(mesh, {&data, &tensor});
     derive<Step>(options.mesh);  // a mesh that does not fit is refused before any rank starts
     const TextData text(options.text.empty() ? licence_texts() : read_file(options.text),

@@ -37,38 +37,14 @@ class Executor : public RankMemory<Device> {
   /// differently, too, and Mismatch where ranks have another plan, parameters or arithmetic (agreement.hpp). `world`
   /// must outlive it.
   Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Device& device = {},
-           const Executor* before = nullptr, std::vector<Fact> facts = {}, Here here = {})
-      : Memory(plan, world.rank(), world.size(), parameters, device, before),
-        world_(world),
-        parameters_(parameters.block()),
-        made_at_(here) {
-    tickets_.resize(g_.nodes.size());
-    under_way_.resize(g_.nodes.size());
-    if constexpr (requires { attach(world, device_); }) attach(world, device_);
-    begin_alike(std::move(facts), before);
-    groups_.emplace(plan, world);
-    instructions_.reserve(plan.events.size());  // views are pointed to from here on
-    for (const Event& e : plan.events) prepare(e);
-    bring_together(instructions_, g_);
-    parts_ = begins_of_parts(plan);
-  }
+           const Executor* before = nullptr, std::vector<Fact> facts = {}, Here here = {});
+  ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
   /// Runs the program once: one step, which all ranks begin together. Throws Misuse where an input was never given, and
   /// Mismatch where ranks are at another step, at another place of the program or have other scalars.
-  void run(Here here = {}) {
-    this->begin_step();
-    if (recording_ != nullptr) recording_->begin_step();
-    ++steps_;
-    if (world_.size() > 1) step_alike(here);
-    if (trains_) parameters_->provenance.train(number_, made_at_);
-    if (graph_) return graph_.launch();
-    if (recording_ == nullptr) return once();
-    walk([this](const Instruction& i, const Record& call, auto happen) {
-      recording_->note(i.kind, i.node, call, [&] { happen(), device_.finish(); });
-    });
-  }
+  void run(Here here = {});
   /// How many steps were begun.
   std::int64_t steps() const { return steps_; }
   /// From now on a step is one graph of the device. Not where the communicator's host waits within a step, and nothing
@@ -218,7 +194,10 @@ class Executor : public RankMemory<Device> {
       case EventKind::begin:
       case EventKind::end: {
         const Region& region = g_.region(node.region);
-        i.loop = region.loop, i.count = region.count, i.region = node.region, i.in_parts = g_.in_parts(node.region);
+        i.loop = region.loop;
+        i.count = region.count;
+        i.region = node.region;
+        i.in_parts = g_.in_parts(node.region);
         if (e.kind == EventKind::begin)
           for (const Carry& c : g_.carries) {
             if (c.region == node.region && plan_.storage[static_cast<std::size_t>(c.inside)].block != Segment::none &&
@@ -354,5 +333,45 @@ class Executor : public RankMemory<Device> {
   std::vector<bool> under_way_{};
   Recording* recording_ = nullptr;
 };
+
+// Behind the class, so that a unit for which the library has compiled them does not compile them again.
+
+template <Communicator World, Device Device>
+Executor<World, Device>::Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters,
+                                  const Device& device, const Executor* before, std::vector<Fact> facts, Here here)
+    : Memory(plan, world.rank(), world.size(), parameters, device, before),
+      world_(world),
+      parameters_(parameters.block()),
+      made_at_(here) {
+  tickets_.resize(g_.nodes.size());
+  under_way_.resize(g_.nodes.size());
+  if constexpr (requires { attach(world, device_); }) attach(world, device_);
+  begin_alike(std::move(facts), before);
+  groups_.emplace(plan, world);
+  instructions_.reserve(plan.events.size());  // views are pointed to from here on
+  for (const Event& e : plan.events) prepare(e);
+  bring_together(instructions_, g_);
+  parts_ = begins_of_parts(plan);
+}
+
+template <Communicator World, Device Device>
+Executor<World, Device>::~Executor() = default;
+
+template <Communicator World, Device Device>
+void Executor<World, Device>::run(Here here) {
+  this->begin_step();
+  if (recording_ != nullptr) recording_->begin_step();
+  ++steps_;
+  if (world_.size() > 1) step_alike(here);
+  if (trains_) parameters_->provenance.train(number_, made_at_);
+  if (graph_) return graph_.launch();
+  if (recording_ == nullptr) return once();
+  walk([this](const Instruction& i, const Record& call, auto happen) {
+    recording_->note(i.kind, i.node, call, [&] {
+      happen();
+      device_.finish();
+    });
+  });
+}
 
 }  // namespace parallel

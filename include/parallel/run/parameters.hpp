@@ -119,22 +119,7 @@ class ParametersIn {
   }
 
  private:
-  ParametersIn(const Plan& plan, int rank, std::uint64_t seed, Memory&& memory)
-      : block_(std::make_shared<ParameterBlock<Memory>>(std::move(memory), Provenance(plan, seed))),
-        rank_(rank),
-        layout_(block_layout(plan, Role::parameter)) {
-    for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
-      const Member& m = plan.graph.members[i];
-      if (m.role != Role::parameter || !held(plan, m)) continue;
-      if (m.type.dtype == DType::i32)
-        throw CannotRun("the parameter " + std::string(plan.graph.path(m)) + " is " + text(m.type) +
-                        "; parameters of f32 and f64 can be run, others only planned");
-      if (m.type.dtype == DType::f64)
-        change<double>(plan, m, [&](double* data) { fill(data, m, plan, rank, seed, i); });
-      else
-        change<float>(plan, m, [&](float* data) { fill(data, m, plan, rank, seed, i); });
-    }
-  }
+  ParametersIn(const Plan& plan, int rank, std::uint64_t seed, Memory&& memory);
   static std::int64_t offset_of(const Plan& plan, const Member& m) {
     return plan.storage[static_cast<std::size_t>(m.value)].offset;
   }
@@ -206,6 +191,24 @@ class ParametersIn {
   int rank_ = 0;
   BlockLayout layout_{};
 };
+template <class Memory>
+ParametersIn<Memory>::ParametersIn(const Plan& plan, int rank, std::uint64_t seed, Memory&& memory)
+    : block_(std::make_shared<ParameterBlock<Memory>>(std::move(memory), Provenance(plan, seed))),
+      rank_(rank),
+      layout_(block_layout(plan, Role::parameter)) {
+  for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
+    const Member& m = plan.graph.members[i];
+    if (m.role != Role::parameter || !held(plan, m)) continue;
+    if (m.type.dtype == DType::i32)
+      throw CannotRun("the parameter " + std::string(plan.graph.path(m)) + " is " + text(m.type) +
+                      "; parameters of f32 and f64 can be run, others only planned");
+    if (m.type.dtype == DType::f64)
+      change<double>(plan, m, [&](double* data) { fill(data, m, plan, rank, seed, i); });
+    else
+      change<float>(plan, m, [&](float* data) { fill(data, m, plan, rank, seed, i); });
+  }
+}
+
 using Parameters = ParametersIn<HostMemory>;
 
 }  // namespace parallel

@@ -60,19 +60,7 @@ class RankMemory {
     return position_.part(g_.outputs[static_cast<std::size_t>(i)]);
   }
   /// An output of one element, as a number.
-  double output_scalar(int i) {
-    const View v = output(i);
-    if (v.data == nullptr || v.elements() != 1)
-      throw Misuse("output " + std::to_string(i) + " is " +
-                   text(g_.value(g_.outputs[static_cast<std::size_t>(i)]).type) +
-                   ", no single number on this rank; ask for output(" + std::to_string(i) + ")");
-    switch (v.dtype) {
-      case DType::f64: return read<double>(v.data);
-      case DType::bf16: return static_cast<double>(static_cast<float>(read<bfloat16>(v.data)));
-      case DType::i32: return static_cast<double>(read<int>(v.data));
-      default: return static_cast<double>(read<float>(v.data));
-    }
-  }
+  double output_scalar(int i);
   /// A part where the host can read it: as it is, or copied into `room` when all before is done.
   View on_host(View v, std::vector<std::byte>& room) const {
     if (!Device::asynchronous || v.data == nullptr) return v;
@@ -94,30 +82,7 @@ class RankMemory {
  protected:
   /// Throws CannotRun, and what the device throws where it has not enough memory for the plan's account.
   RankMemory(const Plan& plan, int rank, int size, ParametersIn<MemoryOf<Device>>& parameters, const Device& device,
-             const RankMemory* before)
-      : plan_(plan), g_(plan.graph), position_(plan, rank), device_(device), rank_(rank) {
-    check_ranks(plan, rank, size);
-    block(Segment::parameter) = parameters.data(plan, rank);
-    const auto bytes = [&](Segment b) {
-      return b == Segment::arena ? plan.memory.arena : plan.memory.blocks[static_cast<int>(b)];
-    };
-    const auto own = [&](Segment b) { block(b) = own_.emplace_back(device_.memory(bytes(b))).data(); };
-    const std::int64_t state = before == nullptr ? bytes(Segment::state) : 0;
-    if constexpr (requires { device.need(state); })
-      device.need(state + bytes(Segment::input) + bytes(Segment::scalars) + bytes(Segment::arena));
-    if (before == nullptr) own(Segment::state);
-    if (before != nullptr) block(Segment::state) = before->remembered(plan);
-    own(Segment::input);
-    own(Segment::arena);
-    if constexpr (requires(const account::Scratch& s) { device.reserve(s); })
-      device.reserve(plan.scratch(Device::account));
-    scalars_ = Scalars<Device>(plan, device_);
-    block(Segment::scalars) = scalars_.data();
-    for (std::size_t m = 0; m < g_.members.size(); ++m)
-      if (g_.members[m].role == Role::input)
-        inputs_.push_back(
-            {static_cast<int>(m), index_ranges(g_, static_cast<int>(m)), view(g_.members[m].value).data == nullptr});
-  }
+             const RankMemory* before);
   RankMemory(const RankMemory&) = delete;
   RankMemory& operator=(const RankMemory&) = delete;
 
@@ -131,10 +96,7 @@ class RankMemory {
   std::byte*& block(Segment b) { return position_.blocks[static_cast<int>(b)]; }
   View view(int value) const { return position_.view(value); }
   /// A step can begin: every input is there, numbers are sent. Throws Misuse.
-  void begin_step() {
-    for (std::size_t i = 0; i < inputs_.size(); ++i) check_given(static_cast<int>(i), inputs_[i]);
-    scalars_.begin_step([&] { return skipped(); });
-  }
+  void begin_step();
 
   const Scalars<Device>& scalars() const { return scalars_; }
 
@@ -191,5 +153,52 @@ class RankMemory {
   Scalars<Device> scalars_{};
   std::vector<Input> inputs_{};
 };
+
+template <Device Device>
+double RankMemory<Device>::output_scalar(int i) {
+  const View v = output(i);
+  if (v.data == nullptr || v.elements() != 1)
+    throw Misuse("output " + std::to_string(i) + " is " + text(g_.value(g_.outputs[static_cast<std::size_t>(i)]).type) +
+                 ", no single number on this rank; ask for output(" + std::to_string(i) + ")");
+  switch (v.dtype) {
+    case DType::f64: return read<double>(v.data);
+    case DType::bf16: return static_cast<double>(static_cast<float>(read<bfloat16>(v.data)));
+    case DType::i32: return static_cast<double>(read<int>(v.data));
+    default: return static_cast<double>(read<float>(v.data));
+  }
+}
+
+template <Device Device>
+RankMemory<Device>::RankMemory(const Plan& plan, int rank, int size, ParametersIn<MemoryOf<Device>>& parameters,
+                               const Device& device, const RankMemory* before)
+    : plan_(plan), g_(plan.graph), position_(plan, rank), device_(device), rank_(rank) {
+  check_ranks(plan, rank, size);
+  block(Segment::parameter) = parameters.data(plan, rank);
+  const auto bytes = [&](Segment b) {
+    return b == Segment::arena ? plan.memory.arena : plan.memory.blocks[static_cast<int>(b)];
+  };
+  const auto own = [&](Segment b) { block(b) = own_.emplace_back(device_.memory(bytes(b))).data(); };
+  const std::int64_t state = before == nullptr ? bytes(Segment::state) : 0;
+  if constexpr (requires { device.need(state); })
+    device.need(state + bytes(Segment::input) + bytes(Segment::scalars) + bytes(Segment::arena));
+  if (before == nullptr) own(Segment::state);
+  if (before != nullptr) block(Segment::state) = before->remembered(plan);
+  own(Segment::input);
+  own(Segment::arena);
+  if constexpr (requires(const account::Scratch& s) { device.reserve(s); })
+    device.reserve(plan.scratch(Device::account));
+  scalars_ = Scalars<Device>(plan, device_);
+  block(Segment::scalars) = scalars_.data();
+  for (std::size_t m = 0; m < g_.members.size(); ++m)
+    if (g_.members[m].role == Role::input)
+      inputs_.push_back(
+          {static_cast<int>(m), index_ranges(g_, static_cast<int>(m)), view(g_.members[m].value).data == nullptr});
+}
+
+template <Device Device>
+void RankMemory<Device>::begin_step() {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) check_given(static_cast<int>(i), inputs_[i]);
+  scalars_.begin_step([&] { return skipped(); });
+}
 
 }  // namespace parallel

@@ -1,15 +1,12 @@
 // Text as training data: its bytes are the tokens, the vocabulary is 256.
 #pragma once
-#include <cmath>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include <parallel/communicator/fact.hpp>
-#include <parallel/device/random.hpp>
-#include <parallel/run/failure.hpp>
+#include <parallel/meta/library.hpp>
 
 namespace parallel {
 
@@ -17,57 +14,17 @@ inline constexpr std::size_t most_text = std::size_t{1} << 30;  ///< bytes of a 
 
 /// A whole file, or what comes by a pipe. Throws Failure where it is a directory or a device, cannot be read, or has
 /// more than `most` bytes.
-inline std::string read_file(const std::filesystem::path& path, std::size_t most = most_text) {
-  const auto refused = [&](const std::string& why, int code) { return Failure(path.string() + why, code); };
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error))
-    throw refused(" is a directory; name a text file", exit_code::missing_input);
-  if (std::filesystem::is_character_file(path, error) || std::filesystem::is_block_file(path, error))
-    throw refused(" is a device; name a text file", exit_code::missing_input);
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw Failure("cannot read " + path.string() + "; check the path and its permissions", exit_code::missing_input);
-  std::string text;
-  std::vector<char> part(1 << 16);
-  while (file && text.size() <= most) {
-    file.read(part.data(), static_cast<std::streamsize>(part.size()));
-    text.append(part.data(), static_cast<std::size_t>(file.gcount()));
-  }
-  if (text.size() > most)
-    throw refused(" has more than " + std::to_string(most) + " bytes; name a smaller text", exit_code::bad_data);
-  if (file.bad()) throw refused(" cannot be read to its end; check the disk", exit_code::missing_input);
-  return text;
-}
+PARALLEL_INLINE std::string read_file(const std::filesystem::path& path, std::size_t most = most_text);
 
 /// The licence texts that every Debian machine carries, one behind the other.
-inline std::string licence_texts() {
-  std::string all;
-  for (const char* name : {"Apache-2.0", "Artistic", "BSD", "CC0-1.0", "GFDL-1.3", "GPL-1", "GPL-2", "GPL-3", "LGPL-2",
-                           "LGPL-2.1", "LGPL-3", "MPL-1.1", "MPL-2.0"}) {
-    const std::filesystem::path path = std::filesystem::path("/usr/share/common-licenses") / name;
-    std::error_code error;
-    if (std::filesystem::exists(path, error)) all += read_file(path);
-  }
-  if (all.empty())
-    throw Failure("/usr/share/common-licenses holds no text; name one with --text FILE", exit_code::missing_input);
-  return all;
-}
+PARALLEL_INLINE std::string licence_texts();
 
 /// Text cut into a part to train on and a part to validate on.
 class TextData {
  public:
   /// `context`: tokens of one example. Throws Failure where the text is empty or too short for one example in each
   /// part.
-  TextData(std::string text, const std::string& name, int context, double validation = 0.1)
-      : text_(std::move(text)), context_(context) {
-    if (text_.empty()) throw Failure(name + " is empty; name a text file that is not", exit_code::bad_data);
-    train_ = static_cast<std::size_t>(static_cast<double>(text_.size()) * (1 - validation));
-    const std::size_t needed = static_cast<std::size_t>(static_cast<double>(context + 2) / validation) + 1;
-    if (text_.size() - train_ < static_cast<std::size_t>(context) + 2 || train_ < static_cast<std::size_t>(context) + 2)
-      throw Failure(name + " has " + std::to_string(text_.size()) + " bytes, too short for a context of " +
-                        std::to_string(context) + "; at least " + std::to_string(needed) + " are needed",
-                    exit_code::bad_data);
-  }
+  TextData(std::string text, const std::string& name, int context, double validation = 0.1);
   std::size_t size() const { return text_.size(); }
   /// For ranks to compare before they begin.
   Fact fact() const { return fact_of_data("text", std::span<const char>(text_)); }
@@ -75,15 +32,7 @@ class TextData {
   /// `examples` windows at random places of the training part: tokens and, one byte later, targets. The same for every
   /// rank.
   void batch(std::uint64_t seed, std::uint64_t step, int examples, std::vector<int>& tokens,
-             std::vector<int>& targets) const {
-    tokens.clear();
-    targets.clear();
-    const std::size_t places = train_ - static_cast<std::size_t>(context_) - 1;
-    for (int e = 0; e < examples; ++e) {
-      const double fraction = random_uniform(seed, step, static_cast<std::uint64_t>(e));
-      window(static_cast<std::size_t>(fraction * static_cast<double>(places)), tokens, targets);
-    }
-  }
+             std::vector<int>& targets) const;
   /// How many windows the validation part has, one behind the other.
   int validation_windows() const {
     return static_cast<int>((text_.size() - train_ - 1) / static_cast<std::size_t>(context_));
@@ -93,26 +42,10 @@ class TextData {
   }
 
   /// The entropy of a byte given the byte before it, in nats: what a table of the text's own bigrams would reach.
-  double bigram_entropy() const {
-    std::vector<double> pairs(65536), firsts(256);
-    for (std::size_t i = 0; i + 1 < text_.size(); ++i) {
-      const auto a = static_cast<unsigned char>(text_[i]), b = static_cast<unsigned char>(text_[i + 1]);
-      ++pairs[a * 256U + b];
-      ++firsts[a];
-    }
-    double entropy = 0;
-    for (std::size_t p = 0; p < 65536; ++p)
-      if (pairs[p] > 0) entropy -= pairs[p] * std::log(pairs[p] / firsts[p / 256]);
-    return entropy / static_cast<double>(text_.size() - 1);
-  }
+  double bigram_entropy() const;
 
  private:
-  void window(std::size_t at, std::vector<int>& tokens, std::vector<int>& targets) const {
-    for (std::size_t i = 0; i < static_cast<std::size_t>(context_); ++i) {
-      tokens.push_back(static_cast<unsigned char>(text_[at + i]));
-      targets.push_back(static_cast<unsigned char>(text_[at + i + 1]));
-    }
-  }
+  void window(std::size_t at, std::vector<int>& tokens, std::vector<int>& targets) const;
 
   std::string text_;
   std::size_t train_ = 0;
@@ -120,3 +53,7 @@ class TextData {
 };
 
 }  // namespace parallel
+
+#ifndef PARALLEL_LIBRARY
+#include <parallel/run/text_data.ipp>
+#endif

@@ -48,19 +48,7 @@ class Trainer {
   template <class Hyperparameters = AdamW::Hyperparameters>
   Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Hyperparameters& numbers,
           std::uint64_t seed, const Device& device = {}, std::vector<Fact> facts = {}, Here here = {})
-      : world_(world),
-        executor_(plan, world, parameters, device, nullptr, begun_with(numbers, seed, std::move(facts)), here),
-        synchronous_(plan.graph.commit >= 0) {
-    if (executor_.reads("seed")) executor_.scalar("seed", static_cast<double>(seed));
-    each_hyperparameter(numbers, [&](std::string_view name, double value) {
-      if (!(value >= 0) || !std::isfinite(value))
-        throw Misuse("the hyperparameter " + std::string(name) + " is " + std::to_string(value) +
-                     "; give a number from 0 on");
-      if (name == "clip_norm" && value == 0 && !executor_.reads(name))
-        return;  // where nothing is clipped, none is what is meant
-      executor_.scalar(name, value);
-    });
-  }
+      : Trainer(plan, world, parameters, Named(numbers), seed, device, std::move(facts), here) {}
   /// One step with a learning rate, on the inputs that were given to `executor()`. Where the loss is no number nothing
   /// is updated, and Failure (exit code 1) is thrown on all ranks, unless `on_no_number` says otherwise.
   StepResult step(double learning_rate, Here here = {}) {
@@ -70,22 +58,7 @@ class Trainer {
     return step(here);
   }
   /// The same with the learning rate of the step before, at first that of the hyperparameters.
-  StepResult step(Here here = {}) {
-    executor_.run(here);
-    if (compared_every_ > 0 && ++since_compared_ == compared_every_) {
-      since_compared_ = 0;
-      compare_replicas(world_, executor_, here);
-    }
-    const StepResult result{executor_.output_scalar(0), executor_.output_scalar(1), executor_.skipped()};
-    if (!std::isfinite(result.loss) && no_number_ == NoNumber::stops)
-      throw Failure(
-          "the loss is " + std::string(std::isnan(result.loss) ? "nan" : "infinite") + " in step " +
-              std::to_string(executor_.steps()) +
-              (synchronous_ ? ", in which nothing was updated" : "; stages that wait for none have gone on with it") +
-              "; lower the learning rate, or look for inputs and parameters that are no numbers",
-          exit_code::failed);
-    return result;
-  }
+  StepResult step(Here here = {});
   void on_no_number(NoNumber what) { no_number_ = what; }
   /// A mode: behind every so many steps parameters and state are compared between ranks that hold them alike
   /// (replicas.hpp); 0: never. Alike on all ranks.
@@ -96,11 +69,19 @@ class Trainer {
   Executor<World, Device>& executor() { return executor_; }
 
  private:
-  template <class Hyperparameters>
-  static std::vector<Fact> begun_with(const Hyperparameters& numbers, std::uint64_t seed, std::vector<Fact> facts) {
+  /// Hyperparameters by their names.
+  struct Named {
+    std::vector<std::pair<std::string_view, double>> all{};
+    template <class Hyperparameters>
+    explicit Named(const Hyperparameters& numbers) {
+      each_hyperparameter(numbers, [this](std::string_view name, double value) { all.emplace_back(name, value); });
+    }
+  };
+  Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Named& numbers,
+          std::uint64_t seed, const Device& device, std::vector<Fact> facts, Here here);
+  static std::vector<Fact> begun_with(const Named& numbers, std::uint64_t seed, std::vector<Fact> facts) {
     facts.push_back(always(fact("seed of the trainer", std::to_string(seed))));
-    each_hyperparameter(numbers,
-                        [&](std::string_view name, double value) { facts.push_back(fact_of_scalar(name, value)); });
+    for (const auto& [name, value] : numbers.all) facts.push_back(fact_of_scalar(name, value));
     return facts;
   }
 
@@ -110,6 +91,42 @@ class Trainer {
   bool synchronous_;  // updates wait for the loss
   NoNumber no_number_ = NoNumber::stops;
 };
+
+template <Communicator World, Device Device>
+Trainer<World, Device>::Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters,
+                                const Named& numbers, std::uint64_t seed, const Device& device, std::vector<Fact> facts,
+                                Here here)
+    : world_(world),
+      executor_(plan, world, parameters, device, nullptr, begun_with(numbers, seed, std::move(facts)), here),
+      synchronous_(plan.graph.commit >= 0) {
+  if (executor_.reads("seed")) executor_.scalar("seed", static_cast<double>(seed));
+  for (const auto& [name, value] : numbers.all) {
+    if (!(value >= 0) || !std::isfinite(value))
+      throw Misuse("the hyperparameter " + std::string(name) + " is " + std::to_string(value) +
+                   "; give a number from 0 on");
+    if (name == "clip_norm" && value == 0 && !executor_.reads(name))
+      continue;  // where nothing is clipped, none is what is meant
+    executor_.scalar(name, value);
+  }
+}
+
+template <Communicator World, Device Device>
+StepResult Trainer<World, Device>::step(Here here) {
+  executor_.run(here);
+  if (compared_every_ > 0 && ++since_compared_ == compared_every_) {
+    since_compared_ = 0;
+    compare_replicas(world_, executor_, here);
+  }
+  const StepResult result{executor_.output_scalar(0), executor_.output_scalar(1), executor_.skipped()};
+  if (!std::isfinite(result.loss) && no_number_ == NoNumber::stops)
+    throw Failure(
+        "the loss is " + std::string(std::isnan(result.loss) ? "nan" : "infinite") + " in step " +
+            std::to_string(executor_.steps()) +
+            (synchronous_ ? ", in which nothing was updated" : "; stages that wait for none have gone on with it") +
+            "; lower the learning rate, or look for inputs and parameters that are no numbers",
+        exit_code::failed);
+  return result;
+}
 
 }  // namespace parallel
 

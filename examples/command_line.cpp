@@ -1,0 +1,60 @@
+// The examples' command line, by CLI11.
+#include "command_line.hpp"
+
+#include <charconv>
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+
+#include <parallel/run/failure.hpp>
+
+namespace {
+/// Takes a number from `lowest` to `highest` and nothing behind it. (CLI11 alone makes a large number of -1, and takes
+/// nan.)
+template <class T>
+CLI::Validator within(T lowest, T highest) {
+  const auto check = [lowest, highest](const std::string& argument) {
+    T value{};
+    const char* const end = argument.data() + argument.size();
+    const auto [at, error] = std::from_chars(argument.data(), end, value);
+    if (error == std::errc() && at == end && value >= lowest && value <= highest) return std::string();
+    return "'" + argument + "' is no number from " + CLI::detail::to_string(lowest) + " to " +
+           CLI::detail::to_string(highest);
+  };
+  return CLI::Validator(check, "NUMBER");
+}
+}  // namespace
+
+struct CommandLine::Own {
+  CLI::App app;
+};
+
+CommandLine::CommandLine(const char* what) : own_(new Own{CLI::App(what)}) {}
+CommandLine::~CommandLine() = default;
+
+void CommandLine::text(const char* name, std::string& to, const char* what) {
+  CLI::Option* option = own_->app.add_option(name, to, what);
+  if (!to.empty()) option->capture_default_str();
+}
+void CommandLine::number(const char* name, int& to, const char* what, int lowest, int highest) {
+  own_->app.add_option(name, to, what)->capture_default_str()->check(within(lowest, highest));
+}
+void CommandLine::number(const char* name, double& to, const char* what, double lowest, double highest) {
+  own_->app.add_option(name, to, what)->capture_default_str()->check(within(lowest, highest));
+}
+void CommandLine::number(const char* name, std::uint64_t& to, const char* what, std::uint64_t highest) {
+  own_->app.add_option(name, to, what)->capture_default_str()->check(within(std::uint64_t{0}, highest));
+}
+void CommandLine::flag(const char* name, bool& to, const char* what) { own_->app.add_flag(name, to, what); }
+
+bool CommandLine::read(int argc, char** argv) {
+  try {
+    own_->app.parse(argc, argv);
+    return true;
+  } catch (const CLI::CallForHelp&) {
+    std::printf("%s", own_->app.help().c_str());
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw parallel::Failure(std::string(error.what()) + "; --help says what there is", parallel::exit_code::usage);
+  }
+}

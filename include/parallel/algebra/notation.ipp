@@ -1,0 +1,55 @@
+// The notation of a distributed tensor, compiled ahead.
+#pragma once
+#include <parallel/algebra/notation.hpp>
+
+namespace parallel {
+
+PARALLEL_INLINE std::string text(const Placement& p) {
+  switch (p.kind) {
+    case PlacementKind::split: return "Split<" + std::to_string(p.dim) + ">";
+    case PlacementKind::broadcast: return "Broadcast";
+    case PlacementKind::partial: return "Partial";
+    case PlacementKind::invariant: return "Invariant";
+    case PlacementKind::at: break;
+  }
+  std::string list;
+  for (int k = 0; k < 64; ++k)
+    if ((p.coordinates >> k & 1) != 0) list += (list.empty() ? "" : ", ") + std::to_string(k == 63 ? -1 : k);
+  return "At<" + list + ">";
+}
+
+PARALLEL_INLINE std::string text(const Type& type) {
+  std::string result = std::string(name_of(type.dtype)) + "[";
+  for (int d = 0; d < type.layout.rank(); ++d) {
+    const Dim& dim = type.layout.dims[d];
+    result += (d > 0 ? ", " : "") + std::to_string(dim.size);
+    for (const Axis* a : dim) result += "/" + std::string(a->text());
+  }
+  result += "]";
+  for (const Placed& p : type.layout.others) {
+    const std::string axis(p.axis->text());
+    if (p.placement == Partial)
+      result += " +" + axis;
+    else if (p.placement == Broadcast)
+      result += " ~" + axis;
+    else
+      result += " " + text(p.placement) + "@" + axis;
+  }
+  return result;
+}
+
+PARALLEL_INLINE std::string text(const Mesh& mesh) {
+  if (mesh.count == 0) return "one rank";
+  std::string result;
+  for (int i = 0; i < mesh.count; ++i)
+    result += (i > 0 ? ", " : "") + std::string(mesh.axes[i].axis->text()) + "=" + std::to_string(mesh.axes[i].size);
+  return result;
+}
+
+PARALLEL_INLINE std::string text(const AxisList& axes) {
+  std::string result;
+  for (const Axis* a : axes) result += (result.empty() ? "" : "+") + std::string(a->text());
+  return result;
+}
+
+}  // namespace parallel

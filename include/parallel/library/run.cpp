@@ -1,0 +1,5 @@
+// What surrounds a run: its data, its command line, what it says of itself and what it records.
+#include <parallel/run/mesh_argument.ipp>
+#include <parallel/run/progress.ipp>
+#include <parallel/run/recording.ipp>
+#include <parallel/run/text_data.ipp>
