@@ -13,7 +13,7 @@ from compilers import on_each, twins
 
 
 def sentences(include):
-    text = (include / "parallel/plan/assertion.hpp").read_text()
+    text = (include / "parallel/question/assertion.hpp").read_text()
     return dict(re.findall(r'^PARALLEL_FAILURE\((\w+), "([^"]*)"', text, re.MULTILINE))
 
 

@@ -4,9 +4,9 @@
 
 #include <doctest/doctest.h>
 
-#include <parallel/plan/find_object.hpp>
-#include <parallel/plan/predict.hpp>
-#include <parallel/plan/published_machines.hpp>
+#include <parallel/cost/predict.hpp>
+#include <parallel/cost/published_machines.hpp>
+#include <parallel/object/find_object.hpp>
 
 #include "../tools/planner/dot.hpp"
 #include "../tools/planner/json.hpp"

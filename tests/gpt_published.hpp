@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include <parallel/cost/predict.hpp>
+#include <parallel/cost/published_machines.hpp>
 #include <parallel/parallel.hpp>
-#include <parallel/plan/predict.hpp>
-#include <parallel/plan/published_machines.hpp>
 
 namespace published {
 using namespace parallel;

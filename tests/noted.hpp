@@ -1,5 +1,5 @@
 // A program whose notes are made at run time, without a type for each value: what a model's functions would note,
-// built as plan/program.hpp builds it.
+// built as program/program.hpp builds it.
 #pragma once
 #include <deque>
 #include <string>

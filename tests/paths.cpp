@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <parallel/communicator/history.hpp>
-#include <parallel/plan/find_object.hpp>
+#include <parallel/object/find_object.hpp>
 #include <parallel/run/parameters.hpp>
 #include <parallel/run/plan_facts.hpp>
 #include <parallel/run/scalars.hpp>

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include <parallel/plan/published_machines.hpp>
+#include <parallel/cost/published_machines.hpp>
 
 #include "../tools/planner/advice.hpp"
 #include "pipeline_models.hpp"

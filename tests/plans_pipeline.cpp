@@ -1,7 +1,7 @@
 // What a plan says of a pipeline: each stage counts what it sends, receives are the other end.
 #include <doctest/doctest.h>
 
-#include <parallel/plan/text.hpp>
+#include <parallel/question/text.hpp>
 
 #include "pipeline_models.hpp"
 

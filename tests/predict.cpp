@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include <parallel/plan/predict.hpp>
-#include <parallel/plan/published_machines.hpp>
+#include <parallel/cost/predict.hpp>
+#include <parallel/cost/published_machines.hpp>
 
 #include "pipeline_models.hpp"
 

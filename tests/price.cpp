@@ -1,9 +1,9 @@
 // Prices and simulated steps against numbers computed by hand, on machines made up so that these are small.
 #include <doctest/doctest.h>
 
+#include <parallel/cost/published_machines.hpp>
+#include <parallel/cost/simulate.hpp>
 #include <parallel/parallel.hpp>
-#include <parallel/plan/published_machines.hpp>
-#include <parallel/plan/simulate.hpp>
 
 using namespace parallel;
 using namespace parallel::axes;

@@ -16,12 +16,16 @@ LAYERS = {
     "model": ["operation"],
     "schedule": ["meta"],
     "account": ["operation"],
-    "plan": ["model", "schedule", "account"],
+    "program": ["model", "schedule"],
+    "plan": ["program", "account"],
+    "question": ["plan"],
+    "cost": ["plan"],
+    "object": ["plan"],
     "device": ["account"],
     "communicator": ["algebra"],
-    "run": ["plan", "device", "communicator"],
+    "run": ["question", "device", "communicator"],
 }
-PURE = ["meta", "algebra", "graph", "operation", "model", "schedule", "account", "plan"]  # these never see what BACKEND matches
+PURE = ["meta", "algebra", "graph", "operation", "model", "schedule", "account", "program", "plan", "question", "cost", "object"]  # these never see what BACKEND matches
 BACKEND = re.compile(r"(unsupported/)?Eigen/|mpi\.h$|boost/mpi|cu(da|blas|rand|b/|tensor|tlass)|nccl|nvtx")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 

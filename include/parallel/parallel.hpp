@@ -20,6 +20,6 @@
 #include <parallel/operation/source.hpp>
 #include <parallel/operation/to.hpp>
 #include <parallel/operation/where.hpp>
-#include <parallel/plan/assertion.hpp>
 #include <parallel/plan/derive.hpp>
-#include <parallel/plan/text.hpp>
+#include <parallel/question/assertion.hpp>
+#include <parallel/question/text.hpp>

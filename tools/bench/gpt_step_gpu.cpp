@@ -13,10 +13,10 @@
 #include <map>
 
 #include <parallel/communicator/threads.hpp>
+#include <parallel/cost/price.hpp>
 #include <parallel/device/cuda.hpp>
 #include <parallel/model/gpt2.hpp>
 #include <parallel/parallel.hpp>
-#include <parallel/plan/price.hpp>
 #include <parallel/run/threads_on_gpu.hpp>
 #include <parallel/run/trainer.hpp>
 

@@ -1,10 +1,10 @@
 // Measures the machine that this runs on as prices see it: with the library's own kernels and threads, on 1, 2, ...
 // ranks at once.
 #pragma once
+#include <parallel/cost/machine.hpp>
 #include <parallel/device/cpu/kernels.hpp>
 #include <parallel/operation/scale.hpp>
 #include <parallel/parallel.hpp>
-#include <parallel/plan/machine.hpp>
 #include <parallel/run/executor.hpp>
 #include <parallel/run/parameters.hpp>
 

@@ -9,8 +9,8 @@
 #include <cstring>
 
 #include <parallel/communicator/threads.hpp>
+#include <parallel/cost/simulate.hpp>
 #include <parallel/device/cpu.hpp>
-#include <parallel/plan/simulate.hpp>
 #include <parallel/run/trainer.hpp>
 
 #include "gpt_model.hpp"

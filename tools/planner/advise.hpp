@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <parallel/plan/predict.hpp>
-#include <parallel/plan/text.hpp>
+#include <parallel/cost/predict.hpp>
+#include <parallel/question/text.hpp>
 
 #include "asked.hpp"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <parallel/plan/text.hpp>
+#include <parallel/question/text.hpp>
 
 #include "asked.hpp"
 #include "pipeline.hpp"

@@ -20,7 +20,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <parallel/plan/published_machines.hpp>
+#include <parallel/cost/published_machines.hpp>
 
 namespace planner {
 

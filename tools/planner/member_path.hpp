@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <parallel/plan/text.hpp>
+#include <parallel/question/text.hpp>
 
 namespace planner {
 

@@ -2,8 +2,8 @@
 #pragma once
 #include <string>
 
-#include <parallel/plan/predict.hpp>
-#include <parallel/plan/text.hpp>
+#include <parallel/cost/predict.hpp>
+#include <parallel/question/text.hpp>
 #include <parallel/schedule/picture.hpp>
 
 #include "held.hpp"

@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include <parallel/plan/find_object.hpp>
+#include <parallel/object/find_object.hpp>
 
 #include "asked.hpp"
 

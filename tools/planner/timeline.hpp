@@ -1,7 +1,7 @@
 // A simulated step in the format of ui.perfetto.dev and chrome://tracing: a process per rank, a track for computation
 // and one per set of axes.
 #pragma once
-#include <parallel/plan/simulate.hpp>
+#include <parallel/cost/simulate.hpp>
 
 #include "cause.hpp"
 #include "json.hpp"

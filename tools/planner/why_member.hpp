@@ -1,6 +1,6 @@
 // Why a member causes what it causes: every collective whose cause includes it, or why there is none.
 #pragma once
-#include <parallel/plan/schedule.hpp>
+#include <parallel/plan/events.hpp>
 
 #include "why.hpp"
 

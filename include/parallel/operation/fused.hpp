@@ -1,4 +1,4 @@
-// Operations that are two or three in one. A plan makes them of what stands one behind the other (plan/fuse.hpp), so
+// Operations that are two or three in one. A plan makes them of what stands one behind the other (program/fuse.hpp), so
 // that what is between need not go through memory; no user calls them. A device that has no kernel for one runs its
 // parts.
 #pragma once

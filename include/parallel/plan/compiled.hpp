@@ -15,7 +15,7 @@ namespace constants {
 // Each pass is a constant of its own, so that a step with many operations keeps within the limits of compilers on the
 // evaluation of one.
 template <int nodes>
-struct Scheduled {
+struct Ordered {
   std::array<Event, static_cast<std::size_t>(3 * nodes)> events;  ///< at most a start and two waits for every node
   int count;
 };
@@ -77,20 +77,20 @@ constexpr GraphView view_on() {
 }
 
 template <class Program, Mesh mesh>
-constexpr auto schedule_constant() {
+constexpr auto order_constant() {
   constexpr auto room = static_cast<int>(view_on<Program, mesh>().order.size());
-  Scheduled<room> result{};
-  const Vector<Event> events = schedule(view_on<Program, mesh>(), mesh);
+  Ordered<room> result{};
+  const Vector<Event> events = events_in_order(view_on<Program, mesh>(), mesh);
   copy(result.events, events);
   result.count = events.size();
   return result;
 }
 template <class Program, Mesh mesh>
-inline constexpr auto scheduled = schedule_constant<Program, mesh>();
+inline constexpr auto ordered = order_constant<Program, mesh>();
 template <class Program, Mesh mesh>
 constexpr std::span<const Event> events_of() {
-  return std::span<const Event>(scheduled<Program, mesh>.events)
-      .first(static_cast<std::size_t>(scheduled<Program, mesh>.count));
+  return std::span<const Event>(ordered<Program, mesh>.events)
+      .first(static_cast<std::size_t>(ordered<Program, mesh>.count));
 }
 
 template <class Program, Mesh mesh>
@@ -158,7 +158,7 @@ inline constexpr ScheduleRefusal refused_waits = checked_by_compiler(GraphView(g
 template <class Program, Mesh mesh>
 constexpr bool refuses_schedule() {
   constexpr auto& refusal = refused_tasks<Program, mesh> ? refused_tasks<Program, mesh> : refused_waits<Program, mesh>;
-  using scheduled [[maybe_unused]] = typename RefusedSchedule<refusal.reason, refusal>::type;
+  using ordered [[maybe_unused]] = typename RefusedSchedule<refusal.reason, refusal>::type;
   return static_cast<bool>(refusal);
 }
 template <class Program, Mesh mesh, class... Beside>

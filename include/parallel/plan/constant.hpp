@@ -2,8 +2,8 @@
 #pragma once
 #include <array>
 
-#include <parallel/plan/program.hpp>
 #include <parallel/plan/view.hpp>
+#include <parallel/program/program.hpp>
 
 namespace parallel {
 

@@ -26,7 +26,7 @@ struct Planned {
 constexpr GraphView plan_into(Planned& planned, const GraphView& whole, const Mesh& mesh) {
   if (whole.stages != nullptr) planned.located = locate(whole, mesh);
   const GraphView graph = whole.stages != nullptr ? seen(whole, planned.located) : whole;
-  planned.events = schedule(graph, mesh);
+  planned.events = events_in_order(graph, mesh);
   Placing placing(graph, mesh);
   placing.assign(planned.events);
   placing.live(planned.events);

@@ -1,7 +1,7 @@
 // Which values of an iteration are read after it has ended: by the loop that goes back through it, or by another part
 // of a stage's work.
 #pragma once
-#include <parallel/plan/schedule.hpp>
+#include <parallel/plan/events.hpp>
 
 namespace parallel {
 

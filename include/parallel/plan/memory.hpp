@@ -1,9 +1,9 @@
 // Where every value lies: offsets in one arena from live ranges, so that the peak is a constant and the step allocates
 // nothing.
 #pragma once
+#include <parallel/plan/events.hpp>
 #include <parallel/plan/kept.hpp>
 #include <parallel/plan/packing.hpp>
-#include <parallel/plan/schedule.hpp>
 
 namespace parallel {
 

@@ -1,7 +1,7 @@
 // What one stage of a pipeline has of a program: its nodes, in the parts in which it works on a micro-batch, and the
 // order of these parts.
 #pragma once
-#include <parallel/plan/schedule.hpp>
+#include <parallel/plan/events.hpp>
 #include <parallel/schedule/check.hpp>
 #include <parallel/schedule/waits.hpp>
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <parallel/plan/text.hpp>
+#include <parallel/question/text.hpp>
 #include <parallel/run/failure.hpp>
 
 namespace parallel {

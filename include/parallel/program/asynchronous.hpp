@@ -6,7 +6,7 @@
 // the others' norms.
 #pragma once
 #include <parallel/model/module.hpp>
-#include <parallel/plan/differentiate.hpp>
+#include <parallel/program/differentiate.hpp>
 
 namespace parallel::asynchronous {
 

@@ -1,7 +1,7 @@
 // A step of a plan on a machine: when each operation and collective of a rank begins and ends, and how long the step
 // takes.
 #pragma once
-#include <parallel/plan/price.hpp>
+#include <parallel/cost/price.hpp>
 #include <parallel/plan/walk.hpp>
 
 namespace parallel {

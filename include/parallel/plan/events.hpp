@@ -68,8 +68,8 @@ constexpr int before_aliases(const GraphView& g, const Mesh& mesh, int value) {
 /// Collectives of one set of axes that may be under way at one time; a communicator holds as many.
 inline constexpr int max_started = 16;
 
-namespace scheduling {
-struct Scheduling {
+namespace ordering {
+struct Ordering {
   const GraphView& g;
   const Mesh& mesh;
   Vector<Event> events{};
@@ -187,9 +187,9 @@ struct Scheduling {
     return false;
   }
 };
-}  // namespace scheduling
+}  // namespace ordering
 
-constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
+constexpr Vector<Event> events_in_order(const GraphView& g, const Mesh& mesh) {
   const Vector<bool> alive = needed(g, mesh);
   const int nodes = static_cast<int>(g.nodes.size());
   // A collective starts right behind the node that makes its operand, where that stands in the same region and is
@@ -213,7 +213,7 @@ constexpr Vector<Event> schedule(const GraphView& g, const Mesh& mesh) {
     early[n] = true;
   }
 
-  scheduling::Scheduling s{g, mesh};
+  ordering::Ordering s{g, mesh};
   s.pending.resize(nodes, false);
   int segment = 0;
   for (std::size_t at = 0; at < g.order.size(); ++at) {

@@ -6,10 +6,10 @@
 #include <parallel/model/module.hpp>
 #include <parallel/model/optimizer.hpp>
 #include <parallel/operation/reduce.hpp>
-#include <parallel/plan/asynchronous.hpp>
-#include <parallel/plan/bucket.hpp>
-#include <parallel/plan/differentiate.hpp>
-#include <parallel/plan/fuse.hpp>
+#include <parallel/program/asynchronous.hpp>
+#include <parallel/program/bucket.hpp>
+#include <parallel/program/differentiate.hpp>
+#include <parallel/program/fuse.hpp>
 #include <parallel/schedule/schedule.hpp>
 
 namespace parallel {

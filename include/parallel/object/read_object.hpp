@@ -4,9 +4,9 @@
 #include <limits>
 #include <memory>
 
-#include <parallel/plan/carried.hpp>
-#include <parallel/plan/portable_name.hpp>
-#include <parallel/plan/sound_graph.hpp>
+#include <parallel/object/carried.hpp>
+#include <parallel/object/portable_name.hpp>
+#include <parallel/object/sound_graph.hpp>
 
 namespace parallel::object {
 

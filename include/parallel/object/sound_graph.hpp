@@ -3,7 +3,6 @@
 #include <stdexcept>
 
 #include <parallel/plan/derive.hpp>
-#include <parallel/plan/price.hpp>
 
 namespace parallel::object {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstring>
 
-#include <parallel/plan/read_object.hpp>
+#include <parallel/object/read_object.hpp>
 
 namespace parallel::object {
 

@@ -1,8 +1,8 @@
 // What one node of a plan takes on one rank of a machine, in seconds: the roofline for computation, rings for
 // collectives.
 #pragma once
+#include <parallel/cost/machine.hpp>
 #include <parallel/operation/matmul.hpp>
-#include <parallel/plan/machine.hpp>
 #include <parallel/plan/plan.hpp>
 
 namespace parallel {

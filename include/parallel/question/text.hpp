@@ -4,7 +4,7 @@
 
 #include <parallel/meta/library.hpp>
 #include <parallel/plan/plan.hpp>
-#include <parallel/plan/table.hpp>
+#include <parallel/question/table.hpp>
 
 namespace parallel {
 
@@ -40,5 +40,5 @@ PARALLEL_INLINE std::string text(const Plan& plan);
 }  // namespace parallel
 
 #ifndef PARALLEL_LIBRARY
-#include <parallel/plan/text.ipp>
+#include <parallel/question/text.ipp>
 #endif

@@ -1,8 +1,8 @@
 // A step of a whole program on a machine, through all stages of its pipeline: how long it takes, what of it is waiting,
 // what every stage needs.
 #pragma once
+#include <parallel/cost/simulate.hpp>
 #include <parallel/plan/derive.hpp>
-#include <parallel/plan/simulate.hpp>
 
 namespace parallel {
 

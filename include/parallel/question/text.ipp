@@ -5,7 +5,7 @@
 #include <parallel/algebra/notation.hpp>
 #include <parallel/plan/balance.hpp>
 #include <parallel/plan/stage.hpp>
-#include <parallel/plan/text.hpp>
+#include <parallel/question/text.hpp>
 
 namespace parallel {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string_view>
 
-#include <parallel/plan/machine.hpp>
+#include <parallel/cost/machine.hpp>
 
 namespace parallel {
 namespace machines {
