@@ -54,6 +54,15 @@ void take(void* given, std::size_t aligned_to) {
 
 void* operator new(std::size_t size) { return give(size, 1); }
 void* operator new(std::size_t size, std::align_val_t line) { return give(size, static_cast<std::size_t>(line)); }
+/// What a sanitizer brings would not ask the one above.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return give(size, 1);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+void operator delete(void* given, const std::nothrow_t&) noexcept { take(given, 1); }
 void operator delete(void* given) noexcept { take(given, 1); }
 void operator delete(void* given, std::size_t) noexcept { take(given, 1); }
 void operator delete(void* given, std::align_val_t line) noexcept { take(given, static_cast<std::size_t>(line)); }
