@@ -60,6 +60,7 @@ namespace parallel {
   reason(no_member, "parallel: a Parameter is used that is no member of the model, but static, global or local; make it a member", dimensions) \
   reason(not_a_program, "parallel: an argument of a program is out of place; write Training<Model, Optimizer, Tensor...> or Evaluation<Model, Tensor...>", argument) \
   reason(too_many_members, "parallel: a struct of a model has more than sixteen members; group some of them in a struct of their own", members) \
+  reason(no_name, "parallel: a key of a hana::map of modules is no hana::string, is empty, or has a dot or a star, which part a parameter's path; give it a name, hana::string_c<'u', 'p'>", member) \
   reason(stored_broadcast, "parallel: a parameter that is Stored Broadcast would hand its optimizer a pending sum (Partial); leave it Invariant at rest, or Split, and write On<axis, Broadcast> for how it enters", dimensions) \
   reason(no_element_type, "parallel: the element type is none of float, double, bfloat16 and int; use one of them", bytes) \
   reason(bad_dimension, "parallel: a dimension, or a number of layers, must be at least 1; mend the Shape, or the Layers", extent) \

@@ -15,6 +15,15 @@ struct Any {
 
 inline constexpr int max_members = 16;
 
+/// The members of a type that says them itself: `tie(object)` is a std::tuple of references, `names` an array of as
+/// many std::string_view. model/hana.hpp says it of what Boost.Hana describes; of all other types they are found.
+template <class T>
+struct Description;
+template <class T>
+concept Described = requires {
+  Description<T>::names.size();
+};
+
 template <class T, std::size_t... i>
 constexpr bool takes(std::index_sequence<i...>) {
   return requires { T{(static_cast<void>(i), Any{})...}; };
@@ -22,7 +31,9 @@ constexpr bool takes(std::index_sequence<i...>) {
 /// How many members an aggregate has, up to max_members.
 template <class T, int n = max_members>
 constexpr int member_count() {
-  if constexpr (n == 0)
+  if constexpr (Described<T>)
+    return static_cast<int>(Description<T>::names.size());
+  else if constexpr (n == 0)
     return 0;
   else if constexpr (takes<T>(std::make_index_sequence<n>{}))
     return n;
@@ -45,7 +56,9 @@ constexpr bool takes_nothing_at(std::index_sequence<before...>, std::index_seque
 /// takes an initializer for each of its elements, but one empty one for all.
 template <class T>
 constexpr int irregular() {
-  if constexpr (!std::is_aggregate_v<T> || !std::is_move_assignable_v<T> || requires { T{Base<T>{}}; }) {
+  if constexpr (Described<T>) {
+    return -1;
+  } else if constexpr (!std::is_aggregate_v<T> || !std::is_move_assignable_v<T> || requires { T{Base<T>{}}; }) {
     return 0;
   } else if constexpr (member_count<T>() == 0) {
     return -1;
@@ -63,7 +76,7 @@ constexpr int irregular() {
 }
 template <class T>
 constexpr bool too_many_members() {
-  return takes<T>(std::make_index_sequence<max_members + 1>{});
+  return !Described<T> && takes<T>(std::make_index_sequence<max_members + 1>{});
 }
 
 template <int n>
@@ -136,7 +149,10 @@ constexpr decltype(auto) decompose(auto& object, auto& f, Count<16>) {
 /// f(member...) of all members of an aggregate, in the order of the struct.
 template <class T, class F>
 constexpr decltype(auto) with_members(T& object, F f) {
-  return decompose(object, f, Count<member_count<std::remove_const_t<T>>()>{});
+  if constexpr (Described<std::remove_const_t<T>>)
+    return std::apply(f, Description<std::remove_const_t<T>>::tie(object));
+  else
+    return decompose(object, f, Count<member_count<std::remove_const_t<T>>()>{});
 }
 /// References to all members, in the order of the struct.
 template <class T>
@@ -194,10 +210,14 @@ constexpr std::string_view spelling() {
 /// {&instance.object.down}]".
 template <class T, int position>
 constexpr std::string_view member_name() {
-  const auto text = spelling<pointer<position>(instance<T>.object)>();
-  const auto end = std::min(text.rfind(")}"), text.rfind("}]"));
-  const auto begin = text.substr(0, end).find_last_of(".:") + 1;
-  return text.substr(begin, end - begin);
+  if constexpr (Described<T>) {
+    return Description<T>::names[static_cast<std::size_t>(position)];
+  } else {
+    const auto text = spelling<pointer<position>(instance<T>.object)>();
+    const auto end = std::min(text.rfind(")}"), text.rfind("}]"));
+    const auto begin = text.substr(0, end).find_last_of(".:") + 1;
+    return text.substr(begin, end - begin);
+  }
 }
 
 }  // namespace parallel::meta

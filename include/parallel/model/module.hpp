@@ -115,7 +115,8 @@ constexpr bool has_layers() {
 /// Whether to look into a member: what is wrong within a struct is said of the struct.
 template <class M>
 inline constexpr bool is_class_of_modules = is_parameter<M> || is_layers<M> ||
-                                            (std::is_class_v<M> && std::is_aggregate_v<M> && !Interface<M>);
+                                            (std::is_class_v<M> &&
+                                             (std::is_aggregate_v<M> || meta::Described<M>)&&!Interface<M>);
 
 /// Whether a model consists of parameters, modules and Layers, soundly annotated; where it does not, asking is the one
 /// error.
