@@ -67,8 +67,10 @@ struct Definition {
         const double own = p[static_cast<std::size_t>(j)], stays = kept(i, j),
                      ds = scale * own * (stays * inner(g, i, v, j) - within);
         for (std::int64_t d = 0; d < v.sizes[3]; ++d) dv({i[0], j, group, d}) += own * stays * g(at(d));
-        for (std::int64_t d = 0; d < q.sizes[3]; ++d)
-          dq(at(d)) += ds * k({i[0], j, group, d}), dk({i[0], j, group, d}) += ds * q(at(d));
+        for (std::int64_t d = 0; d < q.sizes[3]; ++d) {
+          dq(at(d)) += ds * k({i[0], j, group, d});
+          dk({i[0], j, group, d}) += ds * q(at(d));
+        }
       }
     });
   }

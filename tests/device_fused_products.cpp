@@ -11,7 +11,10 @@ namespace {
 
 /// Runs the device's kernel, or where it has none its parts, as an executor does; says whether it had one.
 bool run_fused(const Operation& operation, Call& call) {
-  if (const Kernel kernel = test_device().kernel(operation, call); kernel != nullptr) return kernel(call), true;
+  if (const Kernel kernel = test_device().kernel(operation, call); kernel != nullptr) {
+    kernel(call);
+    return true;
+  }
   const operation::Fusion* const fusion = operation::fusion_of(operation);
   REQUIRE_MESSAGE(fusion != nullptr, operation.name);
   SplitCall two = split(*fusion, call);

@@ -378,8 +378,10 @@ TEST_CASE_TEMPLATE("cross entropy with padded classes, ignored targets and smoot
   const Ints classes{count, ignored};
   Numbers logits = normal_numbers({rows, columns}, 1, 2), target = whole_numbers({rows}, 2, count);
   target.values[1] = target.values[4] = ignored;
-  for (std::int64_t r = 0; r < rows; ++r)
-    logits({r, count}) = std::numeric_limits<double>::quiet_NaN(), logits({r, count + 1}) = 1e4;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    logits({r, count}) = std::numeric_limits<double>::quiet_NaN();
+    logits({r, count + 1}) = 1e4;
+  }
   const Numbers g = normal_numbers({rows}, 3);
   for (const double smoothing : {0.0, 0.1}) {
     Numbers loss({rows}), gradient({rows, columns});

@@ -200,7 +200,10 @@ TEST_CASE("padded vocabularies: what stands in the padding changes no bit") {
     for (std::size_t i = classes * 16; i < table.data.size(); ++i) CHECK(table.data[i] == 0);
   };
   check(Step<tensor_parallel>{}, one_rank);
-  for (const Mesh& mesh : meshes) check(Step<tensor_parallel>{}, mesh), check(Step<sequence_parallel>{}, mesh);
+  for (const Mesh& mesh : meshes) {
+    check(Step<tensor_parallel>{}, mesh);
+    check(Step<sequence_parallel>{}, mesh);
+  }
 }
 
 // A square sum of what is split is a term; of what every rank has it is whole, and joins the total on one rank.

@@ -80,7 +80,9 @@ void work(World& world) {
 int main(int argc, char** argv) {
   return guarded("faulty", [&] {
     if (argc != 6) throw Failure("say faulty threads|mpi FAULT RANK PLACE DEADLINE", exit_code::usage);
-    fault = argv[2], culprit = std::atoi(argv[3]), where = argv[4];
+    fault = argv[2];
+    culprit = std::atoi(argv[3]);
+    where = argv[4];
     const std::chrono::milliseconds deadline(std::atoi(argv[5]));
     if (std::string(argv[1]) == "threads") {
       run_threads(

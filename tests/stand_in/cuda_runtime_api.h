@@ -119,7 +119,8 @@ inline cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attrib
 inline cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   return stand_in::call("cudaMemGetInfo", [&](stand_in::Gpu& gpu, stand_in::Gpu::Lock&) {
     const stand_in::Memory& memory = gpu.memory(stand_in::current_device);
-    *total = memory.size(), *free = memory.size() - memory.used();
+    *total = memory.size();
+    *free = memory.size() - memory.used();
     return cudaSuccess;
   });
 }

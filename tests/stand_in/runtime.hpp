@@ -102,7 +102,10 @@ inline TaskPointer queue(Gpu& gpu, Lane& lane, const std::string& what, std::vec
                          std::function<void()> work, bool any_device = false) {
   return queue(gpu, lane, [=] {
     auto task = std::make_shared<Task>();
-    task->what = what, task->ranges = ranges, task->work = work, task->any_device = any_device;
+    task->what = what;
+    task->ranges = ranges;
+    task->work = work;
+    task->any_device = any_device;
     return task;
   });
 }

@@ -77,6 +77,14 @@ inline void refuse_combinations(const CLI::App& app) {
   if (!locks && app.count("--lock-file") > 0) throw CLI::ValidationError("--lock-file needs --lock or --check");
 }
 
+/// The folder of the library's headers: beside this tool where it is installed, else that of its sources.
+inline std::string headers() {
+  std::error_code error;
+  const std::filesystem::path tool = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path installed = tool.parent_path().parent_path() / "include";
+  return std::filesystem::exists(installed / "parallel/parallel.hpp", error) ? installed.string() : PLANNER_INCLUDE;
+}
+
 /// Prints an answer, or writes it where it was asked to.
 inline int deliver(const std::string& answer, const Asked& asked) {
   const bool data = asked.format != Asked::Format::text && asked.format != Asked::Format::dot;

@@ -129,14 +129,6 @@ inline int run(const std::vector<std::string>& command, const HeldBack& signals)
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-/// The folder of the library's headers: beside this tool where it is installed, else that of its sources.
-inline std::string headers() {
-  std::error_code error;
-  const std::filesystem::path tool = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path installed = tool.parent_path().parent_path() / "include";
-  return std::filesystem::exists(installed / "parallel/parallel.hpp", error) ? installed.string() : PLANNER_INCLUDE;
-}
-
 /// Compiles a source without optimization: nothing of it will run.
 inline void compile(const Asked& asked, const std::filesystem::path& object, const HeldBack& signals) {
   std::istringstream words(asked.compiler);  // "ccache g++"

@@ -1,6 +1,7 @@
 // What a rank of threads does; threads.hpp says what it promises.
 #pragma once
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -153,6 +154,7 @@ PARALLEL_INLINE Threads Threads::split(int color, int key) {
                    [&](int a, int b) { return seats[threading::index(a)].key < seats[threading::index(b)].key; });
   if (same[0] == rank()) {
     std::vector<int> members;
+    members.reserve(same.size());
     for (const int r : same) members.push_back(own_->member(r));
     mine.child = std::make_shared<threading::Group>(own_->place.group->run, std::move(members));
   }
@@ -209,8 +211,8 @@ PARALLEL_INLINE void threading::run_ranks(int ranks, const std::function<void(Th
   if (ranks < 1)
     throw Failure("parallel::run_threads: there is no rank to run; ask for at least one", exit_code::configuration);
   const auto run = std::make_shared<threading::Run>(static_cast<std::size_t>(ranks), deadline);
-  std::vector<int> members;
-  for (int r = 0; r < ranks; ++r) members.push_back(r);
+  std::vector<int> members(static_cast<std::size_t>(ranks));
+  std::iota(members.begin(), members.end(), 0);
   const auto world = std::make_shared<threading::Group>(run, members);
   world->aside()->outlives = true;
   const Unfinished unfinished;

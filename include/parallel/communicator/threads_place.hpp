@@ -85,6 +85,7 @@ struct Place {
                               " in " + what(e) + " for " +
                               list_of(missing, [&](int r) { return who(r) + run().where(member(r)); });
     std::vector<int> members;
+    members.reserve(missing.size());
     for (const int r : missing) members.push_back(member(r));
     run().print_histories(members);
     fail(Deadline(words + "; it hangs or calls something else, or the deadline is too short", missing),

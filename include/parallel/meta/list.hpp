@@ -107,7 +107,7 @@ class Vector {
 
  private:
   constexpr void push_back_grown(const T& value) {
-    const T kept = value;  // it may be an element of this
+    const T kept = value;  // NOLINT: it may be an element of this
     grow();
     items_[count_++] = kept;
   }

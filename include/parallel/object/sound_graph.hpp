@@ -183,7 +183,7 @@ inline void check_graph(const Graph& g) {
                            o->structural == Structural::carried || o->structural == Structural::layer ||
                            o->structural == Structural::stacked || o->aliases || o->view ||
                            !node.transition.axes.empty();
-    require(!takes_one || (node.operands.size() >= 1 && node.results == 1), "an operation has too few operands");
+    require(!takes_one || (!node.operands.empty() && node.results == 1), "an operation has too few operands");
     require(o->structural != Structural::rounded || (node.operands.size() == 2 && node.results == 1),
             "an operation has too few operands");
     const bool names_operand = !node.ints.empty() && node.ints[node.ints.size() - 1] >= 0 &&

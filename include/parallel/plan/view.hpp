@@ -121,7 +121,7 @@ constexpr bool edge_calls(const Transition& t, const Mesh& mesh, int chunk) {
 constexpr bool calls(const Node& node, const Mesh& mesh) {
   const Transition& t = node.transition;
   if (t.along != 0) return edge_calls(t, mesh, 0) || edge_calls(t, mesh, t.chunks - 1);
-  return t.axes.size() > 0 && communicates(t.collective) && mesh.extent(t.axes) > 1;
+  return !t.axes.empty() && communicates(t.collective) && mesh.extent(t.axes) > 1;
 }
 /// Of the axes of a move those on which it sends on this mesh, as they have several ranks; where none has, all.
 constexpr AxisList sending_axes(const AxisList& axes, const Mesh& mesh) {
@@ -138,7 +138,7 @@ constexpr bool is_alias(const GraphView& g, const Node& node, const Mesh& mesh) 
   const Transition& t = node.transition;
   if (t.along != 0 && mesh.extent(t.axes) > 1)
     return t.collective == Collective::send || (t.chunks == 1 && !edge_calls(t, mesh, 0));
-  return t.axes.size() > 0 &&
+  return !t.axes.empty() &&
          (t.collective == Collective::retype || t.collective == Collective::drop || mesh.extent(t.axes) == 1);
 }
 

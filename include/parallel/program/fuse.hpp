@@ -206,7 +206,7 @@ struct Fusing {
     for (int o = 0; o < node.operands.size(); ++o)
       if (o != i) joined.operands.push_back(node.operands[o]);
     for (const std::int64_t a : node.ints) joined.ints.push_back(a);
-    if (node.ints.size() > 0) {
+    if (!node.ints.empty()) {
       joined.reals[0] = node.reals[0];
       joined.reals[1] = node.reals[1];
     }

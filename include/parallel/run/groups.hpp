@@ -30,7 +30,7 @@ class Groups {
         if (e.kind == EventKind::start) add(plan, world, g.node(e.node).transition);
     } else {
       for (const Node& n : g.nodes)
-        if (n.transition.axes.size() > 0 && communicates(n.transition.collective) &&
+        if (!n.transition.axes.empty() && communicates(n.transition.collective) &&
             plan.mesh.extent(n.transition.axes) > 1) {
           add(plan, world, n.transition);
           if (n.transition.along != 0) messages_ = &of(n.transition);

@@ -1,6 +1,7 @@
 // What a training says of itself, compiled ahead.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@ PARALLEL_INLINE void Progress::step(int step, double loss, double gradient_norm)
   shown_ = now;
   const double seconds = std::chrono::duration<double>(now - begun_).count();
   const double rate = (step + 1) / std::max(seconds, 1e-9);
-  const int left = static_cast<int>((steps_ - step - 1) / rate + 0.5);
+  const int left = static_cast<int>(std::lround((steps_ - step - 1) / rate));
   std::fprintf(stderr, "%sstep %d/%d  loss %.4f  gradient norm %.3f  %.0f tokens/s  %d:%02d left%s",
                terminal_ ? "\r\033[K" : "", step + 1, steps_, loss, gradient_norm, rate * tokens_, left / 60, left % 60,
                terminal_ ? "" : "\n");
@@ -47,11 +48,11 @@ PARALLEL_INLINE std::string Progress::curve(int width, int height) const {
                high = *std::max_element(columns.begin(), columns.end());
   std::string picture = "training loss\n";
   for (int line = height - 1; line >= 0; --line) {
-    char label[16];
+    char label[32];
     std::snprintf(label, sizeof label, "%7.3f |", low + (high - low) * line / (height - 1));
     picture += label;
     for (const double value : columns) {
-      const int at = high > low ? static_cast<int>((value - low) / (high - low) * (height - 1) + 0.5) : 0;
+      const int at = high > low ? static_cast<int>(std::lround((value - low) / (high - low) * (height - 1))) : 0;
       picture += at == line ? '*' : ' ';
     }
     picture.erase(picture.find_last_not_of(' ') + 1);

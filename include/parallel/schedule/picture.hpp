@@ -4,6 +4,7 @@
 //   rank 0  F0 F1 .. .. .. B0    B1
 //   rank 1  .. F0 B0    F1 B1    .. ..
 #pragma once
+#include <cmath>
 #include <string>
 
 #include <parallel/schedule/actions.hpp>
@@ -30,7 +31,7 @@ inline std::string picture(const Timing& timing, double unit = 0, const std::str
       cell = size > cell ? size : cell;
     }
   if (unit <= 0) unit = shortest;
-  const auto column = [&](double time) { return static_cast<std::size_t>(time / unit + 0.5); };
+  const auto column = [&](double time) { return static_cast<std::size_t>(std::lround(time / unit)); };
   std::string result;
   for (int stage = 0; stage < timing.tasks.size(); ++stage) {
     std::string row = who + " " + std::to_string(stage);
