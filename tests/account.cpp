@@ -50,23 +50,47 @@ void take(void* given, std::size_t aligned_to) {
   std::free(block);
 }
 
-}  // namespace
-
-void* operator new(std::size_t size) { return give(size, 1); }
-void* operator new(std::size_t size, std::align_val_t line) { return give(size, static_cast<std::size_t>(line)); }
-/// What a sanitizer brings would not ask the one above.
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+void* give_or_none(std::size_t size, std::size_t aligned_to) noexcept {
   try {
-    return give(size, 1);
+    return give(size, aligned_to);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
 }
-void operator delete(void* given, const std::nothrow_t&) noexcept { take(given, 1); }
+
+}  // namespace
+
+// All of them: what is left out a sanitizer brings, and with it all the others.
+void* operator new(std::size_t size) { return give(size, 1); }
+void* operator new[](std::size_t size) { return give(size, 1); }
+void* operator new(std::size_t size, std::align_val_t line) { return give(size, static_cast<std::size_t>(line)); }
+void* operator new[](std::size_t size, std::align_val_t line) { return give(size, static_cast<std::size_t>(line)); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return give_or_none(size, 1); }
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return give_or_none(size, 1); }
+void* operator new(std::size_t size, std::align_val_t line, const std::nothrow_t&) noexcept {
+  return give_or_none(size, static_cast<std::size_t>(line));
+}
+void* operator new[](std::size_t size, std::align_val_t line, const std::nothrow_t&) noexcept {
+  return give_or_none(size, static_cast<std::size_t>(line));
+}
 void operator delete(void* given) noexcept { take(given, 1); }
+void operator delete[](void* given) noexcept { take(given, 1); }
 void operator delete(void* given, std::size_t) noexcept { take(given, 1); }
+void operator delete[](void* given, std::size_t) noexcept { take(given, 1); }
+void operator delete(void* given, const std::nothrow_t&) noexcept { take(given, 1); }
+void operator delete[](void* given, const std::nothrow_t&) noexcept { take(given, 1); }
 void operator delete(void* given, std::align_val_t line) noexcept { take(given, static_cast<std::size_t>(line)); }
+void operator delete[](void* given, std::align_val_t line) noexcept { take(given, static_cast<std::size_t>(line)); }
 void operator delete(void* given, std::size_t, std::align_val_t line) noexcept {
+  take(given, static_cast<std::size_t>(line));
+}
+void operator delete[](void* given, std::size_t, std::align_val_t line) noexcept {
+  take(given, static_cast<std::size_t>(line));
+}
+void operator delete(void* given, std::align_val_t line, const std::nothrow_t&) noexcept {
+  take(given, static_cast<std::size_t>(line));
+}
+void operator delete[](void* given, std::align_val_t line, const std::nothrow_t&) noexcept {
   take(given, static_cast<std::size_t>(line));
 }
 
