@@ -11,7 +11,7 @@
 namespace parallel {
 /// For nlohmann's JSON.
 template <class Json, class Record>
-void to_json(Json& json, const Index<Record>& index) {
+void to_json(Json& json, const IndexOf<Record>& index) {
   json = index.number;
 }
 }  // namespace parallel

@@ -24,18 +24,18 @@ struct Member;
 /// Where one of a graph's records stands in its list; -1: none. As good as the number that it is. What writes, reads
 /// and renumbers graphs knows by the types of a record's members which numbers lead where.
 template <class Record>
-struct Index {
+struct IndexOf {
   int number = -1;
-  constexpr Index() = default;
-  constexpr Index(int n) : number(n) {}
+  constexpr IndexOf() = default;
+  constexpr IndexOf(int n) : number(n) {}
   constexpr operator int() const { return number; }
 };
 /// Several of them.
 template <class Record, int capacity>
-struct Indices : List<int, capacity> {
+struct IndicesOf : List<int, capacity> {
   using List<int, capacity>::List;
-  constexpr Indices() = default;
-  constexpr Indices(const List<int, capacity>& numbers) : List<int, capacity>(numbers) {}
+  constexpr IndicesOf() = default;
+  constexpr IndicesOf(const List<int, capacity>& numbers) : List<int, capacity>(numbers) {}
 };
 
 using Ints = List<std::int64_t, 8>;  ///< an operation's whole-number attributes: dimensions, permutations, counts
@@ -132,12 +132,12 @@ constexpr std::string_view name_of(Phase p) {
 /// pass share the origin of the node that they go back through.
 struct Origin {
   const Operation* operation = nullptr;
-  Indices<Value, max_operands> operands{};  ///< the values that met, as they were
-  AxisList axes{};                          ///< the axes that the rule of derivation looked at
-  List<int, max_axes> rules{};              ///< for each of them the rule that decided, 1 to 5
+  IndicesOf<Value, max_operands> operands{};  ///< the values that met, as they were
+  AxisList axes{};                            ///< the axes that the rule of derivation looked at
+  List<int, max_axes> rules{};                ///< for each of them the rule that decided, 1 to 5
   Source source{};
-  Index<Member> member{};  ///< the member that its result is charged to, or -1
-  Index<Value> result{};   ///< the value that it gave
+  IndexOf<Member> member{};  ///< the member that its result is charged to, or -1
+  IndexOf<Value> result{};   ///< the value that it gave
 
   constexpr bool is(Structural which) const { return operation != nullptr && operation->structural == which; }
 };
@@ -156,9 +156,9 @@ constexpr std::uint8_t both(std::uint8_t a, std::uint8_t b) { return static_cast
 struct Value {
   Type type{};
   Kind kind = Kind::data;
-  Index<Node> node{};
-  Index<Region> region = 0;
-  Index<Member> member{};       ///< the member that made it, or -1
+  IndexOf<Node> node{};
+  IndexOf<Region> region = 0;
+  IndexOf<Member> member{};     ///< the member that made it, or -1
   bool differentiable = false;  ///< a gradient is wanted through it
   Keep keep = Keep::saved;
   int stack = 0;                     ///< > 0: the leading dimension counts this many layers
@@ -171,16 +171,16 @@ inline constexpr int max_node_operands = 10;
 
 struct Node {
   const Operation* operation = nullptr;
-  Indices<Value, max_node_operands> operands{};
-  Index<Value> result = 0;  ///< the first result; the others follow it
+  IndicesOf<Value, max_node_operands> operands{};
+  IndexOf<Value> result = 0;  ///< the first result; the others follow it
   int results = 0;
   Ints ints{};
   std::array<double, 2> reals{};
   Transition transition{};
   Phase phase = Phase::forward;
-  Index<Region> region = 0;
-  Index<Origin> origin{};  ///< what of the user's program it comes from, or -1
-  Index<Member> member{};
+  IndexOf<Region> region = 0;
+  IndexOf<Origin> origin{};  ///< what of the user's program it comes from, or -1
+  IndexOf<Member> member{};
   std::int64_t flops = 0;  ///< of the whole, unsplit operation
   int joined = 0;          ///< how many operations are fused with its first
   bool shares = false;     ///< of which the one reads what the first reads, an operand that the last attribute names
@@ -195,30 +195,30 @@ constexpr RegionKind last_of(RegionKind) { return RegionKind::micro_batches; }
 /// A part of the program that runs `count` times.
 struct Region {
   RegionKind kind = RegionKind::program;
-  Index<Region> parent{};
+  IndexOf<Region> parent{};
   int count = 1;
   bool reversed = false;  ///< the last iteration's slices come first (the backward pass of layers)
   /// regions of one loop share the index of their iterations: the forward and the backward pass of layers
-  Index<Region> loop{};
-  Index<Node> begin{};  ///< its first and last node
-  Index<Node> end{};
+  IndexOf<Region> loop{};
+  IndexOf<Node> begin{};  ///< its first and last node
+  IndexOf<Node> end{};
   bool staged = false;  ///< its iterations are shared out over `Graph::stages`
 };
 
 /// A value that an iteration takes from the one before it.
 struct Carry {
-  Index<Region> region = 0;
-  Index<Value> initial = 0;   ///< outside: what the first iteration takes
-  Index<Value> inside = 0;    ///< what an iteration takes
-  Index<Value> returned = 0;  ///< inside: what it hands on
-  Index<Value> result = 0;    ///< outside: what the last iteration returned
+  IndexOf<Region> region = 0;
+  IndexOf<Value> initial = 0;   ///< outside: what the first iteration takes
+  IndexOf<Value> inside = 0;    ///< what an iteration takes
+  IndexOf<Value> returned = 0;  ///< inside: what it hands on
+  IndexOf<Value> result = 0;    ///< outside: what the last iteration returned
 };
 
 /// A value of one iteration whose iterations together are a value outside, with a leading dimension.
 struct Stack {
-  Index<Region> region = 0;
-  Index<Value> inside = 0;
-  Index<Value> outside = 0;
+  IndexOf<Region> region = 0;
+  IndexOf<Value> inside = 0;
+  IndexOf<Value> outside = 0;
 };
 
 /// How a parameter begins: a distribution over global coordinates, the same for every mesh and placement.
@@ -237,21 +237,21 @@ struct Member {
   Name path{};
   Role role = Role::parameter;
   Type type{};  ///< as it lies at rest: `Stored` where that is said
-  Index<Value> value{};
-  int layers = 0;          ///< > 0: the leading dimension counts layers
-  Index<Value> updated{};  ///< the value that the optimizer, or what is remembered, leaves in its place
-  Index<Member> of{};      ///< state: the parameter it belongs to
+  IndexOf<Value> value{};
+  int layers = 0;            ///< > 0: the leading dimension counts layers
+  IndexOf<Value> updated{};  ///< the value that the optimizer, or what is remembered, leaves in its place
+  IndexOf<Member> of{};      ///< state: the parameter it belongs to
   Initializer initializer{};
 };
 
 /// What a graph says beside its lists, whether it is written, frozen as a constant or looked at.
 struct GraphBase {
-  Index<Value> scalar_value{};  ///< f64[count]: all scalars
+  IndexOf<Value> scalar_value{};  ///< f64[count]: all scalars
   /// a scalar that is 0 where the optimizer phase's updates are to be skipped on every rank; -1: never
-  Index<Value> commit{};
+  IndexOf<Value> commit{};
   /// a parameter of a block outside its Layers, one without a path, which no module has, or a memory in a training; -1:
   /// none
-  Index<Member> misused{};
+  IndexOf<Member> misused{};
   const Axis* stages = nullptr;        ///< the axis over which layers are shared out, if any
   const Schedule* schedule = nullptr;  ///< the order in which a stage takes the micro-batches
   int chunks = 1;                      ///< slices of the layers that each stage has
@@ -266,10 +266,10 @@ struct GraphBase {
 /// The lists of a graph. `Items<Record, i>` is how the i-th is kept: a graph that is written has vectors, a constant
 /// arrays, and what is read spans.
 template <template <class Record, int i> class Items>
-struct Lists {
+struct GraphLists {
   Items<Value, 0> values{};
   Items<Node, 1> nodes{};
-  Items<Index<Node>, 2> order{};  ///< the program's order of nodes
+  Items<IndexOf<Node>, 2> order{};  ///< the program's order of nodes
   Items<Region, 3> regions{};
   Items<Carry, 4> carries{};
   Items<Stack, 5> stacks{};
@@ -277,15 +277,15 @@ struct Lists {
   Items<Member, 7> members{};
   Items<Name, 8> scalars{};     ///< run-time numbers: learning rate, step, seed
   Items<char, 9> characters{};  ///< of all names, behind each a zero
-  Items<Index<Value>, 10> outputs{};
+  Items<IndexOf<Value>, 10> outputs{};
 
-  constexpr Lists& lists() { return *this; }
-  constexpr const Lists& lists() const { return *this; }
+  constexpr GraphLists& lists() { return *this; }
+  constexpr const GraphLists& lists() const { return *this; }
 };
 template <class Record, int>
 using InVectors = Vector<Record>;
 
-struct Graph : GraphBase, Lists<InVectors> {
+struct Graph : GraphBase, GraphLists<InVectors> {
   constexpr std::string_view text(const Name& name) const {
     return {characters.begin() + name.first, static_cast<std::size_t>(name.size)};
   }
@@ -350,16 +350,16 @@ constexpr void each_list(F f, G& graph, Other& other) {
 template <class Record, class F, class G>
 constexpr void each_index(F f, G& graph) {
   const auto in = [&]<class Field>(Field& field) {
-    if constexpr (std::is_same_v<std::remove_const_t<Field>, Index<Record>>)
+    if constexpr (std::is_same_v<std::remove_const_t<Field>, IndexOf<Record>>)
       f(field.number);
-    else if constexpr (requires { []<int n>(const Indices<Record, n>&) {}(field); })
+    else if constexpr (requires { []<int n>(const IndicesOf<Record, n>&) {}(field); })
       for (auto& number : field) f(number);
   };
   each_list(
       [&](auto& items) {
         using Item = std::remove_cvref_t<decltype(*items.begin())>;
         for (auto& item : items)
-          if constexpr (std::is_same_v<Item, Index<Record>>)
+          if constexpr (std::is_same_v<Item, IndexOf<Record>>)
             in(item);
           else if constexpr (std::is_aggregate_v<Item>)
             meta::with_members(item, [&](auto&... members) { (in(members), ...); });

@@ -105,18 +105,18 @@ class Settling {
     for (int v = 0; v < needed.size(); ++v)
       if (g_.values[v].home == all && needed[v] != 0 && !staged(g_, g_.values[v].region) && !on_stages(g_, g_.maker(v)))
         g_.values[v].home = needed[v];
-    const Vector<Index<Node>> program = g_.order;
+    const Vector<IndexOf<Node>> program = g_.order;
     const int nodes = g_.nodes.size();
     behind_.resize(nodes, -1);
     used_as_.resize(needed.size(), -1);
     for (const int n : program) share(n);
     for (const int n : program) meet(n, needed);
-    Vector<Index<Node>> order;
+    Vector<IndexOf<Node>> order;
     for (const int n : program) {
       order.push_back(n);
       for (int m = behind_[n]; m >= 0; m = behind_[m]) order.push_back(m);
     }
-    g_.order = static_cast<Vector<Index<Node>>&&>(order);
+    g_.order = static_cast<Vector<IndexOf<Node>>&&>(order);
   }
 
  private:

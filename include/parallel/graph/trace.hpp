@@ -192,7 +192,7 @@ class Trace {
     next.count = count;
     next.reversed = back_through >= 0;
     region = graph.regions.size();
-    next.loop = next.reversed ? graph.regions[back_through].loop : Index<Region>(region);
+    next.loop = next.reversed ? graph.regions[back_through].loop : IndexOf<Region>(region);
     next.staged = next.reversed && graph.regions[back_through].staged;
     graph.regions.push_back(next);
     emit(operation::begin_region, {}, {}, Kind::data, {region});

@@ -129,7 +129,7 @@ class Reader {
   }
   template <class T>
   void count(Vector<T>& list) {
-    list.resize(whole(0, std::is_same_v<T, Value> || std::is_same_v<T, Index<Value>> ? most_values : most_nodes));
+    list.resize(whole(0, std::is_same_v<T, Value> || std::is_same_v<T, IndexOf<Value>> ? most_values : most_nodes));
   }
   bool there(bool) { return whole(0, 1) == 1; }
 

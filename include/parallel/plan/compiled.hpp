@@ -50,7 +50,7 @@ constexpr Shares shares_of() {
 }
 template <Shares n>
 struct Share {
-  std::array<Index<Node>, static_cast<std::size_t>(n.order)> order;
+  std::array<IndexOf<Node>, static_cast<std::size_t>(n.order)> order;
   std::array<Region, static_cast<std::size_t>(n.regions)> regions;
   std::array<Slot, static_cast<std::size_t>(n.slots)> slots;
   int parts;
@@ -58,7 +58,7 @@ struct Share {
 template <class Program, Mesh mesh, Shares n = shares_of<Program, mesh>()>
 constexpr Share<n> share_constant() {
   const Located l = locate(GraphView(graph<Program>), mesh);
-  return {frozen<Index<Node>, n.order>(l.order), frozen<Region, n.regions>(l.regions), frozen<Slot, n.slots>(l.slots),
+  return {frozen<IndexOf<Node>, n.order>(l.order), frozen<Region, n.regions>(l.regions), frozen<Slot, n.slots>(l.slots),
           l.parts};
 }
 template <class Program, Mesh mesh>

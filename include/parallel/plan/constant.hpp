@@ -18,7 +18,7 @@ constexpr std::array<T, static_cast<std::size_t>(n)> frozen(const Source& source
 }
 
 /// How long each list of a graph is.
-using Sizes = std::array<int, static_cast<std::size_t>(meta::member_count<Lists<InVectors>>())>;
+using Sizes = std::array<int, static_cast<std::size_t>(meta::member_count<GraphLists<InVectors>>())>;
 constexpr Sizes sizes_of(const parallel::Graph& g) {
   Sizes n{};
   int* size = n.data();
@@ -37,7 +37,7 @@ struct InArrays {
 };
 /// A graph with exactly the room that it needs, so that it can be a constant.
 template <Sizes n>
-struct Graph : GraphBase, Lists<InArrays<n>::template Items> {};
+struct Graph : GraphBase, GraphLists<InArrays<n>::template Items> {};
 /// Copies a graph to where each list has its size, or only as much of one as fits there.
 template <Sizes n, class From>
 constexpr Graph<n> frozen_graph(const From& from) {
@@ -70,7 +70,7 @@ constexpr parallel::Graph thawed_graph(const Graph<n>& from) {
 }
 
 /// More room than most graphs need.
-inline constexpr Sizes ample{1024, 1024, 1024, 16, 64, 128, 256, 128, 16, 4096, 128};  // in the order of Lists
+inline constexpr Sizes ample{1024, 1024, 1024, 16, 64, 128, 256, 128, 16, 4096, 128};  // in the order of GraphLists
 struct Roomy {
   Sizes sizes{};
   Graph<ample> graph{};

@@ -50,7 +50,7 @@ constexpr std::string_view type_name() {
 template <class T>
 inline constexpr bool is_index = false;
 template <class Record>
-inline constexpr bool is_index<Index<Record>> = true;
+inline constexpr bool is_index<IndexOf<Record>> = true;
 template <class T>
 concept Number = std::is_arithmetic_v<std::remove_const_t<T>> || std::is_enum_v<std::remove_const_t<T>> ||
     is_index<std::remove_const_t<T>>;

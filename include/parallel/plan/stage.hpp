@@ -75,7 +75,7 @@ constexpr ScheduleRefusal check_schedule(const GraphView& g, const Mesh& mesh) {
 /// A program as a stage sees it. The content of the loop over micro-batches stands in the order part by part, forward,
 /// backward and, where the schedule has them apart, weights, for each chunk; each part ends with the loop's end.
 struct Located {
-  Vector<Index<Node>> order{};
+  Vector<IndexOf<Node>> order{};
   Vector<Region> regions{};
   Vector<Slot> slots{};
   int parts = 1;

@@ -17,7 +17,7 @@ struct Slot {
 template <class Record, int>
 using InSpans = std::span<const Record>;
 
-struct GraphView : GraphBase, Lists<InSpans> {
+struct GraphView : GraphBase, GraphLists<InSpans> {
   std::span<const Slot> slots{};  ///< as one stage sees it: the order of its work; empty where there are no stages
   int parts = 1;                  ///< into which the work on a micro-batch and chunk is divided
 

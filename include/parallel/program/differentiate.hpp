@@ -16,7 +16,7 @@ class Differentiation {
   /// Goes back from a value and its gradient through the nodes of `program`. Where the trace has an open region of
   /// micro-batches, gradients of what lies outside it add up over its iterations, still pending; `before_leaving()` may
   /// write more into that region, behind the backward pass.
-  constexpr void run(const Vector<Index<Node>>& program, int value, int gradient, auto before_leaving) {
+  constexpr void run(const Vector<IndexOf<Node>>& program, int value, int gradient, auto before_leaving) {
     trace_.phase = Phase::backward;
     const int region = trace_.region;
     Frame frame{region, nullptr};
@@ -35,13 +35,13 @@ class Differentiation {
     }
     trace_.member = -1;
   }
-  constexpr void run(const Vector<Index<Node>>& program, int value, int gradient) {
+  constexpr void run(const Vector<IndexOf<Node>>& program, int value, int gradient) {
     run(program, value, gradient, [] {});
   }
   /// Seeds a scalar with `seed` (1, or one over the number of micro-batches) and goes back through everything that
   /// stands in the trace.
   constexpr void run(int loss, double seed, auto before_leaving) {
-    const Vector<Index<Node>> program = trace_.graph.order;
+    const Vector<IndexOf<Node>> program = trace_.graph.order;
     trace_.phase = Phase::backward;
     trace_.member = trace_.graph.values[loss].member;
     run(program, loss,
@@ -99,7 +99,7 @@ class Differentiation {
     return trace_.emit(operation::constant, {}, {type}, Kind::constant, {}, 0, 0, region);
   }
 
-  constexpr void sweep(const Vector<Index<Node>>& program, int first, int last) {
+  constexpr void sweep(const Vector<IndexOf<Node>>& program, int first, int last) {
     for (int i = last - 1; i >= first; --i) {
       const Node node = trace_.graph.nodes[program[i]];
       if (node.is(Structural::end_region)) {
@@ -222,7 +222,7 @@ class Differentiation {
   }
 
   /// Goes back through the iterations of a loop, the last first.
-  constexpr void back_through(int region, const Vector<Index<Node>>& program, int begin, int end) {
+  constexpr void back_through(int region, const Vector<IndexOf<Node>>& program, int begin, int end) {
     Graph& graph = trace_.graph;
     Vector<Carry> carried;
     bool any = false;

@@ -247,7 +247,7 @@ struct Renumbering {
   constexpr void run() {
     Graph& g = f.g;
     Vector<int> results;  // the first of each node, new
-    Vector<Index<Node>> order;
+    Vector<IndexOf<Node>> order;
     for (int n = 0; n < g.nodes.size(); ++n) {
       if (f.gone[n]) continue;
       results.push_back(values.size());
@@ -257,7 +257,7 @@ struct Renumbering {
     }
     for (const int n : g.order)
       if (!f.gone[n]) order.push_back(n);
-    g.order = static_cast<Vector<Index<Node>>&&>(order);
+    g.order = static_cast<Vector<IndexOf<Node>>&&>(order);
     g.values = static_cast<Vector<Value>&&>(values);
     g.nodes = static_cast<Vector<Node>&&>(nodes);
     each_index<Value>([&](int& value) { value = value < 0 ? value : value_of[value]; }, g);
