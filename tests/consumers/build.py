@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 LEVEL = "x86-64-v3"
+FAST = ["-Doptimization=1", "-Ddebug=false"]  # without the folder's name in it, a compilation is found again by ccache
 
 
 def run(*command, env=None):
@@ -21,7 +22,8 @@ def run(*command, env=None):
 
 def install(source, build, prefix):
     """Installs, and looks at what is there: headers, what is compiled ahead, and how it is found; nothing else."""
-    run("meson", "setup", build, source, f"--prefix={prefix}", "--libdir=lib", "-Doptimization=1", "-Dtools=false", "-Dmpi=disabled", f"-Dlevels={LEVEL}")
+    options = ["--libdir=lib", *FAST, "-Dtools=false", "-Dmpi=disabled", f"-Dlevels={LEVEL}"]
+    run("meson", "setup", build, source, f"--prefix={prefix}", *options)
     run("meson", "install", "-C", build, "--quiet")
     there = {str(path.relative_to(prefix)) for path in prefix.glob("**/*") if not path.is_dir()}
     headers = {f"include/{path.relative_to(source / 'include')}" for path in (source / "include").glob("**/*") if path.is_file()}
@@ -59,7 +61,7 @@ def main(source, way):
         if way == "meson":
             os.mkdir("subprojects")
             os.symlink(source, "subprojects/parallel")
-            run("meson", "setup", "build", "--force-fallback-for=parallel")
+            run("meson", "setup", "build", "--force-fallback-for=parallel", *FAST)
             run("ninja", "-C", "build")
         else:
             if way == "installed":

@@ -75,8 +75,8 @@ struct Roomy {
   Sizes sizes{};
   Graph<ample> graph{};
 };
-/// The graph that `make` returns as a constant of just its size. It is made once, in ample room, and copied when its size
-/// is known; only one that is larger is made again.
+/// The graph that `make` returns as a constant of just its size. It is made once, in ample room, and copied when its
+/// size is known; only one that is larger is made again.
 template <auto make>
 struct Made {
   static constexpr Roomy in_room() {
