@@ -68,7 +68,7 @@ def main(source, way):
                 install(source, Path(folder, "build"), prefix)
                 run("sh", "build.sh", env={**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")})
                 run("./main")
-                has_level = LEVEL in subprocess.run(["/lib64/ld-linux-x86-64.so.2", "--help"], capture_output=True, text=True).stdout
+                has_level = f"{LEVEL} (supported" in subprocess.run(["/lib64/ld-linux-x86-64.so.2", "--help"], capture_output=True, text=True).stdout
                 best = prefix / (f"lib/glibc-hwcaps/{LEVEL}" if has_level else "lib") / "libparallel_kernels.so.0"
                 if kernels_of("./main") != {str(best)}:
                     sys.exit(f"it does not load {best} but {kernels_of('./main')}")
