@@ -45,6 +45,12 @@ def kernels_of(program):
     return {line.split()[-1] for line in said.splitlines() if "calling init" in line and "parallel_kernels" in line}
 
 
+def searches(level):
+    """Whether the dynamic linker looks for libraries of a level on this machine."""
+    linker = Path("/lib64/ld-linux-x86-64.so.2")
+    return linker.exists() and f"{level} (supported" in subprocess.run([linker, "--help"], capture_output=True, text=True).stdout
+
+
 def main(source, way):
     compiler = os.environ.setdefault("CXX", "g++").split()
     with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +74,7 @@ def main(source, way):
                 install(source, Path(folder, "build"), prefix)
                 run("sh", "build.sh", env={**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")})
                 run("./main")
-                has_level = f"{LEVEL} (supported" in subprocess.run(["/lib64/ld-linux-x86-64.so.2", "--help"], capture_output=True, text=True).stdout
+                has_level = searches(LEVEL)
                 best = prefix / (f"lib/glibc-hwcaps/{LEVEL}" if has_level else "lib") / "libparallel_kernels.so.0"
                 if kernels_of("./main") != {str(best)}:
                     sys.exit(f"it does not load {best} but {kernels_of('./main')}")
