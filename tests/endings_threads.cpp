@@ -72,11 +72,15 @@ void sum(Threads& world, const char* label = "") {
 
 }  // namespace
 
-// Threads are started as slowly as a test wants.
+// Threads are started as slowly as a test wants. A sanitizer has to know of each thread, so its own function stands
+// before the system's.
+extern "C" __attribute__((weak)) int __interceptor_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*),
+                                                                  void*);
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                               void* argument) {
-  using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-  static const auto create = reinterpret_cast<Create>(dlsym(RTLD_NEXT, "pthread_create"));
+  static const auto create = __interceptor_pthread_create != nullptr
+                                 ? __interceptor_pthread_create
+                                 : reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
   if (before_each_thread.count() > 0) std::this_thread::sleep_for(before_each_thread);
   return create(thread, attributes, start, argument);
 }
