@@ -25,7 +25,10 @@ class Faulty {
   Ticket start(const Exchange& e) {
     Exchange changed = e;
     if (++calls_ == 3) {
-      if (fault_ == Tampering::skip) return skipped_ = true, Ticket{~0U};
+      if (fault_ == Tampering::skip) {
+        skipped_ = true;
+        return Ticket{~0U};
+      }
       if (fault_ == Tampering::twice) group_.wait(group_.start(e));
       if (fault_ == Tampering::shorten) changed.count /= 2;
     }

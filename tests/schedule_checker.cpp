@@ -318,7 +318,10 @@ TEST_CASE("orders of tasks that can be worked off become lists without a circle,
     orders.assign(static_cast<std::size_t>(p), {});
     for (auto& order : orders) {
       for (int c = 0; c < chunks; ++c)
-        for (int j = 0; j < m; ++j) order.push_back({Work::forward, j, c}), order.push_back({Work::backward, j, c});
+        for (int j = 0; j < m; ++j) {
+          order.push_back({Work::forward, j, c});
+          order.push_back({Work::backward, j, c});
+        }
       // Roughly forward through the chunks and back, and a forward before its backward.
       std::map<std::tuple<int, int, int>, int> keys;
       const auto key = [&](Task t) {

@@ -226,9 +226,10 @@ TEST_CASE("gradients are the derivatives") {
     const std::vector<Placement> invariant(8, Invariant);
     const Program p = program(c, invariant, invariant, shaped.results);
     std::vector<Array> operands, directions;
-    for (const Operand& o : c.operands)
-      operands.push_back(random.array(o, c.positive)),
-          directions.push_back(o.below > 0 ? lockstep::zeros(o.size) : random.array(o, false));
+    for (const Operand& o : c.operands) {
+      operands.push_back(random.array(o, c.positive));
+      directions.push_back(o.below > 0 ? lockstep::zeros(o.size) : random.array(o, false));
+    }
     std::vector<std::int64_t> size;
     for (const Dim& d : shaped.results[0].layout.dims) size.push_back(d.size);
     const Array cotangent = random.array({size}, false);

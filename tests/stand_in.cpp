@@ -286,7 +286,8 @@ TEST_CASE("products: transposed, scaled, with epilogues and batches") {
     set(CUBLASLT_MATMUL_DESC_TRANSB, tb);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
     set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux), set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, std::int64_t{8});
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, std::int64_t{8});
     cublasLtMatrixLayoutCreate(&la, CUDA_R_32F, 2, 2, 2);
     cublasLtMatrixLayoutCreate(&lb, CUDA_R_32F, tb == CUBLAS_OP_N ? 2 : 3, tb == CUBLAS_OP_N ? 3 : 2,
                                tb == CUBLAS_OP_N ? 2 : 3);

@@ -132,7 +132,9 @@ void work(World& world) {
 int main(int argc, char** argv) {
   return guarded("unlike", [&] {
     if (argc != 6) throw Failure("say unlike threads|mpi FAULT RANK STEP DEADLINE", exit_code::usage);
-    fault = argv[2], culprit = std::atoi(argv[3]), when = std::atoi(argv[4]);
+    fault = argv[2];
+    culprit = std::atoi(argv[3]);
+    when = std::atoi(argv[4]);
     const std::chrono::milliseconds deadline(std::atoi(argv[5]));
     if (std::string(argv[1]) == "threads") {
       run_threads(

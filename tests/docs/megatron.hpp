@@ -102,7 +102,9 @@ using Step = Training<models::Gpt2<n>, AdamW, Tokens, Tokens>;
 
 constexpr models::Gpt2Sizes serial = [] {
   models::Gpt2Sizes n = tensor_parallel;
-  n.heads = 4, n.inner = 128, n.vocabulary = 64;
+  n.heads = 4;
+  n.inner = 128;
+  n.vocabulary = 64;
   return n;
 }();
 constexpr models::Gpt2Sizes only_heads = [] {

@@ -192,7 +192,9 @@ struct Product {
         all.push_back({first, l.rows * width, written, static_cast<std::size_t>(l.ld) * width, l.cols});
       }
     };
-    matrix(a, la, false), matrix(b, lb, false), matrix(out, ld, true);
+    matrix(a, la, false);
+    matrix(b, lb, false);
+    matrix(out, ld, true);
     if (beta != 0) matrix(c, lc, false);
     if (has(4)) all.push_back(reads(d.bias, static_cast<std::size_t>(m()) * bytes_of(bias_type())));
     if (has(16) || has(256)) all.push_back(writes(d.bias, static_cast<std::size_t>(m()) * bytes_of(bias_type())));

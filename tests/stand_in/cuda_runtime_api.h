@@ -284,7 +284,8 @@ inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, u
     }
     if (event->task == nullptr) return cudaSuccess;
     auto wait = std::make_shared<stand_in::Task>();
-    wait->what = "cudaStreamWaitEvent", wait->after = {event->task};
+    wait->what = "cudaStreamWaitEvent";
+    wait->after = {event->task};
     stand_in::queue(gpu, *lane, [wait] { return wait; });
     return cudaSuccess;
   });

@@ -49,7 +49,10 @@ inline void fail_communicators(ncclResult_t result) {
 inline std::shared_ptr<Member> member_of(Gpu& gpu, std::shared_ptr<Clique> clique, int rank, int device,
                                          bool blocking) {
   auto member = std::make_shared<Member>();
-  member->clique = std::move(clique), member->rank = rank, member->device = device, member->blocking = blocking;
+  member->clique = std::move(clique);
+  member->rank = rank;
+  member->device = device;
+  member->blocking = blocking;
   member->clique->join(gpu, rank, device);
   Meetings::get().members.push_back(member);
   gpu.changed();
@@ -80,7 +83,8 @@ inline ncclResult_t complete(Gpu& gpu, Gpu::Lock& lock, const std::shared_ptr<Me
 inline void launch(Gpu& gpu, const std::shared_ptr<Member>& member, const std::vector<Call>& calls, Lane& lane) {
   const Maker make = [member, calls] {
     const auto launch = std::make_shared<Launch>();
-    launch->member = member, launch->calls = calls;
+    launch->member = member;
+    launch->calls = calls;
     auto task = std::make_shared<Task>();
     task->what = name_of(calls.front().kind);
     task->ready = [launch](Task& t) { return arrive(launch, t); };
@@ -94,7 +98,8 @@ inline void launch(Gpu& gpu, const std::shared_ptr<Member>& member, const std::v
     if (member->last_graph.lock() == lane.capture) lane.tails.push_back(member->last_node);
     queue(gpu, lane, make);
     lane.capture->held.push_back(member->held);
-    member->last_graph = lane.capture, member->last_node = lane.tails.front();
+    member->last_graph = lane.capture;
+    member->last_node = lane.tails.front();
     return;
   }
   const TaskPointer task = make();

@@ -132,7 +132,9 @@ inline void copy_overlap(const Call& call) {
 /// [outer][n][inner] elements to [n][outer][inner].
 inline void pack(cudaStream_t stream, const void* from, void* to, Index outer, Index n, Index inner, int size) {
   Walk<2> walk;
-  walk.add(n, {inner, outer * inner}), walk.add(outer, {n * inner, inner}), walk.add(inner, {1, 1});
+  walk.add(n, {inner, outer * inner});
+  walk.add(outer, {n * inner, inner});
+  walk.add(inner, {1, 1});
   copy_box(stream, walk, from, to, size);
 }
 

@@ -49,8 +49,8 @@ class PreparedProduct : public Product {
                                                                               : CUBLAS_COMPUTE_32F;
     check(cublasLtMatmulDescCreate(&product_, compute, p.dtype == DType::f64 ? CUDA_R_64F : CUDA_R_32F), name);
     const cublasOperation_t yes = CUBLAS_OP_T, no = CUBLAS_OP_N;
-    set(CUBLASLT_MATMUL_DESC_TRANSA, right_transposed ? yes : no),
-        set(CUBLASLT_MATMUL_DESC_TRANSB, left_transposed ? yes : no);
+    set(CUBLASLT_MATMUL_DESC_TRANSA, right_transposed ? yes : no);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, left_transposed ? yes : no);
     w_ = matrix(type, right_transposed ? k : n, right_transposed ? n : k);
     x_ = matrix(type, left_transposed ? m : k, left_transposed ? k : m);
     out_ = matrix(type_of(p.result), n, m);
