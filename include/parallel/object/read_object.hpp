@@ -34,7 +34,8 @@ class Reader {
       operations_.push_back(o.structural == Structural::none ? &o
                                                              : operation::structural[static_cast<int>(o.structural)]);
     }
-    words_of_graph(*this, c.graph);
+    field(c.graph.base());
+    words_of_lists(*this, c.graph, 0, lists_of_graph);
     field(c.demands);
     check_axes(c.demands.on);
     require(c.demands.on.size() == c.demands.sent.size(), "an axis has no budget, or a budget no axis");
@@ -132,6 +133,7 @@ class Reader {
     list.resize(whole(0, std::is_same_v<T, Value> || std::is_same_v<T, IndexOf<Value>> ? most_values : most_nodes));
   }
   bool there(bool) { return whole(0, 1) == 1; }
+  void begin_word() { taken_ = 4; }
 
  private:
   void begin() {

@@ -14,7 +14,7 @@ namespace object {
 inline constexpr std::int64_t magic = 0x6c656c6c61726170;          ///< "parallel", as a little-endian machine writes it
 inline constexpr std::int64_t program_magic = 0x6d6172676f72703a;  ///< ":program"
 inline constexpr std::int64_t mesh_magic = 0x3a6873656d3a3a3a;     ///< ":::mesh:"
-inline constexpr std::int64_t version = 8;
+inline constexpr std::int64_t version = 9;
 /// magic, magic, version, words in all, checksum of the program, words up to its end, checksum of the rest: lines and
 /// spellings of types, which differ from compiler to compiler. All before is the same from all of them, and it alone is
 /// hashed and compared.
@@ -79,16 +79,22 @@ constexpr void words_of(Way& way, T& t) {
     meta::with_members(t, [&](auto&... members) { (way.field(members), ...); });
   }
 }
-/// A graph's: what it says beside its lists, then these.
+/// A graph's lists, from one to before another; each begins a word.
 template <class Way, class G>
-constexpr void words_of_graph(Way& way, G& graph) {
-  way.field(graph.base());
+constexpr void words_of_lists(Way& way, G& graph, int from, int to) {
+  int i = 0;
   each_list(
       [&](auto& list) {
-        if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(*list.begin())>, char>) way.field(list);
+        using Item = std::remove_cvref_t<decltype(*list.begin())>;
+        const bool wanted = i >= from && i < to && !std::is_same_v<Item, char>;  // which stand where they are named
+        ++i;
+        if (!wanted) return;
+        way.begin_word();
+        if constexpr (!std::is_same_v<Item, char>) way.field(list);
       },
       graph);
 }
+inline constexpr int lists_of_graph = 11;
 /// What passes ask of an operation; the rest of it are functions.
 template <class Way, class O>
 constexpr void words_of_operation(Way& way, O& o) {
@@ -107,33 +113,36 @@ class Writer {
   /// Of a graph that was built otherwise, at start-up.
   constexpr explicit Writer(const GraphView& graph) : g_(graph) {}
 
-  /// A program.
-  constexpr void program() {
-    begin(program_magic);
-    gather();
-    number(is_trained<Program>);
-    number(Program::micro_batches);
-    number(axes_.size());
-    for (const Axis* a : axes_) text(a->text());
-    number(operations_.size());
-    for (const Operation* o : operations_) words_of_operation(*this, *o);
-    words_of_graph(*this, static_cast<const GraphView&>(g_));
-    constexpr Demands demands = demands_of<Program>();
-    field(demands);
-    end_of_program();
-    text(type_name<typename Program::Model>());
-    text(is_trained<Program> ? type_name<typename Program::Optimizer>() : "");
-    number(files_.size());
-    for (const char* f : files_) text(f);
-    for (const Origin& o : g_.origins) {
-      number(file(o.source.file));
-      number(o.source.line);
+  /// A program stands in sections, of which the compiler makes each apart: it takes only so many steps at once.
+  static constexpr int sections = 4;
+  constexpr void section(int i) {
+    if (i == 0) {
+      heads();
+      words_of_lists(*this, static_cast<const GraphView&>(g_), 0, 1);  // the values
+    } else if (i == 1) {
+      words_of_lists(*this, static_cast<const GraphView&>(g_), 1, 2);  // the nodes
+    } else if (i == 2) {
+      words_of_lists(*this, static_cast<const GraphView&>(g_), 2, lists_of_graph);
+      constexpr Demands demands = demands_of<Program>();
+      field(demands);
+    } else {
+      spellings();
     }
-    end();
+    end_quarters();
+  }
+  /// Names that all sections refer to by number; before the first of them.
+  constexpr void gather() {
+    AxisList axes;
+    for (const Value& v : g_.values) v.type.layout.collect(axes);
+    for (const Axis* a : axes) axes_.push_back(a);
+    for (const Node& n : g_.nodes) place(operations_, n.operation);
+    for (const Origin& o : g_.origins) {
+      place(operations_, o.operation);
+      file(o.source.file);
+    }
   }
   /// A mesh that the compiler planned a program for.
   constexpr void mesh(const Mesh& mesh, std::int64_t checksum_of_program) {
-    begin(mesh_magic);
     number(checksum_of_program);
     number(mesh.count);
     for (int i = 0; i < mesh.count; ++i) {
@@ -141,8 +150,7 @@ class Writer {
       number(mesh.axes[i].size);
     }
     number(mesh.here);
-    end_of_program();
-    end();
+    end_quarters();
   }
 
   // What words_of asks for, in few statements: clang counts them.
@@ -178,34 +186,47 @@ class Writer {
     number(is);
     return is;
   }
+  constexpr void begin_word() { end_quarters(); }
 
  private:
-  constexpr void begin(std::int64_t what) {
-    for (const std::int64_t w : {magic, what, version}) words.push_back(w);
-    words.resize(header);
+  constexpr void heads() {
+    number(is_trained<Program>);
+    number(Program::micro_batches);
+    number(axes_.size());
+    for (const Axis* a : axes_) text(a->text());
+    number(operations_.size());
+    for (const Operation* o : operations_) words_of_operation(*this, *o);
+    field(static_cast<const GraphView&>(g_).base());
   }
-  constexpr void end_of_program() {
-    words[4] = checksum({words.data() + header, static_cast<std::size_t>(words.size() - header)});
-    words[5] = words.size();
-    filled_ = 64;
-  }
-  constexpr void end() {
-    const auto program = static_cast<int>(words[5]);
-    words[3] = words.size();
-    words[6] = checksum({words.data() + program, static_cast<std::size_t>(words.size() - program)});
+  constexpr void spellings() {
+    text(type_name<typename Program::Model>());
+    text(is_trained<Program> ? type_name<typename Program::Optimizer>() : "");
+    number(files_.size());
+    for (const char* f : files_) text(f);
+    for (const Origin& o : g_.origins) {
+      number(file(o.source.file));
+      number(o.source.line);
+    }
   }
   /// Numbers from -1 to 65,533, as most are, stand four in a word; others in a word of their own behind a mark.
   constexpr void number(std::int64_t n) {
     const bool small = n >= -1 && n < mark - 1;
     if (filled_ == 64) begin_quarters();
-    words[quarters_] |= static_cast<std::int64_t>(static_cast<std::uint64_t>(small ? n + 1 : mark) << filled_);
+    quarter_ |= static_cast<std::uint64_t>(small ? n + 1 : mark) << filled_;
     filled_ += 16;
     if (!small) words.push_back(n);
   }
   constexpr void begin_quarters() {
+    end_quarters();
     quarters_ = words.size();
     words.push_back(0);
     filled_ = 0;
+  }
+  constexpr void end_quarters() {
+    if (quarters_ >= 0) words[quarters_] = static_cast<std::int64_t>(quarter_);
+    quarters_ = -1;
+    quarter_ = 0;
+    filled_ = 64;
   }
   /// The number of characters, then eight of them a word.
   constexpr void text(std::string_view t) {
@@ -225,10 +246,12 @@ class Writer {
 
   template <class T>
   static constexpr int place(Vector<const T*>& known, const T* what) {
-    for (int i = 0; i < known.size(); ++i)
-      if (known[i] == what) return i;
+    const T* const* const all = known.begin();  // no calls: few statements are few steps of the compiler
+    const int count = known.size();
+    for (int i = 0; i < count; ++i)
+      if (all[i] == what) return i;
     known.push_back(what);
-    return known.size() - 1;
+    return count;
   }
   /// Files are told apart by their names: addresses of equal literals may differ.
   constexpr int file(const char* name) {
@@ -237,77 +260,105 @@ class Writer {
     files_.push_back(name);
     return files_.size() - 1;
   }
-  constexpr void gather() {
-    AxisList axes;
-    for (const Value& v : g_.values) v.type.layout.collect(axes);
-    for (const Axis* a : axes) axes_.push_back(a);
-    for (const Node& n : g_.nodes) place(operations_, n.operation);
-    for (const Origin& o : g_.origins) {
-      place(operations_, o.operation);
-      file(o.source.file);
-    }
-  }
 
   GraphView g_ = GraphView(constants::graph<Program>);
   Vector<const Axis*> axes_{};
   Vector<const Operation*> operations_{};
   Vector<const char*> files_{};
-  int quarters_ = 0, filled_ = 64;  ///< the word that small numbers go to, and how many of its bits they fill
+  int quarters_ = -1, filled_ = 64;  ///< the word that small numbers go to, and how many of its bits they fill
+  std::uint64_t quarter_ = 0;       ///< what it will be
 };
+
+/// Writes the header of words of which those before `end` say the same from each compiler.
+constexpr void put_header(std::span<std::int64_t> words, std::int64_t what, std::int64_t end) {
+  const auto all = static_cast<std::int64_t>(words.size());
+  const auto of = [&](std::int64_t from, std::int64_t to) {
+    return checksum(words.subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(to - from)));
+  };
+  const std::int64_t values[header]{magic, what, version, all, of(header, end), end, of(end, all)};
+  for (std::size_t i = 0; i < header; ++i) words[i] = values[i];
+}
 
 template <class Program>
 constexpr Vector<std::int64_t> written(const GraphView& graph) {
   Writer<Program> writer(graph);
-  writer.program();
-  return writer.words;
-}
-template <class Program>
-constexpr Vector<std::int64_t> written() {
-  return written<Program>(GraphView(constants::graph<Program>));
+  writer.gather();
+  writer.words.resize(header);
+  std::int64_t end = 0;
+  for (int i = 0; i < writer.sections; ++i) {
+    if (i + 1 == writer.sections) end = writer.words.size();
+    writer.section(i);
+  }
+  put_header({writer.words.begin(), static_cast<std::size_t>(writer.words.size())}, program_magic, end);
+  return static_cast<Vector<std::int64_t>&&>(writer.words);
 }
 template <int n>
 struct Words {
   std::int64_t words[n];
 };
+/// Words in more room than most need, so that the compiler writes them once; of more there is the size alone.
+struct RoomyWords {
+  static constexpr int most = 8192;
+  int size = 0;
+  std::int64_t words[most]{};
+};
+template <class Program>
+constexpr Vector<std::int64_t> section(int i) {
+  Writer<Program> writer;
+  writer.gather();
+  writer.section(i);
+  return static_cast<Vector<std::int64_t>&&>(writer.words);
+}
+constexpr RoomyWords in_room(const Vector<std::int64_t>& written) {
+  RoomyWords result{.size = written.size()};
+  const std::int64_t* from = written.begin();
+  const int count = result.size <= result.most ? result.size : 0;
+  for (int i = 0; i < count; ++i) result.words[i] = from[i];
+  return result;
+}
+template <class Program, int i>
+inline constexpr RoomyWords roomy = in_room(section<Program>(i));
+template <class Program, int i = Writer<Program>::sections>
+inline constexpr int begin_of = begin_of<Program, i - 1> + roomy<Program, i - 1>.size;
+template <class Program>
+inline constexpr int begin_of<Program, 0> = header;
+
+template <class Program>
+constexpr Words<begin_of<Program>> words() {
+  Words<begin_of<Program>> result{};
+  const auto put = [&]<int i>(std::integral_constant<int, i>) {
+    constexpr int size = roomy<Program, i>.size;
+    std::int64_t* const to = result.words + begin_of<Program, i>;
+    if constexpr (size > RoomyWords::most) {
+      const Vector<std::int64_t> again = section<Program>(i);
+      for (int k = 0; k < size; ++k) to[k] = again.begin()[k];
+    } else {
+      for (int k = 0; k < size; ++k) to[k] = roomy<Program, i>.words[k];
+    }
+  };
+  [&]<int... i>(std::integer_sequence<int, i...>) { (put(std::integral_constant<int, i>{}), ...); }
+  (std::make_integer_sequence<int, Writer<Program>::sections>{});
+  put_header(result.words, program_magic, begin_of<Program, Writer<Program>::sections - 1>);
+  return result;
+}
+/// The words of a program. Whoever names them has them in his object file.
+template <class Program>
+[[gnu::used]] inline constexpr Words<begin_of<Program>> program = words<Program>();
+
+template <class Program>
+constexpr Vector<std::int64_t> written(const Mesh& mesh) {
+  Writer<Program> writer;
+  writer.words.resize(header);
+  writer.mesh(mesh, program<Program>.words[4]);
+  const auto size = static_cast<std::size_t>(writer.words.size());
+  put_header({writer.words.begin(), size}, mesh_magic, writer.words.size());
+  return static_cast<Vector<std::int64_t>&&>(writer.words);
+}
 template <int n>
 constexpr Words<n> frozen(const Vector<std::int64_t>& written) {
   Words<n> result{};
   for (int i = 0; i < n; ++i) result.words[i] = written[i];
   return result;
-}
-/// Words in more room than most need, so that the compiler writes them once; of more there is the size alone.
-struct RoomyWords {
-  static constexpr int most = 16384;
-  int size = 0;
-  std::int64_t words[most]{};
-};
-constexpr RoomyWords in_room(const Vector<std::int64_t>& written) {
-  RoomyWords result{.size = written.size()};
-  const std::int64_t* from = written.data();
-  const int count = result.size <= result.most ? result.size : 0;
-  for (int i = 0; i < count; ++i) result.words[i] = from[i];
-  return result;
-}
-template <class Program>
-inline constexpr RoomyWords roomy = in_room(written<Program>());
-template <class Program>
-inline constexpr int size = roomy<Program>.size;
-template <class Program>
-constexpr Words<size<Program>> words() {
-  if constexpr ((size<Program>) > RoomyWords::most) return frozen<size<Program>>(written<Program>());
-  Words<size<Program>> result{};
-  for (int i = 0; i < size<Program>; ++i) result.words[i] = roomy<Program>.words[i];
-  return result;
-}
-/// The words of a program. Whoever names them has them in his object file.
-template <class Program>
-[[gnu::used]] inline constexpr Words<size<Program>> program = words<Program>();
-
-template <class Program>
-constexpr Vector<std::int64_t> written(const Mesh& mesh) {
-  Writer<Program> writer;
-  writer.mesh(mesh, program<Program>.words[4]);
-  return writer.words;
 }
 template <class Program, Mesh m>
 inline constexpr int size_of_mesh = written<Program>(m).size();
