@@ -151,12 +151,32 @@ void check(const Operation& operation, Call call) {
   REQUIRE((kernel != nullptr));
   check_within(operation.name, taken_by([&] { kernel(call); }), stated);
 }
+/// What the account says of calls that are computed at once.
+std::int64_t stated_of(std::span<const Call> calls) {
+  account::Scratch most;
+  for (const Call& call : calls) most.grow(account::on_cpu.scratch(extents_of(*call.operation, call)));
+  return most.bytes();
+}
+std::string names_of(std::span<const Call> calls) {
+  std::string names;
+  for (const Call& call : calls) names += (names.empty() ? "" : "+") + std::string(call.operation->name);
+  return names;
+}
+
+/// A product and a bias, x w + b.
+void check_sum(const View& x, const View& w, const View& b, const View& sum) {
+  std::vector<Call> calls{{.operation = &operation::matmul, .operands = {x, w}, .results = {sum}, .ints = {1, 0, 0, 0}},
+                          {.operation = &operation::add, .operands = {sum, b}, .results = {sum}}};
+  const FusedKernel kernel = CpuDouble{}.fused(calls);
+  REQUIRE(bool(kernel));
+  check_within("matmul+add", taken_by([&] { kernel.compute(calls); }), stated_of(calls));
+}
 
 /// The CPU, with kernels that are measured: each on a thread of its own, or all together.
 enum class How { apart, together };
 thread_local std::int64_t of_kernels = 0;  // what those that are measured together keep
 std::mutex lock;
-std::set<std::string_view> measured;
+std::set<std::string, std::less<>> measured;
 template <How how>
 class Measured : public CpuDouble {
  public:
@@ -164,30 +184,46 @@ class Measured : public CpuDouble {
   Kernel kernel(const Operation& operation, Call& call) const {
     const Kernel found = CpuDouble::kernel(operation, call);
     if (found == nullptr) return nullptr;
-    call.context = &contexts_->emplace_back(Context{found, call.context, extents_of(operation, call)});
+    call.context = &contexts_->emplace_back(Context{found, {}, call.context, std::string(operation.name),
+                                                    account::on_cpu.scratch(extents_of(operation, call)).bytes()});
     return [](const Call& c) {
       const auto& kept = *static_cast<const Context*>(c.context);
       Call inner = c;
       inner.context = kept.context;
-      if constexpr (how == How::together) {
-        const std::int64_t before = of_news.now;
-        kept.kernel(inner);
-        of_kernels += of_news.now - before;
-        return;
-      }
-      const std::int64_t taken = taken_by([&] { kept.kernel(inner); });
-      const std::lock_guard hold(lock);
-      measured.insert(kept.extents.operation);
-      check_within(kept.extents.operation, taken, account::on_cpu.scratch(kept.extents).bytes());
+      measure(kept, [&] { kept.kernel(inner); });
     };
+  }
+  FusedKernel fused(std::span<Call> calls) const {
+    const FusedKernel found = CpuDouble::fused(calls);
+    if (!found) return {};
+    calls[0].context = &contexts_->emplace_back(Context{nullptr, found, nullptr, names_of(calls), stated_of(calls)});
+    return {[](std::span<const Call> all) {
+      const auto& kept = *static_cast<const Context*>(all[0].context);
+      measure(kept, [&] { kept.fused.compute(all); });
+    }};
   }
 
  private:
   struct Context {
     Kernel kernel;
+    FusedKernel fused;
     void* context;
-    account::Extents extents;
+    std::string name;
+    std::int64_t stated;
   };
+  template <class F>
+  static void measure(const Context& kept, F compute) {
+    if constexpr (how == How::together) {
+      const std::int64_t before = of_news.now;
+      compute();
+      of_kernels += of_news.now - before;
+      return;
+    }
+    const std::int64_t taken = taken_by(compute);
+    const std::lock_guard hold(lock);
+    measured.insert(kept.name);
+    check_within(kept.name, taken, kept.stated);
+  }
   std::shared_ptr<std::deque<Context>> contexts_ = std::make_shared<std::deque<Context>>();
 };
 
@@ -276,9 +312,7 @@ TEST_CASE("products stay within what the account says") {
                                       .results = {t({m, n}, dtype)},
                                       .ints = {1, transposed, 0, 0}});
         if (dtype != DType::bf16 && !transposed)
-          check(operation::matmul_add, Call{.operands = {t({m, k}, dtype), t({k, n}, dtype), t({n}, dtype)},
-                                            .results = {t({m, n}, dtype), t({m, n}, dtype)},
-                                            .ints = {1, 0, 0, 0}});
+          check_sum(t({m, k}, dtype), t({k, n}, dtype), t({n}, dtype), t({m, n}, dtype));
       }
 }
 
@@ -325,16 +359,21 @@ TEST_CASE("every kernel of programs stays within what the account says") {
       if (dtype == DType::i32 && o == &operation::maximum_of) continue;
       Tensors t;
       check(*o, Call{.operands = {t({3, 500}, dtype)}, .results = {t({3, 500}, dtype)}});
-      measured.insert(o->name);
+      measured.emplace(o->name);
     }
   Tensors t;
   check(operation::rounded, Call{.operands = {t({100}), t({100})}, .results = {t({100})}});
-  measured.insert(operation::rounded.name);
+  measured.emplace(operation::rounded.name);
   std::string missing;
   const auto look = [&](std::span<const KernelRow> table) {
     for (const KernelRow& row : table)
       if (!measured.contains(row.operation->name)) missing += " " + std::string(row.operation->name);
   };
+  for (const FusedRow& row : cpu::Table<float>::fused()) {
+    std::vector<Call> calls;
+    for (const Operation* o : row.operations) calls.push_back({.operation = o});
+    if (!measured.contains(names_of(calls))) missing += " " + names_of(calls);
+  }
   look(cpu::Table<float>::kernels());
   look(cpu::Table<int>::kernels());
   look(cpu::Table<cpu::Scalars>::kernels());

@@ -1,20 +1,9 @@
 // Fused kernels: bit for bit what their parts give one after the other, with what is between kept and in one place.
-#include <parallel/operation/fused.hpp>
-
-#include "device.hpp"
+#include "fused_calls.hpp"
 
 using namespace parallel;
 
 namespace {
-
-/// The operations that a fused one is made of.
-std::vector<const Operation*> parts_of(const Operation& operation) {
-  const operation::Fusion* f = operation::fusion_of(operation);
-  if (f == nullptr) return {&operation};
-  std::vector<const Operation*> parts = parts_of(*f->first);
-  parts.push_back(f->then);
-  return parts;
-}
 
 constexpr std::int64_t depth = 400;
 const Ints product_ints{1, 0, 0, 0}, drawn{1, 2, 5};
@@ -25,18 +14,27 @@ void beside(Run<T>& run, const Operation& part, bool after_product, const Sizes&
   if (&part == &operation::add) run.operand(normal_numbers(after_product ? Sizes{sizes[1]} : sizes, 3));
   if (&part == &operation::dropout) run.scalars({0.5, 3, 4});
 }
-Ints ints_of(const Operation& part) {
-  return &part == &operation::matmul ? product_ints : &part == &operation::dropout ? drawn : Ints{};
+fused_calls::Part part_of_chain(const Operation* operation) {
+  return {operation, 0, operation == &operation::gelu ? 0 : 1,
+          operation == &operation::matmul    ? product_ints
+          : operation == &operation::dropout ? drawn
+                                             : Ints{}};
+}
+using Operations = std::vector<const Operation*>;
+std::vector<fused_calls::Part> parts_of(const Operations& operations) {
+  std::vector<fused_calls::Part> parts;
+  for (const Operation* o : operations) parts.push_back(part_of_chain(o));
+  return parts;
 }
 
 template <class T>
-std::vector<Numbers> one_by_one(const std::vector<const Operation*>& parts, const Numbers& x, const Sizes& sizes) {
+std::vector<Numbers> one_by_one(const Operations& parts, const Numbers& x, const Sizes& sizes) {
   std::vector<Numbers> results;
   for (const Operation* part : parts) {
     Run<T> run;
     run.operand(results.empty() ? x : results.back());
     beside(run, *part, parts[0] == &operation::matmul, sizes);
-    results.push_back(run.result(sizes).ints(ints_of(*part)).reals(0.3).run(*part));
+    results.push_back(run.result(sizes).ints(part_of_chain(part).ints).reals(0.3).run(*part));
   }
   return results;
 }
@@ -44,31 +42,44 @@ std::vector<Numbers> one_by_one(const std::vector<const Operation*>& parts, cons
 }  // namespace
 
 TEST_CASE_TEMPLATE("fused operations give the bits of their parts", T, float, double) {
-  for (const operation::Fusion& f : operation::fusions)
+  for (const FusedRow& row : cpu::Table<T>::fused())
     for (const Sizes& sizes : {Sizes{3, 5}, Sizes{1, 1}, Sizes{17, 401}, Sizes{2100, 20}, Sizes{5, 20000}, Sizes{0, 4}})
       for (const bool kept : {false, true}) {
-        INFO(f.fused->name << " of " << sizes[0] << " x " << sizes[1]);
-        // have none: their parts run
-        if (f.fused == &operation::matmul_add_gelu || f.fused == &operation::matmul_gelu_derivative || f.shares)
-          continue;
-        const std::vector<const Operation*> parts = parts_of(*f.fused);
+        const Operations parts(row.operations.begin(), row.operations.end());
+        INFO(parts[0]->name << " and " << parts.size() - 1 << " more of " << sizes[0] << " x " << sizes[1]);
         const bool multiplies = parts[0] == &operation::matmul;
         const Numbers x = normal_numbers(multiplies ? Sizes{sizes[0], depth} : sizes, 1);
         Run<T> run;
         run.operand(x);
-        Ints ints;
         for (const Operation* part : parts) {
           beside(run, *part, multiplies, sizes);
           run.result(sizes);
-          for (const std::int64_t i : ints_of(*part)) ints.push_back(i);
         }
         for (View& result : run.call().results)
           if (!kept) result.data = run.call().results[run.call().results.size() - 1].data;
-        run.ints(ints).reals(0.3).run(*f.fused);
+        run.reals(0.3).run([&](Call& all) {
+          std::vector<Call> calls = fused_calls::chain(all, parts_of(parts));
+          CHECK(fused_calls::compute(CpuDouble{}, calls) == parts.size());
+        });
         const std::vector<Numbers> expected = one_by_one<T>(parts, x, sizes);
         for (std::size_t i = kept ? 0 : parts.size() - 1; i < parts.size(); ++i)
           CHECK(run.get(static_cast<int>(i)).values == expected[i].values);
       }
+}
+TEST_CASE("a bias may stand before the product") {
+  const Numbers x = normal_numbers({17, depth}, 1), w = normal_numbers({depth, 24}, 2, 0.05),
+                bias = normal_numbers({24}, 3);
+  const auto sum = [&](int takes) {
+    Run<float> run;
+    run.operand(x).operand(w).operand(bias).result({17, 24}).result({17, 24});
+    run.run([&](Call& all) {
+      std::vector<Call> calls =
+          fused_calls::chain(all, {{&operation::matmul, 0, 1, product_ints}, {&operation::add, takes, 1}});
+      CHECK(fused_calls::compute(CpuDouble{}, calls) == 2);
+    });
+    return run.get(1).values;
+  };
+  CHECK(sum(1) == sum(0));
 }
 TEST_CASE("a fused operation on a part is a part of it, with operands that repeat") {
   const Numbers x = normal_numbers({6, 40, 500}, 1), bias = normal_numbers({6, 1, 500}, 2),
@@ -79,12 +90,11 @@ TEST_CASE("a fused operation on a part is a part of it, with operands that repea
         .operand(bias, {{box.offset[0], 0, box.offset[2]}, {box.size[0], 1, box.size[2]}})
         .scalars({0.5, 3, 4})
         .operand(residual, box);
-    run.result(x.sizes, box)
-        .result(x.sizes, box)
-        .result(x.sizes, box)
-        .ints(drawn)
-        .reals(0.3)
-        .run(operation::add_dropout_add);
+    run.result(x.sizes, box).result(x.sizes, box).result(x.sizes, box).reals(0.3).run([](Call& all) {
+      std::vector<Call> calls =
+          fused_calls::chain(all, parts_of({&operation::add, &operation::dropout, &operation::add}));
+      CHECK(fused_calls::compute(CpuDouble{}, calls) == 3);
+    });
     return run.get(2);
   };
   const Numbers whole = last(all_of(x.sizes));
@@ -97,7 +107,7 @@ TEST_CASE("a fused operation on a part is a part of it, with operands that repea
       Run<float>().operand(sum).scalars({0.5, 3, 4}).result(x.sizes).ints(drawn).reals(0.3).run(operation::dropout);
   CHECK(whole.values == Run<float>().operand(dropped).operand(residual).result(x.sizes).run(operation::add).values);
 }
-TEST_CASE("where a program has a kernel for a part, the device has none for the fused operation") {
+TEST_CASE("where a program has a kernel for a part, the device has none for the fusion") {
   static constexpr CpuKernels adds[]{{&operation::add, [](const Call&) {}}},
       drops[]{{&operation::dropout, [](const Call&) {}}};
   Run<float> run;
@@ -105,14 +115,16 @@ TEST_CASE("where a program has a kernel for a part, the device has none for the 
       .operand(Numbers({3, 4}))
       .operand(Numbers({4}))
       .result({2, 4})
-      .result({2, 4})
-      .ints(product_ints);
-  CHECK(bool(CpuDouble{}.kernel(operation::matmul_add, run.call())));
-  CHECK_FALSE(bool(CpuDouble{adds}.kernel(operation::matmul_add, run.call())));
-  CHECK(bool(CpuDouble{drops}.kernel(operation::matmul_add, run.call())));
-  for (View& v : run.call().operands) v.dtype = DType::bf16;
-  for (View& v : run.call().results) v.dtype = DType::bf16;
-  CHECK_FALSE(bool(CpuDouble{}.kernel(operation::matmul_add, run.call())));  // each part rounds its result
-  run.call().results.count = 1;
-  CHECK(bool(CpuDouble{}.kernel(operation::matmul, run.call())));
+      .result({2, 4});
+  std::vector<Call> calls = fused_calls::chain(run.call(), parts_of({&operation::matmul, &operation::add}));
+  CHECK(bool(CpuDouble{}.fused(calls)));
+  CHECK_FALSE(bool(CpuDouble{adds}.fused(calls)));
+  CHECK(bool(CpuDouble{drops}.fused(calls)));
+  CHECK_FALSE(bool(CpuDouble{}.fused(std::span(calls).first(1))));
+  for (Call& call : calls) {
+    for (View& v : call.operands) v.dtype = DType::bf16;
+    for (View& v : call.results) v.dtype = DType::bf16;
+  }
+  CHECK_FALSE(bool(CpuDouble{}.fused(calls)));  // each part rounds its result
+  CHECK(bool(CpuDouble{}.kernel(operation::matmul, calls[0])));
 }

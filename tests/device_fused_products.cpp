@@ -1,33 +1,19 @@
 // Products and what is fused to them, on every device: near what the parts give, whether it is one kernel or several
 // that compute it.
-#include <parallel/device/split.hpp>
-#include <parallel/operation/fused.hpp>
-
-#include "device.hpp"
+#include "fused_calls.hpp"
 
 using namespace parallel;
 
+using fused_calls::Part;
+
 namespace {
 
-/// Runs the device's kernel, or where it has none its parts, as an executor does; says whether it had one.
-bool run_fused(const Operation& operation, Call& call) {
-  if (const Kernel kernel = test_device().kernel(operation, call); kernel != nullptr) {
-    kernel(call);
-    return true;
-  }
-  const operation::Fusion* const fusion = operation::fusion_of(operation);
-  REQUIRE_MESSAGE(fusion != nullptr, operation.name);
-  SplitCall two = split(*fusion, call);
-  run_fused(*fusion->first, two.first);
-  run_fused(*fusion->then, two.then);
-  return false;
-}
 /// Where the product itself is not asked for and rows are whole lines of 16 bytes.
-constexpr bool has_kernel([[maybe_unused]] const Operation& operation, [[maybe_unused]] DType dtype) {
+constexpr bool has_kernel([[maybe_unused]] const std::vector<Part>& parts, [[maybe_unused]] DType dtype) {
 #if defined(PARALLEL_TEST_CUDA)
   return dtype != DType::f64;
 #else
-  return &operation == &operation::matmul_add;
+  return parts.size() == 2 && parts[1].operation == &operation::add;
 #endif
 }
 /// An epilogue rounds once where the parts round each time, and may have a faster gelu.
@@ -39,12 +25,12 @@ constexpr double near_parts = std::is_same_v<T, double>  ? 1e-12
 /// `run` has the operands, `parts` what each part gives alone. Every result between is once kept, and once passed on in
 /// the next one's place.
 template <class T, class Make>
-void compare(const Operation& operation, const Ints& ints, Make make, const std::vector<Numbers>& parts) {
-  const Sizes& sizes = parts[0].sizes;
-  const auto last = parts.size() - 1;
+void compare(const std::vector<Part>& parts, Make make, const std::vector<Numbers>& expected) {
+  const Sizes& sizes = expected[0].sizes;
+  const auto last = expected.size() - 1;
   for (unsigned kept = 0; kept < 1u << last; ++kept) {
-    INFO(operation.name << " of " << sizes[0] << " x " << sizes[1] << ", kept: " << kept
-                        << ", right transposed: " << ints[2]);
+    INFO("matmul and " << parts[1].operation->name << " of " << sizes[0] << " x " << sizes[1] << ", kept: " << kept
+                       << ", right transposed: " << parts[0].ints[2]);
     const auto keeps = [&](std::size_t i) { return (kept >> i & 1) != 0; };
     Run<T> run;
     make(run);
@@ -53,12 +39,15 @@ void compare(const Operation& operation, const Ints& ints, Make make, const std:
     for (std::size_t i = last; i-- > 0;)
       if (!keeps(i)) results[static_cast<int>(i)].data = results[static_cast<int>(i) + 1].data;
     std::vector<bool> one_kernel;
-    run.ints(ints).near(near_parts<T>).run([&](Call& call) { one_kernel.push_back(run_fused(operation, call)); });
+    run.near(near_parts<T>).run([&](Call& all) {
+      std::vector<Call> calls = fused_calls::chain(all, parts);
+      one_kernel.push_back(fused_calls::compute(test_device(), calls) == calls.size());
+    });
     for (std::size_t i = 0; i <= last; ++i)
-      if (i == last || keeps(i)) check_near(run.get(static_cast<int>(i)), parts[i], near_parts<T>);
+      if (i == last || keeps(i)) check_near(run.get(static_cast<int>(i)), expected[i], near_parts<T>);
     // The first run is the one with aligned addresses.
     if (!keeps(0) && sizes[0] > 0 && sizes[1] % 8 == 0)
-      CHECK(bool(one_kernel[0]) == has_kernel(operation, dtype_of<T>));
+      CHECK(bool(one_kernel[0]) == has_kernel(parts, dtype_of<T>));
   }
 }
 
@@ -79,9 +68,10 @@ TEST_CASE_TEMPLATE("fused products are near their parts", T, float, double OR_HA
       const Numbers gelu = Run<T>().operand(sum).result(sizes).run(operation::gelu);
       const Numbers slope = Run<T>().operand(at).operand(product).result(sizes).run(operation::gelu_derivative);
       const auto with_bias = [&](Run<T>& run) { factors(run).operand(bias); };
-      compare<T>(operation::matmul_add, ints, with_bias, {product, sum});
-      compare<T>(operation::matmul_add_gelu, ints, with_bias, {product, sum, gelu});
-      compare<T>(operation::matmul_gelu_derivative, ints, [&](Run<T>& run) { factors(run).operand(at); },
+      const Part times{&operation::matmul, 0, 1, ints}, plus{&operation::add, 0, 1};
+      compare<T>({times, plus}, with_bias, {product, sum});
+      compare<T>({times, plus, {&operation::gelu}}, with_bias, {product, sum, gelu});
+      compare<T>({times, {&operation::gelu_derivative, 1, 1}}, [&](Run<T>& run) { factors(run).operand(at); },
                  {product, slope});
     }
 }
@@ -96,11 +86,16 @@ TEST_CASE_TEMPLATE("a product with the sum of a factor over what is contracted",
         const Sizes columns{sizes[static_cast<std::size_t>(shared)]};
         Run<T> run;
         run.operand(x).operand(w).result(sizes).result(columns);
-        Ints with_shared = ints;
-        with_shared.push_back(shared);
         std::vector<bool> one_kernel;
-        run.ints(with_shared).near(near_parts<T>).run([&](Call& call) {
-          one_kernel.push_back(run_fused(operation::matmul_sum, call));
+        run.near(near_parts<T>).run([&](Call& all) {
+          std::vector<Call> calls(2, all);
+          calls[0].operation = &operation::matmul;
+          calls[0].ints = ints;
+          calls[0].results.count = 1;
+          calls[1].operation = &operation::sum_to;
+          calls[1].operands = {all.operands[shared]};
+          calls[1].results = {all.results[1]};
+          one_kernel.push_back(fused_calls::compute(test_device(), calls) == 2);
         });
         check_near(run.get(0), product, near_parts<T>);
         const Numbers& factor = shared == 0 ? x : w;

@@ -24,24 +24,30 @@ class Watched : public parallel::CudaDouble {
     const parallel::Kernel found = parallel::CudaDouble::kernel(operation, call);
     if (found == nullptr) return nullptr;
     call.context = &contexts_->emplace_back(
-        Context{*static_cast<parallel::cuda::Context*>(call.context), found, call.together.kernel});
-    if (call.together.kernel != nullptr)
-      call.together.kernel = [](std::span<const parallel::Call> calls) {
-        for (const parallel::Call& c : calls) declare(c);
-        static_cast<const Context*>(calls[0].context)->together(calls);
-        stand_in::declared.clear();
-      };
+        Context{*static_cast<parallel::cuda::Context*>(call.context), found, {}});
     return [](const parallel::Call& c) {
       declare(c);
       static_cast<const Context*>(c.context)->kernel(c);
       stand_in::declared.clear();
     };
   }
+  parallel::FusedKernel fused(std::span<parallel::Call> calls) const {
+    parallel::FusedKernel found = parallel::CudaDouble::fused(calls);
+    if (!found) return {};
+    calls[0].context =
+        &contexts_->emplace_back(Context{*static_cast<parallel::cuda::Context*>(calls[0].context), nullptr, found});
+    found.compute = [](std::span<const parallel::Call> all) {
+      for (const parallel::Call& c : all) declare(c);
+      static_cast<const Context*>(all[0].context)->fused.compute(all);
+      stand_in::declared.clear();
+    };
+    return found;
+  }
 
  private:
   struct Context : parallel::cuda::Context {
     parallel::Kernel kernel;
-    decltype(parallel::Together::kernel) together;
+    parallel::FusedKernel fused;
   };
   static void declare(const parallel::Call& c) {
     for (const parallel::View& v : c.operands)

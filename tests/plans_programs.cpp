@@ -18,8 +18,10 @@ constexpr Mesh mesh{data = 2, tensor = 2};
 std::vector<const Node*> nodes(const Plan& plan, const Operation& operation, Phase phase) {
   std::vector<const Node*> found;
   for (const Event& e : plan.events) {
-    const Node& node = plan.graph.node(e.node);
-    if (e.kind == EventKind::compute && node.operation == &operation && node.phase == phase) found.push_back(&node);
+    each_node(plan.graph, e, [&](int n) {
+      const Node& node = plan.graph.node(n);
+      if (e.kind == EventKind::compute && node.operation == &operation && node.phase == phase) found.push_back(&node);
+    });
   }
   return found;
 }
@@ -223,25 +225,33 @@ struct SlicedAcross {
     return mean(slice<0, 0, 4>(y)) + mean(slice<1, 0, 6>(y));
   }
 };
-/// How many pads and how many concatenations the gradient has.
+/// How many pads and how many concatenations the gradient needs.
 template <class Model>
 std::pair<int, int> pads_and_concatenations() {
-  std::pair<int, int> found;
-  const Graph g = build<Training<Model, Sgd, Wanted<float, Shape<8, 16>>>>();
-  for (const int n : g.order) {
-    found.first += g.nodes[n].operation == &operation::pad;
-    found.second += g.nodes[n].operation == &operation::concatenate;
-  }
-  return found;
+  const OwnedPlan plan = derive<Training<Model, Sgd, Wanted<float, Shape<8, 16>>>>(Mesh{});
+  return {static_cast<int>(nodes(*plan, operation::pad, Phase::backward).size()),
+          static_cast<int>(nodes(*plan, operation::concatenate, Phase::backward).size())};
 }
 
-/// The fused operations of a program's step.
+/// The fusions of a program's step.
 template <class Model, class Input = Rows>
 std::vector<std::string> fused() {
   std::vector<std::string> names;
-  for (const Node& n : build<Training<Model, Sgd, Input>>().nodes)
-    if (operation::fusion_of(*n.operation) != nullptr) names.emplace_back(n.operation->name);
+  Graph graph = build<Training<Model, Sgd, Input>>();
+  AxisList axes;
+  for (const Value& v : graph.values) v.type.layout.collect(axes);
+  Mesh on;
+  for (const Axis* axis : axes) on.axes[on.count++] = {axis, 2};
+  const OwnedPlan plan = derive(std::move(graph), on, {}, {});
+  for (const Event& e : plan->events)
+    if (e.nodes > 1) names.push_back(printing::operations(plan->graph, e));
   return names;
+}
+/// The fusion of a product and the sum of a factor, in the backward pass: its first node.
+const Node* product_with_sum(const Plan& plan) {
+  for (const Event& e : plan.events)
+    if (e.nodes > 1 && printing::operations(plan.graph, e) == "matmul&sum_to") return &plan.graph.node(e.node);
+  return nullptr;
 }
 }  // namespace programs
 using namespace programs;
@@ -277,18 +287,20 @@ TEST_CASE("a bias's gradient comes with its weight's, and is exchanged behind bo
     CHECK(whole->all.messages() == apart->all.messages());
     for (const Axis* axis : {&data, &tensor})
       CHECK(whole->redundant(*axis) == doctest::Approx(apart->redundant(*axis)));
-    const Node& both = *nodes(*whole, operation::matmul_sum, Phase::backward).at(0);
-    REQUIRE(both.results == 2);
-    CHECK(whole->graph.value(both.result).type.layout.rank() == 2);
-    CHECK(whole->graph.value(both.result + 1).type.layout.rank() == 1);
-    for (int r = 0; r < 2; ++r) CHECK_FALSE(whole->graph.value(both.result + r).passed);
+    REQUIRE(product_with_sum(*whole) != nullptr);
+    const Node &product = *product_with_sum(*whole), &sum = whole->graph.node(product.then);
+    const Value &weight = whole->graph.value(product.result), &bias = whole->graph.value(sum.result);
+    CHECK(weight.type.layout.rank() == 2);
+    CHECK(bias.type.layout.rank() == 1);
+    const auto at = [&](int v) { return whole->storage[static_cast<std::size_t>(v)].offset; };
+    CHECK(at(product.result) != at(sum.result));
     bool there = false;
     for (const int n : whole->graph.order) {
       const Node& node = whole->graph.node(n);
-      there = there || &node == &both;
-      for (const int o : node.operands) CHECK((there || (o != both.result && o != both.result + 1)));
+      there = there || &node == &product;
+      for (const int o : node.operands) CHECK((there || (o != product.result && o != sum.result)));
     }
-    return both.ints[both.ints.size() - 1];
+    return product.operands[1] == sum.operands[0] ? 1 : product.operands[0] == sum.operands[0] ? 0 : -1;
   };
   CHECK(same(Linear{}) == 1);
   CHECK(same(LinearTransposed{}) == 0);
@@ -299,7 +311,10 @@ TEST_CASE("a bias's gradient on a stage is that stage's work alone") {
   for (const int s : {0, 1}) {
     const Mesh on = Mesh{stage = 2, data = 2}.on_stage(s);
     const OwnedPlan whole = derive<Step>(on), apart = derive(build_unfused<Step>(), on, {}, {});
-    CHECK(nodes(*whole, operation::matmul_sum, Phase::backward).size() >= 2);
+    int fusions = 0;
+    for (const Event& e : whole->events)
+      fusions += e.nodes > 1 && printing::operations(whole->graph, e) == "matmul&sum_to";
+    CHECK(fusions >= 2);
     for (const Axis* axis : {&stage, &data}) CHECK(whole->redundant(*axis) == doctest::Approx(apart->redundant(*axis)));
   }
 }
@@ -332,21 +347,23 @@ TEST_CASE("what is between parts of a fused operation needs no room") {
   CHECK(whole->memory.arena == 2 * 16 * 4);  // f32[2, 16] on each rank
   CHECK(apart->memory.arena == 2 * whole->memory.arena);
 }
-TEST_CASE("a fused operation: where its results lie, what it reads, the line of its first part") {
+TEST_CASE("a fusion: where its results lie, what it reads, the line of its first node") {
   constexpr auto& p = plan<JoinedProgram, mesh>;
-  const Node& node = *nodes(p, operation::matmul_add_gelu, Phase::forward).at(0);
-  const auto value = [&](int r) -> const Value& { return p.graph.value(node.result + r); };
-  const auto offset = [&](int r) { return p.storage[static_cast<std::size_t>(node.result + r)].offset; };
-  REQUIRE(node.results == 3);
-  CHECK(value(0).passed);  // the product lies where the sum does, which the way back reads
-  CHECK_FALSE(value(1).passed);
-  CHECK(offset(0) == offset(1));
+  const auto fusion = std::find_if(p.events.begin(), p.events.end(), [](const Event& e) { return e.nodes == 3; });
+  REQUIRE(fusion != p.events.end());
+  CHECK(printing::operations(p.graph, *fusion) == "matmul+add+gelu");
+  std::vector<int> results;
+  each_node(p.graph, *fusion, [&](int n) { results.push_back(p.graph.node(n).result); });
+  const auto offset = [&](std::size_t i) { return p.storage[static_cast<std::size_t>(results[i])].offset; };
+  CHECK(offset(0) == offset(1));  // the product lies where the sum does, which the way back reads
   CHECK(offset(1) != offset(2));
-  CHECK(p.graph.origin(node).operation == &operation::matmul);
-  CHECK(nodes(p, operation::matmul_gelu_derivative, Phase::backward).at(0)->operands[2] == node.result + 1);
-  int origins = 0;
-  for (const Origin& o : p.graph.origins) origins += o.result >= node.result && o.result < node.result + 3;
-  CHECK(origins == 3);  // each of its results still says what it comes from
+  CHECK(p.graph.origin(p.graph.node(fusion->node)).operation == &operation::matmul);
+  CHECK(nodes(p, operation::gelu_derivative, Phase::backward).at(0)->operands[0] == results[1]);
+  for (const int result : results) {  // each of its results still says what it comes from
+    const bool said = std::any_of(p.graph.origins.begin(), p.graph.origins.end(),
+                                  [&](const Origin& o) { return o.result == result; });
+    CHECK(said);
+  }
 }
 
 TEST_CASE(

@@ -176,11 +176,11 @@ TEST_CASE("causal attention over slices of the sequence waits for the last slice
     const Node& node = owned->graph.node(e.node);
     if (e.kind != EventKind::compute || node.operation->name != "attention") continue;
     // half of the queries, three quarters of the work
-    CHECK(compute_seconds(owned, node, m) == doctest::Approx(1.5 * 2 * 64 * 16 * 64 / 2));
+    CHECK(compute_seconds(owned, e, m) == doctest::Approx(1.5 * 2 * 64 * 16 * 64 / 2));
     m.attention_block = 8;  // 8 more keys of 64, where 48 of them are seen on average
-    CHECK(compute_seconds(owned, node, m) == doctest::Approx((1.5 + 0.125) * 2 * 64 * 16 * 64 / 2));
+    CHECK(compute_seconds(owned, e, m) == doctest::Approx((1.5 + 0.125) * 2 * 64 * 16 * 64 / 2));
     m.rates[0].scores[static_cast<int>(DType::f32)] = 2;
-    CHECK(compute_seconds(owned, node, m) ==
+    CHECK(compute_seconds(owned, e, m) ==
           doctest::Approx((1.5 + 0.125) * (2 * 64 * 16 * 64 / 2 + 32 * 2 * 64 / 2 / 2)));
     m.attention_block = 0;
     m.rates[0].scores[static_cast<int>(DType::f32)] = 0;
@@ -200,11 +200,11 @@ TEST_CASE("a product's tiles come in whole waves") {
   for (const Event& e : owned->events) {
     const Node& node = owned->graph.node(e.node);
     if (e.kind != EventKind::compute || node.operation->name != "matmul") continue;
-    const double finely = compute_seconds(owned, node, m);
+    const double finely = compute_seconds(owned, e, m);
     m.processors = 4;  // each has one tile of 128 x 256
-    CHECK(compute_seconds(owned, node, m) == doctest::Approx(finely));
+    CHECK(compute_seconds(owned, e, m) == doctest::Approx(finely));
     m.processors = 3;  // 8 tiles of 128 x 128 in three waves, which fit better than 4 of 128 x 256 in two
-    CHECK(compute_seconds(owned, node, m) == doctest::Approx(finely * 9 / 8));
+    CHECK(compute_seconds(owned, e, m) == doctest::Approx(finely * 9 / 8));
   }
 }
 

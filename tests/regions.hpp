@@ -42,9 +42,11 @@ class Order {
         wrong(event.node, "is no collective, or not treated as one");
       switch (event.kind) {
         case EventKind::compute:
-          for (const int o : node.operands) uses(o, e, name(plan, event.node));
-          if (made_[in_list(event.node)] >= 0) wrong(event.node, "is computed twice");
-          made_[in_list(event.node)] = e;
+          each_node(g_, event, [&](int n) {
+            for (const int o : g_.node(n).operands) uses(o, e, name(plan, n));
+            if (made_[in_list(n)] >= 0) wrong(n, "is computed twice");
+            made_[in_list(n)] = e;
+          });
           break;
         case EventKind::start:
           uses(node.operands[0], e, name(plan, event.node));
@@ -157,7 +159,7 @@ class Memory {
       doing_ = name(plan, event.node);
       ++steps;
       switch (event.kind) {
-        case EventKind::compute: compute(node); break;
+        case EventKind::compute: compute(event); break;
         case EventKind::start: start(event.node, node); break;
         case EventKind::wait:
           if (!event.crossing || iterations[in_list(node.region)] > 0) wait(event.node);
@@ -266,22 +268,37 @@ class Memory {
     std::copy(c.begin(), c.end(), address(value));
   }
 
-  void compute(const Node& node) {
-    for (const int o : node.operands) read(o);
-    for (int r = 0; r < node.results; ++r) {
-      if (node.operation->updates && address(node.result + r) != address(node.operands[r]))
-        fault("updates something else than its operand");
-      for (int o = 0; o < node.operands.size() && !node.operation->updates; ++o)
-        if (overlap(node.result + r, node.operands[o])) fault("writes over its own operand");
-      make(node.result + r);
+  /// What is computed together reads all that others made, and writes all, at one time: only what it alone reads may lie
+  /// where its next node's result does.
+  void compute(const Event& event) {
+    std::vector<int> operands, results, passed;
+    each_node(g_, event, [&](int n) {
+      const Node& node = g_.node(n);
+      for (const int o : node.operands) {
+        if (std::find(results.begin(), results.end(), o) == results.end())
+          operands.push_back(o);
+        else if (address(o) == address(node.result))
+          passed.push_back(o);
+      }
+      for (int r = 0; r < node.results; ++r) results.push_back(node.result + r);
+      for (int r = 0; r < node.results; ++r)
+        if (node.operation->updates && address(node.result + r) != address(node.operands[r]))
+          fault("updates something else than its operand");
+    });
+    for (const int o : operands) read(o);
+    for (const int r : results) {
+      for (const int o : operands)
+        if (!g_.node(event.node).operation->updates && overlap(r, o)) fault("writes over its own operand");
+      make(r);
     }
-    for (int r = 0; r < node.results; ++r) write(node.result + r);
-    for (int r = 0; r < node.results; ++r) {
-      const int v = node.result + r;
-      if (!g_.value(v).passed)
-        read(v);
-      else if (address(v) != address(v + 1))
-        fault("passes on what does not lie where the next part's result does");
+    for (const int r : results) write(r);
+    for (const int r : results)
+      if (std::find(passed.begin(), passed.end(), r) == passed.end()) read(r);
+    for (const int p : passed) {
+      int readers = 0;
+      for (const Node& n : g_.nodes) readers += n.operands.contains(p);
+      each_needed([&](int v) { readers += v == p; }, g_);
+      if (readers != 1) fault("passes on what others read");
     }
   }
   bool overlap(int a, int b) {

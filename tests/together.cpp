@@ -62,8 +62,10 @@ class Calls {
       kernels.push_back(test_device().kernel(operation, call));
       call.commit = reinterpret_cast<const double*>(memory.data()) + numbers - 1;
     }
-    REQUIRE(bool(calls[0].together.kernel));
-    if (together) calls[0].together.kernel(calls);
+    for (Call& call : calls) call.operation = &operation;
+    const FusedKernel fused = test_device().fused(calls);
+    REQUIRE(bool(fused));
+    if (together) fused.compute(calls);
     for (std::size_t i = 0; i < calls.size() && !together; ++i) kernels[i](calls[i]);
     memory.look(0, end_, [&](const std::byte* host) { bytes.assign(host, host + end_); });
     return bytes;
@@ -105,14 +107,18 @@ class Counting : public TestDevice {
   Kernel kernel(const Operation& operation, Call& call) const {
     const Kernel found = TestDevice::kernel(operation, call);
     if (found == nullptr) return nullptr;
-    if (!together_) call.together = {};
-    call.context = &contexts_->emplace_back(Context{*static_cast<cuda::Context*>(call.context), found,
-                                                    call.together.kernel, &(*launches_)[operation.name]});
-    if (call.together.kernel != nullptr)
-      call.together.kernel = [](std::span<const Call> calls) {
-        of(calls[0]).count([&] { of(calls[0]).together(calls); });
-      };
+    call.context = &contexts_->emplace_back(
+        Context{*static_cast<cuda::Context*>(call.context), found, {}, &(*launches_)[operation.name]});
     return [](const Call& c) { of(c).count([&] { of(c).kernel(c); }); };
+  }
+  FusedKernel fused(std::span<Call> calls) const {
+    const bool of_one = calls.size() == 1 || calls[1].operation == calls[0].operation;
+    FusedKernel found = of_one && !together_ ? FusedKernel{} : TestDevice::fused(calls);
+    if (!found) return {};
+    calls[0].context = &contexts_->emplace_back(Context{*static_cast<cuda::Context*>(calls[0].context), nullptr, found,
+                                                        &(*launches_)[calls[0].operation->name]});
+    found.compute = [](std::span<const Call> all) { of(all[0]).count([&] { of(all[0]).fused.compute(all); }); };
+    return found;
   }
   /// Since it was last asked.
   std::map<std::string_view, std::uint64_t> launches() const {
@@ -124,7 +130,7 @@ class Counting : public TestDevice {
  private:
   struct Context : cuda::Context {
     Kernel kernel;
-    decltype(Together::kernel) together;
+    FusedKernel fused;
     std::uint64_t* launches;
 
     template <class F>
@@ -328,12 +334,17 @@ TEST_CASE("what stands between two calls keeps them apart") {
   }
 }
 
+namespace {
+/// Computes sums of squares at once, and sums in any order.
+struct AtOnce {
+  FusedKernel fused(std::span<Call> calls) const {
+    const Operation* of = calls[0].operation;
+    if (of != &operation::square_sum && of != &operation::add_scalars) return {};
+    return {[](std::span<const Call>) {}, of == &operation::add_scalars};
+  }
+};
+}  // namespace
 TEST_CASE("calls that follow each other are computed at once, where none touches what another one writes") {
-  const OwnedPlan plan = derive<Training<Zero, AdamW, Batch, Batch>>(Mesh{data = 1});
-  std::vector<int> squares;
-  for (const Event& e : plan->events)
-    if (plan->graph.node(e.node).operation == &operation::square_sum) squares.push_back(e.node);
-  REQUIRE(squares.size() >= 3);
   double memory[40]{};
   using Instructions = std::vector<Instruction<int>>;
   const auto view = [&](int at, std::int64_t n) {
@@ -347,35 +358,34 @@ TEST_CASE("calls that follow each other are computed at once, where none touches
   const auto made = [&](auto change) {
     Instructions all(3);
     for (int i = 0; i < 3; ++i) {
-      all[static_cast<std::size_t>(i)].node = squares[static_cast<std::size_t>(i)];
-      Call& call = all[static_cast<std::size_t>(i)].call;
+      Call& call = all[static_cast<std::size_t>(i)].calls.emplace_back();
+      call.operation = &operation::square_sum;
       call.operands = {view(10 * i, 4)};
       call.results = {view(10 * i + 4, 1)};
-      call.together.kernel = [](std::span<const Call>) {};
     }
     change(all);
-    bring_together(all, plan->graph);
+    bring_together(all, AtOnce{});
     std::vector<std::size_t> counts;
-    for (const auto& i : all) counts.push_back(i.together.size());
+    for (const auto& i : all) counts.push_back(i.with_next.size());
     return counts;
   };
   using Counts = std::vector<std::size_t>;
   CHECK(made([](Instructions&) {}) == Counts{3, 0, 0});
   CHECK(made([](Instructions& all) { all[1].kind = EventKind::wait; }) == Counts{0, 0, 0});
-  CHECK(made([](Instructions& all) { all[2].node = 0; }) == Counts{2, 0, 0});
-  CHECK(made([](Instructions& all) { all[2].call.operands[0].dtype = DType::f32; }) == Counts{2, 0, 0});
-  CHECK(made([](Instructions& all) { all[0].call.together = {}; }) == Counts{0, 2, 0});
+  CHECK(made([](Instructions& all) { all[2].calls[0].operation = &operation::add_scalars; }) == Counts{2, 0, 0});
+  CHECK(made([](Instructions& all) { all[2].calls[0].operands[0].dtype = DType::f32; }) == Counts{2, 0, 0});
+  CHECK(made([](Instructions& all) { all[0].calls[0].operation = &operation::adamw; }) == Counts{0, 2, 0});
   CHECK(made([](Instructions& all) { all[0].layers = 1; }) == Counts{0, 2, 0});
   CHECK(made([](Instructions& all) { all[0].micro_batches = 1; }) == Counts{0, 2, 0});
   CHECK(made([](Instructions& all) { all[0].following.push_back({}); }) == Counts{0, 2, 0});
   // what the first reads
-  CHECK(made([&](Instructions& all) { all[2].call.results = {view(3, 1)}; }) == Counts{2, 0, 0});
-  CHECK(made([&](Instructions& all) { all[2].call.results = {view(4, 1)}; }) == Counts{2, 0, 0});  // what it writes
+  CHECK(made([&](Instructions& all) { all[2].calls[0].results = {view(3, 1)}; }) == Counts{2, 0, 0});
+  CHECK(made([&](Instructions& all) { all[2].calls[0].results = {view(4, 1)}; }) == Counts{2, 0, 0});  // what it writes
   // what it writes, read
-  CHECK(made([&](Instructions& all) { all[1].call.operands = {view(4, 1)}; }) == Counts{0, 2, 0});
-  CHECK(made([&](Instructions& all) { all[1].call.operands = {view(0, 4)}; }) == Counts{3, 0, 0});  // read by both
+  CHECK(made([&](Instructions& all) { all[1].calls[0].operands = {view(4, 1)}; }) == Counts{0, 2, 0});
+  CHECK(made([&](Instructions& all) { all[1].calls[0].operands = {view(0, 4)}; }) == Counts{3, 0, 0});  // read by both
   CHECK(made([&](Instructions& all) {
-          all[0].call.together.in_order = true;
-          all[1].call.operands = {view(4, 1)};
+          for (auto& i : all) i.calls[0].operation = &operation::add_scalars;
+          all[1].calls[0].operands = {view(4, 1)};
         }) == Counts{3, 0, 0});
 }

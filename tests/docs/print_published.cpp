@@ -37,8 +37,8 @@ void print_gpt2_step() {
     if (e.kind != EventKind::compute) continue;
     const Node& node = plan->graph.node(e.node);
     const auto times = static_cast<int>(plan->graph.times(node.region));
-    const double seconds = compute_seconds(*plan, node, machines::h100) * times;
-    Part& part = parts[std::string(node.operation->name) + (node.phase == Phase::backward ? ", backward" : "")];
+    const double seconds = compute_seconds(*plan, e, machines::h100) * times;
+    Part& part = parts[printing::operations(plan->graph, e) + (node.phase == Phase::backward ? ", backward" : "")];
     part.seconds += seconds;
     part.runs += times;
     whole += seconds;

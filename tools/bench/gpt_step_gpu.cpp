@@ -87,14 +87,17 @@ void print_kernels(const Plan& plan, const Recording& recording, const Machine& 
   Machine endless = machine;  // of which the time of arithmetic is left
   endless.rates[0].memory_bandwidth = std::numeric_limits<double>::infinity();
   std::map<std::string, Cost> costs;
+  std::map<int, const Event*> events;  // by node
+  for (const Event& e : plan.events)
+    if (e.kind == EventKind::compute) events[e.node] = &e;
   for (const Happened& h : recording.happened()) {
     if (h.step != step || h.kind != EventKind::compute) continue;
-    const Node& node = plan.graph.node(h.node);
-    Cost& cost = costs[std::string(node.operation->name)];
+    const Event& e = *events.at(h.node);
+    Cost& cost = costs[printing::operations(plan.graph, e)];
     ++cost.calls;
     cost.seconds += h.end - h.begin;
-    cost.memory += streaming_seconds(bytes_moved(plan, node, machine), machine.rates[0]);
-    cost.arithmetic += compute_seconds(plan, node, endless);
+    cost.memory += streaming_seconds(bytes_moved(plan, e, machine), machine.rates[0]);
+    cost.arithmetic += compute_seconds(plan, e, endless);
   }
   for (const auto& [name, cost] : costs)
     std::printf("kernel %d %.9f %.9f %.9f %s\n", cost.calls, cost.seconds, cost.memory, cost.arithmetic, name.c_str());

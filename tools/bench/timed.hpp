@@ -30,12 +30,14 @@ class Costs {
   static constexpr int most = 512;
 
   /// The number of a name; the same for all ranks.
-  static int slot(const std::string& name, Kernel kernel = nullptr, double flops = 0) {
+  static int slot(const std::string& name, Kernel kernel = nullptr, double flops = 0, FusedKernel fused = {}) {
     const std::lock_guard guard(mutex_);
     for (int i = 0; i < static_cast<int>(names_.size()); ++i)
-      if (names_[index(i)].name == name && kernels_[index(i)] == kernel) return i;
+      if (names_[index(i)].name == name && kernels_[index(i)] == kernel && fused_[index(i)].compute == fused.compute)
+        return i;
     if (names_.size() == most) throw Failure("bench: more operations than Costs::most");
     kernels_[names_.size()] = kernel;
+    fused_[names_.size()] = fused;
     names_.push_back({name, flops});
     return static_cast<int>(names_.size()) - 1;
   }
@@ -47,6 +49,7 @@ class Costs {
     ++own_[index(slot)].second;
   }
   static Kernel kernel(int slot) { return kernels_[index(slot)]; }
+  static FusedKernel fused(int slot) { return fused_[index(slot)]; }
 
   /// Forgets all names; nothing is being timed.
   static void forget() { names_.clear(); }
@@ -67,6 +70,7 @@ class Costs {
   static inline std::mutex mutex_;
   static inline std::vector<Cost> names_;
   static inline std::array<Kernel, most> kernels_{};
+  static inline std::array<FusedKernel, most> fused_{};
   static inline thread_local std::array<std::pair<double, long>, most> own_{};
 };
 
@@ -75,9 +79,17 @@ template <int slot>
 void timed_kernel(const Call& call) {
   Costs::time(slot, [&] { Costs::kernel(slot)(call); });
 }
-inline Kernel timed(int slot) {
+template <int slot>
+void timed_fused(std::span<const Call> calls) {
+  Costs::time(slot, [&] { Costs::fused(slot).compute(calls); });
+}
+struct TimedKernels {
+  Kernel alone;
+  decltype(FusedKernel::compute) fused;
+};
+inline TimedKernels timed(int slot) {
   static constexpr auto all = []<int... i>(std::integer_sequence<int, i...>) {
-    return std::array<Kernel, sizeof...(i)>{timed_kernel<i>...};
+    return std::array<TimedKernels, sizeof...(i)>{TimedKernels{timed_kernel<i>, timed_fused<i>}...};
   }
   (std::make_integer_sequence<int, Costs::most>{});
   return all[static_cast<std::size_t>(slot)];
@@ -89,20 +101,36 @@ struct Timed : Device {
   Kernel kernel(const Operation& operation, Call& call) const {
     const Kernel found = Device::kernel(operation, call);
     if (found == nullptr) return nullptr;
-    std::string name(operation.name);
-    double flops = 0;
-    if (operation.name.starts_with(operation::matmul.name)) {  // and what is fused with it
-      const operation::Product p(call.ints);
-      const View &x = call.operands[0], &y = call.results[0];
-      const std::int64_t free = x.rank - p.batch - p.contracted;
-      const std::int64_t m = y.extent(p.batch, p.batch + static_cast<int>(free)),
-                         n = y.extent(p.batch + static_cast<int>(free), y.rank);
-      const std::int64_t k = x.elements() / m;
-      name += " " + std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) +
-              (p.left_transposed ? ", left transposed" : "") + (p.right_transposed ? ", right transposed" : "");
-      flops = 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+    const auto [name, flops] = what(operation, call);
+    return timed(Costs::slot(name, found, flops)).alone;
+  }
+  FusedKernel fused(std::span<Call> calls) const {
+    FusedKernel found = Device::fused(calls);
+    if (!found) return {};
+    std::string names;
+    double all = 0;
+    for (const Call& call : calls) {
+      const auto [name, flops] = what(*call.operation, call);
+      names += (names.empty() ? "" : "+") + name;
+      all += flops;
     }
-    return timed(Costs::slot(name, found, flops));
+    found.compute = timed(Costs::slot(names, nullptr, all, found)).fused;
+    return found;
+  }
+
+ private:
+  static std::pair<std::string, double> what(const Operation& operation, const Call& call) {
+    std::string name(operation.name);
+    if (&operation != &operation::matmul) return {name, 0.0};
+    const operation::Product p(call.ints);
+    const View &x = call.operands[0], &y = call.results[0];
+    const std::int64_t free = x.rank - p.batch - p.contracted;
+    const std::int64_t m = y.extent(p.batch, p.batch + static_cast<int>(free)),
+                       n = y.extent(p.batch + static_cast<int>(free), y.rank);
+    const std::int64_t k = x.elements() / m;
+    name += " " + std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) +
+            (p.left_transposed ? ", left transposed" : "") + (p.right_transposed ? ", right transposed" : "");
+    return {name, 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k)};
   }
 };
 

@@ -24,21 +24,22 @@ inline std::string quoted(const std::string& text) {
 
 struct Clusters {
   const Plan& plan;
-  std::map<int, std::vector<int>> nodes{};     ///< by region and phase: 3 * region + phase
+  std::map<int, std::vector<const Event*>> events{};  ///< by region and phase: 3 * region + phase
   std::map<int, std::vector<int>> children{};  ///< regions by region
 };
 
 inline void write(std::ostream& out, const Clusters& c, int region, int phase, int depth) {
   const std::string indent(static_cast<std::size_t>(2 * depth), ' ');
-  const auto found = c.nodes.find(3 * region + phase);
-  if (found != c.nodes.end())
-    for (const int n : found->second) {
+  const auto found = c.events.find(3 * region + phase);
+  if (found != c.events.end())
+    for (const Event* e : found->second) {
+      const int n = e->node;
       const Node& node = c.plan.graph.node(n);
       const bool sends = calls(node, c.plan.mesh);
       std::string label = sends ? std::string(name_of(node.transition.collective)) + "\n" +
                                       text(sending_axes(node.transition.axes, c.plan.mesh)) + "\n" +
                                       printing::bytes(static_cast<double>(c.plan.all.message(node)))
-                                : std::string(node.operation->name);
+                                : printing::operations(c.plan.graph, *e);
       if (node.results > 0 && !sends) label += "\n" + text(c.plan.graph.value(node.result).type);
       out << indent << "n" << n << " [label=" << quoted(label)
           << (sends ? ", shape=box, style=filled, fillcolor=\"#ffd9a0\"" : ", shape=box, style=rounded")
@@ -62,13 +63,13 @@ inline void write(std::ostream& out, const Clusters& c, int region, int phase, i
 
 inline std::string dot(const Plan& plan) {
   dotting::Clusters clusters{plan};
-  std::map<int, bool> drawn;
+  std::map<int, int> drawn;  // by node: the first of its fusion
   for (const Event& e : plan.events)
     if (e.kind == EventKind::compute || e.kind == EventKind::start) {
       const Node& node = plan.graph.node(e.node);
-      if (drawn[e.node]) continue;  // in another chunk
-      clusters.nodes[3 * node.region + static_cast<int>(node.phase)].push_back(e.node);
-      drawn[e.node] = true;
+      if (drawn.contains(e.node)) continue;  // in another chunk
+      clusters.events[3 * node.region + static_cast<int>(node.phase)].push_back(&e);
+      each_node(plan.graph, e, [&](int n) { drawn[n] = e.node; });
     }
   for (int r = 1; r < static_cast<int>(plan.graph.regions.size()); ++r)
     clusters.children[plan.graph.region(r).parent].push_back(r);
@@ -89,9 +90,10 @@ inline std::string dot(const Plan& plan) {
       n = plan.graph.value(plan.graph.node(n).operands[0]).node;
     return n;
   };
-  for (const auto& [n, ignored] : drawn)
+  for (const auto& [n, first] : drawn)
     for (const int o : plan.graph.node(n).operands)
-      if (const int from = maker(o); drawn.contains(from)) out << "  n" << from << " -> n" << n << ";\n";
+      if (const auto from = drawn.find(maker(o)); from != drawn.end() && from->second != first)
+        out << "  n" << from->second << " -> n" << first << ";\n";
   out << "}\n";
   return out.str();
 }

@@ -21,7 +21,7 @@ namespace planner {
 using namespace parallel;
 using Json = nlohmann::ordered_json;
 
-inline constexpr int schema = 1;
+inline constexpr int schema = 2;
 
 inline std::string words(std::string_view text) { return std::string(text); }
 
@@ -214,8 +214,13 @@ inline Json json(const Plan& plan, const std::string& program) {
     if (!n.transition.axes.empty()) node["transition"] = json(plan, n);
     nodes.push_back(node);
   }
-  for (const Event& e : plan.events)
+  for (const Event& e : plan.events) {
     events.push_back({{"kind", words(name_of(e.kind))}, {"node", e.node}, {"crossing", e.crossing}});
+    if (e.nodes == 1) continue;
+    Json fused = Json::array();
+    each_node(g, e, [&](int n) { fused.push_back(n); });
+    nodes[static_cast<std::size_t>(e.node)]["fused"] = {{"operations", printing::operations(g, e)}, {"nodes", fused}};
+  }
   for (const Member& m : g.members) {
     Json member = json(m.type);
     member["path"] = words(g.path(m));

@@ -98,7 +98,7 @@ inline std::vector<Recorded> expected(const Plan& plan) {
     Recorded r;
     r.node = e.node;
     r.event = e.kind == EventKind::compute ? "compute" : e.kind == EventKind::start ? "start" : "wait";
-    r.what = std::string(node.operation->name);
+    r.what = printing::operations(plan.graph, e);
     r.axes = "-";
     r.dtype = "-";
     if (e.kind != EventKind::compute) {
@@ -210,7 +210,7 @@ inline std::string overlay(const Plan& plan, const RankRecord& record, const Pri
   }
   each_event(plan, [&](const Event& e) {
     const Node& node = plan.graph.node(e.node);
-    if (e.kind == EventKind::compute) predicted[std::string(node.operation->name)] += price ? price(e) : 0;
+    if (e.kind == EventKind::compute) predicted[printing::operations(plan.graph, e)] += price ? price(e) : 0;
     if (e.kind == EventKind::start)
       predicted[std::string(name_of(node.transition.collective)) + (node.transition.maximum ? "_max" : "") + " on " +
                 text(node.transition.axes)] += price ? price(e) : 0;

@@ -1,6 +1,7 @@
 // A plan as a tree: phases, loops, the user's lines in the order of the step, and under each the collectives that it
 // causes.
 #pragma once
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -131,13 +132,16 @@ class Tree {
     return std::string(static_cast<std::size_t>(2 * depth_), ' ') + words;
   }
 
-  /// The nodes that fuse what one comes from with something else: of a product, backward, there may be two.
-  std::vector<const Node*> fused(const Node& node) const {
-    std::vector<const Node*> found;
-    for (const int n : plan_.graph.order)
-      if (const Node& other = plan_.graph.node(n);
-          other.origin == node.origin && other.phase == node.phase && other.region == node.region && other.joined > 0)
-        found.push_back(&other);
+  /// The fusions that begin with what comes from the same as a node: of a product, backward, there may be two.
+  std::vector<const Event*> fused(const Node& node) const {
+    std::vector<const Event*> found;
+    for (const Event& e : plan_.events) {
+      const Node& other = plan_.graph.node(e.node);
+      const bool known = std::any_of(found.begin(), found.end(), [&](const Event* f) { return f->node == e.node; });
+      if (other.origin == node.origin && other.phase == node.phase && other.region == node.region && e.nodes > 1 &&
+          !known)
+        found.push_back(&e);
+    }
     return found;
   }
   /// One line for all that one operation of the user becomes, or several that are fused.
@@ -149,10 +153,12 @@ class Tree {
     end_group();
     origin_ = node.origin;
     std::string gives;
-    const std::vector<const Node*> with_others = fused(node);
+    const std::vector<const Event*> with_others = fused(node);
     std::string operation = with_others.empty() ? spelled(plan_.graph, origin) : "";
-    for (const Node* n : with_others) operation += (operation.empty() ? "" : ", ") + std::string(n->operation->name);
-    const int result = with_others.empty() ? int{origin.result} : with_others[0]->result + with_others[0]->results - 1;
+    for (const Event* e : with_others)
+      operation += (operation.empty() ? "" : ", ") + printing::operations(plan_.graph, *e);
+    int result = origin.result;
+    if (!with_others.empty()) each_node(plan_.graph, *with_others[0], [&](int n) { result = plan_.graph.node(n).result; });
     if (node.phase == Phase::forward && result >= 0) gives = parallel::text(plan_.graph.value(result).type);
     table_.rows.push_back(
         {{indented(place_of(origin.source)), origin.member >= 0 ? path_of(plan_.graph, origin.member) : "",

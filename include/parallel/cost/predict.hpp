@@ -75,15 +75,15 @@ constexpr void add(Vector<Exposed>& all, const AxisList& axes, double seconds) {
 constexpr double model_flops(const Plan& plan) {
   double forward = 0;
   bool trained = false;
-  for (const Event& e : plan.events) {
-    const Node& node = plan.graph.node(e.node);
-    trained = trained || node.phase == Phase::backward;
-    const Rate bound = node.operation->rate;
-    if (e.kind == EventKind::compute && node.phase == Phase::forward &&
-        (bound == Rate::products || bound == Rate::attention))
-      forward += static_cast<double>(node.flops - plan.graph.joined_flops(node)) *
-                 static_cast<double>(plan.graph.times(node.region));
-  }
+  for (const Event& e : plan.events)
+    each_node(plan.graph, e, [&](int n) {
+      const Node& node = plan.graph.node(n);
+      trained = trained || node.phase == Phase::backward;
+      const Rate bound = node.operation->rate;
+      if (e.kind == EventKind::compute && node.phase == Phase::forward &&
+          (bound == Rate::products || bound == Rate::attention))
+        forward += static_cast<double>(node.flops) * static_cast<double>(plan.graph.times(node.region));
+    });
   return (trained ? 3 : 1) * forward;
 }
 

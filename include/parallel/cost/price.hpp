@@ -36,21 +36,23 @@ constexpr double quantization(const Plan& plan, const Node& node, const Machine&
   const double least = high < wide ? high : wide;
   return least < square ? least : square;
 }
-/// The time of an operation's arithmetic, part by part.
-constexpr double arithmetic_seconds(const Plan& plan, const Node& node, const Machine& machine, double functions,
-                                    double products) {
-  const Plan::Flops flops = plan.flops_of_parts(node);
-  const Operation& operation = *node.operation;
-  double seconds = 0;
-  for (int part = 0; part <= node.joined; ++part) {
-    const Rate bound = part == 0                         ? operation.rate
-                       : part <= operation.joined.size() ? operation.joined[part - 1]
-                                                         : Rate::memory;
-    const double rate = bound == Rate::functions ? functions : products;
-    if (rate > 0)
-      seconds += (part == 0 ? flops.first * quantization(plan, node, machine) : flops.joined / node.joined) / rate;
-  }
-  return seconds;
+/// Whether a node of a fusion makes a value that is not written, as the next one's result lies there.
+constexpr bool passes_on(const Plan& plan, const Event& e, int value) {
+  const Node& maker = plan.graph.maker(value);
+  if (e.nodes == 1 || maker.then < 0) return false;
+  const Node& then = plan.graph.node(maker.then);
+  const auto at = [&](int v) { return plan.storage[static_cast<std::size_t>(v)]; };
+  return then.operands.contains(value) && at(value).block == at(then.result).block &&
+         at(value).offset == at(then.result).offset;
+}
+/// Whether a node before n of a fusion makes or reads a value.
+constexpr bool is_there(const Plan& plan, const Event& e, int n, int value) {
+  bool there = false, before = true;
+  each_node(plan.graph, e, [&](int m) {
+    before = before && m != n;
+    there = there || (before && (plan.graph.node(m).operands.contains(value) || plan.graph.value(value).node == m));
+  });
+  return there;
 }
 /// Reads no more of its first operand than it writes.
 constexpr bool reads_a_part(const Node& node) {
@@ -58,17 +60,24 @@ constexpr bool reads_a_part(const Node& node) {
 }
 }  // namespace pricing
 
-/// Bytes that one run of a node moves on one rank: reads, writes, and where caches allocate on a write reads what it
-/// does not update in place.
-constexpr double bytes_moved(const Plan& plan, const Node& node, const Machine& machine) {
-  std::int64_t read = 0, written = 0;
-  for (int r = 0; r < node.results; ++r)
-    if (!plan.graph.value(node.result + r).passed)
-      written += local_bytes(plan.graph.value(node.result + r).type, plan.mesh);
-  for (int i = 0; i < node.operands.size(); ++i)
-    read += i == 0 && pricing::reads_a_part(node) ? written
-                                                  : local_bytes(plan.graph.value(node.operands[i]).type, plan.mesh);
-  return static_cast<double>(read + written + (machine.write_allocates && !node.operation->updates ? written : 0));
+/// Bytes that one run of what is computed moves on one rank: reads, writes, and where caches allocate on a write reads
+/// what it does not update in place. Of a fusion, what one node makes or reads the next ones need not read, and what
+/// lies where the next node's result does is not written.
+constexpr double bytes_moved(const Plan& plan, const Event& e, const Machine& machine) {
+  const GraphView& g = plan.graph;
+  std::int64_t bytes = 0;
+  each_node(g, e, [&](int n) {
+    const Node& node = g.node(n);
+    std::int64_t written = 0;
+    for (int r = 0; r < node.results; ++r)
+      if (!pricing::passes_on(plan, e, node.result + r)) written += local_bytes(g.value(node.result + r).type, plan.mesh);
+    for (int i = 0; i < node.operands.size(); ++i)
+      if (!pricing::is_there(plan, e, n, node.operands[i]))
+        bytes += i == 0 && pricing::reads_a_part(node) ? written
+                                                       : local_bytes(g.value(node.operands[i]).type, plan.mesh);
+    bytes += written + (machine.write_allocates && !node.operation->updates ? written : 0);
+  });
+  return static_cast<double>(bytes);
 }
 
 /// Seconds in which so many bytes are read and written.
@@ -105,18 +114,23 @@ constexpr double attention_seconds(const Plan& plan, const Node& node, const Mac
 }
 }  // namespace pricing
 
-/// One run of a node that is computed, on the slowest rank: its arithmetic or its bytes, whichever takes longer, and
-/// the launch.
-constexpr double compute_seconds(const Plan& plan, const Node& node, const Machine& machine) {
+/// The arithmetic of one run of a node, on the slowest rank.
+constexpr double arithmetic_seconds(const Plan& plan, const Node& node, const Machine& machine) {
   const Rates& rates = machine.with(plan.mesh.ranks());
   const auto dtype =
       static_cast<int>(plan.graph.value(node.operands.empty() ? int{node.result} : node.operands[0]).type.dtype);
   const Rate bound = node.operation->rate;
   if (rates.products[dtype] == 0 && (bound == Rate::products || bound == Rate::attention))
     throw std::invalid_argument("parallel: the machine has no rate for products of this element type; give it one");
-  double arithmetic = pricing::arithmetic_seconds(plan, node, machine, rates.functions[dtype], rates.products[dtype]);
-  if (pricing::is_attention(plan, node)) arithmetic = pricing::attention_seconds(plan, node, machine, rates, dtype);
-  const double streaming = streaming_seconds(bytes_moved(plan, node, machine), rates);
+  if (pricing::is_attention(plan, node)) return pricing::attention_seconds(plan, node, machine, rates, dtype);
+  const double rate = bound == Rate::functions ? rates.functions[dtype] : rates.products[dtype];
+  return rate > 0 ? plan.flops(node) * pricing::quantization(plan, node, machine) / rate : 0;
+}
+/// One run of what is computed, a node or a fusion: its arithmetic or its bytes, whichever takes longer, and the launch.
+constexpr double compute_seconds(const Plan& plan, const Event& e, const Machine& machine) {
+  double arithmetic = 0;
+  each_node(plan.graph, e, [&](int n) { arithmetic += arithmetic_seconds(plan, plan.graph.node(n), machine); });
+  const double streaming = streaming_seconds(bytes_moved(plan, e, machine), machine.with(plan.mesh.ranks()));
   return machine.launch + (arithmetic > streaming ? arithmetic : streaming);
 }
 
@@ -143,8 +157,8 @@ constexpr double collective_seconds(const Plan& plan, const Node& node, const Ma
 /// One event of a plan that takes time, whichever it is. The event says it, not its node: an edge between stages is a
 /// message, but a copy in a chunk that keeps what it has.
 constexpr double seconds(const Plan& plan, const Event& e, const Machine& machine) {
-  const Node& node = plan.graph.node(e.node);
-  return e.kind == EventKind::compute ? compute_seconds(plan, node, machine) : collective_seconds(plan, node, machine);
+  return e.kind == EventKind::compute ? compute_seconds(plan, e, machine)
+                                      : collective_seconds(plan, plan.graph.node(e.node), machine);
 }
 
 }  // namespace parallel

@@ -63,8 +63,8 @@ std::span<const KernelRow> Table<T>::kernels() {
     return all;
   } else if constexpr (std::is_same_v<T, Scalars>) {  // what the optimizer decides by: doubles, whatever the type of the gradients
     static constexpr KernelRow all[]{
-      {&operation::square_sum,                  alone<square_sums>,            -1, false, {square_sums}},
-      {&operation::add_scalars,                 alone<add_scalars>,            -1, false, {add_scalars, true}},
+      {&operation::square_sum,                  alone<square_sums>},
+      {&operation::add_scalars,                 alone<add_scalars>},
       {&operation::clip,                        clip},
       {&operation::digit_histogram,             digit_histogram},
       {&operation::narrow,                      narrow},
@@ -74,7 +74,7 @@ std::span<const KernelRow> Table<T>::kernels() {
   } else {
     static constexpr KernelRow all[]{
       // operation                              kernel                          operand of whole numbers: indices, a
-      // mask; whether bf16 meets f32; several calls
+      // mask; whether bf16 meets f32
       {&operation::add,                         binary<T, Add>},
       {&operation::subtract,                    binary<T, Subtract>},
       {&operation::multiply,                    binary<T, Multiply>},
@@ -151,8 +151,26 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::random,                      random<T>},
       {&operation::dropout,                     dropout<T>},
 
-      {&operation::sgd,                         alone<sgd<T>>,                 -1, false, {sgd<T>}},
-      {&operation::adamw,                       alone<adamw<T>>,               -1, false, {adamw<T>}},
+      {&operation::sgd,                         alone<sgd<T>>},
+      {&operation::adamw,                       alone<adamw<T>>},
+    };
+    return all;
+  }
+}
+template <class T>
+std::span<const FusedRow> Table<T>::fused() {  // but products: product_kernel
+  if constexpr (std::is_same_v<T, int>) {
+    return {};
+  } else if constexpr (std::is_same_v<T, Scalars>) {
+    static constexpr FusedRow all[]{
+      {{&operation::square_sum},                {square_sums}},
+      {{&operation::add_scalars},               {add_scalars, true}},
+    };
+    return all;
+  } else {
+    static constexpr FusedRow all[]{
+      {{&operation::sgd},                       {sgd<T>}},
+      {{&operation::adamw},                     {adamw<T>}},
     };
     return all;
   }

@@ -18,11 +18,14 @@ namespace parallel {
 /// Models: CpuOf (cpu/device.hpp), CudaOf (cuda/device.hpp).
 template <class D>
 concept Device = std::copyable<D> &&
-    requires(const D& d, const Operation& o, Call& c, void* to, const void* from, const View& view, std::int64_t n) {
+    requires(const D& d, const Operation& o, Call& c, std::span<Call> calls, void* to, const void* from,
+             const View& view, std::int64_t n) {
   { D::account } -> std::convertible_to<DeviceAccount>;  // what it takes beside a plan's tensors
   { D::asynchronous } -> std::convertible_to<bool>;
-  // nullptr where there is none; prepares the call, and says what computes it together with others
+  // prepares a call; nullptr where there is no kernel
   { d.kernel(o, c) } -> std::same_as<Kernel>;
+  // prepares calls that follow each other; none where they are to be computed one by one
+  { d.fused(calls) } -> std::same_as<FusedKernel>;
   { d.prepare(c) } -> std::same_as<void>;                // a call of the three below
   { d.memory(n).data() } -> std::same_as<std::byte*>;    // n bytes, all zero
   { d.mirrored(n).host() } -> std::same_as<std::byte*>;  // n bytes that the host writes and kernels read

@@ -35,15 +35,15 @@ struct View {
 };
 
 struct Call;
-/// What computes calls that follow each other at once; they are of one operation and of the same element types.
-struct Together {
-  void (*kernel)(std::span<const Call>) = nullptr;  ///< nullptr: they are computed one by one
-  /// a call may read what those before it write; else none touches what another writes
-  bool in_order = false;
-};
+/// Computes the results of one node on one rank from the rank's own parts, or has the device's stream compute them. Two
+/// views never overlap unless the operation updates in place, or stands in a fusion: then a result may be the operand
+/// that the node before it has made.
+using Kernel = void (*)(const Call&);
 
 /// One call of a kernel. Everything but the pointers and the loop indices is fixed before the first step.
 struct Call {
+  const Operation* operation = nullptr;
+  Kernel kernel = nullptr;  ///< what computes it alone
   List<View, max_node_operands> operands{};
   List<View, max_results> results{};
   Ints ints{};
@@ -53,12 +53,16 @@ struct Call {
   /// of an update on an asynchronous device: where this is 0 it is to be skipped; nullptr: never
   const double* commit = nullptr;
   void* context = nullptr;  ///< the device's own: of a GPU its stream and handles
-  Together together{};      ///< with others of its operation
 };
 
-/// Computes the results of one node on one rank from the rank's own parts, or has the device's stream compute them. Two
-/// views never overlap unless the operation updates in place, or is a part of a fused one: then a result may be the
-/// operand that the part before it has made.
-using Kernel = void (*)(const Call&);
+/// What computes calls that follow each other at once: those of a fusion, or of one operation and the same element
+/// types.
+struct FusedKernel {
+  void (*compute)(std::span<const Call>) = nullptr;  ///< nullptr: they are computed one by one
+  /// of calls of one operation: one may read what those before it write; else none touches what another writes
+  bool in_order = false;
+
+  explicit operator bool() const { return compute != nullptr; }
+};
 
 }  // namespace parallel

@@ -12,7 +12,11 @@ struct KernelRow {
   Kernel kernel = nullptr;
   int whole_numbers = -1;  ///< the operand that must be i32: indices or a mask
   bool mixed = false;      ///< it takes bf16 beside f32
-  Together together{};     ///< what computes several calls
+};
+/// The kernel of calls of these operations one behind the other; of a single one, of any number of its calls.
+struct FusedRow {
+  List<const Operation*, 4> operations{};
+  FusedKernel kernel{};
 };
 
 /// Kernels of a program's own operation; nullptr where there is none for an element type.
@@ -37,16 +41,31 @@ constexpr bool mixes_bf16(const Call& call) {
   return half && single;
 }
 
-/// The kernel of a table for a call, which is told what computes it together with others, or nullptr.
-constexpr Kernel find_kernel(std::span<const KernelRow> table, const Operation& operation, Call& call) {
+/// The kernel of a table for a call, or nullptr.
+constexpr Kernel find_kernel(std::span<const KernelRow> table, const Operation& operation, const Call& call) {
   for (const KernelRow& row : table)
     if (row.operation == &operation &&
-        (row.whole_numbers < 0 || call.operands[row.whole_numbers].dtype == DType::i32)) {
-      if (!row.mixed && mixes_bf16(call)) return nullptr;
-      call.together = row.together;
-      return row.kernel;
-    }
+        (row.whole_numbers < 0 || call.operands[row.whole_numbers].dtype == DType::i32))
+      return row.mixed || !mixes_bf16(call) ? row.kernel : nullptr;
   return nullptr;
+}
+/// The same for calls that follow each other.
+inline FusedKernel find_kernel(std::span<const FusedRow> table, std::span<const Call> calls) {
+  for (const FusedRow& row : table) {
+    const auto n = static_cast<std::size_t>(row.operations.size());
+    bool same = n == 1 || n == calls.size();
+    for (std::size_t i = 0; same && i < calls.size(); ++i)
+      same = calls[i].operation == row.operations[static_cast<int>(n == 1 ? 0 : i)];
+    if (same) return row.kernel;
+  }
+  return {};
+}
+/// Whether a program has a kernel of its own for one of some calls.
+inline bool has_own(std::span<const OwnKernels> own, std::span<const Call> calls) {
+  for (const OwnKernels& row : own)
+    for (const Call& call : calls)
+      if (row.operation == call.operation && row.of(call.results[0].dtype) != nullptr) return true;
+  return false;
 }
 
 }  // namespace parallel

@@ -108,7 +108,6 @@ struct Operation {
   bool remembers = false;
   Structural structural = Structural::none;
   Rate rate = Rate::memory;
-  List<Rate, 3> joined{};     ///< of what is fused with it, part by part (fused.hpp)
   bool reads_a_part = false;  ///< of its first operand, no more than it writes
 };
 
@@ -163,8 +162,6 @@ struct Value {
   Keep keep = Keep::saved;
   int stack = 0;                     ///< > 0: the leading dimension counts this many layers
   std::uint8_t home = staging::all;  ///< the stages that hold it
-  /// only parts of its own, fused node read it: it lies where the next part's result does
-  bool passed = false;
 };
 
 inline constexpr int max_node_operands = 10;
@@ -182,9 +179,9 @@ struct Node {
   IndexOf<Origin> origin{};  ///< what of the user's program it comes from, or -1
   IndexOf<Member> member{};
   std::int64_t flops = 0;  ///< of the whole, unsplit operation
-  int joined = 0;          ///< how many operations are fused with its first
-  bool shares = false;     ///< of which the one reads what the first reads, an operand that the last attribute names
   bool owns = false;       ///< its result has storage of its own also where nothing moves: an iteration hands it on
+  /// the next node of its fusion, which is computed with it and stands behind it in the order; or -1
+  IndexOf<Node> then{};
 
   constexpr bool is(Structural which) const { return operation->structural == which; }
 };
@@ -344,6 +341,20 @@ constexpr void each_list(F f, G& graph, Other& other) {
   meta::with_members(graph.lists(), [&](auto&... lists) {
     meta::with_members(other.lists(), [&](auto&... others) { (f(lists, others), ...); });
   });
+}
+
+/// f(value) for every value that is needed by something else than nodes: loops, stacks, updates, results.
+template <class F, class G>
+constexpr void each_needed(F f, const G& graph) {
+  for (const Carry& c : graph.carries) {
+    f(c.initial);
+    f(c.returned);
+  }
+  for (const Stack& s : graph.stacks) f(s.inside);
+  for (const Member& m : graph.members)
+    if (m.updated >= 0) f(m.updated);
+  for (const int o : graph.outputs) f(o);
+  if (graph.commit >= 0) f(graph.commit);
 }
 
 /// f(number) of every index of a Record that a graph's records have.

@@ -66,7 +66,7 @@ inline void check_records(const Graph& g) {
     check_iterations(v.stack, 0);
   }
   for (const Node& n : g.nodes) {
-    require(n.results >= 0 && n.results <= max_results && n.joined >= 0, "a number is out of range");
+    require(n.results >= 0 && n.results <= max_results, "a number is out of range");
     require(n.flops >= 0, "an operation has a negative number of floating point operations");
     check_transition(n.transition);
   }
@@ -135,21 +135,10 @@ inline void check_stages(const Graph& g) {
   if (g.balanced) check_balanced(g);
 }
 
-/// Whether a value that lies where its node's next result does can: that is as large, and only as a result does anybody
-/// know it.
-inline bool passes_on(const Graph& g, const Value& v) {
-  const auto i = static_cast<int>(&v - g.values.begin());
-  const Node& node = g.nodes[v.node];
-  if (i + 1 >= node.result + node.results) return false;
-  const Value& next = g.values[i + 1];
-  if (next.type.dtype != v.type.dtype || !(next.type.layout == v.type.layout)) return false;
-  for (const Node& n : g.nodes)
-    if (n.operands.contains(i)) return false;
-  for (const Carry& c : g.carries)
-    if (c.initial == i || c.inside == i || c.returned == i || c.result == i) return false;
-  for (const Stack& s : g.stacks)
-    if (s.inside == i || s.outside == i) return false;
-  return true;
+/// What a kernel computes, and changes nothing in place.
+inline bool can_be_fused(const Node& node) {
+  return node.operation->computes && !node.operation->aliases && !node.operation->updates &&
+         node.operation->structural == Structural::none && node.results == 1 && node.transition.axes.empty();
 }
 
 /// Throws Damaged unless every index exists, operands come before what reads them, loops are nested as they are
@@ -186,11 +175,6 @@ inline void check_graph(const Graph& g) {
     require(!takes_one || (!node.operands.empty() && node.results == 1), "an operation has too few operands");
     require(o->structural != Structural::rounded || (node.operands.size() == 2 && node.results == 1),
             "an operation has too few operands");
-    const bool names_operand = !node.ints.empty() && node.ints[node.ints.size() - 1] >= 0 &&
-                               node.ints[node.ints.size() - 1] < node.operands.size();
-    require(!node.shares || (node.joined == 1 && names_operand), "a fused operation is none");
-    require(node.joined == 0 || (node.joined < node.results && node.flops >= GraphView(g).joined_flops(node)),
-            "a fused operation is none");
     require(!o->updates || node.results <= node.operands.size(), "an operation has too few operands");
     const bool gates = o->structural == Structural::begin_region || o->structural == Structural::end_region;
     require(!gates || (node.ints.size() == 1 && node.ints[0] == node.region && node.region > 0 && node.results == 0 &&
@@ -218,6 +202,9 @@ inline void check_graph(const Graph& g) {
     }
     for (const int o : node.operands)
       require(place[g.values[o].node] >= 0 && place[g.values[o].node] < at, "an operand is read before it is made");
+    require(node.then < 0 || (at + 1 < g.order.size() && g.order[at + 1] == node.then && can_be_fused(node) &&
+                              can_be_fused(g.nodes[node.then]) && g.nodes[node.then].phase == node.phase),
+            "a fusion is none");
   }
   require(region == 0 && g.order.size() == nodes, "nodes are missing in the order");
   double bytes = 0;
@@ -225,7 +212,6 @@ inline void check_graph(const Graph& g) {
     exists(v.node, nodes);
     exists(v.region, regions);
     require(v.region == g.nodes[v.node].region, "a value stands outside its region");
-    require(!v.passed || passes_on(g, v), "a value is handed on to no part of its operation");
     double size = 8;
     for (const Dim& d : v.type.layout.dims) size *= static_cast<double>(d.size < 1 ? 1 : d.size);
     double times = 2;

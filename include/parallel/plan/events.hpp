@@ -9,10 +9,17 @@ enum class EventKind : std::uint8_t { compute, start, wait, begin, end };
 
 struct Event {
   EventKind kind = EventKind::compute;
-  int node = 0;
+  int node = 0;           ///< of a fusion the first
+  int nodes = 1;          ///< of a fusion how many are computed together: they follow each other by Node::then
   bool crossing = false;  ///< a wait for what was started in an earlier iteration, or part, if anything was
   int chunk = 0;          ///< of a stage's part of the work on a micro-batch
 };
+
+/// Calls f(number of the node) for what an event is about: a node, or all of a fusion.
+template <class F>
+constexpr void each_node(const GraphView& g, const Event& e, F f) {
+  for (int i = 0, n = e.node; i < e.nodes; ++i, n = g.node(n).then) f(n);
+}
 
 /// Which nodes some values are made by, of what these are made, and so on.
 constexpr Vector<bool> makers(const GraphView& g, const Mesh& mesh, Vector<bool> values) {
@@ -78,7 +85,7 @@ struct Ordering {
   int under_way = 0;       ///< how many are pending
   int chunk = 0;           ///< in which events stand
 
-  constexpr void put(EventKind kind, int n, bool crossing = false) { events.push_back({kind, n, crossing, chunk}); }
+  constexpr void put(EventKind kind, int n, bool crossing = false) { events.push_back({kind, n, 1, crossing, chunk}); }
   constexpr void wait(int n) {
     pending[n] = false;
     --under_way;
@@ -175,13 +182,15 @@ struct Ordering {
       for (int e = body; e < events.size(); ++e) {
         const Node& node = g.node(events[e].node);
         starts += events[e].kind == EventKind::start && node.transition.axes == g.node(n).transition.axes;
-        if (events[e].node == made) maker = e;
-        for (const int o : node.operands)
-          if (at < 0 && before_aliases(g, mesh, o) == c.inside) at = e;
+        each_node(g, events[e], [&](int part) {
+          if (part == made) maker = e;
+          for (const int o : g.node(part).operands)
+            if (at < 0 && before_aliases(g, mesh, o) == c.inside) at = e;
+        });
       }
       // its operand must not be made anew before it has been waited for
       if (at < 0 || at >= maker || 2 * starts > max_started) return false;
-      events.insert(at, {EventKind::wait, n, true, chunk});
+      events.insert(at, {EventKind::wait, n, 1, true, chunk});
       return true;
     }
     return false;
@@ -200,6 +209,13 @@ constexpr Vector<Event> events_in_order(const GraphView& g, const Mesh& mesh) {
   Vector<bool> early;
   early.resize(nodes, false);
   const Vector<int> part = parts_of(g);
+  // Nodes of a fusion stand one behind the other, unless a stage needs only some, or has them in other parts.
+  Vector<int> first_of;
+  first_of.resize(nodes, -1);
+  for (std::size_t at = 0; at < g.order.size(); ++at) {
+    const int n = g.order[at], before = at == 0 ? -1 : int{g.order[at - 1]};
+    first_of[n] = before >= 0 && g.node(before).then == n && alive[before] ? first_of[before] : n;
+  }
   for (int i = static_cast<int>(g.order.size()) - 1; i >= 0; --i) {
     const int n = g.order[static_cast<std::size_t>(i)];
     const Node& node = g.node(n);
@@ -208,8 +224,8 @@ constexpr Vector<Event> events_in_order(const GraphView& g, const Mesh& mesh) {
     if (g.stages != nullptr && node.transition.axes.contains(g.stages)) continue;
     const int maker = g.value(before_aliases(g, mesh, node.operands[0])).node;
     if (g.node(maker).region != node.region || calls(g.node(maker), mesh) || part[maker] == elsewhere) continue;
-    next[n] = starts[maker];
-    starts[maker] = n;
+    next[n] = starts[first_of[maker]];
+    starts[first_of[maker]] = n;
     early[n] = true;
   }
 
@@ -253,8 +269,11 @@ constexpr Vector<Event> events_in_order(const GraphView& g, const Mesh& mesh) {
       else
         s.free_all_buffers(n, alive);
     } else if (node.operation->computes && !is_alias(g, node, mesh)) {
-      s.wait_for(node);
-      s.put(EventKind::compute, n);
+      if (first_of[n] != n) continue;
+      Event e{EventKind::compute, n, 1, false, s.chunk};
+      for (int m = node.then; m >= 0 && alive[m] && first_of[m] == n; m = g.node(m).then) ++e.nodes;
+      each_node(g, e, [&](int m) { s.wait_for(g.node(m)); });
+      s.events.push_back(e);
     }
     for (int c = starts[n]; c >= 0; c = next[c]) s.start(c);
   }

@@ -106,11 +106,15 @@ struct Placing {
                                                       : Segment::input);
     Vector<bool> alive;
     alive.resize(g.size_of_values(), false);
-    for (const Event& e : events) {
-      const Node& node = g.node(e.node);
-      for (int r = 0; r < node.results; ++r) alive[node.result + r] = true;
-      for (const int o : node.operands) alive[before_aliases(g, mesh, o)] = true;
-    }
+    passes_on_.resize(g.size_of_values(), false);
+    const Vector<int> readers = count_readers();
+    for (const Event& e : events)
+      each_node(g, e, [&](int n) {
+        const Node& node = g.node(n);
+        for (int r = 0; r < node.results; ++r) alive[node.result + r] = true;
+        for (const int o : node.operands) alive[before_aliases(g, mesh, o)] = true;
+        if (n != e.node) pass_on(node, readers);
+      });
     for (const Carry& c : g.carries)
       if (c.result >= 0 && alive[c.result]) alive[c.inside] = true;
 
@@ -130,9 +134,10 @@ struct Placing {
 
   constexpr void place(const Node& node, int r, int value, const Vector<bool>& alive) {
     if (storage[value].block != Segment::none || node.is(Structural::stacked)) return;
-    if (g.value(value).passed) {
-      place(node, r + 1, value + 1, alive);
-      return take(value, value + 1);
+    if (passes_on_[value]) {
+      const Node& then = g.node(node.then);
+      place(then, 0, then.result, alive);
+      return take(value, then.result);
     }
     if (node.is(Structural::layer)) {
       take(value, node.operands[0]);
@@ -165,6 +170,22 @@ struct Placing {
         own(value, bytes(value), 1, node.region);
       }
     }
+  }
+
+  /// What only the next node of a fusion reads lies where that node's result does.
+  constexpr void pass_on(const Node& then, const Vector<int>& readers) {
+    for (const int o : then.operands)
+      if (g.maker(o).then == g.value(then.result).node && readers[o] == 1 &&
+          g.value(o).type == g.value(then.result).type)
+        passes_on_[o] = true;
+  }
+  constexpr Vector<int> count_readers() const {
+    Vector<int> readers;
+    readers.resize(g.size_of_values(), 0);
+    for (const Node& n : g.nodes)
+      for (const int o : n.operands) ++readers[o];
+    each_needed([&](int value) { ++readers[value]; }, g);
+    return readers;
   }
 
   /// A carried value has a slot for every iteration and the last result where the backward loop reads it, else two by
@@ -235,8 +256,10 @@ struct Placing {
       if (e.crossing ||
           (e.kind == EventKind::start && node.transition.along != 0 && node.transition.collective == Collective::send))
         for (const int o : node.operands) touch_loop(allocation_of[o], node.region);
-      for (const int o : node.operands) touch(allocation_of[o], at, node.region);
-      for (int r = 0; r < node.results; ++r) touch(allocation_of[node.result + r], at, node.region);
+      each_node(g, e, [&](int n) {
+        for (const int o : g.node(n).operands) touch(allocation_of[o], at, node.region);
+        for (int r = 0; r < g.node(n).results; ++r) touch(allocation_of[g.node(n).result + r], at, node.region);
+      });
       if (e.kind == EventKind::begin)
         for (const Carry& c : g.carries)
           if (c.region == node.region) {
@@ -308,7 +331,8 @@ struct Placing {
 
   /// per region: the events at which it, or of it the part that is looked at, begins and ends
   Vector<int> begins_{}, ends_{};
-  Vector<int> part_{};  ///< per node
+  Vector<int> part_{};         ///< per node
+  Vector<bool> passes_on_{};   ///< per value
   Kept kept_{};
 };
 

@@ -241,7 +241,8 @@ struct Plan {
   constexpr account::Scratch scratch(const DeviceAccount& device = account::on_cpu) const {
     account::Scratch most;
     for (const Event& e : events)
-      if (e.kind == EventKind::compute) most.grow(device.scratch(extents_of(graph.node(e.node))));
+      if (e.kind == EventKind::compute)
+        each_node(graph, e, [&](int n) { most.grow(device.scratch(extents_of(graph.node(n)))); });
     return most;
   }
   /// By how much a rank lets its process grow at most, within 2 % and 2 MiB: the whole account.
@@ -320,12 +321,10 @@ struct Plan {
   constexpr void each_computation(F f) const {
     for (const Event& e : events)
       if (e.kind == EventKind::compute)
-        f(graph.node(e.node), flops(graph.node(e.node)) * static_cast<double>(graph.times(graph.node(e.node).region)));
+        each_node(graph, e, [&](int n) {
+          f(graph.node(n), flops(graph.node(n)) * static_cast<double>(graph.times(graph.node(n).region)));
+        });
   }
-  /// Floating point operations of a node: of its first part, and of what is fused with it.
-  struct Flops {
-    double first = 0, joined = 0;
-  };
   /// Floating point operations of one step on one rank.
   constexpr double flops() const {
     double n = 0;
@@ -334,19 +333,11 @@ struct Plan {
   }
   /// Of one run of a node on one rank: the whole operation's, divided by the extents of the axes that split it.
   constexpr double flops(const Node& node) const {
-    const Flops f = flops_of_parts(node);
-    return f.first + f.joined;
-  }
-  constexpr Flops flops_of_parts(const Node& node) const {
-    const std::int64_t joined = graph.joined_flops(node);
-    Flops f{static_cast<double>(node.flops - joined), static_cast<double>(joined)};
-    for (int i = 0; i < mesh.count; ++i) {
-      const Axis* axis = mesh.axes[i].axis;
-      const double share = axis == graph.stages ? share_of_layers(node) : 1.0 / mesh.axes[i].size;
-      if (shares(node, axis)) f.first *= share;
-      if (shares_joined(node, axis)) f.joined *= share;
-    }
-    return f;
+    auto n = static_cast<double>(node.flops);
+    for (int i = 0; i < mesh.count; ++i)
+      if (const Axis* axis = mesh.axes[i].axis; shares(node, axis))
+        n *= axis == graph.stages ? share_of_layers(node) : 1.0 / mesh.axes[i].size;
+    return n;
   }
   /// Of a node on stacks of layers, the part of them that this stage has; any other is whole on its stage.
   constexpr double share_of_layers(const Node& node) const {
@@ -357,12 +348,9 @@ struct Plan {
   }
   /// Whether the ranks of an axis share the work of a node instead of each doing all of it.
   constexpr bool shares(const Node& node, const Axis* axis) const {
+    if (stands_apart(node, axis)) return true;
     for (const int o : node.operands)
       if (graph.value(o).type.layout.on(axis).split()) return true;
-    return shares_results(node, axis);
-  }
-  constexpr bool shares_results(const Node& node, const Axis* axis) const {
-    if (stands_apart(node, axis)) return true;
     for (int r = 0; r < node.results; ++r)
       if (graph.value(node.result + r).type.layout.on(axis).split()) return true;
     return false;
@@ -372,17 +360,11 @@ struct Plan {
     return (axis == graph.stages && graph.in_stages(node.region)) ||
            (node.results > 0 && graph.value(node.result).type.layout.on(axis).kind == PlacementKind::at);
   }
-  constexpr bool shares_joined(const Node& node, const Axis* axis) const {
-    if (!node.shares) return shares_results(node, axis);
-    return stands_apart(node, axis) || graph.shared_operand(node).type.layout.on(axis).split();
-  }
   /// The part of a rank's floating point operations that every rank of an axis does alike, from 0 to 1.
   constexpr double redundant(const Axis& axis) const {
     double same = 0;
     each_computation([&](const Node& node, double work) {
-      const Flops f = flops_of_parts(node);
-      const double alike = (shares(node, &axis) ? 0 : f.first) + (shares_joined(node, &axis) ? 0 : f.joined);
-      if (alike > 0) same += work * alike / (f.first + f.joined);
+      if (!shares(node, &axis)) same += work;
     });
     const double whole = flops();
     return whole > 0 ? same / whole : 0;

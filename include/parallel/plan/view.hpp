@@ -48,15 +48,6 @@ struct GraphView : GraphBase, GraphLists<InSpans> {
   constexpr Origin origin(const Node& n) const {
     return n.origin < 0 ? Origin{} : origins[static_cast<std::size_t>(n.origin)];
   }
-  /// The operand that a fused operation and its first part share.
-  constexpr const Value& shared_operand(const Node& n) const {
-    return value(n.operands[static_cast<int>(n.ints[n.ints.size() - 1])]);
-  }
-  /// Floating point operations of what is fused with a node's first part, of the whole, unsplit operation: one for
-  /// every element of the result, or of the operand that is shared.
-  constexpr std::int64_t joined_flops(const Node& n) const {
-    return n.joined == 0 ? 0 : n.joined * (n.shares ? shared_operand(n) : value(n.result)).type.layout.elements();
-  }
   constexpr int size_of_values() const { return static_cast<int>(values.size()); }
 
   /// Whether a region is `ancestor` or lies within it.

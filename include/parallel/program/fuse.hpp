@@ -1,10 +1,12 @@
-// Joins operations that stand one behind the other, as operation::fusions lists them, where one makes what in its phase
-// only the other reads. The arithmetic and its order stay; what is between is not written to memory, or, where the
-// backward pass reads it, not read again. Sums of what a product multiplies are taken with it. And slices' gradients
-// that fill the gradient of what was sliced are concatenated, not padded with zeros and added up.
+// Fuses what stands one behind the other, as `chains` lists it, where one makes what in its phase only the other reads:
+// the nodes stay as they are, and follow each other. The arithmetic and its order stay; what is between is not written
+// to memory, or, where the backward pass reads it, not read again. Sums of what a product multiplies are computed with
+// it. And slices' gradients that fill the gradient of what was sliced are concatenated, not padded with zeros and added
+// up.
 #pragma once
-#include <parallel/operation/fused.hpp>
+#include <parallel/operation/reduce.hpp>
 #include <parallel/operation/slice.hpp>
+#include <parallel/program/patterns.hpp>
 
 namespace parallel {
 
@@ -23,16 +25,13 @@ struct Fusing {
   Vector<int> reader{};
   Vector<bool> read_later{};  ///< per value: another phase reads it
   Vector<int> updates{};      ///< per node: how many nodes before it change something in place
-  Vector<int> before{};       ///< per node: the node that it has taken in, or -1
-  Vector<bool> gone{};        ///< per node: another has taken it in
-  bool any = false;
+  Vector<int> before{};       ///< per node: the node of its fusion before it, or -1
 
   constexpr explicit Fusing(Graph& graph) : g(graph) {
     reader.resize(g.values.size(), -1);
     read_later.resize(g.values.size(), false);
     updates.resize(g.nodes.size(), 0);
     before.resize(g.nodes.size(), -1);
-    gone.resize(g.nodes.size(), false);
     int changes = 0;
     for (const int n : g.order) {
       const Node& node = g.nodes[n];
@@ -44,12 +43,7 @@ struct Fusing {
           reader[o] = reader[o] == -1 ? n : -2;
       }
     }
-    for (const Carry& c : g.carries) reader[c.initial] = reader[c.returned] = -2;
-    for (const Stack& s : g.stacks) reader[s.inside] = -2;
-    for (const Member& m : g.members)
-      if (m.updated >= 0) reader[m.updated] = -2;
-    for (const int o : g.outputs) reader[o] = -2;
-    if (g.commit >= 0) reader[g.commit] = -2;
+    each_needed([&](int value) { reader[value] = -2; }, g);
   }
 
   /// Whether a value is a sum of padded tensors, or one, that in all phases only node n reads; adds what is padded to
@@ -91,43 +85,53 @@ struct Fusing {
     node.operands = found.values;
     node.ints = {found.dim};
     node.flops = 0;
-    for (const int m : found.nodes) gone[m] = any = true;
+    for (const int m : found.nodes) g.nodes[m].flops = 0;  // nothing needs them any more
   }
 
+  constexpr int first_of(int n) const {
+    while (before[n] >= 0) n = before[n];
+    return n;
+  }
+  /// Whether node m ends a fusion, or is a node alone, of all operations of a chain but the last.
+  constexpr bool ends(const Chain& chain, int m) const {
+    for (int i = chain.operations.size() - 2; i >= 0; --i, m = before[m])
+      if (m < 0 || g.nodes[m].operation != chain.operations[i]) return false;
+    return m < 0;
+  }
   /// A product takes a bias with it: a number for every column.
-  constexpr bool fits(const operation::Fusion& f, const Node& first, int other) const {
-    if (f.first != &operation::matmul) return true;
-    const operation::Product p(first.ints);
-    if (p.batch > 0 || f.then != &operation::add) return p.batch == 0;
-    const Layout &bias = g.values[other].type.layout, &product = g.values[first.result].type.layout;
-    const int columns = g.values[first.operands[1]].type.layout.rank() - p.contracted;
+  constexpr bool fits(int m, const Node& node, int bias_of) const {
+    if (g.nodes[m].operation != &operation::matmul) return true;
+    const operation::Product p(g.nodes[m].ints);
+    if (p.batch > 0 || node.operation != &operation::add) return p.batch == 0;
+    const Layout &bias = g.values[bias_of].type.layout, &product = g.values[g.nodes[m].result].type.layout;
+    const int columns = g.values[g.nodes[m].operands[1]].type.layout.rank() - p.contracted;
     bool same = bias.rank() == columns;
     for (int d = 0; same && d < columns; ++d)
       same = bias.dims[d].size == product.dims[product.rank() - columns + d].size;
     return same;
   }
-  /// Whether node n can take in the node that makes its operand i.
-  constexpr bool joins(const operation::Fusion& f, int n, int i) const {
+  /// Whether node n can be computed with the node that makes its operand i.
+  constexpr bool follows(const Chain& chain, int n, int i) const {
     const Node& node = g.nodes[n];
     const int value = node.operands[i];
     const Value &made = g.values[value], &result = g.values[node.result];
-    return f.first == g.nodes[made.node].operation && reader[value] == n && made.region == node.region &&
+    return reader[value] == n && ends(chain, made.node) && made.region == node.region &&
            updates[made.node] == updates[n] && made.home == result.home && made.type.dtype == result.type.dtype &&
            made.type.layout == result.type.layout &&
-           fits(f, g.nodes[made.node], node.operands[node.operands.size() - 1 - i]);
+           fits(made.node, node, node.operands[node.operands.size() - 1 - i]);
   }
-  /// The first row of the table by which node n takes in what makes its operand; false: there is none.
-  constexpr bool join(int n) {
-    for (const operation::Fusion& f : operation::fusions) {
-      if (f.then != g.nodes[n].operation || f.shares) continue;
-      const bool sum = f.then == &operation::add;
-      for (int i = f.takes; i < (sum ? 2 : f.takes + 1); ++i)
-        if (joins(f, n, i)) {
-          take_in(f, n, i);
-          return true;
-        }
+  /// By the first chain that allows it.
+  constexpr void join(int n) {
+    for (const Chain& chain : chains) {
+      if (chain.operations[chain.operations.size() - 1] != g.nodes[n].operation) continue;
+      const int any = g.nodes[n].operands.size(), first = chain.operand < 0 ? 0 : chain.operand;
+      for (int i = first; i < (chain.operand < 0 ? any : first + 1); ++i)
+        if (follows(chain, n, i)) return put_behind(g.values[g.nodes[n].operands[i]].node, n);
     }
-    return false;
+  }
+  constexpr void put_behind(int m, int n) {
+    g.nodes[m].then = n;
+    before[n] = m;
   }
   /// Whether a sum of operand o of node n is over what n, a product, contracts it in, and so can be taken with it;
   /// `type`: the sum's.
@@ -143,50 +147,43 @@ struct Fusing {
       same = type.layout.dims[d].size == shared.layout.dims[p.contracted + d].size;
     return same;
   }
-  /// Takes a sum, which stands at `at` in the order, together with a product of what it adds up: a bias's gradient with
-  /// its weight's. What follows from the sum, its exchange, comes behind the product.
+  /// Whether a node of the fusion that ends with n reads what one of these makes.
+  constexpr bool reads(int n, int sum, const Vector<int>& following) const {
+    for (; n >= 0; n = before[n])
+      for (const int o : g.nodes[n].operands) {
+        const int maker = g.values[o].node;
+        if (maker == sum) return true;
+        for (int f : following)
+          for (; f >= 0; f = before[f])
+            if (f == maker) return true;
+      }
+    return false;
+  }
+  /// Computes a sum, which stands at `at` in the order, with a product of what it adds up: a bias's gradient with its
+  /// weight's. What follows from the sum, its exchange, comes behind the product. Of a fusion the order has the last.
   constexpr void share(int at) {
     const int s = g.order[at];
     const Node& sum = g.nodes[s];
-    if (sum.operation != &operation::sum_to || gone[s]) return;
+    if (sum.operation != &operation::sum_to) return;
     Vector<int> following;
     for (int i = at + 1; i < g.order.size(); ++i) {
       const int n = g.order[i];
       const Node& node = g.nodes[n];
       if (node.region != sum.region || node.phase != sum.phase || updates[n] != updates[s]) return;
-      if (gone[n]) continue;
-      bool follows = false;
-      for (const int o : node.operands) {
-        follows = follows || g.values[o].node == s;
-        for (const int f : following) follows = follows || g.values[o].node == f;
-      }
+      const bool follows = reads(n, s, following);
       if (follows) following.push_back(n);
       if (follows || node.operation != &operation::matmul) continue;
       for (int o = 0; o < 2; ++o)
         if (node.operands[o] == sum.operands[0] && g.values[node.result].home == g.values[sum.result].home &&
             sums_contracted(n, o, g.values[sum.result].type)) {
-          take_beside(s, n, o);
+          put_behind(n, s);
           return move_behind(at, i, following);
         }
     }
   }
-  constexpr void take_beside(int s, int n, int o) {
-    Node joined = g.nodes[n];
-    joined.operation = &operation::matmul_sum;
-    joined.ints.push_back(o);
-    joined.result = g.nodes[s].result;
-    joined.flops += g.nodes[s].flops;
-    joined.owns = joined.owns || g.nodes[s].owns;
-    joined.joined = 1;
-    joined.shares = true;
-    g.nodes[s] = joined;
-    g.values[g.nodes[n].result].node = s;
-    before[s] = n;
-    gone[n] = any = true;
-  }
-  /// Node order[first] goes to where order[last] stands, which it has taken in, and `following` behind it.
+  /// Node order[first] goes to where order[last] stands, which leaves the order, and `following` behind it.
   constexpr void move_behind(int first, int last, const Vector<int>& following) {
-    const int moved = g.order[first], taken = g.order[last];
+    const int moved = g.order[first];
     int to = first;
     for (int i = first + 1, f = 0; i < last; ++i) {
       if (f < following.size() && g.order[i] == following[f])
@@ -194,88 +191,37 @@ struct Fusing {
       else
         g.order[to++] = g.order[i];
     }
-    g.order[to++] = taken;
     g.order[to++] = moved;
     for (const int f : following) g.order[to++] = f;
+    g.order.erase(last);
   }
-  constexpr void take_in(const operation::Fusion& f, int n, int i) {
-    const int m = g.values[g.nodes[n].operands[i]].node;
-    Node joined = g.nodes[m];  // whose line and member it keeps
-    const Node& node = g.nodes[n];
-    joined.operation = f.fused;
-    for (int o = 0; o < node.operands.size(); ++o)
-      if (o != i) joined.operands.push_back(node.operands[o]);
-    for (const std::int64_t a : node.ints) joined.ints.push_back(a);
-    if (!node.ints.empty()) {
-      joined.reals[0] = node.reals[0];
-      joined.reals[1] = node.reals[1];
-    }
-    joined.result = node.result;
-    joined.flops += node.flops;
-    joined.owns = node.owns;
-    ++joined.joined;
-    g.nodes[n] = joined;
-    before[n] = m;
-    gone[m] = any = true;
-  }
-};
-
-/// A graph without the nodes that others have taken in, whose results now are results of those.
-struct Renumbering {
-  Fusing& f;
-  Vector<Value> values{};
-  Vector<Node> nodes{};
-  Vector<int> value_of{}, node_of{};  ///< new numbers
-
-  constexpr explicit Renumbering(Fusing& fusing) : f(fusing) {
-    value_of.resize(f.g.values.size(), -1);
-    node_of.resize(f.g.nodes.size(), -1);
-  }
-
-  constexpr void take_values(int n, bool last, bool shares) {
-    if (f.before[n] >= 0) take_values(f.before[n], false, shares);
-    node_of[n] = nodes.size();
-    const int made = last ? f.g.nodes[n].results : 1;
-    for (int r = 0; r < made; ++r) {
-      const int old = f.g.nodes[n].result + r;
-      value_of[old] = values.size();
-      Value v = f.g.values[old];
-      v.passed = !last && !shares && !f.read_later[old];
-      values.push_back(v);
-    }
-  }
-  constexpr void run() {
-    Graph& g = f.g;
-    Vector<int> results;  // the first of each node, new
-    Vector<IndexOf<Node>> order;
-    for (int n = 0; n < g.nodes.size(); ++n) {
-      if (f.gone[n]) continue;
-      results.push_back(values.size());
-      take_values(n, true, g.nodes[n].shares);
-      nodes.push_back(g.nodes[n]);
-      nodes.back().results = values.size() - results.back();
-    }
+  /// Without the nodes that others follow: of a fusion the last stands for all.
+  constexpr void leave_last() {
+    int to = 0;
     for (const int n : g.order)
-      if (!f.gone[n]) order.push_back(n);
+      if (g.nodes[n].then < 0) g.order[to++] = n;
+    g.order.resize(to);
+  }
+  /// Fusions one node behind the other, where their last stands.
+  constexpr void put_all() {
+    Vector<IndexOf<Node>> order;
+    for (const int last : g.order)
+      for (int n = first_of(last); n >= 0; n = g.nodes[n].then) order.push_back(n);
     g.order = static_cast<Vector<IndexOf<Node>>&&>(order);
-    g.values = static_cast<Vector<Value>&&>(values);
-    g.nodes = static_cast<Vector<Node>&&>(nodes);
-    each_index<Value>([&](int& value) { value = value < 0 ? value : value_of[value]; }, g);
-    each_index<Node>([&](int& node) { node = node < 0 ? node : node_of[node]; }, g);
-    for (int n = 0; n < g.nodes.size(); ++n) g.nodes[n].result = results[n];
   }
 };
 }  // namespace fusing
 
-/// The graph with fused operations, which stand where their last part stood.
+/// The graph with fusions, which stand where their last node stood.
 constexpr Graph fuse(Graph g) {
   fusing::Fusing f(g);
   for (const int n : g.order) {
     f.concatenate(n);
     f.join(n);
   }
+  f.leave_last();
   for (int i = g.order.size() - 1; i >= 0; --i) f.share(i);  // what it moves goes behind i
-  if (f.any) fusing::Renumbering(f).run();
+  f.put_all();
   return g;
 }
 

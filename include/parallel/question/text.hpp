@@ -24,6 +24,9 @@ PARALLEL_INLINE std::string staged_layers(const Plan& plan, int chunk);
 PARALLEL_INLINE std::string staged_layers(const Plan& plan);
 /// "blocks.*.mlp.down" of twelve layers -> "blocks.0-11.mlp.down"; of layers that are shared out, those that are here
 PARALLEL_INLINE std::string member_path(const Plan& plan, const Node& node);
+/// What an event computes: "matmul", or of a fusion "matmul+add+gelu", and "matmul&sum_to" where one does not read what
+/// the others make.
+PARALLEL_INLINE std::string operations(const GraphView& graph, const Event& event);
 }  // namespace printing
 
 /// Totals per phase and axis, memory by kind, computation per rank. An axis of one rank has none.

@@ -68,6 +68,17 @@ PARALLEL_INLINE std::string member_path(const Plan& plan, const Node& node) {
   if (origin.is(Structural::bucket)) path += " and " + std::to_string(origin.operands.size() - 1) + " more";
   return path;
 }
+PARALLEL_INLINE std::string operations(const GraphView& graph, const Event& event) {
+  std::string names;
+  int before = -1;
+  each_node(graph, event, [&](int n) {
+    bool reads = false;
+    for (const int o : graph.node(n).operands) reads = reads || graph.value(o).node == before;
+    names += (before < 0 ? "" : reads ? "+" : "&") + std::string(graph.node(n).operation->name);
+    before = n;
+  });
+  return names;
+}
 /// What the CPU takes beside the tensors, and all together.
 PARALLEL_INLINE std::string beside(const Plan& plan) {
   const auto line = [](std::string words, const std::string& what) {

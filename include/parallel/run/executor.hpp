@@ -132,10 +132,10 @@ class Executor : public RankMemory<Device> {
       switch (i.kind) {
         case EventKind::compute:
           if (!Device::asynchronous && i.updates && skipped()) break;
-          if (recording_ == nullptr && !i.together.empty()) {
+          if (recording_ == nullptr && !i.with_next.empty()) {
             // a recording has each of them
-            i.call.together.kernel(i.together);
-            at += i.together.size() - 1;
+            i.of_all.compute(i.with_next);
+            at += i.with_next.size() - 1;
           } else
             compute(i, as);
           groups_->progress();
@@ -164,9 +164,13 @@ class Executor : public RankMemory<Device> {
   template <class As>
   void compute(Instruction& i, As as) {
     address(i);
-    i.call.layer = position_.index(i.layers) + position_.layers_before(i.staged);
-    i.call.micro_batch = position_.index(i.micro_batches);
-    as(i, {}, [&] { i.compute(); });
+    for (Call& call : i.calls) {
+      call.layer = position_.index(i.layers) + position_.layers_before(i.staged);
+      call.micro_batch = position_.index(i.micro_batches);
+    }
+    as(i, {}, [&] {
+      for (const Launch& launch : i.launches) launch.run();
+    });
   }
   void prepare(const Event& e) {
     const Node& node = g_.node(e.node);
@@ -175,12 +179,11 @@ class Executor : public RankMemory<Device> {
     i.kind = e.kind;
     i.node = e.node;
     switch (e.kind) {
-      case EventKind::compute: prepare_call(i, node, node.region == 0 ? -1 : e.chunk); break;
+      case EventKind::compute: prepare_calls(i, e); break;
       case EventKind::start:
-        i.call.operands.push_back(view(node.operands[0]));
-        i.call.results.push_back(view(node.result));
-        follow(i, i.call.operands[0], node.operands[0], node.region);
-        follow(i, i.call.results[0], node.result, node.region);
+        i.calls.push_back({.operands = {view(node.operands[0])}, .results = {view(node.result)}});
+        follow(i, i.calls[0].operands[0], node.operands[0], node.region);
+        follow(i, i.calls[0].results[0], node.result, node.region);
         i.group = &groups_->of(node.transition);
         prepare_exchange(i, node, plan_, this->block(Segment::arena) + plan_.packing[static_cast<std::size_t>(e.node)]);
         break;
@@ -235,53 +238,58 @@ class Executor : public RankMemory<Device> {
     if (s.stride != 0 || s.lane != 0 || chunk != 0) i.following.push_back({&v, &s, chunk});
   }
 
-  void prepare_call(Instruction& i, const Node& node, int chunk) {
-    for (const int o : node.operands) i.call.operands.push_back(view(o));
-    for (int r = 0; r < node.results; ++r) i.call.results.push_back(view(node.result + r));
-    i.call.ints = node.ints;
-    i.call.reals[0] = node.reals[0];
-    i.call.reals[1] = node.reals[1];
-    device_.prepare(i.call);
-    i.updates = node.phase == Phase::optimizer && node.operation->updates;
-    if (i.updates && g_.commit >= 0) i.call.commit = reinterpret_cast<const double*>(position_.address(g_.commit));
-    for (int r = node.region; r > 0; r = g_.region(r).parent)
+  void prepare_calls(Instruction& i, const Event& e) {
+    const Node& first = g_.node(e.node);
+    i.updates = first.phase == Phase::optimizer && first.operation->updates;
+    for (int r = first.region; r > 0; r = g_.region(r).parent)
       (g_.region(r).kind == RegionKind::layers ? i.layers : i.micro_batches) = g_.region(r).loop;
-    for (int r = node.region; r > 0; r = g_.region(r).parent)
+    for (int r = first.region; r > 0; r = g_.region(r).parent)
       if (g_.region(r).staged) i.staged = r;
-    for (int o = 0; o < node.operands.size(); ++o) follow(i, i.call.operands[o], node.operands[o], node.region);
-    for (int r = 0; r < node.results; ++r) follow(i, i.call.results[r], node.result + r, node.region);
-    if (node.is(Structural::move))
-      i.kernel = local_move<Device>(node.transition, plan_, this->rank(), chunk);
-    else
-      find_kernel(i, *node.operation, i.call);
-    if (i.kernel == nullptr && node.is(Structural::move))
-      throw CannotRun("the plan moves " + text(g_.value(node.operands[0]).type) + " to " + text(node.transition.to) +
-                      " on " + text(node.transition.axes) +
+    i.calls.reserve(static_cast<std::size_t>(e.nodes));  // views are pointed to from here on
+    each_node(g_, e, [&](int n) { prepare_call(i, g_.node(n)); });
+    if (!first.is(Structural::move)) return find_kernels(i);
+    i.calls[0].kernel = local_move<Device>(first.transition, plan_, this->rank(), first.region == 0 ? -1 : e.chunk);
+    i.launches.push_back({i.calls});
+    if (i.calls[0].kernel == nullptr)
+      throw CannotRun("the plan moves " + text(g_.value(first.operands[0]).type) + " to " + text(first.transition.to) +
+                      " on " + text(first.transition.axes) +
                       "; values that only some ranks hold (At) can be planned, not run");
   }
+  void prepare_call(Instruction& i, const Node& node) {
+    Call& call = i.calls.emplace_back();
+    call.operation = node.operation;
+    for (const int o : node.operands) call.operands.push_back(view(o));
+    for (int r = 0; r < node.results; ++r) call.results.push_back(view(node.result + r));
+    call.ints = node.ints;
+    call.reals[0] = node.reals[0];
+    call.reals[1] = node.reals[1];
+    device_.prepare(call);
+    if (i.updates && g_.commit >= 0) call.commit = reinterpret_cast<const double*>(position_.address(g_.commit));
+    for (int o = 0; o < node.operands.size(); ++o) follow(i, call.operands[o], node.operands[o], node.region);
+    for (int r = 0; r < node.results; ++r) follow(i, call.results[r], node.result + r, node.region);
+  }
 
-  /// The device's kernel, or of a fused operation the kernels of its parts.
-  void find_kernel(Instruction& i, const Operation& operation, Call& call) {
-    i.kernel = device_.kernel(operation, call);
-    if (i.kernel != nullptr) return;
-    const operation::Fusion* fusion = operation::fusion_of(operation);
-    if (fusion == nullptr)
-      throw CannotRun("this device has no kernel for the operation " + std::string(operation.name) + " on " +
-                      std::string(name_of(call.results[0].dtype)) +
-                      "; give the device one, or use another element type");
-    SplitCall two = split(*fusion, call);
-    find_kernel(i, *fusion->then, two.then);
-    const Joined then{fusion, i.kernel, two.then.context};
-    find_kernel(i, *fusion->first, two.first);
-    call.context = two.first.context;
-    i.joined.push_back(then);
+  /// The device's kernels: as many calls at once as it has one for.
+  void find_kernels(Instruction& i) {
+    for (std::span<Call> left = i.calls; !left.empty();) {
+      FusedKernel kernel{};
+      std::size_t n = left.size();
+      while (n > 1 && !(kernel = device_.fused(left.first(n)))) --n;
+      if (n == 1) left[0].kernel = device_.kernel(*left[0].operation, left[0]);
+      if (n == 1 && left[0].kernel == nullptr)
+        throw CannotRun("this device has no kernel for the operation " + std::string(left[0].operation->name) + " on " +
+                        std::string(name_of(left[0].results[0].dtype)) +
+                        "; give the device one, or use another element type");
+      i.launches.push_back({left.first(n), kernel});
+      left = left.subspan(n);
+    }
   }
 
   template <class As>
   void start(Instruction& i, As as) {
     address(i);
-    const View& in = i.call.operands[0];
-    const View& out = i.call.results[0];
+    const View& in = i.calls[0].operands[0];
+    const View& out = i.calls[0].results[0];
     if (i.packed != nullptr)
       device_.pack(in.data, i.packed, i.before.outer, i.before.n, i.before.inner, bytes_of(in.dtype));
     i.exchange.in = i.packed != nullptr ? i.packed : in.data;
@@ -293,7 +301,7 @@ class Executor : public RankMemory<Device> {
   void wait(Instruction& i) {
     under_way_[static_cast<std::size_t>(i.node)] = false;
     i.group->wait(tickets_[static_cast<std::size_t>(i.node)]);
-    const View& out = i.call.results[0];
+    const View& out = i.calls[0].results[0];
     if (i.received != nullptr)
       device_.unpack(i.received, out.data, i.after.outer, i.after.n, i.after.inner, bytes_of(out.dtype));
   }
@@ -350,7 +358,7 @@ Executor<World, Device>::Executor(const Plan& plan, World& world, ParametersIn<M
   groups_.emplace(plan, world);
   instructions_.reserve(plan.events.size());  // views are pointed to from here on
   for (const Event& e : plan.events) prepare(e);
-  bring_together(instructions_, g_);
+  bring_together(instructions_, device_);
   parts_ = begins_of_parts(plan);
 }
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <parallel/communicator/exchange.hpp>
-#include <parallel/device/split.hpp>
+#include <parallel/device/kernel.hpp>
 #include <parallel/plan/plan.hpp>
 
 namespace parallel {
@@ -20,22 +20,23 @@ struct Packing {
   std::int64_t outer = 1, n = 1, inner = 1;
   bool needed() const { return outer > 1 && n > 1; }
 };
-/// What a fused operation does behind its first part, where the device has no kernel for both.
-struct Joined {
-  const operation::Fusion* fusion;
-  Kernel kernel;
-  void* context;  ///< of its call
+/// Calls that a device computes at once, or one.
+struct Launch {
+  std::span<const Call> calls{};
+  FusedKernel kernel{};  ///< none: it is one call
+
+  void run() const { kernel ? kernel.compute(calls) : calls[0].kernel(calls[0]); }
 };
 /// One event of a plan on one rank. `Group`: what its collectives are started on.
 template <class Group>
 struct Instruction {
   EventKind kind = EventKind::compute;
   int node = 0;
-  Kernel kernel = nullptr;
-  std::vector<Joined> joined{};  // the parts that run behind the kernel
-  Call call{};
+  std::vector<Call> calls{};  // of what is computed one for each node; of an exchange one with what it sends and receives
+  std::vector<Launch> launches{};  // of all of them, in order
   // its own and those of the instructions behind it, if they are computed at once
-  std::vector<Call> together{};
+  std::vector<Call> with_next{};
+  FusedKernel of_all{};
   std::vector<Following> following{};
   bool updates = false;
   bool crossing = false;  // a wait for what the iteration before started
@@ -50,17 +51,6 @@ struct Instruction {
   std::size_t jump = 0;                                // begin: its end; end: behind its begin; wait: its start
   std::vector<std::pair<int, int>> initial{};          // begin: carries to fill
   bool in_parts = false;                               // begin and end: of a stage's work on a micro-batch
-
-  void compute() const { compute(call, joined.size()); }
-
- private:
-  void compute(const Call& all, std::size_t parts) const {
-    if (parts == 0) return kernel(all);
-    SplitCall two = split(*joined[parts - 1].fusion, all);
-    two.then.context = joined[parts - 1].context;
-    compute(two.first, parts - 1);
-    joined[parts - 1].kernel(two.then);
-  }
 };
 
 }  // namespace parallel

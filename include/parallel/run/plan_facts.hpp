@@ -82,6 +82,7 @@ void describe(Out& out, const Plan& plan) {
     for (const int o : n.operands) out.word(o);
     for (int r = 0; r < n.results; ++r) type(out, g.value(n.result + r).type);
     out.word(n.region);
+    out.word(n.then);
     out.end_of_line();
   }
   for (const Carry& c : g.carries) {

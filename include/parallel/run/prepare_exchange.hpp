@@ -22,8 +22,8 @@ void prepare_exchange(Instruction<World>& i, const Node& node, const Plan& plan,
     throw CannotRun("the plan has a " + std::string(name_of(t.collective)) + " of " +
                     text(g.value(node.operands[0]).type) +
                     "; values that only some ranks hold (At) can be planned, not run");
-  const View& in = i.call.operands[0];
-  const View& out = i.call.results[0];
+  const View& in = i.calls[0].operands[0];
+  const View& out = i.calls[0].results[0];
   const std::int64_t n = participants(t, plan.mesh);
   const int stages = plan.mesh.extent(t.axes);
   if (t.along != 0)

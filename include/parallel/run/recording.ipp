@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <map>
 
 #include <parallel/algebra/notation.hpp>
 #include <parallel/plan/walk.hpp>
+#include <parallel/question/text.hpp>
 #include <parallel/run/new_file.hpp>
 #include <parallel/run/recording.hpp>
 
@@ -36,6 +38,9 @@ PARALLEL_INLINE void Recording::write_whole() const {
   NewFile file(file_, called());
   std::FILE* const out = file.stream();
   std::fprintf(out, "parallel record 2\nmesh %s\nrank %d\n", text(plan_.mesh).c_str(), rank_);
+  std::map<int, std::string> computed;  // by node
+  for (const Event& e : plan_.events)
+    if (e.kind == EventKind::compute) computed[e.node] = printing::operations(plan_.graph, e);
   for (const Happened& h : rows_) {
     const Node& node = plan_.graph.node(std::max(h.node, 0));
     if (h.node == Happened::counter)
@@ -45,7 +50,7 @@ PARALLEL_INLINE void Recording::write_whole() const {
                    h.begin, h.end);
     else if (h.kind == EventKind::compute)
       std::fprintf(out, "%d compute %d %s - 0 - 0 %.9f %.9f\n", h.step, h.node,
-                   std::string(node.operation->name).c_str(), h.begin, h.end);
+                   computed[h.node].c_str(), h.begin, h.end);
     else
       std::fprintf(out, "%d %s %d %s%s %s %d %s %lld %.9f %.9f\n", h.step,
                    h.kind == EventKind::start ? "start" : "wait", h.node, std::string(name_of(h.call.kind)).c_str(),

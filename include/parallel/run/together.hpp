@@ -34,27 +34,30 @@ inline bool same_types(const Call& a, const Call& b) {
   return same;
 }
 
-/// Gives the first of some instructions the calls of all, where nothing stands between them and no loop moves their
-/// addresses. Nothing is reordered.
-template <class Group>
-void bring_together(std::vector<Instruction<Group>>& all, const GraphView& g) {
+/// Gives the first of some instructions the calls of all, where the device computes them at once, nothing stands between
+/// them and no loop moves their addresses. Nothing is reordered.
+template <class Group, class Device>
+void bring_together(std::vector<Instruction<Group>>& all, const Device& device) {
   const auto can = [](const Instruction<Group>& i) {
-    return i.kind == EventKind::compute && i.call.together.kernel != nullptr && i.following.empty() && i.layers == 0 &&
+    return i.kind == EventKind::compute && i.calls.size() == 1 && i.following.empty() && i.layers == 0 &&
            i.micro_batches == 0;
   };
   const auto joins = [&](const Instruction<Group>& i, const Instruction<Group>& first) {
-    if (!can(i) || g.node(i.node).operation != g.node(first.node).operation || !same_types(i.call, first.call))
-      return false;
-    for (const Call& call : first.together)
-      if (!first.call.together.in_order && (disturbs(call, i.call) || disturbs(i.call, call))) return false;
+    if (!can(i)) return false;
+    const Call &call = i.calls[0], &of_first = first.calls[0];
+    if (call.operation != of_first.operation || !same_types(call, of_first)) return false;
+    for (const Call& other : first.with_next)
+      if (!first.of_all.in_order && (disturbs(other, call) || disturbs(call, other))) return false;
     return true;
   };
   for (std::size_t at = 0; at < all.size();) {
     Instruction<Group>& first = all[at++];
     if (!can(first)) continue;
-    first.together = {first.call};
-    while (at < all.size() && joins(all[at], first)) first.together.push_back(all[at++].call);
-    if (first.together.size() == 1) first.together.clear();
+    first.with_next = first.calls;
+    first.of_all = device.fused(first.with_next);
+    if (first.of_all)
+      while (at < all.size() && joins(all[at], first)) first.with_next.push_back(all[at++].calls[0]);
+    if (first.with_next.size() == 1) first.with_next.clear();
   }
 }
 

@@ -7,7 +7,6 @@
 #include <parallel/device/device.hpp>
 #include <parallel/device/host_memory.hpp>
 #include <parallel/device/table.hpp>
-#include <parallel/operation/fused.hpp>
 
 namespace parallel {
 
@@ -20,6 +19,7 @@ struct Scalars;
 template <class T>
 struct Table {
   static std::span<const KernelRow> kernels();
+  static std::span<const FusedRow> fused();
 };
 }  // namespace cpu
 
@@ -40,9 +40,7 @@ struct CpuOf {
     for (const CpuKernels& row : own) {
       if (row.of(wanted) == nullptr || (wanted != DType::bf16 && has_bf16(call))) continue;
       if (row.operation == &operation) return row.of(wanted);
-      if (operation::is_part(*row.operation, operation)) return nullptr;
     }
-    if (has_bf16(call) && operation::fusion_of(operation) != nullptr) return nullptr;  // each part rounds
     if (has_bf16(call)) {
       Call wide = cpu::with_float(call);
       call.context = reinterpret_cast<void*>(kernel(operation, wide));
@@ -55,6 +53,19 @@ struct CpuOf {
     (look(dtype_of<T>, cpu::Table<T>::kernels()), ...);
     look(DType::i32, cpu::Table<int>::kernels());
     look(DType::f64, cpu::Table<cpu::Scalars>::kernels());
+    return found;
+  }
+
+  /// One kernel for calls that follow each other, or none. In bf16 each rounds its result.
+  FusedKernel fused(std::span<Call> calls) const {
+    if (has_own(own, calls) || std::any_of(calls.begin(), calls.end(), has_bf16)) return {};
+    FusedKernel found{};
+    const auto look = [&](DType dtype, std::span<const FusedRow> table) {
+      if (!found && dtype == calls[0].results[0].dtype) found = find_kernel(table, calls);
+    };
+    (look(dtype_of<T>, cpu::Table<T>::fused()), ...);
+    for (Call& call : calls)
+      if (found) call.kernel = kernel(*call.operation, call);
     return found;
   }
 

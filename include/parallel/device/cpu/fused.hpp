@@ -1,26 +1,31 @@
 // Several operations in one: the same arithmetic in the same order, hence the same bits, on pieces that stay in the
 // cache. Where that gains nothing there is no kernel, and the parts run one after the other.
 #pragma once
+#include <array>
+
 #include <parallel/device/cpu/broadcast.hpp>
 #include <parallel/device/cpu/elementwise.hpp>
 #include <parallel/device/cpu/matmul.hpp>
 #include <parallel/device/cpu/random.hpp>
-#include <parallel/device/split.hpp>
 
 namespace parallel::cpu {
 
-/// (x, w, bias) -> the product, the product + bias. What comes behind it, gelu, or behind a product alone, its
+/// A product and a sum with it of a number for every column. What comes behind, gelu, or behind a product alone, its
 /// gradient, is quicker row by row when all is there than tile by tile, so these have no kernels.
 template <class T>
-void matmul_add(const Call& call) {
-  product<T>(call, {[](const Call& c, const Tile& tile) {
-                      const T *products = c.results[0].as<const T>(), *bias = c.operands[2].as<const T>() + tile.column;
-                      T* sums = c.results[1].as<T>();
-                      for (Index i = 0, at = tile.row * tile.stride + tile.column; i < tile.rows;
-                           ++i, at += tile.stride)
-                        row<T, std::plus<>>(products + at, bias, sums + at, tile.columns);
-                    },
-                    &call});
+void matmul_add(std::span<const Call> calls) {
+  const Finish add{[](const Call& c, const Tile& tile) {
+                     // of one row it does not matter
+                     const bool bias_first = c.operands[0].elements() < c.operands[1].elements();
+                     const T *products = c.operands[bias_first].as<const T>(),
+                             *bias = c.operands[!bias_first].as<const T>() + tile.column;
+                     T* sums = c.results[0].as<T>();
+                     for (Index i = 0, at = tile.row * tile.stride + tile.column; i < tile.rows;
+                          ++i, at += tile.stride)
+                       row<T, std::plus<>>(products + at, bias, sums + at, tile.columns);
+                   },
+                   &calls[1]};
+  product<T>(calls[0], add);
 }
 
 /// The part of an operand that meets `count` indices, from `begin` on, of dimension d of the result.
@@ -31,46 +36,28 @@ inline void narrow_to(View& v, const View& result, int d, Index begin, Index cou
   v.size[own] = count;
   v.offset[own] += begin;
 }
-/// Calls a kernel that goes element by element on pieces of its result, along the outer dimensions.
-template <Kernel kernel>
-void in_pieces(const Call& call, int d = 0) {
+/// Calls kernels that go element by element one after the other on pieces of their results, along the outer dimensions.
+inline void in_pieces_along(int d, std::span<const Call> calls) {
   constexpr Index most = 16384;  // elements: what several operands need of them stays in the second cache
-  const View& whole = call.results[0];
+  const View& whole = calls[0].results[0];
   const Index inner = whole.extent(d + 1, whole.rank);
-  if (d + 1 >= whole.rank || whole.extent(d, whole.rank) <= most) return kernel(call);
+  if (d + 1 >= whole.rank || whole.extent(d, whole.rank) <= most) {
+    for (const Call& call : calls) call.kernel(call);
+    return;
+  }
   in_chunks(
       whole.size[d],
       [&](Index begin, Index count) {
-        Call piece = call;
-        for (View& v : piece.operands) narrow_to(v, whole, d, begin, count);
-        for (View& v : piece.results) narrow_to(v, whole, d, begin, count);
-        in_pieces<kernel>(piece, d + 1);
+        std::array<Call, 4> pieces;
+        for (std::size_t i = 0; i < calls.size(); ++i) {
+          pieces[i] = calls[i];
+          for (View& v : pieces[i].operands) narrow_to(v, whole, d, begin, count);
+          for (View& v : pieces[i].results) narrow_to(v, whole, d, begin, count);
+        }
+        in_pieces_along(d + 1, std::span(pieces).first(calls.size()));
       },
       std::max<Index>(1, most / std::max<Index>(1, inner)));
 }
-
-/// A fused operation as a kernel for its first part and one for its second.
-template <const Operation& fused, Kernel first, Kernel then>
-void both(const Call& call) {
-  const SplitCall two = split(*operation::fusion_of(fused), call);
-  first(two.first);
-  then(two.then);
-}
-template <class T>
-void add_gelu(const Call& call) {
-  in_pieces<both<operation::add_gelu, add<T>, gelu<T>>>(call);
-}
-template <class T>
-void add_dropout(const Call& call) {
-  in_pieces<both<operation::add_dropout, add<T>, dropout<T>>>(call);
-}
-template <class T>
-void dropout_add(const Call& call) {
-  in_pieces<both<operation::dropout_add, dropout<T>, add<T>>>(call);
-}
-template <class T>
-void add_dropout_add(const Call& call) {
-  in_pieces<both<operation::add_dropout_add, both<operation::add_dropout, add<T>, dropout<T>>, add<T>>>(call);
-}
+inline void in_pieces(std::span<const Call> calls) { in_pieces_along(0, calls); }
 
 }  // namespace parallel::cpu

@@ -22,7 +22,6 @@
 #include <parallel/operation/cross_entropy.hpp>
 #include <parallel/operation/dropout.hpp>
 #include <parallel/operation/embedding.hpp>
-#include <parallel/operation/fused.hpp>
 #include <parallel/operation/matmul.hpp>
 #include <parallel/operation/multiply.hpp>
 #include <parallel/operation/norm.hpp>
@@ -100,11 +99,6 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::silu_derivative,             silu_gradient<T>},
 
       {&operation::matmul,                      matmul<T>},
-      {&operation::matmul_add,                  matmul_add<T>},
-      {&operation::add_gelu,                    add_gelu<T>},
-      {&operation::add_dropout,                 add_dropout<T>},
-      {&operation::dropout_add,                 dropout_add<T>},
-      {&operation::add_dropout_add,             add_dropout_add<T>},
       {&operation::rotary,                      rotary<T>},
       {&operation::attention,                   attention<T>},
       {&operation::attention_derivative,        attention_gradient<T>},
@@ -161,6 +155,21 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::adamw,                       adamw<T>},
     };
     return all;
+  }
+}
+template <class T>
+std::span<const FusedRow> Table<T>::fused() {
+  if constexpr (std::is_floating_point_v<T>) {
+    static constexpr FusedRow all[]{
+      {{&operation::matmul, &operation::add},                     {matmul_add<T>}},
+      {{&operation::add, &operation::gelu},                       {in_pieces}},
+      {{&operation::add, &operation::dropout},                    {in_pieces}},
+      {{&operation::dropout, &operation::add},                    {in_pieces}},
+      {{&operation::add, &operation::dropout, &operation::add},   {in_pieces}},
+    };
+    return all;
+  } else {
+    return {};
   }
 }
 // clang-format on

@@ -18,6 +18,7 @@ struct Scalars;
 template <class T>
 struct Table {
   static std::span<const KernelRow> kernels();
+  static std::span<const FusedRow> fused();
 };
 
 /// What a rank's use of a GPU keeps from call to call.
@@ -53,10 +54,9 @@ class CudaOf {
     for (const OwnKernels& row : own_) {
       if (row.of(wanted) == nullptr) continue;
       if (row.operation == &operation) return row.of(wanted);
-      if (operation::is_part(*row.operation, operation)) return nullptr;
     }
-    if (const cuda::ProductKernel product = cuda::product_kernel(operation, call); product.kernel != nullptr)
-      return prepare_product(call, product.epilogue) ? product.kernel : nullptr;
+    if (&operation == &operation::matmul)
+      return prepare_product({&call, 1}, cuda::Epilogue::none) ? cuda::matmul : nullptr;
     Kernel found = nullptr;
     const auto look = [&](DType dtype, std::span<const KernelRow> table) {
       if (found == nullptr && dtype == wanted) found = find_kernel(table, operation, call);
@@ -64,6 +64,19 @@ class CudaOf {
     (look(dtype_of<T>, cuda::Table<T>::kernels()), ...);
     look(DType::i32, cuda::Table<int>::kernels());
     look(DType::f64, cuda::Table<cuda::Scalars>::kernels());
+    return found;
+  }
+  FusedKernel fused(std::span<Call> calls) const {
+    for (Call& call : calls) prepare(call);
+    if (has_own(own_, calls)) return {};
+    if (const cuda::ProductKernel product = cuda::product_kernel(calls); product.kernel)
+      return prepare_product(calls, product.epilogue) ? product.kernel : FusedKernel{};
+    FusedKernel found{};
+    const auto look = [&](DType dtype, std::span<const FusedRow> table) {
+      if (!found && dtype == calls[0].results[0].dtype) found = find_kernel(table, calls);
+    };
+    (look(dtype_of<T>, cuda::Table<T>::fused()), ...);
+    look(DType::f64, cuda::Table<cuda::Scalars>::fused());
     return found;
   }
   void prepare(Call& call) const { call.context = &kept_->contexts.front(); }
@@ -110,8 +123,8 @@ class CudaOf {
 
  private:
   /// False where an epilogue cannot be, so that it is computed apart. Throws GpuFailed where a product cannot be.
-  bool prepare_product(Call& call, cuda::Epilogue epilogue) const {
-    const cuda::Product wanted = cuda::product_of(call, epilogue);
+  bool prepare_product(std::span<Call> calls, cuda::Epilogue epilogue) const {
+    const cuda::Product wanted = cuda::product_of(calls, epilogue);
     if (wanted.m * wanted.n * wanted.k * wanted.batch == 0) return epilogue == cuda::Epilogue::none;
     // as cuBLASLt wants it
     if (cuda::has_second_matrix(epilogue) && (wanted.n % 8 != 0 || wanted.alignment < 16)) return false;
@@ -122,7 +135,7 @@ class CudaOf {
       kept_->contexts.push_back({kept_->gpu.get(), &kept_->products.emplace_back(wanted, gpu())});
       known = std::prev(kept_->contexts.end());
     }
-    call.context = &*known;
+    calls[0].context = &*known;
     if (!*known->product && epilogue == cuda::Epilogue::none)
       throw GpuFailed("cublasLt has no algorithm for a product of " + std::to_string(wanted.m) + " x " +
                       std::to_string(wanted.k) + " and " + std::to_string(wanted.k) + " x " + std::to_string(wanted.n) +

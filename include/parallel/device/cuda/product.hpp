@@ -1,9 +1,14 @@
 // Matrix products by cuBLASLt: how one is computed is chosen once, before the first step.
 #pragma once
 #include <algorithm>
+#include <initializer_list>
+#include <span>
 
 #include <parallel/device/cuda/gpu.hpp>
-#include <parallel/operation/fused.hpp>
+#include <parallel/operation/add.hpp>
+#include <parallel/operation/matmul.hpp>
+#include <parallel/operation/reduce.hpp>
+#include <parallel/operation/unary.hpp>
 
 namespace parallel::cuda {
 
@@ -138,12 +143,10 @@ class PreparedProduct : public Product {
   bool found_ = false;
 };
 
-/// What a call of matmul, or of an operation that is fused with it, asks for. Dimensions that stand beside each other
-/// are one.
-inline Product product_of(const Call& call, Epilogue epilogue) {
-  const bool sums = epilogue == Epilogue::sum_left || epilogue == Epilogue::sum_right;
-  const View &x = call.operands[0], &w = call.operands[1], &y = call.results[sums ? 0 : call.results.size() - 1];
-  const operation::Product p(call.ints);
+/// What a call of matmul, and of what is computed with it, asks for. Dimensions that stand beside each other are one.
+inline Product product_of(std::span<const Call> calls, Epilogue epilogue) {
+  const View &x = calls[0].operands[0], &w = calls[0].operands[1], &y = calls[0].results[0];
+  const operation::Product p(calls[0].ints);
   Product result;
   const int free_left = x.rank - p.batch - p.contracted;
   result.batch = x.extent(0, p.batch);
@@ -155,13 +158,16 @@ inline Product product_of(const Call& call, Epilogue epilogue) {
   result.dtype = x.dtype;
   result.result = y.dtype;
   result.epilogue = epilogue;
-  // a slice of a stack begins at a multiple of its size
-  for (const View* v :
-       {&x, &w, &call.operands[call.operands.size() - 1], &call.results[0], &call.results[call.results.size() - 1]})
+  const auto align = [&](const View& v) {  // a slice of a stack begins at a multiple of its size
     while (result.alignment > 1 &&
-           (reinterpret_cast<std::uintptr_t>(v->data) % static_cast<std::uintptr_t>(result.alignment) != 0 ||
-            v->elements() * bytes_of(v->dtype) % result.alignment != 0))
+           (reinterpret_cast<std::uintptr_t>(v.data) % static_cast<std::uintptr_t>(result.alignment) != 0 ||
+            v.elements() * bytes_of(v.dtype) % result.alignment != 0))
       result.alignment /= 2;
+  };
+  for (const Call& call : calls) {
+    for (const View& v : call.operands) align(v);
+    for (const View& v : call.results) align(v);
+  }
   return result;
 }
 
@@ -175,40 +181,45 @@ inline void matmul(const Call& call) {
     check(cudaMemsetAsync(y.data, 0, static_cast<std::size_t>(y.elements() * bytes_of(y.dtype)), gpu(call).stream()),
           "zeros");
 }
-/// (x, w, bias) -> the product, the product + bias[, gelu of that], of which the product is not written
-inline void matmul_bias(const Call& call) {
-  const PreparedProduct& product = *cuda::product(call);
-  const int last = call.results.size() - 1;
-  product.run(call.operands[0].data, call.operands[1].data, call.results[last].data, call.operands[2].data,
-              product.epilogue == Epilogue::bias_gelu_and_sum ? call.results[1].data : nullptr);
+/// A product, its sum with a bias, and perhaps gelu of that; the product is not written.
+inline void matmul_bias(std::span<const Call> calls) {
+  const PreparedProduct& product = *cuda::product(calls[0]);
+  const View &out = calls[0].results[0], &sum = calls[1].results[0];
+  const View& bias = calls[1].operands[calls[1].operands[0].data == out.data ? 1 : 0];
+  product.run(calls[0].operands[0].data, calls[0].operands[1].data, calls.back().results[0].data, bias.data,
+              product.epilogue == Epilogue::bias_gelu_and_sum ? sum.data : nullptr);
 }
-/// (g, w, x) -> the product, which is the gradient of gelu(x) and is not written, and that of x
-inline void matmul_gelu_derivative(const Call& call) {
-  cuda::product(call)->run(call.operands[0].data, call.operands[1].data, call.results[1].data, nullptr,
-                           call.operands[2].data);
+/// A product that is the gradient of gelu(x) and is not written, and that of x.
+inline void matmul_gelu_derivative(std::span<const Call> calls) {
+  cuda::product(calls[0])->run(calls[0].operands[0].data, calls[0].operands[1].data, calls[1].results[0].data, nullptr,
+                               calls[1].operands[0].data);
 }
-/// (x, w) -> the product and the sum of one of them over what is contracted
-inline void matmul_sum(const Call& call) {
-  cuda::product(call)->run(call.operands[0].data, call.operands[1].data, call.results[0].data, call.results[1].data);
+/// A product and the sum of one of its factors over what is contracted.
+inline void matmul_sum(std::span<const Call> calls) {
+  cuda::product(calls[0])->run(calls[0].operands[0].data, calls[0].operands[1].data, calls[0].results[0].data,
+                               calls[1].results[0].data);
 }
 
-/// A kernel that computes an operation by one call of cuBLASLt.
+/// A kernel that computes a product, and what follows it, by one call of cuBLASLt.
 struct ProductKernel {
-  Kernel kernel = nullptr;
+  FusedKernel kernel{};
   Epilogue epilogue = Epilogue::none;
 };
-/// None where the operation is no product, or where something between is needed that cuBLASLt does not write: then the
-/// parts run alone.
-inline ProductKernel product_kernel(const Operation& operation, const Call& call) {
-  const auto passed = [&](int result) { return call.results[result].data == call.results[result + 1].data; };
-  if (&operation == &operation::matmul) return {matmul};
-  if (&operation == &operation::matmul_add && passed(0)) return {matmul_bias, Epilogue::bias};
-  if (&operation == &operation::matmul_add_gelu && passed(0))
-    return {matmul_bias, passed(1) ? Epilogue::bias_gelu : Epilogue::bias_gelu_and_sum};
-  if (&operation == &operation::matmul_gelu_derivative && passed(0))
-    return {matmul_gelu_derivative, Epilogue::gelu_derivative};
-  if (&operation == &operation::matmul_sum)
-    return {matmul_sum, call.ints[call.ints.size() - 1] == 0 ? Epilogue::sum_left : Epilogue::sum_right};
+/// None where there is no such product, or where something between is needed that cuBLASLt does not write.
+inline ProductKernel product_kernel(std::span<const Call> calls) {
+  const auto are = [&](std::initializer_list<const Operation*> operations) {
+    return std::equal(calls.begin(), calls.end(), operations.begin(), operations.end(),
+                      [](const Call& call, const Operation* operation) { return call.operation == operation; });
+  };
+  const auto passed = [&](std::size_t i) { return calls[i].results[0].data == calls[i + 1].results[0].data; };
+  if (are({&operation::matmul, &operation::add}) && passed(0)) return {{matmul_bias}, Epilogue::bias};
+  if (are({&operation::matmul, &operation::add, &operation::gelu}) && passed(0))
+    return {{matmul_bias}, passed(1) ? Epilogue::bias_gelu : Epilogue::bias_gelu_and_sum};
+  if (are({&operation::matmul, &operation::gelu_derivative}) && passed(0))
+    return {{matmul_gelu_derivative}, Epilogue::gelu_derivative};
+  if (are({&operation::matmul, &operation::sum_to}))
+    return {{matmul_sum},
+            calls[1].operands[0].data == calls[0].operands[0].data ? Epilogue::sum_left : Epilogue::sum_right};
   return {};
 }
 
