@@ -12,7 +12,7 @@
 #endif
 #if defined(WITH_CUDA)
 #include <parallel/device/cuda.hpp>
-#include <parallel/run/threads_on_gpu.hpp>
+#include <parallel/run/cuda/threads_on_gpu.hpp>
 #endif
 #include <parallel/device/cpu.hpp>
 #include <parallel/parallel.hpp>

@@ -184,7 +184,10 @@ class Measured : public CpuDouble {
   Kernel kernel(const Operation& operation, Call& call) const {
     const Kernel found = CpuDouble::kernel(operation, call);
     if (found == nullptr) return nullptr;
-    call.context = &contexts_->emplace_back(Context{found, {}, call.context, std::string(operation.name),
+    call.context = &contexts_->emplace_back(Context{found,
+                                                    {},
+                                                    call.context,
+                                                    std::string(operation.name),
                                                     account::on_cpu.scratch(extents_of(operation, call)).bytes()});
     return [](const Call& c) {
       const auto& kept = *static_cast<const Context*>(c.context);

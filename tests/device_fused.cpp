@@ -111,11 +111,7 @@ TEST_CASE("where a program has a kernel for a part, the device has none for the 
   static constexpr CpuKernels adds[]{{&operation::add, [](const Call&) {}}},
       drops[]{{&operation::dropout, [](const Call&) {}}};
   Run<float> run;
-  run.operand(Numbers({2, 3}))
-      .operand(Numbers({3, 4}))
-      .operand(Numbers({4}))
-      .result({2, 4})
-      .result({2, 4});
+  run.operand(Numbers({2, 3})).operand(Numbers({3, 4})).operand(Numbers({4})).result({2, 4}).result({2, 4});
   std::vector<Call> calls = fused_calls::chain(run.call(), parts_of({&operation::matmul, &operation::add}));
   CHECK(bool(CpuDouble{}.fused(calls)));
   CHECK_FALSE(bool(CpuDouble{adds}.fused(calls)));

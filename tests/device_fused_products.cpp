@@ -46,8 +46,7 @@ void compare(const std::vector<Part>& parts, Make make, const std::vector<Number
     for (std::size_t i = 0; i <= last; ++i)
       if (i == last || keeps(i)) check_near(run.get(static_cast<int>(i)), expected[i], near_parts<T>);
     // The first run is the one with aligned addresses.
-    if (!keeps(0) && sizes[0] > 0 && sizes[1] % 8 == 0)
-      CHECK(bool(one_kernel[0]) == has_kernel(parts, dtype_of<T>));
+    if (!keeps(0) && sizes[0] > 0 && sizes[1] % 8 == 0) CHECK(bool(one_kernel[0]) == has_kernel(parts, dtype_of<T>));
   }
 }
 

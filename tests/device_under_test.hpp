@@ -6,7 +6,7 @@
 #include <parallel/run/trainer.hpp>
 #if defined(PARALLEL_TEST_CUDA)
 #include <parallel/device/cuda/device.hpp>
-#include <parallel/run/threads_on_gpu.hpp>
+#include <parallel/run/cuda/threads_on_gpu.hpp>
 #else
 #include <parallel/device/cpu/device.hpp>
 #endif
@@ -23,8 +23,7 @@ class Watched : public parallel::CudaDouble {
   parallel::Kernel kernel(const parallel::Operation& operation, parallel::Call& call) const {
     const parallel::Kernel found = parallel::CudaDouble::kernel(operation, call);
     if (found == nullptr) return nullptr;
-    call.context = &contexts_->emplace_back(
-        Context{*static_cast<parallel::cuda::Context*>(call.context), found, {}});
+    call.context = &contexts_->emplace_back(Context{*static_cast<parallel::cuda::Context*>(call.context), found, {}});
     return [](const parallel::Call& c) {
       declare(c);
       static_cast<const Context*>(c.context)->kernel(c);

@@ -9,7 +9,7 @@ Headers that only CUDA or NCCL can compile are left to check_headers.py.
 import sys
 from pathlib import Path
 
-CUDA = ("device/cuda", "communicator/nccl", "run/nccl_on_gpu", "run/threads_on_gpu")
+CUDA = ("device/cuda", "communicator/nccl", "run/cuda")
 MPI = ("communicator/mpi",)
 
 

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <parallel/communicator/nccl_threads.hpp>
-#include <parallel/run/nccl_on_gpu.hpp>
+#include <parallel/run/cuda/nccl_on_gpu.hpp>
 
 #include "nccl_runs.hpp"
 #include "program.hpp"

@@ -48,7 +48,7 @@ def main(include, build, nvcc):
     has_nccl = subprocess.run([*plain, "-E", "-"], input="#include <nccl.h>", text=True, capture_output=True).returncode == 0
 
     def flags_for(name):
-        if not name.startswith(("device/cuda", "communicator/nccl", "run/nccl_on_gpu", "run/threads_on_gpu")) and name != "parallel.hpp":
+        if not name.startswith(("device/cuda", "communicator/nccl", "run/cuda")) and name != "parallel.hpp":
             return None
         if name.startswith(("communicator/nccl", "run/nccl")) and not has_nccl:
             return None

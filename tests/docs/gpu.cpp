@@ -7,8 +7,8 @@
 #include <parallel/device/cpu.hpp>
 #include <parallel/device/cuda.hpp>
 #include <parallel/parallel.hpp>
-#include <parallel/run/nccl_on_gpu.hpp>
-#include <parallel/run/threads_on_gpu.hpp>
+#include <parallel/run/cuda/nccl_on_gpu.hpp>
+#include <parallel/run/cuda/threads_on_gpu.hpp>
 #include <parallel/run/trainer.hpp>
 
 using namespace parallel;

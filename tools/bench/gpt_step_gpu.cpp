@@ -17,7 +17,7 @@
 #include <parallel/device/cuda.hpp>
 #include <parallel/model/gpt2.hpp>
 #include <parallel/parallel.hpp>
-#include <parallel/run/threads_on_gpu.hpp>
+#include <parallel/run/cuda/threads_on_gpu.hpp>
 #include <parallel/run/trainer.hpp>
 
 using namespace parallel;

@@ -25,7 +25,7 @@ inline std::string quoted(const std::string& text) {
 struct Clusters {
   const Plan& plan;
   std::map<int, std::vector<const Event*>> events{};  ///< by region and phase: 3 * region + phase
-  std::map<int, std::vector<int>> children{};  ///< regions by region
+  std::map<int, std::vector<int>> children{};         ///< regions by region
 };
 
 inline void write(std::ostream& out, const Clusters& c, int region, int phase, int depth) {

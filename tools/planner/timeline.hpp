@@ -51,7 +51,7 @@ inline void show(Json& events, const Plan& plan, const Simulation& step, int ran
     events.push_back(
         {{"ph", "X"},
          {"name", sends ? words(parallel::name_of(node.transition.collective))
-                       : printing::operations(plan.graph, plan.events[static_cast<std::size_t>(s.event)])},
+                        : printing::operations(plan.graph, plan.events[static_cast<std::size_t>(s.event)])},
          {"cat", words(parallel::name_of(node.phase))},
          {"pid", rank},
          {"tid", s.track},

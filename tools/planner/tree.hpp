@@ -158,7 +158,8 @@ class Tree {
     for (const Event* e : with_others)
       operation += (operation.empty() ? "" : ", ") + printing::operations(plan_.graph, *e);
     int result = origin.result;
-    if (!with_others.empty()) each_node(plan_.graph, *with_others[0], [&](int n) { result = plan_.graph.node(n).result; });
+    if (!with_others.empty())
+      each_node(plan_.graph, *with_others[0], [&](int n) { result = plan_.graph.node(n).result; });
     if (node.phase == Phase::forward && result >= 0) gives = parallel::text(plan_.graph.value(result).type);
     table_.rows.push_back(
         {{indented(place_of(origin.source)), origin.member >= 0 ? path_of(plan_.graph, origin.member) : "",

@@ -70,11 +70,12 @@ constexpr double bytes_moved(const Plan& plan, const Event& e, const Machine& ma
     const Node& node = g.node(n);
     std::int64_t written = 0;
     for (int r = 0; r < node.results; ++r)
-      if (!pricing::passes_on(plan, e, node.result + r)) written += local_bytes(g.value(node.result + r).type, plan.mesh);
+      if (!pricing::passes_on(plan, e, node.result + r))
+        written += local_bytes(g.value(node.result + r).type, plan.mesh);
     for (int i = 0; i < node.operands.size(); ++i)
       if (!pricing::is_there(plan, e, n, node.operands[i]))
-        bytes += i == 0 && pricing::reads_a_part(node) ? written
-                                                       : local_bytes(g.value(node.operands[i]).type, plan.mesh);
+        bytes +=
+            i == 0 && pricing::reads_a_part(node) ? written : local_bytes(g.value(node.operands[i]).type, plan.mesh);
     bytes += written + (machine.write_allocates && !node.operation->updates ? written : 0);
   });
   return static_cast<double>(bytes);

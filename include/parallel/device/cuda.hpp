@@ -1,22 +1,22 @@
 // A GPU as a device: which kernel computes an operation. Compiled with nvcc -x cu -std=c++20 --expt-relaxed-constexpr,
 // linked with cublasLt.
 #pragma once
-#include <parallel/device/cuda/attention.hpp>
-#include <parallel/device/cuda/attention_gradient.hpp>
-#include <parallel/device/cuda/cross_entropy.hpp>
 #include <parallel/device/cuda/device.hpp>
-#include <parallel/device/cuda/elementwise.hpp>
-#include <parallel/device/cuda/embedding.hpp>
-#include <parallel/device/cuda/gradient_norm.hpp>
-#include <parallel/device/cuda/movement.hpp>
-#include <parallel/device/cuda/norm_rows.hpp>
-#include <parallel/device/cuda/optimizer.hpp>
-#include <parallel/device/cuda/random.hpp>
-#include <parallel/device/cuda/reduce.hpp>
-#include <parallel/device/cuda/rotary.hpp>
-#include <parallel/device/cuda/sample.hpp>
-#include <parallel/device/cuda/softmax.hpp>
-#include <parallel/device/cuda/source.hpp>
+#include <parallel/device/cuda/operation/attention.hpp>
+#include <parallel/device/cuda/operation/attention_gradient.hpp>
+#include <parallel/device/cuda/operation/cross_entropy.hpp>
+#include <parallel/device/cuda/operation/elementwise.hpp>
+#include <parallel/device/cuda/operation/embedding.hpp>
+#include <parallel/device/cuda/operation/gradient_norm.hpp>
+#include <parallel/device/cuda/operation/movement.hpp>
+#include <parallel/device/cuda/operation/norm_rows.hpp>
+#include <parallel/device/cuda/operation/optimizer.hpp>
+#include <parallel/device/cuda/operation/random.hpp>
+#include <parallel/device/cuda/operation/reduce.hpp>
+#include <parallel/device/cuda/operation/rotary.hpp>
+#include <parallel/device/cuda/operation/sample.hpp>
+#include <parallel/device/cuda/operation/softmax.hpp>
+#include <parallel/device/cuda/operation/source.hpp>
 #include <parallel/operation/add.hpp>
 #include <parallel/operation/attention.hpp>
 #include <parallel/operation/cast.hpp>

@@ -17,9 +17,8 @@ namespace parallel {
 ///
 /// Models: CpuOf (cpu/device.hpp), CudaOf (cuda/device.hpp).
 template <class D>
-concept Device = std::copyable<D> &&
-    requires(const D& d, const Operation& o, Call& c, std::span<Call> calls, void* to, const void* from,
-             const View& view, std::int64_t n) {
+concept Device = std::copyable<D> && requires(const D& d, const Operation& o, Call& c, std::span<Call> calls, void* to,
+                                              const void* from, const View& view, std::int64_t n) {
   { D::account } -> std::convertible_to<DeviceAccount>;  // what it takes beside a plan's tensors
   { D::asynchronous } -> std::convertible_to<bool>;
   // prepares a call; nullptr where there is no kernel

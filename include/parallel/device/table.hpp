@@ -44,8 +44,7 @@ constexpr bool mixes_bf16(const Call& call) {
 /// The kernel of a table for a call, or nullptr.
 constexpr Kernel find_kernel(std::span<const KernelRow> table, const Operation& operation, const Call& call) {
   for (const KernelRow& row : table)
-    if (row.operation == &operation &&
-        (row.whole_numbers < 0 || call.operands[row.whole_numbers].dtype == DType::i32))
+    if (row.operation == &operation && (row.whole_numbers < 0 || call.operands[row.whole_numbers].dtype == DType::i32))
       return row.mixed || !mixes_bf16(call) ? row.kernel : nullptr;
   return nullptr;
 }

@@ -331,8 +331,8 @@ struct Placing {
 
   /// per region: the events at which it, or of it the part that is looked at, begins and ends
   Vector<int> begins_{}, ends_{};
-  Vector<int> part_{};         ///< per node
-  Vector<bool> passes_on_{};   ///< per value
+  Vector<int> part_{};        ///< per node
+  Vector<bool> passes_on_{};  ///< per value
   Kept kept_{};
 };
 

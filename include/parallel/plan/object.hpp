@@ -265,7 +265,7 @@ class Writer {
   Vector<const Operation*> operations_{};
   Vector<const char*> files_{};
   int quarters_ = -1, filled_ = 64;  ///< the word that small numbers go to, and how many of its bits they fill
-  std::uint64_t quarter_ = 0;       ///< what it will be
+  std::uint64_t quarter_ = 0;        ///< what it will be
 };
 
 /// Writes the header of words of which those before `end` say the same from each compiler.

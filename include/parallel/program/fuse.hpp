@@ -117,8 +117,7 @@ struct Fusing {
     const Value &made = g.values[value], &result = g.values[node.result];
     return reader[value] == n && ends(chain, made.node) && made.region == node.region &&
            updates[made.node] == updates[n] && made.home == result.home && made.type.dtype == result.type.dtype &&
-           made.type.layout == result.type.layout &&
-           fits(made.node, node, node.operands[node.operands.size() - 1 - i]);
+           made.type.layout == result.type.layout && fits(made.node, node, node.operands[node.operands.size() - 1 - i]);
   }
   /// By the first chain that allows it.
   constexpr void join(int n) {

@@ -32,7 +32,8 @@ template <class Group>
 struct Instruction {
   EventKind kind = EventKind::compute;
   int node = 0;
-  std::vector<Call> calls{};  // of what is computed one for each node; of an exchange one with what it sends and receives
+  std::vector<Call>
+      calls{};  // of what is computed one for each node; of an exchange one with what it sends and receives
   std::vector<Launch> launches{};  // of all of them, in order
   // its own and those of the instructions behind it, if they are computed at once
   std::vector<Call> with_next{};

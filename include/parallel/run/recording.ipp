@@ -49,8 +49,8 @@ PARALLEL_INLINE void Recording::write_whole() const {
                    h.call.ranks, std::string(name_of(h.call.dtype)).c_str(), static_cast<long long>(h.call.bytes),
                    h.begin, h.end);
     else if (h.kind == EventKind::compute)
-      std::fprintf(out, "%d compute %d %s - 0 - 0 %.9f %.9f\n", h.step, h.node,
-                   computed[h.node].c_str(), h.begin, h.end);
+      std::fprintf(out, "%d compute %d %s - 0 - 0 %.9f %.9f\n", h.step, h.node, computed[h.node].c_str(), h.begin,
+                   h.end);
     else
       std::fprintf(out, "%d %s %d %s%s %s %d %s %lld %.9f %.9f\n", h.step,
                    h.kind == EventKind::start ? "start" : "wait", h.node, std::string(name_of(h.call.kind)).c_str(),

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include <parallel/device/cpu/parts.hpp>
-#include <parallel/device/cuda/box.hpp>
+#include <parallel/device/cuda/body/box.hpp>
 #include <parallel/device/cuda/product.hpp>
 #include <parallel/device/device.hpp>
 #include <parallel/device/table.hpp>

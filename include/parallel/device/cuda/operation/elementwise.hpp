@@ -1,0 +1,165 @@
+// Functions of one to three numbers, and their gradients, for whole tensors.
+//
+// Each reads every element of every operand once and writes every element of the result once: of 4 bytes a function of
+// one tensor moves 8 bytes an element, of two 12; what repeats comes from the caches.
+#pragma once
+#include <cmath>
+
+#include <parallel/device/cuda/body/map.hpp>
+
+namespace parallel::cuda {
+
+/// exp(x), for a result that is rounded to T: of bf16 the hardware's, whose error of about 2^-20 is far below that
+/// rounding's.
+template <class T>
+PARALLEL_DEVICE Wide<T> exponential(Wide<T> x) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<T, bfloat16>) return __expf(x);
+#endif
+  return std::exp(x);
+}
+/// x / y, likewise.
+template <class T>
+PARALLEL_DEVICE Wide<T> quotient(Wide<T> x, Wide<T> y) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<T, bfloat16>) return __fdividef(x, y);
+#endif
+  return x / y;
+}
+/// 1 / (1 + exp(-x)).
+template <class T>
+PARALLEL_DEVICE Wide<T> logistic(Wide<T> x) {
+  return quotient<T>(1, 1 + exponential<T>(-x));
+}
+
+// clang-format off
+struct Add      { template <class T> PARALLEL_DEVICE T operator()(T x, T y) const { return x + y; } };
+struct Subtract { template <class T> PARALLEL_DEVICE T operator()(T x, T y) const { return x - y; } };
+struct Multiply { template <class T> PARALLEL_DEVICE T operator()(T x, T y) const { return x * y; } };
+struct Divide   { template <class T> PARALLEL_DEVICE T operator()(T x, T y) const { return x / y; } };
+struct Same     { template <class T> PARALLEL_DEVICE T operator()(T x) const { return x; } };
+struct Square   { template <class T> PARALLEL_DEVICE T operator()(T x) const { return x * x; } };
+struct Sqrt     { template <class T> PARALLEL_DEVICE T operator()(T x) const { return std::sqrt(x); } };
+struct Log      { template <class T> PARALLEL_DEVICE T operator()(T x) const { return std::log(x); } };
+struct Tanh     { template <class T> PARALLEL_DEVICE T operator()(T x) const { return std::tanh(x); } };
+struct Relu     { template <class T> PARALLEL_DEVICE T operator()(T x) const { return x < 0 ? T{0} : x; } };
+struct ReluDerivative { template <class T> PARALLEL_DEVICE T operator()(T x, T g) const { return x > 0 ? g : T{0}; } };
+struct Where    { template <class T> PARALLEL_DEVICE T operator()(int mask, T x, T y) const { return mask != 0 ? x : y; } };
+
+template <class T> struct Exp     { PARALLEL_DEVICE Wide<T> operator()(Wide<T> x) const { return exponential<T>(x); } };
+template <class T> struct Sigmoid { PARALLEL_DEVICE Wide<T> operator()(Wide<T> x) const { return logistic<T>(x); } };
+template <class T> struct Silu    { PARALLEL_DEVICE Wide<T> operator()(Wide<T> x) const { return quotient<T>(x, 1 + exponential<T>(-x)); } };
+// clang-format on
+
+/// The derivative is s + x s (1 - s), where s is the logistic function.
+template <class T>
+struct SiluDerivative {
+  PARALLEL_DEVICE Wide<T> operator()(Wide<T> x, Wide<T> g) const {
+    const Wide<T> s = logistic<T>(x);
+    return g * (s + x * s * (1 - s));
+  }
+};
+
+// gelu(x) = x (1 + tanh u) / 2 = x / (1 + exp(-2 u)), with u = sqrt(2 / pi) (x + 0.044715 x^3).
+template <class T>
+struct Gelu {
+  // of 2 u
+  static constexpr Wide<T> first = static_cast<Wide<T>>(1.5957691216057308),
+                           third = static_cast<Wide<T>>(1.5957691216057308 * 0.044715);
+  PARALLEL_DEVICE Wide<T> operator()(Wide<T> x) const {
+    return quotient<T>(x, 1 + exponential<T>(-x * (first + third * (x * x))));
+  }
+};
+/// The derivative is s + x s (1 - s) 2 u', where s = 1 / (1 + exp(-2 u)).
+template <class T>
+struct GeluDerivative : Gelu<T> {
+  PARALLEL_DEVICE Wide<T> operator()(Wide<T> x, Wide<T> g) const {
+    const Wide<T> square = x * x, s = logistic<T>(x * (this->first + this->third * square));
+    return g * (s + x * s * (1 - s) * (this->first + 3 * this->third * square));
+  }
+};
+/// x times the normal distribution function.
+template <class T>
+struct GeluErf {
+  PARALLEL_DEVICE static Wide<T> distribution(Wide<T> x) {
+    return static_cast<Wide<T>>(0.5) * (1 + std::erf(x * static_cast<Wide<T>>(0.70710678118654752)));
+  }
+  PARALLEL_DEVICE Wide<T> operator()(Wide<T> x) const { return x * distribution(x); }
+};
+/// The derivative is the distribution function plus x times the density.
+template <class T>
+struct GeluErfDerivative : GeluErf<T> {
+  PARALLEL_DEVICE Wide<T> operator()(Wide<T> x, Wide<T> g) const {
+    const Wide<T> density =
+        static_cast<Wide<T>>(0.39894228040143268) * exponential<T>(static_cast<Wide<T>>(-0.5) * x * x);
+    return g * (this->distribution(x) + x * density);
+  }
+};
+template <class T>
+struct Scale {
+  Wide<T> factor;
+  PARALLEL_DEVICE Wide<T> operator()(Wide<T> x) const { return factor * x; }
+};
+template <class T>
+struct Masked {
+  bool kept;
+  PARALLEL_DEVICE Wide<T> operator()(int mask, Wide<T> x) const { return (mask != 0) == kept ? x : Wide<T>{0}; }
+};
+
+/// The kernel of a function of one operand, of two, whose element type is the result's.
+template <class T, class Function>
+void unary(const Call& call) {
+  map<Function, T, T>(call, Function{});
+}
+template <class T, class Function>
+void binary(const Call& call) {
+  map<Function, T, T, T>(call, Function{});
+}
+
+/// x times the first number.
+template <class T>
+void scale(const Call& call) {
+  map<Scale<T>, T, T>(call, {static_cast<Wide<T>>(call.reals[0])});
+}
+/// (mask, x, y): x where the mask is not zero, y elsewhere.
+template <class T>
+void where(const Call& call) {
+  map<Where, T, int, T, T>(call, {});
+}
+/// (mask, x): x where the mask is not zero (ints[0] = 1) or is zero (0), else 0.
+template <class T>
+void masked(const Call& call) {
+  map<Masked<T>, T, int, T>(call, {call.ints[0] != 0});
+}
+
+/// Calls f(T{}) for the C++ type T of an element type.
+template <class F>
+void with_type(DType dtype, F f) {
+  switch (dtype) {
+    case DType::f32: return f(float{});
+    case DType::f64: return f(double{});
+    case DType::bf16: return f(bfloat16{});
+    default: return f(int{});
+  }
+}
+/// x in another element type.
+template <class T>
+void cast(const Call& call) {
+  with_type(call.operands[0].dtype, [&]<class From>(From) { map<Same, T, From>(call, {}); });
+}
+/// (term, sum): the sum in the element type of its terms.
+template <class T>
+void rounded(const Call& call) {
+  Call sum = call;
+  sum.operands = {call.operands[1]};
+  cast<T>(sum);
+}
+/// (sum, x): sum + x in the storage of sum.
+template <class T>
+void accumulate(const Call& call) {
+  if constexpr (std::is_same_v<T, float>)
+    if (call.operands[1].dtype == DType::bf16) return map<Add, float, float, bfloat16>(call, {});
+  map<Add, T, T, T>(call, {});
+}
+
+}  // namespace parallel::cuda

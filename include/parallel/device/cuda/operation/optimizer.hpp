@@ -1,0 +1,164 @@
+// The optimizer's updates in place, each in one pass over memory, of as many parameters as follow each other in the
+// plan.
+#pragma once
+#include <cmath>
+
+#include <parallel/device/cuda/body/together.hpp>
+#include <parallel/device/cuda/operation/reduce.hpp>
+
+namespace parallel::cuda {
+
+/// Updates a parameter and its state in place. A rule prepares its coefficients once for each block, so there are only
+/// as many blocks as a GPU runs at once.
+template <class T, class Rule>
+struct Update {
+  static constexpr int threads = 256;
+  static constexpr std::size_t shared_bytes = sizeof(typename Rule::Coefficients);
+  Rule rule;
+  T* values[Rule::values];  ///< the parameter, then its state
+  const T* gradient;
+  const double* commit;
+  Index elements, blocks;
+  bool packed;  ///< 16 bytes at a time
+
+  template <class Block>
+  PARALLEL_DEVICE void operator()(Block& block) const {
+    if (skipped(commit)) return;
+    auto& coefficients = *block.template shared<typename Rule::Coefficients>();
+    rule.prepare(block, coefficients);
+    block.sync();
+    const typename Rule::Coefficients c = coefficients;
+    packed ? all<pack_elements<T>>(block, c) : all<1>(block, c);
+  }
+
+ private:
+  template <int n, class Block>
+  PARALLEL_DEVICE void all(Block& block, const typename Rule::Coefficients& c) const {
+    block.each(threads, [&](Index thread) {
+      for (Index p = block.index * threads + thread; p < elements / n; p += blocks * threads) {
+        Pack<T, n> all[Rule::values];
+        for (int k = 0; k < Rule::values; ++k) all[k] = reinterpret_cast<const Pack<T, n>*>(values[k])[p];
+        const Pack<T, n> g = reinterpret_cast<const Pack<T, n>*>(gradient)[p];
+        for (int i = 0; i < n; ++i) {
+          Wide<T> own[Rule::values];
+          for (int k = 0; k < Rule::values; ++k) own[k] = widen(all[k].of[i]);
+          Rule::update(c, own, widen(g.of[i]));
+          for (int k = 0; k < Rule::values; ++k) all[k].of[i] = narrow<T>(own[k]);
+        }
+        for (int k = 0; k < Rule::values; ++k) reinterpret_cast<Pack<T, n>*>(values[k])[p] = all[k];
+      }
+    });
+  }
+};
+/// `rule_of(call)`: what updates a call's parameter.
+template <class T, class F>
+void update(std::span<const Call> calls, F rule_of) {
+  using Rule = decltype(rule_of(calls[0]));
+  using Body = Update<T, Rule>;
+  const cudaStream_t stream = gpu(calls[0]).stream();
+  Bodies<Body> bodies;
+  for (const Call& call : calls) {
+    constexpr int n = pack_elements<T>;
+    Body body{rule_of(call),
+              {},
+              call.operands[Rule::values].template as<const T>(),
+              call.commit,
+              call.results[0].elements(),
+              0,
+              false};
+    for (int k = 0; k < Rule::values; ++k) body.values[k] = call.results[k].template as<T>();
+    body.packed = body.elements % n == 0 && lies_at(body.gradient, 16) &&
+                  std::all_of(body.values, body.values + Rule::values, [](const T* v) { return lies_at(v, 16); });
+    body.blocks = std::min(enough_blocks, blocks_of(body.elements / (body.packed ? n : 1), body.threads));
+    bodies.add(stream, body, body.blocks);
+  }
+  bodies.launch(stream);
+}
+
+/// Stochastic gradient descent: of 4 bytes, reads 12 an element and writes 8.
+template <class W>
+struct Sgd {
+  static constexpr int values = 2;
+  struct Coefficients {
+    W rate, momentum, decay, factor;
+  };
+  const double *factor, *rate, *momentum, *decay;
+  bool decays;
+
+  template <class Block>
+  PARALLEL_DEVICE void prepare(Block& block, Coefficients& c) const {
+    block.each(1, [&](Index) {
+      c = {static_cast<W>(*rate), static_cast<W>(*momentum), static_cast<W>(decays ? *decay : 0),
+           static_cast<W>(*factor)};
+    });
+  }
+  PARALLEL_DEVICE static void update(const Coefficients& c, W (&own)[values], W gradient) {
+    W &p = own[0], &velocity = own[1];
+    velocity = c.momentum * velocity + (c.factor * gradient + c.decay * p);
+    p -= c.rate * velocity;
+  }
+};
+/// (parameter, momentum, gradient, factor, scalars); ints: positions of learning_rate, momentum, weight_decay, then
+/// whether it decays.
+template <class T>
+void sgd(std::span<const Call> calls) {
+  update<T>(calls, [](const Call& call) {
+    const double* const scalars = call.operands[4].as<const double>();
+    return Sgd<Wide<T>>{call.operands[3].as<const double>(), scalars + call.ints[0], scalars + call.ints[1],
+                        scalars + call.ints[2], call.ints[3] != 0};
+  });
+}
+
+/// AdamW: of 4 bytes, reads 16 an element and writes 12.
+template <class W>
+struct AdamW {
+  static constexpr int values = 3;
+  struct Coefficients {
+    double size, correction;  ///< of the mean and of the root of the variance, which begin at zero
+    W kept, epsilon, b1, b2, rest1, rest2, factor;
+  };
+  const double *factor, *scalars;
+  int position[6];  ///< of learning_rate, beta1, beta2, epsilon, weight_decay and step
+  bool decays;
+
+  template <class Block>
+  PARALLEL_DEVICE void prepare(Block& block, Coefficients& c) const {
+    const double rate = scalar(0), beta1 = scalar(1), beta2 = scalar(2);
+    block.each(3, [&](Index i) {
+      if (i == 2) {
+        c.kept = static_cast<W>(decays ? 1 - rate * scalar(4) : 1);
+        c.epsilon = static_cast<W>(scalar(3));
+        c.factor = static_cast<W>(*factor);
+        c.b1 = static_cast<W>(beta1);
+        c.b2 = static_cast<W>(beta2);
+        c.rest1 = static_cast<W>(1 - beta1);
+        c.rest2 = static_cast<W>(1 - beta2);
+      } else {  // both powers at once: they take the longest
+        const double rest = 1 - std::pow(i == 0 ? beta1 : beta2, scalar(5));
+        (i == 0 ? c.size : c.correction) = i == 0 ? rate / rest : 1 / std::sqrt(rest);
+      }
+    });
+  }
+  PARALLEL_DEVICE static void update(const Coefficients& c, W (&own)[values], W gradient) {
+    W &p = own[0], &mean = own[1], &variance = own[2];
+    const W g = c.factor * gradient;
+    mean = c.b1 * mean + c.rest1 * g;
+    variance = c.b2 * variance + c.rest2 * (g * g);
+    p = c.kept * p - static_cast<W>(c.size) * mean / (std::sqrt(variance) * static_cast<W>(c.correction) + c.epsilon);
+  }
+
+ private:
+  PARALLEL_DEVICE double scalar(int i) const { return scalars[position[i]]; }
+};
+/// (parameter, mean, variance, gradient, factor, scalars); ints: the positions, then whether it decays.
+template <class T>
+void adamw(std::span<const Call> calls) {
+  update<T>(calls, [](const Call& call) {
+    AdamW<Wide<T>> rule{
+        call.operands[4].as<const double>(), call.operands[5].as<const double>(), {}, call.ints[6] != 0};
+    for (int i = 0; i < 6; ++i) rule.position[i] = static_cast<int>(call.ints[i]);
+    return rule;
+  });
+}
+
+}  // namespace parallel::cuda

@@ -1,0 +1,66 @@
+// Values made from nothing: constants, and coordinates of the full tensor. Each element is written once.
+#pragma once
+#include <parallel/device/cuda/body/map.hpp>
+
+namespace parallel::cuda {
+
+/// out[i] = value(i), n elements at a time.
+template <int n, class T, class Value>
+struct Make {
+  static constexpr int threads = 256;
+  Value value;
+  T* out;
+  Index packs;
+
+  template <class Block>
+  PARALLEL_DEVICE void operator()(Block& block) const {
+    block.each(threads, [&](Index thread) {
+      const Index pack = block.index * threads + thread;
+      if (pack >= packs) return;
+      Pack<T, n> made;
+      for (int i = 0; i < n; ++i) made.of[i] = narrow<T>(value(pack * n + i));
+      *reinterpret_cast<Pack<T, n>*>(out + pack * n) = made;
+    });
+  }
+};
+template <class T, class Value>
+void make(const Call& call, const Value& value) {
+  const View& out = call.results[0];
+  const auto run = [&](auto body, int n) {
+    body.value = value;
+    body.out = out.as<T>();
+    body.packs = out.elements() / n;
+    launch(gpu(call).stream(), blocks_of(body.packs, body.threads), body);
+  };
+  constexpr int n = pack_elements<T>;
+  out.elements() % n == 0 && lies_at(out.data, 16) ? run(Make<n, T, Value>{}, n) : run(Make<1, T, Value>{}, 1);
+}
+
+template <class T>
+struct Constant {
+  Wide<T> number;
+  PARALLEL_DEVICE Wide<T> operator()(Index) const { return number; }
+};
+/// Every element is the first number.
+template <class T>
+void constant(const Call& call) {
+  make<T>(call, Constant<T>{static_cast<Wide<T>>(call.reals[0])});
+}
+
+struct Coordinate {
+  Divisor inner, extent;
+  Index first;
+  PARALLEL_DEVICE int operator()(Index i) const {
+    Index outer = inner.quotient(i);
+    return static_cast<int>(first + extent.divide(outer));
+  }
+};
+/// An element is its coordinate in dimension ints[0] of the full tensor.
+template <class T>
+void iota(const Call& call) {
+  const View& out = call.results[0];
+  const int dim = static_cast<int>(call.ints[0]);
+  make<T>(call, Coordinate{Divisor(out.extent(dim + 1, out.rank)), Divisor(out.size[dim]), out.offset[dim]});
+}
+
+}  // namespace parallel::cuda
