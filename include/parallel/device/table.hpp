@@ -13,7 +13,8 @@ struct KernelRow {
   int whole_numbers = -1;  ///< the operand that must be i32: indices or a mask
   bool mixed = false;      ///< it takes bf16 beside f32
 };
-/// The kernel of calls of these operations one behind the other; of a single one, of any number of its calls.
+/// The kernel of calls of these operations one behind the other; of a single one, of any number of its calls; of none, of
+/// operations that go element by element.
 struct FusedRow {
   List<const Operation*, 4> operations{};
   FusedKernel kernel{};
@@ -52,9 +53,10 @@ constexpr Kernel find_kernel(std::span<const KernelRow> table, const Operation& 
 inline FusedKernel find_kernel(std::span<const FusedRow> table, std::span<const Call> calls) {
   for (const FusedRow& row : table) {
     const auto n = static_cast<std::size_t>(row.operations.size());
-    bool same = n == 1 || n == calls.size();
+    bool same = n == 0 ? calls.size() > 1 : n == 1 || n == calls.size();
     for (std::size_t i = 0; same && i < calls.size(); ++i)
-      same = calls[i].operation == row.operations[static_cast<int>(n == 1 ? 0 : i)];
+      same = n == 0 ? calls[i].operation->element_by_element != 0
+                    : calls[i].operation == row.operations[static_cast<int>(n == 1 ? 0 : i)];
     if (same) return row.kernel;
   }
   return {};

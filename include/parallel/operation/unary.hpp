@@ -29,10 +29,14 @@ constexpr void sigmoid_gradient(Gradient& g) {  // g y - g y^2
   g.give(0, subtract, {product, g.emit(multiply, {product, g.result()}, type)});
 }
 
-inline constexpr Operation relu_derivative{.name = "relu_gradient"};  ///< (x, g) -> g where x > 0
-inline constexpr Operation gelu_derivative{.name = "gelu_gradient", .rate = Rate::functions};  ///< (x, g); tanh form
-inline constexpr Operation gelu_erf_derivative{.name = "gelu_erf_gradient", .rate = Rate::functions};
-inline constexpr Operation silu_derivative{.name = "silu_gradient", .rate = Rate::functions};  ///< (x, g)
+/// (x, g) -> g where x > 0
+inline constexpr Operation relu_derivative{.name = "relu_gradient", .element_by_element = 3};
+/// (x, g); tanh form
+inline constexpr Operation gelu_derivative{.name = "gelu_gradient", .element_by_element = 3, .rate = Rate::functions};
+inline constexpr Operation gelu_erf_derivative{
+    .name = "gelu_erf_gradient", .element_by_element = 3, .rate = Rate::functions};
+/// (x, g)
+inline constexpr Operation silu_derivative{.name = "silu_gradient", .element_by_element = 3, .rate = Rate::functions};
 template <const Operation& derivative>
 constexpr void unary_gradient(Gradient& g) {
   g.give(0, derivative, {g.operand(0), g.cotangent()});

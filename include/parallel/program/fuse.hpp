@@ -1,4 +1,4 @@
-// Fuses what stands one behind the other, as `chains` lists it, where one makes what in its phase only the other reads:
+// Fuses what stands one behind the other, as patterns.hpp says, where one makes what in its phase only the other reads:
 // the nodes stay as they are, and follow each other. The arithmetic and its order stay; what is between is not written
 // to memory, or, where the backward pass reads it, not read again. Sums of what a product multiplies are computed with
 // it. And slices' gradients that fill the gradient of what was sliced are concatenated, not padded with zeros and added
@@ -110,23 +110,53 @@ struct Fusing {
       same = bias.dims[d].size == product.dims[product.rank() - columns + d].size;
     return same;
   }
+  /// Whether an element of a node's result comes from the same element, or row or number, of its operands, and from
+  /// run-time numbers.
+  constexpr bool by_element(int n) const {
+    const Node& node = g.nodes[n];
+    if (node.operands.empty() || node.results != 1 || !node.transition.axes.empty()) return false;
+    const Layout& result = g.values[node.result].type.layout;
+    for (int i = 0; i < node.operands.size(); ++i) {
+      if (g.maker(node.operands[i]).is(Structural::scalars)) continue;
+      const Layout& operand = g.values[node.operands[i]].type.layout;
+      const int more = result.rank() - operand.rank();
+      if ((node.operation->element_by_element >> i & 1) == 0 || more < 0) return false;
+      for (int d = 0; d < operand.rank(); ++d)
+        if (operand.dims[d].size != 1 && operand.dims[d].size != result.dims[more + d].size) return false;
+    }
+    return true;
+  }
+  /// Whether the fusion that ends with m goes element by element, and can grow.
+  constexpr bool chain_by_element(int m) const {
+    int count = 1;
+    for (; m >= 0; m = before[m], ++count)
+      if (!by_element(m)) return false;
+    return count <= longest_chain;
+  }
   /// Whether node n can be computed with the node that makes its operand i.
-  constexpr bool follows(const Chain& chain, int n, int i) const {
+  constexpr bool follows(int n, int i) const {
     const Node& node = g.nodes[n];
     const int value = node.operands[i];
     const Value &made = g.values[value], &result = g.values[node.result];
-    return reader[value] == n && ends(chain, made.node) && made.region == node.region &&
-           updates[made.node] == updates[n] && made.home == result.home && made.type.dtype == result.type.dtype &&
-           made.type.layout == result.type.layout && fits(made.node, node, node.operands[node.operands.size() - 1 - i]);
+    return reader[value] == n && made.region == node.region && updates[made.node] == updates[n] &&
+           made.home == result.home && made.type == result.type;
   }
-  /// By the first chain that allows it.
+  /// By the first chain that allows it, and the first operand.
   constexpr void join(int n) {
-    for (const Chain& chain : chains) {
-      if (chain.operations[chain.operations.size() - 1] != g.nodes[n].operation) continue;
-      const int any = g.nodes[n].operands.size(), first = chain.operand < 0 ? 0 : chain.operand;
-      for (int i = first; i < (chain.operand < 0 ? any : first + 1); ++i)
-        if (follows(chain, n, i)) return put_behind(g.values[g.nodes[n].operands[i]].node, n);
+    const Node& node = g.nodes[n];
+    for (int i = 0; i < node.operands.size(); ++i) {
+      if (!follows(n, i)) continue;
+      const int m = g.values[node.operands[i]].node;
+      for (const Chain& chain : chains)
+        if (chain.operations[chain.operations.size() - 1] == node.operation &&
+            (chain.operand < 0 || chain.operand == i) && ends(chain, m) &&
+            fits(m, node, node.operands[node.operands.size() - 1 - i]))
+          return put_behind(m, n);
     }
+    if (!by_element(n)) return;
+    for (int i = 0; i < node.operands.size(); ++i)
+      if (follows(n, i) && chain_by_element(g.values[node.operands[i]].node))
+        return put_behind(g.values[node.operands[i]].node, n);
   }
   constexpr void put_behind(int m, int n) {
     g.nodes[m].then = n;

@@ -2,7 +2,6 @@
 // kernel, so that what is between need not go through memory. A device that has none computes them one by one.
 #pragma once
 #include <parallel/operation/add.hpp>
-#include <parallel/operation/dropout.hpp>
 #include <parallel/operation/matmul.hpp>
 #include <parallel/operation/unary.hpp>
 
@@ -11,16 +10,14 @@ namespace parallel {
 /// Operations that stand one behind the other, each of which reads the result of the one before.
 struct Chain {
   List<const Operation*, 4> operations{};
-  int operand = 0;  ///< of the last, which is the result of the one before; -1: any
+  int operand = -1;  ///< of the last, which is the result of the one before; -1: any
 };
 inline constexpr Chain chains[] = {
-    {{&operation::matmul, &operation::add}, -1},
+    {{&operation::matmul, &operation::add}},
     {{&operation::matmul, &operation::add, &operation::gelu}},
     {{&operation::matmul, &operation::gelu_derivative}, 1},
-    {{&operation::add, &operation::gelu}},
-    {{&operation::add, &operation::dropout}},
-    {{&operation::dropout, &operation::add}, -1},
-    {{&operation::add, &operation::dropout, &operation::add}, -1},
 };
+/// And any operations that go element by element, so many at most.
+inline constexpr int longest_chain = 4;
 
 }  // namespace parallel

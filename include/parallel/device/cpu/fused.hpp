@@ -47,7 +47,7 @@ inline void in_pieces_along(int d, std::span<const Call> calls) {
   in_chunks(
       whole.size[d],
       [&](Index begin, Index count) {
-        std::array<Call, 4> pieces;
+        std::array<Call, 4> pieces;  // no fusion is longer
         for (std::size_t i = 0; i < calls.size(); ++i) {
           pieces[i] = calls[i];
           for (View& v : pieces[i].operands) narrow_to(v, whole, d, begin, count);

@@ -161,11 +161,8 @@ template <class T>
 std::span<const FusedRow> Table<T>::fused() {
   if constexpr (std::is_floating_point_v<T>) {
     static constexpr FusedRow all[]{
-      {{&operation::matmul, &operation::add},                     {matmul_add<T>}},
-      {{&operation::add, &operation::gelu},                       {in_pieces}},
-      {{&operation::add, &operation::dropout},                    {in_pieces}},
-      {{&operation::dropout, &operation::add},                    {in_pieces}},
-      {{&operation::add, &operation::dropout, &operation::add},   {in_pieces}},
+      {{&operation::matmul, &operation::add},   {matmul_add<T>}},
+      {{},                                      {in_pieces}},
     };
     return all;
   } else {
