@@ -110,7 +110,13 @@ struct Model {
 
 template <Gpt n>
 using Tokens = Tensor<int, Shape<n.examples(), n.context>>;
-template <Gpt n, class T = bfloat16>  // sums in 16 bits
+/// Adds in bf16 too, over ranks and over micro-batches, as the papers' programs do: half the bytes, and a rounding for
+/// each term. Communicators refuse to.
+template <class Program>
+struct RoundedSums : Program {
+  static constexpr bool rounded_sums = true;
+};
+template <Gpt n, class T = bfloat16>
 using Step = RoundedSums<Accumulate<n.micro_batches, Training<Model<n, T>, AdamW, Tokens<n>, Tokens<n>>>>;
 
 /// The program with another schedule than 1F1B.

@@ -51,12 +51,6 @@ template <class Program>
 struct Balanced : Program {
   static constexpr bool balanced = true;
 };
-/// A program in bf16 that also adds in bf16, over ranks and over micro-batches: half the bytes, and a rounding for each
-/// term. To plan what others ran; communicators refuse to.
-template <class Program>
-struct RoundedSums : Program {
-  static constexpr bool rounded_sums = true;
-};
 /// An input whose gradient is an output of the program: `Wanted<float, Shape<4 / data, 16>>`.
 template <class T, class S, class... Annotation>
 struct Wanted : Tensor<T, S, Annotation...> {};
@@ -245,7 +239,7 @@ template <class Program, class... Input>
 constexpr void build(Trace& trace, Types<Input...>) {
   typename Program::Model model{};
   trace.training = is_trained<Program>;
-  trace.rounded_sums = requires { Program::rounded_sums; };
+  trace.rounded_sums = requires { Program::rounded_sums; };  // a program that adds in bf16 says so; none is run
   trace.graph.schedule = schedule_of<Program>();
   trace.graph.chunks = trace.graph.schedule->chunks;
   trace.graph.balanced = requires { Program::balanced; };
