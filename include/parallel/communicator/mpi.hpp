@@ -1,13 +1,14 @@
-// Ranks as processes under MPI: Boost.MPI's communicators and environment, MPI's nonblocking calls, and sums taken in
-// rank order.
+// Ranks as processes under MPI, and sums taken in rank order. Boost.MPI has the environment, communicators, element types
+// and errors. MPI's own functions are called where it has none: nonblocking collectives, the barrier among them;
+// messages and tests of requests whose errors come back with what was sent; copies and splits of communicators that are
+// to return errors from then on, and to be given up at a deadline; and a probe, ranks and sizes whose errors are returned
+// and not thrown, as a rank asks for them while it tells of another error.
 #pragma once
 #include <algorithm>
 #include <climits>
 #include <cstring>
 #include <optional>
 #include <utility>
-
-#include <boost/mpi/environment.hpp>
 
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/mpi_message.hpp>
@@ -268,9 +269,7 @@ namespace processes {
 class Environment {
  public:
   explicit Environment(std::chrono::milliseconds deadline) : deadline_(deadline) {
-    int ended = 0;
-    MPI_Finalized(&ended);
-    if (ended != 0)
+    if (boost::mpi::environment::finalized())
       throw Failure(
           "parallel::run_mpi: MPI has ended in this process, and cannot begin again; do all within one run_mpi",
           exit_code::internal);

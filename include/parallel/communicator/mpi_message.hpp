@@ -60,9 +60,7 @@ class Messages {
   };
 
   void agree(const Exchange& e, int code, const MPI_Status& status) const {
-    int kind = MPI_SUCCESS;
-    need(MPI_Error_class(code, &kind), "MPI_Error_class");
-    const bool longer = kind == MPI_ERR_TRUNCATE;
+    const bool longer = code != MPI_SUCCESS && boost::mpi::exception("", code).error_class() == MPI_ERR_TRUNCATE;
     if (code != MPI_SUCCESS && !longer) return;
     Exchange sent = e;
     sent.kind = Collective::send;

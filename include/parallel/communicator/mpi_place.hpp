@@ -13,6 +13,8 @@
 #include <thread>
 
 #include <boost/mpi/communicator.hpp>
+#include <boost/mpi/environment.hpp>
+#include <boost/mpi/exception.hpp>
 #include <mpi.h>
 
 #include <parallel/communicator/communicator.hpp>
@@ -40,10 +42,10 @@ namespace processes {
 
 inline MPI_Datatype type_of(DType dtype) {
   switch (dtype) {
-    case DType::f32: return MPI_FLOAT;
-    case DType::f64: return MPI_DOUBLE;
-    case DType::bf16: return MPI_UINT16_T;
-    default: return MPI_INT32_T;
+    case DType::f32: return boost::mpi::get_mpi_datatype<float>();
+    case DType::f64: return boost::mpi::get_mpi_datatype<double>();
+    case DType::bf16: return boost::mpi::get_mpi_datatype<std::uint16_t>();
+    default: return boost::mpi::get_mpi_datatype<std::int32_t>();
   }
 }
 
@@ -73,10 +75,8 @@ struct Job {
   [[noreturn]] static void end(int code) {
     Unfinished::decided();
     flush_what_was_printed();
-    int begun = 0, ended = 0;
-    MPI_Initialized(&begun);
-    MPI_Finalized(&ended);
-    if (begun != 0 && ended == 0) MPI_Abort(MPI_COMM_WORLD, code);
+    using boost::mpi::environment;
+    if (environment::initialized() && !environment::finalized()) environment::abort(code);
     std::_Exit(code);
   }
   /// Says that `waiting` waited too long in `what`, and ends the job, a little later, so that others who wait as long
@@ -100,13 +100,11 @@ struct Job {
 /// Throws what MPI says of a call that failed. Communicators return errors: without a look at them what has not begun,
 /// or was cut, would pass.
 [[noreturn]] inline void fail(int code, const std::string& what) {
-  int kind = MPI_SUCCESS, length = 0;
-  char words[MPI_MAX_ERROR_STRING]{};
-  MPI_Error_class(code, &kind);
-  MPI_Error_string(code, words, &length);
-  const std::string sentence = "parallel: " + what + " failed: " + words;
-  if (kind == MPI_ERR_TRUNCATE) throw Mismatch(sentence + "; let all ranks call the same in the same order");
-  throw MpiFailed(sentence);
+  const std::string call = "parallel: " + what + " failed";
+  const boost::mpi::exception failed(call.c_str(), code);
+  if (failed.error_class() == MPI_ERR_TRUNCATE)
+    throw Mismatch(std::string(failed.what()) + "; let all ranks call the same in the same order");
+  throw MpiFailed(failed.what());
 }
 inline void need(int code, const char* what) {
   if (code != MPI_SUCCESS) fail(code, what);
@@ -169,8 +167,7 @@ struct Place {
     return answer;
   }
   std::string who_in_job() const {
-    int world = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &world);
+    const int world = Job::rank();
     return who(rank()) + (world != rank() ? " (rank " + std::to_string(world) + " of the job)" : "");
   }
 };
