@@ -68,6 +68,7 @@ std::vector<Event> without_overlap(const Plan& plan) {
     events.push_back(e);
     if (e.kind == EventKind::start) events.push_back({EventKind::wait, e.node});
   }
+  find_partners(plan.graph, events);
   return events;
 }
 

@@ -13,6 +13,8 @@ struct Event {
   int nodes = 1;          ///< of a fusion how many are computed together: they follow each other by Node::then
   bool crossing = false;  ///< a wait for what was started in an earlier iteration, or part, if anything was
   int chunk = 0;          ///< of a stage's part of the work on a micro-batch
+  /// in the list: of a wait the start that it waits for, of a loop's end its begin, of a begin its last end
+  int partner = -1;
 };
 
 /// Calls f(number of the node) for what an event is about: a node, or all of a fusion.
@@ -198,6 +200,29 @@ struct Ordering {
 };
 }  // namespace ordering
 
+/// Says of each event which is its partner. A wait that crosses stands before what it waits for, or behind an earlier
+/// start of the same.
+constexpr void find_partners(const GraphView& g, std::span<Event> list) {
+  Event* const events = list.data();
+  const auto count = static_cast<int>(list.size());
+  Vector<int> start, begin;
+  start.resize(static_cast<int>(g.nodes.size()), -1);
+  begin.resize(static_cast<int>(g.regions.size()), -1);
+  for (int i = count - 1; i >= 0; --i)
+    if (events[i].kind == EventKind::start) start[events[i].node] = i;  // the first
+  for (int i = 0; i < count; ++i) {
+    Event& e = events[i];
+    const int region = g.node(e.node).region;
+    if (e.kind == EventKind::start) start[e.node] = i;
+    if (e.kind == EventKind::wait) e.partner = start[e.node];
+    if (e.kind == EventKind::begin) begin[region] = i;
+    if (e.kind == EventKind::end) {
+      e.partner = begin[region];
+      events[e.partner].partner = i;
+    }
+  }
+}
+
 constexpr Vector<Event> events_in_order(const GraphView& g, const Mesh& mesh) {
   const Vector<bool> alive = needed(g, mesh);
   const int nodes = static_cast<int>(g.nodes.size());
@@ -279,6 +304,7 @@ constexpr Vector<Event> events_in_order(const GraphView& g, const Mesh& mesh) {
   }
   for (int c = 0; c < nodes; ++c)
     if (s.pending[c]) s.wait(c);
+  find_partners(g, {s.events.begin(), static_cast<std::size_t>(s.events.size())});
   return s.events;
 }
 

@@ -243,15 +243,8 @@ struct Placing {
       const Event& e = events[static_cast<std::size_t>(at)];
       const Node& node = g.node(e.node);
       if (e.kind == EventKind::begin) {  // a part of a stage's work has a loop of its own
-        const auto ends = [&](int i) {
-          return events[static_cast<std::size_t>(i)].kind == EventKind::end &&
-                 g.node(events[static_cast<std::size_t>(i)].node).region == node.region;
-        };
         begins_[node.region] = at;
-        int last = at;
-        for (int i = at; i < end && (last == at || g.in_parts(node.region)); ++i)
-          if (ends(i)) last = i;
-        ends_[node.region] = last;
+        ends_[node.region] = e.partner;
       }
       if (e.crossing ||
           (e.kind == EventKind::start && node.transition.along != 0 && node.transition.collective == Collective::send))

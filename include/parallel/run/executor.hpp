@@ -190,9 +190,7 @@ class Executor : public RankMemory<Device> {
       case EventKind::wait:
         i.crossing = e.crossing;
         i.region = node.region;
-        // the last before it, else the first behind it
-        for (std::size_t s = 0; s < plan_.events.size() && (s < instructions_.size() || i.jump == 0); ++s)
-          if (plan_.events[s].kind == EventKind::start && plan_.events[s].node == e.node) i.jump = s;
+        i.jump = static_cast<std::size_t>(e.partner);
         break;
       case EventKind::begin:
       case EventKind::end: {
@@ -207,12 +205,7 @@ class Executor : public RankMemory<Device> {
                 view(c.inside).data != view(c.initial).data && begins_here(c))
               i.initial.emplace_back(c.initial, c.inside);
           }
-        for (std::size_t s = instructions_.size() - 1; e.kind == EventKind::end && s-- > 0;)
-          if (instructions_[s].kind == EventKind::begin && instructions_[s].region == node.region) {
-            i.jump = s + 1;
-            instructions_[s].jump = instructions_.size() - 1;
-            break;
-          }
+        i.jump = static_cast<std::size_t>(e.partner + (e.kind == EventKind::end ? 1 : 0));
         break;
       }
     }
