@@ -10,6 +10,7 @@
 
 #include <cstring>
 
+#include <parallel/communicator/meeting.hpp>
 #include <parallel/communicator/threads.hpp>
 
 #include "limits.hpp"

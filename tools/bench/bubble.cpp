@@ -11,6 +11,8 @@
 // Each round goes through all schedules by turns. A rank is busy while it runs the operations of a task; everything
 // else between its first task and the end of the last is bubble: waiting, messages, and what the executor does between
 // operations. That every schedule computes the same is checked.
+#include <thread>
+
 #include <parallel/communicator/threads.hpp>
 #if defined(WITH_MPI)
 #include <parallel/communicator/mpi.hpp>

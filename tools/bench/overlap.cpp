@@ -50,6 +50,7 @@ class Watched {
     noted_->ends.push_back(Noted::now());
   }
   void barrier() { world_.barrier(); }
+  void aside(const Exchange& e) { world_.aside(e); }
   void record(std::vector<Record>* records) { world_.record(records); }
   void deadline(std::chrono::milliseconds limit) { world_.deadline(limit); }
   LongPhase within(const LongPhase& now) { return world_.within(now); }

@@ -1,5 +1,7 @@
 // The derived step of pipeline_model.hpp by any schedule, on one rank.
 #pragma once
+#include <Eigen/Core>
+
 #include <parallel/device/cpu.hpp>
 #include <parallel/run/trainer.hpp>
 

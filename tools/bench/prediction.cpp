@@ -74,8 +74,11 @@ void slices(const Case& c, const Machine& machine, int rounds) {
   std::map<std::string, std::pair<double, double>> kinds;
   for (const Slice& s : simulate(c.plan, machine).slices) {
     const Node& node = c.plan->graph.node(s.node);
-    kinds[std::string(s.track > 0 ? name_of(node.transition.collective) : node.operation->name)].first +=
-        (s.end - s.begin) * 1e3;
+    std::string kind = s.track > 0
+                           ? std::string(name_of(node.transition.collective))
+                           : printing::operations(c.plan->graph, c.plan->events[static_cast<std::size_t>(s.event)]);
+    if (kind.starts_with("matmul")) kind = "matmul";
+    kinds[kind].first += (s.end - s.begin) * 1e3;
   }
   run_threads(c.plan->mesh.ranks(), [&](Threads& world) {
     TimedWorld<Threads> timed(world.split(0, world.rank()));

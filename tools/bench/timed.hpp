@@ -155,6 +155,7 @@ class TimedWorld {
     Costs::time(slots_[t.number % max_outstanding], [&] { world_.wait(t); });
   }
   void barrier() { world_.barrier(); }
+  void aside(const Exchange& e) { world_.aside(e); }
   void record(std::vector<Record>* records) { world_.record(records); }
   void deadline(std::chrono::milliseconds limit) { world_.deadline(limit); }
   LongPhase within(const LongPhase& now) { return world_.within(now); }

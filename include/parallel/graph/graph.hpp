@@ -21,8 +21,8 @@ struct Node;
 struct Region;
 struct Member;
 
-/// Where one of a graph's records stands in its list; -1: none. As good as the number that it is. What writes, reads
-/// and renumbers graphs knows by the types of a record's members which numbers lead where.
+/// Where one of a graph's records stands in its list; -1: none. As good as the number that it is. What writes
+/// and reads graphs knows by the types of a record's members which numbers lead where.
 template <class Record>
 struct IndexOf {
   int number = -1;

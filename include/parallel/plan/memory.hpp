@@ -9,6 +9,7 @@ namespace parallel {
 
 /// The block of memory that a value lies in. All but the arena outlive the step.
 enum class Segment : std::uint8_t { none, parameter, state, input, scalars, arena };
+inline constexpr int segments = 6;
 /// The address of a value: block + offset + stride * slot, where slot follows a loop's index (0 to count - 1).
 struct Storage {
   Segment block = Segment::none;
@@ -23,8 +24,8 @@ struct Storage {
 };
 
 struct Memory {
-  std::int64_t arena = 0;    ///< bytes of the arena: the largest sum of what lives at one time, as packed
-  std::int64_t blocks[6]{};  ///< bytes of each persistent block, by Segment
+  std::int64_t arena = 0;           ///< bytes of the arena: the largest sum of what lives at one time, as packed
+  std::int64_t blocks[segments]{};  ///< bytes of each persistent block, by Segment
   /// bytes by use; arena uses are counted whole, though they share room over time
   std::int64_t by_use[uses]{};
   constexpr std::int64_t of(Use use) const { return by_use[static_cast<int>(use)]; }

@@ -4,6 +4,7 @@
 #include <parallel/algebra/notation.hpp>
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/ordered_sum.hpp>
+#include <parallel/plan/object.hpp>
 #include <parallel/plan/plan.hpp>
 #include <parallel/plan/stage.hpp>
 #include <parallel/schedule/schedule.hpp>
@@ -66,6 +67,10 @@ void describe(Out& out, const Plan& plan) {
     out.word(m.initializer.decays);
     out.end_of_line();
   }
+  // Numbers of a record that nothing here says by itself.
+  const auto rest = [&]<class T>(const T& field) {
+    if constexpr (object::Number<T> && !std::is_floating_point_v<T>) out.word(static_cast<std::int64_t>(field));
+  };
   for (const Node& n : g.nodes) {
     out.name(name_of(n.phase));
     out.name(n.operation->name);
@@ -81,8 +86,7 @@ void describe(Out& out, const Plan& plan) {
     }
     for (const int o : n.operands) out.word(o);
     for (int r = 0; r < n.results; ++r) type(out, g.value(n.result + r).type);
-    out.word(n.region);
-    out.word(n.then);
+    meta::with_members(n, [&](const auto&... fields) { (rest(fields), ...); });
     out.end_of_line();
   }
   for (const Carry& c : g.carries) {

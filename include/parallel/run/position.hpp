@@ -30,7 +30,7 @@ class Position {
   int chunk() const { return chunk_; }
 
   /// The blocks of memory, by Segment.
-  std::byte* blocks[6]{};
+  std::byte* blocks[segments]{};
 
   const Storage& storage(int value) const { return plan_.storage[static_cast<std::size_t>(value)]; }
   std::byte* address(int value) const { return address(storage(value)); }
