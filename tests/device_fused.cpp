@@ -1,4 +1,6 @@
 // Fused kernels: bit for bit what their parts give one after the other, with what is between kept and in one place.
+#include <parallel/operation/multiply.hpp>
+
 #include "fused_calls.hpp"
 
 using namespace parallel;
@@ -11,11 +13,14 @@ const Ints product_ints{1, 0, 0, 0}, drawn{1, 2, 5};
 template <class T>
 void beside(Run<T>& run, const Operation& part, bool after_product, const Sizes& sizes) {
   if (&part == &operation::matmul) run.operand(normal_numbers({depth, sizes[1]}, 2, 0.05));
-  if (&part == &operation::add) run.operand(normal_numbers(after_product ? Sizes{sizes[1]} : sizes, 3));
+  if (&part == &operation::add || &part == &operation::multiply)
+    run.operand(normal_numbers(after_product ? Sizes{sizes[1]} : sizes, 3));
   if (&part == &operation::dropout) run.scalars({0.5, 3, 4});
 }
 fused_calls::Part part_of_chain(const Operation* operation) {
-  return {operation, 0, operation == &operation::gelu ? 0 : 1,
+  const bool alone = operation == &operation::gelu || operation == &operation::silu || operation == &operation::relu ||
+                     operation == &operation::square;
+  return {operation, 0, alone ? 0 : 1,
           operation == &operation::matmul    ? product_ints
           : operation == &operation::dropout ? drawn
                                              : Ints{}};
@@ -42,10 +47,20 @@ std::vector<Numbers> one_by_one(const Operations& parts, const Numbers& x, const
 }  // namespace
 
 TEST_CASE_TEMPLATE("fused operations give the bits of their parts", T, float, double) {
-  for (const FusedRow& row : cpu::Table<T>::fused())
+  namespace o = operation;
+  static const std::vector<Operations> chains{{&o::matmul, &o::add},
+                                              {&o::add, &o::gelu},
+                                              {&o::add, &o::dropout},
+                                              {&o::dropout, &o::add},
+                                              {&o::add, &o::dropout, &o::add},
+                                              {&o::silu, &o::multiply},
+                                              {&o::relu, &o::square},
+                                              {&o::gelu, &o::multiply},
+                                              {&o::add, &o::silu, &o::multiply, &o::add},
+                                              {&o::square, &o::add, &o::square}};
+  for (const Operations& parts : chains)
     for (const Sizes& sizes : {Sizes{3, 5}, Sizes{1, 1}, Sizes{17, 401}, Sizes{2100, 20}, Sizes{5, 20000}, Sizes{0, 4}})
       for (const bool kept : {false, true}) {
-        const Operations parts(row.operations.begin(), row.operations.end());
         INFO(parts[0]->name << " and " << parts.size() - 1 << " more of " << sizes[0] << " x " << sizes[1]);
         const bool multiplies = parts[0] == &operation::matmul;
         const Numbers x = normal_numbers(multiplies ? Sizes{sizes[0], depth} : sizes, 1);

@@ -153,6 +153,7 @@ TEST_CASE("what the compiler derives and what start-up derives is one plan") {
   for (std::size_t e = 0; e < sliced.events.size(); ++e) {
     CHECK(derived->events[e].kind == sliced.events[e].kind);
     CHECK(derived->events[e].node == sliced.events[e].node);
+    CHECK(derived->events[e].nodes == sliced.events[e].nodes);
   }
   for (std::size_t v = 0; v < sliced.storage.size(); ++v) CHECK(derived->storage[v].offset == sliced.storage[v].offset);
 }

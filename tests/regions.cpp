@@ -48,6 +48,7 @@ TEST_CASE("a plan does not grow with depth") {
   CHECK(shallow->graph.values.size() == deep->graph.values.size());
   REQUIRE(shallow->events.size() == deep->events.size());
   for (std::size_t e = 0; e < deep->events.size(); ++e)
-    CHECK((shallow->events[e].kind == deep->events[e].kind && shallow->events[e].node == deep->events[e].node));
+    CHECK((shallow->events[e].kind == deep->events[e].kind && shallow->events[e].node == deep->events[e].node &&
+           shallow->events[e].nodes == deep->events[e].nodes));
   for (const std::string& fault : regions::Memory(*deep).faults) FAIL_CHECK(fault);
 }

@@ -366,7 +366,7 @@ TEST_CASE("calls that follow each other are computed at once, where none touches
     change(all);
     bring_together(all, AtOnce{});
     std::vector<std::size_t> counts;
-    for (const auto& i : all) counts.push_back(i.with_next.size());
+    for (const auto& i : all) counts.push_back(i.at_once.calls.size());
     return counts;
   };
   using Counts = std::vector<std::size_t>;

@@ -107,14 +107,11 @@ struct Timed : Device {
   FusedKernel fused(std::span<Call> calls) const {
     FusedKernel found = Device::fused(calls);
     if (!found) return {};
-    std::string names;
-    double all = 0;
-    for (const Call& call : calls) {
-      const auto [name, flops] = what(*call.operation, call);
-      names += (names.empty() ? "" : "+") + name;
-      all += flops;
-    }
-    found.compute = timed(Costs::slot(names, nullptr, all, found)).fused;
+    auto [name, flops] = what(*calls[0].operation, calls[0]);
+    std::string operations(calls[0].operation->name);
+    const std::string sizes = name.substr(operations.size());
+    for (const Call& call : calls.subspan(1)) operations += "+" + std::string(call.operation->name);
+    found.compute = timed(Costs::slot(operations + sizes, nullptr, flops, found)).fused;
     return found;
   }
 

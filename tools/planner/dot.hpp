@@ -2,6 +2,7 @@
 // once.
 #pragma once
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -90,10 +91,11 @@ inline std::string dot(const Plan& plan) {
       n = plan.graph.value(plan.graph.node(n).operands[0]).node;
     return n;
   };
+  std::set<std::pair<int, int>> arrows;
   for (const auto& [n, first] : drawn)
     for (const int o : plan.graph.node(n).operands)
       if (const auto from = drawn.find(maker(o)); from != drawn.end() && from->second != first)
-        out << "  n" << from->second << " -> n" << first << ";\n";
+        if (arrows.emplace(from->second, first).second) out << "  n" << from->second << " -> n" << first << ";\n";
   out << "}\n";
   return out.str();
 }

@@ -64,10 +64,11 @@ inline Json pictures(const Plan& plan) {
     result[name] = {{"svg", svg(type, mesh, false)}, {"holds", holds_of}};
   };
   for (const Member& m : plan.graph.members) draw(m.type);
-  for (const Event& e : plan.events) {
-    const Node& node = plan.graph.node(e.node);
-    for (int r = 0; r < node.results; ++r) draw(plan.graph.value(node.result + r).type);
-  }
+  for (const Event& e : plan.events)
+    each_node(plan.graph, e, [&](int n) {
+      const Node& node = plan.graph.node(n);
+      for (int r = 0; r < node.results; ++r) draw(plan.graph.value(node.result + r).type);
+    });
   return result;
 }
 

@@ -64,13 +64,6 @@ constexpr std::int64_t room_of_scores(std::int64_t keys) { return whole(keys, 16
 /// Elements that a bf16 tensor takes as float: whole cache lines.
 constexpr std::int64_t room_of_widened(std::int64_t elements) { return whole(elements, 16); }
 
-/// A matrix product, alone or with what is fused to it.
-constexpr bool is_product(std::string_view operation) {
-  constexpr std::string_view product = operation::matmul.name;
-  if (!operation.starts_with(product)) return false;
-  return operation.size() == product.size() || operation[product.size()] == '+' || operation[product.size()] == '&';
-}
-
 /// By Purpose.
 constexpr Scratch scratch_of(const Extents& call) {
   Scratch s;
@@ -83,7 +76,7 @@ constexpr Scratch scratch_of(const Extents& call) {
   for (const Part& part : call.results) widen(part);
   const Part& first = call.operands[0];
   const std::int64_t element = call.results[0].dtype == DType::f64 ? 8 : 4;
-  if (is_product(call.operation)) {
+  if (call.operation == operation::matmul.name) {
     const Part& y = call.results[0];
     const operation::Product p(call.ints);
     const int free = first.rank() - p.batch - p.contracted;

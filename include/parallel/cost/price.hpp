@@ -1,4 +1,4 @@
-// What one node of a plan takes on one rank of a machine, in seconds: the roofline for computation, rings for
+// What one event of a plan takes on one rank of a machine, in seconds: the roofline for computation, rings for
 // collectives.
 #pragma once
 #include <parallel/cost/machine.hpp>
@@ -47,12 +47,9 @@ constexpr bool passes_on(const Plan& plan, const Event& e, int value) {
 }
 /// Whether a node before n of a fusion makes or reads a value.
 constexpr bool is_there(const Plan& plan, const Event& e, int n, int value) {
-  bool there = false, before = true;
-  each_node(plan.graph, e, [&](int m) {
-    before = before && m != n;
-    there = there || (before && (plan.graph.node(m).operands.contains(value) || plan.graph.value(value).node == m));
-  });
-  return there;
+  for (int m = e.node; m != n; m = plan.graph.node(m).then)
+    if (plan.graph.node(m).operands.contains(value) || plan.graph.value(value).node == m) return true;
+  return false;
 }
 /// Reads no more of its first operand than it writes.
 constexpr bool reads_a_part(const Node& node) {

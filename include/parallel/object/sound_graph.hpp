@@ -141,6 +141,13 @@ inline bool can_be_fused(const Node& node) {
          node.operation->structural == Structural::none && node.results == 1 && node.transition.axes.empty();
 }
 
+/// Whether two nodes can be computed together: of one phase, on the same stages.
+inline bool goes_with(const Graph& g, const Node& node, const Node& then) {
+  const auto at = [&](const Node& n) { return g.values[n.result].type.layout.on(g.stages); };
+  return can_be_fused(node) && can_be_fused(then) && node.phase == then.phase &&
+         (g.stages == nullptr || at(node) == at(then));
+}
+
 /// Throws Damaged unless every index exists, operands come before what reads them, loops are nested as they are
 /// ordered.
 inline void check_graph(const Graph& g) {
@@ -184,7 +191,7 @@ inline void check_graph(const Graph& g) {
   require(made == values, "a value has no maker");
   Vector<int> place;
   place.resize(nodes, -1);
-  int region = 0;
+  int region = 0, fused = 0;
   for (int at = 0; at < g.order.size(); ++at) {
     const int n = g.order[at];
     exists(n, nodes);
@@ -202,11 +209,16 @@ inline void check_graph(const Graph& g) {
     }
     for (const int o : node.operands)
       require(place[g.values[o].node] >= 0 && place[g.values[o].node] < at, "an operand is read before it is made");
-    require(node.then < 0 || (at + 1 < g.order.size() && g.order[at + 1] == node.then && can_be_fused(node) &&
-                              can_be_fused(g.nodes[node.then]) && g.nodes[node.then].phase == node.phase),
-            "a fusion is none");
+    const bool follows = at > 0 && g.nodes[g.order[at - 1]].then == n;
+    fused = follows ? fused + 1 : 1;
+    require(node.then < 0 || (at + 1 < g.order.size() && g.order[at + 1] == node.then), "a fusion is none");
+    require(!follows || (fused <= longest_fusion && goes_with(g, g.nodes[g.order[at - 1]], node)), "a fusion is none");
   }
-  require(region == 0 && g.order.size() == nodes, "nodes are missing in the order");
+  const auto stands = [&](int value) { require(place[g.values[value].node] >= 0, "nodes are missing in the order"); };
+  each_needed(stands, g);
+  for (int n = 0; n < nodes; ++n)
+    require(place[n] >= 0 || can_be_fused(g.nodes[n]), "nodes are missing in the order");  // what nothing needs
+  require(region == 0, "nodes are missing in the order");
   double bytes = 0;
   for (const Value& v : g.values) {
     exists(v.node, nodes);

@@ -183,8 +183,8 @@ struct Placing {
   constexpr Vector<int> count_readers() const {
     Vector<int> readers;
     readers.resize(g.size_of_values(), 0);
-    for (const Node& n : g.nodes)
-      for (const int o : n.operands) ++readers[o];
+    for (const int n : g.order)
+      for (const int o : g.node(n).operands) ++readers[o];
     each_needed([&](int value) { ++readers[value]; }, g);
     return readers;
   }

@@ -26,12 +26,14 @@ struct Fusing {
   Vector<bool> read_later{};  ///< per value: another phase reads it
   Vector<int> updates{};      ///< per node: how many nodes before it change something in place
   Vector<int> before{};       ///< per node: the node of its fusion before it, or -1
+  Vector<bool> dead{};        ///< per node: nothing needs it any more
 
   constexpr explicit Fusing(Graph& graph) : g(graph) {
     reader.resize(g.values.size(), -1);
     read_later.resize(g.values.size(), false);
     updates.resize(g.nodes.size(), 0);
     before.resize(g.nodes.size(), -1);
+    dead.resize(g.nodes.size(), false);
     int changes = 0;
     for (const int n : g.order) {
       const Node& node = g.nodes[n];
@@ -85,7 +87,10 @@ struct Fusing {
     node.operands = found.values;
     node.ints = {found.dim};
     node.flops = 0;
-    for (const int m : found.nodes) g.nodes[m].flops = 0;  // nothing needs them any more
+    for (const int m : found.nodes) {
+      dead[m] = true;
+      g.nodes[m].flops = 0;  // by which layers are cut
+    }
   }
 
   constexpr int first_of(int n) const {
@@ -131,7 +136,7 @@ struct Fusing {
     int count = 1;
     for (; m >= 0; m = before[m], ++count)
       if (!by_element(m)) return false;
-    return count <= longest_chain;
+    return count <= longest_fusion;
   }
   /// Whether node n can be computed with the node that makes its operand i.
   constexpr bool follows(int n, int i) const {
@@ -224,11 +229,11 @@ struct Fusing {
     for (const int f : following) g.order[to++] = f;
     g.order.erase(last);
   }
-  /// Without the nodes that others follow: of a fusion the last stands for all.
+  /// Without dead nodes and those that others follow: of a fusion the last stands for all.
   constexpr void leave_last() {
     int to = 0;
     for (const int n : g.order)
-      if (g.nodes[n].then < 0) g.order[to++] = n;
+      if (g.nodes[n].then < 0 && !dead[n]) g.order[to++] = n;
     g.order.resize(to);
   }
   /// Fusions one node behind the other, where their last stands.

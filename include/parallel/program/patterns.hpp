@@ -7,9 +7,11 @@
 
 namespace parallel {
 
+inline constexpr int longest_fusion = 4;  ///< nodes
+
 /// Operations that stand one behind the other, each of which reads the result of the one before.
 struct Chain {
-  List<const Operation*, 4> operations{};
+  List<const Operation*, longest_fusion> operations{};
   int operand = -1;  ///< of the last, which is the result of the one before; -1: any
 };
 inline constexpr Chain chains[] = {
@@ -17,7 +19,6 @@ inline constexpr Chain chains[] = {
     {{&operation::matmul, &operation::add, &operation::gelu}},
     {{&operation::matmul, &operation::gelu_derivative}, 1},
 };
-/// And any operations that go element by element, so many at most.
-inline constexpr int longest_chain = 4;
+// And any operations that go element by element (fuse.hpp).
 
 }  // namespace parallel

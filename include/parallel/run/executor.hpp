@@ -132,10 +132,10 @@ class Executor : public RankMemory<Device> {
       switch (i.kind) {
         case EventKind::compute:
           if (!Device::asynchronous && i.updates && skipped()) break;
-          if (recording_ == nullptr && !i.with_next.empty()) {
+          if (recording_ == nullptr && !i.at_once.calls.empty()) {
             // a recording has each of them
-            i.of_all.compute(i.with_next);
-            at += i.with_next.size() - 1;
+            i.at_once.kernel.compute(i.at_once.calls);
+            at += i.at_once.calls.size() - 1;
           } else
             compute(i, as);
           groups_->progress();

@@ -35,9 +35,10 @@ struct Instruction {
   std::vector<Call>
       calls{};  // of what is computed one for each node; of an exchange one with what it sends and receives
   std::vector<Launch> launches{};  // of all of them, in order
-  // its own and those of the instructions behind it, if they are computed at once
-  std::vector<Call> with_next{};
-  FusedKernel of_all{};
+  struct {
+    std::vector<Call> calls{};  // its own and those of the instructions behind it
+    FusedKernel kernel{};
+  } at_once{};  // where the device computes them so
   std::vector<Following> following{};
   bool updates = false;
   bool crossing = false;  // a wait for what the iteration before started

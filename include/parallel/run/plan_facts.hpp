@@ -99,6 +99,7 @@ void describe(Out& out, const Plan& plan) {
     for (const Event& e : plan.events) {
       out.word(static_cast<int>(e.kind));
       out.word(e.node);
+      out.word(e.nodes);
       out.end_of_line();
     }
   } else if (const Pipeline p = pipeline_of(g, plan.mesh); p.trained) {

@@ -46,18 +46,19 @@ void bring_together(std::vector<Instruction<Group>>& all, const Device& device) 
     if (!can(i)) return false;
     const Call &call = i.calls[0], &of_first = first.calls[0];
     if (call.operation != of_first.operation || !same_types(call, of_first)) return false;
-    for (const Call& other : first.with_next)
-      if (!first.of_all.in_order && (disturbs(other, call) || disturbs(call, other))) return false;
+    for (const Call& other : first.at_once.calls)
+      if (!first.at_once.kernel.in_order && (disturbs(other, call) || disturbs(call, other))) return false;
     return true;
   };
   for (std::size_t at = 0; at < all.size();) {
     Instruction<Group>& first = all[at++];
     if (!can(first)) continue;
-    first.with_next = first.calls;
-    first.of_all = device.fused(first.with_next);
-    if (first.of_all)
-      while (at < all.size() && joins(all[at], first)) first.with_next.push_back(all[at++].calls[0]);
-    if (first.with_next.size() == 1) first.with_next.clear();
+    Call call = first.calls[0];
+    first.at_once.kernel = device.fused({&call, 1});
+    if (!first.at_once.kernel) continue;
+    first.at_once.calls = {call};
+    while (at < all.size() && joins(all[at], first)) first.at_once.calls.push_back(all[at++].calls[0]);
+    if (first.at_once.calls.size() == 1) first.at_once.calls.clear();
   }
 }
 

@@ -50,7 +50,7 @@ function showTensors(plan) {
   };
   for (const [role, label] of [["parameter", "Parameters"], ["input", "Inputs"], ["state", "Optimizer state"]])
     group(label, plan.members.filter((m) => m.role === role).map((m) => [plan.member(m.path), m]));
-  const made = plan.events.filter((e) => e.kind === "compute" || plan.collective(e)).map((e) => plan.node(e));
+  const made = plan.events.filter((e) => e.kind === "compute" || plan.collective(e)).flatMap((e) => plan.together(plan.node(e)));
   for (const phase of phases)
     group("Made in " + phase, made.filter((n) => n.phase === phase).flatMap((n) => n.results.map((r) => [plan.called(n), plan.values[r]])));
   list.onchange = () => showTensor(plan, tensors[Number(list.value)]);

@@ -59,8 +59,8 @@ function timelineDetail(plan, bar, timed) {
   else if (node.times > 1) said.push(node.times + " times a step");
   said.push(timed ? seconds(e.end - e.begin) + ", from " + when(e.begin) : "event " + e.event + (e.end - e.begin > 1 ? " to " + (e.end - 1) : ""));
   if (e.track !== "compute" && t) said.push(t.from + " → " + t.to, "message " + bytes(t.message), "sent " + bytes(t.sent));
-  else if (node.flops > 0) said.push(flops(plan.flops(node)));
-  if (node.results.length > 0) said.push(plan.type(plan.results(node)[0]));
+  else if (node.flops > 0) said.push(flops(plan.flopsOf(node)));
+  if (node.results.length > 0) said.push(plan.type(node.results[0]));
   return said.join(" · ");
 }
 
@@ -104,7 +104,7 @@ function showTimeline(plan) {
           });
           all.push({...bar, rect});
           svg.append(rect);
-          const label = spoken(track === "compute" || !node.transition ? plan.operations(node) : node.transition.kind);
+          const label = spoken(track === "compute" || !node.transition ? plan.operationsOf(node) : node.transition.kind);
           if (bar.entries.length === 1 && high > 12 && broad > 6.4 * label.length + 8)
             svg.append(words(bar.left + 5, y + high / 2 + 4, label, {class: "inside " + (track === "compute" ? e.phase : "moves")}));
         }

@@ -50,7 +50,7 @@ function stepTree(plan) {
       part.children.push(line = {kind: "line", where, file: origin ? origin.file : "", operations: []});
     // What nobody wrote, as the optimizer, goes by the operations themselves.
     const written = node.phase !== "optimizer" && origin !== null, last = line.operations.at(-1);
-    const name = written ? origin.spelled : node.transition ? moveWords(node.transition) : plan.operations(node);
+    const name = written ? origin.spelled : node.transition ? moveWords(node.transition) : plan.operationsOf(node);
     if (last && last.name === name && last.origin === (written ? node.origin : null)) last.events.push(index);
     else line.operations.push({name, origin: written ? node.origin : null, events: [index]});
   }
@@ -92,11 +92,11 @@ function showMove(plan, node) {
 function showNode(plan, node, member) {
   const t = node.transition;
   const parts = [
-    element("span", {}, t ? spoken(t.kind) + ": " + t.from + " → " + t.to + " on " + t.axes.join("+") : spoken(plan.operations(node))),
-    element("code", {class: "soft"}, node.results.length > 0 ? plan.type(plan.results(node)[0]) : "")
+    element("span", {}, t ? spoken(t.kind) + ": " + t.from + " → " + t.to + " on " + t.axes.join("+") : spoken(plan.operationsOf(node))),
+    element("code", {class: "soft"}, node.results.length > 0 ? plan.type(node.results[0]) : "")
   ];
   if (node.member !== null && plan.member(node.member) !== member) parts.push(element("code", {class: "soft"}, plan.member(node.member)));
-  if (node.flops > 0) parts.push(element("span", {class: "soft", title: exact(plan.flops(node), "floating point operations")}, flops(plan.flops(node))));
+  if (node.flops > 0) parts.push(element("span", {class: "soft", title: exact(plan.flopsOf(node), "floating point operations")}, flops(plan.flopsOf(node))));
   if (node.seconds) parts.push(element("span", {class: "soft"}, seconds(node.seconds)));
   return element("li", {class: "node quiet"}, ...parts);
 }
@@ -122,7 +122,7 @@ function showOperation(plan, operation, phase) {
     }
   const rows = nodes.map(([event, node]) => plan.collective(event) ? showMove(plan, node) : showNode(plan, node, member));
   const [, only] = nodes[0];
-  if (nodes.length === 1 && phase === "forward" && !only.transition && (origin ? origin.operation : operation.name) === plan.operations(only))
+  if (nodes.length === 1 && phase === "forward" && !only.transition && (origin ? origin.operation : operation.name) === plan.operationsOf(only))
     parts.push(...[...rows.pop().children].slice(1));  // an operation that is one computation is one row
   const free = origin && phase === "forward" ? freeMoves(plan, operation) : [];
   if (free.length > 0) rows.unshift(element("li", {class: "node quiet soft"}, element("span", {}, "free: " + free.join("; "))));

@@ -71,10 +71,10 @@ class Plan {
     this.layersOf = new Map(this.members.map((m) => [m.path, staged(m) ? this.pipeline.layers : m.layers > 0 ? "0-" + (m.layers - 1) : ""]));
   }
   node(event) { return this.nodes[event.node]; }
-  /// What an event computes, by its first node: of a fusion all operations, their work, and what the last one gives.
-  operations(node) { return node.fused ? node.fused.operations : node.operation; }
-  flops(node) { return (node.fused ? node.fused.nodes.map((n) => this.nodes[n]) : [node]).reduce((sum, n) => sum + n.flops, 0); }
-  results(node) { return node.fused ? this.nodes[node.fused.nodes.at(-1)].results : node.results; }
+  /// The nodes that an event computes, by its first; what they are together, and their work.
+  together(node) { return node.fused ? node.fused.nodes.map((n) => this.nodes[n]) : [node]; }
+  operationsOf(node) { return node.fused ? node.fused.operations : node.operation; }
+  flopsOf(node) { return this.together(node).reduce((sum, n) => sum + n.flops, 0); }
   origin(node) { return node.origin === null ? null : this.origins[node.origin]; }
   collective(event) { return event.kind === "start"; }
   /// blocks.*.mlp.up of four layers -> blocks.0-3.mlp.up
@@ -90,7 +90,7 @@ class Plan {
   /// What a node is called, and where it was written.
   called(node) {
     const t = node.transition, origin = this.origin(node);
-    const name = t ? spoken(t.kind) + (t.maximum ? " (max)" : "") + " on " + t.axes.join("+") : spoken(this.operations(node));
+    const name = t ? spoken(t.kind) + (t.maximum ? " (max)" : "") + " on " + t.axes.join("+") : spoken(this.operationsOf(node));
     return [name, this.member(node.member), this.line(origin)].filter((w) => w !== "").join(" · ");
   }
   /// The member that a value comes from, be it an input; "" for none.

@@ -200,6 +200,11 @@ inline void matmul_sum(std::span<const Call> calls) {
                                calls[1].results[0].data);
 }
 
+/// Whether a sum beside a product is of its left factor; both may be one.
+inline bool sums_left(std::span<const Call> calls) {
+  return calls[1].operands[0].data == calls[0].operands[0].data &&
+         operation::Product(calls[0].ints).left_transposed != 0;
+}
 /// A kernel that computes a product, and what follows it, by one call of cuBLASLt.
 struct ProductKernel {
   FusedKernel kernel{};
@@ -218,8 +223,7 @@ inline ProductKernel product_kernel(std::span<const Call> calls) {
   if (are({&operation::matmul, &operation::gelu_derivative}) && passed(0))
     return {{matmul_gelu_derivative}, Epilogue::gelu_derivative};
   if (are({&operation::matmul, &operation::sum_to}))
-    return {{matmul_sum},
-            calls[1].operands[0].data == calls[0].operands[0].data ? Epilogue::sum_left : Epilogue::sum_right};
+    return {{matmul_sum}, sums_left(calls) ? Epilogue::sum_left : Epilogue::sum_right};
   return {};
 }
 
