@@ -188,6 +188,28 @@ TEST_CASE("causal attention over slices of the sequence waits for the last slice
 }
 
 namespace {
+struct Gate {
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return silu(x) * y; }
+};
+}  // namespace
+TEST_CASE("what goes element by element is one kernel of a CPU, and a kernel for each of a GPU") {
+  using Rows = Tensor<float, Shape<64, 64>>;
+  const OwnedPlan owned = derive<Evaluation<Gate, Rows, Rows>>(Mesh{data = 1});
+  REQUIRE(owned->events.size() == 1);
+  const Event& e = owned->events[0];
+  REQUIRE(e.nodes == 2);
+  Machine m = slow(false);
+  m.launch = 100;
+  m.rates[0].functions[static_cast<int>(DType::f32)] = 0;
+  m.rates[0].cache_bytes = 0;
+  const double tensor = 64 * 64 * 4 / m.rates[0].memory_bandwidth;
+  m.rates[0].products[static_cast<int>(DType::f32)] = 1e30;
+  CHECK(compute_seconds(owned, e, m) == doctest::Approx(100 + 3 * tensor));  // two are read, one is written
+  m.processors = 4;
+  CHECK(compute_seconds(owned, e, m) == doctest::Approx(2 * 100 + (2 + 3) * tensor));
+}
+
+namespace {
 struct Times {
   constexpr auto operator()(Distributed auto x, Distributed auto w) const { return matmul(x, w); }
 };

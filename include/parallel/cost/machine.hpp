@@ -46,7 +46,7 @@ struct Machine {
   double launch = 0;                 ///< seconds that every operation takes besides its work
   /// queries that causal attention takes at a time: all see as many keys as the last of them
   int attention_block = 0;
-  /// that each compute a tile of a product at a time; 0: products divide as finely as can be
+  /// of a GPU, that each compute a tile of a product at a time; 0: products divide as finely as can be
   int processors = 0;
   /// caches read what is about to be overwritten, so that writing costs twice (most CPUs)
   bool write_allocates = false;

@@ -125,8 +125,13 @@ constexpr double arithmetic_seconds(const Plan& plan, const Node& node, const Ma
   return rate > 0 ? plan.flops(node) * pricing::quantization(plan, node, machine) / rate : 0;
 }
 /// One run of what is computed, a node or a fusion: its arithmetic or its bytes, whichever takes longer, and the launch.
+/// A GPU has kernels of fusions with products; of others it computes node by node.
 constexpr double compute_seconds(const Plan& plan, const Event& e, const Machine& machine) {
   double arithmetic = 0;
+  if (e.nodes > 1 && machine.processors > 0 && plan.graph.node(e.node).operation->rate != Rate::products) {
+    each_node(plan.graph, e, [&](int n) { arithmetic += compute_seconds(plan, {EventKind::compute, n}, machine); });
+    return arithmetic;
+  }
   each_node(plan.graph, e, [&](int n) { arithmetic += arithmetic_seconds(plan, plan.graph.node(n), machine); });
   const double streaming = streaming_seconds(bytes_moved(plan, e, machine), machine.with(plan.mesh.ranks()));
   return machine.launch + (arithmetic > streaming ? arithmetic : streaming);
