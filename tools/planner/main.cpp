@@ -53,17 +53,20 @@ inline std::string mistake(const CLI::ParseError& error, const CLI::App& app, in
   return words + (code == static_cast<int>(CLI::ExitCodes::ExtrasError) ? nearest(app, argc, argv) : "");
 }
 
+/// Flags of these groups are answers, of which one is given at a time.
+inline constexpr const char *formats_group = "Formats", *questions_group = "Questions";
+
 /// Arguments that one by one are right. Throws ParseError.
 inline void refuse_combinations(const CLI::App& app) {
   for (const CLI::Option* o : app.get_options())
     for (const std::string& given : o->results())
       if (given.empty()) throw CLI::ValidationError(o->get_name() + " is empty; give it a value or leave it away");
   std::string given;
-  for (const char* answer : {"--json", "--dot", "--timeline", "--html", "--why", "--picture", "--svg", "--schedule",
-                             "--schedule-svg", "--run", "--lock", "--check", "--advise"}) {
-    if (answer == std::string_view("--advise") && given == "--json") continue;
-    if (answer == std::string_view("--run") && given.starts_with("--schedule")) continue;
-    if (app.count(answer) == 0) continue;
+  for (const CLI::Option* o : app.get_options()) {
+    const std::string answer = o->get_name();
+    if (o->count() == 0 || (o->get_group() != formats_group && o->get_group() != questions_group)) continue;
+    if (answer == "--advise" && given == "--json") continue;
+    if (answer == "--run" && given.starts_with("--schedule")) continue;
     if (!given.empty())
       throw CLI::ValidationError(given + " and " + answer + " are two answers; ask for one at a time");
     given = answer;
@@ -120,28 +123,29 @@ int main(int argc, char** argv) {
   for (const auto& [flag, format, help] : formats)
     app.add_flag_callback(
            flag, [&asked, f = format] { asked.format = f; }, help)
-        ->group("Formats");
+        ->group(formats_group);
 
-  app.add_option("--why", asked.why, "Explains every collective of a member: blocks.0.mlp.down")->group("Questions");
+  app.add_option("--why", asked.why, "Explains every collective of a member: blocks.0.mlp.down")
+      ->group(questions_group);
   app.add_option("--picture", asked.picture, "How a member lies on the mesh, as text: blocks.*.mlp.down, input.0")
-      ->group("Questions");
-  app.add_option("--svg", asked.svg, "The same as a picture")->group("Questions");
+      ->group(questions_group);
+  app.add_option("--svg", asked.svg, "The same as a picture")->group(questions_group);
   app.add_flag(
          "--schedule", asked.schedule,
          "How the stages of a pipeline take turns, over time; with --machine by its prices, with --run beside what they did")
-      ->group("Questions");
-  app.add_flag("--schedule-svg", asked.schedule_svg, "The same as a picture")->group("Questions");
+      ->group(questions_group);
+  app.add_flag("--schedule-svg", asked.schedule_svg, "The same as a picture")->group(questions_group);
   app.add_option("--run", asked.run, "Lays FILE.0, FILE.1, ..., which a run wrote with --record FILE, over the plan")
-      ->group("Questions");
-  app.add_flag("--lock", asked.locking, "Writes the plan beside the file, as NAME.plan")->group("Questions");
+      ->group(questions_group);
+  app.add_flag("--lock", asked.locking, "Writes the plan beside the file, as NAME.plan")->group(questions_group);
   app.add_flag("--check", asked.checking, "Compares the plan with NAME.plan and prints what differs")
-      ->group("Questions");
+      ->group(questions_group);
   app.add_option("--advise", asked.advise,
                  "Every mesh of so many ranks, by its predicted step and what it is lost by; needs --machine")
-      ->group("Questions")
+      ->group(questions_group)
       ->check(CLI::Range(1, 65536));
-  app.add_option("--memory", asked.memory, "What a rank has for --advise: 80GB, 40GiB")->group("Questions");
-  app.add_option("--lock-file", asked.lock, "Another file than NAME.plan")->group("Questions");
+  app.add_option("--memory", asked.memory, "What a rank has for --advise: 80GB, 40GiB")->group("With a question");
+  app.add_option("--lock-file", asked.lock, "Another file than NAME.plan")->group("With a question");
 
   app.add_option("--compiler", asked.compiler, "What compiles a source; words, as in \"ccache g++\"")
       ->envname("CXX")
