@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
 //   inputs               2 KiB
 //   gradients            4.2 KiB
 //   activations          5 KiB
-//   temporaries          13.2 KiB
+//   temporaries          12.2 KiB
 //   scratch              at most 8 KiB, in which kernels work
 // on the CPU             at most 31.9 KiB in all
 //

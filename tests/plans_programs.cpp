@@ -384,6 +384,14 @@ TEST_CASE("gradients of slices that fill a value are concatenated; others are pa
   CHECK(pads_and_concatenations<SlicedAndRead>() == Counts{0, 1});
   CHECK(pads_and_concatenations<SlicedAcross>() == Counts{2, 0});
 }
+TEST_CASE("what is between nodes of a fusion needs no room where a stage has several chunks") {
+  using Step = Accumulate<4, Training<LinearStages, Sgd, Rows>>;
+  const auto arena = [](const Graph& graph) {
+    return derive(with_schedule(graph, schedules::interleaved<2>), Mesh{stage = 2, data = 2}.on_stage(0), {}, {})
+        ->memory.arena;
+  };
+  CHECK(arena(build<Step>()) < arena(build_unfused<Step>()));
+}
 TEST_CASE("what concatenation leaves unneeded keeps nothing, where gradients of weights stand apart") {
   using Step = Accumulate<4, Training<SlicedStages, Sgd, Tensor<float, Shape<8, 16>>>>;
   const auto arena = [](const Graph& graph) {

@@ -194,7 +194,7 @@ struct Gate {
 }  // namespace
 TEST_CASE("what goes element by element is one kernel of a CPU, and a kernel for each of a GPU") {
   using Rows = Tensor<float, Shape<64, 64>>;
-  const OwnedPlan owned = derive<Evaluation<Gate, Rows, Rows>>(Mesh{data = 1});
+  const OwnedPlan owned = derive<Evaluation<Gate, Rows, Rows>>(Mesh{});
   REQUIRE(owned->events.size() == 1);
   const Event& e = owned->events[0];
   REQUIRE(e.nodes == 2);

@@ -1,4 +1,5 @@
-// Random programs with linear layers, biases that are computed, slices that are put together, and their gradients.
+// Random programs with linear layers, biases that are computed, slices that are put together, gates and what else goes
+// element by element, and their gradients.
 #pragma once
 #include <random>
 
@@ -92,7 +93,7 @@ struct Program {
   }
   int grown() {
     const int x = any(2), y = any(2), bias = any(1);
-    switch (pick(13)) {
+    switch (pick(17)) {
       case 0:
       case 1: return scaled(sum(product(x, y), bias), 0.4);
       case 2: return scaled(sum(product(x, y), product(bias, any(2))), 0.2);
@@ -110,7 +111,14 @@ struct Program {
         return apply(operation::concatenate,
                      {apply(operation::multiply, {part(x, 0, 0, 4), part(x, 0, 4, 8)}), part(x, 0, 0, 4)}, {0});
       case 11: return apply(operation::layer_norm, {x, bias, any(1)}, {}, 0.1);
-      default: return apply(operation::transpose, {x}, {1, 0});
+      case 12: return apply(operation::transpose, {x}, {1, 0});
+      case 13: return scaled(apply(operation::multiply, {apply(operation::silu, {x}), y}), 0.5);  // a gate
+      case 14: return scaled(apply(operation::square, {apply(operation::relu, {sum(x, bias)})}), 0.2);
+      case 15:
+        return apply(operation::tanh,
+                     {apply(operation::subtract, {scaled(apply(operation::multiply, {x, bias}), 0.3), y})});
+      default:
+        return apply(operation::sigmoid, {apply(operation::sigmoid, {apply(operation::gelu_erf, {sum(bias, x)})})});
     }
   }
   void keep(int value) {

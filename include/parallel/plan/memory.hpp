@@ -183,8 +183,9 @@ struct Placing {
   constexpr Vector<int> count_readers() const {
     Vector<int> readers;
     readers.resize(g.size_of_values(), 0);
-    for (const int n : g.order)
-      for (const int o : g.node(n).operands) ++readers[o];
+    for (int n = 0; n < part_.size(); ++n)
+      if (part_[n] != elsewhere)
+        for (const int o : g.node(n).operands) ++readers[o];
     each_needed([&](int value) { ++readers[value]; }, g);
     return readers;
   }

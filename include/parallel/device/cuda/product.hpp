@@ -145,7 +145,7 @@ class PreparedProduct : public Product {
 
 /// What a call of matmul, and of what is computed with it, asks for. Dimensions that stand beside each other are one.
 inline Product product_of(std::span<const Call> calls, Epilogue epilogue) {
-  const View &x = calls[0].operands[0], &w = calls[0].operands[1], &y = calls[0].results[0];
+  const View &x = calls[0].operands[0], &y = calls[0].results[0];
   const operation::Product p(calls[0].ints);
   Product result;
   const int free_left = x.rank - p.batch - p.contracted;
