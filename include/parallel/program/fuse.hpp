@@ -25,6 +25,7 @@ struct Fusing {
   Vector<int> reader{};
   Vector<bool> read_later{};  ///< per value: another phase reads it
   Vector<int> updates{};      ///< per node: how many nodes before it change something in place
+  Vector<int> place{};        ///< per node: in the order
   Vector<int> before{};       ///< per node: the node of its fusion before it, or -1
   Vector<bool> dead{};        ///< per node: nothing needs it any more
 
@@ -32,11 +33,14 @@ struct Fusing {
     reader.resize(g.values.size(), -1);
     read_later.resize(g.values.size(), false);
     updates.resize(g.nodes.size(), 0);
+    place.resize(g.nodes.size(), -1);
     before.resize(g.nodes.size(), -1);
     dead.resize(g.nodes.size(), false);
     int changes = 0;
-    for (const int n : g.order) {
+    for (int i = 0; i < g.order.size(); ++i) {
+      const int n = g.order[i];
       const Node& node = g.nodes[n];
+      place[n] = i;
       updates[n] = changes += node.operation->updates ? 1 : 0;
       for (const int o : node.operands) {
         if (node.phase != g.nodes[g.values[o].node].phase)
@@ -131,8 +135,10 @@ struct Fusing {
     }
     return true;
   }
-  /// Whether the fusion that ends with m goes element by element, and can grow.
-  constexpr bool chain_by_element(int m) const {
+  /// Whether the fusion that ends with m goes element by element, and can grow by a node without room for more: nobody
+  /// else reads what is between, and of what m reads no more lives on until then than its result did.
+  constexpr bool chain_by_element(int m, int n) const {
+    if (read_later[g.nodes[m].result] || (place[n] != place[m] + 1 && g.nodes[m].operands.size() > 1)) return false;
     int count = 1;
     for (; m >= 0; m = before[m], ++count)
       if (!by_element(m)) return false;
@@ -160,7 +166,7 @@ struct Fusing {
     }
     if (!by_element(n)) return;
     for (int i = 0; i < node.operands.size(); ++i)
-      if (follows(n, i) && chain_by_element(g.values[node.operands[i]].node))
+      if (follows(n, i) && chain_by_element(g.values[node.operands[i]].node, n))
         return put_behind(g.values[node.operands[i]].node, n);
   }
   constexpr void put_behind(int m, int n) {
