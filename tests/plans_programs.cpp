@@ -328,7 +328,7 @@ TEST_CASE("what goes element by element is fused, four at most") {
   CHECK(forward_chains<ReadTwice, Evaluation<ReadTwice, Rows>>() == Names{"add+square+multiply"});
   // but what the way back reads lies apart, and would only take more room at one time
   CHECK(forward_chains<Gated, Training<Gated, Sgd, Rows>>().empty());
-  CHECK(forward_chains<Joining, Training<Joining, Sgd, Rows>>() == Names{"add+dropout+add", "dropout+add"});
+  CHECK(forward_chains<Joining, Training<Joining, Sgd, Rows>>() == Names{"add+dropout+add", "gelu+add"});
 }
 TEST_CASE("a bias's gradient comes with its weight's, and is exchanged behind both") {
   const auto same = [&]<class Model>(Model) {

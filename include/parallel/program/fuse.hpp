@@ -25,7 +25,7 @@ struct Fusing {
   Vector<int> reader{};
   Vector<bool> read_later{};  ///< per value: another phase reads it
   Vector<int> updates{};      ///< per node: how many nodes before it change something in place
-  Vector<int> place{};        ///< per node: in the order
+  Vector<int> place{};        ///< per node: how many before it compute or move something
   Vector<int> before{};       ///< per node: the node of its fusion before it, or -1
   Vector<bool> dead{};        ///< per node: nothing needs it any more
 
@@ -37,10 +37,14 @@ struct Fusing {
     before.resize(g.nodes.size(), -1);
     dead.resize(g.nodes.size(), false);
     int changes = 0;
-    for (int i = 0; i < g.order.size(); ++i) {
-      const int n = g.order[i];
+    int place_of_next = 0;
+    for (const int n : g.order) {
       const Node& node = g.nodes[n];
-      place[n] = i;
+      const Collective moves = node.transition.collective;
+      const bool looks = node.operation->aliases ||
+                         (node.is(Structural::move) && (moves == Collective::retype || moves == Collective::drop));
+      place[n] = place_of_next;
+      place_of_next += node.operation->computes && !(looks && !node.owns) ? 1 : 0;
       updates[n] = changes += node.operation->updates ? 1 : 0;
       for (const int o : node.operands) {
         if (node.phase != g.nodes[g.values[o].node].phase)
