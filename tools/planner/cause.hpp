@@ -124,7 +124,7 @@ inline std::string brief(const GraphView& g, const Node& node) {
   return r.conjugate ? "conjugate of " + text(r.from) + " -> " + text(r.to) + ": " + words : words;
 }
 
-/// What a value comes from: of a fused operation's results, each from its own.
+/// What a value comes from.
 inline int origin_of(const GraphView& g, int value) {
   const Node& maker = g.maker(value);
   for (std::size_t o = 0; o < g.origins.size() && maker.results > 1; ++o)
