@@ -341,6 +341,29 @@ TEST_CASE("what the passes rely on of a product and of what is fused with it") {
   }
 }
 
+TEST_CASE("what is needed beside nodes exists") {
+  const Graph whole = build<Staged>();
+  const auto said = [&](auto damage) -> std::string {
+    Graph graph = whole;
+    damage(graph);
+    try {
+      object::check_graph(graph);
+    } catch (const object::Damaged& damaged) {
+      return damaged.what();
+    }
+    return "";
+  };
+  REQUIRE((!whole.carries.empty() && !whole.stacks.empty() && !whole.outputs.empty()));
+  CHECK(said([](Graph&) {}) == "");
+  const std::string nowhere = "an index leads nowhere";
+  CHECK(said([](Graph& g) { g.carries[0].initial = -1; }) == nowhere);
+  CHECK(said([](Graph& g) { g.carries[0].returned = -1; }) == nowhere);
+  CHECK(said([](Graph& g) { g.stacks[0].inside = -1; }) == nowhere);
+  CHECK(said([](Graph& g) { g.outputs[0] = -1; }) == nowhere);
+  // of a node that nothing needs the order may lack, of others not
+  CHECK(said([](Graph& g) { g.order.erase(g.order.size() / 2); }) != "");
+}
+
 TEST_CASE("what the passes rely on of a pipeline") {
   const Graph whole = build<Staged>();
   const auto said = [&](auto damage) -> std::string {

@@ -214,8 +214,12 @@ inline void check_graph(const Graph& g) {
     require(node.then < 0 || (at + 1 < g.order.size() && g.order[at + 1] == node.then), "a fusion is none");
     require(!follows || (fused <= longest_fusion && goes_with(g, g.nodes[g.order[at - 1]], node)), "a fusion is none");
   }
-  const auto stands = [&](int value) { require(place[g.values[value].node] >= 0, "nodes are missing in the order"); };
-  each_needed(stands, g);
+  each_needed(
+      [&](int value) {
+        exists(value, values);
+        require(place[g.values[value].node] >= 0, "nodes are missing in the order");
+      },
+      g);
   for (int n = 0; n < nodes; ++n)
     require(place[n] >= 0 || can_be_fused(g.nodes[n]), "nodes are missing in the order");  // what nothing needs
   require(region == 0, "nodes are missing in the order");
