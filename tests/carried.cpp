@@ -341,18 +341,20 @@ TEST_CASE("what the passes rely on of a product and of what is fused with it") {
   }
 }
 
+/// What is said of a graph that is damaged so.
+template <class F>
+std::string said_of(Graph graph, F damage) {
+  damage(graph);
+  try {
+    object::check_graph(graph);
+  } catch (const object::Damaged& damaged) {
+    return damaged.what();
+  }
+  return "";
+}
 TEST_CASE("what is needed beside nodes exists") {
   const Graph whole = build<Staged>();
-  const auto said = [&](auto damage) -> std::string {
-    Graph graph = whole;
-    damage(graph);
-    try {
-      object::check_graph(graph);
-    } catch (const object::Damaged& damaged) {
-      return damaged.what();
-    }
-    return "";
-  };
+  const auto said = [&](auto damage) { return said_of(whole, damage); };
   REQUIRE((!whole.carries.empty() && !whole.stacks.empty() && !whole.outputs.empty()));
   CHECK(said([](Graph&) {}) == "");
   const std::string nowhere = "an index leads nowhere";
@@ -360,22 +362,12 @@ TEST_CASE("what is needed beside nodes exists") {
   CHECK(said([](Graph& g) { g.carries[0].returned = -1; }) == nowhere);
   CHECK(said([](Graph& g) { g.stacks[0].inside = -1; }) == nowhere);
   CHECK(said([](Graph& g) { g.outputs[0] = -1; }) == nowhere);
-  // of a node that nothing needs the order may lack, of others not
-  CHECK(said([](Graph& g) { g.order.erase(g.order.size() / 2); }) != "");
+  CHECK(said([](Graph& g) { g.order.erase(g.order.size() / 2); }) != "");  // what others read
 }
 
 TEST_CASE("what the passes rely on of a pipeline") {
   const Graph whole = build<Staged>();
-  const auto said = [&](auto damage) -> std::string {
-    Graph graph = whole;
-    damage(graph);
-    try {
-      object::check_graph(graph);
-    } catch (const object::Damaged& damaged) {
-      return damaged.what();
-    }
-    return "";
-  };
+  const auto said = [&](auto damage) { return said_of(whole, damage); };
   const auto region = [](Graph& g, RegionKind kind, bool reversed = false) -> Region& {
     for (Region& r : g.regions)
       if (r.kind == kind && r.reversed == reversed) return r;

@@ -268,8 +268,8 @@ class Memory {
     std::copy(c.begin(), c.end(), address(value));
   }
 
-  /// What is computed together reads all that others made, and writes all, at one time: only what it alone reads may lie
-  /// where its next node's result does.
+  /// What is computed together reads all that others made, and writes all, at one time: only what it alone reads may
+  /// lie where its next node's result does.
   void compute(const Event& event) {
     std::vector<int> operands, results, passed;
     each_node(g_, event, [&](int n) {

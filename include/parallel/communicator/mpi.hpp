@@ -1,8 +1,8 @@
-// Ranks as processes under MPI, and sums taken in rank order. Boost.MPI has the environment, communicators, element types
-// and errors. MPI's own functions are called where it has none: nonblocking collectives, the barrier among them;
+// Ranks as processes under MPI, and sums taken in rank order. Boost.MPI has the environment, communicators, element
+// types and errors. MPI's own functions are called where it has none: nonblocking collectives, the barrier among them;
 // messages and tests of requests whose errors come back with what was sent; copies and splits of communicators that are
-// to return errors from then on, and to be given up at a deadline; and a probe, ranks and sizes whose errors are returned
-// and not thrown, as a rank asks for them while it tells of another error.
+// to return errors from then on, and to be given up at a deadline; and a probe, ranks and sizes whose errors are
+// returned and not thrown, as a rank asks for them while it tells of another error.
 #pragma once
 #include <algorithm>
 #include <climits>

@@ -124,8 +124,8 @@ constexpr double arithmetic_seconds(const Plan& plan, const Node& node, const Ma
   const double rate = bound == Rate::functions ? rates.functions[dtype] : rates.products[dtype];
   return rate > 0 ? plan.flops(node) * pricing::quantization(plan, node, machine) / rate : 0;
 }
-/// One run of what is computed, a node or a fusion: its arithmetic or its bytes, whichever takes longer, and the launch.
-/// A GPU has kernels of fusions with products; of others it computes node by node.
+/// One run of what is computed, a node or a fusion: its arithmetic or its bytes, whichever takes longer, and the
+/// launch. A GPU has kernels of fusions with products; of others it computes node by node.
 constexpr double compute_seconds(const Plan& plan, const Event& e, const Machine& machine) {
   double arithmetic = 0;
   if (e.nodes > 1 && machine.processors > 0 && plan.graph.node(e.node).operation->rate != Rate::products) {

@@ -24,8 +24,8 @@ concept Device = std::copyable<D> && requires(const D& d, const Operation& o, Ca
   // prepares a call; nullptr where there is no kernel
   { d.kernel(o, c) } -> std::same_as<Kernel>;
   // prepares calls that follow each other, of which `kernel` may have prepared some; none where they are to be computed
-  // one by one. Asked with one call: whether there is a kernel for any number of such calls, of which it sees the others
-  // when it computes. A device that is made of another and has kernels of its own answers this, too.
+  // one by one. Asked with one call: whether there is a kernel for any number of such calls, of which it sees the
+  // others when it computes. A device that is made of another and has kernels of its own answers this, too.
   { d.fused(calls) } -> std::same_as<FusedKernel>;
   { d.prepare(c) } -> std::same_as<void>;                // a call of the three below
   { d.memory(n).data() } -> std::same_as<std::byte*>;    // n bytes, all zero

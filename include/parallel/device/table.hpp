@@ -13,10 +13,10 @@ struct KernelRow {
   int whole_numbers = -1;  ///< the operand that must be i32: indices or a mask
   bool mixed = false;      ///< it takes bf16 beside f32
 };
-/// The kernel of calls of these operations one behind the other; of a single one, of any number of its calls; of none, of
-/// operations that go element by element.
+/// The kernel of calls of these operations one behind the other; of a single one, of any number of its calls; of none,
+/// of operations that go element by element.
 struct FusedRow {
-  List<const Operation*, 4> operations{};
+  List<const Operation*, longest_fusion> operations{};
   FusedKernel kernel{};
 };
 

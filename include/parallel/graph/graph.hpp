@@ -165,6 +165,7 @@ struct Value {
 };
 
 inline constexpr int max_node_operands = 10;
+inline constexpr int longest_fusion = 4;  ///< nodes that follow each other by Node::then
 
 struct Node {
   const Operation* operation = nullptr;

@@ -7,8 +7,6 @@
 
 namespace parallel {
 
-inline constexpr int longest_fusion = 4;  ///< nodes
-
 /// Operations that stand one behind the other, each of which reads the result of the one before.
 struct Chain {
   List<const Operation*, longest_fusion> operations{};

@@ -34,8 +34,8 @@ inline bool same_types(const Call& a, const Call& b) {
   return same;
 }
 
-/// Gives the first of some instructions the calls of all, where the device computes them at once, nothing stands between
-/// them and no loop moves their addresses. Nothing is reordered.
+/// Gives the first of some instructions the calls of all, where the device computes them at once, nothing stands
+/// between them and no loop moves their addresses. Nothing is reordered.
 template <class Group, class Device>
 void bring_together(std::vector<Instruction<Group>>& all, const Device& device) {
   const auto can = [](const Instruction<Group>& i) {

@@ -40,13 +40,14 @@ inline void narrow_to(View& v, const View& operand, const View& result, int d, I
 inline void one_by_one(std::span<const Call> calls) {
   for (const Call& call : calls) call.kernel(call);
 }
-/// Calls kernels that go element by element one after the other on pieces of their results, along the outer dimensions.
+/// Calls kernels that go element by element one after the other on pieces of their results, along the outer
+/// dimensions.
 inline void in_pieces_along(int d, std::span<const Call> calls) {
   constexpr Index most = 16384;  // elements: what several operands need of them stays in the second cache
   const View& whole = calls[0].results[0];
   const Index inner = whole.extent(d + 1, whole.rank);
   if (d + 1 >= whole.rank || whole.extent(d, whole.rank) <= most) return one_by_one(calls);
-  std::array<Call, 4> pieces;  // no fusion is longer; copied once: a call has some 2 KB
+  std::array<Call, longest_fusion> pieces;  // copied once: a call has some 2 KB
   std::copy(calls.begin(), calls.end(), pieces.begin());
   in_chunks(
       whole.size[d],
@@ -61,8 +62,8 @@ inline void in_pieces_along(int d, std::span<const Call> calls) {
       },
       std::max<Index>(1, most / std::max<Index>(1, inner)));
 }
-/// Smaller tensors the last cache keeps from one operation to the next: silu times another took 0.91 to 0.96 of the time
-/// in pieces for 8192 x 4096, as long for 4096 x 1536 (medians of 61, one core of an EPYC).
+/// Smaller tensors the last cache keeps from one operation to the next: silu times another took 0.91 to 0.96 of the
+/// time in pieces for 8192 x 4096, as long for 4096 x 1536 (medians of 61, one core of an EPYC).
 inline void in_pieces(std::span<const Call> calls) {
   if (calls[0].results[0].elements() < Index{1} << 24) return one_by_one(calls);
   in_pieces_along(0, calls);
