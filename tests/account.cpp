@@ -19,6 +19,7 @@
 #include "every_program.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 namespace {

@@ -11,6 +11,7 @@
 #include <parallel/parallel.hpp>
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 namespace {

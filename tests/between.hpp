@@ -5,6 +5,7 @@
 
 namespace between {
 using namespace parallel;
+using namespace parallel::internals;
 
 /// `blocks(x, more...)`, where the last input is what it is compared with.
 template <class Block, int layers>

@@ -16,6 +16,7 @@
 #include "pipeline_models.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 namespace {

@@ -90,7 +90,7 @@ inline std::int64_t with_quarter(std::int64_t word, Random& random) {
   return static_cast<std::int64_t>((whole & ~(std::uint64_t{0xffff} << shift)) | (quarter & 0xffff) << shift);
 }
 inline void change(Words& words, const std::vector<Words>& others, Random& random) {
-  const std::size_t header = parallel::object::header;
+  const std::size_t header = parallel::internals::object::header;
   auto program = static_cast<std::size_t>(words[5]);  // its end, behind which are lines and spellings of types
   const int changes = random.one_in(8) ? 1 + random.below(12) : 1 + random.below(2);
   for (int i = 0; i < changes && words.size() > header + 1; ++i) {
@@ -133,8 +133,8 @@ inline void change(Words& words, const std::vector<Words>& others, Random& rando
   }
   if (random.one_in(50)) return;
   const std::span<const std::int64_t> all(words);
-  words[4] = parallel::object::checksum(all.first(program).subspan(header));
-  words[6] = parallel::object::checksum(all.subspan(program));
+  words[4] = parallel::internals::object::checksum(all.first(program).subspan(header));
+  words[6] = parallel::internals::object::checksum(all.subspan(program));
 }
 
 inline std::string text(std::string of, Random& random) {

@@ -14,6 +14,7 @@
 namespace cases {
 
 using namespace parallel;
+using namespace parallel::internals;
 
 inline std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 

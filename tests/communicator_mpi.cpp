@@ -17,6 +17,7 @@
 #include "mpi_calls.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace std::chrono_literals;
 using cases::index;
 using namespace mpi_calls;

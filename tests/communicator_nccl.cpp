@@ -11,6 +11,7 @@
 #include "nccl_runs.hpp"
 
 using namespace nccl_runs;
+using namespace parallel::internals;
 
 namespace {
 

@@ -30,7 +30,7 @@
 #if COUNTS_ALLOCATIONS
 namespace {
 thread_local std::int64_t allocations = 0;
-}
+}  // namespace
 [[gnu::noinline]] void* operator new(std::size_t size) {  // inlined, g++ 12 would warn of a free that matches no new
   ++allocations;
   if (void* p = std::malloc(size > 0 ? size : 1)) return p;
@@ -41,6 +41,7 @@ thread_local std::int64_t allocations = 0;
 #endif
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace std::chrono_literals;
 using cases::index;
 using namespace thread_runs;

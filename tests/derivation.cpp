@@ -13,6 +13,7 @@
 #include <parallel/parallel.hpp>
 
 using namespace parallel;
+using namespace parallel::internals;
 
 namespace {
 using Sizes = std::vector<std::int64_t>;

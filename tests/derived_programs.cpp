@@ -13,6 +13,7 @@
 #include "noted.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using Json = nlohmann::json;
 
 namespace {
@@ -245,7 +246,7 @@ class Making {
     for (const Json& extent : json_["mesh"]) {
       const Axis* on = axis(extent[0]);
       bool named = false;
-      for (const parallel::Value& v : graph_.values) named = named || !(v.type.layout.on(on) == Invariant);
+      for (const parallel::internals::Value& v : graph_.values) named = named || !(v.type.layout.on(on) == Invariant);
       if (named) mesh.axes[mesh.count++] = {on, extent[1].get<int>()};
     }
     return mesh;
@@ -253,7 +254,7 @@ class Making {
 
   /// The layout of one layer's part of what is moved for all layers at once.
   Layout layer_of(int value) const {
-    const parallel::Value& v = graph_.values[value];
+    const parallel::internals::Value& v = graph_.values[value];
     if (v.stack == 0) return v.type.layout;
     Layout one = v.type.layout;
     one.dims.erase(0);

@@ -289,7 +289,7 @@ class Run {
   template <class U, class Views>
   Run& add(Views& views, const Numbers& whole, const Box& box) {
     parallel::View v;
-    v.dtype = parallel::dtype_of<U>;
+    v.dtype = parallel::internals::dtype_of<U>;
     v.rank = static_cast<int>(box.size.size());
     for (int d = 0; d < v.rank; ++d) {
       const auto at = static_cast<std::size_t>(d);

@@ -6,6 +6,7 @@
 #include "device.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 
 namespace {
 

@@ -12,6 +12,7 @@
 #include "device.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 
 namespace {
 Numbers stored_as_bf16(Numbers x) {

@@ -9,6 +9,7 @@
 #include "device.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 
 static Sizes broadcast_sizes(const Sizes& x, const Sizes& y) {
   const std::size_t rank = std::max(x.size(), y.size());

@@ -10,6 +10,7 @@
 #include "fixture.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 
 namespace {
 /// The tensors of one operation of the fixture.

@@ -5,6 +5,7 @@
 #include "fused_calls.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 
 namespace {
 

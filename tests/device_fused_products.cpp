@@ -3,6 +3,7 @@
 #include "fused_calls.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 
 using fused_calls::Part;
 

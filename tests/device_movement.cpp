@@ -11,6 +11,7 @@
 #include "device.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 
 TEST_CASE_TEMPLATE("transposes", T, float, double, int OR_HALF) {
   for (const Sizes& sizes : {Sizes{5, 7}, Sizes{3, 4, 5}, Sizes{2, 3, 4, 5}, Sizes{1, 6, 1}, Sizes{4, 1, 3, 1},

@@ -7,6 +7,7 @@
 #include "device.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using Words = std::array<std::uint32_t, 4>;
 
 // The published answers of Philox4x32-10 (Random123, kat_vectors).

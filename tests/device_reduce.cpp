@@ -6,6 +6,7 @@
 #include "device.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 
 static Sizes kept_of(const Sizes& sizes, const Ints& gone) {
   Sizes result;

@@ -9,6 +9,7 @@
 #include "device.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 
 namespace {
 /// What a statistic of rows of T is stored as.

@@ -23,7 +23,8 @@ class Watched : public parallel::CudaDouble {
   parallel::Kernel kernel(const parallel::Operation& operation, parallel::Call& call) const {
     const parallel::Kernel found = parallel::CudaDouble::kernel(operation, call);
     if (found == nullptr) return nullptr;
-    call.context = &contexts_->emplace_back(Context{*static_cast<parallel::cuda::Context*>(call.context), found, {}});
+    call.context =
+        &contexts_->emplace_back(Context{*static_cast<parallel::internals::cuda::Context*>(call.context), found, {}});
     return [](const parallel::Call& c) {
       declare(c);
       static_cast<const Context*>(c.context)->kernel(c);
@@ -33,8 +34,8 @@ class Watched : public parallel::CudaDouble {
   parallel::FusedKernel fused(std::span<parallel::Call> calls) const {
     parallel::FusedKernel found = parallel::CudaDouble::fused(calls);
     if (!found) return {};
-    calls[0].context =
-        &contexts_->emplace_back(Context{*static_cast<parallel::cuda::Context*>(calls[0].context), nullptr, found});
+    calls[0].context = &contexts_->emplace_back(
+        Context{*static_cast<parallel::internals::cuda::Context*>(calls[0].context), nullptr, found});
     found.compute = [](std::span<const parallel::Call> all) {
       for (const parallel::Call& c : all) declare(c);
       static_cast<const Context*>(all[0].context)->fused.compute(all);
@@ -44,15 +45,15 @@ class Watched : public parallel::CudaDouble {
   }
 
  private:
-  struct Context : parallel::cuda::Context {
+  struct Context : parallel::internals::cuda::Context {
     parallel::Kernel kernel;
     parallel::FusedKernel fused;
   };
   static void declare(const parallel::Call& c) {
     for (const parallel::View& v : c.operands)
-      stand_in::declared.push_back(stand_in::reads(v.data, parallel::cuda::bytes_of(v)));
+      stand_in::declared.push_back(stand_in::reads(v.data, parallel::internals::cuda::bytes_of(v)));
     for (const parallel::View& v : c.results)
-      stand_in::declared.push_back(stand_in::writes(v.data, parallel::cuda::bytes_of(v)));
+      stand_in::declared.push_back(stand_in::writes(v.data, parallel::internals::cuda::bytes_of(v)));
   }
   std::shared_ptr<std::deque<Context>> contexts_ = std::make_shared<std::deque<Context>>();
 };

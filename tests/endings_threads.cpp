@@ -19,6 +19,7 @@
 #include <parallel/run/failure.hpp>
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace std::chrono_literals;
 
 namespace {

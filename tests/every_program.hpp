@@ -13,6 +13,7 @@
 namespace every {
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 using X = Tensor<float, Shape<8 / data, 4, 16>>;

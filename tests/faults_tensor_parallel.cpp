@@ -8,6 +8,7 @@
 #include "program.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 using lockstep::Array;
 

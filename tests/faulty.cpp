@@ -20,6 +20,7 @@
 #include <parallel/run/failure.hpp>
 
 using namespace parallel;
+using namespace parallel::internals;
 
 namespace {
 

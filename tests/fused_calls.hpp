@@ -12,6 +12,7 @@
 
 namespace fused_calls {
 using namespace parallel;
+using namespace parallel::internals;
 
 /// One of them: which operand is the result of the one before, how many others it has, its attributes.
 struct Part {

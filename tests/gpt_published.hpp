@@ -11,6 +11,7 @@
 
 namespace published {
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 /// What the backward pass finds of a layer: everything; all but attention's scores and what tensor parallelism gathers

@@ -5,6 +5,7 @@
 
 int main() {
   every::program([]<class Program>(const char* name) {
-    std::printf("%016llx %s\n", static_cast<unsigned long long>(parallel::object::program<Program>.words[4]), name);
+    std::printf("%016llx %s\n", static_cast<unsigned long long>(parallel::internals::object::program<Program>.words[4]),
+                name);
   });
 }

@@ -12,6 +12,7 @@
 namespace growth {
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 /// Bytes that the kernel says a process has: "VmRSS:" now, "VmHWM:" at most so far.

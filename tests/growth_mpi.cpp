@@ -7,6 +7,7 @@
 #include "growth.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 TEST_CASE("a process under MPI grows by its account") {

@@ -10,6 +10,7 @@
 #include "growth.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 namespace {

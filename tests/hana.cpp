@@ -11,6 +11,7 @@
 #include <parallel/run/trainer.hpp>
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 namespace hana = boost::hana;
 using namespace hana::literals;

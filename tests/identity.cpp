@@ -14,6 +14,7 @@
 #include <parallel/run/trainer.hpp>
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 namespace {

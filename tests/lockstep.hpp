@@ -13,6 +13,7 @@
 namespace lockstep {
 
 using namespace parallel;
+using namespace parallel::internals;
 
 /// A full tensor or a rank's part, in double whatever its element type.
 struct Array {

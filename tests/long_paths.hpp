@@ -8,6 +8,7 @@
 namespace long_paths {
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 using Weights = Parameter<float, Shape<16 / tensor>>;

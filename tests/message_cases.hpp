@@ -12,6 +12,7 @@
 namespace messages {
 
 using namespace parallel;
+using namespace parallel::internals;
 using cases::index;
 
 inline std::byte pattern(std::uint64_t message, std::size_t i) {

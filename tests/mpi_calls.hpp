@@ -12,6 +12,7 @@
 
 namespace mpi_calls {
 using namespace parallel;
+using namespace parallel::internals;
 
 /// A call of MPI, with the bytes that this rank gives to all and gets from all, itself included where the call says so.
 struct Called {

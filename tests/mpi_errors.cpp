@@ -9,6 +9,7 @@
 #include <parallel/communicator/mpi.hpp>
 
 using namespace parallel;
+using namespace parallel::internals;
 
 namespace {
 

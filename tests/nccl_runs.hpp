@@ -12,6 +12,7 @@
 namespace nccl_runs {
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace std::chrono_literals;
 using cases::index;
 

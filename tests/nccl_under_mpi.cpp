@@ -5,6 +5,7 @@
 #include <parallel/communicator/nccl_mpi.hpp>
 
 using namespace parallel;
+using namespace parallel::internals;
 
 TEST_CASE("a process takes the GPU of its number, and all get one id") {
   Mpi world;

@@ -10,6 +10,7 @@
 namespace noted {
 
 using namespace parallel;
+using namespace parallel::internals;
 
 /// A value, or why there is none.
 struct Value {

@@ -8,6 +8,7 @@
 #include "every_program.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace every;
 
 namespace {

@@ -10,6 +10,7 @@
 namespace cases {
 
 using namespace parallel;
+using namespace parallel::internals;
 using lockstep::Array;
 
 struct Operand {

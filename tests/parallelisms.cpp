@@ -6,6 +6,7 @@
 #include "docs/ladder.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 namespace {

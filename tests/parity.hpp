@@ -8,6 +8,7 @@
 namespace parity {
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 using lockstep::Array;
 using program::Weighed;

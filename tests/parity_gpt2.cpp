@@ -6,6 +6,7 @@
 namespace {
 
 using namespace parity;
+using namespace parallel::internals;
 
 template <Dim context, int dropped = 0, class T = float>
 using Model = models::Gpt2<models::Gpt2Sizes{.context = context,

@@ -18,6 +18,7 @@
 #include "long_paths.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 using long_paths::Step;
 

@@ -12,6 +12,7 @@
 #include "program.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 namespace {

@@ -7,6 +7,7 @@
 #include "program.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 using lockstep::Array;
 
@@ -205,7 +206,7 @@ TEST_CASE("schedules that are refused when a program starts") {
   CHECK(said(forgotten) ==
         std::string(sentence_of(ScheduleReason::no_tasks)) + ": stages 2, micro_batches 4, for stage=2");
   constexpr Schedule seldom{"seldom", 1, false, true, [](int, int, int count, int) {
-                              return schedules::in_turn(count, 0, [](Vector<Task>& tasks, int k) {
+                              return schedules::in_turn(count, 0, [](Tasks& tasks, int k) {
                                 if (k % 2 == 1) tasks.push_back({Work::update, k});
                               });
                             }};

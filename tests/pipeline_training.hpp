@@ -7,6 +7,7 @@
 #include "program.hpp"
 
 namespace pipelines {
+using namespace parallel::internals;
 
 inline constexpr int steps = 10, micro_batches = 8;
 

@@ -11,6 +11,7 @@
 #include "pipeline_models.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 using planner::Advice;
 using planner::Candidate;

@@ -23,6 +23,7 @@
 #include "pipeline_models.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 using namespace planner;
 using changed::Random;

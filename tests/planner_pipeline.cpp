@@ -18,6 +18,7 @@
 #include "pipeline_training.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 using namespace pipelines;
 

@@ -15,6 +15,7 @@
 #include "random_fusions.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 using planner::RankRecord;
 using planner::Recorded;

@@ -5,6 +5,7 @@
 #include "gpt_rows.hpp"
 
 using namespace gpt;
+using namespace parallel::internals;
 
 namespace {
 const OwnedPlan& plain() {

@@ -9,6 +9,7 @@
 #include "between.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 using between::TrainedBetween;
 

@@ -9,6 +9,7 @@
 #include "collectives.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 namespace programs {
@@ -276,7 +277,7 @@ std::vector<std::string> fused(const std::vector<std::string>& first = {"matmul"
   const OwnedPlan plan = derive<Training<Model, Sgd, Input>>(mesh_of<Model, Input>());
   for (const Event& e : plan->events)
     if (e.nodes > 1 && std::find(first.begin(), first.end(), plan->graph.node(e.node).operation->name) != first.end())
-      names.push_back(printing::operations(plan->graph, e));
+      names.push_back(operations(plan->graph, e));
   return names;
 }
 /// The fusions of the forward pass that have no product.
@@ -287,13 +288,13 @@ std::vector<std::string> forward_chains() {
   for (const Event& e : plan->events)
     if (const Node& node = plan->graph.node(e.node);
         e.nodes > 1 && node.phase == Phase::forward && node.operation != &operation::matmul)
-      names.push_back(printing::operations(plan->graph, e));
+      names.push_back(operations(plan->graph, e));
   return names;
 }
 /// The fusion of a product and the sum of a factor, in the backward pass: its first node.
 const Node* product_with_sum(const Plan& plan) {
   for (const Event& e : plan.events)
-    if (e.nodes > 1 && printing::operations(plan.graph, e) == "matmul&sum_to") return &plan.graph.node(e.node);
+    if (e.nodes > 1 && operations(plan.graph, e) == "matmul&sum_to") return &plan.graph.node(e.node);
   return nullptr;
 }
 }  // namespace programs
@@ -363,8 +364,7 @@ TEST_CASE("a bias's gradient on a stage is that stage's work alone") {
     const Mesh on = Mesh{stage = 2, data = 2}.on_stage(s);
     const OwnedPlan whole = derive<Step>(on), apart = derive(build_unfused<Step>(), on, {}, {});
     int fusions = 0;
-    for (const Event& e : whole->events)
-      fusions += e.nodes > 1 && printing::operations(whole->graph, e) == "matmul&sum_to";
+    for (const Event& e : whole->events) fusions += e.nodes > 1 && operations(whole->graph, e) == "matmul&sum_to";
     CHECK(fusions >= 2);
     for (const Axis* axis : {&stage, &data}) CHECK(whole->redundant(*axis) == doctest::Approx(apart->redundant(*axis)));
   }
@@ -419,7 +419,7 @@ TEST_CASE("a fusion: where its results lie, what it reads, the line of its first
     return e.nodes == 3 && p.graph.node(e.node).operation == &operation::matmul;
   });
   REQUIRE(fusion != p.events.end());
-  CHECK(printing::operations(p.graph, *fusion) == "matmul+add+gelu");
+  CHECK(operations(p.graph, *fusion) == "matmul+add+gelu");
   std::vector<int> results;
   each_node(p.graph, *fusion, [&](int n) { results.push_back(p.graph.node(n).result); });
   const auto offset = [&](std::size_t i) { return p.storage[static_cast<std::size_t>(results[i])].offset; };

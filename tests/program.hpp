@@ -8,6 +8,7 @@
 namespace program {
 
 using namespace parallel;
+using namespace parallel::internals;
 using lockstep::Array;
 
 /// A layer whose result is weighed by a cotangent and summed up: if the cotangent is a Wanted input, its gradient is

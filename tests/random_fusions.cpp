@@ -7,6 +7,7 @@
 #include "program.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using lockstep::Array;
 using random_fusions::Program, random_fusions::ranks;
 

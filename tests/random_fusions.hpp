@@ -8,6 +8,7 @@
 namespace random_fusions {
 
 using namespace parallel;
+using namespace parallel::internals;
 
 inline constexpr Axis ranks{"first"};
 inline constexpr int extent = 8;

@@ -8,6 +8,7 @@
 #include "lockstep.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using lockstep::Array;
 
 namespace {

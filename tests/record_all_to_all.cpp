@@ -9,6 +9,7 @@
 #include "turning.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 namespace {

@@ -13,6 +13,7 @@
 #include "turning.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 using mpi_calls::Called;
 

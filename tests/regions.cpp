@@ -7,6 +7,7 @@
 #include "gpt_model.hpp"
 
 using namespace gpt;
+using namespace parallel::internals;
 
 namespace {
 constexpr Sizes small{};

@@ -10,6 +10,7 @@
 
 namespace regions {
 using namespace parallel;
+using namespace parallel::internals;
 
 inline std::size_t in_list(int i) { return static_cast<std::size_t>(i); }
 inline std::string name(const Plan& plan, int node) {

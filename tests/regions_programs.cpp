@@ -8,6 +8,7 @@
 #include "regions.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 namespace loops {

@@ -14,6 +14,7 @@
 #include <parallel/schedule/picture.hpp>
 
 using namespace parallel;
+using namespace parallel::internals;
 
 namespace {
 
@@ -304,7 +305,7 @@ namespace {
 /// The order in which each stage is to work, for the schedule below.
 std::vector<std::vector<Task>> orders;
 const Schedule any_order{"any_order", 1, false, false, [](int stage, int, int, int) {
-                           Vector<Task> tasks;
+                           Tasks tasks;
                            for (const Task& t : orders[static_cast<std::size_t>(stage)]) tasks.push_back(t);
                            return tasks;
                          }};

@@ -8,6 +8,7 @@
 #include <parallel/schedule/waits.hpp>
 
 using namespace parallel;
+using namespace parallel::internals;
 
 namespace {
 
@@ -15,7 +16,7 @@ namespace {
 // written before.
 std::vector<std::vector<Task>> lists;
 const Schedule written{"written", 1, false, false, [](int stage, int, int, int) {
-                         Vector<Task> tasks;
+                         Tasks tasks;
                          for (const Task t : lists[static_cast<std::size_t>(stage)]) tasks.push_back(t);
                          return tasks;
                        }};

@@ -14,6 +14,7 @@
 #include "../tools/planner/schedule_svg.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 
 namespace {
 
@@ -33,15 +34,15 @@ Schedule with_chunks(Schedule schedule, int chunks) {
 /// results travel from the last stage to the first. It is not shipped: stages would have to receive messages before
 /// they come to what needs them.
 template <int more>
-Vector<Task> ahead_tasks(int stage, int stages, int micro_batches, int chunks) {
+Tasks ahead_tasks(int stage, int stages, int micro_batches, int chunks) {
   const int group = stages * chunks, early = micro_batches > stages ? std::min(more, stages) : 0;
-  Vector<Task> forward, backward;
+  Tasks forward, backward;
   for (const Task t : schedules::interleaved_tasks(stage, stages, micro_batches, chunks))
     (t.work == Work::forward ? forward : backward).push_back(t);
   std::rotate(forward.begin() + stages, forward.begin() + group, forward.begin() + group + early);
   return schedules::in_turn(
       micro_batches * chunks, 2 * (stages - stage - 1) + (chunks - 1) * stages + early,
-      [&](int k) { return forward[k]; }, [&](int k) { return backward[k]; }, [](Vector<Task>&, int) {});
+      [&](int k) { return forward[k]; }, [&](int k) { return backward[k]; }, [](Tasks&, int) {});
 }
 template <int more>
 constexpr Schedule ahead_by{"ahead", 1, false, false, ahead_tasks<more>, true};

@@ -11,6 +11,7 @@
 #include "operation_cases.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace cases;
 
 namespace {

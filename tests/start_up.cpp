@@ -6,6 +6,7 @@
 #include <parallel/run/mesh_argument.hpp>
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 namespace {
@@ -49,7 +50,7 @@ TEST_CASE("meshes that are refused with the compiler's sentence") {
         "over_bytes: 196 bytes on data with data=2, tensor=2, the budget is 100");
   const std::string strict = said<Strict<Step>>("data=2,tensor=2");
   CHECK(strict.starts_with("strict: all_reduce on tensor of f32[4/data, 6] +tensor to f32[4/data, 6], 48 bytes, at "));
-  CHECK(strict.ends_with("start_up.cpp:15"));
+  CHECK(strict.ends_with("start_up.cpp:16"));
 }
 
 TEST_CASE("meshes that cannot be read") {

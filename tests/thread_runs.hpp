@@ -13,6 +13,7 @@
 namespace thread_runs {
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace std::chrono_literals;
 using cases::index;
 using Clock = std::chrono::steady_clock;

@@ -21,6 +21,7 @@
 #include <parallel/run/trainer.hpp>
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 namespace {

@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "tools/machine: %d ranks share %d cores; the figures are of that\n", ranks, cores);
   try {
     parallel::Machine machine = bench::measure_machine(ranks, rounds);
-    machine.name = parallel::Text<64>(name);
+    machine.name = parallel::internals::Text<64>(name);
     const std::string text = planner::machine_to_json(machine).dump(2) + "\n";
     if (output.empty()) {
       std::fputs(text.c_str(), stdout);

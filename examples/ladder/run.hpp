@@ -27,9 +27,8 @@ inline std::string sent(const Plan& plan) {
 
 /// What stages do in a step, over time: F3 is forward with micro-batch 3, B3 backward, which takes twice as long; dots
 /// are waits.
-template <class Step>
-std::string order(int stages) {
-  std::string rows = picture(timed(*schedule_of<Step>(), stages, Step::micro_batches));
+inline std::string order(const Schedule& schedule, int stages, int micro_batches) {
+  std::string rows = picture(timed(schedule, stages, micro_batches));
   // a stage may be several ranks
   for (std::size_t at = 0; (at = rows.find("rank", at)) != std::string::npos;) rows.replace(at, 4, "stage");
   return rows;
@@ -49,14 +48,8 @@ void print_plan(const Mesh& mesh) {
   }
   std::printf("%s: %d rank%s\n\n%s\n", text(mesh).c_str(), mesh.ranks(), mesh.ranks() > 1 ? "s" : "",
               table.text().c_str());
-  if (stages > 1) std::printf("%s\n", order<Step>(stages).c_str());
-}
-
-/// How the first input lies; its sizes are those of all micro-batches.
-inline const Layout& input(const Plan& plan) {
-  for (const Member& m : plan.graph.members)
-    if (m.role == Role::input) return m.type.layout;
-  throw Failure("the program has no input", exit_code::configuration);
+  if (const OwnedPlan plan = derive<Step>(mesh); stages > 1)
+    std::printf("%s\n", order(*plan->graph.schedule, stages, Step::micro_batches).c_str());
 }
 
 /// Plans, then trains on threads: the model is to shift a row by one place and square it.
@@ -71,9 +64,11 @@ int run(const char* name, const Mesh& mesh, int argc, char** argv) {
       Trainer<Threads, Cpu> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1);
       Recording recording(record, plan, world.rank());
       trainer.executor().record(recording);
-      const Layout& batch = input(plan);
-      const auto row = static_cast<std::size_t>(batch.dims[batch.rank() - 1].size);
-      std::vector<float> x(static_cast<std::size_t>(batch.elements())), y(x.size());
+      const View batch = trainer.executor().input(0);  // this rank's part, and the sizes of the whole
+      const auto row = static_cast<std::size_t>(batch.whole[batch.rank - 1]);
+      std::size_t elements = 1;
+      for (int d = 0; d < batch.rank; ++d) elements *= static_cast<std::size_t>(batch.whole[d]);
+      std::vector<float> x(elements), y(elements);
       for (int step = 0; step <= 30; ++step) {
         for (std::size_t i = 0; i < x.size(); ++i) {
           x[i] = static_cast<float>(2 * random_uniform(7, static_cast<std::uint64_t>(step), i) - 1);

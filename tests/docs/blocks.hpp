@@ -8,6 +8,7 @@
 
 namespace blocks {
 using namespace parallel;
+using namespace parallel::internals;
 
 inline void begin(const std::string& name) { std::printf("@ %s\n", name.c_str()); }
 

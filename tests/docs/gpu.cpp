@@ -47,7 +47,8 @@ void train(World& world, const Device& device, const char* where) {
   for (int step = 0; step <= 20; ++step) {
     const StepResult result = trainer.step(1e-2);
     if (world.rank() == 0 && step % 10 == 0)
-      std::printf("%-24s %s  step %3d  loss %.3f\n", where, name_of(dtype_of<T>).data(), step, result.loss);
+      std::printf("%-24s %s  step %3d  loss %.3f\n", where, name_of(Parameter<T, Shape<1>>::type.dtype).data(), step,
+                  result.loss);
   }
 }
 

@@ -10,25 +10,25 @@
   [[maybe_unused]] auto never_called(__VA_ARGS__)
 namespace one_rank {
 #include "../../examples/ladder/1_one_rank.cpp"
-}
+}  // namespace one_rank
 namespace inter_layer {
 #include "../../examples/ladder/2_inter_layer.cpp"
-}
+}  // namespace inter_layer
 namespace pipelined {
 #include "../../examples/ladder/3_pipeline.cpp"
-}
+}  // namespace pipelined
 namespace data_parallel {
 #include "../../examples/ladder/4_data.cpp"
-}
+}  // namespace data_parallel
 namespace tensor_parallel {
 #include "../../examples/ladder/5_tensor.cpp"
-}
+}  // namespace tensor_parallel
 namespace sequence_parallel {
 #include "../../examples/ladder/6_sequence.cpp"
-}
+}  // namespace sequence_parallel
 namespace hybrid {
 #include "../../examples/ladder/7_hybrid.cpp"
-}
+}  // namespace hybrid
 #undef main
 
 namespace beside_the_ladder {

@@ -1,5 +1,7 @@
 // The schedule of docs/schedules.md, and what print_tables prints there.
 #pragma once
+#include <vector>
+
 #include <parallel/schedule/check.hpp>
 #include <parallel/schedule/picture.hpp>
 
@@ -9,8 +11,8 @@ namespace own_schedule {
 using namespace parallel;
 
 /// 1F1B that goes twice as far ahead: for slow links, with twice the memory.
-constexpr Vector<Task> far_ahead(int stage, int stages, int micro_batches, int) {
-  Vector<Task> tasks;
+constexpr Tasks far_ahead(int stage, int stages, int micro_batches, int) {
+  Tasks tasks;
   int next = 0;
   for (int k = 0; k < micro_batches; ++k) {
     while (next < micro_batches && next <= k + 2 * (stages - stage - 1)) tasks.push_back({Work::forward, next++});
@@ -44,7 +46,7 @@ inline void print() {
   blocks::begin("schedules");
   std::puts(
       "| schedule | bubble over ideal | with transfers | activations that ranks 0 to 3 keep |\n|---|---|---|---|");
-  Vector<Schedule> shown;
+  std::vector<Schedule> shown;
   for (const Schedule* s : schedules::with_one_chunk) shown.push_back(*s);
   shown.push_back(schedules::interleaved<2>);
   shown.push_back(mine);

@@ -6,6 +6,7 @@
 #include "megatron.hpp"
 
 namespace megatron {
+using namespace parallel::internals;
 
 /// Megatron-LM's functions, core/tensor_parallel/mappings.py, as the moves that they are.
 struct MegatronRegion {

@@ -6,6 +6,7 @@
 
 namespace parallelisms {
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 inline std::string size(double bytes) { return printing::bytes(bytes); }
@@ -86,11 +87,14 @@ inline void print_plans() {
   const auto on = [](const OwnedPlan& plan) -> const Plan& { return *plan; };
   const std::vector<OwnedPlan> inter = stages_of<inter_layer::Step>(inter_layer::mesh),
                                pipe = stages_of<pipelined::Step>(pipelined::mesh);
-  blocks::print_block("ladder inter-layer order", ladder::order<inter_layer::Step>(4));
+  blocks::print_block("ladder inter-layer order",
+                      ladder::order(*schedule_of<inter_layer::Step>(), 4, inter_layer::Step::micro_batches));
   print_members("ladder inter-layer members", *inter[0], {"in", "blocks.*.up"});
   blocks::print_collectives("ladder inter-layer", *inter[1]);
-  blocks::print_block("ladder pipeline order", ladder::order<pipelined::Step>(4));
-  blocks::print_block("ladder pipeline gpipe", ladder::order<beside_the_ladder::Later>(4));
+  blocks::print_block("ladder pipeline order",
+                      ladder::order(*schedule_of<pipelined::Step>(), 4, pipelined::Step::micro_batches));
+  blocks::print_block("ladder pipeline gpipe", ladder::order(*schedule_of<beside_the_ladder::Later>(), 4,
+                                                             beside_the_ladder::Later::micro_batches));
   blocks::print_collectives("ladder pipeline", *pipe[1]);
 
   const OwnedPlan data_plan = derive<data_parallel::Step>(data_parallel::mesh),

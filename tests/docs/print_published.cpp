@@ -38,7 +38,7 @@ void print_gpt2_step() {
     const Node& node = plan->graph.node(e.node);
     const auto times = static_cast<int>(plan->graph.times(node.region));
     const double seconds = compute_seconds(*plan, e, machines::h100) * times;
-    Part& part = parts[printing::operations(plan->graph, e) + (node.phase == Phase::backward ? ", backward" : "")];
+    Part& part = parts[operations(plan->graph, e) + (node.phase == Phase::backward ? ", backward" : "")];
     part.seconds += seconds;
     part.runs += times;
     whole += seconds;

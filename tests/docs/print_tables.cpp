@@ -33,14 +33,15 @@
   [[maybe_unused]] auto never_called(__VA_ARGS__)
 namespace mlp {
 #include "../../examples/mlp.cpp"
-}
+}  // namespace mlp
 namespace quick_start {
 #include "quick_start.cpp"
-}
+}  // namespace quick_start
 #undef main
 
 namespace {
 using namespace parallel;
+using namespace parallel::internals;
 using namespace blocks;
 
 // Transitions

@@ -4,8 +4,8 @@
 
 using namespace parallel;
 
-constexpr Vector<Task> order(int, int, int micro_batches, int) {
-  Vector<Task> tasks;
+constexpr Tasks order(int, int, int micro_batches, int) {
+  Tasks tasks;
   for (int k = 0; k < micro_batches; ++k) {
     tasks.push_back({Work::forward, k});
     tasks.push_back({Work::backward, k});

@@ -4,8 +4,8 @@
 
 using namespace parallel;
 
-constexpr Vector<Task> order(int, int, int micro_batches, int) {
-  Vector<Task> tasks;
+constexpr Tasks order(int, int, int micro_batches, int) {
+  Tasks tasks;
 #ifdef WRONG
   for (int k = 1; k <= micro_batches; ++k) {
 #else

@@ -8,6 +8,7 @@
 namespace bench {
 
 using namespace parallel;
+using namespace parallel::internals;
 
 inline constexpr std::int64_t sizes[] = {64 << 10, 1 << 20, 16 << 20, 256 << 20};
 

@@ -123,7 +123,7 @@ class Way {
     step.tasks = 1e3 * (end - begin);
     step.bubble = 1 - busy / (end - begin);
 
-    const Tasks order = parallel::tasks_of(schedule_, world_.size(), micro_batches_);
+    const AllTasks order = parallel::internals::tasks_of(schedule_, world_.size(), micro_batches_);
     const auto place = [&](int stage, Task task) {
       std::size_t at = 0;
       while (!(order.stages[stage][static_cast<int>(at)] == task)) ++at;

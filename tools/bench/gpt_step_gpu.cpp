@@ -21,6 +21,7 @@
 #include <parallel/run/trainer.hpp>
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 namespace {
@@ -93,7 +94,7 @@ void print_kernels(const Plan& plan, const Recording& recording, const Machine& 
   for (const Happened& h : recording.happened()) {
     if (h.step != step || h.kind != EventKind::compute) continue;
     const Event& e = *events.at(h.node);
-    Cost& cost = costs[printing::operations(plan.graph, e)];
+    Cost& cost = costs[operations(plan.graph, e)];
     ++cost.calls;
     cost.seconds += h.end - h.begin;
     cost.memory += streaming_seconds(bytes_moved(plan, e, machine), machine.rates[0]);

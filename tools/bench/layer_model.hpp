@@ -11,6 +11,7 @@
 namespace bench {
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 inline constexpr int channels = 768, heads = 12, head_size = channels / heads, inner = 4 * channels, context = 512;

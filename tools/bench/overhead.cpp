@@ -17,6 +17,7 @@
 namespace bench {
 
 using namespace parallel;
+using namespace parallel::internals;
 
 inline long calls = 0;
 inline void nothing(const Call& call) { calls += call.layer + 1; }

@@ -12,6 +12,7 @@
 namespace bench {
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 namespace piped {

@@ -74,9 +74,8 @@ void slices(const Case& c, const Machine& machine, int rounds) {
   std::map<std::string, std::pair<double, double>> kinds;
   for (const Slice& s : simulate(c.plan, machine).slices) {
     const Node& node = c.plan->graph.node(s.node);
-    std::string kind = s.track > 0
-                           ? std::string(name_of(node.transition.collective))
-                           : printing::operations(c.plan->graph, c.plan->events[static_cast<std::size_t>(s.event)]);
+    std::string kind = s.track > 0 ? std::string(name_of(node.transition.collective))
+                                   : operations(c.plan->graph, c.plan->events[static_cast<std::size_t>(s.event)]);
     if (kind.starts_with("matmul")) kind = "matmul";
     kinds[kind].first += (s.end - s.begin) * 1e3;
   }

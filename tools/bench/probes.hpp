@@ -14,6 +14,7 @@
 namespace bench {
 
 using namespace parallel;
+using namespace parallel::internals;
 
 /// A call of a kernel on memory of its own, which it names by extents.
 class KernelRun {

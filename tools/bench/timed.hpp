@@ -15,6 +15,7 @@
 namespace bench {
 
 using namespace parallel;
+using namespace parallel::internals;
 
 /// What the calls of one name took on the rank that asks.
 struct Cost {

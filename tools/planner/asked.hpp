@@ -8,6 +8,7 @@
 namespace planner {
 
 using namespace parallel;
+using namespace parallel::internals;
 
 /// The command line.
 struct Asked {

@@ -71,7 +71,7 @@ inline Reason reason_of(const GraphView& g, const Node& node) {
 }
 
 inline std::string place_of(const Source& source) {
-  return source.line > 0 ? printing::file_name(source.file) + ":" + std::to_string(source.line) : "";
+  return source.line > 0 ? file_name(source.file) + ":" + std::to_string(source.line) : "";
 }
 
 /// A move on some axes, as one would write it: "to<On<tensor, Split<1>>>".

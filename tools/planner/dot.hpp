@@ -12,6 +12,7 @@
 namespace planner {
 
 using namespace parallel;
+using namespace parallel::internals;
 
 namespace dotting {
 inline std::string quoted(const std::string& text) {
@@ -40,11 +41,11 @@ inline void write(std::ostream& out, const Clusters& c, int region, int phase, i
       std::string label = sends ? std::string(name_of(node.transition.collective)) + "\n" +
                                       text(sending_axes(node.transition.axes, c.plan.mesh)) + "\n" +
                                       printing::bytes(static_cast<double>(c.plan.all.message(node)))
-                                : printing::operations(c.plan.graph, *e);
+                                : operations(c.plan.graph, *e);
       if (node.results > 0 && !sends) label += "\n" + text(c.plan.graph.value(node.result).type);
       out << indent << "n" << n << " [label=" << quoted(label)
           << (sends ? ", shape=box, style=filled, fillcolor=\"#ffd9a0\"" : ", shape=box, style=rounded")
-          << ", tooltip=" << quoted(printing::member_path(c.plan, node)) << "];\n";
+          << ", tooltip=" << quoted(member_path(c.plan, node)) << "];\n";
     }
   const auto inner = c.children.find(region);
   if (inner == c.children.end()) return;

@@ -9,6 +9,7 @@
 namespace planner {
 
 using namespace parallel;
+using namespace parallel::internals;
 
 /// The ranks that a picture shows. Layers of a pipeline may be cut otherwise than into equal slices: in chunks, or by
 /// cost.
@@ -25,7 +26,7 @@ using HeldSlice = std::vector<std::int64_t>;
 /// Whether the rank holds anything of it: At leaves the other coordinates empty.
 inline bool holds(const Type& type, const Mesh& mesh, int rank) {
   for (const Placed& p : type.layout.others)
-    if (!parallel::holds(p.placement, mesh.coordinate(rank, p.axis), mesh.extent(p.axis))) return false;
+    if (!parallel::internals::holds(p.placement, mesh.coordinate(rank, p.axis), mesh.extent(p.axis))) return false;
   return true;
 }
 inline bool on_any(const Type& type, PlacementKind kind) {

@@ -8,17 +8,18 @@
 #include "pipeline.hpp"
 #include "why.hpp"
 
-namespace parallel {
+namespace parallel::internals {
 /// For nlohmann's JSON.
 template <class Json, class Record>
 void to_json(Json& json, const IndexOf<Record>& index) {
   json = index.number;
 }
-}  // namespace parallel
+}  // namespace parallel::internals
 
 namespace planner {
 
 using namespace parallel;
+using namespace parallel::internals;
 using Json = nlohmann::ordered_json;
 
 inline constexpr int schema = 2;
@@ -122,7 +123,7 @@ inline Json stage_json(const Plan& plan) {
   return {{"axis", words(plan.graph.stages->text())},
           {"stage", plan.mesh.here},
           {"stages", p.stages},
-          {"layers", printing::staged_layers(plan)},
+          {"layers", staged_layers(plan)},
           {"schedule", text(*plan.graph.schedule)},
           {"chunks", p.chunks},
           {"micro_batches", p.micro_batches},
@@ -169,7 +170,7 @@ inline std::vector<Allocation> allocations(const Plan& plan) {
 inline Json lives(const Plan& plan) {
   Json result = Json::array();
   for (const Allocation& a : allocations(plan))
-    result.push_back({{"use", words(parallel::name_of(a.use))},
+    result.push_back({{"use", words(internals::name_of(a.use))},
                       {"value", a.owner < 0 ? Json(nullptr) : Json(a.owner)},
                       {"bytes", a.bytes},
                       {"offset", a.offset},
@@ -219,7 +220,7 @@ inline Json json(const Plan& plan, const std::string& program) {
     if (e.nodes == 1) continue;
     Json fused = Json::array();
     each_node(g, e, [&](int n) { fused.push_back(n); });
-    nodes[static_cast<std::size_t>(e.node)]["fused"] = {{"operations", printing::operations(g, e)}, {"nodes", fused}};
+    nodes[static_cast<std::size_t>(e.node)]["fused"] = {{"operations", operations(g, e)}, {"nodes", fused}};
   }
   for (const Member& m : g.members) {
     Json member = json(m.type);
@@ -232,7 +233,7 @@ inline Json json(const Plan& plan, const std::string& program) {
   }
   Json memory{{"peak", plan.peak_memory()}, {"arena", plan.memory.arena}};
   Json by_use = Json::object();
-  for (int u = 0; u < uses; ++u) by_use[words(parallel::name_of(static_cast<Use>(u)))] = plan.memory.by_use[u];
+  for (int u = 0; u < uses; ++u) by_use[words(internals::name_of(static_cast<Use>(u)))] = plan.memory.by_use[u];
   memory["by_use"] = by_use;
   const account::Taken beside = plan.beside();
   memory["cpu"] = {{"rounding", beside.rounding},

@@ -30,7 +30,7 @@ struct LaidRun {
     throw Failure("there is no record of stage " + std::to_string(wanted) + "; one is enough of " + files,
                   exit_code::missing_input);
   }
-  Measured measured(const Tasks& tasks) {
+  Measured measured(const AllTasks& tasks) {
     std::vector<std::pair<const Plan*, const RankRecord*>> one_of_each;
     for (int k = 0; k < tasks.size(); ++k) one_of_each.emplace_back(&plan(k), &first_on(k));
     return planner::measured(tasks, one_of_each, skipped);

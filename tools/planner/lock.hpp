@@ -35,8 +35,7 @@ inline Lock lock_of(const Plan& plan, const std::string& program) {
   if (const Pipeline p = pipeline_of(plan.graph, plan.mesh); p.stages > 1) {
     lock.stage = std::string(plan.graph.stages->text()) + " " + std::to_string(plan.mesh.here);
     lock.lines.push_back(
-        {"schedule  " + text(*plan.graph.schedule) + "  layers " + printing::staged_layers(plan) + "  " +
-             tasks_of(plan),
+        {"schedule  " + text(*plan.graph.schedule) + "  layers " + staged_layers(plan) + "  " + tasks_of(plan),
          "tasks " + std::to_string(plan.graph.slots.size()) + "  in flight " + std::to_string(plan.graph.lanes()), ""});
   }
   plan.all.each([&](const Node& node, std::int64_t times) {
@@ -47,8 +46,8 @@ inline Lock lock_of(const Plan& plan, const std::string& program) {
     line.figures = "calls " + std::to_string(times) + "  message " + std::to_string(plan.all.message(node)) +
                    "  sent " + std::to_string(static_cast<std::int64_t>(plan.all.sent(node)));
     const Source source = plan.graph.origin(node).source;
-    line.where = printing::member_path(plan, node) +
-                 (source.line > 0 ? "  " + printing::file_name(source.file) + ":" + std::to_string(source.line) : "");
+    line.where = member_path(plan, node) +
+                 (source.line > 0 ? "  " + file_name(source.file) + ":" + std::to_string(source.line) : "");
     lock.lines.push_back(line);
   });
   const auto beside = [&](const char* what, const Comparison& exchange) {
@@ -84,10 +83,10 @@ inline std::string written(const std::vector<Lock>& locks) {
     out += "\n[" + lock.title() + "]\n";
     for (const Locked& line : lock.lines) {
       std::string words = line.what;
-      printing::pad(words, 72);
+      pad(words, 72);
       words += line.figures;
       if (!line.where.empty()) {
-        printing::pad(words, 124);
+        pad(words, 124);
         words += "# " + line.where;
       }
       out += words + "\n";

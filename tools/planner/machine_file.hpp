@@ -25,6 +25,7 @@
 namespace planner {
 
 using namespace parallel;
+using namespace parallel::internals;
 using Json = nlohmann::ordered_json;
 
 /// A description that cannot be used: which field of which file, what is wrong, what would be right.

@@ -91,7 +91,7 @@ inline bool in_order(const Timing& timing) {
 }
 
 /// `records`: of a rank on each stage, with the stage's plan; laid over it. `skipped`: steps of theirs. Throws Failure.
-inline Measured measured(const Tasks& tasks, const std::vector<std::pair<const Plan*, const RankRecord*>>& records,
+inline Measured measured(const AllTasks& tasks, const std::vector<std::pair<const Plan*, const RankRecord*>>& records,
                          const std::vector<int>& skipped) {
   Measured result{median_step(*records[0].second, skipped)};
   Vector<Vector<Span>> spans;

@@ -11,6 +11,7 @@
 namespace planner {
 
 using namespace parallel;
+using namespace parallel::internals;
 
 struct Named {
   std::vector<int> members{};  ///< whose path is the one that was given, or lies below it

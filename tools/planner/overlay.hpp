@@ -98,7 +98,7 @@ inline std::vector<Recorded> expected(const Plan& plan) {
     Recorded r;
     r.node = e.node;
     r.event = e.kind == EventKind::compute ? "compute" : e.kind == EventKind::start ? "start" : "wait";
-    r.what = printing::operations(plan.graph, e);
+    r.what = operations(plan.graph, e);
     r.axes = "-";
     r.dtype = "-";
     if (e.kind != EventKind::compute) {
@@ -173,7 +173,7 @@ inline Laid lay(const Plan& plan, const RankRecord& record) {
       if (is_counter(p))
         return {where(r) + said(r) + ", but the plan says " + said(p) + " (the counter of steps)", r.line};
       const Node& node = plan.graph.node(p.node);
-      const std::string member = printing::member_path(plan, node), place = place_of(plan.graph.origin(node).source);
+      const std::string member = member_path(plan, node), place = place_of(plan.graph.origin(node).source);
       return {where(r) + said(r) + ", but the plan says " + said(p) + " (" + member +
                   (place.empty() ? "" : ", " + place) + ")",
               r.line};
@@ -210,7 +210,7 @@ inline std::string overlay(const Plan& plan, const RankRecord& record, const Pri
   }
   each_event(plan, [&](const Event& e) {
     const Node& node = plan.graph.node(e.node);
-    if (e.kind == EventKind::compute) predicted[printing::operations(plan.graph, e)] += price ? price(e) : 0;
+    if (e.kind == EventKind::compute) predicted[operations(plan.graph, e)] += price ? price(e) : 0;
     if (e.kind == EventKind::start)
       predicted[std::string(name_of(node.transition.collective)) + (node.transition.maximum ? "_max" : "") + " on " +
                 text(node.transition.axes)] += price ? price(e) : 0;
@@ -218,11 +218,11 @@ inline std::string overlay(const Plan& plan, const RankRecord& record, const Pri
   std::string out = "what                                predicted    measured     measured / predicted\n";
   const auto row = [&](const std::string& what, double expectation, double measured) {
     std::string line = what;
-    printing::pad(line, 36);
+    pad(line, 36);
     line += expectation > 0 ? duration(expectation) : "-";
-    printing::pad(line, 49);
+    pad(line, 49);
     line += duration(measured);
-    printing::pad(line, 62);
+    pad(line, 62);
     char ratio[32];
     std::snprintf(ratio, sizeof ratio, "%.2f", expectation > 0 ? measured / expectation : 0.0);
     out += line + (expectation > 0 ? ratio : "-") + "\n";

@@ -11,6 +11,7 @@
 namespace planner {
 
 using namespace parallel;
+using namespace parallel::internals;
 
 inline std::string_view name_of(Work w) {
   constexpr std::string_view names[] = {"forward", "backward", "weight", "update"};
@@ -26,7 +27,7 @@ inline Pictured pictured(const Plan& plan) {
   for (int stage = 0; stage < p.stages && p.stages > 1; ++stage) {
     std::string words;
     for (int chunk = 0; chunk < p.chunks; ++chunk) {
-      const printing::LayerRange layers = printing::layers_on(plan, stage, chunk);
+      const LayerRange layers = layers_on(plan, stage, chunk);
       words +=
           (chunk > 0 ? " and " : "") + std::to_string(layers.first) + ":" + std::to_string(layers.first + layers.count);
     }
@@ -40,7 +41,7 @@ inline int stage_of_layer(const Plan& plan, int layer) {
   const Pipeline p = pipeline_of(plan.graph, plan.mesh);
   for (int stage = 0; stage < p.stages; ++stage)
     for (int chunk = 0; chunk < p.chunks; ++chunk)
-      if (const printing::LayerRange layers = printing::layers_on(plan, stage, chunk);
+      if (const LayerRange layers = layers_on(plan, stage, chunk);
           layer >= layers.first && layer < layers.first + layers.count)
         return stage;
   return 0;

@@ -37,7 +37,7 @@ inline void show(Json& events, const Plan& plan, const Simulation& step, int ran
   for (const Slice& s : step.slices) {
     const Node& node = plan.graph.node(s.node);
     const bool sends = s.track > 0;
-    Json args{{"member", printing::member_path(plan, node)},
+    Json args{{"member", member_path(plan, node)},
               {"line", place_of(plan.graph.origin(node).source)},
               {"iteration", s.iteration}};
     if (sends) {
@@ -48,16 +48,15 @@ inline void show(Json& events, const Plan& plan, const Simulation& step, int ran
     } else if (node.results > 0) {
       args["tensor"] = text(plan.graph.value(node.result).type);
     }
-    events.push_back(
-        {{"ph", "X"},
-         {"name", sends ? words(parallel::name_of(node.transition.collective))
-                        : printing::operations(plan.graph, plan.events[static_cast<std::size_t>(s.event)])},
-         {"cat", words(parallel::name_of(node.phase))},
-         {"pid", rank},
-         {"tid", s.track},
-         {"ts", 1e6 * s.begin},
-         {"dur", 1e6 * (s.end - s.begin)},
-         {"args", args}});
+    events.push_back({{"ph", "X"},
+                      {"name", sends ? words(parallel::name_of(node.transition.collective))
+                                     : operations(plan.graph, plan.events[static_cast<std::size_t>(s.event)])},
+                      {"cat", words(parallel::name_of(node.phase))},
+                      {"pid", rank},
+                      {"tid", s.track},
+                      {"ts", 1e6 * s.begin},
+                      {"dur", 1e6 * (s.end - s.begin)},
+                      {"args", args}});
   }
 }
 

@@ -116,7 +116,7 @@ class Tree {
     end_group();
     const Region& r = plan_.graph.region(node.region);
     const std::string layers = r.staged && plan_.mesh.extent(plan_.graph.stages) > 1
-                                   ? "layers " + printing::staged_layers(plan_, segment_ / plan_.graph.parts)
+                                   ? "layers " + staged_layers(plan_, segment_ / plan_.graph.parts)
                                    : "layers";
     heading(depth_, layers + ", " + std::to_string(r.count) + " times" + (r.reversed ? ", the last first" : ""));
     ++depth_;
@@ -155,8 +155,7 @@ class Tree {
     std::string gives;
     const std::vector<const Event*> with_others = fused(node);
     std::string operation = with_others.empty() ? spelled(plan_.graph, origin) : "";
-    for (const Event* e : with_others)
-      operation += (operation.empty() ? "" : ", ") + printing::operations(plan_.graph, *e);
+    for (const Event* e : with_others) operation += (operation.empty() ? "" : ", ") + operations(plan_.graph, *e);
     int result = origin.result;
     if (!with_others.empty())
       each_node(plan_.graph, *with_others[0], [&](int n) { result = plan_.graph.node(n).result; });

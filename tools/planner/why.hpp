@@ -206,7 +206,7 @@ inline std::vector<std::string> explained(const Plan& plan, const Node& node) {
 }
 /// The same below a line that says what it is and where.
 inline std::string why(const Plan& plan, const Node& node) {
-  const std::string place = place_of(plan.graph.origin(node).source), member = printing::member_path(plan, node);
+  const std::string place = place_of(plan.graph.origin(node).source), member = member_path(plan, node);
   std::string words = std::string(name_of(node.phase)) + ": " + std::string(name_of(node.transition.collective)) +
                       (node.transition.maximum ? " max" : "") + " on " +
                       text(sending_axes(node.transition.axes, plan.mesh)) + " of " +

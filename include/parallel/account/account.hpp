@@ -2,7 +2,7 @@
 #pragma once
 #include <parallel/graph/graph.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 namespace account {
 
@@ -58,4 +58,4 @@ struct DeviceAccount {
   account::Scratch (*scratch)(const account::Extents& call);  ///< what the kernel of a call works in, at most
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

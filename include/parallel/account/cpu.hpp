@@ -6,7 +6,7 @@
 #include <parallel/operation/matmul.hpp>
 #include <parallel/operation/rotary.hpp>
 
-namespace parallel::account {
+namespace parallel::internals::account {
 
 inline constexpr std::int64_t line = 64;
 inline constexpr std::int64_t huge_page = 2 << 20;
@@ -116,4 +116,4 @@ constexpr Scratch scratch_of(const Extents& call) {
 /// The CPU's; its kernels' scratch is one of each thread, so of each rank.
 inline constexpr DeviceAccount on_cpu{"CPU", block_on_cpu, cpu::scratch_of};
 
-}  // namespace parallel::account
+}  // namespace parallel::internals::account

@@ -3,7 +3,7 @@
 #pragma once
 #include <parallel/account/account.hpp>
 
-namespace parallel::account {
+namespace parallel::internals::account {
 
 namespace gpu {
 /// for cuBLASLt: what it asks for on Hopper; kernels cut what they do to fit
@@ -14,4 +14,4 @@ constexpr Scratch scratch_of(const Extents&) { return {{workspace}}; }
 
 inline constexpr DeviceAccount on_gpu{"GPU", gpu::block, gpu::scratch_of};
 
-}  // namespace parallel::account
+}  // namespace parallel::internals::account

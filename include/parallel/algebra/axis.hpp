@@ -22,6 +22,7 @@ struct Axis {
   constexpr std::string_view text() const { return name; }
 };
 
+namespace internals {
 constexpr bool same_name(const Axis& a, const Axis& b) { return a.text() == b.text(); }
 /// The first of several axes that has the name of another; null, if each has a name of its own.
 constexpr const Axis* namesake(const auto& axes) {
@@ -30,6 +31,7 @@ constexpr const Axis* namesake(const auto& axes) {
       if (same_name(*axes[i], *axes[j])) return axes[i];
   return nullptr;
 }
+}  // namespace internals
 
 namespace axes {
 inline constexpr Axis data{"data"};
@@ -39,6 +41,8 @@ inline constexpr Axis expert{"expert"};
 inline constexpr Axis stage{"stage"};
 }  // namespace axes
 
+namespace internals {
 inline constexpr int max_axes = 6;  ///< axes of one mesh, and axes that one tensor is annotated with
+}  // namespace internals
 
 }  // namespace parallel

@@ -5,7 +5,7 @@
 #include <parallel/algebra/signature.hpp>
 #include <parallel/algebra/type.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// One operand on one axis, as the rule sees it.
 struct Entering {
@@ -206,4 +206,4 @@ constexpr Derived derive(const Signatures& rows, const EnteringList& operands, i
   return derived;
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

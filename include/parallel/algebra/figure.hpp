@@ -8,9 +8,10 @@
 #include <parallel/algebra/placement.hpp>
 
 namespace parallel {
-
+namespace internals {
 /// A placement as one number, so that it can stand among figures: a split's dimension, or a number below zero.
 constexpr std::int64_t as_figure(Placement p) { return p.split() ? p.dim : -1 - static_cast<std::int64_t>(p.kind); }
+}  // namespace internals
 
 namespace figure {
 // clang-format off
@@ -67,15 +68,15 @@ struct PlacementOf {
   using type = Split<number>;
 };
 template <>
-struct PlacementOf<as_figure(parallel::Invariant)> {
+struct PlacementOf<internals::as_figure(parallel::Invariant)> {
   using type = Invariant;
 };
 template <>
-struct PlacementOf<as_figure(parallel::Broadcast)> {
+struct PlacementOf<internals::as_figure(parallel::Broadcast)> {
   using type = Broadcast;
 };
 template <>
-struct PlacementOf<as_figure(parallel::Partial)> {
+struct PlacementOf<internals::as_figure(parallel::Partial)> {
   using type = Partial;
 };
 template <>

@@ -26,12 +26,12 @@ struct Placed {
   constexpr bool operator==(const Placed&) const = default;
 };
 
-using AxisList = List<const Axis*, max_axes>;
+using AxisList = internals::List<const Axis*, internals::max_axes>;
 
 struct Layout {
-  List<Dim, max_rank> dims{};
+  internals::List<Dim, internals::max_rank> dims{};
   /// Broadcast, Partial, At; an axis that is neither here nor in a dimension is Invariant
-  List<Placed, max_axes> others{};
+  internals::List<Placed, internals::max_axes> others{};
 
   constexpr bool operator==(const Layout& other) const {
     if (!(dims == other.dims) || others.size() != other.others.size()) return false;
@@ -44,7 +44,7 @@ struct Layout {
 
   constexpr Placement on(const Axis* axis) const {
     for (int d = 0; d < rank(); ++d)
-      if (dims[d].split_by(axis)) return parallel::split(d);
+      if (dims[d].split_by(axis)) return parallel::internals::split(d);
     for (const Placed& p : others)
       if (p.axis == axis) return p.placement;
     return Invariant;
@@ -90,6 +90,7 @@ struct Layout {
   }
 };
 
+namespace internals {
 /// Whether two tensors have the same full shape.
 constexpr bool same_extents(const Layout& a, const Layout& b) {
   if (a.rank() != b.rank()) return false;
@@ -97,6 +98,7 @@ constexpr bool same_extents(const Layout& a, const Layout& b) {
     if (a.dims[d].size != b.dims[d].size) return false;
   return true;
 }
+}  // namespace internals
 
 /// The layout of the gradient of a value with this layout.
 constexpr Layout conjugate(const Layout& layout) {

@@ -13,7 +13,7 @@ struct Cut {
 
 /// `Mesh{data = 2, tensor = 4}`: eight ranks, the last axis varying fastest.
 struct Mesh {
-  Extent axes[max_axes]{};
+  Extent axes[internals::max_axes]{};
   int count = 0;
   int here = 0;  ///< from where a plan is seen: the coordinate on the axis of staged layers
   Cut cut{};     ///< and what is there of layers that are balanced by cost
@@ -22,9 +22,9 @@ struct Mesh {
   template <class... More>
   constexpr Mesh(Extent first, More... more) : axes{first, more...}, count(1 + static_cast<int>(sizeof...(more))) {}
   // nvcc builds template arguments from their members in order
-  constexpr Mesh(const Extent (&a)[max_axes], int n, int seen_from = 0, const Cut& share = {})
+  constexpr Mesh(const Extent (&a)[internals::max_axes], int n, int seen_from = 0, const Cut& share = {})
       : count(n), here(seen_from), cut(share) {
-    for (int i = 0; i < max_axes; ++i) axes[i] = a[i];
+    for (int i = 0; i < internals::max_axes; ++i) axes[i] = a[i];
   }
   constexpr bool operator==(const Mesh&) const = default;
 
@@ -69,6 +69,7 @@ struct Mesh {
   }
 };
 
+namespace internals {
 /// How many slices a dimension is cut into.
 constexpr std::int64_t degree(const Dim& dim, const Mesh& mesh) {
   std::int64_t n = 1;
@@ -97,5 +98,6 @@ constexpr std::int64_t local_elements(const Layout& layout, const Mesh& mesh) {
 constexpr std::int64_t local_bytes(const Type& type, const Mesh& mesh) {
   return bytes_of(type.dtype) * local_elements(type.layout, mesh);
 }
+}  // namespace internals
 
 }  // namespace parallel

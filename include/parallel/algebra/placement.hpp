@@ -38,6 +38,7 @@ template <int... coordinate>
 inline constexpr Placement At{PlacementKind::at, 0,
                               ((std::uint64_t{1} << (coordinate < 0 ? 64 + coordinate : coordinate)) | ... | 0)};
 
+namespace internals {
 constexpr Placement split(int dim) { return {PlacementKind::split, dim}; }
 constexpr Placement at(int coordinate) { return {PlacementKind::at, 0, std::uint64_t{1} << coordinate}; }
 
@@ -47,6 +48,7 @@ constexpr bool holds(Placement p, int coordinate, int ranks) {
   return (coordinate < 63 && (p.coordinates >> coordinate & 1) != 0) ||
          (coordinate == ranks - 1 && p.coordinates >> 63 != 0);
 }
+}  // namespace internals
 
 /// The placement of the gradient of a value placed `p`: an involution.
 constexpr Placement conjugate(Placement p) {

@@ -84,6 +84,7 @@ struct Refusal {
   constexpr explicit operator bool() const { return reason != Reason::none; }
 };
 
+namespace internals {
 constexpr std::string_view sentence_of(Reason r) {
   constexpr std::string_view sentences[] = {"",
 #define PARALLEL_SENTENCE(id, sentence, ...) sentence,
@@ -92,6 +93,8 @@ constexpr std::string_view sentence_of(Reason r) {
   };
   return sentences[static_cast<int>(r)];
 }
+}  // namespace internals
+
 constexpr std::string_view name_of(Reason r) {
   constexpr std::string_view names[] = {"",
 #define PARALLEL_NAME(id, sentence, ...) #id,
@@ -100,6 +103,8 @@ constexpr std::string_view name_of(Reason r) {
   };
   return names[static_cast<int>(r)];
 }
+
+namespace internals {
 /// The names of a reason's figures, in order.
 constexpr std::string_view figures_of(Reason r) {
   constexpr std::string_view names[] = {"",
@@ -109,6 +114,7 @@ constexpr std::string_view figures_of(Reason r) {
   };
   return names[static_cast<int>(r)];
 }
+}  // namespace internals
 
 /// One type per reason: asking for it is the error, its arguments are the figures by name.
 namespace refused {
@@ -145,10 +151,12 @@ PARALLEL_REFUSALS(PARALLEL_REFUSE)
 #undef PARALLEL_REFUSE
 #undef PARALLEL_REFUSALS
 
+namespace internals {
 /// `Refused`'s question, asked of a constant `T::value.refusal`.
 template <class T>
 using checked =
     typename Refused<T::value.refusal.reason, T::value.refusal.axis, T::value.refusal.figures[0],
                      T::value.refusal.figures[1], T::value.refusal.figures[2], T::value.refusal.figures[3]>::type;
+}  // namespace internals
 
 }  // namespace parallel

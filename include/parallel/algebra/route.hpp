@@ -2,7 +2,7 @@
 #pragma once
 #include <parallel/algebra/transition.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// One move: on one axis, or on several where one all-reduce completes a sum over all of them.
 struct Hop {
@@ -61,7 +61,7 @@ constexpr Route route(const Layout& from, const Layout& to) {
   AxisList completed;
   for (const Axis* a : axes)
     if (from.on(a) == Partial && to.on(a) == Invariant) completed.push_back(a);
-  routing::sort_by_name(completed);
+  internals::routing::sort_by_name(completed);
   Layout now = from;
   for (int order = 0; order <= 5; ++order) {
     if (order == 4 && !completed.empty()) {
@@ -85,4 +85,4 @@ constexpr Route route(const Layout& from, const Layout& to) {
   return result;
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

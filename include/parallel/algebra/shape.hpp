@@ -5,20 +5,21 @@
 #include <parallel/algebra/axis.hpp>
 
 namespace parallel {
-
+namespace internals {
 inline constexpr int max_rank = 6;     ///< dimensions of one tensor
 inline constexpr int max_nesting = 3;  ///< axes that split one dimension
+}  // namespace internals
 
 /// One dimension: its full logical extent, and the axes that split it, outermost first (`4096 / data / sequence`). It
 /// iterates over its axes.
 struct Dim {
   std::int64_t size = 1;
-  const Axis* axes[max_nesting]{};
+  const Axis* axes[internals::max_nesting]{};
   int count = 0;  ///< how many axes split it
 
   constexpr Dim() = default;
   constexpr Dim(std::int64_t n) : size(n) {}
-  constexpr Dim(std::int64_t n, const Axis* const (&a)[max_nesting], int c)
+  constexpr Dim(std::int64_t n, const Axis* const (&a)[internals::max_nesting], int c)
       : size(n), axes{a[0], a[1], a[2]}, count(c) {}
   constexpr bool operator==(const Dim&) const = default;
 

@@ -30,6 +30,8 @@ constexpr std::string_view name_of(Collective c) {
                                         "gather",     "scatter",        "receive",    "never"};
   return names[static_cast<int>(c)];
 }
+
+namespace internals {
 /// Whether bytes travel between ranks.
 constexpr bool communicates(Collective c) { return c >= Collective::all_gather && c != Collective::never; }
 /// Whether what the ranks hold is added.
@@ -116,6 +118,7 @@ constexpr int order_of(Collective c) {
     default: return 5;
   }
 }
+}  // namespace internals
 
 /// One move of a value on a set of axes (several only where one all-reduce completes a sum over all of them).
 struct Transition {
@@ -131,6 +134,7 @@ struct Transition {
   int chunks = 1;  ///< of an edge: how many slices of the layers each stage has
 };
 
+namespace internals {
 /// How many ranks take part in one.
 constexpr int participants(const Transition& t, const Mesh& mesh) {
   if (t.along != 0) return 2;
@@ -140,5 +144,6 @@ constexpr int participants(const Transition& t, const Mesh& mesh) {
   for (int k = 0; k < all; ++k) n += holds(t.among, k, all) ? 1 : 0;
   return n;
 }
+}  // namespace internals
 
 }  // namespace parallel

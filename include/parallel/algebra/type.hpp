@@ -24,6 +24,7 @@ constexpr std::string_view name_of(DType dtype) {
   }
 }
 
+namespace internals {
 template <class T>
 struct DTypeOf;
 template <>
@@ -67,6 +68,7 @@ template <>
 struct ElementOf<DType::bf16> {
   using type = bfloat16;
 };
+}  // namespace internals
 
 /// What a value depends on, never whether it is trained: data on no parameter, a parameter on no input, a constant on
 /// neither. `refused` is what a refused operation returns and all that is made of it, so that one mistake is one error.
@@ -79,8 +81,10 @@ struct Type {
   constexpr bool operator==(const Type&) const = default;
 };
 
+namespace internals {
 /// The element type in which terms are added, and in which parameters and optimizers live: bf16 is what is multiplied.
 constexpr DType precise(DType dtype) { return dtype == DType::bf16 ? DType::f32 : dtype; }
+}  // namespace internals
 
 constexpr Type conjugate(const Type& type) { return {type.dtype, conjugate(type.layout)}; }
 

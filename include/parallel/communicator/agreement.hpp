@@ -15,7 +15,7 @@
 #include <parallel/communicator/fact.hpp>
 #include <parallel/meta/source.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 namespace agreeing {
 
@@ -247,4 +247,8 @@ void agree(World& world, const std::vector<Fact>& facts, const std::string& doin
   if (!agreeing::alike(world, agreeing::hash_of(doing, facts), "agreement")) agreeing::tell(world, doing, here, facts);
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::agree;
 }  // namespace parallel

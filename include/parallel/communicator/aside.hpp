@@ -7,7 +7,7 @@
 #include <parallel/communicator/exchange.hpp>
 #include <parallel/communicator/long_phase.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Another communicator of the same ranks.
 class Aside {
@@ -38,4 +38,4 @@ class AsideBy : public Aside {
   C on_;
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -6,7 +6,7 @@
 
 #include <parallel/communicator/ordered_sum.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Memory of the host: what was computed is there, and what is asked for is done at once. Devices override all of it.
 class Buffers {
@@ -28,4 +28,4 @@ class Buffers {
   virtual void done() {}
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

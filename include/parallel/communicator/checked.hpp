@@ -8,7 +8,7 @@
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/communicator.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// A communicator whose ranks compare a fingerprint of each collective: its number in the group, kind, count, element
 /// type, reduction, root and label. Where they differ `wait` throws Mismatch (exit code 76) on every rank of the group,
@@ -99,4 +99,8 @@ template <class C, class Device>
 requires requires(C& c, const Device& d) { attach(c, d); }
 void attach(Checked<C>& world, const Device& device) { attach(world.communicator(), device); }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Checked;
 }  // namespace parallel

@@ -8,7 +8,7 @@
 #include <parallel/communicator/exchange.hpp>
 #include <parallel/communicator/long_phase.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// The ranks of a job, or a group of them: those of a set of axes of a mesh.
 ///
@@ -96,4 +96,11 @@ void long_phase(C& world, const char* name, std::chrono::milliseconds limit, F f
     world.barrier();
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Communicator;
+using internals::exchange;
+using internals::group;
+using internals::long_phase;
 }  // namespace parallel

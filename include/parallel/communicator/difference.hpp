@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace parallel::agreeing {
+namespace parallel::internals::agreeing {
 
 /// "rank 2", "ranks 0, 1, 3"
 inline std::string ranks(const std::vector<int>& some) {
@@ -82,4 +82,4 @@ inline std::string difference(const std::string& one, const std::string& other) 
   return words;
 }
 
-}  // namespace parallel::agreeing
+}  // namespace parallel::internals::agreeing

@@ -9,7 +9,7 @@
 #include <parallel/communicator/failure.hpp>
 #include <parallel/meta/source.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// `count` is the elements of the full message, the tensor that the ranks have or get together:
 ///
@@ -144,4 +144,11 @@ inline void check(const Exchange& e, int rank, int ranks) {
     refuse(e, "in and out overlap; only all_reduce, broadcast and reduce may be in place");
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Exchange;
+using internals::Record;
+using internals::text;
+using internals::Ticket;
 }  // namespace parallel

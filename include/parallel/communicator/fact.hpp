@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Something that ranks must have alike: what it is, a hash of it, and how it reads where it differs, a line for each
 /// part. Equal hashes are equal facts; `text` is only called where hashes differ.
@@ -120,4 +120,11 @@ Fact fact_of_data(std::string what, std::span<const T> elements) {
   return {std::move(what), hash.value(), [words = std::string(text)] { return words; }};
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::always;
+using internals::Fact;
+using internals::fact;
+using internals::fact_of_data;
 }  // namespace parallel

@@ -9,7 +9,7 @@
 
 #include <parallel/meta/failure.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// An exchange was asked for that no communicator carries out.
 struct ExchangeRefused : Failure {
@@ -92,4 +92,12 @@ inline std::string text(std::chrono::milliseconds time) {
   return time.count() % 1000 == 0 ? std::to_string(time.count() / 1000) + " s" : std::to_string(time.count()) + " ms";
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Deadline;
+using internals::ExchangeRefused;
+using internals::Mismatch;
+using internals::PeerFailed;
+using internals::text;
 }  // namespace parallel

@@ -8,7 +8,7 @@
 #include <parallel/communicator/exchange.hpp>
 #include <parallel/meta/name.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Its rank writes it, any thread may read it meanwhile: what is just being written is left out. Nothing is allocated
 /// but by `text`.
@@ -91,4 +91,4 @@ class History {
   std::array<Entry, length> entries_{};
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

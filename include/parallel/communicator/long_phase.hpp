@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Of one rank: while it is in the phase, it waits so long for others. `name` outlives the run, as a literal does.
 struct LongPhase {
@@ -16,4 +16,4 @@ inline std::chrono::milliseconds patience(std::chrono::milliseconds deadline, co
   return std::max(deadline, phase.limit);
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

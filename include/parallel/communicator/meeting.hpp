@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace parallel::threading {
+namespace parallel::internals::threading {
 
 inline void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -62,4 +62,4 @@ class alignas(64) Meeting {
   std::atomic<std::uint32_t> arrivals_{0}, sleepers_{0};
 };
 
-}  // namespace parallel::threading
+}  // namespace parallel::internals::threading

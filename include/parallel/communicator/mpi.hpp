@@ -14,7 +14,7 @@
 #include <parallel/communicator/mpi_message.hpp>
 #include <parallel/communicator/ordered_sum.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// One process of a job under MPI. The calls that stand for an exchange between n > 1 ranks:
 ///
@@ -335,4 +335,9 @@ void run_mpi(F&& f, MpiOptions options = {}) {
   environment.finish();
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Mpi;
+using internals::run_mpi;
 }  // namespace parallel

@@ -5,7 +5,7 @@
 #include <parallel/communicator/mpi_place.hpp>
 #include <parallel/communicator/outstanding.hpp>
 
-namespace parallel::processes {
+namespace parallel::internals::processes {
 
 /// Of one group. They travel apart from its collectives, in a communicator of their own.
 class Messages {
@@ -79,4 +79,4 @@ class Messages {
   std::vector<std::unique_ptr<End>> ends_;
 };
 
-}  // namespace parallel::processes
+}  // namespace parallel::internals::processes

@@ -23,7 +23,7 @@
 #include <parallel/communicator/unfinished.hpp>
 #include <parallel/communicator/watch.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 struct MpiOptions {
   std::chrono::milliseconds deadline = default_deadline;
@@ -58,7 +58,7 @@ struct Job {
   History history{};
   Rooms rooms{};
 
-  std::chrono::milliseconds patience() const { return parallel::patience(options.deadline, phase); }
+  std::chrono::milliseconds patience() const { return parallel::internals::patience(options.deadline, phase); }
   /// Which rank of the job this is.
   static int rank() {
     int rank = 0;
@@ -173,4 +173,9 @@ struct Place {
 };
 
 }  // namespace processes
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::MpiFailed;
+using internals::MpiOptions;
 }  // namespace parallel

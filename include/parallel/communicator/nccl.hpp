@@ -6,7 +6,7 @@
 #include <parallel/communicator/aside.hpp>
 #include <parallel/communicator/nccl_line.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// One rank, whose buffers are memory of its GPU. It keeps the laws of a Communicator in the order of its compute
 /// stream: an exchange begins when what that stream was asked for before `start` is done, and what it is asked for
@@ -279,4 +279,8 @@ class Nccl {
 };
 static_assert(Communicator<Nccl>);
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Nccl;
 }  // namespace parallel

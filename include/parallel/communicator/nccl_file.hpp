@@ -10,7 +10,7 @@
 #include <parallel/communicator/nccl.hpp>
 #include <parallel/communicator/nccl_settings.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 namespace nccl {
 
@@ -119,4 +119,8 @@ inline ncclUniqueId meet_in_file(const std::filesystem::path& path, int rank, in
   return row.id;
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::meet_in_file;
 }  // namespace parallel

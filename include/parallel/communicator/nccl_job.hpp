@@ -15,7 +15,7 @@
 #include <parallel/communicator/communicator.hpp>
 #include <parallel/communicator/history.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 struct NcclOptions {
   std::chrono::milliseconds deadline = default_deadline;
@@ -200,4 +200,10 @@ class Job {
 };
 
 }  // namespace nccl
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::NcclFailed;
+using internals::NcclOptions;
+using internals::NoGpu;
 }  // namespace parallel

@@ -7,7 +7,7 @@
 #include <parallel/communicator/nccl_job.hpp>
 #include <parallel/communicator/outstanding.hpp>
 
-namespace parallel::nccl {
+namespace parallel::internals::nccl {
 
 /// A group's collectives are one, and so is each channel from a rank to another: messages wait for nothing but their
 /// other end.
@@ -155,4 +155,4 @@ inline std::string Job::unfinished(const std::string& what) const {
              : words;
 }
 
-}  // namespace parallel::nccl
+}  // namespace parallel::internals::nccl

@@ -4,7 +4,7 @@
 #include <parallel/communicator/nccl_settings.hpp>
 #include <parallel/communicator/nccl_threads.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 namespace nccl {
 
@@ -56,4 +56,8 @@ void run_nccl_mpi(F&& f, const NcclOptions& options = {}) {
       {.deadline = options.deadline});
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::run_nccl_mpi;
 }  // namespace parallel

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdlib>
 
-namespace parallel::nccl {
+namespace parallel::internals::nccl {
 
 /// Sets what the user has not. It counts only before CUDA and NCCL are first used, so every way for ranks to meet
 /// begins with it.
@@ -16,4 +16,4 @@ inline void settings() {
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 }
 
-}  // namespace parallel::nccl
+}  // namespace parallel::internals::nccl

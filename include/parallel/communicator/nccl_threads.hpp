@@ -6,7 +6,7 @@
 #include <parallel/communicator/nccl_settings.hpp>
 #include <parallel/communicator/threads.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 namespace nccl {
 
@@ -76,4 +76,8 @@ void run_nccl(int ranks, F&& f, const NcclOptions& options = {}) {
       options.deadline);
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::run_nccl;
 }  // namespace parallel

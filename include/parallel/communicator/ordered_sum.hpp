@@ -6,7 +6,7 @@
 #include <parallel/algebra/type.hpp>
 #include <parallel/meta/library.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Writes the sum (or the maximum) of n terms of `count` elements to each of `copies` buffers. A buffer may be one of
 /// the terms. Not for bf16, which communicators refuse.
@@ -16,7 +16,7 @@ PARALLEL_INLINE void ordered_sum(DType dtype, bool maximum, void* const* outs, i
 /// With what numbers are made: compiler and vectors, which decide the last bits.
 PARALLEL_INLINE std::string numerics();
 
-}  // namespace parallel
+}  // namespace parallel::internals
 
 #ifndef PARALLEL_LIBRARY
 #include <parallel/communicator/ordered_sum.ipp>

@@ -8,7 +8,7 @@
 
 #include <parallel/communicator/ordered_sum.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 namespace ordered {
 
@@ -132,4 +132,4 @@ PARALLEL_INLINE std::string numerics() {
   return "compiler " __VERSION__ ", vectors of " + std::to_string(ordered::vector_bytes) + " bytes" + fused;
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -4,7 +4,7 @@
 
 #include <parallel/communicator/exchange.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Numbers exchanges in the order of their starts. Sixteen take turns in the same places.
 class Outstanding {
@@ -41,4 +41,4 @@ class Outstanding {
   std::uint32_t places_ = 0;  // one bit each
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Rooms that are lent, and kept for the next: of those that are free the smallest that is large enough, else a new
 /// one.
@@ -35,4 +35,4 @@ class Rooms {
   std::vector<Room> rooms_{};
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -12,11 +12,11 @@
 #include <parallel/communicator/long_phase.hpp>
 #include <parallel/meta/library.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 namespace threading {
 struct Group;
-}
+}  // namespace threading
 
 /// One rank's place in a group of threads. `start` publishes pointers. `wait` does this rank's share of the work when
 /// all have started, and returns when all have done theirs; of a message, when either rank has copied it.
@@ -79,6 +79,11 @@ void run_threads(int ranks, F&& f, std::chrono::milliseconds deadline = default_
       ranks, [&](Threads& threads) { f(threads); }, deadline);
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::run_threads;
+using internals::Threads;
 }  // namespace parallel
 
 #ifndef PARALLEL_LIBRARY

@@ -10,7 +10,7 @@
 #include <parallel/communicator/threads_message.hpp>
 #include <parallel/communicator/unfinished.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 struct Threads::Own {
   Own(std::shared_ptr<threading::Group> g, int r)
@@ -252,4 +252,4 @@ PARALLEL_INLINE void threading::run_ranks(int ranks, const std::function<void(Th
   run->throw_kept();
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -7,7 +7,7 @@
 #include <parallel/communicator/outstanding.hpp>
 #include <parallel/communicator/threads_run.hpp>
 
-namespace parallel::threading {
+namespace parallel::internals::threading {
 
 /// What one rank publishes about one exchange: on a line of its own.
 struct alignas(64) Post {
@@ -95,4 +95,4 @@ struct Group {
   std::shared_ptr<Group> aside_;
 };
 
-}  // namespace parallel::threading
+}  // namespace parallel::internals::threading

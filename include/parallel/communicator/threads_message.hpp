@@ -3,7 +3,7 @@
 #pragma once
 #include <parallel/communicator/threads_place.hpp>
 
-namespace parallel::threading {
+namespace parallel::internals::threading {
 
 /// Starts this rank's end of a message. Throws ExchangeRefused.
 inline Ticket start_message(const Place& place, const Exchange& e) {
@@ -55,4 +55,4 @@ inline void wait_message(const Place& place, Ticket ticket) {
   outstanding.end(ticket.number);
 }
 
-}  // namespace parallel::threading
+}  // namespace parallel::internals::threading

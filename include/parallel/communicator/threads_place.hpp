@@ -3,7 +3,7 @@
 #include <parallel/communicator/buffers.hpp>
 #include <parallel/communicator/threads_group.hpp>
 
-namespace parallel::threading {
+namespace parallel::internals::threading {
 
 inline std::size_t index(int i) { return static_cast<std::size_t>(i); }
 /// Exchanges take turns in sixteen places; the round in which a number has its turn, counted from 1.
@@ -93,4 +93,4 @@ struct Place {
   }
 };
 
-}  // namespace parallel::threading
+}  // namespace parallel::internals::threading

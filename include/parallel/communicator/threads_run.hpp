@@ -12,7 +12,7 @@
 #include <parallel/communicator/long_phase.hpp>
 #include <parallel/communicator/meeting.hpp>
 
-namespace parallel::threading {
+namespace parallel::internals::threading {
 
 using Clock = std::chrono::steady_clock;
 
@@ -43,7 +43,7 @@ class Run {
   /// How long this rank waits for others.
   std::chrono::milliseconds patience(int rank) const {
     const Rank& own = ranks[static_cast<std::size_t>(rank)];
-    return parallel::patience(deadline.load(), {own.phase.load(), own.limit.load()});
+    return parallel::internals::patience(deadline.load(), {own.phase.load(), own.limit.load()});
   }
 
   /// Ends all waits of the run. When it returns no other rank touches this rank's buffers, and none will.
@@ -168,4 +168,4 @@ class Run {
   Kept first_, echo_;
 };
 
-}  // namespace parallel::threading
+}  // namespace parallel::internals::threading

@@ -6,7 +6,7 @@
 
 #include <parallel/communicator/failure.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Lives while ranks of this process run. A call of exit() meanwhile is one sentence; exit(0) becomes 70, any other
 /// code stays.
@@ -54,4 +54,4 @@ class Unfinished {
   static inline thread_local int rank_ = 0, ranks_ = 0;  // no destructors: exit() runs those of its thread first
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Calls late(), on a thread of its own, if it still lives after so long. `late` ends the program.
 class Watch {
@@ -33,4 +33,4 @@ class Watch {
   std::thread thread_;  // last: it uses the others
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

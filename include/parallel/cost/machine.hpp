@@ -6,7 +6,7 @@
 #include <parallel/algebra/mesh.hpp>
 #include <parallel/meta/name.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// From a rank to its neighbour in a ring (Hockney's alpha and 1 / beta).
 struct Link {
@@ -75,4 +75,10 @@ struct Machine {
   }
 };
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Link;
+using internals::Machine;
+using internals::Rates;
 }  // namespace parallel

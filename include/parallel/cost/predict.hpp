@@ -4,7 +4,7 @@
 #include <parallel/cost/simulate.hpp>
 #include <parallel/plan/derive.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Seconds in which a rank computes nothing, as it waits for collectives or messages on these axes.
 struct Exposed {
@@ -128,7 +128,7 @@ constexpr Kinds kinds_of(const GraphView& graph, const Mesh& mesh, const Pipelin
 
 /// The order in which a stage runs forward only.
 inline constexpr Schedule forward_only{"forward_only", 1, false, false, [](int, int, int micro_batches, int chunks) {
-                                         Vector<Task> tasks;
+                                         Tasks tasks;
                                          for (int j = 0; j < micro_batches; ++j)
                                            for (int chunk = 0; chunk < chunks; ++chunk)
                                              tasks.push_back({Work::forward, j, chunk});
@@ -302,4 +302,12 @@ constexpr Simulation simulate(const Plan& plan, const Machine& machine, const Pr
   return static_cast<Simulation&&>(walk.result);
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Exposed;
+using internals::predict;
+using internals::Prediction;
+using internals::simulate;
+using internals::StageTimes;
 }  // namespace parallel

@@ -5,7 +5,7 @@
 #include <parallel/operation/matmul.hpp>
 #include <parallel/plan/plan.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 namespace pricing {
 /// Whether a node has a matmul's attributes, so that its tiles can be counted: a product of the user's own may have
@@ -164,4 +164,4 @@ constexpr double seconds(const Plan& plan, const Event& e, const Machine& machin
                                       : collective_seconds(plan, plan.graph.node(e.node), machine);
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

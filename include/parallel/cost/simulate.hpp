@@ -4,7 +4,7 @@
 #include <parallel/cost/price.hpp>
 #include <parallel/plan/walk.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Something that takes time, in seconds since the step began.
 struct Slice {
@@ -137,4 +137,10 @@ constexpr Simulation simulate(const Plan& plan, const Machine& machine) {
   return static_cast<Simulation&&>(walk.result);
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::simulate;
+using internals::Simulation;
+using internals::Slice;
 }  // namespace parallel

@@ -39,7 +39,7 @@
 #include <parallel/operation/update.hpp>
 #include <parallel/operation/where.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 // clang-format off
 template <class T>
@@ -177,4 +177,12 @@ std::span<const FusedRow> Table<T>::fused() {  // but products: product_kernel
 }
 // clang-format on
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda
+
+/// Said in one file of a program: compiles the kernels there, for files that include device/cuda/device.hpp only.
+#define PARALLEL_CUDA_KERNELS                                           \
+  template struct parallel::internals::cuda::Table<int>;                \
+  template struct parallel::internals::cuda::Table<float>;              \
+  template struct parallel::internals::cuda::Table<double>;             \
+  template struct parallel::internals::cuda::Table<parallel::bfloat16>; \
+  template struct parallel::internals::cuda::Table<parallel::internals::cuda::Scalars>

@@ -7,7 +7,7 @@
 #include <parallel/account/account.hpp>
 #include <parallel/device/kernel.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// What computes, and holds what is computed with. Its work happens in the order in which it was asked for. Where
 /// `asynchronous`, kernels and moves of elements return before they are done, and only `read` and `finish` wait; its
@@ -63,4 +63,9 @@ struct GraphOf<D> {
 template <class D>
 using MirroredOf = decltype(std::declval<const D&>().mirrored(0));
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Device;
+using internals::MemoryOf;
 }  // namespace parallel

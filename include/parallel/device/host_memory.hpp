@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #endif
 
-namespace parallel {
+namespace parallel::internals {
 
 /// A zeroed block, touched once: a first touch of a page costs more than a step's arithmetic on it. Large ones ask for
 /// huge pages.
@@ -55,4 +55,8 @@ class HostMemory {
   std::int64_t bytes_ = 0;
 };
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::HostMemory;
 }  // namespace parallel

@@ -4,7 +4,7 @@
 
 #include <parallel/graph/graph.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// A rank's part of a tensor: contiguous, the last dimension varying fastest. It begins at a multiple of 64 bytes, so
 /// that vectorised loops split alike, and give the same bits, in every run; a slice of an iteration need not. One
@@ -65,4 +65,11 @@ struct FusedKernel {
   explicit operator bool() const { return compute != nullptr; }
 };
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Call;
+using internals::FusedKernel;
+using internals::Kernel;
+using internals::View;
 }  // namespace parallel

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// A float's bits as a number that orders as it does; NaN is the largest.
 constexpr std::uint32_t order_of(float x) {
@@ -18,4 +18,4 @@ struct Threshold {
 };
 constexpr bool passes(float logit, const Threshold& t) { return static_cast<double>(order_of(logit)) >= t.digits; }
 
-}  // namespace parallel
+}  // namespace parallel::internals

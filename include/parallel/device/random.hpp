@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <numbers>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Philox4x32-10 (Salmon, Moraes, Dror and Shaw, 2011): four random words for a 128-bit counter and a 64-bit key.
 constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
@@ -39,4 +39,9 @@ inline double random_normal(std::uint64_t seed, std::uint64_t stream, std::uint6
          std::cos(2 * std::numbers::pi * random_fraction(w[2], w[3]));
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::random_normal;
+using internals::random_uniform;
 }  // namespace parallel

@@ -4,7 +4,7 @@
 #include <parallel/device/kernel.hpp>
 #include <parallel/device/random.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Words come in blocks of 64: a block is four words of each of 16 counters, first all first words, so that devices
 /// make 16 counters at once.
@@ -48,4 +48,4 @@ constexpr std::uint64_t dropped_below(double probability) {
 /// A word as a fraction in (0, 1].
 constexpr double fraction_of(std::uint32_t word) { return (static_cast<double>(word) + 1) / 4294967296.0; }
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -4,7 +4,7 @@
 
 #include <parallel/device/kernel.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// The kernel of one operation for one element type.
 struct KernelRow {
@@ -69,4 +69,4 @@ inline bool has_own(std::span<const OwnKernels> own, std::span<const Call> calls
   return false;
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -4,7 +4,7 @@
 #pragma once
 #include <parallel/graph/infer.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// One value of a program, as the model's functions made it: an operation applied to others, or where a value comes
 /// from.
@@ -55,4 +55,4 @@ class Applications {
   }
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -2,7 +2,7 @@
 #pragma once
 #include <parallel/graph/structure.hpp>
 
-namespace parallel::casting {
+namespace parallel::internals::casting {
 
 struct Cast {
   int value = 0, result = 0;
@@ -53,4 +53,4 @@ constexpr int cast(Trace& trace, int value, DType dtype) {
   return result;
 }
 
-}  // namespace parallel::casting
+}  // namespace parallel::internals::casting

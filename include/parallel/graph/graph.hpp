@@ -5,17 +5,15 @@
 
 #include <parallel/algebra/derive.hpp>
 #include <parallel/algebra/route.hpp>
+#include <parallel/graph/operation.hpp>
 #include <parallel/meta/members.hpp>
 #include <parallel/meta/name.hpp>
 #include <parallel/meta/source.hpp>
 
 namespace parallel {
-
-class Trace;
 struct Schedule;
-struct Lowering;
-struct Gradient;
 
+namespace internals {
 struct Value;
 struct Node;
 struct Region;
@@ -38,82 +36,6 @@ struct IndicesOf : List<int, capacity> {
   constexpr IndicesOf(const List<int, capacity>& numbers) : List<int, capacity>(numbers) {}
 };
 
-using Ints = List<std::int64_t, 8>;  ///< an operation's whole-number attributes: dimensions, permutations, counts
-
-/// What an operation is applied to, before any placement: types, kinds and attributes.
-struct Arguments {
-  List<Type, max_operands> types{};
-  List<Kind, max_operands> kinds{};
-  Ints ints{};
-  constexpr const List<Dim, max_rank>& dims(int operand) const { return types[operand].layout.dims; }
-  constexpr int rank(int operand) const { return types[operand].layout.rank(); }
-  constexpr std::int64_t size(int operand, int dim) const { return types[operand].layout.dims[dim].size; }
-};
-
-/// The types of the results without placements, or why there are none.
-struct Shaped {
-  List<Type, max_results> results{};
-  Refusal refusal{};
-};
-
-/// The operations that passes know one by one: they say how a program is built and where values come from and go to.
-/// Of all others passes ask what is said in `Operation`.
-enum class Structural : std::uint8_t {
-  none,
-  move,
-  parameter,
-  input,
-  scalars,
-  carry,
-  carried,
-  layer,
-  stacked,
-  copy,
-  returned,
-  begin_region,
-  end_region,
-  bucket,
-  in_bucket,
-  stash,
-  rounded,
-};
-constexpr Structural last_of(Structural) { return Structural::rounded; }
-
-/// Which of a machine's rates bounds an operation's arithmetic; of `memory` none does, unless it says that it does as
-/// many operations as a product.
-enum class Rate : std::uint8_t { memory, products, attention, functions };
-constexpr Rate last_of(Rate) { return Rate::functions; }
-
-/// The constant description of an operation. A node points to it, a device finds its kernel by its address.
-struct Operation {
-  std::string_view name;
-  Shaped (*shape)(const Arguments&) = nullptr;
-  Signatures (*signatures)(const Arguments&) = nullptr;
-  /// What the table asks of all axes together, where it relates dimensions other than one to one: of the operands as
-  /// they enter. None: nothing.
-  Refusal (*over_axes)(const List<Layout, max_operands>& entering) = nullptr;
-  /// bit i: operand i is met element by element (rule 3 of the derivation)
-  unsigned element_by_element = 0;
-  void (*lower)(Trace&, Lowering&) = nullptr;  ///< the nodes it becomes; none: one node
-  void (*gradient)(Gradient&) = nullptr;       ///< none: its operands get no gradient from it
-  /// of the whole, unsplit operation; none: one per element of the result
-  std::int64_t (*flops)(const Arguments&) = nullptr;
-  bool updates = false;  ///< result r takes the storage of operand r
-  /// another look at one value: a retype is made on what it views (rule 8)
-  bool view = false;
-  bool aliases = false;  ///< the result is the operand's storage
-  bool source = false;   ///< every rank makes its own part from nothing
-  bool computes = true;  ///< false: it only says where a value comes from
-  /// from run to run: it is needed also where nothing reads its result
-  bool remembers = false;
-  Structural structural = Structural::none;
-  Rate rate = Rate::memory;
-  bool reads_a_part = false;  ///< of its first operand, no more than it writes
-};
-
-enum class Phase : std::uint8_t { forward, backward, optimizer };
-constexpr Phase last_of(Phase) { return Phase::optimizer; }
-
 /// The layout of several equal tensors one behind the other.
 constexpr Layout with_leading(const Layout& layout, const Dim& count) {
   Layout result = layout;
@@ -121,10 +43,6 @@ constexpr Layout with_leading(const Layout& layout, const Dim& count) {
   result.dims.push_back(count);
   for (const Dim& d : layout.dims) result.dims.push_back(d);
   return result;
-}
-
-constexpr std::string_view name_of(Phase p) {
-  return p == Phase::forward ? "forward" : p == Phase::backward ? "backward" : "optimizer";
 }
 
 /// An operation as it was applied in the user's program, before any move: what a node comes from. Nodes of the backward
@@ -217,14 +135,6 @@ struct Stack {
   IndexOf<Region> region = 0;
   IndexOf<Value> inside = 0;
   IndexOf<Value> outside = 0;
-};
-
-/// How a parameter begins: a distribution over global coordinates, the same for every mesh and placement.
-struct Initializer {
-  enum class Kind : std::uint8_t { constant, normal, xavier } kind = Kind::normal;
-  friend constexpr Kind last_of(Kind) { return Kind::xavier; }
-  double scale = 0.02;  ///< the constant; the standard deviation; the gain
-  bool decays = true;   ///< the parameter's group: whether weight decay applies
 };
 
 enum class Role : std::uint8_t { parameter, state, input };
@@ -379,5 +289,6 @@ constexpr void each_index(F f, G& graph) {
       graph);
   meta::with_members(graph.base(), [&](auto&... members) { (in(members), ...); });
 }
+}  // namespace internals
 
 }  // namespace parallel

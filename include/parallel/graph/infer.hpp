@@ -3,7 +3,7 @@
 #pragma once
 #include <parallel/graph/graph.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 struct Inference {
   List<Layout, max_operands> to{};  ///< how each operand enters
@@ -93,7 +93,7 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
   }
 
   const Signatures rows = operation.signatures(a);
-  result.axes = axes_of(a);
+  result.axes = internals::axes_of(a);
   if (const Axis* axis = namesake(result.axes)) {
     refuse({Reason::same_name, {2}, axis});
     return result;
@@ -130,4 +130,4 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
   return result;
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

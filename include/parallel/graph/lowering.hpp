@@ -7,8 +7,8 @@ namespace parallel {
 /// What an operation is lowered from: its operands after their moves, and the types of its results.
 struct Lowering {
   const Operation* operation = nullptr;
-  List<int, max_operands> operands{};
-  List<Type, max_results> results{};
+  internals::List<int, internals::max_operands> operands{};
+  internals::List<Type, internals::max_results> results{};
   AxisList exchanging{};
   Ints ints{};
   double reals[2]{};

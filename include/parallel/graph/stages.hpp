@@ -8,7 +8,7 @@
 #pragma once
 #include <parallel/graph/trace.hpp>
 
-namespace parallel::staging {
+namespace parallel::internals::staging {
 
 constexpr Placement placement(std::uint8_t home) {
   return {PlacementKind::at, 0, (home & first ? std::uint64_t{1} : 0) | (home & last ? std::uint64_t{1} << 63 : 0)};
@@ -204,4 +204,4 @@ constexpr void place(Graph& g) {
       m.type.layout.others.push_back({g.stages, placement(home)});
 }
 
-}  // namespace parallel::staging
+}  // namespace parallel::internals::staging

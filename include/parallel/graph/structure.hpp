@@ -4,7 +4,10 @@
 
 namespace parallel {
 
+// Descriptions and what they are made of use the graph's records and the algebra's by their names alone.
 namespace operation {
+using namespace internals;
+
 inline constexpr Operation move{.name = "move", .structural = Structural::move};  ///< a transition; its node says which
 /// a value that exists before the program runs
 inline constexpr Operation parameter{.name = "parameter", .computes = false, .structural = Structural::parameter};

@@ -5,7 +5,7 @@
 #include <parallel/graph/infer.hpp>
 #include <parallel/graph/lowering.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 class Trace {
  public:
@@ -267,7 +267,7 @@ class Trace {
     const Placement from = before.type.layout.on(axes[0]);
     // a slice of stacked parameters: the whole stack moves, once for all layers
     if (maker.is(Structural::layer)) {
-      const Placement outer = to.split() ? parallel::split(to.dim + 1) : to;
+      const Placement outer = to.split() ? parallel::internals::split(to.dim + 1) : to;
       return layer_of(move(maker.operands[0], axes, outer), before.region);
     }
     if (maker.is(Structural::move) && maker.transition.from.split() && maker.transition.axes == axes &&
@@ -322,4 +322,4 @@ class Trace {
   Vector<Moved> moved_{};
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

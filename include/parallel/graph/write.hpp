@@ -9,7 +9,7 @@
 #include <parallel/graph/applications.hpp>
 #include <parallel/graph/stages.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 class Writing {
  public:
@@ -233,4 +233,4 @@ class Writing {
   Vector<int> values_{};  ///< per application: its value in the graph, or -1
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -2,7 +2,7 @@
 #include <parallel/communicator/ordered_sum.ipp>
 #include <parallel/device/cpu/kernels.hpp>
 
-template struct parallel::cpu::Table<float>;
-template struct parallel::cpu::Table<double>;
-template struct parallel::cpu::Table<int>;
-template struct parallel::cpu::Table<parallel::cpu::Scalars>;
+template struct parallel::internals::cpu::Table<float>;
+template struct parallel::internals::cpu::Table<double>;
+template struct parallel::internals::cpu::Table<int>;
+template struct parallel::internals::cpu::Table<parallel::internals::cpu::Scalars>;

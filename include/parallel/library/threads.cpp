@@ -3,6 +3,6 @@
 #include <parallel/run/compiled.hpp>
 
 template class parallel::ParametersIn<parallel::HostMemory>;
-template class parallel::RankMemory<parallel::Cpu>;
+template class parallel::internals::RankMemory<parallel::Cpu>;
 template class parallel::Executor<parallel::Threads, parallel::Cpu>;
 template class parallel::Trainer<parallel::Threads, parallel::Cpu>;

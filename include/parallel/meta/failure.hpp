@@ -29,6 +29,7 @@ struct Failure : std::runtime_error {
       : std::runtime_error(sentence), exit_code(code) {}
 };
 
+namespace internals {
 /// The exit code that an exception maps to: its own, `failed` where memory ran out, `internal` for any other, and never
 /// 0.
 inline int exit_code_of(const std::exception& error) {
@@ -54,5 +55,6 @@ inline Ending ending_of(const std::exception_ptr& error) {
     return {"an exception that is no std::exception; throw one whose what() says what failed", exit_code::internal};
   }
 }
+}  // namespace internals
 
 }  // namespace parallel

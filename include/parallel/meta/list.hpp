@@ -6,7 +6,7 @@
 #include <span>
 #include <stdexcept>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// At most `capacity` elements, held inside the object. One more is an exception, or no constant expression.
 template <class T, int capacity>
@@ -139,4 +139,4 @@ class Vector {
   int capacity_ = 0;
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

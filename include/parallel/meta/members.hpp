@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace parallel::meta {
+namespace parallel::internals::meta {
 
 struct Any {
   template <class T>
@@ -220,4 +220,4 @@ constexpr std::string_view member_name() {
   }
 }
 
-}  // namespace parallel::meta
+}  // namespace parallel::internals::meta

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string_view>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// At most `capacity` - 1 characters, held inside the object. One more is an exception, or no constant expression.
 template <int capacity>
@@ -52,4 +52,4 @@ struct Name {
   constexpr bool empty() const { return size == 0; }
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace parallel::meta {
+namespace parallel::internals::meta {
 
 struct Call {
   void operator()();
@@ -28,4 +28,4 @@ constexpr bool takes() {
     return !requires(Beside<F> f) { f(std::declval<X>()...); };
 }
 
-}  // namespace parallel::meta
+}  // namespace parallel::internals::meta

@@ -11,10 +11,10 @@ struct Gpt2Sizes {
   Dim heads = 12 / axes::tensor;
   Dim inner = 3072 / axes::tensor;  ///< of the perceptron
   Dim vocabulary = padded(50257, 128) / axes::tensor;
-  std::int64_t classes = 50257;      ///< how much of the vocabulary there really is
-  Dim layers = 12;                   ///< `12 / stage` is a pipeline
-  int dropped = 10;                  ///< percent
-  std::int64_t ignored = no_target;  ///< a target that counts for nothing
+  std::int64_t classes = 50257;                 ///< how much of the vocabulary there really is
+  Dim layers = 12;                              ///< `12 / stage` is a pipeline
+  int dropped = 10;                             ///< percent
+  std::int64_t ignored = internals::no_target;  ///< a target that counts for nothing
 
   constexpr std::int64_t size() const { return channels / heads.size; }
   constexpr double drop() const { return dropped / 100.0; }

@@ -21,7 +21,7 @@
 #include <parallel/algebra/refusal.hpp>
 #include <parallel/meta/members.hpp>
 
-namespace parallel::meta {
+namespace parallel::internals::meta {
 
 namespace described {
 template <class T, class Tag>
@@ -94,4 +94,4 @@ requires(described::Of<T, boost::hana::map_tag>) struct Description<T> {
   }
 };
 
-}  // namespace parallel::meta
+}  // namespace parallel::internals::meta

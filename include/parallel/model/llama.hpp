@@ -12,10 +12,10 @@ struct LlamaSizes {
   Dim key_heads = 8 / axes::tensor;
   Dim inner = 14336 / axes::tensor;  ///< of the perceptron
   Dim vocabulary = 128256 / axes::tensor;
-  std::int64_t classes = 0;          ///< how much of the vocabulary there really is, where it is padded; 0: all
-  Dim layers = 32;                   ///< `32 / stage` is a pipeline
-  int base = 500000;                 ///< of the rotary embedding
-  std::int64_t ignored = no_target;  ///< a target that counts for nothing
+  std::int64_t classes = 0;  ///< how much of the vocabulary there really is, where it is padded; 0: all
+  Dim layers = 32;           ///< `32 / stage` is a pipeline
+  int base = 500000;         ///< of the rotary embedding
+  std::int64_t ignored = internals::no_target;  ///< a target that counts for nothing
 
   constexpr std::int64_t size() const { return channels / heads.size; }
 };

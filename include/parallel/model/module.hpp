@@ -5,11 +5,12 @@
 #include <parallel/operation/to.hpp>
 
 namespace parallel {
-
+namespace internals {
 template <class X>
 inline constexpr bool is_parameter = false;
 template <class T, class S, class... Annotation>
 inline constexpr bool is_parameter<Parameter<T, S, Annotation...>> = true;
+}  // namespace internals
 
 /// `Layers<12, Block> blocks; x = blocks(x);`: twelve blocks one after the other, each with parameters of its own. The
 /// block is traced once; parameters gain a leading dimension of layers.
@@ -24,37 +25,37 @@ struct Layers {
 
   template <class X, class... More>
   using Returned = std::remove_cvref_t<decltype(block(
-      std::declval<const typename Symbolic<X, Kind::activation>::type&>(), std::declval<const More&>()...))>;
+      std::declval<const typename internals::Symbolic<X, Kind::activation>::type&>(), std::declval<const More&>()...))>;
 
   /// Every layer takes what the one before returned, and the same further operands.
   template <Distributed X, Distributed... More>
   constexpr auto operator()(const X& x, const More&... more) const {
     if constexpr (X::kind == Kind::refused) {
       return x;
-    } else if constexpr (is_source<X>) {
-      return mistaken<Reason::only_sources, X, 1>();
+    } else if constexpr (internals::is_source<X>) {
+      return internals::mistaken<Reason::only_sources, X, 1>();
     } else if constexpr (!Distributed<Returned<X, More...>>) {
-      return mistaken<Reason::no_tensor, X, 1 + static_cast<int>(sizeof...(More))>();
+      return internals::mistaken<Reason::no_tensor, X, 1 + static_cast<int>(sizeof...(More))>();
     } else {
-      using Carried = typename Symbolic<X, Kind::activation>::type;
+      using Carried = typename internals::Symbolic<X, Kind::activation>::type;
       using Result = Returned<X, More...>;
-      using Crossed = spelling::Moving<X, Crossing...>;
+      using Crossed = internals::spelling::Moving<X, Crossing...>;
       constexpr Refusal crossing = Crossed::value.refusal;
       constexpr Refusal refusal = crossing ? crossing : differs(X::type, Result::type, Result::kind);
       using accepted [[maybe_unused]] =
           typename Refused<refusal.reason, nullptr, refusal.figures[0], refusal.figures[1]>::type;
       if constexpr (refusal || Result::kind == Kind::refused) {
-        return typename Symbolic<X, Kind::refused>::type{};
+        return typename internals::Symbolic<X, Kind::refused>::type{};
       } else {
-        Applications* program = x.program();
+        internals::Applications* program = x.program();
         if (!notes(program)) return static_cast<void>(block(Carried(program, -1), more...)), Carried(program, -1);
         const int initial = x.enter(*program), outside = program->loop;
-        const int carried = program->add({.what = Application::What::carried});
+        const int carried = program->add({.what = internals::Application::What::carried});
         program->all[carried].loop = program->loop = carried;
         const auto result = block(Carried(program, carried), more...);
         const int returned = result.enter(*program);
         program->loop = outside;
-        return Carried(program, program->add({.what = Application::What::loop,
+        return Carried(program, program->add({.what = internals::Application::What::loop,
                                               .operands = {initial},
                                               .type = &X::type,
                                               .carried = carried,
@@ -68,13 +69,15 @@ struct Layers {
 
   static constexpr Refusal differs(const Type& taken, const Type& returned, Kind kind) {
     if (kind == Kind::refused) return {};
-    if (!same_extents(taken.layout, returned.layout))
+    if (!internals::same_extents(taken.layout, returned.layout))
       return {Reason::carried_differs, {taken.layout.rank(), returned.layout.rank()}};
     if (taken.dtype != returned.dtype)
       return {Reason::element_types, {bytes_of(taken.dtype), bytes_of(returned.dtype)}};
-    return spelling::refused_move(returned, taken.layout);
+    return internals::spelling::refused_move(returned, taken.layout);
   }
 };
+
+namespace internals {
 template <class X>
 inline constexpr bool is_layers = false;
 template <Dim count, class Block, class... Crossing>
@@ -199,5 +202,6 @@ constexpr void declare(M& model, Trace& trace, Applications& program, Vector<cha
     });
   }
 }
+}  // namespace internals
 
 }  // namespace parallel

@@ -5,7 +5,7 @@
 #include <parallel/operation/update.hpp>
 
 namespace parallel {
-
+namespace internals {
 namespace optimizing {
 /// The global norm of all gradients. A gradient that is split contributes each rank's part, one that every rank holds
 /// counts once.
@@ -66,6 +66,7 @@ constexpr int state(Trace& trace, int member, std::string_view name) {
   return trace.region == 0 ? value : trace.carry(value);  // an update within a loop goes on from the one before
 }
 }  // namespace optimizing
+}  // namespace internals
 
 // Each optimizer has its numbers as `Hyperparameters`: a struct of doubles, whose members' names are those of the
 // program's scalars. Defaults are PyTorch's.
@@ -76,7 +77,9 @@ struct KeepGradients {
   struct Hyperparameters {
     double clip_norm = 0;  ///< nothing is clipped; it is only what every program with gradients reads
   };
-  static constexpr void update(Trace& trace, int, int gradient, int) { trace.graph.outputs.push_back(gradient); }
+  static constexpr void update(internals::Trace& trace, int, int gradient, int) {
+    trace.graph.outputs.push_back(gradient);
+  }
 };
 
 /// Stochastic gradient descent with momentum: m = momentum m + g; p -= learning_rate m.
@@ -87,8 +90,8 @@ struct Sgd {
     double weight_decay = 0;  ///< times the parameter is added to its gradient
     double clip_norm = 0;     ///< of the norm of all gradients together; 0: no clipping
   };
-  static constexpr void update(Trace& trace, int member, int gradient, int factor) {
-    const int momentum = optimizing::state(trace, member, "momentum");
+  static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
+    const int momentum = internals::optimizing::state(trace, member, "momentum");
     const int first = trace.graph.members.size() - 1;
     const Ints ints{trace.scalar("learning_rate"), trace.scalar("momentum"), trace.scalar("weight_decay"),
                     trace.graph.members[member].initializer.decays};
@@ -111,9 +114,9 @@ struct AdamW {
     double weight_decay = 0.01;         ///< times the learning rate is taken off a parameter
     double clip_norm = 0;               ///< of the norm of all gradients together; 0: no clipping
   };
-  static constexpr void update(Trace& trace, int member, int gradient, int factor) {
-    const int mean = optimizing::state(trace, member, "mean");
-    const int variance = optimizing::state(trace, member, "variance");
+  static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
+    const int mean = internals::optimizing::state(trace, member, "mean");
+    const int variance = internals::optimizing::state(trace, member, "variance");
     const int first = trace.graph.members.size() - 2;
     const Ints ints{trace.scalar("learning_rate"),
                     trace.scalar("beta1"),

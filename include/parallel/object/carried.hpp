@@ -9,7 +9,7 @@
 #include <parallel/plan/demands.hpp>
 #include <parallel/schedule/schedule.hpp>
 
-namespace parallel::object {
+namespace parallel::internals::object {
 
 /// A program as an object file carries it. Its graph points into it, so it stays where it is.
 struct Carried {
@@ -39,4 +39,4 @@ struct CarriedMesh {
   int here = 0;  ///< the stage that the plan is of
 };
 
-}  // namespace parallel::object
+}  // namespace parallel::internals::object

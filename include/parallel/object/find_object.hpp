@@ -4,7 +4,7 @@
 
 #include <parallel/object/read_object.hpp>
 
-namespace parallel::object {
+namespace parallel::internals::object {
 
 /// The programs and meshes that a file carries.
 struct Found {
@@ -79,4 +79,4 @@ inline OwnedPlan derive(const Carried& program, const Mesh& mesh, std::span<cons
   return parallel::derive(program.graph, mesh, beside, program.demands);
 }
 
-}  // namespace parallel::object
+}  // namespace parallel::internals::object

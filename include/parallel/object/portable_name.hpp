@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace parallel::object {
+namespace parallel::internals::object {
 
 /// A name, as of a file, whose control characters are question marks.
 inline std::string in_one_line(std::string name) {
@@ -51,4 +51,4 @@ inline std::string portable(std::string name) {
   return name;
 }
 
-}  // namespace parallel::object
+}  // namespace parallel::internals::object

@@ -8,7 +8,7 @@
 #include <parallel/object/portable_name.hpp>
 #include <parallel/object/sound_graph.hpp>
 
-namespace parallel::object {
+namespace parallel::internals::object {
 
 class Reader {
  public:
@@ -196,4 +196,4 @@ class Reader {
   std::vector<const char*> files_{};
 };
 
-}  // namespace parallel::object
+}  // namespace parallel::internals::object

@@ -4,7 +4,7 @@
 
 #include <parallel/plan/derive.hpp>
 
-namespace parallel::object {
+namespace parallel::internals::object {
 
 /// Words that are no program of this library: truncated, damaged, or made by another version.
 struct Damaged : std::runtime_error {
@@ -304,4 +304,4 @@ inline void check_graph(const Graph& g) {
   check_stages(g);
 }
 
-}  // namespace parallel::object
+}  // namespace parallel::internals::object

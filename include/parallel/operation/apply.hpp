@@ -4,7 +4,7 @@
 #include <parallel/operation/distributed.hpp>
 
 namespace parallel {
-
+namespace internals {
 template <class X>
 inline constexpr bool is_source = false;  ///< in no trace yet: source.hpp
 
@@ -28,6 +28,7 @@ struct Inferred<operation, std::integer_sequence<std::int64_t, ints...>, X...> {
     return v;
   }();
 };
+}  // namespace internals
 
 /// One operation with its attributes, ready to be applied.
 template <const Operation& operation, std::int64_t... ints>
@@ -35,14 +36,14 @@ struct Apply {
   double first = 0, second = 0;  ///< attributes that are no whole numbers
 
   template <Distributed... X>
-  constexpr auto operator()(const Source& where, const X&... x) const {
-    using Types = Inferred<operation, std::integer_sequence<std::int64_t, ints...>, X...>;
-    using accepted [[maybe_unused]] = checked<Types>;
-    using Result = traced_t<Types>;
+  constexpr auto operator()(const internals::Source& where, const X&... x) const {
+    using Types = internals::Inferred<operation, std::integer_sequence<std::int64_t, ints...>, X...>;
+    using accepted [[maybe_unused]] = internals::checked<Types>;
+    using Result = internals::traced_t<Types>;
     if constexpr (Types::value.kind == Kind::refused) {
       return Result{};
     } else {
-      Applications* program = nullptr;
+      internals::Applications* program = nullptr;
       ((program = program != nullptr ? program : x.program()), ...);
       if (!notes(program)) return Result{program, -1};
       return Result{program, program->add({.operation = &operation,

@@ -33,7 +33,7 @@ inline constexpr Operation casting{
 /// cast<double>(x).
 template <class T, Distributed X>
 constexpr auto cast(const X& x, Here here = {}) {
-  return Apply<operation::casting, static_cast<int>(dtype_of<T>)>{}(here, x);
+  return Apply<operation::casting, static_cast<int>(internals::dtype_of<T>)>{}(here, x);
 }
 
 }  // namespace parallel

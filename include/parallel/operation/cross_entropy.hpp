@@ -121,29 +121,32 @@ constexpr std::int64_t classes_of() {
 }
 }  // namespace operation
 
+namespace internals {
 /// A target that is never met: nothing is ignored.
 inline constexpr std::int64_t no_target = operation::Classes::none;
+}  // namespace internals
 
 /// -log softmax(logits)[target] for every position: logits[..., V], target[...] whole numbers from 0 to V - 1. The loss
 /// of any other target is no number, but of the target `ignored`, where it and its gradient are 0. `classes`: how many
 /// of the logits there really are; those behind them are padding, which nothing reads and to which no gradient goes.
 /// `smoothing`: how much of a target is spread evenly over all classes (Szegedy et al., 2016).
-template <std::int64_t classes = 0, std::int64_t ignored = no_target, Distributed L, Distributed T>
+template <std::int64_t classes = 0, std::int64_t ignored = internals::no_target, Distributed L, Distributed T>
 constexpr auto cross_entropy(const L& logits, const T& target, double smoothing = 0, Here here = {}) {
   return Apply<operation::cross_entropy, operation::classes_of<L, classes>(), ignored>{smoothing}(here, logits, target);
 }
 /// The mean over all targets but the ignored ones, which are counted on all ranks and, where the targets are an input
 /// of the program, over all micro-batches together: a rank or a micro-batch with few of them weighs less. NaN where all
 /// are ignored.
-template <std::int64_t classes = 0, std::int64_t ignored = no_target, Distributed L, Distributed T>
+template <std::int64_t classes = 0, std::int64_t ignored = internals::no_target, Distributed L, Distributed T>
 constexpr auto mean_cross_entropy(const L& logits, const T& target, double smoothing = 0, Here here = {}) {
   const auto loss = cross_entropy<classes, ignored>(logits, target, smoothing, here);
-  if constexpr (ignored == no_target) {
+  if constexpr (ignored == internals::no_target) {
     return mean(loss, here);
   } else {
-    return divide(sum(loss, here),
-                  Apply<operation::count_targets, ignored, static_cast<int>(precise(L::type.dtype))>{}(here, target),
-                  here);
+    return divide(
+        sum(loss, here),
+        Apply<operation::count_targets, ignored, static_cast<int>(internals::precise(L::type.dtype))>{}(here, target),
+        here);
   }
 }
 

@@ -15,6 +15,7 @@ struct Stored {
   static constexpr Placement placement = where;
 };
 
+namespace internals {
 namespace spelling {
 template <class S>
 constexpr Layout layout_of_shape() {
@@ -92,47 +93,52 @@ constexpr Refusal refused_given() {
 
 template <class X>
 struct Arithmetic;  ///< the operators, in operators.hpp
+}  // namespace internals
 
 /// Anything that an operation takes: its placement is known from its type.
 template <class X>
-concept Distributed = std::is_class_v<X> && requires(const X& x, Applications& program) {
+concept Distributed = std::is_class_v<X> && requires(const X& x, internals::Applications& program) {
   X::type.layout;
   X::kind;
   {x.program()};
   {x.enter(program)};
 };
 
+namespace internals {
 /// What a mistake about an X gives: asking is the one error, and nothing that is made of the answer is another.
 template <Reason reason, Distributed X, int figure = X::type.layout.rank()>
 constexpr auto mistaken();
+}  // namespace internals
 
 template <class T, class S = void, class... Annotation>
 struct Tensor;
-namespace spelling {
+
+namespace internals {
 template <class T, class S, class... Annotation>
 void tensor_of(const Tensor<T, S, Annotation...>*);
-}
 /// A Tensor of an interface, or what is one.
 template <class X>
 concept Interface = requires(X* x) {
-  spelling::tensor_of(x);
+  tensor_of(x);
 };
+}  // namespace internals
 
 /// A tensor of a program's interface: `Tensor<float, Shape<4096 / data, 768>>`, printed `f32[4096/data, 768]`.
 /// `Shape<768, 3072 / tensor>` and `Shape<768, 3072>, On<tensor, Split<1>>` say the same.
 template <class T, class S, class... Annotation>
-struct Tensor : Arithmetic<Tensor<T, S, Annotation...>> {
-  static constexpr Type type = spelling::type_of<T, S, Annotation...>();
-  static constexpr Refusal refusal = spelling::refused_given<T, S, Annotation...>();
+struct Tensor : internals::Arithmetic<Tensor<T, S, Annotation...>> {
+  static constexpr Type type = internals::spelling::type_of<T, S, Annotation...>();
+  static constexpr Refusal refusal = internals::spelling::refused_given<T, S, Annotation...>();
 
   // As a parameter of an operator() it is a mistake. Operations take it as what has been refused, and what is called
   // with a value refuses here.
   static constexpr Kind kind = Kind::refused;
   constexpr Tensor() = default;
   template <Distributed X>
-  requires(!Interface<X>) constexpr Tensor(const X&, Kind = mistaken<Reason::concrete, X>().kind) {}
-  constexpr Applications* program() const { return nullptr; }
-  constexpr int enter(Applications&) const { return -1; }
+  requires(!internals::Interface<X>) constexpr Tensor(const X&,
+                                                      Kind = internals::mistaken<Reason::concrete, X>().kind) {}
+  constexpr internals::Applications* program() const { return nullptr; }
+  constexpr int enter(internals::Applications&) const { return -1; }
 };
 
 /// Normal with mean 0 and this standard deviation.
@@ -154,24 +160,26 @@ constexpr Initializer without_decay(Initializer how) {
 inline constexpr Initializer zeros{Initializer::Kind::constant, 0, false};
 inline constexpr Initializer ones{Initializer::Kind::constant, 1, false};
 
+namespace internals {
 /// Whether what is applied to values of this program is noted. A value of none has no part in a program.
 constexpr bool notes(const Applications* program) { return program != nullptr && !program->dry; }
 /// Something that is used and that no member has declared.
 constexpr int stray(Applications& program, const Type& type) {
   return program.add({.what = Application::What::stray, .type = &type});
 }
+}  // namespace internals
 
 /// A trained tensor of a model: `Parameter<float, Shape<768, 3072 / tensor>> up;`. What follows the shape are `On` and
 /// `Stored` annotations.
 template <class T, class S = void, class... Annotation>
-struct Parameter : Arithmetic<Parameter<T, S, Annotation...>> {
-  static constexpr Type type = spelling::type_of<T, S, Annotation...>();
-  static constexpr Layout stored = spelling::stored_of<T, S, Annotation...>();
+struct Parameter : internals::Arithmetic<Parameter<T, S, Annotation...>> {
+  static constexpr Type type = internals::spelling::type_of<T, S, Annotation...>();
+  static constexpr Layout stored = internals::spelling::stored_of<T, S, Annotation...>();
   static constexpr Kind kind = Kind::parameter;
-  static constexpr Refusal refusal = spelling::refused_given<T, S, Annotation...>();
+  static constexpr Refusal refusal = internals::spelling::refused_given<T, S, Annotation...>();
 
   Initializer initializer{};
-  Applications* of = nullptr;
+  internals::Applications* of = nullptr;
   int value = -1;  ///< its number among the applications
 
   constexpr Parameter() = default;
@@ -181,10 +189,11 @@ struct Parameter : Arithmetic<Parameter<T, S, Annotation...>> {
       Number) {  // a deviation without its distribution, or a distribution without its deviation
     using begins [[maybe_unused]] = typename Refused<Reason::no_initializer, nullptr, sizeof(Number)>::type;
   }
-  constexpr Applications* program() const { return of; }
-  constexpr int enter(Applications& program) const { return value < 0 ? stray(program, type) : value; }
+  constexpr internals::Applications* program() const { return of; }
+  constexpr int enter(internals::Applications& program) const { return value < 0 ? stray(program, type) : value; }
 };
 
+namespace internals {
 /// A symbolic value: its type says everything but what it was made of.
 template <class T, Kind kind_of_value, class S, class... Annotation>
 struct Traced : Arithmetic<Traced<T, kind_of_value, S, Annotation...>> {
@@ -253,5 +262,6 @@ constexpr auto mistaken() {
       typename Refused<X::kind == Kind::refused ? Reason::none : reason, nullptr, figure>::type;
   return typename Symbolic<X, Kind::refused>::type{};
 }
+}  // namespace internals
 
 }  // namespace parallel

@@ -92,7 +92,7 @@ constexpr std::int64_t matmul_flops(const Arguments& a) {
   return n;
 }
 
-constexpr void matmul_lower(Trace&, Lowering&);
+constexpr void matmul_lower(internals::Trace&, Lowering&);
 constexpr void matmul_gradient(Gradient&);
 inline constexpr Operation matmul{.name = "matmul",
                                   .shape = matmul_shape,
@@ -103,7 +103,7 @@ inline constexpr Operation matmul{.name = "matmul",
                                   .rate = Rate::products};
 
 /// A transposed matrix is not copied: the product reads it the other way.
-constexpr void matmul_lower(Trace& trace, Lowering& l) {
+constexpr void matmul_lower(internals::Trace& trace, Lowering& l) {
   Product p(l.ints);
   for (int i = 0; i < 2 && p.batch == 0 && p.contracted == 1; ++i) {
     const Node maker = trace.graph.maker(l.operands[i]);

@@ -3,7 +3,7 @@
 #pragma once
 #include <parallel/operation/operators.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 // A traced value has no numbers that could be compared.
 #define PARALLEL_MISSING(comparison)                       \
@@ -61,4 +61,4 @@ PARALLEL_MISSING(clamp)
 PARALLEL_MISSING(softplus)
 #undef PARALLEL_MISSING
 
-}  // namespace parallel
+}  // namespace parallel::internals

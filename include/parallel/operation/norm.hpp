@@ -139,7 +139,7 @@ constexpr auto layer_norm(const X& x, const G& gain, const B& shift, double epsi
 /// The same without a shift.
 template <Distributed X, Distributed G>
 constexpr auto layer_norm(const X& x, const G& gain, double epsilon = 1e-5, Here here = {}) {
-  using T = typename ElementOf<G::type.dtype>::type;
+  using T = typename internals::ElementOf<G::type.dtype>::type;
   return Apply<operation::layer_norm>{epsilon}(here, x, gain, constant<T, Shape<G::type.layout.dims[0].size>>(0));
 }
 /// x / sqrt(mean(x^2) + epsilon) * gain over the last dimension (Zhang and Sennrich, 2019).

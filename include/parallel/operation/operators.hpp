@@ -4,7 +4,7 @@
 #include <parallel/operation/multiply.hpp>
 #include <parallel/operation/source.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// The left operand of an operator. An operator cannot have a defaulted parameter for its line; the conversion of its
 /// operand can.
@@ -73,4 +73,4 @@ struct Arithmetic {
   static constexpr auto number(double n) { return constant<typename ElementOf<X::type.dtype>::type>(n); }
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -65,6 +65,7 @@ constexpr auto reshape(const X& x, Here here = {}) {
   return Apply<operation::reshape, sizes...>{}(here, x);
 }
 
+namespace internals {
 namespace spelling {
 /// The sizes of X without dimension `dim`, as arguments of reshape.
 template <int dim, class X, int... d>
@@ -72,12 +73,14 @@ constexpr auto without_dimension(const X& x, Here here, std::integer_sequence<in
   return reshape<X::type.layout.dims[d < dim ? d : d + 1].size...>(x, here);
 }
 }  // namespace spelling
+}  // namespace internals
 
 /// take<2, 1>(x): x at position 1 of dimension 2, which it no longer has.
 template <int dim, std::int64_t position, Distributed X>
 constexpr auto take(const X& x, Here here = {}) {
   const auto one = slice<dim, position, position + 1>(x, here);
-  return spelling::without_dimension<dim>(one, here, std::make_integer_sequence<int, X::type.layout.rank() - 1>{});
+  return internals::spelling::without_dimension<dim>(one, here,
+                                                     std::make_integer_sequence<int, X::type.layout.rank() - 1>{});
 }
 
 }  // namespace parallel

@@ -89,8 +89,8 @@ constexpr auto concatenate(const X& x, const Y& y, const Z& z, Here here = {}) {
   return Apply<operation::concatenate, dim>{}(here, x, y, z);
 }
 template <int dim, Distributed... X>
-requires(sizeof...(X) > 3 && sizeof...(X) <= max_operands) constexpr auto concatenate(const X&... x) {
-  return Apply<operation::concatenate, dim>{}(Source{}, x...);
+requires(sizeof...(X) > 3 && sizeof...(X) <= internals::max_operands) constexpr auto concatenate(const X&... x) {
+  return Apply<operation::concatenate, dim>{}(internals::Source{}, x...);
 }
 
 }  // namespace parallel

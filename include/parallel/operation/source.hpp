@@ -18,6 +18,7 @@ constexpr void random_lower(Trace& trace, Lowering& l) {
 }
 }  // namespace operation
 
+namespace internals {
 /// A value without operands. It enters the graph where it first meets a value of the program.
 template <const Operation& operation, class T, class S, Kind kind_of_value>
 struct Sourced : Arithmetic<Sourced<operation, T, S, kind_of_value>> {
@@ -35,22 +36,23 @@ struct Sourced : Arithmetic<Sourced<operation, T, S, kind_of_value>> {
 
 template <const Operation& operation, class T, class S, Kind kind>
 inline constexpr bool is_source<Sourced<operation, T, S, kind>> = true;
+}  // namespace internals
 
 /// constant<float, Shape<4, 6>>(1.5): every element is this number.
 template <class T, class S = Shape<>>
 constexpr auto constant(double number) {
-  return Sourced<operation::constant, T, S, Kind::constant>(number);
+  return internals::Sourced<operation::constant, T, S, Kind::constant>(number);
 }
 /// iota<Shape<8>>(): 0, 1, 2, ... along the last dimension.
 template <class S>
 constexpr auto iota() {
-  return Sourced<operation::iota, int, S, Kind::constant>();
+  return internals::Sourced<operation::iota, int, S, Kind::constant>();
 }
 /// random<float, Shape<4, 6>>(0.1): normal numbers with this standard deviation, new ones every step and every time it
 /// is used, the same on every mesh.
 template <class T, class S>
 constexpr auto random(double deviation = 1) {
-  return Sourced<operation::random, T, S, Kind::data>(deviation);
+  return internals::Sourced<operation::random, T, S, Kind::data>(deviation);
 }
 
 }  // namespace parallel

@@ -3,6 +3,7 @@
 #include <parallel/operation/source.hpp>
 
 namespace parallel {
+namespace internals {
 namespace spelling {
 template <class X, class... Placed>
 struct Target {
@@ -47,20 +48,21 @@ struct Moving {
   }();
 };
 }  // namespace spelling
+}  // namespace internals
 
 /// `to<On<tensor, Broadcast>>(x)` moves x on the named axes; `to<Shape<32 / data, 768>>(x)` to this layout, Invariant
 /// on every other axis.
 template <class... Placed, Distributed X>
 constexpr auto to(const X& x, Here here = {}) {
-  using Types = spelling::Moving<X, Placed...>;
-  using accepted [[maybe_unused]] = checked<Types>;
-  using Result = traced_t<Types>;
+  using Types = internals::spelling::Moving<X, Placed...>;
+  using accepted [[maybe_unused]] = internals::checked<Types>;
+  using Result = internals::traced_t<Types>;
   if constexpr (Types::value.kind == Kind::refused) {
     return Result{};
   } else {
-    Applications* program = x.program();
+    internals::Applications* program = x.program();
     if (!notes(program)) return Result{program, -1};
-    return Result{program, program->add({.what = Application::What::move,
+    return Result{program, program->add({.what = internals::Application::What::move,
                                          .operands = {x.enter(*program)},
                                          .type = &Types::value.results[0],
                                          .where = here})};
@@ -71,7 +73,7 @@ constexpr auto to(const X& x, Here here = {}) {
 /// it is made of, which is kept unless it is marked too.
 template <Distributed X>
 constexpr auto recompute(const X& x) {
-  if constexpr (X::kind != Kind::refused && !is_source<X>) {  // a source is always made again
+  if constexpr (X::kind != Kind::refused && !internals::is_source<X>) {  // a source is always made again
     if (!notes(x.program())) return x;
     x.program()->all[x.enter(*x.program())].again = true;
   }

@@ -3,7 +3,7 @@
 #include <parallel/algebra/mesh.hpp>
 #include <parallel/algebra/transition.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Exchanges of the host's memory over all ranks, each an all-reduce to the maximum of two f64: as a rule of a hash and
 /// of its negative, which tells every rank whether all gave the same one.
@@ -16,7 +16,7 @@ struct Comparison {
   constexpr std::int64_t messages() const { return 16 * calls(); }
   /// Bytes that a ring sends per rank.
   constexpr double sent() const {
-    return parallel::sent(Collective::all_reduce, static_cast<double>(messages()), mesh.ranks());
+    return parallel::internals::sent(Collective::all_reduce, static_cast<double>(messages()), mesh.ranks());
   }
   /// All that have more than one rank.
   constexpr AxisList axes() const {
@@ -38,4 +38,4 @@ struct Agreement {
   constexpr explicit Agreement(const Mesh& mesh = {}) : start{mesh, 2}, counter{mesh}, end{mesh} {}
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -3,7 +3,7 @@
 #include <parallel/plan/view.hpp>
 #include <parallel/schedule/schedule.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// FLOPs of one micro-batch, forward and backward, on one rank: of what stands before the layers, of a layer, of what
 /// stands behind.
@@ -63,4 +63,4 @@ constexpr Mesh with_cut(const GraphView& g, Mesh mesh) {
   return mesh;
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

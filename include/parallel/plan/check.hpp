@@ -5,7 +5,7 @@
 #include <parallel/plan/view.hpp>
 #include <parallel/schedule/schedule.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// A refusal with what it is about.
 struct Fault {
@@ -129,4 +129,4 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const Grap
   return {};
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

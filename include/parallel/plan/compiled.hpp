@@ -9,7 +9,7 @@
 #include <parallel/plan/refused_plan.hpp>
 #include <parallel/plan/stage.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 namespace constants {
 // Each pass is a constant of its own, so that a step with many operations keeps within the limits of compilers on the
@@ -191,4 +191,8 @@ template <class Program, Mesh mesh, class... Beside>
 inline constexpr auto plan =
     constants::made<Program, with_cut(GraphView(constants::graph<Program>), mesh), Beside...>();
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::plan;
 }  // namespace parallel

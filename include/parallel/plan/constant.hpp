@@ -5,7 +5,7 @@
 #include <parallel/plan/view.hpp>
 #include <parallel/program/program.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 namespace constants {
 template <class T, int n, class Source>
@@ -19,7 +19,7 @@ constexpr std::array<T, static_cast<std::size_t>(n)> frozen(const Source& source
 
 /// How long each list of a graph is.
 using Sizes = std::array<int, static_cast<std::size_t>(meta::member_count<GraphLists<InVectors>>())>;
-constexpr Sizes sizes_of(const parallel::Graph& g) {
+constexpr Sizes sizes_of(const parallel::internals::Graph& g) {
   Sizes n{};
   int* size = n.data();
   each_list([&](const auto& list) { *size++ = list.size(); }, g);
@@ -55,8 +55,8 @@ constexpr Graph<n> frozen_graph(const From& from) {
   return to;
 }
 template <Sizes n>
-constexpr parallel::Graph thawed_graph(const Graph<n>& from) {
-  parallel::Graph to;
+constexpr parallel::internals::Graph thawed_graph(const Graph<n>& from) {
+  parallel::internals::Graph to;
   static_cast<GraphBase&>(to) = from;
   each_list(
       [](auto& t, const auto& f) {
@@ -80,7 +80,7 @@ struct Roomy {
 template <auto make>
 struct Made {
   static constexpr Roomy in_room() {
-    const parallel::Graph g = make();
+    const parallel::internals::Graph g = make();
     return {sizes_of(g), frozen_graph<ample>(g)};
   }
   static constexpr Roomy roomy = in_room();
@@ -96,7 +96,7 @@ struct Made {
 template <class Program>
 inline constexpr auto unfused = Made<&build_unfused<Program>>::graph();
 template <class Program>
-constexpr parallel::Graph fused() {
+constexpr parallel::internals::Graph fused() {
   return fuse(thawed_graph(unfused<Program>));
 }
 template <class Program>
@@ -106,4 +106,4 @@ template <class Program>
 inline constexpr Graph<sizes<Program>> graph = Made<&fused<Program>>::graph();
 }  // namespace constants
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -5,7 +5,7 @@
 #include <parallel/plan/plan.hpp>
 
 namespace parallel {
-
+namespace internals {
 struct Demands {
   bool strict = false;
   std::int64_t memory = -1;  ///< bytes that a rank may need; -1: any
@@ -20,6 +20,7 @@ constexpr Demands demands_of() {
   else
     return {};
 }
+}  // namespace internals
 
 /// In a Strict program no activation is communicated in the forward pass unless `to<...>(x)` is written: refused is
 /// every collective there that rule 4 or 5 derives, or that Layers need to bring a result to how the next layer takes
@@ -28,8 +29,8 @@ constexpr Demands demands_of() {
 /// not matter.
 template <class Program>
 struct Strict : Program {
-  static constexpr Demands demands = [] {
-    Demands d = demands_of<Program>();
+  static constexpr internals::Demands demands = [] {
+    internals::Demands d = internals::demands_of<Program>();
     d.strict = true;
     return d;
   }();
@@ -38,12 +39,12 @@ struct Strict : Program {
 /// At most so many bytes on each rank: `Within<Step, PeakMemory<1 << 30>>`.
 template <std::int64_t bytes>
 struct PeakMemory {
-  static constexpr void limit(Demands& d) { d.memory = bytes; }
+  static constexpr void limit(internals::Demands& d) { d.memory = bytes; }
 };
 /// A rank sends at most so many bytes on an axis in one step: `Within<Step, Sent<data, 5 << 20>>`.
 template <const Axis& axis, std::int64_t bytes>
 struct Sent {
-  static constexpr void limit(Demands& d) {
+  static constexpr void limit(internals::Demands& d) {
     d.on.push_back(&axis);
     d.sent.push_back(bytes);
   }
@@ -51,13 +52,14 @@ struct Sent {
 /// A program that is refused on a mesh where it would need more.
 template <class Program, class... Budget>
 struct Within : Program {
-  static constexpr Demands demands = [] {
-    Demands d = demands_of<Program>();
+  static constexpr internals::Demands demands = [] {
+    internals::Demands d = internals::demands_of<Program>();
     (Budget::limit(d), ...);
     return d;
   }();
 };
 
+namespace internals {
 /// Whether a move is an edge between stages, or gathers behind one what crossed it in slices: `Layers` have both
 /// written.
 constexpr bool of_edge(const GraphView& g, const Node& node) {
@@ -104,5 +106,6 @@ constexpr Fault over_budget(const Plan& plan, const Demands& demands) {
   }
   return {};
 }
+}  // namespace internals
 
 }  // namespace parallel

@@ -10,7 +10,7 @@
 #include <parallel/meta/library.hpp>
 #include <parallel/plan/compiled.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// A plan's own memory, at run time.
 struct Planned {
@@ -92,6 +92,12 @@ OwnedPlan derive(const Mesh& mesh, int rank) {
   return derive<Program, Beside...>(axis == nullptr ? mesh : mesh.on_stage(mesh.coordinate(rank, axis)));
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::derive;
+using internals::MeshRefused;
+using internals::OwnedPlan;
 }  // namespace parallel
 
 #ifndef PARALLEL_LIBRARY

@@ -2,7 +2,7 @@
 #pragma once
 #include <parallel/plan/derive.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 PARALLEL_INLINE std::string explain(const Fault& fault, const GraphView& g, const Mesh& mesh) {
   std::string result(sentence_of(fault.refusal.reason));
@@ -67,4 +67,4 @@ PARALLEL_INLINE OwnedPlan derive(Graph graph, const Mesh& mesh, std::span<const 
   return derive(planned, planned->graph, mesh, beside, demands);
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

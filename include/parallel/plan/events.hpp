@@ -3,7 +3,7 @@
 #pragma once
 #include <parallel/plan/view.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 enum class EventKind : std::uint8_t { compute, start, wait, begin, end };
 
@@ -308,4 +308,4 @@ constexpr Vector<Event> events_in_order(const GraphView& g, const Mesh& mesh) {
   return s.events;
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

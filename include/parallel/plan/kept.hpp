@@ -3,7 +3,7 @@
 #pragma once
 #include <parallel/plan/events.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 struct Kept {
   Vector<bool> iterations{};  ///< per value: each iteration's is kept
@@ -58,4 +58,4 @@ constexpr Kept kept_values(const GraphView& g, const Mesh& mesh, const Vector<in
   return static_cast<Kept&&>(k.kept);
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

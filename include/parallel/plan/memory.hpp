@@ -5,7 +5,7 @@
 #include <parallel/plan/kept.hpp>
 #include <parallel/plan/packing.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// The block of memory that a value lies in. All but the arena outlive the step.
 enum class Segment : std::uint8_t { none, parameter, state, input, scalars, arena };
@@ -279,7 +279,7 @@ struct Placing {
   }
   /// Gives every allocation its offset, and counts.
   constexpr void pack() {
-    memory.arena = parallel::pack(allocations);
+    memory.arena = parallel::internals::pack(allocations);
     account();
   }
 
@@ -331,4 +331,8 @@ struct Placing {
   Kept kept_{};
 };
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Memory;
 }  // namespace parallel

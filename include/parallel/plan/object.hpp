@@ -7,7 +7,7 @@
 #include <parallel/plan/constant.hpp>
 #include <parallel/plan/demands.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Words of 64 bits, in the machine's order of bytes. A file is searched for the first two.
 namespace object {
@@ -366,4 +366,4 @@ template <class Program, Mesh m>
     frozen<size_of_mesh<Program, m>>(written<Program>(m));
 }  // namespace object
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -5,7 +5,7 @@
 
 #include <parallel/meta/list.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// What memory is for.
 enum class Use : std::uint8_t {
@@ -82,4 +82,8 @@ constexpr std::int64_t pack(Vector<Allocation>& allocations) {
   return arena;
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Use;
 }  // namespace parallel

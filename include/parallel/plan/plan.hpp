@@ -8,7 +8,7 @@
 #include <parallel/plan/memory.hpp>
 #include <parallel/plan/row.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// The collectives of one phase, or of all, as questions see them.
 struct Communication {
@@ -36,8 +36,8 @@ struct Communication {
   constexpr std::int64_t counted(const Node& node) const { return counts(node) ? message(node) : 0; }
   /// Bytes that a ring sends per rank for one call.
   constexpr double sent(const Node& node) const {
-    return parallel::sent(node.transition.collective, static_cast<double>(message(node)),
-                          participants(node.transition, mesh));
+    return parallel::internals::sent(node.transition.collective, static_cast<double>(message(node)),
+                                     participants(node.transition, mesh));
   }
   /// Whether it is no mere other end: a message between stages is counted by who sends it.
   static constexpr bool counts(const Node& node) { return node.transition.collective != Collective::receive; }
@@ -371,4 +371,9 @@ struct Plan {
   }
 };
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Communication;
+using internals::Plan;
 }  // namespace parallel

@@ -3,7 +3,7 @@
 #pragma once
 #include <parallel/plan/plan.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 struct RefusedPlan : Plan {
   struct Answers : Communication {
@@ -26,4 +26,4 @@ struct RefusedPlan : Plan {
   constexpr Unknown redundant(const auto&...) const { return {}; }
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -7,7 +7,7 @@
 #include <parallel/graph/graph.hpp>
 #include <parallel/plan/unknown.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Which collectives are meant: of a kind, on axes and, where it is said, with a message of so many bytes. An axis
 /// alone means every kind. In a written plan it is one row, as `text` prints it, with the calls of one step.
@@ -86,4 +86,14 @@ struct Finding {
   constexpr explicit operator bool() const { return of == Of::nothing; }
 };
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::all_gather;
+using internals::all_reduce;
+using internals::all_to_all;
+using internals::CollectiveRow;
+using internals::Finding;
+using internals::reduce_scatter;
+using internals::WrittenPlan;
 }  // namespace parallel

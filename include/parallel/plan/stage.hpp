@@ -5,7 +5,7 @@
 #include <parallel/schedule/check.hpp>
 #include <parallel/schedule/waits.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// How a program's pipeline is run on a mesh: with no stages, or only one, by no schedule.
 struct Pipeline {
@@ -54,7 +54,7 @@ constexpr ScheduleRefusal check_tasks(const GraphView& g, const Mesh& mesh) {
   if (refusal || !schedule.asynchronous) return refusal;
   // an update is by one gradient: it stands behind it, before the next
   for (int stage = 0; stage < p.stages; ++stage) {
-    const Vector<Task> tasks = schedule.tasks(stage, p.stages, p.micro_batches, p.chunks);
+    const Tasks tasks = schedule.tasks(stage, p.stages, p.micro_batches, p.chunks);
     for (int i = 0; i < tasks.size(); ++i)
       if (const Task t = tasks[i];
           t.work == last_use(schedule) &&
@@ -113,7 +113,7 @@ constexpr void fill_slots(const GraphView& g, const Mesh& mesh, const Pipeline& 
   Vector<bool> taken;
   lane_of.resize(micro_batches * chunks, -1);
   left.resize(micro_batches * chunks, l.parts);
-  Vector<Task> tasks;
+  Tasks tasks;
   if (p.trained)
     tasks = g.schedule->tasks(mesh.here, p.stages, micro_batches, chunks);
   else
@@ -202,4 +202,4 @@ constexpr GraphView seen(const GraphView& g, const Located& located) {
   return view;
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -2,7 +2,7 @@
 #pragma once
 #include <type_traits>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Compares true with everything and stays itself under arithmetic.
 struct Unknown {
@@ -21,4 +21,4 @@ struct Unknown {
   friend constexpr Unknown operator/(Unknown, const auto&) { return {}; }
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -4,7 +4,7 @@
 
 #include <parallel/graph/structure.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// A part of the work on one micro-batch, as a stage of a pipeline comes to it.
 struct Slot {
@@ -133,4 +133,4 @@ constexpr bool is_alias(const GraphView& g, const Node& node, const Mesh& mesh) 
          (t.collective == Collective::retype || t.collective == Collective::drop || mesh.extent(t.axes) == 1);
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -2,7 +2,7 @@
 #pragma once
 #include <parallel/plan/plan.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Where the parts of a stage's work on a micro-batch begin in the plan's events, and behind the last of them what
 /// follows.
@@ -61,4 +61,8 @@ constexpr void each_event(const Plan& plan, F f) {
   if (!parts.empty()) stretches.from(parts.back(), f);
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::each_event;
 }  // namespace parallel

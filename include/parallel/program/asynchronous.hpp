@@ -8,7 +8,7 @@
 #include <parallel/model/module.hpp>
 #include <parallel/program/differentiate.hpp>
 
-namespace parallel::asynchronous {
+namespace parallel::internals::asynchronous {
 
 constexpr int carried_in(const Graph& g, int initial) {
   for (int i = 0; i < g.carries.size(); ++i)
@@ -66,4 +66,4 @@ constexpr void finish(Trace& trace) {
       m.updated = trace.graph.carries[carry].result;
 }
 
-}  // namespace parallel::asynchronous
+}  // namespace parallel::internals::asynchronous

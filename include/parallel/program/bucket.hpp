@@ -3,7 +3,7 @@
 #pragma once
 #include <parallel/graph/stages.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 namespace bucketing {
 /// A gradient before the all-reduces that complete it.
@@ -98,4 +98,4 @@ constexpr void complete_together(Trace& trace, Vector<int>& gradients) {
   }
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -6,7 +6,7 @@
 #include <parallel/operation/source.hpp>
 #include <parallel/operation/update.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Gradients are written into the trace that holds the forward program; `of(value)` finds them afterwards.
 class Differentiation {
@@ -311,4 +311,4 @@ class Differentiation {
   Vector<Captured> completed_{};  ///< values and the gradients that the conjugate of a move completed for them
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -8,7 +8,7 @@
 #include <parallel/operation/slice.hpp>
 #include <parallel/program/patterns.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 namespace fusing {
 /// Tensors of which each is padded with zeros to the same shape, and which are added up.
@@ -269,4 +269,4 @@ constexpr Graph fuse(Graph g) {
   return g;
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -5,7 +5,7 @@
 #include <parallel/operation/matmul.hpp>
 #include <parallel/operation/unary.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Operations that stand one behind the other, each of which reads the result of the one before.
 struct Chain {
@@ -19,4 +19,4 @@ inline constexpr Chain chains[] = {
 };
 // And any operations that go element by element (fuse.hpp).
 
-}  // namespace parallel
+}  // namespace parallel::internals

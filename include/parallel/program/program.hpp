@@ -13,16 +13,17 @@
 #include <parallel/schedule/schedule.hpp>
 
 namespace parallel {
-
+namespace internals {
 template <class...>
 struct Types {};
+}  // namespace internals
 
 /// Trains `Model`, which returns a scalar loss for `Input...`, with `Optimizer`: forward, backward, update.
 template <class Model_, class Optimizer_, class... Input>
 struct Training {
   using Model = Model_;
   using Optimizer = Optimizer_;
-  using Inputs = Types<Input...>;
+  using Inputs = internals::Types<Input...>;
   static constexpr int micro_batches = 1;
 };
 /// Runs `Model` forward only, in evaluation mode: dropout passes everything.
@@ -30,7 +31,7 @@ template <class Model_, class... Input>
 struct Evaluation {
   using Model = Model_;
   using Optimizer = void;
-  using Inputs = Types<Input...>;
+  using Inputs = internals::Types<Input...>;
   static constexpr int micro_batches = 1;
 };
 /// A training whose step takes m micro-batches, each of the program's Input shapes: gradients add up, still pending,
@@ -55,6 +56,7 @@ struct Balanced : Program {
 template <class T, class S, class... Annotation>
 struct Wanted : Tensor<T, S, Annotation...> {};
 
+namespace internals {
 template <class Program>
 constexpr const Schedule* schedule_of() {
   if constexpr (requires { Program::schedule; })
@@ -322,5 +324,6 @@ template <class Program>
 constexpr Graph build() {
   return fuse(build_unfused<Program>());
 }
+}  // namespace internals
 
 }  // namespace parallel

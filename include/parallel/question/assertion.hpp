@@ -30,7 +30,7 @@ struct Figure {
     whole -= over < 0 ? 1 : 0;
     millionths = static_cast<int>((n - static_cast<double>(whole)) * 1e6);
   }
-  constexpr Figure(Unknown) : whole(unknown) {}  // of a refused plan, which passes every assertion
+  constexpr Figure(internals::Unknown) : whole(unknown) {}  // of a refused plan, which passes every assertion
   constexpr Figure(const Finding&) : whole(none) {}
   // nvcc builds template arguments from their members in order
   constexpr Figure(std::int64_t n, int m) : whole(n), millionths(m) {}
@@ -160,7 +160,7 @@ constexpr bool found_true() {
   if constexpr (std::is_same_v<Given, Finding>)
     return told<static_cast<bool>(finding), std::remove_pointer_t<decltype(failure<finding>())>>();
   else
-    return told<std::is_same_v<Given, Unknown>, Misused<Given>>();
+    return told<std::is_same_v<Given, internals::Unknown>, Misused<Given>>();
 }
 inline constexpr Figure none{Figure::none, 0};
 

@@ -6,15 +6,18 @@
 
 namespace parallel::printing {
 
+/// A line of a table.
 struct Row {
   std::vector<std::string> cells{};
   bool runs_on = false;  ///< the last cell runs on over the columns behind it: a heading, a list
 };
 
+/// Rows whose columns stand below each other.
 struct Table {
   std::vector<std::size_t> widths{};  ///< of the columns, at least
   std::vector<Row> rows{};
 
+  /// A line each, with a newline.
   std::string text() const {
     std::vector<std::size_t> wide = widths;
     for (const Row& row : rows)

@@ -6,11 +6,13 @@
 #include <parallel/plan/plan.hpp>
 #include <parallel/question/table.hpp>
 
-namespace parallel {
-
-namespace printing {
+namespace parallel::printing {
 /// 1536 -> "1.5 KiB"
 PARALLEL_INLINE std::string bytes(double n);
+}  // namespace parallel::printing
+
+namespace parallel::internals {
+
 PARALLEL_INLINE std::string file_name(const char* path);
 PARALLEL_INLINE void pad(std::string& line, std::size_t column);
 
@@ -27,7 +29,6 @@ PARALLEL_INLINE std::string member_path(const Plan& plan, const Node& node);
 /// What an event computes: "matmul", or of a fusion "matmul+add+gelu", and "matmul&sum_to" where one does not read what
 /// the others make.
 PARALLEL_INLINE std::string operations(const GraphView& graph, const Event& event);
-}  // namespace printing
 
 /// Totals per phase and axis, memory by kind, computation per rank. An axis of one rank has none.
 PARALLEL_INLINE std::string totals(const Plan& plan);
@@ -40,6 +41,12 @@ PARALLEL_INLINE std::string head_of(const Plan& plan);
 /// member, source line.
 PARALLEL_INLINE std::string text(const Plan& plan);
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::head_of;
+using internals::text;
+using internals::totals;
 }  // namespace parallel
 
 #ifndef PARALLEL_LIBRARY

@@ -7,9 +7,7 @@
 #include <parallel/plan/stage.hpp>
 #include <parallel/question/text.hpp>
 
-namespace parallel {
-
-namespace printing {
+namespace parallel::printing {
 PARALLEL_INLINE std::string bytes(double n) {
   const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   int unit = 0;
@@ -22,6 +20,9 @@ PARALLEL_INLINE std::string bytes(double n) {
                 n >= 100 || n == static_cast<double>(static_cast<long>(n)) ? "%.0f %s" : "%.1f %s", n, units[unit]);
   return buffer;
 }
+}  // namespace parallel::printing
+
+namespace parallel::internals {
 PARALLEL_INLINE std::string file_name(const char* path) {
   const std::string whole(path);
   const auto slash = whole.rfind('/');
@@ -80,7 +81,7 @@ PARALLEL_INLINE std::string operations(const GraphView& graph, const Event& even
   return names;
 }
 /// What the CPU takes beside the tensors, and all together.
-PARALLEL_INLINE std::string beside(const Plan& plan) {
+PARALLEL_INLINE std::string taken_beside(const Plan& plan) {
   const auto line = [](std::string words, const std::string& what) {
     pad(words, 23);
     return words + what + "\n";
@@ -88,16 +89,15 @@ PARALLEL_INLINE std::string beside(const Plan& plan) {
   const account::Taken b = plan.beside();
   std::string out;
   if (b.rounding > 0)
-    out += line("  rounding", bytes(static_cast<double>(b.rounding)) + ", of large blocks to huge pages");
+    out += line("  rounding", printing::bytes(static_cast<double>(b.rounding)) + ", of large blocks to huge pages");
   if (b.scratch > 0)
-    out += line("  scratch", "at most " + bytes(static_cast<double>(b.scratch)) + ", in which kernels work");
+    out += line("  scratch", "at most " + printing::bytes(static_cast<double>(b.scratch)) + ", in which kernels work");
   if (b.rounding + b.scratch > 0)
-    out += line("on the CPU", "at most " + bytes(static_cast<double>(plan.process_memory())) + " in all");
+    out += line("on the CPU", "at most " + printing::bytes(static_cast<double>(plan.process_memory())) + " in all");
   if (const std::int64_t terms = plan.terms_of_sums(); terms >= 4096)
-    out += line("over MPI", bytes(static_cast<double>(terms)) + " more, for terms of sums");
+    out += line("over MPI", printing::bytes(static_cast<double>(terms)) + " more, for terms of sums");
   return out;
 }
-}  // namespace printing
 
 PARALLEL_INLINE std::string totals(const Plan& plan) {
   printing::Table communication{{23, 13, 13, 7, 11},
@@ -132,10 +132,10 @@ PARALLEL_INLINE std::string totals(const Plan& plan) {
   for (int u = 0; u < uses; ++u) {
     if (plan.memory.by_use[u] == 0) continue;
     std::string line = "  " + std::string(name_of(static_cast<Use>(u)));
-    printing::pad(line, 23);
+    pad(line, 23);
     out += line + printing::bytes(static_cast<double>(plan.memory.by_use[u])) + "\n";
   }
-  out += printing::beside(plan);
+  out += taken_beside(plan);
   char flops[64];
   std::snprintf(flops, sizeof flops, "\ncomputation per rank   %.3g FLOP a step\n", plan.flops());
   out += flops;
@@ -156,7 +156,7 @@ PARALLEL_INLINE std::string head_of(const Plan& plan) {
   const Pipeline p = pipeline_of(plan.graph, plan.mesh);
   if (p.stages == 1) return result;
   result += "; " + std::string(plan.graph.stages->text()) + " " + std::to_string(plan.mesh.here) + " of " +
-            std::to_string(p.stages) + " with layers " + printing::staged_layers(plan);
+            std::to_string(p.stages) + " with layers " + staged_layers(plan);
   if (!p.trained) return result;
   return result + ", " + text(*plan.graph.schedule) +
          (plan.graph.schedule->weights_apart ? " with weights apart, " : ", ") + std::to_string(p.micro_batches) +
@@ -175,10 +175,10 @@ PARALLEL_INLINE std::string text(const Plan& plan) {
           std::string(name_of(t.collective)) + (t.maximum ? " max" : ""), text(sending_axes(t.axes, plan.mesh)),
           text(plan.graph.value(node.operands[0]).type), printing::bytes(static_cast<double>(plan.all.message(node))),
           printing::bytes(plan.all.sent(node)),
-          printing::member_path(plan, node) +
-              (source.line > 0 ? ", " + printing::file_name(source.file) + ":" + std::to_string(source.line) : "")}});
+          member_path(plan, node) +
+              (source.line > 0 ? ", " + file_name(source.file) + ":" + std::to_string(source.line) : "")}});
   });
   return "plan for " + head_of(plan) + "\n\n" + table.text() + totals(plan);
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

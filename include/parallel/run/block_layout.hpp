@@ -8,7 +8,7 @@
 #include <parallel/question/text.hpp>
 #include <parallel/run/failure.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Lines to read; two programs may share a block where theirs are equal.
 using BlockLayout = std::vector<std::string>;
@@ -22,7 +22,7 @@ inline BlockLayout block_layout(const Plan& plan, Role role) {
     if (plan.mesh.axes[i].size > 1) mesh.axes[mesh.count++] = plan.mesh.axes[i];
   BlockLayout lines{text(mesh)};
   if (g.stages != nullptr && plan.mesh.extent(g.stages) > 1)
-    lines.push_back("layers " + printing::staged_layers(plan) + " on stage " + std::to_string(plan.mesh.here));
+    lines.push_back("layers " + staged_layers(plan) + " on stage " + std::to_string(plan.mesh.here));
   for (const Member& m : g.members) {
     if (m.role != role || plan.storage[static_cast<std::size_t>(m.value)].block == Segment::none) continue;
     Type type = m.type;
@@ -44,4 +44,4 @@ inline void check_alike(const BlockLayout& one, const BlockLayout& other, const 
   throw CannotRun(what + ": " + line(one, differ.first) + ", and " + line(other, differ.second) + "; " + remedy);
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

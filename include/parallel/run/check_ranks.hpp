@@ -7,7 +7,7 @@
 #include <parallel/plan/stage.hpp>
 #include <parallel/run/failure.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Throws CannotRun where the ranks are not the mesh's, the plan is another stage's, or its schedule is none.
 inline void check_ranks(const Plan& plan, int rank, int size) {
@@ -22,4 +22,4 @@ inline void check_ranks(const Plan& plan, int rank, int size) {
   if (const ScheduleRefusal refusal = check_schedule(g, plan.mesh)) throw CannotRun(text(refusal));
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -8,7 +8,7 @@
 #include <parallel/communicator/mpi.hpp>
 #endif
 
-namespace parallel {
+namespace parallel::internals {
 
 extern template class ParametersIn<HostMemory>;
 extern template class RankMemory<Cpu>;
@@ -19,4 +19,4 @@ extern template class Executor<Mpi, Cpu>;
 extern template class Trainer<Mpi, Cpu>;
 #endif
 
-}  // namespace parallel
+}  // namespace parallel::internals

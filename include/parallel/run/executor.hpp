@@ -22,7 +22,7 @@
 #include <parallel/run/recording.hpp>
 #include <parallel/run/together.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 template <Communicator World, Device Device>
 class Executor : public RankMemory<Device> {
@@ -64,7 +64,7 @@ class Executor : public RankMemory<Device> {
   }
 
  private:
-  using Instruction = parallel::Instruction<World>;
+  using Instruction = parallel::internals::Instruction<World>;
 
   /// The exchanges before step 0 (plan/agreement.hpp).
   void begin_alike(std::vector<Fact> facts, const Executor* before) {
@@ -375,4 +375,8 @@ void Executor<World, Device>::run(Here here) {
   });
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Executor;
 }  // namespace parallel

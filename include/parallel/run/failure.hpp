@@ -8,7 +8,7 @@
 #include <parallel/communicator/failure.hpp>
 #include <parallel/run/standard_output.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// A run that cannot begin: the number of ranks is not the mesh's, parameters lie otherwise than the plan says, a
 /// device has no kernel for an operation.
@@ -53,4 +53,9 @@ int guarded(const char* name, F f) {
   return ending.exit_code;
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::CannotRun;
+using internals::guarded;
 }  // namespace parallel

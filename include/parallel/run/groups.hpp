@@ -7,7 +7,7 @@
 #include <parallel/communicator/communicator.hpp>
 #include <parallel/plan/plan.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Activations and gradients have groups of their own: where two stages send both the same way, neither waits for the
 /// other's turn.
@@ -69,4 +69,4 @@ class Groups {
   World* messages_ = nullptr;  // a group that has some
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

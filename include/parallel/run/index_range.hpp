@@ -11,7 +11,7 @@
 #include <parallel/plan/view.hpp>
 #include <parallel/run/misuse.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// From 0 to count - 1, or `ignored`.
 struct IndexRange {
@@ -69,4 +69,4 @@ void check_indices(std::span<const int> numbers, const std::vector<IndexRange>& 
   }
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

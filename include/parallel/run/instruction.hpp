@@ -7,7 +7,7 @@
 #include <parallel/device/kernel.hpp>
 #include <parallel/plan/plan.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// A view whose address follows a loop.
 struct Following {
@@ -55,4 +55,4 @@ struct Instruction {
   bool in_parts = false;                               // begin and end: of a stage's work on a micro-batch
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -4,7 +4,7 @@
 #include <parallel/plan/plan.hpp>
 #include <parallel/schedule/schedule.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// None where ranks would have to send. `chunk`: of a stage's layers, where the move is part of the work on one; else
 /// -1.
@@ -28,4 +28,4 @@ Kernel local_move(const Transition& t, const Plan& plan, int rank, int chunk) {
   }
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

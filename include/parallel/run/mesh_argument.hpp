@@ -8,7 +8,7 @@
 #include <parallel/algebra/mesh.hpp>
 #include <parallel/meta/library.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 inline constexpr int max_ranks = 1 << 20;  ///< of a mesh from the command line
 
@@ -19,6 +19,10 @@ inline Mesh mesh_argument(std::string_view argument, std::initializer_list<const
   return mesh_argument(argument, std::span<const Axis* const>(axes.begin(), axes.size()));
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::mesh_argument;
 }  // namespace parallel
 
 #ifndef PARALLEL_LIBRARY

@@ -7,7 +7,7 @@
 #include <parallel/run/failure.hpp>
 #include <parallel/run/mesh_argument.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 PARALLEL_INLINE Mesh mesh_argument(std::string_view argument, std::span<const Axis* const> axes) {
   const auto refuse = [&, whole = argument](const std::string& why) {
@@ -47,4 +47,4 @@ PARALLEL_INLINE Mesh mesh_argument(std::string_view argument, std::span<const Ax
   return mesh;
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

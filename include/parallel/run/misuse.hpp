@@ -4,7 +4,7 @@
 
 #include <parallel/run/failure.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// What a program asks of a plan, or hands to it, is not there or does not fit: an input of another size, an output or
 /// a number that it has not.
@@ -12,4 +12,8 @@ struct Misuse : Failure {
   explicit Misuse(const std::string& sentence, int code = exit_code::internal) : Failure(sentence, code) {}
 };
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Misuse;
 }  // namespace parallel

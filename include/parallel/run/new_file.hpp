@@ -13,7 +13,7 @@
 
 #include <parallel/run/failure.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// FILE anew. A link that stands for FILE is followed, as the user made it. The temporary file lies in FILE's folder,
 /// is made by this object or not at all, whatever lies in its place, and is gone with it. A device or a pipe is written
@@ -91,4 +91,4 @@ class NewFile {
   std::unique_ptr<std::FILE, Close> stream_{};
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

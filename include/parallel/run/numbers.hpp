@@ -9,7 +9,7 @@
 #include <parallel/algebra/notation.hpp>
 #include <parallel/run/misuse.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Whole tensors are handed over and taken back in row-major order: the last dimension varies fastest. What has data()
 /// and size() will do, as std::vector, std::array, std::span and row-major Eigen matrices and maps have; a single
@@ -107,4 +107,4 @@ void check_whole(const HandedOver<T>& numbers, const Type& type, What what) {
                   " rows, which are not its first dimensions; give one of its shape, or the transpose");
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -16,7 +16,7 @@
 #include <parallel/run/numbers.hpp>
 #include <parallel/run/provenance.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Where in the full dimension element i of a rank's part lies. The chunks of a stage's layers are not neighbours.
 inline std::int64_t whole_index(const Plan& plan, const Dim& dim, int rank, std::int64_t i) {
@@ -211,4 +211,9 @@ ParametersIn<Memory>::ParametersIn(const Plan& plan, int rank, std::uint64_t see
 
 using Parameters = ParametersIn<HostMemory>;
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Parameters;
+using internals::ParametersIn;
 }  // namespace parallel

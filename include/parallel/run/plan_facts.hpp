@@ -9,7 +9,7 @@
 #include <parallel/plan/stage.hpp>
 #include <parallel/schedule/schedule.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 namespace agreeing {
 
@@ -138,4 +138,4 @@ inline Fact fact_of_scalar(std::string_view name, double value) {
   return always(fact(std::string(name), numerics_may_differ() ? rounded(value) : value));
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

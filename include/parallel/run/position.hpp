@@ -7,7 +7,7 @@
 #include <parallel/plan/check.hpp>
 #include <parallel/plan/plan.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 class Position {
  public:
@@ -95,4 +95,4 @@ class Position {
   int lane_ = 0, chunk_ = 0;  // of the part of a stage's work
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -9,7 +9,7 @@
 #include <parallel/run/failure.hpp>
 #include <parallel/run/instruction.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Everything of a start but the addresses, from the views of the move's operand and result. `room`: where slices are
 /// packed.
@@ -50,4 +50,4 @@ void prepare_exchange(Instruction<World>& i, const Node& node, const Plan& plan,
     i.received = t.collective == Collective::all_to_all ? room + aligned(in.elements() * bytes_of(in.dtype)) : room;
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Progress goes to the standard error: one line that renews itself on a terminal, a line now and then elsewhere.
 class Progress {
@@ -28,6 +28,10 @@ class Progress {
   std::vector<double> losses_{};
 };
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Progress;
 }  // namespace parallel
 
 #ifndef PARALLEL_LIBRARY

@@ -8,7 +8,7 @@
 #include <parallel/meta/library.hpp>
 #include <parallel/run/progress.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 PARALLEL_INLINE Progress::Progress(int steps, int tokens, bool speaks)
     : steps_(steps), tokens_(tokens), speaks_(speaks), terminal_(isatty(2) != 0) {
@@ -62,4 +62,4 @@ PARALLEL_INLINE std::string Progress::curve(int width, int height) const {
          "\n";
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

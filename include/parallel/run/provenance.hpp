@@ -12,7 +12,7 @@
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/plan/plan.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Of the parameters of one rank: how they began, what was set since, which executors have trained them. Where ranks
 /// have it alike they hold parts of the same parameters.
@@ -115,4 +115,4 @@ class Provenance {
   Source made_at_{};
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

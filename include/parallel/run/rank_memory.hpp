@@ -15,7 +15,7 @@
 #include <parallel/run/position.hpp>
 #include <parallel/run/scalars.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 template <Device Device>
 class RankMemory {
@@ -201,4 +201,4 @@ void RankMemory<Device>::begin_step() {
   scalars_.begin_step([&] { return skipped(); });
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

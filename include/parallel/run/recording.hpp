@@ -8,7 +8,7 @@
 #include <parallel/meta/library.hpp>
 #include <parallel/plan/plan.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// One event of one step on one rank. Of a collective: what the communicator was handed. Times in seconds of a clock
 /// that only goes forward.
@@ -65,6 +65,12 @@ class Recording {
 /// argument.
 PARALLEL_INLINE std::string record_argument(int argc, char** argv);
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Happened;
+using internals::record_argument;
+using internals::Recording;
 }  // namespace parallel
 
 #ifndef PARALLEL_LIBRARY

@@ -11,7 +11,7 @@
 #include <parallel/run/new_file.hpp>
 #include <parallel/run/recording.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 PARALLEL_INLINE Recording::Recording(const std::string& file, const Plan& plan, int rank, int steps)
     : Recording(plan, rank, file.empty() ? 0 : steps) {
@@ -40,7 +40,7 @@ PARALLEL_INLINE void Recording::write_whole() const {
   std::fprintf(out, "parallel record 2\nmesh %s\nrank %d\n", text(plan_.mesh).c_str(), rank_);
   std::map<int, std::string> computed;  // by node
   for (const Event& e : plan_.events)
-    if (e.kind == EventKind::compute) computed[e.node] = printing::operations(plan_.graph, e);
+    if (e.kind == EventKind::compute) computed[e.node] = operations(plan_.graph, e);
   for (const Happened& h : rows_) {
     const Node& node = plan_.graph.node(std::max(h.node, 0));
     if (h.node == Happened::counter)
@@ -66,4 +66,4 @@ PARALLEL_INLINE std::string record_argument(int argc, char** argv) {
                 exit_code::usage);
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -9,7 +9,7 @@
 #include <parallel/run/plan_facts.hpp>
 #include <parallel/run/rank_memory.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 namespace replicas {
 
@@ -84,4 +84,8 @@ void compare_replicas(World& world, RankMemory<Device>& memory, Here here = {}) 
         world.size());
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::compare_replicas;
 }  // namespace parallel

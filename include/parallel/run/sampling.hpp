@@ -6,7 +6,7 @@
 
 #include <parallel/device/random.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// A token with the probability softmax(logits / temperature), drawn by counter: (seed, position) gives the same token
 /// everywhere.
@@ -23,4 +23,8 @@ int sample_token(const T* logits, int vocabulary, double temperature, std::uint6
   return vocabulary - 1;
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::sample_token;
 }  // namespace parallel

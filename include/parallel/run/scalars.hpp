@@ -12,7 +12,7 @@
 #include <parallel/plan/plan.hpp>
 #include <parallel/run/misuse.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// f(name, value) for each of an optimizer's hyperparameters: the members of a struct of doubles.
 template <class Hyperparameters, class F>
@@ -113,4 +113,4 @@ class Scalars {
   bool has_begun_ = false, step_is_given_ = false;
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

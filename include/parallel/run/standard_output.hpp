@@ -8,7 +8,7 @@
 
 #include <parallel/meta/failure.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Writes what was printed until now. Throws Failure(io) where it cannot be written: the disk is full, nobody reads the
 /// pipe.
@@ -31,4 +31,8 @@ int with_standard_output(F f) {
   return code;
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::flush_standard_output;
 }  // namespace parallel

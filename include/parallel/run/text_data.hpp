@@ -8,7 +8,7 @@
 #include <parallel/communicator/fact.hpp>
 #include <parallel/meta/library.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 inline constexpr std::size_t most_text = std::size_t{1} << 30;  ///< bytes of a text to train on
 
@@ -52,6 +52,12 @@ class TextData {
   int context_;
 };
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::licence_texts;
+using internals::read_file;
+using internals::TextData;
 }  // namespace parallel
 
 #ifndef PARALLEL_LIBRARY

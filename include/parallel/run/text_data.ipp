@@ -7,7 +7,7 @@
 #include <parallel/run/failure.hpp>
 #include <parallel/run/text_data.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 PARALLEL_INLINE std::string read_file(const std::filesystem::path& path, std::size_t most) {
   const auto refused = [&](const std::string& why, int code) { return Failure(path.string() + why, code); };
@@ -86,4 +86,4 @@ PARALLEL_INLINE void TextData::window(std::size_t at, std::vector<int>& tokens, 
   }
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

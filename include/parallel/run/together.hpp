@@ -6,7 +6,7 @@
 
 #include <parallel/run/instruction.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Whether the first view's memory has bytes in common with the second's.
 inline bool overlap(const View& a, const View& b) {
@@ -62,4 +62,4 @@ void bring_together(std::vector<Instruction<Group>>& all, const Device& device) 
   }
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -11,7 +11,7 @@
 #include <parallel/run/parameters.hpp>
 #include <parallel/run/replicas.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Linear warm-up, then half a cosine from `peak` down to `floor` (Loshchilov and Hutter, 2017; nanoGPT's counting).
 struct CosineSchedule {
@@ -128,6 +128,14 @@ StepResult Trainer<World, Device>::step(Here here) {
   return result;
 }
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::ConstantSchedule;
+using internals::CosineSchedule;
+using internals::NoNumber;
+using internals::StepResult;
+using internals::Trainer;
 }  // namespace parallel
 
 #ifdef PARALLEL_LIBRARY

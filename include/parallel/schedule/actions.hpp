@@ -34,8 +34,8 @@ struct Action {
 struct Actions {
   Schedule schedule{};
   int micro_batches = 0;
-  Vector<Vector<Action>> stages{};
-  Vector<Vector<int>> groups{};  ///< the members of each group of collectives
+  internals::Vector<internals::Vector<Action>> stages{};
+  internals::Vector<internals::Vector<int>> groups{};  ///< the members of each group of collectives
 };
 
 /// A schedule's actions. A send stands right behind its task, a release behind the last use. A receive stands where the
@@ -43,13 +43,13 @@ struct Actions {
 /// the message was made, as late as the one that needs it. So no ranks wait in a circle, even where sends wait for
 /// their receives: whoever waits, waits for a rank whose next task begins earlier than its own.
 constexpr Actions actions(const Schedule& schedule, int stages, int micro_batches) {
-  const Tasks tasks = tasks_of(schedule, stages, micro_batches);
-  const Vector<Vector<Span>> when = spans(
+  const internals::AllTasks tasks = internals::tasks_of(schedule, stages, micro_batches);
+  const internals::Vector<internals::Vector<Span>> when = spans(
       tasks, [](int, Task) { return 1.0; }, [](int, Task) { return 0.0; });
   Actions result{schedule, micro_batches};
   result.stages.resize(stages);
   for (int stage = 0; stage < stages; ++stage) {
-    Vector<Action>& list = result.stages[stage];
+    internals::Vector<Action>& list = result.stages[stage];
     const int neighbours[] = {(stage + stages - 1) % stages, (stage + 1) % stages};
     int heard[] = {0, 0};  // how many of a neighbour's tasks have been looked through
     for (int i = 0; i < tasks.stages[stage].size(); ++i) {
@@ -62,11 +62,12 @@ constexpr Actions actions(const Schedule& schedule, int stages, int micro_batche
             list.push_back(Action::receive(sent, from));
         }
       }
-      if (const StageTask from = tasks.sender(t, stage); from.stage >= 0 && tasks.place(from.task, from.stage) < 0)
+      if (const internals::StageTask from = tasks.sender(t, stage);
+          from.stage >= 0 && tasks.place(from.task, from.stage) < 0)
         list.push_back(Action::receive(from.task, from.stage));  // so that the checker names the task that is missing
       list.push_back(Action::compute(t));
-      if (t.work == last_use(schedule)) list.push_back(Action::release(t.micro_batch, t.chunk));
-      if (const StageTask to = tasks.receiver(t, stage); to.stage >= 0 && tasks.place(t, stage) == i)
+      if (t.work == internals::last_use(schedule)) list.push_back(Action::release(t.micro_batch, t.chunk));
+      if (const internals::StageTask to = tasks.receiver(t, stage); to.stage >= 0 && tasks.place(t, stage) == i)
         list.push_back(Action::send(t, to.stage));
     }
   }

@@ -10,17 +10,17 @@ namespace parallel {
 
 /// Why the lists are refused, if they are. `limit`: how many activations, of a micro-batch in a chunk, a rank may keep
 /// at a time.
-constexpr ScheduleRefusal check(const Actions& all, int limit = checking::no_limit) {
+constexpr ScheduleRefusal check(const Actions& all, int limit = internals::checking::no_limit) {
   if (all.stages.empty() || all.micro_batches < 1 || all.schedule.chunks < 1) {
     ScheduleRefusal refusal{ScheduleReason::no_stages};
     refusal.stages = all.stages.size();
     refusal.micro_batches = all.micro_batches;
     return refusal;
   }
-  return checking::Checker{all, limit, all.stages.size(), all.schedule.chunks}.check();
+  return internals::checking::Checker{all, limit, all.stages.size(), all.schedule.chunks}.check();
 }
 constexpr ScheduleRefusal check(const Schedule& schedule, int stages, int micro_batches,
-                                int limit = checking::no_limit) {
+                                int limit = internals::checking::no_limit) {
   ScheduleRefusal refusal;
   refusal.stages = stages;
   refusal.micro_batches = micro_batches;
@@ -36,9 +36,9 @@ constexpr ScheduleRefusal check(const Schedule& schedule, int stages, int micro_
 }
 
 /// How many activations each rank keeps at most: of a micro-batch in a chunk, from its forward to its release.
-constexpr Vector<int> most_in_flight(const Actions& all) {
-  Vector<int> result;
-  for (const Vector<Action>& list : all.stages) {
+constexpr internals::Vector<int> most_in_flight(const Actions& all) {
+  internals::Vector<int> result;
+  for (const internals::Vector<Action>& list : all.stages) {
     int now = 0, most = 0;
     for (const Action& a : list) {
       if (a.kind == ActionKind::compute && a.task.work == Work::forward && ++now > most) most = now;
@@ -49,20 +49,24 @@ constexpr Vector<int> most_in_flight(const Actions& all) {
   return result;
 }
 
+namespace internals {
 namespace checking {
 template <const Schedule& schedule, int stages, int micro_batches, int limit>
 inline constexpr ScheduleRefusal of_schedule = check(schedule, stages, micro_batches, limit);
 template <auto make, int limit>
 inline constexpr ScheduleRefusal of_actions = check(make(), limit);
 }  // namespace checking
+}  // namespace internals
+
 /// `using checked = checked_schedule<mine, 4, 8>;` is void, or the compiler says why the schedule is refused.
-template <const Schedule& schedule, int stages, int micro_batches, int limit = checking::no_limit>
-using checked_schedule = typename RefusedSchedule<checking::of_schedule<schedule, stages, micro_batches, limit>.reason,
-                                                  checking::of_schedule<schedule, stages, micro_batches, limit>>::type;
+template <const Schedule& schedule, int stages, int micro_batches, int limit = internals::checking::no_limit>
+using checked_schedule =
+    typename internals::RefusedSchedule<internals::checking::of_schedule<schedule, stages, micro_batches, limit>.reason,
+                                        internals::checking::of_schedule<schedule, stages, micro_batches, limit>>::type;
 /// The same of lists that a constexpr function returns: `checked_actions<mine>`.
-template <auto make, int limit = checking::no_limit>
-using checked_actions =
-    typename RefusedSchedule<checking::of_actions<make, limit>.reason, checking::of_actions<make, limit>>::type;
+template <auto make, int limit = internals::checking::no_limit>
+using checked_actions = typename internals::RefusedSchedule<internals::checking::of_actions<make, limit>.reason,
+                                                            internals::checking::of_actions<make, limit>>::type;
 
 /// The same at start-up. Throws std::invalid_argument with the sentence and its figures.
 inline void accept_or_throw(const ScheduleRefusal& refusal) {

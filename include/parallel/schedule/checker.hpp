@@ -6,7 +6,7 @@
 #include <parallel/schedule/actions.hpp>
 #include <parallel/schedule/refusal.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 namespace checking {
 inline constexpr int no_limit = std::numeric_limits<int>::max();
@@ -278,4 +278,4 @@ struct Checker {
 };
 }  // namespace checking
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -47,6 +47,7 @@ struct ScheduleRefusal {
   constexpr explicit operator bool() const { return reason != ScheduleReason::none; }
 };
 
+namespace internals {
 constexpr std::string_view sentence_of(ScheduleReason r) {
   constexpr std::string_view sentences[] = {"",
 #define PARALLEL_SENTENCE(id, sentence, ...) sentence,
@@ -63,12 +64,13 @@ constexpr std::string_view name_of(ScheduleReason r) {
   };
   return names[static_cast<int>(r)];
 }
+}  // namespace internals
 
 /// The sentence with its figures: "...; put it behind: rank 1, step 4, micro_batch 2, chunk 0".
 inline std::string text(const ScheduleRefusal& r) {
-  std::string result(sentence_of(r.reason));
+  std::string result(internals::sentence_of(r.reason));
   const auto add = [&](std::string_view name, int figure) {
-    result += (result.size() == sentence_of(r.reason).size() ? ": " : ", ") + std::string(name) + " " +
+    result += (result.size() == internals::sentence_of(r.reason).size() ? ": " : ", ") + std::string(name) + " " +
               std::to_string(figure);
   };
   for (const auto& [name, figure] : {std::pair<std::string_view, int>{"stages", r.stages},
@@ -110,6 +112,7 @@ PARALLEL_SCHEDULE_REFUSALS(PARALLEL_REFUSED)
 #undef PARALLEL_REFUSED
 }  // namespace refused
 
+namespace internals {
 namespace schedule_figures {
 // clang-format off
 template <const ScheduleRefusal& r> using chunk = figure::chunk<r.chunk>;
@@ -148,5 +151,6 @@ PARALLEL_SCHEDULE_REFUSALS(PARALLEL_NAMED)
 PARALLEL_SCHEDULE_REFUSALS(PARALLEL_REFUSE)
 #undef PARALLEL_REFUSE
 #undef PARALLEL_SCHEDULE_REFUSALS
+}  // namespace internals
 
 }  // namespace parallel

@@ -24,6 +24,8 @@ struct Task {
   int chunk = 0;
   constexpr bool operator==(const Task&) const = default;
 };
+/// What a stage does, in order: `push_back` adds a task.
+using Tasks = internals::Vector<Task>;
 
 /// Chunk c of stage r is virtual stage c * stages + r: activations go from one virtual stage to the next, gradients
 /// back.
@@ -33,7 +35,7 @@ struct Schedule {
   bool weights_apart = false;  ///< gradients of weights are tasks of their own
   bool asynchronous = false;   ///< weights are updated by tasks, not behind the last one
   /// what a stage does, in order
-  Vector<Task> (*tasks)(int stage, int stages, int micro_batches, int chunks) = nullptr;
+  Tasks (*tasks)(int stage, int stages, int micro_batches, int chunks) = nullptr;
   bool whole_groups = false;  ///< the micro-batches must be a multiple of the stages
 };
 
@@ -41,8 +43,8 @@ namespace schedules {
 
 /// `ahead` forwards, then one forward and one backward in turn, then the backwards that are left. `forward(k)` and
 /// `backward(k)` are the k-th tasks of `count`; `behind(tasks, k)` adds what follows the k-th backward.
-constexpr Vector<Task> in_turn(int count, int ahead, auto forward, auto backward, auto behind) {
-  Vector<Task> tasks;
+constexpr Tasks in_turn(int count, int ahead, auto forward, auto backward, auto behind) {
+  Tasks tasks;
   for (int k = 0; k < ahead && k < count; ++k) tasks.push_back(forward(k));
   for (int k = 0; k < count; ++k) {
     if (ahead + k < count) tasks.push_back(forward(ahead + k));
@@ -51,7 +53,7 @@ constexpr Vector<Task> in_turn(int count, int ahead, auto forward, auto backward
   }
   return tasks;
 }
-constexpr Vector<Task> in_turn(int micro_batches, int ahead, auto behind) {
+constexpr Tasks in_turn(int micro_batches, int ahead, auto behind) {
   return in_turn(
       micro_batches, ahead,
       [](int k) {
@@ -62,8 +64,8 @@ constexpr Vector<Task> in_turn(int micro_batches, int ahead, auto behind) {
       },
       behind);
 }
-constexpr Vector<Task> in_turn(int micro_batches, int ahead) {
-  return in_turn(micro_batches, ahead, [](Vector<Task>&, int) {});
+constexpr Tasks in_turn(int micro_batches, int ahead) {
+  return in_turn(micro_batches, ahead, [](Tasks&, int) {});
 }
 
 /// A micro-batch goes forward and back through all stages before the next one enters: the baseline, without a pipeline.
@@ -83,13 +85,13 @@ inline constexpr Schedule one_forward_one_backward{
 /// 1F1B, and an update behind each backward, without waiting for the others (Narayanan et al., SOSP 2019). Whoever runs
 /// it keeps the weights that a micro-batch went forward with for its backward.
 inline constexpr Schedule pipedream{"pipedream", 1, false, true, [](int stage, int stages, int micro_batches, int) {
-                                      return in_turn(micro_batches, stages - stage - 1, [](Vector<Task>& tasks, int k) {
+                                      return in_turn(micro_batches, stages - stage - 1, [](Tasks& tasks, int k) {
                                         tasks.push_back({Work::update, k});
                                       });
                                     }};
 
 /// The micro-batches go in groups of `stages`, each group through one chunk after the other; 1F1B of these pairs.
-constexpr Vector<Task> interleaved_tasks(int stage, int stages, int micro_batches, int chunks) {
+constexpr Tasks interleaved_tasks(int stage, int stages, int micro_batches, int chunks) {
   const auto task = [=](Work work, int k) {
     const int in_group = k % (stages * chunks), chunk = in_group / stages;
     return Task{work, k / (stages * chunks) * stages + k % stages, work == Work::forward ? chunk : chunks - 1 - chunk};
@@ -97,7 +99,7 @@ constexpr Vector<Task> interleaved_tasks(int stage, int stages, int micro_batche
   return in_turn(
       micro_batches * chunks, 2 * (stages - stage - 1) + (chunks - 1) * stages,
       [=](int k) { return task(Work::forward, k); }, [=](int k) { return task(Work::backward, k); },
-      [](Vector<Task>&, int) {});
+      [](Tasks&, int) {});
 }
 /// Megatron's interleaved 1F1B (arXiv:2104.04473): each stage has `chunks` slices of the layers.
 template <int chunks>
@@ -105,9 +107,9 @@ inline constexpr Schedule interleaved{"interleaved", chunks, false, false, inter
 
 /// Gradients of weights fill the bubble (Qi et al., arXiv:2401.10241): `deep * (stages - stage - 1)` ahead, weights
 /// `deep * stage` late.
-constexpr Vector<Task> zero_bubble_tasks(int stage, int stages, int micro_batches, int deep) {
+constexpr Tasks zero_bubble_tasks(int stage, int stages, int micro_batches, int deep) {
   const int late = deep * stage;
-  Vector<Task> tasks = in_turn(micro_batches, deep * (stages - stage - 1), [=](Vector<Task>& all, int k) {
+  Tasks tasks = in_turn(micro_batches, deep * (stages - stage - 1), [=](Tasks& all, int k) {
     if (k >= late) all.push_back({Work::weight, k - late});
   });
   for (int k = micro_batches > late ? micro_batches - late : 0; k < micro_batches; ++k)

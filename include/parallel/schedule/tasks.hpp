@@ -2,7 +2,7 @@
 #pragma once
 #include <parallel/schedule/schedule.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// A task of a certain stage; where there is none, the stage is -1.
 struct StageTask {
@@ -42,10 +42,10 @@ constexpr Work last_use(const Schedule& schedule) { return schedule.weights_apar
 constexpr int channel(int stage, int peer, int stages) { return stages > 2 && peer == (stage + 1) % stages ? 1 : 0; }
 
 /// What every stage is to do, in order. A schedule of one's own can be wrong in any way; the checker says how.
-struct Tasks {
+struct AllTasks {
   Schedule schedule{};
   int micro_batches = 0;
-  Vector<Vector<Task>> stages{};
+  Vector<Tasks> stages{};
   Vector<int> places{};
 
   constexpr int size() const { return stages.size(); }
@@ -74,12 +74,12 @@ struct Tasks {
   }
 };
 
-constexpr Tasks tasks_of(const Schedule& schedule, int stages, int micro_batches) {
-  Tasks all{schedule, micro_batches};
+constexpr AllTasks tasks_of(const Schedule& schedule, int stages, int micro_batches) {
+  AllTasks all{schedule, micro_batches};
   all.stages.resize(stages);
   all.places.resize(2 * stages * schedule.chunks * micro_batches, -1);
   for (int stage = 0; stage < stages; ++stage) {
-    Vector<Task>& tasks = all.stages[stage];
+    Tasks& tasks = all.stages[stage];
     tasks = schedule.tasks(stage, stages, micro_batches, schedule.chunks);
     for (int i = 0; i < tasks.size(); ++i)
       if (const Task t = tasks[i]; t.work <= Work::backward && all.known(t))
@@ -88,4 +88,4 @@ constexpr Tasks tasks_of(const Schedule& schedule, int stages, int micro_batches
   return all;
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -30,27 +30,28 @@ struct Span {
 
 /// When every task runs, in the order of `all`. `duration(stage, task)`; `transfer(stage, task)` is the way of its
 /// result to the neighbour.
-constexpr Vector<Vector<Span>> spans(const Tasks& all, auto duration, auto transfer) {
-  Vector<Vector<Span>> result;
+constexpr internals::Vector<internals::Vector<Span>> spans(const internals::AllTasks& all, auto duration,
+                                                           auto transfer) {
+  internals::Vector<internals::Vector<Span>> result;
   result.resize(all.size());
-  Vector<int> ready;
+  internals::Vector<int> ready;
   for (int stage = all.size() - 1; stage >= 0; --stage) ready.push_back(stage);
   while (!ready.empty()) {
     const int stage = ready.back();
     ready.resize(ready.size() - 1);
-    const Vector<Task>& tasks = all.stages[stage];
-    Vector<Span>& done = result[stage];
+    const Tasks& tasks = all.stages[stage];
+    internals::Vector<Span>& done = result[stage];
     while (done.size() < tasks.size()) {
       const Task t = tasks[done.size()];
       double begin = done.empty() ? 0 : done.back().end;
-      if (const StageTask from = all.sender(t, stage); from.stage >= 0) {
+      if (const internals::StageTask from = all.sender(t, stage); from.stage >= 0) {
         const int place = all.place(from.task, from.stage);
         if (place < 0 || place >= result[from.stage].size()) break;
         const double arrived = result[from.stage][place].end + transfer(from.stage, from.task);
         begin = begin < arrived ? arrived : begin;
       }
       done.push_back({begin, begin + duration(stage, t)});
-      if (const StageTask to = all.receiver(t, stage); to.stage >= 0) ready.push_back(to.stage);
+      if (const internals::StageTask to = all.receiver(t, stage); to.stage >= 0) ready.push_back(to.stage);
     }
   }
   for (int stage = 0; stage < all.size(); ++stage) result[stage].resize(all.stages[stage].size());
@@ -58,8 +59,8 @@ constexpr Vector<Vector<Span>> spans(const Tasks& all, auto duration, auto trans
 }
 
 struct Timing {
-  Tasks tasks{};
-  Vector<Vector<Span>> spans{};  ///< of tasks.stages
+  internals::AllTasks tasks{};
+  internals::Vector<internals::Vector<Span>> spans{};  ///< of tasks.stages
   /// of a step: the longest time from a stage's first task to the end of its last; never, if one waits for itself
   double cost = 0;
   double ideal = 0;  ///< the longest time that a stage works
@@ -69,9 +70,9 @@ struct Timing {
 };
 
 /// A step whose tasks run at these times, computed or measured.
-constexpr Timing timed(const Tasks& tasks, const Vector<Vector<Span>>& spans) {
+constexpr Timing timed(const internals::AllTasks& tasks, const internals::Vector<internals::Vector<Span>>& spans) {
   Timing result{tasks, spans};
-  for (const Vector<Span>& stage : result.spans) {
+  for (const internals::Vector<Span>& stage : result.spans) {
     double work = 0;
     for (const Span& s : stage) work += s.end < Span::never ? s.end - s.begin : 0;
     const double end = stage.empty() ? 0 : stage[stage.size() - 1].end;
@@ -82,7 +83,7 @@ constexpr Timing timed(const Tasks& tasks, const Vector<Vector<Span>>& spans) {
   return result;
 }
 constexpr Timing timed(const Schedule& schedule, int stages, int micro_batches, auto duration, auto transfer) {
-  const Tasks tasks = tasks_of(schedule, stages, micro_batches);
+  const internals::AllTasks tasks = internals::tasks_of(schedule, stages, micro_batches);
   return timed(tasks, spans(tasks, duration, transfer));
 }
 /// A step of a schedule whose stages all take as long.

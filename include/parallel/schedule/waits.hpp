@@ -8,19 +8,19 @@
 #include <parallel/schedule/tasks.hpp>
 
 namespace parallel {
-
+namespace internals {
 namespace waiting {
 /// The stages on their way through their tasks. Of forwards and of backwards each sends to one neighbour and receives
 /// from the other.
 struct Stages {
-  const Tasks& all;
+  const AllTasks& all;
   Vector<int> at{};      ///< per stage: its task
   Vector<bool> asked{};  ///< and whether it has asked for what that needs
   /// per kind and stage: the messages that it has asked for, and sent, named by the tasks that make them
-  Vector<Vector<Task>> wanted{}, sent{};
+  Vector<Tasks> wanted{}, sent{};
   Vector<int> to{};  ///< per kind and stage: whom it sends to, once it has
 
-  constexpr explicit Stages(const Tasks& tasks) : all(tasks) {
+  constexpr explicit Stages(const AllTasks& tasks) : all(tasks) {
     at.resize(all.size(), 0);
     asked.resize(all.size(), false);
     to.resize(2 * all.size(), -1);
@@ -37,12 +37,13 @@ struct Stages {
   }
 };
 }  // namespace waiting
+}  // namespace internals
 
 /// The first stage that waits in vain, and for whom; or nothing.
 constexpr ScheduleRefusal check_waits(const Schedule& schedule, int stages, int micro_batches) {
-  const Tasks all = tasks_of(schedule, stages, micro_batches);
-  waiting::Stages state(all);
-  Vector<int> ready;
+  const internals::AllTasks all = internals::tasks_of(schedule, stages, micro_batches);
+  internals::waiting::Stages state(all);
+  internals::Vector<int> ready;
   for (int s = stages - 1; s >= 0; --s) ready.push_back(s);
   while (!ready.empty()) {
     const int s = ready.back();
@@ -51,7 +52,7 @@ constexpr ScheduleRefusal check_waits(const Schedule& schedule, int stages, int 
       const Task t = state.task(s);
       if (t.work > Work::backward) continue;
       const int here = state.of(t.work, s);
-      const StageTask from = all.sender(t, s), to = all.receiver(t, s);
+      const internals::StageTask from = all.sender(t, s), to = all.receiver(t, s);
       if (from.stage >= 0 && !state.asked[s]) {
         state.wanted[here].push_back(from.task);
         ready.push_back(from.stage);
@@ -59,7 +60,7 @@ constexpr ScheduleRefusal check_waits(const Schedule& schedule, int stages, int 
       state.asked[s] = true;
       if (state.waits_to_send(t.work, s)) break;
       if (from.stage >= 0) {
-        const Vector<Task>& sent = state.sent[state.of(t.work, from.stage)];
+        const Tasks& sent = state.sent[state.of(t.work, from.stage)];
         const int k = state.wanted[here].size() - 1;
         if (sent.size() <= k) break;
         if (!(sent[k] == from.task))

@@ -24,7 +24,7 @@
 
 #include <parallel/device/cpu/walk.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 template <class T>
 Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>> array(T* data, Index n) {
@@ -204,4 +204,4 @@ double total(const T* x, Index n) {
   return sum;
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

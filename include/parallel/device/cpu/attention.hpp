@@ -5,7 +5,7 @@
 #include <parallel/device/cpu/random.hpp>
 #include <parallel/operation/attention.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 /// What attention and its gradient have in common: where the rows of a head lie, and which keys a block of queries
 /// sees.
@@ -193,4 +193,4 @@ void attention_gradient(const Call& call) {
   });
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

@@ -5,7 +5,7 @@
 
 #include <parallel/device/cpu/array.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 /// out = Function{}(x, y) along a row.
 template <class T, class Function>
@@ -126,4 +126,4 @@ void masked(const Call& call) {
   }
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

@@ -6,7 +6,7 @@
 #include <parallel/device/cpu/norm.hpp>
 #include <parallel/operation/cross_entropy.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 /// A rank's rows of logits.
 struct ClassRows : Rows {
@@ -135,4 +135,4 @@ void count_targets(const Call& call) {
       static_cast<T>(call.reals[0] * static_cast<double>(n - std::count(x, x + n, call.ints[0])));
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

@@ -8,7 +8,7 @@
 #include <parallel/device/host_memory.hpp>
 #include <parallel/device/table.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 using CpuKernels = OwnKernels;
 
@@ -104,4 +104,11 @@ using Cpu = CpuOf<float>;
 using CpuDouble = CpuOf<float, double>;
 static_assert(Device<Cpu>);
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Cpu;
+using internals::CpuDouble;
+using internals::CpuKernels;
+using internals::CpuOf;
 }  // namespace parallel

@@ -2,7 +2,7 @@
 #pragma once
 #include <parallel/device/cpu/array.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 /// result = function(x)
 template <class T, class Function>
@@ -133,4 +133,4 @@ void silu_gradient(const Call& call) {
   });
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

@@ -7,7 +7,7 @@
 
 #include <parallel/device/cpu/array.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 /// Calls body(position, row of the rank's part) for every index; row is -1 where another rank holds it.
 template <class Body>
@@ -45,4 +45,4 @@ void embedding_gradient(const Call& call) {
   });
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

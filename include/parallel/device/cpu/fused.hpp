@@ -9,7 +9,7 @@
 #include <parallel/device/cpu/matmul.hpp>
 #include <parallel/device/cpu/random.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 /// A product and a sum with it of a number for every column. What comes behind, gelu, or behind a product alone, its
 /// gradient, is quicker row by row when all is there than tile by tile, so these have no kernels.
@@ -69,4 +69,4 @@ inline void in_pieces(std::span<const Call> calls) {
   in_pieces_along(0, calls);
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

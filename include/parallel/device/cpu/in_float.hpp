@@ -4,7 +4,7 @@
 #include <parallel/device/cpu/scratch.hpp>
 #include <parallel/device/kernel.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 /// Calls f for every operand and result of a call that is bf16.
 template <class F>
@@ -48,4 +48,4 @@ inline void in_float(const Call& call) {
       for (std::int64_t i = 0; i < v.elements(); ++i) v.as<bfloat16>()[i] = bfloat16(wide.results[r].as<float>()[i]);
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

@@ -39,7 +39,7 @@
 #include <parallel/operation/update.hpp>
 #include <parallel/operation/where.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 // clang-format off
 template <class T>
@@ -171,4 +171,4 @@ std::span<const FusedRow> Table<T>::fused() {
 }
 // clang-format on
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

@@ -4,7 +4,7 @@
 #include <parallel/device/cpu/product.hpp>
 #include <parallel/operation/matmul.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 /// (x, w) -> y. ints: operation::Product. `finish` is given where there is one product and not a batch of them.
 template <class T>
@@ -26,4 +26,4 @@ void matmul(const Call& call) {
   product<T>(call, {});
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

@@ -3,7 +3,7 @@
 #include <parallel/device/cpu/array.hpp>
 #include <parallel/device/cpu/parts.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 /// x as it is, also under another shape.
 template <class T>
@@ -124,4 +124,4 @@ void concatenate(const Call& call) {
   }
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

@@ -2,7 +2,7 @@
 #pragma once
 #include <parallel/device/cpu/array.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 /// A part as rows of its last dimension.
 struct Rows {
@@ -214,4 +214,4 @@ void norm_rows_gradient(const Call& call) {
       norm.most);
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

@@ -2,7 +2,7 @@
 #pragma once
 #include <parallel/device/cpu/array.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 template <class T>
 double sum_of_squares(const T* x, Index n) {
@@ -79,4 +79,4 @@ template <class T>
       call.results[0].as<T>(), call.results[1].as<T>(), call.results[2].as<T>(), call.operands[3].as<const T>());
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

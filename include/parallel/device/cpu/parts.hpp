@@ -7,7 +7,7 @@
 
 #include <parallel/device/cpu/walk.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 inline std::size_t bytes(Index elements, int of_each) {
   return static_cast<std::size_t>(elements) * static_cast<std::size_t>(of_each);
@@ -76,4 +76,4 @@ inline void unpack(const void* from, void* to, Index outer, Index n, Index inner
   pack(from, to, n, outer, inner, size);
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

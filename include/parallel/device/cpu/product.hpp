@@ -7,7 +7,7 @@
 #include <parallel/device/cpu/array.hpp>
 #include <parallel/device/cpu/scratch.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 /// A matrix in memory. Element (i, j) is data[i * stride + j], where it lies transposed data[i + j * stride].
 template <class T>
@@ -107,4 +107,4 @@ void multiply(Index m, Index n, Index k, T factor, const Matrix<const T>& left, 
   }
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

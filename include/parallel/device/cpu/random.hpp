@@ -6,7 +6,7 @@
 #include <parallel/device/cpu/array.hpp>
 #include <parallel/device/stream.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 /// The words of one block, in the order of its elements: RandomStream::word, sixteen counters at a time, each word in
 /// 64 bits for the products.
@@ -112,4 +112,4 @@ void random(const Call& call) {
   });
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

@@ -2,7 +2,7 @@
 #pragma once
 #include <parallel/device/cpu/array.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 /// out[n] += the sum of `rows` rows of n numbers. Sixty-four rows at a time, so that long sums lose little.
 template <class T>
@@ -116,4 +116,4 @@ void max_gradient(const Call& call) {
   }
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

@@ -5,7 +5,7 @@
 #include <parallel/device/cpu/array.hpp>
 #include <parallel/device/cpu/scratch.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 /// (x, position): at a position elements i and i + size/2 turn by the angle of the pair.
 template <class T>
@@ -35,4 +35,4 @@ void rotary(const Call& call) {
   }
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

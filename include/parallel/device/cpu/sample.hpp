@@ -7,7 +7,7 @@
 #include <parallel/device/order_of.hpp>
 #include <parallel/operation/sample.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 /// An element of floats or doubles.
 inline double number(const View& view, Index i) {
@@ -116,4 +116,4 @@ inline void drawn(const Call& call) {
             : -1;
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

@@ -7,7 +7,7 @@
 
 #include <parallel/account/cpu.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 using account::cpu::Purpose;
 
@@ -43,4 +43,4 @@ T* scratch(std::size_t n) {
   return reinterpret_cast<T*>(scratch_bytes<purpose>(n * sizeof(T)));
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

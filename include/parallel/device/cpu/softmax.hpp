@@ -3,7 +3,7 @@
 #pragma once
 #include <parallel/device/cpu/reduce.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 /// Calls along(position, position of the statistic, count) for rows over which is reduced, and across for rows with a
 /// statistic for each element.
@@ -86,4 +86,4 @@ template <class T>
       });
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

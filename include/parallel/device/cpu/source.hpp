@@ -2,7 +2,7 @@
 #pragma once
 #include <parallel/device/cpu/array.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 /// Every element is the first number.
 template <class T>
@@ -20,4 +20,4 @@ void iota(const Call& call) {
     for (Index i = 0; i < n; ++i, to += inner) set(to, inner, static_cast<T>(out.offset[dim] + i));
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

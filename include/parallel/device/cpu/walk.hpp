@@ -2,7 +2,7 @@
 #pragma once
 #include <parallel/device/kernel.hpp>
 
-namespace parallel::cpu {
+namespace parallel::internals::cpu {
 
 using Index = std::int64_t;
 
@@ -121,4 +121,4 @@ inline Walk<2> together(const View& view, const Steps<max_rank>& steps) {
   return walk;
 }
 
-}  // namespace parallel::cpu
+}  // namespace parallel::internals::cpu

@@ -10,7 +10,7 @@
 #include <parallel/device/device.hpp>
 #include <parallel/device/table.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 namespace cuda {
 struct Scalars;
@@ -152,4 +152,10 @@ using Cuda = CudaOf<float, bfloat16>;
 using CudaDouble = CudaOf<float, bfloat16, double>;
 static_assert(Device<Cuda>);
 
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Cuda;
+using internals::CudaDouble;
+using internals::CudaOf;
 }  // namespace parallel

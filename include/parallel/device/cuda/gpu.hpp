@@ -12,7 +12,7 @@
 #include <parallel/device/cuda/status.hpp>
 #include <parallel/device/kernel.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// One rank's use of one GPU. Several may share a GPU. Throws GpuFailed where there is none.
 class Gpu {
@@ -276,4 +276,4 @@ class GpuGraph {
   std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, Destroy> executable_{};
 };
 
-}  // namespace parallel
+}  // namespace parallel::internals

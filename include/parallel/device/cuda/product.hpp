@@ -10,7 +10,7 @@
 #include <parallel/operation/reduce.hpp>
 #include <parallel/operation/unary.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// What is done to a product before it is written.
 enum class Epilogue : std::uint8_t {
@@ -227,4 +227,4 @@ inline ProductKernel product_kernel(std::span<const Call> calls) {
   return {};
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

@@ -7,7 +7,7 @@
 
 #include <parallel/meta/failure.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// A GPU that is not there, or that refused what it was asked for. Exit code 69 (`unavailable`), or 1 where the work
 /// itself failed.
@@ -27,4 +27,8 @@ inline void check(cublasStatus_t status, const char* what) {
 }
 
 }  // namespace cuda
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::GpuFailed;
 }  // namespace parallel

@@ -4,7 +4,7 @@
 #include <parallel/communicator/nccl.hpp>
 #include <parallel/device/cuda/device.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 /// Called by an executor before its groups are made.
 template <class... T>
@@ -17,4 +17,4 @@ void attach(Nccl& world, const CudaOf<T...>& device) {
   device.gpu().waits_by(world.waiter());
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

@@ -4,7 +4,7 @@
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cuda/device.hpp>
 
-namespace parallel {
+namespace parallel::internals {
 
 namespace cuda {
 
@@ -68,4 +68,4 @@ void attach(Threads& world, const CudaOf<T...>& device) {
   world.buffers(std::make_shared<cuda::GpuBuffers>(device.shared_gpu()));
 }
 
-}  // namespace parallel
+}  // namespace parallel::internals

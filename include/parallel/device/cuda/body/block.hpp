@@ -19,7 +19,7 @@
 #define PARALLEL_LOOP
 #endif
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// Sums that are made together.
 template <class T, int count>
@@ -222,4 +222,4 @@ class Block {
   std::byte* shared_;
 };
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

@@ -5,7 +5,7 @@
 
 #include <parallel/device/cuda/body/map.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// Units of `bytes` bytes, copied whatever they mean.
 template <int bytes>
@@ -138,4 +138,4 @@ inline void pack(cudaStream_t stream, const void* from, void* to, Index outer, I
   copy_box(stream, walk, from, to, size);
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

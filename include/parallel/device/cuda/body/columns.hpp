@@ -5,7 +5,7 @@
 
 #include <parallel/device/cuda/body/row.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// One stage: of the rows of every slice, `Terms::sums` sums a column. `Terms`: n columns at a time, `add<packed>(row,
 /// first column, sums)`, which may add anything for columns that there are not.
@@ -106,4 +106,4 @@ void sum_columns(Gpu& gpu, const Terms& terms, Index rows, Index columns, bool p
   add_slices(gpu, partial, slices.count, columns, to);
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

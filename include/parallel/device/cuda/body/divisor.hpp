@@ -4,7 +4,7 @@
 
 #include <parallel/device/cuda/body/block.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 using Index = std::int64_t;
 
@@ -40,4 +40,4 @@ class Divisor {
   std::uint32_t factor_ = 1, shift_ = 0;
 };
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

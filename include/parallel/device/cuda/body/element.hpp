@@ -3,7 +3,7 @@
 #include <parallel/algebra/type.hpp>
 #include <parallel/device/cuda/body/block.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 template <class T>
 struct WideOf {
@@ -38,4 +38,4 @@ struct alignas(sizeof(T) * n) Pack {
 template <class T>
 inline constexpr int pack_elements = static_cast<int>(16 / sizeof(T));
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

@@ -15,7 +15,7 @@ inline thread_local std::vector<Range> declared;
 }  // namespace stand_in
 #endif
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// A body is an aggregate of pointers and numbers with `static constexpr int threads` and
 ///
@@ -73,4 +73,4 @@ PARALLEL_DEVICE constexpr std::int64_t blocks_of(std::int64_t all, std::int64_t 
   return (all + of_each - 1) / of_each;
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

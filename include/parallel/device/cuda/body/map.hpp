@@ -10,7 +10,7 @@
 #include <parallel/device/cuda/body/launch.hpp>
 #include <parallel/device/cuda/gpu.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 using cpu::repeated;
 using cpu::strides;
@@ -120,4 +120,4 @@ void map(const Call& call, const Function& function) {
   map<Function, Out, In...>(call, function, from);
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

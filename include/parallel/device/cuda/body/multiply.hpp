@@ -4,7 +4,7 @@
 #include <parallel/device/cuda/body/tensor_core.hpp>
 #include <parallel/device/cuda/body/tile.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 namespace by_tensor_cores {
 
@@ -134,4 +134,4 @@ PARALLEL_DEVICE void write_rows(Elements<Wide<T>, m, size / 8>& from, const Tile
   from.each([&](const Place& p, Wide<T>& x) { to.row(p.row())[p.column()] = narrow<T>(x * factor(p)); });
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

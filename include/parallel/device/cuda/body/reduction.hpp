@@ -9,7 +9,7 @@
 
 #include <parallel/device/cuda/body/map.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 // Each says in what few terms and in what all are combined, with what it begins, and what an element is that is not
 // there.
@@ -253,4 +253,4 @@ struct ReduceColumns {
   }
 };
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

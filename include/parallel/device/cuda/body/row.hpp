@@ -4,7 +4,7 @@
 #include <parallel/device/cuda/body/map.hpp>
 #include <parallel/device/cuda/body/tile.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// Some numbers of type W in registers.
 template <class W, int n>
@@ -209,4 +209,4 @@ void with_element(DType dtype, F f) {
   f(S{});
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

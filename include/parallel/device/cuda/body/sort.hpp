@@ -5,7 +5,7 @@
 
 #include <parallel/device/cuda/body/row.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// To which row of a rank's part of a table an index belongs; `rows` for what other ranks hold, or nobody.
 struct RowOfIndex {
@@ -108,4 +108,4 @@ const int* sorted(cudaStream_t stream, const Key& key, Index places, Index most,
   return from;
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

@@ -5,7 +5,7 @@
 
 #include <parallel/device/cuda/body/warp.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// Neighbours along the dimension that is summed over, the first in the lower half.
 struct alignas(4) Pair {
@@ -98,4 +98,4 @@ PARALLEL_DEVICE Factor left_factor(const Elements<float, m, n>& from, int i, int
   return left;
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

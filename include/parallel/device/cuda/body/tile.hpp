@@ -7,7 +7,7 @@
 #include <vector>
 #endif
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// Rows in the GPU's memory, `size` elements each, `stride` apart.
 template <class T>
@@ -105,4 +105,4 @@ PARALLEL_DEVICE void unstage(const Block& block, bool packed, const Tile<T, size
     });
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

@@ -6,7 +6,7 @@
 #include <parallel/device/cuda/body/launch.hpp>
 #include <parallel/device/kernel.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// A body of bodies; they lie in the kernel's parameters, so that neither device nor host keeps anything.
 /// `Body::shared_bytes`: of each block.
@@ -60,4 +60,4 @@ void alone(const Call& call) {
   together({&call, 1});
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

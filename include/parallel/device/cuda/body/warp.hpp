@@ -3,7 +3,7 @@
 #pragma once
 #include <parallel/device/cuda/body/element.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 inline constexpr int lanes = 32;  ///< of a warp
 
@@ -117,4 +117,4 @@ struct RowValues {
   }
 };
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

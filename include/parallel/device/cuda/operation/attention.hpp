@@ -4,7 +4,7 @@
 #pragma once
 #include <parallel/device/cuda/operation/attention_heads.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// In bf16 a block of heads of 64 elements takes 230 registers a thread and 54 KiB of shared memory, of 128 elements
 /// 244 and 68 KiB: on Hopper two blocks, eight warps, are on a multiprocessor, bound by registers. (By ptxas of CUDA 13
@@ -142,4 +142,4 @@ void attention(const Call& call) {
   });
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

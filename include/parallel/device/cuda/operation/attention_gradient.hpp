@@ -3,7 +3,7 @@
 #pragma once
 #include <parallel/device/cuda/operation/attention_heads.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// In bf16 a block by queries takes 182 registers a thread for heads of 64 elements and 162 of 128, one by keys 255 and
 /// 232, and 55 and 69 KiB of shared memory: on Hopper two blocks, eight warps, are on a multiprocessor. Seven products
@@ -287,4 +287,4 @@ void attention_gradient(const Call& call) {
   });
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

@@ -12,7 +12,7 @@
 #include <parallel/device/stream.hpp>
 #include <parallel/operation/attention.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// 2 to the power of x; for results of bf16 to 22 bits.
 template <class T>
@@ -181,4 +181,4 @@ void with_size(const Heads<T>& at, F f) {
                   "; use more heads");
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

@@ -7,7 +7,7 @@
 #include <parallel/device/cuda/operation/softmax.hpp>
 #include <parallel/operation/cross_entropy.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// A rank's columns of logits, and which classes they are.
 struct ClassColumns {
@@ -285,4 +285,4 @@ void count_targets(const Call& call) {
       CountTargets<S>{target.as<const int>(), call.results[0].as<S>(), target.elements(), call.ints[0], call.reals[0]});
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

@@ -7,7 +7,7 @@
 
 #include <parallel/device/cuda/body/map.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// exp(x), for a result that is rounded to T: of bf16 the hardware's, whose error of about 2^-20 is far below that
 /// rounding's.
@@ -162,4 +162,4 @@ void accumulate(const Call& call) {
   map<Add, T, T, T>(call, {});
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

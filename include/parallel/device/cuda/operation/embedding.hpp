@@ -6,7 +6,7 @@
 #include <parallel/device/cuda/body/box.hpp>
 #include <parallel/device/cuda/body/sort.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 template <class T>
 struct Embedding {
@@ -195,4 +195,4 @@ void embedding_gradient(const Call& call) {
   });
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

@@ -6,7 +6,7 @@
 #include <parallel/device/cuda/body/together.hpp>
 #include <parallel/device/cuda/operation/reduce.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// The sum of squares of one part of a gradient's elements for each block, all of it in double: neither length nor size
 /// of the numbers loses anything.
@@ -147,4 +147,4 @@ inline void clip(const Call& call) {
               call.results[2].as<double>()});
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

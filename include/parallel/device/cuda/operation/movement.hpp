@@ -3,7 +3,7 @@
 #pragma once
 #include <parallel/device/cuda/body/box.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// to[i * to_step + j] = from[i + j * from_step] in tiles, which turn in shared memory: both sides are read and written
 /// along their rows.
@@ -237,4 +237,4 @@ inline void bucket(const Call& call) {
   });
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

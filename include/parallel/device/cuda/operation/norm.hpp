@@ -6,7 +6,7 @@
 #include <parallel/device/cuda/body/columns.hpp>
 #include <parallel/device/cuda/body/row.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// statistic[row] = factor * sum of (x - mean)^2, or of x.
 template <class T, class S, bool squares>
@@ -214,4 +214,4 @@ void norm_parameter_gradient(const Call& call) {
   });
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

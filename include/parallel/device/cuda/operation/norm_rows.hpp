@@ -4,7 +4,7 @@
 #pragma once
 #include <parallel/device/cuda/operation/norm.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 template <class T, bool kept>
 struct NormRows {
@@ -213,4 +213,4 @@ void norm_rows_gradient(const Call& call) {
               rows.length, rows.packed, to);
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

@@ -6,7 +6,7 @@
 #include <parallel/device/cuda/body/together.hpp>
 #include <parallel/device/cuda/operation/reduce.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// Updates a parameter and its state in place. A rule prepares its coefficients once for each block, so there are only
 /// as many blocks as a GPU runs at once.
@@ -161,4 +161,4 @@ void adamw(std::span<const Call> calls) {
   });
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

@@ -8,7 +8,7 @@
 #include <parallel/device/cuda/body/reduction.hpp>
 #include <parallel/device/stream.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// Which stream a call draws from.
 struct StreamOf {
@@ -159,4 +159,4 @@ void random(const Call& call) {
   draw_all<T>(call, Normal<T>{static_cast<Wide<T>>(call.reals[0])}, 0);
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

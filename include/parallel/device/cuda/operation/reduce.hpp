@@ -6,7 +6,7 @@
 #include <parallel/device/cuda/body/row.hpp>
 #include <parallel/device/cuda/operation/elementwise.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 inline constexpr Index enough_blocks = 1024;  ///< that each GPU is filled by
 
@@ -150,4 +150,4 @@ void max_derivative(const Call& call) {
   map<MaximumShare, T, T, T, Wide<T>, T>(call, {}, {strides(call.operands[0]), over, over, over});
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

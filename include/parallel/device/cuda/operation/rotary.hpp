@@ -4,7 +4,7 @@
 
 #include <parallel/device/cuda/body/row.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// A block turns all heads of a position in some samples by the same angles.
 template <class T>
@@ -75,4 +75,4 @@ void rotary(const Call& call) {
          static_cast<std::size_t>(2 * half) * sizeof(Wide<T>));
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

@@ -9,7 +9,7 @@
 #include <parallel/device/stream.hpp>
 #include <parallel/operation/sample.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// Rows of a rank's logits.
 struct LogitRows {
@@ -220,4 +220,4 @@ inline void drawn(const Call& call) {
   launch_each(call, call.results[0].elements(), Drawn{call.operands[0].as<const double>(), call.results[0].as<int>()});
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

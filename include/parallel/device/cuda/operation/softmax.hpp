@@ -5,7 +5,7 @@
 
 #include <parallel/device/cuda/body/row.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 template <class S, class T>
 struct SumOfExponentials {
@@ -121,4 +121,4 @@ void softmax_gradient(const Call& call) {
       Body{y.as<const T>(), g.as<const T>(), Reals<Wide<T>>::of(call.operands[2]), call.results[0].as<T>(), rows});
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

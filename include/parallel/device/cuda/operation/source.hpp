@@ -2,7 +2,7 @@
 #pragma once
 #include <parallel/device/cuda/body/map.hpp>
 
-namespace parallel::cuda {
+namespace parallel::internals::cuda {
 
 /// out[i] = value(i), n elements at a time.
 template <int n, class T, class Value>
@@ -63,4 +63,4 @@ void iota(const Call& call) {
   make<T>(call, Coordinate{Divisor(out.extent(dim + 1, out.rank)), Divisor(out.size[dim]), out.offset[dim]});
 }
 
-}  // namespace parallel::cuda
+}  // namespace parallel::internals::cuda

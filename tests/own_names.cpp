@@ -1,0 +1,75 @@
+// A program whose own names are those of the library's internals, beside `using namespace parallel`.
+#include <doctest/doctest.h>
+
+#include <parallel/communicator/threads.hpp>
+#include <parallel/device/cpu.hpp>
+#include <parallel/parallel.hpp>
+#include <parallel/run/trainer.hpp>
+
+namespace cuda {
+constexpr int kernels = 1;
+}  // namespace cuda
+namespace object {
+constexpr int version = 2;
+}  // namespace object
+namespace meta {
+constexpr int members = 3;
+}  // namespace meta
+struct Node {
+  int value = 4;
+};
+struct Value {
+  Node node{};
+};
+struct Graph {
+  Node root{};
+};
+template <class T>
+struct Vector {
+  T first{};
+};
+template <class T, int n>
+struct List {
+  T first{};
+};
+struct Event {};
+struct Slot {};
+struct Segment {};
+struct Groups {};
+struct Position {};
+struct Source {};
+struct Index {
+  int number = 5;
+};
+constexpr int pack(int n) { return n; }
+constexpr int local(int n) { return n; }
+constexpr int needed = 6;
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Line {
+  Parameter<float, Shape<4, 2>> weight{normal(0.5)};
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(matmul(x, weight) - y));
+  }
+};
+using Step = Training<Line, AdamW, Tensor<float, Shape<8 / data, 4>>, Tensor<float, Shape<8 / data, 2>>>;
+static_assert(plan<Step, Mesh{data = 2}>.calls(data) > 0);
+
+TEST_CASE("a program has names of its own beside all of the library's public ones") {
+  const Graph graph{};
+  const Vector<Value> values{};
+  const List<Index, 2> indices{};
+  CHECK(graph.root.value + values.first.node.value + indices.first.number + pack(1) + local(2) + needed == 22);
+  CHECK(cuda::kernels + object::version + meta::members == 6);
+  run_threads(2, [](Threads& world) {
+    const OwnedPlan planned = derive<Step>(Mesh{data = 2}, world.rank());
+    Parameters parameters(planned, world.rank(), 1);
+    Trainer<Threads, Cpu> trainer(planned, world, parameters, {}, 1);
+    trainer.executor().input(0, std::vector<float>(32, 1));
+    trainer.executor().input(1, std::vector<float>(16, 1));
+    const double first = trainer.step(0.1).loss;
+    CHECK(trainer.step(0.1).loss < first);
+  });
+}
