@@ -172,7 +172,15 @@ TEST_CASE("a skip connection over all stages") { check<Skip>(); }
 TEST_CASE("a parameter on the first and the last stage") { check<Tied>(); }
 TEST_CASE("an activation and a parameter that every layer takes") { check<Guiding>(); }
 TEST_CASE("what every layer takes, needed behind them") { check<GuidingOn>(); }
-TEST_CASE("layers that the loss does not need") { check<Needless>(); }
+TEST_CASE("layers that the loss does not need") {
+  check<Needless>();
+  // of the first stage nothing is needed, not even its loop
+  const Graph graph = build<Accumulate<micro_batches, Training<Needless<depth / stage>, KeepGradients, X>>>();
+  const OwnedPlan plan = derive(graph, Mesh{stage = 4}.on_stage(0), {}, {});
+  int events = 0;
+  each_event(*plan, [&](const Event&) { ++events; });
+  CHECK(events == static_cast<int>(plan->events.size()));
+}
 TEST_CASE("parameters split at rest") { check<Zero>(); }
 TEST_CASE("values that are computed again") { check<Recomputing>(); }
 TEST_CASE("layers around layers") { check<Around>(); }

@@ -56,18 +56,16 @@ std::vector<OwnedPlan> all_stages(const Schedule& schedule, const Mesh& mesh) {
 planner::RankRecord recorded(const Plan& plan, const Vector<Span>& spans, double clock,
                              std::initializer_list<double> times) {
   planner::RankRecord record{"made", text(plan.mesh), plan.mesh.here, {}};
-  const Vector<int> parts = begins_of_parts(plan);
   int step = 0;
   for (const double by : times) {
     const double origin = clock + 1000 * ++step;
     double now = origin;
-    Stretches stretches(plan);
-    const auto stretch = [&](int at, const Span& span) {
-      std::vector<bool> waits;
-      stretches.from(at, [&](const Event& e) {
-        if (e.kind != EventKind::begin && e.kind != EventKind::end)
-          waits.push_back(e.kind == EventKind::wait && plan.graph.node(e.node).transition.along != 0);
-      });
+    std::vector<bool> waits;
+    const auto event = [&](const Event& e) {
+      if (e.kind != EventKind::begin && e.kind != EventKind::end)
+        waits.push_back(e.kind == EventKind::wait && plan.graph.node(e.node).transition.along != 0);
+    };
+    const auto lasts = [&](const Span& span) {
       const auto waiting = static_cast<double>(std::count(waits.begin(), waits.end(), true)),
                  working = static_cast<double>(waits.size()) - waiting;
       if (waiting == 0) now = origin + by * span.begin;
@@ -80,11 +78,10 @@ planner::RankRecord recorded(const Plan& plan, const Vector<Span>& spans, double
         r.end = now += wait ? each_wait : each_work;
         record.lines.push_back(r);
       }
+      waits.clear();
     };
-    stretch(0, {0, 0});
-    for (int i = 0; i < spans.size(); ++i)
-      stretch(parts[plan.graph.slots[static_cast<std::size_t>(i)].segment], spans[i]);
-    stretch(parts.back(), {spans.back().end, spans.back().end + 1});
+    each_event(plan, event, [&](int slot) { lasts(slot == 0 ? Span{0, 0} : spans[slot - 1]); });
+    lasts({spans.back().end, spans.back().end + 1});
   }
   return record;
 }
@@ -254,8 +251,7 @@ TEST_CASE("on a machine no stage works before it has what it needs") {
           const double end = all.timing.spans[from.stage][all.timing.tasks.place(from.task, from.stage)].end;
           // kinds: the first, two between, the last
           const Vector<double>& arrives = all.stages[from.stage == 0 ? 0 : from.stage < 3 ? 1 : 2].arrives;
-          sent.push_back(all.before + end +
-                         arrives[from.task.chunk * plan.graph.parts + static_cast<int>(from.task.work)]);
+          sent.push_back(all.before + end + arrives[part_of(plan.graph.parts, from.task)]);
         }
         int at = 0;
         for (const Slice& s : own.slices)

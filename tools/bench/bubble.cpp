@@ -36,20 +36,18 @@ struct Worked {
 std::vector<Worked> tasks_of(const Plan& plan, const Happened* happened) {
   std::vector<Worked> tasks(plan.graph.slots.size());
   if (happened->node == Happened::counter) ++happened;
-  std::size_t slot = 0;  // counted from 1; 0 stands before the first, and none behind the last
-  each_event(plan, [&](const Event& e) {
-    if (e.kind == EventKind::begin || e.kind == EventKind::end) {
-      slot += plan.graph.in_parts(plan.graph.node(e.node).region);
-      return;
-    }
+  std::size_t at = tasks.size();  // before the first slot, as behind the last
+  const auto event = [&](const Event& e) {
+    if (e.kind == EventKind::begin || e.kind == EventKind::end) return;
     const Happened& h = *happened++;
     if (h.node != e.node || h.kind != e.kind) throw Failure("bubble: the record is not the plan's");
-    if (e.kind != EventKind::compute || slot == 0 || slot > tasks.size()) return;
-    Worked& task = tasks[slot - 1];
+    if (e.kind != EventKind::compute || at == tasks.size()) return;
+    Worked& task = tasks[at];
     task.begin = std::min(task.begin, h.begin);
     task.end = h.end;
     task.busy += h.end - h.begin;
-  });
+  };
+  each_event(plan, event, [&](int slot) { at = static_cast<std::size_t>(slot); });
   return tasks;
 }
 

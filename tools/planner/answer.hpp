@@ -101,12 +101,12 @@ struct Answer {
           exit_code::usage);
     if (machine) return predicted()->timing;
     const Pipeline p = pipeline_of(plan->graph, plan->mesh);
-    return timed(predicting::schedule_of(plan->graph, p), p.stages, p.micro_batches);
+    return timed(schedule_of(plan->graph, p), p.stages, p.micro_batches);
   }
   std::string schedule_title() const {
     const Pipeline p = pipeline_of(plan->graph, plan->mesh);
-    return name + "\n" + parallel::text(plan->mesh) + "; " + parallel::text(predicting::schedule_of(plan->graph, p)) +
-           ", " + std::to_string(p.micro_batches) + " micro-batches" +
+    return name + "\n" + parallel::text(plan->mesh) + "; " + parallel::text(schedule_of(plan->graph, p)) + ", " +
+           std::to_string(p.micro_batches) + " micro-batches" +
            (machine ? " on " + words(machine->name.view()) : ", were forward, backward and weights equally long");
   }
   std::string schedule() const {

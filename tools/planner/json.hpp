@@ -116,8 +116,8 @@ inline Json stage_json(const Plan& plan) {
   for (const Slot& s : plan.graph.slots)
     tasks.push_back({{"work", words(name_of(task_of(plan.graph, s).work))},
                      {"micro_batch", s.micro_batch},
-                     {"chunk", s.chunk},
-                     {"segment", s.segment},
+                     {"chunk", plan.graph.part(s.part).chunk},
+                     {"segment", s.part},
                      {"lane", s.lane}});
   for (const int event : begins_of_parts(plan)) begins.push_back(event);
   return {{"axis", words(plan.graph.stages->text())},
@@ -128,7 +128,7 @@ inline Json stage_json(const Plan& plan) {
           {"chunks", p.chunks},
           {"micro_batches", p.micro_batches},
           {"in_flight", plan.graph.lanes()},
-          {"parts", plan.graph.parts},
+          {"parts", static_cast<int>(plan.graph.parts.size()) / p.chunks},
           {"segments", begins},
           {"tasks", tasks}};
 }

@@ -52,23 +52,22 @@ inline Vector<Span> measured(const Plan& plan, std::span<const Recorded> step) {
   int task = -1;  // before the work on micro-batches
   double waited = 0;
   auto line = step.begin();
-  each_event(plan, [&](const Event& e) {
-    const Node& node = plan.graph.node(e.node);
-    if (e.kind == EventKind::begin || e.kind == EventKind::end) {
-      if (!plan.graph.in_parts(node.region)) return;
-      const double now = line != step.end() ? line->begin : step.back().end;
-      if (++task < spans.size()) spans[task] = {now, now};
-      waited = 0;
-      return;
-    }
+  const auto event = [&](const Event& e) {
+    if (e.kind == EventKind::begin || e.kind == EventKind::end) return;
     const Recorded& r = *line++;
     if (task < 0 || task >= spans.size()) return;
-    if (e.kind == EventKind::wait && node.transition.along != 0) {
+    if (e.kind == EventKind::wait && plan.graph.node(e.node).transition.along != 0) {
       waited += r.end - r.begin;
       return;
     }
     spans[task].begin += waited;
     spans[task].end = r.end;
+    waited = 0;
+  };
+  each_event(plan, event, [&](int slot) {
+    const double now = line != step.end() ? line->begin : step.back().end;
+    task = slot;
+    if (task < spans.size()) spans[task] = {now, now};
     waited = 0;
   });
   return spans;

@@ -39,10 +39,7 @@ inline std::string shortened(const std::string& tasks) {
 class Tree {
  public:
   Tree(const Plan& plan, Price price)
-      : plan_(plan),
-        price_(std::move(price)),
-        micro_batches_(planner::micro_batches(plan.graph)),
-        chunks_(pipeline_of(plan.graph, plan.mesh).chunks) {}
+      : plan_(plan), price_(std::move(price)), micro_batches_(planner::micro_batches(plan.graph)) {}
 
   std::string text() {
     table_.rows.push_back({{"line", "member", "operation", "gives, -> sends", "message", "sent"}});
@@ -50,9 +47,10 @@ class Tree {
     table_.rows[0].cells.push_back("why");
     for (const Event& e : plan_.events) {
       const Node& node = plan_.graph.node(e.node);
+      part_ = e.part;
       const bool accumulates = plan_.graph.region(node.region).kind == RegionKind::micro_batches;
       switch (e.kind) {
-        case EventKind::begin: accumulates ? enter(Part::within) : begin(node); break;
+        case EventKind::begin: accumulates ? enter(Place::within) : begin(node); break;
         case EventKind::end: accumulates ? leave() : end(); break;
         case EventKind::start: collective(node, e); break;
         case EventKind::compute:
@@ -66,22 +64,21 @@ class Tree {
   }
 
  private:
-  /// Where micro-batches are accumulated, the step has three parts, each with its phases.
-  enum class Part { before, within, after };
-  void enter(Part part) {
+  /// Where micro-batches are accumulated, the step has three places, each with its phases.
+  enum class Place { before, within, after };
+  void enter(Place place) {
     end_group();
-    part_ = part;
+    place_ = place;
     phase_ = -1;
     headed_ = false;
   }
-  /// A stage's loop over micro-batches stands in segments, of which each ends where the loop does.
+  /// Each part of a stage's work ends where the loop over micro-batches does.
   void leave() {
-    const int segments = plan_.graph.slots.empty() ? 1 : plan_.graph.parts * chunks_;
-    if (++segment_ < segments) {
+    if (part_ + 1 < static_cast<int>(plan_.graph.parts.size())) {
       end_group();
       phase_ = -1;
     } else
-      enter(Part::after);
+      enter(Place::after);
   }
 
   void heading(int depth, const std::string& words) {
@@ -93,21 +90,22 @@ class Tree {
     if (static_cast<int>(node.phase) == phase_ || layers_ > 0) return;
     end_group();
     const bool staged = !plan_.graph.slots.empty(),
-               parts = (micro_batches_ > 1 || staged) && (node.phase != Phase::optimizer || part_ == Part::within);
+               parts = (micro_batches_ > 1 || staged) && (node.phase != Phase::optimizer || place_ == Place::within);
     const std::string all = std::to_string(micro_batches_) + (micro_batches_ == 1 ? " micro-batch" : " micro-batches");
     const std::string order = staged ? shortened(tasks_of(plan_)) : "one after the other";
     if (parts && !headed_)
-      heading(0, part_ == Part::before   ? "before the " + all + ", once"
-                 : part_ == Part::within ? all + ", " + order
-                                         : "after the " + all + ", once: what they added up");
+      heading(0, place_ == Place::before   ? "before the " + all + ", once"
+                 : place_ == Place::within ? all + ", " + order
+                                           : "after the " + all + ", once: what they added up");
     headed_ = true;
     phase_ = static_cast<int>(node.phase);
     depth_ = parts ? 2 : 1;
     std::string words(name_of(node.phase));
-    if (staged && part_ == Part::within) {
-      words = name_of(task_of(plan_.graph, {.segment = segment_}).work);
-      if (chunks_ > 1)
-        words += " of chunk " + std::string(1, static_cast<char>('a' + segment_ / plan_.graph.parts % 26));
+    if (staged && place_ == Place::within) {
+      const StagePart& part = plan_.graph.part(part_);
+      words = name_of(part.work);
+      if (plan_.graph.parts.back().chunk > 0)
+        words += " of chunk " + std::string(1, static_cast<char>('a' + part.chunk % 26));
     }
     heading(depth_ - 1, words);
   }
@@ -116,7 +114,7 @@ class Tree {
     end_group();
     const Region& r = plan_.graph.region(node.region);
     const std::string layers = r.staged && plan_.mesh.extent(plan_.graph.stages) > 1
-                                   ? "layers " + staged_layers(plan_, segment_ / plan_.graph.parts)
+                                   ? "layers " + staged_layers(plan_, plan_.graph.part(part_).chunk)
                                    : "layers";
     heading(depth_, layers + ", " + std::to_string(r.count) + " times" + (r.reversed ? ", the last first" : ""));
     ++depth_;
@@ -237,8 +235,8 @@ class Tree {
   const Plan& plan_;
   Price price_;
   printing::Table table_{};
-  int micro_batches_, chunks_, segment_ = 0, depth_ = 1, layers_ = 0, phase_ = -1, origin_ = -1;
-  Part part_ = Part::before;
+  int micro_batches_, part_ = -1, depth_ = 1, layers_ = 0, phase_ = -1, origin_ = -1;
+  Place place_ = Place::before;
   bool headed_ = false;
   std::vector<const Node*> group_{};
   std::string operation_{};

@@ -15,12 +15,11 @@ struct Exposed {
 /// What the stages of one kind take: the first, the last, those between that have as many layers. Without stages there
 /// is one kind.
 struct StageTimes {
-  int stage = 0;      ///< of this kind the one that needs most memory
-  int count = 1;      ///< of this kind
-  double before = 0;  ///< seconds, once a step: before the work on micro-batches
-  /// seconds of a micro-batch, by Slot::segment: forward, backward, and weights where they are apart, chunk by chunk
-  Vector<double> parts{};
-  Vector<double> arrives{};  ///< by segment: when a neighbour has what the part sends, in seconds since the part's end
+  int stage = 0;             ///< of this kind the one that needs most memory
+  int count = 1;             ///< of this kind
+  double before = 0;         ///< seconds, once a step: before the work on micro-batches
+  Vector<double> parts{};    ///< seconds of a micro-batch, by Slot::part
+  Vector<double> arrives{};  ///< by part: when a neighbour has what it sends, in seconds since its end
   double behind = 0;         ///< seconds, once a step: reductions and the optimizer, and waiting for other stages there
   Vector<Exposed> exposed{};  ///< of a step
   Memory memory{};
@@ -102,14 +101,10 @@ constexpr Kinds kinds_of(const GraphView& graph, const Mesh& mesh, const Pipelin
   Kinds kinds;
   const auto ends = [&](int stage) { return (stage == 0 ? 1 : 0) + (stage == pipeline.stages - 1 ? 2 : 0); };
   for (int stage = 0; stage < pipeline.stages; ++stage) {
-    Located located;
-    located.parts = parts_of_work(graph, pipeline);
+    Vector<Slot> slots;
     GraphView seen = graph;
     const Mesh here = with_cut(graph, mesh.on_stage(stage));
-    if (pipeline.stages > 2) {
-      locating::fill_slots(graph, here, pipeline, located);
-      seen.slots = located.slots;
-    }
+    if (pipeline.stages > 2) seen.slots = slots = locating::slots_of(graph, here, pipeline, parts_of(graph, pipeline));
     int k = 0;
     while (k < kinds.all.size() &&
            !(ends(kinds.all[k].mesh.here) == ends(stage) && kinds.all[k].mesh.cut.layers == here.cut.layers))
@@ -126,16 +121,7 @@ constexpr Kinds kinds_of(const GraphView& graph, const Mesh& mesh, const Pipelin
   return kinds;
 }
 
-/// The order in which a stage runs forward only.
-inline constexpr Schedule forward_only{"forward_only", 1, false, false, [](int, int, int micro_batches, int chunks) {
-                                         Tasks tasks;
-                                         for (int j = 0; j < micro_batches; ++j)
-                                           for (int chunk = 0; chunk < chunks; ++chunk)
-                                             tasks.push_back({Work::forward, j, chunk});
-                                         return tasks;
-                                       }};
-
-/// One stage's plan, gone through stretch by stretch.
+/// One stage's plan, gone through part by part.
 struct Stage {
   Planned planned{};
   Plan plan{};
@@ -150,33 +136,40 @@ struct Stage {
     times.flops = plan.flops();
     times.stage = mesh.here;
   }
-  /// A stretch of its events from an event on, begun at some time.
-  constexpr simulating::Walk walk(const Machine& machine, int at, double begin, Vector<double>& awaited) const {
+  /// Its events from one place up to another, begun at some time.
+  constexpr simulating::Walk walk(const Machine& machine, int from, int to, double begin,
+                                  Vector<double>& awaited) const {
     simulating::Walk walk(plan, machine);
     walk.alone = false;
     walk.now = begin;
     if (!awaited.empty()) walk.awaited = awaited;
-    Stretches(plan).from(at, [&](const Event& e) {
+    const auto happen = [&](const Event& e) {
       const Transition& t = plan.graph.node(e.node).transition;
       const bool all = t.along == 0 && t.axes.contains(plan.graph.stages);
       if (!awaited.empty() && all && e.kind == (machine.overlaps ? EventKind::start : EventKind::wait))
         awaited[e.node] = simulating::latest(awaited[e.node], walk.now);
       walk(e);
-    });
+    };
+    Vector<bool> started;
+    started.resize(static_cast<int>(plan.graph.nodes.size()), false);
+    each_event(plan, from, to, started, happen);
     return walk;
   }
-  constexpr void expose(const Simulation& stretch, double times_a_step) {
-    for (int i = 0; i < stretch.tracks.size(); ++i)
-      add(times.exposed, sending_axes(stretch.tracks[i], plan.mesh), stretch.exposed[i] * times_a_step);
+  constexpr simulating::Walk behind(const Machine& machine, double begin, Vector<double>& awaited) const {
+    return walk(machine, begins.back(), static_cast<int>(plan.events.size()), begin, awaited);
+  }
+  constexpr void expose(const Simulation& piece, double times_a_step) {
+    for (int i = 0; i < piece.tracks.size(); ++i)
+      add(times.exposed, sending_axes(piece.tracks[i], plan.mesh), piece.exposed[i] * times_a_step);
   }
   /// What stands before the work on micro-batches, and each part of that.
   constexpr void time_parts(const Machine& machine) {
     Vector<double> nobody;
-    const simulating::Walk first = walk(machine, 0, 0, nobody);
+    const simulating::Walk first = walk(machine, 0, begins[0], 0, nobody);
     times.before = first.now;
     expose(first.result, 1);
-    for (int segment = 0; segment + 1 < begins.size(); ++segment) {
-      const simulating::Walk part = walk(machine, begins[segment], 0, nobody);
+    for (int p = 0; p + 1 < begins.size(); ++p) {
+      const simulating::Walk part = walk(machine, begins[p], begins[p + 1], 0, nobody);
       double sent = 0;
       for (const Slice& s : part.result.slices)
         if (const Transition& t = plan.graph.node(s.node).transition;
@@ -185,24 +178,19 @@ struct Stage {
       times.parts.push_back(part.now);
       times.arrives.push_back(sent > 0 ? sent - part.now : 0);
       int often = 0;
-      for (const Slot& s : plan.graph.slots) often += s.segment == segment;
+      for (const Slot& s : plan.graph.slots) often += s.part == p;
       expose(part.result, often);
     }
   }
 };
 
-/// The schedule by which stages work; without a backward pass each micro-batch goes through.
-constexpr Schedule schedule_of(const GraphView& graph, const Pipeline& p) {
-  Schedule schedule = p.trained ? *graph.schedule : forward_only;
-  schedule.chunks = p.chunks;
-  return schedule;
-}
 /// The work on micro-batches, as the schedule has it.
 constexpr Timing time(const GraphView& graph, const Pipeline& p, const Vector<int>& kind_of, const Vector<Stage>& kinds,
                       bool transfers) {
+  const Vector<StagePart> parts = parts_of(graph, p);
   const auto of = [&](const Vector<double>& figures, Task t) {
-    const int parts = parts_of_work(graph, p), segment = t.chunk * parts + part_of_work(t.work, parts);
-    return segment < figures.size() ? figures[segment] : 0;
+    const int part = part_of(parts, t);
+    return part < figures.size() ? figures[part] : 0;
   };
   return timed(
       schedule_of(graph, p), p.stages, p.micro_batches,
@@ -236,7 +224,7 @@ constexpr Prediction predict(const GraphView& graph, const Mesh& mesh, const Mac
     result.model_flops += model_flops(stages[k].plan) * stages[k].times.count;
     begin = simulating::latest(begin, stages[k].times.before);
   }
-  const bool loop = !stages[0].begins.empty();
+  const bool loop = !stages[0].plan.graph.parts.empty();
   // by kind: when the last of its stages has ended the loop, and seconds in which one works
   Vector<double> ends, works;
   ends.resize(stages.size(), 0);
@@ -254,19 +242,19 @@ constexpr Prediction predict(const GraphView& graph, const Mesh& mesh, const Mac
   }
   Vector<double>& awaited = result.awaited;
   awaited.resize(static_cast<int>(graph.nodes.size()), 0);
-  const auto behind = [&](int k) { return stages[k].walk(machine, stages[k].begins.back(), ends[k], awaited); };
   double sum = 0, before = -1;
   while (loop && sum > before) {  // until no stage comes later to what they do together
     before = sum;
     sum = 0;
-    for (int k = 0; k < stages.size(); ++k) stages[k].times.behind = behind(k).now - ends[k];
+    for (int k = 0; k < stages.size(); ++k)
+      stages[k].times.behind = stages[k].behind(machine, ends[k], awaited).now - ends[k];
     for (const double at : awaited) sum += at;
   }
   for (int k = 0; k < stages.size(); ++k) {
     StageTimes& times = stages[k].times;
     works[k] += times.before;
     if (loop) {
-      const Simulation last = behind(k).result;
+      const Simulation last = stages[k].behind(machine, ends[k], awaited).result;
       stages[k].expose(last, 1);
       works[k] += last.busy(0);
       for (const double seconds : last.exposed) works[k] += seconds;
@@ -288,16 +276,12 @@ constexpr Simulation simulate(const Plan& plan, const Machine& machine, const Pr
   simulating::Walk walk(plan, machine);
   walk.alone = false;
   walk.awaited = all.awaited;
-  int task = 0;
-  each_event(plan, [&](const Event& e) {
-    walk(e);
-    if ((e.kind != EventKind::begin && e.kind != EventKind::end) ||
-        !plan.graph.in_parts(plan.graph.node(e.node).region))
-      return;
-    const Vector<Span>& spans = all.timing.spans[plan.mesh.here];
-    if (task < spans.size()) walk.now = simulating::latest(walk.now, all.before + spans[task].begin);
-    ++task;
-  });
+  each_event(
+      plan, [&](const Event& e) { walk(e); },
+      [&](int slot) {
+        if (slot < static_cast<int>(plan.graph.slots.size()))
+          walk.now = simulating::latest(walk.now, all.before + all.timing.spans[plan.mesh.here][slot].begin);
+      });
   walk.result.seconds = walk.now;
   return static_cast<Simulation&&>(walk.result);
 }

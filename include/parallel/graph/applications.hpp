@@ -35,10 +35,10 @@ struct Application {
   int region = -1;       ///< of an input with micro-batches: the region of which each iteration takes a slice
 
   // Of a loop:
-  int carried = -1, returned = -1;   ///< what an iteration takes and returns
-  int count = 1;                     ///< of iterations
-  bool staged = false;               ///< they are shared out over the stages of a pipeline
-  const Layout* crossing = nullptr;  ///< how the carried value lies where it goes from stage to stage
+  int carried = -1, returned = -1;  ///< what an iteration takes and returns
+  int count = 1;                    ///< of iterations
+  /// of iterations that are shared out over stages: how the carried value lies while it goes from one to the next
+  const Layout* crossing = nullptr;
 };
 
 class Applications {

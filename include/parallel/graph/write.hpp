@@ -169,9 +169,9 @@ class Writing {
     const Layout& layout = a.type->layout;
     int initial = value_of(a.operands[0]);
     trace_.origin = trace_.graph.maker(initial).origin;  // what enters the loop, and where it comes from another stage
-    if (a.staged) initial = trace_.enter(staging::take(trace_, trace_.enter(initial, *a.crossing)), layout);
+    if (a.crossing != nullptr) initial = over_cut(a, initial, staging::take);
     trace_.begin(RegionKind::layers, a.count);
-    trace_.graph.regions[trace_.region].staged = a.staged;
+    trace_.graph.regions[trace_.region].staged = a.crossing != nullptr;
     const int taken = values_[a.carried] = trace_.carry(initial);
     trace_.graph.values[taken].differentiable =
         true;  // from the second layer on it depends on parameters, whatever the first takes
@@ -183,7 +183,11 @@ class Writing {
     trace_.hand_on(taken, trace_.own(trace_.enter(returned, layout)));
     trace_.end();
     const int last = trace_.result_of(taken);
-    return a.staged ? trace_.enter(staging::hand(trace_, trace_.enter(last, *a.crossing)), layout) : last;
+    return a.crossing != nullptr ? over_cut(a, last, staging::hand) : last;
+  }
+  /// A carried value on its way between stages, placed as the loop says while it crosses.
+  constexpr int over_cut(const Application& loop, int value, int (*edge)(Trace&, int)) {
+    return trace_.enter(edge(trace_, trace_.enter(value, *loop.crossing)), loop.type->layout);
   }
 
   /// The value that an application is, where the trace stands and it is used.

@@ -54,6 +54,7 @@ struct Layers {
         program->all[carried].loop = program->loop = carried;
         const auto result = block(Carried(program, carried), more...);
         const int returned = result.enter(*program);
+        const Layout* const crossed = count.count > 0 ? &Crossed::value.results[0].layout : nullptr;
         program->loop = outside;
         return Carried(program, program->add({.what = internals::Application::What::loop,
                                               .operands = {initial},
@@ -61,8 +62,7 @@ struct Layers {
                                               .carried = carried,
                                               .returned = returned,
                                               .count = static_cast<int>(count.size),
-                                              .staged = count.count > 0,
-                                              .crossing = &Crossed::value.results[0].layout}));
+                                              .crossing = crossed}));
       }
     }
   }

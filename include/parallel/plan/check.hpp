@@ -3,7 +3,7 @@
 #include <span>
 
 #include <parallel/plan/view.hpp>
-#include <parallel/schedule/schedule.hpp>
+#include <parallel/program/asynchronous.hpp>
 
 namespace parallel::internals {
 
@@ -81,10 +81,7 @@ constexpr Refusal misplaced_stages(const GraphView& g, const Mesh& mesh) {
   int applied = 0;
   for (const Region& r : g.regions) applied += r.staged && !r.reversed ? 1 : 0;
   if (applied > 1) return {Reason::staged_twice, {applied}, g.stages};
-  for (const Node& n : g.nodes)
-    if (n.transition.collective == Collective::all_reduce && n.transition.axes.contains(g.stages) &&
-        g.schedule->asynchronous && n.phase == Phase::backward)
-      return {Reason::asynchronous, {g.value(n.result).type.layout.rank()}, g.stages};
+  if (const Refusal refusal = asynchronous::shared_weights(g)) return refusal;
   for (const Member& m : g.members) {
     const Layout& layout = m.type.layout;
     for (int d = 0; d < layout.rank(); ++d)

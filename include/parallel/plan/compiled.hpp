@@ -41,39 +41,35 @@ constexpr void copy(To& to, const From& from) {
 
 // The order, loops and work of a stage, where the program has stages.
 struct Shares {
-  int order, regions, slots;
+  int order, regions, parts, slots;
 };
 template <class Program, Mesh mesh>
 constexpr Shares shares_of() {
   const Located l = locate(GraphView(graph<Program>), mesh);
-  return {l.order.size(), l.regions.size(), l.slots.size()};
+  return {l.order.size(), l.regions.size(), l.parts.size(), l.slots.size()};
 }
 template <Shares n>
 struct Share {
   std::array<IndexOf<Node>, static_cast<std::size_t>(n.order)> order;
   std::array<Region, static_cast<std::size_t>(n.regions)> regions;
+  std::array<StagePart, static_cast<std::size_t>(n.parts)> parts;
   std::array<Slot, static_cast<std::size_t>(n.slots)> slots;
-  int parts;
 };
 template <class Program, Mesh mesh, Shares n = shares_of<Program, mesh>()>
 constexpr Share<n> share_constant() {
   const Located l = locate(GraphView(graph<Program>), mesh);
-  return {frozen<IndexOf<Node>, n.order>(l.order), frozen<Region, n.regions>(l.regions), frozen<Slot, n.slots>(l.slots),
-          l.parts};
+  return {frozen<IndexOf<Node>, n.order>(l.order), frozen<Region, n.regions>(l.regions),
+          frozen<StagePart, n.parts>(l.parts), frozen<Slot, n.slots>(l.slots)};
 }
 template <class Program, Mesh mesh>
 inline constexpr auto share = share_constant<Program, mesh>();
 /// The graph of a program as the mesh's stage sees it.
 template <class Program, Mesh mesh>
 constexpr GraphView view_on() {
-  GraphView view = GraphView(graph<Program>);
-  if constexpr (graph<Program>.stages != nullptr) {
-    view.order = share<Program, mesh>.order;
-    view.regions = share<Program, mesh>.regions;
-    view.slots = share<Program, mesh>.slots;
-    view.parts = share<Program, mesh>.parts;
-  }
-  return view;
+  if constexpr (graph<Program>.stages != nullptr)
+    return seen(GraphView(graph<Program>), share<Program, mesh>);
+  else
+    return GraphView(graph<Program>);
 }
 
 template <class Program, Mesh mesh>

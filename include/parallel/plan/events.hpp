@@ -11,10 +11,9 @@ struct Event {
   EventKind kind = EventKind::compute;
   int node = 0;           ///< of a fusion the first
   int nodes = 1;          ///< of a fusion how many are computed together: they follow each other by Node::then
-  bool crossing = false;  ///< a wait for what was started in an earlier iteration, or part, if anything was
-  int chunk = 0;          ///< of a stage's part of the work on a micro-batch
-  /// in the list: of a wait the start that it waits for, of a loop's end its begin, of a begin its last end
-  int partner = -1;
+  bool crossing = false;  ///< a wait for what was started in an earlier iteration, or slot, if anything was
+  int part = -1;          ///< of a stage's work, or -1
+  int partner = -1;       ///< in the list: of a wait the start that it waits for, of a loop's begin its last end
 };
 
 /// Calls f(number of the node) for what an event is about: a node, or all of a fusion.
@@ -81,13 +80,19 @@ namespace ordering {
 struct Ordering {
   const GraphView& g;
   const Mesh& mesh;
+  Vector<bool> alive = needed(g, mesh);
   Vector<Event> events{};
-  Vector<bool> pending{};  ///< per node: started and not yet waited for
-  Vector<int> started{};   ///< in order
-  int under_way = 0;       ///< how many are pending
-  int chunk = 0;           ///< in which events stand
+  Vector<bool> pending{};   ///< per node: started and not yet waited for
+  Vector<int> started{};    ///< in order
+  int under_way = 0;        ///< how many are pending
+  int part = -1;            ///< in which events stand
+  int begin = 0;            ///< the event with which its nodes begin, or those before or behind parts
+  Vector<int> first_of{};   ///< per node: of its fusion the first
+  Vector<int> behind{};     ///< per node: a collective that starts right behind it, or -1
+  Vector<int> next{};       ///< per collective: another one that starts behind it, or -1
+  Vector<bool> is_early{};  ///< per node: a collective that starts right behind what makes its operand
 
-  constexpr void put(EventKind kind, int n, bool crossing = false) { events.push_back({kind, n, 1, crossing, chunk}); }
+  constexpr void put(EventKind kind, int n, bool crossing = false) { events.push_back({kind, n, 1, crossing, part}); }
   constexpr void wait(int n) {
     pending[n] = false;
     --under_way;
@@ -106,13 +111,13 @@ struct Ordering {
     started.push_back(n);
   }
   /// A loop may take every place many times, so what is under way on its axes is waited for before it.
-  constexpr void clear_places(const Node& begin, const Vector<bool>& alive) {
+  constexpr void clear_places(int region) {
     for (int c = 0; c < pending.size() && under_way > 0; ++c) {
       if (!pending[c]) continue;
       bool taken = false;
       for (int n = 0; n < pending.size() && !taken; ++n)
         taken = alive[n] && calls(g.node(n), mesh) && g.node(n).transition.axes == g.node(c).transition.axes &&
-                g.inside(g.node(n).region, begin.region);
+                g.inside(g.node(n).region, region);
       if (taken) wait(c);
     }
   }
@@ -131,47 +136,39 @@ struct Ordering {
   constexpr void edge(int n) {
     const Node& node = g.node(n);
     wait_for(node);
-    if (!edge_calls(node.transition, mesh, chunk)) {
+    if (!edge_calls(node.transition, mesh, g.part(part).chunk)) {
       if (!is_alias(g, node, mesh)) put(EventKind::compute, n);
     } else if (node.transition.collective == Collective::send) {
       put(EventKind::start, n);
     }
   }
-  /// Where the part of the work on a micro-batch ends that stands at a place of the order; the order's end behind the
-  /// last.
-  constexpr std::size_t end_of_part(std::size_t at) const {
-    while (at < g.order.size() &&
-           !(g.node(g.order[at]).is(Structural::end_region) && g.in_parts(g.node(g.order[at]).region)))
-      ++at;
-    return at;
+  template <class F>
+  constexpr void each_edge(const StagePart& of, Collective way, F f) const {
+    for (int at = of.begin; at < of.end; ++at)
+      if (const int n = g.order[static_cast<std::size_t>(at)];
+          alive[n] && g.node(n).transition.along != 0 && g.node(n).transition.collective == way)
+        f(n);
   }
-  constexpr void free_all_buffers(int end, const Vector<bool>& alive) {
-    std::size_t begin = 0;
-    while (g.order[begin] != g.region(g.node(end).region).begin) ++begin;
-    Vector<int> sent;
-    for (std::size_t at = begin; at < g.order.size(); ++at) {
-      bool known = false;
-      for (const int n : sent) known = known || n == g.order[at];
-      if (!known) free_buffers(at, at + 1, alive);
-      sent.push_back(g.order[at]);
-    }
+  /// Waits for what earlier slots sent from a part's nodes.
+  constexpr void free_buffers(const StagePart& of) {
+    each_edge(of, Collective::send, [&](int n) {
+      if (calls(g.node(n), mesh)) put(EventKind::wait, n, true);
+    });
   }
-  /// Begins a part of a stage's work: what it receives is asked for first, so that two stages that send to each other
-  /// need not wait in a circle.
-  constexpr void begin_part(std::size_t at, std::size_t end, const Vector<bool>& alive) {
-    for (std::size_t i = at; i < end; ++i)
-      if (const Node& node = g.node(g.order[i]); alive[g.order[i]] && node.transition.along != 0 &&
-                                                 node.transition.collective == Collective::receive &&
-                                                 edge_calls(node.transition, mesh, chunk))
-        start(g.order[i]);
-    free_buffers(at, end, alive);
+  /// Begins a part: what it receives is asked for first, so that two stages that send to each other need not wait in a
+  /// circle.
+  constexpr void begin_part(int p) {
+    part = p;
+    each_edge(g.part(p), Collective::receive, [&](int n) {
+      if (edge_calls(g.node(n).transition, mesh, g.part(p).chunk)) start(n);
+    });
+    free_buffers(g.part(p));
   }
-  /// Waits for what earlier parts sent from the nodes between two places of the order.
-  constexpr void free_buffers(std::size_t at, std::size_t end, const Vector<bool>& alive) {
-    for (; at < end; ++at)
-      if (const Node& node = g.node(g.order[at]); alive[g.order[at]] && node.transition.along != 0 &&
-                                                  node.transition.collective == Collective::send && calls(node, mesh))
-        put(EventKind::wait, g.order[at], true);
+  /// Behind all parts nothing is under way. All chunks have the same edges.
+  constexpr void end_parts() {
+    part = -1;
+    for (const StagePart& p : g.parts)
+      if (p.chunk == 0) free_buffers(p);
   }
 
   /// What an iteration hands on may be waited for by the next one, where that first needs it. Says whether collective n
@@ -184,18 +181,88 @@ struct Ordering {
       for (int e = body; e < events.size(); ++e) {
         const Node& node = g.node(events[e].node);
         starts += events[e].kind == EventKind::start && node.transition.axes == g.node(n).transition.axes;
-        each_node(g, events[e], [&](int part) {
-          if (part == made) maker = e;
-          for (const int o : g.node(part).operands)
+        each_node(g, events[e], [&](int m) {
+          if (m == made) maker = e;
+          for (const int o : g.node(m).operands)
             if (at < 0 && before_aliases(g, mesh, o) == c.inside) at = e;
         });
       }
       // its operand must not be made anew before it has been waited for
       if (at < 0 || at >= maker || 2 * starts > max_started) return false;
-      events.insert(at, {EventKind::wait, n, 1, true, chunk});
+      events.insert(at, {EventKind::wait, n, 1, true, part});
       return true;
     }
     return false;
+  }
+
+  /// A collective starts right behind the node that makes its operand, where that stands in the same region and is
+  /// itself no collective.
+  constexpr void start_early() {
+    const int nodes = static_cast<int>(g.nodes.size());
+    pending.resize(nodes, false);
+    behind.resize(nodes, -1);
+    next.resize(nodes, -1);
+    is_early.resize(nodes, false);
+    first_of.resize(nodes, -1);
+    // nodes of a fusion stand one behind the other, unless a stage needs only some, or has them in other parts
+    for (std::size_t at = 0; at < g.order.size(); ++at) {
+      const int n = g.order[at], before = at == 0 ? -1 : int{g.order[at - 1]};
+      first_of[n] = before >= 0 && g.node(before).then == n && alive[before] ? first_of[before] : n;
+    }
+    for (int i = static_cast<int>(g.order.size()) - 1; i >= 0; --i) {
+      const int n = g.order[static_cast<std::size_t>(i)];
+      const Node& node = g.node(n);
+      if (!alive[n] || !calls(node, mesh) || is_early[n]) continue;
+      // stages start what they share in the program's order, whatever else each has
+      if (g.stages != nullptr && node.transition.axes.contains(g.stages)) continue;
+      const int maker = g.value(before_aliases(g, mesh, node.operands[0])).node;
+      if (g.node(maker).region != node.region || calls(g.node(maker), mesh) || !alive[maker]) continue;
+      next[n] = behind[first_of[maker]];
+      behind[first_of[maker]] = n;
+      is_early[n] = true;
+    }
+  }
+  /// The events of nodes from one place of the order up to another.
+  constexpr void piece(int from, int to) {
+    begin = events.size();
+    for (int at = from; at < to; ++at) {
+      const int n = g.order[static_cast<std::size_t>(at)];
+      if (!alive[n]) continue;
+      event(n);
+      for (int c = behind[n]; c >= 0; c = next[c]) start(c);
+    }
+  }
+  constexpr void event(int n) {
+    const Node& node = g.node(n);
+    if (node.transition.along != 0) {
+      edge(n);
+    } else if (calls(node, mesh)) {
+      if (is_early[n]) return;
+      wait_for(node);
+      start(n);
+    } else if (node.is(Structural::begin_region)) {
+      for (const int inner : g.order) {  // what the region needs from outside is waited for before it
+        if (under_way == 0) break;
+        if (alive[inner] && g.inside(g.node(inner).region, node.region)) wait_for(g.node(inner));
+      }
+      clear_places(node.region);
+      put(EventKind::begin, n);
+    } else if (node.is(Structural::end_region)) {
+      int body = events.size();  // of the loop, if it has begun here and not before all parts
+      while (body > begin &&
+             (events[body - 1].kind != EventKind::begin || g.node(events[body - 1].node).region != node.region))
+        --body;
+      for (int c = 0; c < pending.size() && under_way > 0; ++c)
+        if (pending[c] && g.inside(g.node(c).region, node.region) &&
+            !(body > begin && g.node(c).region == node.region && cross(c, body)))
+          wait(c);
+      put(EventKind::end, n);
+    } else if (node.operation->computes && !is_alias(g, node, mesh) && first_of[n] == n) {
+      Event e{EventKind::compute, n, 1, false, part};
+      for (int m = node.then; m >= 0 && alive[m] && first_of[m] == n; m = g.node(m).then) ++e.nodes;
+      each_node(g, e, [&](int m) { wait_for(g.node(m)); });
+      events.push_back(e);
+    }
   }
 };
 }  // namespace ordering
@@ -216,93 +283,22 @@ constexpr void find_partners(const GraphView& g, std::span<Event> list) {
     if (e.kind == EventKind::start) start[e.node] = i;
     if (e.kind == EventKind::wait) e.partner = start[e.node];
     if (e.kind == EventKind::begin) begin[region] = i;
-    if (e.kind == EventKind::end) {
-      e.partner = begin[region];
-      events[e.partner].partner = i;
-    }
+    if (e.kind == EventKind::end) events[begin[region]].partner = i;
   }
 }
 
 constexpr Vector<Event> events_in_order(const GraphView& g, const Mesh& mesh) {
-  const Vector<bool> alive = needed(g, mesh);
-  const int nodes = static_cast<int>(g.nodes.size());
-  // A collective starts right behind the node that makes its operand, where that stands in the same region and is
-  // itself no collective.
-  Vector<int> starts, next;
-  starts.resize(nodes, -1);
-  next.resize(nodes, -1);
-  Vector<bool> early;
-  early.resize(nodes, false);
-  const Vector<int> part = parts_of(g);
-  // Nodes of a fusion stand one behind the other, unless a stage needs only some, or has them in other parts.
-  Vector<int> first_of;
-  first_of.resize(nodes, -1);
-  for (std::size_t at = 0; at < g.order.size(); ++at) {
-    const int n = g.order[at], before = at == 0 ? -1 : int{g.order[at - 1]};
-    first_of[n] = before >= 0 && g.node(before).then == n && alive[before] ? first_of[before] : n;
-  }
-  for (int i = static_cast<int>(g.order.size()) - 1; i >= 0; --i) {
-    const int n = g.order[static_cast<std::size_t>(i)];
-    const Node& node = g.node(n);
-    if (!alive[n] || !calls(node, mesh) || early[n]) continue;
-    // stages start what they share in the program's order, whatever else each has
-    if (g.stages != nullptr && node.transition.axes.contains(g.stages)) continue;
-    const int maker = g.value(before_aliases(g, mesh, node.operands[0])).node;
-    if (g.node(maker).region != node.region || calls(g.node(maker), mesh) || part[maker] == elsewhere) continue;
-    next[n] = starts[first_of[maker]];
-    starts[first_of[maker]] = n;
-    early[n] = true;
-  }
-
   ordering::Ordering s{g, mesh};
-  s.pending.resize(nodes, false);
-  int segment = 0;
-  for (std::size_t at = 0; at < g.order.size(); ++at) {
-    const int n = g.order[at];
-    if (!alive[n]) continue;
-    const Node& node = g.node(n);
-    if (node.transition.along != 0) {
-      s.edge(n);
-    } else if (calls(node, mesh)) {
-      if (early[n]) continue;
-      s.wait_for(node);
-      s.start(n);
-    } else if (node.is(Structural::begin_region)) {
-      for (const int inner : g.order) {  // what the region needs from outside is waited for before it
-        if (s.under_way == 0) break;
-        const Node& within = g.node(inner);
-        if (alive[inner] && g.inside(within.region, node.region)) s.wait_for(within);
-      }
-      s.clear_places(node, alive);
-      s.put(EventKind::begin, n);
-      if (g.in_parts(node.region)) s.begin_part(at, s.end_of_part(at), alive);
-    } else if (node.is(Structural::end_region)) {
-      const bool parts = g.in_parts(node.region);
-      int body = s.events.size();
-      while (s.events[body - 1].kind != EventKind::begin || g.node(s.events[body - 1].node).region != node.region)
-        --body;
-      for (int c = 0; c < nodes && s.under_way > 0; ++c)
-        if (s.pending[c] && g.inside(g.node(c).region, node.region) &&
-            (parts || !(g.node(c).region == node.region && s.cross(c, body))))
-          s.wait(c);
-      s.put(EventKind::end, n);
-      if (!parts) continue;
-      const std::size_t next_end = s.end_of_part(at + 1);
-      s.chunk = next_end < g.order.size() ? ++segment / g.parts : 0;
-      if (next_end < g.order.size())
-        s.begin_part(at + 1, next_end, alive);
-      else
-        s.free_all_buffers(n, alive);
-    } else if (node.operation->computes && !is_alias(g, node, mesh)) {
-      if (first_of[n] != n) continue;
-      Event e{EventKind::compute, n, 1, false, s.chunk};
-      for (int m = node.then; m >= 0 && alive[m] && first_of[m] == n; m = g.node(m).then) ++e.nodes;
-      each_node(g, e, [&](int m) { s.wait_for(g.node(m)); });
-      s.events.push_back(e);
-    }
-    for (int c = starts[n]; c >= 0; c = next[c]) s.start(c);
+  s.start_early();
+  int at = 0;
+  for (int p = 0; p < static_cast<int>(g.parts.size()); ++p) {
+    s.piece(at, g.part(p).begin);  // what stands before the first
+    s.begin_part(p);
+    s.piece(g.part(p).begin, at = g.part(p).end);
   }
-  for (int c = 0; c < nodes; ++c)
+  if (at > 0) s.end_parts();
+  s.piece(at, static_cast<int>(g.order.size()));
+  for (int c = 0; c < s.pending.size(); ++c)
     if (s.pending[c]) s.wait(c);
   find_partners(g, {s.events.begin(), static_cast<std::size_t>(s.events.size())});
   return s.events;

@@ -14,17 +14,14 @@ namespace keeping {
 struct Keeping {
   const GraphView& g;
   const Mesh& mesh;
-  const Vector<int>& part;
+  Vector<int> work{};  ///< per node: of the part that it stands in; -1: in none, or what the loop over micro-batches
+                       ///< carries, which stays where it is
   Kept kept{};
 
-  /// Whether a value with room of its own is read in another part than the one that makes it. What the loop over
-  /// micro-batches carries stays where it is.
+  /// Whether a value with room of its own is read in another part than the one that makes it.
   constexpr bool goes_on(int value, int reader) const {
     const int maker = g.value(value).node;
-    const Operation* made_by = g.node(maker).operation;
-    if (made_by->aliases || (made_by->structural == Structural::carry && g.in_parts(g.node(maker).region)))
-      return false;
-    return part[reader] >= 0 && part[maker] >= 0 && part[reader] != part[maker];
+    return !g.node(maker).operation->aliases && work[reader] >= 0 && work[maker] >= 0 && work[reader] != work[maker];
   }
   constexpr void read(int value, int reader) {
     const int root = before_aliases(g, mesh, value), from = g.value(root).region, by = g.node(reader).region;
@@ -41,19 +38,25 @@ struct Keeping {
 };
 }  // namespace keeping
 
-/// `part`: of each node, as `parts_of` says.
-constexpr Kept kept_values(const GraphView& g, const Mesh& mesh, const Vector<int>& part) {
-  keeping::Keeping k{g, mesh, part};
+constexpr Kept kept_values(const GraphView& g, const Mesh& mesh) {
+  keeping::Keeping k{g, mesh};
+  k.work.resize(static_cast<int>(g.nodes.size()), -1);
+  for (const StagePart& part : g.parts)
+    for (int at = part.begin; at < part.end; ++at)
+      if (const int n = g.order[static_cast<std::size_t>(at)];
+          !(g.node(n).is(Structural::carry) && g.region(g.node(n).region).kind == RegionKind::micro_batches))
+        k.work[n] = static_cast<int>(part.work);
   k.kept.iterations.resize(g.size_of_values(), false);
   k.kept.crosses.resize(g.size_of_values(), false);
   for (const int n : g.order)
     for (const int o : g.node(n).operands) k.read(o, n);
   for (const Stack& s : g.stacks)  // a stack that one part fills and another reads
-    if (g.maker(s.outside).is(Structural::stacked) && part[g.value(s.outside).node] >= 0 &&
-        part[g.value(s.inside).node] != part[g.value(s.outside).node])
+    if (const int outside = g.value(s.outside).node; g.node(outside).is(Structural::stacked) && k.work[outside] >= 0 &&
+                                                     k.work[g.value(s.inside).node] != k.work[outside])
       k.kept.crosses[s.outside] = true;
   for (const Carry& c : g.carries)
-    if (!g.in_parts(c.region) && (k.kept.crosses[c.returned] || (c.result >= 0 && k.kept.crosses[c.result])))
+    if (k.work[g.value(c.inside).node] >= 0 &&
+        (k.kept.crosses[c.returned] || (c.result >= 0 && k.kept.crosses[c.result])))
       k.kept.crosses[c.inside] = true;
   return static_cast<Kept&&>(k.kept);
 }

@@ -91,8 +91,9 @@ struct Placing {
     storage.resize(g.size_of_values());
     allocation_of.resize(g.size_of_values(), -1);
     packing_of.resize(static_cast<int>(g.nodes.size()), -1);
-    part_ = parts_of(g);
-    kept_ = kept_values(g, mesh, part_);
+    kept_ = kept_values(g, mesh);
+    here_.resize(static_cast<int>(g.nodes.size()), false);
+    for (const int n : g.order) here_[n] = true;
     std::int64_t* next = memory.blocks;
     const auto persistent = [&](int value, Segment block) {
       storage[value].block = block;
@@ -101,7 +102,7 @@ struct Placing {
     };
     if (g.scalar_value >= 0) persistent(g.scalar_value, Segment::scalars);
     for (const Member& m : g.members)
-      if (part_[g.value(m.value).node] != elsewhere)
+      if (here_[g.value(m.value).node])
         persistent(m.value, m.role == Role::parameter ? Segment::parameter
                             : m.role == Role::state   ? Segment::state
                                                       : Segment::input);
@@ -183,8 +184,8 @@ struct Placing {
   constexpr Vector<int> count_readers() const {
     Vector<int> readers;
     readers.resize(g.size_of_values(), 0);
-    for (int n = 0; n < part_.size(); ++n)
-      if (part_[n] != elsewhere)
+    for (int n = 0; n < here_.size(); ++n)
+      if (here_[n])
         for (const int o : g.node(n).operands) ++readers[o];
     each_needed([&](int value) { ++readers[value]; }, g);
     return readers;
@@ -248,8 +249,7 @@ struct Placing {
         begins_[node.region] = at;
         ends_[node.region] = e.partner;
       }
-      if (e.crossing ||
-          (e.kind == EventKind::start && node.transition.along != 0 && node.transition.collective == Collective::send))
+      if (e.crossing)
         for (const int o : node.operands) touch_loop(allocation_of[o], node.region);
       each_node(g, e, [&](int n) {
         for (const int o : g.node(n).operands) touch(allocation_of[o], at, node.region);
@@ -326,7 +326,7 @@ struct Placing {
 
   /// per region: the events at which it, or of it the part that is looked at, begins and ends
   Vector<int> begins_{}, ends_{};
-  Vector<int> part_{};        ///< per node
+  Vector<bool> here_{};       ///< per node: whether this stage has it
   Vector<bool> passes_on_{};  ///< per value
   Kept kept_{};
 };

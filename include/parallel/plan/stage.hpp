@@ -2,6 +2,7 @@
 // order of these parts.
 #pragma once
 #include <parallel/plan/events.hpp>
+#include <parallel/program/asynchronous.hpp>
 #include <parallel/schedule/check.hpp>
 #include <parallel/schedule/waits.hpp>
 
@@ -31,12 +32,37 @@ constexpr Graph with_schedule(Graph graph, const Schedule& schedule) {
     if (n.transition.along != 0) n.transition.chunks = schedule.chunks;
   return graph;
 }
-/// Into how many parts the work on a micro-batch and chunk is divided.
-constexpr int parts_of_work(const GraphView& g, const Pipeline& p) {
-  return p.trained ? 2 + (g.schedule->weights_apart ? 1 : 0) + (g.schedule->asynchronous ? 1 : 0) : 1;
+/// The order in which a stage runs forward only.
+inline constexpr Schedule forward_only{"forward_only", 1, false, false, [](int, int, int micro_batches, int chunks) {
+                                         Tasks tasks;
+                                         for (int j = 0; j < micro_batches; ++j)
+                                           for (int chunk = 0; chunk < chunks; ++chunk)
+                                             tasks.push_back({Work::forward, j, chunk});
+                                         return tasks;
+                                       }};
+/// The schedule by which stages work; without a backward pass each micro-batch goes through.
+constexpr Schedule schedule_of(const GraphView& g, const Pipeline& p) {
+  Schedule schedule = p.trained ? *g.schedule : forward_only;
+  schedule.chunks = p.chunks;
+  return schedule;
 }
-/// Which of them does a task's work: an update is the last.
-constexpr int part_of_work(Work work, int parts) { return work == Work::update ? parts - 1 : static_cast<int>(work); }
+/// The parts of a stage's work on a micro-batch, chunk by chunk, their nodes not yet known.
+constexpr Vector<StagePart> parts_of(const GraphView& g, const Pipeline& p) {
+  Vector<StagePart> parts;
+  for (int chunk = 0; chunk < p.chunks; ++chunk) {
+    parts.push_back({Work::forward, chunk});
+    if (p.trained) parts.push_back({Work::backward, chunk});
+    if (p.trained && g.schedule->weights_apart) parts.push_back({Work::weight, chunk});
+    if (p.trained && g.schedule->asynchronous) parts.push_back({Work::update, chunk});
+  }
+  return parts;
+}
+/// Which of them does a task; none: as many as there are.
+constexpr int part_of(std::span<const StagePart> parts, const Task& task) {
+  std::size_t p = 0;
+  while (p < parts.size() && !(parts[p].work == task.work && parts[p].chunk == task.chunk)) ++p;
+  return static_cast<int>(p);
+}
 /// What compilers can be asked within their default limits: some 4,096 things that stages do, or that nothing says what
 /// they do. An executor checks any schedule.
 constexpr bool checked_by_compiler(const GraphView& g, const Mesh& mesh) {
@@ -48,20 +74,9 @@ constexpr bool checked_by_compiler(const GraphView& g, const Mesh& mesh) {
 constexpr ScheduleRefusal check_tasks(const GraphView& g, const Mesh& mesh) {
   const Pipeline p = pipeline_of(g, mesh);
   if (g.stages == nullptr || !p.trained) return {};
-  Schedule schedule = *g.schedule;
-  schedule.chunks = p.chunks;
+  const Schedule schedule = schedule_of(g, p);
   const ScheduleRefusal refusal = check(schedule, p.stages, p.micro_batches);
-  if (refusal || !schedule.asynchronous) return refusal;
-  // an update is by one gradient: it stands behind it, before the next
-  for (int stage = 0; stage < p.stages; ++stage) {
-    const Tasks tasks = schedule.tasks(stage, p.stages, p.micro_batches, p.chunks);
-    for (int i = 0; i < tasks.size(); ++i)
-      if (const Task t = tasks[i];
-          t.work == last_use(schedule) &&
-          (i + 1 == tasks.size() || !(tasks[i + 1] == Task{Work::update, t.micro_batch, t.chunk})))
-        return {.reason = ScheduleReason::update_late, .rank = stage, .micro_batch = t.micro_batch, .chunk = t.chunk};
-  }
-  return {};
+  return refusal ? refusal : asynchronous::late_update(schedule, p.stages, p.micro_batches);
 }
 constexpr ScheduleRefusal check_waits(const GraphView& g, const Mesh& mesh) {
   const Pipeline p = pipeline_of(g, mesh);
@@ -72,13 +87,13 @@ constexpr ScheduleRefusal check_schedule(const GraphView& g, const Mesh& mesh) {
   return refusal ? refusal : check_waits(g, mesh);
 }
 
-/// A program as a stage sees it. The content of the loop over micro-batches stands in the order part by part, forward,
-/// backward and, where the schedule has them apart, weights, for each chunk; each part ends with the loop's end.
+/// A program as a stage sees it: of the loop over micro-batches the parts of its work stand in the order, each with the
+/// loop's end.
 struct Located {
   Vector<IndexOf<Node>> order{};
   Vector<Region> regions{};
+  Vector<StagePart> parts{};
   Vector<Slot> slots{};
-  int parts = 1;
 };
 
 namespace locating {
@@ -107,21 +122,15 @@ constexpr Vector<bool> for_input(const GraphView& g, const Mesh& mesh) {
 
 /// The work on each micro-batch and chunk in the schedule's order, and for each where its activations lie until it is
 /// done.
-constexpr void fill_slots(const GraphView& g, const Mesh& mesh, const Pipeline& p, Located& l) {
-  const int chunks = p.chunks, micro_batches = p.micro_batches;
+constexpr Vector<Slot> slots_of(const GraphView& g, const Mesh& mesh, const Pipeline& p,
+                                const Vector<StagePart>& parts) {
+  Vector<Slot> slots;
   Vector<int> lane_of, left;
   Vector<bool> taken;
-  lane_of.resize(micro_batches * chunks, -1);
-  left.resize(micro_batches * chunks, l.parts);
-  Tasks tasks;
-  if (p.trained)
-    tasks = g.schedule->tasks(mesh.here, p.stages, micro_batches, chunks);
-  else
-    for (int j = 0; j < micro_batches; ++j)
-      for (int chunk = 0; chunk < chunks; ++chunk) tasks.push_back({Work::forward, j, chunk});
-  for (const Task& task : tasks) {
-    const int part = part_of_work(task.work, l.parts);
-    const int flight = task.chunk * micro_batches + task.micro_batch;
+  lane_of.resize(p.micro_batches * p.chunks, -1);
+  left.resize(p.micro_batches * p.chunks, parts.size() / p.chunks);
+  for (const Task& task : schedule_of(g, p).tasks(mesh.here, p.stages, p.micro_batches, p.chunks)) {
+    const int flight = task.chunk * p.micro_batches + task.micro_batch;
     int& lane = lane_of[flight];
     if (lane < 0) {
       lane = 0;
@@ -129,9 +138,10 @@ constexpr void fill_slots(const GraphView& g, const Mesh& mesh, const Pipeline& 
       if (lane == taken.size()) taken.push_back(true);
       taken[lane] = true;
     }
-    l.slots.push_back({task.chunk * l.parts + part, task.micro_batch, task.chunk, lane});
+    slots.push_back({part_of(parts, task), task.micro_batch, lane});
     if (--left[flight] == 0) taken[lane] = false;
   }
+  return slots;
 }
 }  // namespace locating
 
@@ -139,24 +149,25 @@ constexpr Located locate(const GraphView& g, const Mesh& mesh) {
   using namespace locating;
   Located l;
   const Pipeline p = pipeline_of(g, mesh);
-  const int chunks = p.chunks;
   for (Region region : g.regions) {
-    if (region.staged) region.count = mesh.cut.axis != nullptr ? mesh.cut.layers : region.count / (p.stages * chunks);
+    if (region.staged) region.count = mesh.cut.axis != nullptr ? mesh.cut.layers : region.count / (p.stages * p.chunks);
     l.regions.push_back(region);
   }
   int micro = 0;
   for (int r = 1; r < l.regions.size(); ++r)
     if (l.regions[r].kind == RegionKind::micro_batches) micro = r;
-  l.parts = parts_of_work(g, p);
+  l.parts = parts_of(g, p);
   const bool apart = p.trained && g.schedule->weights_apart;
   Vector<bool> input;
   if (apart) input = for_input(g, mesh);
-  const auto part_of = [&](int n) {
+  const auto work_of = [&](int n) {
     const Phase phase = g.node(n).phase;
-    return phase == Phase::forward ? 0 : phase == Phase::optimizer ? l.parts - 1 : apart && !input[n] ? 2 : 1;
+    return phase == Phase::forward     ? Work::forward
+           : phase == Phase::optimizer ? l.parts.back().work
+           : apart && !input[n]        ? Work::weight
+                                       : Work::backward;
   };
 
-  Vector<bool> inside;
   for (std::size_t at = 0; at < g.order.size(); ++at) {
     const int n = g.order[at];
     if (!g.inside(g.node(n).region, micro)) {
@@ -166,39 +177,32 @@ constexpr Located locate(const GraphView& g, const Mesh& mesh) {
     std::size_t end = at;  // the whole loop at once
     while (g.order[end] != g.region(micro).end) ++end;
     l.order.push_back(n);
-    for (int chunk = 0; chunk < chunks; ++chunk)
-      for (int part = 0; part < l.parts; ++part) {
-        inside.clear();
-        inside.resize(static_cast<int>(g.regions.size()), false);
-        const auto mine = [&](int m) { return runs(g, mesh, g.node(m), chunk) && part_of(m) == part; };
-        for (std::size_t i = at + 1; i < end; ++i)
-          if (mine(g.order[i]))
-            for (int r = g.node(g.order[i]).region; r > micro; r = g.region(r).parent) inside[r] = true;
-        for (std::size_t i = at + 1; i < end; ++i)
-          if (const int m = g.order[i]; g.node(m).results == 0 ? inside[g.node(m).region] : mine(m))
-            l.order.push_back(m);
-        l.order.push_back(g.order[end]);
-      }
+    for (StagePart& part : l.parts) {
+      part.begin = l.order.size();
+      Vector<bool> inside;
+      inside.resize(static_cast<int>(g.regions.size()), false);
+      const auto mine = [&](int m) { return runs(g, mesh, g.node(m), part.chunk) && work_of(m) == part.work; };
+      for (std::size_t i = at + 1; i < end; ++i)
+        if (mine(g.order[i]))
+          for (int r = g.node(g.order[i]).region; r > micro; r = g.region(r).parent) inside[r] = true;
+      for (std::size_t i = at + 1; i < end; ++i)
+        if (const int m = g.order[i]; g.node(m).results == 0 ? inside[g.node(m).region] : mine(m)) l.order.push_back(m);
+      l.order.push_back(g.order[end]);
+      part.end = l.order.size();
+    }
     at = end;
   }
-  fill_slots(g, mesh, p, l);
+  l.slots = slots_of(g, mesh, p, l.parts);
   return l;
 }
 
-/// What a slot of a stage's work is in its schedule.
-constexpr Task task_of(const GraphView& g, const Slot& slot) {
-  const int part = slot.segment % g.parts;
-  return {part == 2 && !g.schedule->weights_apart ? Work::update : static_cast<Work>(part), slot.micro_batch,
-          slot.chunk};
-}
-
-/// The graph as a stage sees it; `located` outlives it. One without stages is as it is.
-constexpr GraphView seen(const GraphView& g, const Located& located) {
+/// The graph as a stage sees it; `located`, a Located or a constant of one, outlives it.
+constexpr GraphView seen(const GraphView& g, const auto& located) {
   GraphView view = g;
   view.order = located.order;
   view.regions = located.regions;
-  view.slots = located.slots;
   view.parts = located.parts;
+  view.slots = located.slots;
   return view;
 }
 

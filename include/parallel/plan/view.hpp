@@ -3,14 +3,21 @@
 #include <concepts>
 
 #include <parallel/graph/structure.hpp>
+#include <parallel/schedule/schedule.hpp>
 
 namespace parallel::internals {
 
-/// A part of the work on one micro-batch, as a stage of a pipeline comes to it.
-struct Slot {
-  int segment = 0;  ///< of the events of the loop over micro-batches: chunk * parts + part
-  int micro_batch = 0;
+/// A part of a stage's work on a micro-batch: what it does of one kind with one chunk, as straight as a program without
+/// stages.
+struct StagePart {
+  Work work = Work::forward;
   int chunk = 0;
+  int begin = 0, end = 0;  ///< its nodes in the order, of which the last ends the loop over micro-batches
+};
+/// The turn of a part, as the schedule has it.
+struct Slot {
+  int part = 0;
+  int micro_batch = 0;
   int lane = 0;  ///< where what its parts hand to each other lies
 };
 
@@ -18,8 +25,9 @@ template <class Record, int>
 using InSpans = std::span<const Record>;
 
 struct GraphView : GraphBase, GraphLists<InSpans> {
-  std::span<const Slot> slots{};  ///< as one stage sees it: the order of its work; empty where there are no stages
-  int parts = 1;                  ///< into which the work on a micro-batch and chunk is divided
+  /// of the stage that sees it, one behind the other in the order, and their turns; empty where there are no stages
+  std::span<const StagePart> parts{};
+  std::span<const Slot> slots{};
 
   constexpr GraphView() = default;
   /// Of a graph, or of the constant of one.
@@ -37,6 +45,7 @@ struct GraphView : GraphBase, GraphLists<InSpans> {
   constexpr const Node& node(int i) const { return nodes[static_cast<std::size_t>(i)]; }
   constexpr const Region& region(int i) const { return regions[static_cast<std::size_t>(i)]; }
   constexpr const Member& member(int i) const { return members[static_cast<std::size_t>(i)]; }
+  constexpr const StagePart& part(int i) const { return parts[static_cast<std::size_t>(i)]; }
   constexpr std::string_view text(const Name& name) const {
     return {characters.data() + name.first, static_cast<std::size_t>(name.size)};
   }
@@ -70,8 +79,6 @@ struct GraphView : GraphBase, GraphLists<InSpans> {
     for (const Slot& s : slots) n = s.lane >= n ? s.lane + 1 : n;
     return n;
   }
-  /// The outermost region within the program, where the work on micro-batches stands in parts.
-  constexpr bool in_parts(int r) const { return !slots.empty() && region(r).kind == RegionKind::micro_batches; }
   /// Whether iterations of the region are shared out over stages.
   constexpr bool in_stages(int r) const {
     for (; r >= 0; r = region(r).parent)
@@ -86,19 +93,9 @@ struct GraphView : GraphBase, GraphLists<InSpans> {
   }
 };
 
-inline constexpr int elsewhere = -2, in_no_part = -1;
-/// For every node in which part of a stage's work on a micro-batch it stands, if in any, or that this stage does not
-/// run it.
-constexpr Vector<int> parts_of(const GraphView& g) {
-  Vector<int> part;
-  part.resize(static_cast<int>(g.nodes.size()), elsewhere);
-  int segment = 0;
-  for (const int n : g.order) {
-    const Node& node = g.node(n);
-    part[n] = !g.slots.empty() && node.results > 0 && node.region > 0 ? segment % g.parts : in_no_part;
-    if (node.is(Structural::end_region) && g.in_parts(node.region)) ++segment;
-  }
-  return part;
+/// What a slot is in the schedule.
+constexpr Task task_of(const GraphView& g, const Slot& slot) {
+  return {g.part(slot.part).work, slot.micro_batch, g.part(slot.part).chunk};
 }
 
 /// Whether an edge between stages sends or receives: the first and the last virtual stage keep what they have.

@@ -285,18 +285,15 @@ constexpr void build(Trace& trace, Types<Input...>) {
     staging::settle(trace);
     Differentiation gradients(trace);
     if (stashed)
-      gradients.run(result, 1, [&] { asynchronous::update<typename Program::Optimizer>(trace, gradients); });
+      asynchronous::back<typename Program::Optimizer>(trace, gradients, result);
     else
       gradients.run(result, 1.0 / m);
     trace.phase = Phase::forward;
     trace.graph.outputs.push_back(complete(trace, loop ? trace.result_of(total) : result));
-    if (stashed) {
+    if (stashed)
       asynchronous::finish(trace);
-      // no norm of all stages
-      trace.graph.outputs.push_back(trace.emit(operation::constant, {}, {{DType::f64, {}}}, Kind::constant));
-    } else {
+    else
       optimize<typename Program::Optimizer>(trace, gradients);
-    }
     for (const int input : inputs)
       if (gradients.of(input) >= 0) trace.graph.outputs.push_back(complete(trace, gradients.of(input)));
   } else {

@@ -120,40 +120,48 @@ class Executor : public RankMemory<Device> {
   /// Every event in order; `as(instruction, call, happen)` lets it happen.
   template <class As>
   void walk(As as) {
-    std::size_t slot = 0;
-    for (std::size_t at = 0; at < instructions_.size();) {
-      Instruction& i = instructions_[at++];
-      if (i.in_parts) {  // the next part of this stage's work
-        at = static_cast<std::size_t>(slot < g_.slots.size() ? parts_[g_.slots[slot].segment] : parts_.back());
-        if (i.kind == EventKind::begin) fill_carries(i);
-        position_.work_on(i.loop, slot < g_.slots.size() ? g_.slots[slot++] : Slot{});
-        continue;
-      }
+    walk(0, begins_[0], as);
+    for (const Slot& s : g_.slots) {
+      position_.work_on(s);
+      walk(begins_[s.part], begins_[s.part + 1], as);
+    }
+    if (!g_.slots.empty()) position_.work_on({});
+    walk(begins_.back(), static_cast<int>(instructions_.size()), as);
+  }
+  /// The events from one place up to another.
+  template <class As>
+  void walk(int at, int end, As& as) {
+    for (; at < end; ++at) {
+      Instruction& i = instructions_[static_cast<std::size_t>(at)];
       switch (i.kind) {
         case EventKind::compute:
           if (!Device::asynchronous && i.updates && skipped()) break;
           if (recording_ == nullptr && !i.at_once.calls.empty()) {
             // a recording has each of them
             i.at_once.kernel.compute(i.at_once.calls);
-            at += i.at_once.calls.size() - 1;
+            at += static_cast<int>(i.at_once.calls.size()) - 1;
           } else
             compute(i, as);
           groups_->progress();
           break;
         case EventKind::start: start(i, as); break;
         case EventKind::wait:
-          if (!i.crossing || under_way_[static_cast<std::size_t>(i.node)])
-            as(i, record_of(instructions_[i.jump].exchange, instructions_[i.jump].group->size()),
-               [&] { wait(instructions_[i.jump]); });
+          if (Instruction& started = instructions_[static_cast<std::size_t>(i.jump)];
+              !i.crossing || under_way_[static_cast<std::size_t>(i.node)])
+            as(i, record_of(started.exchange, started.group->size()), [&] { wait(started); });
           break;
-        case EventKind::begin: enter(i, 0); break;
-        case EventKind::end:
-          if (++i.iteration < i.count) {
-            enter(i, i.iteration);
-            at = i.jump;
-          } else
-            position_.leave(i.loop);
+        case EventKind::begin:
+          position_.iterate(i.region, 0);
+          fill_carries(i);
+          if (i.jump >= end) break;  // slots go through it
+          for (int k = 0; k < g_.region(i.region).count; ++k) {
+            position_.iterate(i.region, k);
+            walk(at + 1, i.jump, as);
+          }
+          position_.leave(i.region);
+          at = i.jump;
           break;
+        case EventKind::end: break;
       }
     }
   }
@@ -189,43 +197,34 @@ class Executor : public RankMemory<Device> {
         break;
       case EventKind::wait:
         i.crossing = e.crossing;
-        i.region = node.region;
-        i.jump = static_cast<std::size_t>(e.partner);
+        i.jump = e.partner;
         break;
       case EventKind::begin:
-      case EventKind::end: {
-        const Region& region = g_.region(node.region);
-        i.loop = region.loop;
-        i.count = region.count;
         i.region = node.region;
-        i.in_parts = g_.in_parts(node.region);
-        if (e.kind == EventKind::begin)
-          for (const Carry& c : g_.carries) {
-            if (c.region == node.region && plan_.storage[static_cast<std::size_t>(c.inside)].block != Segment::none &&
-                view(c.inside).data != view(c.initial).data && begins_here(c))
-              i.initial.emplace_back(c.initial, c.inside);
-          }
-        i.jump = static_cast<std::size_t>(e.partner + (e.kind == EventKind::end ? 1 : 0));
+        i.jump = e.partner;
+        for (const Carry& c : g_.carries)
+          if (c.region == node.region && plan_.storage[static_cast<std::size_t>(c.inside)].block != Segment::none &&
+              view(c.inside).data != view(c.initial).data && stands_in(e.part, g_.value(c.inside).node))
+            i.initial.emplace_back(c.initial, c.inside);
         break;
-      }
+      case EventKind::end: break;
     }
   }
-
-  /// Where the part that is prepared is the one to which the carried value belongs.
-  bool begins_here(const Carry& c) const {
-    int ended = 0;
-    for (const Instruction& i : instructions_) ended += i.in_parts && i.kind == EventKind::end ? 1 : 0;
-    return g_.slots.empty() || g_.in_parts(c.region) || part_of_[g_.value(c.inside).node] == ended % g_.parts;
+  /// Of a loop several parts may have something; behind its begin in one of them stands what that part has of it.
+  bool stands_in(int part, int node) const {
+    if (part < 0) return true;
+    const auto nodes = g_.order.begin();
+    return std::find(nodes + g_.part(part).begin, nodes + g_.part(part).end, node) != nodes + g_.part(part).end;
   }
 
-  /// `region`: of the node that sees the value. Within a stage's work a stack of layers is the chunk's part of it.
+  /// `region`: of the node that sees the value. Within a stage's work a stack of layers is the chunk's slice of it.
   void follow(Instruction& i, View& v, int value, int region) {
     const Storage& s = plan_.storage[static_cast<std::size_t>(value)];
     const Layout& layout = g_.value(value).type.layout;
     std::int64_t chunk = 0;
-    if (!g_.slots.empty() && g_.schedule->chunks > 1 && region > 0 && layout.rank() > 0 &&
-        layout.dims[0].split_by(g_.stages) && plan_.mesh.extent(g_.stages) > 1) {
-      v.size[0] /= g_.schedule->chunks;
+    if (const int chunks = layout.rank() > 0 ? chunks_of(g_, layout.dims[0], plan_.mesh) : 1;
+        chunks > 1 && region > 0) {
+      v.size[0] /= chunks;
       chunk = v.elements() * bytes_of(v.dtype);
     }
     if (s.stride != 0 || s.lane != 0 || chunk != 0) i.following.push_back({&v, &s, chunk});
@@ -241,7 +240,8 @@ class Executor : public RankMemory<Device> {
     i.calls.reserve(static_cast<std::size_t>(e.nodes));  // views are pointed to from here on
     each_node(g_, e, [&](int n) { prepare_call(i, g_.node(n)); });
     if (!first.is(Structural::move)) return find_kernels(i);
-    i.calls[0].kernel = local_move<Device>(first.transition, plan_, this->rank(), first.region == 0 ? -1 : e.chunk);
+    i.calls[0].kernel =
+        local_move<Device>(first.transition, plan_, this->rank(), e.part < 0 ? -1 : g_.part(e.part).chunk);
     i.launches.push_back({i.calls});
     if (i.calls[0].kernel == nullptr)
       throw CannotRun("the plan moves " + text(g_.value(first.operands[0]).type) + " to " + text(first.transition.to) +
@@ -299,14 +299,7 @@ class Executor : public RankMemory<Device> {
       device_.unpack(i.received, out.data, i.after.outer, i.after.n, i.after.inner, bytes_of(out.dtype));
   }
 
-  /// The first instruction of an iteration; before the first one carried values take what they begin with.
-  void enter(Instruction& i, int iteration) {
-    position_.iterate(i.region, iteration);
-    if (i.kind == EventKind::begin) {
-      fill_carries(i);
-      instructions_[i.jump].iteration = 0;
-    }
-  }
+  /// Before the first iteration carried values take what they begin with.
   void fill_carries(const Instruction& i) {
     for (const auto& [from, to] : i.initial) {
       Call call{.operands = {view(from)}, .results = {view(to)}};
@@ -327,8 +320,7 @@ class Executor : public RankMemory<Device> {
   std::optional<Groups<World>> groups_{};
   // goes before the groups: a communicator of NCCL does not end while a graph holds its exchanges
   typename GraphOf<Device>::type graph_{};
-  Vector<int> parts_{};  // where the parts of a stage's work begin
-  Vector<int> part_of_ = parts_of(g_);
+  Vector<int> begins_ = begins_of_parts(plan_);
   std::vector<Instruction> instructions_{};
   std::vector<Ticket> tickets_{};  // per node, and whether it has been started and not waited for
   std::vector<bool> under_way_{};
@@ -352,7 +344,6 @@ Executor<World, Device>::Executor(const Plan& plan, World& world, ParametersIn<M
   instructions_.reserve(plan.events.size());  // views are pointed to from here on
   for (const Event& e : plan.events) prepare(e);
   bring_together(instructions_, device_);
-  parts_ = begins_of_parts(plan);
 }
 
 template <Communicator World, Device Device>

@@ -49,10 +49,9 @@ struct Instruction {
   Group* group = nullptr;
   Packing before{}, after{};
   std::byte *packed = nullptr, *received = nullptr;
-  int loop = 0, count = 1, iteration = 0, region = 0;  // begin and end
-  std::size_t jump = 0;                                // begin: its end; end: behind its begin; wait: its start
-  std::vector<std::pair<int, int>> initial{};          // begin: carries to fill
-  bool in_parts = false;                               // begin and end: of a stage's work on a micro-batch
+  int region = 0;                              // begin
+  int jump = -1;                               // begin: its end; wait: its start
+  std::vector<std::pair<int, int>> initial{};  // begin: carries to fill
 };
 
 }  // namespace parallel::internals

@@ -19,13 +19,14 @@ class Position {
     at(region.loop) =
         (region.reversed ? region.count - 1 - iteration : iteration) + (region.staged ? chunk_ * region.count : 0);
   }
-  /// What follows is a part of the work on one micro-batch and chunk.
-  void work_on(int loop, const Slot& slot) {
-    at(loop) = slot.micro_batch;
+  /// What follows is a slot of a stage's work.
+  void work_on(const Slot& slot) {
+    for (const Region& region : g_.regions)
+      if (region.kind == RegionKind::micro_batches) at(region.loop) = slot.micro_batch;
     lane_ = slot.lane;
-    chunk_ = slot.chunk;
+    chunk_ = g_.part(slot.part).chunk;
   }
-  void leave(int loop) { at(loop) = 0; }
+  void leave(int r) { at(g_.region(r).loop) = 0; }
   int index(int loop) const { return static_cast<int>(index_[static_cast<std::size_t>(loop)]); }
   int chunk() const { return chunk_; }
 
