@@ -6,6 +6,7 @@
 #include <parallel/algebra/derive.hpp>
 #include <parallel/algebra/route.hpp>
 #include <parallel/graph/operation.hpp>
+#include <parallel/meta/library.hpp>
 #include <parallel/meta/members.hpp>
 #include <parallel/meta/name.hpp>
 #include <parallel/meta/source.hpp>

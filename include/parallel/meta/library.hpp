@@ -7,3 +7,13 @@
 #else
 #define PARALLEL_INLINE inline
 #endif
+
+// A constexpr function that constants point to: every unit's compiler runs it, but its code is compiled in the library.
+// The units of the library say themselves what they make of it.
+#ifndef PARALLEL_AHEAD
+#if defined(PARALLEL_LIBRARY) && !defined(__CUDACC__)
+#define PARALLEL_AHEAD [[gnu::gnu_inline]] extern inline
+#else
+#define PARALLEL_AHEAD
+#endif
+#endif

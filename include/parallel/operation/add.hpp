@@ -9,21 +9,18 @@ namespace operation {
 // S   B   S       y is repeated along the split dimension; its gradient is Partial
 // P   P   P       a parameter that is added joins the sum: I -> P, on one rank only
 
-constexpr void add_gradient(Gradient& g) {
+PARALLEL_AHEAD constexpr void add_gradient(Gradient& g) {
   give_repeated(g, 0, g.cotangent());
   give_repeated(g, 1, g.cotangent());
 }
-constexpr void subtract_gradient(Gradient& g) {
+PARALLEL_AHEAD constexpr void subtract_gradient(Gradient& g) {
   give_repeated(g, 0, g.cotangent());
   if (g.wants(1)) give_repeated(g, 1, g.emit(scale, {g.cotangent()}, conjugate(g.result_type()), {}, -1));
 }
-inline constexpr Operation add{.name = "add",
-                               .shape = [](const Arguments& a) { return broadcast_shape(a); },
-                               .signatures = sum_table,
-                               .element_by_element = 3,
-                               .gradient = add_gradient};
+inline constexpr Operation add{
+    .name = "add", .shape = all_broadcast, .signatures = sum_table, .element_by_element = 3, .gradient = add_gradient};
 inline constexpr Operation subtract{.name = "subtract",
-                                    .shape = [](const Arguments& a) { return broadcast_shape(a); },
+                                    .shape = all_broadcast,
                                     .signatures = sum_table,
                                     .element_by_element = 3,
                                     .gradient = subtract_gradient};

@@ -53,7 +53,7 @@ constexpr Refusal refused_attention(const Arguments& a) {
       return {Reason::element_types, {bytes_of(a.types[0].dtype), bytes_of(a.types[i].dtype)}};
   return {};
 }
-constexpr Shaped attention_shape(const Arguments& a) {
+PARALLEL_AHEAD constexpr Shaped attention_shape(const Arguments& a) {
   const Type type{a.types[0].dtype, a.types[0].layout.unplaced()};
   const Refusal refusal = refused_attention(a);
   if (a.rank(0) != 4 || a.rank(2) != 4) return {{type}, refusal};
@@ -63,7 +63,7 @@ constexpr Shaped attention_shape(const Arguments& a) {
   statistic.layout.dims.count = 3;
   return {{result, statistic}, refusal};
 }
-constexpr Signatures attention_table(const Arguments& a) {
+PARALLEL_AHEAD constexpr Signatures attention_table(const Arguments& a) {
   Signatures rows;
   rows.push_back(uniform_row(3, 2, Broadcast));
   if (a.size(0, 0) > 1) rows.push_back(uniform_row(3, 2, split(0)));
@@ -82,7 +82,7 @@ constexpr Signatures attention_table(const Arguments& a) {
 /// Over all axes: those that split the heads of keys and of values are the first of those that split the query heads,
 /// in their order. Then the key heads that a rank has are those which its query heads ask for, and each further axis
 /// finds all of them.
-constexpr Refusal keys_of_queries(const List<Layout, max_operands>& entering) {
+PARALLEL_AHEAD constexpr Refusal keys_of_queries(const List<Layout, max_operands>& entering) {
   const Dim& queries = entering[0].dims[2];
   for (int i = 1; i < 3; ++i) {
     const Dim& keys = entering[i].dims[2];
@@ -92,15 +92,18 @@ constexpr Refusal keys_of_queries(const List<Layout, max_operands>& entering) {
   }
   return {};
 }
-constexpr std::int64_t attention_flops(const Arguments& a) {  // two products of s x t scores, half of them where causal
+PARALLEL_AHEAD constexpr std::int64_t attention_flops(
+    const Arguments& a) {  // two products of s x t scores, half of them where causal
   return (a.ints[0] != 0 ? 2 : 4) * a.types[0].layout.elements() * a.size(1, 1);
 }
 // scores again, and four products
-constexpr std::int64_t attention_gradient_flops(const Arguments& a) { return attention_flops(a) / 2 * 5; }
+PARALLEL_AHEAD constexpr std::int64_t attention_gradient_flops(const Arguments& a) {
+  return attention_flops(a) / 2 * 5;
+}
 /// (q, k, v, the other operands, result, statistic, g): the gradients of q, k and v.
 inline constexpr Operation attention_derivative{
     .name = "attention_gradient", .flops = attention_gradient_flops, .rate = Rate::attention};
-constexpr void attention_gradient(Gradient& g) {
+PARALLEL_AHEAD constexpr void attention_gradient(Gradient& g) {
   List<int, max_node_operands> operands = g.node.operands;
   for (const int o : {g.result(), g.result(1), g.cotangent()}) operands.push_back(o);
   const int dq =
@@ -109,7 +112,7 @@ constexpr void attention_gradient(Gradient& g) {
   for (int i = 0; i < 3; ++i)
     if (g.wants(i)) g.give(i, dq + i);
 }
-constexpr void attention_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void attention_lower(Trace&, Lowering&);
 /// Operands (q, k, v[, seen][, position][, scalars]); ints: Attending, and where probabilities are dropped the
 /// positions of seed and step among the scalars and the number of the call. The numbers are the scale of the scores and
 /// the probability of a probability to be dropped.
@@ -121,7 +124,7 @@ inline constexpr Operation attention{.name = "attention",
                                      .gradient = attention_gradient,
                                      .flops = attention_flops,
                                      .rate = Rate::attention};
-constexpr void attention_lower(Trace& trace, Lowering& l) {
+PARALLEL_AHEAD constexpr void attention_lower(Trace& trace, Lowering& l) {
   List<int, max_node_operands> operands = Trace::nodes_operands(l.operands);
   Ints ints = l.ints;
   const double dropped = trace.training ? l.reals[1] : 0;

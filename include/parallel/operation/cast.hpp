@@ -7,18 +7,18 @@ namespace operation {
 // x   result
 // S   S
 // P   P       by name only: a sum of rounded terms is another sum, so it is completed first
-constexpr Signatures cast_table(const Arguments& a) {
+PARALLEL_AHEAD constexpr Signatures cast_table(const Arguments& a) {
   Signatures rows = nonlinear_table(a);
   Signature pending = uniform_row(1, 1, Partial);
   pending.by_name = true;
   rows.push_back(pending);
   return rows;
 }
-constexpr Shaped cast_shape(const Arguments& a) {
+PARALLEL_AHEAD constexpr Shaped cast_shape(const Arguments& a) {
   return {{{static_cast<DType>(a.ints[0]), a.types[0].layout.unplaced()}}, {}};
 }
 /// A value that its maker has rounded to bf16 is taken as it was before. What the user has rounded stays so.
-constexpr void cast_lower(Trace& trace, Lowering& l) {
+PARALLEL_AHEAD constexpr void cast_lower(Trace& trace, Lowering& l) {
   const Node& maker = trace.graph.maker(l.operands[0]);
   const bool by_user =
       maker.operation == &cast && maker.origin >= 0 && trace.graph.origins[maker.origin].operation->lower == cast_lower;

@@ -19,7 +19,7 @@ struct Classes {
   constexpr Classes(const Ints& i) : count(i[0]), ignored(i[1]) {}
 };
 
-constexpr Shaped cross_entropy_shape(const Arguments& a) {
+PARALLEL_AHEAD constexpr Shaped cross_entropy_shape(const Arguments& a) {
   Type result{precise(a.types[0].dtype), a.types[1].layout.unplaced()};
   if (a.rank(0) != a.rank(1) + 1) return {{result}, {Reason::wrong_rank, {a.rank(1), a.rank(0) - 1}}};
   for (int d = 0; d < a.rank(1); ++d)
@@ -29,7 +29,7 @@ constexpr Shaped cross_entropy_shape(const Arguments& a) {
     return {{result}, {Reason::slice_range, {0, classes.count, a.size(0, a.rank(1))}}};
   return {{result}, whole_numbers(a, 1)};
 }
-constexpr Signatures cross_entropy_table(const Arguments& a) {
+PARALLEL_AHEAD constexpr Signatures cross_entropy_table(const Arguments& a) {
   Signatures rows;
   rows.push_back(uniform_row(2, 1, Broadcast));
   for (int d = 0; d < a.rank(1); ++d)
@@ -37,8 +37,8 @@ constexpr Signatures cross_entropy_table(const Arguments& a) {
   if (a.size(0, a.rank(1)) > 1) rows.push_back({{split(a.rank(1)), Broadcast}, {Invariant}, true});
   return rows;
 }
-constexpr void cross_entropy_lower(Trace&, Lowering&);
-constexpr void cross_entropy_gradient(Gradient&);
+PARALLEL_AHEAD constexpr void cross_entropy_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void cross_entropy_gradient(Gradient&);
 /// ints: Classes; the first number is how much of a target is spread evenly over all classes.
 inline constexpr Operation cross_entropy{.name = "cross_entropy",
                                          .shape = cross_entropy_shape,
@@ -62,7 +62,7 @@ inline constexpr Operation negative_log_likelihood{
 /// (logits, target, max, sum, g)
 inline constexpr Operation cross_entropy_derivative{.name = "cross_entropy_gradient", .rate = Rate::functions};
 
-constexpr void cross_entropy_lower(Trace& trace, Lowering& l) {
+PARALLEL_AHEAD constexpr void cross_entropy_lower(Trace& trace, Lowering& l) {
   const int logits = l.operands[0], target = l.operands[1];
   const double smoothing = l.reals[0];
   const Type own = pending_on(
@@ -81,23 +81,23 @@ constexpr void cross_entropy_lower(Trace& trace, Lowering& l) {
   if (smoothing != 0) operands.push_back(exchanged(class_mean, {logits}));
   l.result = trace.emit(negative_log_likelihood, operands, l.results, Kind::activation, l.ints, smoothing);
 }
-constexpr void cross_entropy_gradient(Gradient& g) {
+PARALLEL_AHEAD constexpr void cross_entropy_gradient(Gradient& g) {
   g.give(0, cross_entropy_derivative, {g.operand(0), g.operand(1), g.operand(2), g.operand(3), g.cotangent()},
          g.node.ints, g.node.reals[0]);
 }
 // target[...]   result[]
 // S             P
-constexpr Shaped count_shape(const Arguments& a) {
+PARALLEL_AHEAD constexpr Shaped count_shape(const Arguments& a) {
   return {{{static_cast<DType>(a.ints[1]), {}}}, whole_numbers(a, 0)};
 }
-constexpr Signatures count_table(const Arguments& a) {
+PARALLEL_AHEAD constexpr Signatures count_table(const Arguments& a) {
   Signatures rows;
   rows.push_back(uniform_row(1, 1, Broadcast));
   for (int d = 0; d < a.rank(0); ++d)
     if (a.size(0, d) > 1) rows.push_back({{split(d)}, {Partial}});
   return rows;
 }
-constexpr void count_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void count_lower(Trace&, Lowering&);
 /// How many targets are not ints[0], times the first number; ints[1]: the element type of the result.
 inline constexpr Operation count_targets{.name = "count_targets",
                                          .shape = count_shape,
@@ -106,7 +106,7 @@ inline constexpr Operation count_targets{.name = "count_targets",
                                          .flops = elements_of_operand};
 /// Of targets that are given micro-batch by micro-batch the mean over all of these, so that their losses' mean is the
 /// loss of all.
-constexpr void count_lower(Trace& trace, Lowering& l) {
+PARALLEL_AHEAD constexpr void count_lower(Trace& trace, Lowering& l) {
   const Node maker = trace.graph.maker(l.operands[0]);
   const Region region = trace.graph.regions[maker.region];
   if (maker.operation == &layer && region.kind == RegionKind::micro_batches)

@@ -8,8 +8,8 @@ namespace operation {
 // x   result
 // S   S
 // P   P       the same mask on every rank's term
-constexpr void dropout_lower(Trace&, Lowering&);
-constexpr void dropout_gradient(Gradient&);
+PARALLEL_AHEAD constexpr void dropout_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void dropout_gradient(Gradient&);
 /// Operands (x, scalars); ints: positions of seed and step among the scalars, number of the call; the first number is
 /// the probability.
 inline constexpr Operation dropout{.name = "dropout",
@@ -19,7 +19,7 @@ inline constexpr Operation dropout{.name = "dropout",
                                    .lower = dropout_lower,
                                    .gradient = dropout_gradient,
                                    .rate = Rate::functions};
-constexpr void dropout_lower(Trace& trace, Lowering& l) {
+PARALLEL_AHEAD constexpr void dropout_lower(Trace& trace, Lowering& l) {
   if (!trace.training || l.reals[0] == 0) {
     l.result = l.operands[0];
     return;
@@ -29,7 +29,7 @@ constexpr void dropout_lower(Trace& trace, Lowering& l) {
                         {seed, step, trace.draws++}, l.reals[0]);
 }
 /// The mask is computed again, never saved.
-constexpr void dropout_gradient(Gradient& g) {
+PARALLEL_AHEAD constexpr void dropout_gradient(Gradient& g) {
   g.give(0, dropout, {g.cotangent(), g.operand(1)}, g.node.ints, g.node.reals[0]);
 }
 }  // namespace operation

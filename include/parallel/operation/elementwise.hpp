@@ -37,6 +37,7 @@ constexpr Shaped broadcast_shape(const Arguments& a, int first = 0) {
   }
   return {{result}, one_element_type(a, first)};
 }
+PARALLEL_AHEAD constexpr Shaped all_broadcast(const Arguments& a) { return broadcast_shape(a); }
 
 struct Indices {
   List<IndexLabels, max_operands> operands{};
@@ -79,24 +80,28 @@ constexpr Signatures split_and_whole(const Indices& indices, int results = 1) {
 }
 
 /// A sum: every operand may be pending, all together.
-constexpr Signatures sum_table(const Arguments& a) {
+PARALLEL_AHEAD constexpr Signatures sum_table(const Arguments& a) {
   Signatures rows = split_and_whole(broadcast_indices(a));
   rows.push_back(uniform_row(a.types.size(), 1, Partial));
   return rows;
 }
 /// A product: one factor may be pending.
-constexpr Signatures product_table(const Arguments& a) {
+PARALLEL_AHEAD constexpr Signatures product_table(const Arguments& a) {
   Signatures rows = split_and_whole(broadcast_indices(a));
   for (int i = 0; i < a.types.size(); ++i) rows.push_back(linear_row(a.types.size(), i));
   return rows;
 }
-constexpr Shaped same_shape(const Arguments& a) { return {{{a.types[0].dtype, a.types[0].layout.unplaced()}}, {}}; }
+PARALLEL_AHEAD constexpr Shaped same_shape(const Arguments& a) {
+  return {{{a.types[0].dtype, a.types[0].layout.unplaced()}}, {}};
+}
 /// A function of one number that is not linear.
-constexpr Signatures nonlinear_table(const Arguments& a) { return split_and_whole(broadcast_indices(a)); }
+PARALLEL_AHEAD constexpr Signatures nonlinear_table(const Arguments& a) {
+  return split_and_whole(broadcast_indices(a));
+}
 /// A linear function of one number.
-constexpr Signatures linear_table(const Arguments& a) { return sum_table(a); }
+PARALLEL_AHEAD constexpr Signatures linear_table(const Arguments& a) { return sum_table(a); }
 
-constexpr std::int64_t elements_of_operand(const Arguments& a) { return a.types[0].layout.elements(); }
+PARALLEL_AHEAD constexpr std::int64_t elements_of_operand(const Arguments& a) { return a.types[0].layout.elements(); }
 /// Sums over the dimensions along which an operand was repeated, down to the result's shape.
 inline constexpr Operation sum_to{.name = "sum_to", .flops = elements_of_operand};
 

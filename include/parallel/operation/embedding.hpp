@@ -7,14 +7,14 @@ namespace operation {
 // index   table[V, h]   result[..., h] S       B             S              the gradient of the table is Partial B
 // S1            S, last B       S0            P              each rank looks up the rows that it holds, zeros for the
 // others (vocabulary parallel) B       P             P
-constexpr Shaped embedding_shape(const Arguments& a) {
+PARALLEL_AHEAD constexpr Shaped embedding_shape(const Arguments& a) {
   Type result{a.types[1].dtype, a.types[0].layout.unplaced()};
   if (a.rank(1) != 2) return {{result}, {Reason::wrong_rank, {a.rank(1), 2}}};
   if (a.rank(0) + 1 > max_rank) return {{result}, {Reason::wrong_rank, {a.rank(0), max_rank - 1}}};
   result.layout.dims.push_back(Dim(a.size(1, 1)));
   return {{result}, whole_numbers(a, 0)};
 }
-constexpr Signatures embedding_table(const Arguments& a) {
+PARALLEL_AHEAD constexpr Signatures embedding_table(const Arguments& a) {
   Signatures rows;
   rows.push_back(uniform_row(2, 1, Broadcast));
   for (int d = 0; d < a.rank(0); ++d)
@@ -26,8 +26,10 @@ constexpr Signatures embedding_table(const Arguments& a) {
 }
 /// (index, g): the rows of g added up by index
 inline constexpr Operation embedding_derivative{.name = "embedding_gradient"};
-constexpr void embedding_gradient(Gradient& g) { g.give(1, embedding_derivative, {g.operand(0), g.cotangent()}); }
-constexpr std::int64_t no_flops(const Arguments&) { return 0; }
+PARALLEL_AHEAD constexpr void embedding_gradient(Gradient& g) {
+  g.give(1, embedding_derivative, {g.operand(0), g.cotangent()});
+}
+PARALLEL_AHEAD constexpr std::int64_t no_flops(const Arguments&) { return 0; }
 inline constexpr Operation embedding{.name = "embedding",
                                      .shape = embedding_shape,
                                      .signatures = embedding_table,

@@ -28,7 +28,7 @@ struct Product {
   constexpr int right_free(int, int i) const { return right_transposed ? batch + i : batch + contracted + i; }
 };
 
-constexpr Shaped matmul_shape(const Arguments& a) {
+PARALLEL_AHEAD constexpr Shaped matmul_shape(const Arguments& a) {
   const Product p(a.ints);
   Type result{a.types[0].dtype, {}};
   const int free_left = a.rank(0) - p.batch - p.contracted, free_right = a.rank(1) - p.batch - p.contracted;
@@ -52,7 +52,7 @@ constexpr Shaped matmul_shape(const Arguments& a) {
   return {{result}, {}};
 }
 
-constexpr Signatures matmul_table(const Arguments& a) {
+PARALLEL_AHEAD constexpr Signatures matmul_table(const Arguments& a) {
   const Product p(a.ints);
   const int free_left = a.rank(0) - p.batch - p.contracted, free_right = a.rank(1) - p.batch - p.contracted;
   List<IndexLabels, max_operands> operands{IndexLabels{}, IndexLabels{}};
@@ -85,15 +85,15 @@ constexpr Signatures matmul_table(const Arguments& a) {
   return rows;
 }
 
-constexpr std::int64_t matmul_flops(const Arguments& a) {
+PARALLEL_AHEAD constexpr std::int64_t matmul_flops(const Arguments& a) {
   const Product p(a.ints);
   std::int64_t n = 2 * a.types[0].layout.elements();
   for (int i = 0; i < a.rank(1) - p.batch - p.contracted; ++i) n *= a.size(1, p.right_free(a.rank(1), i));
   return n;
 }
 
-constexpr void matmul_lower(internals::Trace&, Lowering&);
-constexpr void matmul_gradient(Gradient&);
+PARALLEL_AHEAD constexpr void matmul_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void matmul_gradient(Gradient&);
 inline constexpr Operation matmul{.name = "matmul",
                                   .shape = matmul_shape,
                                   .signatures = matmul_table,
@@ -103,7 +103,7 @@ inline constexpr Operation matmul{.name = "matmul",
                                   .rate = Rate::products};
 
 /// A transposed matrix is not copied: the product reads it the other way.
-constexpr void matmul_lower(internals::Trace& trace, Lowering& l) {
+PARALLEL_AHEAD constexpr void matmul_lower(Trace& trace, Lowering& l) {
   Product p(l.ints);
   for (int i = 0; i < 2 && p.batch == 0 && p.contracted == 1; ++i) {
     const Node maker = trace.graph.maker(l.operands[i]);
@@ -116,7 +116,7 @@ constexpr void matmul_lower(internals::Trace& trace, Lowering& l) {
 }
 
 /// The gradient of the input comes first, so that its reduction runs while the gradient of the weight is multiplied.
-constexpr void matmul_gradient(Gradient& g) {
+PARALLEL_AHEAD constexpr void matmul_gradient(Gradient& g) {
   const Product p(g.node.ints);
   const int kept = g.result_type().layout.rank() - p.batch;
   const int free_left = g.type(0).layout.rank() - p.batch - p.contracted, free_right = kept - free_left;

@@ -9,29 +9,29 @@ namespace operation {
 // S   B   S       S       y is repeated along the split dimension
 // P   B   P       P       one factor may be pending, a divisor may not
 // B   P   P
-constexpr void multiply_gradient(Gradient& g);
-constexpr void divide_gradient(Gradient& g);
-constexpr Signatures quotient_table(const Arguments& a) {
+PARALLEL_AHEAD constexpr void multiply_gradient(Gradient& g);
+PARALLEL_AHEAD constexpr void divide_gradient(Gradient& g);
+PARALLEL_AHEAD constexpr Signatures quotient_table(const Arguments& a) {
   Signatures rows = split_and_whole(broadcast_indices(a));
   rows.push_back(linear_row(2, 0));
   return rows;
 }
 inline constexpr Operation multiply{.name = "multiply",
-                                    .shape = [](const Arguments& a) { return broadcast_shape(a); },
+                                    .shape = all_broadcast,
                                     .signatures = product_table,
                                     .element_by_element = 3,
                                     .gradient = multiply_gradient};
 inline constexpr Operation divide{.name = "divide",
-                                  .shape = [](const Arguments& a) { return broadcast_shape(a); },
+                                  .shape = all_broadcast,
                                   .signatures = quotient_table,
                                   .element_by_element = 3,
                                   .gradient = divide_gradient};
 
-constexpr void multiply_gradient(Gradient& g) {
+PARALLEL_AHEAD constexpr void multiply_gradient(Gradient& g) {
   for (int i = 0; i < 2; ++i)
     if (g.wants(i)) give_repeated(g, i, g.emit(multiply, {g.cotangent(), g.operand(1 - i)}, repeated_type(g, i)));
 }
-constexpr void divide_gradient(Gradient& g) {
+PARALLEL_AHEAD constexpr void divide_gradient(Gradient& g) {
   if (g.wants(0)) give_repeated(g, 0, g.emit(divide, {g.cotangent(), g.operand(1)}, repeated_type(g, 0)));
   if (!g.wants(1)) return;
   const Type type = repeated_type(g, 1);  // -g * (x / y) / y

@@ -9,7 +9,7 @@ namespace operation {
 // S, other  B             S        the gradients of gain and shift are Partial
 // S, last   S0            S        exchanges mean and variance; backward one or two values per row
 // B         P             P        linear in gain and shift together
-constexpr Shaped norm_shape(const Arguments& a) {
+PARALLEL_AHEAD constexpr Shaped norm_shape(const Arguments& a) {
   const Shaped same = same_shape(a);
   if (a.rank(0) < 1) return {same.results, {Reason::wrong_rank, {a.rank(0), 1}}};
   for (int i = 1; i < a.types.size(); ++i) {
@@ -19,7 +19,7 @@ constexpr Shaped norm_shape(const Arguments& a) {
   }
   return {same.results, one_element_type(a)};
 }
-constexpr Signatures norm_table(const Arguments& a) {
+PARALLEL_AHEAD constexpr Signatures norm_table(const Arguments& a) {
   const int operands = a.types.size(), last = a.rank(0) - 1;
   Signatures rows;
   rows.push_back(uniform_row(operands, 1, Broadcast));
@@ -36,9 +36,9 @@ constexpr Signatures norm_table(const Arguments& a) {
   rows.push_back(linear);
   return rows;
 }
-constexpr void norm_lower(Trace&, Lowering&);
-constexpr void norm_gradient(Gradient&);
-constexpr void norm_rows_gradient(Gradient&);
+PARALLEL_AHEAD constexpr void norm_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void norm_gradient(Gradient&);
+PARALLEL_AHEAD constexpr void norm_rows_gradient(Gradient&);
 inline constexpr Operation layer_norm{
     .name = "layer_norm", .shape = norm_shape, .signatures = norm_table, .element_by_element = 6, .lower = norm_lower};
 inline constexpr Operation rms_norm{
@@ -62,7 +62,7 @@ inline constexpr Operation norm_products{.name = "norm_products", .flops = eleme
 inline constexpr Operation norm_derivative{.name = "norm_gradient"};
 inline constexpr Operation norm_parameter_derivative{.name = "norm_parameter_gradient", .flops = elements_of_operand};
 
-constexpr void norm_lower(Trace& trace, Lowering& l) {
+PARALLEL_AHEAD constexpr void norm_lower(Trace& trace, Lowering& l) {
   const int x = l.operands[0];
   const Type type = trace.graph.values[x].type;
   const int last = type.layout.rank() - 1;
@@ -95,7 +95,7 @@ constexpr void norm_parameter_gradient(Gradient& g, int gain, const List<int, ma
   for (int i = gain; i < end; ++i)
     if (g.wants(i)) g.give(i, given + i - gain);
 }
-constexpr void norm_gradient(Gradient& g) {
+PARALLEL_AHEAD constexpr void norm_gradient(Gradient& g) {
   const bool centered = g.node.operands.size() == 5;
   const int x = g.operand(0), variance = g.operand(centered ? 2 : 1), dy = g.cotangent();
   const int gain = centered ? 3 : 2, last = g.type(0).layout.rank() - 1;
@@ -115,7 +115,7 @@ constexpr void norm_gradient(Gradient& g) {
   if (centered) operands.push_back(g.operand(1));
   norm_parameter_gradient(g, gain, operands);
 }
-constexpr void norm_rows_gradient(Gradient& g) {
+PARALLEL_AHEAD constexpr void norm_rows_gradient(Gradient& g) {
   const int end = g.node.operands.size();
   const bool centered = end == 3;
   List<int, max_node_operands> operands{g.cotangent(), g.operand(0), g.result(centered ? 2 : 1)};

@@ -23,8 +23,8 @@ constexpr Shaped reduce_shape(const Arguments& a, DType dtype) {
     if (!reduced(a, d)) result.layout.dims.push_back(Dim(a.size(0, d)));
   return {{result}, {}};
 }
-constexpr Shaped sum_shape(const Arguments& a) { return reduce_shape(a, precise(a.types[0].dtype)); }
-constexpr Shaped max_shape(const Arguments& a) { return reduce_shape(a, a.types[0].dtype); }
+PARALLEL_AHEAD constexpr Shaped sum_shape(const Arguments& a) { return reduce_shape(a, precise(a.types[0].dtype)); }
+PARALLEL_AHEAD constexpr Shaped max_shape(const Arguments& a) { return reduce_shape(a, a.types[0].dtype); }
 constexpr Signatures reduce_rows(const Arguments& a, bool linear) {
   Signatures rows;
   rows.push_back(uniform_row(1, 1, Broadcast));
@@ -41,13 +41,15 @@ constexpr Signatures reduce_rows(const Arguments& a, bool linear) {
   }
   return rows;
 }
-constexpr Signatures sum_over_table(const Arguments& a) { return reduce_rows(a, true); }
-constexpr Signatures max_table(const Arguments& a) { return reduce_rows(a, false); }
+PARALLEL_AHEAD constexpr Signatures sum_over_table(const Arguments& a) { return reduce_rows(a, true); }
+PARALLEL_AHEAD constexpr Signatures max_table(const Arguments& a) { return reduce_rows(a, false); }
 
 /// Repeats a reduced tensor along the dimensions `ints` of the result, times the first number.
 inline constexpr Operation expand{.name = "expand"};
 
-constexpr void sum_gradient(Gradient& g) { g.give(0, expand, {g.cotangent()}, g.node.ints, g.node.reals[0]); }
+PARALLEL_AHEAD constexpr void sum_gradient(Gradient& g) {
+  g.give(0, expand, {g.cotangent()}, g.node.ints, g.node.reals[0]);
+}
 /// The sum over the dimensions `ints` (none: all), times the first number.
 inline constexpr Operation sum{.name = "sum",
                                .shape = sum_shape,
@@ -55,8 +57,8 @@ inline constexpr Operation sum{.name = "sum",
                                .gradient = sum_gradient,
                                .flops = elements_of_operand};
 
-constexpr void max_lower(Trace&, Lowering&);
-constexpr void max_gradient(Gradient&);
+PARALLEL_AHEAD constexpr void max_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void max_gradient(Gradient&);
 inline constexpr Operation max{.name = "max",
                                .shape = max_shape,
                                .signatures = max_table,
@@ -83,7 +85,7 @@ constexpr int maximum(Trace& trace, int x, const Type& type, const AxisList& exc
   const int own = trace.emit(local_max, {x}, {pending_on(type, exchanging)}, Kind::activation, dims);
   return trace.exchange(own, exchanging, true);
 }
-constexpr void max_lower(Trace& trace, Lowering& l) {
+PARALLEL_AHEAD constexpr void max_lower(Trace& trace, Lowering& l) {
   const bool differentiable = trace.graph.values[l.operands[0]].differentiable;
   const int x = l.operands[0];
   const int all = maximum(trace, x, l.results[0], l.exchanging, l.ints);
@@ -92,7 +94,7 @@ constexpr void max_lower(Trace& trace, Lowering& l) {
   trace.graph.values[l.result].differentiable = differentiable;
 }
 /// Equal maxima share the gradient equally, as PyTorch's amax does.
-constexpr void max_gradient(Gradient& g) {
+PARALLEL_AHEAD constexpr void max_gradient(Gradient& g) {
   const int x = g.operand(1), all = g.operand(0);
   AxisList exchanging, axes;
   g.type(1).layout.collect(axes);

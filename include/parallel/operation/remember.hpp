@@ -8,7 +8,7 @@ namespace operation {
 // x               position   result
 // S, other        B          S
 // P               B          P        by name only: the terms would be summed in every run; the sum is completed once
-constexpr Shaped remember_shape(const Arguments& a) {
+PARALLEL_AHEAD constexpr Shaped remember_shape(const Arguments& a) {
   Shaped same = same_shape(a);
   if (a.ints[0] < 0 || a.ints[0] >= a.rank(0))
     return {same.results, {Reason::no_such_dimension, {a.ints[0], a.rank(0)}}};
@@ -18,7 +18,7 @@ constexpr Shaped remember_shape(const Arguments& a) {
   if (a.rank(1) != 0) return {same.results, {Reason::wrong_rank, {a.rank(1), 0}}};
   return {same.results, whole_numbers(a, 1)};
 }
-constexpr Signatures remember_table(const Arguments& a) {
+PARALLEL_AHEAD constexpr Signatures remember_table(const Arguments& a) {
   Signatures rows;
   rows.push_back(uniform_row(2, 1, Broadcast));
   for (int d = 0; d < a.rank(0); ++d)
@@ -26,7 +26,7 @@ constexpr Signatures remember_table(const Arguments& a) {
   rows.push_back({{Partial, Broadcast}, {Partial}, false, true});
   return rows;
 }
-constexpr void remember_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void remember_lower(Trace&, Lowering&);
 /// ints: the dimension, and the room along it.
 inline constexpr Operation remember{.name = "remember",
                                     .shape = remember_shape,
@@ -37,7 +37,7 @@ inline constexpr Operation remember{.name = "remember",
 inline constexpr Operation write{.name = "write", .updates = true};
 
 /// The memory lies as x does, and belongs to the member that made x. In Layers every layer has its own.
-constexpr void remember_lower(Trace& trace, Lowering& l) {
+PARALLEL_AHEAD constexpr void remember_lower(Trace& trace, Lowering& l) {
   const int of = trace.member, origin = trace.origin;
   Graph& graph = trace.graph;
   Member described;

@@ -7,7 +7,7 @@ namespace operation {
 // x                                         result S of the first dimension of a group       S of the first dimension
 // of the group that it becomes P                                         P Groups: [a, b, c] -> [a b, c] has the groups
 // {a, b} -> {a b} and {c} -> {c}. Slices of any other dimension would be strided.
-constexpr Shaped reshape_shape(const Arguments& a) {
+PARALLEL_AHEAD constexpr Shaped reshape_shape(const Arguments& a) {
   Type result{a.types[0].dtype, {}};
   std::int64_t elements = 1;
   for (const std::int64_t n : a.ints) {
@@ -29,7 +29,7 @@ constexpr std::int64_t common_divisor(std::int64_t a, std::int64_t b) {
 }
 /// A split of x passes where as many elements stand before the dimension as before one of the result, and a degree can
 /// divide both.
-constexpr Signatures reshape_table(const Arguments& a) {
+PARALLEL_AHEAD constexpr Signatures reshape_table(const Arguments& a) {
   Signatures rows;
   rows.push_back(uniform_row(1, 1, Broadcast));
   rows.push_back(uniform_row(1, 1, Partial));
@@ -43,8 +43,8 @@ constexpr Signatures reshape_table(const Arguments& a) {
   }
   return rows;
 }
-constexpr std::int64_t viewed_flops(const Arguments&) { return 0; }
-constexpr void reshape_gradient(Gradient& g);
+PARALLEL_AHEAD constexpr std::int64_t viewed_flops(const Arguments&) { return 0; }
+PARALLEL_AHEAD constexpr void reshape_gradient(Gradient& g);
 inline constexpr Operation reshape{.name = "reshape",
                                    .shape = reshape_shape,
                                    .signatures = reshape_table,
@@ -52,7 +52,7 @@ inline constexpr Operation reshape{.name = "reshape",
                                    .flops = viewed_flops,
                                    .view = true,
                                    .aliases = true};
-constexpr void reshape_gradient(Gradient& g) {
+PARALLEL_AHEAD constexpr void reshape_gradient(Gradient& g) {
   Ints sizes;
   for (const Dim& d : g.type(0).layout.dims) sizes.push_back(d.size);
   g.give(0, reshape, {g.cotangent()}, sizes);

@@ -8,7 +8,7 @@ namespace operation {
 // x[b, s, h, d]   position   result
 // S, not last     B          S        a rank turns by the global coordinates of its part
 // P               B          P
-constexpr Shaped rotary_shape(const Arguments& a) {
+PARALLEL_AHEAD constexpr Shaped rotary_shape(const Arguments& a) {
   const Shaped same = same_shape(a);
   if (a.rank(0) != 4) return {same.results, {Reason::wrong_rank, {a.rank(0), 4}}};
   if (a.size(0, 3) % 2 != 0) return {same.results, {Reason::odd_size, {a.size(0, 3)}}};
@@ -16,7 +16,7 @@ constexpr Shaped rotary_shape(const Arguments& a) {
   if (a.rank(1) != 0) return {same.results, {Reason::wrong_rank, {a.rank(1), 0}}};
   return {same.results, whole_numbers(a, 1)};
 }
-constexpr Signatures rotary_table(const Arguments& a) {
+PARALLEL_AHEAD constexpr Signatures rotary_table(const Arguments& a) {
   Signatures rows;
   List<Placement, 5> placements{Broadcast, Partial};
   for (int d = 0; d < 3; ++d)
@@ -28,15 +28,15 @@ constexpr Signatures rotary_table(const Arguments& a) {
   }
   return rows;
 }
-constexpr std::int64_t rotary_flops(const Arguments& a) { return 3 * a.types[0].layout.elements(); }
-constexpr void rotary_gradient(Gradient&);
+PARALLEL_AHEAD constexpr std::int64_t rotary_flops(const Arguments& a) { return 3 * a.types[0].layout.elements(); }
+PARALLEL_AHEAD constexpr void rotary_gradient(Gradient&);
 /// The first number is the base of the wavelengths, the second 1, or -1 to turn back.
 inline constexpr Operation rotary{.name = "rotary",
                                   .shape = rotary_shape,
                                   .signatures = rotary_table,
                                   .gradient = rotary_gradient,
                                   .flops = rotary_flops};
-constexpr void rotary_gradient(Gradient& g) {
+PARALLEL_AHEAD constexpr void rotary_gradient(Gradient& g) {
   List<int, max_node_operands> operands = g.node.operands;
   operands[0] = g.cotangent();
   g.give(0, rotary, operands, {}, g.node.reals[0], -g.node.reals[1]);

@@ -19,7 +19,7 @@ namespace operation {
 inline constexpr int sample_digits = 4, sample_bins = 256;
 inline constexpr std::int64_t most_classes = 1 << 21;  ///< what stands beside 32 bits of a logit in a double
 
-constexpr Shaped sample_shape(const Arguments& a) {
+PARALLEL_AHEAD constexpr Shaped sample_shape(const Arguments& a) {
   Type result{DType::i32, a.types[0].layout.unplaced()};
   if (a.rank(0) < 1) return {{result}, {Reason::wrong_rank, {a.rank(0), 1}}};
   const std::int64_t classes = a.size(0, a.rank(0) - 1);
@@ -28,7 +28,7 @@ constexpr Shaped sample_shape(const Arguments& a) {
   if (a.ints[1] < 1 || a.ints[1] > classes) return {{result}, {Reason::slice_range, {0, a.ints[1], classes}}};
   return {{result}, {}};
 }
-constexpr Signatures sample_table(const Arguments& a) {
+PARALLEL_AHEAD constexpr Signatures sample_table(const Arguments& a) {
   Signatures rows;
   rows.push_back(uniform_row(1, 1, Broadcast));
   for (int d = 0; d + 1 < a.rank(0); ++d)
@@ -36,7 +36,7 @@ constexpr Signatures sample_table(const Arguments& a) {
   if (a.size(0, a.rank(0) - 1) > 1) rows.push_back({{split(a.rank(0) - 1)}, {Invariant}, true});
   return rows;
 }
-constexpr void sample_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void sample_lower(Trace&, Lowering&);
 /// ints: Among, and how many of the logits are classes.
 inline constexpr Operation sample{
     .name = "sample", .shape = sample_shape, .signatures = sample_table, .lower = sample_lower};
@@ -63,7 +63,7 @@ inline constexpr Operation narrow{.name = "narrow", .flops = elements_of_operand
 inline constexpr Operation draw{.name = "draw", .flops = elements_of_operand};
 inline constexpr Operation drawn{.name = "drawn"};  ///< the class of a draw
 
-constexpr void sample_lower(Trace& trace, Lowering& l) {
+PARALLEL_AHEAD constexpr void sample_lower(Trace& trace, Lowering& l) {
   const int logits = l.operands[0];
   const Among among = static_cast<Among>(l.ints[0]);
   Drawing how(l.ints[1], trace.scalar("temperature"));

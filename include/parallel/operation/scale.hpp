@@ -7,13 +7,13 @@ namespace operation {
 // x   result
 // S   S
 // P   P
-constexpr void scale_gradient(Gradient& g);
+PARALLEL_AHEAD constexpr void scale_gradient(Gradient& g);
 inline constexpr Operation scale{.name = "scale",
                                  .shape = same_shape,
                                  .signatures = linear_table,
                                  .element_by_element = 1,
                                  .gradient = scale_gradient};
-constexpr void scale_gradient(Gradient& g) { g.give(0, scale, {g.cotangent()}, {}, g.node.reals[0]); }
+PARALLEL_AHEAD constexpr void scale_gradient(Gradient& g) { g.give(0, scale, {g.cotangent()}, {}, g.node.reals[0]); }
 }  // namespace operation
 
 /// factor * x.

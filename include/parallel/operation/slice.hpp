@@ -7,7 +7,7 @@ namespace operation {
 // slice: x       result        concatenate: all operands   result S, other       S             S, other
 // S P              P             P                            P A slice of the split dimension itself is never derived,
 // and tensors split along the dimension that joins them would interleave.
-constexpr Shaped slice_shape(const Arguments& a) {
+PARALLEL_AHEAD constexpr Shaped slice_shape(const Arguments& a) {
   Shaped same = same_shape(a);
   if (a.ints[0] < 0 || a.ints[0] >= a.rank(0))
     return {same.results, {Reason::no_such_dimension, {a.ints[0], a.rank(0)}}};
@@ -25,12 +25,14 @@ constexpr Signatures other_dimensions(const Arguments& a, int dim) {
     if (d != dim && a.size(0, d) > 1) rows.push_back(uniform_row(a.types.size(), 1, split(d)));
   return rows;
 }
-constexpr Signatures slice_table(const Arguments& a) { return other_dimensions(a, static_cast<int>(a.ints[0])); }
-constexpr std::int64_t copied_flops(const Arguments&) { return 0; }
+PARALLEL_AHEAD constexpr Signatures slice_table(const Arguments& a) {
+  return other_dimensions(a, static_cast<int>(a.ints[0]));
+}
+PARALLEL_AHEAD constexpr std::int64_t copied_flops(const Arguments&) { return 0; }
 
 /// x at `ints[1]` of dimension `ints[0]`, zeros around it
 inline constexpr Operation pad{.name = "pad", .flops = copied_flops};
-constexpr void slice_gradient(Gradient& g) { g.give(0, pad, {g.cotangent()}, g.node.ints); }
+PARALLEL_AHEAD constexpr void slice_gradient(Gradient& g) { g.give(0, pad, {g.cotangent()}, g.node.ints); }
 inline constexpr Operation slice{.name = "slice",
                                  .shape = slice_shape,
                                  .signatures = slice_table,
@@ -38,7 +40,7 @@ inline constexpr Operation slice{.name = "slice",
                                  .flops = copied_flops,
                                  .reads_a_part = true};
 
-constexpr Shaped concatenate_shape(const Arguments& a) {
+PARALLEL_AHEAD constexpr Shaped concatenate_shape(const Arguments& a) {
   Shaped joined = same_shape(a);
   if (a.ints[0] < 0 || a.ints[0] >= a.rank(0))
     return {joined.results, {Reason::no_such_dimension, {a.ints[0], a.rank(0)}}};
@@ -56,8 +58,10 @@ constexpr Shaped concatenate_shape(const Arguments& a) {
   joined.results[0].layout.dims[dim] = Dim(size);
   return joined;
 }
-constexpr Signatures concatenate_table(const Arguments& a) { return other_dimensions(a, static_cast<int>(a.ints[0])); }
-constexpr void concatenate_gradient(Gradient& g) {
+PARALLEL_AHEAD constexpr Signatures concatenate_table(const Arguments& a) {
+  return other_dimensions(a, static_cast<int>(a.ints[0]));
+}
+PARALLEL_AHEAD constexpr void concatenate_gradient(Gradient& g) {
   const int dim = static_cast<int>(g.node.ints[0]);
   std::int64_t begin = 0;
   for (int i = 0; i < g.node.operands.size(); ++i) {

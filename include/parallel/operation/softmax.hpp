@@ -7,21 +7,21 @@ namespace operation {
 // x                 result
 // S, other          S
 // S, over           S      exchanges the maximum and the sum of exponentials; backward the inner product of a row
-constexpr Signatures softmax_table(const Arguments& a) {
+PARALLEL_AHEAD constexpr Signatures softmax_table(const Arguments& a) {
   Signatures rows;
   rows.push_back(uniform_row(1, 1, Broadcast));
   for (int d = 0; d < a.rank(0); ++d)
     if (a.size(0, d) > 1) rows.push_back({{split(d)}, {split(d)}, d == a.ints[0]});
   return rows;
 }
-constexpr Shaped softmax_shape(const Arguments& a) {
+PARALLEL_AHEAD constexpr Shaped softmax_shape(const Arguments& a) {
   const Shaped same = same_shape(a);
   if (a.ints[0] < 0 || a.ints[0] >= a.rank(0))
     return {same.results, {Reason::no_such_dimension, {a.ints[0], a.rank(0)}}};
   return same;
 }
-constexpr void softmax_lower(Trace&, Lowering&);
-constexpr void softmax_gradient(Gradient&);
+PARALLEL_AHEAD constexpr void softmax_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void softmax_gradient(Gradient&);
 inline constexpr Operation softmax{
     .name = "softmax", .shape = softmax_shape, .signatures = softmax_table, .lower = softmax_lower};
 /// (x, max): the sum over `ints` of exp(x - max)
@@ -48,7 +48,7 @@ constexpr AxisList split_along(const Layout& layout, const Ints& dims) {
     for (const Axis* a : layout.dims[static_cast<int>(d)]) axes.push_back(a);
   return axes;
 }
-constexpr void softmax_lower(Trace& trace, Lowering& l) {
+PARALLEL_AHEAD constexpr void softmax_lower(Trace& trace, Lowering& l) {
   const int x = l.operands[0];
   const Type row = statistic(trace.graph.values[x].type, l.ints);
   const int largest = maximum(trace, x, row, l.exchanging, l.ints);
@@ -57,7 +57,7 @@ constexpr void softmax_lower(Trace& trace, Lowering& l) {
   l.result = trace.emit(normalized_exponential, {x, largest, trace.exchange(own, l.exchanging)}, l.results,
                         Kind::activation, l.ints);
 }
-constexpr void softmax_gradient(Gradient& g) {
+PARALLEL_AHEAD constexpr void softmax_gradient(Gradient& g) {
   const AxisList exchanging = split_along(g.result_type().layout, g.node.ints);
   const Type row = pending_on(statistic(conjugate(g.result_type()), g.node.ints), exchanging);
   const int product = g.trace.exchange(g.emit(row_product, {g.result(), g.cotangent()}, row, g.node.ints), exchanging);

@@ -7,11 +7,11 @@ namespace operation {
 inline constexpr Operation constant{.name = "constant", .source = true};  ///< every element is the first number
 /// an element is its coordinate in dimension ints[0]
 inline constexpr Operation iota{.name = "iota", .source = true};
-constexpr void random_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void random_lower(Trace&, Lowering&);
 /// Normal numbers. Operand: scalars; ints: positions of seed and step, number of the call; the first number is the
 /// standard deviation.
 inline constexpr Operation random{.name = "random", .lower = random_lower, .source = true, .rate = Rate::functions};
-constexpr void random_lower(Trace& trace, Lowering& l) {
+PARALLEL_AHEAD constexpr void random_lower(Trace& trace, Lowering& l) {
   const std::int64_t seed = trace.scalar("seed"), step = trace.scalar("step");
   l.result =
       trace.emit(random, {trace.graph.scalar_value}, l.results, Kind::data, {seed, step, trace.draws++}, l.reals[0]);

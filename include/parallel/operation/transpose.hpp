@@ -7,7 +7,7 @@ namespace operation {
 // x                result
 // S(order[d])      S(d)
 // P                P
-constexpr Shaped transpose_shape(const Arguments& a) {
+PARALLEL_AHEAD constexpr Shaped transpose_shape(const Arguments& a) {
   Type result{a.types[0].dtype, {}};
   if (a.ints.size() != a.rank(0)) return {{result}, {Reason::wrong_rank, {a.rank(0), a.ints.size()}}};
   for (int i = 0; i < a.rank(0); ++i) {
@@ -19,7 +19,7 @@ constexpr Shaped transpose_shape(const Arguments& a) {
   }
   return {{result}, {}};
 }
-constexpr Signatures transpose_table(const Arguments& a) {
+PARALLEL_AHEAD constexpr Signatures transpose_table(const Arguments& a) {
   Signatures rows;
   rows.push_back(uniform_row(1, 1, Broadcast));
   rows.push_back(uniform_row(1, 1, Partial));
@@ -27,13 +27,13 @@ constexpr Signatures transpose_table(const Arguments& a) {
     if (a.size(0, static_cast<int>(a.ints[d])) > 1) rows.push_back({{split(static_cast<int>(a.ints[d]))}, {split(d)}});
   return rows;
 }
-constexpr void transpose_gradient(Gradient& g);
+PARALLEL_AHEAD constexpr void transpose_gradient(Gradient& g);
 inline constexpr Operation transpose{.name = "transpose",
                                      .shape = transpose_shape,
                                      .signatures = transpose_table,
                                      .gradient = transpose_gradient,
                                      .view = true};
-constexpr void transpose_gradient(Gradient& g) {
+PARALLEL_AHEAD constexpr void transpose_gradient(Gradient& g) {
   Ints inverse;
   inverse.count = g.node.ints.size();
   for (int d = 0; d < inverse.count; ++d) inverse[static_cast<int>(g.node.ints[d])] = d;

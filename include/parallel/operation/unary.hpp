@@ -8,22 +8,22 @@ namespace parallel {
 namespace operation {
 // x   result
 // S   S
-constexpr void square_gradient(Gradient& g) {  // 2 x g
+PARALLEL_AHEAD constexpr void square_gradient(Gradient& g) {  // 2 x g
   const Type type = conjugate(g.type(0));
   g.give(0, scale, {g.emit(multiply, {g.cotangent(), g.operand(0)}, type)}, {}, 2);
 }
-constexpr void sqrt_gradient(Gradient& g) {  // g / (2 sqrt x)
+PARALLEL_AHEAD constexpr void sqrt_gradient(Gradient& g) {  // g / (2 sqrt x)
   const Type type = conjugate(g.type(0));
   g.give(0, scale, {g.emit(divide, {g.cotangent(), g.result()}, type)}, {}, 0.5);
 }
-constexpr void exp_gradient(Gradient& g) { g.give(0, multiply, {g.cotangent(), g.result()}); }
-constexpr void log_gradient(Gradient& g) { g.give(0, divide, {g.cotangent(), g.operand(0)}); }
-constexpr void tanh_gradient(Gradient& g) {  // g - g y^2
+PARALLEL_AHEAD constexpr void exp_gradient(Gradient& g) { g.give(0, multiply, {g.cotangent(), g.result()}); }
+PARALLEL_AHEAD constexpr void log_gradient(Gradient& g) { g.give(0, divide, {g.cotangent(), g.operand(0)}); }
+PARALLEL_AHEAD constexpr void tanh_gradient(Gradient& g) {  // g - g y^2
   const Type type = conjugate(g.type(0));
   g.give(0, subtract,
          {g.cotangent(), g.emit(multiply, {g.emit(multiply, {g.cotangent(), g.result()}, type), g.result()}, type)});
 }
-constexpr void sigmoid_gradient(Gradient& g) {  // g y - g y^2
+PARALLEL_AHEAD constexpr void sigmoid_gradient(Gradient& g) {  // g y - g y^2
   const Type type = conjugate(g.type(0));
   const int product = g.emit(multiply, {g.cotangent(), g.result()}, type);
   g.give(0, subtract, {product, g.emit(multiply, {product, g.result()}, type)});
@@ -38,7 +38,7 @@ inline constexpr Operation gelu_erf_derivative{
 /// (x, g)
 inline constexpr Operation silu_derivative{.name = "silu_gradient", .element_by_element = 3, .rate = Rate::functions};
 template <const Operation& derivative>
-constexpr void unary_gradient(Gradient& g) {
+PARALLEL_AHEAD constexpr void unary_gradient(Gradient& g) {
   g.give(0, derivative, {g.operand(0), g.cotangent()});
 }
 

@@ -7,19 +7,19 @@ namespace operation {
 // mask   x   y   result
 // S      S   S   S
 // B      P   P   P        linear in x and y together
-constexpr Signatures where_table(const Arguments& a) {
+PARALLEL_AHEAD constexpr Signatures where_table(const Arguments& a) {
   Signatures rows = split_and_whole(broadcast_indices(a));
   rows.push_back({{Broadcast, Partial, Partial}, {Partial}});
   return rows;
 }
 /// (mask, x): x where the mask is not zero (ints[0] = 1) or is zero (0), else 0
 inline constexpr Operation masked{.name = "masked"};
-constexpr void where_gradient(Gradient& g) {
+PARALLEL_AHEAD constexpr void where_gradient(Gradient& g) {
   for (int i = 1; i <= 2; ++i)
     if (g.wants(i))
       give_repeated(g, i, g.emit(masked, {g.operand(0), g.cotangent()}, repeated_type(g, i), {i == 1 ? 1 : 0}));
 }
-constexpr Shaped where_shape(const Arguments& a) {
+PARALLEL_AHEAD constexpr Shaped where_shape(const Arguments& a) {
   const Shaped shaped = broadcast_shape(a, 1);
   return {shaped.results, shaped.refusal ? shaped.refusal : whole_numbers(a, 0)};
 }
