@@ -55,19 +55,20 @@ inline void attention(std::vector<Probe>& all, std::int64_t batch, std::int64_t 
 /// 2 of that.
 inline void streams(std::vector<Probe>& all, const std::string& name, std::int64_t bytes) {
   const KernelRun::Extents n{bytes / 12}, half{bytes / 8};
-  auto add = std::make_shared<KernelRun>(cpu::add<float>, DType::f32, KernelRun::Tensors{n, n}, KernelRun::Tensors{n});
-  auto square =
-      std::make_shared<KernelRun>(cpu::square<float>, DType::f32, KernelRun::Tensors{half}, KernelRun::Tensors{half});
+  auto add = std::make_shared<KernelRun>(cpu::binary<float, cpu::Add>, DType::f32, KernelRun::Tensors{n, n},
+                                         KernelRun::Tensors{n});
+  auto square = std::make_shared<KernelRun>(cpu::unary<float, cpu::Square>, DType::f32, KernelRun::Tensors{half},
+                                            KernelRun::Tensors{half});
   all.push_back({name + "add", 4 * static_cast<double>(bytes) / 3, [add](Threads&) { (*add)(); }});
   all.push_back({name + "square", 3 * static_cast<double>(bytes) / 2, [square](Threads&) { (*square)(); }});
 }
 
 inline void functions(std::vector<Probe>& all, std::int64_t elements) {
   const KernelRun::Extents n{elements};
-  auto forward =
-      std::make_shared<KernelRun>(cpu::gelu<float>, DType::f32, KernelRun::Tensors{n}, KernelRun::Tensors{n});
-  auto backward = std::make_shared<KernelRun>(cpu::gelu_gradient<float>, DType::f32, KernelRun::Tensors{n, n},
-                                              KernelRun::Tensors{n});
+  auto forward = std::make_shared<KernelRun>(cpu::unary<float, cpu::Gelu<float>>, DType::f32, KernelRun::Tensors{n},
+                                             KernelRun::Tensors{n});
+  auto backward = std::make_shared<KernelRun>(cpu::gradient<float, cpu::GeluDerivative<float>>, DType::f32,
+                                              KernelRun::Tensors{n, n}, KernelRun::Tensors{n});
   all.push_back({"functions gelu", static_cast<double>(elements), [forward](Threads&) { (*forward)(); }});
   all.push_back({"functions gelu_gradient", static_cast<double>(elements), [backward](Threads&) { (*backward)(); }});
 }

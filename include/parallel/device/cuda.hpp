@@ -1,4 +1,4 @@
-// A GPU as a device: which kernel computes an operation. Compiled with nvcc -x cu -std=c++20 --expt-relaxed-constexpr,
+// A GPU as a device, with its kernels. Compiled with nvcc -x cu -std=c++20 --expt-relaxed-constexpr,
 // linked with cublasLt.
 #pragma once
 #include <parallel/device/cuda/device.hpp>
@@ -17,146 +17,13 @@
 #include <parallel/device/cuda/operation/sample.hpp>
 #include <parallel/device/cuda/operation/softmax.hpp>
 #include <parallel/device/cuda/operation/source.hpp>
-#include <parallel/operation/add.hpp>
-#include <parallel/operation/attention.hpp>
-#include <parallel/operation/cast.hpp>
-#include <parallel/operation/cross_entropy.hpp>
-#include <parallel/operation/dropout.hpp>
-#include <parallel/operation/embedding.hpp>
-#include <parallel/operation/multiply.hpp>
-#include <parallel/operation/norm.hpp>
-#include <parallel/operation/reduce.hpp>
-#include <parallel/operation/remember.hpp>
-#include <parallel/operation/reshape.hpp>
-#include <parallel/operation/rotary.hpp>
-#include <parallel/operation/sample.hpp>
-#include <parallel/operation/scale.hpp>
-#include <parallel/operation/slice.hpp>
-#include <parallel/operation/softmax.hpp>
-#include <parallel/operation/source.hpp>
-#include <parallel/operation/transpose.hpp>
-#include <parallel/operation/unary.hpp>
-#include <parallel/operation/update.hpp>
-#include <parallel/operation/where.hpp>
+#include <parallel/operation/operations.hpp>
 
 namespace parallel::internals::cuda {
 
+#include <parallel/device/table.ipp>
+
 // clang-format off
-template <class T>
-std::span<const KernelRow> Table<T>::kernels() {
-  if constexpr (std::is_same_v<T, int>) {  // whole numbers are moved and chosen
-    static constexpr KernelRow all[]{
-      {&operation::add,                         binary<int, Add>},
-      {&operation::subtract,                    binary<int, Subtract>},
-      {&operation::multiply,                    binary<int, Multiply>},
-      {&operation::where,                       where<int>,                     0},
-      {&operation::drawn,                       drawn},
-      {&operation::copy,                        copy},
-      {&operation::reshape,                     copy},
-      {&operation::cast,                        cast<int>},
-      {&operation::transpose,                   transpose},
-      {&operation::slice,                       slice},
-      {&operation::concatenate,                 concatenate},
-      {&operation::constant,                    constant<int>},
-      {&operation::iota,                        iota<int>},
-    };
-    return all;
-  } else if constexpr (std::is_same_v<T, Scalars>) {  // what the optimizer decides by: doubles, whatever the type of the gradients
-    static constexpr KernelRow all[]{
-      {&operation::square_sum,                  alone<square_sums>},
-      {&operation::add_scalars,                 alone<add_scalars>},
-      {&operation::clip,                        clip},
-      {&operation::digit_histogram,             digit_histogram},
-      {&operation::narrow,                      narrow},
-      {&operation::draw,                        draw},
-    };
-    return all;
-  } else {
-    static constexpr KernelRow all[]{
-      // operation                              kernel                          operand of whole numbers: indices, a
-      // mask; whether bf16 meets f32
-      {&operation::add,                         binary<T, Add>},
-      {&operation::subtract,                    binary<T, Subtract>},
-      {&operation::multiply,                    binary<T, Multiply>},
-      {&operation::divide,                      binary<T, Divide>},
-      {&operation::accumulate,                  accumulate<T>,                 -1, true},
-      {&operation::where,                       where<T>,                       0},
-      {&operation::masked,                      masked<T>,                      0},
-      {&operation::scale,                       scale<T>},
-      {&operation::square,                      unary<T, Square>},
-      {&operation::sqrt,                        unary<T, Sqrt>},
-      {&operation::exp,                         unary<T, Exp<T>>},
-      {&operation::log,                         unary<T, Log>},
-      {&operation::tanh,                        unary<T, Tanh>},
-      {&operation::sigmoid,                     unary<T, Sigmoid<T>>},
-      {&operation::relu,                        unary<T, Relu>},
-      {&operation::relu_derivative,             binary<T, ReluDerivative>},
-      {&operation::gelu,                        unary<T, Gelu<T>>},
-      {&operation::gelu_derivative,             binary<T, GeluDerivative<T>>},
-      {&operation::gelu_erf,                    unary<T, GeluErf<T>>},
-      {&operation::gelu_erf_derivative,         binary<T, GeluErfDerivative<T>>},
-      {&operation::silu,                        unary<T, Silu<T>>},
-      {&operation::silu_derivative,             binary<T, SiluDerivative<T>>},
-
-      {&operation::rotary,                      rotary<T>},
-      {&operation::attention,                   attention<T>,                  -1, true},
-      {&operation::attention_derivative,        attention_gradient<T>,         -1, true},
-
-      {&operation::sum,                         sum<T>,                        -1, true},
-      {&operation::sum_to,                      sum_to<T>},
-      {&operation::expand,                      expand<T>,                     -1, true},
-      {&operation::local_max,                   local_max<T>},
-      {&operation::count_maxima,                count_maxima<T>,               -1, true},
-      {&operation::max_derivative,              max_derivative<T>,             -1, true},
-
-      {&operation::sum_of_exponentials,         sum_of_exponentials<T>,        -1, true},
-      {&operation::normalized_exponential,      normalized_exponential<T>,     -1, true},
-      {&operation::row_product,                 row_product<T>,                -1, true},
-      {&operation::softmax_derivative,          softmax_gradient<T>,           -1, true},
-      {&operation::class_maximum,               class_maximum<T>,              -1, true},
-      {&operation::class_exponentials,          class_exponentials<T>,         -1, true},
-      {&operation::rescaled_exponentials,       rescaled_exponentials<T>},
-      {&operation::class_mean,                  class_mean<T>,                 -1, true},
-      {&operation::count_targets,               count_targets<T>,              0, true},
-      {&operation::pick,                        pick<T>,                       1, true},
-      {&operation::negative_log_likelihood,     negative_log_likelihood<T>,    -1, true},
-      {&operation::cross_entropy_derivative,    cross_entropy_gradient<T>,     1, true},
-
-      {&operation::norm_rows,                   norm_rows<T>,                  -1, true},
-      {&operation::norm_rows_derivative,        norm_rows_gradient<T>,         -1, true},
-      {&operation::row_mean,                    row_mean<T>,                   -1, true},
-      {&operation::row_variance,                row_variance<T>,               -1, true},
-      {&operation::normalize,                   normalize<T>,                  -1, true},
-      {&operation::norm_products,               norm_products<T>,              -1, true},
-      {&operation::norm_derivative,             norm_gradient<T>,              -1, true},
-      {&operation::norm_parameter_derivative,   norm_parameter_gradient<T>,    -1, true},
-
-      {&operation::embedding,                   embedding<T>,                   0},
-      {&operation::embedding_derivative,        embedding_gradient<T>,         0, true},
-
-      {&operation::copy,                        copy},
-      {&operation::stash,                       copy},
-      {&operation::reshape,                     copy},
-      {&operation::bucket,                      bucket},
-      {&operation::maximum_of,                  copy},
-      {&operation::cast,                        cast<T>,                       -1, true},
-      {&operation::rounded,                     rounded<T>,                    -1, true},
-      {&operation::transpose,                   transpose},
-      {&operation::slice,                       slice},
-      {&operation::pad,                         pad},
-      {&operation::write,                       write},
-      {&operation::concatenate,                 concatenate},
-      {&operation::constant,                    constant<T>},
-      {&operation::iota,                        iota<T>},
-      {&operation::random,                      random<T>},
-      {&operation::dropout,                     dropout<T>},
-
-      {&operation::sgd,                         alone<sgd<T>>},
-      {&operation::adamw,                       alone<adamw<T>>},
-    };
-    return all;
-  }
-}
 template <class T>
 std::span<const FusedRow> Table<T>::fused() {  // but products: product_kernel
   if constexpr (std::is_same_v<T, int>) {

@@ -21,11 +21,8 @@ struct View {
   T* as() const {
     return static_cast<T*>(data);
   }
-  std::int64_t elements() const {
-    std::int64_t n = 1;
-    for (int d = 0; d < rank; ++d) n *= size[d];
-    return n;
-  }
+  std::int64_t elements() const { return extent(0, rank); }
+  std::size_t bytes() const { return static_cast<std::size_t>(elements() * bytes_of(dtype)); }
   /// The product of the extents of dimensions [first, last).
   std::int64_t extent(int first, int last) const {
     std::int64_t n = 1;

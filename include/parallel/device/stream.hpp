@@ -19,15 +19,11 @@ struct RandomStream {
   /// The stream of a call: ints are the positions of seed and step among the scalars, and the number of the operation.
   static constexpr RandomStream of(const Ints& ints, const double* scalars, std::int64_t layer,
                                    std::int64_t micro_batch) {
-    return of(scalars[ints[0]], scalars[ints[1]], ints[2], layer, micro_batch);
-  }
-  static constexpr RandomStream of(double seed, double step, std::int64_t number, std::int64_t layer,
-                                   std::int64_t micro_batch) {
-    const auto key = static_cast<std::uint64_t>(static_cast<std::int64_t>(seed));
-    const auto words =
-        philox({static_cast<std::uint32_t>(static_cast<std::int64_t>(step)), static_cast<std::uint32_t>(number),
-                static_cast<std::uint32_t>(layer), static_cast<std::uint32_t>(micro_batch)},
-               {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)});
+    const auto key = static_cast<std::uint64_t>(static_cast<std::int64_t>(scalars[ints[0]]));
+    const auto words = philox(
+        {static_cast<std::uint32_t>(static_cast<std::int64_t>(scalars[ints[1]])), static_cast<std::uint32_t>(ints[2]),
+         static_cast<std::uint32_t>(layer), static_cast<std::uint32_t>(micro_batch)},
+        {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)});
     return {{words[0], words[1]}, {words[2], words[3]}};
   }
   constexpr std::array<std::uint32_t, 4> words_of(std::uint64_t counter) const {
@@ -37,6 +33,21 @@ struct RandomStream {
   constexpr std::uint32_t word(std::uint64_t element) const {
     return words_of(element / block * counters + element % counters)[element % block / counters];
   }
+};
+
+/// Which stream a call draws from. Seed and step may lie in a device's memory, and change from step to step.
+struct StreamOf {
+  Ints ints{};  ///< as RandomStream::of has them
+  const double* scalars = nullptr;
+  std::int64_t layer = 0, micro_batch = 0;
+
+  StreamOf() = default;
+  StreamOf(const Call& call, int operand, const Ints& which)
+      : ints(which),
+        scalars(call.operands[operand].as<const double>()),
+        layer(call.layer),
+        micro_batch(call.micro_batch) {}
+  constexpr RandomStream get() const { return RandomStream::of(ints, scalars, layer, micro_batch); }
 };
 
 /// Elements whose word is below this are dropped: probability times 2^32.

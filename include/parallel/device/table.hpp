@@ -61,6 +61,32 @@ inline FusedKernel find_kernel(std::span<const FusedRow> table, std::span<const 
   }
   return {};
 }
+
+/// The kernel for a call of an operation on a device whose tables are Table<element type of the result>, for programs of
+/// these types; or nullptr. Whole numbers and what is of Scalars are in every program.
+template <template <class> class Table, class Scalars, class... T>
+Kernel find_kernel(const Operation& operation, const Call& call) {
+  Kernel found = nullptr;
+  const auto look = [&](DType dtype, std::span<const KernelRow> table) {
+    if (found == nullptr && dtype == call.results[0].dtype) found = find_kernel(table, operation, call);
+  };
+  (look(dtype_of<T>, Table<T>::kernels()), ...);
+  look(DType::i32, Table<int>::kernels());
+  look(DType::f64, Table<Scalars>::kernels());
+  return found;
+}
+/// The same for calls that follow each other.
+template <template <class> class Table, class Scalars, class... T>
+FusedKernel find_kernel(std::span<const Call> calls) {
+  FusedKernel found{};
+  const auto look = [&](DType dtype, std::span<const FusedRow> table) {
+    if (!found && dtype == calls[0].results[0].dtype) found = find_kernel(table, calls);
+  };
+  (look(dtype_of<T>, Table<T>::fused()), ...);
+  look(DType::f64, Table<Scalars>::fused());
+  return found;
+}
+
 /// Whether a program has a kernel of its own for one of some calls.
 inline bool has_own(std::span<const OwnKernels> own, std::span<const Call> calls) {
   for (const OwnKernels& row : own)

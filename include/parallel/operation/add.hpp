@@ -17,13 +17,8 @@ PARALLEL_AHEAD constexpr void subtract_gradient(Gradient& g) {
   give_repeated(g, 0, g.cotangent());
   if (g.wants(1)) give_repeated(g, 1, g.emit(scale, {g.cotangent()}, conjugate(g.result_type()), {}, -1));
 }
-inline constexpr Operation add{
-    .name = "add", .shape = all_broadcast, .signatures = sum_table, .element_by_element = 3, .gradient = add_gradient};
-inline constexpr Operation subtract{.name = "subtract",
-                                    .shape = all_broadcast,
-                                    .signatures = sum_table,
-                                    .element_by_element = 3,
-                                    .gradient = subtract_gradient};
+inline constexpr Operation add = function_of_two("add", sum_table, add_gradient);
+inline constexpr Operation subtract = function_of_two("subtract", sum_table, subtract_gradient);
 }  // namespace operation
 
 /// x + y; shapes broadcast as in NumPy.

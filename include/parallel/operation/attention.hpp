@@ -64,8 +64,7 @@ PARALLEL_AHEAD constexpr Shaped attention_shape(const Arguments& a) {
   return {{result, statistic}, refusal};
 }
 PARALLEL_AHEAD constexpr Signatures attention_table(const Arguments& a) {
-  Signatures rows;
-  rows.push_back(uniform_row(3, 2, Broadcast));
+  Signatures rows{uniform_row(3, 2, Broadcast)};
   if (a.size(0, 0) > 1) rows.push_back(uniform_row(3, 2, split(0)));
   if (a.size(1, 2) > 1) rows.push_back(uniform_row(3, 2, split(2)));
   if (a.size(0, 2) > 1) rows.push_back({{split(2), Broadcast, Broadcast}, {split(2), split(2)}});

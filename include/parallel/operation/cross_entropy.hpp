@@ -30,8 +30,7 @@ PARALLEL_AHEAD constexpr Shaped cross_entropy_shape(const Arguments& a) {
   return {{result}, whole_numbers(a, 1)};
 }
 PARALLEL_AHEAD constexpr Signatures cross_entropy_table(const Arguments& a) {
-  Signatures rows;
-  rows.push_back(uniform_row(2, 1, Broadcast));
+  Signatures rows{uniform_row(2, 1, Broadcast)};
   for (int d = 0; d < a.rank(1); ++d)
     if (a.size(1, d) > 1) rows.push_back({{split(d), split(d)}, {split(d)}});
   if (a.size(0, a.rank(1)) > 1) rows.push_back({{split(a.rank(1)), Broadcast}, {Invariant}, true});
@@ -91,8 +90,7 @@ PARALLEL_AHEAD constexpr Shaped count_shape(const Arguments& a) {
   return {{{static_cast<DType>(a.ints[1]), {}}}, whole_numbers(a, 0)};
 }
 PARALLEL_AHEAD constexpr Signatures count_table(const Arguments& a) {
-  Signatures rows;
-  rows.push_back(uniform_row(1, 1, Broadcast));
+  Signatures rows{uniform_row(1, 1, Broadcast)};
   for (int d = 0; d < a.rank(0); ++d)
     if (a.size(0, d) > 1) rows.push_back({{split(d)}, {Partial}});
   return rows;

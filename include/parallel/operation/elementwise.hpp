@@ -69,8 +69,7 @@ constexpr bool has_label(const IndexLabels& labels, int label) {
 }
 /// Whole rows, and a row for every index that the result has.
 constexpr Signatures split_and_whole(const Indices& indices, int results = 1) {
-  Signatures rows;
-  rows.push_back(uniform_row(indices.operands.size(), results, Broadcast));
+  Signatures rows{uniform_row(indices.operands.size(), results, Broadcast)};
   for (int label = 1; label <= indices.labels; ++label) {
     bool used = false;
     for (const IndexLabels& r : indices.results) used = used || has_label(r, label);
@@ -100,6 +99,23 @@ PARALLEL_AHEAD constexpr Signatures nonlinear_table(const Arguments& a) {
 }
 /// A linear function of one number.
 PARALLEL_AHEAD constexpr Signatures linear_table(const Arguments& a) { return sum_table(a); }
+
+/// A function of one number that is not linear.
+constexpr Operation function_of_one(std::string_view name, void (*gradient)(Gradient&), Rate rate = Rate::functions) {
+  return {.name = name,
+          .shape = same_shape,
+          .signatures = nonlinear_table,
+          .element_by_element = 1,
+          .gradient = gradient,
+          .rate = rate};
+}
+/// A function of two numbers; its table says in which of them it is linear.
+constexpr Operation function_of_two(std::string_view name, Signatures (*table)(const Arguments&),
+                                    void (*gradient)(Gradient&)) {
+  return {.name = name, .shape = all_broadcast, .signatures = table, .element_by_element = 3, .gradient = gradient};
+}
+/// The price of what only moves elements, or not even that.
+PARALLEL_AHEAD constexpr std::int64_t no_flops(const Arguments&) { return 0; }
 
 PARALLEL_AHEAD constexpr std::int64_t elements_of_operand(const Arguments& a) { return a.types[0].layout.elements(); }
 /// Sums over the dimensions along which an operand was repeated, down to the result's shape.

@@ -15,8 +15,7 @@ PARALLEL_AHEAD constexpr Shaped embedding_shape(const Arguments& a) {
   return {{result}, whole_numbers(a, 0)};
 }
 PARALLEL_AHEAD constexpr Signatures embedding_table(const Arguments& a) {
-  Signatures rows;
-  rows.push_back(uniform_row(2, 1, Broadcast));
+  Signatures rows{uniform_row(2, 1, Broadcast)};
   for (int d = 0; d < a.rank(0); ++d)
     if (a.size(0, d) > 1) rows.push_back({{split(d), Broadcast}, {split(d)}});
   if (a.size(1, 1) > 1) rows.push_back({{Broadcast, split(1)}, {split(a.rank(0))}});
@@ -29,7 +28,6 @@ inline constexpr Operation embedding_derivative{.name = "embedding_gradient"};
 PARALLEL_AHEAD constexpr void embedding_gradient(Gradient& g) {
   g.give(1, embedding_derivative, {g.operand(0), g.cotangent()});
 }
-PARALLEL_AHEAD constexpr std::int64_t no_flops(const Arguments&) { return 0; }
 inline constexpr Operation embedding{.name = "embedding",
                                      .shape = embedding_shape,
                                      .signatures = embedding_table,

@@ -77,8 +77,7 @@ PARALLEL_AHEAD constexpr Signatures matmul_table(const Arguments& a) {
     const int left = p.left_contracted(a.rank(0), i);
     operands[0][left] = operands[1][p.right_contracted(a.rank(1), i)] = index_of(a.size(0, left));
   }
-  Signatures rows;
-  rows.push_back(uniform_row(2, 1, Broadcast));
+  Signatures rows{uniform_row(2, 1, Broadcast)};
   add_split_rows(rows, operands, {result}, labels);
   rows.push_back(linear_row(2, 0));
   rows.push_back(linear_row(2, 1));

@@ -16,16 +16,8 @@ PARALLEL_AHEAD constexpr Signatures quotient_table(const Arguments& a) {
   rows.push_back(linear_row(2, 0));
   return rows;
 }
-inline constexpr Operation multiply{.name = "multiply",
-                                    .shape = all_broadcast,
-                                    .signatures = product_table,
-                                    .element_by_element = 3,
-                                    .gradient = multiply_gradient};
-inline constexpr Operation divide{.name = "divide",
-                                  .shape = all_broadcast,
-                                  .signatures = quotient_table,
-                                  .element_by_element = 3,
-                                  .gradient = divide_gradient};
+inline constexpr Operation multiply = function_of_two("multiply", product_table, multiply_gradient);
+inline constexpr Operation divide = function_of_two("divide", quotient_table, divide_gradient);
 
 PARALLEL_AHEAD constexpr void multiply_gradient(Gradient& g) {
   for (int i = 0; i < 2; ++i)

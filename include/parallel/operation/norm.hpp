@@ -21,8 +21,7 @@ PARALLEL_AHEAD constexpr Shaped norm_shape(const Arguments& a) {
 }
 PARALLEL_AHEAD constexpr Signatures norm_table(const Arguments& a) {
   const int operands = a.types.size(), last = a.rank(0) - 1;
-  Signatures rows;
-  rows.push_back(uniform_row(operands, 1, Broadcast));
+  Signatures rows{uniform_row(operands, 1, Broadcast)};
   for (int d = 0; d <= last; ++d) {
     if (a.size(0, d) < 2) continue;
     Signature row = uniform_row(operands, 1, d == last ? split(0) : Broadcast);
@@ -73,15 +72,15 @@ PARALLEL_AHEAD constexpr void norm_lower(Trace& trace, Lowering& l) {
     List<Type, max_results> types{l.results[0], own};
     if (centered) types.push_back(own);
     l.result = trace.emit(norm_rows, Trace::nodes_operands(l.operands), types, Kind::activation, {}, share, l.reals[0]);
-  } else if (centered) {
-    const int mean = trace.exchange(trace.emit(row_mean, {x}, {own}, Kind::activation, {}, share), l.exchanging);
-    const int variance =
-        trace.exchange(trace.emit(row_variance, {x, mean}, {own}, Kind::activation, {}, share), l.exchanging);
-    l.result = trace.emit(normalize, {x, mean, variance, l.operands[1], l.operands[2]}, l.results, Kind::activation, {},
-                          share, l.reals[0]);
   } else {
-    const int squares = trace.exchange(trace.emit(row_variance, {x}, {own}, Kind::activation, {}, share), l.exchanging);
-    l.result = trace.emit(normalize, {x, squares, l.operands[1]}, l.results, Kind::activation, {}, share, l.reals[0]);
+    List<int, max_node_operands> operands{x};
+    const auto exchanged = [&](const Operation& operation) {
+      return trace.exchange(trace.emit(operation, operands, {own}, Kind::activation, {}, share), l.exchanging);
+    };
+    if (centered) operands.push_back(exchanged(row_mean));
+    operands.push_back(exchanged(row_variance));
+    for (int i = 1; i < l.operands.size(); ++i) operands.push_back(l.operands[i]);
+    l.result = trace.emit(normalize, operands, l.results, Kind::activation, {}, share, l.reals[0]);
   }
 }
 /// Gives gradients to the gain, which is operand `gain`, and to the shift behind it, if they want them.

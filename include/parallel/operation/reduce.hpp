@@ -26,8 +26,7 @@ constexpr Shaped reduce_shape(const Arguments& a, DType dtype) {
 PARALLEL_AHEAD constexpr Shaped sum_shape(const Arguments& a) { return reduce_shape(a, precise(a.types[0].dtype)); }
 PARALLEL_AHEAD constexpr Shaped max_shape(const Arguments& a) { return reduce_shape(a, a.types[0].dtype); }
 constexpr Signatures reduce_rows(const Arguments& a, bool linear) {
-  Signatures rows;
-  rows.push_back(uniform_row(1, 1, Broadcast));
+  Signatures rows{uniform_row(1, 1, Broadcast)};
   if (linear) rows.push_back(uniform_row(1, 1, Partial));
   int kept = 0;
   for (int d = 0; d < a.rank(0); ++d) {

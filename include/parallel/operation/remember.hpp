@@ -19,8 +19,7 @@ PARALLEL_AHEAD constexpr Shaped remember_shape(const Arguments& a) {
   return {same.results, whole_numbers(a, 1)};
 }
 PARALLEL_AHEAD constexpr Signatures remember_table(const Arguments& a) {
-  Signatures rows;
-  rows.push_back(uniform_row(2, 1, Broadcast));
+  Signatures rows{uniform_row(2, 1, Broadcast)};
   for (int d = 0; d < a.rank(0); ++d)
     if (d != a.ints[0] && a.size(0, d) > 1) rows.push_back({{split(d), Broadcast}, {split(d)}});
   rows.push_back({{Partial, Broadcast}, {Partial}, false, true});

@@ -30,9 +30,7 @@ constexpr std::int64_t common_divisor(std::int64_t a, std::int64_t b) {
 /// A split of x passes where as many elements stand before the dimension as before one of the result, and a degree can
 /// divide both.
 PARALLEL_AHEAD constexpr Signatures reshape_table(const Arguments& a) {
-  Signatures rows;
-  rows.push_back(uniform_row(1, 1, Broadcast));
-  rows.push_back(uniform_row(1, 1, Partial));
+  Signatures rows{uniform_row(1, 1, Broadcast), uniform_row(1, 1, Partial)};
   std::int64_t before = 1;
   for (int d = 0; d < a.rank(0); before *= a.size(0, d), ++d) {
     if (a.size(0, d) == 1) continue;
@@ -43,13 +41,12 @@ PARALLEL_AHEAD constexpr Signatures reshape_table(const Arguments& a) {
   }
   return rows;
 }
-PARALLEL_AHEAD constexpr std::int64_t viewed_flops(const Arguments&) { return 0; }
 PARALLEL_AHEAD constexpr void reshape_gradient(Gradient& g);
 inline constexpr Operation reshape{.name = "reshape",
                                    .shape = reshape_shape,
                                    .signatures = reshape_table,
                                    .gradient = reshape_gradient,
-                                   .flops = viewed_flops,
+                                   .flops = no_flops,
                                    .view = true,
                                    .aliases = true};
 PARALLEL_AHEAD constexpr void reshape_gradient(Gradient& g) {

@@ -29,8 +29,7 @@ PARALLEL_AHEAD constexpr Shaped sample_shape(const Arguments& a) {
   return {{result}, {}};
 }
 PARALLEL_AHEAD constexpr Signatures sample_table(const Arguments& a) {
-  Signatures rows;
-  rows.push_back(uniform_row(1, 1, Broadcast));
+  Signatures rows{uniform_row(1, 1, Broadcast)};
   for (int d = 0; d + 1 < a.rank(0); ++d)
     if (a.size(0, d) > 1) rows.push_back({{split(d)}, {split(d)}});
   if (a.size(0, a.rank(0) - 1) > 1) rows.push_back({{split(a.rank(0) - 1)}, {Invariant}, true});

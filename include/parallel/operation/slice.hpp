@@ -18,9 +18,7 @@ PARALLEL_AHEAD constexpr Shaped slice_shape(const Arguments& a) {
   return same;
 }
 constexpr Signatures other_dimensions(const Arguments& a, int dim) {
-  Signatures rows;
-  rows.push_back(uniform_row(a.types.size(), 1, Broadcast));
-  rows.push_back(uniform_row(a.types.size(), 1, Partial));
+  Signatures rows{uniform_row(a.types.size(), 1, Broadcast), uniform_row(a.types.size(), 1, Partial)};
   for (int d = 0; d < a.rank(0); ++d)
     if (d != dim && a.size(0, d) > 1) rows.push_back(uniform_row(a.types.size(), 1, split(d)));
   return rows;
@@ -28,16 +26,15 @@ constexpr Signatures other_dimensions(const Arguments& a, int dim) {
 PARALLEL_AHEAD constexpr Signatures slice_table(const Arguments& a) {
   return other_dimensions(a, static_cast<int>(a.ints[0]));
 }
-PARALLEL_AHEAD constexpr std::int64_t copied_flops(const Arguments&) { return 0; }
 
 /// x at `ints[1]` of dimension `ints[0]`, zeros around it
-inline constexpr Operation pad{.name = "pad", .flops = copied_flops};
+inline constexpr Operation pad{.name = "pad", .flops = no_flops};
 PARALLEL_AHEAD constexpr void slice_gradient(Gradient& g) { g.give(0, pad, {g.cotangent()}, g.node.ints); }
 inline constexpr Operation slice{.name = "slice",
                                  .shape = slice_shape,
                                  .signatures = slice_table,
                                  .gradient = slice_gradient,
-                                 .flops = copied_flops,
+                                 .flops = no_flops,
                                  .reads_a_part = true};
 
 PARALLEL_AHEAD constexpr Shaped concatenate_shape(const Arguments& a) {
@@ -75,7 +72,7 @@ inline constexpr Operation concatenate{.name = "concatenate",
                                        .signatures = concatenate_table,
                                        .element_by_element = 255,
                                        .gradient = concatenate_gradient,
-                                       .flops = copied_flops};
+                                       .flops = no_flops};
 }  // namespace operation
 
 /// slice<1, 0, 8>(x): positions 0 to 7 of dimension 1, which must not be split.

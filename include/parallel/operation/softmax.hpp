@@ -8,8 +8,7 @@ namespace operation {
 // S, other          S
 // S, over           S      exchanges the maximum and the sum of exponentials; backward the inner product of a row
 PARALLEL_AHEAD constexpr Signatures softmax_table(const Arguments& a) {
-  Signatures rows;
-  rows.push_back(uniform_row(1, 1, Broadcast));
+  Signatures rows{uniform_row(1, 1, Broadcast)};
   for (int d = 0; d < a.rank(0); ++d)
     if (a.size(0, d) > 1) rows.push_back({{split(d)}, {split(d)}, d == a.ints[0]});
   return rows;

@@ -20,9 +20,7 @@ PARALLEL_AHEAD constexpr Shaped transpose_shape(const Arguments& a) {
   return {{result}, {}};
 }
 PARALLEL_AHEAD constexpr Signatures transpose_table(const Arguments& a) {
-  Signatures rows;
-  rows.push_back(uniform_row(1, 1, Broadcast));
-  rows.push_back(uniform_row(1, 1, Partial));
+  Signatures rows{uniform_row(1, 1, Broadcast), uniform_row(1, 1, Partial)};
   for (int d = 0; d < a.rank(0); ++d)
     if (a.size(0, static_cast<int>(a.ints[d])) > 1) rows.push_back({{split(static_cast<int>(a.ints[d]))}, {split(d)}});
   return rows;

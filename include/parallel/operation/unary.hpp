@@ -42,63 +42,16 @@ PARALLEL_AHEAD constexpr void unary_gradient(Gradient& g) {
   g.give(0, derivative, {g.operand(0), g.cotangent()});
 }
 
-inline constexpr Operation square{.name = "square",
-                                  .shape = same_shape,
-                                  .signatures = nonlinear_table,
-                                  .element_by_element = 1,
-                                  .gradient = square_gradient};
-inline constexpr Operation sqrt{.name = "sqrt",
-                                .shape = same_shape,
-                                .signatures = nonlinear_table,
-                                .element_by_element = 1,
-                                .gradient = sqrt_gradient};
-inline constexpr Operation exp{.name = "exp",
-                               .shape = same_shape,
-                               .signatures = nonlinear_table,
-                               .element_by_element = 1,
-                               .gradient = exp_gradient,
-                               .rate = Rate::functions};
-inline constexpr Operation log{.name = "log",
-                               .shape = same_shape,
-                               .signatures = nonlinear_table,
-                               .element_by_element = 1,
-                               .gradient = log_gradient,
-                               .rate = Rate::functions};
-inline constexpr Operation tanh{.name = "tanh",
-                                .shape = same_shape,
-                                .signatures = nonlinear_table,
-                                .element_by_element = 1,
-                                .gradient = tanh_gradient,
-                                .rate = Rate::functions};
-inline constexpr Operation sigmoid{.name = "sigmoid",
-                                   .shape = same_shape,
-                                   .signatures = nonlinear_table,
-                                   .element_by_element = 1,
-                                   .gradient = sigmoid_gradient,
-                                   .rate = Rate::functions};
-inline constexpr Operation relu{.name = "relu",
-                                .shape = same_shape,
-                                .signatures = nonlinear_table,
-                                .element_by_element = 1,
-                                .gradient = unary_gradient<relu_derivative>};
-inline constexpr Operation gelu{.name = "gelu",
-                                .shape = same_shape,
-                                .signatures = nonlinear_table,
-                                .element_by_element = 1,
-                                .gradient = unary_gradient<gelu_derivative>,
-                                .rate = Rate::functions};
-inline constexpr Operation gelu_erf{.name = "gelu_erf",
-                                    .shape = same_shape,
-                                    .signatures = nonlinear_table,
-                                    .element_by_element = 1,
-                                    .gradient = unary_gradient<gelu_erf_derivative>,
-                                    .rate = Rate::functions};
-inline constexpr Operation silu{.name = "silu",
-                                .shape = same_shape,
-                                .signatures = nonlinear_table,
-                                .element_by_element = 1,
-                                .gradient = unary_gradient<silu_derivative>,
-                                .rate = Rate::functions};
+inline constexpr Operation square = function_of_one("square", square_gradient, Rate::memory);
+inline constexpr Operation sqrt = function_of_one("sqrt", sqrt_gradient, Rate::memory);
+inline constexpr Operation exp = function_of_one("exp", exp_gradient);
+inline constexpr Operation log = function_of_one("log", log_gradient);
+inline constexpr Operation tanh = function_of_one("tanh", tanh_gradient);
+inline constexpr Operation sigmoid = function_of_one("sigmoid", sigmoid_gradient);
+inline constexpr Operation relu = function_of_one("relu", unary_gradient<relu_derivative>, Rate::memory);
+inline constexpr Operation gelu = function_of_one("gelu", unary_gradient<gelu_derivative>);
+inline constexpr Operation gelu_erf = function_of_one("gelu_erf", unary_gradient<gelu_erf_derivative>);
+inline constexpr Operation silu = function_of_one("silu", unary_gradient<silu_derivative>);
 }  // namespace operation
 
 template <Distributed X>

@@ -45,9 +45,7 @@ struct Heads {
         room(account::cpu::room_of_scores(keys)),
         dropped(dropped_below(call.reals[1])),
         growth(static_cast<T>(1 / (1 - call.reals[1]))) {
-    if (dropped > 0)
-      stream = RandomStream::of({call.ints[3], call.ints[4], call.ints[5]},
-                                call.operands[attending.scalars()].as<const double>(), call.layer, call.micro_batch);
+    if (dropped > 0) stream = StreamOf(call, attending.scalars(), {call.ints[3], call.ints[4], call.ints[5]}).get();
   }
 
   /// The first row of a head in a tensor [batch, rows, heads, elements], and the way from row to row.

@@ -31,36 +31,24 @@ using RowFunction = void (*)(const T* x, const T* y, T* out, Index n);
 template <class T>
 void broadcast(const View& x, const View& y, const View& out, RowFunction<T> both, RowFunction<T> right,
                RowFunction<T> left) {
-  const Steps<max_rank> from_x = repeated(x, out), from_y = repeated(y, out);
-  Walk<2> walk;
-  for (int d = 0; d < out.rank; ++d) walk.add(out.size[d], {from_x[d], from_y[d]});
+  const Walk<2> walk = through(out, {repeated(x, out), repeated(y, out)});
   const Index n = walk.extent();
   const RowFunction<T> function = walk.step(0) == 0 ? left : walk.step(1) == 0 ? right : both;
   T* to = out.as<T>();
   for (auto at = walk.rows(); at; ++at, to += n) function(x.as<const T>() + at[0], y.as<const T>() + at[1], to, n);
 }
 
+/// (x, y): Function{}(x, y)
 template <class T, class Function>
-void broadcast(const Call& call) {
+void binary(const Call& call) {
   broadcast<T>(call.operands[0], call.operands[1], call.results[0], row<T, Function>, row_and_number<T, Function>,
                number_and_row<T, Function>);
 }
-template <class T>
-void add(const Call& call) {
-  broadcast<T, std::plus<>>(call);
-}
-template <class T>
-void subtract(const Call& call) {
-  broadcast<T, std::minus<>>(call);
-}
-template <class T>
-void multiply(const Call& call) {
-  broadcast<T, std::multiplies<>>(call);
-}
-template <class T>
-void divide(const Call& call) {
-  broadcast<T, std::divides<>>(call);
-}
+using Add = std::plus<>;
+using Subtract = std::minus<>;
+using Multiply = std::multiplies<>;
+using Divide = std::divides<>;
+inline void add_scalars(const Call& call) { binary<double, Add>(call); }
 
 /// (sum, x): sum + x in the storage of sum.
 template <class T>
@@ -84,10 +72,8 @@ void with_steps(Index first, Index second, Index third, Body body) {
 template <class T>
 void where(const Call& call) {
   const View& out = call.results[0];
-  Steps<max_rank> from[3];
-  for (int i = 0; i < 3; ++i) from[i] = repeated(call.operands[i], out);
-  Walk<3> walk;
-  for (int d = 0; d < out.rank; ++d) walk.add(out.size[d], {from[0][d], from[1][d], from[2][d]});
+  const Walk<3> walk =
+      through(out, {repeated(call.operands[0], out), repeated(call.operands[1], out), repeated(call.operands[2], out)});
   const Index n = walk.extent();
   T* to = out.as<T>();
   for (auto at = walk.rows(); at; ++at, to += n) {
@@ -107,9 +93,7 @@ void where(const Call& call) {
 template <class T>
 void masked(const Call& call) {
   const View &mask = call.operands[0], &x = call.operands[1], &out = call.results[0];
-  const Steps<max_rank> from_mask = repeated(mask, out), from_x = repeated(x, out);
-  Walk<2> walk;
-  for (int d = 0; d < out.rank; ++d) walk.add(out.size[d], {from_mask[d], from_x[d]});
+  const Walk<2> walk = through(out, {repeated(mask, out), repeated(x, out)});
   const Index n = walk.extent();
   const int kept = call.ints[0] != 0 ? 1 : 0;
   T* to = out.as<T>();

@@ -3,24 +3,14 @@
 #pragma once
 #include <limits>
 
+#include <parallel/device/classes.hpp>
 #include <parallel/device/cpu/norm.hpp>
-#include <parallel/operation/cross_entropy.hpp>
 
 namespace parallel::internals::cpu {
 
 /// A rank's rows of logits.
-struct ClassRows : Rows {
-  const operation::Classes classes;
-  const Index first;  ///< the rank's first class
-  const Index own;    ///< how many of its columns are classes
-  explicit ClassRows(const Call& call)
-      : Rows(call.operands[0]),
-        classes(call.ints),
-        first(call.operands[0].offset[call.operands[0].rank - 1]),
-        own(std::clamp<Index>(classes.count - first, 0, length)) {}
-  /// Where a target stands among the rank's own classes, or -1.
-  Index column(int target) const { return target >= first && target < first + own ? target - first : -1; }
-  bool is_class(int target) const { return target >= 0 && target < classes.count; }
+struct ClassRows : Rows, ClassColumns {
+  explicit ClassRows(const Call& call) : Rows(call.operands[0]), ClassColumns(ClassColumns::of(call)) {}
 };
 /// result[row] = statistic(row, its classes, how many)
 template <class T, class Statistic>
@@ -80,7 +70,7 @@ void pick(const Call& call) {
   const ClassRows rows(call);
   each_row<T>(call, [&, targets = call.operands[1].as<const int>()](Index r, const T* x, Index) {
     const int target = targets[r];
-    if (target == rows.classes.ignored) return T{0};
+    if (target == rows.ignored) return T{0};
     if (!rows.is_class(target)) return std::numeric_limits<T>::quiet_NaN();
     return rows.column(target) < 0 ? T{0} : x[rows.column(target)];
   });
@@ -106,10 +96,10 @@ template <class T>
 template <class T>
 [[gnu::flatten]] void cross_entropy_gradient(const Call& call) {
   const ClassRows rows(call);
-  const T smoothing = static_cast<T>(call.reals[0]), spread = smoothing / static_cast<T>(rows.classes.count);
+  const T smoothing = static_cast<T>(call.reals[0]), spread = smoothing / static_cast<T>(rows.classes);
   for (Index r = 0; r < rows.count; ++r) {
     const int target = call.operands[1].as<const int>()[r];
-    const bool ignored = target == rows.classes.ignored;
+    const bool ignored = target == rows.ignored;
     const T largest = call.operands[2].as<const T>()[r], sum = call.operands[3].as<const T>()[r],
             g = ignored ? T{0} : call.operands[4].as<const T>()[r];
     T* out = call.results[0].as<T>() + r * rows.length;

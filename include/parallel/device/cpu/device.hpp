@@ -46,24 +46,13 @@ struct CpuOf {
       call.context = reinterpret_cast<void*>(kernel(operation, wide));
       return call.context != nullptr ? cpu::in_float : nullptr;
     }
-    Kernel found = nullptr;
-    const auto look = [&](DType dtype, std::span<const KernelRow> table) {
-      if (found == nullptr && dtype == wanted) found = find_kernel(table, operation, call);
-    };
-    (look(dtype_of<T>, cpu::Table<T>::kernels()), ...);
-    look(DType::i32, cpu::Table<int>::kernels());
-    look(DType::f64, cpu::Table<cpu::Scalars>::kernels());
-    return found;
+    return find_kernel<cpu::Table, cpu::Scalars, T...>(operation, call);
   }
 
   /// One kernel for calls that follow each other, or none. In bf16 each rounds its result.
   FusedKernel fused(std::span<Call> calls) const {
     if (has_own(own, calls) || std::any_of(calls.begin(), calls.end(), has_bf16)) return {};
-    FusedKernel found{};
-    const auto look = [&](DType dtype, std::span<const FusedRow> table) {
-      if (!found && dtype == calls[0].results[0].dtype) found = find_kernel(table, calls);
-    };
-    (look(dtype_of<T>, cpu::Table<T>::fused()), ...);
+    const FusedKernel found = find_kernel<cpu::Table, cpu::Scalars, T...>(calls);
     for (Call& call : calls)
       if (found) call.kernel = kernel(*call.operation, call);
     return found;

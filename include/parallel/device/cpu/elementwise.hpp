@@ -15,14 +15,18 @@ template <class T, class Function>
       },
       call.results[0].as<T>(), call.operands[0].as<const T>());
 }
-/// (x, g): result = g times derivative(x)
+template <class T, class Function>
+void unary(const Call& call) {
+  each_element<T>(call, Function{});
+}
+/// (x, g): result = g times Derivative{}(x)
 template <class T, class Derivative>
-[[gnu::flatten]] void each_gradient(const Call& call, Derivative derivative) {
+[[gnu::flatten]] void gradient(const Call& call) {
   by_lanes(
       call.results[0].elements(),
-      [=](T* out, const T* from, const T* g) {
+      [](T* out, const T* from, const T* g) {
         const Lanes<T> x = lanes(from);
-        lanes(out) = lanes(g) * derivative(x);
+        lanes(out) = lanes(g) * Derivative{}(x);
       },
       call.results[0].as<T>(), call.operands[0].as<const T>(), call.operands[1].as<const T>());
 }
@@ -32,30 +36,26 @@ template <class T>
 void scale(const Call& call) {
   each_element<T>(call, [factor = static_cast<T>(call.reals[0])](const auto& x) { return x * factor; });
 }
+struct Square {
+  auto operator()(const auto& x) const { return x.square(); }
+};
+struct Sqrt {
+  auto operator()(const auto& x) const { return x.sqrt(); }
+};
+struct Log {
+  auto operator()(const auto& x) const { return x.log(); }
+};
+struct Tanh {
+  auto operator()(const auto& x) const { return x.tanh(); }
+};
 template <class T>
-void square(const Call& call) {
-  each_element<T>(call, [](const auto& x) { return x.square(); });
-}
+struct Exp {
+  auto operator()(const Lanes<T>& x) const { return exponential(x); }
+};
 template <class T>
-void sqrt(const Call& call) {
-  each_element<T>(call, [](const auto& x) { return x.sqrt(); });
-}
-template <class T>
-void exp(const Call& call) {
-  exponentials(call.operands[0].as<const T>(), T{0}, call.results[0].as<T>(), call.results[0].elements());
-}
-template <class T>
-void log(const Call& call) {
-  each_element<T>(call, [](const auto& x) { return x.log(); });
-}
-template <class T>
-void tanh(const Call& call) {
-  each_element<T>(call, [](const auto& x) { return x.tanh(); });
-}
-template <class T>
-void sigmoid(const Call& call) {
-  each_element<T>(call, [](const auto& x) { return (T{1} + (-x).exp()).inverse(); });
-}
+struct Sigmoid {
+  auto operator()(const Lanes<T>& x) const { return (T{1} + (-x).exp()).inverse(); }
+};
 template <class T>
 void relu(const Call& call) {
   const T* x = call.operands[0].as<const T>();
@@ -75,19 +75,19 @@ void relu_gradient(const Call& call) {
 inline constexpr double gelu_first = 1.5957691216057308, gelu_third = gelu_first * 0.044715;  // of 2 u
 
 template <class T>
-void gelu(const Call& call) {
-  constexpr T first = static_cast<T>(-gelu_first), third = static_cast<T>(-gelu_third);
-  each_element<T>(call, [=](const auto& x) { return x / (T{1} + (x * (first + third * x.square())).exp()); });
-}
-/// (x, g): the derivative is s + x s (1 - s) 2 u'.
+struct Gelu {
+  static constexpr T first = static_cast<T>(-gelu_first), third = static_cast<T>(-gelu_third);
+  auto operator()(const Lanes<T>& x) const { return x / (T{1} + (x * (first + third * x.square())).exp()); }
+};
+/// The derivative is s + x s (1 - s) 2 u'.
 template <class T>
-void gelu_gradient(const Call& call) {
-  constexpr T first = static_cast<T>(gelu_first), third = static_cast<T>(gelu_third);
-  each_gradient<T>(call, [=](const auto& x) {
+struct GeluDerivative {
+  static constexpr T first = static_cast<T>(gelu_first), third = static_cast<T>(gelu_third);
+  Lanes<T> operator()(const Lanes<T>& x) const {
     const Lanes<T> s = (T{1} + (-x * (first + third * x.square())).exp()).inverse();
-    return (s + x * s * (T{1} - s) * (first + T{3} * third * x.square())).eval();
-  });
-}
+    return s + x * s * (T{1} - s) * (first + T{3} * third * x.square());
+  }
+};
 
 /// erfc(|x| / sqrt 2): twice the normal distribution's tail. For float a fit with a relative error of 1.2e-7 everywhere
 /// (Press et al., Numerical Recipes, 1992, erfcc), which is vectorised.
@@ -107,30 +107,30 @@ Lanes<T> two_tails(const Lanes<T>& x) {
 }
 /// x times the normal distribution function.
 template <class T>
-void gelu_erf(const Call& call) {
-  each_element<T>(call, [](const auto& x) { return (T{0.5} * (x + x.abs() * (T{1} - two_tails(x)))).eval(); });
-}
-/// (x, g): the derivative is the distribution function plus x times the density.
+struct GeluErf {
+  Lanes<T> operator()(const Lanes<T>& x) const { return T{0.5} * (x + x.abs() * (T{1} - two_tails(x))); }
+};
+/// The derivative is the distribution function plus x times the density.
 template <class T>
-void gelu_erf_gradient(const Call& call) {
-  constexpr T density = static_cast<T>(0.39894228040143268), least = std::numeric_limits<T>::min();
-  each_gradient<T>(call, [=](const auto& x) {
+struct GeluErfDerivative {
+  static constexpr T density = static_cast<T>(0.39894228040143268), least = std::numeric_limits<T>::min();
+  Lanes<T> operator()(const Lanes<T>& x) const {
     const auto sign = x / x.abs().max(least);
-    return (T{0.5} + T{0.5} * sign * (T{1} - two_tails(x)) + x * density * (T{-0.5} * x.square()).exp()).eval();
-  });
-}
+    return T{0.5} + T{0.5} * sign * (T{1} - two_tails(x)) + x * density * (T{-0.5} * x.square()).exp();
+  }
+};
 
 template <class T>
-void silu(const Call& call) {
-  each_element<T>(call, [](const auto& x) { return x / (T{1} + (-x).exp()); });
-}
-/// (x, g): the derivative is s + x s (1 - s), where s = 1 / (1 + exp(-x)).
+struct Silu {
+  auto operator()(const Lanes<T>& x) const { return x / (T{1} + (-x).exp()); }
+};
+/// The derivative is s + x s (1 - s), where s = 1 / (1 + exp(-x)).
 template <class T>
-void silu_gradient(const Call& call) {
-  each_gradient<T>(call, [](const auto& x) {
+struct SiluDerivative {
+  Lanes<T> operator()(const Lanes<T>& x) const {
     const Lanes<T> s = (T{1} + (-x).exp()).inverse();
-    return (s + x * s * (T{1} - s)).eval();
-  });
-}
+    return s + x * s * (T{1} - s);
+  }
+};
 
 }  // namespace parallel::internals::cpu

@@ -22,7 +22,7 @@ void matmul_add(std::span<const Call> calls) {
                              *bias = c.operands[!bias_first].as<const T>() + tile.column;
                      T* sums = c.results[0].as<T>();
                      for (Index i = 0, at = tile.row * tile.stride + tile.column; i < tile.rows; ++i, at += tile.stride)
-                       row<T, std::plus<>>(products + at, bias, sums + at, tile.columns);
+                       row<T, Add>(products + at, bias, sums + at, tile.columns);
                    },
                    &calls[1]};
   product<T>(calls[0], add);

@@ -6,10 +6,7 @@
 namespace parallel::internals::cpu {
 
 /// x as it is, also under another shape.
-template <class T>
-void copy(const Call& call) {
-  copy(call.results[0], call.operands[0]);
-}
+inline void copy(const Call& call) { copy(call.results[0], call.operands[0]); }
 
 template <class To, class From>
 void cast_from(const View& from, const View& to) {
@@ -52,23 +49,9 @@ void transpose_plane(const T* from, Index from_stride, T* to, Index to_stride, I
 /// ints: which dimension of x each dimension of the result is.
 template <class T>
 void transpose(const Call& call) {
-  const View &x = call.operands[0], &out = call.results[0];
-  const Steps<max_rank> strides_of_x = strides(x), to = strides(out);
-  Steps<max_rank> from;
-  int last = -1, beside = -1;  // the dimensions whose elements lie side by side in the result, and in x
-  for (int d = 0; d < out.rank; ++d) {
-    from.of[d] = strides_of_x[static_cast<int>(call.ints[d])];
-    if (out.size[d] > 1) last = d;
-    if (out.size[d] > 1 && from[d] == 1) beside = d;
-  }
-  Walk<2> walk;
-  const auto add = [&](int d) { walk.add(out.size[d], {from[d], to[d]}); };
-  for (int d = 0; d < out.rank; ++d)
-    if (d != beside && d != last) add(d);
-  if (beside != last) add(beside);
-  if (last >= 0) add(last);
-  const T* source = x.as<const T>();
-  T* target = out.as<T>();
+  const Walk<2> walk = transposed(call);
+  const T* source = call.operands[0].as<const T>();
+  T* target = call.results[0].as<T>();
   const Index n = walk.extent();
   if (walk.step(0) == 1)
     for (auto at = walk.rows(); at; ++at) std::memcpy(target + at[1], source + at[0], bytes(n, sizeof(T)));
@@ -78,23 +61,15 @@ void transpose(const Call& call) {
 }
 
 /// ints: dimension, begin, end.
-template <class T>
-void slice(const Call& call) {
-  const View &x = call.operands[0], &out = call.results[0];
-  const Steps<max_rank> from = strides(x);
-  copy_box(out, x.as<const T>() + call.ints[1] * from[static_cast<int>(call.ints[0])], from, out.data, strides(out));
-}
+inline void slice(const Call& call) { copy_box(sliced(call), call.operands[0], call.results[0]); }
 /// x from position ints[1] of dimension ints[0] on, zeros around it.
-template <class T>
-void pad(const Call& call) {
+inline void pad(const Call& call) {
   const View &x = call.operands[0], &out = call.results[0];
-  const Steps<max_rank> to = strides(out);
   zero(out);
-  copy_box(x, x.data, strides(x), out.as<T>() + call.ints[1] * to[static_cast<int>(call.ints[0])], to);
+  copy_box(placed(x, out, call.ints[1] * strides(out)[static_cast<int>(call.ints[0])]), x, out);
 }
 /// (memory, x, position): the memory, with x from `position` of dimension ints[0] on as far as there is room.
-template <class T>
-void write(const Call& call) {
+inline void write(const Call& call) {
   const View &memory = call.results[0], &x = call.operands[1];
   const int dim = static_cast<int>(call.ints[0]);
   const Index position = *call.operands[2].as<const int>(), begin = std::max<Index>(position, 0);
@@ -103,25 +78,19 @@ void write(const Call& call) {
   View written = x;
   written.size[dim] = end - begin;
   const Steps<max_rank> from = strides(x), to = strides(memory);
-  copy_box(written, x.as<const T>() + (begin - position) * from[dim], from, memory.as<T>() + begin * to[dim], to);
+  copy_box({through(written, {from, to}), (begin - position) * from[dim], begin * to[dim]}, x, memory);
 }
 /// All operands one behind the other.
-template <class T>
-void bucket(const Call& call) {
-  T* to = call.results[0].as<T>();
-  for (const View& x : call.operands) to = std::copy_n(x.as<const T>(), x.elements(), to);
+inline void bucket(const Call& call) {
+  View part = call.results[0];
+  for (const View& x : call.operands) {
+    if (x.elements() > 0) std::memcpy(part.data, x.data, x.bytes());
+    part.data = part.as<std::byte>() + x.bytes();
+  }
 }
 /// All operands one behind the other along dimension ints[0].
-template <class T>
-void concatenate(const Call& call) {
-  const View& out = call.results[0];
-  const Steps<max_rank> to = strides(out);
-  const int dim = static_cast<int>(call.ints[0]);
-  T* begin = out.as<T>();
-  for (const View& x : call.operands) {
-    copy_box(x, x.data, strides(x), begin, to);
-    begin += x.size[dim] * to[dim];
-  }
+inline void concatenate(const Call& call) {
+  each_concatenated(call, [&](const View& x, const Box& box) { copy_box(box, x, call.results[0]); });
 }
 
 }  // namespace parallel::internals::cpu

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include <parallel/device/cpu/walk.hpp>
+#include <parallel/device/cpu/boxes.hpp>
 
 namespace parallel::internals::cpu {
 
@@ -13,45 +13,26 @@ inline std::size_t bytes(Index elements, int of_each) {
   return static_cast<std::size_t>(elements) * static_cast<std::size_t>(of_each);
 }
 inline void copy(const View& to, const View& from) {
-  if (to.data != from.data && to.elements() > 0)
-    std::memcpy(to.data, from.data, bytes(to.elements(), bytes_of(to.dtype)));
+  if (to.data != from.data && to.elements() > 0) std::memcpy(to.data, from.data, to.bytes());
 }
 inline void zero(const View& view) {
-  if (view.elements() > 0) std::memset(view.data, 0, bytes(view.elements(), bytes_of(view.dtype)));
+  if (view.elements() > 0) std::memset(view.data, 0, view.bytes());
 }
 
-/// Copies a box of the extents of `box` from one tensor to another, both contiguous; the box begins at an element of
-/// each.
-inline void copy_box(const View& box, const void* from, const Steps<max_rank>& from_strides, void* to,
-                     const Steps<max_rank>& to_strides) {
-  Walk<2> walk;
-  for (int d = 0; d < box.rank; ++d) walk.add(box.size[d], {from_strides[d], to_strides[d]});
-  walk.make_rows_contiguous();
-  const int size = bytes_of(box.dtype);
-  const std::size_t row = bytes(walk.extent(), size);
-  for (auto at = walk.rows(); at; ++at)
-    std::memcpy(static_cast<std::byte*>(to) + at[1] * size, static_cast<const std::byte*>(from) + at[0] * size, row);
+inline void copy_box(Box box, const View& from, const View& to) {
+  box.walk.make_rows_contiguous();
+  const int size = bytes_of(to.dtype);
+  const auto* const source = static_cast<const std::byte*>(from.data) + box.from * size;
+  auto* const target = static_cast<std::byte*>(to.data) + box.to * size;
+  const std::size_t row = bytes(box.walk.extent(), size);
+  for (auto at = box.walk.rows(); at; ++at) std::memcpy(target + at[1] * size, source + at[0] * size, row);
 }
 /// `from` and `to` are parts of one full tensor: what both hold is copied, the rest of `to` is zero. It serves a slice
 /// and its conjugate, the padding with zeros.
 inline void copy_overlap(const View& from, const View& to) {
-  View both = to;
-  Index source = 0, target = 0;
-  const Steps<max_rank> from_strides = strides(from), to_strides = strides(to);
-  bool covers = true;
-  for (int d = 0; d < to.rank; ++d) {
-    const Index begin = std::max(from.offset[d], to.offset[d]),
-                end = std::min(from.offset[d] + from.size[d], to.offset[d] + to.size[d]);
-    both.size[d] = std::max<Index>(end - begin, 0);
-    source += (begin - from.offset[d]) * from_strides[d];
-    target += (begin - to.offset[d]) * to_strides[d];
-    covers = covers && both.size[d] == to.size[d];
-  }
-  if (!covers) zero(to);
-  if (both.elements() == 0) return;
-  const int size = bytes_of(to.dtype);
-  copy_box(both, static_cast<const std::byte*>(from.data) + source * size, from_strides,
-           static_cast<std::byte*>(to.data) + target * size, to_strides);
+  const Common both = in_common(from, to);
+  if (!both.covers) zero(to);
+  if (!both.empty) copy_box(both.box, from, to);
 }
 
 /// [outer][n][inner] elements of `size` bytes to [n][outer][inner].

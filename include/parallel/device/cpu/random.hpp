@@ -51,16 +51,11 @@ void in_blocks(Index first, Index n, Body body) {
 /// The same for a part's elements; i is the position in the part.
 template <class Body>
 void each_block(const View& part, Body body) {
-  Steps<max_rank> whole;
-  Index elements = 1, first = 0;
-  for (int d = part.rank - 1; d >= 0; elements *= part.whole[d--]) {
-    whole.of[d] = elements;
-    first += part.offset[d] * elements;
-  }
-  Walk<2> walk = together(part, whole);
+  const InWhole whole(part);
+  Walk<2> walk = together(part, whole.steps);
   walk.make_rows_contiguous();
   for (auto at = walk.rows(); at; ++at)
-    in_blocks(first + at[1], walk.extent(),
+    in_blocks(whole.first + at[1], walk.extent(),
               [&](Index i, Index within, Index count, std::uint64_t block) { body(at[0] + i, within, count, block); });
 }
 
@@ -68,8 +63,7 @@ void each_block(const View& part, Body body) {
 /// probability).
 template <class T>
 void dropout(const Call& call) {
-  const RandomStream stream =
-      RandomStream::of(call.ints, call.operands[1].as<const double>(), call.layer, call.micro_batch);
+  const RandomStream stream = StreamOf(call, 1, call.ints).get();
   const std::uint64_t limit = dropped_below(call.reals[0]);
   const T factor = static_cast<T>(1 / (1 - call.reals[0]));
   const T* x = call.operands[0].as<const T>();
@@ -90,8 +84,7 @@ void dropout(const Call& call) {
 template <class T>
 void random(const Call& call) {
   constexpr int several = RandomStream::counters;  // and as many lanes
-  const RandomStream stream =
-      RandomStream::of(call.ints, call.operands[0].as<const double>(), call.layer, call.micro_batch);
+  const RandomStream stream = StreamOf(call, 0, call.ints).get();
   const T deviation = static_cast<T>(call.reals[0]);
   T* out = call.results[0].as<T>();
   each_block(call.results[0], [&](Index at, Index within, Index count, std::uint64_t block) {

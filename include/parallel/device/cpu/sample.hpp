@@ -1,11 +1,10 @@
 // Draws from logits: histograms of the digits of logits, thresholds, and the largest of perturbed logits.
 #pragma once
 #include <cmath>
-#include <numeric>
 
+#include <parallel/device/classes.hpp>
 #include <parallel/device/cpu/random.hpp>
 #include <parallel/device/order_of.hpp>
-#include <parallel/operation/sample.hpp>
 
 namespace parallel::internals::cpu {
 
@@ -19,14 +18,14 @@ struct LogitRows {
   const View& logits;
   const operation::Drawing how;
   const double* const scalars;
-  const Index first, own, count;
+  const ClassColumns columns;
+  const Index count;
 
   explicit LogitRows(const Call& call)
       : logits(call.operands[0]),
         how(call.ints),
         scalars(call.operands[1].as<const double>()),
-        first(logits.offset[logits.rank - 1]),
-        own(std::clamp<Index>(how.classes - first, 0, logits.size[logits.rank - 1])),
+        columns(logits, how.classes),
         count(logits.extent(0, logits.rank - 1)) {}
   float at(Index row, Index i) const {
     return static_cast<float>(number(logits, row * logits.size[logits.rank - 1] + i));
@@ -36,7 +35,7 @@ struct LogitRows {
 /// (logits, scalars[, max][, state][, floor])
 inline void digit_histogram(const Call& call) {
   const LogitRows rows(call);
-  const int shift = 24 - 8 * static_cast<int>(rows.how.digit);
+  const int shift = shift_of(rows.how);
   const bool by_mass = rows.how.by_mass != 0;
   int next = 2;
   const View* const largest = by_mass ? &call.operands[next++] : nullptr;
@@ -45,7 +44,7 @@ inline void digit_histogram(const Call& call) {
   double* histogram = call.results[0].as<double>();
   std::fill_n(histogram, call.results[0].elements(), 0.0);
   for (Index r = 0; r < rows.count; ++r, histogram += operation::sample_bins)
-    for (Index i = 0; i < rows.own; ++i) {
+    for (Index i = 0; i < rows.columns.own; ++i) {
       const float logit = rows.at(r, i);
       const std::uint32_t key = order_of(logit);
       if (floor != nullptr && !passes(logit, floor[r])) continue;
@@ -57,32 +56,18 @@ inline void digit_histogram(const Call& call) {
 /// (histogram, scalars[, state])
 inline void narrow(const Call& call) {
   const operation::Drawing how(call.ints);
-  const Index rows = call.results[0].elements() / 2;
-  const int shift = 24 - 8 * static_cast<int>(how.digit);
-  const double* histogram = call.operands[0].as<const double>();
-  for (Index r = 0; r < rows; ++r, histogram += operation::sample_bins) {
-    Threshold t;
-    if (how.digit > 0) {
-      t = call.operands[2].as<const Threshold>()[r];
-    } else {
-      const double limit = call.operands[1].as<const double>()[how.limit];
-      const double all = how.by_mass != 0 ? std::accumulate(histogram, histogram + operation::sample_bins, 0.0) : 1;
-      // at temperature 0, or where a logit is NaN, no mass is a number
-      const bool limits = limit > 0 && (how.by_mass == 0 || limit < 1) && std::isfinite(all);
-      t.left = limits ? limit * all : std::numeric_limits<double>::infinity();
-    }
-    int bin = operation::sample_bins - 1;
-    for (; bin > 0 && histogram[bin] < t.left; --bin) t.left -= histogram[bin];
-    t.digits += static_cast<double>(static_cast<std::uint32_t>(bin) << shift);
-    call.results[0].as<Threshold>()[r] = t;
+  const double *histogram = call.operands[0].as<const double>(), limit = call.operands[1].as<const double>()[how.limit];
+  for (Index r = 0; r < call.results[0].elements() / 2; ++r, histogram += operation::sample_bins) {
+    const Threshold before =
+        how.digit > 0 ? call.operands[2].as<const Threshold>()[r] : without_digits(histogram, limit, how.by_mass != 0);
+    call.results[0].as<Threshold>()[r] = narrowed(before, histogram, shift_of(how));
   }
 }
 /// (logits, scalars[, threshold])
 inline void draw(const Call& call) {
   const LogitRows rows(call);
   const auto* const threshold = call.operands.size() > 2 ? call.operands[2].as<const Threshold>() : nullptr;
-  const RandomStream stream =
-      RandomStream::of({rows.how.seed, rows.how.step, rows.how.draw}, rows.scalars, call.layer, call.micro_batch);
+  const RandomStream stream = StreamOf(call, 1, {rows.how.seed, rows.how.step, rows.how.draw}).get();
   const double temperature = rows.temperature();
   const Index width = rows.logits.size[rows.logits.rank - 1];
   double* best = call.results[0].as<double>();
@@ -92,28 +77,20 @@ inline void draw(const Call& call) {
     if (temperature > 0) words_of_block(stream, block, words);
     for (Index j = 0; j < count; ++j) {
       const Index r = (at + j) / width, i = (at + j) % width;
-      if (i >= rows.own) continue;
+      if (i >= rows.columns.own) continue;
       const float logit = rows.at(r, i);
       if (threshold != nullptr && !passes(logit, threshold[r])) continue;
       const double noise = temperature > 0 ? -std::log(-std::log((words[within + j] + 0.5) / 4294967296.0)) : 0;
       const float perturbed =
           temperature > 0 ? static_cast<float>(static_cast<double>(logit) / temperature + noise) : logit;
-      const double own = std::isnan(perturbed)
-                             ? std::numeric_limits<double>::infinity()
-                             : static_cast<double>(order_of(perturbed)) * static_cast<double>(operation::most_classes) +
-                                   static_cast<double>(operation::most_classes - 1 - rows.first - i);
-      best[r] = std::max(best[r], own);
+      best[r] = std::max(best[r], draw_of(perturbed, rows.columns.first + i));
     }
   });
 }
 /// The class that a draw carries; -1 where a logit was NaN.
 inline void drawn(const Call& call) {
   const double* x = call.operands[0].as<const double>();
-  for (Index i = 0; i < call.results[0].elements(); ++i)
-    call.results[0].as<int>()[i] =
-        std::isfinite(x[i]) && x[i] >= 0
-            ? static_cast<int>(operation::most_classes - 1 - static_cast<Index>(x[i]) % operation::most_classes)
-            : -1;
+  for (Index i = 0; i < call.results[0].elements(); ++i) call.results[0].as<int>()[i] = class_of(x[i]);
 }
 
 }  // namespace parallel::internals::cpu

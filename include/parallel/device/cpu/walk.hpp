@@ -113,12 +113,34 @@ inline Steps<max_rank> reduced(const View& whole, const Ints& gone) {
   return result;
 }
 
+/// Where a part's elements lie among all of the full tensor: by how many they advance along each dimension, and which is
+/// the first.
+struct InWhole {
+  Steps<max_rank> steps{};
+  Index first = 0;
+  explicit InWhole(const View& part) {
+    Index n = 1;
+    for (int d = part.rank - 1; d >= 0; n *= part.whole[d--]) {
+      steps.of[d] = n;
+      first += part.offset[d] * n;
+    }
+  }
+};
+
+/// Through tensors that advance along the dimensions of `view` by so many elements each.
+template <int tensors>
+Walk<tensors> through(const View& view, const Steps<max_rank> (&steps)[tensors]) {
+  Walk<tensors> walk;
+  for (int d = 0; d < view.rank; ++d) {
+    Steps<tensors> along;
+    for (int t = 0; t < tensors; ++t) along.of[t] = steps[t][d];
+    walk.add(view.size[d], along);
+  }
+  return walk;
+}
 /// Through a tensor and, with it, one that advances along its dimensions by `steps`.
 inline Walk<2> together(const View& view, const Steps<max_rank>& steps) {
-  Walk<2> walk;
-  const Steps<max_rank> own = strides(view);
-  for (int d = 0; d < view.rank; ++d) walk.add(view.size[d], {own[d], steps[d]});
-  return walk;
+  return through(view, {strides(view), steps});
 }
 
 }  // namespace parallel::internals::cpu

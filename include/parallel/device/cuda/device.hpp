@@ -57,27 +57,14 @@ class CudaOf {
     }
     if (&operation == &operation::matmul)
       return prepare_product({&call, 1}, cuda::Epilogue::none) ? cuda::matmul : nullptr;
-    Kernel found = nullptr;
-    const auto look = [&](DType dtype, std::span<const KernelRow> table) {
-      if (found == nullptr && dtype == wanted) found = find_kernel(table, operation, call);
-    };
-    (look(dtype_of<T>, cuda::Table<T>::kernels()), ...);
-    look(DType::i32, cuda::Table<int>::kernels());
-    look(DType::f64, cuda::Table<cuda::Scalars>::kernels());
-    return found;
+    return find_kernel<cuda::Table, cuda::Scalars, T...>(operation, call);
   }
   FusedKernel fused(std::span<Call> calls) const {
     for (Call& call : calls) prepare(call);
     if (has_own(own_, calls)) return {};
     if (const cuda::ProductKernel product = cuda::product_kernel(calls); product.kernel)
       return prepare_product(calls, product.epilogue) ? product.kernel : FusedKernel{};
-    FusedKernel found{};
-    const auto look = [&](DType dtype, std::span<const FusedRow> table) {
-      if (!found && dtype == calls[0].results[0].dtype) found = find_kernel(table, calls);
-    };
-    (look(dtype_of<T>, cuda::Table<T>::fused()), ...);
-    look(DType::f64, cuda::Table<cuda::Scalars>::fused());
-    return found;
+    return find_kernel<cuda::Table, cuda::Scalars, T...>(calls);
   }
   void prepare(Call& call) const { call.context = &kept_->contexts.front(); }
 
@@ -101,7 +88,7 @@ class CudaOf {
     cuda::pack(gpu().stream(), from, to, n, outer, inner, bytes);
   }
   void take(const View& from, const View& to) const {
-    const auto bytes = static_cast<std::int64_t>(cuda::bytes_of(to));
+    const auto bytes = static_cast<std::int64_t>(to.bytes());
     GpuMirrored& staging = kept_->staging;
     // what it held has been sent
     if (staging.bytes() < bytes) {

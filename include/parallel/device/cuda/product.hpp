@@ -172,14 +172,14 @@ inline Product product_of(std::span<const Call> calls, Epilogue epilogue) {
 }
 
 /// (x, w) -> y
-inline void matmul(const Call& call) {
+template <class T>
+void matmul(const Call& call) {
   const View& y = call.results[0];
   const PreparedProduct* const product = cuda::product(call);
   if (product != nullptr)
     product->run(call.operands[0].data, call.operands[1].data, y.data);
   else if (y.elements() > 0)  // nothing is contracted
-    check(cudaMemsetAsync(y.data, 0, static_cast<std::size_t>(y.elements() * bytes_of(y.dtype)), gpu(call).stream()),
-          "zeros");
+    check(cudaMemsetAsync(y.data, 0, y.bytes(), gpu(call).stream()), "zeros");
 }
 /// A product, its sum with a bias, and perhaps gelu of that; the product is not written.
 inline void matmul_bias(std::span<const Call> calls) {

@@ -77,73 +77,16 @@ T combined_lanes(T (&own)[32], Combine combine) {
   return own[0];
 }
 
-/// A warp of a block that works alone: what a Block is (below).
-class Warp {
- public:
-  static constexpr int threads = 32;
-  PARALLEL_DEVICE Warp(std::int64_t i, std::byte* room) : index(i), shared_(room) {}
-
-  std::int64_t index;  ///< of the warp in the grid
-
-  template <int ahead = 1, class F>
-  PARALLEL_DEVICE void each(std::int64_t n, F f) const {
-#if defined(__CUDA_ARCH__)
-#pragma unroll ahead
-    for (std::int64_t i = threadIdx.x % threads; i < n; i += threads) f(i);
-#else
-    for (std::int64_t i = 0; i < n; ++i) f(i);
-#endif
-  }
-  PARALLEL_DEVICE void sync() const {
-#if defined(__CUDA_ARCH__)
-    __syncwarp();
-#endif
-  }
-  template <class T, int ahead = 1, class F>
-  PARALLEL_DEVICE T sum(std::int64_t n, F f) const {
-    return combined<T, ahead>(n, f, T{}, Plus{});
-  }
-  template <int ahead = 1, class T, class F>
-  PARALLEL_DEVICE T maximum(std::int64_t n, T least, F f) const {
-    return combined<T, ahead>(n, f, least, Larger{});
-  }
-  template <class T>
-  PARALLEL_DEVICE T* shared(std::size_t bytes = 0) const {
-    return reinterpret_cast<T*>(shared_ + bytes);
-  }
-
- private:
-  template <class T, int ahead, class F, class Combine>
-  PARALLEL_DEVICE T combined(std::int64_t n, F f, T first, Combine combine) const {
-#if defined(__CUDA_ARCH__)
-    T own = first;
-#pragma unroll ahead
-    for (std::int64_t i = threadIdx.x % threads; i < n; i += threads) own = combine(own, static_cast<T>(f(i)));
-    for (int apart = 16; apart > 0; apart /= 2) own = combine(own, of_lane(own, apart));
-    return own;
-#else
-    T own[threads];
-    for (int lane = 0; lane < threads; ++lane) {
-      own[lane] = first;
-      for (std::int64_t i = lane; i < n; i += threads) own[lane] = combine(own[lane], static_cast<T>(f(i)));
-    }
-    return combined_lanes(own, combine);
-#endif
-  }
-
-  std::byte* shared_;
-};
-
 /// What a body is called with. A body is uniform but within `each`: its own variables have the same value in every
-/// thread, and only the functions that it hands to a Block see what differs, an index.
+/// thread, and only the functions that it hands to a Block see what differs, an index. A warp that works alone is a Block, too.
 template <int size>
 class Block {
  public:
-  static constexpr int threads = size, warp = 32;
+  static constexpr int threads = size, warp = 32, warps = size / warp;
   static_assert(size % warp == 0 && size <= 1024);
   PARALLEL_DEVICE Block(std::int64_t i, std::byte* room) : index(i), shared_(room) {}
 
-  std::int64_t index;  ///< of the block in the grid
+  std::int64_t index;  ///< of the block, or the warp, in the grid
 
   /// f(i) for every i below n, in no order. What it writes, others see behind `sync`. `ahead`, here and below: for how
   /// many i a thread loads before it waits.
@@ -151,7 +94,7 @@ class Block {
   PARALLEL_DEVICE void each(I n, F f) const {
 #if defined(__CUDA_ARCH__)
 #pragma unroll ahead
-    for (I i = static_cast<I>(threadIdx.x); i < n; i += size) f(i);
+    for (I i = static_cast<I>(thread()); i < n; i += size) f(i);
 #else
     for (I i = 0; i < n; ++i) f(i);
 #endif
@@ -159,8 +102,7 @@ class Block {
   /// f(warp) for every warp, each of which works alone, with so many bytes of the shared memory.
   template <class F>
   PARALLEL_DEVICE void each_warp(F f, std::size_t bytes = 0) const {
-    constexpr int warps = size / warp;
-    const auto run = [&](int w) { f(Warp(index * warps + w, shared_ + static_cast<std::size_t>(w) * bytes)); };
+    const auto run = [&](int w) { f(Block<warp>(index * warps + w, shared_ + static_cast<std::size_t>(w) * bytes)); };
 #if defined(__CUDA_ARCH__)
     run(static_cast<int>(threadIdx.x) / warp);
 #else
@@ -169,7 +111,7 @@ class Block {
   }
   PARALLEL_DEVICE void sync() const {
 #if defined(__CUDA_ARCH__)
-    __syncthreads();
+    size == warp ? __syncwarp() : __syncthreads();
 #endif
   }
   /// The sum of f(i) over all i below n, the same bits in every thread and every run: each thread adds every size-th,
@@ -192,20 +134,23 @@ class Block {
  private:
   template <class T, int ahead, class F, class Combine>
   PARALLEL_DEVICE T combined(std::int64_t n, F f, T first, Combine combine) const {
-    constexpr int warps = size / warp;
 #if defined(__CUDA_ARCH__)
     T own = first;
 #pragma unroll ahead
-    for (std::int64_t i = threadIdx.x; i < n; i += size) own = combine(own, static_cast<T>(f(i)));
+    for (std::int64_t i = thread(); i < n; i += size) own = combine(own, static_cast<T>(f(i)));
     for (int apart = warp / 2; apart > 0; apart /= 2) own = combine(own, of_lane(own, apart));
-    __shared__ alignas(16) std::byte room[warps * sizeof(T)];
-    T* const of_warp = reinterpret_cast<T*>(room);
-    __syncthreads();  // the sum before this one has been read
-    if (threadIdx.x % warp == 0) of_warp[threadIdx.x / warp] = own;
-    __syncthreads();
-    T all = of_warp[0];
-    for (int w = 1; w < warps; ++w) all = combine(all, of_warp[w]);
-    return all;
+    if constexpr (warps == 1) {
+      return own;
+    } else {
+      __shared__ alignas(16) std::byte room[warps * sizeof(T)];
+      T* const of_warp = reinterpret_cast<T*>(room);
+      __syncthreads();  // the sum before this one has been read
+      if (threadIdx.x % warp == 0) of_warp[threadIdx.x / warp] = own;
+      __syncthreads();
+      T all = of_warp[0];
+      for (int w = 1; w < warps; ++w) all = combine(all, of_warp[w]);
+      return all;
+    }
 #else
     T own[warp], all{};
     for (int w = 0; w < warps; ++w) {
@@ -219,7 +164,12 @@ class Block {
 #endif
   }
 
+#if defined(__CUDA_ARCH__)
+  __device__ static unsigned thread() { return warps == 1 ? threadIdx.x % warp : threadIdx.x; }
+#endif
+
   std::byte* shared_;
 };
+using Warp = Block<32>;
 
 }  // namespace parallel::internals::cuda

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 
+#include <parallel/device/cpu/boxes.hpp>
 #include <parallel/device/cuda/body/map.hpp>
 
 namespace parallel::internals::cuda {
@@ -37,26 +38,20 @@ void with_unit(int bytes, F f) {
 /// written once.
 template <class U>
 struct CopyBox {
-  static constexpr int threads = 256;
   const U* from;
   U* to;
-  Index units;
   int rank;
   Divisor extent[max_rank + 1];
   Index from_step[max_rank + 1], to_step[max_rank + 1];
 
-  template <class Block>
-  PARALLEL_DEVICE void operator()(Block& block) const {
-    block.each(threads, [&](Index thread) {
-      Index rest = block.index * threads + thread, source = 0, target = 0;
-      if (rest >= units) return;
-      for (int d = rank - 1; d > 0; --d) {
-        const Index here = extent[d].divide(rest);
-        source += here * from_step[d];
-        target += here * to_step[d];
-      }
-      to[target + rest * to_step[0]] = from[source + rest * from_step[0]];
-    });
+  PARALLEL_DEVICE void operator()(Index rest) const {
+    Index source = 0, target = 0;
+    for (int d = rank - 1; d > 0; --d) {
+      const Index here = extent[d].divide(rest);
+      source += here * from_step[d];
+      target += here * to_step[d];
+    }
+    to[target + rest * to_step[0]] = from[source + rest * from_step[0]];
   }
 };
 
@@ -71,7 +66,7 @@ inline void copy_box(cudaStream_t stream, const Walk<2>& walk, const void* from,
   for (int d = rows ? 1 : 0; d < rank; ++d) bytes = unit_of(bytes, walk.step(0, d) * size, walk.step(1, d) * size);
   const int unit = rows ? bytes : std::min(bytes, size);
   with_unit(unit, [&]<class U>(U) {
-    CopyBox<U> body{static_cast<const U*>(from), static_cast<U*>(to), elements * size / unit, rank, {}, {}, {}};
+    CopyBox<U> body{static_cast<const U*>(from), static_cast<U*>(to), rank, {}, {}, {}};
     for (int d = 0; d < rank; ++d) {
       const int enclosing = rank - 1 - d;
       body.extent[d] = Divisor(walk.extent(enclosing));
@@ -87,46 +82,33 @@ inline void copy_box(cudaStream_t stream, const Walk<2>& walk, const void* from,
       body.extent[rank] = Divisor(size / unit);
       body.from_step[rank] = body.to_step[rank] = 1;
     }
-    launch(stream, blocks_of(body.units, body.threads), body);
+    launch_each(stream, elements * size / unit, body);
   });
 }
 
-inline std::size_t bytes_of(const View& view) {
-  return static_cast<std::size_t>(view.elements() * parallel::bytes_of(view.dtype));
+/// Of two tensors.
+inline void copy_box(const Call& call, const cpu::Box& box, const View& from, const View& to) {
+  const int size = bytes_of(to.dtype);
+  copy_box(gpu(call).stream(), box.walk, static_cast<const std::byte*>(from.data) + box.from * size,
+           static_cast<std::byte*>(to.data) + box.to * size, size);
 }
 
 /// All elements, in their order.
 inline void copy(const Call& call) {
   const View &from = call.operands[0], &to = call.results[0];
   if (from.data != to.data && to.elements() > 0)
-    check(cudaMemcpyAsync(to.data, from.data, bytes_of(to), cudaMemcpyDeviceToDevice, gpu(call).stream()), "a copy");
+    check(cudaMemcpyAsync(to.data, from.data, to.bytes(), cudaMemcpyDeviceToDevice, gpu(call).stream()), "a copy");
 }
-inline void zero(const View& view, cudaStream_t stream) {
-  if (view.elements() > 0) check(cudaMemsetAsync(view.data, 0, bytes_of(view), stream), "zeros");
+inline void zero(const Call& call) {
+  const View& view = call.results[0];
+  if (view.elements() > 0) check(cudaMemsetAsync(view.data, 0, view.bytes(), gpu(call).stream()), "zeros");
 }
-inline void zero(const Call& call) { zero(call.results[0], gpu(call).stream()); }
 
 /// What two parts of one full tensor have in common; the rest of the result is zero.
 inline void copy_overlap(const Call& call) {
-  const View &from = call.operands[0], &to = call.results[0];
-  Index source = 0, target = 0;
-  const cpu::Steps<max_rank> from_strides = strides(from), to_strides = strides(to);
-  Walk<2> walk;
-  bool covers = true, empty = to.elements() == 0;
-  for (int d = 0; d < to.rank; ++d) {
-    const Index begin = std::max(from.offset[d], to.offset[d]),
-                end = std::min(from.offset[d] + from.size[d], to.offset[d] + to.size[d]);
-    empty = empty || end <= begin;
-    walk.add(std::max<Index>(end - begin, 0), {from_strides[d], to_strides[d]});
-    source += (begin - from.offset[d]) * from_strides[d];
-    target += (begin - to.offset[d]) * to_strides[d];
-    covers = covers && end - begin == to.size[d];
-  }
-  if (!covers) zero(call);
-  const int size = parallel::bytes_of(to.dtype);
-  if (!empty)
-    copy_box(gpu(call).stream(), walk, static_cast<const std::byte*>(from.data) + source * size,
-             static_cast<std::byte*>(to.data) + target * size, size);
+  const cpu::Common both = cpu::in_common(call.operands[0], call.results[0]);
+  if (!both.covers) zero(call);
+  if (!both.empty) copy_box(call, both.box, call.operands[0], call.results[0]);
 }
 
 /// [outer][n][inner] elements to [n][outer][inner].

@@ -21,27 +21,41 @@ inline bool lies_at(const void* data, std::size_t bytes) { return reinterpret_ca
 /// Whether an update is to be left out: see Call.
 PARALLEL_DEVICE inline bool skipped(const double* commit) { return commit != nullptr && *commit == 0; }
 
+/// Runs f(i) for every i below n.
+template <class F>
+struct Each {
+  static constexpr int threads = 256;
+  F f;
+  Index n;
+
+  template <class Block>
+  PARALLEL_DEVICE void operator()(Block& block) const {
+    block.each(threads, [&](Index thread) {
+      const Index i = block.index * threads + thread;
+      if (i < n) f(i);
+    });
+  }
+};
+template <class F>
+void launch_each(cudaStream_t stream, Index n, const F& f) {
+  launch(stream, blocks_of(n, Each<F>::threads), Each<F>{f, n});
+}
+
 /// out[i] = function(in[0][...], in[1][...], ...) for packs of n elements of the innermost dimension. `Out`, `In...`:
 /// element types.
 template <int n, class Function, class Out, class... In>
 struct Map {
-  static constexpr int threads = 256, inputs = sizeof...(In);
+  static constexpr int inputs = sizeof...(In);
   Function function;
   Out* out;
   const void* in[inputs];
   const double* commit;
-  Index packs;  // of the result
-  int rank;     // dimensions, the innermost last
+  int rank;  // dimensions, the innermost last
   Divisor extent[max_rank];
   Index step[inputs][max_rank];  // in elements; the innermost step is 0 or, where n > 1, 1
 
-  template <class Block>
-  PARALLEL_DEVICE void operator()(Block& block) const {
-    if (skipped(commit)) return;
-    block.each(threads, [&](Index thread) {
-      const Index pack = block.index * threads + thread;
-      if (pack < packs) apply(pack * n, std::make_integer_sequence<int, inputs>{});
-    });
+  PARALLEL_DEVICE void operator()(Index pack) const {
+    if (!skipped(commit)) apply(pack * n, std::make_integer_sequence<int, inputs>{});
   }
 
  private:
@@ -80,12 +94,7 @@ void map(const Call& call, const Function& function, const Steps (&from)[sizeof.
   constexpr int inputs = sizeof...(In);
   const View& out = call.results[0];
   if (out.elements() == 0) return;
-  Walk<inputs> walk;
-  for (int d = 0; d < out.rank; ++d) {
-    cpu::Steps<inputs> steps;
-    for (int k = 0; k < inputs; ++k) steps.of[k] = from[k][d];
-    walk.add(out.size[d], steps);
-  }
+  const Walk<inputs> walk = cpu::through(out, from);
   constexpr int n = static_cast<int>(16 / std::max({sizeof(Out), sizeof(In)...}));
   constexpr std::size_t sizes[inputs]{sizeof(In)...};
   const int rank = std::max(walk.rank(), 1);
@@ -101,13 +110,12 @@ void map(const Call& call, const Function& function, const Steps (&from)[sizeof.
     body.out = out.as<Out>();
     body.commit = call.commit;
     body.rank = rank;
-    body.packs = out.elements() / in_pack;
     for (int k = 0; k < inputs; ++k) body.in[k] = call.operands[k].data;
     for (int d = 0; d < rank; ++d) {
       body.extent[d] = Divisor(walk.extent(rank - 1 - d));
       for (int k = 0; k < inputs; ++k) body.step[k][d] = walk.step(k, rank - 1 - d);
     }
-    launch(gpu(call).stream(), blocks_of(body.packs, body.threads), body);
+    launch_each(gpu(call).stream(), out.elements() / in_pack, body);
   };
   packed ? run(Map<n, Function, Out, In...>{}, n) : run(Map<1, Function, Out, In...>{}, 1);
 }

@@ -181,24 +181,10 @@ void launch_rows(const Call& call, Index rows, Index packs, const Body& body, st
   else
     launch(gpu(call).stream(), rows, body, shared);
 }
-
-/// Runs f(i) for every i below n.
-template <class F>
-struct Each {
-  static constexpr int threads = 256;
-  F f;
-  Index n;
-  template <class Block>
-  PARALLEL_DEVICE void operator()(Block& block) const {
-    block.each(threads, [&](Index thread) {
-      const Index i = block.index * threads + thread;
-      if (i < n) f(i);
-    });
-  }
-};
-template <class F>
-void launch_each(const Call& call, Index n, const F& f) {
-  launch(gpu(call).stream(), blocks_of(n, Each<F>::threads), Each<F>{f, n});
+/// For every one of the body's rows.
+template <class Body>
+void launch_rows(const Call& call, const Body& body) {
+  launch_rows(call, body.rows.count, body.rows.template packs<Body::n>(), body);
 }
 
 /// f(T{}) with the type of elements from which a statistic of type S is made: a float is one of bf16, too.

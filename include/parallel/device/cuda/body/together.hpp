@@ -54,10 +54,5 @@ void at_most(int most, std::span<const Call> calls, F f) {
     calls = calls.subspan(some);
   }
 }
-/// A kernel of one call.
-template <auto together>
-void alone(const Call& call) {
-  together({&call, 1});
-}
 
 }  // namespace parallel::internals::cuda

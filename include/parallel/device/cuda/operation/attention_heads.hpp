@@ -48,9 +48,7 @@ struct Heads {
   const int* position;    ///< of the first query of all ranks, or none
   std::uint64_t dropped;  ///< random words below it drop a probability
   W growth;               ///< of the others
-  const double* scalars;
-  Ints draw;
-  std::int64_t layer, micro_batch;
+  StreamOf stream_of;
   int first_batch = 0;  ///< that this launch is for
 
   explicit Heads(const Call& call)
@@ -80,10 +78,7 @@ struct Heads {
     position = attending.positioned ? call.operands[attending.scalars() - 1].as<const int>() : nullptr;
     dropped = dropped_below(call.reals[1]);
     growth = static_cast<W>(1 / (1 - call.reals[1]));
-    scalars = dropped > 0 ? call.operands[attending.scalars()].as<const double>() : nullptr;
-    if (dropped > 0) draw = {call.ints[3], call.ints[4], call.ints[5]};
-    layer = call.layer;
-    micro_batch = call.micro_batch;
+    if (dropped > 0) stream_of = {call, attending.scalars(), {call.ints[3], call.ints[4], call.ints[5]}};
     constexpr int several = pack_elements<T>;
     packed = size % several == 0 && value_size % several == 0;
     const auto look = [&](const auto& views) {
@@ -144,7 +139,7 @@ struct Heads {
   PARALLEL_DEVICE void draw_kept(const Block& block, int b, int head, int query, int rows, int key, int columns,
                                  std::uint8_t* kept) const {
     constexpr int counters = RandomStream::counters, words = RandomStream::block;
-    const RandomStream stream = RandomStream::of(draw, scalars, layer, micro_batch);
+    const RandomStream stream = stream_of.get();
     const int spans = (columns + words - 1) / words + 1;  // blocks of words that a row may touch
     block.each(std::int64_t{spans} * rows * counters, [&](std::int64_t at) {
       const int counter = static_cast<int>(at % counters), i = static_cast<int>(at / counters % rows),

@@ -4,28 +4,10 @@
 #include <algorithm>
 #include <limits>
 
+#include <parallel/device/classes.hpp>
 #include <parallel/device/cuda/operation/softmax.hpp>
-#include <parallel/operation/cross_entropy.hpp>
 
 namespace parallel::internals::cuda {
-
-/// A rank's columns of logits, and which classes they are.
-struct ClassColumns {
-  Index classes, ignored;
-  Index first;  ///< the rank's first class
-  Index own;    ///< how many of its columns are classes
-  static ClassColumns of(const Call& call) {
-    const View& x = call.operands[0];
-    const operation::Classes all(call.ints);
-    const Index first = x.offset[x.rank - 1];
-    return {all.count, all.ignored, first, std::clamp<Index>(all.count - first, 0, x.size[x.rank - 1])};
-  }
-  /// Where a target stands among the rank's own classes, or -1.
-  PARALLEL_DEVICE Index column(int target) const {
-    return target >= first && target < first + own ? target - first : -1;
-  }
-  PARALLEL_DEVICE bool is_class(int target) const { return target >= 0 && target < classes; }
-};
 
 template <class S, class T>
 struct ClassMaximum {
@@ -60,8 +42,7 @@ void class_maximum(const Call& call) {
   with_element<S>(x.dtype, [&]<class T>(T) {
     using Body = ClassMaximum<S, T>;
     const Rows rows = Rows::of<Body::n>(x, x.rank - 1);
-    launch_rows(call, rows.count, rows.packs<Body::n>(),
-                Body{x.as<const T>(), call.results[0].as<S>(), rows, ClassColumns::of(call).own});
+    launch_rows(call, Body{x.as<const T>(), call.results[0].as<S>(), rows, ClassColumns::of(call).own});
   });
 }
 
@@ -121,9 +102,8 @@ void class_exponentials(const Call& call) {
   with_element<S>(x.dtype, [&]<class T>(T) {
     using Body = ClassExponentials<S, T>;
     const Rows rows = Rows::of<Body::n>(x, x.rank - 1);
-    launch_rows(
-        call, rows.count, rows.packs<Body::n>(),
-        Body{x.as<const T>(), call.results[0].as<S>(), call.results[1].as<S>(), rows, ClassColumns::of(call).own});
+    launch_rows(call, Body{x.as<const T>(), call.results[0].as<S>(), call.results[1].as<S>(), rows,
+                           ClassColumns::of(call).own});
   });
 }
 struct Rescaled {
@@ -163,9 +143,8 @@ void class_mean(const Call& call) {
     using Body = ClassMean<S, T>;
     const Rows rows = Rows::of<Body::n>(x, x.rank - 1);
     const auto classes = ClassColumns::of(call);
-    launch_rows(call, rows.count, rows.packs<Body::n>(),
-                Body{x.as<const T>(), call.results[0].as<S>(), rows, classes.own,
-                     static_cast<Wide<T>>(1 / static_cast<double>(classes.classes))});
+    launch_rows(call, Body{x.as<const T>(), call.results[0].as<S>(), rows, classes.own,
+                           static_cast<Wide<T>>(1 / static_cast<double>(classes.classes))});
   });
 }
 
@@ -190,7 +169,7 @@ template <class S>
 void pick(const Call& call) {
   const View& x = call.operands[0];
   with_element<S>(x.dtype, [&]<class T>(T) {
-    launch_each(call, call.results[0].elements(),
+    launch_each(gpu(call).stream(), call.results[0].elements(),
                 Pick<S, T>{x.as<const T>(), call.operands[1].as<const int>(), call.results[0].as<S>(),
                            x.size[x.rank - 1], ClassColumns::of(call)});
   });
@@ -217,7 +196,7 @@ void negative_log_likelihood(const Call& call) {
   using Number = Reals<Wide<S>>;
   const auto picked = Number::of(call.operands[4]),
              mean = call.operands.size() > 5 ? Number::of(call.operands[5]) : picked;
-  launch_each(call, call.results[0].elements(),
+  launch_each(gpu(call).stream(), call.results[0].elements(),
               NegativeLogLikelihood<S>{call.operands[1].as<const int>(), Number::of(call.operands[2]),
                                        Number::of(call.operands[3]), picked, mean, call.results[0].as<S>(),
                                        operation::Classes(call.ints).ignored, static_cast<Wide<S>>(call.reals[0])});
@@ -256,10 +235,9 @@ void cross_entropy_gradient(const Call& call) {
   using W = Wide<T>;
   using Body = CrossEntropyGradient<T>;
   const Rows rows = Rows::of<Body::n>(x, x.rank - 1, call.results[0]);
-  launch_rows(call, rows.count, rows.packs<Body::n>(),
-              Body{x.as<const T>(), call.operands[1].as<const int>(), Reals<W>::of(call.operands[2]),
-                   Reals<W>::of(call.operands[3]), Reals<W>::of(call.operands[4]), call.results[0].as<T>(), rows,
-                   ClassColumns::of(call), static_cast<W>(call.reals[0])});
+  launch_rows(call, Body{x.as<const T>(), call.operands[1].as<const int>(), Reals<W>::of(call.operands[2]),
+                         Reals<W>::of(call.operands[3]), Reals<W>::of(call.operands[4]), call.results[0].as<T>(), rows,
+                         ClassColumns::of(call), static_cast<W>(call.reals[0])});
 }
 
 template <class S>

@@ -106,7 +106,7 @@ struct Masked {
   PARALLEL_DEVICE Wide<T> operator()(int mask, Wide<T> x) const { return (mask != 0) == kept ? x : Wide<T>{0}; }
 };
 
-/// The kernel of a function of one operand, of two, whose element type is the result's.
+/// The kernel of a function of one operand, of two, whose element type is the result's; of a derivative: (x, g).
 template <class T, class Function>
 void unary(const Call& call) {
   map<Function, T, T>(call, Function{});
@@ -114,6 +114,19 @@ void unary(const Call& call) {
 template <class T, class Function>
 void binary(const Call& call) {
   map<Function, T, T, T>(call, Function{});
+}
+
+template <class T, class Derivative>
+void gradient(const Call& call) {
+  binary<T, Derivative>(call);
+}
+template <class T>
+void relu(const Call& call) {
+  unary<T, Relu>(call);
+}
+template <class T>
+void relu_gradient(const Call& call) {
+  binary<T, ReluDerivative>(call);
 }
 
 /// x times the first number.

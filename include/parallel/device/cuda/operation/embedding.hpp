@@ -37,9 +37,8 @@ void embedding(const Call& call) {
   const View &table = call.operands[1], &out = call.results[0];
   Rows rows = Rows::of<Body::n>(table, 1, out);
   rows.count = call.operands[0].elements();
-  launch_rows(call, rows.count, rows.packs<Body::n>(),
-              Body{call.operands[0].as<const int>(), table.as<const T>(), out.as<T>(), rows, table.offset[0],
-                   table.size[0], table.whole[0]});
+  launch_rows(call, Body{call.operands[0].as<const int>(), table.as<const T>(), out.as<T>(), rows, table.offset[0],
+                         table.size[0], table.whole[0]});
 }
 
 /// Rows of g, sorted by the row of the table to which they are added, in pieces of `span`. A row of the table whose

@@ -85,6 +85,7 @@ inline void square_sums(std::span<const Call> calls) {
     if constexpr (!std::is_same_v<T, int>) square_sums_of<T>(gpu(calls[0]), calls);
   });
 }
+inline void square_sum(const Call& call) { square_sums({&call, 1}); }
 
 /// Sums of two scalars, one behind the other: an operand may be an earlier sum.
 struct AddScalars {
@@ -112,6 +113,7 @@ inline void add_scalars(std::span<const Call> all) {
     launch(gpu(calls[0]).stream(), 1, body);
   });
 }
+inline void add_scalars(const Call& call) { add_scalars(std::span(&call, 1)); }
 
 /// (sum of squares, scalars, loss): the norm, the factor min(1, clip_norm / norm) and whether norm and loss are finite
 /// numbers.

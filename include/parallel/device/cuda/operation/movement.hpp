@@ -45,110 +45,68 @@ struct TransposePlanes {
 };
 
 /// ints: which dimension of x each dimension of the result is.
-inline void transpose(const Call& call) {
+template <class T>
+void transpose(const Call& call) {
   const View &x = call.operands[0], &out = call.results[0];
-  const Steps strides_of_x = strides(x), to = strides(out);
-  Steps from;
-  int last = -1, beside = -1;  // the dimensions whose elements lie side by side in the result, and in x
-  for (int d = 0; d < out.rank; ++d) {
-    from.of[d] = strides_of_x[static_cast<int>(call.ints[d])];
-    if (out.size[d] > 1) last = d;
-    if (out.size[d] > 1 && from[d] == 1) beside = d;
-  }
-  Walk<2> walk;
-  const auto add = [&](int d) { walk.add(out.size[d], {from[d], to[d]}); };
-  for (int d = 0; d < out.rank; ++d)
-    if (d != beside && d != last) add(d);
-  if (beside != last) add(beside);
-  if (last >= 0) add(last);
+  const Walk<2> walk = cpu::transposed(call);
   constexpr Index narrowest = 16;  // planes for which tiles are worth it
-  const int size = parallel::bytes_of(out.dtype);
   if (out.elements() == 0) return;
-  if (walk.step(0) == 1 || std::min(walk.extent(0), walk.extent(1)) < narrowest)
-    return copy_box(gpu(call).stream(), walk, x.data, out.data, size);
-  with_unit(size, [&]<class U>(U) {
-    using Body = TransposePlanes<U>;
-    const Index across = blocks_of(walk.extent(0), Body::tile), down = blocks_of(walk.extent(1), Body::tile);
-    Body body{x.as<const U>(),
-              out.as<U>(),
-              walk.extent(1),
-              walk.extent(0),
-              walk.step(0),
-              walk.step(1, 1),
-              Divisor(down),
-              Divisor(across),
-              walk.rank() - 2,
-              {},
-              {},
-              {}};
-    Index planes = 1;
-    for (int d = 0; d < body.rank; planes *= walk.extent(2 + d++)) {
-      body.extent[d] = Divisor(walk.extent(2 + d));
-      body.from_outer[d] = walk.step(0, 2 + d);
-      body.to_outer[d] = walk.step(1, 2 + d);
-    }
-    launch(gpu(call).stream(), planes * down * across, body, Body::shared_bytes);
-  });
+  if (walk.step(0) == 1 || std::min(walk.extent(0), walk.extent(1)) < narrowest) return copy_box(call, {walk}, x, out);
+  using U = Unit<sizeof(T)>;
+  using Body = TransposePlanes<U>;
+  const Index across = blocks_of(walk.extent(0), Body::tile), down = blocks_of(walk.extent(1), Body::tile);
+  Body body{x.as<const U>(),
+            out.as<U>(),
+            walk.extent(1),
+            walk.extent(0),
+            walk.step(0),
+            walk.step(1, 1),
+            Divisor(down),
+            Divisor(across),
+            walk.rank() - 2,
+            {},
+            {},
+            {}};
+  Index planes = 1;
+  for (int d = 0; d < body.rank; planes *= walk.extent(2 + d++)) {
+    body.extent[d] = Divisor(walk.extent(2 + d));
+    body.from_outer[d] = walk.step(0, 2 + d);
+    body.to_outer[d] = walk.step(1, 2 + d);
+  }
+  launch(gpu(call).stream(), planes * down * across, body, Body::shared_bytes);
 }
 
-/// Copies a box of the extents of `box` from one tensor to another; the box begins at an element of each.
-inline void copy_box(const Call& call, const View& box, const void* from, const Steps& from_strides, Index source,
-                     void* to, const Steps& to_strides, Index target) {
-  Walk<2> walk;
-  for (int d = 0; d < box.rank; ++d) walk.add(box.size[d], {from_strides[d], to_strides[d]});
-  const int size = parallel::bytes_of(box.dtype);
-  copy_box(gpu(call).stream(), walk, static_cast<const std::byte*>(from) + source * size,
-           static_cast<std::byte*>(to) + target * size, size);
-}
 /// ints: dimension, begin, end.
-inline void slice(const Call& call) {
-  const View &x = call.operands[0], &out = call.results[0];
-  const Steps from = strides(x);
-  copy_box(call, out, x.data, from, call.ints[1] * from[static_cast<int>(call.ints[0])], out.data, strides(out), 0);
-}
+inline void slice(const Call& call) { copy_box(call, cpu::sliced(call), call.operands[0], call.results[0]); }
 /// All operands one behind the other along dimension ints[0].
 inline void concatenate(const Call& call) {
-  const View& out = call.results[0];
-  const Steps to = strides(out);
-  const int dim = static_cast<int>(call.ints[0]);
-  Index begin = 0;
-  for (const View& x : call.operands) {
-    copy_box(call, x, x.data, strides(x), 0, out.data, to, begin);
-    begin += x.size[dim] * to[dim];
-  }
+  cpu::each_concatenated(call, [&](const View& x, const cpu::Box& box) { copy_box(call, box, x, call.results[0]); });
 }
 
 /// Rows of `to`: those of `from` at `begin`, zeros around them. In units. Reads `from` once, writes `to` once.
 template <class U>
 struct PadRows {
-  static constexpr int threads = 256;
   const U* from;
   U* to;
-  Index units, begin, own;  // of `to`; in a row of `from`
-  Divisor row;              // of `to`
+  Index begin, own;  // in a row of `from`
+  Divisor row;       // of `to`
 
-  template <class Block>
-  PARALLEL_DEVICE void operator()(Block& block) const {
-    block.each(threads, [&](Index thread) {
-      const Index i = block.index * threads + thread;
-      if (i >= units) return;
-      Index r = i;
-      const Index at = row.divide(r) - begin;
-      to[i] = at >= 0 && at < own ? from[r * own + at] : U{};
-    });
+  PARALLEL_DEVICE void operator()(Index i) const {
+    Index r = i;
+    const Index at = row.divide(r) - begin;
+    to[i] = at >= 0 && at < own ? from[r * own + at] : U{};
   }
 };
 /// x from position ints[1] of dimension ints[0] on, zeros around it.
 inline void pad(const Call& call) {
   const View &x = call.operands[0], &out = call.results[0];
-  const int dim = static_cast<int>(call.ints[0]), size = parallel::bytes_of(out.dtype);
+  const int dim = static_cast<int>(call.ints[0]), size = bytes_of(out.dtype);
   const Index inner = out.extent(dim + 1, out.rank) * size, own = x.size[dim] * inner, row = out.size[dim] * inner,
               begin = call.ints[1] * inner;
   const int unit = unit_of(address(x.data), address(out.data), own, row, begin);
   with_unit(unit, [&]<class U>(U) {
-    const PadRows<U> body{x.as<const U>(), out.as<U>(), out.elements() * size / unit,
-                          begin / unit,    own / unit,  Divisor(row / unit)};
-    launch(gpu(call).stream(), blocks_of(body.units, body.threads), body);
+    launch_each(gpu(call).stream(), out.elements() * size / unit,
+                PadRows<U>{x.as<const U>(), out.as<U>(), begin / unit, own / unit, Divisor(row / unit)});
   });
 }
 
@@ -156,43 +114,30 @@ inline void pad(const Call& call) {
 /// Reads and writes as much as `from` has.
 template <class U>
 struct WriteRows {
-  static constexpr int threads = 256;
   const U* from;
   U* to;
   const int* position;
   const double* commit;
-  Index units, inner, room;  // of `from`; in one position; in a row of `to`
-  Divisor row;               // of `from`
+  Index inner, room;  // in one position; in a row of `to`
+  Divisor row;        // of `from`
 
-  template <class Block>
-  PARALLEL_DEVICE void operator()(Block& block) const {
+  PARALLEL_DEVICE void operator()(Index i) const {
     if (skipped(commit)) return;
-    const Index begin = *position * inner;
-    block.each(threads, [&](Index thread) {
-      const Index i = block.index * threads + thread;
-      if (i >= units) return;
-      Index r = i;
-      const Index at = row.divide(r) + begin;
-      if (at >= 0 && at < room) to[r * room + at] = from[i];
-    });
+    Index r = i;
+    const Index at = row.divide(r) + *position * inner;
+    if (at >= 0 && at < room) to[r * room + at] = from[i];
   }
 };
 /// (memory, x, position): the memory, with x from `position` of dimension ints[0] on.
 inline void write(const Call& call) {
   const View &memory = call.results[0], &x = call.operands[1];
-  const int dim = static_cast<int>(call.ints[0]), size = parallel::bytes_of(memory.dtype);
+  const int dim = static_cast<int>(call.ints[0]), size = bytes_of(memory.dtype);
   const Index inner = memory.extent(dim + 1, memory.rank) * size;
   const int unit = unit_of(address(x.data), address(memory.data), inner);
   with_unit(unit, [&]<class U>(U) {
-    const WriteRows<U> body{x.as<const U>(),
-                            memory.as<U>(),
-                            call.operands[2].as<const int>(),
-                            call.commit,
-                            x.elements() * size / unit,
-                            inner / unit,
-                            memory.size[dim] * inner / unit,
-                            Divisor(x.size[dim] * inner / unit)};
-    launch(gpu(call).stream(), blocks_of(body.units, body.threads), body);
+    launch_each(gpu(call).stream(), x.elements() * size / unit,
+                WriteRows<U>{x.as<const U>(), memory.as<U>(), call.operands[2].as<const int>(), call.commit,
+                             inner / unit, memory.size[dim] * inner / unit, Divisor(x.size[dim] * inner / unit)});
   });
 }
 
@@ -217,7 +162,7 @@ struct Bucket {
 };
 /// All operands one behind the other.
 inline void bucket(const Call& call) {
-  const int size = parallel::bytes_of(call.results[0].dtype);
+  const int size = bytes_of(call.results[0].dtype);
   int unit = unit_of(address(call.results[0].data));
   for (const View& x : call.operands) unit = unit_of(unit, address(x.data), x.elements() * size);
   with_unit(unit, [&]<class U>(U) {

@@ -35,8 +35,7 @@ void row_moment(const Call& call) {
     using Body = RowMoment<T, S, squares>;
     const Rows rows = Rows::of<Body::n>(x, x.rank - 1);
     const auto mean = call.operands.size() > 1 ? Reals<Wide<T>>::of(call.operands[1]) : Reals<Wide<T>>{};
-    launch_rows(call, rows.count, rows.packs<Body::n>(),
-                Body{x.as<const T>(), mean, call.results[0].as<S>(), rows, static_cast<Wide<T>>(call.reals[0])});
+    launch_rows(call, Body{x.as<const T>(), mean, call.results[0].as<S>(), rows, static_cast<Wide<T>>(call.reals[0])});
   });
 }
 /// x: the row's sum times the first number. Floor: 2 bytes.
@@ -63,6 +62,18 @@ struct Moments {
   }
 };
 
+/// out = (x - center) inverse gain + shift along a row; without a shift nothing is added.
+template <int n, class Group, class T, class W>
+PARALLEL_DEVICE void normalize_row(const Group& group, const Rows& rows, T* out, const Row<T>& row, W center, W inverse,
+                                   const Reals<W>& gain, const Reals<W>& shift) {
+  if (shift.data != nullptr)
+    map_along<n>(
+        group, rows, out, [=](Index, W a, W b, W c) { return (a - center) * inverse * b + c; }, row, gain, shift);
+  else
+    map_along<n>(
+        group, rows, out, [=](Index, W a, W b) { return (a - center) * inverse * b; }, row, gain);
+}
+
 template <class T>
 struct Normalize {
   static constexpr int threads = 256, n = pack_elements<T>;
@@ -76,14 +87,7 @@ struct Normalize {
   PARALLEL_DEVICE void operator()(const Block& block) const {
     const Index r = block.index, begin = rows.begin(r);
     const W center = moments.center(r), inverse = moments.inverse(r);
-    const Row<T> row{x + begin};
-    if (shift.data != nullptr)
-      map_along<n>(
-          block, rows, out + begin, [=](Index, W a, W b, W c) { return (a - center) * inverse * b + c; }, row, gain,
-          shift);
-    else
-      map_along<n>(
-          block, rows, out + begin, [=](Index, W a, W b) { return (a - center) * inverse * b; }, row, gain);
+    normalize_row<n>(block, rows, out + begin, Row<T>{x + begin}, center, inverse, gain, shift);
   }
 };
 /// (x, mean, variance, gain, shift) or (x, variance, gain); the second number is epsilon. Floor: 2 + 2 bytes.
@@ -95,9 +99,8 @@ void normalize(const Call& call) {
   using W = Wide<T>;
   using Body = Normalize<T>;
   const Rows rows = Rows::of<Body::n>(x, x.rank - 1, gain, shift, call.results[0]);
-  launch_rows(call, rows.count, rows.packs<Body::n>(),
-              Body{x.as<const T>(), Moments<W>::of(call, centered ? 2 : 1, centered ? 1 : -1), Reals<W>::of(gain),
-                   centered ? Reals<W>::of(shift) : Reals<W>{}, call.results[0].as<T>(), rows});
+  launch_rows(call, Body{x.as<const T>(), Moments<W>::of(call, centered ? 2 : 1, centered ? 1 : -1), Reals<W>::of(gain),
+                         centered ? Reals<W>::of(shift) : Reals<W>{}, call.results[0].as<T>(), rows});
 }
 
 template <class S, class T>
@@ -136,10 +139,9 @@ void norm_products(const Call& call) {
     using W = Wide<T>;
     using Body = NormProducts<S, T>;
     const Rows rows = Rows::of<Body::n>(x, x.rank - 1, g, gain);
-    launch_rows(call, rows.count, rows.packs<Body::n>(),
-                Body{g.as<const T>(), x.as<const T>(), Moments<W>::of(call, 2, centered ? 4 : -1), Reals<W>::of(gain),
-                     centered ? call.results[0].as<S>() : nullptr, call.results[centered ? 1 : 0].as<S>(), rows,
-                     static_cast<W>(call.reals[0])});
+    launch_rows(call, Body{g.as<const T>(), x.as<const T>(), Moments<W>::of(call, 2, centered ? 4 : -1),
+                           Reals<W>::of(gain), centered ? call.results[0].as<S>() : nullptr,
+                           call.results[centered ? 1 : 0].as<S>(), rows, static_cast<W>(call.reals[0])});
   });
 }
 
@@ -172,10 +174,9 @@ void norm_gradient(const Call& call) {
   using W = Wide<T>;
   using Body = NormGradient<T>;
   const Rows rows = Rows::of<Body::n>(x, x.rank - 1, g, gain, call.results[0]);
-  launch_rows(call, rows.count, rows.packs<Body::n>(),
-              Body{g.as<const T>(), x.as<const T>(), Moments<W>::of(call, 2, centered ? 4 : -1), Reals<W>::of(gain),
-                   centered ? Reals<W>::of(call.operands[5]) : Reals<W>{},
-                   Reals<W>::of(call.operands[centered ? 6 : 4]), call.results[0].as<T>(), rows});
+  launch_rows(call, Body{g.as<const T>(), x.as<const T>(), Moments<W>::of(call, 2, centered ? 4 : -1),
+                         Reals<W>::of(gain), centered ? Reals<W>::of(call.operands[5]) : Reals<W>{},
+                         Reals<W>::of(call.operands[centered ? 6 : 4]), call.results[0].as<T>(), rows});
 }
 
 /// What norm_parameter_gradient adds up: g xhat and g.

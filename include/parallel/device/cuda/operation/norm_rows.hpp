@@ -33,13 +33,7 @@ struct NormRows {
       if (mean != nullptr) mean[r] = center;
       variance[r] = squares;
     });
-    if (shift.data != nullptr)
-      map_along<n>(
-          group, rows, out + begin, [=](Index, W a, W b, W c) { return (a - center) * inverse * b + c; }, row, gain,
-          shift);
-    else
-      map_along<n>(
-          group, rows, out + begin, [=](Index, W a, W b) { return (a - center) * inverse * b; }, row, gain);
+    normalize_row<n>(group, rows, out + begin, row, center, inverse, gain, shift);
   }
 };
 

@@ -108,6 +108,10 @@ void sgd(std::span<const Call> calls) {
                         scalars + call.ints[2], call.ints[3] != 0};
   });
 }
+template <class T>
+void sgd(const Call& call) {
+  sgd<T>(std::span(&call, 1));
+}
 
 /// AdamW: of 4 bytes, reads 16 an element and writes 12.
 template <class W>
@@ -159,6 +163,10 @@ void adamw(std::span<const Call> calls) {
     for (int i = 0; i < 6; ++i) rule.position[i] = static_cast<int>(call.ints[i]);
     return rule;
   });
+}
+template <class T>
+void adamw(const Call& call) {
+  adamw<T>(std::span(&call, 1));
 }
 
 }  // namespace parallel::internals::cuda

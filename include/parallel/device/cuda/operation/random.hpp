@@ -10,27 +10,14 @@
 
 namespace parallel::internals::cuda {
 
-/// Which stream a call draws from.
-struct StreamOf {
-  Ints ints;
-  const double* scalars;
-  Index layer, micro_batch;
-
-  StreamOf() = default;
-  StreamOf(const Call& call, int operand)
-      : ints(call.ints),
-        scalars(call.operands[operand].as<const double>()),
-        layer(call.layer),
-        micro_batch(call.micro_batch) {}
-  /// One thread computes the key for all of a block.
-  template <class Block>
-  PARALLEL_DEVICE RandomStream get(Block& block) const {
-    RandomStream* const shared = block.template shared<RandomStream>();
-    block.each(1, [&](Index) { *shared = RandomStream::of(ints, scalars, layer, micro_batch); });
-    block.sync();
-    return *shared;
-  }
-};
+/// The stream of a call; one thread computes the key for all of a block.
+template <class Block>
+PARALLEL_DEVICE RandomStream stream_of_block(Block& block, const StreamOf& stream_of) {
+  RandomStream* const shared = block.template shared<RandomStream>();
+  block.each(1, [&](Index) { *shared = stream_of.get(); });
+  block.sync();
+  return *shared;
+}
 
 /// out[i] = function(words, k, x[i]), where the element has word k of its counter: whole blocks of the stream. A thread
 /// takes n counters that are neighbours, and so four packs of elements.
@@ -47,7 +34,7 @@ struct DrawBlocks {
 
   template <class Block>
   PARALLEL_DEVICE void operator()(Block& block) const {
-    const RandomStream stream = stream_of.get(block);
+    const RandomStream stream = stream_of_block(block, stream_of);
     block.each(threads, [&](Index thread) {
       const Index pack = block.index * threads + thread, own = pack / of_block, lane = pack % of_block * n;
       if (pack >= packs) return;
@@ -79,7 +66,7 @@ struct DrawElements {
 
   template <class Block>
   PARALLEL_DEVICE void operator()(Block& block) const {
-    const RandomStream stream = stream_of.get(block);
+    const RandomStream stream = stream_of_block(block, stream_of);
     block.each(threads, [&](Index thread) {
       const Index i = block.index * threads + thread;
       if (i >= elements) return;
@@ -95,17 +82,12 @@ template <class T, class Function>
 void draw_all(const Call& call, const Function& function, int scalars) {
   const View& out = call.results[0];
   if (out.elements() == 0) return;
-  Steps whole;
-  Index step = 1, first = 0;
-  for (int d = out.rank - 1; d >= 0; step *= out.whole[d--]) {
-    whole.of[d] = step;
-    first += out.offset[d] * step;
-  }
-  const Walk<2> walk = cpu::together(out, whole);
+  const cpu::InWhole whole(out);
+  const Walk<2> walk = cpu::together(out, whole.steps);
   const T* const x = Function::reads ? call.operands[0].as<const T>() : nullptr;
   constexpr Index size = RandomStream::block;
-  bool blocks =
-      walk.step(1) == 1 && walk.extent() % size == 0 && first % size == 0 && lies_at(x, 16) && lies_at(out.data, 16);
+  bool blocks = walk.step(1) == 1 && walk.extent() % size == 0 && whole.first % size == 0 && lies_at(x, 16) &&
+                lies_at(out.data, 16);
   for (int d = 1; d < walk.rank(); ++d) blocks = blocks && walk.step(1, d) % size == 0;
   Dimensions advance;
   for (int d = walk.rank() - 1; d >= (blocks ? 1 : 0); --d)
@@ -116,10 +98,19 @@ void draw_all(const Call& call, const Function& function, int scalars) {
   if (blocks) {
     using Body = DrawBlocks<T, Function>;
     const Index packs = out.elements() / size * Body::of_block;
-    run(Body{function, {call, scalars}, x, out.as<T>(), packs, first / size, Divisor(walk.extent() / size), advance},
+    run(Body{function,
+             {call, scalars, call.ints},
+             x,
+             out.as<T>(),
+             packs,
+             whole.first / size,
+             Divisor(walk.extent() / size),
+             advance},
         packs);
   } else {
-    run(DrawElements<T, Function>{function, {call, scalars}, x, out.as<T>(), out.elements(), first, advance},
+    run(
+        DrawElements<T, Function>{
+            function, {call, scalars, call.ints}, x, out.as<T>(), out.elements(), whole.first, advance},
         out.elements());
   }
 }

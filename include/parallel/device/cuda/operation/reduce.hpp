@@ -144,7 +144,7 @@ struct MaximumShare {
 /// (x, max, count, g): g / count where x equals max. Reads every element of x and writes every element of the result
 /// once.
 template <class T>
-void max_derivative(const Call& call) {
+void max_gradient(const Call& call) {
   const Steps over = cpu::reduced(call.operands[0], call.ints);
   // the count of bf16 is f32
   map<MaximumShare, T, T, T, Wide<T>, T>(call, {}, {strides(call.operands[0]), over, over, over});

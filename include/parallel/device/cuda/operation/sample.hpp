@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include <parallel/device/cuda/body/row.hpp>
+#include <parallel/device/classes.hpp>
+#include <parallel/device/cuda/body/reduction.hpp>
 #include <parallel/device/order_of.hpp>
 #include <parallel/device/stream.hpp>
-#include <parallel/operation/sample.hpp>
 
 namespace parallel::internals::cuda {
 
@@ -15,13 +15,10 @@ namespace parallel::internals::cuda {
 struct LogitRows {
   const void* logits;
   DType dtype;
-  Index length;      ///< of a row
-  Index first, own;  ///< the rank's first class, and how many of its columns are classes
+  Index length;  ///< of a row
   static LogitRows of(const Call& call) {
     const View& x = call.operands[0];
-    const Index first = x.offset[x.rank - 1], length = x.size[x.rank - 1];
-    return {x.data, x.dtype, length, first,
-            std::clamp<Index>(operation::Drawing(call.ints).classes - first, 0, length)};
+    return {x.data, x.dtype, x.size[x.rank - 1]};
   }
   static Index count(const Call& call) { return call.operands[0].extent(0, call.operands[0].rank - 1); }
   PARALLEL_DEVICE float at(Index row, Index i) const {
@@ -39,6 +36,7 @@ struct DigitHistogram {
   static constexpr double unit = 1.0 / (std::int64_t{1} << 42);
   static constexpr std::size_t shared = bins * sizeof(unsigned long long) + bins * sizeof(int);
   LogitRows rows;
+  ClassColumns columns;
   const double* temperature;
   const void* largest;  ///< of every row; or none: logits are counted
   DType largest_dtype;
@@ -57,9 +55,8 @@ struct DigitHistogram {
       numberless[bin] = 0;
     });
     block.sync();
-    const double most =
-        largest != nullptr ? static_cast<double>(LogitRows{largest, largest_dtype, 1, 0, 1}.at(r, 0)) : 0;
-    block.each(rows.own, [&](Index i) {
+    const double most = largest != nullptr ? static_cast<double>(LogitRows{largest, largest_dtype, 1}.at(r, 0)) : 0;
+    block.each(columns.own, [&](Index i) {
       const float logit = rows.at(r, i);
       const std::uint32_t ordinal = order_of(logit);
       if (floor != nullptr && !passes(logit, floor[r])) return;
@@ -85,11 +82,17 @@ inline void digit_histogram(const Call& call) {
   const View largest = how.by_mass != 0 ? call.operands[next++] : View{};
   const auto* const state = how.digit > 0 ? call.operands[next++].as<const Threshold>() : nullptr;
   const auto* const floor = next < call.operands.size() ? call.operands[next].as<const Threshold>() : nullptr;
-  launch(
-      gpu(call).stream(), LogitRows::count(call),
-      DigitHistogram{LogitRows::of(call), call.operands[1].as<const double>() + how.temperature, largest.data,
-                     largest.dtype, state, floor, call.results[0].as<double>(), 24 - 8 * static_cast<int>(how.digit)},
-      DigitHistogram::shared);
+  launch(gpu(call).stream(), LogitRows::count(call),
+         DigitHistogram{LogitRows::of(call),
+                        {call.operands[0], how.classes},
+                        call.operands[1].as<const double>() + how.temperature,
+                        largest.data,
+                        largest.dtype,
+                        state,
+                        floor,
+                        call.results[0].as<double>(),
+                        shift_of(how)},
+         DigitHistogram::shared);
 }
 
 struct Narrow {
@@ -108,21 +111,8 @@ struct Narrow {
     block.each(bins, [&](Index bin) { counts[bin] = histogram[r * bins + bin]; });
     block.sync();
     block.each(1, [&](Index) {
-      Threshold t = state != nullptr ? state[r] : first(counts);
-      int bin = bins - 1;
-      for (; bin > 0 && counts[bin] < t.left; --bin) t.left -= counts[bin];
-      t.digits += static_cast<double>(static_cast<std::uint32_t>(bin) << shift);
-      result[r] = t;
+      result[r] = narrowed(state != nullptr ? state[r] : without_digits(counts, *limit, by_mass), counts, shift);
     });
-  }
-
- private:
-  PARALLEL_DEVICE Threshold first(const double* counts) const {
-    double all = by_mass ? 0 : 1;
-    for (int bin = 0; by_mass && bin < bins; ++bin) all += counts[bin];
-    // at temperature 0, or where a logit is NaN, no mass is a number
-    const bool limits = *limit > 0 && (!by_mass || *limit < 1) && all - all == 0;
-    return {0, limits ? *limit * all : std::numeric_limits<double>::infinity()};
   }
 };
 /// (histogram, scalars[, state]). Floor: 2 KiB a row.
@@ -131,27 +121,28 @@ inline void narrow(const Call& call) {
   launch(gpu(call).stream(), call.results[0].elements() / 2,
          Narrow{call.operands[0].as<const double>(), call.operands[1].as<const double>() + how.limit,
                 how.digit > 0 ? call.operands[2].as<const Threshold>() : nullptr, call.results[0].as<Threshold>(),
-                how.by_mass != 0, 24 - 8 * static_cast<int>(how.digit)},
+                how.by_mass != 0, shift_of(how)},
          Narrow::shared);
 }
 
 struct Draw {
   static constexpr int threads = 1024;
   LogitRows rows;
-  const double* scalars;
+  ClassColumns columns;
+  StreamOf stream_of;
+  const double* temperature;
   const Threshold* threshold;  ///< or none
   double* best;
-  Index temperature, seed, step, draw, layer, micro_batch;
-  int rank;  ///< of the rows: their extents here, and where they lie in all rows
-  Index size[max_rank], offset[max_rank], whole[max_rank], classes;
+  Index first;  ///< logit among those of all ranks
+  Dimensions rows_of_all;
 
   template <class Block>
   PARALLEL_DEVICE void operator()(const Block& block) const {
     const Index r = block.index;
-    const RandomStream stream = RandomStream::of(scalars[seed], scalars[step], draw, layer, micro_batch);
-    const double heat = scalars[temperature];
-    const Index element = row_of_all(r) * classes + rows.first;
-    const double found = block.maximum(rows.own, -1.0, [&](Index i) {
+    const RandomStream stream = stream_of.get();
+    const double heat = *temperature;
+    const Index element = first + rows_of_all.offset(r);
+    const double found = block.maximum(columns.own, -1.0, [&](Index i) {
       const float logit = rows.at(r, i);
       if (threshold != nullptr && !passes(logit, threshold[r])) return -1.0;
       float perturbed = logit;
@@ -160,64 +151,37 @@ struct Draw {
         perturbed =
             static_cast<float>(static_cast<double>(logit) / heat - std::log(-std::log((word + 0.5) / 4294967296.0)));
       }
-      if (perturbed != perturbed) return std::numeric_limits<double>::infinity();
-      return static_cast<double>(order_of(perturbed)) * static_cast<double>(operation::most_classes) +
-             static_cast<double>(operation::most_classes - 1 - rows.first - i);
+      return draw_of(perturbed, columns.first + i);
     });
     block.each(1, [&](Index) { best[r] = found; });
-  }
-
- private:
-  PARALLEL_DEVICE Index row_of_all(Index r) const {
-    Index all = 0, beside = 1;
-    for (int d = rank - 1; d >= 0; --d) {
-      all += (offset[d] + r % size[d]) * beside;
-      r /= size[d];
-      beside *= whole[d];
-    }
-    return all;
   }
 };
 /// (logits, scalars[, threshold]). Floor: 4 bytes per logit in f32, by one block a row.
 inline void draw(const Call& call) {
   const operation::Drawing how(call.ints);
   const View& x = call.operands[0];
+  const cpu::InWhole whole(x);
   Draw body{LogitRows::of(call),
-            call.operands[1].as<const double>(),
+            {x, how.classes},
+            {call, 1, {how.seed, how.step, how.draw}},
+            call.operands[1].as<const double>() + how.temperature,
             call.operands.size() > 2 ? call.operands[2].as<const Threshold>() : nullptr,
             call.results[0].as<double>(),
-            how.temperature,
-            how.seed,
-            how.step,
-            how.draw,
-            call.layer,
-            call.micro_batch,
-            x.rank - 1,
-            {},
-            {},
-            {},
-            x.whole[x.rank - 1]};
-  for (int d = 0; d < body.rank; ++d) {
-    body.size[d] = x.size[d];
-    body.offset[d] = x.offset[d];
-    body.whole[d] = x.whole[d];
-  }
+            whole.first,
+            {}};
+  for (int d = 0; d + 1 < x.rank; ++d) body.rows_of_all.add(x.size[d], whole.steps[d]);
   launch(gpu(call).stream(), LogitRows::count(call), body);
 }
 
 struct Drawn {
   const double* draws;
   int* result;
-  PARALLEL_DEVICE void operator()(Index i) const {
-    const double x = draws[i];
-    const bool found = x >= 0 && x - x == 0;
-    result[i] =
-        found ? static_cast<int>(operation::most_classes - 1 - static_cast<Index>(x) % operation::most_classes) : -1;
-  }
+  PARALLEL_DEVICE void operator()(Index i) const { result[i] = class_of(draws[i]); }
 };
 /// The class that a draw carries; -1 where a logit was NaN.
 inline void drawn(const Call& call) {
-  launch_each(call, call.results[0].elements(), Drawn{call.operands[0].as<const double>(), call.results[0].as<int>()});
+  launch_each(gpu(call).stream(), call.results[0].elements(),
+              Drawn{call.operands[0].as<const double>(), call.results[0].as<int>()});
 }
 
 }  // namespace parallel::internals::cuda

@@ -31,8 +31,7 @@ void sum_of_exponentials(const Call& call) {
   with_element<S>(x.dtype, [&]<class T>(T) {
     using Body = SumOfExponentials<S, T>;
     const Rows rows = Rows::of<Body::n>(x, static_cast<int>(call.ints[0]));
-    launch_rows(call, rows.count, rows.packs<Body::n>(),
-                Body{x.as<const T>(), Reals<Wide<T>>::of(call.operands[1]), call.results[0].as<S>(), rows});
+    launch_rows(call, Body{x.as<const T>(), Reals<Wide<T>>::of(call.operands[1]), call.results[0].as<S>(), rows});
   });
 }
 
@@ -60,9 +59,8 @@ void normalized_exponential(const Call& call) {
   using W = Wide<T>;
   using Body = NormalizedExponential<T>;
   const Rows rows = Rows::of<Body::n>(x, static_cast<int>(call.ints[0]), call.results[0]);
-  launch_rows(call, rows.count, rows.packs<Body::n>(),
-              Body{x.as<const T>(), Reals<W>::of(call.operands[1]), Reals<W>::of(call.operands[2]),
-                   call.results[0].as<T>(), rows});
+  launch_rows(call, Body{x.as<const T>(), Reals<W>::of(call.operands[1]), Reals<W>::of(call.operands[2]),
+                         call.results[0].as<T>(), rows});
 }
 
 template <class S, class T>
@@ -88,8 +86,7 @@ void row_product(const Call& call) {
   with_element<S>(y.dtype, [&]<class T>(T) {
     using Body = RowProduct<S, T>;
     const Rows rows = Rows::of<Body::n>(y, static_cast<int>(call.ints[0]), g);
-    launch_rows(call, rows.count, rows.packs<Body::n>(),
-                Body{y.as<const T>(), g.as<const T>(), call.results[0].as<S>(), rows});
+    launch_rows(call, Body{y.as<const T>(), g.as<const T>(), call.results[0].as<S>(), rows});
   });
 }
 
@@ -116,9 +113,8 @@ void softmax_gradient(const Call& call) {
   const View &y = call.operands[0], &g = call.operands[1];
   using Body = SoftmaxGradient<T>;
   const Rows rows = Rows::of<Body::n>(y, static_cast<int>(call.ints[0]), g, call.results[0]);
-  launch_rows(
-      call, rows.count, rows.packs<Body::n>(),
-      Body{y.as<const T>(), g.as<const T>(), Reals<Wide<T>>::of(call.operands[2]), call.results[0].as<T>(), rows});
+  launch_rows(call, Body{y.as<const T>(), g.as<const T>(), Reals<Wide<T>>::of(call.operands[2]),
+                         call.results[0].as<T>(), rows});
 }
 
 }  // namespace parallel::internals::cuda

@@ -7,33 +7,23 @@ namespace parallel::internals::cuda {
 /// out[i] = value(i), n elements at a time.
 template <int n, class T, class Value>
 struct Make {
-  static constexpr int threads = 256;
   Value value;
   T* out;
-  Index packs;
 
-  template <class Block>
-  PARALLEL_DEVICE void operator()(Block& block) const {
-    block.each(threads, [&](Index thread) {
-      const Index pack = block.index * threads + thread;
-      if (pack >= packs) return;
-      Pack<T, n> made;
-      for (int i = 0; i < n; ++i) made.of[i] = narrow<T>(value(pack * n + i));
-      *reinterpret_cast<Pack<T, n>*>(out + pack * n) = made;
-    });
+  PARALLEL_DEVICE void operator()(Index pack) const {
+    Pack<T, n> made;
+    for (int i = 0; i < n; ++i) made.of[i] = narrow<T>(value(pack * n + i));
+    *reinterpret_cast<Pack<T, n>*>(out + pack * n) = made;
   }
 };
 template <class T, class Value>
 void make(const Call& call, const Value& value) {
   const View& out = call.results[0];
-  const auto run = [&](auto body, int n) {
-    body.value = value;
-    body.out = out.as<T>();
-    body.packs = out.elements() / n;
-    launch(gpu(call).stream(), blocks_of(body.packs, body.threads), body);
+  const auto run = [&]<int n>(std::integral_constant<int, n>) {
+    launch_each(gpu(call).stream(), out.elements() / n, Make<n, T, Value>{value, out.as<T>()});
   };
-  constexpr int n = pack_elements<T>;
-  out.elements() % n == 0 && lies_at(out.data, 16) ? run(Make<n, T, Value>{}, n) : run(Make<1, T, Value>{}, 1);
+  constexpr std::integral_constant<int, pack_elements<T>> packed;
+  out.elements() % packed() == 0 && lies_at(out.data, 16) ? run(packed) : run(std::integral_constant<int, 1>{});
 }
 
 template <class T>

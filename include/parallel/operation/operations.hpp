@@ -1,0 +1,27 @@
+// All operations.
+#pragma once
+#include <parallel/operation/add.hpp>
+#include <parallel/operation/attention.hpp>
+#include <parallel/operation/cast.hpp>
+#include <parallel/operation/cross_entropy.hpp>
+#include <parallel/operation/dropout.hpp>
+#include <parallel/operation/embedding.hpp>
+#include <parallel/operation/matmul.hpp>
+#include <parallel/operation/missing.hpp>
+#include <parallel/operation/multiply.hpp>
+#include <parallel/operation/norm.hpp>
+#include <parallel/operation/operators.hpp>
+#include <parallel/operation/reduce.hpp>
+#include <parallel/operation/remember.hpp>
+#include <parallel/operation/reshape.hpp>
+#include <parallel/operation/rotary.hpp>
+#include <parallel/operation/sample.hpp>
+#include <parallel/operation/scale.hpp>
+#include <parallel/operation/slice.hpp>
+#include <parallel/operation/softmax.hpp>
+#include <parallel/operation/source.hpp>
+#include <parallel/operation/to.hpp>
+#include <parallel/operation/transpose.hpp>
+#include <parallel/operation/unary.hpp>
+#include <parallel/operation/update.hpp>
+#include <parallel/operation/where.hpp>
