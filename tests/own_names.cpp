@@ -34,7 +34,7 @@ struct List {
 };
 struct Event {};
 struct Slot {};
-struct Segment {};
+struct MemoryBlock {};
 struct Groups {};
 struct Position {};
 struct Source {};

@@ -52,7 +52,7 @@ TEST_CASE("a stage holds its own parameters and nothing of the others'") {
     CHECK(plan->memory.of(Use::parameters) == own);
     CHECK(plan->memory.of(Use::optimizer_state) == 2 * own);
     for (const Member& m : plan->graph.members) {
-      const bool here = plan->storage[static_cast<std::size_t>(m.value)].block != Segment::none;
+      const bool here = plan->storage[static_cast<std::size_t>(m.value)].block != MemoryBlock::none;
       if (plan->graph.path(m) == "token") CHECK(here == (rank == 0 || rank == 3));
       if (plan->graph.path(m) == "position" || plan->graph.path(m) == "position.mean") CHECK(here == (rank == 0));
       if (plan->graph.path(m) == "gain" || plan->graph.path(m) == "gain.variance") CHECK(here == (rank == 3));

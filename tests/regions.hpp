@@ -88,7 +88,7 @@ class Order {
 
  private:
   void wrong(int node, const char* what) { faults.push_back(name(plan_, node) + " " + what); }
-  bool alive(const Carry& c) const { return plan_.storage[in_list(c.inside)].block != Segment::none; }
+  bool alive(const Carry& c) const { return plan_.storage[in_list(c.inside)].block != MemoryBlock::none; }
 
   /// A value must be there at event e.
   void uses(int value, int e, const std::string& by) {
@@ -139,10 +139,10 @@ class Memory {
  public:
   explicit Memory(const Plan& plan)
       : plan_(plan), g_(plan.graph), index_(g_.regions.size()), under_way_(g_.nodes.size()) {
-    segments_[static_cast<int>(Segment::arena)].resize(in_list(static_cast<int>(plan.memory.arena)));
+    blocks_[static_cast<int>(MemoryBlock::arena)].resize(in_list(static_cast<int>(plan.memory.arena)));
     for (int s = 0; s < 6; ++s)
-      if (static_cast<Segment>(s) != Segment::arena)
-        segments_[s].resize(in_list(static_cast<int>(plan.memory.blocks[s])));
+      if (static_cast<MemoryBlock>(s) != MemoryBlock::arena)
+        blocks_[s].resize(in_list(static_cast<int>(plan.memory.blocks[s])));
     for (const Member& m : g_.members) {
       make(m.value);
       write(m.value);
@@ -170,7 +170,7 @@ class Memory {
           iterations[in_list(node.region)] = 0;
           index_[in_list(region.loop)] = region.reversed ? region.count - 1 : 0;
           for (const Carry& c : g_.carries) {
-            if (c.region != node.region || plan.storage[in_list(c.inside)].block == Segment::none) continue;
+            if (c.region != node.region || plan.storage[in_list(c.inside)].block == MemoryBlock::none) continue;
             region_ = region.parent;
             const Content initial = read(c.initial);
             region_ = node.region;
@@ -244,8 +244,9 @@ class Memory {
         slot = ((g_.region(s.region).reversed ? g_.region(s.region).count - 1 - slot : slot) + s.shift) % s.modulo;
       offset += slot * s.stride;
     }
-    Content& segment = segments_[static_cast<int>(s.block)];
-    if (s.block == Segment::none || offset < 0 || offset + bytes(value) > static_cast<std::int64_t>(segment.size())) {
+    Content& segment = blocks_[static_cast<int>(s.block)];
+    if (s.block == MemoryBlock::none || offset < 0 ||
+        offset + bytes(value) > static_cast<std::int64_t>(segment.size())) {
       fault("value " + std::to_string(value) + " lies outside its segment");
       nowhere_.resize(in_list(static_cast<int>(bytes(value))));
       return nowhere_.data();
@@ -334,7 +335,7 @@ class Memory {
     f.marks = marks(bytes(f.result));
     std::copy(f.marks.begin(), f.marks.end(), f.to);
     const std::int64_t room = packing_bytes(g_, node, plan_.mesh), offset = plan_.packing[in_list(n)];
-    Content& arena = segments_[static_cast<int>(Segment::arena)];
+    Content& arena = blocks_[static_cast<int>(MemoryBlock::arena)];
     if (room > 0 && (offset < 0 || offset + room > static_cast<std::int64_t>(arena.size())))
       return fault("has its packing outside the arena");
     f.packing = arena.data() + offset;
@@ -361,7 +362,7 @@ class Memory {
     const Region& region = g_.region(node.region);
     std::vector<std::pair<int, Content>> handed_on;
     for (const Carry& c : g_.carries)
-      if (c.region == node.region && plan_.storage[in_list(c.inside)].block != Segment::none)
+      if (c.region == node.region && plan_.storage[in_list(c.inside)].block != MemoryBlock::none)
         handed_on.emplace_back(c.inside, content(c.returned));
     if (++iteration < region.count) {
       index_[in_list(region.loop)] = region.reversed ? region.count - 1 - iteration : iteration;
@@ -394,7 +395,7 @@ class Memory {
   std::vector<Flight> under_way_;
   /// per set of axes, in order of their starts: which collectives are under way
   std::map<std::string, std::vector<bool>> places_{};
-  Content segments_[6]{};
+  Content blocks_[6]{};
   Content nowhere_{};
   std::map<int, Content> now_{};
   std::map<std::pair<int, int>, Content> history_{};

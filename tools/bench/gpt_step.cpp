@@ -116,7 +116,7 @@ void measure(const Mesh& mesh, const Options& options) {
     if (cost.flops > 0) what += " at " + text(cost.flops / cost.seconds / 1e7 / peak.gflops()) + " % of the peak";
     if (cost.name == "adamw") {
       // bytes; AdamW moves 7 times that
-      const auto parameters = static_cast<double>(plan->memory.blocks[static_cast<int>(Segment::parameter)]);
+      const auto parameters = static_cast<double>(plan->memory.blocks[static_cast<int>(MemoryBlock::parameter)]);
       const double bytes = 7 * parameters * options.steps * mesh.ranks();
       what += " at " + text(100 * bytes / cost.seconds / 1e9 / bandwidth) + " % of a += b's bandwidth";
     }

@@ -13,7 +13,7 @@
 #include <parallel/communicator/difference.hpp>
 #include <parallel/communicator/exchange.hpp>
 #include <parallel/communicator/fact.hpp>
-#include <parallel/meta/source.hpp>
+#include <parallel/meta/here.hpp>
 
 namespace parallel::internals {
 

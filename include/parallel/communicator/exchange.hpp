@@ -7,7 +7,7 @@
 
 #include <parallel/algebra/transition.hpp>
 #include <parallel/communicator/failure.hpp>
-#include <parallel/meta/source.hpp>
+#include <parallel/meta/here.hpp>
 
 namespace parallel::internals {
 

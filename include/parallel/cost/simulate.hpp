@@ -111,7 +111,7 @@ struct Walk {
     const int region = plan.graph.node(e.node).region;
     double bytes = 0;
     for (const Carry& c : plan.graph.carries)
-      if (c.region == region && plan.storage[static_cast<std::size_t>(c.inside)].block != Segment::none)
+      if (c.region == region && plan.storage[static_cast<std::size_t>(c.inside)].block != MemoryBlock::none)
         bytes += 2 * static_cast<double>(local_bytes(plan.graph.value(c.inside).type, plan.mesh));
     if (bytes > 0) compute(e, streaming_seconds(bytes, machine.with(plan.mesh.ranks())));
   }

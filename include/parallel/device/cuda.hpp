@@ -21,7 +21,7 @@
 
 namespace parallel::internals::cuda {
 
-#include <parallel/device/table.ipp>
+#include <parallel/device/kernel_table.ipp>
 
 // clang-format off
 template <class T>

@@ -3,13 +3,13 @@
 #pragma once
 #include <array>
 
-#include <parallel/algebra/derive.hpp>
 #include <parallel/algebra/route.hpp>
+#include <parallel/algebra/rule.hpp>
 #include <parallel/graph/operation.hpp>
+#include <parallel/meta/here.hpp>
 #include <parallel/meta/library.hpp>
 #include <parallel/meta/members.hpp>
 #include <parallel/meta/name.hpp>
-#include <parallel/meta/source.hpp>
 
 namespace parallel {
 struct Schedule;

@@ -33,13 +33,13 @@ constexpr int moved(Trace& trace, int value, Collective collective, Placement fr
   return result;
 }
 /// Behind the layers of a stage: their result goes to the next one; the last keeps it.
-constexpr int hand(Trace& trace, int value) {
+constexpr int send(Trace& trace, int value) {
   const int result = moved(trace, value, Collective::send, Invariant, placement(last), last);
   trace.graph.nodes[trace.graph.nodes.size() - 1].transition.along = 1;
   return result;
 }
 /// Before them: what the stage before has handed on; the first takes the value itself.
-constexpr int take(Trace& trace, int value) {
+constexpr int receive(Trace& trace, int value) {
   const int result = moved(trace, value, Collective::receive, placement(first), Invariant, all);
   // from the second stage on it depends on parameters, whatever the first takes
   trace.graph.values[result].differentiable = true;

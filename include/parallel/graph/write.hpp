@@ -169,7 +169,7 @@ class Writing {
     const Layout& layout = a.type->layout;
     int initial = value_of(a.operands[0]);
     trace_.origin = trace_.graph.maker(initial).origin;  // what enters the loop, and where it comes from another stage
-    if (a.crossing != nullptr) initial = over_cut(a, initial, staging::take);
+    if (a.crossing != nullptr) initial = over_cut(a, initial, staging::receive);
     trace_.begin(RegionKind::layers, a.count);
     trace_.graph.regions[trace_.region].staged = a.crossing != nullptr;
     const int taken = values_[a.carried] = trace_.carry(initial);
@@ -183,7 +183,7 @@ class Writing {
     trace_.hand_on(taken, trace_.own(trace_.enter(returned, layout)));
     trace_.end();
     const int last = trace_.result_of(taken);
-    return a.crossing != nullptr ? over_cut(a, last, staging::hand) : last;
+    return a.crossing != nullptr ? over_cut(a, last, staging::send) : last;
   }
   /// A carried value on its way between stages, placed as the loop says while it crosses.
   constexpr int over_cut(const Application& loop, int value, int (*edge)(Trace&, int)) {

@@ -1,6 +1,6 @@
 // Ranks as threads, and training by them on the CPU.
 #include <parallel/communicator/threads.ipp>
-#include <parallel/run/compiled.hpp>
+#include <parallel/run/compiled_ahead.hpp>
 
 template class parallel::ParametersIn<parallel::HostMemory>;
 template class parallel::internals::RankMemory<parallel::Cpu>;

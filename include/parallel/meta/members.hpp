@@ -25,7 +25,7 @@ concept Described = requires {
 };
 
 template <class T, std::size_t... i>
-constexpr bool takes(std::index_sequence<i...>) {
+constexpr bool initialized_by(std::index_sequence<i...>) {
   return requires { T{(static_cast<void>(i), Any{})...}; };
 }
 /// How many members an aggregate has, up to max_members.
@@ -35,7 +35,7 @@ constexpr int member_count() {
     return static_cast<int>(Description<T>::names.size());
   else if constexpr (n == 0)
     return 0;
-  else if constexpr (takes<T>(std::make_index_sequence<n>{}))
+  else if constexpr (initialized_by<T>(std::make_index_sequence<n>{}))
     return n;
   else
     return member_count<T, n - 1>();
@@ -76,7 +76,7 @@ constexpr int irregular() {
 }
 template <class T>
 constexpr bool too_many_members() {
-  return !Described<T> && takes<T>(std::make_index_sequence<max_members + 1>{});
+  return !Described<T> && initialized_by<T>(std::make_index_sequence<max_members + 1>{});
 }
 
 template <int n>

@@ -8,11 +8,11 @@
 namespace parallel::internals {
 
 /// The block of memory that a value lies in. All but the arena outlive the step.
-enum class Segment : std::uint8_t { none, parameter, state, input, scalars, arena };
-inline constexpr int segments = 6;
+enum class MemoryBlock : std::uint8_t { none, parameter, state, input, scalars, arena };
+inline constexpr int memory_blocks = 6;
 /// The address of a value: block + offset + stride * slot, where slot follows a loop's index (0 to count - 1).
 struct Storage {
-  Segment block = Segment::none;
+  MemoryBlock block = MemoryBlock::none;
   std::int64_t offset = 0;
   std::int64_t stride = 0;  ///< 0: one slot
   int loop = 0;             ///< the loop whose index chooses the slot
@@ -24,8 +24,8 @@ struct Storage {
 };
 
 struct Memory {
-  std::int64_t arena = 0;           ///< bytes of the arena: the largest sum of what lives at one time, as packed
-  std::int64_t blocks[segments]{};  ///< bytes of each persistent block, by Segment
+  std::int64_t arena = 0;                ///< bytes of the arena: the largest sum of what lives at one time, as packed
+  std::int64_t blocks[memory_blocks]{};  ///< bytes of each persistent block, by MemoryBlock
   /// bytes by use; arena uses are counted whole, though they share room over time
   std::int64_t by_use[uses]{};
   constexpr std::int64_t of(Use use) const { return by_use[static_cast<int>(use)]; }
@@ -77,11 +77,11 @@ struct Placing {
       a.home = 0;
     }
     allocation_of[value] = allocations.size();
-    storage[value].block = Segment::arena;
+    storage[value].block = MemoryBlock::arena;
     allocations.push_back(a);
   }
 
-  constexpr void take(int value, int from) {
+  constexpr void lie_with(int value, int from) {
     storage[value] = storage[from];
     allocation_of[value] = allocation_of[from];
   }
@@ -95,17 +95,17 @@ struct Placing {
     here_.resize(static_cast<int>(g.nodes.size()), false);
     for (const int n : g.order) here_[n] = true;
     std::int64_t* next = memory.blocks;
-    const auto persistent = [&](int value, Segment block) {
+    const auto persistent = [&](int value, MemoryBlock block) {
       storage[value].block = block;
       storage[value].offset = next[static_cast<int>(block)];
       next[static_cast<int>(block)] += aligned(bytes(value));
     };
-    if (g.scalar_value >= 0) persistent(g.scalar_value, Segment::scalars);
+    if (g.scalar_value >= 0) persistent(g.scalar_value, MemoryBlock::scalars);
     for (const Member& m : g.members)
       if (here_[g.value(m.value).node])
-        persistent(m.value, m.role == Role::parameter ? Segment::parameter
-                            : m.role == Role::state   ? Segment::state
-                                                      : Segment::input);
+        persistent(m.value, m.role == Role::parameter ? MemoryBlock::parameter
+                            : m.role == Role::state   ? MemoryBlock::state
+                                                      : MemoryBlock::input);
     Vector<bool> alive;
     alive.resize(g.size_of_values(), false);
     passes_on_.resize(g.size_of_values(), false);
@@ -135,29 +135,29 @@ struct Placing {
   }
 
   constexpr void place(const Node& node, int r, int value, const Vector<bool>& alive) {
-    if (storage[value].block != Segment::none || node.is(Structural::stacked)) return;
+    if (storage[value].block != MemoryBlock::none || node.is(Structural::stacked)) return;
     if (passes_on_[value]) {
       const Node& then = g.node(node.then);
       place(then, 0, then.result, alive);
-      return take(value, then.result);
+      return lie_with(value, then.result);
     }
     if (node.is(Structural::layer)) {
-      take(value, node.operands[0]);
+      lie_with(value, node.operands[0]);
       storage[value].stride = bytes(value);
       storage[value].loop = g.region(node.region).loop;
     } else if (node.operation->updates) {
-      take(value, node.operands[r]);
+      lie_with(value, node.operands[r]);
     } else if (node.is(Structural::carried)) {
       for (const Carry& c : g.carries)
-        if (c.result == value && storage[c.inside].block != Segment::none) {
-          take(value, c.inside);
+        if (c.result == value && storage[c.inside].block != MemoryBlock::none) {
+          lie_with(value, c.inside);
           storage[value].offset += storage[c.inside].modulo == 0
                                        ? 0
                                        : g.region(c.region).count % storage[c.inside].modulo * storage[value].stride;
           storage[value].stride = 0;
         }
     } else if (is_alias(g, node, mesh)) {
-      take(value, node.operands[0]);
+      lie_with(value, node.operands[0]);
       if (node.is(Structural::in_bucket)) storage[value].offset += node.ints[0] * bytes_of(g.value(value).type.dtype);
     } else if (alive[value]) {
       const Region& region = g.region(node.region);
@@ -199,8 +199,8 @@ struct Placing {
       const Node& last = g.maker(c.returned);
       const bool in_place = last.operation->updates && last.operands[c.returned - last.result] == value;
       // of a member
-      if (in_place && allocation_of[c.initial] < 0 && storage[c.initial].block != Segment::none)
-        return take(value, c.initial);
+      if (in_place && allocation_of[c.initial] < 0 && storage[c.initial].block != MemoryBlock::none)
+        return lie_with(value, c.initial);
       const int slots = in_place ? 1 : kept_.iterations[value] || kept_.iterations[c.returned] ? region.count + 1 : 2;
       own(value, bytes(value), slots, region.parent);
       if (in_place) return;
@@ -319,9 +319,9 @@ struct Placing {
         a.use = Use::gradients;  // in which those of the micro-batches add up
       if (a.first >= 0) memory.by_use[static_cast<int>(a.use)] += a.bytes;
     }
-    memory.by_use[static_cast<int>(Use::parameters)] = memory.blocks[static_cast<int>(Segment::parameter)];
-    memory.by_use[static_cast<int>(Use::optimizer_state)] = memory.blocks[static_cast<int>(Segment::state)];
-    memory.by_use[static_cast<int>(Use::inputs)] = memory.blocks[static_cast<int>(Segment::input)];
+    memory.by_use[static_cast<int>(Use::parameters)] = memory.blocks[static_cast<int>(MemoryBlock::parameter)];
+    memory.by_use[static_cast<int>(Use::optimizer_state)] = memory.blocks[static_cast<int>(MemoryBlock::state)];
+    memory.by_use[static_cast<int>(Use::inputs)] = memory.blocks[static_cast<int>(MemoryBlock::input)];
   }
 
   /// per region: the events at which it, or of it the part that is looked at, begins and ends

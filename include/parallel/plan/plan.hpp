@@ -5,8 +5,8 @@
 
 #include <parallel/account/cpu.hpp>
 #include <parallel/plan/agreement.hpp>
+#include <parallel/plan/collective_row.hpp>
 #include <parallel/plan/memory.hpp>
-#include <parallel/plan/row.hpp>
 
 namespace parallel::internals {
 

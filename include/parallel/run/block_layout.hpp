@@ -24,7 +24,7 @@ inline BlockLayout block_layout(const Plan& plan, Role role) {
   if (g.stages != nullptr && plan.mesh.extent(g.stages) > 1)
     lines.push_back("layers " + staged_layers(plan) + " on stage " + std::to_string(plan.mesh.here));
   for (const Member& m : g.members) {
-    if (m.role != role || plan.storage[static_cast<std::size_t>(m.value)].block == Segment::none) continue;
+    if (m.role != role || plan.storage[static_cast<std::size_t>(m.value)].block == MemoryBlock::none) continue;
     Type type = m.type;
     AxisList axes;
     type.layout.collect(axes);

@@ -193,7 +193,8 @@ class Executor : public RankMemory<Device> {
         follow(i, i.calls[0].operands[0], node.operands[0], node.region);
         follow(i, i.calls[0].results[0], node.result, node.region);
         i.group = &groups_->of(node.transition);
-        prepare_exchange(i, node, plan_, this->block(Segment::arena) + plan_.packing[static_cast<std::size_t>(e.node)]);
+        prepare_exchange(i, node, plan_,
+                         this->block(MemoryBlock::arena) + plan_.packing[static_cast<std::size_t>(e.node)]);
         break;
       case EventKind::wait:
         i.crossing = e.crossing;
@@ -203,7 +204,7 @@ class Executor : public RankMemory<Device> {
         i.region = node.region;
         i.jump = e.partner;
         for (const Carry& c : g_.carries)
-          if (c.region == node.region && plan_.storage[static_cast<std::size_t>(c.inside)].block != Segment::none &&
+          if (c.region == node.region && plan_.storage[static_cast<std::size_t>(c.inside)].block != MemoryBlock::none &&
               view(c.inside).data != view(c.initial).data && stands_in(e.part, g_.value(c.inside).node))
             i.initial.emplace_back(c.initial, c.inside);
         break;

@@ -61,9 +61,9 @@ class ParametersIn {
   /// Memory for the parameters of a plan on this rank, and their first values from `seed`.
   template <class Device>
   ParametersIn(const Plan& plan, int rank, std::uint64_t seed, const Device& device)
-      : ParametersIn(plan, rank, seed, device.memory(plan.memory.blocks[static_cast<int>(Segment::parameter)])) {}
+      : ParametersIn(plan, rank, seed, device.memory(plan.memory.blocks[static_cast<int>(MemoryBlock::parameter)])) {}
   ParametersIn(const Plan& plan, int rank, std::uint64_t seed)
-      : ParametersIn(plan, rank, seed, Memory(plan.memory.blocks[static_cast<int>(Segment::parameter)])) {}
+      : ParametersIn(plan, rank, seed, Memory(plan.memory.blocks[static_cast<int>(MemoryBlock::parameter)])) {}
   ParametersIn(ParametersIn&&) noexcept = default;
   ParametersIn& operator=(ParametersIn&&) noexcept = default;
   /// What an executor keeps of them: it lives as long as the executor, also where these are replaced by others.
@@ -151,7 +151,7 @@ class ParametersIn {
   }
   /// Whether this rank's stage has anything of a member.
   static bool held(const Plan& plan, const Member& m) {
-    return plan.storage[static_cast<std::size_t>(m.value)].block != Segment::none;
+    return plan.storage[static_cast<std::size_t>(m.value)].block != MemoryBlock::none;
   }
   const Member& find(const Plan& plan, int rank, std::string_view path) const {
     check(plan, rank);

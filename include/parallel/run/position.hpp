@@ -30,8 +30,8 @@ class Position {
   int index(int loop) const { return static_cast<int>(index_[static_cast<std::size_t>(loop)]); }
   int chunk() const { return chunk_; }
 
-  /// The blocks of memory, by Segment.
-  std::byte* blocks[segments]{};
+  /// The blocks of memory, by MemoryBlock.
+  std::byte* blocks[memory_blocks]{};
 
   const Storage& storage(int value) const { return plan_.storage[static_cast<std::size_t>(value)]; }
   std::byte* address(int value) const { return address(storage(value)); }
@@ -58,7 +58,7 @@ class Position {
       v.offset[d] = offset(dim, plan_.mesh, rank_);
       v.whole[d] = dim.size;
     }
-    v.data = storage(value).block == Segment::none ? nullptr : address(value);
+    v.data = storage(value).block == MemoryBlock::none ? nullptr : address(value);
     return v;
   }
   /// The same for who puts the ranks' parts together. Layers in chunks lie apart, so for them the first dimension

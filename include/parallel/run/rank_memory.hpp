@@ -91,9 +91,9 @@ class RankMemory {
     check_alike(block_layout(plan_, Role::state), block_layout(next, Role::state),
                 "two programs that are to remember together remember different tensors",
                 "take the same model, room, mesh and schedule, and programs that only remember");
-    return position_.blocks[static_cast<int>(Segment::state)];
+    return position_.blocks[static_cast<int>(MemoryBlock::state)];
   }
-  std::byte*& block(Segment b) { return position_.blocks[static_cast<int>(b)]; }
+  std::byte*& block(MemoryBlock b) { return position_.blocks[static_cast<int>(b)]; }
   View view(int value) const { return position_.view(value); }
   /// A step can begin: every input is there, numbers are sent. Throws Misuse.
   void begin_step();
@@ -173,22 +173,22 @@ RankMemory<Device>::RankMemory(const Plan& plan, int rank, int size, ParametersI
                                const Device& device, const RankMemory* before)
     : plan_(plan), g_(plan.graph), position_(plan, rank), device_(device), rank_(rank) {
   check_ranks(plan, rank, size);
-  block(Segment::parameter) = parameters.data(plan, rank);
-  const auto bytes = [&](Segment b) {
-    return b == Segment::arena ? plan.memory.arena : plan.memory.blocks[static_cast<int>(b)];
+  block(MemoryBlock::parameter) = parameters.data(plan, rank);
+  const auto bytes = [&](MemoryBlock b) {
+    return b == MemoryBlock::arena ? plan.memory.arena : plan.memory.blocks[static_cast<int>(b)];
   };
-  const auto own = [&](Segment b) { block(b) = own_.emplace_back(device_.memory(bytes(b))).data(); };
-  const std::int64_t state = before == nullptr ? bytes(Segment::state) : 0;
+  const auto own = [&](MemoryBlock b) { block(b) = own_.emplace_back(device_.memory(bytes(b))).data(); };
+  const std::int64_t state = before == nullptr ? bytes(MemoryBlock::state) : 0;
   if constexpr (requires { device.need(state); })
-    device.need(state + bytes(Segment::input) + bytes(Segment::scalars) + bytes(Segment::arena));
-  if (before == nullptr) own(Segment::state);
-  if (before != nullptr) block(Segment::state) = before->remembered(plan);
-  own(Segment::input);
-  own(Segment::arena);
+    device.need(state + bytes(MemoryBlock::input) + bytes(MemoryBlock::scalars) + bytes(MemoryBlock::arena));
+  if (before == nullptr) own(MemoryBlock::state);
+  if (before != nullptr) block(MemoryBlock::state) = before->remembered(plan);
+  own(MemoryBlock::input);
+  own(MemoryBlock::arena);
   if constexpr (requires(const account::Scratch& s) { device.reserve(s); })
     device.reserve(plan.scratch(Device::account));
   scalars_ = Scalars<Device>(plan, device_);
-  block(Segment::scalars) = scalars_.data();
+  block(MemoryBlock::scalars) = scalars_.data();
   for (std::size_t m = 0; m < g_.members.size(); ++m)
     if (g_.members[m].role == Role::input)
       inputs_.push_back(

@@ -50,7 +50,7 @@ class Scalars {
  public:
   Scalars() = default;
   Scalars(const Plan& plan, const Device& device)
-      : g_(&plan.graph), memory_(device.mirrored(plan.memory.blocks[static_cast<int>(Segment::scalars)])) {
+      : g_(&plan.graph), memory_(device.mirrored(plan.memory.blocks[static_cast<int>(MemoryBlock::scalars)])) {
     if (g_->scalar_value < 0) return;
     offset_ = plan.storage[static_cast<std::size_t>(g_->scalar_value)].offset;
     for (std::size_t i = 0; i < g_->scalars.size(); ++i) {

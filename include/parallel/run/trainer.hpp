@@ -139,5 +139,5 @@ using internals::Trainer;
 }  // namespace parallel
 
 #ifdef PARALLEL_LIBRARY
-#include <parallel/run/compiled.hpp>
+#include <parallel/run/compiled_ahead.hpp>
 #endif

@@ -6,7 +6,7 @@
 #include <parallel/device/cpu/scratch.hpp>
 #include <parallel/device/device.hpp>
 #include <parallel/device/host_memory.hpp>
-#include <parallel/device/table.hpp>
+#include <parallel/device/kernel_table.hpp>
 
 namespace parallel::internals {
 

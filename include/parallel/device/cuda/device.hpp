@@ -8,7 +8,7 @@
 #include <parallel/device/cuda/body/box.hpp>
 #include <parallel/device/cuda/product.hpp>
 #include <parallel/device/device.hpp>
-#include <parallel/device/table.hpp>
+#include <parallel/device/kernel_table.hpp>
 
 namespace parallel::internals {
 

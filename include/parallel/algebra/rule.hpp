@@ -80,7 +80,7 @@ constexpr const Signature* find(const Signatures& rows, const EnteringList& oper
   return nullptr;
 }
 
-constexpr Derived take(const Signature& row, int rule) {
+constexpr Derived by_row(const Signature& row, int rule) {
   Derived d;
   d.to = row.operands;
   d.results = row.results;
@@ -101,13 +101,13 @@ constexpr bool free_of_charge(const Signatures& rows, const EnteringList& operan
   for (const Entering& o : operands)
     all_whole = all_whole && (o.placement == Invariant || (o.data() && o.placement.whole() && !o.gathered));
   if (all_whole) {
-    derived = take(uniform_row(operands.size(), results, Invariant), 1);
+    derived = by_row(uniform_row(operands.size(), results, Invariant), 1);
     return true;
   }
   const Signature* row = find(rows, operands, Freedom::none);
   if (row == nullptr) row = find(rows, operands, Freedom::data);
   if (row != nullptr) {
-    derived = take(*row, 2);
+    derived = by_row(*row, 2);
     return true;
   }
   if (any_pending(operands)) {
@@ -116,7 +116,7 @@ constexpr bool free_of_charge(const Signatures& rows, const EnteringList& operan
     row = find(rows, operands, Freedom::retype);
     if (row == nullptr) row = find(rows, operands, Freedom::slice);
   }
-  if (row != nullptr) derived = take(*row, 3);
+  if (row != nullptr) derived = by_row(*row, 3);
   return row != nullptr;
 }
 
