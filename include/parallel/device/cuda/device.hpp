@@ -55,8 +55,7 @@ class CudaOf {
       if (row.of(wanted) == nullptr) continue;
       if (row.operation == &operation) return row.of(wanted);
     }
-    if (&operation == &operation::matmul)
-      return prepare_product({&call, 1}, cuda::Epilogue::none) ? cuda::matmul : nullptr;
+    if (&operation == &operation::matmul && !prepare_product({&call, 1}, cuda::Epilogue::none)) return nullptr;
     return find_kernel<cuda::Table, cuda::Scalars, T...>(operation, call);
   }
   FusedKernel fused(std::span<Call> calls) const {
