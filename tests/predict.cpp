@@ -243,3 +243,13 @@ TEST_CASE("stages that come late delay what all do together; each operation coun
     CHECK(last - first < 0.1 * p.seconds);
   }
 }
+
+TEST_CASE("a program is predicted as its graph is; what one stage sees of it is refused") {
+  const Mesh mesh{stage = 4};
+  const Prediction whole = predict<Staged>(mesh, machines::a100);
+  CHECK(whole.seconds > 0);
+  CHECK(whole.seconds == predict(build<Staged>(), mesh, machines::a100).seconds);
+  const OwnedPlan first = derive<Staged>(mesh);
+  CHECK_THROWS_AS(predict(first->graph, mesh, machines::a100), std::invalid_argument);
+  CHECK_THROWS_AS(predict<Staged>(Mesh{stage = 3}, machines::a100), MeshRefused);
+}

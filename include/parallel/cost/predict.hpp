@@ -1,6 +1,8 @@
 // A step of a whole program on a machine, through all stages of its pipeline: how long it takes, what of it is waiting,
 // what every stage needs.
 #pragma once
+#include <stdexcept>
+
 #include <parallel/cost/simulate.hpp>
 #include <parallel/plan/derive.hpp>
 
@@ -210,6 +212,9 @@ constexpr double end_of(const Timing& timing) {
 /// stage counts, and behind it what all stages reduce together begins when the last of them is there.
 constexpr Prediction predict(const GraphView& graph, const Mesh& mesh, const Machine& machine) {
   using namespace predicting;
+  if (!graph.parts.empty())
+    throw std::invalid_argument(
+        "parallel::predict: this graph is what one stage sees of its program; say predict<Program>(mesh, machine)");
   const Pipeline p = pipeline_of(graph, mesh);
   const Kinds kinds = kinds_of(graph, mesh, p);
   Vector<Stage> stages;
@@ -269,6 +274,13 @@ constexpr Prediction predict(const GraphView& graph, const Mesh& mesh, const Mac
   if (transfers > 0) add(result.exposed, {graph.stages}, transfers);
   result.idle = simulating::latest(0, result.seconds - works[result.busiest] - transfers);
   return result;
+}
+
+/// The same of a program, on a mesh that is checked here. Throws MeshRefused.
+template <class Program>
+Prediction predict(const Mesh& mesh, const Machine& machine) {
+  static_cast<void>(derive<Program>(mesh));
+  return predict(GraphView(constants::graph<Program>), mesh, machine);
 }
 
 /// The step of one stage among the others, of which `all` is.
