@@ -85,9 +85,10 @@ struct Refusal {
 };
 
 namespace internals {
+// with their lengths, which compilers would count
 constexpr std::string_view sentence_of(Reason r) {
   constexpr std::string_view sentences[] = {"",
-#define PARALLEL_SENTENCE(id, sentence, ...) sentence,
+#define PARALLEL_SENTENCE(id, sentence, ...) {sentence, sizeof sentence - 1},
                                             PARALLEL_REFUSALS(PARALLEL_SENTENCE)
 #undef PARALLEL_SENTENCE
   };
@@ -97,7 +98,7 @@ constexpr std::string_view sentence_of(Reason r) {
 
 constexpr std::string_view name_of(Reason r) {
   constexpr std::string_view names[] = {"",
-#define PARALLEL_NAME(id, sentence, ...) #id,
+#define PARALLEL_NAME(id, sentence, ...) {#id, sizeof #id - 1},
                                         PARALLEL_REFUSALS(PARALLEL_NAME)
 #undef PARALLEL_NAME
   };
@@ -108,7 +109,7 @@ namespace internals {
 /// The names of a reason's figures, in order.
 constexpr std::string_view figures_of(Reason r) {
   constexpr std::string_view names[] = {"",
-#define PARALLEL_FIGURES(id, sentence, ...) #__VA_ARGS__,
+#define PARALLEL_FIGURES(id, sentence, ...) {#__VA_ARGS__, sizeof #__VA_ARGS__ - 1},
                                         PARALLEL_REFUSALS(PARALLEL_FIGURES)
 #undef PARALLEL_FIGURES
   };

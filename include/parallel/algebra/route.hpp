@@ -57,29 +57,39 @@ constexpr AxisList last_first(const Layout& from, const Layout& to) {
 /// first.
 constexpr Route route(const Layout& from, const Layout& to) {
   Route result;
-  const AxisList axes = routing::last_first(from, to);
-  AxisList completed;
-  for (const Axis* a : axes)
-    if (from.on(a) == Partial && to.on(a) == Invariant) completed.push_back(a);
-  internals::routing::sort_by_name(completed);
+  AxisList completed, left;
+  for (const Axis* a : routing::last_first(from, to)) {
+    const Placement before = from.on(a), target = to.on(a);
+    if (before == Partial && target == Invariant)
+      completed.push_back(a);
+    else if (!(before == target))
+      left.push_back(a);
+  }
+  routing::sort_by_name(completed);
   Layout now = from;
   for (int order = 0; order <= 5; ++order) {
     if (order == 4 && !completed.empty()) {
       result.hops.push_back({completed, Invariant});
       for (const Axis* a : completed) now = now.with(a, Invariant);
     }
-    for (int round = 0; round < axes.size(); ++round)
-      for (const Axis* a : axes) {
+    for (bool moved = true; moved;) {  // one may let another move that stands before it
+      moved = false;
+      for (int i = 0; i < left.size();) {
+        const Axis* a = left[i];
         const Placement target = to.on(a);
-        if (now.on(a) == target || completed.contains(a) || order_of(collective(now.on(a), target)) != order ||
-            !routing::may_move(a, now, to))
+        if (order_of(collective(now.on(a), target)) != order || !routing::may_move(a, now, to)) {
+          ++i;
           continue;
+        }
         Hop hop;
         hop.axes.push_back(a);
         hop.to = target;
         result.hops.push_back(hop);
         now = now.with(a, target);
+        left.erase(i);
+        moved = true;
       }
+    }
   }
   result.arrives = now == to;
   return result;

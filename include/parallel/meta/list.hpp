@@ -82,13 +82,16 @@ class Vector {
     --count_;
   }
   constexpr void resize(int count, const T& value = T{}) {
-    while (count_ < count) push_back(value);
+    const T kept = value;  // NOLINT: it may be an element of this
+    const int before = count_;
+    if (count > before) extend(count - before);
+    for (int i = before; i < count; ++i) items_[i] = kept;
     count_ = count;
   }
   constexpr void clear() { count_ = 0; }
   /// Room for so many more elements at the end, which the caller writes. Returns the first of them.
   constexpr T* extend(int count) {
-    while (capacity_ < count_ + count) grow();
+    if (capacity_ < count_ + count) grow(count_ + count);
     count_ += count;
     return items_ + count_ - count;
   }
@@ -108,11 +111,12 @@ class Vector {
  private:
   constexpr void push_back_grown(const T& value) {
     const T kept = value;  // NOLINT: it may be an element of this
-    grow();
+    grow(count_ + 1);
     items_[count_++] = kept;
   }
-  constexpr void grow() {
-    const int capacity = capacity_ == 0 ? 16 : 2 * capacity_;
+  constexpr void grow(int least) {
+    int capacity = capacity_ == 0 ? 16 : capacity_;
+    while (capacity < least) capacity *= 4;  // compilers copy member by member
     T* items = new T[static_cast<std::size_t>(capacity)]{};
     for (int i = 0; i < count_; ++i) items[i] = items_[i];
     delete[] items_;

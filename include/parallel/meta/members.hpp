@@ -209,15 +209,21 @@ constexpr std::string_view spelling() {
 /// The name of a member, cut from "... instance<Mlp<768> >.object.Mlp<768>::down)} ..." or "...
 /// {&instance.object.down}]".
 template <class T, int position>
-constexpr std::string_view member_name() {
+constexpr std::string_view find_member_name() {
   if constexpr (Described<T>) {
     return Description<T>::names[static_cast<std::size_t>(position)];
   } else {
     const auto text = spelling<pointer<position>(instance<T>.object)>();
-    const auto end = std::min(text.rfind(")}"), text.rfind("}]"));
-    const auto begin = text.substr(0, end).find_last_of(".:") + 1;
+    std::size_t end = text.size() - 1;
+    while (text[end] != '}' || (text[end - 1] != ')' && text[end + 1] != ']')) --end;
+    if (text[end - 1] == ')') --end;
+    std::size_t begin = end;
+    while (text[begin - 1] != '.' && text[begin - 1] != ':') --begin;
     return text.substr(begin, end - begin);
   }
 }
+/// A variable, so that a compiler finds it once however often it is asked.
+template <class T, int position>
+inline constexpr std::string_view member_name = find_member_name<T, position>();
 
 }  // namespace parallel::internals::meta

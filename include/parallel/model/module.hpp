@@ -196,7 +196,7 @@ constexpr void declare(M& model, Trace& trace, Applications& program, Vector<cha
     path.resize(above);
   } else {
     meta::each_member(model, [&](auto& member, auto i) {
-      const int above = go_below(path, meta::member_name<M, i>());
+      const int above = go_below(path, meta::member_name<M, i>);
       declare(member, trace, program, path, layers);
       path.resize(above);
     });

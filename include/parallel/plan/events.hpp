@@ -86,7 +86,7 @@ struct Ordering {
   Vector<int> started{};    ///< in order
   int under_way = 0;        ///< how many are pending
   int part = -1;            ///< in which events stand
-  int begin = 0;            ///< the event with which its nodes begin, or those before or behind parts
+  int begin = 0;            ///< the first event of the piece of the order that is being gone through
   Vector<int> first_of{};   ///< per node: of its fusion the first
   Vector<int> behind{};     ///< per node: a collective that starts right behind it, or -1
   Vector<int> next{};       ///< per collective: another one that starts behind it, or -1

@@ -135,10 +135,7 @@ class Writer {
     for (const Value& v : g_.values) v.type.layout.collect(axes);
     for (const Axis* a : axes) axes_.push_back(a);
     for (const Node& n : g_.nodes) place(operations_, n.operation);
-    for (const Origin& o : g_.origins) {
-      place(operations_, o.operation);
-      file(o.source.file);
-    }
+    for (const Origin& o : g_.origins) place(operations_, o.operation);
   }
   /// A mesh that the compiler planned a program for.
   constexpr void mesh(const Mesh& mesh, std::int64_t checksum_of_program) {
@@ -200,33 +197,28 @@ class Writer {
   constexpr void spellings() {
     text(type_name<typename Program::Model>());
     text(is_trained<Program> ? type_name<typename Program::Optimizer>() : "");
+    Vector<int> file_of;
+    for (const Origin& o : g_.origins) file_of.push_back(file(o.source.file));
     number(files_.size());
     for (const char* f : files_) text(f);
-    for (const Origin& o : g_.origins) {
-      number(file(o.source.file));
-      number(o.source.line);
+    for (int i = 0; i < file_of.size(); ++i) {
+      number(file_of[i]);
+      number(g_.origins[static_cast<std::size_t>(i)].source.line);
     }
   }
   /// Numbers from -1 to 65,533, as most are, stand four in a word; others in a word of their own behind a mark.
   constexpr void number(std::int64_t n) {
     const bool small = n >= -1 && n < mark - 1;
-    if (filled_ == 64) begin_quarters();
-    quarter_ |= static_cast<std::uint64_t>(small ? n + 1 : mark) << filled_;
+    if (filled_ == 64) {
+      quarters_ = words.size();
+      words.push_back(0);
+      filled_ = 0;
+    }
+    words[quarters_] |= static_cast<std::int64_t>(static_cast<std::uint64_t>(small ? n + 1 : mark) << filled_);
     filled_ += 16;
     if (!small) words.push_back(n);
   }
-  constexpr void begin_quarters() {
-    end_quarters();
-    quarters_ = words.size();
-    words.push_back(0);
-    filled_ = 0;
-  }
-  constexpr void end_quarters() {
-    if (quarters_ >= 0) words[quarters_] = static_cast<std::int64_t>(quarter_);
-    quarters_ = -1;
-    quarter_ = 0;
-    filled_ = 64;
-  }
+  constexpr void end_quarters() { filled_ = 64; }
   /// The number of characters, then eight of them a word.
   constexpr void text(std::string_view t) {
     number(static_cast<std::int64_t>(t.size()));
@@ -265,7 +257,6 @@ class Writer {
   Vector<const Operation*> operations_{};
   Vector<const char*> files_{};
   int quarters_ = -1, filled_ = 64;  ///< the word that small numbers go to, and how many of its bits they fill
-  std::uint64_t quarter_ = 0;        ///< what it will be
 };
 
 /// Writes the header of words of which those before `end` say the same from each compiler.

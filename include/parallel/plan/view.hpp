@@ -21,13 +21,21 @@ struct Slot {
   int lane = 0;  ///< where what its parts hand to each other lies
 };
 
+/// A std::span whose elements a compiler reaches in one step.
+template <class Record>
+struct Records : std::span<const Record> {
+  using std::span<const Record>::span;
+  constexpr const Record* begin() const { return this->data(); }
+  constexpr const Record* end() const { return this->data() + this->size(); }
+  constexpr const Record& operator[](std::size_t i) const { return this->data()[i]; }
+};
 template <class Record, int>
-using InSpans = std::span<const Record>;
+using InSpans = Records<Record>;
 
 struct GraphView : GraphBase, GraphLists<InSpans> {
   /// of the stage that sees it, one behind the other in the order, and their turns; empty where there are no stages
-  std::span<const StagePart> parts{};
-  std::span<const Slot> slots{};
+  Records<StagePart> parts{};
+  Records<Slot> slots{};
 
   constexpr GraphView() = default;
   /// Of a graph, or of the constant of one.

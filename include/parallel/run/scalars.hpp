@@ -18,7 +18,7 @@ namespace parallel::internals {
 template <class Hyperparameters, class F>
 void each_hyperparameter(const Hyperparameters& numbers, F f) {
   meta::each_member(numbers, [&](double value, auto position) {
-    f(meta::member_name<Hyperparameters, decltype(position)::value>(), value);
+    f(meta::member_name<Hyperparameters, decltype(position)::value>, value);
   });
 }
 

@@ -50,7 +50,7 @@ struct ScheduleRefusal {
 namespace internals {
 constexpr std::string_view sentence_of(ScheduleReason r) {
   constexpr std::string_view sentences[] = {"",
-#define PARALLEL_SENTENCE(id, sentence, ...) sentence,
+#define PARALLEL_SENTENCE(id, sentence, ...) {sentence, sizeof sentence - 1},
                                             PARALLEL_SCHEDULE_REFUSALS(PARALLEL_SENTENCE)
 #undef PARALLEL_SENTENCE
   };
@@ -58,7 +58,7 @@ constexpr std::string_view sentence_of(ScheduleReason r) {
 }
 constexpr std::string_view name_of(ScheduleReason r) {
   constexpr std::string_view names[] = {"accepted",
-#define PARALLEL_NAME(id, sentence, ...) #id,
+#define PARALLEL_NAME(id, sentence, ...) {#id, sizeof #id - 1},
                                         PARALLEL_SCHEDULE_REFUSALS(PARALLEL_NAME)
 #undef PARALLEL_NAME
   };
