@@ -17,7 +17,7 @@ HEAD = """#include <Eigen/Core>
 #include <parallel/run/numbers.hpp>
 const float two[] = {1, 2};
 template <class A>
-std::size_t count(A&& a) { return parallel::internals::numbers_of(a).all.size(); }
+std::size_t count(A&& a) { return parallel::internals::numbers_of(a).size; }
 """
 EIGEN = [f.replace("-I", "-isystem") for f in subprocess.run(["pkg-config", "--cflags", "eigen3"], capture_output=True, text=True).stdout.split()]
 POINTER, COLUMNS, MEMORY, ELEMENTS = "a pointer does not say", "a column-major matrix", "must lie in memory", "the elements are none of"

@@ -11,6 +11,7 @@
 #if defined(WITH_MPI)
 #include <parallel/communicator/mpi.hpp>
 #endif
+#include <cstdio>
 #include <cstring>
 
 #include <parallel/device/cpu.hpp>

@@ -5,13 +5,14 @@
 #include <charconv>
 #include <concepts>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include <parallel/meta/library.hpp>
 
 namespace parallel::internals {
 
@@ -83,41 +84,20 @@ class Text {
 }  // namespace agreeing
 
 /// A fact that is a number or a word.
-inline Fact fact(std::string what, std::string_view value) {
-  agreeing::Hash hash;
-  hash.name(value);
-  return {std::move(what), hash.value(), [text = std::string(value)] { return text; }};
-}
+PARALLEL_INLINE Fact fact(std::string what, std::string_view value);
+PARALLEL_INLINE Fact fact(std::string what, double value);
 template <std::integral Whole>
 Fact fact(std::string what, Whole value) {
   return fact(std::move(what), std::string_view(std::to_string(value)));
 }
-inline Fact fact(std::string what, double value) {
-  agreeing::Hash hash;
-  hash.number(value);
-  agreeing::Text text;
-  text.number(value);
-  return {std::move(what), hash.value(), [words = text.value()] { return words; }};
-}
 
+/// Of elements of so many bytes.
+PARALLEL_INLINE Fact fact_of_bytes(std::string what, std::span<const std::byte> bytes, std::size_t size);
 /// What data is cut from: its size, and a sample of it, 64 pages of 4 KiB evenly spread. `elements`: a span of any
 /// numbers.
 template <class T>
 Fact fact_of_data(std::string what, std::span<const T> elements) {
-  constexpr std::size_t page = 4096, pages = 64;
-  const auto bytes = std::as_bytes(elements);
-  agreeing::Hash hash;
-  hash.word(static_cast<std::int64_t>(bytes.size()));
-  hash.word(sizeof(T));
-  const bool sampled = bytes.size() > page * pages;  // from the first page to the last
-  for (std::size_t i = 0; i < pages; ++i) {
-    const std::size_t begin = std::min(bytes.size(), sampled ? (bytes.size() - page) * i / (pages - 1) : page * i);
-    hash.bytes(bytes.subspan(begin, std::min(page, bytes.size() - begin)));
-  }
-  char text[80];
-  std::snprintf(text, sizeof text, "%zu elements of %zu bytes, hash %016llx", elements.size(), sizeof(T),
-                static_cast<unsigned long long>(hash.value()));
-  return {std::move(what), hash.value(), [words = std::string(text)] { return words; }};
+  return fact_of_bytes(std::move(what), std::as_bytes(elements), sizeof(T));
 }
 
 }  // namespace parallel::internals
@@ -128,3 +108,7 @@ using internals::Fact;
 using internals::fact;
 using internals::fact_of_data;
 }  // namespace parallel
+
+#ifndef PARALLEL_LIBRARY
+#include <parallel/communicator/fact.ipp>
+#endif

@@ -6,6 +6,7 @@
 #pragma once
 #include <algorithm>
 #include <climits>
+#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <utility>

@@ -1,4 +1,6 @@
 // What surrounds a run: its data, its command line, what it says of itself and what it records.
+#include <parallel/communicator/fact.ipp>
+#include <parallel/run/failure.ipp>
 #include <parallel/run/mesh_argument.ipp>
 #include <parallel/run/progress.ipp>
 #include <parallel/run/recording.ipp>

@@ -40,9 +40,7 @@ constexpr GraphView plan_into(Planned& planned, const GraphView& whole, const Me
 /// A plan that was derived at start-up, with its memory. Copies share it.
 class OwnedPlan {
  public:
-  OwnedPlan(std::shared_ptr<const Planned> planned, const GraphView& graph, const Mesh& mesh)
-      : planned_(std::move(planned)),
-        plan_(graph, mesh, planned_->events, planned_->storage, planned_->packing, planned_->memory) {}
+  PARALLEL_INLINE OwnedPlan(std::shared_ptr<const Planned> planned, const GraphView& graph, const Mesh& mesh);
   const Plan& get() const { return plan_; }
   operator const Plan&() const { return plan_; }
   const Plan* operator->() const { return &plan_; }
@@ -64,10 +62,10 @@ struct MeshRefused : Failure {
 /// Says what is wrong and which choices are valid.
 PARALLEL_INLINE std::string explain(const Fault& fault, const GraphView& g, const Mesh& mesh);
 
-/// The passes on a graph at start-up; `planned` has the graph, where nothing else keeps it. Throws MeshRefused where
-/// its types, the mesh or a demand refuse it.
-PARALLEL_INLINE OwnedPlan derive(const std::shared_ptr<Planned>& planned, const GraphView& graph, const Mesh& given,
-                                 std::span<const GraphView> beside, const Demands& demands);
+/// The passes on a graph at start-up, a constant or one that the plan keeps. Throws MeshRefused where its types, the
+/// mesh or a demand refuse it.
+PARALLEL_INLINE OwnedPlan derive(const GraphView& graph, const Mesh& mesh, std::span<const GraphView> beside,
+                                 const Demands& demands);
 PARALLEL_INLINE OwnedPlan derive(Graph graph, const Mesh& mesh, std::span<const GraphView> beside,
                                  const Demands& demands);
 
@@ -78,8 +76,10 @@ OwnedPlan derive(const Mesh& mesh) {
   if constexpr (!building::refused<Program>(typename Program::Inputs{})) {
     [[maybe_unused]] constexpr auto& carried = object::program<Program>;
   }
-  const std::array<GraphView, sizeof...(Beside)> beside{GraphView(constants::graph<Beside>)...};
-  return derive(std::make_shared<Planned>(), GraphView(constants::graph<Program>), mesh, beside, demands_of<Program>());
+  static constexpr GraphView graph(constants::graph<Program>);
+  static constexpr std::array<GraphView, sizeof...(Beside)> beside{GraphView(constants::graph<Beside>)...};
+  static constexpr Demands demands = demands_of<Program>();
+  return derive(graph, mesh, beside, demands);
 }
 /// The same as one rank of the mesh sees it: the plan of its stage.
 template <class Program, class... Beside>

@@ -47,8 +47,13 @@ PARALLEL_INLINE std::string explain(const Fault& fault, const GraphView& g, cons
   return result + ": " + axis + " in " + text(mesh) + "; the program's axes: " + valid;
 }
 
-PARALLEL_INLINE OwnedPlan derive(const std::shared_ptr<Planned>& planned, const GraphView& graph, const Mesh& given,
-                                 std::span<const GraphView> beside, const Demands& demands) {
+PARALLEL_INLINE OwnedPlan::OwnedPlan(std::shared_ptr<const Planned> planned, const GraphView& graph, const Mesh& mesh)
+    : planned_(std::move(planned)),
+      plan_(graph, mesh, planned_->events, planned_->storage, planned_->packing, planned_->memory) {}
+
+namespace deriving {
+inline OwnedPlan planned_into(const std::shared_ptr<Planned>& planned, const GraphView& graph, const Mesh& given,
+                              std::span<const GraphView> beside, const Demands& demands) {
   const Mesh mesh = with_cut(graph, given);
   const Fault fault = check(graph, mesh, beside, demands);
   if (fault.refusal) throw MeshRefused(fault.refusal.reason, explain(fault, graph, mesh));
@@ -60,11 +65,17 @@ PARALLEL_INLINE OwnedPlan derive(const std::shared_ptr<Planned>& planned, const 
   if (over.refusal) throw MeshRefused(over.refusal.reason, explain(over, made.get().graph, mesh));
   return made;
 }
+}  // namespace deriving
+
+PARALLEL_INLINE OwnedPlan derive(const GraphView& graph, const Mesh& mesh, std::span<const GraphView> beside,
+                                 const Demands& demands) {
+  return deriving::planned_into(std::make_shared<Planned>(), graph, mesh, beside, demands);
+}
 PARALLEL_INLINE OwnedPlan derive(Graph graph, const Mesh& mesh, std::span<const GraphView> beside,
                                  const Demands& demands) {
   auto planned = std::make_shared<Planned>();
   planned->graph = std::move(graph);
-  return derive(planned, planned->graph, mesh, beside, demands);
+  return deriving::planned_into(planned, planned->graph, mesh, beside, demands);
 }
 
 }  // namespace parallel::internals

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <parallel/algebra/notation.hpp>
 #include <parallel/question/text.hpp>
 #include <parallel/run/failure.hpp>
 

@@ -211,7 +211,8 @@ class Executor : public RankMemory<Device> {
       case EventKind::end: break;
     }
   }
-  /// Of a loop several parts may have something; behind its begin in one of them stands what that part has of it.
+  /// Several parts of a stage may have something of one loop. Whether a node is of what `part` has; outside parts every
+  /// node is.
   bool stands_in(int part, int node) const {
     if (part < 0) return true;
     const auto nodes = g_.order.begin();

@@ -1,11 +1,11 @@
 // How a program ends: exit codes, and one sentence on the standard error.
 #pragma once
-#include <cstdio>
 #include <exception>
 #include <string>
 #include <string_view>
 
 #include <parallel/communicator/failure.hpp>
+#include <parallel/meta/library.hpp>
 #include <parallel/run/standard_output.hpp>
 
 namespace parallel::internals {
@@ -18,39 +18,21 @@ struct CannotRun : Failure {
 
 /// Text for a terminal: a control character, which may come from a file or an argument, or what is no UTF-8, becomes a
 /// question mark.
-inline std::string printable(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  std::string result;
-  for (std::size_t i = 0; i < text.size();) {
-    const unsigned first = byte(i);
-    const std::size_t length = first < 0x80   ? 1
-                               : first < 0xc2 ? 0
-                               : first < 0xe0 ? 2
-                               : first < 0xf0 ? 3
-                               : first < 0xf5 ? 4
-                                              : 0;
-    bool good = length > 1 || (first >= 0x20 && first < 0x7f) || first == '\n' || first == '\t';
-    for (std::size_t k = 1; k < length; ++k) good = good && (byte(i + k) & 0xc0) == 0x80;
-    good = good && !(first == 0xc2 && byte(i + 1) < 0xa0);  // the control characters above ASCII
-    good ? result.append(text.substr(i, length)) : result.append("?");
-    i += good ? length : 1;
-  }
-  return result;
-}
+PARALLEL_INLINE std::string printable(std::string_view text);
+
+/// Says on the standard error with what a program ends, as `guarded` does, and returns the exit code.
+PARALLEL_INLINE int say_ending(const char* name, const std::exception_ptr& error);
 
 /// Runs `f()`, which returns an exit code: the body of a main function. An exception, of whatever type, becomes one
 /// line "NAME: error: SENTENCE", with the rank that threw it, and its exit code. So does a standard output that cannot
 /// be written.
 template <class F>
 int guarded(const char* name, F f) {
-  Ending ending;
   try {
     return with_standard_output(f);
   } catch (...) {
-    ending = ending_of_run(std::current_exception());
+    return say_ending(name, std::current_exception());
   }
-  std::fprintf(stderr, "%s: error: %s\n", name, printable(ending.sentence).c_str());
-  return ending.exit_code;
 }
 
 }  // namespace parallel::internals
@@ -59,3 +41,7 @@ namespace parallel {
 using internals::CannotRun;
 using internals::guarded;
 }  // namespace parallel
+
+#ifndef PARALLEL_LIBRARY
+#include <parallel/run/failure.ipp>
+#endif

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 #include <parallel/algebra/notation.hpp>
@@ -14,11 +15,18 @@ namespace parallel::internals {
 /// Whole tensors are handed over and taken back in row-major order: the last dimension varies fastest. What has data()
 /// and size() will do, as std::vector, std::array, std::span and row-major Eigen matrices and maps have; a single
 /// number is a tensor of one element.
-template <class T>
 struct HandedOver {
-  std::span<T> all{};
+  DType dtype = DType::f32;
+  const void* data = nullptr;
+  std::size_t size = 0;    ///< elements
   std::int64_t rows = -1;  ///< of a matrix; -1: nothing is known of its shape
   bool together = true;    ///< no element of something else lies between them
+};
+/// The same of elements of type T.
+template <class T>
+struct HandedOverOf : HandedOver {
+  constexpr HandedOverOf(T* first, std::size_t n) : HandedOver{dtype_of<std::remove_const_t<T>>, first, n} {}
+  std::span<T> all() const { return {static_cast<T*>(const_cast<void*>(data)), size}; }
 };
 
 namespace handing_over {
@@ -51,27 +59,29 @@ template <class A>
 constexpr auto numbers_of(A& given) {
   using Given = std::remove_cvref_t<A>;
   if constexpr (is_element_type<Given>) {
-    return HandedOver<A>{{&given, 1}};
+    return HandedOverOf<A>(&given, 1);
   } else if constexpr (std::is_pointer_v<Given>) {
     static_assert(
         !std::is_pointer_v<Given>,
         "parallel: a pointer does not say how many elements there are; give a vector, or std::span(pointer, count)");
-    return HandedOver<float>{};
+    return HandedOverOf<float>(nullptr, 0);
   } else if constexpr (handing_over::column_major<Given>()) {
     static_assert(!handing_over::column_major<Given>(),
                   "parallel: a column-major matrix, as Eigen's are by default, has its elements in another order; give "
                   "one that is Eigen::RowMajor");
-    return HandedOver<float>{};
+    return HandedOverOf<float>(nullptr, 0);
   } else if constexpr (!handing_over::Contiguous<A>) {
     static_assert(handing_over::Contiguous<A>,
                   "parallel: what is handed over must lie in memory, with data() and size(); give a vector, a "
                   "std::span or a row-major matrix");
-    return HandedOver<float>{};
+    return HandedOverOf<float>(nullptr, 0);
+  } else if constexpr (!is_element_type<std::remove_cvref_t<decltype(*std::data(given))>>) {
+    static_assert(is_element_type<std::remove_cvref_t<decltype(*std::data(given))>>,
+                  "parallel: the elements are none of float, double, bfloat16 and int; hand over one of these");
+    return HandedOverOf<float>(nullptr, 0);
   } else {
     using T = std::remove_reference_t<decltype(*std::data(given))>;
-    static_assert(is_element_type<std::remove_const_t<T>>,
-                  "parallel: the elements are none of float, double, bfloat16 and int; hand over one of these");
-    HandedOver<T> numbers{{std::data(given), static_cast<std::size_t>(std::size(given))}};
+    HandedOverOf<T> numbers(std::data(given), static_cast<std::size_t>(std::size(given)));
     if constexpr (handing_over::Matrix<Given>) {
       if constexpr (!Given::IsVectorAtCompileTime) numbers.rows = given.rows();
       if constexpr (requires { given.innerStride() + given.outerStride(); })
@@ -82,18 +92,19 @@ constexpr auto numbers_of(A& given) {
   }
 }
 
-/// Throws Misuse where numbers cannot be the whole of a tensor. `what()`: "input 0", "the parameter mlp.up".
-template <class T, class What>
-void check_whole(const HandedOver<T>& numbers, const Type& type, What what) {
-  constexpr DType dtype = dtype_of<std::remove_const_t<T>>;
-  const std::int64_t elements = type.layout.elements(), given = static_cast<std::int64_t>(numbers.all.size());
-  const auto refused = [&](const std::string& why) { return Misuse(what() + " is " + text(type) + why); };
-  if (dtype != type.dtype)
-    throw refused(", but " + std::string(name_of(dtype)) + " was given; give elements of its type");
+/// Throws Misuse where numbers cannot be the whole of a tensor. `what` and `name`: "input " and "0", "the parameter "
+/// and "mlp.up".
+inline void check_whole(const HandedOver& numbers, const Type& type, std::string_view what, std::string_view name) {
+  const auto refused = [&](const std::string& why) {
+    return Misuse(std::string(what) + std::string(name) + " is " + text(type) + why);
+  };
+  const std::int64_t elements = type.layout.elements(), given = static_cast<std::int64_t>(numbers.size);
+  if (numbers.dtype != type.dtype)
+    throw refused(", but " + std::string(name_of(numbers.dtype)) + " was given; give elements of its type");
   if (given != elements)
     throw refused(" and has " + std::to_string(elements) + " elements, but " + std::to_string(given) +
                   " were given; give the whole tensor, of which a rank takes its part");
-  if (numbers.all.data() == nullptr)
+  if (numbers.data == nullptr)
     throw refused(", but was given a null pointer; give " + std::to_string(elements) + " elements");
   if (!numbers.together)
     throw refused(

@@ -80,15 +80,16 @@ class ParametersIn {
   template <class A>
   void set(const Plan& plan, int rank, std::string_view path, A&& whole, Here here = {}) {
     const auto given = numbers_of(whole);
-    using T = std::remove_const_t<typename decltype(given.all)::element_type>;
+    using T = std::remove_const_t<typename decltype(given.all())::element_type>;
     const Member& m = find(plan, rank, path);
-    check_whole(given, m.type, [&] { return "the parameter " + std::string(path); });
-    held_by_all(plan, m) ? block_->provenance.set(path, std::as_bytes(given.all), here)
+    check_whole(given, m.type, "the parameter ", path);
+    held_by_all(plan, m) ? block_->provenance.set(path, std::as_bytes(given.all()), here)
                          : block_->provenance.set_part(path);
     if (!held(plan, m)) return;
+    const auto all = given.all();
     const auto write = [&](T* part) {
       each_element(plan, m.type.layout, rank,
-                   [&](std::int64_t i, std::int64_t global) { part[i] = given.all[static_cast<std::size_t>(global)]; });
+                   [&](std::int64_t i, std::int64_t global) { part[i] = all[static_cast<std::size_t>(global)]; });
     };
     change<T>(plan, m, write);
   }
@@ -96,17 +97,18 @@ class ParametersIn {
   template <class A>
   void get(const Plan& plan, int rank, std::string_view path, A&& whole) const {
     const auto given = numbers_of(whole);
-    using T = typename decltype(given.all)::element_type;
+    using T = typename decltype(given.all())::element_type;
     static_assert(!std::is_const_v<T>,
                   "parallel: a parameter is written into what is given, which is const; give what can be written");
     const Member& m = find(plan, rank, path);
-    check_whole(given, m.type, [&] { return "the parameter " + std::string(path); });
+    check_whole(given, m.type, "the parameter ", path);
     if (!held(plan, m)) return;
     block_->memory.look(offset_of(plan, m), local_elements(m.type.layout, plan.mesh) * bytes_of(m.type.dtype),
                         [&](const std::byte* bytes) {
+                          const auto all = given.all();
                           const T* part = reinterpret_cast<const T*>(bytes);
                           each_element(plan, m.type.layout, rank, [&](std::int64_t i, std::int64_t global) {
-                            given.all[static_cast<std::size_t>(global)] = part[i];
+                            all[static_cast<std::size_t>(global)] = part[i];
                           });
                         });
   }

@@ -25,23 +25,7 @@ class RankMemory {
   /// does not fit, or has an index out of its range (bad_data).
   template <class A>
   void input(int position, A&& whole) {
-    const auto given = numbers_of(whole);
-    Input& own = input_of(position);
-    const Member& member = g_.member(own.member);
-    check_whole(given, member.type, [&] { return "input " + std::to_string(position); });
-    if constexpr (std::is_convertible_v<decltype(given.all), std::span<const int>>)
-      check_indices(given.all, own.ranges, position, [](std::size_t i) { return i; });
-    own.given = true;
-    own.in_place = false;
-    const View to = view(member.value);
-    if (to.data == nullptr) return;  // only other stages take it
-    View from = to;
-    for (int d = 0; d < from.rank; ++d) {
-      from.size[d] = from.whole[d];
-      from.offset[d] = 0;
-    }
-    from.data = const_cast<std::remove_const_t<typename decltype(given.all)::element_type>*>(given.all.data());
-    device_.take(from, to);
+    put(position, numbers_of(whole));
   }
   /// This rank's part of an input, to be written in place on the device.
   View input(int position) {
@@ -117,6 +101,7 @@ class RankMemory {
     std::vector<IndexRange> ranges;
     bool given = false, in_place = false;
   };
+  void put(int position, const HandedOver& given);
   static void check_position(const char* what, int i, int count) {
     if (i >= 0 && i < count) return;
     throw Misuse(
@@ -153,6 +138,27 @@ class RankMemory {
   Scalars<Device> scalars_{};
   std::vector<Input> inputs_{};
 };
+
+template <Device Device>
+void RankMemory<Device>::put(int position, const HandedOver& given) {
+  Input& own = input_of(position);
+  const Member& member = g_.member(own.member);
+  check_whole(given, member.type, "input ", std::to_string(position));
+  if (given.dtype == DType::i32)
+    check_indices({static_cast<const int*>(given.data), given.size}, own.ranges, position,
+                  [](std::size_t i) { return i; });
+  own.given = true;
+  own.in_place = false;
+  const View to = view(member.value);
+  if (to.data == nullptr) return;  // only other stages take it
+  View from = to;
+  for (int d = 0; d < from.rank; ++d) {
+    from.size[d] = from.whole[d];
+    from.offset[d] = 0;
+  }
+  from.data = const_cast<void*>(given.data);
+  device_.take(from, to);
+}
 
 template <Device Device>
 double RankMemory<Device>::output_scalar(int i) {

@@ -1,7 +1,6 @@
 // Text as training data: its bytes are the tokens, the vocabulary is 256.
 #pragma once
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -14,7 +13,7 @@ inline constexpr std::size_t most_text = std::size_t{1} << 30;  ///< bytes of a 
 
 /// A whole file, or what comes by a pipe. Throws Failure where it is a directory or a device, cannot be read, or has
 /// more than `most` bytes.
-PARALLEL_INLINE std::string read_file(const std::filesystem::path& path, std::size_t most = most_text);
+PARALLEL_INLINE std::string read_file(const std::string& path, std::size_t most = most_text);
 
 /// The licence texts that every Debian machine carries, one behind the other.
 PARALLEL_INLINE std::string licence_texts();

@@ -1,6 +1,7 @@
 // Text as training data, compiled ahead.
 #pragma once
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
 #include <parallel/device/random.hpp>
@@ -9,16 +10,15 @@
 
 namespace parallel::internals {
 
-PARALLEL_INLINE std::string read_file(const std::filesystem::path& path, std::size_t most) {
-  const auto refused = [&](const std::string& why, int code) { return Failure(path.string() + why, code); };
+PARALLEL_INLINE std::string read_file(const std::string& path, std::size_t most) {
+  const auto refused = [&](const std::string& why, int code) { return Failure(path + why, code); };
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
     throw refused(" is a directory; name a text file", exit_code::missing_input);
   if (std::filesystem::is_character_file(path, error) || std::filesystem::is_block_file(path, error))
     throw refused(" is a device; name a text file", exit_code::missing_input);
   std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw Failure("cannot read " + path.string() + "; check the path and its permissions", exit_code::missing_input);
+  if (!file) throw Failure("cannot read " + path + "; check the path and its permissions", exit_code::missing_input);
   std::string text;
   std::vector<char> part(1 << 16);
   while (file && text.size() <= most) {
@@ -35,7 +35,7 @@ PARALLEL_INLINE std::string licence_texts() {
   std::string all;
   for (const char* name : {"Apache-2.0", "Artistic", "BSD", "CC0-1.0", "GFDL-1.3", "GPL-1", "GPL-2", "GPL-3", "LGPL-2",
                            "LGPL-2.1", "LGPL-3", "MPL-1.1", "MPL-2.0"}) {
-    const std::filesystem::path path = std::filesystem::path("/usr/share/common-licenses") / name;
+    const std::string path = std::string("/usr/share/common-licenses/") + name;
     std::error_code error;
     if (std::filesystem::exists(path, error)) all += read_file(path);
   }

@@ -71,10 +71,14 @@ class Trainer {
  private:
   /// Hyperparameters by their names.
   struct Named {
-    std::vector<std::pair<std::string_view, double>> all{};
+    struct Number {
+      std::string_view name;
+      double value;
+    };
+    Vector<Number> all{};
     template <class Hyperparameters>
     explicit Named(const Hyperparameters& numbers) {
-      each_hyperparameter(numbers, [this](std::string_view name, double value) { all.emplace_back(name, value); });
+      each_hyperparameter(numbers, [this](std::string_view name, double value) { all.push_back({name, value}); });
     }
   };
   Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Named& numbers,
