@@ -55,6 +55,7 @@ struct Line {
   }
 };
 using Step = Training<Line, AdamW, Tensor<float, Shape<8 / data, 4>>, Tensor<float, Shape<8 / data, 2>>>;
+static_assert(run_as_constant<Line, Tensor<float, Shape<8 / data, 4>>, Tensor<float, Shape<8 / data, 2>>>());
 static_assert(plan<Step, Mesh{data = 2}>.calls(data) > 0);
 
 TEST_CASE("a program has names of its own beside all of the library's public ones") {

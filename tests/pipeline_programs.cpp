@@ -200,6 +200,25 @@ TEST_CASE("forward only, and the result on every rank") {
   }
 }
 
+TEST_CASE("tasks that no stage does are no slots, whoever asks for them") {
+  const Graph graph = build<Accumulate<micro_batches, Training<Bare<depth / stage>, KeepGradients, X>>>();
+  constexpr Schedule strange{
+      "strange", 1, false, false, [](int, int, int, int) {
+        Tasks tasks;
+        for (const Task& task : {Task{Work::forward, 0, 0}, Task{Work::weight, 0, 0}, Task{Work::forward, 0, 7},
+                                 Task{Work::forward, 9, 0}, Task{Work::backward, 0, 0}, Task{Work::forward, -1, 0}})
+          tasks.push_back(task);
+        return tasks;
+      }};
+  const Graph scheduled = with_schedule(graph, strange);
+  const Located located = locate(scheduled, Mesh{stage = 2}.on_stage(0));
+  REQUIRE(located.slots.size() == 2);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(located.parts[located.slots[i].part].work == (i == 0 ? Work::forward : Work::backward));
+    CHECK(located.slots[i].micro_batch == 0);
+  }
+}
+
 TEST_CASE("schedules that are refused when a program starts") {
   const Graph graph = build<Accumulate<micro_batches, Training<Bare<depth / stage>, KeepGradients, X>>>();
   const auto said = [&](const Schedule& schedule) {

@@ -74,7 +74,8 @@ struct Program {
     }
     a.ints = ints;
     const Inference inferred = infer(operation, a);
-    return inferred.refusal ? -1 : trace.apply(operation, operands, inferred, ints, {}, number);
+    return inferred.refusal ? -1
+                            : parallel::internals::apply(trace, operation, operands, inferred, ints, {}, number, 0);
   }
   int product(int x, int w) { return apply(operation::matmul, {x, w}, {1, 0, 0, 0}); }
   int sum(int x, int y) { return apply(operation::add, {x, y}); }

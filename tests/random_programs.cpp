@@ -70,7 +70,7 @@ struct Program {
     a.ints = ints;
     const Inference inferred = infer(op, a);
     if (inferred.refusal) return -1;
-    return trace.apply(op, operands, inferred, ints, {}, number, second_number);
+    return parallel::internals::apply(trace, op, operands, inferred, ints, {}, number, second_number);
   }
   int rank_of(int value) const { return trace.graph.values[value].type.layout.rank(); }
   int any(int rank) {

@@ -42,7 +42,7 @@ struct Program {
 Program program(const Case& c, const std::vector<Placement>& placed, const std::vector<Placement>& results,
                 const List<Type, max_results>& shapes) {
   Program p;
-  Lowering lowering;
+  Lowering lowering{{p.trace}};
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
     Member member;
     member.role = Role::input;
@@ -61,10 +61,10 @@ Program program(const Case& c, const std::vector<Placement>& placed, const std::
     lowering.results.push_back(type);
   }
   if (c.operation->lower != nullptr)
-    c.operation->lower(p.trace, lowering);
+    c.operation->lower(lowering);
   else
-    lowering.result = p.trace.emit(*c.operation, Trace::nodes_operands(lowering.operands), lowering.results,
-                                   Kind::activation, c.ints, c.first, c.second);
+    lowering.result = p.trace.emit(*c.operation, nodes_operands(lowering.operands), lowering.results, Kind::activation,
+                                   c.ints, c.first, c.second);
   p.result = lowering.result;
   const auto forward = p.trace.graph.order;
   Member member;

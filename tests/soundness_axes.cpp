@@ -211,7 +211,7 @@ class Brute {
       const bool differentiable = member.type.dtype != DType::i32;
       operands.push_back(trace.declare(operation::input, member, Kind::activation, differentiable));
     }
-    const int result = trace.apply(*case_.operation, operands, inferred, case_.ints, {}, case_.first, case_.second);
+    const int result = apply(trace, *case_.operation, operands, inferred, case_.ints, {}, case_.first, case_.second);
     const auto forward = trace.graph.order;
     Member member;
     member.role = Role::input;

@@ -43,7 +43,7 @@ def names_of(header):
     """{namespace: names}, in the order in which they stand."""
     spaces, names = [], {}
     for line in header.read_text().split("\n"):
-        if opened := re.match(r"(?:inline )?namespace ([\w:]+) \{$", line):
+        if opened := re.match(r"(?:inline )?namespace (?:PARALLEL_SHARED )?([\w:]+) \{$", line):
             spaces.append(opened.group(1))
         elif re.match(r"\}  // namespace", line):
             spaces.pop()

@@ -80,7 +80,7 @@ static_assert(gathering.backward.elements(tensor, Collective::reduce_scatter) ==
 constexpr Arguments rows_and_columns{
     {Tensor<float, Shape<4 / tensor, 6>>::type, Tensor<float, Shape<4, 6 / tensor>>::type},
     {Kind::activation, Kind::activation}};
-static_assert(internals::infer(operation::add, rows_and_columns).refusal.reason == Reason::disagree);
+static_assert(infer(operation::add, rows_and_columns).refusal.reason == Reason::disagree);
 
 // 7. Results. A program returns what every rank can read: pending sums completed, Broadcast values made equal.
 struct Result {

@@ -10,11 +10,11 @@ namespace parallel::internals {
 
 /// Writes the sum (or the maximum) of n terms of `count` elements to each of `copies` buffers. A buffer may be one of
 /// the terms. Not for bf16, which communicators refuse.
-PARALLEL_INLINE void ordered_sum(DType dtype, bool maximum, void* const* outs, int copies, const void* const* terms,
-                                 int n, std::int64_t count);
+PARALLEL_SHARED PARALLEL_INLINE void ordered_sum(DType dtype, bool maximum, void* const* outs, int copies,
+                                                 const void* const* terms, int n, std::int64_t count);
 
 /// With what numbers are made: compiler and vectors, which decide the last bits.
-PARALLEL_INLINE std::string numerics();
+PARALLEL_SHARED PARALLEL_INLINE std::string numerics();
 
 }  // namespace parallel::internals
 

@@ -44,9 +44,9 @@ struct Prediction {
   int ranks = 1;
 
   /// The part of the step that the busiest stage waits for the others.
-  constexpr double bubble() const { return idle / seconds; }
-  /// Model FLOPs utilization (Chowdhery et al., 2022): of ranks that could do `peak` FLOP/s.
-  constexpr double utilization(double peak) const { return model_flops / (seconds * peak * ranks); }
+  constexpr double bubble() const { return seconds > 0 ? idle / seconds : 0; }
+  /// Model FLOPs utilization (Chowdhery et al., 2022): of ranks that could do `peak` FLOP/s. Of a step of nothing, 0.
+  constexpr double utilization(double peak) const { return seconds > 0 ? model_flops / (seconds * peak * ranks) : 0; }
   /// Bytes of the rank that needs most.
   constexpr std::int64_t peak_memory() const {
     std::int64_t most = 0;
@@ -241,7 +241,7 @@ constexpr Prediction predict(const GraphView& graph, const Mesh& mesh, const Mac
     for (int s = 0; s < p.stages; ++s) {
       const int k = kinds.of[s];
       ends[k] = simulating::latest(ends[k], begin + end_of(result.timing.spans[s]));
-      works[k] = 0;
+      works[k] = 0;  // the same in all stages of a kind
       for (const Span& span : result.timing.spans[s]) works[k] += span.end - span.begin;
     }
   }

@@ -76,6 +76,7 @@ constexpr bool nests_otherwise(const Layout& layout, const AxisList& axes) {
   return false;
 }
 
+/// How the rule lets an operation be applied, or why not: without a program, for whoever asks what it would do.
 constexpr Inference infer(const Operation& operation, const Arguments& a) {
   Inference result;
   const Shaped shaped = operation.shape(a);
@@ -125,9 +126,17 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
     if (nests_otherwise(a.types[i].layout, result.axes) || nests_otherwise(result.to[i], result.axes) ||
         !route(a.types[i].layout, result.to[i]).arrives)
       refuse({Reason::nested_otherwise, {i, a.types[i].layout.rank()}});
-  if (!result.refusal && operation.over_axes != nullptr)
-    if (const Refusal refusal = operation.over_axes(result.to)) refuse(refusal);
+  if (!result.refusal && operation.over_axes != nullptr) {
+    Arguments entering = a;
+    for (int i = 0; i < a.types.size(); ++i) entering.types[i].layout = result.to[i];
+    if (const Refusal refusal = operation.over_axes(entering)) refuse(refusal);
+  }
   return result;
 }
 
 }  // namespace parallel::internals
+
+namespace parallel {
+using internals::infer;
+using internals::Inference;
+}  // namespace parallel

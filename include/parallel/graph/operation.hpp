@@ -9,8 +9,6 @@
 
 namespace parallel {
 namespace internals {
-class Trace;
-
 /// The operations that passes know one by one: they say how a program is built and where values come from and go to.
 /// Of all others passes ask what is said in `Operation`.
 enum class Structural : std::uint8_t {
@@ -71,11 +69,11 @@ struct Operation {
   Signatures (*signatures)(const Arguments&) = nullptr;
   /// What the table asks of all axes together, where it relates dimensions other than one to one: of the operands as
   /// they enter. None: nothing.
-  Refusal (*over_axes)(const internals::List<Layout, internals::max_operands>& entering) = nullptr;
+  Refusal (*over_axes)(const Arguments& entering) = nullptr;
   /// bit i: operand i is met element by element (rule 3 of the derivation)
   unsigned element_by_element = 0;
-  void (*lower)(internals::Trace&, Lowering&) = nullptr;  ///< the nodes it becomes; none: one node
-  void (*gradient)(Gradient&) = nullptr;                  ///< none: its operands get no gradient from it
+  void (*lower)(Lowering&) = nullptr;     ///< the nodes it becomes; none: one node
+  void (*gradient)(Gradient&) = nullptr;  ///< none: its operands get no gradient from it
   /// of the whole, unsplit operation; none: one per element of the result
   std::int64_t (*flops)(const Arguments&) = nullptr;
   bool updates = false;  ///< result r takes the storage of operand r

@@ -5,7 +5,7 @@
 namespace parallel {
 
 // Descriptions and what they are made of use the graph's records and the algebra's by their names alone.
-namespace operation {
+namespace PARALLEL_SHARED operation {
 using namespace internals;
 
 inline constexpr Operation move{.name = "move", .structural = Structural::move};  ///< a transition; its node says which

@@ -3,7 +3,6 @@
 #pragma once
 #include <parallel/graph/casting.hpp>
 #include <parallel/graph/infer.hpp>
-#include <parallel/graph/lowering.hpp>
 
 namespace parallel::internals {
 
@@ -77,6 +76,10 @@ class Trace {
   }
 
   /// The position of a run-time scalar among all of them.
+  template <std::size_t n>
+  constexpr int scalar(const char (&name)[n]) {
+    return scalar(std::string_view(name, n - 1));  // compilers would count its characters
+  }
   constexpr int scalar(std::string_view name) {
     if (graph.scalar_value < 0)
       graph.scalar_value = emit(operation::scalars, {}, {{DType::f64, {}}}, Kind::data, {}, 0, 0, 0);
@@ -87,31 +90,6 @@ class Trace {
     layout.dims.push_back(Dim(graph.scalars.size()));
     graph.values[graph.scalar_value].type.layout = layout;
     return graph.scalars.size() - 1;
-  }
-
-  /// Applies an operation whose layouts have been inferred: moves the operands, then lowers it. Returns the first
-  /// result.
-  constexpr int apply(const Operation& operation, const List<int, max_operands>& operands, const Inference& inferred,
-                      const Ints& ints, const Source& where, double first = 0, double second = 0) {
-    const int applied = from({&operation, operands, inferred.axes, inferred.rules, where, graph.charged(operands)});
-    Lowering lowering;
-    lowering.operation = &operation;
-    for (int i = 0; i < operands.size(); ++i) lowering.operands.push_back(enter(operands[i], inferred.to[i]));
-    lowering.results = inferred.results;
-    lowering.exchanging = inferred.exchanging;
-    lowering.ints = ints;
-    lowering.reals[0] = first;
-    lowering.reals[1] = second;
-    member = graph.origins[applied].member;
-    if (operation.lower != nullptr)
-      operation.lower(*this, lowering);
-    else
-      lowering.result =
-          emit(operation, nodes_operands(lowering.operands), lowering.results, inferred.kind, ints, first, second);
-    for (int r = 0; r < lowering.results.size(); ++r) graph.values[lowering.result + r].kind = inferred.kind;
-    graph.origins[applied].result = lowering.result;
-    member = origin = -1;
-    return lowering.result;
   }
 
   /// What nodes come from that are emitted from here on.
@@ -245,12 +223,6 @@ class Trace {
     for (const Carry& c : graph.carries)
       if (c.inside == inside) return c.result;
     return -1;
-  }
-
-  static constexpr List<int, max_node_operands> nodes_operands(const List<int, max_operands>& operands) {
-    List<int, max_node_operands> result;
-    for (const int o : operands) result.push_back(o);
-    return result;
   }
 
  private:

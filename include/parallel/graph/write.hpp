@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <parallel/graph/applications.hpp>
+#include <parallel/graph/lowering.hpp>
 #include <parallel/graph/stages.hpp>
 
 namespace parallel::internals {
@@ -127,7 +128,7 @@ class Writing {
     if (a.what == What::operation) {
       List<int, max_operands> operands;
       for (const int o : a.operands) operands.push_back(value_of(o, a.where));
-      values_[i] = trace_.apply(*a.operation, operands, *a.inferred, *a.ints, a.where, a.first, a.second);
+      values_[i] = apply(trace_, *a.operation, operands, *a.inferred, *a.ints, a.where, a.first, a.second);
     } else if (a.what == What::move) {
       const int value = value_of(a.operands[0], a.where);
       const int origin = trace_.from({&operation::move, {value}, {}, {}, a.where, trace_.graph.values[value].member});
@@ -143,12 +144,9 @@ class Writing {
   constexpr int made_from_nothing(const Application& a) {
     const Ints ints{a.type->layout.rank() - 1};
     if (a.operation->lower == nullptr) return trace_.emit(*a.operation, {}, {*a.type}, a.kind, ints, a.first);
-    Lowering lowering;
-    lowering.operation = a.operation;
-    lowering.results.push_back(*a.type);
-    lowering.reals[0] = a.first;
-    a.operation->lower(trace_, lowering);
-    return lowering.result;
+    Lowering l{{trace_}, a.operation, {}, {*a.type}, {}, {}, {a.first}};
+    a.operation->lower(l);
+    return l.result;
   }
 
   constexpr int looped(const Application& a) {

@@ -8,6 +8,10 @@
 #define PARALLEL_INLINE inline
 #endif
 
+// What a program and the shared library of kernels have in common: operations, which are known by their addresses, and
+// what stands in that library. One for both also where the rest is hidden (-fvisibility=hidden).
+#define PARALLEL_SHARED [[gnu::visibility("default")]]
+
 // A constexpr function that constants point to: every unit's compiler runs it, but its code is compiled in the library.
 // The units of the library say themselves what they make of it.
 #ifndef PARALLEL_AHEAD

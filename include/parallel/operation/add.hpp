@@ -3,7 +3,7 @@
 #include <parallel/operation/scale.hpp>
 
 namespace parallel {
-namespace operation {
+namespace PARALLEL_SHARED operation {
 // x   y   result
 // S   S   S       every dimension of the result that is not repeated
 // S   B   S       y is repeated along the split dimension; its gradient is Partial
@@ -15,7 +15,7 @@ PARALLEL_AHEAD constexpr void add_gradient(Gradient& g) {
 }
 PARALLEL_AHEAD constexpr void subtract_gradient(Gradient& g) {
   give_repeated(g, 0, g.cotangent());
-  if (g.wants(1)) give_repeated(g, 1, g.emit(scale, {g.cotangent()}, conjugate(g.result_type()), {}, -1));
+  if (g.wants(1)) give_repeated(g, 1, g.emit(scale, {g.cotangent()}, {conjugate(g.result_type())}, {}, -1));
 }
 inline constexpr Operation add = function_of_two("add", sum_table, add_gradient);
 inline constexpr Operation subtract = function_of_two("subtract", sum_table, subtract_gradient);

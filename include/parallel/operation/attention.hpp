@@ -5,7 +5,7 @@
 #include <parallel/operation/elementwise.hpp>
 
 namespace parallel {
-namespace operation {
+namespace PARALLEL_SHARED operation {
 // q[b, s, h, d]   k, v[b, t, g, d]   seen[b, t]   position   result S(batch)        S                  S            B
 // S S(heads)        S                  B            B          S          each rank has the keys of its heads S(heads)
 // B                  B            B          S          fewer key heads than ranks: chosen by global coordinate; their
@@ -81,10 +81,10 @@ PARALLEL_AHEAD constexpr Signatures attention_table(const Arguments& a) {
 /// Over all axes: those that split the heads of keys and of values are the first of those that split the query heads,
 /// in their order. Then the key heads that a rank has are those which its query heads ask for, and each further axis
 /// finds all of them.
-PARALLEL_AHEAD constexpr Refusal keys_of_queries(const List<Layout, max_operands>& entering) {
-  const Dim& queries = entering[0].dims[2];
+PARALLEL_AHEAD constexpr Refusal keys_of_queries(const Arguments& entering) {
+  const Dim& queries = entering.dims(0)[2];
   for (int i = 1; i < 3; ++i) {
-    const Dim& keys = entering[i].dims[2];
+    const Dim& keys = entering.dims(i)[2];
     for (int a = 0; a < keys.count; ++a)
       if (a >= queries.count || keys.axes[a] != queries.axes[a])
         return {Reason::keys_elsewhere, {queries.count, keys.count}, keys.axes[a]};
@@ -106,12 +106,12 @@ PARALLEL_AHEAD constexpr void attention_gradient(Gradient& g) {
   List<int, max_node_operands> operands = g.node.operands;
   for (const int o : {g.result(), g.result(1), g.cotangent()}) operands.push_back(o);
   const int dq =
-      g.trace.emit(attention_derivative, operands, {conjugate(g.type(0)), conjugate(g.type(1)), conjugate(g.type(2))},
-                   Kind::activation, g.node.ints, g.node.reals[0], g.node.reals[1]);
+      g.emit(attention_derivative, operands, {conjugate(g.type(0)), conjugate(g.type(1)), conjugate(g.type(2))},
+             g.node.ints, g.node.reals[0], g.node.reals[1]);
   for (int i = 0; i < 3; ++i)
     if (g.wants(i)) g.give(i, dq + i);
 }
-PARALLEL_AHEAD constexpr void attention_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void attention_lower(Lowering&);
 /// Operands (q, k, v[, seen][, position][, scalars]); ints: Attending, and where probabilities are dropped the
 /// positions of seed and step among the scalars and the number of the call. The numbers are the scale of the scores and
 /// the probability of a probability to be dropped.
@@ -123,15 +123,15 @@ inline constexpr Operation attention{.name = "attention",
                                      .gradient = attention_gradient,
                                      .flops = attention_flops,
                                      .rate = Rate::attention};
-PARALLEL_AHEAD constexpr void attention_lower(Trace& trace, Lowering& l) {
-  List<int, max_node_operands> operands = Trace::nodes_operands(l.operands);
+PARALLEL_AHEAD constexpr void attention_lower(Lowering& l) {
+  List<int, max_node_operands> operands = nodes_operands(l.operands);
   Ints ints = l.ints;
-  const double dropped = trace.training ? l.reals[1] : 0;
+  const double dropped = l.trace.training ? l.reals[1] : 0;
   if (dropped > 0) {
-    for (const std::int64_t i : {trace.scalar("seed"), trace.scalar("step"), trace.draws++}) ints.push_back(i);
-    operands.push_back(trace.graph.scalar_value);
+    for (const std::int64_t i : {l.trace.scalar("seed"), l.trace.scalar("step"), l.trace.draws++}) ints.push_back(i);
+    operands.push_back(l.trace.graph.scalar_value);
   }
-  l.result = trace.emit(attention, operands, l.results, Kind::activation, ints, l.reals[0], dropped);
+  l.result = l.emit(attention, operands, l.results, ints, l.reals[0], dropped);
 }
 /// One over the root of the size of a head.
 constexpr double scale_of_scores(const Type& q) {

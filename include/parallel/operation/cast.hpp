@@ -3,7 +3,7 @@
 #include <parallel/operation/elementwise.hpp>
 
 namespace parallel {
-namespace operation {
+namespace PARALLEL_SHARED operation {
 // x   result
 // S   S
 // P   P       by name only: a sum of rounded terms is another sum, so it is completed first
@@ -18,12 +18,12 @@ PARALLEL_AHEAD constexpr Shaped cast_shape(const Arguments& a) {
   return {{{static_cast<DType>(a.ints[0]), a.types[0].layout.unplaced()}}, {}};
 }
 /// A value that its maker has rounded to bf16 is taken as it was before. What the user has rounded stays so.
-PARALLEL_AHEAD constexpr void cast_lower(Trace& trace, Lowering& l) {
-  const Node& maker = trace.graph.maker(l.operands[0]);
-  const bool by_user =
-      maker.operation == &cast && maker.origin >= 0 && trace.graph.origins[maker.origin].operation->lower == cast_lower;
-  const int before = by_user ? -1 : casting::before(trace.graph, l.operands[0], l.results[0].dtype);
-  l.result = before >= 0 ? before : trace.emit(cast, {l.operands[0]}, l.results, Kind::activation, l.ints);
+PARALLEL_AHEAD constexpr void cast_lower(Lowering& l) {
+  const Node& maker = l.trace.graph.maker(l.operands[0]);
+  const bool by_user = maker.operation == &cast && maker.origin >= 0 &&
+                       l.trace.graph.origins[maker.origin].operation->lower == cast_lower;
+  const int before = by_user ? -1 : casting::before(l.trace.graph, l.operands[0], l.results[0].dtype);
+  l.result = before >= 0 ? before : l.emit(cast, {l.operands[0]}, l.results, l.ints);
 }
 /// What the user casts; ints: the new element type.
 inline constexpr Operation casting{

@@ -6,7 +6,7 @@
 #include <parallel/operation/softmax.hpp>
 
 namespace parallel {
-namespace operation {
+namespace PARALLEL_SHARED operation {
 // logits[..., V]   target[...]   loss[...] S, not last      S             S S, last          B             I
 // exchanges maximum, sum of exponentials and the target's logit; nothing backward
 //                                            (and where labels are smoothed the sum of logits)
@@ -36,7 +36,7 @@ PARALLEL_AHEAD constexpr Signatures cross_entropy_table(const Arguments& a) {
   if (a.size(0, a.rank(1)) > 1) rows.push_back({{split(a.rank(1)), Broadcast}, {Invariant}, true});
   return rows;
 }
-PARALLEL_AHEAD constexpr void cross_entropy_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void cross_entropy_lower(Lowering&);
 PARALLEL_AHEAD constexpr void cross_entropy_gradient(Gradient&);
 /// ints: Classes; the first number is how much of a target is spread evenly over all classes.
 inline constexpr Operation cross_entropy{.name = "cross_entropy",
@@ -61,24 +61,22 @@ inline constexpr Operation negative_log_likelihood{
 /// (logits, target, max, sum, g)
 inline constexpr Operation cross_entropy_derivative{.name = "cross_entropy_gradient", .rate = Rate::functions};
 
-PARALLEL_AHEAD constexpr void cross_entropy_lower(Trace& trace, Lowering& l) {
+PARALLEL_AHEAD constexpr void cross_entropy_lower(Lowering& l) {
   const int logits = l.operands[0], target = l.operands[1];
   const double smoothing = l.reals[0];
-  const Type own = pending_on(
-      statistic(trace.graph.values[logits].type, {trace.graph.values[logits].type.layout.rank() - 1}), l.exchanging);
+  const Type own = pending_on(statistic(l.type(0), {l.type(0).layout.rank() - 1}), l.exchanging);
   const auto exchanged = [&](const Operation& operation, const List<int, max_node_operands>& operands) {
-    return trace.exchange(trace.emit(operation, operands, {own}, Kind::activation, l.ints), l.exchanging);
+    return l.exchange(l.emit(operation, operands, {own}, l.ints), l.exchanging);
   };
-  const int largest = trace.emit(class_exponentials, {logits}, {own, own}, Kind::activation, l.ints),
-            exponentials = largest + 1;
+  const int largest = l.emit(class_exponentials, {logits}, {own, own}, l.ints), exponentials = largest + 1;
   List<int, max_node_operands> operands{logits, target, largest, exponentials};
   if (!l.exchanging.empty()) {
-    operands[2] = trace.exchange(largest, l.exchanging, true);
+    operands[2] = l.exchange(largest, l.exchanging, true);
     operands[3] = exchanged(rescaled_exponentials, {exponentials, largest, operands[2]});
   }
   operands.push_back(exchanged(pick, {logits, target}));
   if (smoothing != 0) operands.push_back(exchanged(class_mean, {logits}));
-  l.result = trace.emit(negative_log_likelihood, operands, l.results, Kind::activation, l.ints, smoothing);
+  l.result = l.emit(negative_log_likelihood, operands, l.results, l.ints, smoothing);
 }
 PARALLEL_AHEAD constexpr void cross_entropy_gradient(Gradient& g) {
   g.give(0, cross_entropy_derivative, {g.operand(0), g.operand(1), g.operand(2), g.operand(3), g.cotangent()},
@@ -95,7 +93,7 @@ PARALLEL_AHEAD constexpr Signatures count_table(const Arguments& a) {
     if (a.size(0, d) > 1) rows.push_back({{split(d)}, {Partial}});
   return rows;
 }
-PARALLEL_AHEAD constexpr void count_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void count_lower(Lowering&);
 /// How many targets are not ints[0], times the first number; ints[1]: the element type of the result.
 inline constexpr Operation count_targets{.name = "count_targets",
                                          .shape = count_shape,
@@ -104,14 +102,14 @@ inline constexpr Operation count_targets{.name = "count_targets",
                                          .flops = elements_of_operand};
 /// Of targets that are given micro-batch by micro-batch the mean over all of these, so that their losses' mean is the
 /// loss of all.
-PARALLEL_AHEAD constexpr void count_lower(Trace& trace, Lowering& l) {
-  const Node maker = trace.graph.maker(l.operands[0]);
-  const Region region = trace.graph.regions[maker.region];
+PARALLEL_AHEAD constexpr void count_lower(Lowering& l) {
+  const Node maker = l.trace.graph.maker(l.operands[0]);
+  const Region region = l.trace.graph.regions[maker.region];
   if (maker.operation == &layer && region.kind == RegionKind::micro_batches)
-    l.result = trace.emit(count_targets, {maker.operands[0]}, l.results, Kind::activation, l.ints, 1.0 / region.count,
-                          0, region.parent);
+    l.result = l.trace.emit(count_targets, {maker.operands[0]}, l.results, Kind::activation, l.ints, 1.0 / region.count,
+                            0, region.parent);
   else
-    l.result = trace.emit(count_targets, {l.operands[0]}, l.results, Kind::activation, l.ints, 1);
+    l.result = l.emit(count_targets, {l.operands[0]}, l.results, l.ints, 1);
 }
 template <class L, std::int64_t classes>
 constexpr std::int64_t classes_of() {

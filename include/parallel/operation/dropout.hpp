@@ -4,11 +4,11 @@
 #include <parallel/operation/elementwise.hpp>
 
 namespace parallel {
-namespace operation {
+namespace PARALLEL_SHARED operation {
 // x   result
 // S   S
 // P   P       the same mask on every rank's term
-PARALLEL_AHEAD constexpr void dropout_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void dropout_lower(Lowering&);
 PARALLEL_AHEAD constexpr void dropout_gradient(Gradient&);
 /// Operands (x, scalars); ints: positions of seed and step among the scalars, number of the call; the first number is
 /// the probability.
@@ -19,14 +19,14 @@ inline constexpr Operation dropout{.name = "dropout",
                                    .lower = dropout_lower,
                                    .gradient = dropout_gradient,
                                    .rate = Rate::functions};
-PARALLEL_AHEAD constexpr void dropout_lower(Trace& trace, Lowering& l) {
-  if (!trace.training || l.reals[0] == 0) {
+PARALLEL_AHEAD constexpr void dropout_lower(Lowering& l) {
+  if (!l.trace.training || l.reals[0] == 0) {
     l.result = l.operands[0];
     return;
   }
-  const std::int64_t seed = trace.scalar("seed"), step = trace.scalar("step");
-  l.result = trace.emit(dropout, {l.operands[0], trace.graph.scalar_value}, l.results, Kind::activation,
-                        {seed, step, trace.draws++}, l.reals[0]);
+  const std::int64_t seed = l.trace.scalar("seed"), step = l.trace.scalar("step");
+  l.result = l.emit(dropout, {l.operands[0], l.trace.graph.scalar_value}, l.results, {seed, step, l.trace.draws++},
+                    l.reals[0]);
 }
 /// The mask is computed again, never saved.
 PARALLEL_AHEAD constexpr void dropout_gradient(Gradient& g) {

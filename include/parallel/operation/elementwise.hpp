@@ -4,7 +4,8 @@
 #include <parallel/graph/gradient.hpp>
 #include <parallel/operation/apply.hpp>
 
-namespace parallel::operation {
+namespace parallel {
+namespace PARALLEL_SHARED operation {
 
 /// Whether operand i holds whole numbers, as an index, a target or a mask must.
 constexpr Refusal whole_numbers(const Arguments& a, int i) {
@@ -142,4 +143,5 @@ constexpr Type repeated_type(const Gradient& g, int i) {
   return type;
 }
 
-}  // namespace parallel::operation
+}  // namespace operation
+}  // namespace parallel

@@ -3,7 +3,7 @@
 #include <parallel/operation/elementwise.hpp>
 
 namespace parallel {
-namespace operation {
+namespace PARALLEL_SHARED operation {
 // index   table[V, h]   result[..., h] S       B             S              the gradient of the table is Partial B
 // S1            S, last B       S0            P              each rank looks up the rows that it holds, zeros for the
 // others (vocabulary parallel) B       P             P

@@ -3,7 +3,7 @@
 #include <parallel/operation/transpose.hpp>
 
 namespace parallel {
-namespace operation {
+namespace PARALLEL_SHARED operation {
 // x[m, k]   w[k, n]   result[m, n] B         B         B       redundant S0        B         S0      data and sequence
 // parallel; the gradient of w is Partial B         S1        S1      column parallel; the gradient of x is Partial S1
 // S0        P       row parallel P         B         P       a sum stays pending through a linear layer B         P
@@ -91,7 +91,7 @@ PARALLEL_AHEAD constexpr std::int64_t matmul_flops(const Arguments& a) {
   return n;
 }
 
-PARALLEL_AHEAD constexpr void matmul_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void matmul_lower(Lowering&);
 PARALLEL_AHEAD constexpr void matmul_gradient(Gradient&);
 inline constexpr Operation matmul{.name = "matmul",
                                   .shape = matmul_shape,
@@ -102,16 +102,16 @@ inline constexpr Operation matmul{.name = "matmul",
                                   .rate = Rate::products};
 
 /// A transposed matrix is not copied: the product reads it the other way.
-PARALLEL_AHEAD constexpr void matmul_lower(Trace& trace, Lowering& l) {
+PARALLEL_AHEAD constexpr void matmul_lower(Lowering& l) {
   Product p(l.ints);
   for (int i = 0; i < 2 && p.batch == 0 && p.contracted == 1; ++i) {
-    const Node maker = trace.graph.maker(l.operands[i]);
+    const Node maker = l.trace.graph.maker(l.operands[i]);
     if (maker.operation != &transpose || !(maker.ints == Ints{1, 0})) continue;
     l.operands[i] = maker.operands[0];
     int& transposed = i == 0 ? p.left_transposed : p.right_transposed;
     transposed = 1 - transposed;
   }
-  l.result = trace.emit(matmul, {l.operands[0], l.operands[1]}, l.results, Kind::activation, p);
+  l.result = l.emit(matmul, {l.operands[0], l.operands[1]}, l.results, p);
 }
 
 /// The gradient of the input comes first, so that its reduction runs while the gradient of the weight is multiplied.

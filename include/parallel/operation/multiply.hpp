@@ -3,7 +3,7 @@
 #include <parallel/operation/scale.hpp>
 
 namespace parallel {
-namespace operation {
+namespace PARALLEL_SHARED operation {
 // x   y   x * y   x / y
 // S   S   S       S
 // S   B   S       S       y is repeated along the split dimension
@@ -21,14 +21,14 @@ inline constexpr Operation divide = function_of_two("divide", quotient_table, di
 
 PARALLEL_AHEAD constexpr void multiply_gradient(Gradient& g) {
   for (int i = 0; i < 2; ++i)
-    if (g.wants(i)) give_repeated(g, i, g.emit(multiply, {g.cotangent(), g.operand(1 - i)}, repeated_type(g, i)));
+    if (g.wants(i)) give_repeated(g, i, g.emit(multiply, {g.cotangent(), g.operand(1 - i)}, {repeated_type(g, i)}));
 }
 PARALLEL_AHEAD constexpr void divide_gradient(Gradient& g) {
-  if (g.wants(0)) give_repeated(g, 0, g.emit(divide, {g.cotangent(), g.operand(1)}, repeated_type(g, 0)));
+  if (g.wants(0)) give_repeated(g, 0, g.emit(divide, {g.cotangent(), g.operand(1)}, {repeated_type(g, 0)}));
   if (!g.wants(1)) return;
   const Type type = repeated_type(g, 1);  // -g * (x / y) / y
-  const int product = g.emit(multiply, {g.cotangent(), g.result()}, type);
-  give_repeated(g, 1, g.emit(scale, {g.emit(divide, {product, g.operand(1)}, type)}, type, {}, -1));
+  const int product = g.emit(multiply, {g.cotangent(), g.result()}, {type});
+  give_repeated(g, 1, g.emit(scale, {g.emit(divide, {product, g.operand(1)}, {type})}, {type}, {}, -1));
 }
 }  // namespace operation
 

@@ -4,7 +4,7 @@
 #include <parallel/operation/source.hpp>
 
 namespace parallel {
-namespace operation {
+namespace PARALLEL_SHARED operation {
 // x         gain, shift   result
 // S, other  B             S        the gradients of gain and shift are Partial
 // S, last   S0            S        exchanges mean and variance; backward one or two values per row
@@ -35,7 +35,7 @@ PARALLEL_AHEAD constexpr Signatures norm_table(const Arguments& a) {
   rows.push_back(linear);
   return rows;
 }
-PARALLEL_AHEAD constexpr void norm_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void norm_lower(Lowering&);
 PARALLEL_AHEAD constexpr void norm_gradient(Gradient&);
 PARALLEL_AHEAD constexpr void norm_rows_gradient(Gradient&);
 inline constexpr Operation layer_norm{
@@ -61,9 +61,9 @@ inline constexpr Operation norm_products{.name = "norm_products", .flops = eleme
 inline constexpr Operation norm_derivative{.name = "norm_gradient"};
 inline constexpr Operation norm_parameter_derivative{.name = "norm_parameter_gradient", .flops = elements_of_operand};
 
-PARALLEL_AHEAD constexpr void norm_lower(Trace& trace, Lowering& l) {
+PARALLEL_AHEAD constexpr void norm_lower(Lowering& l) {
   const int x = l.operands[0];
-  const Type type = trace.graph.values[x].type;
+  const Type type = l.type(0);
   const int last = type.layout.rank() - 1;
   const bool centered = l.operation == &layer_norm;
   const Type own = pending_on(statistic(type, {last}), l.exchanging);
@@ -71,16 +71,16 @@ PARALLEL_AHEAD constexpr void norm_lower(Trace& trace, Lowering& l) {
   if (l.exchanging.empty()) {
     List<Type, max_results> types{l.results[0], own};
     if (centered) types.push_back(own);
-    l.result = trace.emit(norm_rows, Trace::nodes_operands(l.operands), types, Kind::activation, {}, share, l.reals[0]);
+    l.result = l.emit(norm_rows, nodes_operands(l.operands), types, {}, share, l.reals[0]);
   } else {
     List<int, max_node_operands> operands{x};
     const auto exchanged = [&](const Operation& operation) {
-      return trace.exchange(trace.emit(operation, operands, {own}, Kind::activation, {}, share), l.exchanging);
+      return l.exchange(l.emit(operation, operands, {own}, {}, share), l.exchanging);
     };
     if (centered) operands.push_back(exchanged(row_mean));
     operands.push_back(exchanged(row_variance));
     for (int i = 1; i < l.operands.size(); ++i) operands.push_back(l.operands[i]);
-    l.result = trace.emit(normalize, operands, l.results, Kind::activation, {}, share, l.reals[0]);
+    l.result = l.emit(normalize, operands, l.results, {}, share, l.reals[0]);
   }
 }
 /// Gives gradients to the gain, which is operand `gain`, and to the shift behind it, if they want them.
@@ -89,8 +89,7 @@ constexpr void norm_parameter_gradient(Gradient& g, int gain, const List<int, ma
   if (!g.wants(gain) && !g.wants(end - 1)) return;
   List<Type, max_results> types;
   for (int i = gain; i < end; ++i) types.push_back(conjugate(g.type(i)));
-  const int given =
-      g.trace.emit(norm_parameter_derivative, operands, types, Kind::activation, {}, g.node.reals[0], g.node.reals[1]);
+  const int given = g.emit(norm_parameter_derivative, operands, types, {}, g.node.reals[0], g.node.reals[1]);
   for (int i = gain; i < end; ++i)
     if (g.wants(i)) g.give(i, given + i - gain);
 }
@@ -105,9 +104,9 @@ PARALLEL_AHEAD constexpr void norm_gradient(Gradient& g) {
     List<int, max_node_operands> operands{dy, x, variance, g.operand(gain)};
     if (centered) operands.push_back(g.operand(1));
     const List<Type, max_results> types = centered ? List<Type, max_results>{own, own} : List<Type, max_results>{own};
-    const int product = g.trace.emit(norm_products, operands, types, Kind::activation, {}, share, epsilon);
-    operands.push_back(g.trace.exchange(product, exchanging));
-    if (centered) operands.push_back(g.trace.exchange(product + 1, exchanging));
+    const int product = g.emit(norm_products, operands, types, {}, share, epsilon);
+    operands.push_back(g.exchange(product, exchanging));
+    if (centered) operands.push_back(g.exchange(product + 1, exchanging));
     g.give(0, norm_derivative, operands, {}, share, epsilon);
   }
   List<int, max_node_operands> operands{dy, x, variance};
@@ -123,8 +122,7 @@ PARALLEL_AHEAD constexpr void norm_rows_gradient(Gradient& g) {
   if (!g.wants(0)) return norm_parameter_gradient(g, 1, operands);
   List<Type, max_results> types{conjugate(g.type(0))};
   for (int i = 1; i < end && (g.wants(1) || g.wants(end - 1)); ++i) types.push_back(conjugate(g.type(i)));
-  const int given =
-      g.trace.emit(norm_rows_derivative, operands, types, Kind::activation, {}, g.node.reals[0], g.node.reals[1]);
+  const int given = g.emit(norm_rows_derivative, operands, types, {}, g.node.reals[0], g.node.reals[1]);
   for (int i = 0; i < types.size(); ++i)
     if (g.wants(i)) g.give(i, given + i);
 }

@@ -3,7 +3,7 @@
 #include <parallel/operation/unary.hpp>
 
 namespace parallel {
-namespace operation {
+namespace PARALLEL_SHARED operation {
 // x                 sum, mean   max
 // S, summed over    P           I, by an exchange of the ranks' maxima
 // S, kept           S           S
@@ -56,7 +56,7 @@ inline constexpr Operation sum{.name = "sum",
                                .gradient = sum_gradient,
                                .flops = elements_of_operand};
 
-PARALLEL_AHEAD constexpr void max_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void max_lower(Lowering&);
 PARALLEL_AHEAD constexpr void max_gradient(Gradient&);
 inline constexpr Operation max{.name = "max",
                                .shape = max_shape,
@@ -80,17 +80,17 @@ constexpr Type pending_on(Type type, const AxisList& axes) {
   return type;
 }
 /// The maximum of x over dimensions, exchanged where they are split.
-constexpr int maximum(Trace& trace, int x, const Type& type, const AxisList& exchanging, const Ints& dims) {
-  const int own = trace.emit(local_max, {x}, {pending_on(type, exchanging)}, Kind::activation, dims);
-  return trace.exchange(own, exchanging, true);
+constexpr int maximum(Emitter& e, int x, const Type& type, const AxisList& exchanging, const Ints& dims) {
+  const int own = e.emit(local_max, {x}, {pending_on(type, exchanging)}, dims);
+  return e.exchange(own, exchanging, true);
 }
-PARALLEL_AHEAD constexpr void max_lower(Trace& trace, Lowering& l) {
-  const bool differentiable = trace.graph.values[l.operands[0]].differentiable;
+PARALLEL_AHEAD constexpr void max_lower(Lowering& l) {
+  const bool differentiable = l.trace.graph.values[l.operands[0]].differentiable;
   const int x = l.operands[0];
-  const int all = maximum(trace, x, l.results[0], l.exchanging, l.ints);
-  trace.graph.values[all].differentiable = false;
-  l.result = trace.emit(maximum_of, {all, x}, l.results, Kind::activation, l.ints);
-  trace.graph.values[l.result].differentiable = differentiable;
+  const int all = maximum(l, x, l.results[0], l.exchanging, l.ints);
+  l.trace.graph.values[all].differentiable = false;
+  l.result = l.emit(maximum_of, {all, x}, l.results, l.ints);
+  l.trace.graph.values[l.result].differentiable = differentiable;
 }
 /// Equal maxima share the gradient equally, as PyTorch's amax does.
 PARALLEL_AHEAD constexpr void max_gradient(Gradient& g) {
@@ -100,8 +100,8 @@ PARALLEL_AHEAD constexpr void max_gradient(Gradient& g) {
   for (const Axis* a : axes)
     if (g.type(1).layout.on(a).split() && !g.type(0).layout.on(a).split()) exchanging.push_back(a);
   const Type counted{precise(g.type(0).dtype), g.type(0).layout};
-  int count = g.emit(count_maxima, {x, all}, pending_on(counted, exchanging), g.node.ints);
-  count = g.trace.exchange(count, exchanging);
+  int count = g.emit(count_maxima, {x, all}, {pending_on(counted, exchanging)}, g.node.ints);
+  count = g.exchange(count, exchanging);
   g.give(1, max_derivative, {x, all, count, g.cotangent()}, g.node.ints);
 }
 }  // namespace operation

@@ -4,7 +4,7 @@
 #include <parallel/operation/elementwise.hpp>
 
 namespace parallel {
-namespace operation {
+namespace PARALLEL_SHARED operation {
 // x               position   result
 // S, other        B          S
 // P               B          P        by name only: the terms would be summed in every run; the sum is completed once
@@ -25,7 +25,7 @@ PARALLEL_AHEAD constexpr Signatures remember_table(const Arguments& a) {
   rows.push_back({{Partial, Broadcast}, {Partial}, false, true});
   return rows;
 }
-PARALLEL_AHEAD constexpr void remember_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void remember_lower(Lowering&);
 /// ints: the dimension, and the room along it.
 inline constexpr Operation remember{.name = "remember",
                                     .shape = remember_shape,
@@ -36,9 +36,9 @@ inline constexpr Operation remember{.name = "remember",
 inline constexpr Operation write{.name = "write", .updates = true};
 
 /// The memory lies as x does, and belongs to the member that made x. In Layers every layer has its own.
-PARALLEL_AHEAD constexpr void remember_lower(Trace& trace, Lowering& l) {
-  const int of = trace.member, origin = trace.origin;
-  Graph& graph = trace.graph;
+PARALLEL_AHEAD constexpr void remember_lower(Lowering& l) {
+  const int of = l.trace.member, origin = l.trace.origin;
+  Graph& graph = l.trace.graph;
   Member described;
   int number = 1;
   for (const Member& m : graph.members) number += m.role == Role::state && m.of == of;
@@ -54,20 +54,20 @@ PARALLEL_AHEAD constexpr void remember_lower(Trace& trace, Lowering& l) {
   described.type = l.results[0];
   described.of = of;
   described.initializer = {Initializer::Kind::constant, 0, false};
-  const bool in_layers = graph.regions[trace.region].kind == RegionKind::layers;
+  const bool in_layers = graph.regions[l.trace.region].kind == RegionKind::layers;
   if (in_layers) {
-    const Region& layers = graph.regions[trace.region];
+    const Region& layers = graph.regions[l.trace.region];
     described.layers = layers.count;
     described.type.layout =
         with_leading(described.type.layout, layers.staged ? Dim(layers.count) / *graph.stages : Dim(layers.count));
   }
   const int number_of_member = graph.members.size();
-  const int memory = trace.declare(parameter, described, Kind::activation, false);
-  if (trace.training) graph.misused = number_of_member;
-  trace.origin = origin;
-  const int own = in_layers ? trace.layer_of(memory, trace.region) : memory;
-  trace.member = of;
-  l.result = trace.emit(write, {own, l.operands[0], l.operands[1]}, l.results, Kind::activation, l.ints);
+  const int memory = l.trace.declare(parameter, described, Kind::activation, false);
+  if (l.trace.training) graph.misused = number_of_member;
+  l.trace.origin = origin;
+  const int own = in_layers ? l.trace.layer_of(memory, l.trace.region) : memory;
+  l.trace.member = of;
+  l.result = l.emit(write, {own, l.operands[0], l.operands[1]}, l.results, l.ints);
   graph.members[number_of_member].updated = l.result;
 }
 }  // namespace operation

@@ -3,7 +3,7 @@
 #include <parallel/operation/slice.hpp>
 
 namespace parallel {
-namespace operation {
+namespace PARALLEL_SHARED operation {
 // x                                         result S of the first dimension of a group       S of the first dimension
 // of the group that it becomes P                                         P Groups: [a, b, c] -> [a b, c] has the groups
 // {a, b} -> {a b} and {c} -> {c}. Slices of any other dimension would be strided.

@@ -4,7 +4,7 @@
 #include <parallel/operation/elementwise.hpp>
 
 namespace parallel {
-namespace operation {
+namespace PARALLEL_SHARED operation {
 // x[b, s, h, d]   position   result
 // S, not last     B          S        a rank turns by the global coordinates of its part
 // P               B          P

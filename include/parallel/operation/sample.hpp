@@ -8,7 +8,7 @@ namespace parallel {
 /// Among which classes is drawn.
 enum class Among : std::uint8_t { all, top_k, top_p, top_k_and_p };
 
-namespace operation {
+namespace PARALLEL_SHARED operation {
 // logits[..., V]   result[...] S, not last      S S, last          I             exchanges the largest of the ranks'
 // draws, and to find a threshold histograms of 256 numbers
 //
@@ -35,7 +35,7 @@ PARALLEL_AHEAD constexpr Signatures sample_table(const Arguments& a) {
   if (a.size(0, a.rank(0) - 1) > 1) rows.push_back({{split(a.rank(0) - 1)}, {Invariant}, true});
   return rows;
 }
-PARALLEL_AHEAD constexpr void sample_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void sample_lower(Lowering&);
 /// ints: Among, and how many of the logits are classes.
 inline constexpr Operation sample{
     .name = "sample", .shape = sample_shape, .signatures = sample_table, .lower = sample_lower};
@@ -62,11 +62,11 @@ inline constexpr Operation narrow{.name = "narrow", .flops = elements_of_operand
 inline constexpr Operation draw{.name = "draw", .flops = elements_of_operand};
 inline constexpr Operation drawn{.name = "drawn"};  ///< the class of a draw
 
-PARALLEL_AHEAD constexpr void sample_lower(Trace& trace, Lowering& l) {
+PARALLEL_AHEAD constexpr void sample_lower(Lowering& l) {
   const int logits = l.operands[0];
   const Among among = static_cast<Among>(l.ints[0]);
-  Drawing how(l.ints[1], trace.scalar("temperature"));
-  Type row = statistic(trace.graph.values[logits].type, {trace.graph.values[logits].type.layout.rank() - 1});
+  Drawing how(l.ints[1], l.trace.scalar("temperature"));
+  Type row = statistic(l.type(0), {l.type(0).layout.rank() - 1});
   row.dtype = DType::f64;
   const auto with = [&](std::int64_t last) {
     Type type = row;
@@ -77,38 +77,37 @@ PARALLEL_AHEAD constexpr void sample_lower(Trace& trace, Lowering& l) {
   for (const bool by_mass : {false, true}) {
     if (among != Among::top_k_and_p && among != (by_mass ? Among::top_p : Among::top_k)) continue;
     how.by_mass = by_mass;
-    how.limit = trace.scalar(by_mass ? "top_p" : "top_k");
+    how.limit = l.trace.scalar(by_mass ? "top_p" : "top_k");
     const int floor = threshold;
     int largest = -1;
     if (by_mass) {
       Type statistic = row;
-      statistic.dtype = trace.graph.values[logits].type.dtype;
-      largest = trace.emit(class_maximum, {logits}, {pending_on(statistic, l.exchanging)}, Kind::activation,
-                           {how.classes, no_target});
-      largest = trace.exchange(largest, l.exchanging, true);
+      statistic.dtype = l.type(0).dtype;
+      largest = l.emit(class_maximum, {logits}, {pending_on(statistic, l.exchanging)}, {how.classes, no_target});
+      largest = l.exchange(largest, l.exchanging, true);
     }
     for (int digit = 0; digit < sample_digits; ++digit) {
       how.digit = digit;
-      List<int, max_node_operands> counted{logits, trace.graph.scalar_value}, narrowed{-1, trace.graph.scalar_value};
+      List<int, max_node_operands> counted{logits, l.trace.graph.scalar_value},
+          narrowed{-1, l.trace.graph.scalar_value};
       if (by_mass) counted.push_back(largest);
       if (digit > 0) {
         counted.push_back(threshold);
         narrowed.push_back(threshold);
       }
       if (floor >= 0) counted.push_back(floor);
-      const int own =
-          trace.emit(digit_histogram, counted, {pending_on(with(sample_bins), l.exchanging)}, Kind::activation, how);
-      narrowed[0] = trace.exchange(own, l.exchanging);
-      threshold = trace.emit(narrow, narrowed, {with(2)}, Kind::activation, how);
+      const int own = l.emit(digit_histogram, counted, {pending_on(with(sample_bins), l.exchanging)}, how);
+      narrowed[0] = l.exchange(own, l.exchanging);
+      threshold = l.emit(narrow, narrowed, {with(2)}, how);
     }
   }
-  how.seed = trace.scalar("seed");
-  how.step = trace.scalar("step");
-  how.draw = trace.draws++;
-  List<int, max_node_operands> operands{logits, trace.graph.scalar_value};
+  how.seed = l.trace.scalar("seed");
+  how.step = l.trace.scalar("step");
+  how.draw = l.trace.draws++;
+  List<int, max_node_operands> operands{logits, l.trace.graph.scalar_value};
   if (threshold >= 0) operands.push_back(threshold);
-  const int own = trace.emit(draw, operands, {pending_on(row, l.exchanging)}, Kind::activation, how);
-  l.result = trace.emit(drawn, {trace.exchange(own, l.exchanging, true)}, l.results, Kind::activation);
+  const int own = l.emit(draw, operands, {pending_on(row, l.exchanging)}, how);
+  l.result = l.emit(drawn, {l.exchange(own, l.exchanging, true)}, l.results);
 }
 }  // namespace operation
 

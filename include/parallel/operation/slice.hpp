@@ -3,7 +3,7 @@
 #include <parallel/operation/elementwise.hpp>
 
 namespace parallel {
-namespace operation {
+namespace PARALLEL_SHARED operation {
 // slice: x       result        concatenate: all operands   result S, other       S             S, other
 // S P              P             P                            P A slice of the split dimension itself is never derived,
 // and tensors split along the dimension that joins them would interleave.

@@ -3,7 +3,7 @@
 #include <parallel/operation/reduce.hpp>
 
 namespace parallel {
-namespace operation {
+namespace PARALLEL_SHARED operation {
 // x                 result
 // S, other          S
 // S, over           S      exchanges the maximum and the sum of exponentials; backward the inner product of a row
@@ -19,7 +19,7 @@ PARALLEL_AHEAD constexpr Shaped softmax_shape(const Arguments& a) {
     return {same.results, {Reason::no_such_dimension, {a.ints[0], a.rank(0)}}};
   return same;
 }
-PARALLEL_AHEAD constexpr void softmax_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void softmax_lower(Lowering&);
 PARALLEL_AHEAD constexpr void softmax_gradient(Gradient&);
 inline constexpr Operation softmax{
     .name = "softmax", .shape = softmax_shape, .signatures = softmax_table, .lower = softmax_lower};
@@ -47,19 +47,17 @@ constexpr AxisList split_along(const Layout& layout, const Ints& dims) {
     for (const Axis* a : layout.dims[static_cast<int>(d)]) axes.push_back(a);
   return axes;
 }
-PARALLEL_AHEAD constexpr void softmax_lower(Trace& trace, Lowering& l) {
+PARALLEL_AHEAD constexpr void softmax_lower(Lowering& l) {
   const int x = l.operands[0];
-  const Type row = statistic(trace.graph.values[x].type, l.ints);
-  const int largest = maximum(trace, x, row, l.exchanging, l.ints);
-  const int own =
-      trace.emit(sum_of_exponentials, {x, largest}, {pending_on(row, l.exchanging)}, Kind::activation, l.ints);
-  l.result = trace.emit(normalized_exponential, {x, largest, trace.exchange(own, l.exchanging)}, l.results,
-                        Kind::activation, l.ints);
+  const Type row = statistic(l.type(0), l.ints);
+  const int largest = maximum(l, x, row, l.exchanging, l.ints);
+  const int own = l.emit(sum_of_exponentials, {x, largest}, {pending_on(row, l.exchanging)}, l.ints);
+  l.result = l.emit(normalized_exponential, {x, largest, l.exchange(own, l.exchanging)}, l.results, l.ints);
 }
 PARALLEL_AHEAD constexpr void softmax_gradient(Gradient& g) {
   const AxisList exchanging = split_along(g.result_type().layout, g.node.ints);
   const Type row = pending_on(statistic(conjugate(g.result_type()), g.node.ints), exchanging);
-  const int product = g.trace.exchange(g.emit(row_product, {g.result(), g.cotangent()}, row, g.node.ints), exchanging);
+  const int product = g.exchange(g.emit(row_product, {g.result(), g.cotangent()}, {row}, g.node.ints), exchanging);
   g.give(0, softmax_derivative, {g.result(), g.cotangent(), product}, g.node.ints);
 }
 }  // namespace operation

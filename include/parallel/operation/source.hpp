@@ -1,20 +1,21 @@
 // Values made from nothing, by global coordinates: constants, counting, random numbers. Each rank makes its own part.
 #pragma once
+#include <parallel/graph/lowering.hpp>
 #include <parallel/operation/apply.hpp>
 
 namespace parallel {
-namespace operation {
+namespace PARALLEL_SHARED operation {
 inline constexpr Operation constant{.name = "constant", .source = true};  ///< every element is the first number
 /// an element is its coordinate in dimension ints[0]
 inline constexpr Operation iota{.name = "iota", .source = true};
-PARALLEL_AHEAD constexpr void random_lower(Trace&, Lowering&);
+PARALLEL_AHEAD constexpr void random_lower(Lowering&);
 /// Normal numbers. Operand: scalars; ints: positions of seed and step, number of the call; the first number is the
 /// standard deviation.
 inline constexpr Operation random{.name = "random", .lower = random_lower, .source = true, .rate = Rate::functions};
-PARALLEL_AHEAD constexpr void random_lower(Trace& trace, Lowering& l) {
-  const std::int64_t seed = trace.scalar("seed"), step = trace.scalar("step");
-  l.result =
-      trace.emit(random, {trace.graph.scalar_value}, l.results, Kind::data, {seed, step, trace.draws++}, l.reals[0]);
+PARALLEL_AHEAD constexpr void random_lower(Lowering& l) {
+  const std::int64_t seed = l.trace.scalar("seed"), step = l.trace.scalar("step");
+  l.result = l.trace.emit(random, {l.trace.graph.scalar_value}, l.results, Kind::data, {seed, step, l.trace.draws++},
+                          l.reals[0]);
 }
 }  // namespace operation
 

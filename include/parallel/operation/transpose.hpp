@@ -3,7 +3,7 @@
 #include <parallel/operation/elementwise.hpp>
 
 namespace parallel {
-namespace operation {
+namespace PARALLEL_SHARED operation {
 // x                result
 // S(order[d])      S(d)
 // P                P

@@ -5,28 +5,29 @@
 #include <parallel/operation/multiply.hpp>
 
 namespace parallel {
-namespace operation {
+namespace PARALLEL_SHARED operation {
 // x   result
 // S   S
 PARALLEL_AHEAD constexpr void square_gradient(Gradient& g) {  // 2 x g
   const Type type = conjugate(g.type(0));
-  g.give(0, scale, {g.emit(multiply, {g.cotangent(), g.operand(0)}, type)}, {}, 2);
+  g.give(0, scale, {g.emit(multiply, {g.cotangent(), g.operand(0)}, {type})}, {}, 2);
 }
 PARALLEL_AHEAD constexpr void sqrt_gradient(Gradient& g) {  // g / (2 sqrt x)
   const Type type = conjugate(g.type(0));
-  g.give(0, scale, {g.emit(divide, {g.cotangent(), g.result()}, type)}, {}, 0.5);
+  g.give(0, scale, {g.emit(divide, {g.cotangent(), g.result()}, {type})}, {}, 0.5);
 }
 PARALLEL_AHEAD constexpr void exp_gradient(Gradient& g) { g.give(0, multiply, {g.cotangent(), g.result()}); }
 PARALLEL_AHEAD constexpr void log_gradient(Gradient& g) { g.give(0, divide, {g.cotangent(), g.operand(0)}); }
 PARALLEL_AHEAD constexpr void tanh_gradient(Gradient& g) {  // g - g y^2
   const Type type = conjugate(g.type(0));
-  g.give(0, subtract,
-         {g.cotangent(), g.emit(multiply, {g.emit(multiply, {g.cotangent(), g.result()}, type), g.result()}, type)});
+  g.give(
+      0, subtract,
+      {g.cotangent(), g.emit(multiply, {g.emit(multiply, {g.cotangent(), g.result()}, {type}), g.result()}, {type})});
 }
 PARALLEL_AHEAD constexpr void sigmoid_gradient(Gradient& g) {  // g y - g y^2
   const Type type = conjugate(g.type(0));
-  const int product = g.emit(multiply, {g.cotangent(), g.result()}, type);
-  g.give(0, subtract, {product, g.emit(multiply, {product, g.result()}, type)});
+  const int product = g.emit(multiply, {g.cotangent(), g.result()}, {type});
+  g.give(0, subtract, {product, g.emit(multiply, {product, g.result()}, {type})});
 }
 
 /// (x, g) -> g where x > 0

@@ -2,7 +2,8 @@
 #pragma once
 #include <parallel/graph/graph.hpp>
 
-namespace parallel::operation {
+namespace parallel {
+namespace PARALLEL_SHARED operation {
 
 /// (sum, x): sum + x in the storage of sum; x may be bf16 where the sum is f32.
 inline constexpr Operation accumulate{.name = "accumulate", .updates = true};
@@ -17,4 +18,5 @@ inline constexpr Operation sgd{.name = "sgd", .updates = true};
 /// then whether it decays
 inline constexpr Operation adamw{.name = "adamw", .updates = true};
 
-}  // namespace parallel::operation
+}  // namespace operation
+}  // namespace parallel

@@ -3,7 +3,7 @@
 #include <parallel/operation/elementwise.hpp>
 
 namespace parallel {
-namespace operation {
+namespace PARALLEL_SHARED operation {
 // mask   x   y   result
 // S      S   S   S
 // B      P   P   P        linear in x and y together
@@ -17,7 +17,7 @@ inline constexpr Operation masked{.name = "masked"};
 PARALLEL_AHEAD constexpr void where_gradient(Gradient& g) {
   for (int i = 1; i <= 2; ++i)
     if (g.wants(i))
-      give_repeated(g, i, g.emit(masked, {g.operand(0), g.cotangent()}, repeated_type(g, i), {i == 1 ? 1 : 0}));
+      give_repeated(g, i, g.emit(masked, {g.operand(0), g.cotangent()}, {repeated_type(g, i)}, {i == 1 ? 1 : 0}));
 }
 PARALLEL_AHEAD constexpr Shaped where_shape(const Arguments& a) {
   const Shaped shaped = broadcast_shape(a, 1);

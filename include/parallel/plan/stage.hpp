@@ -121,7 +121,8 @@ constexpr Vector<bool> for_input(const GraphView& g, const Mesh& mesh) {
 }
 
 /// The work on each micro-batch and chunk in the schedule's order, and for each where its activations lie until it is
-/// done.
+/// done. What no stage does is left out: compilers do not check long schedules. Whoever derives or runs refuses them,
+/// and only in one that was checked a slot is what its task is.
 constexpr Vector<Slot> slots_of(const GraphView& g, const Mesh& mesh, const Pipeline& p,
                                 const Vector<StagePart>& parts) {
   Vector<Slot> slots;
@@ -130,7 +131,8 @@ constexpr Vector<Slot> slots_of(const GraphView& g, const Mesh& mesh, const Pipe
   lane_of.resize(p.micro_batches * p.chunks, -1);
   left.resize(p.micro_batches * p.chunks, parts.size() / p.chunks);
   for (const Task& task : schedule_of(g, p).tasks(mesh.here, p.stages, p.micro_batches, p.chunks)) {
-    const int flight = task.chunk * p.micro_batches + task.micro_batch;
+    const int part = part_of(parts, task), flight = task.chunk * p.micro_batches + task.micro_batch;
+    if (part == parts.size() || task.micro_batch < 0 || task.micro_batch >= p.micro_batches) continue;
     int& lane = lane_of[flight];
     if (lane < 0) {
       lane = 0;
@@ -138,7 +140,7 @@ constexpr Vector<Slot> slots_of(const GraphView& g, const Mesh& mesh, const Pipe
       if (lane == taken.size()) taken.push_back(true);
       taken[lane] = true;
     }
-    slots.push_back({part_of(parts, task), task.micro_batch, lane});
+    slots.push_back({part, task.micro_batch, lane});
     if (--left[flight] == 0) taken[lane] = false;
   }
   return slots;

@@ -15,7 +15,7 @@ constexpr Vector<int> begins_of_parts(const Plan& plan) {
     while (at < events && part(at) < p) ++at;
     begins.push_back(at);
   }
-  while (at < events && part(at) >= 0) ++at;
+  while (at < events && part(at) >= 0) ++at;  // of the last part, which has at least the loop's end
   begins.push_back(at);
   return begins;
 }
@@ -58,7 +58,3 @@ constexpr void each_event(const Plan& plan, F f) {
 }
 
 }  // namespace parallel::internals
-
-namespace parallel {
-using internals::each_event;
-}  // namespace parallel

@@ -1,6 +1,7 @@
 // Small gradients are completed together: one call for all vectors that are pending on the same axes, and one for a sum
 // over several axes.
 #pragma once
+#include <parallel/graph/lowering.hpp>
 #include <parallel/graph/stages.hpp>
 
 namespace parallel::internals {
@@ -50,7 +51,7 @@ constexpr void complete(Trace& trace, const List<int, max_operands>& sums, const
   type.layout.dims.push_back(Dim(elements));
   trace.member = trace.graph.values[sums[0]].member;
   trace.from({&operation::bucket, sums, {}, {}, {}, trace.member});
-  const int bucket = trace.enter(trace.emit(operation::bucket, Trace::nodes_operands(sums), {type}, Kind::activation),
+  const int bucket = trace.enter(trace.emit(operation::bucket, nodes_operands(sums), {type}, Kind::activation),
                                  completed(type.layout, axes));
   std::int64_t begin = 0;
   for (const int s : sums) {

@@ -142,7 +142,7 @@ class Differentiation {
     } else if (node.operation->gradient != nullptr) {
       for (int r = 0; r < node.results; ++r)
         if (from[r] >= 0) from[r] = trace_.cast(from[r], dtype(node.result + r));
-      Gradient gradient{trace_, node, from, {}};
+      Gradient gradient{{trace_}, node, from, {}};
       for (int& o : gradient.node.operands) o = again(o);
       gradient.node.result = again(node.result);
       gradient.given.count = node.operands.size();

@@ -323,4 +323,14 @@ constexpr Graph build() {
 }
 }  // namespace internals
 
+/// Runs a model's functions as the compiler runs them for a plan. Where it cannot, its error names the function; false
+/// where the model is mistaken otherwise, as its plan then says:
+///
+///
+///     static_assert(run_as_constant<Model, Tensor<float, Shape<4 / data, 8>>>());
+template <class Model, class... Input>
+constexpr bool run_as_constant() {
+  return internals::building::run_dry<Model, Input...>();
+}
+
 }  // namespace parallel

@@ -1,5 +1,5 @@
 // The CPU as a device, without its kernels: a file that includes only this compiles quickly, and is linked with one
-// that includes <parallel/device/cpu.hpp> and says `template struct parallel::cpu::Table<float>;`.
+// that includes <parallel/device/cpu.hpp> and says `template struct parallel::internals::cpu::Table<float>;`.
 #pragma once
 #include <parallel/device/cpu/in_float.hpp>
 #include <parallel/device/cpu/parts.hpp>
@@ -17,7 +17,7 @@ struct Scalars;
 /// The kernels of the library's own operations whose result has elements of type T. Templates, so that only files that
 /// include them, or say so, compile them.
 template <class T>
-struct Table {
+struct PARALLEL_SHARED Table {
   static std::span<const KernelRow> kernels();
   static std::span<const FusedRow> fused();
 };
