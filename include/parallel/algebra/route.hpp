@@ -77,7 +77,7 @@ constexpr Route route(const Layout& from, const Layout& to) {
       for (int i = 0; i < left.size();) {
         const Axis* a = left[i];
         const Placement target = to.on(a);
-        if (order_of(collective(now.on(a), target)) != order || !routing::may_move(a, now, to)) {
+        if (known(collective(now.on(a), target)).order != order || !routing::may_move(a, now, to)) {
           ++i;
           continue;
         }

@@ -1,5 +1,7 @@
 // From one placement to another on one axis: which collective moves the value, and what it costs.
 #pragma once
+#include <iterator>
+
 #include <parallel/algebra/mesh.hpp>
 
 namespace parallel {
@@ -24,21 +26,61 @@ enum class Collective : std::uint8_t {
 };
 constexpr Collective last_of(Collective) { return Collective::never; }
 
-constexpr std::string_view name_of(Collective c) {
-  constexpr std::string_view names[] = {"retype",     "slice",          "zero_pad",   "mask", "drop",      "all_gather",
-                                        "all_reduce", "reduce_scatter", "all_to_all", "send", "broadcast", "reduce",
-                                        "gather",     "scatter",        "receive",    "never"};
-  return names[static_cast<int>(c)];
-}
+namespace internals {
+/// What is known of a collective, or of a move for which nothing travels.
+struct CollectiveKind {
+  std::string_view name;
+  /// when it is made of the moves of one operand, so that it shrinks before it travels: slice, reduce-scatter,
+  /// all-to-all, retype, all-reduce, gather
+  int order;
+  bool reduces = false;                ///< what the ranks hold is added
+  double (*sent)(double n) = nullptr;  ///< by each of a ring of n ranks, in full messages; none: nothing travels
+  int (*steps)(int n) = nullptr;       ///< of the ring, each of which costs its latency
+};
+namespace ring {
+constexpr double parts(double n) { return (n - 1) / n; }
+constexpr double parts_twice(double n) { return 2 * (n - 1) / n; }
+constexpr double parts_of_parts(double n) { return (n - 1) / (n * n); }
+constexpr double whole(double n) { return n > 1 ? 1 : 0; }
+constexpr double nothing(double) { return 0; }
+constexpr int around(int n) { return n - 1; }
+constexpr int twice_around(int n) { return 2 * (n - 1); }
+constexpr int one(int) { return 1; }
+}  // namespace ring
+/// By Collective: a new one is a row.
+inline constexpr CollectiveKind collectives[] = {
+    {"retype", 3},
+    {"slice", 0},
+    {"zero_pad", 5},
+    {"mask", 3},
+    {"drop", 0},
+    {"all_gather", 5, false, ring::parts, ring::around},
+    {"all_reduce", 4, true, ring::parts_twice, ring::twice_around},
+    {"reduce_scatter", 1, true, ring::parts, ring::around},
+    {"all_to_all", 2, false, ring::parts_of_parts, ring::around},
+    {"send", 2, false, ring::whole, ring::one},
+    {"broadcast", 5, false, ring::whole, ring::around},
+    {"reduce", 4, true, ring::whole, ring::around},
+    {"gather", 5, false, ring::parts, ring::around},
+    {"scatter", 1, false, ring::parts, ring::around},
+    {"receive", 2, false, ring::nothing, ring::one},  // who sends counts the bytes
+    {"never", 5},
+};
+static_assert(std::size(collectives) == static_cast<std::size_t>(last_of(Collective{})) + 1);
+constexpr const CollectiveKind& known(Collective c) { return collectives[static_cast<int>(c)]; }
+
+/// Whether bytes travel between ranks.
+constexpr bool communicates(Collective c) { return known(c).sent != nullptr; }
+/// Whether what the ranks hold is added.
+constexpr bool reduces(Collective c) { return known(c).reduces; }
+/// Bytes that a ring sends per rank. `message` is the full tensor within the other axes' shard, n the ranks of the
+/// axis.
+constexpr double sent(Collective c, double message, int n) { return communicates(c) ? known(c).sent(n) * message : 0; }
+}  // namespace internals
+
+constexpr std::string_view name_of(Collective c) { return internals::known(c).name; }
 
 namespace internals {
-/// Whether bytes travel between ranks.
-constexpr bool communicates(Collective c) { return c >= Collective::all_gather && c != Collective::never; }
-/// Whether what the ranks hold is added.
-constexpr bool reduces(Collective c) {
-  return c == Collective::all_reduce || c == Collective::reduce_scatter || c == Collective::reduce;
-}
-
 struct TransitionRow {
   Placement from, to;
   Collective collective;
@@ -80,43 +122,6 @@ constexpr Collective collective(Placement from, Placement to) {
   for (const TransitionRow& row : transitions)
     if (row.from.kind == from.kind && row.to.kind == to.kind) return row.collective;
   return Collective::never;
-}
-
-/// Bytes that a ring sends per rank. `message` is the full tensor within the other axes' shard, n the ranks of the
-/// axis.
-constexpr double sent(Collective c, double message, int ranks) {
-  const double n = ranks;
-  switch (c) {
-    case Collective::all_gather:
-    case Collective::reduce_scatter:
-    case Collective::gather:
-    case Collective::scatter: return (n - 1) / n * message;
-    case Collective::all_reduce: return 2 * (n - 1) / n * message;
-    case Collective::all_to_all: return (n - 1) / (n * n) * message;
-    case Collective::send:
-    case Collective::broadcast:
-    case Collective::reduce: return n > 1 ? message : 0;
-    default: return 0;  // also a receive: who sends counts the bytes
-  }
-}
-
-/// The moves of one operand run in this order, so that it shrinks before it travels: slice, reduce-scatter, all-to-all,
-/// retype, all-reduce, gather.
-constexpr int order_of(Collective c) {
-  switch (c) {
-    case Collective::slice:
-    case Collective::drop: return 0;
-    case Collective::reduce_scatter:
-    case Collective::scatter: return 1;
-    case Collective::all_to_all:
-    case Collective::send:
-    case Collective::receive: return 2;
-    case Collective::retype:
-    case Collective::mask: return 3;
-    case Collective::all_reduce:
-    case Collective::reduce: return 4;
-    default: return 5;
-  }
 }
 }  // namespace internals
 

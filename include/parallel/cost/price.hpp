@@ -137,12 +137,6 @@ constexpr double compute_seconds(const Plan& plan, const Event& e, const Machine
   return machine.launch + (arithmetic > streaming ? arithmetic : streaming);
 }
 
-/// Steps of a ring of n ranks, each of which costs its latency.
-constexpr int ring_steps(Collective c, int n) {
-  if (c == Collective::all_reduce) return 2 * (n - 1);
-  return c == Collective::send || c == Collective::receive ? 1 : n - 1;
-}
-
 /// One call of a collective: a ring over all ranks of its axes (Thakur, Rabenseifner and Gropp 2005), the latency of
 /// each step and the bytes that a rank sends over the bandwidth; before and behind it, slices of an inner dimension are
 /// brought together. A message takes as long to receive as to send.
@@ -150,7 +144,7 @@ constexpr double collective_seconds(const Plan& plan, const Node& node, const Ma
   const int ranks = plan.mesh.ranks();
   const Link link = machine.link(node.transition.axes, ranks);
   const auto packed = static_cast<double>(packing_bytes(plan.graph, node, plan.mesh));
-  double seconds = ring_steps(node.transition.collective, participants(node.transition, plan.mesh)) * link.latency;
+  double seconds = known(node.transition.collective).steps(participants(node.transition, plan.mesh)) * link.latency;
   const double bytes = node.transition.collective == Collective::receive ? static_cast<double>(plan.all.message(node))
                                                                          : plan.all.sent(node);
   if (link.bandwidth > 0) seconds += bytes / link.bandwidth;
