@@ -154,13 +154,13 @@ TEST_CASE("where nothing overlaps a step is the sum of its slices, else it is sh
 TEST_CASE("loops are gone through") {
   const OwnedPlan deep = derive<Evaluation<Deep, Tensor<float, Shape<16, 8>>>>(Mesh{tensor = 2});
   const Simulation s = simulate(deep, slow(false));
-  int collectives = 0, iterations = 0;
+  int exchanges = 0, iterations = 0;
   for (const Slice& slice : s.slices)
     if (slice.track == 1) {
-      ++collectives;
+      ++exchanges;
       iterations += slice.iteration;
     }
-  CHECK(collectives == 5);
+  CHECK(exchanges == 5);
   CHECK(iterations == 0 + 1 + 2 + 3 + 4);
   // 10 products of 2 * 16 * 8 * 8 / 2 FLOP, more than 4 (128 + 32 + 64) bytes; 5 reductions of 512 bytes; 512 bytes are
   // copied into the loop
@@ -203,11 +203,11 @@ TEST_CASE("what goes element by element is one kernel of a CPU, and a kernel for
   m.launch = 100;
   m.rates[0].functions[static_cast<int>(DType::f32)] = 0;
   m.rates[0].cache_bytes = 0;
-  const double tensor = 64 * 64 * 4 / m.rates[0].memory_bandwidth;
+  const double one = 64 * 64 * 4 / m.rates[0].memory_bandwidth;
   m.rates[0].products[static_cast<int>(DType::f32)] = 1e30;
-  CHECK(compute_seconds(owned, e, m) == doctest::Approx(100 + 3 * tensor));  // two are read, one is written
+  CHECK(compute_seconds(owned, e, m) == doctest::Approx(100 + 3 * one));  // two are read, one is written
   m.processors = 4;
-  CHECK(compute_seconds(owned, e, m) == doctest::Approx(2 * 100 + (2 + 3) * tensor));
+  CHECK(compute_seconds(owned, e, m) == doctest::Approx(2 * 100 + (2 + 3) * one));
 }
 
 namespace {

@@ -1,6 +1,5 @@
 // The members of a struct and their names, from the struct itself: no macro, so no member can be forgotten or misspelt.
 #pragma once
-#include <algorithm>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
