@@ -1,5 +1,7 @@
 // A model is a struct of parameters and of structs of parameters. This finds them, names them and declares them.
 #pragma once
+#include <algorithm>
+
 #include <parallel/meta/members.hpp>
 #include <parallel/operation/operators.hpp>
 #include <parallel/operation/to.hpp>
