@@ -203,11 +203,11 @@ TEST_CASE("what goes element by element is one kernel of a CPU, and a kernel for
   m.launch = 100;
   m.rates[0].functions[static_cast<int>(DType::f32)] = 0;
   m.rates[0].cache_bytes = 0;
-  const double one = 64 * 64 * 4 / m.rates[0].memory_bandwidth;
+  const double traffic = 64 * 64 * 4 / m.rates[0].memory_bandwidth;
   m.rates[0].products[static_cast<int>(DType::f32)] = 1e30;
-  CHECK(compute_seconds(owned, e, m) == doctest::Approx(100 + 3 * one));  // two are read, one is written
+  CHECK(compute_seconds(owned, e, m) == doctest::Approx(100 + 3 * traffic));  // two are read, one is written
   m.processors = 4;
-  CHECK(compute_seconds(owned, e, m) == doctest::Approx(2 * 100 + (2 + 3) * one));
+  CHECK(compute_seconds(owned, e, m) == doctest::Approx(2 * 100 + (2 + 3) * traffic));
 }
 
 namespace {
