@@ -17,6 +17,7 @@
 #include <parallel/run/parameters.hpp>
 
 #include "every_program.hpp"
+#include "optimizer_steps.hpp"
 
 using namespace parallel;
 using namespace parallel::internals;
@@ -359,6 +360,9 @@ TEST_CASE("every kernel of programs stays within what the account says") {
   check_kernels.
   operator()<Pipelined<schedules::pipedream, Accumulate<4, Training<Apart, Sgd, Tensor<float, Shape<8, 16>>>>>>(
       "asynchronous");
+  optimizer_steps::each([&]<class Optimizer>(Optimizer) {
+    check_kernels.template operator()<Training<Apart, Optimizer, Tensor<float, Shape<8, 16>>>>("an optimizer");
+  });
   // What plans seldom have compute: copies of what others hold.
   for (const DType dtype : {DType::f32, DType::i32, DType::bf16})
     for (const Operation* o : {&operation::copy, &operation::reshape, &operation::maximum_of}) {
@@ -424,7 +428,7 @@ struct Wide {
   Parameter<float, Shape<1024, 1025>> w{normal(0.02)};
   constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
 };
-constexpr auto& wide = plan<Training<Wide, Sgd, Tensor<float, Shape<2, 1024>>>, Mesh{}>;
+constexpr auto& wide = plan<Training<Wide, Momentum, Tensor<float, Shape<2, 1024>>>, Mesh{}>;
 static_assert(wide.memory.of(Use::parameters) == 4 * 1024 * 1025 &&
               wide.memory.of(Use::optimizer_state) == 4 * 1024 * 1025);
 static_assert(wide.beside().rounding == 3 * (6 * 1024 * 1024) - 2 * 4 * 1024 * 1025 - wide.memory.arena);

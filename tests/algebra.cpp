@@ -275,9 +275,9 @@ static_assert(Tensor<float, Shape<64 / data>, On<tensor, Split<0>>>::type ==
               Tensor<float, Shape<64 / data / tensor>>::type);
 static_assert(!(Tensor<float, Shape<64 / tensor / data>>::type == Tensor<float, Shape<64 / data / tensor>>::type));
 static_assert(Parameter<float, Shape<8, 4>, Stored<data, Split<0>>>::type == Tensor<float, Shape<8, 4>>::type);
-static_assert(Parameter<float, Shape<8, 4>, Stored<data, Split<0>>>::stored ==
+static_assert(Parameter<float, Shape<8, 4>, Stored<data, Split<0>>>::storing.split ==
               Tensor<float, Shape<8 / data, 4>>::type.layout);
-static_assert(Parameter<float, Shape<8, 4 / tensor>, Stored<data, Split<0>>>::stored ==
+static_assert(Parameter<float, Shape<8, 4 / tensor>, Stored<data, Split<0>>>::storing.split ==
               Tensor<float, Shape<8 / data, 4 / tensor>>::type.layout);
 
 static_assert(Short::type.layout.on(&tensor) == Split<1> && Short::type.layout.on(&data) == Invariant);

@@ -132,12 +132,12 @@ TEST_CASE("what is added travels and accumulates in f32, what is only moved in b
         if (node.operation == &operation::accumulate) CHECK(p->graph.value(node.result).type.dtype == DType::f32);
       for (const Member& m : p->graph.members) CHECK(m.type.dtype == (m.role == Role::input ? DType::i32 : DType::f32));
     }
-  // Parameters that are stored split are cast before they are gathered: half the bytes of their gradients, once per
-  // step.
+  // Parameters that are stored split are cast before they are gathered: half the bytes of their gradients, for each
+  // micro-batch.
   const OwnedPlan p = derive<Step>(Mesh{data = 2});
   constexpr std::int64_t elements = 2 * (4 + 8) * channels * channels;
-  CHECK(p->forward.messages(all_gather(data)) == 2 * elements);
-  CHECK(p->backward.messages(reduce_scatter(data)) == 4 * elements);
+  CHECK(p->forward.messages(all_gather(data)) == 2 * 2 * elements);
+  CHECK(p->backward.messages(reduce_scatter(data)) == 2 * 4 * elements);
 }
 
 TEST_CASE("where one rank adds nothing is cast for a sum") {
@@ -150,8 +150,9 @@ TEST_CASE("where one rank adds nothing is cast for a sum") {
     }
     return n;
   };
-  CHECK(casts(Mesh{data = 1}) == 16);  // each parameter, once
-  CHECK(casts(Mesh{tensor = 2}) > 16);
+  // each parameter, once; and gradients of the four that are stored, which each micro-batch hands over to be reduced
+  CHECK(casts(Mesh{data = 1}) == 16 + 4);
+  CHECK(casts(Mesh{tensor = 2}) > 16 + 4);
 }
 
 TEST_CASE("the CPU computes bf16 in float and rounds once, also in place") {

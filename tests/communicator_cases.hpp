@@ -200,7 +200,7 @@ std::string every_collective(C& c) {
   return "";
 }
 
-/// Sixteen exchanges at a time, waited for in an order that is the same on every rank and not that of the starts.
+/// As many exchanges at a time as there are places, waited for in an order that is the same on every rank and not that of the starts.
 template <class C>
 std::string overlapping(C& c, int rounds) {
   const int n = c.size();

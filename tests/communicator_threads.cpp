@@ -48,7 +48,7 @@ using namespace thread_runs;
 
 namespace {
 
-static_assert(max_outstanding == 16);
+static_assert(max_outstanding == 64);
 constexpr int rank_counts[] = {1, 2, 3, 4, 5, 8};
 
 }  // namespace

@@ -276,6 +276,12 @@ class Making {
   }
   /// What a plan calls forward and backward; a sum of several
   /// gradients is one call for each of them here, one over several axes one for each of these.
+  static bool moves_by_layer(const GraphView& g, const Node& node) {
+    for (const Stack& stack : g.stacks)
+      if (stack.inside == node.result && fills(g, stack)) return true;
+    const Value& moved = g.value(node.operands[0]);
+    return moved.kind == Kind::parameter && g.node(moved.node).operation == &operation::layer;
+  }
   void call(const Plan& plan) {
     plan.all.each([&](const Node& node, std::int64_t times) {
       const Origin& origin = plan.graph.origin(node);
@@ -286,12 +292,14 @@ class Making {
       const Node& maker = plan.graph.maker(node.operands[0]);
       List<int, max_node_operands> moved{node.operands[0]};
       if (maker.operation == &operation::bucket) moved = maker.operands;
-      for (; times > 0; --times)
+      // the text has a parameter of layers move once for all; its matrices do so layer by layer, as many elements in all
+      const bool by_layer = moves_by_layer(plan.graph, node);
+      for (std::int64_t left = by_layer ? 1 : times; left > 0; --left)
         for (const int value : moved)
           for (const Axis* x : node.transition.axes)
-            made_.calls.push_back(
-                called(name_of(node.transition.collective), x,
-                       elements_beside(plan.graph.value(value).type.layout, node.transition.axes, mesh_)));
+            made_.calls.push_back(called(name_of(node.transition.collective), x,
+                                         (by_layer ? times : 1) * elements_beside(plan.graph.value(value).type.layout,
+                                                                                  node.transition.axes, mesh_)));
     });
     std::sort(made_.calls.begin(), made_.calls.end());
   }

@@ -1,8 +1,9 @@
-// The optimizer's kernels against PyTorch's formulas, written out in double.
+// The optimizers' kernels against formulas written out in double.
 #include <parallel/operation/remember.hpp>
 #include <parallel/operation/update.hpp>
 
 #include "device.hpp"
+#include "optimizer_steps.hpp"
 
 using namespace parallel;
 
@@ -47,66 +48,60 @@ TEST_CASE_TEMPLATE("a loss of any element type that is no number", T, float, dou
     CHECK(run.get(2).values[0] == (loss == 1 ? 1 : 0));
   }
 }
-TEST_CASE_TEMPLATE("ten steps of stochastic gradient descent", T, float, double) {
-  for (const bool decays : {true, false}) {
-    const Sizes sizes{7, 153};
-    Numbers p = normal_numbers(sizes, 1), m(sizes);
-    const double rate = 0.125, momentum = 0.875, decay = 0.25, factor = 0.5;
-    Run<T> run;
-    run.operand(p)
-        .operand(m)
-        .operand(normal_numbers(sizes, 2))
-        .scalar(factor)
-        .scalars({decay, rate, momentum})
-        .result_in_place(0)
-        .result_in_place(1);
-    run.ints({1, 2, 0, decays});
-    for (unsigned step = 1; step <= 10; ++step) {
-      const Numbers g = normal_numbers(sizes, 100 + step);
-      T* data = run.call().operands[2].template as<T>();
-      for (std::size_t i = 0; i < g.values.size(); ++i) data[i] = static_cast<T>(g.values[i]);
-      run.run(operation::sgd);
-      for (std::size_t i = 0; i < p.values.size(); ++i) {
-        const double gradient = factor * g.values[i] + (decays ? decay : 0) * p.values[i];
-        m.values[i] = step == 1 ? gradient : momentum * m.values[i] + gradient;
-        p.values[i] -= rate * m.values[i];
+TEST_CASE_TEMPLATE("ten steps of each optimizer", T, float, double) {
+  optimizer_steps::each([]<class Optimizer>(Optimizer) {
+    using Of = optimizer_steps::Of<Optimizer>;
+    INFO(Of::update.name);
+    typename Optimizer::Hyperparameters numbers{.learning_rate = 1e-2, .weight_decay = 0.1};
+    if constexpr (requires { numbers.epsilon; }) numbers.epsilon = 1e-2;  // so large that it is seen
+    for (const bool decays : {true, false}) {
+      const Sizes sizes{7, 153};
+      const double factor = 0.3;
+      std::vector<Numbers> own{normal_numbers(sizes, 1)};  // the parameter, then its state
+      for (int k = 0; k < Of::states; ++k) own.emplace_back(sizes);
+      const auto scalars = [&](int step) {  // they stand the other way round, behind one that nobody reads
+        std::vector<double> all = Of::scalars(numbers, step);
+        all.push_back(7);
+        std::reverse(all.begin(), all.end());
+        return all;
+      };
+      Ints ints;
+      for (int i = static_cast<int>(scalars(1).size()) - 1; i > 0; --i) ints.push_back(i);
+      ints.push_back(decays);
+      Run<T> run;
+      for (const Numbers& x : own) run.operand(x);
+      run.operand(Numbers(sizes)).scalar(factor).scalars(scalars(1)).ints(ints);
+      for (int k = 0; k <= Of::states; ++k) run.result_in_place(k);
+      for (int step = 1; step <= 10; ++step) {
+        const Numbers g = normal_numbers(sizes, static_cast<unsigned>(100 + step));
+        T* data = run.call().operands[Of::states + 1].template as<T>();
+        for (std::size_t i = 0; i < g.values.size(); ++i) data[i] = static_cast<T>(g.values[i]);
+        const std::vector<double> now = scalars(step);
+        std::copy(now.begin(), now.end(), run.call().operands[Of::states + 3].template as<double>());
+        run.run(Of::update);
+        for (std::size_t i = 0; i < g.values.size(); ++i) {
+          double element[3]{};
+          for (std::size_t k = 0; k < own.size(); ++k) element[k] = own[k].values[i];
+          Of::step(numbers, decays, factor * g.values[i], step, element);
+          for (std::size_t k = 0; k < own.size(); ++k) own[k].values[i] = element[k];
+        }
       }
+      for (int k = 0; k <= Of::states; ++k) check_near(run.get(k), own[static_cast<std::size_t>(k)], 2 * tolerance<T>);
     }
-    check_near(run.get(0), p, 2 * tolerance<T>);
-    check_near(run.get(1), m, 2 * tolerance<T>);
-  }
+  });
 }
-TEST_CASE_TEMPLATE("ten steps of AdamW", T, float, double) {
+TEST_CASE_TEMPLATE("Lion steps by a sign, whatever the size, and by nothing where it is 0", T, float, double) {
+  const double rate = 0.125, beta1 = 0.5, beta2 = 0.75, decay = 0.25;
+  const std::vector<double> mean{0, 1, -1, 0, 0, 0, 0, 4, -4}, g{0, -1, 1, 1e-30, -1e-30, 1e-40, -1e-40, -3, 3};
+  const std::vector<double> sign{0, 0, 0, 1, -1, 1, -1, 1, -1};
+  const Sizes sizes{static_cast<std::int64_t>(g.size())};
   for (const bool decays : {true, false}) {
-    const Sizes sizes{7, 153};
-    Numbers p = normal_numbers(sizes, 1), m(sizes), v(sizes);
-    const double rate = 1e-2, beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8, decay = 0.1, factor = 0.3;
     Run<T> run;
-    run.operand(p)
-        .operand(m)
-        .operand(v)
-        .operand(normal_numbers(sizes, 2))
-        .scalar(factor)
-        .scalars({epsilon, 1, rate, beta1, beta2, decay});
-    run.result_in_place(0).result_in_place(1).result_in_place(2).ints({2, 3, 4, 0, 5, 1, decays});
-    for (int step = 1; step <= 10; ++step) {
-      const Numbers g = normal_numbers(sizes, static_cast<unsigned>(100 + step));
-      T* data = run.call().operands[3].template as<T>();
-      for (std::size_t i = 0; i < g.values.size(); ++i) data[i] = static_cast<T>(g.values[i]);
-      run.call().operands[5].template as<double>()[1] = step;
-      run.run(operation::adamw);
-      for (std::size_t i = 0; i < p.values.size(); ++i) {
-        const double gradient = factor * g.values[i];
-        p.values[i] *= 1 - rate * (decays ? decay : 0);
-        m.values[i] += (gradient - m.values[i]) * (1 - beta1);
-        v.values[i] = v.values[i] * beta2 + (1 - beta2) * gradient * gradient;
-        p.values[i] -= rate / (1 - std::pow(beta1, step)) * m.values[i] /
-                       (std::sqrt(v.values[i]) / std::sqrt(1 - std::pow(beta2, step)) + epsilon);
-      }
-    }
-    check_near(run.get(0), p, 2 * tolerance<T>);
-    check_near(run.get(1), m, 2 * tolerance<T>);
-    check_near(run.get(2), v, 2 * tolerance<T>);
+    run.operand(Numbers(sizes, 1.0)).operand(Numbers(sizes, mean)).operand(Numbers(sizes, g)).scalar(1);
+    run.scalars({rate, beta1, beta2, decay}).ints({0, 1, 2, 3, decays}).result_in_place(0).result_in_place(1);
+    const Numbers stepped = run.run(operation::lion);
+    for (std::size_t i = 0; i < g.size(); ++i)
+      CHECK(stepped.values[i] == 1 - rate * (sign[i] + (decays ? decay : 0)));  // in binary digits without rounding
   }
 }
 
@@ -128,19 +123,19 @@ TEST_CASE_TEMPLATE("an update is left out where the scalar says so", T, float, d
       };
       changes(operation::accumulate, std::move(Run<T>().operand(x).operand(other)));
       changes(operation::write, std::move(Run<T>().operand(x).operand(other).integers(Numbers(Sizes{}, 0)).ints({0})));
-      Run<T> sgd, adamw;
-      sgd.operand(x).operand(other).operand(other).scalar(1).scalars({0.1, 0.1, 0.1}).ints({0, 1, 2, 1});
-      adamw.operand(x)
-          .operand(other)
-          .operand(other)
-          .operand(other)
-          .scalar(1)
-          .scalars({0.1, 0.9, 0.99, 1e-8, 0.1, 1})
-          .ints({0, 1, 2, 3, 4, 5, 1});
-      sgd.result_in_place(0).result_in_place(1);
-      adamw.result_in_place(0).result_in_place(1).result_in_place(2);
-      changes(operation::sgd, std::move(sgd));
-      changes(operation::adamw, std::move(adamw));
+      optimizer_steps::each([&]<class Optimizer>(Optimizer) {
+        using Of = optimizer_steps::Of<Optimizer>;
+        Run<T> run;
+        Ints ints;
+        run.operand(x);
+        for (int k = 0; k <= Of::states; ++k) run.operand(other);
+        run.scalar(1).scalars(Of::scalars({.weight_decay = 0.1}, 1));
+        for (std::size_t i = 0; i < Of::scalars({}, 1).size(); ++i) ints.push_back(static_cast<std::int64_t>(i));
+        ints.push_back(1);
+        run.ints(ints);
+        for (int k = 0; k <= Of::states; ++k) run.result_in_place(k);
+        changes(Of::update, std::move(run));
+      });
     }
 }
 #endif

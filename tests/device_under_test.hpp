@@ -50,10 +50,8 @@ class Watched : public parallel::CudaDouble {
     parallel::FusedKernel fused;
   };
   static void declare(const parallel::Call& c) {
-    for (const parallel::View& v : c.operands)
-      stand_in::declared.push_back(stand_in::reads(v.data, parallel::internals::cuda::bytes_of(v)));
-    for (const parallel::View& v : c.results)
-      stand_in::declared.push_back(stand_in::writes(v.data, parallel::internals::cuda::bytes_of(v)));
+    for (const parallel::View& v : c.operands) stand_in::declared.push_back(stand_in::reads(v.data, v.bytes()));
+    for (const parallel::View& v : c.results) stand_in::declared.push_back(stand_in::writes(v.data, v.bytes()));
   }
   std::shared_ptr<std::deque<Context>> contexts_ = std::make_shared<std::deque<Context>>();
 };

@@ -288,6 +288,7 @@ TEST_CASE("a step whose loss is no number changes neither state nor counters") {
   for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}}) {
     run(AdamW{}, mesh);
     run(Sgd{}, mesh);
+    run(Momentum{}, mesh);
   }
 }
 TEST_CASE("an own loop that sets a learning rate trains as PyTorch's AdamW would") {
@@ -339,7 +340,14 @@ TEST_CASE("a number that the program does not read is refused with those that it
     Parameters parameters(plan, 0, 5);
     using T = Trainer<Threads, CpuDouble>;
     CHECK(said_by([&] {
-            T(plan, world, parameters, Sgd::Hyperparameters{}, 1);
+            T(plan, world, parameters, Momentum::Hyperparameters{}, 1);
+          }).second.find("the hyperparameters are another optimizer's than the program's, which updates by adamw; ") ==
+          0);
+    struct Own {
+      double momentum = 0.5;
+    };
+    CHECK(said_by([&] {
+            T(plan, world, parameters, Own{}, 1);
           }).second.find("the program reads no number 'momentum'; it reads ") == 0);
     CHECK(said_by([&] { T(plan, world, parameters, {.beta1 = -0.9}, 1); }).second ==
           "the hyperparameter beta1 is -0.900000; give a number from 0 on");

@@ -46,7 +46,7 @@ int crossing(const Plan& plan) {
 
 TEST_CASE("a reduction that an iteration hands on is waited for by the next") {
   constexpr auto& planned = plan<Step<false>, Mesh{data = 2, tensor = 2}>;
-  CHECK(crossing(planned) == 2);  // forward, and the gradient of x in the backward loop
+  CHECK(crossing(planned) == 4);  // forward; in the backward loop the gradient of x, and those of two matrices
   static_assert(planned.forward.collectives(tensor) == 5);
   std::int64_t started = 0, waited = 0;
   each_event(planned, [&](const Event& e) {

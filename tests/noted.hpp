@@ -28,6 +28,8 @@ class Program {
   /// `member` without a role: its path, how it begins, its element type and how it lies at rest. `entering`: how it
   /// enters operations. `layers`: it is one of so many layers' parameters, each of this type, used within their body.
   Value parameter(Member member, const Type& entering, int layers = 0) {
+    trace_.storing.resize(trace_.graph.members.size() + 1, {});
+    trace_.storing.back().whole = trace_.storing.back().split = member.type.layout;
     if (layers > 0) {
       member.layers = layers;
       member.type.layout = with_leading(member.type.layout, Dim(layers));

@@ -35,15 +35,31 @@ TEST_CASE("data: the parameters' bytes, all-reduced once, however large the batc
   }
 }
 
-TEST_CASE("data, stored split: the same bytes, a share of what is stored") {
-  constexpr double split = 4 * layers * 2 * width * hidden;  // bytes of what is stored split
+TEST_CASE("data, all stored: each stage of ZeRO sends and keeps what its page says") {
+  constexpr double in = 4 * width * width;  // which no gradient of an input goes back through
   for (const int n : {2, 4, 8}) {
-    const OwnedPlan plan = derive<data_parallel::Step>(Mesh{data = n}),
-                    stored = derive<beside_the_ladder::Stored>(Mesh{data = n});
-    CHECK(stored->sent(reduce_scatter(data)) == exactly((n - 1.0) / n * split));
-    CHECK(stored->sent(all_gather(data)) == exactly((n - 1.0) / n * split));
-    CHECK(stored->sent() - plan->sent() == exactly(all_reduced(8, n)));  // the norm of what is split
-    CHECK(stored->memory.of(Use::optimizer_state) == exactly(2 * (parameters - split + split / n)));
+    const double part = (n - 1.0) / n;
+    const auto check = [&](const Plan& plan, double gathered, double scattered, double kept) {
+      CHECK(plan.sent(all_gather(data)) == exactly(part * gathered));
+      CHECK(plan.sent(reduce_scatter(data)) == exactly(part * scattered));
+      CHECK(plan.sent(all_reduce(data)) == exactly(all_reduced(4 + 8, n)));  // the loss, and the norm of what is split
+      CHECK(plan.memory.of(Use::parameters) == kept);
+      CHECK(plan.memory.of(Use::optimizer_state) == 2 * parameters / n);
+    };
+    const Mesh mesh{data = n};
+    using Step = data_parallel::Step;
+    using Parts = beside_the_ladder::Accumulated;  // four micro-batches
+    constexpr double p = parameters;
+    check(derive<AllStored<Step, Stored<data, Zero::states>>>(mesh), p, p, p);
+    check(derive<AllStored<Step, Stored<data, Zero::gradients>>>(mesh), p, p, p);
+    check(derive<AllStored<Step, Stored<data>>>(mesh), 2 * p - in, p, p / n);
+    check(derive<AllStored<Step, Stored<data, Gathered::per_pass>>>(mesh), p, p, p / n);
+    check(derive<AllStored<Step, Stored<data, Gathered::per_step>>>(mesh), p, p, p / n);
+    check(derive<AllStored<Parts, Stored<data, Zero::states>>>(mesh), p, p, p);
+    check(derive<AllStored<Parts, Stored<data, Zero::gradients>>>(mesh), p, 4 * p, p);
+    check(derive<AllStored<Parts, Stored<data>>>(mesh), 4 * (2 * p - in), 4 * p, p / n);
+    check(derive<AllStored<Parts, Stored<data, Gathered::per_pass>>>(mesh), 4 * p, 4 * p, p / n);
+    check(derive<AllStored<Parts, Stored<data, Gathered::per_step>>>(mesh), p, 4 * p, p / n);
   }
 }
 

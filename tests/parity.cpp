@@ -108,6 +108,6 @@ TEST_CASE("ten steps of AdamW are PyTorch's") {
 TEST_CASE("ten steps of SGD with momentum are PyTorch's") {
   for (const Mesh& mesh : meshes) {
     INFO(text(mesh));
-    check_steps<Sgd>(mesh, {.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0, .clip_norm = 0}, "sgd");
+    check_steps<Momentum>(mesh, {.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0, .clip_norm = 0}, "sgd");
   }
 }

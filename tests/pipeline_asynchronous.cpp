@@ -36,7 +36,7 @@ struct Model {
 using X = Tensor<double, Shape<rows / data, 5>>;
 using Y = Tensor<double, Shape<rows / data, 3>>;
 template <Dim layers>
-using Step = Training<Model<layers>, Sgd, X, Y>;
+using Step = Training<Model<layers>, Momentum, X, Y>;
 using Gradients = Training<Model<depth>, KeepGradients, X, Y>;
 
 constexpr double rate = 1.0 / 64, momentum = 0.5;  // powers of two: their products are exact, fused with a sum or not
@@ -119,7 +119,7 @@ Weights run(const Mesh& mesh, int steps, std::vector<double>& losses) {
     const OwnedPlan plan =
         derive<Pipelined<schedules::pipedream, Accumulate<micro_batches, Step<depth / stage>>>>(mesh, world.rank());
     Parameters parameters(plan, world.rank(), 5);
-    const Sgd::Hyperparameters numbers{.momentum = momentum};
+    const Momentum::Hyperparameters numbers{.momentum = momentum};
     Trainer<Threads, CpuDouble> trainer(plan, world, parameters, numbers, 3);
     trainer.executor().input(0, x);
     trainer.executor().input(1, y);

@@ -94,7 +94,7 @@ struct Needless {
 };
 /// Parameters, gradients and states that are split at rest.
 template <Dim layers>
-struct Zero {
+struct AtRest {
   Square<Stored<data, Split<0>>> in{normal(0.5)};
   Layers<layers, Storing> blocks;
   constexpr auto operator()(Distributed auto x) const {
@@ -181,7 +181,7 @@ TEST_CASE("layers that the loss does not need") {
   each_event(*plan, [&](const Event&) { ++events; });
   CHECK(events == static_cast<int>(plan->events.size()));
 }
-TEST_CASE("parameters split at rest") { check<Zero>(); }
+TEST_CASE("parameters split at rest") { check<AtRest>(); }
 TEST_CASE("values that are computed again") { check<Recomputing>(); }
 TEST_CASE("layers around layers") { check<Around>(); }
 TEST_CASE("the gradient of an input") { check<Bare, Wanted<double, Shape<rows / data, width>>>(); }

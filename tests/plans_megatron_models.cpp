@@ -61,14 +61,14 @@ static_assert(proven<plan<TrainedBetween<FewBlock, layers, Whole>, ranks>.is({.f
                                                                                            reductions},
                                                                               .optimizer = {norm_of_gradients}})>);
 // Along a split sequence keys and values are made of slices and gathered; their weights saw slices, so the gradients of
-// these are reduced once a step.
+// these are reduced, layer by layer.
 constexpr CollectiveRow gathered_keys = layers * all_gather(tensor).of(element * keys),
                         scattered_keys = layers * reduce_scatter(tensor).of(element * keys);
-constexpr CollectiveRow weight_of_keys = all_reduce(tensor).of(element * layers * h * 4 * llama.size());
+constexpr CollectiveRow weight_of_keys = layers * all_reduce(tensor).of(element * h * 4 * llama.size());
 static_assert(proven<plan<TrainedBetween<FewBlock, layers, Sliced>, ranks>.is(
                   {.forward = {gathers, gathered_keys, gathered_keys, scatters, gathers, scatters, loss},
-                   .backward = {gathers, scatters, gathers, scattered_keys, scattered_keys, scatters, weight_of_keys,
-                                weight_of_keys, gains(2)},
+                   .backward = {gathers, scatters, gathers, scattered_keys, scattered_keys, weight_of_keys,
+                                weight_of_keys, scatters, gains(2)},
                    .optimizer = {norm_of_gradients}})>);
 
 // BERT: norms behind the residual sums, padding.

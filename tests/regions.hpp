@@ -35,6 +35,9 @@ class Order {
           if (c.region == node.region && alive(c)) uses(c.initial, e, "begin");
         if (g_.region(node.region).parent != open.back()) wrong(event.node, "begins outside its region's parent");
         open.push_back(node.region);
+      } else if (event.ahead) {
+        if ((starts_next(event) ? int{node.region} : int{g_.region(node.region).parent}) != open.back())
+          wrong(event.node, "starts ahead of another loop than its own");
       } else if (node.region != open.back() && !(event.kind == EventKind::wait && crossing_.contains(event.node) &&
                                                  g_.inside(node.region, open.back()))) {
         wrong(event.node, "stands in another region than its own");
@@ -51,9 +54,13 @@ class Order {
           break;
         case EventKind::start:
           uses(node.operands[0], e, name(plan, event.node));
+          if (starts_next(event)) {
+            if (made_[in_list(event.node)] < 0) wrong(event.node, "starts again before it is waited for");
+            break;
+          }
           if (started_[in_list(event.node)] >= 0) wrong(event.node, "starts twice");
           started_[in_list(event.node)] = e;
-          right_behind_its_maker(e);
+          if (!event.ahead && !gathered_anew(node)) right_behind_its_maker(e);
           break;
         case EventKind::wait:
           if (event.crossing) break;  // for what the iteration before started
@@ -94,6 +101,9 @@ class Order {
   void uses(int value, int e, const std::string& by) {
     const Node& maker = g_.maker(value);
     if (maker.operation == &operation::layer || is_alias(g_, maker, plan_.mesh)) return uses(maker.operands[0], e, by);
+    if (maker.operation == &operation::stacked &&
+        g_.maker(before_aliases(g_, plan_.mesh, maker.operands[0])).operation == &operation::layer)
+      return uses(maker.operands[0], e, by);
     int since = -1;
     // of an iteration: what the one before left under way has been waited for
     if (maker.operation == &operation::carry)
@@ -101,7 +111,8 @@ class Order {
         if (c.inside == value && crossing_.contains(g_.value(c.returned).node) &&
             crossing_.at(g_.value(c.returned).node) > e)
           wrong(g_.value(c.returned).node, "is used by the next iteration before that waits for it");
-    if (maker.operation == &operation::carried && crossing_.contains(g_.value(maker.operands[0]).node))
+    if ((maker.operation == &operation::carried || maker.operation == &operation::stacked) &&
+        crossing_.contains(g_.value(maker.operands[0]).node))
       since = made_[in_list(g_.value(maker.operands[0]).node)];
     else if (maker.operation == &operation::stacked || maker.operation == &operation::carried)
       since = ended_[in_list(g_.value(maker.operands[0]).region)];
@@ -112,6 +123,11 @@ class Order {
     if (since < 0 || since > e)
       faults.push_back("value " + std::to_string(value) + " of " + name(plan_, g_.value(value).node) +
                        " is not there for " + by);
+  }
+  /// Parameters that are gathered for each use take room from there on, and start no earlier.
+  bool gathered_anew(const Node& node) const {
+    return gathers_parameter(g_, node) &&
+           (node.phase == Phase::backward || g_.value(node.result).keep == Keep::recomputed);
   }
   void right_behind_its_maker(int e) {
     const Node& node = g_.node(plan_.events[in_list(e)].node);
@@ -161,7 +177,12 @@ class Memory {
       ++steps;
       switch (event.kind) {
         case EventKind::compute: compute(event); break;
-        case EventKind::start: start(event.node, node); break;
+        case EventKind::start:
+          if (event.ahead)
+            start_ahead(event, node, starts_next(event) ? iterations[in_list(node.region)] + 1 : 0);
+          else
+            start(event.node, node);
+          break;
         case EventKind::wait:
           if (!event.crossing || iterations[in_list(node.region)] > 0) wait(event.node);
           break;
@@ -225,6 +246,10 @@ class Memory {
       return Content(begin, begin + bytes(value));
     }
     if (is_alias(g_, maker, plan_.mesh)) return content(maker.operands[0]);
+    if (maker.operation == &operation::stacked)  // where nothing moves it is what its iterations take slices of
+      if (const Node& root = g_.maker(before_aliases(g_, plan_.mesh, maker.operands[0]));
+          root.operation == &operation::layer)
+        return content(root.operands[0]);
     const int region = g_.value(value).region;
     if (g_.inside(region_, region)) {
       const auto it = now_.find(value);
@@ -310,7 +335,7 @@ class Memory {
   /// A collective that is under way. It owns its result and its packing, and reads its operand; their addresses are
   /// those of its start.
   struct Flight {
-    bool on = false;
+    bool on = false, ahead = false;
     int operand = 0, result = 0;
     std::uint64_t *from = nullptr, *to = nullptr, *packing = nullptr;
     Content sent{}, received{}, marks{}, packing_marks{};
@@ -327,7 +352,7 @@ class Memory {
   void start(int n, const Node& node) {
     Flight& f = under_way_[in_list(n)];
     if (f.on) fault("starts again while it is under way");
-    f = {true, node.operands[0], node.result, address(node.operands[0]), address(node.result)};
+    f = {true, false, node.operands[0], node.result, address(node.operands[0]), address(node.result)};
     f.sent = read(f.operand);
     if (overlap(f.result, f.operand)) fault("receives over what it sends");
     make(f.result);
@@ -348,6 +373,20 @@ class Memory {
     if (f.turn >= static_cast<std::size_t>(max_started) && places[f.turn - max_started])
       fault("takes the place of one that is under way");
   }
+  /// As the iteration for which it is started.
+  void start_ahead(const Event& event, const Node& node, int iteration) {
+    const Region& region = g_.region(node.region);
+    if (iteration == region.count) return;
+    int& index = index_[in_list(region.loop)];
+    const int here = index;
+    const auto before = now_.find(node.result);
+    const Content now = before == now_.end() ? Content{} : before->second;
+    index = region.reversed ? region.count - 1 - iteration : iteration;
+    start(event.node, node);
+    index = here;
+    now_[node.result] = now;
+    under_way_[in_list(event.node)].ahead = true;
+  }
   void wait(int n) {
     Flight& f = under_way_[in_list(n)];
     if (!f.on) return fault("is waited for and not under way");
@@ -355,6 +394,7 @@ class Memory {
     if (!holds(f.to, f.marks)) fault("what it receives into was written meanwhile");
     if (!holds(f.packing, f.packing_marks)) fault("its packing was written meanwhile");
     std::copy(f.received.begin(), f.received.end(), f.to);
+    if (f.ahead) keep(f.result, f.received);
     places_[f.axes][f.turn] = false;
     f.on = false;
   }
@@ -372,11 +412,12 @@ class Memory {
     }
     for (const Stack& s : g_.stacks) {
       if (s.region != node.region || g_.maker(s.outside).operation != &operation::stacked ||
-          !history_.contains({s.inside, 0}))
+          g_.maker(s.inside).operation == &operation::layer ||
+          !history_.contains({before_aliases(g_, plan_.mesh, s.inside), 0}))
         continue;
       Content whole;
       for (int i = 0; i < region.count; ++i) {
-        const Content& part = history_[{s.inside, i}];
+        const Content& part = history_[{before_aliases(g_, plan_.mesh, s.inside), i}];
         whole.insert(whole.end(), part.begin(), part.end());
       }
       region_ = region.parent;

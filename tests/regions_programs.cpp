@@ -153,6 +153,26 @@ void check_all(int trained) {
   check<Step<Model, Wanted<float, Batch>>>(trained);
   check<Accumulate<3, Step<Model>>>(trained);
 }
+/// Of sizes that two ranks do not divide.
+struct Uneven {
+  Parameter<float, Shape<3>> gain;
+  Parameter<float, Shape<3, 5>> up;
+  Parameter<float, Shape<5>> bias;
+  Parameter<float, Shape<5, 3>> down;
+  constexpr auto operator()(Distributed auto x) const { return matmul(gelu(matmul(x * gain, up) + bias), down); }
+};
+using Thirds = Training<Deep<3, Uneven>, AdamW, Tensor<float, Shape<4 / data, 3>>>;
+template <class Annotation>
+void check_stored() {
+  check<AllStored<Thirds, Annotation>>(4);
+  check<AllStored<Accumulate<3, Thirds>, Annotation>>(4);
+  check<AllStored<Step<Deep<3, Network>>, Annotation>>(2);
+  check<AllStored<Accumulate<3, Step<Deep<3, Network>>>, Annotation>>(2);
+  check<AllStored<Step<Deep<3, Scaled>>, Annotation>>(2);
+  check<AllStored<Step<Two>, Annotation>>(3);
+  check<AllStored<Step<Again>, Annotation>>(1);
+  check<AllStored<Accumulate<3, Step<Shares>>, Annotation>>(2);
+}
 }  // namespace loops
 using namespace loops;
 
@@ -189,6 +209,13 @@ TEST_CASE("values from outside a loop, and parameters stored split") {
   check_all<Captured>(2);
   check_all<Shares>(2);
   check_all<Deep<3, StoredLinear>>(1);
+}
+TEST_CASE("everything stored on an axis, by every stage, with every life of what is gathered") {
+  check_stored<Stored<data, Zero::states>>();
+  check_stored<Stored<data, Zero::gradients>>();
+  check_stored<Stored<data>>();
+  check_stored<Stored<data, Gathered::per_pass>>();
+  check_stored<Stored<data, Gathered::per_step>>();
 }
 
 TEST_CASE("what no output and no update needs is not in the plan") {

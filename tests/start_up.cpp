@@ -45,7 +45,7 @@ TEST_CASE("meshes that are refused with the compiler's sentence") {
   CHECK(said<Step>("data=2,sequence=2") ==
         "axis_unused: sequence in data=2, sequence=2; the program's axes: tensor, data");
   CHECK(said<Within<Step, PeakMemory<1000>>>("data=2,tensor=2") ==
-        "over_memory: 1280 bytes with data=2, tensor=2, the budget is 1000");
+        "over_memory: 1024 bytes with data=2, tensor=2, the budget is 1000");
   CHECK(said<Within<Step, Sent<data, 100>>>("data=2,tensor=2") ==
         "over_bytes: 196 bytes on data with data=2, tensor=2, the budget is 100");
   const std::string strict = said<Strict<Step>>("data=2,tensor=2");

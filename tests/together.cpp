@@ -7,6 +7,7 @@
 #include "device.hpp"
 #include "gpt_model.hpp"
 #include "models.hpp"
+#include "optimizer_steps.hpp"
 #include "program.hpp"
 
 using namespace parallel;
@@ -224,26 +225,40 @@ const auto feed_tokens = [](auto& executor, int step) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("updates of many parameters at once are those of each", T, float, double, bfloat16) {
-  const auto check = [](const Operation& operation, int updated, const Ints& ints, const std::vector<double>& given,
-                        auto definition) {
+  optimizer_steps::each([]<class Optimizer>(Optimizer) {
+    using Of = optimizer_steps::Of<Optimizer>;
+    INFO(Of::update.name);
+    typename Optimizer::Hyperparameters numbers{.learning_rate = 0.0625, .weight_decay = 0.5};
+    if constexpr (requires { numbers.beta1; }) {  // binary digits, so that a sum that is 0 in double is 0 in each type
+      numbers.beta1 = 0.5;
+      numbers.beta2 = 0.75;
+    }
+    const double factor = -0.5;  // tensors are positive: so there are sums of either sign
+    std::vector<double> given{factor};
+    Ints ints;
+    for (const double scalar : Of::scalars(numbers, 3)) {
+      ints.push_back(static_cast<std::int64_t>(given.size()) - 1);
+      given.push_back(scalar);
+    }
+    given.resize(Calls<T>::numbers, 1);
     Calls<T> calls;
     for (const std::int64_t n : many_sizes()) {
-      Call& call = calls.add(n, updated);
+      Call& call = calls.add(n, Of::states + 1);
       call.operands.push_back(Calls<T>::number(0));
       call.operands.push_back(Calls<T>::number(1));
       call.ints = ints;
-      call.ints[call.ints.size() - 1] = n % 3 == 0;  // whether it decays
+      call.ints.push_back(n % 3 == 0);  // whether it decays
     }
-    const auto before = calls.before(given), each = calls.run(operation, false, given);
-    CHECK(calls.run(operation, true, given) == each);
+    const auto before = calls.before(given), each = calls.run(Of::update, false, given);
+    CHECK(calls.run(Of::update, true, given) == each);
     double worst = 0;
     for (const Call& call : calls.all())
       for (std::int64_t i = 0; i < call.results[0].elements(); ++i) {
         double own[3]{};
-        for (int k = 0; k < updated; ++k) own[k] = Calls<T>::template element<T>(before, call.results[k], i);
-        definition(own, Calls<T>::template element<T>(before, call.operands[updated], i),
-                   call.results[0].elements() % 3 == 0);
-        for (int k = 0; k < updated; ++k) {
+        for (int k = 0; k <= Of::states; ++k) own[k] = Calls<T>::template element<T>(before, call.results[k], i);
+        const double g = Calls<T>::template element<T>(before, call.operands[Of::states + 1], i);
+        Of::step(numbers, call.results[0].elements() % 3 == 0, factor * g, 3, own);
+        for (int k = 0; k <= Of::states; ++k) {
           const double error = std::abs(own[k] - Calls<T>::template element<T>(each, call.results[k], i));
           worst = std::isnan(worst) || error <= worst ? worst : error;  // what is no number is the worst
         }
@@ -251,19 +266,8 @@ TEST_CASE_TEMPLATE("updates of many parameters at once are those of each", T, fl
     CHECK(worst <= 4 * tolerance<T>);
     std::vector<double> skipped = given;
     skipped.back() = 0;
-    CHECK(calls.run(operation, true, skipped) == calls.before(skipped));
-  };
-  check(operation::sgd, 2, {0, 1, 2, 0}, {0.5, 0.125, 0.875, 0.25, 0, 0, 0, 1}, [](double* own, double g, bool decays) {
-    own[1] = 0.875 * own[1] + 0.5 * g + (decays ? 0.25 * own[0] : 0);
-    own[0] -= 0.125 * own[1];
+    CHECK(calls.run(Of::update, true, skipped) == calls.before(skipped));
   });
-  check(operation::adamw, 3, {0, 1, 2, 3, 4, 5, 0}, {0.5, 0.0625, 0.5, 0.75, 1e-8, 0.5, 3, 1},
-        [](double* own, double g, bool decays) {
-          own[1] = 0.5 * own[1] + 0.5 * (0.5 * g);
-          own[2] = 0.75 * own[2] + 0.25 * (0.5 * g) * (0.5 * g);
-          own[0] *= 1 - 0.0625 * (decays ? 0.5 : 0);
-          own[0] -= 0.0625 / (1 - 0.125) * own[1] / (std::sqrt(own[2] / (1 - 0.421875)) + 1e-8);
-        });
 }
 TEST_CASE_TEMPLATE("sums of squares of many gradients at once are those of each", T, float, double, bfloat16) {
   Calls<T> calls;
@@ -291,8 +295,8 @@ TEST_CASE("sums of sums, each of the one before, are made in order") {
   CHECK(calls.element<double>(calls.run(operation::add_scalars, true, {0.5, 2}), total, 0) == 600.5);
 }
 
-TEST_CASE_TEMPLATE("one rank updates all parameters by one launch, to the bits of one for each", Optimizer, AdamW,
-                   Sgd) {
+TEST_CASE_TEMPLATE("one rank updates all parameters by one launch, to the bits of one for each", Optimizer, Sgd,
+                   Momentum, Nesterov, Adam, AdamW, Lion) {
   using Step = Training<models::Regression<float, rows, width>, Optimizer, Batch, Batch>;
   const auto run = [](How how) { return train<Step>(Mesh{data = 1}, how, feed_numbers)[0]; };
   const Trained one_by_one = run(How::one_by_one), together = run(How::together), recorded = run(How::recorded);
@@ -301,7 +305,7 @@ TEST_CASE_TEMPLATE("one rank updates all parameters by one launch, to the bits o
   CHECK(run(How::captured).bytes == one_by_one.bytes);
 #if defined(PARALLEL_STAND_IN)
   constexpr std::size_t parameters = 8;
-  const std::string_view update = std::is_same_v<Optimizer, AdamW> ? "adamw" : "sgd";
+  const std::string_view update = optimizer_steps::Of<Optimizer>::update.name;
   for (const Trained* trained : {&one_by_one, &recorded}) {
     CHECK(trained->launches.at(update) == parameters);
     CHECK(trained->launches.at("square_sum") == parameters);

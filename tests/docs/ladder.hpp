@@ -40,24 +40,14 @@ using Later = Pipelined<schedules::gpipe, pipelined::Step>;
 template <const Schedule& schedule>
 using By = Pipelined<schedule, pipelined::Step>;
 
-// Rung 4, and what belongs to a weight is split over the same ranks wherever it is not in use.
-constexpr Dim hidden = 64;
 constexpr int width = 16;
-struct StoredBlock {
-  Parameter<float, Shape<width>> gain{ones};
-  Parameter<float, Shape<width, hidden>, Stored<data, Split<0>>> up{normal(0.3)};
-  Parameter<float, Shape<hidden, width>, Stored<data, Split<0>>> down{normal(0.1)};
-  constexpr auto operator()(Distributed auto x) const { return x + matmul(gelu(matmul(rms_norm(x, gain), up)), down); }
+
+// ZeRO, of one parameter and of all.
+struct Perceptron {
+  Parameter<float, Shape<768, 3072 / tensor>, Stored<data>> up{normal(0.02)};
 };
-struct StoredModel {
-  Parameter<float, Shape<width, width>> in{xavier};
-  Layers<8, StoredBlock> blocks;
-  Parameter<float, Shape<width, width>> out{xavier};
-  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
-    return mean(square(matmul(blocks(matmul(x, in)), out) - y));
-  }
-};
-using Stored = Training<StoredModel, AdamW, data_parallel::Batch, data_parallel::Batch>;
+using Step = data_parallel::Step;
+using Sharded = AllStored<Step, Stored<data>>;
 
 // Rung 4 in four parts: the sums of gradients are reduced once, behind the last.
 using Parts = Tensor<float, Shape<8 / data, 8, width>>;

@@ -9,8 +9,8 @@ using namespace parallel::axes;
 
 template <class T>
 struct Mlp {
-  Parameter<T, Shape<64, 256 / tensor>, Stored<data, Split<0>>> up;
-  Parameter<T, Shape<256 / tensor, 64>, Stored<data, Split<1>>> down;
+  Parameter<T, Shape<64, 256 / tensor>, Stored<data, Split<0>, Zero::states>> up;
+  Parameter<T, Shape<256 / tensor, 64>, Stored<data, Split<1>, Zero::states>> down;
   constexpr auto operator()(Distributed auto x) const { return matmul(gelu(matmul(x, up)), down); }
 };
 template <class T>

@@ -152,16 +152,28 @@ inline void print_bubbles() {
   }
 }
 
-inline void print_storage(const char* name, const Plan& p) {
-  std::printf("| %s | %s | %s | %s | %s |\n", name, size(p.sent(data)).c_str(),
-              size(p.memory.of(Use::parameters)).c_str(), size(p.memory.of(Use::optimizer_state)).c_str(),
-              size(p.peak_memory()).c_str());
+inline void print_storage(const char* name, const Plan& once, const Plan& four) {
+  std::printf("| %s | %s | %s | %s | %s | %s | %s |\n", name, size(once.memory.of(Use::parameters)).c_str(),
+              size(once.memory.of(Use::gradients)).c_str(), size(once.memory.of(Use::optimizer_state)).c_str(),
+              size(once.peak_memory()).c_str(), size(once.sent(data)).c_str(), size(four.sent(data)).c_str());
+}
+template <class... Annotation>
+void print_storage(const char* name) {
+  using beside_the_ladder::Accumulated;
+  print_storage(name, derive<AllStored<data_parallel::Step, Annotation...>>(data_parallel::mesh),
+                derive<AllStored<Accumulated, Annotation...>>(data_parallel::mesh));
 }
 inline void print_stored() {
   blocks::begin("ladder stored");
-  std::puts("| rung 4 | sent | parameters | optimizer state | peak memory |\n|---|---|---|---|---|");
-  print_storage("as it is", derive<data_parallel::Step>(data_parallel::mesh));
-  print_storage("`up` and `down` stored split", derive<beside_the_ladder::Stored>(data_parallel::mesh));
+  std::puts(
+      "| rung 4, all stored | parameters | gradients | optimizer state | peak memory | sent | in four micro-batches |\n|---|---|---|---|---|---|---|");
+  print_storage("whole");
+  print_storage<Stored<data, Zero::states>>("`Stored<data, Zero::states>`");
+  print_storage<Stored<data, Zero::gradients>>("`Stored<data, Zero::gradients>`");
+  print_storage<Stored<data>>("`Stored<data>`");
+  print_storage<Stored<data, Gathered::per_pass>>("`Stored<data, Gathered::per_pass>`");
+  print_storage<Stored<data, Gathered::per_step>>("`Stored<data, Gathered::per_step>`");
+  blocks::print_collectives("ladder zero", derive<AllStored<data_parallel::Step, Stored<data>>>(data_parallel::mesh));
 }
 
 /// The same rung on one, two, four and eight ranks.

@@ -17,6 +17,7 @@
 #include "../../tools/planner/picture.hpp"
 #include "../../tools/planner/tree.hpp"
 #include "../../tools/planner/why_member.hpp"
+#include "../../tools/planner/why_memory.hpp"
 #include "blocks.hpp"
 #include "own_schedule.hpp"
 #include "precision.hpp"
@@ -170,6 +171,7 @@ void print_operations() {
 void print_plans() {
   print_block("tree network", planner::tree(rules::network));
   print_block("why network", planner::why(rules::network, "blocks.0.down"));
+  print_block("why memory network", planner::why_memory(rules::network));
   for (const Member& m : rules::network.graph.members)
     if (rules::network.graph.path(m) == "blocks.*.up")
       print_block("picture network", planner::picture(m.type, rules::network.mesh));
@@ -192,10 +194,30 @@ void print_plans() {
 }
 }  // namespace
 
+/// What a rank holds of the ladder's first rung with each optimizer.
+template <class Optimizer>
+void print_optimizer(const char* name) {
+  const OwnedPlan p = derive<Training<one_rank::Model, Optimizer, one_rank::Batch, one_rank::Batch>>(Mesh{});
+  const auto parameters = static_cast<double>(p->memory.of(Use::parameters));
+  const auto times = [&](Use use) { return static_cast<double>(p->memory.of(use)) / parameters; };
+  std::printf("| `%s` | %.0f | %.0f | %.0f | %.0f |\n", name, 1.0, times(Use::gradients), times(Use::optimizer_state),
+              1 + times(Use::gradients) + times(Use::optimizer_state));
+}
+void print_optimizers() {
+  blocks::begin("memory optimizers");
+  std::puts("| optimizer | parameters | gradients | states | together |\n|---|---|---|---|---|");
+  print_optimizer<Sgd>("Sgd");
+  print_optimizer<Momentum>("Momentum");
+  print_optimizer<Lion>("Lion");
+  print_optimizer<Adam>("Adam");
+  print_optimizer<AdamW>("AdamW");
+}
+
 int main() {
   print_transitions();
   print_operations();
   print_plans();
+  print_optimizers();
   megatron::print();
   parallelisms::print();
   own_schedule::print();

@@ -9,7 +9,7 @@ struct Model {
   Parameter<float, Shape<6, 8>> w;
   constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
 };
-using Step = Training<Model, Sgd, Tensor<float, Shape<4 / data, 6>>>;
+using Step = Training<Model, Momentum, Tensor<float, Shape<4 / data, 6>>>;
 #ifdef WRONG
 constexpr auto& p = plan<Within<Step, PeakMemory<500>>, Mesh{data = 2}>;
 #else

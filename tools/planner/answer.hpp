@@ -20,6 +20,7 @@
 #include "timeline.hpp"
 #include "tree.hpp"
 #include "why_member.hpp"
+#include "why_memory.hpp"
 
 namespace planner {
 
@@ -238,6 +239,10 @@ inline void print(const std::vector<Answer>& answers, const Asked& asked, std::o
     Json plans = Json::array();
     for (const Answer& a : answers) plans.push_back(a.json());
     out << (plans.size() == 1 ? plans[0] : plans).dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+    return;
+  }
+  if (asked.why_memory) {
+    for (const Answer& a : answers) out << a.name << "\n" << a.where() << "\n\n" << why_memory(*a.plan) << "\n";
     return;
   }
   if (!asked.why.empty()) {

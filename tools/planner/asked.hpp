@@ -20,7 +20,7 @@ struct Asked {
   std::string output{};  ///< empty: the standard output
   enum class Format { text, json, dot, timeline, html } format = Format::text;
   int stage = -1;  ///< -1: not said
-  bool schedule = false, schedule_svg = false;
+  bool why_memory = false, schedule = false, schedule_svg = false;
   bool locking = false, checking = false;
   int advise = 0;        ///< ranks; 0: no advice is asked for
   std::string memory{};  ///< of a rank, as it was written

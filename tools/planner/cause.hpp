@@ -26,21 +26,39 @@ struct Reason {
   bool conjugate = false;
   int rule = 0;            ///< 3 to 5; 7 where carried or returned; 0: none decided
   Placement from{}, to{};  ///< forward
+  bool again = false;      ///< a parameter that was gathered forward, too
+  bool updated = false;    ///< a parameter of which each rank has updated its part
 };
+
+/// Whether an axis splits what belongs to a parameter where it is not in use: it, or its optimizer's states.
+inline bool stored(const GraphView& g, int member, const Axis* axis) {
+  for (std::size_t m = 0; m < g.members.size(); ++m)
+    if ((static_cast<int>(m) == member || g.members[m].of == member) && g.members[m].type.layout.on(axis).split())
+      return true;
+  return false;
+}
+/// Whether what a node gives is as large as the parameter that it is charged to, or as one of its layers.
+inline bool is_parameter_or_layer(const GraphView& g, const Node& node) {
+  if (node.member < 0 || g.member(node.member).role != Role::parameter) return false;
+  const Member& m = g.member(node.member);
+  const std::int64_t given = g.value(node.result).type.layout.elements(), all = m.type.layout.elements();
+  return given == all || given * m.layers == all;
+}
 
 inline Reason reason_of(const GraphView& g, const Node& node) {
   const Origin origin = g.origin(node);
   Reason r;
-  r.conjugate = node.phase == Phase::backward;
+  const bool gathers = gathers_parameter(g, node);
+  r.conjugate = node.phase == Phase::backward && !gathers;
+  r.again = gathers && node.phase == Phase::backward;
+  r.updated = node.phase == Phase::optimizer && node.transition.collective == Collective::all_gather;
   r.from = r.conjugate ? conjugate(node.transition.to) : node.transition.from;
   r.to = r.conjugate ? conjugate(node.transition.from) : node.transition.to;
   const Node& maker = g.maker(node.operands[0]);
   // from where it rests to where it enters is one move
-  const bool leaves_rest = !r.conjugate && maker.is(Structural::parameter) && r.from.split();
-  const bool goes_to_rest =
-      r.conjugate && r.from.split() && node.member >= 0 && g.member(node.member).role == Role::parameter &&
-      g.member(node.member).type.layout.on(node.transition.axes[0]) == r.from &&
-      g.value(g.member(node.member).value).type.layout.elements() == g.value(node.result).type.layout.elements();
+  const bool leaves_rest = gathers || r.updated;
+  const bool goes_to_rest = r.conjugate && r.from.split() && is_parameter_or_layer(g, node) &&
+                            stored(g, node.member, node.transition.axes[0]);
   const bool on_stages = g.stages != nullptr && node.transition.axes.contains(g.stages);
   if (node.transition.along != 0)
     r.cause = Cause::edge;
@@ -48,6 +66,8 @@ inline Reason reason_of(const GraphView& g, const Node& node) {
     r.cause = Cause::shared;
   else if (origin.is(Structural::bucket))
     r.cause = Cause::together;
+  else if (leaves_rest)
+    r.cause = Cause::stored;
   else if (origin.operation == nullptr || (node.phase == Phase::optimizer && !origin.is(Structural::returned)))
     r.cause = Cause::norm;
   else if (origin.is(Structural::move))
@@ -58,7 +78,7 @@ inline Reason reason_of(const GraphView& g, const Node& node) {
   } else if (origin.is(Structural::returned)) {
     r.cause = Cause::returned;
     r.rule = 7;
-  } else if (origin.is(Structural::parameter) || leaves_rest || goes_to_rest)
+  } else if (origin.is(Structural::parameter) || goes_to_rest)
     r.cause = Cause::stored;
   else if (!r.conjugate && maker.origin == node.origin && !maker.is(Structural::move))
     r.cause = Cause::statistics;

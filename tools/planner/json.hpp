@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <parallel/question/moment.hpp>
+
 #include "pipeline.hpp"
 #include "why.hpp"
 
@@ -155,17 +157,6 @@ inline Json json(const Comparison& exchange) {
   return {{"axes", axes}, {"calls", exchange.calls()}, {"message", exchange.messages()}, {"sent", exchange.sent()}};
 }
 
-/// The pass that placed values in the arena, once more: a plan keeps where they lie, not how long they live.
-inline std::vector<Allocation> allocations(const Plan& plan) {
-  Placing placing(plan.graph, plan.mesh);
-  placing.assign(plan.events);
-  placing.live(plan.events);
-  placing.pack();
-  std::vector<Allocation> result;
-  for (const Allocation& a : placing.allocations)
-    if (a.first >= 0) result.push_back(a);
-  return result;
-}
 /// What lives in the arena, from its first event to its last, both counted.
 inline Json lives(const Plan& plan) {
   Json result = Json::array();
@@ -216,7 +207,8 @@ inline Json json(const Plan& plan, const std::string& program) {
     nodes.push_back(node);
   }
   for (const Event& e : plan.events) {
-    events.push_back({{"kind", words(name_of(e.kind))}, {"node", e.node}, {"crossing", e.crossing}});
+    events.push_back(
+        {{"kind", words(name_of(e.kind))}, {"node", e.node}, {"crossing", e.crossing}, {"ahead", e.ahead}});
     if (e.nodes == 1) continue;
     Json fused = Json::array();
     each_node(g, e, [&](int n) { fused.push_back(n); });

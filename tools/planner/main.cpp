@@ -127,6 +127,8 @@ int main(int argc, char** argv) {
 
   app.add_option("--why", asked.why, "Explains every collective of a member: blocks.0.mlp.down")
       ->group(questions_group);
+  app.add_flag("--why-memory", asked.why_memory, "The moment at which a rank holds most, and what lives then")
+      ->group(questions_group);
   app.add_option("--picture", asked.picture, "How a member lies on the mesh, as text: blocks.*.mlp.down, input.0")
       ->group(questions_group);
   app.add_option("--svg", asked.svg, "The same as a picture")->group(questions_group);

@@ -52,7 +52,9 @@ class Tree {
       switch (e.kind) {
         case EventKind::begin: accumulates ? enter(Place::within) : begin(node); break;
         case EventKind::end: accumulates ? leave() : end(); break;
-        case EventKind::start: collective(node, e); break;
+        case EventKind::start:
+          if (!starts_next(e)) collective(node, e);
+          break;
         case EventKind::compute:
           if (node.transition.axes.empty() && !is_beginning(node)) line(node);
           break;

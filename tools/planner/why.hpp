@@ -21,7 +21,7 @@ inline std::string met(const GraphView& g, const Origin& origin) {
 /// "4 times a step, in each of 4 layers"
 inline std::string how_often(const Plan& plan, const Node& node) {
   const auto chunks = std::count_if(plan.events.begin(), plan.events.end(), [&](const Event& e) {
-    return e.kind == EventKind::start && &plan.graph.node(e.node) == &node;
+    return e.kind == EventKind::start && !starts_next(e) && &plan.graph.node(e.node) == &node;
   });
   const std::int64_t times = plan.graph.times(node.region) * chunks, layers = plan.all.logical(node);
   std::string words = times == 1 ? "once a step" : std::to_string(times) + " times a step";
@@ -74,7 +74,12 @@ inline std::string because(const GraphView& g, const Reason& r, const Origin& or
       return "What a layer returns is brought to the placement with which the next layer takes it (rule 7)." + pending;
     case Cause::returned:
       return "A program's result is completed, so that every rank returns the same bits (rule 7)." + pending;
-    case Cause::stored: return "The parameter rests split on " + axes + " (Stored) and enters its operation whole.";
+    case Cause::stored:
+      if (r.updated)
+        return "Each rank has updated the part of the parameter whose optimizer state it keeps on " + axes +
+               " (Stored); the parts are gathered in its place.";
+      return "The parameter rests split on " + axes + " (Stored) and enters its operation whole" +
+             (r.again ? "; what was gathered forward was not kept (Gathered::per_use)." : ".");
     case Cause::together: {
       std::vector<std::string> members;
       for (const int v : origin.operands)

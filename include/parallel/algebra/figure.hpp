@@ -10,7 +10,9 @@
 namespace parallel {
 namespace internals {
 /// A placement as one number, so that it can stand among figures: a split's dimension, or a number below zero.
-constexpr std::int64_t as_figure(Placement p) { return p.split() ? p.dim : -1 - static_cast<std::int64_t>(p.kind); }
+constexpr std::int64_t as_figure(Placement p) {
+  return p.flat ? -64 : p.split() ? p.dim : -1 - static_cast<std::int64_t>(p.kind);
+}
 }  // namespace internals
 
 namespace figure {
@@ -55,6 +57,7 @@ template <std::int64_t> struct valid_above;
 template <std::int64_t> struct valid_below;
 
 template <std::int64_t dim> struct Split;  // placements, as they are written
+struct SplitFlat;
 struct Invariant;
 struct Broadcast;
 struct Partial;
@@ -66,6 +69,10 @@ struct axis;
 template <std::int64_t number>
 struct PlacementOf {
   using type = Split<number>;
+};
+template <>
+struct PlacementOf<internals::as_figure(parallel::SplitFlat)> {
+  using type = SplitFlat;
 };
 template <>
 struct PlacementOf<internals::as_figure(parallel::Invariant)> {

@@ -19,7 +19,7 @@ struct OnAxis {
   static constexpr Placement placement = where;
 };
 
-/// A placement that is no split, on one axis.
+/// A placement that splits no single dimension, on one axis.
 struct Placed {
   const Axis* axis = nullptr;
   Placement placement{};
@@ -30,7 +30,7 @@ using AxisList = internals::List<const Axis*, internals::max_axes>;
 
 struct Layout {
   internals::List<Dim, internals::max_rank> dims{};
-  /// Broadcast, Partial, At; an axis that is neither here nor in a dimension is Invariant
+  /// Broadcast, Partial, At, a flat split; an axis that is neither here nor in a dimension is Invariant
   internals::List<Placed, internals::max_axes> others{};
 
   constexpr bool operator==(const Layout& other) const {
@@ -69,10 +69,17 @@ struct Layout {
     }
     for (const Placed& p : others)
       if (p.axis != axis) result.others.push_back(p);
-    if (placement.split()) {
+    if (placement.split() && !placement.flat) {
       if (has(placement.dim)) result.dims[placement.dim] = result.dims[placement.dim] / *axis;
     } else if (!(placement == Invariant)) {
       result.others.push_back({axis, placement});
+      Placed& last = result.others[result.others.size() - 1];
+      for (Placed& p : result.others)  // of flat splits the one whose axis has the last name is the outermost
+        if (placement.flat && p.placement.flat && p.axis->text() < last.axis->text()) {
+          const Placed here = p;
+          p = last;
+          last = here;
+        }
     }
     return result;
   }

@@ -6,7 +6,7 @@ namespace parallel {
 
 PARALLEL_INLINE std::string text(const Placement& p) {
   switch (p.kind) {
-    case PlacementKind::split: return "Split<" + std::to_string(p.dim) + ">";
+    case PlacementKind::split: return p.flat ? "SplitFlat" : "Split<" + std::to_string(p.dim) + ">";
     case PlacementKind::broadcast: return "Broadcast";
     case PlacementKind::partial: return "Partial";
     case PlacementKind::invariant: return "Invariant";
@@ -32,6 +32,8 @@ PARALLEL_INLINE std::string text(const Type& type) {
       result += " +" + axis;
     else if (p.placement == Broadcast)
       result += " ~" + axis;
+    else if (p.placement.flat)
+      result += " /" + axis;
     else
       result += " " + text(p.placement) + "@" + axis;
   }

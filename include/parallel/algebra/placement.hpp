@@ -11,12 +11,16 @@ constexpr PlacementKind last_of(PlacementKind) { return PlacementKind::at; }
 /// type.
 struct Placement {
   PlacementKind kind = PlacementKind::invariant;
-  int dim = 0;  ///< the dimension that is split
+  int dim = 0;  ///< the dimension that is split; of a flat split the first of those that it takes together
   /// At: bit k is set where coordinate k holds the value; bit 63 is the last one's (axes up to 64 ranks)
   std::uint64_t coordinates = 0;
+  /// Split: not of a dimension but of the flat view of `dim` and all behind it, within what other axes leave of them,
+  /// padded with zeros until the ranks divide it
+  bool flat = false;
 
   constexpr Placement() = default;
-  constexpr Placement(PlacementKind k, int d = 0, std::uint64_t c = 0) : kind(k), dim(d), coordinates(c) {}
+  constexpr Placement(PlacementKind k, int d = 0, std::uint64_t c = 0, bool f = false)
+      : kind(k), dim(d), coordinates(c), flat(f) {}
   constexpr bool operator==(const Placement&) const = default;
   constexpr bool split() const { return kind == PlacementKind::split; }
   constexpr bool whole() const { return kind == PlacementKind::invariant || kind == PlacementKind::broadcast; }
@@ -26,6 +30,8 @@ struct Placement {
 /// Each rank holds its slice of dimension `dim`.
 template <int dim>
 inline constexpr Placement Split{PlacementKind::split, dim};
+/// Each rank holds its slice of the flat view of all elements, padded with zeros: how a parameter lies at rest.
+inline constexpr Placement SplitFlat{PlacementKind::split, 0, 0, true};
 /// Each rank holds the whole value and uses it differently; its gradient is Partial.
 inline constexpr Placement Broadcast{PlacementKind::broadcast};
 /// Each rank holds a term; the value is the sum over the axis.
@@ -40,6 +46,11 @@ inline constexpr Placement At{PlacementKind::at, 0,
 
 namespace internals {
 constexpr Placement split(int dim) { return {PlacementKind::split, dim}; }
+/// The same split of a tensor that has so many dimensions more in front.
+constexpr Placement behind(Placement p, int dims) {
+  if (p.split()) p.dim += dims;
+  return p;
+}
 constexpr Placement at(int coordinate) { return {PlacementKind::at, 0, std::uint64_t{1} << coordinate}; }
 
 /// Whether the rank with a coordinate, of so many on the axis, holds anything of a value placed `p`.

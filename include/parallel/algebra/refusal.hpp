@@ -62,6 +62,7 @@ namespace parallel {
   reason(too_many_members, "parallel: a struct of a model has more than sixteen members; group some of them in a struct of their own", members) \
   reason(no_name, "parallel: a key of a hana::map of modules is no hana::string, is empty, or has a dot or a star, which part a parameter's path; give it a name, hana::string_c<'u', 'p'>", member) \
   reason(stored_broadcast, "parallel: a parameter that is Stored Broadcast would hand its optimizer a pending sum (Partial); leave it Invariant at rest, or Split, and write On<axis, Broadcast> for how it enters", dimensions) \
+  reason(stored_words, "parallel: the words of Stored do not fit together; write an axis, then at most one placement (none in AllStored), one Zero, and at Zero::parameters one Gathered, the last two alike on all axes of a parameter", dimensions) \
   reason(no_element_type, "parallel: the element type is none of float, double, bfloat16 and int; use one of them", bytes) \
   reason(bad_dimension, "parallel: a dimension, or a number of layers, must be at least 1; mend the Shape, or the Layers", extent) \
   reason(strict, "parallel::Strict: an operation needs a move that is not written; write it before the operation with to<On<axis, placement>>(x), the placement that it is moved_to", from, to, bytes, line) \

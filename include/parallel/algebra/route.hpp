@@ -18,6 +18,10 @@ struct Route {
 namespace routing {
 /// Axes that split one dimension come outermost first and go innermost first.
 constexpr bool may_move(const Axis* axis, const Layout& now, const Layout& to) {
+  if (now.on(axis).flat || to.on(axis).flat)
+    for (const Placed& p : (now.on(axis).flat ? now : to).others)
+      if (const bool within = p.axis->text() < axis->text(); p.placement.flat && p.axis != axis)
+        if (now.on(axis).flat ? within && now.on(p.axis).flat : !within && !now.on(p.axis).flat) return false;
   for (const Dim& d : now.dims)
     if (d.split_by(axis) && !d.innermost(axis)) return false;
   for (int d = 0; d < to.rank(); ++d)

@@ -1,4 +1,4 @@
-// The exchanges of one order that were started and not yet waited for: at most sixteen.
+// The exchanges of one order that were started and not yet waited for: at most `max_outstanding`.
 #pragma once
 #include <bit>
 
@@ -6,7 +6,7 @@
 
 namespace parallel::internals {
 
-/// Numbers exchanges in the order of their starts. Sixteen take turns in the same places.
+/// Numbers exchanges in the order of their starts. So many as there are places take turns in them.
 class Outstanding {
  public:
   std::uint64_t next() const { return next_; }
@@ -15,7 +15,7 @@ class Outstanding {
   /// Throws ExchangeRefused where the place of the next is still taken.
   void need_place(const Exchange& e) const {
     if ((places_ & place(next_)) != 0)
-      refuse(e, "the sixteenth exchange before it is outstanding; wait for that one first");
+      refuse(e, "as many exchanges are outstanding as there are places; wait for the first of them first");
   }
   std::uint64_t start() {
     places_ |= place(next_);
@@ -35,10 +35,10 @@ class Outstanding {
   }
 
  private:
-  static std::uint32_t place(std::uint64_t number) { return 1u << (number % max_outstanding); }
+  static std::uint64_t place(std::uint64_t number) { return std::uint64_t{1} << (number % max_outstanding); }
 
   std::uint64_t next_ = 0;
-  std::uint32_t places_ = 0;  // one bit each
+  std::uint64_t places_ = 0;  // one bit each
 };
 
 }  // namespace parallel::internals

@@ -16,13 +16,13 @@ struct alignas(64) Post {
   std::atomic<std::uint32_t> begun{0}, done{0};
 };
 
-/// An exchange on its way, and after it the sixteenth next.
+/// An exchange on its way, and after it the next in its place.
 struct Slot {
   Meeting begun, done;
   std::vector<Post> posts;
 };
 
-/// A message on its way from one rank to another, and after it the sixteenth next.
+/// A message on its way from one rank to another, and after it the next in its place.
 struct Message {
   Meeting begun;                        ///< by both
   std::atomic<std::uint32_t> taken{0};  ///< the last round in which one of the two set about the copy

@@ -32,6 +32,10 @@ struct Simulation {
 };
 
 namespace simulating {
+constexpr bool same_place(const Plan& plan, int a, int b) {
+  const Storage &one = plan.storage[static_cast<std::size_t>(a)], &other = plan.storage[static_cast<std::size_t>(b)];
+  return one.block == other.block && one.offset == other.offset && one.modulo == 0;
+}
 constexpr double latest(double a, double b, double c = 0) { return a > b ? (a > c ? a : c) : (b > c ? b : c); }
 
 struct Walk {
@@ -111,7 +115,8 @@ struct Walk {
     const int region = plan.graph.node(e.node).region;
     double bytes = 0;
     for (const Carry& c : plan.graph.carries)
-      if (c.region == region && plan.storage[static_cast<std::size_t>(c.inside)].block != MemoryBlock::none)
+      if (c.region == region && plan.storage[static_cast<std::size_t>(c.inside)].block != MemoryBlock::none &&
+          !same_place(plan, c.inside, c.initial))
         bytes += 2 * static_cast<double>(local_bytes(plan.graph.value(c.inside).type, plan.mesh));
     if (bytes > 0) compute(e, streaming_seconds(bytes, machine.with(plan.mesh.ranks())));
   }

@@ -37,7 +37,11 @@ std::span<const FusedRow> Table<T>::fused() {  // but products: product_kernel
   } else {
     static constexpr FusedRow all[]{
       {{&operation::sgd},                       {sgd<T>}},
+      {{&operation::momentum},                  {momentum<T>}},
+      {{&operation::nesterov},                  {nesterov<T>}},
+      {{&operation::adam},                      {adam<T>}},
       {{&operation::adamw},                     {adamw<T>}},
+      {{&operation::lion},                      {lion<T>}},
     };
     return all;
   }

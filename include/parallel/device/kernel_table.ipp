@@ -113,7 +113,11 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::dropout,                     dropout<T>},
 
       {&operation::sgd,                         sgd<T>},
+      {&operation::momentum,                    momentum<T>},
+      {&operation::nesterov,                    nesterov<T>},
+      {&operation::adam,                        adam<T>},
       {&operation::adamw,                       adamw<T>},
+      {&operation::lion,                        lion<T>},
     };
     return all;
   }

@@ -23,10 +23,13 @@ constexpr int before(const Graph& g, int value, DType dtype) {
   if (from < 0 || g.values[from].type.dtype != dtype || now == DType::i32 || dtype == DType::i32) return -1;
   return bytes_of(now) >= bytes_of(dtype) || now == DType::bf16 ? from : -1;
 }
-/// Whether a value is a parameter, in whatever element type.
+/// Whether a value is a parameter, in whatever element type, or what has been gathered of one.
 constexpr bool is_parameter(const Graph& g, int value) {
   const Node& maker = g.maker(value);
-  return maker.is(Structural::parameter) || (maker.operation == &operation::cast && is_parameter(g, maker.operands[0]));
+  const bool gathers = maker.is(Structural::move) && maker.transition.from.split() && maker.transition.to.whole();
+  return maker.is(Structural::parameter) ||
+         ((maker.operation == &operation::cast || maker.is(Structural::layer) || gathers) &&
+          is_parameter(g, maker.operands[0]));
 }
 
 /// A value in another element type, written where it lives.
@@ -50,6 +53,7 @@ constexpr int cast(Trace& trace, int value, DType dtype) {
                                 from.kind, {}, 0, 0, from.region);
   trace.member = here;
   trace.casts.push_back({value, result});
+  trace.shard_like(result, value);
   return result;
 }
 

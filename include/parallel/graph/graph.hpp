@@ -43,6 +43,16 @@ constexpr Layout with_leading(const Layout& layout, const Dim& count) {
   result.dims.count = 0;
   result.dims.push_back(count);
   for (const Dim& d : layout.dims) result.dims.push_back(d);
+  for (Placed& p : result.others) p.placement = behind(p.placement, 1);
+  return result;
+}
+
+/// The layout of one of them.
+constexpr Layout without_leading(const Layout& layout) {
+  Layout result = layout;
+  result.dims.count = 0;
+  for (int d = 1; d < layout.rank(); ++d) result.dims.push_back(layout.dims[d]);
+  for (Placed& p : result.others) p.placement = behind(p.placement, -1);
   return result;
 }
 

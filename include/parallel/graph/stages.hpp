@@ -30,6 +30,7 @@ constexpr int moved(Trace& trace, int value, Collective collective, Placement fr
   t.reduction = before.type.dtype;
   t.chunks = trace.graph.chunks;
   trace.graph.values[result].home = home;
+  trace.shard_like(result, value);
   return result;
 }
 /// Behind the layers of a stage: their result goes to the next one; the last keeps it.

@@ -3,8 +3,20 @@
 #pragma once
 #include <parallel/graph/casting.hpp>
 #include <parallel/graph/infer.hpp>
+#include <parallel/graph/storing.hpp>
 
 namespace parallel::internals {
+
+/// A value that is whole on an axis, of which its gradient is split: what ZeRO stores split of a parameter lies so.
+struct SplitGradient {
+  int value = -1;
+  Placed gradient{};
+};
+
+/// A stack of parameters, and that from which it has been gathered layer by layer: their gradients are one.
+struct GatheredStack {
+  int value = -1, rest = -1;
+};
 
 class Trace {
  public:
@@ -14,7 +26,11 @@ class Trace {
   Phase phase = Phase::forward;
   int origin = -1, member = -1, region = 0;
   Vector<casting::Cast> casts{};
-  int draws = 0;  ///< how many random operations there are: each has its own stream
+  int draws = 0;              ///< how many random operations there are: each has its own stream
+  Vector<StoredOn> stored{};  ///< what is said of all parameters
+  Vector<Storing> storing{};  ///< by member, of parameters
+  Vector<SplitGradient> sharded{};
+  Vector<GatheredStack> whole_of{};
 
   constexpr Trace() { graph.regions.push_back({.loop = 0}); }
 
@@ -49,6 +65,7 @@ class Trace {
       value.region = node.region;
       value.member = member;
       value.differentiable = differentiable && t.dtype != DType::i32;
+      value.keep = operation.view && parameters_anew(operands) ? Keep::recomputed : Keep::saved;
       value.home = home;
       for (const int o : operands)  // a sum, a move or a copy of stacked layers is one too
         if (graph.values[o].stack > 0 && same_extents(graph.values[o].type.layout, t.layout))
@@ -101,8 +118,64 @@ class Trace {
   /// Brings a value to another layout, each hop made once and shared.
   constexpr int enter(int value, const Layout& to) {
     if (graph.values[value].type.layout == to) return value;
+    if (is_sharded(value)) {  // so that backward the gradient is split before other axes complete it
+      Layout first = to;
+      for (const SplitGradient& s : sharded)
+        if (s.value == value && first.on(s.gradient.axis) == Broadcast) first = first.with(s.gradient.axis, Invariant);
+      if (!(first == to)) value = enter(value, first);
+    }
     for (const Hop& hop : route(graph.values[value].type.layout, to).hops) value = move(value, hop.axes, hop.to);
     return value;
+  }
+
+  /// Whether a value is a stack of layers that are not shared out over stages.
+  constexpr bool goes_by_layer(int value) const {
+    return graph.values[value].stack > 0 && graph.values[value].type.layout.dims[0].count == 0;
+  }
+  /// A parameter from how it lies split to how it is whole, or its gradient back, where it lives. A stack goes layer by
+  /// layer, so that what brings slices together is a layer's; but not one whose layers lie on several stages.
+  constexpr int gathered(int value, const Layout& to) {
+    const Value from = graph.values[value];
+    if (from.type.layout == to) return value;
+    for_the_step_ = true;
+    int result = -1;
+    if (!goes_by_layer(value)) {
+      result = enter(value, to);
+    } else {
+      const int here = member, open = region, nodes = graph.order.size();
+      member = from.member;
+      region = from.region;
+      begin(RegionKind::layers, from.stack);
+      const int layer = enter(layer_of(value, region), without_leading(to));
+      graph.stacks.push_back({region, layer, -1});
+      const int stack = graph.stacks.size() - 1;
+      end();
+      result = emit(operation::stacked, {layer}, {{from.type.dtype, to}}, from.kind);
+      graph.stacks[stack].outside = result;
+      graph.values[result].stack = from.stack;
+      member = here;
+      region = open;
+      before_open_regions(nodes, from.region);
+    }
+    for_the_step_ = false;
+    return result;
+  }
+  /// The same for all micro-batches of a step. The gradient of what is whole lies as the parameter does at rest.
+  constexpr int gather_for_the_step(int value, const Layout& to) {
+    const int result = gathered(value, to);
+    const auto shard_as_rest = [&](int whole) { shard(whole, graph.values[value].type.layout); };
+    if (graph.maker(result).is(Structural::stacked)) {
+      whole_of.push_back({result, value});
+      shard_as_rest(result);
+    } else {
+      for (int v = result; v != value; v = graph.maker(v).operands[0]) shard_as_rest(v);
+    }
+    return result;
+  }
+  /// The gradient of a whole parameter lies as its optimizer's states do.
+  constexpr void shard(int value, const Layout& states) {
+    for (const Placed& p : split_placements(states))
+      if (graph.values[value].type.layout.on(p.axis) == Invariant) sharded.push_back({value, p});
   }
 
   /// One transition, made where its value lives and only once.
@@ -112,6 +185,26 @@ class Trace {
     const int result = made(value, axes, to);
     moved_.push_back({value, axes, to, result});
     return result;
+  }
+
+  /// How a value's gradient lies.
+  constexpr Layout gradient_layout(int value) const {
+    Layout layout = conjugate(graph.values[value].type.layout);
+    for (const SplitGradient& s : sharded)
+      if (s.value == value) layout = layout.with(s.gradient.axis, s.gradient.placement);
+    return layout;
+  }
+  /// A value's gradient lies as that of another does of which it is made; `dims` dimensions more in front.
+  constexpr void shard_like(int value, int other, int dims = 0) {
+    for (int i = 0; i < sharded.size(); ++i)
+      if (const SplitGradient s = sharded[i];
+          s.value == other && graph.values[value].type.layout.on(s.gradient.axis) == Invariant)
+        sharded.push_back({value, {s.gradient.axis, behind(s.gradient.placement, dims)}});
+  }
+  constexpr bool is_sharded(int value) const {
+    for (const SplitGradient& s : sharded)
+      if (s.value == value) return true;
+    return false;
   }
 
   /// The element type in which values of this one are added over ranks and iterations.
@@ -150,14 +243,13 @@ class Trace {
     for (const Stack& s : graph.stacks)
       if (s.outside == stack && s.region == in_region && graph.maker(s.inside).is(Structural::layer)) return s.inside;
     const Value outer = graph.values[stack];
-    Type type = outer.type;
-    type.layout.dims.count = 0;
-    for (int d = 1; d < outer.type.layout.rank(); ++d) type.layout.dims.push_back(outer.type.layout.dims[d]);
+    const Type type{outer.type.dtype, without_leading(outer.type.layout)};
     const int here = member;
     member = outer.member;
     const int value = emit(operation::layer, {stack}, {type}, outer.kind, {}, 0, 0, in_region);
     member = here;
     graph.stacks.push_back({in_region, value, stack});
+    shard_like(value, stack, -1);
     return value;
   }
 
@@ -226,6 +318,15 @@ class Trace {
   }
 
  private:
+  /// The axes by which a layout is split, the outer ones of a dimension first.
+  static constexpr List<Placed, max_axes> split_placements(const Layout& layout) {
+    List<Placed, max_axes> all;
+    AxisList axes;
+    layout.collect(axes);
+    for (const Axis* a : axes)
+      if (layout.on(a).split()) all.push_back({a, layout.on(a)});
+    return all;
+  }
   struct Moved {
     int value = 0;
     AxisList axes{};
@@ -233,19 +334,47 @@ class Trace {
     int result = 0;
   };
 
+  constexpr const Storing* storing_of(int value) const {
+    const Value& v = graph.values[value];
+    return v.kind == Kind::parameter && v.member >= 0 && v.member < storing.size() ? &storing[v.member] : nullptr;
+  }
+  /// The open loop over micro-batches, or -1.
+  constexpr int micro_batches() const {
+    int r = region;
+    while (r >= 0 && graph.regions[r].kind != RegionKind::micro_batches) r = graph.regions[r].parent;
+    return r;
+  }
+  /// Whether a layer's slice of a parameter moves in the loop, so that its gradient is reduced while others are
+  /// computed. Else all layers move at once: where micro-batches add up gradients, and vectors, which are small.
+  constexpr bool moves_by_layer(int value) const {
+    const Storing* const s = storing_of(value);
+    if (s == nullptr) return false;
+    return s->reduces_at_once() || (micro_batches() < 0 && s->whole.rank() > 1);
+  }
+  /// The region in which a move of a value stands: its own, or the loop over micro-batches of what each of them moves.
+  constexpr int moves_in(int value) const {
+    const Storing* const s = storing_of(value);
+    const int own = graph.values[value].region, loop = micro_batches();
+    return s == nullptr || !s->reduces_at_once() || loop < 0 || for_the_step_ || own != graph.regions[loop].parent
+               ? own
+               : loop;
+  }
+
   constexpr int made(int value, const AxisList& axes, Placement to) {
     const Value before = graph.values[value];
     const Node maker = graph.nodes[before.node];
     const Placement from = before.type.layout.on(axes[0]);
     // a slice of stacked parameters: the whole stack moves, once for all layers
-    if (maker.is(Structural::layer)) {
-      const Placement outer = to.split() ? parallel::internals::split(to.dim + 1) : to;
-      return layer_of(move(maker.operands[0], axes, outer), before.region);
+    if (maker.is(Structural::layer) && !for_the_step_ && !moves_by_layer(value))
+      return layer_of(move(maker.operands[0], axes, behind(to, 1)), before.region);
+    if (maker.is(Structural::move) && maker.transition.from.split() && maker.transition.to == Invariant &&
+        from == Invariant && to == Broadcast && !is_sharded(value) && casting::is_parameter(graph, maker.operands[0])) {
+      // from where a parameter is stored to where it enters is one transition on each axis
+      const int below = move(maker.operands[0], axes, to);
+      const int entered = maker.transition.axes == axes ? below : move(below, maker.transition.axes, Invariant);
+      graph.values[entered].keep = before.keep;
+      return entered;
     }
-    if (maker.is(Structural::move) && maker.transition.from.split() && maker.transition.axes == axes &&
-        from == Invariant && to == Broadcast && casting::is_parameter(graph, maker.operands[0]))
-      // from where a parameter is stored to where it enters is one transition
-      return move(maker.operands[0], axes, to);
     const DType adding = adds_in(before.type.dtype);
     if (reduces(collective(from, to)) && adding != before.type.dtype)
       return cast(move(cast(value, adding), axes, to), before.type.dtype);
@@ -265,7 +394,7 @@ class Trace {
     } else {
       Type type = before.type;
       for (const Axis* a : axes) type.layout = type.layout.with(a, to);
-      result = emit(operation::move, {value}, {type}, before.kind, {}, 0, 0, before.region);
+      result = emit(operation::move, {value}, {type}, before.kind, {}, 0, 0, moves_in(value));
       Transition& t = graph.nodes[graph.nodes.size() - 1].transition;
       t.collective = collective(from, to);
       t.axes = axes;
@@ -273,10 +402,19 @@ class Trace {
       t.to = to;
       t.reduction = type.dtype;
     }
+    shard_like(result, value);
+    if (collective(from, to) == Collective::retype && parameters_anew({value}))
+      graph.values[result].keep = Keep::recomputed;
     member = here;
     return result;
   }
 
+  /// Whether a parameter is among these that the backward pass gathers again.
+  constexpr bool parameters_anew(const List<int, max_node_operands>& operands) const {
+    for (const int o : operands)
+      if (graph.values[o].kind == Kind::parameter && graph.values[o].keep == Keep::recomputed) return true;
+    return false;
+  }
   /// Puts a node into the program's order: at the end, or before the outermost open region that lies within the node's
   /// own.
   constexpr void insert(int node, int in_region) {
@@ -284,14 +422,29 @@ class Trace {
       graph.order.push_back(node);
       return;
     }
+    graph.order.insert(begin_of_open(in_region), node);
+  }
+  /// Where in the order the outermost open region within another one begins.
+  constexpr int begin_of_open(int in_region) const {
     int child = region;
     while (graph.regions[child].parent != in_region) child = graph.regions[child].parent;
     int at = graph.order.size() - 1;
     while (graph.order[at] != graph.regions[child].begin) --at;
-    graph.order.insert(at, node);
+    return at;
+  }
+  /// What has been written from a place of the order on stands before it.
+  constexpr void before_open_regions(int from, int in_region) {
+    if (region == in_region) return;
+    int at = begin_of_open(in_region);
+    for (int i = from; i < graph.order.size(); ++i) {
+      const int node = graph.order[i];
+      graph.order.erase(i);
+      graph.order.insert(at++, node);
+    }
   }
 
   Vector<Moved> moved_{};
+  bool for_the_step_ = false;
 };
 
 }  // namespace parallel::internals

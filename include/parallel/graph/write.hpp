@@ -194,20 +194,41 @@ class Writing {
     if (a.what == What::stray) return stray(a);
     if (a.what != What::given) return values_[i];
     if (a.region >= 0) return trace_.layer_of(a.value, a.region);  // of an input
-    if (values_[i] < 0) values_[i] = a.type == nullptr ? a.value : entering(a, where);
-    return a.stacked ? trace_.layer_of_parameter(values_[i]) : values_[i];
-  }
-  /// A parameter as it enters: in the element type in which it is used, moved from where it is stored.
-  constexpr int entering(const Application& a, const Source& where) {
-    const Type stored = trace_.graph.values[a.value].type;
-    const Layout layout = a.stacked ? with_leading(a.type->layout, stored.layout.dims[0]) : a.type->layout;
-    if (stored.dtype == a.type->dtype && stored.layout == layout) return a.value;
-    const int member = trace_.graph.values[a.value].member, origin = trace_.origin;
-    trace_.from({&operation::parameter, {a.value}, {}, {}, where, member});
-    const int result =
-        trace_.enter(trace_.cast(a.value, a.type->dtype), layout);  // so that what travels is as it is used
-    trace_.origin = origin;
+    if (a.type == nullptr) return a.value;
+    const int origin = trace_.origin, from = trace_.graph.origins.size();
+    if (values_[i] < 0) values_[i] = for_the_step(a, where);
+    const int value = a.stacked ? trace_.layer_of_parameter(values_[i]) : values_[i];
+    const int result = entering(a, value, where);
+    if (trace_.graph.origins.size() > from) trace_.origin = origin;
     return result;
+  }
+  /// What is made of a parameter once for the whole step: it is cast to the element type in which it is used, so that
+  /// what travels is as it is used, and gathered where it is to live so long.
+  constexpr int for_the_step(const Application& a, const Source& where) {
+    const Type rest = trace_.graph.values[a.value].type;
+    const Storing& storing = trace_.storing[trace_.graph.values[a.value].member];
+    const auto stacked = [&](const Layout& l) { return a.stacked ? with_leading(l, rest.layout.dims[0]) : l; };
+    const Layout whole = stacked(storing.whole);
+    const bool gathers = storing.for_the_step() && !(rest.layout == whole);
+    if (rest.dtype != a.type->dtype || gathers) comes_from(a, where);
+    const int value = trace_.cast(a.value, a.type->dtype);
+    if (gathers) return trace_.gather_for_the_step(value, whole);
+    if (rest.layout == whole) trace_.shard(value, stacked(storing.split));
+    return value;
+  }
+  /// And how it enters where it is used.
+  constexpr int entering(const Application& a, int value, const Source& where) {
+    if (trace_.graph.values[value].type.layout == a.type->layout) return value;
+    comes_from(a, where);
+    const int result = trace_.enter(value, a.type->layout);
+    const Storing& storing = trace_.storing[trace_.graph.values[a.value].member];
+    if (storing.any() && !storing.for_the_step() && storing.gathered == Gathered::per_use)
+      for (int v = result; v != value; v = trace_.graph.maker(v).operands[0])
+        trace_.graph.values[v].keep = Keep::recomputed;
+    return result;
+  }
+  constexpr void comes_from(const Application& a, const Source& where) {
+    trace_.from({&operation::parameter, {a.value}, {}, {}, where, trace_.graph.values[a.value].member});
   }
   constexpr int stray(const Application& a) {
     Member unnamed;

@@ -181,12 +181,19 @@ constexpr void declare(M& model, Trace& trace, Applications& program, Vector<cha
   if constexpr (is_parameter<M>) {
     Member member;
     member.path = trace.graph.name({}, {std::string_view(path.begin(), static_cast<std::size_t>(path.size()))});
-    member.type = {precise(M::type.dtype), M::stored};  // what is used in bf16 is kept, and updated, in f32
+    Storing storing = M::storing;
+    for (const StoredOn& s : trace.stored)
+      if (!M::storing.axes.contains(s.axis) && M::type.layout.on(s.axis).whole()) s.of(storing);
+    // what is used in bf16 is kept, and updated, in f32
+    const DType dtype = precise(M::type.dtype);
+    member.type = {dtype, storing.lies_split(dtype == M::type.dtype) ? storing.split : storing.whole};
     member.initializer = model.initializer;
     if (layers.size > 0) {
       member.layers = static_cast<int>(layers.size);
       member.type.layout = with_leading(member.type.layout, layers);
     }
+    trace.storing.resize(trace.graph.members.size() + 1, {});
+    trace.storing.back() = storing;
     const int value = trace.declare(operation::parameter, member, Kind::parameter, true);
     model.of = &program;
     model.value =

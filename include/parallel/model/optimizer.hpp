@@ -52,24 +52,78 @@ constexpr Norm clip_by_global_norm(Trace& trace, const Vector<int>& gradients, i
   return {norm + 1, norm, norm + 2};
 }
 
-/// Optimizer state of a parameter's own shape and placement, zero at first.
+/// Optimizer state of the shape and placement in which the parameter is updated, zero at first.
 constexpr int state(Trace& trace, int member, std::string_view name) {
   Member described;
   const Member of = trace.graph.members[member];
   described.path = trace.graph.name(of.path, {".", name});
   described.role = Role::state;
-  described.type = of.type;
+  described.type = trace.graph.values[of.value].type;
   described.layers = of.layers;
   described.of = member;
   described.initializer = {Initializer::Kind::constant, 0, false};
   const int value = trace.declare(operation::parameter, described, Kind::parameter, false);
   return trace.region == 0 ? value : trace.carry(value);  // an update within a loop goes on from the one before
 }
+/// Has an optimizer update a parameter as its gradient lies: where the parameter lies whole and its gradient split, each
+/// rank updates its part, and the parts are gathered in the parameter's place.
+template <class Optimizer>
+constexpr void update_as_it_lies(Trace& trace, int member, int gradient, int factor) {
+  const int whole = trace.graph.members[member].value;
+  const Layout rest = trace.graph.values[whole].type.layout;
+  trace.member = member;
+  trace.origin = -1;
+  trace.graph.members[member].value = trace.enter(whole, trace.graph.values[gradient].type.layout);
+  Optimizer::update(trace, member, gradient, factor);
+  trace.member = member;
+  Member& updated = trace.graph.members[member];
+  updated.value = whole;
+  if (updated.updated >= 0) {
+    const int gathered = trace.gathered(updated.updated, rest);
+    trace.graph.members[member].updated = gathered;
+  }
+}
+/// Writes the node that updates a parameter and the states that were declared last. `positions`: of the scalars that it
+/// reads; behind them stands whether the parameter decays.
+constexpr void update(Trace& trace, const Operation& operation, int member, const List<int, max_results>& states,
+                      int gradient, int factor, Ints positions) {
+  positions.push_back(trace.graph.members[member].initializer.decays);
+  const int value = trace.graph.members[member].value, first = trace.graph.members.size() - states.size();
+  const Type type = trace.graph.values[value].type;
+  List<int, max_node_operands> operands{value};
+  List<Type, max_results> types{type};
+  for (const int kept : states) {
+    operands.push_back(kept);
+    types.push_back(type);
+  }
+  operands.push_back(gradient);
+  operands.push_back(factor);
+  operands.push_back(trace.graph.scalar_value);
+  const int updated = trace.emit(operation, operands, types, Kind::parameter, positions);
+  trace.graph.members[member].updated = updated;
+  for (int i = 0; i < states.size(); ++i) trace.graph.members[first + i].updated = updated + 1 + i;
+}
+/// Of stochastic gradient descent with a momentum: Momentum and Nesterov.
+constexpr void update_by_momentum(Trace& trace, const Operation& operation, int member, int gradient, int factor) {
+  const int momentum = state(trace, member, "momentum");
+  update(trace, operation, member, {momentum}, gradient, factor,
+         {trace.scalar("learning_rate"), trace.scalar("momentum"), trace.scalar("weight_decay")});
+}
+/// Of Adam and AdamW.
+constexpr void update_by_moments(Trace& trace, const Operation& operation, int member, int gradient, int factor) {
+  const int mean = state(trace, member, "mean");
+  const int variance = state(trace, member, "variance");
+  update(trace, operation, member, {mean, variance}, gradient, factor,
+         {trace.scalar("learning_rate"), trace.scalar("beta1"), trace.scalar("beta2"), trace.scalar("epsilon"),
+          trace.scalar("weight_decay"), trace.scalar("step")});
+}
 }  // namespace optimizing
 }  // namespace internals
 
 // Each optimizer has its numbers as `Hyperparameters`: a struct of doubles, whose members' names are those of the
-// program's scalars. Defaults are PyTorch's.
+// program's scalars. Defaults are PyTorch's, but of a momentum, which is 0 there, and of Lion, which is not there. In
+// the formulas g is the gradient times the factor that clips, and t counts steps from 1; parameters that begin with
+// `zeros`, `ones` or `without_decay` have no weight decay.
 
 /// Updates nothing: every parameter's gradient is an output, in the order of the parameters, as it lies for an
 /// optimizer.
@@ -82,30 +136,61 @@ struct KeepGradients {
   }
 };
 
-/// Stochastic gradient descent with momentum: m = momentum m + g; p -= learning_rate m.
+/// Stochastic gradient descent (Robbins and Monro, 1951), as PyTorch's without momentum:
+/// p -= learning_rate (g + weight_decay p). It keeps no state.
 struct Sgd {
   struct Hyperparameters {
     double learning_rate = 1e-3;
-    double momentum = 0;
     double weight_decay = 0;  ///< times the parameter is added to its gradient
     double clip_norm = 0;     ///< of the norm of all gradients together; 0: no clipping
   };
   static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
-    const int momentum = internals::optimizing::state(trace, member, "momentum");
-    const int first = trace.graph.members.size() - 1;
-    const Ints ints{trace.scalar("learning_rate"), trace.scalar("momentum"), trace.scalar("weight_decay"),
-                    trace.graph.members[member].initializer.decays};
-    const int value = trace.graph.members[member].value;
-    const int updated =
-        trace.emit(operation::sgd, {value, momentum, gradient, factor, trace.graph.scalar_value},
-                   {trace.graph.values[value].type, trace.graph.values[momentum].type}, Kind::parameter, ints);
-    trace.graph.members[member].updated = updated;
-    trace.graph.members[first].updated = updated + 1;
+    internals::optimizing::update(trace, operation::sgd, member, {}, gradient, factor,
+                                  {trace.scalar("learning_rate"), trace.scalar("weight_decay")});
   }
 };
 
-/// AdamW (Loshchilov and Hutter, 2019), as PyTorch's. Beside its hyperparameters it reads the scalar `step`, counted
-/// from 1.
+/// Stochastic gradient descent with momentum (Polyak, 1964), as PyTorch's SGD: m = momentum m + g + weight_decay p;
+/// p -= learning_rate m.
+struct Momentum {
+  struct Hyperparameters {
+    double learning_rate = 1e-3;
+    double momentum = 0.9;    ///< how much is kept of the steps before
+    double weight_decay = 0;  ///< times the parameter is added to its gradient
+    double clip_norm = 0;     ///< of the norm of all gradients together; 0: no clipping
+  };
+  static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
+    internals::optimizing::update_by_momentum(trace, operation::momentum, member, gradient, factor);
+  }
+};
+
+/// Momentum that looks ahead (Nesterov, 1983; Sutskever et al., 2013), as PyTorch's SGD with `nesterov`:
+/// h = g + weight_decay p; m = momentum m + h; p -= learning_rate (h + momentum m).
+struct Nesterov {
+  using Hyperparameters = Momentum::Hyperparameters;
+  static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
+    internals::optimizing::update_by_momentum(trace, operation::nesterov, member, gradient, factor);
+  }
+};
+
+/// Adam (Kingma and Ba, 2015), as PyTorch's: h = g + weight_decay p; m = beta1 m + (1 - beta1) h;
+/// v = beta2 v + (1 - beta2) h^2; p -= learning_rate m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon). Beside
+/// its hyperparameters it reads the scalar `step`, which is t.
+struct Adam {
+  struct Hyperparameters {
+    double learning_rate = 1e-3;
+    double beta1 = 0.9, beta2 = 0.999;  ///< how much is kept of the gradient's mean, and of its square's
+    double epsilon = 1e-8;              ///< added to the root of the variance
+    double weight_decay = 0;            ///< times the parameter is added to its gradient
+    double clip_norm = 0;               ///< of the norm of all gradients together; 0: no clipping
+  };
+  static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
+    internals::optimizing::update_by_moments(trace, operation::adam, member, gradient, factor);
+  }
+};
+
+/// AdamW (Loshchilov and Hutter, 2019), as PyTorch's: Adam with h = g, and what decays is the parameter,
+/// p -= learning_rate weight_decay p. Beside its hyperparameters it reads the scalar `step`, counted from 1.
 struct AdamW {
   struct Hyperparameters {
     double learning_rate = 1e-3;
@@ -115,24 +200,25 @@ struct AdamW {
     double clip_norm = 0;               ///< of the norm of all gradients together; 0: no clipping
   };
   static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
+    internals::optimizing::update_by_moments(trace, operation::adamw, member, gradient, factor);
+  }
+};
+
+/// Lion (Chen et al., 2023, "Symbolic Discovery of Optimization Algorithms"): c = beta1 m + (1 - beta1) g;
+/// p -= learning_rate (sign(c) + weight_decay p); m = beta2 m + (1 - beta2) g. The sign of 0 is 0. Defaults are its
+/// authors'.
+struct Lion {
+  struct Hyperparameters {
+    double learning_rate = 1e-4;
+    double beta1 = 0.9, beta2 = 0.99;  ///< how much of the gradient's mean is in a step, and how much of it is kept
+    double weight_decay = 0;           ///< times the learning rate is taken off a parameter
+    double clip_norm = 0;              ///< of the norm of all gradients together; 0: no clipping
+  };
+  static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
     const int mean = internals::optimizing::state(trace, member, "mean");
-    const int variance = internals::optimizing::state(trace, member, "variance");
-    const int first = trace.graph.members.size() - 2;
-    const Ints ints{trace.scalar("learning_rate"),
-                    trace.scalar("beta1"),
-                    trace.scalar("beta2"),
-                    trace.scalar("epsilon"),
-                    trace.scalar("weight_decay"),
-                    trace.scalar("step"),
-                    trace.graph.members[member].initializer.decays};
-    const int value = trace.graph.members[member].value;
-    const Type type = trace.graph.values[value].type;
-    const int updated =
-        trace.emit(operation::adamw, {value, mean, variance, gradient, factor, trace.graph.scalar_value},
-                   {type, type, type}, Kind::parameter, ints);
-    trace.graph.members[member].updated = updated;
-    trace.graph.members[first].updated = updated + 1;
-    trace.graph.members[first + 1].updated = updated + 2;
+    internals::optimizing::update(
+        trace, operation::lion, member, {mean}, gradient, factor,
+        {trace.scalar("learning_rate"), trace.scalar("beta1"), trace.scalar("beta2"), trace.scalar("weight_decay")});
   }
 };
 

@@ -25,6 +25,7 @@ inline void check_iterations(int n, int least) {
 }
 inline void check_placement(const Placement& p) {
   require(p.dim >= -1 && p.dim <= max_rank, "a number is out of range");
+  require(!p.flat || (p.split() && p.dim >= 0), "a split of a flat view is none");
 }
 inline void check_type(const Type& type) {
   AxisList named;
@@ -36,9 +37,14 @@ inline void check_type(const Type& type) {
     require(d.size >= 1 && d.size <= std::int64_t{1} << 44, "a dimension is out of range");
     for (const Axis* a : d) once(a);
   }
+  int flat = -1;
   for (const Placed& p : type.layout.others) {
     once(p.axis);
     check_placement(p.placement);
+    if (!p.placement.flat) continue;
+    require(p.placement.dim <= type.layout.rank() && (flat < 0 || flat == p.placement.dim),
+            "a split of a flat view is none");
+    flat = p.placement.dim;
   }
 }
 inline void check_axes(const AxisList& axes) {
@@ -167,6 +173,7 @@ inline void check_graph(const Graph& g) {
             "a region has no beginning or no end");
   }
   int made = 0;
+  const auto lies_flat = [&](int value, const Transition& t) { return g.values[value].type.layout.on(t.axes[0]).flat; };
   for (int n = 0; n < nodes; ++n) {
     const Node& node = g.nodes[n];
     exists(node.region, regions);
@@ -180,6 +187,10 @@ inline void check_graph(const Graph& g) {
                            o->structural == Structural::stacked || o->aliases || o->view ||
                            !node.transition.axes.empty();
     require(!takes_one || (!node.operands.empty() && node.results == 1), "an operation has too few operands");
+    const Transition& t = node.transition;
+    require(t.axes.empty() ||
+                ((!t.from.flat || lies_flat(node.operands[0], t)) && (!t.to.flat || lies_flat(node.result, t))),
+            "a move leads to no flat view, or from none");
     require(o->structural != Structural::rounded || (node.operands.size() == 2 && node.results == 1),
             "an operation has too few operands");
     require(!o->updates || node.results <= node.operands.size(), "an operation has too few operands");

@@ -4,15 +4,47 @@
 #include <utility>
 
 #include <parallel/graph/applications.hpp>
+#include <parallel/graph/storing.hpp>
 #include <parallel/graph/trace.hpp>
 
 namespace parallel {
 
-/// How a parameter lies at rest, apart from how it enters an operation (`On`): `Stored<data, Split<0>>`.
-template <const Axis& on, Placement where>
+namespace internals {
+namespace spelling {
+/// The one of some words that is an Asked, or `otherwise`.
+template <class Asked, class... Word>
+constexpr Asked said(Asked otherwise, Word... words) {
+  [[maybe_unused]] const auto hear = [&](auto word) {
+    if constexpr (std::is_same_v<decltype(word), Asked>) otherwise = word;
+  };
+  (hear(words), ...);
+  return otherwise;
+}
+template <class Asked, class... Word>
+inline constexpr int times_said = (0 + ... + (std::is_same_v<std::remove_const_t<Word>, Asked> ? 1 : 0));
+/// Whether these are words of a Stored, each kind at most once; what is whole at rest is never gathered.
+template <class... Word>
+constexpr bool fit(Zero stage) {
+  constexpr int placements = times_said<Placement, Word...>, stages = times_said<Zero, Word...>,
+                lives = times_said<Gathered, Word...>;
+  return placements <= 1 && stages <= 1 && lives <= (stage == Zero::parameters ? 1 : 0) &&
+         placements + stages + lives == static_cast<int>(sizeof...(Word));
+}
+}  // namespace spelling
+}  // namespace internals
+
+/// How a parameter lies at rest, apart from how it enters an operation (`On`), and with it its optimizer's states and its
+/// gradient: split over the ranks of an axis. `Stored<data>` splits the flat view, which nothing need divide;
+/// `Stored<data, Split<0>>` a dimension. What is split, and how long the whole is kept once it is gathered, are further
+/// words: `Stored<data, Zero::states>`, `Stored<data, Gathered::per_pass>`.
+template <const Axis& on, auto... word>
 struct Stored {
   static constexpr const Axis* axis = &on;
-  static constexpr Placement placement = where;
+  static constexpr Placement placement = internals::spelling::said(Placement(SplitFlat), word...);
+  static constexpr Zero stage = internals::spelling::said(Zero::parameters, word...);
+  static constexpr Gathered gathered = internals::spelling::said(Gathered::per_use, word...);
+  static constexpr internals::StoredOn value{axis, placement, stage, gathered,
+                                             internals::spelling::fit<decltype(word)...>(stage)};
 };
 
 namespace internals {
@@ -25,8 +57,8 @@ constexpr Layout layout_of_shape() {
 }
 template <class Annotation>
 inline constexpr bool is_stored = false;
-template <const Axis& on, Placement where>
-inline constexpr bool is_stored<Stored<on, where>> = true;
+template <const Axis& on, auto... word>
+inline constexpr bool is_stored<Stored<on, word...>> = true;
 template <class S>
 inline constexpr bool is_shape = false;
 template <Dim... dims>
@@ -43,13 +75,19 @@ constexpr Type type_of() {
   return {dtype_of<T>, layout};
 }
 /// Between steps a parameter is the same on every rank that holds it: Broadcast says how it enters, not how it rests.
+template <class Annotation>
+constexpr void store(Storing& s) {
+  if constexpr (is_stored<Annotation>) Annotation::value.of(s);
+}
 template <class T, class S, class... Annotation>
-constexpr Layout stored_of() {
-  Layout layout = type_of<T, S, Annotation...>().layout;
+constexpr Storing storing_of() {
+  Storing s;
+  s.whole = type_of<T, S, Annotation...>().layout;
   for (const Placed& p : type_of<T, S, Annotation...>().layout.others)
-    if (p.placement == Broadcast) layout = layout.with(p.axis, Invariant);
-  ((is_stored<Annotation> ? void(layout = layout.with(Annotation::axis, Annotation::placement)) : void()), ...);
-  return layout;
+    if (p.placement == Broadcast) s.whole = s.whole.with(p.axis, Invariant);
+  s.split = s.whole;
+  (store<Annotation>(s), ...);
+  return s;
 }
 /// Why a shape and annotations of a tensor with `rank` dimensions are refused: an axis is named twice, or a dimension
 /// does not exist.
@@ -71,6 +109,18 @@ constexpr Refusal refused_annotation(int rank = S::rank) {
     if (p.split() && (p.dim < 0 || p.dim >= rank)) return {Reason::no_such_dimension, {p.dim, rank}};
   return {};
 }
+/// Whether what is Stored of one parameter fits together.
+template <class... Annotation>
+constexpr bool stored_alike() {
+  List<StoredOn, sizeof...(Annotation) + 1> all;
+  [[maybe_unused]] const auto hear = [&]<class A>(const A*) {
+    if constexpr (is_stored<A>) all.push_back(A::value);
+  };
+  (hear(static_cast<const Annotation*>(nullptr)), ...);
+  for (const StoredOn& s : all)
+    if (!s.fits || s.stage != all[0].stage || s.gathered != all[0].gathered) return false;
+  return true;
+}
 /// The same for what a program is given: nobody gives it a pending sum.
 template <class T, class S, class... Annotation>
 constexpr Refusal refused_given() {
@@ -86,6 +136,7 @@ constexpr Refusal refused_given() {
           ? void(refusal = {Reason::stored_broadcast, {S::rank}, Annotation::axis})
           : void()),
      ...);
+    if (!stored_alike<Annotation...>()) refusal = {Reason::stored_words, {S::rank}};
     return refusal ? refusal : refused_annotation<S, Annotation...>();
   }
 }
@@ -174,7 +225,7 @@ constexpr int stray(Applications& program, const Type& type) {
 template <class T, class S = void, class... Annotation>
 struct Parameter : internals::Arithmetic<Parameter<T, S, Annotation...>> {
   static constexpr Type type = internals::spelling::type_of<T, S, Annotation...>();
-  static constexpr Layout stored = internals::spelling::stored_of<T, S, Annotation...>();
+  static constexpr internals::Storing storing = internals::spelling::storing_of<T, S, Annotation...>();
   static constexpr Kind kind = Kind::parameter;
   static constexpr Refusal refusal = internals::spelling::refused_given<T, S, Annotation...>();
 

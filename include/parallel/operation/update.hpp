@@ -12,11 +12,22 @@ inline constexpr Operation add_scalars{.name = "add_scalars"};
 /// (sum of squares, scalars, loss): the norm, the factor min(1, clip / norm), and whether norm and loss are finite
 /// numbers. ints: position of clip_norm.
 inline constexpr Operation clip{.name = "clip"};
-/// (parameter, momentum, gradient, factor, scalars) -> parameter, momentum
+
+// Updates of a parameter and its state: ints are the positions of their scalars, then whether the parameter decays.
+
+/// (parameter, gradient, factor, scalars) -> parameter; positions of learning_rate, weight_decay
 inline constexpr Operation sgd{.name = "sgd", .updates = true};
-/// (parameter, mean, variance, gradient, factor, scalars) -> parameter, mean, variance; ints: positions of its scalars,
-/// then whether it decays
-inline constexpr Operation adamw{.name = "adamw", .updates = true};
+/// (parameter, momentum, gradient, factor, scalars) -> parameter, momentum; positions of learning_rate, momentum,
+/// weight_decay
+inline constexpr Operation momentum{.name = "momentum", .updates = true};
+inline constexpr Operation nesterov{.name = "nesterov", .updates = true};  ///< as momentum
+/// (parameter, mean, variance, gradient, factor, scalars) -> parameter, mean, variance; positions of learning_rate,
+/// beta1, beta2, epsilon, weight_decay, step
+inline constexpr Operation adam{.name = "adam", .updates = true};
+inline constexpr Operation adamw{.name = "adamw", .updates = true};  ///< as adam
+/// (parameter, mean, gradient, factor, scalars) -> parameter, mean; positions of learning_rate, beta1, beta2,
+/// weight_decay
+inline constexpr Operation lion{.name = "lion", .updates = true};
 
 }  // namespace operation
 }  // namespace parallel

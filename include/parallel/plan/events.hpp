@@ -12,9 +12,15 @@ struct Event {
   int node = 0;           ///< of a fusion the first
   int nodes = 1;          ///< of a fusion how many are computed together: they follow each other by Node::then
   bool crossing = false;  ///< a wait for what was started in an earlier iteration, or slot, if anything was
+  bool ahead = false;     ///< a start of what the next iteration needs; before its loop, of what the first does
   int part = -1;          ///< of a stage's work, or -1
-  int partner = -1;       ///< in the list: of a wait the start that it waits for, of a loop's begin its last end
+  /// in the list: of a wait the start that it waits for, of a loop's begin its last end, of a start ahead within its
+  /// loop the one before it
+  int partner = -1;
 };
+
+/// Whether it starts, within its loop, what stands before the loop for the first iteration.
+constexpr bool starts_next(const Event& e) { return e.kind == EventKind::start && e.partner >= 0; }
 
 /// Calls f(number of the node) for what an event is about: a node, or all of a fusion.
 template <class F>
@@ -73,8 +79,22 @@ constexpr int before_aliases(const GraphView& g, const Mesh& mesh, int value) {
   return value;
 }
 
+/// Whether a node gathers a parameter from where it lies split.
+constexpr bool gathers_parameter(const GraphView& g, const Node& node) {
+  return node.transition.collective == Collective::all_gather && g.value(node.result).kind == Kind::parameter &&
+         node.phase != Phase::optimizer;
+}
+/// Whether an iteration of a loop over layers can have it under way for the next one: what it gathers is a slice of
+/// what stood there before the loop.
+constexpr bool can_be_ahead(const GraphView& g, const Mesh& mesh, const Node& node) {
+  const Region& region = g.region(node.region);
+  if (region.kind != RegionKind::layers || region.count < 2 || !gathers_parameter(g, node)) return false;
+  const Node& maker = g.maker(before_aliases(g, mesh, node.operands[0]));
+  return maker.is(Structural::layer) && g.region(maker.region).loop == region.loop;
+}
+
 /// Collectives of one set of axes that may be under way at one time; a communicator holds as many.
-inline constexpr int max_started = 16;
+inline constexpr int max_started = 64;
 
 namespace ordering {
 struct Ordering {
@@ -87,16 +107,25 @@ struct Ordering {
   int under_way = 0;        ///< how many are pending
   int part = -1;            ///< in which events stand
   int begin = 0;            ///< the first event of the piece of the order that is being gone through
+  int here = 0;             ///< where in the order
   Vector<int> first_of{};   ///< per node: of its fusion the first
   Vector<int> behind{};     ///< per node: a collective that starts right behind it, or -1
   Vector<int> next{};       ///< per collective: another one that starts behind it, or -1
   Vector<bool> is_early{};  ///< per node: a collective that starts right behind what makes its operand
+  Vector<bool> is_ahead{};  ///< per node: a collective that an iteration starts for the next one
 
-  constexpr void put(EventKind kind, int n, bool crossing = false) { events.push_back({kind, n, 1, crossing, part}); }
+  constexpr void put(EventKind kind, int n, bool crossing = false) {
+    events.push_back({.kind = kind, .node = n, .crossing = crossing, .part = part});
+  }
   constexpr void wait(int n) {
     pending[n] = false;
     --under_way;
     put(EventKind::wait, n);
+    if (is_ahead[n]) start_ahead(n);
+  }
+  constexpr void start_ahead(int n) {
+    put(EventKind::start, n);
+    events.back().ahead = true;
   }
   /// The exchanges of one set of axes take places in turn: before one starts, the one that had its place is waited for.
   constexpr void start(int n) {
@@ -128,6 +157,8 @@ struct Ordering {
       int n = g.value(before_aliases(g, mesh, o)).node;
       for (const Carry& c : g.carries)  // what the last iteration handed on
         if (g.node(n).is(Structural::carried) && c.result == g.node(n).result) n = g.value(c.returned).node;
+      for (const Stack& s : g.stacks)
+        if (s.outside == g.node(n).result && fills(g, s)) n = g.value(s.inside).node;
       if (pending[n]) wait(n);
     }
   }
@@ -174,27 +205,43 @@ struct Ordering {
   /// What an iteration hands on may be waited for by the next one, where that first needs it. Says whether collective n
   /// of a region that begins behind event `body` is such a value; it stays under way when the region ends.
   constexpr bool cross(int n, int body) {
-    for (const Carry& c : g.carries) {
-      if (g.value(c.returned).node != n) continue;
-      const int made = g.value(before_aliases(g, mesh, g.node(n).operands[0])).node;
-      int starts = 0, at = -1, maker = -1;
-      for (int e = body; e < events.size(); ++e) {
-        const Node& node = g.node(events[e].node);
-        starts += events[e].kind == EventKind::start && node.transition.axes == g.node(n).transition.axes;
-        each_node(g, events[e], [&](int m) {
-          if (m == made) maker = e;
-          for (const int o : g.node(m).operands)
-            if (at < 0 && before_aliases(g, mesh, o) == c.inside) at = e;
-        });
-      }
-      // its operand must not be made anew before it has been waited for
-      if (at < 0 || at >= maker || 2 * starts > max_started) return false;
-      events.insert(at, {EventKind::wait, n, 1, true, part});
-      return true;
-    }
+    for (const Carry& c : g.carries)
+      if (g.value(c.returned).node == n) return cross(n, body, c.inside);
+    for (const Stack& s : g.stacks)  // no iteration reads it
+      if (g.value(s.inside).node == n) return cross(n, body, -1);
     return false;
   }
+  /// `inside`: as which the next iteration reads it, or -1.
+  constexpr bool cross(int n, int body, int inside) {
+    const int made = g.value(before_aliases(g, mesh, g.node(n).operands[0])).node;
+    int starts = 0, at = -1, maker = -1;
+    for (int e = body; e < events.size(); ++e) {
+      const Node& node = g.node(events[e].node);
+      starts += events[e].kind == EventKind::start && node.transition.axes == g.node(n).transition.axes;
+      each_node(g, events[e], [&](int m) {
+        if (m == made && events[e].kind == EventKind::compute) maker = e;
+        for (const int o : g.node(m).operands)
+          if (at < 0 && inside >= 0 && before_aliases(g, mesh, o) == inside) at = e;
+      });
+    }
+    if (inside < 0) at = maker;
+    // its operand must not be made anew before it has been waited for
+    if (at < 0 || (inside < 0 ? maker < 0 : at >= maker) || 2 * starts > max_started) return false;
+    Event wait{EventKind::wait, n};
+    wait.crossing = true;
+    wait.part = part;
+    events.insert(at, wait);
+    return true;
+  }
 
+  /// How many collectives an iteration starts on the axes of one of its own.
+  constexpr int starts_in(const Node& node) const {
+    int starts = 0;
+    for (const int n : g.order)
+      starts += alive[n] && g.node(n).region == node.region && calls(g.node(n), mesh) &&
+                g.node(n).transition.axes == node.transition.axes;
+    return starts;
+  }
   /// A collective starts right behind the node that makes its operand, where that stands in the same region and is
   /// itself no collective.
   constexpr void start_early() {
@@ -203,7 +250,15 @@ struct Ordering {
     behind.resize(nodes, -1);
     next.resize(nodes, -1);
     is_early.resize(nodes, false);
+    is_ahead.resize(nodes, false);
+    for (const int n : g.order)
+      is_ahead[n] = alive[n] && calls(g.node(n), mesh) && can_be_ahead(g, mesh, g.node(n)) &&
+                    starts_in(g.node(n)) * 2 <= max_started;
     first_of.resize(nodes, -1);
+    Vector<int> work;  // per node: of which part of a stage's work it is
+    work.resize(nodes, -1);
+    for (const StagePart& p : g.parts)
+      for (int i = p.begin; i < p.end; ++i) work[g.order[static_cast<std::size_t>(i)]] = static_cast<int>(p.work);
     // nodes of a fusion stand one behind the other, unless a stage needs only some, or has them in other parts
     for (std::size_t at = 0; at < g.order.size(); ++at) {
       const int n = g.order[at], before = at == 0 ? -1 : int{g.order[at - 1]};
@@ -212,11 +267,16 @@ struct Ordering {
     for (int i = static_cast<int>(g.order.size()) - 1; i >= 0; --i) {
       const int n = g.order[static_cast<std::size_t>(i)];
       const Node& node = g.node(n);
-      if (!alive[n] || !calls(node, mesh) || is_early[n]) continue;
+      if (!alive[n] || !calls(node, mesh) || is_early[n] || is_ahead[n]) continue;
+      // what is gathered anew takes room from there on
+      if (gathers_parameter(g, node) &&
+          (node.phase == Phase::backward || g.value(node.result).keep == Keep::recomputed))
+        continue;
       // stages start what they share in the program's order, whatever else each has
       if (g.stages != nullptr && node.transition.axes.contains(g.stages)) continue;
       const int maker = g.value(before_aliases(g, mesh, node.operands[0])).node;
-      if (g.node(maker).region != node.region || calls(g.node(maker), mesh) || !alive[maker]) continue;
+      if (g.node(maker).region != node.region || calls(g.node(maker), mesh) || !alive[maker] || work[maker] != work[n])
+        continue;
       next[n] = behind[first_of[maker]];
       behind[first_of[maker]] = n;
       is_early[n] = true;
@@ -225,8 +285,8 @@ struct Ordering {
   /// The events of nodes from one place of the order up to another.
   constexpr void piece(int from, int to) {
     begin = events.size();
-    for (int at = from; at < to; ++at) {
-      const int n = g.order[static_cast<std::size_t>(at)];
+    for (here = from; here < to; ++here) {
+      const int n = g.order[static_cast<std::size_t>(here)];
       if (!alive[n]) continue;
       event(n);
       for (int c = behind[n]; c >= 0; c = next[c]) start(c);
@@ -237,7 +297,7 @@ struct Ordering {
     if (node.transition.along != 0) {
       edge(n);
     } else if (calls(node, mesh)) {
-      if (is_early[n]) return;
+      if (is_early[n] || is_ahead[n]) return;
       wait_for(node);
       start(n);
     } else if (node.is(Structural::begin_region)) {
@@ -246,6 +306,12 @@ struct Ordering {
         if (alive[inner] && g.inside(g.node(inner).region, node.region)) wait_for(g.node(inner));
       }
       clear_places(node.region);
+      for (int i = here; g.order[static_cast<std::size_t>(i)] != g.region(node.region).end; ++i)
+        if (const int inner = g.order[static_cast<std::size_t>(i)];
+            is_ahead[inner] && g.node(inner).region == node.region) {
+          start(inner);
+          events.back().ahead = true;
+        }
       put(EventKind::begin, n);
     } else if (node.is(Structural::end_region)) {
       int body = events.size();  // of the loop, if it has begun here and not before all parts
@@ -258,7 +324,7 @@ struct Ordering {
           wait(c);
       put(EventKind::end, n);
     } else if (node.operation->computes && !is_alias(g, node, mesh) && first_of[n] == n) {
-      Event e{EventKind::compute, n, 1, false, part};
+      Event e{.kind = EventKind::compute, .node = n, .part = part};
       for (int m = node.then; m >= 0 && alive[m] && first_of[m] == n; m = g.node(m).then) ++e.nodes;
       each_node(g, e, [&](int m) { wait_for(g.node(m)); });
       events.push_back(e);
@@ -273,6 +339,8 @@ constexpr void find_partners(const GraphView& g, std::span<Event> list) {
   Event* const events = list.data();
   const auto count = static_cast<int>(list.size());
   Vector<int> start, begin;
+  Vector<bool> open;  // per region: whether what comes stands in its loop
+  open.resize(static_cast<int>(g.regions.size()), false);
   start.resize(static_cast<int>(g.nodes.size()), -1);
   begin.resize(static_cast<int>(g.regions.size()), -1);
   for (int i = count - 1; i >= 0; --i)
@@ -280,7 +348,11 @@ constexpr void find_partners(const GraphView& g, std::span<Event> list) {
   for (int i = 0; i < count; ++i) {
     Event& e = events[i];
     const int region = g.node(e.node).region;
-    if (e.kind == EventKind::start) start[e.node] = i;
+    if (e.kind == EventKind::begin || e.kind == EventKind::end) open[region] = e.kind == EventKind::begin;
+    if (e.kind == EventKind::start && e.ahead && open[region])
+      e.partner = start[e.node];
+    else if (e.kind == EventKind::start)
+      start[e.node] = i;
     if (e.kind == EventKind::wait) e.partner = start[e.node];
     if (e.kind == EventKind::begin) begin[region] = i;
     if (e.kind == EventKind::end) events[begin[region]].partner = i;

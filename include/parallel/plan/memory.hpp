@@ -39,11 +39,36 @@ struct Memory {
 inline constexpr std::int64_t alignment = 64;
 constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
+/// A gather from a flat split, or a reduction or slice to one: `outer` times a whole of `whole` elements, of which each of n ranks
+/// holds `share`, the last of them with padding.
+struct FlatExchange {
+  std::int64_t outer = 1, whole = 1, n = 1, share = 1;
+  int bytes = 4;  ///< of an element
+
+  constexpr FlatExchange(const GraphView& g, const Node& node, const Mesh& mesh) {
+    const Transition& t = node.transition;
+    const bool gathers = t.from.flat;
+    const Type& split = g.value(gathers ? node.operands[0] : int{node.result}).type;
+    const LocalPart part = local_part(split.layout, mesh);
+    for (int d = 0; d < part.flat_from; ++d) outer *= part.size[d];
+    n = mesh.extent(t.axes);
+    share = part.size[part.flat_from];
+    whole = local_elements(g.value(gathers ? int{node.result} : node.operands[0]).type.layout, mesh) / outer;
+    bytes = bytes_of(split.dtype);
+  }
+  constexpr std::int64_t padded() const { return aligned(outer * n * share * bytes); }
+  constexpr bool pads() const { return n * share != whole; }
+  constexpr bool packs() const { return outer > 1 && n > 1; }
+  /// What it works in beside its operand and result: what is padded, then what is brought together.
+  constexpr std::int64_t room() const { return (pads() ? padded() : 0) + (packs() ? padded() : 0); }
+};
+
 /// Bytes that a collective needs beside its operand and result, to bring slices of an inner dimension together.
 constexpr std::int64_t packing_bytes(const GraphView& g, const Node& node, const Mesh& mesh) {
   const Transition& t = node.transition;
   const std::int64_t before = local_bytes(g.value(node.operands[0]).type, mesh),
                      after = local_bytes(g.value(node.result).type, mesh);
+  if (t.from.flat || t.to.flat) return communicates(t.collective) ? FlatExchange(g, node, mesh).room() : 0;
   switch (t.collective) {
     case Collective::all_gather: return t.from.dim == 0 ? 0 : after;
     case Collective::reduce_scatter: return t.to.dim == 0 ? 0 : before;
@@ -92,6 +117,15 @@ struct Placing {
     allocation_of.resize(g.size_of_values(), -1);
     packing_of.resize(static_cast<int>(g.nodes.size()), -1);
     kept_ = kept_values(g, mesh);
+    ahead_.resize(static_cast<int>(g.nodes.size()), false);
+    for (const Event& e : events)
+      if (e.ahead) ahead_[e.node] = true;
+    replaces_.resize(g.size_of_values(), -1);
+    for (const Member& m : g.members)
+      if (m.updated >= 0)
+        if (const int gathered = before_aliases(g, mesh, m.updated);
+            calls(g.maker(gathered), mesh) || g.maker(gathered).is(Structural::stacked))
+          replaces_[gathered] = m.value;
     here_.resize(static_cast<int>(g.nodes.size()), false);
     for (const int n : g.order) here_[n] = true;
     std::int64_t* next = memory.blocks;
@@ -109,33 +143,64 @@ struct Placing {
     Vector<bool> alive;
     alive.resize(g.size_of_values(), false);
     passes_on_.resize(g.size_of_values(), false);
-    const Vector<int> readers = count_readers();
+    readers_ = count_readers();
     for (const Event& e : events)
       each_node(g, e, [&](int n) {
         const Node& node = g.node(n);
         for (int r = 0; r < node.results; ++r) alive[node.result + r] = true;
-        for (const int o : node.operands) alive[before_aliases(g, mesh, o)] = true;
-        if (n != e.node) pass_on(node, readers);
+        for (const int o : node.operands)
+          for (int v = before_aliases(g, mesh, o);; v = before_aliases(g, mesh, g.maker(v).operands[0])) {
+            alive[v] = true;
+            if (!g.maker(v).is(Structural::layer)) break;  // else with a slice its stack
+          }
+        if (n != e.node) pass_on(node, readers_);
       });
     for (const Carry& c : g.carries)
       if (c.result >= 0 && alive[c.result]) alive[c.inside] = true;
 
-    for (const Stack& s : g.stacks)  // a stack's own storage comes before its iterations' values
-      if (g.maker(s.outside).is(Structural::stacked) && alive[s.inside]) {
+    for (const Stack& s : g.stacks) {  // a stack's own storage comes before its iterations' values
+      const int root = before_aliases(g, mesh, s.inside);
+      if (!fills(g, s) || !alive[root] || filled_in_place(s.inside) >= 0) continue;
+      if (const int member = replaces_[s.outside]; member >= 0)
+        lie_with(s.outside, member);
+      else
         own(s.outside, bytes(s.outside), 1, g.region(s.region).parent);
-        storage[s.inside] = storage[s.outside];
-        storage[s.inside].stride = bytes(s.inside);
-        storage[s.inside].loop = g.region(s.region).loop;
-        allocation_of[s.inside] = allocation_of[s.outside];
-      }
+      storage[root] = storage[s.outside];
+      storage[root].stride = bytes(root);
+      storage[root].loop = g.region(s.region).loop;
+      allocation_of[root] = allocation_of[s.outside];
+    }
     for (const int n : g.order) {
       const Node& node = g.node(n);
       for (int r = 0; r < node.results; ++r) place(node, r, node.result + r, alive);
     }
   }
 
+  /// The stack of whose slices iterations make another in place, by an update, or as nothing moves; or -1.
+  constexpr int filled_in_place(int inside) const {
+    int root = before_aliases(g, mesh, inside);
+    if (const Node& maker = g.maker(root); maker.operation->updates)
+      root = before_aliases(g, mesh, maker.operands[root - maker.result]);
+    return g.maker(root).is(Structural::layer) ? g.maker(root).operands[0] : -1;
+  }
+  /// Whether what an iteration hands on takes the place of what it took.
+  constexpr bool goes_on_in_place(const Carry& c) const {
+    for (int v = c.returned; v != c.inside;) {
+      const Node& maker = g.maker(v);
+      v = maker.operation->updates        ? maker.operands[v - maker.result]
+          : maker.is(Structural::stacked) ? filled_in_place(maker.operands[0])
+                                          : -1;
+      if (v < 0) return false;
+    }
+    return true;
+  }
+
   constexpr void place(const Node& node, int r, int value, const Vector<bool>& alive) {
-    if (storage[value].block != MemoryBlock::none || node.is(Structural::stacked)) return;
+    if (storage[value].block != MemoryBlock::none) return;
+    if (node.is(Structural::stacked)) {
+      if (const int stack = filled_in_place(node.operands[0]); stack >= 0) lie_with(value, stack);
+      return;
+    }
     if (passes_on_[value]) {
       const Node& then = g.node(node.then);
       place(then, 0, then.result, alive);
@@ -147,6 +212,8 @@ struct Placing {
       storage[value].loop = g.region(node.region).loop;
     } else if (node.operation->updates) {
       lie_with(value, node.operands[r]);
+    } else if (replaces_[value] >= 0 && here_[g.value(replaces_[value]).node]) {
+      lie_with(value, replaces_[value]);
     } else if (node.is(Structural::carried)) {
       for (const Carry& c : g.carries)
         if (c.result == value && storage[c.inside].block != MemoryBlock::none) {
@@ -163,6 +230,14 @@ struct Placing {
       const Region& region = g.region(node.region);
       if (node.is(Structural::carry)) {
         place_carry(value, region);
+      } else if (ahead_[g.value(value).node] && !kept_.iterations[value]) {
+        own(value, bytes(value), 2, region.parent);  // the next iteration's is under way while this one's is used
+        Storage& s = storage[value];
+        s.stride = aligned(bytes(value));
+        s.loop = region.loop;
+        s.modulo = 2;
+        s.of_chunk = region.staged;
+        s.region = node.region;
       } else if (kept_.iterations[value]) {
         own(value, bytes(value), region.count, region.parent);
         storage[value].stride = aligned(bytes(value));
@@ -196,10 +271,10 @@ struct Placing {
   constexpr void place_carry(int value, const Region& region) {
     for (const Carry& c : g.carries) {
       if (c.inside != value) continue;
-      const Node& last = g.maker(c.returned);
-      const bool in_place = last.operation->updates && last.operands[c.returned - last.result] == value;
-      // of a member
-      if (in_place && allocation_of[c.initial] < 0 && storage[c.initial].block != MemoryBlock::none)
+      const bool in_place = goes_on_in_place(c);
+      // of a member, or what nobody else reads: as operand of the carry, and as its initial value
+      if (in_place && storage[c.initial].block != MemoryBlock::none &&
+          (allocation_of[c.initial] < 0 || readers_[c.initial] == 2))
         return lie_with(value, c.initial);
       const int slots = in_place ? 1 : kept_.iterations[value] || kept_.iterations[c.returned] ? region.count + 1 : 2;
       own(value, bytes(value), slots, region.parent);
@@ -251,9 +326,11 @@ struct Placing {
       }
       if (e.crossing)
         for (const int o : node.operands) touch_loop(allocation_of[o], node.region);
+      // what is started ahead of a loop stands before it
+      const int region = e.ahead && !starts_next(e) ? int{g.region(node.region).parent} : int{node.region};
       each_node(g, e, [&](int n) {
-        for (const int o : g.node(n).operands) touch(allocation_of[o], at, node.region);
-        for (int r = 0; r < g.node(n).results; ++r) touch(allocation_of[g.node(n).result + r], at, node.region);
+        for (const int o : g.node(n).operands) touch(allocation_of[o], at, region);
+        for (int r = 0; r < g.node(n).results; ++r) touch(allocation_of[g.node(n).result + r], at, region);
       });
       if (e.kind == EventKind::begin)
         for (const Carry& c : g.carries)
@@ -261,19 +338,21 @@ struct Placing {
             touch(allocation_of[c.initial], at, g.region(node.region).parent);
             touch(allocation_of[c.inside], at, node.region);
           }
-      if (e.kind == EventKind::start) {
+      if (e.kind == EventKind::start && !starts_next(e)) {
         const std::int64_t size = packing_bytes(g, node, mesh);
         if (size > 0) {
           Allocation a;
           a.owner = -1 - e.node;
           a.bytes = aligned(size);
-          a.home = node.region;
+          a.home = e.ahead ? region : int{node.region};
           packing_of[e.node] = allocations.size();
           allocations.push_back(a);
         }
       }
-      touch(packing_of[e.node], at, node.region);
+      touch(packing_of[e.node], at, region);
     }
+    for (const Event& e : events)
+      if (e.crossing) touch_loop(packing_of[e.node], g.node(e.node).region);
     for (const int v : g.outputs) touch(allocation_of[v], end, 0);
     if (g.commit >= 0) touch(allocation_of[g.commit], end, 0);
   }
@@ -311,12 +390,12 @@ struct Placing {
           allocations[a].use = owner.kind == Kind::parameter ? Use::parameters_in_use : Use::activations;
         if (made == Phase::backward && n.phase == Phase::optimizer) allocations[a].use = Use::gradients;
       }
+    for (const Carry& c : g.carries)  // in which gradients of the micro-batches add up
+      if (const int a = allocation_of[c.inside];
+          a >= 0 && g.maker(c.inside).phase == Phase::backward && g.region(c.region).kind == RegionKind::micro_batches)
+        allocations[a].use = Use::gradients;
     for (Allocation& a : allocations) {
-      if (a.owner < 0)
-        a.use = Use::buffers;
-      else if (const Node& n = g.maker(a.owner); n.is(Structural::carry) && n.phase == Phase::backward &&
-                                                 g.region(n.region).kind == RegionKind::micro_batches)
-        a.use = Use::gradients;  // in which those of the micro-batches add up
+      if (a.owner < 0) a.use = Use::buffers;
       if (a.first >= 0) memory.by_use[static_cast<int>(a.use)] += a.bytes;
     }
     memory.by_use[static_cast<int>(Use::parameters)] = memory.blocks[static_cast<int>(MemoryBlock::parameter)];
@@ -328,6 +407,9 @@ struct Placing {
   Vector<int> begins_{}, ends_{};
   Vector<bool> here_{};       ///< per node: whether this stage has it
   Vector<bool> passes_on_{};  ///< per value
+  Vector<int> readers_{};     ///< per value
+  Vector<bool> ahead_{};      ///< per node: a collective that iterations start for the next
+  Vector<int> replaces_{};    ///< per value that is gathered in the place of a member: the member's; or -1
   Kept kept_{};
 };
 

@@ -21,15 +21,17 @@ struct Communication {
   template <class F>
   constexpr void each(F f) const {
     for (const Event& e : events) {
-      if (e.kind != EventKind::start) continue;
+      if (e.kind != EventKind::start || starts_next(e)) continue;
       const Node& node = graph.node(e.node);
       if (phase < 0 || static_cast<int>(node.phase) == phase) f(node, graph.times(node.region));
     }
   }
-  /// Bytes of the full tensor of a collective within the other axes' shard.
+  /// Bytes of the full tensor of a collective within the other axes' shard; of a flat view with its padding.
   constexpr std::int64_t message(const Node& node) const {
     const std::int64_t before = local_bytes(graph.value(node.operands[0]).type, mesh),
                        after = local_bytes(graph.value(node.result).type, mesh);
+    if (node.transition.from.flat || node.transition.to.flat)
+      return (before < after ? before : after) * mesh.extent(node.transition.axes);
     if (node.transition.collective == Collective::all_to_all) return before * mesh.extent(node.transition.axes);
     return before > after ? before : after;
   }
@@ -293,7 +295,7 @@ struct Plan {
     const auto part = [&](int value) {
       const Type& type = graph.value(value).type;
       account::Part p{.dtype = type.dtype};
-      for (const Dim& dim : type.layout.dims) p.size.push_back(local(dim, mesh));
+      for (const std::int64_t size : local_part(type.layout, mesh).size) p.size.push_back(size);
       return p;
     };
     for (const int o : node.operands) extents.operands.push_back(part(o));

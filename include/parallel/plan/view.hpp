@@ -101,6 +101,11 @@ struct GraphView : GraphBase, GraphLists<InSpans> {
   }
 };
 
+/// Whether a loop fills a stack; else its iterations take slices of it.
+constexpr bool fills(const GraphView& g, const Stack& s) {
+  return s.outside >= 0 && g.maker(s.outside).is(Structural::stacked) && !g.maker(s.inside).is(Structural::layer);
+}
+
 /// What a slot is in the schedule.
 constexpr Task task_of(const GraphView& g, const Slot& slot) {
   return {g.part(slot.part).work, slot.micro_batch, g.part(slot.part).chunk};

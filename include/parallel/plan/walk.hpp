@@ -23,14 +23,15 @@ constexpr Vector<int> begins_of_parts(const Plan& plan) {
 /// Calls f(event) for the events from one place up to another, loops gone through that end there. What was never
 /// started, by node, is not waited for.
 template <class F>
-constexpr void each_event(const Plan& plan, int at, int end, Vector<bool>& started, F& f) {
+constexpr void each_event(const Plan& plan, int at, int end, Vector<bool>& started, F& f, bool last = false) {
   for (; at < end; ++at) {
     const Event& e = plan.events[static_cast<std::size_t>(at)];
+    if (last && starts_next(e)) continue;
     if (e.kind != EventKind::wait || started[e.node]) f(e);
     if (e.kind == EventKind::start || e.kind == EventKind::wait) started[e.node] = e.kind == EventKind::start;
     if (e.kind != EventKind::begin || e.partner >= end) continue;
-    for (int i = 0; i < plan.graph.region(plan.graph.node(e.node).region).count; ++i)
-      each_event(plan, at + 1, e.partner + 1, started, f);
+    const int count = plan.graph.region(plan.graph.node(e.node).region).count;
+    for (int i = 0; i < count; ++i) each_event(plan, at + 1, e.partner + 1, started, f, i + 1 == count);
     at = e.partner;
   }
 }

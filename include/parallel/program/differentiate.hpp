@@ -59,6 +59,7 @@ class Differentiation {
   /// Gradients, within one loop, of values outside it.
   struct Captured {
     int value = 0, sum = 0;
+    int carried = -1;  ///< the carry in which the layers' gradients already add up, layer by layer
   };
   struct Frame {
     int region = 0;  ///< the forward region that is gone back through
@@ -82,6 +83,7 @@ class Differentiation {
   /// A gradient may be more precise than its value, where it has been added up, or less, where the value is bf16 made
   /// precise to be added up.
   constexpr void add(int value, int gradient) {
+    if (trace_.is_sharded(value)) gradient = trace_.enter(gradient, trace_.gradient_layout(value));
     const int before = slot(*frame_, value);
     int sum = gradient;
     if (before >= 0) {
@@ -92,9 +94,7 @@ class Differentiation {
     slot(*frame_, value) = sum;
   }
   constexpr DType dtype(int value) const { return trace_.graph.values[value].type.dtype; }
-  constexpr Type gradient_type(int value, DType dtype) const {
-    return {dtype, conjugate(trace_.graph.values[value].type.layout)};
-  }
+  constexpr Type gradient_type(int value, DType dtype) const { return {dtype, trace_.gradient_layout(value)}; }
   constexpr int zeros_outside(const Type& type, int region) {
     return trace_.emit(operation::constant, {}, {type}, Kind::constant, {}, 0, 0, region);
   }
@@ -135,6 +135,9 @@ class Differentiation {
       if (!wanted && node.transition.along == 0) return;
       const int gradient = conjugate_move(node, from[0]);
       if (wanted) add(node.operands[0], gradient);
+    } else if (node.is(Structural::stacked)) {
+      for (const GatheredStack& w : trace_.whole_of)
+        if (w.value == node.result) add(w.rest, from[0]);
     } else if (node.is(Structural::layer)) {
       slices_.push_back({node.operands[0], from[0]});
     } else if (node.is(Structural::copy) || node.is(Structural::stash)) {
@@ -165,8 +168,15 @@ class Differentiation {
     for (const int o : maker.operands) operands.push_back(again(o));
     List<Type, max_results> types;
     for (int r = 0; r < maker.results; ++r) types.push_back(trace_.graph.values[maker.result + r].type);
+    const int member = trace_.member, origin = trace_.origin;
+    if (v.kind == Kind::parameter) {
+      trace_.member = maker.member;
+      trace_.origin = maker.origin;
+    }
     const int first =
         trace_.emit(*maker.operation, operands, types, v.kind, maker.ints, maker.reals[0], maker.reals[1]);
+    trace_.member = member;
+    trace_.origin = origin;
     trace_.graph.nodes[trace_.graph.nodes.size() - 1].transition = maker.transition;
     for (int r = 0; r < maker.results; ++r) again_.push_back({maker.result + r, first + r});
     return first + value - maker.result;
@@ -177,6 +187,12 @@ class Differentiation {
     Transition t = node.transition;
     t.from = conjugate(node.transition.to);
     t.to = conjugate(node.transition.from);
+    if ((trace_.is_sharded(node.operands[0]) || trace_.is_sharded(node.result)) &&
+        !staging::on_stages(trace_.graph, node)) {
+      const Layout to = trace_.gradient_layout(node.operands[0]);
+      if (trace_.graph.values[gradient].type.layout == to) return gradient;  // the value was gathered, this never whole
+      t.to = to.on(t.axes[0]);
+    }
     if (t.along != 0)
       staging::turn(t);
     else
@@ -189,6 +205,9 @@ class Differentiation {
       routing::sort_by_name(t.axes);
       gradient = before.operands[0];
     }
+    if (trace_.is_sharded(node.operands[0]) && trace_.region == 0 && reduces(t.collective) &&
+        trace_.goes_by_layer(gradient))
+      return trace_.gathered(trace_.cast(gradient, travelling), trace_.gradient_layout(node.operands[0]));
     const int result = trace_.emit(operation::move, {trace_.cast(gradient, travelling)},
                                    {gradient_type(node.operands[0], travelling)}, Kind::activation);
     trace_.graph.nodes[trace_.graph.nodes.size() - 1].transition = t;
@@ -273,8 +292,15 @@ class Differentiation {
     Vector<Slice> sums;
     const int region = trace_.region, parent = graph.regions[region].parent;
     for (const Captured& c : frame.captured) {
+      if (c.carried >= 0) sums.push_back({c.value, c.carried});
       if (c.sum < 0) continue;
       trace_.member = graph.values[c.value].member;
+      if (c.carried >= 0) {
+        const int before = returned_for(c.carried);
+        trace_.hand_on(c.carried, trace_.emit(operation::accumulate, {before, c.sum}, {graph.values[before].type},
+                                              Kind::activation));
+        continue;
+      }
       const Type type = gradient_type(c.value, trace_.adds_in(dtype(c.value)));
       int initial = slot(outer, c.value);
       initial = initial < 0 ? zeros_outside(type, parent) : trace_.cast(initial, type.dtype);
@@ -285,7 +311,7 @@ class Differentiation {
     Vector<Slice> stacks;
     for (const Slice& s : slices) {
       trace_.member = graph.values[s.stack].member;
-      const int inside = trace_.own(s.inside);
+      const int inside = adds_up_by_layer(s, outer) ? add_up_by_layer(s, outer) : trace_.own(s.inside);
       graph.stacks.push_back({region, inside, -1});
       stacks.push_back({s.stack, graph.stacks.size() - 1});
     }
@@ -299,8 +325,53 @@ class Differentiation {
           trace_.emit(operation::stacked, {inside}, {gradient_type(s.stack, dtype(inside))}, Kind::activation);
       graph.stacks[s.inside].outside = stack;
       graph.values[stack].stack = graph.values[s.stack].stack;
-      add(s.stack, stack);
+      if (const int carried = carried_of(inside); carried >= 0)
+        trace_.hand_on(carried, stack);
+      else
+        add(s.stack, stack);
     }
+  }
+
+  /// Whether layers' gradients, each as soon as it is there, are added to those of the micro-batches before: what lies
+  /// outside that loop is a stack, and no gradient of it is known yet. One that is under way is left to travel; and a
+  /// stage's are added behind the loop, when its neighbour has been sent what it waits for.
+  constexpr bool adds_up_by_layer(const Slice& s, Frame& outer) {
+    const Graph& graph = trace_.graph;
+    if (outer.region == 0 || graph.regions[trace_.region].staged ||
+        graph.regions[outer.region].kind != RegionKind::micro_batches ||
+        graph.inside(graph.values[s.stack].region, outer.region) ||
+        communicates(graph.maker(s.inside).transition.collective))
+      return false;
+    for (const Captured& c : outer.captured)
+      if (c.value == s.stack && (c.sum >= 0 || c.carried >= 0)) return false;
+    return true;
+  }
+  constexpr int add_up_by_layer(const Slice& s, Frame& outer) {
+    Graph& graph = trace_.graph;
+    const int layers = trace_.region, loop = graph.regions[layers].parent;
+    const Type type = gradient_type(s.stack, trace_.adds_in(dtype(s.stack)));
+    const int initial = zeros_outside(type, graph.regions[loop].parent);
+    const int carried = trace_.emit(operation::carry, {initial}, {type}, Kind::activation, {}, 0, 0, loop);
+    graph.values[carried].stack = graph.values[s.stack].stack;
+    graph.carries.push_back({loop, initial, carried, -1, -1});
+    static_cast<void>(slot(outer, s.stack));
+    for (Captured& c : outer.captured)
+      if (c.value == s.stack) c.carried = carried;
+    const int layer = trace_.layer_of(carried, layers);
+    return trace_.emit(operation::accumulate, {layer, s.inside}, {graph.values[layer].type}, Kind::activation);
+  }
+  /// In which carry a layer's gradient has been added up, or -1.
+  constexpr int carried_of(int sum) const {
+    const Graph& graph = trace_.graph;
+    if (graph.maker(sum).operation != &operation::accumulate) return -1;
+    const Node& slice = graph.maker(graph.maker(sum).operands[0]);
+    return slice.is(Structural::layer) && graph.maker(slice.operands[0]).is(Structural::carry) ? int{slice.operands[0]}
+                                                                                               : -1;
+  }
+  constexpr int returned_for(int carried) const {
+    for (const Carry& c : trace_.graph.carries)
+      if (c.inside == carried) return c.returned;
+    return -1;
   }
 
   Trace& trace_;

@@ -52,6 +52,12 @@ template <class Program>
 struct Balanced : Program {
   static constexpr bool balanced = true;
 };
+/// A program whose parameters all lie as the annotations say, but for those that say otherwise of an axis themselves:
+/// `AllStored<Step, Stored<data>>`.
+template <class Program, class... StoredOn>
+struct AllStored : Program {
+  static constexpr internals::List<internals::StoredOn, internals::max_axes> stored{StoredOn::value...};
+};
 /// An input whose gradient is an output of the program: `Wanted<float, Shape<4 / data, 16>>`.
 template <class T, class S, class... Annotation>
 struct Wanted : Tensor<T, S, Annotation...> {};
@@ -150,9 +156,7 @@ constexpr void optimize(Trace& trace, const Differentiation& gradients) {
   trace.graph.outputs.push_back(norm.norm);
   trace.graph.commit = norm.finite;
   for (int i = 0; i < members.size(); ++i) {
-    trace.member = members[i];
-    trace.origin = -1;
-    Optimizer::update(trace, members[i], of[i], norm.factor);
+    optimizing::update_as_it_lies<Optimizer>(trace, members[i], of[i], norm.factor);
   }
   trace.member = -1;
 }
@@ -171,6 +175,17 @@ constexpr int misplaced() {
   for (int i = 0; i < static_cast<int>(sizeof...(Input)); ++i)
     if (!fits[i]) return i + (is_trained<Program> ? 3 : 2);
   return 0;
+}
+
+/// Whether what a program says of all its parameters is a flat split, by one stage.
+template <class Program>
+constexpr bool stored_alike() {
+  if constexpr (requires { Program::stored; })
+    for (const StoredOn& s : Program::stored)
+      if (!s.fits || !s.placement.flat || s.stage != Program::stored[0].stage ||
+          s.gathered != Program::stored[0].gathered)
+        return false;
+  return true;
 }
 
 template <class Model, class... Input>
@@ -201,6 +216,7 @@ constexpr bool refused(Types<Input...>) {
   constexpr Reason reason = wrong > 0                                  ? Reason::not_a_program
                             : m < 1 || (m > 1 && !is_trained<Program>) ? Reason::accumulation
                             : inputs > 8                               ? Reason::too_many_inputs
+                            : !stored_alike<Program>()                 ? Reason::stored_words
                                                                        : Reason::none;
   using counted [[maybe_unused]] = typename Refused<reason, nullptr,
                                                     (reason == Reason::not_a_program  ? wrong
@@ -245,6 +261,8 @@ constexpr void build(Trace& trace, Types<Input...>) {
   trace.graph.schedule = schedule_of<Program>();
   trace.graph.chunks = trace.graph.schedule->chunks;
   trace.graph.balanced = requires { Program::balanced; };
+  if constexpr (requires { Program::stored; })
+    for (const StoredOn& s : Program::stored) trace.stored.push_back(s);
   Applications program;
   Vector<char> path;
   declare(model, trace, program, path);

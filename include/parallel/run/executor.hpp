@@ -24,6 +24,8 @@
 
 namespace parallel::internals {
 
+static_assert(max_started <= max_outstanding);  // what a plan has under way, a communicator can have
+
 template <Communicator World, Device Device>
 class Executor : public RankMemory<Device> {
   using Memory = RankMemory<Device>;
@@ -144,7 +146,13 @@ class Executor : public RankMemory<Device> {
             compute(i, as);
           groups_->progress();
           break;
-        case EventKind::start: start(i, as); break;
+        case EventKind::start:
+          if (i.ahead < 0)
+            start(i, as);
+          else
+            position_.ahead(i.ahead,
+                            [&] { start(i.jump < 0 ? i : instructions_[static_cast<std::size_t>(i.jump)], as); });
+          break;
         case EventKind::wait:
           if (Instruction& started = instructions_[static_cast<std::size_t>(i.jump)];
               !i.crossing || under_way_[static_cast<std::size_t>(i.node)])
@@ -193,8 +201,12 @@ class Executor : public RankMemory<Device> {
         follow(i, i.calls[0].operands[0], node.operands[0], node.region);
         follow(i, i.calls[0].results[0], node.result, node.region);
         i.group = &groups_->of(node.transition);
+        i.ahead = e.ahead ? int{node.region} : -1;
+        i.jump = e.partner;
         prepare_exchange(i, node, plan_,
                          this->block(MemoryBlock::arena) + plan_.packing[static_cast<std::size_t>(e.node)]);
+        for (Call& call : i.pad) device_.prepare(call);
+        for (Call& call : i.unpad) device_.prepare(call);
         break;
       case EventKind::wait:
         i.crossing = e.crossing;
@@ -242,6 +254,8 @@ class Executor : public RankMemory<Device> {
     i.calls.reserve(static_cast<std::size_t>(e.nodes));  // views are pointed to from here on
     each_node(g_, e, [&](int n) { prepare_call(i, g_.node(n)); });
     if (!first.is(Structural::move)) return find_kernels(i);
+    if (first.transition.to.flat && first.transition.collective == Collective::slice)
+      flatten(i.calls[0], first, plan_, this->rank());
     i.calls[0].kernel =
         local_move<Device>(first.transition, plan_, this->rank(), e.part < 0 ? -1 : g_.part(e.part).chunk);
     i.launches.push_back({i.calls});
@@ -285,10 +299,16 @@ class Executor : public RankMemory<Device> {
     address(i);
     const View& in = i.calls[0].operands[0];
     const View& out = i.calls[0].results[0];
+    const void* from = in.data;
+    for (Call& pad : i.pad) {
+      pad.operands[0].data = in.data;
+      Device::copy_overlap(pad);
+      from = pad.results[0].data;
+    }
     if (i.packed != nullptr)
-      device_.pack(in.data, i.packed, i.before.outer, i.before.n, i.before.inner, bytes_of(in.dtype));
-    i.exchange.in = i.packed != nullptr ? i.packed : in.data;
-    i.exchange.out = i.received != nullptr ? i.received : out.data;
+      device_.pack(from, i.packed, i.before.outer, i.before.n, i.before.inner, bytes_of(in.dtype));
+    i.exchange.in = i.packed != nullptr ? i.packed : from;
+    i.exchange.out = i.received != nullptr ? i.received : i.unpad.empty() ? out.data : i.unpad[0].operands[0].data;
     under_way_[static_cast<std::size_t>(i.node)] = true;
     as(i, record_of(i.exchange, i.group->size()),
        [&] { tickets_[static_cast<std::size_t>(i.node)] = i.group->start(i.exchange); });
@@ -297,8 +317,13 @@ class Executor : public RankMemory<Device> {
     under_way_[static_cast<std::size_t>(i.node)] = false;
     i.group->wait(tickets_[static_cast<std::size_t>(i.node)]);
     const View& out = i.calls[0].results[0];
+    void* const to = i.unpad.empty() ? out.data : i.unpad[0].operands[0].data;
     if (i.received != nullptr)
-      device_.unpack(i.received, out.data, i.after.outer, i.after.n, i.after.inner, bytes_of(out.dtype));
+      device_.unpack(i.received, to, i.after.outer, i.after.n, i.after.inner, bytes_of(out.dtype));
+    for (Call& unpad : i.unpad) {
+      unpad.results[0].data = out.data;
+      Device::copy_overlap(unpad);
+    }
   }
 
   /// Before the first iteration carried values take what they begin with.

@@ -48,9 +48,11 @@ struct Instruction {
   Exchange exchange{};
   Group* group = nullptr;
   Packing before{}, after{};
+  std::vector<Call> pad{}, unpad{};  // one where a flat view is padded before it is packed, or has been
   std::byte *packed = nullptr, *received = nullptr;
+  int ahead = -1;                              // start: for the next iteration of this region
   int region = 0;                              // begin
-  int jump = -1;                               // begin: its end; wait: its start
+  int jump = -1;                               // begin: its end; wait, and a start ahead in its loop: its start
   std::vector<std::pair<int, int>> initial{};  // begin: carries to fill
 };
 

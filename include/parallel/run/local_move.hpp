@@ -2,9 +2,18 @@
 #pragma once
 #include <parallel/device/device.hpp>
 #include <parallel/plan/plan.hpp>
+#include <parallel/run/prepare_exchange.hpp>
 #include <parallel/schedule/schedule.hpp>
 
 namespace parallel::internals {
+
+/// Of a slice of a flat view: tells the kernel where in it the slice lies.
+inline void flatten(Call& call, const Node& node, const Plan& plan, int rank) {
+  const FlatExchange flat(plan.graph, node, plan.mesh);
+  call.operands[0] = flat_view(flat, call.operands[0], flat.whole);
+  call.results[0] =
+      flat_view(flat, call.results[0], flat.share, plan.mesh.coordinate(rank, node.transition.axes) * flat.share);
+}
 
 /// None where ranks would have to send. `chunk`: of a stage's layers, where the move is part of the work on one; else
 /// -1.

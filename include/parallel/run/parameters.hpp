@@ -27,9 +27,9 @@ inline std::int64_t whole_index(const Plan& plan, const Dim& dim, int rank, std:
   return (i / layers * stages + plan.mesh.coordinate(rank, plan.graph.stages)) * layers + i % layers;
 }
 
-/// A walk over a rank's part of a tensor: f(position in the part, index in the full tensor, both counted in elements).
+/// A walk over a rank's part of a tensor whose dimensions are split one by one.
 template <class F>
-void each_element(const Plan& plan, const Layout& layout, int rank, F f) {
+void each_element_of_box(const Plan& plan, const Layout& layout, int rank, F f) {
   const Mesh& mesh = plan.mesh;
   std::int64_t at[max_rank]{};
   const int dims = layout.rank();
@@ -41,6 +41,21 @@ void each_element(const Plan& plan, const Layout& layout, int rank, F f) {
     f(i, global);
     for (int d = dims - 1; d >= 0 && ++at[d] == local(layout.dims[d], mesh); --d) at[d] = 0;
   }
+}
+/// A walk over a rank's part of a tensor: f(position in the part, index in the full tensor, both counted in elements).
+/// Of a flat view it is a share of what the other axes leave; what pads it is no element.
+template <class F>
+void each_element(const Plan& plan, const Layout& layout, int rank, F f) {
+  const LocalPart part = local_part(layout, plan.mesh, rank);
+  if (part.flat_from < 0) return each_element_of_box(plan, layout, rank, f);
+  Layout unshared = layout;
+  for (const Placed& p : layout.others)
+    if (p.placement.flat) unshared = unshared.with(p.axis, Invariant);
+  const std::int64_t share = part.size[part.flat_from];
+  each_element_of_box(plan, unshared, rank, [&](std::int64_t i, std::int64_t global) {
+    const std::int64_t in_share = i % part.flat - part.before;
+    if (in_share >= 0 && in_share < part.own) f(i / part.flat * share + in_share, global);
+  });
 }
 
 /// Their memory, and where the numbers in it come from, which ranks compare.

@@ -11,11 +11,17 @@ namespace parallel::internals {
 
 class Position {
  public:
-  Position(const Plan& plan, int rank) : plan_(plan), g_(plan.graph), rank_(rank), index_(plan.graph.regions.size()) {}
+  Position(const Plan& plan, int rank)
+      : plan_(plan),
+        g_(plan.graph),
+        rank_(rank),
+        index_(plan.graph.regions.size()),
+        iteration_(plan.graph.regions.size(), -1) {}
 
   /// What follows is an iteration of a region.
   void iterate(int r, int iteration) {
     const Region& region = g_.region(r);
+    iteration_[static_cast<std::size_t>(r)] = iteration;
     at(region.loop) =
         (region.reversed ? region.count - 1 - iteration : iteration) + (region.staged ? chunk_ * region.count : 0);
   }
@@ -26,7 +32,19 @@ class Position {
     lane_ = slot.lane;
     chunk_ = g_.part(slot.part).chunk;
   }
-  void leave(int r) { at(g_.region(r).loop) = 0; }
+  void leave(int r) {
+    iteration_[static_cast<std::size_t>(r)] = -1;
+    at(g_.region(r).loop) = 0;
+  }
+  /// Calls f() as the next iteration of a region; before its loop, as the first. Not where there is none.
+  template <class F>
+  void ahead(int r, F f) {
+    const int now = iteration_[static_cast<std::size_t>(r)];
+    if (now + 1 == g_.region(r).count) return;
+    iterate(r, now + 1);
+    f();
+    now < 0 ? leave(r) : iterate(r, now);
+  }
   int index(int loop) const { return static_cast<int>(index_[static_cast<std::size_t>(loop)]); }
   int chunk() const { return chunk_; }
 
@@ -51,12 +69,13 @@ class Position {
     const Type& type = g_.value(value).type;
     View v;
     v.dtype = type.dtype;
-    v.rank = type.layout.rank();
+    const LocalPart part = local_part(type.layout, plan_.mesh, rank_);
+    v.rank = part.size.size();
     for (int d = 0; d < v.rank; ++d) {
       const Dim& dim = type.layout.dims[d];
-      v.size[d] = local(dim, plan_.mesh);
-      v.offset[d] = offset(dim, plan_.mesh, rank_);
-      v.whole[d] = dim.size;
+      v.size[d] = part.size[d];
+      v.offset[d] = d == part.flat_from ? part.place * part.size[d] : offset(dim, plan_.mesh, rank_);
+      v.whole[d] = d == part.flat_from ? part.shares * part.size[d] : dim.size;
     }
     v.data = storage(value).block == MemoryBlock::none ? nullptr : address(value);
     return v;
@@ -93,7 +112,8 @@ class Position {
   const GraphView& g_;
   int rank_;
   std::vector<std::int64_t> index_;
-  int lane_ = 0, chunk_ = 0;  // of the part of a stage's work
+  std::vector<int> iteration_;  // per region; -1: outside
+  int lane_ = 0, chunk_ = 0;    // of the part of a stage's work
 };
 
 }  // namespace parallel::internals

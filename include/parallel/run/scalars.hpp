@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <parallel/device/device.hpp>
@@ -29,17 +30,50 @@ struct ScalarsOfOperations {
   double top_k = 0, top_p = 0;  ///< of `sample`; 0: among all classes
 };
 
-/// What a program reads where nobody has said otherwise; of its optimizer's hyperparameters that optimizer's own.
-/// Nothing for a name that only an optimizer of somebody else's knows.
+/// f(operation, hyperparameters) for the update of each optimizer.
+template <class F>
+void each_optimizer(F f) {
+  f(operation::sgd, Sgd::Hyperparameters{});
+  f(operation::momentum, Momentum::Hyperparameters{});
+  f(operation::nesterov, Nesterov::Hyperparameters{});
+  f(operation::lion, Lion::Hyperparameters{});
+  f(operation::adam, Adam::Hyperparameters{});
+  f(operation::adamw, AdamW::Hyperparameters{});
+}
+
+inline bool updates_by(const GraphView& g, const Operation& update) {
+  return std::any_of(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.operation == &update; });
+}
+/// Throws Misuse where numbers are one optimizer's and the program's is another: their defaults differ, and a braced
+/// list is AdamW's.
+template <class Hyperparameters>
+void check_optimizer(const GraphView& g) {
+  bool known = false, of_it = false;
+  std::string other;
+  each_optimizer([&]<class Own>(const Operation& update, const Own&) {
+    constexpr bool same = std::is_same_v<Own, Hyperparameters>;
+    known = known || same;
+    if (!updates_by(g, update)) return;
+    of_it = of_it || same;
+    if (!same) other = update.name;
+  });
+  if (known && !of_it && !other.empty())
+    throw Misuse("the hyperparameters are another optimizer's than the program's, which updates by " + other +
+                 "; write those of its own, as Adam::Hyperparameters{...}: a braced list is AdamW's");
+}
+
+/// What a program reads where nobody has said otherwise; of its optimizer's hyperparameters that optimizer's own, of an
+/// optimizer of somebody else's AdamW's, then another's. Nothing for a name that none knows.
 inline std::optional<double> default_of(const GraphView& g, std::string_view name) {
   std::optional<double> found;
   const auto look = [&](std::string_view member, double value) {
     if (member == name) found = value;
   };
   each_hyperparameter(ScalarsOfOperations{}, look);
-  each_hyperparameter(Sgd::Hyperparameters{}, look);
-  const auto updates_by_sgd = [](const Node& n) { return n.operation == &operation::sgd; };
-  if (std::none_of(g.nodes.begin(), g.nodes.end(), updates_by_sgd)) each_hyperparameter(AdamW::Hyperparameters{}, look);
+  each_optimizer([&](const Operation&, const auto& numbers) { each_hyperparameter(numbers, look); });
+  each_optimizer([&](const Operation& update, const auto& numbers) {
+    if (updates_by(g, update)) each_hyperparameter(numbers, look);
+  });
   return found;
 }
 

@@ -48,7 +48,7 @@ class Trainer {
   template <class Hyperparameters = AdamW::Hyperparameters>
   Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Hyperparameters& numbers,
           std::uint64_t seed, const Device& device = {}, std::vector<Fact> facts = {}, Here here = {})
-      : Trainer(plan, world, parameters, Named(numbers), seed, device, std::move(facts), here) {}
+      : Trainer(plan, world, parameters, Named(plan.graph, numbers), seed, device, std::move(facts), here) {}
   /// One step with a learning rate, on the inputs that were given to `executor()`. Where the loss is no number nothing
   /// is updated, and Failure (exit code 1) is thrown on all ranks, unless `on_no_number` says otherwise.
   StepResult step(double learning_rate, Here here = {}) {
@@ -77,7 +77,8 @@ class Trainer {
     };
     Vector<Number> all{};
     template <class Hyperparameters>
-    explicit Named(const Hyperparameters& numbers) {
+    Named(const GraphView& g, const Hyperparameters& numbers) {
+      check_optimizer<Hyperparameters>(g);
       each_hyperparameter(numbers, [this](std::string_view name, double value) { all.push_back({name, value}); });
     }
   };

@@ -36,32 +36,59 @@ inline void clip(const Call& call) {
   *call.results[2].as<double>() = std::isfinite(norm) && std::isfinite(value) ? 1.0 : 0.0;
 }
 
-/// (parameter, momentum, gradient, factor, scalars); ints: positions of learning_rate, momentum, weight_decay, then
-/// whether it decays.
+// Updates: operands and positions stand at the operations (operation/update.hpp).
+
 template <class T>
 [[gnu::flatten]] void sgd(const Call& call) {
+  const double* scalars = call.operands[3].as<const double>();
+  const T rate = static_cast<T>(scalars[call.ints[0]]),
+          decay = static_cast<T>(call.ints[2] != 0 ? scalars[call.ints[1]] : 0),
+          factor = static_cast<T>(*call.operands[2].as<const double>());
+  by_lanes(
+      call.results[0].elements(),
+      [=](T* parameter, const T* gradient) {
+        const Lanes<T> p = lanes(parameter);
+        lanes(parameter) = p - rate * (factor * lanes(gradient) + decay * p);
+      },
+      call.results[0].as<T>(), call.operands[1].as<const T>());
+}
+
+/// `ahead`: Nesterov's.
+template <class T, bool ahead>
+[[gnu::flatten]] void momentum_step(const Call& call) {
   const double* scalars = call.operands[4].as<const double>();
-  const T rate = static_cast<T>(scalars[call.ints[0]]), momentum = static_cast<T>(scalars[call.ints[1]]);
-  const T decay = static_cast<T>(call.ints[3] != 0 ? scalars[call.ints[2]] : 0),
+  const T rate = static_cast<T>(scalars[call.ints[0]]), kept = static_cast<T>(scalars[call.ints[1]]),
+          decay = static_cast<T>(call.ints[3] != 0 ? scalars[call.ints[2]] : 0),
           factor = static_cast<T>(*call.operands[3].as<const double>());
   by_lanes(
       call.results[0].elements(),
       [=](T* parameter, T* velocity, const T* gradient) {
-        const Lanes<T> p = lanes(parameter), m = momentum * lanes(velocity) + (factor * lanes(gradient) + decay * p);
+        const Lanes<T> p = lanes(parameter), g = factor * lanes(gradient) + decay * p, m = kept * lanes(velocity) + g;
         lanes(velocity) = m;
-        lanes(parameter) = p - rate * m;
+        if constexpr (ahead)
+          lanes(parameter) = p - rate * (g + kept * m);
+        else
+          lanes(parameter) = p - rate * m;
       },
       call.results[0].as<T>(), call.results[1].as<T>(), call.operands[2].as<const T>());
 }
-
-/// (parameter, mean, variance, gradient, factor, scalars); ints: positions of learning_rate, beta1, beta2, epsilon,
-/// weight_decay and step (counted from 1), then whether it decays.
 template <class T>
-[[gnu::flatten]] void adamw(const Call& call) {
+void momentum(const Call& call) {
+  momentum_step<T, false>(call);
+}
+template <class T>
+void nesterov(const Call& call) {
+  momentum_step<T, true>(call);
+}
+
+/// `decoupled`: what decays is the parameter, AdamW's; else its gradient grows, Adam's.
+template <class T, bool decoupled>
+[[gnu::flatten]] void adam_step(const Call& call) {
   const double* scalars = call.operands[5].as<const double>();
   const auto scalar = [&](int i) { return scalars[call.ints[i]]; };
-  const double rate = scalar(0), beta1 = scalar(1), beta2 = scalar(2), step = scalar(5);
-  const T kept = static_cast<T>(call.ints[6] != 0 ? 1 - rate * scalar(4) : 1), epsilon = static_cast<T>(scalar(3));
+  const double rate = scalar(0), beta1 = scalar(1), beta2 = scalar(2), decay = call.ints[6] != 0 ? scalar(4) : 0,
+               step = scalar(5);
+  const T kept = static_cast<T>(1 - rate * decay), added = static_cast<T>(decay), epsilon = static_cast<T>(scalar(3));
   const T b1 = static_cast<T>(beta1), b2 = static_cast<T>(beta2), rest1 = static_cast<T>(1 - beta1),
           rest2 = static_cast<T>(1 - beta2);
   const T size = static_cast<T>(rate / (1 - std::pow(beta1, step))),
@@ -70,13 +97,47 @@ template <class T>
   by_lanes(
       call.results[0].elements(),
       [=](T* parameter, T* mean, T* variance, const T* gradient) {
-        const Lanes<T> g = factor * lanes(gradient), m = b1 * lanes(mean) + rest1 * g,
-                       v = b2 * lanes(variance) + rest2 * g.square();
+        Lanes<T> p = lanes(parameter), g = factor * lanes(gradient);
+        if constexpr (decoupled)
+          p *= kept;
+        else
+          g += added * p;
+        const Lanes<T> m = b1 * lanes(mean) + rest1 * g, v = b2 * lanes(variance) + rest2 * g.square();
         lanes(mean) = m;
         lanes(variance) = v;
-        lanes(parameter) = kept * lanes(parameter) - size * m / (v.sqrt() * correction + epsilon);
+        lanes(parameter) = p - size * m / (v.sqrt() * correction + epsilon);
       },
       call.results[0].as<T>(), call.results[1].as<T>(), call.results[2].as<T>(), call.operands[3].as<const T>());
+}
+template <class T>
+void adam(const Call& call) {
+  adam_step<T, false>(call);
+}
+template <class T>
+void adamw(const Call& call) {
+  adam_step<T, true>(call);
+}
+
+template <class T>
+[[gnu::flatten]] void lion(const Call& call) {
+  const double* scalars = call.operands[4].as<const double>();
+  const auto scalar = [&](int i) { return scalars[call.ints[i]]; };
+  const double beta1 = scalar(1), beta2 = scalar(2);
+  const T rate = static_cast<T>(scalar(0)), kept = static_cast<T>(call.ints[4] != 0 ? 1 - scalar(0) * scalar(3) : 1);
+  const T b1 = static_cast<T>(beta1), b2 = static_cast<T>(beta2), rest1 = static_cast<T>(1 - beta1),
+          rest2 = static_cast<T>(1 - beta2);
+  const T factor = static_cast<T>(*call.operands[3].as<const double>());
+  by_lanes(
+      call.results[0].elements(),
+      [=](T* parameter, T* mean, const T* gradient) {
+        const Lanes<T> g = factor * lanes(gradient), m = lanes(mean);
+        Lanes<T> c = b1 * m + rest1 * g;
+        for (int i = 0; i < 16; ++i)  // Eigen's sign is not vectorised, this is
+          c[i] = c[i] > 0 ? T{1} : c[i] < 0 ? T{-1} : T{0};
+        lanes(mean) = b2 * m + rest2 * g;
+        lanes(parameter) = kept * lanes(parameter) - rate * c;
+      },
+      call.results[0].as<T>(), call.results[1].as<T>(), call.operands[2].as<const T>());
 }
 
 }  // namespace parallel::internals::cpu

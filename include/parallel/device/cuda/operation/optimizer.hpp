@@ -75,37 +75,34 @@ void update(std::span<const Call> calls, F rule_of) {
   bodies.launch(stream);
 }
 
-/// Stochastic gradient descent: of 4 bytes, reads 12 an element and writes 8.
+// Operands and positions of scalars stand at the operations (operation/update.hpp).
+
+/// Stochastic gradient descent: of 4 bytes, reads 8 an element and writes 4.
 template <class W>
 struct Sgd {
-  static constexpr int values = 2;
+  static constexpr int values = 1;
   struct Coefficients {
-    W rate, momentum, decay, factor;
+    W rate, decay, factor;
   };
-  const double *factor, *rate, *momentum, *decay;
+  const double *factor, *rate, *decay;
   bool decays;
 
   template <class Block>
   PARALLEL_DEVICE void prepare(Block& block, Coefficients& c) const {
     block.each(1, [&](Index) {
-      c = {static_cast<W>(*rate), static_cast<W>(*momentum), static_cast<W>(decays ? *decay : 0),
-           static_cast<W>(*factor)};
+      c = {static_cast<W>(*rate), static_cast<W>(decays ? *decay : 0), static_cast<W>(*factor)};
     });
   }
   PARALLEL_DEVICE static void update(const Coefficients& c, W (&own)[values], W gradient) {
-    W &p = own[0], &velocity = own[1];
-    velocity = c.momentum * velocity + (c.factor * gradient + c.decay * p);
-    p -= c.rate * velocity;
+    own[0] -= c.rate * (c.factor * gradient + c.decay * own[0]);
   }
 };
-/// (parameter, momentum, gradient, factor, scalars); ints: positions of learning_rate, momentum, weight_decay, then
-/// whether it decays.
 template <class T>
 void sgd(std::span<const Call> calls) {
   update<T>(calls, [](const Call& call) {
-    const double* const scalars = call.operands[4].as<const double>();
-    return Sgd<Wide<T>>{call.operands[3].as<const double>(), scalars + call.ints[0], scalars + call.ints[1],
-                        scalars + call.ints[2], call.ints[3] != 0};
+    const double* const scalars = call.operands[3].as<const double>();
+    return Sgd<Wide<T>>{call.operands[2].as<const double>(), scalars + call.ints[0], scalars + call.ints[1],
+                        call.ints[2] != 0};
   });
 }
 template <class T>
@@ -113,13 +110,61 @@ void sgd(const Call& call) {
   sgd<T>(std::span(&call, 1));
 }
 
-/// AdamW: of 4 bytes, reads 16 an element and writes 12.
-template <class W>
-struct AdamW {
+/// With momentum, `ahead`: Nesterov's. Of 4 bytes, reads 12 an element and writes 8.
+template <class W, bool ahead>
+struct Momentum {
+  static constexpr int values = 2;
+  struct Coefficients {
+    W rate, kept, decay, factor;
+  };
+  const double *factor, *rate, *kept, *decay;
+  bool decays;
+
+  template <class Block>
+  PARALLEL_DEVICE void prepare(Block& block, Coefficients& c) const {
+    block.each(1, [&](Index) {
+      c = {static_cast<W>(*rate), static_cast<W>(*kept), static_cast<W>(decays ? *decay : 0), static_cast<W>(*factor)};
+    });
+  }
+  PARALLEL_DEVICE static void update(const Coefficients& c, W (&own)[values], W gradient) {
+    W &p = own[0], &velocity = own[1];
+    const W g = c.factor * gradient + c.decay * p;
+    velocity = c.kept * velocity + g;
+    p -= c.rate * (ahead ? g + c.kept * velocity : velocity);
+  }
+};
+template <class T, bool ahead>
+void momentum_step(std::span<const Call> calls) {
+  update<T>(calls, [](const Call& call) {
+    const double* const scalars = call.operands[4].as<const double>();
+    return Momentum<Wide<T>, ahead>{call.operands[3].as<const double>(), scalars + call.ints[0], scalars + call.ints[1],
+                                    scalars + call.ints[2], call.ints[3] != 0};
+  });
+}
+template <class T>
+void momentum(std::span<const Call> calls) {
+  momentum_step<T, false>(calls);
+}
+template <class T>
+void momentum(const Call& call) {
+  momentum<T>(std::span(&call, 1));
+}
+template <class T>
+void nesterov(std::span<const Call> calls) {
+  momentum_step<T, true>(calls);
+}
+template <class T>
+void nesterov(const Call& call) {
+  nesterov<T>(std::span(&call, 1));
+}
+
+/// Adam, and AdamW: `decoupled`, what decays is the parameter. Of 4 bytes, reads 16 an element and writes 12.
+template <class W, bool decoupled>
+struct Adam {
   static constexpr int values = 3;
   struct Coefficients {
     double size, correction;  ///< of the mean and of the root of the variance, which begin at zero
-    W kept, epsilon, b1, b2, rest1, rest2, factor;
+    W kept, added, epsilon, b1, b2, rest1, rest2, factor;
   };
   const double *factor, *scalars;
   int position[6];  ///< of learning_rate, beta1, beta2, epsilon, weight_decay and step
@@ -127,10 +172,11 @@ struct AdamW {
 
   template <class Block>
   PARALLEL_DEVICE void prepare(Block& block, Coefficients& c) const {
-    const double rate = scalar(0), beta1 = scalar(1), beta2 = scalar(2);
+    const double rate = scalar(0), beta1 = scalar(1), beta2 = scalar(2), decay = decays ? scalar(4) : 0;
     block.each(3, [&](Index i) {
       if (i == 2) {
-        c.kept = static_cast<W>(decays ? 1 - rate * scalar(4) : 1);
+        c.kept = static_cast<W>(1 - rate * decay);
+        c.added = static_cast<W>(decay);
         c.epsilon = static_cast<W>(scalar(3));
         c.factor = static_cast<W>(*factor);
         c.b1 = static_cast<W>(beta1);
@@ -144,29 +190,88 @@ struct AdamW {
     });
   }
   PARALLEL_DEVICE static void update(const Coefficients& c, W (&own)[values], W gradient) {
-    W &p = own[0], &mean = own[1], &variance = own[2];
-    const W g = c.factor * gradient;
+    W &p = own[0], &mean = own[1], &variance = own[2], g = c.factor * gradient;
+    if constexpr (decoupled)
+      p *= c.kept;
+    else
+      g += c.added * p;
     mean = c.b1 * mean + c.rest1 * g;
     variance = c.b2 * variance + c.rest2 * (g * g);
-    p = c.kept * p - static_cast<W>(c.size) * mean / (std::sqrt(variance) * static_cast<W>(c.correction) + c.epsilon);
+    p -= static_cast<W>(c.size) * mean / (std::sqrt(variance) * static_cast<W>(c.correction) + c.epsilon);
   }
 
  private:
   PARALLEL_DEVICE double scalar(int i) const { return scalars[position[i]]; }
 };
-/// (parameter, mean, variance, gradient, factor, scalars); ints: the positions, then whether it decays.
-template <class T>
-void adamw(std::span<const Call> calls) {
+template <class T, bool decoupled>
+void adam_step(std::span<const Call> calls) {
   update<T>(calls, [](const Call& call) {
-    AdamW<Wide<T>> rule{
+    Adam<Wide<T>, decoupled> rule{
         call.operands[4].as<const double>(), call.operands[5].as<const double>(), {}, call.ints[6] != 0};
     for (int i = 0; i < 6; ++i) rule.position[i] = static_cast<int>(call.ints[i]);
     return rule;
   });
 }
 template <class T>
+void adam(std::span<const Call> calls) {
+  adam_step<T, false>(calls);
+}
+template <class T>
+void adam(const Call& call) {
+  adam<T>(std::span(&call, 1));
+}
+template <class T>
+void adamw(std::span<const Call> calls) {
+  adam_step<T, true>(calls);
+}
+template <class T>
 void adamw(const Call& call) {
   adamw<T>(std::span(&call, 1));
+}
+
+/// Lion: of 4 bytes, reads 12 an element and writes 8.
+template <class W>
+struct Lion {
+  static constexpr int values = 2;
+  struct Coefficients {
+    W rate, kept, b1, b2, rest1, rest2, factor;
+  };
+  const double *factor, *scalars;
+  int position[4];  ///< of learning_rate, beta1, beta2 and weight_decay
+  bool decays;
+
+  template <class Block>
+  PARALLEL_DEVICE void prepare(Block& block, Coefficients& c) const {
+    block.each(1, [&](Index) {
+      const double rate = scalar(0), beta1 = scalar(1), beta2 = scalar(2);
+      c = {static_cast<W>(rate),      static_cast<W>(decays ? 1 - rate * scalar(3) : 1),
+           static_cast<W>(beta1),     static_cast<W>(beta2),
+           static_cast<W>(1 - beta1), static_cast<W>(1 - beta2),
+           static_cast<W>(*factor)};
+    });
+  }
+  PARALLEL_DEVICE static void update(const Coefficients& c, W (&own)[values], W gradient) {
+    W &p = own[0], &mean = own[1];
+    const W g = c.factor * gradient, step = c.b1 * mean + c.rest1 * g;
+    const W sign = step > 0 ? W{1} : step < 0 ? W{-1} : W{0};
+    mean = c.b2 * mean + c.rest2 * g;
+    p = c.kept * p - c.rate * sign;
+  }
+
+ private:
+  PARALLEL_DEVICE double scalar(int i) const { return scalars[position[i]]; }
+};
+template <class T>
+void lion(std::span<const Call> calls) {
+  update<T>(calls, [](const Call& call) {
+    Lion<Wide<T>> rule{call.operands[3].as<const double>(), call.operands[4].as<const double>(), {}, call.ints[4] != 0};
+    for (int i = 0; i < 4; ++i) rule.position[i] = static_cast<int>(call.ints[i]);
+    return rule;
+  });
+}
+template <class T>
+void lion(const Call& call) {
+  lion<T>(std::span(&call, 1));
 }
 
 }  // namespace parallel::internals::cuda
