@@ -183,8 +183,13 @@ auto both() { return p.calls() + accumulated.calls(); }
                   "    layers, 3 times, the last first", "after the 4 micro-batches, once: what they added up", "  forward", "  backward", "optimizer"]
         if heads != wanted:
             return self.fault(f"the parts of a step with micro-batches are {heads}, expected {wanted}")
-        if not any("-> reduce_scatter on data" in line for line in tree[tree.index(wanted[7]) : tree.index("optimizer")]):
-            self.fault("the gradients' reduction does not stand behind the micro-batches")
+        after = next(at for at, line in enumerate(tree) if line.startswith("after the 4 micro-batches"))
+        reduced = [at for at, line in enumerate(tree) if "-> reduce_scatter on data" in line and at < tree.index("optimizer")]
+        completed = [at for at, line in enumerate(tree) if "-> all_reduce on data" in line and "[3, 32/tensor, 16]" in line]
+        if len(reduced) != 1 or reduced[0] > after:
+            self.fault("what is stored split is not reduced within the micro-batches")
+        if len(completed) != 1 or completed[0] < after:
+            self.fault("what is whole is not completed behind the micro-batches")
 
         title = next(line for line in tree if line.startswith("line "))
         moves = [line for line in tree if "  -> " in line]
@@ -192,8 +197,8 @@ auto both() { return p.calls() + accumulated.calls(); }
         for line in moves:
             if line[columns["operation"]:][:3] != "-> " or any(line[at - 1] != " " or line[at] == " " for at in columns.values()):
                 self.fault(f"this line is not in its columns:\n{title}\n{line}")
-        if len(moves) != 8:
-            self.fault(f"the tree has {len(moves)} collectives, expected 8")
+        if len(moves) != 9:
+            self.fault(f"the tree has {len(moves)} collectives, expected 9")
         for words in ("blocks.*.a_member_with_a_long_name  matmul ", "3 parameters", "adamw ", "3 gradients"):
             if not any(words in line for line in tree):
                 self.fault(f"the tree does not say {words!r}")
