@@ -50,6 +50,7 @@ class Run {
   void fail(int rank, const std::string& why, std::chrono::milliseconds patience) {
     if (const std::lock_guard guard(mutex_); !failed()) {
       reason_ = "rank " + std::to_string(rank) + " failed: " + why;
+      failed_rank_ = rank;
       overdue_ = Clock::now() + patience;
       failed_ = true;
     }
@@ -66,7 +67,8 @@ class Run {
     {
       const std::lock_guard guard(mutex_);
       Kept& place = echo ? echo_ : first_;
-      if (place.error == nullptr) place = {error, rank};
+      // of what each says of another the one that the others heard of, however late its thread comes here
+      if (place.error == nullptr || (echo && rank == failed_rank_)) place = {error, rank};
     }
     fail(rank, ending_of(error).sentence, deadline.load());
   }
@@ -165,6 +167,7 @@ class Run {
   std::atomic<Clock::time_point> overdue_{};
   std::mutex mutex_;
   std::string reason_;
+  int failed_rank_ = -1;  // whose failure that is
   Kept first_, echo_;
 };
 
