@@ -1,65 +1,16 @@
 // A process of thread ranks grows by what its plan accounts for, 2 % and 2 MiB a rank: measured in a process of its own
 // for each program.
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <doctest/doctest.h>
-
-#include <parallel/communicator/threads.hpp>
-
-#include "growth.hpp"
+#include "growth_apart.hpp"
 
 using namespace parallel;
 using namespace parallel::internals;
 using namespace parallel::axes;
-
-namespace {
-
-/// What f returns in a process of its own, which has the pages of this one and counts from there.
-template <class F>
-std::int64_t apart(F f) {
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    std::int64_t result = -1;
-    try {
-      result = f();
-    } catch (...) {
-    }
-    _exit(write(ends[1], &result, sizeof result) == sizeof result ? 0 : 1);
-  }
-  std::int64_t result = -1;
-  const bool came = read(ends[0], &result, sizeof result) == sizeof result;
-  int status = 0;
-  waitpid(child, &status, 0);
-  close(ends[0]);
-  close(ends[1]);
-  return came ? result : -1;
-}
-
-}  // namespace
 
 TEST_CASE("a process of thread ranks grows by its account") {
   if (!growth::counts) return;
   growth::prepare();
   growth::program([]<class Program>(const char* name) {
     const Graph graph = build<Program>();
-    for (const Mesh& mesh : {Mesh{}, Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}}) {
-      const OwnedPlan plan = derive(graph, mesh, {}, {});
-      const std::vector<float> x = growth::input_of(plan);
-      const int ranks = mesh.ranks();
-      const std::int64_t grown = apart([&] {
-        const std::int64_t before = growth::status("VmRSS:");
-        run_threads(ranks, [&](Threads& world) { growth::run(plan, world, x, 3, [] {}); });
-        return growth::status("VmHWM:") - before;
-      });
-      const std::int64_t account = ranks * plan->process_memory();
-      INFO(std::string(name) << " on " << text(mesh) << ": " << grown << " bytes, the account says " << account
-                             << ", of it tensors " << ranks * plan->peak_memory());
-      CHECK(grown > account * 9 / 10);
-      CHECK(grown - account <= growth::allowed(account, ranks));
-    }
+    for (const Mesh& mesh : {Mesh{}, Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}}) growth::check(name, graph, mesh);
   });
 }

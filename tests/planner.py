@@ -152,6 +152,46 @@ class Test:
         wrong.write_text("#include <parallel/parallel.hpp>\nint x = y;\n")
         self.plan(wrong, code=65, says=["wrong.cpp", "does not compile"])
 
+    def remedies(self):
+        """What would lower the memory of a program that its budget refuses: tried on its source, of an object not."""
+        source = self.folder / "over.cpp"
+        source.write_text("""#include <parallel/parallel.hpp>
+using namespace parallel;
+using namespace parallel::axes;
+struct Block {
+  Parameter<float, Shape<32, 64>> up;
+  Parameter<float, Shape<64, 32>> down;
+  constexpr auto operator()(Distributed auto x) const { return x + matmul(gelu(matmul(x, up)), down); }
+};
+struct M {
+  Layers<8, Block> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(x))); }
+};
+using Step = Training<M, AdamW, Tensor<float, Shape<64 / data, 32>>>;
+using Small = Within<Step, PeakMemory<300'000>>;
+constexpr auto& p = plan<PROGRAM, Mesh{data = 4}>;
+static_assert(p.forward.collectives(all_gather(data)) == 0);
+auto calls() { return p.calls(); }
+""".replace("PROGRAM", "Small"))
+        self.plan(source, code=65, says=["a rank needs more memory than the budget; tools/plan FILE --why-memory --memory BYTES lists"])
+        said = self.plan(source, "--why-memory", "--memory", "300kB")
+        lines = [line for line in said.splitlines() if "Stored<" in line or "Recompute<" in line]
+        peaks = [line for line in lines if "does not fit" not in line]
+        if len(lines) != 3 or not peaks or peaks != lines[: len(peaks)] or "AllStored<..., Stored<data>>" not in peaks[0]:
+            self.fault(f"--why-memory with a budget says {said[-800:]}")
+        said = self.plan(source, "--why-memory")
+        lines = [line for line in said.splitlines() if "Stored<" in line or "Recompute<" in line]
+        if len(lines) != 3 or "Zero::states" not in lines[0] + lines[1] or "does not fit" in said:
+            self.fault(f"--why-memory says {said[-800:]}")
+        plain = self.folder / "plain.cpp"
+        plain.write_text(source.read_text().replace("plan<Small", "plan<Step"))
+        self.compile(plain, self.folder / "plain.o", "-c")
+        self.plan(self.folder / "plain.o", "--why-memory", says=["what would lower it is tried where the file is a source"], never=["would lower it  "])
+        # what fits is said with the word in the source: it compiles, and needs what was said
+        stored = self.folder / "stored.cpp"
+        stored.write_text(source.read_text().replace("PeakMemory<300'000>>;", "PeakMemory<300'000>>;\nusing Fits = AllStored<Small, Stored<data>>;").replace("plan<Small", "plan<Fits").replace("static_assert", "// "))
+        self.plan(stored, says=["peak "])
+
     def trees(self):
         """What a reader of the tree sees: headings, columns, the parts of accumulated micro-batches, the members of an update, no axis of one rank."""
         source, built = self.folder / "steps.cpp", self.folder / "steps.o"
@@ -365,6 +405,7 @@ def main(write, *arguments):
         test.runs()
         test.mistakes()
         test.trees()
+        test.remedies()
         test.whys()
         test.pipelines()
     shutil.rmtree(test.folder)

@@ -76,7 +76,7 @@ def main(*arguments):
         ((gpt, *machine, "--advise", "many"), 2, ["--advise"]),
         ((gpt, *machine, "--advise", 4, "--mesh", "data=4"), 2, ["--advise tries every mesh; leave --mesh away"]),
         ((gpt, *machine, "--advise", 4, "--dot"), 2, ["two answers"]),
-        ((gpt, *machine, "--mesh", "data=4", "--memory", "1GB"), 2, ["--memory needs --advise"]),
+        ((gpt, *machine, "--mesh", "data=4", "--memory", "1GB"), 2, ["--memory needs --advise or --why-memory"]),
         *(((gpt, *machine, "--advise", 4, "--memory", memory), 2, [f"--memory {memory} is no number of bytes"]) for memory in ("3x", "GB", "-1", "0", "1e30", "4 GB", "nan")),
     ]:
         test.plan(*words, code=code, says=says)

@@ -1,17 +1,16 @@
 // ZeRO: whatever is stored split, and however long it is gathered, ten steps are those of one rank, and what ranks send
 // and keep is what was published (Rajbhandari et al., 2020). No dimension divides.
-#include <doctest/doctest.h>
-
-#include "program.hpp"
+#include "ten_steps.hpp"
 
 using namespace parallel;
 using namespace parallel::internals;
 using namespace parallel::axes;
+using namespace ten_steps;
 
 namespace {
 
 inline constexpr Axis replica{"replica"};
-inline constexpr int rows = 8, steps = 10;
+inline constexpr int rows = 8;
 
 struct Block {
   Parameter<double, Shape<5>> gain{normal(1)};
@@ -44,32 +43,6 @@ struct Products {
 using X = Tensor<double, Shape<rows / replica / data, 7>>;
 using Y = Tensor<double, Shape<rows / replica / data, 3>>;
 using Plain = Training<Odd, AdamW, X, Y>;
-
-std::vector<double> losses(const Graph& graph, const Mesh& mesh, double clip_norm = 0) {
-  const OwnedPlan plan = derive(graph, mesh, {}, {});
-  std::vector<std::vector<double>> seen(static_cast<std::size_t>(mesh.ranks()));
-  run_threads(mesh.ranks(), [&](Threads& world) {
-    under_test::Parameters parameters(*plan, world.rank(), 5);
-    Trainer<Threads, under_test::Device> trainer(
-        *plan, world, parameters, AdamW::Hyperparameters{.weight_decay = 0.1, .clip_norm = clip_norm}, 3);
-    int position = 0;
-    for (const Member& m : plan->graph.members)
-      if (m.role == Role::input) {
-        trainer.executor().input(
-            position, program::numbers<double>(m.type.layout.elements(), static_cast<std::uint64_t>(position + 1)));
-        ++position;
-      }
-    for (int step = 0; step < steps; ++step)
-      seen[static_cast<std::size_t>(world.rank())].push_back(trainer.step(1e-2).loss);
-    compare_replicas(world, trainer.executor());
-  });
-  for (const auto& other : seen) CHECK(other == seen[0]);
-  return seen[0];
-}
-void check_near(const std::vector<double>& many, const std::vector<double>& one) {
-  REQUIRE(many.size() == one.size());
-  for (std::size_t i = 0; i < one.size(); ++i) CHECK(many[i] == doctest::Approx(one[i]).epsilon(1e-10));
-}
 
 struct Variant {
   std::string name;

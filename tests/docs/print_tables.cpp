@@ -24,6 +24,7 @@
 #include "print_megatron.hpp"
 #include "print_parallelisms.hpp"
 #include "print_published.hpp"
+#include "recomputation.hpp"
 #include "rules.hpp"
 
 // The programs of README.md and docs/quick-start.md as they are, so that their plans name their own lines. All that
@@ -218,6 +219,7 @@ int main() {
   print_operations();
   print_plans();
   print_optimizers();
+  recomputation::print();
   megatron::print();
   parallelisms::print();
   own_schedule::print();

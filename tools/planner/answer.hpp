@@ -68,8 +68,15 @@ struct Answer {
     for (const OwnedPlan& stage : stages()) steps.push_back({stage, simulate(*stage, *machine, *all)});
     return steps;
   }
+  /// The plan of the same, were everything kept that the backward pass computes again.
+  OwnedPlan without_recomputation() const { return derive(kept_instead(*whole), plan->mesh, {}, {}); }
+  /// Bytes of activations that recomputation saves.
+  std::int64_t kept_instead_of_again() const {
+    return without_recomputation()->memory.of(Use::activations) - plan->memory.of(Use::activations);
+  }
   Json json() const {
     Json all = planner::json(*plan, name);
+    if (plan->flops_again() > 0) all["memory"]["saved_by_recomputation"] = kept_instead_of_again();
     if (!machine) return all;
     const auto [step, seconds_of_step] = simulated();
     all["machine"] = {{"name", words(machine->name.view())}};
@@ -84,6 +91,10 @@ struct Answer {
   }
   std::string text() const {
     std::string out = name + "\n" + head_of(*plan) + "\n\n" + tree(*plan, price()) + totals(*plan);
+    if (plan->flops_again() > 0)
+      out += "  without it             " + printing::bytes(static_cast<double>(kept_instead_of_again())) +
+             " of activations more, peak " +
+             printing::bytes(static_cast<double>(without_recomputation()->peak_memory())) + "\n";
     if (!machine) return out;
     const auto all = predicted();
     out += "\npredicted step         " + duration(all ? all->seconds : simulate(*plan, *machine).seconds) + " on " +
@@ -239,10 +250,6 @@ inline void print(const std::vector<Answer>& answers, const Asked& asked, std::o
     Json plans = Json::array();
     for (const Answer& a : answers) plans.push_back(a.json());
     out << (plans.size() == 1 ? plans[0] : plans).dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
-    return;
-  }
-  if (asked.why_memory) {
-    for (const Answer& a : answers) out << a.name << "\n" << a.where() << "\n\n" << why_memory(*a.plan) << "\n";
     return;
   }
   if (!asked.why.empty()) {

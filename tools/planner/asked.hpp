@@ -19,7 +19,8 @@ struct Asked {
   std::string why{}, run{}, lock{}, picture{}, svg{};
   std::string output{};  ///< empty: the standard output
   enum class Format { text, json, dot, timeline, html } format = Format::text;
-  int stage = -1;  ///< -1: not said
+  int stage = -1;       ///< -1: not said
+  std::string tried{};  ///< annotations as which the source is compiled (program/tried.hpp)
   bool why_memory = false, schedule = false, schedule_svg = false;
   bool locking = false, checking = false;
   int advise = 0;        ///< ranks; 0: no advice is asked for

@@ -26,7 +26,7 @@ struct Reason {
   bool conjugate = false;
   int rule = 0;            ///< 3 to 5; 7 where carried or returned; 0: none decided
   Placement from{}, to{};  ///< forward
-  bool again = false;      ///< a parameter that was gathered forward, too
+  bool again = false;      ///< the same was done forward, and what it gave not kept
   bool updated = false;    ///< a parameter of which each rank has updated its part
 };
 
@@ -49,8 +49,8 @@ inline Reason reason_of(const GraphView& g, const Node& node) {
   const Origin origin = g.origin(node);
   Reason r;
   const bool gathers = gathers_parameter(g, node);
-  r.conjugate = node.phase == Phase::backward && !gathers;
-  r.again = gathers && node.phase == Phase::backward;
+  r.again = g.value(node.result).again >= 0;
+  r.conjugate = node.phase == Phase::backward && !r.again && !gathers;
   r.updated = node.phase == Phase::optimizer && node.transition.collective == Collective::all_gather;
   r.from = r.conjugate ? conjugate(node.transition.to) : node.transition.from;
   r.to = r.conjugate ? conjugate(node.transition.from) : node.transition.to;
@@ -141,6 +141,7 @@ inline std::string brief(const GraphView& g, const Node& node) {
     case Cause::shared: words = "several stages use it"; break;
     case Cause::edge: break;
   }
+  if (r.again) words += ", again";
   return r.conjugate ? "conjugate of " + text(r.from) + " -> " + text(r.to) + ": " + words : words;
 }
 

@@ -179,6 +179,7 @@ inline Json json(const Plan& plan, const std::string& program) {
     regions.push_back({{"kind", words(name_of(r.kind))},
                        {"parent", r.parent},
                        {"count", r.count},
+                       {"blocks", r.blocks},
                        {"reversed", r.reversed},
                        {"staged", r.staged}});
   for (const Value& v : g.values) {
@@ -250,6 +251,7 @@ inline Json json(const Plan& plan, const std::string& program) {
             {"end", json(plan.agreement.end)}}},
           {"memory", memory},
           {"flops", plan.flops()},
+          {"flops_again", plan.flops_again()},
           {"redundant", redundant},
           {"members", members},
           {"regions", regions},

@@ -6,6 +6,7 @@
 
 #include "advise_file.hpp"
 #include "laid_run.hpp"
+#include "remedies.hpp"
 
 namespace planner {
 
@@ -73,7 +74,8 @@ inline void refuse_combinations(const CLI::App& app) {
   }
   if (app.count("--advise") > 0 && app.count("--mesh") > 0)
     throw CLI::ValidationError("--advise tries every mesh; leave --mesh away");
-  if (app.count("--memory") > 0 && app.count("--advise") == 0) throw CLI::ValidationError("--memory needs --advise");
+  if (app.count("--memory") > 0 && app.count("--advise") == 0 && app.count("--why-memory") == 0)
+    throw CLI::ValidationError("--memory needs --advise or --why-memory");
   const bool locks = given == "--lock" || given == "--check";
   if (locks && app.count("--output") > 0)
     throw CLI::ValidationError(given + " has no output; --lock-file says where the lock is");
@@ -127,7 +129,8 @@ int main(int argc, char** argv) {
 
   app.add_option("--why", asked.why, "Explains every collective of a member: blocks.0.mlp.down")
       ->group(questions_group);
-  app.add_flag("--why-memory", asked.why_memory, "The moment at which a rank holds most, and what lives then")
+  app.add_flag("--why-memory", asked.why_memory,
+               "The moment at which a rank holds most, what lives then, and of a source what would lower it")
       ->group(questions_group);
   app.add_option("--picture", asked.picture, "How a member lies on the mesh, as text: blocks.*.mlp.down, input.0")
       ->group(questions_group);
@@ -146,7 +149,8 @@ int main(int argc, char** argv) {
                  "Every mesh of so many ranks, by its predicted step and what it is lost by; needs --machine")
       ->group(questions_group)
       ->check(CLI::Range(1, 65536));
-  app.add_option("--memory", asked.memory, "What a rank has for --advise: 80GB, 40GiB")->group("With a question");
+  app.add_option("--memory", asked.memory, "What a rank has for --advise or --why-memory: 80GB, 40GiB")
+      ->group("With a question");
   app.add_option("--lock-file", asked.lock, "Another file than NAME.plan")->group("With a question");
 
   app.add_option("--compiler", asked.compiler, "What compiles a source; words, as in \"ccache g++\"")
@@ -179,7 +183,10 @@ int main(int argc, char** argv) {
         return exit_code::done;
       }
       std::ostringstream out;
-      asked.run.empty() ? print(all, asked, out) : lay_over(all, asked, out);
+      if (asked.why_memory)
+        print_why_memory(all, asked, out);
+      else
+        asked.run.empty() ? print(all, asked, out) : lay_over(all, asked, out);
       return deliver(out.str(), asked);
     } catch (const object::Damaged& damaged) {
       throw Failure("the program in '" + asked.file + "' cannot be read: " + damaged.what(), exit_code::bad_data);

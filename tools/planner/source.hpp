@@ -137,6 +137,9 @@ inline void compile(const Asked& asked, const std::filesystem::path& object, con
   const bool nvcc = std::filesystem::path(command.back()).filename() == "nvcc";
   // what the library has compiled need not be compiled here: nothing is linked
   command.insert(command.end(), {"-std=c++20", "-O0", "-w", "-DPARALLEL_LIBRARY", "-I" + asked.include});
+  // a program over its budget is planned all the same, and with what is tried its assertions do not hold
+  if (asked.why_memory)
+    command.insert(command.end(), {"-Dstatic_assert(...)=", "-DPARALLEL_TRIED=\"" + asked.tried + "\""});
   // g++'s notes about calls between old objects and new ones, which -w leaves
   if (!nvcc) command.push_back("-Wno-psabi");
   std::error_code error;

@@ -118,7 +118,9 @@ class Tree {
     const std::string layers = r.staged && plan_.mesh.extent(plan_.graph.stages) > 1
                                    ? "layers " + staged_layers(plan_, plan_.graph.part(part_).chunk)
                                    : "layers";
-    heading(depth_, layers + ", " + std::to_string(r.count) + " times" + (r.reversed ? ", the last first" : ""));
+    const std::string grouped = r.blocks > 1 ? ", " + std::to_string(r.blocks) + " at a time" : "";
+    heading(depth_,
+            layers + grouped + ", " + std::to_string(r.count) + " times" + (r.reversed ? ", the last first" : ""));
     ++depth_;
     ++layers_;
   }
@@ -149,9 +151,11 @@ class Tree {
     headings(node);
     const Origin origin = plan_.graph.origin(node);
     if (origin.operation == nullptr || node.phase == Phase::optimizer) return nobodys(node);
-    if (node.origin == origin_) return;
+    const bool again = node.results > 0 && plan_.graph.value(node.result).again >= 0;
+    if (node.origin == origin_ && again == again_) return;
     end_group();
     origin_ = node.origin;
+    again_ = again;
     std::string gives;
     const std::vector<const Event*> with_others = fused(node);
     std::string operation = with_others.empty() ? spelled(plan_.graph, origin) : "";
@@ -162,7 +166,10 @@ class Tree {
     if (node.phase == Phase::forward && result >= 0) gives = parallel::text(plan_.graph.value(result).type);
     table_.rows.push_back(
         {{indented(place_of(origin.source)), origin.member >= 0 ? path_of(plan_.graph, origin.member) : "",
-          operation + (node.phase == Phase::backward ? ", backward" : ""), gives}});
+          operation + (again                           ? ", again"
+                       : node.phase == Phase::backward ? ", backward"
+                                                       : ""),
+          gives}});
   }
 
   /// What nobody wrote, as the optimizer: one line for neighbours that do the same, with what they do it to.
@@ -239,7 +246,7 @@ class Tree {
   printing::Table table_{};
   int micro_batches_, part_ = -1, depth_ = 1, layers_ = 0, phase_ = -1, origin_ = -1;
   Place place_ = Place::before;
-  bool headed_ = false;
+  bool headed_ = false, again_ = false;
   std::vector<const Node*> group_{};
   std::string operation_{};
 };

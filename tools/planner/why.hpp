@@ -27,8 +27,10 @@ inline std::string how_often(const Plan& plan, const Node& node) {
   std::string words = times == 1 ? "once a step" : std::to_string(times) + " times a step";
   for (int r = node.region; r > 0; r = plan.graph.region(r).parent) {
     const Region& region = plan.graph.region(r);
-    words += region.kind == RegionKind::layers ? ", in each of " + std::to_string(region.count) + " layers"
-                                               : ", for each of " + std::to_string(region.count) + " micro-batches";
+    const std::string count = std::to_string(region.count), blocks = std::to_string(region.blocks);
+    words += region.kind != RegionKind::layers ? ", for each of " + count + " micro-batches"
+             : region.blocks == 1              ? ", in each of " + count + " layers"
+                                               : ", in each of " + count + " groups of " + blocks + " layers";
   }
   if (chunks > 1) words += ", in each of " + std::to_string(chunks) + " chunks";
   return words +
@@ -201,6 +203,8 @@ inline std::vector<std::string> explained(const Plan& plan, const Node& node) {
     cause += "It is the conjugate of " + text(r.from) + " -> " + text(r.to) +
              " in the forward pass: the gradient goes back the way that the value came. There: ";
   std::vector<std::string> said{cause + causing::because(g, r, g.origin(node), on)};
+  if (r.again && r.cause != Cause::stored)
+    said.push_back("The backward pass does it again, as what it gave is not kept (recompute).");
   if (const std::string accumulated = causing::accumulated(g, node, r); !accumulated.empty())
     said.push_back(accumulated);
   said.push_back("Price: " + printing::bytes(static_cast<double>(plan.all.message(node))) + " among " +

@@ -71,7 +71,7 @@ struct PlacementOf {
   using type = Split<number>;
 };
 template <>
-struct PlacementOf<internals::as_figure(parallel::SplitFlat)> {
+struct PlacementOf<internals::as_figure(parallel::internals::SplitFlat)> {
   using type = SplitFlat;
 };
 template <>

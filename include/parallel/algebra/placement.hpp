@@ -30,8 +30,6 @@ struct Placement {
 /// Each rank holds its slice of dimension `dim`.
 template <int dim>
 inline constexpr Placement Split{PlacementKind::split, dim};
-/// Each rank holds its slice of the flat view of all elements, padded with zeros: how a parameter lies at rest.
-inline constexpr Placement SplitFlat{PlacementKind::split, 0, 0, true};
 /// Each rank holds the whole value and uses it differently; its gradient is Partial.
 inline constexpr Placement Broadcast{PlacementKind::broadcast};
 /// Each rank holds a term; the value is the sum over the axis.
@@ -45,6 +43,8 @@ inline constexpr Placement At{PlacementKind::at, 0,
                               ((std::uint64_t{1} << (coordinate < 0 ? 64 + coordinate : coordinate)) | ... | 0)};
 
 namespace internals {
+/// Each rank holds its slice of the flat view of all elements, padded with zeros: how a `Stored` parameter lies at rest.
+inline constexpr Placement SplitFlat{PlacementKind::split, 0, 0, true};
 constexpr Placement split(int dim) { return {PlacementKind::split, dim}; }
 /// The same split of a tensor that has so many dimensions more in front.
 constexpr Placement behind(Placement p, int dims) {

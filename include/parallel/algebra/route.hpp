@@ -16,8 +16,24 @@ struct Route {
 };
 
 namespace routing {
-/// Axes that split one dimension come outermost first and go innermost first.
+/// Whether of two layouts the first is split over the same axes, dimension by dimension, as the second.
+constexpr bool splits_alike(const Layout& now, const Layout& to) {
+  for (int d = 0; d < to.rank(); ++d) {
+    for (const Axis* a : to.dims[d])
+      if (!now.dims[d].split_by(a)) return false;
+    for (const Axis* a : now.dims[d])
+      if (!to.dims[d].split_by(a)) return false;
+  }
+  return true;
+}
+/// Axes that split one dimension come outermost first and go innermost first; those that split the flat view of what
+/// all these leave come last and go first.
 constexpr bool may_move(const Axis* axis, const Layout& now, const Layout& to) {
+  if (to.on(axis).flat && !splits_alike(now, to)) return false;
+  if (!(now.on(axis) == to.on(axis)) && !now.on(axis).flat && !to.on(axis).flat &&
+      (now.on(axis).split() || to.on(axis).split()))
+    for (const Placed& p : now.others)
+      if (p.placement.flat) return false;
   if (now.on(axis).flat || to.on(axis).flat)
     for (const Placed& p : (now.on(axis).flat ? now : to).others)
       if (const bool within = p.axis->text() < axis->text(); p.placement.flat && p.axis != axis)
@@ -81,7 +97,9 @@ constexpr Route route(const Layout& from, const Layout& to) {
       for (int i = 0; i < left.size();) {
         const Axis* a = left[i];
         const Placement target = to.on(a);
-        if (known(collective(now.on(a), target)).order != order || !routing::may_move(a, now, to)) {
+        const int own = known(collective(now.on(a), target)).order;
+        // what splits a flat view waits for what splits more than it
+        if (!(own == order || (own < order && target.flat)) || !routing::may_move(a, now, to)) {
           ++i;
           continue;
         }

@@ -16,13 +16,14 @@ struct RandomStream {
   std::array<std::uint32_t, 2> key{};
   std::array<std::uint32_t, 2> high{};  ///< the upper half of every counter
 
-  /// The stream of a call: ints are the positions of seed and step among the scalars, and the number of the operation.
+  /// The stream of a call: ints are the positions of seed and step among the scalars, and the number of the operation,
+  /// to which above 32 bits is added by how many its layer is behind the first of the iteration.
   static constexpr RandomStream of(const Ints& ints, const double* scalars, std::int64_t layer,
                                    std::int64_t micro_batch) {
     const auto key = static_cast<std::uint64_t>(static_cast<std::int64_t>(scalars[ints[0]]));
     const auto words = philox(
         {static_cast<std::uint32_t>(static_cast<std::int64_t>(scalars[ints[1]])), static_cast<std::uint32_t>(ints[2]),
-         static_cast<std::uint32_t>(layer), static_cast<std::uint32_t>(micro_batch)},
+         static_cast<std::uint32_t>(layer + (ints[2] >> 32)), static_cast<std::uint32_t>(micro_batch)},
         {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)});
     return {{words[0], words[1]}, {words[2], words[3]}};
   }

@@ -3,6 +3,7 @@
 // here: graph/write.hpp gives them the program's.
 #pragma once
 #include <parallel/graph/infer.hpp>
+#include <parallel/graph/recomputation.hpp>
 
 namespace parallel::internals {
 
@@ -28,8 +29,10 @@ struct Application {
   Kind kind = Kind::data;  ///< of a source
   double first = 0, second = 0;
   Source where{};
-  int loop = -1;         ///< the carried value of the loop in whose body it was applied, or -1
-  bool again = false;    ///< the backward pass is to compute it again
+  int loop = -1;       ///< the carried value of the loop in whose body it was applied, or -1
+  bool again = false;  ///< the backward pass is to compute it again
+  /// what of its nodes, or of a loop's, the backward pass is to compute again
+  const Recomputation* recomputation = nullptr;
   bool stacked = false;  ///< a parameter of layers: used is the slice of a layer
   int value = -1;        ///< of what is given: its value in the graph
   int region = -1;       ///< of an input with micro-batches: the region of which each iteration takes a slice

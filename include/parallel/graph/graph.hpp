@@ -71,8 +71,12 @@ struct Origin {
 };
 
 /// Whether the backward pass keeps a forward value or computes it again from what it is made of.
-enum class Keep : std::uint8_t { saved, recomputed };
-constexpr Keep last_of(Keep) { return Keep::recomputed; }
+enum class Keep : std::uint8_t {
+  saved,
+  recomputed,  ///< where the backward pass reads it
+  repeated,    ///< also where nothing reads it
+};
+constexpr Keep last_of(Keep) { return Keep::repeated; }
 
 /// Stages of a pipeline, while it is traced: a set of these. In a finished graph the layouts say it, as At on the axis
 /// of the stages.
@@ -91,6 +95,7 @@ struct Value {
   Keep keep = Keep::saved;
   int stack = 0;                     ///< > 0: the leading dimension counts this many layers
   std::uint8_t home = staging::all;  ///< the stages that hold it
+  IndexOf<Value> again{};            ///< backward: the forward value that this is, computed again; or -1
 };
 
 inline constexpr int max_node_operands = 10;
@@ -124,12 +129,15 @@ struct Region {
   RegionKind kind = RegionKind::program;
   IndexOf<Region> parent{};
   int count = 1;
+  int blocks = 1;         ///< of layers: how many of them one iteration takes, one behind the other
   bool reversed = false;  ///< the last iteration's slices come first (the backward pass of layers)
   /// regions of one loop share the index of their iterations: the forward and the backward pass of layers
   IndexOf<Region> loop{};
   IndexOf<Node> begin{};  ///< its first and last node
   IndexOf<Node> end{};
   bool staged = false;  ///< its iterations are shared out over `Graph::stages`
+
+  constexpr int layers() const { return count * blocks; }
 };
 
 /// A value that an iteration takes from the one before it.

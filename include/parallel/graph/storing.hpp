@@ -44,6 +44,7 @@ struct StoredOn {
   Gathered gathered = Gathered::per_use;
   bool fits = true;  ///< its words go together
 
+  constexpr bool alike(Zero of_stage, Gathered how_long) const { return stage == of_stage && gathered == how_long; }
   constexpr void of(Storing& s) const {
     s.axes.push_back(axis);
     s.split = s.split.with(axis, placement);

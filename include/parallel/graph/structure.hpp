@@ -18,9 +18,9 @@ inline constexpr Operation scalars{.name = "scalars", .computes = false, .struct
 inline constexpr Operation carry{.name = "carry", .computes = false, .structural = Structural::carry};
 /// what the last iteration returned
 inline constexpr Operation carried{.name = "carried", .computes = false, .structural = Structural::carried};
-/// one layer's slice of a stacked value
+/// one layer's slice of a stacked value: of those that an iteration takes number ints[0]
 inline constexpr Operation layer{.name = "layer", .aliases = true, .computes = false, .structural = Structural::layer};
-/// the iterations' values, one behind the other
+/// the iterations' values, one behind the other; its operands are those of one iteration
 inline constexpr Operation stacked{.name = "stacked", .computes = false, .structural = Structural::stacked};
 inline constexpr Operation copy{.name = "copy", .structural = Structural::copy};
 /// the same values in another element type

@@ -27,6 +27,7 @@ class Trace {
   int origin = -1, member = -1, region = 0;
   Vector<casting::Cast> casts{};
   int draws = 0;              ///< how many random operations there are: each has its own stream
+  int block = 0;              ///< which of the layers that one iteration takes is being written
   Vector<StoredOn> stored{};  ///< what is said of all parameters
   Vector<Storing> storing{};  ///< by member, of parameters
   Vector<SplitGradient> sharded{};
@@ -91,6 +92,10 @@ class Trace {
     member = here;
     return value;
   }
+
+  /// The number of a random operation, by which it has its stream, and above 32 bits which of an iteration's layers it
+  /// is in.
+  constexpr std::int64_t draw() { return std::int64_t{block} << 32 | draws++; }
 
   /// The position of a run-time scalar among all of them.
   template <std::size_t n>
@@ -194,12 +199,24 @@ class Trace {
       if (s.value == value) layout = layout.with(s.gradient.axis, s.gradient.placement);
     return layout;
   }
-  /// A value's gradient lies as that of another does of which it is made; `dims` dimensions more in front.
+  /// A value's gradient lies as that of another does of which it is made; `dims` dimensions more in front. Where it is
+  /// used differently on an axis, its gradient is split by that one first, and by those within it later.
   constexpr void shard_like(int value, int other, int dims = 0) {
-    for (int i = 0; i < sharded.size(); ++i)
-      if (const SplitGradient s = sharded[i];
-          s.value == other && graph.values[value].type.layout.on(s.gradient.axis) == Invariant)
+    List<Placed, max_axes> outer;
+    for (int i = 0; i < sharded.size(); ++i) {  // of a value the outermost come first
+      const SplitGradient s = sharded[i];
+      if (s.value != other) continue;
+      bool within = false;
+      for (const Placed& p : outer) within = within || is_within(s.gradient.placement, p.placement);
+      if (!(graph.values[value].type.layout.on(s.gradient.axis) == Invariant))
+        outer.push_back(s.gradient);
+      else if (!within)
         sharded.push_back({value, {s.gradient.axis, behind(s.gradient.placement, dims)}});
+    }
+  }
+  /// Whether of two splits the later one splits what the other leaves.
+  static constexpr bool is_within(const Placement& later, const Placement& outer) {
+    return later.flat || (!outer.flat && later.dim == outer.dim);
   }
   constexpr bool is_sharded(int value) const {
     for (const SplitGradient& s : sharded)
@@ -234,19 +251,21 @@ class Trace {
   /// The current layer's slice of a parameter of its block.
   constexpr int layer_of_parameter(int stack) {
     const Region& here = graph.regions[region];
-    if (here.kind != RegionKind::layers || here.count != graph.values[stack].type.layout.dims[0].size)
+    if (here.kind != RegionKind::layers || here.count * here.blocks != graph.values[stack].type.layout.dims[0].size)
       graph.misused = graph.values[stack].member;
-    return layer_of(stack, region);
+    return layer_of(stack, region, block);
   }
-  /// The slice that an iteration of a region takes of a stacked value.
-  constexpr int layer_of(int stack, int in_region) {
+  /// The slice that an iteration of a region takes of a stacked value, for one of its layers.
+  constexpr int layer_of(int stack, int in_region, int of_block = 0) {
     for (const Stack& s : graph.stacks)
-      if (s.outside == stack && s.region == in_region && graph.maker(s.inside).is(Structural::layer)) return s.inside;
+      if (s.outside == stack && s.region == in_region && graph.maker(s.inside).is(Structural::layer) &&
+          graph.maker(s.inside).ints[0] == of_block)
+        return s.inside;
     const Value outer = graph.values[stack];
     const Type type{outer.type.dtype, without_leading(outer.type.layout)};
     const int here = member;
     member = outer.member;
-    const int value = emit(operation::layer, {stack}, {type}, outer.kind, {}, 0, 0, in_region);
+    const int value = emit(operation::layer, {stack}, {type}, outer.kind, {of_block}, 0, 0, in_region);
     member = here;
     graph.stacks.push_back({in_region, value, stack});
     shard_like(value, stack, -1);
@@ -260,6 +279,7 @@ class Trace {
     next.kind = kind;
     next.parent = region;
     next.count = count;
+    next.blocks = back_through >= 0 ? graph.regions[back_through].blocks : 1;
     next.reversed = back_through >= 0;
     region = graph.regions.size();
     next.loop = next.reversed ? graph.regions[back_through].loop : IndexOf<Region>(region);
@@ -366,7 +386,7 @@ class Trace {
     const Placement from = before.type.layout.on(axes[0]);
     // a slice of stacked parameters: the whole stack moves, once for all layers
     if (maker.is(Structural::layer) && !for_the_step_ && !moves_by_layer(value))
-      return layer_of(move(maker.operands[0], axes, behind(to, 1)), before.region);
+      return layer_of(move(maker.operands[0], axes, behind(to, 1)), before.region, static_cast<int>(maker.ints[0]));
     if (maker.is(Structural::move) && maker.transition.from.split() && maker.transition.to == Invariant &&
         from == Invariant && to == Broadcast && !is_sharded(value) && casting::is_parameter(graph, maker.operands[0])) {
       // from where a parameter is stored to where it enters is one transition on each axis
@@ -381,6 +401,13 @@ class Trace {
     const int here = member;
     member = before.member;
     int result = -1;
+    if (maker.is(Structural::move) && maker.transition.to == Broadcast && maker.transition.from == Invariant &&
+        from == Invariant && to == Broadcast && splits_within(maker.operands[0], axes[0], maker.transition.axes[0])) {
+      // backward the outer split comes first
+      result = move(move(maker.operands[0], axes, to), maker.transition.axes, Broadcast);
+      member = here;
+      return result;
+    }
     if (maker.operation->view && from == Invariant && to == Broadcast) {  // a retype of a view is made on what it views
       const int viewed = move(maker.operands[0], axes, to);
       Type type = before.type;
@@ -414,6 +441,17 @@ class Trace {
     for (const int o : operands)
       if (graph.values[o].kind == Kind::parameter && graph.values[o].keep == Keep::recomputed) return true;
     return false;
+  }
+  /// Whether a value's gradient is split by one axis within what another leaves.
+  constexpr bool splits_within(int value, const Axis* axis, const Axis* outer) const {
+    int split = -1, split_outer = -1;
+    for (int i = 0; i < sharded.size(); ++i)
+      if (sharded[i].value == value) {
+        if (sharded[i].gradient.axis == axis) split = i;
+        if (sharded[i].gradient.axis == outer) split_outer = i;
+      }
+    return split_outer >= 0 && split > split_outer &&
+           is_within(sharded[split].gradient.placement, sharded[split_outer].gradient.placement);
   }
   /// Puts a node into the program's order: at the end, or before the outermost open region that lies within the node's
   /// own.

@@ -25,8 +25,7 @@ class Writing {
   }
   /// When all is written: the backward pass computes again what was marked so.
   constexpr void mark_recomputed() {
-    for (int i = 0; i < all_.size(); ++i)
-      if (all_[i].again && values_[i] >= 0) compute_again(values_[i]);
+    for (int i = 0; i < all_.size(); ++i) mark(i);
   }
 
  private:
@@ -125,6 +124,7 @@ class Writing {
 
   constexpr void write(int i) {
     const Application& a = all_[i];
+    const int nodes = trace_.graph.nodes.size();
     if (a.what == What::operation) {
       List<int, max_operands> operands;
       for (const int o : a.operands) operands.push_back(value_of(o, a.where));
@@ -138,6 +138,7 @@ class Writing {
     } else {
       values_[i] = looped(a);
     }
+    if (a.recomputation != nullptr && a.what != What::loop) mark(*a.recomputation, nodes);
     trace_.member = trace_.origin = -1;
   }
 
@@ -168,17 +169,36 @@ class Writing {
     int initial = value_of(a.operands[0]);
     trace_.origin = trace_.graph.maker(initial).origin;  // what enters the loop, and where it comes from another stage
     if (a.crossing != nullptr) initial = over_cut(a, initial, staging::receive);
-    trace_.begin(RegionKind::layers, a.count);
+    const int blocks = trace_.training && a.recomputation != nullptr ? a.recomputation->blocks : 1;
+    const int nodes = trace_.graph.nodes.size(), draws = trace_.draws, outer_block = trace_.block;
+    trace_.begin(RegionKind::layers, a.count / blocks);
+    trace_.graph.regions[trace_.region].blocks = blocks;
     trace_.graph.regions[trace_.region].staged = a.crossing != nullptr;
-    const int taken = values_[a.carried] = trace_.carry(initial);
+    const int taken = trace_.carry(initial);
     trace_.graph.values[taken].differentiable =
         true;  // from the second layer on it depends on parameters, whatever the first takes
-    write_all(a.returned, a.carried);
-    const int returned = value_of(a.returned);
-    const Graph& graph = trace_.graph;
-    trace_.from(
-        {&operation::carry, {returned}, {}, {}, graph.source(graph.maker(returned)), graph.values[returned].member});
-    trace_.hand_on(taken, trace_.own(trace_.enter(returned, layout)));
+    int state = taken;
+    for (int block = 0; block < blocks; ++block) {
+      if (block > 0)
+        for (int i = 0; i < all_.size(); ++i)
+          if (inside(i)) {
+            mark(i);
+            values_[i] = -1;
+          }
+      trace_.block = block;
+      trace_.draws = draws;  // each layer draws by its number
+      values_[a.carried] = state;
+      write_all(a.returned, a.carried);
+      const int returned = value_of(a.returned);
+      const Graph& graph = trace_.graph;
+      trace_.from(
+          {&operation::carry, {returned}, {}, {}, graph.source(graph.maker(returned)), graph.values[returned].member});
+      state = trace_.enter(returned, layout);
+    }
+    trace_.block = outer_block;
+    const int handed_on = trace_.own(state);
+    trace_.hand_on(taken, handed_on);
+    if (a.recomputation != nullptr) mark(*a.recomputation, nodes);
     trace_.end();
     const int last = trace_.result_of(taken);
     return a.crossing != nullptr ? over_cut(a, last, staging::send) : last;
@@ -237,6 +257,22 @@ class Writing {
     return trace_.declare(operation::parameter, unnamed, Kind::parameter, true);
   }
 
+  constexpr void mark(int i) {
+    if (all_[i].again && values_[i] >= 0) compute_again(values_[i]);
+  }
+  /// Marks, of the nodes written from one on in the region that is being written, those that a word means.
+  constexpr void mark(const Recomputation& which, int from) {
+    for (int n = from; n < trace_.graph.nodes.size(); ++n)
+      if (const Node& node = trace_.graph.nodes[n]; node.region == trace_.region && which.has(trace_.graph, node))
+        keep_nothing_of(node);
+    if (!which.whole) return;
+    int last = -1;
+    for (int n = from; n < trace_.graph.nodes.size(); ++n)
+      if (const Node& node = trace_.graph.nodes[n];
+          node.region == trace_.region && node.phase == Phase::forward && node.operation->rate == Rate::products)
+        last = node.result;
+    if (last >= 0) trace_.graph.values[last].keep = Keep::repeated;
+  }
   constexpr void compute_again(int value) {
     const Node& maker = trace_.graph.maker(value);
     if (maker.operation->computes && !maker.operation->updates)
@@ -248,7 +284,8 @@ class Writing {
       keep_nothing_of(term);
   }
   constexpr void keep_nothing_of(const Node& maker) {
-    for (int r = 0; r < maker.results; ++r) trace_.graph.values[maker.result + r].keep = Keep::recomputed;
+    for (int r = 0; r < maker.results; ++r)
+      if (Keep& keep = trace_.graph.values[maker.result + r].keep; keep == Keep::saved) keep = Keep::recomputed;
   }
 
   Trace& trace_;

@@ -12,6 +12,17 @@ template <class X>
 inline constexpr bool is_parameter = false;
 template <class T, class S, class... Annotation>
 inline constexpr bool is_parameter<Parameter<T, S, Annotation...>> = true;
+
+template <class...>
+struct Types {};
+/// How the value that layers carry is moved to cross from stage to stage: by the words of Layers that are placements.
+template <class X, class Placements, class... Word>
+struct Crossing;
+template <class X, class... Placed>
+struct Crossing<X, Types<Placed...>> : spelling::Moving<X, Placed...> {};
+template <class X, class... Placed, class First, class... Word>
+struct Crossing<X, Types<Placed...>, First, Word...>
+    : Crossing<X, std::conditional_t<is_recompute<First>, Types<Placed...>, Types<Placed..., First>>, Word...> {};
 }  // namespace internals
 
 /// `Layers<12, Block> blocks; x = blocks(x);`: twelve blocks one after the other, each with parameters of its own. The
@@ -21,7 +32,9 @@ inline constexpr bool is_parameter<Parameter<T, S, Annotation...>> = true;
 /// send, back a send back (graph/stages.hpp). `Layers<12 / stage, Block, On<tensor, Split<2>>>`: what crosses a cut is
 /// placed so while it crosses; where the ranks of an axis have it alike, each sends its slice only, and the slices are
 /// gathered behind the cut (Megatron's scatter and gather).
-template <Dim count, class Block, class... Crossing>
+///
+/// `Layers<12, Block, Recompute<>>`: what of a block the backward pass computes again. An evaluation takes no notice.
+template <Dim count, class Block, class... Word>
 struct Layers {
   Block block{};
 
@@ -41,7 +54,7 @@ struct Layers {
     } else {
       using Carried = typename internals::Symbolic<X, Kind::activation>::type;
       using Result = Returned<X, More...>;
-      using Crossed = internals::spelling::Moving<X, Crossing...>;
+      using Crossed = internals::Crossing<X, internals::Types<>, Word...>;
       constexpr Refusal crossing = Crossed::value.refusal;
       constexpr Refusal refusal = crossing ? crossing : differs(X::type, Result::type, Result::kind);
       using accepted [[maybe_unused]] =
@@ -61,6 +74,7 @@ struct Layers {
         return Carried(program, program->add({.what = internals::Application::What::loop,
                                               .operands = {initial},
                                               .type = &X::type,
+                                              .recomputation = internals::recomputation_of<Word...>(),
                                               .carried = carried,
                                               .returned = returned,
                                               .count = static_cast<int>(count.size),
@@ -82,12 +96,18 @@ struct Layers {
 namespace internals {
 template <class X>
 inline constexpr bool is_layers = false;
-template <Dim count, class Block, class... Crossing>
-inline constexpr bool is_layers<Layers<count, Block, Crossing...>> = true;
+template <Dim count, class Block, class... Word>
+inline constexpr bool is_layers<Layers<count, Block, Word...>> = true;
 template <class X>
 inline constexpr Dim layers_of{};
-template <Dim count, class Block, class... Crossing>
-inline constexpr Dim layers_of<Layers<count, Block, Crossing...>> = count;
+template <Dim count, class Block, class... Word>
+inline constexpr Dim layers_of<Layers<count, Block, Word...>> = count;
+template <class X>
+inline constexpr const Recomputation* recomputed_in = nullptr;
+template <Dim count, class Block, class... Word>
+inline constexpr const Recomputation* recomputed_in<Layers<count, Block, Word...>> = recomputation_of<Word...>();
+
+constexpr bool fits(const Recomputation* words, std::int64_t layers) { return words == nullptr || words->fits(layers); }
 
 /// Whether something can be a member of a model.
 template <class M>
@@ -131,10 +151,11 @@ constexpr bool accept() {
     return accept_annotations<M>();
   } else if constexpr (is_layers<M>) {
     constexpr Dim depth = layers_of<M>;
-    constexpr Reason reason = depth.size < 1                     ? Reason::bad_dimension
-                              : depth.count > 1                  ? Reason::layers_split
-                              : has_layers<decltype(M::block)>() ? Reason::nested_layers
-                                                                 : Reason::none;
+    constexpr Reason reason = depth.size < 1                        ? Reason::bad_dimension
+                              : depth.count > 1                     ? Reason::layers_split
+                              : has_layers<decltype(M::block)>()    ? Reason::nested_layers
+                              : !fits(recomputed_in<M>, depth.size) ? Reason::recompute_words
+                                                                    : Reason::none;
     using accepted [[maybe_unused]] = typename Refused<reason, nullptr, depth.size>::type;
     if constexpr (reason != Reason::none)
       return false;
@@ -183,7 +204,9 @@ constexpr void declare(M& model, Trace& trace, Applications& program, Vector<cha
     member.path = trace.graph.name({}, {std::string_view(path.begin(), static_cast<std::size_t>(path.size()))});
     Storing storing = M::storing;
     for (const StoredOn& s : trace.stored)
-      if (!M::storing.axes.contains(s.axis) && M::type.layout.on(s.axis).whole()) s.of(storing);
+      if (!M::storing.axes.contains(s.axis) && M::type.layout.on(s.axis).whole() &&
+          (M::storing.axes.empty() || s.alike(M::storing.stage, M::storing.gathered)))
+        s.of(storing);
     // what is used in bf16 is kept, and updated, in f32
     const DType dtype = precise(M::type.dtype);
     member.type = {dtype, storing.lies_split(dtype == M::type.dtype) ? storing.split : storing.whole};

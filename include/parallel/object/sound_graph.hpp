@@ -76,7 +76,10 @@ inline void check_records(const Graph& g) {
     require(n.flops >= 0, "an operation has a negative number of floating point operations");
     check_transition(n.transition);
   }
-  for (const Region& r : g.regions) check_iterations(r.count, 1);
+  for (const Region& r : g.regions) {
+    check_iterations(r.count, 1);
+    require(r.blocks >= 1 && r.blocks <= max_node_operands, "a number is out of range");
+  }
   for (const Origin& o : g.origins) check_axes(o.axes);
   for (const Member& m : g.members) {
     check_type(m.type);
@@ -88,7 +91,7 @@ inline void check_records(const Graph& g) {
 inline void check_balanced(const Graph& g) {
   int layers = 0;
   for (const Region& r : g.regions)
-    if (r.staged) layers = r.count;
+    if (r.staged) layers = r.layers();
   const auto sound = [&](const Type& type) {
     for (const Dim& d : type.layout.dims)
       require(!d.split_by(g.stages) || (d.count == 1 && d.size == layers),
@@ -193,6 +196,9 @@ inline void check_graph(const Graph& g) {
             "a move leads to no flat view, or from none");
     require(o->structural != Structural::rounded || (node.operands.size() == 2 && node.results == 1),
             "an operation has too few operands");
+    require(o->structural != Structural::layer ||
+                (node.ints.size() == 1 && node.ints[0] >= 0 && node.ints[0] < g.regions[node.region].blocks),
+            "a layer is none of its iteration's");
     require(!o->updates || node.results <= node.operands.size(), "an operation has too few operands");
     const bool gates = o->structural == Structural::begin_region || o->structural == Structural::end_region;
     require(!gates || (node.ints.size() == 1 && node.ints[0] == node.region && node.region > 0 && node.results == 0 &&
@@ -295,8 +301,13 @@ inline void check_graph(const Graph& g) {
     require(s.region > 0 && inside.region == s.region && !g.maker(s.inside).is(Structural::carry) &&
                 (maker == &operation::stacked || g.maker(s.inside).is(Structural::layer)) &&
                 outside.type.layout.rank() == inside.type.layout.rank() + 1 &&
-                outside.type.layout.dims[0].size == g.regions[s.region].count,
+                outside.type.layout.dims[0].size == g.regions[s.region].layers(),
             "a stack is none");
+    if (const Node& stacked = g.maker(s.outside); fills(g, s)) {
+      bool found = false;
+      for (const int o : stacked.operands) found = found || o == s.inside;
+      require(found && stacked.operands.size() == g.regions[s.region].blocks, "a stack is none");
+    }
   }
   for (const Origin& o : g.origins) {
     for (const int v : o.operands) exists(v, values);
@@ -313,6 +324,14 @@ inline void check_graph(const Graph& g) {
   require(characters < 1e8, "its names are too long");
   for (const int v : g.outputs) exists(v, values);
   check_stages(g);
+  for (const int n : g.order) {
+    const Node& node = g.nodes[n];
+    const Transition& t = node.transition;
+    if (t.axes.empty() || t.along != 0 || t.among.kind == PlacementKind::at) continue;
+    Layout to = g.values[node.operands[0]].type.layout;
+    for (const Axis* a : t.axes) to = to.with(a, t.to);
+    require(to == g.values[node.result].type.layout, "a move leads to another placement than its result has");
+  }
 }
 
 }  // namespace parallel::internals::object

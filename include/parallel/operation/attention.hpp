@@ -128,7 +128,9 @@ PARALLEL_AHEAD constexpr void attention_lower(Lowering& l) {
   Ints ints = l.ints;
   const double dropped = l.trace.training ? l.reals[1] : 0;
   if (dropped > 0) {
-    for (const std::int64_t i : {l.trace.scalar("seed"), l.trace.scalar("step"), l.trace.draws++}) ints.push_back(i);
+    for (const std::int64_t i :
+         {std::int64_t{l.trace.scalar("seed")}, std::int64_t{l.trace.scalar("step")}, l.trace.draw()})
+      ints.push_back(i);
     operands.push_back(l.trace.graph.scalar_value);
   }
   l.result = l.emit(attention, operands, l.results, ints, l.reals[0], dropped);

@@ -40,7 +40,7 @@ constexpr bool fit(Zero stage) {
 template <const Axis& on, auto... word>
 struct Stored {
   static constexpr const Axis* axis = &on;
-  static constexpr Placement placement = internals::spelling::said(Placement(SplitFlat), word...);
+  static constexpr Placement placement = internals::spelling::said(Placement(internals::SplitFlat), word...);
   static constexpr Zero stage = internals::spelling::said(Zero::parameters, word...);
   static constexpr Gathered gathered = internals::spelling::said(Gathered::per_use, word...);
   static constexpr internals::StoredOn value{axis, placement, stage, gathered,
@@ -105,6 +105,16 @@ constexpr Refusal refused_annotation(int rank = S::rank) {
     for (const Axis* other : named) times += other == axis ? 1 : 0;
     if (times > 1) return {Reason::axis_twice, {times}, axis};
   }
+  // a flat view has no dimension; it is a word of Stored alone, where no dimension is split over the axis
+  const Axis* flat = nullptr;
+  bool unsaid = false;
+  ((!Annotation::placement.flat                         ? void()
+    : !is_stored<Annotation>                            ? void(unsaid = true)
+    : layout_of_shape<S>().on(Annotation::axis).split() ? void(flat = Annotation::axis)
+                                                        : void()),
+   ...);
+  if (unsaid) return {Reason::no_such_dimension, {-1, rank}};
+  if (flat != nullptr) return {Reason::axis_twice, {2}, flat};
   for (const Placement& p : List<Placement, sizeof...(Annotation) + 1>{Annotation::placement...})
     if (p.split() && (p.dim < 0 || p.dim >= rank)) return {Reason::no_such_dimension, {p.dim, rank}};
   return {};
@@ -117,8 +127,11 @@ constexpr bool stored_alike() {
     if constexpr (is_stored<A>) all.push_back(A::value);
   };
   (hear(static_cast<const Annotation*>(nullptr)), ...);
-  for (const StoredOn& s : all)
-    if (!s.fits || s.stage != all[0].stage || s.gathered != all[0].gathered) return false;
+  for (int i = 0; i < all.size(); ++i) {
+    if (!all[i].fits || !all[i].alike(all[0].stage, all[0].gathered)) return false;
+    for (int j = 0; j < i; ++j)
+      if (all[j].axis == all[i].axis) return false;
+  }
   return true;
 }
 /// The same for what a program is given: nobody gives it a pending sum.

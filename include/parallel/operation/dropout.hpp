@@ -25,8 +25,8 @@ PARALLEL_AHEAD constexpr void dropout_lower(Lowering& l) {
     return;
   }
   const std::int64_t seed = l.trace.scalar("seed"), step = l.trace.scalar("step");
-  l.result = l.emit(dropout, {l.operands[0], l.trace.graph.scalar_value}, l.results, {seed, step, l.trace.draws++},
-                    l.reals[0]);
+  l.result =
+      l.emit(dropout, {l.operands[0], l.trace.graph.scalar_value}, l.results, {seed, step, l.trace.draw()}, l.reals[0]);
 }
 /// The mask is computed again, never saved.
 PARALLEL_AHEAD constexpr void dropout_gradient(Gradient& g) {

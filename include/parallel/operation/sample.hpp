@@ -103,7 +103,7 @@ PARALLEL_AHEAD constexpr void sample_lower(Lowering& l) {
   }
   how.seed = l.trace.scalar("seed");
   how.step = l.trace.scalar("step");
-  how.draw = l.trace.draws++;
+  how.draw = l.trace.draw();
   List<int, max_node_operands> operands{logits, l.trace.graph.scalar_value};
   if (threshold >= 0) operands.push_back(threshold);
   const int own = l.emit(draw, operands, {pending_on(row, l.exchanging)}, how);

@@ -14,7 +14,7 @@ PARALLEL_AHEAD constexpr void random_lower(Lowering&);
 inline constexpr Operation random{.name = "random", .lower = random_lower, .source = true, .rate = Rate::functions};
 PARALLEL_AHEAD constexpr void random_lower(Lowering& l) {
   const std::int64_t seed = l.trace.scalar("seed"), step = l.trace.scalar("step");
-  l.result = l.trace.emit(random, {l.trace.graph.scalar_value}, l.results, Kind::data, {seed, step, l.trace.draws++},
+  l.result = l.trace.emit(random, {l.trace.graph.scalar_value}, l.results, Kind::data, {seed, step, l.trace.draw()},
                           l.reals[0]);
 }
 }  // namespace operation

@@ -79,5 +79,27 @@ constexpr auto recompute(const X& x) {
   }
   return x;
 }
+/// f(x...), and the word that the backward pass is to compute again what f applies, but for its result: from x, and from
+/// what collectives gave. `recompute<Repeat::collectives>(attention, x)`: collectives too are done again; words are
+/// those of `Recompute`.
+template <auto... word, class F, Distributed... X>
+requires(!Distributed<F> && std::is_invocable_v<const F&, const X&...>)  //
+    constexpr auto recompute(const F& f, const X&... x) {
+  constexpr const internals::Recomputation& words = Recompute<word...>::value;
+  constexpr bool fits = words.blocks == 1 && !words.whole && words.fits(1);
+  using accepted [[maybe_unused]] = typename Refused<fits ? Reason::none : Reason::recompute_words, nullptr, 1>::type;
+  internals::Applications* program = nullptr;
+  ((program = program != nullptr ? program : x.program()), ...);
+  const int from = notes(program) ? program->all.size() : 0;
+  const auto result = f(x...);
+  if constexpr (Distributed<decltype(result)>) {
+    if (!notes(program)) return result;
+    const int last = result.enter(*program);
+    for (int i = from; i < program->all.size(); ++i)
+      if (internals::Application& a = program->all[i]; i != last && a.recomputation == nullptr)
+        a.recomputation = &words;
+  }
+  return result;
+}
 
 }  // namespace parallel

@@ -5,8 +5,8 @@
 
 namespace parallel::internals {
 
-/// FLOPs of one micro-batch, forward and backward, on one rank: of what stands before the layers, of a layer, of what
-/// stands behind.
+/// FLOPs of one micro-batch, forward and backward, on one rank: of what stands before the layers, of an iteration over
+/// them, of what stands behind.
 struct Costs {
   double first = 0, layer = 0, last = 0;
 };
@@ -26,12 +26,12 @@ constexpr Costs costs_of(const GraphView& g) {
   return costs;
 }
 
-/// How many layers each of so many stages has: one at a time goes to the stage that has the least work with it, the
-/// earliest of equals.
-constexpr Vector<int> balanced(const Costs& costs, int layers, int stages) {
+/// How many of so many iterations over layers each stage has: one at a time goes to the stage that has the least work
+/// with it, the earliest of equals.
+constexpr Vector<int> balanced(const Costs& costs, int iterations, int stages) {
   Vector<int> counts;
   counts.resize(stages, 1);
-  for (int left = layers - stages; left > 0; --left) {
+  for (int left = iterations - stages; left > 0; --left) {
     int least = 0;
     double least_work = -1;
     for (int s = 0; s < stages; ++s) {
@@ -47,17 +47,23 @@ constexpr Vector<int> balanced(const Costs& costs, int layers, int stages) {
   return counts;
 }
 
+/// How many of so many layers each stage of a balanced program has.
+constexpr Vector<int> balanced_layers(const GraphView& g, int layers, int stages) {
+  const int blocks = g.staged_layers().blocks;
+  Vector<int> counts = balanced(costs_of(g), layers / blocks, stages);
+  for (int& c : counts) c *= blocks;
+  return counts;
+}
+
 /// The mesh with what its stage has of a balanced program's layers. Chunks are cut evenly, and so are layers that are
 /// fewer than the stages.
 constexpr Mesh with_cut(const GraphView& g, Mesh mesh) {
   mesh.cut = {};
   if (!g.balanced || g.stages == nullptr) return mesh;
   const int stages = mesh.extent(g.stages);
-  int layers = 0;
-  for (const Region& r : g.regions)
-    if (r.staged) layers = r.count;
-  if (stages == 1 || layers < stages || g.schedule->chunks > 1 || mesh.here < 0 || mesh.here >= stages) return mesh;
-  const Vector<int> counts = balanced(costs_of(g), layers, stages);
+  if (stages == 1 || g.staged_layers().count < stages || g.schedule->chunks > 1 || mesh.here < 0 || mesh.here >= stages)
+    return mesh;
+  const Vector<int> counts = balanced_layers(g, g.staged_layers().layers(), stages);
   mesh.cut = {g.stages, counts[mesh.here], 0};
   for (int s = 0; s < mesh.here; ++s) mesh.cut.before += counts[s];
   return mesh;

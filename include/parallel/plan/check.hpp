@@ -26,9 +26,11 @@ constexpr bool names(const GraphView& g, const Axis* axis) {
 constexpr int chunks_of(const GraphView& g, const Dim& dim, const Mesh& mesh) {
   return g.stages != nullptr && dim.split_by(g.stages) && mesh.extent(g.stages) > 1 ? g.schedule->chunks : 1;
 }
-/// Into how many slices a dimension is cut: by its axes, and layers over stages also into the schedule's chunks.
+/// Into how many slices a dimension is cut: by its axes, and layers over stages also into the schedule's chunks, and
+/// those into what one iteration takes.
 constexpr std::int64_t slices(const GraphView& g, const Dim& dim, const Mesh& mesh) {
-  return degree(dim, mesh) * chunks_of(g, dim, mesh);
+  const bool staged = g.stages != nullptr && dim.split_by(g.stages);
+  return degree(dim, mesh) * chunks_of(g, dim, mesh) * (staged ? g.staged_layers().blocks : 1);
 }
 
 /// Whether a mesh with so many ranks on an axis divides everything that the axis splits.

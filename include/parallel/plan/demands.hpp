@@ -3,6 +3,7 @@
 #pragma once
 #include <parallel/plan/check.hpp>
 #include <parallel/plan/plan.hpp>
+#include <parallel/program/tried.hpp>
 
 namespace parallel {
 namespace internals {
@@ -15,7 +16,9 @@ struct Demands {
 };
 template <class Program>
 constexpr Demands demands_of() {
-  if constexpr (requires { Program::demands; })
+  if constexpr (trying::tries)
+    return {};  // what it would take to meet them is asked
+  else if constexpr (requires { Program::demands; })
     return Program::demands;
   else
     return {};

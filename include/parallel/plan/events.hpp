@@ -70,6 +70,8 @@ constexpr Vector<bool> needed(const GraphView& g, const Mesh& mesh) {
     if (m.updated >= 0) values[m.updated] = true;
   for (const Node& n : g.nodes)
     if (n.transition.along != 0 && calls(n, mesh)) values[n.result] = true;
+  for (int v = 0; v < values.size(); ++v)
+    if (g.value(v).keep == Keep::repeated && g.value(v).again >= 0) values[v] = true;
   return makers(g, mesh, static_cast<Vector<bool>&&>(values));
 }
 
@@ -157,9 +159,10 @@ struct Ordering {
       int n = g.value(before_aliases(g, mesh, o)).node;
       for (const Carry& c : g.carries)  // what the last iteration handed on
         if (g.node(n).is(Structural::carried) && c.result == g.node(n).result) n = g.value(c.returned).node;
-      for (const Stack& s : g.stacks)
-        if (s.outside == g.node(n).result && fills(g, s)) n = g.value(s.inside).node;
       if (pending[n]) wait(n);
+      if (!g.node(n).is(Structural::stacked)) continue;
+      for (const int inside : g.node(n).operands)
+        if (const int in = g.value(inside).node; pending[in]) wait(in);
     }
   }
   /// Edges between stages: what is received is waited for where it is needed; the buffer of what is sent is free again
@@ -269,8 +272,7 @@ struct Ordering {
       const Node& node = g.node(n);
       if (!alive[n] || !calls(node, mesh) || is_early[n] || is_ahead[n]) continue;
       // what is gathered anew takes room from there on
-      if (gathers_parameter(g, node) &&
-          (node.phase == Phase::backward || g.value(node.result).keep == Keep::recomputed))
+      if (gathers_parameter(g, node) && (node.phase == Phase::backward || g.value(node.result).keep != Keep::saved))
         continue;
       // stages start what they share in the program's order, whatever else each has
       if (g.stages != nullptr && node.transition.axes.contains(g.stages)) continue;

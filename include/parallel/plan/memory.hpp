@@ -110,6 +110,13 @@ struct Placing {
     storage[value] = storage[from];
     allocation_of[value] = allocation_of[from];
   }
+  /// Of the layers of a stack that an iteration takes the value is this one.
+  constexpr void lie_as_layer(int value, int stack, std::int64_t block, const Region& region) {
+    lie_with(value, stack);
+    storage[value].offset += block * bytes(value);
+    storage[value].stride = region.blocks * bytes(value);
+    storage[value].loop = region.loop;
+  }
 
   /// Decides for every value whose storage it takes. A value's maker stands before it, but for what loops hand on.
   constexpr void assign(std::span<const Event> events) {
@@ -126,6 +133,10 @@ struct Placing {
         if (const int gathered = before_aliases(g, mesh, m.updated);
             calls(g.maker(gathered), mesh) || g.maker(gathered).is(Structural::stacked))
           replaces_[gathered] = m.value;
+    for (const Carry& c : g.carries)  // parameters that each micro-batch updates
+      if (const int gathered = before_aliases(g, mesh, c.returned);
+          g.maker(gathered).phase == Phase::optimizer && calls(g.maker(gathered), mesh))
+        replaces_[gathered] = c.inside;
     here_.resize(static_cast<int>(g.nodes.size()), false);
     for (const int n : g.order) here_[n] = true;
     std::int64_t* next = memory.blocks;
@@ -161,14 +172,15 @@ struct Placing {
     for (const Stack& s : g.stacks) {  // a stack's own storage comes before its iterations' values
       const int root = before_aliases(g, mesh, s.inside);
       if (!fills(g, s) || !alive[root] || filled_in_place(s.inside) >= 0) continue;
-      if (const int member = replaces_[s.outside]; member >= 0)
+      if (storage[s.outside].block != MemoryBlock::none)
+        ;  // another layer of the same iteration has come first
+      else if (const int member = replaces_[s.outside]; member >= 0)
         lie_with(s.outside, member);
       else
         own(s.outside, bytes(s.outside), 1, g.region(s.region).parent);
-      storage[root] = storage[s.outside];
-      storage[root].stride = bytes(root);
-      storage[root].loop = g.region(s.region).loop;
-      allocation_of[root] = allocation_of[s.outside];
+      int block = 0;
+      while (g.maker(s.outside).operands[block] != s.inside) ++block;
+      lie_as_layer(root, s.outside, block, g.region(s.region));
     }
     for (const int n : g.order) {
       const Node& node = g.node(n);
@@ -185,12 +197,14 @@ struct Placing {
   }
   /// Whether what an iteration hands on takes the place of what it took.
   constexpr bool goes_on_in_place(const Carry& c) const {
-    for (int v = c.returned; v != c.inside;) {
+    for (int v = before_aliases(g, mesh, c.returned); v != c.inside;) {
+      if (replaces_[v] == c.inside) return true;
       const Node& maker = g.maker(v);
-      v = maker.operation->updates        ? maker.operands[v - maker.result]
-          : maker.is(Structural::stacked) ? filled_in_place(maker.operands[0])
-                                          : -1;
-      if (v < 0) return false;
+      const int from = maker.operation->updates        ? maker.operands[v - maker.result]
+                       : maker.is(Structural::stacked) ? filled_in_place(maker.operands[0])
+                                                       : -1;
+      if (from < 0) return false;
+      v = before_aliases(g, mesh, from);
     }
     return true;
   }
@@ -207,9 +221,7 @@ struct Placing {
       return lie_with(value, then.result);
     }
     if (node.is(Structural::layer)) {
-      lie_with(value, node.operands[0]);
-      storage[value].stride = bytes(value);
-      storage[value].loop = g.region(node.region).loop;
+      lie_as_layer(value, node.operands[0], node.ints[0], g.region(node.region));
     } else if (node.operation->updates) {
       lie_with(value, node.operands[r]);
     } else if (replaces_[value] >= 0 && here_[g.value(replaces_[value]).node]) {
@@ -380,7 +392,8 @@ struct Placing {
 
  private:
   constexpr void account() {
-    for (const Node& n : g.nodes)
+    for (const int at : g.order) {
+      const Node& n = g.node(at);
       for (const int o : n.operands) {
         const int a = allocation_of[o];
         if (a < 0 || allocations[a].first < 0) continue;
@@ -390,6 +403,7 @@ struct Placing {
           allocations[a].use = owner.kind == Kind::parameter ? Use::parameters_in_use : Use::activations;
         if (made == Phase::backward && n.phase == Phase::optimizer) allocations[a].use = Use::gradients;
       }
+    }
     for (const Carry& c : g.carries)  // in which gradients of the micro-batches add up
       if (const int a = allocation_of[c.inside];
           a >= 0 && g.maker(c.inside).phase == Phase::backward && g.region(c.region).kind == RegionKind::micro_batches)

@@ -333,6 +333,14 @@ struct Plan {
     each_computation([&](const Node&, double work) { n += work; });
     return n;
   }
+  /// Those of them that the backward pass does again, instead of keeping what they gave.
+  constexpr double flops_again() const {
+    double n = 0;
+    each_computation([&](const Node& node, double work) {
+      if (node.results > 0 && graph.value(node.result).again >= 0) n += work;
+    });
+    return n;
+  }
   /// Of one run of a node on one rank: the whole operation's, divided by the extents of the axes that split it.
   constexpr double flops(const Node& node) const {
     auto n = static_cast<double>(node.flops);

@@ -152,7 +152,8 @@ constexpr Located locate(const GraphView& g, const Mesh& mesh) {
   Located l;
   const Pipeline p = pipeline_of(g, mesh);
   for (Region region : g.regions) {
-    if (region.staged) region.count = mesh.cut.axis != nullptr ? mesh.cut.layers : region.count / (p.stages * p.chunks);
+    if (region.staged)
+      region.count = mesh.cut.axis != nullptr ? mesh.cut.layers / region.blocks : region.count / (p.stages * p.chunks);
     l.regions.push_back(region);
   }
   int micro = 0;

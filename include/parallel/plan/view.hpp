@@ -93,6 +93,12 @@ struct GraphView : GraphBase, GraphLists<InSpans> {
       if (region(r).staged) return true;
     return false;
   }
+  /// The loop over the layers that are shared out over stages.
+  constexpr Region staged_layers() const {
+    for (const Region& r : regions)
+      if (r.staged) return r;
+    return {};
+  }
   /// How often a node of this region runs in one step.
   constexpr std::int64_t times(int r) const {
     std::int64_t n = 1;

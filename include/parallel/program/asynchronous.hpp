@@ -10,6 +10,7 @@
 // and `Work::update`, the operation `stash`, a copy, and `GraphBase::stashed`, by which stages share what is stashed.
 #pragma once
 #include <parallel/model/module.hpp>
+#include <parallel/model/optimizer.hpp>
 #include <parallel/program/differentiate.hpp>
 #include <parallel/schedule/refusal.hpp>
 #include <parallel/schedule/tasks.hpp>
@@ -57,7 +58,7 @@ constexpr void update(Trace& trace, const Differentiation& gradients) {
       continue;
     }
     g.members[m].value = inside;
-    Optimizer::update(trace, m, gradient, factor);
+    optimizing::update_as_it_lies<Optimizer>(trace, m, gradient, factor);
     g.members[m].value = outside;
   }
   for (const Member& m : g.members)

@@ -68,6 +68,7 @@ class Differentiation {
   };
   struct Slice {
     int stack = 0, inside = 0;
+    int block = 0;  ///< of the layers that an iteration takes
   };
 
   constexpr int& slot(Frame& frame, int value) {
@@ -139,47 +140,19 @@ class Differentiation {
       for (const GatheredStack& w : trace_.whole_of)
         if (w.value == node.result) add(w.rest, from[0]);
     } else if (node.is(Structural::layer)) {
-      slices_.push_back({node.operands[0], from[0]});
+      slices_.push_back({node.operands[0], from[0], static_cast<int>(node.ints[0])});
     } else if (node.is(Structural::copy) || node.is(Structural::stash)) {
       add(node.operands[0], from[0]);
     } else if (node.operation->gradient != nullptr) {
       for (int r = 0; r < node.results; ++r)
         if (from[r] >= 0) from[r] = trace_.cast(from[r], dtype(node.result + r));
       Gradient gradient{{trace_}, node, from, {}};
-      for (int& o : gradient.node.operands) o = again(o);
-      gradient.node.result = again(node.result);
       gradient.given.count = node.operands.size();
       for (int& g : gradient.given) g = -1;
       node.operation->gradient(gradient);
       for (int o = 0; o < node.operands.size(); ++o)
         if (gradient.given[o] >= 0) add(node.operands[o], gradient.given[o]);
     }
-  }
-
-  /// A value that is marked to be computed again, made anew where the backward pass stands, once per loop; any other as
-  /// it is.
-  constexpr int again(int value) {
-    const Value v = trace_.graph.values[value];
-    if (v.keep == Keep::saved) return value;
-    for (const Captured& a : again_)
-      if (a.value == value && trace_.graph.values[a.sum].region == trace_.region) return a.sum;
-    const Node maker = trace_.graph.nodes[v.node];
-    List<int, max_node_operands> operands;
-    for (const int o : maker.operands) operands.push_back(again(o));
-    List<Type, max_results> types;
-    for (int r = 0; r < maker.results; ++r) types.push_back(trace_.graph.values[maker.result + r].type);
-    const int member = trace_.member, origin = trace_.origin;
-    if (v.kind == Kind::parameter) {
-      trace_.member = maker.member;
-      trace_.origin = maker.origin;
-    }
-    const int first =
-        trace_.emit(*maker.operation, operands, types, v.kind, maker.ints, maker.reals[0], maker.reals[1]);
-    trace_.member = member;
-    trace_.origin = origin;
-    trace_.graph.nodes[trace_.graph.nodes.size() - 1].transition = maker.transition;
-    for (int r = 0; r < maker.results; ++r) again_.push_back({maker.result + r, first + r});
-    return first + value - maker.result;
   }
 
   /// The conjugate of a -> b is gradient(b) -> gradient(a), charged to the same member and line.
@@ -208,8 +181,14 @@ class Differentiation {
     if (trace_.is_sharded(node.operands[0]) && trace_.region == 0 && reduces(t.collective) &&
         trace_.goes_by_layer(gradient))
       return trace_.gathered(trace_.cast(gradient, travelling), trace_.gradient_layout(node.operands[0]));
-    const int result = trace_.emit(operation::move, {trace_.cast(gradient, travelling)},
-                                   {gradient_type(node.operands[0], travelling)}, Kind::activation);
+    // of what is split by several axes, those within follow where it is added
+    Layout moved = trace_.gradient_layout(node.operands[0]);
+    if (trace_.is_sharded(node.operands[0]) && t.along == 0) {
+      moved = trace_.graph.values[gradient].type.layout;
+      for (const Axis* a : t.axes) moved = moved.with(a, t.to);
+    }
+    const int result =
+        trace_.emit(operation::move, {trace_.cast(gradient, travelling)}, {{travelling, moved}}, Kind::activation);
     trace_.graph.nodes[trace_.graph.nodes.size() - 1].transition = t;
     trace_.graph.values[result].home = trace_.graph.values[node.operands[0]].home;
     if (completes(t)) completed_.push_back({node.operands[0], result});
@@ -308,22 +287,36 @@ class Differentiation {
       trace_.hand_on(inside, trace_.emit(operation::accumulate, {inside, c.sum}, {type}, Kind::activation));
       sums.push_back({c.value, inside});
     }
-    Vector<Slice> stacks;
+    struct Filled {
+      int stack = 0;
+      List<int, max_node_operands> layers{};  ///< of one iteration, in their order
+      int first = 0;                          ///< of their stacks in the graph
+    };
+    Vector<Filled> stacks;
     for (const Slice& s : slices) {
+      bool known = false;
+      for (const Filled& other : stacks) known = known || other.stack == s.stack;
+      if (known) continue;
       trace_.member = graph.values[s.stack].member;
-      const int inside = adds_up_by_layer(s, outer) ? add_up_by_layer(s, outer) : trace_.own(s.inside);
-      graph.stacks.push_back({region, inside, -1});
-      stacks.push_back({s.stack, graph.stacks.size() - 1});
+      Filled filled{s.stack, {}, -1};
+      const int carried = adds_up_by_layer(s, outer) ? carry_outside(s.stack, outer) : -1;
+      for (int block = 0; block < graph.regions[region].blocks; ++block)
+        for (const Slice& layer : slices)
+          if (layer.stack == s.stack && layer.block == block)
+            filled.layers.push_back(carried < 0 ? trace_.own(layer.inside) : add_to_layer_of(carried, layer));
+      filled.first = graph.stacks.size();
+      for (const int layer : filled.layers) graph.stacks.push_back({region, layer, -1});
+      stacks.push_back(filled);
     }
     trace_.end();
     frame_ = &outer;
     for (const Slice& s : sums) slot(outer, s.stack) = trace_.result_of(s.inside);
-    for (const Slice& s : stacks) {
-      const int inside = graph.stacks[s.inside].inside;
+    for (const Filled& s : stacks) {
+      const int inside = s.layers[0];
       trace_.member = graph.values[s.stack].member;
       const int stack =
-          trace_.emit(operation::stacked, {inside}, {gradient_type(s.stack, dtype(inside))}, Kind::activation);
-      graph.stacks[s.inside].outside = stack;
+          trace_.emit(operation::stacked, s.layers, {gradient_type(s.stack, dtype(inside))}, Kind::activation);
+      for (int i = 0; i < s.layers.size(); ++i) graph.stacks[s.first + i].outside = stack;
       graph.values[stack].stack = graph.values[s.stack].stack;
       if (const int carried = carried_of(inside); carried >= 0)
         trace_.hand_on(carried, stack);
@@ -346,19 +339,23 @@ class Differentiation {
       if (c.value == s.stack && (c.sum >= 0 || c.carried >= 0)) return false;
     return true;
   }
-  constexpr int add_up_by_layer(const Slice& s, Frame& outer) {
+  constexpr int add_to_layer_of(int carried, const Slice& s) {
+    const int layer = trace_.layer_of(carried, trace_.region, s.block);
+    return trace_.emit(operation::accumulate, {layer, s.inside}, {trace_.graph.values[layer].type}, Kind::activation);
+  }
+  /// The carry of the loop outside in which a stack's gradient adds up.
+  constexpr int carry_outside(int stack, Frame& outer) {
     Graph& graph = trace_.graph;
-    const int layers = trace_.region, loop = graph.regions[layers].parent;
-    const Type type = gradient_type(s.stack, trace_.adds_in(dtype(s.stack)));
+    const int loop = graph.regions[trace_.region].parent;
+    const Type type = gradient_type(stack, trace_.adds_in(dtype(stack)));
     const int initial = zeros_outside(type, graph.regions[loop].parent);
     const int carried = trace_.emit(operation::carry, {initial}, {type}, Kind::activation, {}, 0, 0, loop);
-    graph.values[carried].stack = graph.values[s.stack].stack;
+    graph.values[carried].stack = graph.values[stack].stack;
     graph.carries.push_back({loop, initial, carried, -1, -1});
-    static_cast<void>(slot(outer, s.stack));
+    static_cast<void>(slot(outer, stack));
     for (Captured& c : outer.captured)
-      if (c.value == s.stack) c.carried = carried;
-    const int layer = trace_.layer_of(carried, layers);
-    return trace_.emit(operation::accumulate, {layer, s.inside}, {graph.values[layer].type}, Kind::activation);
+      if (c.value == stack) c.carried = carried;
+    return carried;
   }
   /// In which carry a layer's gradient has been added up, or -1.
   constexpr int carried_of(int sum) const {
@@ -378,7 +375,6 @@ class Differentiation {
   Frame* frame_ = nullptr;
   Vector<int> cotangents_{};
   Vector<Slice> slices_{};
-  Vector<Captured> again_{};
   Vector<Captured> completed_{};  ///< values and the gradients that the conjugate of a move completed for them
 };
 

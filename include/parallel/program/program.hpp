@@ -10,14 +10,11 @@
 #include <parallel/program/bucket.hpp>
 #include <parallel/program/differentiate.hpp>
 #include <parallel/program/fuse.hpp>
+#include <parallel/program/recompute.hpp>
+#include <parallel/program/tried.hpp>
 #include <parallel/schedule/schedule.hpp>
 
 namespace parallel {
-namespace internals {
-template <class...>
-struct Types {};
-}  // namespace internals
-
 /// Trains `Model`, which returns a scalar loss for `Input...`, with `Optimizer`: forward, backward, update.
 template <class Model_, class Optimizer_, class... Input>
 struct Training {
@@ -52,11 +49,17 @@ template <class Program>
 struct Balanced : Program {
   static constexpr bool balanced = true;
 };
-/// A program whose parameters all lie as the annotations say, but for those that say otherwise of an axis themselves:
-/// `AllStored<Step, Stored<data>>`.
+/// A program whose parameters all lie as the annotations say: `AllStored<Step, Stored<data>>`. What a parameter says of
+/// an axis itself goes before, and where it says another `Zero` or `Gathered`, nothing else is said of it.
 template <class Program, class... StoredOn>
 struct AllStored : Program {
-  static constexpr internals::List<internals::StoredOn, internals::max_axes> stored{StoredOn::value...};
+  static constexpr auto stored = [] {
+    internals::List<internals::StoredOn, 2 * internals::max_axes> all;
+    if constexpr (requires { Program::stored; })
+      for (const internals::StoredOn& s : Program::stored) all.push_back(s);
+    (all.push_back(StoredOn::value), ...);
+    return all;
+  }();
 };
 /// An input whose gradient is an output of the program: `Wanted<float, Shape<4 / data, 16>>`.
 template <class T, class S, class... Annotation>
@@ -180,11 +183,14 @@ constexpr int misplaced() {
 /// Whether what a program says of all its parameters is a flat split, by one stage.
 template <class Program>
 constexpr bool stored_alike() {
-  if constexpr (requires { Program::stored; })
-    for (const StoredOn& s : Program::stored)
-      if (!s.fits || !s.placement.flat || s.stage != Program::stored[0].stage ||
-          s.gathered != Program::stored[0].gathered)
-        return false;
+  if constexpr (requires { Program::stored; }) {
+    const auto& all = Program::stored;
+    for (int i = 0; i < all.size(); ++i) {
+      if (!all[i].fits || !all[i].placement.flat || !all[i].alike(all[0].stage, all[0].gathered)) return false;
+      for (int j = 0; j < i; ++j)
+        if (all[j].axis == all[i].axis) return false;
+    }
+  }
   return true;
 }
 
@@ -263,6 +269,7 @@ constexpr void build(Trace& trace, Types<Input...>) {
   trace.graph.balanced = requires { Program::balanced; };
   if constexpr (requires { Program::stored; })
     for (const StoredOn& s : Program::stored) trace.stored.push_back(s);
+  if constexpr (trying::tries && is_trained<Program>) (trying::store(trace, Input::type.layout), ...);
   Applications program;
   Vector<char> path;
   declare(model, trace, program, path);
@@ -290,6 +297,9 @@ constexpr void build(Trace& trace, Types<Input...>) {
   }
   (std::make_integer_sequence<int, sizeof...(Input)>{});
   const int last = returned.enter(program);
+  if constexpr (trying::tries)
+    for (Application& a : program.all)
+      if (a.what == Application::What::loop) a.recomputation = trying::recomputation(a.recomputation);
   Writing writing(trace, program);
   const int result = writing.program(last);
   writing.mark_recomputed();
@@ -331,6 +341,7 @@ constexpr Graph build_unfused() {
   Trace trace;
   if constexpr (!building::refused<Program>(typename Program::Inputs{}))
     building::build<Program>(trace, typename Program::Inputs{});
+  recompute_marked(trace.graph);
   for (Node& node : trace.graph.nodes) node.flops = trace.graph.flops(node);
   return static_cast<Graph&&>(trace.graph);
 }

@@ -40,7 +40,7 @@ PARALLEL_INLINE LayerRange layers_on(const Plan& plan, int stage, int chunk) {
       all = static_cast<int>(l.dims[0].size);
   const int each = all / (p.stages * p.chunks);
   if (plan.mesh.cut.axis == nullptr) return {(chunk * p.stages + stage) * each, each};
-  const Vector<int> counts = balanced(costs_of(plan.graph), all, p.stages);
+  const Vector<int> counts = balanced_layers(plan.graph, all, p.stages);
   LayerRange range{0, counts[stage]};
   for (int k = 0; k < stage; ++k) range.first += counts[k];
   return range;
@@ -139,6 +139,10 @@ PARALLEL_INLINE std::string totals(const Plan& plan) {
   char flops[64];
   std::snprintf(flops, sizeof flops, "\ncomputation per rank   %.3g FLOP a step\n", plan.flops());
   out += flops;
+  if (const double again = plan.flops_again(); again > 0) {
+    std::snprintf(flops, sizeof flops, "  %.3g of them again in the backward pass", again);
+    out += flops + std::string("\n");
+  }
   for (int i = 0; i < plan.mesh.count; ++i) {
     const Extent& e = plan.mesh.axes[i];
     if (e.size == 1) continue;

@@ -181,7 +181,7 @@ class Executor : public RankMemory<Device> {
   void compute(Instruction& i, As as) {
     address(i);
     for (Call& call : i.calls) {
-      call.layer = position_.index(i.layers) + position_.layers_before(i.staged);
+      call.layer = position_.index(i.layers) * i.blocks + position_.layers_before(i.staged);
       call.micro_batch = position_.index(i.micro_batches);
     }
     as(i, {}, [&] {
@@ -248,7 +248,12 @@ class Executor : public RankMemory<Device> {
     const Node& first = g_.node(e.node);
     i.updates = first.phase == Phase::optimizer && first.operation->updates;
     for (int r = first.region; r > 0; r = g_.region(r).parent)
-      (g_.region(r).kind == RegionKind::layers ? i.layers : i.micro_batches) = g_.region(r).loop;
+      if (g_.region(r).kind == RegionKind::layers) {
+        i.layers = g_.region(r).loop;
+        i.blocks = g_.region(r).blocks;
+      } else {
+        i.micro_batches = g_.region(r).loop;
+      }
     for (int r = first.region; r > 0; r = g_.region(r).parent)
       if (g_.region(r).staged) i.staged = r;
     i.calls.reserve(static_cast<std::size_t>(e.nodes));  // views are pointed to from here on

@@ -45,6 +45,7 @@ struct Instruction {
   // the region that is shared out over stages, if the kernel is in one
   int staged = -1;
   int layers = 0, micro_batches = 0;  // loops whose index the kernel is told; 0: none
+  int blocks = 1;                     // of layers in one iteration
   Exchange exchange{};
   Group* group = nullptr;
   Packing before{}, after{};

@@ -56,6 +56,7 @@ void describe(Out& out, const Plan& plan) {
   constexpr std::string_view loops[] = {"program", "layers", "micro-batches"};
   for (const Region& r : g.regions) {
     out.name(loops[static_cast<int>(r.kind)]);
+    out.word(r.blocks);
     if (!r.staged) out.word(r.count);  // where layers are cut by cost, stages have different numbers of them
   }
   out.end_of_line();

@@ -102,7 +102,8 @@ class Position {
   /// that is shared out, or -1.
   int layers_before(int staged) const {
     if (plan_.mesh.cut.axis != nullptr && staged >= 0) return plan_.mesh.cut.before;
-    return staged < 0 ? 0 : g_.region(staged).count * (plan_.mesh.here + (plan_.mesh.extent(g_.stages) - 1) * chunk_);
+    return staged < 0 ? 0
+                      : g_.region(staged).layers() * (plan_.mesh.here + (plan_.mesh.extent(g_.stages) - 1) * chunk_);
   }
 
  private:

@@ -24,10 +24,10 @@ Print print_of(RankMemory<Device>& memory, int member, std::vector<std::byte>& r
   const View part = memory.member(member);
   if (part.data == nullptr || part.elements() == 0) return {};
   agreeing::Hash where, what;
-  for (int d = 0; d < part.rank; ++d) {
-    where.word(part.offset[d]);
-    where.word(part.size[d]);
-  }
+  const Plan& plan = memory.plan();
+  const Layout& layout = plan.graph.members[static_cast<std::size_t>(member)].type.layout;
+  for (const Dim& d : layout.dims) where.word(offset(d, plan.mesh, memory.rank()));
+  where.word(local_part(layout, plan.mesh, memory.rank()).place);
   const View here = memory.on_host(part, room);
   what.bytes(
       {static_cast<const std::byte*>(here.data), static_cast<std::size_t>(here.elements() * bytes_of(here.dtype))});

@@ -1,0 +1,49 @@
+// What tools/plan tries with a program: annotations that its source does not have, as if they stood there, and no budget.
+// Compiled only with -DPARALLEL_TRIED, by the tool; a program is always what it says.
+#pragma once
+#include <string_view>
+
+#include <parallel/graph/trace.hpp>
+
+namespace parallel::internals::trying {
+
+#ifdef PARALLEL_TRIED
+inline constexpr bool tries = true;
+inline constexpr std::string_view words = PARALLEL_TRIED;
+#else
+inline constexpr bool tries = false;
+inline constexpr std::string_view words{};
+#endif
+
+/// Whether a word is asked for: they are separated by semicolons.
+constexpr bool has(std::string_view word, std::string_view name = {}) {
+  const std::size_t size = word.size() + name.size();
+  for (std::size_t at = 0; at + size <= words.size(); ++at)
+    if ((at == 0 || words[at - 1] == ';') && (at + size == words.size() || words[at + size] == ';') &&
+        words.substr(at, word.size()) == word && words.substr(at + word.size(), name.size()) == name)
+      return true;
+  return false;
+}
+/// "states data", "gradients data", "parameters data": `AllStored<Program, Stored<data, Zero::states>>` and so on,
+/// where an input is split on an axis of this name and the program says nothing of it.
+constexpr void store(Trace& trace, const Layout& input) {
+  constexpr std::string_view stages[] = {"states ", "gradients ", "parameters "};
+  AxisList axes;
+  input.collect(axes);
+  for (const Axis* a : axes)
+    for (int stage = 0; stage < 3; ++stage) {
+      bool asked = input.on(a).split() && has(stages[stage], a->text());
+      for (const StoredOn& s : trace.stored) asked = asked && s.axis != a;
+      if (asked) trace.stored.push_back({a, SplitFlat, static_cast<Zero>(stage + 1), Gathered::per_use, true});
+    }
+}
+/// "recompute", "recompute collectives": `Recompute<>` or `Recompute<Repeat::collectives>` of layers that have no such
+/// word.
+constexpr const Recomputation* recomputation(const Recomputation* said) {
+  if (said != nullptr) return said;
+  return has("recompute collectives") ? &Recompute<Repeat::collectives>::value
+         : has("recompute")           ? &Recompute<>::value
+                                      : nullptr;
+}
+
+}  // namespace parallel::internals::trying

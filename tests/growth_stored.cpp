@@ -1,0 +1,33 @@
+// The same of a model whose parameters, gradients and states take a gigabyte, by each stage of ZeRO, and computed again.
+#include "growth_apart.hpp"
+
+using namespace parallel;
+using namespace parallel::internals;
+using namespace parallel::axes;
+
+namespace {
+using Model = growth::Perceptrons<1024, 4096, 8>;
+using Large = Training<Model, AdamW, growth::Rows<1024, 64>>;
+struct Again {
+  Layers<8, growth::Block<1024, 4096>, Recompute<2, Repeat::collectives>> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(x))); }
+};
+}  // namespace
+
+TEST_CASE("a process grows by what its plan says, by every stage of ZeRO") {
+  if (!growth::counts) return;
+  growth::prepare();
+  const Mesh two{data = 2};
+  growth::check("whole", build<Large>(), two);
+  growth::check("stage 1", build<AllStored<Large, Stored<data, Zero::states>>>(), two);
+  growth::check("stage 2", build<AllStored<Large, Stored<data, Zero::gradients>>>(), two);
+  growth::check("stage 3", build<AllStored<Large, Stored<data>>>(), two);
+  growth::check("stage 3, per step", build<AllStored<Large, Stored<data, Gathered::per_step>>>(), two);
+  growth::check("stage 3, computed again",
+                build<AllStored<Training<Again, AdamW, growth::Rows<1024, 64>>, Stored<data>>>(), two);
+  // a budget that the whole model exceeds, and stage 3 keeps
+  constexpr std::int64_t budget = 700'000'000;
+  CHECK(derive<Large>(two)->peak_memory() > budget);
+  growth::check("within a budget", build<Within<AllStored<Large, Stored<data>>, PeakMemory<budget>>>(), two);
+  CHECK(derive<Within<AllStored<Large, Stored<data>>, PeakMemory<budget>>>(two)->peak_memory() <= budget);
+}
