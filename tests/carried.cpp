@@ -26,6 +26,10 @@ using Step = Training<Model, AdamW, Model::Tokens, Model::Tokens>;
 using Micro = Accumulate<2, Step>;
 using Staged =
     Accumulate<4, Training<pipelines::Gpt<float>, AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>>;
+using Again = AllStored<Accumulate<4, Training<pipelines::Gpt<float, pipelines::layers / stage, pipelines::context,
+                                                              Recompute<2, Repeat::collectives>>,
+                                               AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>>,
+                        Stored<data>>;
 using Chunks = Pipelined<schedules::interleaved<2>, Staged>;
 using Apart = Pipelined<schedules::zero_bubble_h1, Staged>;
 inline constexpr Schedule mine{"mine", 1, false, false,
@@ -207,8 +211,8 @@ TEST_CASE("what is damaged is refused") {
                               std::numeric_limits<std::int64_t>::max(),
                               std::numeric_limits<std::int64_t>::min()};
   int came_out = 0;
-  for (const std::vector<std::int64_t>& whole :
-       {words_of<Step>(), words_of<Micro>(), words_of<Staged>(), words_of<Chunks>(), words_of<Apart>()})
+  for (const std::vector<std::int64_t>& whole : {words_of<Step>(), words_of<Micro>(), words_of<Staged>(),
+                                                 words_of<Again>(), words_of<Chunks>(), words_of<Apart>()})
     for (int i = 0; i < 1000; ++i) {
       std::vector<std::int64_t> words = whole;
       for (std::size_t k = 1 + random(3); k > 0; --k) {

@@ -57,7 +57,8 @@ template <Order order, bool unneeded = false>
 using NestedStep = Training<Nested<order, unneeded>, AdamW, X>;
 
 /// Layers whose body takes values from outside that nothing before them made, in arguments that are calls; a parameter
-/// that is stored split.
+/// that is stored split. By words the blocks are computed again.
+template <class... Word>
 struct Outside {
   struct Block {
     Parameter<float, Shape<16, 16>, Stored<data, Split<0>>> w{normal(0.3)};
@@ -67,7 +68,7 @@ struct Outside {
     }
   };
   Parameter<float, Shape<16>> scale{ones}, shift{zeros};
-  Layers<3, Block> blocks;
+  Layers<4, Block, Word...> blocks;
   constexpr auto operator()(Distributed auto x) const {
     return mean(square(blocks(x + random<float, Shape<8, 4, 16>>(0.1), scale + shift, gelu(shift) + 1.0)));
   }
@@ -111,7 +112,10 @@ template <class F>
 void program(F f) {
   f.template operator()<NestedStep<Order::nested>>("nested");
   f.template operator()<NestedStep<Order::backwards>>("backwards");
-  f.template operator()<Training<Outside, Sgd, X>>("outside");
+  f.template operator()<Training<Outside<>, Sgd, X>>("outside");
+  f.template operator()<Training<Outside<Recompute<2, Repeat::collectives>>, Sgd, X>>("computed again");
+  f.template operator()<AllStored<Accumulate<2, Training<Outside<RecomputeAsPublished>, AdamW, X>>, Stored<data>>>(
+      "stored and computed again");
   f.template operator()<Evaluation<Remembering, X, Tensor<int, Shape<>>>>("memory");
   f.template operator()<Training<Gpt, AdamW, Gpt::Tokens, Gpt::Tokens>>("gpt");
   f.template operator()<Accumulate<2, Training<parallel::models::Llama<llama>, AdamW, Text, Text>>>("llama");

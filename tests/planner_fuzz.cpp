@@ -38,6 +38,10 @@ using Rows = Tensor<float, Shape<8 / data, 8>>;
 using Plain = Training<Small, Sgd, Rows, Rows>;
 using Staged =
     Accumulate<4, Training<pipelines::Gpt<float>, AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>>;
+using Again = AllStored<Accumulate<4, Training<pipelines::Gpt<float, pipelines::layers / stage, pipelines::context,
+                                                              Recompute<2, Repeat::collectives>>,
+                                               AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>>,
+                        Stored<data>>;
 
 /// What the files are made from.
 struct Whole {
@@ -73,6 +77,7 @@ Whole make_whole() {
   add<Accumulate<2, Step>>(whole);
   add<Plain>(whole);
   add<Staged>(whole);
+  add<Again>(whole);
   add<Evaluation<Small, Rows, Rows>>(whole);
   add<Pipelined<schedules::interleaved<2>, Staged>>(whole);
   add<Pipelined<schedules::zero_bubble_h1, Staged>>(whole);
