@@ -3,6 +3,7 @@
 #pragma once
 #include <string_view>
 
+#include <parallel/graph/recomputation.hpp>
 #include <parallel/graph/trace.hpp>
 
 namespace parallel::internals::trying {
