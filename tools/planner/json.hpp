@@ -138,15 +138,12 @@ inline Json stage_json(const Plan& plan) {
 /// Totals of a phase on every axis that it calls on.
 inline Json json(const Communication& phase) {
   Json result = Json::array();
-  for (int i = 0; i < phase.mesh.count; ++i) {
-    const Axis& axis = *phase.mesh.axes[i].axis;
-    if (phase.mesh.axes[i].size == 1 || phase.calls(axis) == 0) continue;
-    result.push_back({{"axis", words(axis.text())},
-                      {"collectives", phase.collectives(axis)},
-                      {"calls", phase.calls(axis)},
-                      {"message", phase.messages(axis)},
-                      {"sent", phase.sent(axis)}});
-  }
+  for (const Axis* axis : phase.told())
+    result.push_back({{"axis", words(axis->text())},
+                      {"collectives", phase.collectives(*axis)},
+                      {"calls", phase.calls(*axis)},
+                      {"message", phase.messages(*axis)},
+                      {"sent", phase.sent(*axis)}});
   return result;
 }
 
@@ -157,11 +154,11 @@ inline Json json(const Comparison& exchange) {
   return {{"axes", axes}, {"calls", exchange.calls()}, {"message", exchange.messages()}, {"sent", exchange.sent()}};
 }
 
-/// What lives in the arena, from its first event to its last, both counted.
-inline Json lives(const Plan& plan) {
+/// What lives in an arena, the device's or its host's, from its first event to its last, both counted.
+inline Json lives(const Plan& plan, bool host) {
   Json result = Json::array();
   for (const Allocation& a : allocations(plan))
-    result.push_back({{"use", words(internals::name_of(a.use))},
+    if (a.host == host) result.push_back({{"use", words(internals::name_of(a.use))},
                       {"value", a.owner < 0 ? Json(nullptr) : Json(a.owner)},
                       {"bytes", a.bytes},
                       {"offset", a.offset},
@@ -224,16 +221,19 @@ inline Json json(const Plan& plan, const std::string& program) {
     member["value"] = m.value;
     members.push_back(member);
   }
-  Json memory{{"peak", plan.peak_memory()}, {"arena", plan.memory.arena}};
-  Json by_use = Json::object();
-  for (int u = 0; u < uses; ++u) by_use[words(internals::name_of(static_cast<Use>(u)))] = plan.memory.by_use[u];
-  memory["by_use"] = by_use;
+  Json memory{{"peak", plan.peak_memory()}, {"arena", plan.memory.arena}}, host{{"bytes", plan.host_memory()}, {"arena", plan.memory.host_arena}};
+  for (int u = 0; u < uses; ++u) {
+    memory["by_use"][words(internals::name_of(static_cast<Use>(u)))] = plan.memory.by_use[u];
+    host["by_use"][words(internals::name_of(static_cast<Use>(u)))] = plan.memory.host_by_use[u];
+  }
   const account::Taken beside = plan.beside();
   memory["cpu"] = {{"rounding", beside.rounding},
                    {"scratch", beside.scratch},
                    {"process", plan.process_memory()},
                    {"terms_of_sums_over_mpi", plan.terms_of_sums()}};
-  memory["allocations"] = lives(plan);
+  memory["allocations"] = lives(plan, false);
+  host["allocations"] = lives(plan, true);
+  memory["host"] = host;
   Json redundant = Json::array();
   for (int i = 0; i < plan.mesh.count; ++i)
     redundant.push_back(

@@ -65,11 +65,17 @@ inline Lock lock_of(const Plan& plan, const std::string& program) {
     if (m.role == Role::parameter)
       lock.lines.push_back({"parameter  " + std::string(plan.graph.path(m)),
                             "bytes " + std::to_string(local_bytes(m.type, plan.mesh)) + "  " + text(m.type), ""});
-  for (int u = 0; u < uses; ++u)
-    if (plan.memory.by_use[u] > 0)
-      lock.lines.push_back({"memory  " + std::string(name_of(static_cast<Use>(u))),
-                            "bytes " + std::to_string(plan.memory.by_use[u]), ""});
-  lock.lines.push_back({"memory  peak", "bytes " + std::to_string(plan.peak_memory()), ""});
+  const auto memory = [&](const std::string& what, std::int64_t bytes) {
+    lock.lines.push_back({what, "bytes " + std::to_string(bytes), ""});
+  };
+  const auto by_use = [&](const std::string& where, const std::int64_t(&bytes)[uses]) {
+    for (int u = 0; u < uses; ++u)
+      if (bytes[u] > 0) memory(where + "  " + std::string(name_of(static_cast<Use>(u))), bytes[u]);
+  };
+  by_use("memory", plan.memory.by_use);
+  memory("memory  peak", plan.peak_memory());
+  by_use("host", plan.memory.host_by_use);
+  if (plan.host_memory() > 0) memory("host  all", plan.host_memory());
   char flops[64];  // of a damaged object there may be more than whole numbers hold
   std::snprintf(flops, sizeof flops, "flop %.0f", std::trunc(plan.flops()));
   lock.lines.push_back({"computation", flops, ""});

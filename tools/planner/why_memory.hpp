@@ -42,7 +42,7 @@ inline std::string why_memory(const Plan& plan) {
   }
   std::vector<Allocation> living;
   for (const Allocation& a : allocations(plan))
-    if (a.first <= most.event && most.event <= a.last) living.push_back(a);
+    if (!a.host && a.first <= most.event && most.event <= a.last) living.push_back(a);
   std::stable_sort(living.begin(), living.end(),
                    [](const Allocation& a, const Allocation& b) { return a.bytes > b.bytes; });
   constexpr std::size_t shown = 12;

@@ -56,6 +56,7 @@ struct DeviceAccount {
   std::string_view device;
   std::int64_t (*block)(std::int64_t bytes);                  ///< what a block of so many bytes takes
   account::Scratch (*scratch)(const account::Extents& call);  ///< what the kernel of a call works in, at most
+  bool is_host = false;                                       ///< its memory is that of the rank's host
 };
 
 }  // namespace parallel::internals

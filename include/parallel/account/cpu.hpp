@@ -114,6 +114,6 @@ constexpr Scratch scratch_of(const Extents& call) {
 }  // namespace cpu
 
 /// The CPU's; its kernels' scratch is one of each thread, so of each rank.
-inline constexpr DeviceAccount on_cpu{"CPU", block_on_cpu, cpu::scratch_of};
+inline constexpr DeviceAccount on_cpu{"CPU", block_on_cpu, cpu::scratch_of, true};
 
 }  // namespace parallel::internals::account

@@ -39,6 +39,8 @@ inline constexpr Axis tensor{"tensor"};
 inline constexpr Axis sequence{"sequence"};
 inline constexpr Axis expert{"expert"};
 inline constexpr Axis stage{"stage"};
+/// No axis of ranks: where a rank keeps what is `Stored<host>`, the memory beside its device.
+inline constexpr Axis host{"host"};
 }  // namespace axes
 
 namespace internals {

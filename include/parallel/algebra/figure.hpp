@@ -49,6 +49,7 @@ template <std::int64_t> struct operand;
 template <std::int64_t> struct operands;
 template <std::int64_t> struct query_axes;
 template <std::int64_t> struct query_heads;
+template <std::int64_t> struct ranks;
 template <std::int64_t> struct right_bytes;
 template <std::int64_t> struct right_extent;
 template <std::int64_t> struct slices;
@@ -62,6 +63,7 @@ struct Invariant;
 struct Broadcast;
 struct Partial;
 struct At;
+struct OnHost;
 // clang-format on
 template <const Axis*>
 struct axis;
@@ -89,6 +91,10 @@ struct PlacementOf<internals::as_figure(parallel::Partial)> {
 template <>
 struct PlacementOf<-1 - static_cast<std::int64_t>(PlacementKind::at)> {
   using type = At;
+};
+template <>
+struct PlacementOf<internals::as_figure(parallel::internals::OnHost)> {
+  using type = OnHost;
 };
 // clang-format off
 template <class> struct first_lies;

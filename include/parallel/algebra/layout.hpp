@@ -30,7 +30,7 @@ using AxisList = internals::List<const Axis*, internals::max_axes>;
 
 struct Layout {
   internals::List<Dim, internals::max_rank> dims{};
-  /// Broadcast, Partial, At, a flat split; an axis that is neither here nor in a dimension is Invariant
+  /// Broadcast, Partial, At, a flat split, OnHost; an axis that is neither here nor in a dimension is Invariant
   internals::List<Placed, internals::max_axes> others{};
 
   constexpr bool operator==(const Layout& other) const {
@@ -98,6 +98,16 @@ struct Layout {
 };
 
 namespace internals {
+/// Whether what a rank has of a tensor lies in its host's memory.
+constexpr bool on_host(const Layout& layout) {
+  for (const Placed& p : layout.others)
+    if (p.placement == OnHost) return true;
+  return false;
+}
+/// The same parts, in the host's memory or the device's.
+constexpr Layout on_host(const Layout& layout, bool host) {
+  return layout.with(&axes::host, host ? OnHost : Invariant);
+}
 /// Whether two tensors have the same full shape.
 constexpr bool same_extents(const Layout& a, const Layout& b) {
   if (a.rank() != b.rank()) return false;

@@ -10,6 +10,7 @@ PARALLEL_INLINE std::string text(const Placement& p) {
     case PlacementKind::broadcast: return "Broadcast";
     case PlacementKind::partial: return "Partial";
     case PlacementKind::invariant: return "Invariant";
+    case PlacementKind::on_host: return "OnHost";
     case PlacementKind::at: break;
   }
   std::string list;
@@ -34,6 +35,8 @@ PARALLEL_INLINE std::string text(const Type& type) {
       result += " ~" + axis;
     else if (p.placement.flat)
       result += " /" + axis;
+    else if (p.placement == internals::OnHost)
+      result += " on " + axis;
     else
       result += " " + text(p.placement) + "@" + axis;
   }

@@ -4,10 +4,10 @@
 
 namespace parallel {
 
-enum class PlacementKind : std::uint8_t { invariant, broadcast, partial, split, at };
-constexpr PlacementKind last_of(PlacementKind) { return PlacementKind::at; }
+enum class PlacementKind : std::uint8_t { invariant, broadcast, partial, split, at, on_host };
+constexpr PlacementKind last_of(PlacementKind) { return PlacementKind::on_host; }
 
-/// One of `Split<d>`, `Broadcast`, `Partial`, `Invariant`, `At<k...>`; a value and, as `On<axis, placement>`, part of a
+/// One of `Split<d>`, `Broadcast`, `Partial`, `Invariant`, `At<k...>`, or at rest `OnHost`; a value and, as `On<axis, placement>`, part of a
 /// type.
 struct Placement {
   PlacementKind kind = PlacementKind::invariant;
@@ -45,6 +45,9 @@ inline constexpr Placement At{PlacementKind::at, 0,
 namespace internals {
 /// Each rank holds its slice of the flat view of all elements, padded with zeros: how a `Stored` parameter lies at rest.
 inline constexpr Placement SplitFlat{PlacementKind::split, 0, 0, true};
+/// On `host`: each rank has what it has of a value in its host's memory, else in its device's. So lies only what is at
+/// rest, and what is computed of nothing but that.
+inline constexpr Placement OnHost{PlacementKind::on_host};
 constexpr Placement split(int dim) { return {PlacementKind::split, dim}; }
 /// The same split of a tensor that has so many dimensions more in front.
 constexpr Placement behind(Placement p, int dims) {

@@ -22,6 +22,8 @@ enum class Collective : std::uint8_t {
   gather,
   scatter,
   receive,  ///< the other end of a send, where a schedule asks for the two one by one
+  offload,  ///< each rank copies what it has from its device to its host
+  fetch,    ///< and back
   never,    ///< no transition
 };
 constexpr Collective last_of(Collective) { return Collective::never; }
@@ -43,6 +45,7 @@ constexpr double parts_twice(double n) { return 2 * (n - 1) / n; }
 constexpr double parts_of_parts(double n) { return (n - 1) / (n * n); }
 constexpr double whole(double n) { return n > 1 ? 1 : 0; }
 constexpr double nothing(double) { return 0; }
+constexpr double copied(double) { return 1; }
 constexpr int around(int n) { return n - 1; }
 constexpr int twice_around(int n) { return 2 * (n - 1); }
 constexpr int one(int) { return 1; }
@@ -64,13 +67,17 @@ inline constexpr CollectiveKind collectives[] = {
     {"gather", 5, false, ring::parts, ring::around},
     {"scatter", 1, false, ring::parts, ring::around},
     {"receive", 2, false, ring::nothing, ring::one},  // who sends counts the bytes
+    {"offload", 5, false, ring::copied, ring::one},
+    {"fetch", 0, false, ring::copied, ring::one},
     {"never", 5},
 };
 static_assert(std::size(collectives) == static_cast<std::size_t>(last_of(Collective{})) + 1);
 constexpr const CollectiveKind& known(Collective c) { return collectives[static_cast<int>(c)]; }
 
-/// Whether bytes travel between ranks.
+/// Whether bytes travel, between ranks or between a rank's memories.
 constexpr bool communicates(Collective c) { return known(c).sent != nullptr; }
+/// Whether they travel between a rank's memories.
+constexpr bool copies(Collective c) { return c == Collective::offload || c == Collective::fetch; }
 /// Whether what the ranks hold is added.
 constexpr bool reduces(Collective c) { return known(c).reduces; }
 /// Bytes that a ring sends per rank. `message` is the full tensor within the other axes' shard, n the ranks of the
@@ -87,7 +94,7 @@ struct TransitionRow {
   bool by_name;  ///< never derived: written by someone who knows that the ranks' values are equal
 };
 
-/// Every transition. `Split<0>` and `Split<1>` stand for any two different dimensions, `At<0>` and `At<1>` for any two
+/// Every transition between ranks. `Split<0>` and `Split<1>` stand for any two different dimensions, `At<0>` and `At<1>` for any two
 /// sets.
 // clang-format off
 inline constexpr TransitionRow transitions[] = {
@@ -119,6 +126,8 @@ inline constexpr TransitionRow transitions[] = {
 
 /// The row of the table for a move between two different placements; `never` where there is none.
 constexpr Collective collective(Placement from, Placement to) {
+  if (to == OnHost && from == Invariant) return Collective::offload;
+  if (from == OnHost && to == Invariant) return Collective::fetch;
   for (const TransitionRow& row : transitions)
     if (row.from.kind == from.kind && row.to.kind == to.kind) return row.collective;
   return Collective::never;

@@ -61,6 +61,13 @@ struct FusedKernel {
 
   explicit operator bool() const { return compute != nullptr; }
 };
+/// Calls that a device computes at once, or one.
+struct Launch {
+  std::span<const Call> calls{};
+  FusedKernel kernel{};  ///< none: it is one call
+
+  void run() const { kernel ? kernel.compute(calls) : calls[0].kernel(calls[0]); }
+};
 
 }  // namespace parallel::internals
 

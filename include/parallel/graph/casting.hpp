@@ -26,7 +26,8 @@ constexpr int before(const Graph& g, int value, DType dtype) {
 /// Whether a value is a parameter, in whatever element type, or what has been gathered of one.
 constexpr bool is_parameter(const Graph& g, int value) {
   const Node& maker = g.maker(value);
-  const bool gathers = maker.is(Structural::move) && maker.transition.from.split() && maker.transition.to.whole();
+  const Transition& t = maker.transition;
+  const bool gathers = maker.is(Structural::move) && (t.from.split() || t.from == OnHost) && t.to.whole();
   return maker.is(Structural::parameter) ||
          ((maker.operation == &operation::cast || maker.is(Structural::layer) || gathers) &&
           is_parameter(g, maker.operands[0]));

@@ -28,8 +28,10 @@ struct Storing {
   AxisList axes{};  ///< of which something is said
 
   constexpr bool any() const { return !(whole == split); }
-  /// What is used in another element type than it is kept in is kept for the optimizer alone.
-  constexpr bool lies_split(bool used_as_kept) const { return any() && (stage == Zero::parameters || !used_as_kept); }
+  /// What is used in another element type than it is kept in, or elsewhere, is kept for the optimizer alone.
+  constexpr bool lies_split(bool used_as_kept) const {
+    return any() && (stage == Zero::parameters || !used_as_kept || on_host(split));
+  }
   /// Whether it is gathered once for all micro-batches; else each gathers it, and layers one by one.
   constexpr bool for_the_step() const { return stage != Zero::parameters || gathered == Gathered::per_step; }
   /// Whether each micro-batch, and layer, reduces its gradient.

@@ -111,6 +111,8 @@ class Trace {
     Layout layout;
     layout.dims.push_back(Dim(graph.scalars.size()));
     graph.values[graph.scalar_value].type.layout = layout;
+    for (const Moved& m : moved_)  // on the host
+      if (m.value == graph.scalar_value) graph.values[m.result].type.layout = on_host(layout, true);
     return graph.scalars.size() - 1;
   }
 
@@ -140,11 +142,12 @@ class Trace {
   /// A parameter from how it lies split to how it is whole, or its gradient back, where it lives. A stack goes layer by
   /// layer, so that what brings slices together is a layer's; but not one whose layers lie on several stages.
   constexpr int gathered(int value, const Layout& to) {
-    const Value from = graph.values[value];
-    if (from.type.layout == to) return value;
     for_the_step_ = true;
+    if (on_host(graph.values[value].type.layout) && !on_host(to))  // by one copy
+      value = enter(value, on_host(graph.values[value].type.layout, false));
+    const Value from = graph.values[value];
     int result = -1;
-    if (!goes_by_layer(value)) {
+    if (from.type.layout == to || !goes_by_layer(value)) {
       result = enter(value, to);
     } else {
       const int here = member, open = region, nodes = graph.order.size();
@@ -168,7 +171,11 @@ class Trace {
   /// The same for all micro-batches of a step. The gradient of what is whole lies as the parameter does at rest.
   constexpr int gather_for_the_step(int value, const Layout& to) {
     const int result = gathered(value, to);
-    const auto shard_as_rest = [&](int whole) { shard(whole, graph.values[value].type.layout); };
+    const auto shard_as_rest = [&](int whole) {
+      shard(whole, graph.values[value].type.layout);
+      if (storing_of(value)->reduces_at_once() && on_host(graph.values[value].type.layout))
+        sharded.push_back({whole, {&axes::host, OnHost}});
+    };
     if (graph.maker(result).is(Structural::stacked)) {
       whole_of.push_back({result, value});
       shard_as_rest(result);
@@ -214,9 +221,9 @@ class Trace {
         sharded.push_back({value, {s.gradient.axis, behind(s.gradient.placement, dims)}});
     }
   }
-  /// Whether of two splits the later one splits what the other leaves.
+  /// Whether of two splits the later one splits what the other leaves. The host takes what all leave.
   static constexpr bool is_within(const Placement& later, const Placement& outer) {
-    return later.flat || (!outer.flat && later.dim == outer.dim);
+    return later == OnHost || later.flat || (!outer.flat && later.dim == outer.dim);
   }
   constexpr bool is_sharded(int value) const {
     for (const SplitGradient& s : sharded)

@@ -12,6 +12,9 @@ namespace optimizing {
 struct Norm {
   int factor = -1, norm = -1, finite = -1;
 };
+constexpr int added(Trace& trace, int a, int b) {
+  return trace.emit(operation::add_scalars, {a, b}, {trace.graph.values[a].type}, Kind::activation);
+}
 /// `loss`: whole on every rank, so that all of them decide alike.
 constexpr Norm clip_by_global_norm(Trace& trace, const Vector<int>& gradients, int loss) {
   Vector<int> squares;
@@ -27,6 +30,7 @@ constexpr Norm clip_by_global_norm(Trace& trace, const Vector<int>& gradients, i
         type.layout = type.layout.with(a, Partial);
         if (!split.contains(a)) split.push_back(a);
       }
+    type.layout = on_host(type.layout, on_host(layout));
     int square = trace.emit(operation::square_sum, {g}, {type}, Kind::activation);
     if (trace.graph.values[g].home != staging::all) {  // only some stages have it, and the first of them counts it
       square = staging::moved(trace, square, Collective::zero_pad, staging::placement(trace.graph.values[g].home),
@@ -36,13 +40,19 @@ constexpr Norm clip_by_global_norm(Trace& trace, const Vector<int>& gradients, i
     }
     squares.push_back(square);
   }
-  Type pending{DType::f64, {}};
-  for (const Axis* a : split) pending.layout = pending.layout.with(a, Partial);
+  Layout pending;
+  for (const Axis* a : split) pending = pending.with(a, Partial);
   int total = -1;
-  // a sum that is whole on an axis joins the pending total there: I -> P, on one rank only
-  for (const int s : squares) {
-    const int term = trace.enter(s, pending.layout);
-    total = total < 0 ? term : trace.emit(operation::add_scalars, {total, term}, {pending}, Kind::activation);
+  // a sum that is whole on an axis joins the pending total there: I -> P, on one rank only; the host's are added there
+  for (const bool host : {false, true}) {
+    int sum = -1;
+    for (const int s : squares) {
+      if (on_host(trace.graph.values[s].type.layout) != host) continue;
+      const int term = trace.enter(s, on_host(pending, host));
+      sum = sum < 0 ? term : added(trace, sum, term);
+    }
+    if (sum >= 0) sum = trace.enter(sum, pending);
+    total = total < 0 || sum < 0 ? (total < 0 ? sum : total) : added(trace, total, sum);
   }
   total = trace.enter(total, Layout{});
   const Type scalar{DType::f64, {}};
@@ -83,8 +93,8 @@ constexpr void update_as_it_lies(Trace& trace, int member, int gradient, int fac
     trace.graph.members[member].updated = gathered;
   }
 }
-/// Writes the node that updates a parameter and the states that were declared last. `positions`: of the scalars that it
-/// reads; behind them stands whether the parameter decays.
+/// Writes the node that updates a parameter and the states that were declared last, where they lie. `positions`: of the
+/// scalars that it reads; behind them stands whether the parameter decays. Its last operand is `Graph::commit`.
 constexpr void update(Trace& trace, const Operation& operation, int member, const List<int, max_results>& states,
                       int gradient, int factor, Ints positions) {
   positions.push_back(trace.graph.members[member].initializer.decays);
@@ -97,8 +107,8 @@ constexpr void update(Trace& trace, const Operation& operation, int member, cons
     types.push_back(type);
   }
   operands.push_back(gradient);
-  operands.push_back(factor);
-  operands.push_back(trace.graph.scalar_value);
+  for (const int number : {factor, int{trace.graph.scalar_value}, int{trace.graph.commit}})
+    if (number >= 0) operands.push_back(trace.enter(number, on_host(trace.graph.values[number].type.layout, on_host(type.layout))));
   const int updated = trace.emit(operation, operands, types, Kind::parameter, positions);
   trace.graph.members[member].updated = updated;
   for (int i = 0; i < states.size(); ++i) trace.graph.members[first + i].updated = updated + 1 + i;

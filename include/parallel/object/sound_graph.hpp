@@ -331,6 +331,9 @@ inline void check_graph(const Graph& g) {
     Layout to = g.values[node.operands[0]].type.layout;
     for (const Axis* a : t.axes) to = to.with(a, t.to);
     require(to == g.values[node.result].type.layout, "a move leads to another placement than its result has");
+    require(copies(t.collective) == ((t.from == OnHost) != (t.to == OnHost)), "a copy between memories is none");
+    require(copies(t.collective) || !communicates(t.collective) || !on_host(to),
+            "ranks exchange what lies in a host's memory");
   }
 }
 

@@ -22,12 +22,13 @@ constexpr Asked said(Asked otherwise, Word... words) {
 }
 template <class Asked, class... Word>
 inline constexpr int times_said = (0 + ... + (std::is_same_v<std::remove_const_t<Word>, Asked> ? 1 : 0));
-/// Whether these are words of a Stored, each kind at most once; what is whole at rest is never gathered.
+/// Whether these are words of a Stored, each kind at most once; what is whole at rest is never gathered, and on the host
+/// there is one placement.
 template <class... Word>
-constexpr bool fit(Zero stage) {
+constexpr bool fit(const Axis& on, Zero stage) {
   constexpr int placements = times_said<Placement, Word...>, stages = times_said<Zero, Word...>,
                 lives = times_said<Gathered, Word...>;
-  return placements <= 1 && stages <= 1 && lives <= (stage == Zero::parameters ? 1 : 0) &&
+  return placements <= (&on == &axes::host ? 0 : 1) && stages <= 1 && lives <= (stage == Zero::parameters ? 1 : 0) &&
          placements + stages + lives == static_cast<int>(sizeof...(Word));
 }
 }  // namespace spelling
@@ -36,15 +37,18 @@ constexpr bool fit(Zero stage) {
 /// How a parameter lies at rest, apart from how it enters an operation (`On`), and with it its optimizer's states and its
 /// gradient: split over the ranks of an axis. `Stored<data>` splits the flat view, which nothing need divide;
 /// `Stored<data, Split<0>>` a dimension. What is split, and how long the whole is kept once it is gathered, are further
-/// words: `Stored<data, Zero::states>`, `Stored<data, Gathered::per_pass>`.
+/// words: `Stored<data, Zero::states>`, `Stored<data, Gathered::per_pass>`. `Stored<host>` is no split: what a rank has
+/// then lies in the memory of its host, which updates it, and is fetched where it is used (ZeRO-Offload, Ren et al.,
+/// 2021; ZeRO-Infinity, Rajbhandari et al., 2021).
 template <const Axis& on, auto... word>
 struct Stored {
   static constexpr const Axis* axis = &on;
-  static constexpr Placement placement = internals::spelling::said(Placement(internals::SplitFlat), word...);
+  static constexpr Placement placement = internals::spelling::said(
+      Placement(&on == &axes::host ? internals::OnHost : internals::SplitFlat), word...);
   static constexpr Zero stage = internals::spelling::said(Zero::parameters, word...);
   static constexpr Gathered gathered = internals::spelling::said(Gathered::per_use, word...);
   static constexpr internals::StoredOn value{axis, placement, stage, gathered,
-                                             internals::spelling::fit<decltype(word)...>(stage)};
+                                             internals::spelling::fit<decltype(word)...>(on, stage)};
 };
 
 namespace internals {
@@ -101,6 +105,7 @@ constexpr Refusal refused_annotation(int rank = S::rank) {
     for (const Axis* axis : S::dims[d]) named.push_back(axis);
   ((is_stored<Annotation> ? void() : named.push_back(Annotation::axis)), ...);
   for (const Axis* axis : named) {
+    if (axis == &axes::host) return {Reason::host_is_memory, {1}, axis};
     int times = 0;
     for (const Axis* other : named) times += other == axis ? 1 : 0;
     if (times > 1) return {Reason::axis_twice, {times}, axis};

@@ -14,6 +14,7 @@ inline constexpr Operation add_scalars{.name = "add_scalars"};
 inline constexpr Operation clip{.name = "clip"};
 
 // Updates of a parameter and its state: ints are the positions of their scalars, then whether the parameter decays.
+// Behind the operands that are named stands the scalar that is 0 where nothing is to be updated (Graph::commit).
 
 /// (parameter, gradient, factor, scalars) -> parameter; positions of learning_rate, weight_decay
 inline constexpr Operation sgd{.name = "sgd", .updates = true};

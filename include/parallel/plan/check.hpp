@@ -101,6 +101,8 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const Grap
   if (g.misused >= 0) return {misuse(g.member(g.misused))};
   for (int i = 0; i < mesh.count; ++i) {
     const Extent& e = mesh.axes[i];
+    for (const Value& v : g.values)
+      if (v.type.layout.on(e.axis) == OnHost) return {{Reason::host_is_memory, {e.size}, e.axis}};
     if (e.size < 1) return {{Reason::bad_extent, {e.size}, e.axis}};
     for (int j = 0; j < i; ++j)
       if (mesh.axes[j].axis == e.axis) return {{Reason::axis_twice, {2}, e.axis}};

@@ -62,6 +62,8 @@ inline constexpr KindOfCollective all_gather{Collective::all_gather};
 inline constexpr KindOfCollective all_reduce{Collective::all_reduce};
 inline constexpr KindOfCollective reduce_scatter{Collective::reduce_scatter};
 inline constexpr KindOfCollective all_to_all{Collective::all_to_all};
+inline constexpr KindOfCollective offload{Collective::offload};
+inline constexpr KindOfCollective fetch{Collective::fetch};
 
 /// What a question is about: nothing, which is all; an axis, a kind, or a row; an axis and a kind.
 constexpr CollectiveRow asked(const CollectiveRow& row = {}) { return row; }
@@ -93,7 +95,9 @@ using internals::all_gather;
 using internals::all_reduce;
 using internals::all_to_all;
 using internals::CollectiveRow;
+using internals::fetch;
 using internals::Finding;
+using internals::offload;
 using internals::reduce_scatter;
 using internals::WrittenPlan;
 }  // namespace parallel

@@ -81,9 +81,10 @@ constexpr int before_aliases(const GraphView& g, const Mesh& mesh, int value) {
   return value;
 }
 
-/// Whether a node gathers a parameter from where it lies split.
+/// Whether a node gathers a parameter from where it lies split, or fetches it.
 constexpr bool gathers_parameter(const GraphView& g, const Node& node) {
-  return node.transition.collective == Collective::all_gather && g.value(node.result).kind == Kind::parameter &&
+  const Collective c = node.transition.collective;
+  return (c == Collective::all_gather || c == Collective::fetch) && g.value(node.result).kind == Kind::parameter &&
          node.phase != Phase::optimizer;
 }
 /// Whether an iteration of a loop over layers can have it under way for the next one: what it gathers is a slice of
@@ -291,7 +292,10 @@ struct Ordering {
       const int n = g.order[static_cast<std::size_t>(here)];
       if (!alive[n]) continue;
       event(n);
-      for (int c = behind[n]; c >= 0; c = next[c]) start(c);
+      for (int c = behind[n]; c >= 0; c = next[c]) {
+        wait_for(g.node(c));  // what a loop has handed on may be under way
+        start(c);
+      }
     }
   }
   constexpr void event(int n) {

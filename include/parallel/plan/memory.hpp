@@ -7,9 +7,20 @@
 
 namespace parallel::internals {
 
-/// The block of memory that a value lies in. All but the arena outlive the step.
-enum class MemoryBlock : std::uint8_t { none, parameter, state, input, scalars, arena };
-inline constexpr int memory_blocks = 6;
+/// The block of memory that a value lies in, of the device or of its host. All but the arenas outlive the step.
+enum class MemoryBlock : std::uint8_t {
+  none,
+  parameter,
+  state,
+  input,
+  scalars,
+  arena,
+  host_parameter,
+  host_state,
+  host_arena
+};
+inline constexpr int memory_blocks = 9;
+constexpr bool of_host(MemoryBlock b) { return b >= MemoryBlock::host_parameter; }
 /// The address of a value: block + offset + stride * slot, where slot follows a loop's index (0 to count - 1).
 struct Storage {
   MemoryBlock block = MemoryBlock::none;
@@ -25,14 +36,26 @@ struct Storage {
 
 struct Memory {
   std::int64_t arena = 0;                ///< bytes of the arena: the largest sum of what lives at one time, as packed
+  std::int64_t host_arena = 0;           ///< of the host's
   std::int64_t blocks[memory_blocks]{};  ///< bytes of each persistent block, by MemoryBlock
-  /// bytes by use; arena uses are counted whole, though they share room over time
+  /// bytes by use, of the device and of the host; arena uses are counted whole, though they share room over time
   std::int64_t by_use[uses]{};
+  std::int64_t host_by_use[uses]{};
+
   constexpr std::int64_t of(Use use) const { return by_use[static_cast<int>(use)]; }
-  constexpr std::int64_t peak() const {
-    std::int64_t total = arena;
-    for (const std::int64_t b : blocks) total += b;
-    return total;
+  constexpr std::int64_t of(MemoryBlock block) const {
+    return block == MemoryBlock::arena        ? arena
+           : block == MemoryBlock::host_arena ? host_arena
+                                              : blocks[static_cast<int>(block)];
+  }
+  /// All that lies in the device's memory, and in the host's.
+  constexpr std::int64_t peak() const { return total(false); }
+  constexpr std::int64_t host() const { return total(true); }
+  constexpr std::int64_t total(bool host) const {
+    std::int64_t bytes = 0;
+    for (int b = 0; b < memory_blocks; ++b)
+      if (of_host(static_cast<MemoryBlock>(b)) == host) bytes += of(static_cast<MemoryBlock>(b));
+    return bytes;
   }
 };
 
@@ -77,6 +100,15 @@ constexpr std::int64_t packing_bytes(const GraphView& g, const Node& node, const
   }
 }
 
+constexpr MemoryBlock block_of(Role role, bool host) {
+  switch (role) {
+    case Role::parameter: return host ? MemoryBlock::host_parameter : MemoryBlock::parameter;
+    case Role::state: return host ? MemoryBlock::host_state : MemoryBlock::state;
+    case Role::input: return MemoryBlock::input;
+  }
+  return MemoryBlock::none;
+}
+
 struct Placing {
   const GraphView& g;
   const Mesh& mesh;
@@ -94,6 +126,7 @@ struct Placing {
   constexpr void own(int value, std::int64_t size, int slots, int home) {
     Allocation a;
     a.owner = value;
+    a.host = on_host(g.value(value).type.layout);
     a.bytes = aligned(size) * slots;
     a.home = home;
     if (kept_.crosses[value]) {
@@ -102,7 +135,7 @@ struct Placing {
       a.home = 0;
     }
     allocation_of[value] = allocations.size();
-    storage[value].block = MemoryBlock::arena;
+    storage[value].block = a.host ? MemoryBlock::host_arena : MemoryBlock::arena;
     allocations.push_back(a);
   }
 
@@ -148,9 +181,7 @@ struct Placing {
     if (g.scalar_value >= 0) persistent(g.scalar_value, MemoryBlock::scalars);
     for (const Member& m : g.members)
       if (here_[g.value(m.value).node])
-        persistent(m.value, m.role == Role::parameter ? MemoryBlock::parameter
-                            : m.role == Role::state   ? MemoryBlock::state
-                                                      : MemoryBlock::input);
+        persistent(m.value, block_of(m.role, on_host(m.type.layout)));
     Vector<bool> alive;
     alive.resize(g.size_of_values(), false);
     passes_on_.resize(g.size_of_values(), false);
@@ -370,7 +401,8 @@ struct Placing {
   }
   /// Gives every allocation its offset, and counts.
   constexpr void pack() {
-    memory.arena = parallel::internals::pack(allocations);
+    memory.arena = parallel::internals::pack(allocations, false);
+    memory.host_arena = parallel::internals::pack(allocations, true);
     account();
   }
 
@@ -410,11 +442,14 @@ struct Placing {
         allocations[a].use = Use::gradients;
     for (Allocation& a : allocations) {
       if (a.owner < 0) a.use = Use::buffers;
-      if (a.first >= 0) memory.by_use[static_cast<int>(a.use)] += a.bytes;
+      if (a.first >= 0) (a.host ? memory.host_by_use : memory.by_use)[static_cast<int>(a.use)] += a.bytes;
     }
-    memory.by_use[static_cast<int>(Use::parameters)] = memory.blocks[static_cast<int>(MemoryBlock::parameter)];
-    memory.by_use[static_cast<int>(Use::optimizer_state)] = memory.blocks[static_cast<int>(MemoryBlock::state)];
-    memory.by_use[static_cast<int>(Use::inputs)] = memory.blocks[static_cast<int>(MemoryBlock::input)];
+    for (const bool host : {false, true}) {
+      std::int64_t* const by_use = host ? memory.host_by_use : memory.by_use;
+      by_use[static_cast<int>(Use::parameters)] = memory.of(block_of(Role::parameter, host));
+      by_use[static_cast<int>(Use::optimizer_state)] = memory.of(block_of(Role::state, host));
+    }
+    memory.by_use[static_cast<int>(Use::inputs)] = memory.of(MemoryBlock::input);
   }
 
   /// per region: the events at which it, or of it the part that is looked at, begins and ends

@@ -30,15 +30,17 @@ struct Allocation {
   std::int64_t bytes = 0, offset = 0;
   int first = -1, last = -1;  ///< events between which it lives
   int home = 0;               ///< the region whose one iteration it lives in
+  bool host = false;          ///< it lies in the host's memory
   Use use = Use::temporaries;
 };
 
 namespace packing {
-/// The allocations that live, the largest first and equal ones in their order: runs of 1, 2, 4, ... are merged.
-constexpr Vector<int> by_size(const Vector<Allocation>& allocations) {
+/// The allocations of a memory that live, the largest first and equal ones in their order: runs of 1, 2, 4, ... are
+/// merged.
+constexpr Vector<int> by_size(const Vector<Allocation>& allocations, bool host) {
   Vector<int> sorted, merged;
   for (int i = 0; i < allocations.size(); ++i)
-    if (allocations[i].first >= 0) sorted.push_back(i);
+    if (allocations[i].first >= 0 && allocations[i].host == host) sorted.push_back(i);
   const int n = sorted.size();
   for (int run = 1; run < n; run *= 2) {
     merged.clear();
@@ -55,17 +57,18 @@ constexpr Vector<int> by_size(const Vector<Allocation>& allocations) {
 }
 }  // namespace packing
 
-/// Large allocations first, each at the lowest offset that is free while it lives. Returns the bytes of the arena.
+/// Of one memory large allocations first, each at the lowest offset that is free while it lives. Returns the bytes of
+/// its arena.
 ///
 /// The loops are most of what a compiler does for a plan, and clang counts their statements and calls: hence pointers,
 /// and few of both.
-constexpr std::int64_t pack(Vector<Allocation>& allocations) {
+constexpr std::int64_t pack(Vector<Allocation>& allocations, bool host) {
   std::int64_t arena = 0;
   Vector<Allocation*> sorted_by_offset;
   sorted_by_offset.resize(allocations.size() + 1, nullptr);
   Allocation** const placed = &sorted_by_offset[0];
   int count = 0;
-  for (const int i : packing::by_size(allocations)) {
+  for (const int i : packing::by_size(allocations, host)) {
     Allocation& a = allocations[i];
     std::int64_t offset = 0;
     for (int p = 0; p < count; ++p)

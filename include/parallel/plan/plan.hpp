@@ -63,9 +63,10 @@ struct Communication {
   constexpr std::int64_t elements_of(const Node& node) const {
     return counted(node) / bytes_of(graph.value(node.operands[0]).type.dtype);
   }
+  /// Copies between a rank's memories are meant only where that is said, by `host` or their kind.
   constexpr bool meant(const CollectiveRow& which, const Node& node, const AxisList& axes) const {
-    return which.means(node.transition.collective, axes) &&
-           (which.bytes == CollectiveRow::unsaid || which.bytes == message(node));
+    const bool said = which.collective != Collective::retype || !which.axes.empty();
+    return (said || !copies(node.transition.collective)) && which.means(node.transition.collective, axes) && (which.bytes == CollectiveRow::unsaid || which.bytes == message(node));
   }
   constexpr bool meant(const CollectiveRow& which, const Node& node) const {
     return meant(which, node, sending_axes(node.transition.axes, mesh));
@@ -157,6 +158,15 @@ struct Communication {
         which...);
   }
 
+  /// The axes on which there is something to tell: those of several ranks, and the host's.
+  constexpr AxisList told() const {
+    AxisList axes;
+    for (int i = 0; i < mesh.count; ++i)
+      if (mesh.axes[i].size > 1 && calls(*mesh.axes[i].axis) > 0) axes.push_back(mesh.axes[i].axis);
+    if (const Axis* host = host_axis(graph); host != nullptr && calls(*host) > 0) axes.push_back(host);
+    return axes;
+  }
+
   /// Whether no collective is among these.
   constexpr Finding never(const auto&... rows) const {
     return judge(
@@ -171,6 +181,7 @@ struct Communication {
     return judge(
         [&](const auto&... row) {
           return first_that(Finding::Of::uses_only, [&](const Node& node, std::int64_t) {
+            if (copies(node.transition.collective)) return false;
             for (const Axis* a : node.transition.axes)
               if (!(meant(row, node, {a}) || ...)) return true;
             return false;
@@ -232,11 +243,14 @@ struct Plan {
   constexpr auto largest_message(const auto&... which) const { return all.largest_message(which...); }
   /// Bytes of tensors that a rank holds at most, on any device.
   constexpr std::int64_t peak_memory() const { return memory.peak(); }
+  /// And in the memory of its host, where something is `Stored<host>`.
+  constexpr std::int64_t host_memory() const { return memory.host(); }
   /// What a device takes beside them.
   constexpr account::Taken beside(const DeviceAccount& device = account::on_cpu) const {
     account::Taken b;
-    for (const std::int64_t block : memory.blocks) b.rounding += device.block(block) - block;
-    b.rounding += device.block(memory.arena) - memory.arena;
+    for (int i = 0; i < memory_blocks; ++i)
+      if (const auto block = static_cast<MemoryBlock>(i); device.is_host || !of_host(block))
+        b.rounding += device.block(memory.of(block)) - memory.of(block);
     b.scratch = scratch(device).bytes();
     return b;
   }
@@ -250,7 +264,7 @@ struct Plan {
   /// By how much a rank lets its process grow at most, within 2 % and 2 MiB: the whole account.
   constexpr std::int64_t process_memory(const DeviceAccount& device = account::on_cpu) const {
     const account::Taken b = beside(device);
-    return peak_memory() + b.rounding + b.scratch;
+    return peak_memory() + (device.is_host ? host_memory() : 0) + b.rounding + b.scratch;
   }
   /// What Mpi takes besides, for terms of sums that are under way: of a reduce-scatter all that the ranks send to one,
   /// and of an all-reduce as much where the ranks do not divide it. Rooms are taken as Rooms does

@@ -123,12 +123,18 @@ constexpr bool edge_calls(const Transition& t, const Mesh& mesh, int chunk) {
   const bool forward = (t.along > 0) == (t.collective == Collective::send);
   return stages > 1 && (forward ? at < t.chunks * stages - 1 : at > 0);
 }
-/// Whether a move sends or receives anything on this mesh (of an edge, in some chunk): an axis of extent 1 causes no
-/// call.
+/// Whether a move sends, receives or copies anything on this mesh (of an edge, in some chunk): an axis of extent 1
+/// causes no call.
 constexpr bool calls(const Node& node, const Mesh& mesh) {
   const Transition& t = node.transition;
   if (t.along != 0) return edge_calls(t, mesh, 0) || edge_calls(t, mesh, t.chunks - 1);
-  return !t.axes.empty() && communicates(t.collective) && mesh.extent(t.axes) > 1;
+  return !t.axes.empty() && communicates(t.collective) && (copies(t.collective) || mesh.extent(t.axes) > 1);
+}
+/// As what a program's moves name its ranks' hosts; null where nothing is stored there.
+constexpr const Axis* host_axis(const GraphView& g) {
+  for (const Node& n : g.nodes)
+    if (copies(n.transition.collective)) return n.transition.axes[0];
+  return nullptr;
 }
 /// Of the axes of a move those on which it sends on this mesh, as they have several ranks; where none has, all.
 constexpr AxisList sending_axes(const AxisList& axes, const Mesh& mesh) {
@@ -146,7 +152,8 @@ constexpr bool is_alias(const GraphView& g, const Node& node, const Mesh& mesh) 
   if (t.along != 0 && mesh.extent(t.axes) > 1)
     return t.collective == Collective::send || (t.chunks == 1 && !edge_calls(t, mesh, 0));
   return !t.axes.empty() &&
-         (t.collective == Collective::retype || t.collective == Collective::drop || mesh.extent(t.axes) == 1);
+         (t.collective == Collective::retype || t.collective == Collective::drop ||
+          (mesh.extent(t.axes) == 1 && !copies(t.collective)));
 }
 
 }  // namespace parallel::internals

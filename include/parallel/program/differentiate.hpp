@@ -138,7 +138,7 @@ class Differentiation {
       if (wanted) add(node.operands[0], gradient);
     } else if (node.is(Structural::stacked)) {
       for (const GatheredStack& w : trace_.whole_of)
-        if (w.value == node.result) add(w.rest, from[0]);
+        if (w.value == node.result) add(w.rest, trace_.enter(from[0], trace_.gradient_layout(w.rest)));
     } else if (node.is(Structural::layer)) {
       slices_.push_back({node.operands[0], from[0], static_cast<int>(node.ints[0])});
     } else if (node.is(Structural::copy) || node.is(Structural::stash)) {
@@ -187,10 +187,16 @@ class Differentiation {
       moved = trace_.graph.values[gradient].type.layout;
       for (const Axis* a : t.axes) moved = moved.with(a, t.to);
     }
+    const bool by_host = on_host(moved) && !copies(t.collective) && communicates(t.collective);
+    if (by_host) {  // ranks exchange what lies on their devices
+      gradient = trace_.enter(gradient, on_host(trace_.graph.values[gradient].type.layout, false));
+      moved = on_host(moved, false);
+    }
     const int result =
         trace_.emit(operation::move, {trace_.cast(gradient, travelling)}, {{travelling, moved}}, Kind::activation);
     trace_.graph.nodes[trace_.graph.nodes.size() - 1].transition = t;
     trace_.graph.values[result].home = trace_.graph.values[node.operands[0]].home;
+    if (by_host) return trace_.enter(result, on_host(moved, true));
     if (completes(t)) completed_.push_back({node.operands[0], result});
     return result;
   }

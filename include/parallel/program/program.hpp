@@ -180,13 +180,13 @@ constexpr int misplaced() {
   return 0;
 }
 
-/// Whether what a program says of all its parameters is a flat split, by one stage.
+/// Whether what a program says of all its parameters is a flat split, or on the host, by one stage.
 template <class Program>
 constexpr bool stored_alike() {
   if constexpr (requires { Program::stored; }) {
     const auto& all = Program::stored;
     for (int i = 0; i < all.size(); ++i) {
-      if (!all[i].fits || !all[i].placement.flat || !all[i].alike(all[0].stage, all[0].gathered)) return false;
+      if (!all[i].fits || !(all[i].placement.flat || all[i].placement == OnHost) || !all[i].alike(all[0].stage, all[0].gathered)) return false;
       for (int j = 0; j < i; ++j)
         if (all[j].axis == all[i].axis) return false;
     }

@@ -34,7 +34,7 @@ constexpr Moment moment(const Plan& plan, const Vector<Allocation>& living, int 
   for (const Use held : {Use::parameters, Use::optimizer_state, Use::inputs})
     m.by_use[static_cast<int>(held)] = plan.memory.of(held);
   for (const Allocation& a : living)
-    if (a.first <= event && event <= a.last) m.by_use[static_cast<int>(a.use)] += a.bytes;
+    if (!a.host && a.first <= event && event <= a.last) m.by_use[static_cast<int>(a.use)] += a.bytes;
   return m;
 }
 /// The first moment at which a rank holds most.

@@ -99,19 +99,31 @@ PARALLEL_INLINE std::string taken_beside(const Plan& plan) {
   return out;
 }
 
+/// Of a device, or a host.
+PARALLEL_INLINE std::string memory(std::string what, std::int64_t bytes, std::int64_t arena,
+                                   const std::int64_t (&by_use)[uses]) {
+  what += printing::bytes(static_cast<double>(bytes)) + ", of it an arena of " +
+          printing::bytes(static_cast<double>(arena)) +
+          (arena > 0 ? ", whose values share room over the step\n" : "\n");
+  for (int u = 0; u < uses; ++u) {
+    if (by_use[u] == 0) continue;
+    std::string line = "  " + std::string(name_of(static_cast<Use>(u)));
+    pad(line, 23);
+    what += line + printing::bytes(static_cast<double>(by_use[u])) + "\n";
+  }
+  return what;
+}
+
 PARALLEL_INLINE std::string totals(const Plan& plan) {
   printing::Table communication{{23, 13, 13, 7, 11},
                                 {{{"per step and rank", "axis", "collectives", "calls", "message", "sent"}}}};
   const Communication* phases[] = {&plan.forward, &plan.backward, &plan.optimizer};
   for (int p = 0; p < 3; ++p)
-    for (int i = 0; i < plan.mesh.count; ++i) {
-      const Axis& axis = *plan.mesh.axes[i].axis;
-      if (plan.mesh.axes[i].size == 1 || phases[p]->calls(axis) == 0) continue;
+    for (const Axis* a : phases[p]->told())
       communication.rows.push_back(
-          {{std::string(name_of(static_cast<Phase>(p))), std::string(axis.text()),
-            std::to_string(phases[p]->collectives(axis)), std::to_string(phases[p]->calls(axis)),
-            printing::bytes(static_cast<double>(phases[p]->messages(axis))), printing::bytes(phases[p]->sent(axis))}});
-    }
+          {{std::string(name_of(static_cast<Phase>(p))), std::string(a->text()),
+            std::to_string(phases[p]->collectives(*a)), std::to_string(phases[p]->calls(*a)),
+            printing::bytes(static_cast<double>(phases[p]->messages(*a))), printing::bytes(phases[p]->sent(*a))}});
   if (communication.rows.size() == 1 && plan.mesh.ranks() == 1)
     communication.rows = {{{"per step and rank", "no collective"}}};
   const auto beside = [&](const char* what, const Comparison& exchange) {
@@ -125,16 +137,9 @@ PARALLEL_INLINE std::string totals(const Plan& plan) {
   if (plan.mesh.ranks() > 1) communication.rows.push_back({{"per run and rank"}});
   beside("agreement at start", plan.agreement.start);
   beside("agreement at end", plan.agreement.end);
-  std::string out = "\n" + communication.text() + "\nmemory per rank        peak " +
-                    printing::bytes(static_cast<double>(plan.peak_memory())) + ", of it an arena of " +
-                    printing::bytes(static_cast<double>(plan.memory.arena)) +
-                    (plan.memory.arena > 0 ? ", whose values share room over the step\n" : "\n");
-  for (int u = 0; u < uses; ++u) {
-    if (plan.memory.by_use[u] == 0) continue;
-    std::string line = "  " + std::string(name_of(static_cast<Use>(u)));
-    pad(line, 23);
-    out += line + printing::bytes(static_cast<double>(plan.memory.by_use[u])) + "\n";
-  }
+  const Memory& m = plan.memory;
+  std::string out = "\n" + communication.text() + "\n" + memory("memory per rank        peak ", m.peak(), m.arena, m.by_use);
+  if (m.host() > 0) out += memory("memory of its host     ", m.host(), m.host_arena, m.host_by_use);
   out += taken_beside(plan);
   char flops[64];
   std::snprintf(flops, sizeof flops, "\ncomputation per rank   %.3g FLOP a step\n", plan.flops());

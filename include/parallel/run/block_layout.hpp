@@ -30,7 +30,7 @@ inline BlockLayout block_layout(const Plan& plan, Role role) {
     AxisList axes;
     type.layout.collect(axes);
     for (const Axis* a : axes)
-      if (plan.mesh.extent(a) == 1) type.layout = type.layout.with(a, Invariant);
+      if (plan.mesh.extent(a) == 1 && !(type.layout.on(a) == OnHost)) type.layout = type.layout.with(a, Invariant);
     lines.push_back(std::string(g.path(m)) + " " + text(type));
   }
   return lines;

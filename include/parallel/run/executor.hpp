@@ -29,7 +29,7 @@ static_assert(max_started <= max_outstanding);  // what a plan has under way, a 
 template <Communicator World, Device Device>
 class Executor : public RankMemory<Device> {
   using Memory = RankMemory<Device>;
-  using Memory::g_, Memory::plan_, Memory::position_, Memory::device_, Memory::view;
+  using Memory::g_, Memory::plan_, Memory::position_, Memory::device_, Memory::host_, Memory::view;
 
  public:
   using Memory::skipped;
@@ -122,6 +122,7 @@ class Executor : public RankMemory<Device> {
   /// Every event in order; `as(instruction, call, happen)` lets it happen.
   template <class As>
   void walk(As as) {
+    host_.begin_step();
     walk(0, begins_[0], as);
     for (const Slot& s : g_.slots) {
       position_.work_on(s);
@@ -129,6 +130,7 @@ class Executor : public RankMemory<Device> {
     }
     if (!g_.slots.empty()) position_.work_on({});
     walk(begins_.back(), static_cast<int>(instructions_.size()), as);
+    host_.end_step();
   }
   /// The events from one place up to another.
   template <class As>
@@ -156,7 +158,7 @@ class Executor : public RankMemory<Device> {
         case EventKind::wait:
           if (Instruction& started = instructions_[static_cast<std::size_t>(i.jump)];
               !i.crossing || under_way_[static_cast<std::size_t>(i.node)])
-            as(i, record_of(started.exchange, started.group->size()), [&] { wait(started); });
+            as(i, record(started), [&] { wait(started); });
           break;
         case EventKind::begin:
           position_.iterate(i.region, 0);
@@ -185,8 +187,13 @@ class Executor : public RankMemory<Device> {
       call.micro_batch = position_.index(i.micro_batches);
     }
     as(i, {}, [&] {
+      if (i.on_host) return host_.compute(i.launches);
       for (const Launch& launch : i.launches) launch.run();
     });
+  }
+  /// What is handed to a communicator, or copied by the rank alone.
+  static Record record(const Instruction& i) {
+    return record_of(i.exchange, i.group != nullptr ? i.group->size() : 1);
   }
   void prepare(const Event& e) {
     const Node& node = g_.node(e.node);
@@ -200,9 +207,15 @@ class Executor : public RankMemory<Device> {
         i.calls.push_back({.operands = {view(node.operands[0])}, .results = {view(node.result)}});
         follow(i, i.calls[0].operands[0], node.operands[0], node.region);
         follow(i, i.calls[0].results[0], node.result, node.region);
-        i.group = &groups_->of(node.transition);
         i.ahead = e.ahead ? int{node.region} : -1;
         i.jump = e.partner;
+        if (copies(node.transition.collective)) {
+          i.exchange = {.kind = node.transition.collective,
+                        .count = i.calls[0].operands[0].elements(),
+                        .dtype = i.calls[0].operands[0].dtype};
+          break;
+        }
+        i.group = &groups_->of(node.transition);
         prepare_exchange(i, node, plan_,
                          this->block(MemoryBlock::arena) + plan_.packing[static_cast<std::size_t>(e.node)]);
         for (Call& call : i.pad) device_.prepare(call);
@@ -247,6 +260,7 @@ class Executor : public RankMemory<Device> {
   void prepare_calls(Instruction& i, const Event& e) {
     const Node& first = g_.node(e.node);
     i.updates = first.phase == Phase::optimizer && first.operation->updates;
+    i.on_host = on_host(g_.value(first.result).type.layout);
     for (int r = first.region; r > 0; r = g_.region(r).parent)
       if (g_.region(r).kind == RegionKind::layers) {
         i.layers = g_.region(r).loop;
@@ -257,19 +271,25 @@ class Executor : public RankMemory<Device> {
     for (int r = first.region; r > 0; r = g_.region(r).parent)
       if (g_.region(r).staged) i.staged = r;
     i.calls.reserve(static_cast<std::size_t>(e.nodes));  // views are pointed to from here on
-    each_node(g_, e, [&](int n) { prepare_call(i, g_.node(n)); });
-    if (!first.is(Structural::move)) return find_kernels(i);
+    i.on_host ? prepare_calls(i, e, host_.device()) : prepare_calls(i, e, device_);
+  }
+  template <class On>
+  void prepare_calls(Instruction& i, const Event& e, const On& device) {
+    const Node& first = g_.node(e.node);
+    each_node(g_, e, [&](int n) { prepare_call(i, g_.node(n), device); });
+    if (!first.is(Structural::move)) return find_kernels(i, device);
     if (first.transition.to.flat && first.transition.collective == Collective::slice)
       flatten(i.calls[0], first, plan_, this->rank());
     i.calls[0].kernel =
-        local_move<Device>(first.transition, plan_, this->rank(), e.part < 0 ? -1 : g_.part(e.part).chunk);
+        local_move<On>(first.transition, plan_, this->rank(), e.part < 0 ? -1 : g_.part(e.part).chunk);
     i.launches.push_back({i.calls});
     if (i.calls[0].kernel == nullptr)
       throw CannotRun("the plan moves " + text(g_.value(first.operands[0]).type) + " to " + text(first.transition.to) +
                       " on " + text(first.transition.axes) +
                       "; values that only some ranks hold (At) can be planned, not run");
   }
-  void prepare_call(Instruction& i, const Node& node) {
+  template <class On>
+  void prepare_call(Instruction& i, const Node& node, const On& device) {
     Call& call = i.calls.emplace_back();
     call.operation = node.operation;
     for (const int o : node.operands) call.operands.push_back(view(o));
@@ -277,19 +297,20 @@ class Executor : public RankMemory<Device> {
     call.ints = node.ints;
     call.reals[0] = node.reals[0];
     call.reals[1] = node.reals[1];
-    device_.prepare(call);
-    if (i.updates && g_.commit >= 0) call.commit = reinterpret_cast<const double*>(position_.address(g_.commit));
+    device.prepare(call);
+    if (i.updates && g_.commit >= 0) call.commit = call.operands[call.operands.size() - 1].as<const double>();
     for (int o = 0; o < node.operands.size(); ++o) follow(i, call.operands[o], node.operands[o], node.region);
     for (int r = 0; r < node.results; ++r) follow(i, call.results[r], node.result + r, node.region);
   }
 
   /// The device's kernels: as many calls at once as it has one for.
-  void find_kernels(Instruction& i) {
+  template <class On>
+  void find_kernels(Instruction& i, const On& device) {
     for (std::span<Call> left = i.calls; !left.empty();) {
       FusedKernel kernel{};
       std::size_t n = left.size();
-      while (n > 1 && !(kernel = device_.fused(left.first(n)))) --n;
-      if (n == 1) left[0].kernel = device_.kernel(*left[0].operation, left[0]);
+      while (n > 1 && !(kernel = device.fused(left.first(n)))) --n;
+      if (n == 1) left[0].kernel = device.kernel(*left[0].operation, left[0]);
       if (n == 1 && left[0].kernel == nullptr)
         throw CannotRun("this device has no kernel for the operation " + std::string(left[0].operation->name) + " on " +
                         std::string(name_of(left[0].results[0].dtype)) +
@@ -315,11 +336,17 @@ class Executor : public RankMemory<Device> {
     i.exchange.in = i.packed != nullptr ? i.packed : from;
     i.exchange.out = i.received != nullptr ? i.received : i.unpad.empty() ? out.data : i.unpad[0].operands[0].data;
     under_way_[static_cast<std::size_t>(i.node)] = true;
-    as(i, record_of(i.exchange, i.group->size()),
-       [&] { tickets_[static_cast<std::size_t>(i.node)] = i.group->start(i.exchange); });
+    as(i, record(i), [&] {
+      if (i.group != nullptr)
+        tickets_[static_cast<std::size_t>(i.node)] = i.group->start(i.exchange);
+      else
+        host_.start(i.node, out.data, in.data, in.elements() * bytes_of(in.dtype),
+                    i.exchange.kind == Collective::offload);
+    });
   }
   void wait(Instruction& i) {
     under_way_[static_cast<std::size_t>(i.node)] = false;
+    if (i.group == nullptr) return host_.wait(i.node);
     i.group->wait(tickets_[static_cast<std::size_t>(i.node)]);
     const View& out = i.calls[0].results[0];
     void* const to = i.unpad.empty() ? out.data : i.unpad[0].operands[0].data;
@@ -335,8 +362,16 @@ class Executor : public RankMemory<Device> {
   void fill_carries(const Instruction& i) {
     for (const auto& [from, to] : i.initial) {
       Call call{.operands = {view(from)}, .results = {view(to)}};
-      device_.prepare(call);
-      Device::copy(call);
+      if (on_host(g_.value(to).type.layout)) {
+        using On = std::remove_cvref_t<decltype(host_.device())>;
+        host_.device().prepare(call);
+        call.kernel = On::copy;
+        const Launch launch{{&call, 1}};
+        host_.compute({&launch, 1});
+      } else {
+        device_.prepare(call);
+        Device::copy(call);
+      }
     }
   }
 

@@ -20,13 +20,6 @@ struct Packing {
   std::int64_t outer = 1, n = 1, inner = 1;
   bool needed() const { return outer > 1 && n > 1; }
 };
-/// Calls that a device computes at once, or one.
-struct Launch {
-  std::span<const Call> calls{};
-  FusedKernel kernel{};  ///< none: it is one call
-
-  void run() const { kernel ? kernel.compute(calls) : calls[0].kernel(calls[0]); }
-};
 /// One event of a plan on one rank. `Group`: what its collectives are started on.
 template <class Group>
 struct Instruction {
@@ -41,13 +34,14 @@ struct Instruction {
   } at_once{};  // where the device computes them so
   std::vector<Following> following{};
   bool updates = false;
+  bool on_host = false;   // computed there
   bool crossing = false;  // a wait for what the iteration before started
   // the region that is shared out over stages, if the kernel is in one
   int staged = -1;
   int layers = 0, micro_batches = 0;  // loops whose index the kernel is told; 0: none
   int blocks = 1;                     // of layers in one iteration
   Exchange exchange{};
-  Group* group = nullptr;
+  Group* group = nullptr;   // none: a copy between the rank's memories
   Packing before{}, after{};
   std::vector<Call> pad{}, unpad{};  // one where a flat view is padded before it is packed, or has been
   std::byte *packed = nullptr, *received = nullptr;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <parallel/device/host.hpp>
 #include <parallel/device/host_memory.hpp>
 #include <parallel/device/random.hpp>
 #include <parallel/plan/plan.hpp>
@@ -61,9 +62,12 @@ void each_element(const Plan& plan, const Layout& layout, int rank, F f) {
 /// Their memory, and where the numbers in it come from, which ranks compare.
 template <class Memory>
 struct ParameterBlock {
-  ParameterBlock(Memory&& m, Provenance&& p) : memory(std::move(m)), provenance(std::move(p)) {}
+  using Beside = typename BesideOf<Memory>::type;
+  ParameterBlock(Memory&& m, Beside&& h, Provenance&& p)
+      : memory(std::move(m)), host(std::move(h)), provenance(std::move(p)) {}
 
   Memory memory;
+  Beside host;
   Provenance provenance;
 };
 
@@ -76,17 +80,23 @@ class ParametersIn {
   /// Memory for the parameters of a plan on this rank, and their first values from `seed`.
   template <class Device>
   ParametersIn(const Plan& plan, int rank, std::uint64_t seed, const Device& device)
-      : ParametersIn(plan, rank, seed, device.memory(plan.memory.blocks[static_cast<int>(MemoryBlock::parameter)])) {}
+      : ParametersIn(plan, rank, seed, device.memory(plan.memory.of(MemoryBlock::parameter)),
+                     HostOf<Device>::type::memory(device, plan.memory.of(MemoryBlock::host_parameter))) {}
   ParametersIn(const Plan& plan, int rank, std::uint64_t seed)
-      : ParametersIn(plan, rank, seed, Memory(plan.memory.blocks[static_cast<int>(MemoryBlock::parameter)])) {}
+      : ParametersIn(plan, rank, seed, Memory(plan.memory.of(MemoryBlock::parameter)),
+                     Beside(plan.memory.of(MemoryBlock::host_parameter))) {}
   ParametersIn(ParametersIn&&) noexcept = default;
   ParametersIn& operator=(ParametersIn&&) noexcept = default;
   /// What an executor keeps of them: it lives as long as the executor, also where these are replaced by others.
   const std::shared_ptr<ParameterBlock<Memory>>& block() const { return block_; }
-  /// The block, as a plan finds it on a rank.
+  /// The block, as a plan finds it on a rank, and that in the host's memory.
   std::byte* data(const Plan& plan, int rank) const {
     check(plan, rank);
     return block_->memory.data();
+  }
+  std::byte* data_on_host(const Plan& plan, int rank) const {
+    check(plan, rank);
+    return block_->host.data();
   }
 
   /// Writes this rank's part of a whole tensor, given by its member's path: a vector, a std::span or a row-major
@@ -118,14 +128,14 @@ class ParametersIn {
     const Member& m = find(plan, rank, path);
     check_whole(given, m.type, "the parameter ", path);
     if (!held(plan, m)) return;
-    block_->memory.look(offset_of(plan, m), local_elements(m.type.layout, plan.mesh) * bytes_of(m.type.dtype),
-                        [&](const std::byte* bytes) {
-                          const auto all = given.all();
-                          const T* part = reinterpret_cast<const T*>(bytes);
-                          each_element(plan, m.type.layout, rank, [&](std::int64_t i, std::int64_t global) {
-                            all[static_cast<std::size_t>(global)] = part[i];
-                          });
-                        });
+    const auto read = [&](const std::byte* bytes) {
+      const auto all = given.all();
+      const T* part = reinterpret_cast<const T*>(bytes);
+      each_element(plan, m.type.layout, rank, [&](std::int64_t i, std::int64_t global) {
+        all[static_cast<std::size_t>(global)] = part[i];
+      });
+    };
+    in_memory_of(m, [&](auto& memory) { memory.look(offset_of(plan, m), local_bytes(m.type, plan.mesh), read); });
   }
   /// What `set` and `get` call the parameters of a plan, in the order of the model.
   static std::vector<std::string> names(const Plan& plan) {
@@ -136,14 +146,19 @@ class ParametersIn {
   }
 
  private:
-  ParametersIn(const Plan& plan, int rank, std::uint64_t seed, Memory&& memory);
+  using Beside = typename ParameterBlock<Memory>::Beside;
+  ParametersIn(const Plan& plan, int rank, std::uint64_t seed, Memory&& memory, Beside&& host);
+  template <class F>
+  void in_memory_of(const Member& m, F f) const {
+    on_host(m.type.layout) ? f(block_->host) : f(block_->memory);
+  }
   static std::int64_t offset_of(const Plan& plan, const Member& m) {
     return plan.storage[static_cast<std::size_t>(m.value)].offset;
   }
   template <class T, class F>
   void change(const Plan& plan, const Member& m, F f) {
-    block_->memory.change(offset_of(plan, m), local_elements(m.type.layout, plan.mesh) * bytes_of(m.type.dtype),
-                          [&](std::byte* bytes) { f(reinterpret_cast<T*>(bytes)); });
+    const auto write = [&](std::byte* bytes) { f(reinterpret_cast<T*>(bytes)); };
+    in_memory_of(m, [&](auto& memory) { memory.change(offset_of(plan, m), local_bytes(m.type, plan.mesh), write); });
   }
   void check(const Plan& plan, int rank) const {
     if (block_ == nullptr) throw Misuse("the parameters were moved away; use those that they were moved to");
@@ -209,8 +224,8 @@ class ParametersIn {
   BlockLayout layout_{};
 };
 template <class Memory>
-ParametersIn<Memory>::ParametersIn(const Plan& plan, int rank, std::uint64_t seed, Memory&& memory)
-    : block_(std::make_shared<ParameterBlock<Memory>>(std::move(memory), Provenance(plan, seed))),
+ParametersIn<Memory>::ParametersIn(const Plan& plan, int rank, std::uint64_t seed, Memory&& memory, Beside&& host)
+    : block_(std::make_shared<ParameterBlock<Memory>>(std::move(memory), std::move(host), Provenance(plan, seed))),
       rank_(rank),
       layout_(block_layout(plan, Role::parameter)) {
   for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {

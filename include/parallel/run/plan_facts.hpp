@@ -16,7 +16,7 @@ namespace agreeing {
 template <class Out>
 void placement(Out& out, const Placement& p) {
   constexpr std::string_view names[] = {"Invariant", "Broadcast", "Partial", "Split"};
-  out.name(p.kind == PlacementKind::at ? text(p) : names[static_cast<int>(p.kind)]);
+  out.name(p.kind >= PlacementKind::at ? text(p) : names[static_cast<int>(p.kind)]);
   if (p.split()) out.word(p.dim);
   if (p.flat) out.name("flat");
 }

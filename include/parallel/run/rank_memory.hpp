@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <parallel/device/device.hpp>
+#include <parallel/device/host.hpp>
 #include <parallel/run/block_layout.hpp>
 #include <parallel/run/check_ranks.hpp>
 #include <parallel/run/index_range.hpp>
@@ -75,7 +75,7 @@ class RankMemory {
     check_alike(block_layout(plan_, Role::state), block_layout(next, Role::state),
                 "two programs that are to remember together remember different tensors",
                 "take the same model, room, mesh and schedule, and programs that only remember");
-    return position_.blocks[static_cast<int>(MemoryBlock::state)];
+    return position_.blocks[static_cast<int>(MemoryBlock::state)];  // what is remembered lies on no host
   }
   std::byte*& block(MemoryBlock b) { return position_.blocks[static_cast<int>(b)]; }
   View view(int value) const { return position_.view(value); }
@@ -84,10 +84,13 @@ class RankMemory {
 
   const Scalars<Device>& scalars() const { return scalars_; }
 
+  using Host = typename HostOf<Device>::type;
+
   const Plan& plan_;
   const GraphView& g_;
   Position position_;
   Device device_;
+  Host host_;
 
  private:
   template <class T>
@@ -135,6 +138,7 @@ class RankMemory {
 
   int rank_;
   std::vector<MemoryOf<Device>> own_{};  // blocks
+  std::vector<typename Host::Memory> own_on_host_{};
   Scalars<Device> scalars_{};
   std::vector<Input> inputs_{};
 };
@@ -177,12 +181,11 @@ double RankMemory<Device>::output_scalar(int i) {
 template <Device Device>
 RankMemory<Device>::RankMemory(const Plan& plan, int rank, int size, ParametersIn<MemoryOf<Device>>& parameters,
                                const Device& device, const RankMemory* before)
-    : plan_(plan), g_(plan.graph), position_(plan, rank), device_(device), rank_(rank) {
+    : plan_(plan), g_(plan.graph), position_(plan, rank), device_(device), host_(device), rank_(rank) {
   check_ranks(plan, rank, size);
   block(MemoryBlock::parameter) = parameters.data(plan, rank);
-  const auto bytes = [&](MemoryBlock b) {
-    return b == MemoryBlock::arena ? plan.memory.arena : plan.memory.blocks[static_cast<int>(b)];
-  };
+  block(MemoryBlock::host_parameter) = parameters.data_on_host(plan, rank);
+  const auto bytes = [&](MemoryBlock b) { return plan.memory.of(b); };
   const auto own = [&](MemoryBlock b) { block(b) = own_.emplace_back(device_.memory(bytes(b))).data(); };
   const std::int64_t state = before == nullptr ? bytes(MemoryBlock::state) : 0;
   if constexpr (requires { device.need(state); })
@@ -191,6 +194,8 @@ RankMemory<Device>::RankMemory(const Plan& plan, int rank, int size, ParametersI
   if (before != nullptr) block(MemoryBlock::state) = before->remembered(plan);
   own(MemoryBlock::input);
   own(MemoryBlock::arena);
+  for (const MemoryBlock b : {MemoryBlock::host_state, MemoryBlock::host_arena})
+    block(b) = own_on_host_.emplace_back(Host::memory(device_, bytes(b))).data();
   if constexpr (requires(const account::Scratch& s) { device.reserve(s); })
     device.reserve(plan.scratch(Device::account));
   scalars_ = Scalars<Device>(plan, device_);

@@ -39,7 +39,7 @@ inline bool same_types(const Call& a, const Call& b) {
 template <class Group, class Device>
 void bring_together(std::vector<Instruction<Group>>& all, const Device& device) {
   const auto can = [](const Instruction<Group>& i) {
-    return i.kind == EventKind::compute && i.calls.size() == 1 && i.following.empty() && i.layers == 0 &&
+    return i.kind == EventKind::compute && !i.on_host && i.calls.size() == 1 && i.following.empty() && i.layers == 0 &&
            i.micro_batches == 0;
   };
   const auto joins = [&](const Instruction<Group>& i, const Instruction<Group>& first) {

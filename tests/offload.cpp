@@ -1,0 +1,86 @@
+// What is Stored<host>: ten steps are those of the same program on the device alone, bit for bit, and the plan says what
+// lies where and what is copied.
+#include "ten_steps.hpp"
+
+using namespace parallel;
+using namespace parallel::internals;
+using namespace parallel::axes;
+using namespace ten_steps;
+
+namespace {
+
+inline constexpr int rows = 8;
+
+template <class T>
+struct Block {
+  Parameter<T, Shape<5>> gain{normal(1)};
+  Parameter<T, Shape<5, 9>> up{normal(0.3)};
+  Parameter<T, Shape<9>> bias{normal(0.3)};
+  Parameter<T, Shape<9, 5>> down{normal(0.3)};
+  constexpr auto operator()(Distributed auto x) const {
+    return x + matmul(gelu(matmul(rms_norm(x, gain), up) + bias), down);
+  }
+};
+/// `in` is used twice, `shift` is a vector outside the layers.
+template <class T>
+struct Odd {
+  Parameter<T, Shape<5, 5>> in{normal(0.3)};
+  Layers<3, Block<T>> blocks;
+  Parameter<T, Shape<5>> shift{normal(0.3)};
+  Parameter<T, Shape<5, 3>> out{normal(0.3)};
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(matmul(matmul(blocks(matmul(x, in)) + shift, in), out) - y));
+  }
+};
+template <class T>
+using Step = Training<Odd<T>, AdamW, Tensor<T, Shape<rows / data, 5>>, Tensor<T, Shape<rows / data, 3>>>;
+
+/// A program stored by some words on the host, over data as well, and over data alone.
+struct Variant {
+  std::string name;
+  Graph on_host, over_data_too, over_data;
+};
+template <template <class...> class Program, auto... word>
+Variant variant(const std::string& name) {
+  return {name, build<Program<Stored<host, word...>>>(), build<Program<Stored<data, word...>, Stored<host, word...>>>(),
+          build<Program<Stored<data, word...>>>()};
+}
+template <template <class...> class Program>
+std::vector<Variant> variants() {
+  return {variant<Program, Zero::states>("states"), variant<Program, Zero::gradients>("gradients"),
+          variant<Program>("parameters"), variant<Program, Gathered::per_pass>("per pass"),
+          variant<Program, Gathered::per_step>("per step")};
+}
+template <class... S>
+using Once = AllStored<Step<double>, S...>;
+template <class... S>
+using Thrice = AllStored<Accumulate<3, Step<double>>, S...>;
+template <class... S>
+using Half = AllStored<Step<bfloat16>, S...>;
+template <class... S>
+using HalfThrice = AllStored<Accumulate<3, Step<bfloat16>>, S...>;
+
+/// Sums are added in the same order wherever they are, but those of the norm.
+template <template <class...> class Program>
+void check_all() {
+  const Graph plain = build<Program<>>();
+  const std::vector<double> one = losses(plain, Mesh{}, 0.1);
+  CHECK(one.front() > one.back());
+  for (const Variant& v : variants<Program>())
+    for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}, Mesh{data = 4}}) {
+      INFO(v.name << " on " << text(mesh));
+      const std::vector<double> on_device = losses(v.over_data, mesh);
+      CHECK(losses(v.on_host, mesh) == on_device);
+      CHECK(losses(v.over_data_too, mesh) == on_device);
+      CHECK(losses(v.over_data_too, mesh, 0.1) == losses(v.over_data, mesh, 0.1));
+      if (mesh.ranks() == 1) CHECK(losses(v.on_host, mesh, 0.1) == one);
+    }
+}
+}  // namespace
+
+TEST_CASE("stored on the host, every parameter trains as on the device") { check_all<Once>(); }
+TEST_CASE("the same with micro-batches") { check_all<Thrice>(); }
+TEST_CASE("the same in bf16, with micro-batches and without") {
+  check_all<Half>();
+  check_all<HalfThrice>();
+}

@@ -1,0 +1,16 @@
+// A dimension that is split over the host.
+// figures: axis<host>, ranks<1>
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Model {
+#ifdef WRONG
+  Parameter<float, Shape<6, 8 / host>> w;
+#else
+  Parameter<float, Shape<6, 8>, Stored<host>> w;
+#endif
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
+};
+constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4 / data, 6>>>, Mesh{data = 2}>;
