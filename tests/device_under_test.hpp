@@ -5,7 +5,7 @@
 #include <parallel/parallel.hpp>
 #include <parallel/run/trainer.hpp>
 #if defined(PARALLEL_TEST_CUDA)
-#include <parallel/device/cuda/device.hpp>
+#include <parallel/device/cuda/host.hpp>
 #include <parallel/run/cuda/threads_on_gpu.hpp>
 #else
 #include <parallel/device/cpu/device.hpp>
@@ -16,9 +16,9 @@ namespace under_test {
 #if defined(PARALLEL_STAND_IN)
 /// Tells the stand-in what a kernel reads and writes: its operands and results. So it finds every pair of accesses that
 /// neither a stream nor an event puts in order, whatever order they happen to come in.
-class Watched : public parallel::CudaDouble {
+class Watched : public parallel::CudaAndCpuDouble {
  public:
-  using parallel::CudaDouble::CudaDouble;
+  using parallel::CudaAndCpuDouble::CudaAndCpuDouble;
 
   parallel::Kernel kernel(const parallel::Operation& operation, parallel::Call& call) const {
     const parallel::Kernel found = parallel::CudaDouble::kernel(operation, call);
@@ -57,7 +57,7 @@ class Watched : public parallel::CudaDouble {
 };
 using Device = Watched;
 #elif defined(PARALLEL_TEST_CUDA)
-using Device = parallel::CudaDouble;
+using Device = parallel::CudaAndCpuDouble;
 #else
 using Device = parallel::CpuDouble;
 #endif

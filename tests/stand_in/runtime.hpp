@@ -41,6 +41,8 @@ struct CUgraphExec_st {
 namespace stand_in {
 
 inline thread_local cudaError_t last_error = cudaSuccess;
+/// What the next function of the host touches that a stream is given.
+inline thread_local std::vector<Range> of_host;
 inline thread_local std::uint64_t launched = 0;  ///< how many kernels the thread has asked for
 
 /// One call of the runtime: the error that the test asked for, what the machine lacks, or what f returns.

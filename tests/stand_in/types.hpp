@@ -89,6 +89,8 @@ enum cudaDeviceAttr {
   cudaDevAttrMemoryPoolsSupported = 115,
 };
 
+using cudaHostFn_t = void (*)(void*);
+
 struct cudaPointerAttributes {
   enum cudaMemoryType type;
   int device;

@@ -9,9 +9,9 @@ namespace parallel::internals {
 
 /// The host of a device whose memory is the host's: what is offloaded is copied to another block, and is there at once.
 ///
-/// A device with a memory of its own has another class for this (HostOf). What that is asked for happens in the order
-/// of the calls: what is computed here, copies that are started, and what the device is asked for, each behind what it
-/// needs.
+/// A device with a memory of its own says by which class its host is used, `HostSide`. What that is asked for happens as
+/// if in the order of the calls: what is computed here, copies that are started and waited for, and what the device is
+/// asked for.
 template <class D>
 class OwnHost {
  public:
@@ -41,6 +41,11 @@ class OwnHost {
 template <class D>
 struct HostOf {
   using type = OwnHost<D>;
+};
+template <class D>
+requires requires { typename D::HostSide; }
+struct HostOf<D> {
+  using type = typename D::HostSide;
 };
 /// In what the parameters of a rank lie that are Stored<host>, beside those in a device's Memory.
 template <class Memory>

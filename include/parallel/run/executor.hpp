@@ -122,7 +122,7 @@ class Executor : public RankMemory<Device> {
   /// Every event in order; `as(instruction, call, happen)` lets it happen.
   template <class As>
   void walk(As as) {
-    host_.begin_step();
+    if (uses_host_) host_.begin_step();
     walk(0, begins_[0], as);
     for (const Slot& s : g_.slots) {
       position_.work_on(s);
@@ -130,7 +130,7 @@ class Executor : public RankMemory<Device> {
     }
     if (!g_.slots.empty()) position_.work_on({});
     walk(begins_.back(), static_cast<int>(instructions_.size()), as);
-    host_.end_step();
+    if (uses_host_) host_.end_step();
   }
   /// The events from one place up to another.
   template <class As>
@@ -381,6 +381,7 @@ class Executor : public RankMemory<Device> {
   std::int64_t number_ = 0;  // the same on all ranks, and of this executor alone
   const bool trains_ =
       std::any_of(g_.nodes.begin(), g_.nodes.end(), [](const Node& n) { return n.phase != Phase::forward; });
+  const bool uses_host_ = host_axis(g_) != nullptr;
   bool compares_history_ = true;               // of the parameters
   const bool rounds_ = numerics_may_differ();  // scalars are compared as floats: other machines round them otherwise
   std::int64_t steps_ = 0;                     // that were begun

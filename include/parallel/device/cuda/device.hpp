@@ -32,6 +32,31 @@ struct Kept {
 };
 }  // namespace cuda
 
+/// The host of a GPU that is to compute everything: nothing is stored there.
+template <class Device>
+class IdleHost {
+ public:
+  explicit IdleHost(const Device& device) : device_(device) {}
+  using Memory = PinnedMemory;
+  static Memory memory(const Device&, std::int64_t bytes) {
+    constexpr int unavailable = 69;
+    if (bytes > 0)
+      throw GpuFailed("the plan stores " + std::to_string(bytes) +
+                          " bytes on the host, and Cuda is a GPU alone; run it on CudaAndCpu, which computes there, "
+                          "from parallel/device/cuda/host.hpp",
+                      unavailable);
+    return {};
+  }
+  const Device& device() const { return device_; }
+  void begin_step() {}
+  void end_step() {}
+  void compute(std::span<const Launch>) {}
+  void start(int, void*, const void*, std::int64_t, bool) {}
+  void wait(int) {}
+
+ private:
+  Device device_;
+};
 /// GPU `number`, with kernels for programs of these element types, as one rank uses it. Copies are the same: one
 /// stream, one memory. `own`: kernels of a program's own operations, which must outlive it; a kernel finds the stream
 /// by cuda::gpu(call).stream(). Throws GpuFailed. A rank's executors and parameters must have the same one.
@@ -40,6 +65,7 @@ class CudaOf {
  public:
   static constexpr const DeviceAccount& account = account::on_gpu;
   static constexpr bool asynchronous = true;
+  using HostSide = IdleHost<CudaOf>;
 
   /// The calling thread's: all that it makes so are one.
   CudaOf() : kept_(std::make_shared<cuda::Kept>(Gpu::of_this_thread())) {}
@@ -101,7 +127,7 @@ class CudaOf {
   }
   void read(void* to, const void* from, std::int64_t bytes) const {
     gpu().finish();  // the copy itself would wait too, without an eye on errors and the deadline
-    cuda::check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, gpu().stream()),
+    cuda::check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, gpu().stream()),
                 "numbers of the GPU");
     gpu().finish();
   }

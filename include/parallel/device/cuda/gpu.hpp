@@ -10,6 +10,7 @@
 
 #include <parallel/account/gpu.hpp>
 #include <parallel/device/cuda/status.hpp>
+#include <parallel/device/host.hpp>
 #include <parallel/device/kernel.hpp>
 
 namespace parallel::internals {
@@ -233,6 +234,53 @@ class GpuMirrored {
   std::unique_ptr<std::byte, Free> host_{};
   std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Destroy> sent_{};
   std::size_t bytes_ = 0;
+};
+
+/// A block of the host's memory that the GPU copies from and to, zero at first.
+class PinnedMemory {
+ public:
+  PinnedMemory() = default;
+  explicit PinnedMemory(std::int64_t bytes) : PinnedMemory(Gpu::of_this_thread(), bytes) {}
+  PinnedMemory(std::shared_ptr<Gpu> gpu, std::int64_t bytes) : gpu_(std::move(gpu)), bytes_(bytes) {
+    if (bytes <= 0) return;
+    gpu_->use();
+    void* data = nullptr;
+    if (cudaMallocHost(&data, static_cast<std::size_t>(bytes)) != cudaSuccess) {
+      cudaGetLastError();  // it is answered here
+      constexpr int unavailable = 69;
+      throw GpuFailed("the plan stores " + std::to_string(bytes) +
+                          " bytes on the host, which has not so many for its GPU; use more ranks, or store less there",
+                      unavailable);
+    }
+    data_.reset(static_cast<std::byte*>(data));
+    std::memset(data, 0, static_cast<std::size_t>(bytes));
+  }
+  std::byte* data() const { return data_.get(); }
+  std::int64_t bytes() const { return bytes_; }
+
+  /// Calls f(host) where bytes [offset, offset + bytes) can be read and written, when all before is done.
+  template <class F>
+  void change(std::int64_t offset, std::int64_t, F f) {
+    gpu_->finish();
+    f(data() + offset);
+  }
+  template <class F>
+  void look(std::int64_t offset, std::int64_t, F f) const {
+    gpu_->finish();
+    f(static_cast<const std::byte*>(data() + offset));
+  }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const { cudaFreeHost(p); }
+  };
+  std::shared_ptr<Gpu> gpu_{};
+  std::unique_ptr<std::byte, Free> data_{};
+  std::int64_t bytes_ = 0;
+};
+template <>
+struct BesideOf<GpuMemory> {
+  using type = PinnedMemory;
 };
 
 /// What a stream was asked for in one go, to be asked for again by one call.
