@@ -66,6 +66,19 @@ static_assert(is(states<Stage1<Large>, 4>, 896'000 * thousandth));
 static_assert(is(states<Stage2<Large>, 16>, 368'000 * thousandth));
 static_assert(is(states<Stage3<Large>, 64>, 32'000 * thousandth));
 
+// ZeRO-Offload (Ren et al., 2021, table 1): of 16 bytes for a parameter 4 stay on the GPU where the host has the
+// optimizer's states and step, and 2 where it has the gradients too; 4 are copied in a step. (Its fourth row has gradients
+// on the host and the step on the GPU, where they would come back.)
+using Step = AllStored<Small<2>, Stored<host, Zero::states>>;
+using StepAndGradients = AllStored<Small<1>, Stored<host, Zero::gradients>>;
+static_assert(is(states<Step, 1>, 30'000 * thousandth));
+static_assert(is(states<StepAndGradients, 1>, 15'000 * thousandth));
+template <class Program>
+constexpr double copied = plan<Program, Mesh{data = 1}>.sent(host);
+constexpr double numbers = 8 * (1 + 6 + 2 + 1);  // norm, scalars of AdamW and the norm's limit, factor, commit
+static_assert(copied<Step> <= 30e9 + numbers && copied<Step> >= 30e9);
+static_assert(copied<StepAndGradients> <= 30e9 + numbers && copied<StepAndGradients> >= 30e9);
+
 }  // namespace
 
 TEST_CASE("every row of the table, at start-up") {

@@ -82,17 +82,25 @@ class Differentiation {
     return frame.captured.back().sum;
   }
   /// A gradient may be more precise than its value, where it has been added up, or less, where the value is bf16 made
-  /// precise to be added up.
+  /// precise to be added up. Of what is used on the device gradients are added there, until one is on the host.
   constexpr void add(int value, int gradient) {
-    if (trace_.is_sharded(value)) gradient = trace_.enter(gradient, trace_.gradient_layout(value));
-    const int before = slot(*frame_, value);
+    int before = slot(*frame_, value);
+    const auto lies_on_host = [&](int v) { return v >= 0 && on_host(trace_.graph.values[v].type.layout); };
+    const bool host = lies_on_host(value) || lies_on_host(gradient) || lies_on_host(before);
+    const Layout layout = on_host(trace_.gradient_layout(value), host);
+    if (trace_.is_sharded(value)) gradient = trace_.enter(gradient, layout);
     int sum = gradient;
     if (before >= 0) {
+      if (trace_.is_sharded(value)) before = trace_.enter(before, layout);
       const DType one = dtype(before), other = dtype(gradient), both = one == other ? one : precise(one);
-      sum = trace_.emit(operation::add, {trace_.cast(before, both), trace_.cast(gradient, both)},
-                        {gradient_type(value, both)}, Kind::activation);
+      sum = trace_.emit(operation::add, {trace_.cast(before, both), trace_.cast(gradient, both)}, {{both, layout}},
+                        Kind::activation);
     }
     slot(*frame_, value) = sum;
+  }
+  /// A gradient where one iteration has added it up, as it leaves that.
+  constexpr int leaving(int value, int gradient) {
+    return trace_.is_sharded(value) ? trace_.enter(gradient, trace_.gradient_layout(value)) : gradient;
   }
   constexpr DType dtype(int value) const { return trace_.graph.values[value].type.dtype; }
   constexpr Type gradient_type(int value, DType dtype) const { return {dtype, trace_.gradient_layout(value)}; }
@@ -140,7 +148,7 @@ class Differentiation {
       for (const GatheredStack& w : trace_.whole_of)
         if (w.value == node.result) add(w.rest, trace_.enter(from[0], trace_.gradient_layout(w.rest)));
     } else if (node.is(Structural::layer)) {
-      slices_.push_back({node.operands[0], from[0], static_cast<int>(node.ints[0])});
+      slices_.push_back({node.operands[0], leaving(node.result, from[0]), static_cast<int>(node.ints[0])});
     } else if (node.is(Structural::copy) || node.is(Structural::stash)) {
       add(node.operands[0], from[0]);
     } else if (node.operation->gradient != nullptr) {
@@ -162,8 +170,10 @@ class Differentiation {
     t.to = conjugate(node.transition.from);
     if ((trace_.is_sharded(node.operands[0]) || trace_.is_sharded(node.result)) &&
         !staging::on_stages(trace_.graph, node)) {
-      const Layout to = trace_.gradient_layout(node.operands[0]);
-      if (trace_.graph.values[gradient].type.layout == to) return gradient;  // the value was gathered, this never whole
+      Layout to = trace_.gradient_layout(node.operands[0]);
+      const Layout& layout = trace_.graph.values[gradient].type.layout;
+      if (!copies(t.collective)) to = on_host(to, on_host(layout));
+      if (layout == to) return gradient;  // the value was gathered, this never whole
       t.to = to.on(t.axes[0]);
     }
     if (t.along != 0)
@@ -286,11 +296,13 @@ class Differentiation {
                                               Kind::activation));
         continue;
       }
-      const Type type = gradient_type(c.value, trace_.adds_in(dtype(c.value)));
+      Type type = gradient_type(c.value, trace_.adds_in(dtype(c.value)));
+      if (graph.regions[region].kind == RegionKind::layers)
+        type.layout = on_host(type.layout, on_host(graph.values[c.value].type.layout));
       int initial = slot(outer, c.value);
       initial = initial < 0 ? zeros_outside(type, parent) : trace_.cast(initial, type.dtype);
-      const int inside = trace_.carry(initial);
-      trace_.hand_on(inside, trace_.emit(operation::accumulate, {inside, c.sum}, {type}, Kind::activation));
+      const int inside = trace_.carry(trace_.enter(initial, type.layout)), term = trace_.enter(c.sum, type.layout);
+      trace_.hand_on(inside, trace_.emit(operation::accumulate, {inside, term}, {type}, Kind::activation));
       sums.push_back({c.value, inside});
     }
     struct Filled {
