@@ -12,6 +12,7 @@
 #include "json.hpp"
 #include "lock.hpp"
 #include "machine_file.hpp"
+#include "over_time.hpp"
 #include "picture.hpp"
 #include "report.hpp"
 #include "schedule_svg.hpp"
@@ -95,6 +96,7 @@ struct Answer {
       out += "  without it             " + printing::bytes(static_cast<double>(kept_instead_of_again())) +
              " of activations more, peak " +
              printing::bytes(static_cast<double>(without_recomputation()->peak_memory())) + "\n";
+    out += "\n" + phases_then(*plan);
     if (!machine) return out;
     const auto all = predicted();
     out += "\npredicted step         " + duration(all ? all->seconds : simulate(*plan, *machine).seconds) + " on " +
