@@ -173,6 +173,7 @@ void print_plans() {
   print_block("tree network", planner::tree(rules::network));
   print_block("why network", planner::why(rules::network, "blocks.0.down"));
   print_block("why memory network", planner::why_memory(rules::network));
+  print_block("phases network", planner::phases_then(rules::network));
   for (const Member& m : rules::network.graph.members)
     if (rules::network.graph.path(m) == "blocks.*.up")
       print_block("picture network", planner::picture(m.type, rules::network.mesh));

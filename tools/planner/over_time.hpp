@@ -94,8 +94,7 @@ inline std::string members_then(const Plan& plan, const Moment& moment) {
       continue;
     }
     const int m = rows[i].member;
-    table.rows.push_back(
-        {{m < 0 ? "-" : std::string(plan.graph.path(m))}});
+    table.rows.push_back({{m < 0 ? "-" : std::string(plan.graph.path(m))}});
     columns.cells(table.rows.back(), rows[i].by_use);
     table.rows.back().cells.push_back(bytes(rows[i].bytes));
   }

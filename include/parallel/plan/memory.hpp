@@ -409,7 +409,10 @@ struct Placing {
           a >= 0 && g.maker(c.inside).phase == Phase::backward && g.region(c.region).kind == RegionKind::micro_batches)
         allocations[a].use = Use::gradients;
     for (Allocation& a : allocations) {
-      if (a.owner < 0) a.use = Use::buffers;
+      if (a.owner < 0)
+        a.use = Use::buffers;
+      else if (a.use == Use::temporaries && g.value(a.owner).kind == Kind::parameter)
+        a.use = Use::parameters_in_use;
       if (a.first >= 0) memory.by_use[static_cast<int>(a.use)] += a.bytes;
     }
     memory.by_use[static_cast<int>(Use::parameters)] = memory.blocks[static_cast<int>(MemoryBlock::parameter)];

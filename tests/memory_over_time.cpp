@@ -1,0 +1,162 @@
+// The memory of a rank over a step, by use and by member: at every event the kinds add up to what lives, the most of
+// it is the peak, and what an event touches lies in what lives then. On every program, mesh and stage.
+#include <doctest/doctest.h>
+
+#include <parallel/question/moment.hpp>
+
+#include "every_program.hpp"
+
+using namespace parallel;
+using namespace parallel::internals;
+using namespace parallel::axes;
+
+namespace {
+
+/// What an event reads or writes; of a loop that begins or ends, what it hands on.
+template <class F>
+void each_touched(const Plan& plan, const Event& e, F f) {
+  const GraphView& g = plan.graph;
+  if (e.kind == EventKind::begin) {
+    for (const Carry& c : g.carries)
+      if (c.region == g.node(e.node).region) f(c.initial), f(c.inside);
+  } else if (e.kind != EventKind::end) {
+    each_node(g, e, [&](int n) {
+      for (const int o : g.node(n).operands) f(o);
+      for (int r = 0; r < g.node(n).results; ++r) f(g.node(n).result + r);
+    });
+  }
+}
+
+struct Checker {
+  const Plan& plan;
+  Vector<Moment> all = moments(plan);
+  Vector<Allocation> living = allocations(plan);
+
+  std::int64_t at_rest_by_members(Role role) const {
+    std::int64_t bytes = 0;
+    for (const Member& m : plan.graph.members)
+      if (m.role == role && plan.storage[static_cast<std::size_t>(m.value)].block != MemoryBlock::none)
+        bytes += aligned(local_bytes(m.type, plan.mesh));
+    return bytes;
+  }
+  bool lives(int value, int event) const {
+    const Storage& s = plan.storage[static_cast<std::size_t>(value)];
+    if (s.block != MemoryBlock::arena) return true;
+    const std::int64_t end = s.offset + local_bytes(plan.graph.value(value).type, plan.mesh);
+    for (const Allocation& a : living)
+      if (a.first <= event && event <= a.last && a.offset <= s.offset && end <= a.offset + a.bytes) return true;
+    return false;
+  }
+  void sums() const {
+    REQUIRE(all.size() == static_cast<int>(plan.events.size()) + 1);
+    std::int64_t most = 0, fullest_bytes = 0;
+    for (const Moment& m : all) {
+      CAPTURE(m.event);
+      std::int64_t by_use[uses]{}, in_arena = 0, highest = 0;
+      for (const Allocation& a : living)
+        if (a.first <= m.event && m.event <= a.last) {
+          by_use[static_cast<int>(a.use)] += a.bytes;
+          in_arena += a.bytes;
+          highest = std::max(highest, a.offset + a.bytes);
+        }
+      by_use[static_cast<int>(Use::parameters)] += at_rest_by_members(Role::parameter);
+      by_use[static_cast<int>(Use::optimizer_state)] += at_rest_by_members(Role::state);
+      by_use[static_cast<int>(Use::inputs)] += at_rest_by_members(Role::input);
+      std::int64_t together = plan.memory.blocks[static_cast<int>(MemoryBlock::scalars)];
+      for (int u = 0; u < uses; ++u) {
+        CHECK(m.by_use[u] == by_use[u]);
+        together += by_use[u];
+      }
+      CHECK(m.bytes() == together);
+      CHECK(m.gaps() == highest - in_arena);
+      CHECK(m.gaps() >= 0);
+      CHECK(m.with_gaps() == plan.peak_memory() - plan.memory.arena + highest);
+      const Moment one = moment(plan, living, m.event);
+      CHECK(one.with_gaps() == m.with_gaps());
+      std::int64_t charged_by_use[uses]{};
+      for (const Charge& c : charges(plan, living, m.event)) {
+        CHECK(c.bytes >= 0);
+        charged_by_use[static_cast<int>(c.use)] += c.bytes;
+      }
+      for (int u = 0; u < uses; ++u) CHECK(charged_by_use[u] == m.by_use[u]);
+      CHECK(scratch(plan, m.event) <= plan.scratch().bytes());
+      most = std::max(most, m.with_gaps());
+      fullest_bytes = std::max(fullest_bytes, m.bytes());
+    }
+    CHECK(most == plan.peak_memory());
+    CHECK(fullest(plan).bytes() == fullest_bytes);
+    std::int64_t of_phases = at_rest(plan).bytes();
+    for (const Phase phase : {Phase::forward, Phase::backward, Phase::optimizer})
+      of_phases = std::max(of_phases, fullest(plan, phase).bytes());
+    CHECK(std::max(of_phases, all.back().bytes()) == fullest_bytes);
+  }
+  /// Nothing that lives at one time shares room, and every event finds in it what it reads and writes.
+  void places() const {
+    for (const Moment& m : all) {
+      CAPTURE(m.event);
+      for (const Allocation& a : living)
+        for (const Allocation& b : living)
+          if (&a < &b && a.first <= m.event && m.event <= a.last && b.first <= m.event && m.event <= b.last)
+            CHECK((a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset));
+      if (m.event < static_cast<int>(plan.events.size()))
+        each_touched(plan, plan.events[static_cast<std::size_t>(m.event)],
+                     [&](int value) { CHECK(lives(value, m.event)); });
+      else
+        for (const int v : plan.graph.outputs) CHECK(lives(v, m.event));
+    }
+  }
+};
+
+/// What is charged to a member over a step, and the phases, as constants.
+struct Model {
+  Parameter<float, Shape<16, 64 / tensor>> up{normal(0.3)};
+  Parameter<float, Shape<64 / tensor, 16>> down{normal(0.3)};
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(gelu(matmul(x, up)), down))); }
+};
+using Step = Training<Model, AdamW, Tensor<float, Shape<32 / data, 16>>>;
+constexpr auto& model = plan<Step, Mesh{data = 2, tensor = 2}>;
+constexpr std::int64_t most_with_gaps(const Plan& p) {
+  std::int64_t most = 0;
+  for (const Moment& m : moments(p)) most = m.with_gaps() > most ? m.with_gaps() : most;
+  return most;
+}
+static_assert(most_with_gaps(model) == model.peak_memory());
+static_assert(fullest(model).bytes() <= model.peak_memory());
+static_assert(fullest(model, Phase::forward).of(Use::gradients) == 0);
+static_assert(fullest(model, Phase::optimizer).of(Use::gradients) == 2 * 16 * 32 * 4);
+static_assert(at_rest(model).of(Use::parameters) == 2 * 16 * 32 * 4);
+static_assert(at_rest(model).of(Use::optimizer_state) == 2 * 2 * 16 * 32 * 4);
+static_assert(at_rest(model).of(Use::inputs) == 16 * 16 * 4);
+// one parameter and its two states, and nothing that was made of it; at the end the loss is
+static_assert(charged(model, "down", 0) == 3 * 16 * 32 * 4);
+static_assert(charged(model, "down", static_cast<int>(model.events.size())) == 3 * 16 * 32 * 4 + alignment);
+static_assert(charged(model, "up", fullest(model, Phase::optimizer).event) >= 4 * 16 * 32 * 4);
+
+/// Gathered where they are used, parameters are parameters in use, not something that is computed.
+using Stored3 = AllStored<Step, Stored<data>>;
+constexpr auto& stored_model = plan<Stored3, Mesh{data = 2, tensor = 2}>;
+static_assert(at_rest(stored_model).of(Use::parameters) == 16 * 32 * 4);
+static_assert(fullest(stored_model, Phase::forward).of(Use::parameters_in_use) >= 16 * 32 * 4);
+
+}  // namespace
+
+TEST_CASE("at every event of every program the kinds add up to what lives") {
+  int plans = 0;
+  every::program([&]<class Program>(const char* name) {
+    CAPTURE(name);
+    for (const Mesh& mesh : {Mesh{}, Mesh{data = 2}, Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}, Mesh{data = 4},
+                             Mesh{stage = 2}, Mesh{data = 2, stage = 2}, Mesh{tensor = 2, stage = 2}})
+      for (int k = 0; k < mesh.extent(&stage); ++k) try {
+          const OwnedPlan p = derive<Program>(mesh.on_stage(k));
+          const std::string on = text(mesh);
+          CAPTURE(on);
+          CAPTURE(k);
+          const Checker checker{*p};
+          checker.sums();
+          checker.places();
+          ++plans;
+        } catch (const MeshRefused&) {
+        }
+  });
+  CHECK(plans >= 50);
+}
