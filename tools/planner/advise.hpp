@@ -54,7 +54,7 @@ struct Advice {
   std::vector<Impossible> impossible{};
   std::vector<std::string> tried{};    ///< annotations
   std::vector<std::string> refused{};  ///< annotations with which the program does not compile
-  std::deque<Schedule> schedules{};  ///< those that were tried
+  std::deque<Schedule> schedules{};    ///< those that were tried
   Advice() = default;
   Advice(const Advice&) = delete;  // candidates point into it
   Advice& operator=(const Advice&) = delete;
@@ -252,11 +252,11 @@ void advise(Advice& advice, const Graph& graph, const std::vector<const Axis*>& 
   bool fits = true;
   const auto attempt = [&](const Trial& trial) {
     bool called = false;
-    compiled(trial.words, [&](const Graph& with, const std::vector<const Axis*>& own,
-                              const std::vector<GraphView>& others) {
-      called = true;
-      fits = try_all(advice, with, own, others, question, trial.annotation);
-    });
+    compiled(trial.words,
+             [&](const Graph& with, const std::vector<const Axis*>& own, const std::vector<GraphView>& others) {
+               called = true;
+               fits = try_all(advice, with, own, others, question, trial.annotation);
+             });
     if (!called) advice.refused.push_back(trial.annotation);
     return fits;
   };

@@ -98,9 +98,8 @@ inline std::string advise_file(const object::Found& found, const Asked& asked) {
     }
     Advice advice;
     if (tries(asked))
-      advise(advice, program->graph, axes, beside, question, [&](const std::string& words, auto f) {
-        tried.with(words, p, found.programs.size(), axes, f);
-      });
+      advise(advice, program->graph, axes, beside, question,
+             [&](const std::string& words, auto f) { tried.with(words, p, found.programs.size(), axes, f); });
     else
       advise(advice, program->graph, axes, beside, question);
     if (advice.candidates.empty()) {
