@@ -63,8 +63,7 @@ inline std::string advice_text(const Advice& advice, const std::string& program,
             (sends.empty() ? "" : ", ") + std::string(c->mesh.axes[i].axis->text()) + " " + printing::bytes(c->sent[i]);
     table.rows.push_back({{c->fits ? std::to_string(++place) : "-", text(c->mesh), step_time(c->step.seconds),
                            printing::bytes(static_cast<double>(c->step.peak_memory()))}});
-    if (staged)
-      more({c->schedule ? schedule_name(*c->schedule) : "-", c->schedule ? advising::percent(c->step.bubble()) : "-"});
+    if (staged) more({c->schedule ? schedule_name(*c->schedule) : "-", c->schedule ? percent(c->step.bubble()) : "-"});
     more({sends.empty() ? "-" : sends});
     if (annotated) more({signed_percent(c->again), c->with.empty() ? "-" : c->with});
     more({c->why});

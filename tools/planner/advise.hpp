@@ -12,6 +12,7 @@
 #include <parallel/question/text.hpp>
 
 #include "asked.hpp"
+#include "tree.hpp"
 #include "trials.hpp"
 
 namespace planner {
@@ -93,11 +94,6 @@ inline std::deque<Schedule> schedules_for(const GraphView& graph) {
   return found;
 }
 
-inline std::string percent(double part) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, part < 0.095 ? "%.1f %%" : "%.0f %%", 100 * part);
-  return buffer;
-}
 /// "tensor=4", of several axes "data=2, tensor=4"
 inline std::string extents(const AxisList& axes, const Mesh& mesh) {
   std::string result;
