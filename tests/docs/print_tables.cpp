@@ -21,6 +21,7 @@
 #include "blocks.hpp"
 #include "own_schedule.hpp"
 #include "precision.hpp"
+#include "print_exercises.hpp"
 #include "print_megatron.hpp"
 #include "print_parallelisms.hpp"
 #include "print_published.hpp"
@@ -224,5 +225,6 @@ int main() {
   megatron::print();
   parallelisms::print();
   own_schedule::print();
+  print_exercises();
   print_published();
 }

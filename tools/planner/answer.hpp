@@ -111,7 +111,7 @@ struct Answer {
         out += what + duration(o.seconds) + ", of which " + percent(o.share()) + " under computation\n";
     };
     say("  collectives          ", overlap(step));
-    say("  gathers of parameters  ", overlap_of_gathers(*plan, step));
+    say("  gathered parameters  ", overlap_of_gathers(*plan, step));
     return all ? out + "  the pipeline         " + duration(predicting::end_of(all->timing)) + ", " +
                      bubble(all->timing) + "\n"
                : out;
