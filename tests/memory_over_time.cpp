@@ -1,8 +1,19 @@
 // The memory of a rank over a step, by use and by member: at every event the kinds add up to what lives, the most of
-// it is the peak, and what an event touches lies in what lives then. On every program, mesh and stage.
+// it is the peak, and what an event touches lies in what lives then. On every program, mesh and stage, and in runs whose
+// kernels note where they read and write.
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
 #include <doctest/doctest.h>
 
+#include <parallel/communicator/threads.hpp>
+#include <parallel/device/cpu/device.hpp>
 #include <parallel/question/moment.hpp>
+#include <parallel/run/executor.hpp>
+#include <parallel/run/parameters.hpp>
 
 #include "every_program.hpp"
 
@@ -138,7 +149,165 @@ constexpr auto& stored_model = plan<Stored3, Mesh{data = 2, tensor = 2}>;
 static_assert(at_rest(stored_model).of(Use::parameters) == 16 * 32 * 4);
 static_assert(fullest(stored_model, Phase::forward).of(Use::parameters_in_use) >= 16 * 32 * 4);
 
+/// The CPU, whose kernels note what they read and write.
+struct Noted {
+  const Operation* operation = nullptr;
+  List<View, max_node_operands> operands{};
+  List<View, max_results> results{};
+};
+class Noting : public Cpu {
+ public:
+  Kernel kernel(const Operation& operation, Call& call) const {
+    const Kernel found = Cpu::kernel(operation, call);
+    if (found == nullptr) return nullptr;
+    call.context = &contexts_->emplace_back(Context{found, {}, call.context, all.get()});
+    return [](const Call& c) {
+      const auto& kept = *static_cast<const Context*>(c.context);
+      kept.noted->push_back({c.operation, c.operands, c.results});
+      Call inner = c;
+      inner.context = kept.context;
+      kept.kernel(inner);
+    };
+  }
+  FusedKernel fused(std::span<Call> calls) const {
+    const FusedKernel found = Cpu::fused(calls);
+    if (!found) return {};
+    calls[0].context = &contexts_->emplace_back(Context{nullptr, found, nullptr, all.get()});
+    return {[](std::span<const Call> together) {
+      const auto& kept = *static_cast<const Context*>(together[0].context);
+      for (const Call& c : together) kept.noted->push_back({c.operation, c.operands, c.results});
+      kept.fused.compute(together);
+    }};
+  }
+  std::shared_ptr<std::vector<Noted>> all = std::make_shared<std::vector<Noted>>();
+
+ private:
+  struct Context {
+    Kernel kernel;
+    FusedKernel fused;
+    void* context;
+    std::vector<Noted>* noted;
+  };
+  std::shared_ptr<std::deque<Context>> contexts_ = std::make_shared<std::deque<Context>>();
+};
+
+/// What kernels of one step have noted, beside the plan.
+struct NotedStep {
+  const Plan& plan;
+  const std::vector<Noted>& noted;
+  int unmatched = 0, outside = 0, in_arena = 0, above = 0;
+  std::int64_t most = 0;  ///< bytes of the arena that were written before and are read later, at one time
+
+  void check() {
+    // each call is the next node of the step that has a kernel
+    std::vector<std::pair<int, int>> nodes;  // event, node
+    each_event(plan, [&](const Event& e) {
+      if (e.kind == EventKind::compute)
+        each_node(plan.graph, e, [&](int n) { nodes.emplace_back(static_cast<int>(&e - plan.events.data()), n); });
+    });
+    std::vector<std::pair<int, int>> of_call;
+    std::size_t at = 0;
+    for (const Noted& n : noted) {
+      while (at < nodes.size() && plan.graph.node(nodes[at].second).operation != n.operation) ++at;
+      if (at == nodes.size()) {
+        unmatched += 1;
+        return;
+      }
+      of_call.push_back(nodes[at++]);
+    }
+    const std::byte* base = nullptr;
+    for (std::size_t c = 0; c < noted.size(); ++c) {
+      const Node& node = plan.graph.node(of_call[c].second);
+      const Storage& s = plan.storage[static_cast<std::size_t>(int{node.result})];
+      if (s.block != MemoryBlock::arena || s.stride != 0 || s.lane != 0) continue;
+      const std::byte* const here = static_cast<const std::byte*>(noted[c].results[0].data) - s.offset;
+      if (base == nullptr) base = here;
+      unmatched += base != here;
+    }
+    const Vector<Allocation> living = allocations(plan);
+    const Vector<Moment> all = moments(plan);
+    const auto arena = static_cast<std::size_t>(plan.memory.arena);
+    std::vector<int> touched(arena, -1);  // per byte, the call that touched it last
+    std::vector<std::int64_t> alive(noted.size() + 1, 0);
+    for (std::size_t c = 0; c < noted.size(); ++c) {
+      const int event = of_call[c].first;
+      const auto look = [&](const View& v, bool reads) {
+        const std::int64_t from = static_cast<const std::byte*>(v.data) - base,
+                           end = from + static_cast<std::int64_t>(v.bytes());
+        if (from < 0 || from >= plan.memory.arena) return;
+        ++in_arena;
+        bool found = false;
+        for (const Allocation& a : living)
+          found = found || (a.first <= event && event <= a.last && a.offset <= from && end <= a.offset + a.bytes);
+        outside += !found;
+        for (std::int64_t b = from; b < end && b < plan.memory.arena; ++b) {
+          int& last = touched[static_cast<std::size_t>(b)];
+          if (reads && last >= 0) {  // behind that call until behind this one
+            alive[static_cast<std::size_t>(last) + 1] += 1;
+            alive[c + 1] -= 1;
+          }
+          last = static_cast<int>(c);
+        }
+      };
+      for (const View& v : noted[c].operands) look(v, true);
+      for (const View& v : noted[c].results) look(v, false);
+    }
+    std::int64_t now = 0;
+    for (std::size_t c = 0; c < noted.size(); ++c) {
+      now += alive[c];
+      most = std::max(most, now);
+      above += now > all[of_call[c].first].living;
+    }
+  }
+};
+
 }  // namespace
+
+TEST_CASE("what the kernels of a step read and write lies in what lives then") {
+  int runs = 0;
+  const auto run = [&](const char* name, const Graph& graph, const Mesh& mesh) {
+    std::mutex lock;
+    run_threads(mesh.ranks(), [&](Threads& world) {
+      const OwnedPlan plan = derive(graph, mesh, {}, {});
+      Parameters parameters(plan, world.rank(), 1);
+      const Noting device;
+      Executor<Threads, Noting> executor(plan, world, parameters, device);
+      int i = 0;
+      for (const Member& m : plan->graph.members)
+        if (m.role == Role::input) {
+          const View v = executor.input(i++);
+          if (v.data != nullptr) std::fill_n(v.as<std::byte>(), v.bytes(), std::byte{0});
+        }
+      for (const char* scalar : {"seed", "step", "temperature", "learning_rate"})
+        if (executor.reads(scalar)) executor.scalar(scalar, 1);
+      executor.run();
+      NotedStep step{*plan, *device.all};
+      step.check();
+      const std::lock_guard hold(lock);
+      CAPTURE(name);
+      CHECK(device.all->size() > 0);
+      CHECK(step.unmatched == 0);
+      CHECK(step.outside == 0);
+      CHECK(step.in_arena > 0);
+      // exchanges, and loops that hand on, write what no kernel notes
+      if (mesh.ranks() == 1 && graph.regions.size() == 1) {
+        CHECK(step.above == 0);
+        CHECK(2 * step.most > plan->memory.arena);
+      }
+      ++runs;
+    });
+  };
+  run("model", build<Step>(), Mesh{});
+  run("model", build<Step>(), Mesh{data = 2, tensor = 2});
+  run("nested", build<every::NestedStep<every::Order::nested>>(), Mesh{});
+  run("stored", build<Stored3>(), Mesh{data = 2, tensor = 2});
+  run("gpt", build<Training<every::Gpt, AdamW, every::Gpt::Tokens, every::Gpt::Tokens>>(), Mesh{data = 2});
+  run("llama", build<Accumulate<2, Training<parallel::models::Llama<every::llama>, AdamW, every::Text, every::Text>>>(),
+      Mesh{data = 2, tensor = 2});
+  run("computed again", build<Training<every::Outside<Recompute<2, Repeat::collectives>>, Sgd, every::X>>(),
+      Mesh{data = 2});
+  CHECK(runs == 1 + 4 + 1 + 4 + 2 + 4 + 2);
+}
 
 TEST_CASE("at every event of every program the kinds add up to what lives") {
   int plans = 0;
