@@ -158,6 +158,65 @@ TEST_CASE("advice as text and as JSON") {
   CHECK(json["impossible"].size() == 2);
 }
 
+TEST_CASE("annotations are tried with every mesh, and layers computed again where something does not fit without") {
+  const Graph graph = build<Gpt>(), stored = build<AllStored<Gpt, Stored<data>>>();
+  const std::vector<const Axis*> axes{&data, &tensor, &stage};
+  // of all that is tried this stands for each that stores parameters; what computes again does not compile
+  const auto ask_with = [&](Advice& advice, const Question& question, std::vector<std::string>& words) {
+    planner::advise(advice, graph, axes, {}, question, [&](const std::string& tried, auto f) {
+      words.push_back(tried);
+      if (tried == "parameters data") f(stored, axes, std::vector<GraphView>{});
+    });
+  };
+  Advice plain, ample, tight;
+  std::vector<std::string> of_ample, of_tight;
+  ask(plain, graph, {4, machines::dgx_a100});
+  ask_with(ample, {4, machines::dgx_a100}, of_ample);
+  CHECK(of_ample == std::vector<std::string>{"states data", "gradients data", "parameters data"});
+  CHECK(ample.tried == std::vector<std::string>{"AllStored<..., Stored<data>>"});
+  CHECK(ample.refused.size() == 2);
+  CHECK(ample.candidates.size() == 2 * plain.candidates.size());
+  CHECK(ample.impossible.size() == plain.impossible.size());
+  for (const Candidate& c : ample.candidates) {
+    CAPTURE(text(c.mesh));
+    const Graph& own = c.with.empty() ? graph : stored;
+    const Graph scheduled = c.schedule == nullptr ? own : with_schedule(own, *c.schedule);
+    const Prediction step = predict(scheduled, c.mesh, machines::dgx_a100);
+    CHECK(c.step.seconds == step.seconds);
+    CHECK(c.step.peak_memory() == step.peak_memory());
+    const Candidate* as_is = nullptr;
+    for (const Candidate& other : ample.candidates)
+      if (other.with.empty() && planner::alike(c, other)) as_is = &other;
+    REQUIRE(as_is != nullptr);
+    CHECK(c.again == c.flops() / as_is->flops() - 1);
+    CHECK((as_is != &c || c.again == 0));
+  }
+  // Each mesh has one row, and the order is that of steps.
+  const auto best = planner::best_of_each_mesh(ample);
+  CHECK(best.size() == planner::best_of_each_mesh(plain).size());
+  for (std::size_t i = 1; i < best.size(); ++i) CHECK(best[i - 1]->step.seconds <= best[i]->step.seconds);
+
+  ask_with(tight, {4, machines::dgx_a100, 1}, of_tight);
+  CHECK(of_tight == std::vector<std::string>{"recompute", "recompute collectives", "states data",
+                                             "states data;recompute", "states data;recompute collectives",
+                                             "gradients data", "gradients data;recompute",
+                                             "gradients data;recompute collectives", "parameters data",
+                                             "parameters data;recompute", "parameters data;recompute collectives"});
+  const std::string table = planner::advice_text(tight, "Gpt", {4, machines::dgx_a100, 1});
+  const Candidate* least = planner::least_of(tight);
+  REQUIRE(least != nullptr);
+  for (const Candidate& c : tight.candidates) CHECK(least->step.peak_memory() <= c.step.peak_memory());
+  CHECK(table.find("Nothing that was tried fits in 1 B; the least is " +
+                   printing::bytes(static_cast<double>(least->step.peak_memory())) + ", " + text(least->mesh)) !=
+        std::string::npos);
+  CHECK(table.find("The program does not compile with Layers<n, Block, Recompute<>>.") != std::string::npos);
+  const planner::Json json = planner::advice_json(ample, "Gpt", {4, machines::dgx_a100});
+  CHECK(json["tried"].size() == 1);
+  CHECK(json["refused"].size() == 2);
+  CHECK(json["candidates"][0].contains("with"));
+  CHECK(!planner::advice_json(plain, "Gpt", {4, machines::dgx_a100})["candidates"][0].contains("with"));
+}
+
 TEST_CASE("a step takes as long as is predicted, however long that is") {
   CHECK(planner::step_time(0.5) == "500 ms");
   CHECK(planner::step_time(1320.4) == "1320 s");

@@ -21,9 +21,97 @@ inline constexpr Schedule mine{"mine", 1, false, false, [](int, int, int m, int)
 auto made = [] { return derive<Step>(Mesh{stage = 2}); };
 """
 
+# Layers that are stored whole and kept whole; its own plan is over its budget.
+OVER = """#include <parallel/parallel.hpp>
+using namespace parallel;
+using namespace parallel::axes;
+struct Block {
+  Parameter<float, Shape<32, 64 / tensor>> up;
+  Parameter<float, Shape<64 / tensor, 32>> down;
+  constexpr auto operator()(Distributed auto x) const { return x + matmul(gelu(matmul(x, up)), down); }
+};
+struct M {
+  Layers<8, Block> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(x))); }
+};
+using Step = Accumulate<2, Training<M, AdamW, Tensor<float, Shape<64 / data, 32>>>>;
+constexpr auto& p = plan<Within<Step, PeakMemory<200'000>>, Mesh{data = 4}>;
+static_assert(p.forward.collectives(all_gather(data)) == 0);
+auto calls() { return p.calls(); }
+"""
+STORED = {"states data": "AllStored<..., Stored<data, Zero::states>>", "gradients data": "AllStored<..., Stored<data, Zero::gradients>>",
+          "parameters data": "AllStored<..., Stored<data>>"}
+# Compiles each source once with each set of annotations, and notes what it is asked for.
+KEEPING = """#!/bin/sh
+for word; do case "$word" in -DPARALLEL_TRIED=*) tried="$word";; *.cpp) source="$word";; esac; object="$word"; done
+echo "$tried" >> "FOLDER/compiled"
+kept="FOLDER/$(printf %s "$source $tried" | cksum | tr ' ' -).kept"
+[ -e "$kept" ] || { COMPILER "$@" && cp "$object" "$kept"; } || exit 1
+cp "$kept" "$object"
+"""
+AGAIN = {"recompute": "Layers<n, Block, Recompute<>>", "recompute collectives": "Layers<n, Block, Recompute<Repeat::collectives>>"}
+
+
+def annotations(test):
+    """With a budget the source is tried with annotations. What is best of each mesh is what it is when every set of them is compiled and every
+    mesh planned by itself."""
+    source = test.folder / "over.cpp"
+    source.write_text(OVER)
+    keeping, compiled = test.folder / "keeping", test.folder / "compiled"
+    keeping.write_text(KEEPING.replace("FOLDER", str(test.folder)).replace("COMPILER", test.compiler))
+    keeping.chmod(0o755)
+    machine = ("--machine", "dgx-a100")
+    alone = {}  # (mesh, annotations): seconds, bytes, FLOP
+    for stored in ("", *STORED):
+        for again in ("", *AGAIN):
+            words = ";".join(word for word in (stored, again) if word)
+            built = test.folder / "tried.o"
+            test.compile(source, built, "-c", "-w", "-Dstatic_assert(...)=", f'-DPARALLEL_TRIED="{words}"')
+            for mesh in ("tensor=4", "tensor=2,data=2", "data=4"):
+                plan = json.loads(test.plan(built, *machine, "--mesh", mesh, "--json"))
+                with_ = " and ".join(word for word in (STORED.get(stored, ""), AGAIN.get(again, "")) if word)
+                alone[mesh, with_] = plan["seconds"], plan["memory"]["peak"], plan["flops"]
+    name = lambda row: ",".join(f"{axis}={size}" for axis, size in row["mesh"].items())
+    peaks = sorted({memory for _, memory, _ in alone.values()})
+    for memory in (peaks[-1], *peaks[len(peaks) // 4 :: len(peaks) // 4], peaks[0], peaks[0] - 1):
+        compiled.unlink(missing_ok=True)
+        advice = json.loads(test.plan(source, *machine, "--advise", 4, "--memory", memory, "--json", compiler=str(keeping)))
+        words = compiled.read_text().splitlines()
+        if len(words) != len(set(words)) or len(words) != 1 + len(advice["tried"]) or (memory == peaks[-1] and len(words) != 1 + len(STORED)):
+            test.fault(f"with {memory} bytes it compiles {len(words)} times: {words}")
+        best = {}
+        for row in advice["candidates"]:
+            seconds, peak, flops = alone[name(row), row["with"]]
+            if (row["seconds"], row["memory"], row["fits"]) != (seconds, peak, peak <= memory):
+                test.fault(f"{name(row)} with {row['with']}: the advice says {row['seconds']} s, {row['memory']} B, the plan {seconds} s, {peak} B")
+            if abs(row["computed_more"] - (flops / alone[name(row), ""][2] - 1)) > 1e-12:
+                test.fault(f"{name(row)} with {row['with']} computes {row['computed_more']} more, the plan {flops}")
+            best.setdefault(name(row), row)
+        expected = {}
+        for (mesh, _), (seconds, peak, _) in alone.items():
+            rank = (0, seconds) if peak <= memory else (1, peak)
+            expected[mesh] = min(expected.get(mesh, rank), rank)
+        found = {mesh: (0, row["seconds"]) if row["fits"] else (1, row["memory"]) for mesh, row in best.items()}
+        if list(found.items()) != sorted(expected.items(), key=lambda item: item[1]):
+            test.fault(f"with {memory} bytes the best are {found}, of all that there is {expected}")
+        says = test.plan(source, *machine, "--advise", 4, "--memory", memory, says=[" computed ", " with "], never=["where the file is a source"], compiler=str(keeping))
+        if ("Nothing that was tried fits in " in says) != (memory < peaks[0]):
+            test.fault(f"with {memory} bytes, of which {peaks[0]} are needed, it says {says}")
+    least = min((peak, mesh) for (mesh, _), (_, peak, _) in alone.items())
+    test.plan(source, *machine, "--advise", 4, "--memory", 1, compiler=str(keeping), says=[f"{least[1].replace(',', ', ')} with AllStored<..., Stored<data>> and Layers<n, Block, Recompute<"])
+    # an object cannot be compiled with anything; a source without a budget is not, and its own budget holds
+    test.plan(test.folder / "tried.o", *machine, "--advise", 4, "--memory", peaks[-1], says=["Annotations that need less memory are tried where the file is a source.\n"], never=[" computed "])
+    test.plan(source, *machine, "--advise", 4, code=65, says=["a rank needs more memory than the budget"])
+    # an annotation that a program refuses is said, and the others are tried
+    refused = test.folder / "refused.cpp"
+    refused.write_text(OVER.replace("struct M {", '#ifdef PARALLEL_TRIED\nconstexpr bool is(const char* a, const char* b) { return *a == *b && (*a == 0 || is(a + 1, b + 1)); }\n'
+                                    'template <bool> struct No;\ntemplate <> struct No<false> {};\nNo<is(PARALLEL_TRIED, "states data")> no;\n#endif\nstruct M {'))
+    test.plan(refused, *machine, "--advise", 4, "--memory", "3MB", says=["The program does not compile with AllStored<..., Stored<data, Zero::states>>.", "\n1  "])
+
 
 def main(*arguments):
     test = Test(*arguments)
+    annotations(test)
     gpt, program = test.examples / "gpt", ("--program", "Training")
     machine = ("--machine", "dgx-a100")
     advice = json.loads(test.plan(gpt, *program, *machine, "--advise", 4, "--json"))

@@ -21,6 +21,7 @@
 #include "blocks.hpp"
 #include "own_schedule.hpp"
 #include "precision.hpp"
+#include "print_exercises.hpp"
 #include "print_megatron.hpp"
 #include "print_parallelisms.hpp"
 #include "print_published.hpp"
@@ -173,6 +174,7 @@ void print_plans() {
   print_block("tree network", planner::tree(rules::network));
   print_block("why network", planner::why(rules::network, "blocks.0.down"));
   print_block("why memory network", planner::why_memory(rules::network));
+  print_block("phases network", planner::phases_then(rules::network));
   for (const Member& m : rules::network.graph.members)
     if (rules::network.graph.path(m) == "blocks.*.up")
       print_block("picture network", planner::picture(m.type, rules::network.mesh));
@@ -223,5 +225,6 @@ int main() {
   megatron::print();
   parallelisms::print();
   own_schedule::print();
+  print_exercises();
   print_published();
 }

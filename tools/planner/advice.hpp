@@ -20,24 +20,40 @@ inline std::string step_time(double seconds) {
   return text;
 }
 
-/// Of each mesh the fastest schedule that fits; of those of which none fits, the smallest.
+/// Of each mesh the fastest that fits, of all schedules and annotations; where none fits, the smallest.
 inline std::vector<const Candidate*> best_of_each_mesh(const Advice& advice) {
   std::vector<const Candidate*> best;
   for (const Candidate& c : advice.candidates)
-    if (std::none_of(best.begin(), best.end(), [&](const Candidate* b) { return b->mesh == c.mesh; }))
+    if (std::none_of(best.begin(), best.end(), [&](const Candidate* b) { return text(b->mesh) == text(c.mesh); }))
       best.push_back(&c);
   return best;
+}
+
+/// What needs least memory; none where nothing is possible.
+inline const Candidate* least_of(const Advice& advice) {
+  const Candidate* least = nullptr;
+  for (const Candidate& c : advice.candidates)
+    if (least == nullptr || c.step.peak_memory() < least->step.peak_memory()) least = &c;
+  return least;
+}
+inline std::string signed_percent(double part) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%+.1f %%", 100 * part);
+  return buffer;
 }
 
 inline std::string advice_text(const Advice& advice, const std::string& program, const Question& question) {
   const std::vector<const Candidate*> best = best_of_each_mesh(advice);
   const bool staged = std::any_of(best.begin(), best.end(), [](const Candidate* c) { return c->schedule != nullptr; });
+  const bool annotated = !advice.tried.empty();
   printing::Table table{{}, {{{"", "mesh", "step", "memory"}}}};
   const auto more = [&](std::initializer_list<std::string> cells) {
     table.rows.back().cells.insert(table.rows.back().cells.end(), cells);
   };
   if (staged) more({"schedule", "bubble"});
-  more({"sends", "why"});
+  more({"sends"});
+  if (annotated) more({"computed", "with"});
+  more({"why"});
   int place = 0;
   for (const Candidate* c : best) {
     std::string sends;
@@ -47,17 +63,27 @@ inline std::string advice_text(const Advice& advice, const std::string& program,
             (sends.empty() ? "" : ", ") + std::string(c->mesh.axes[i].axis->text()) + " " + printing::bytes(c->sent[i]);
     table.rows.push_back({{c->fits ? std::to_string(++place) : "-", text(c->mesh), step_time(c->step.seconds),
                            printing::bytes(static_cast<double>(c->step.peak_memory()))}});
-    if (staged)
-      more({c->schedule ? schedule_name(*c->schedule) : "-", c->schedule ? advising::percent(c->step.bubble()) : "-"});
-    more({sends.empty() ? "-" : sends, c->why});
+    if (staged) more({c->schedule ? schedule_name(*c->schedule) : "-", c->schedule ? percent(c->step.bubble()) : "-"});
+    more({sends.empty() ? "-" : sends});
+    if (annotated) more({signed_percent(c->again), c->with.empty() ? "-" : c->with});
+    more({c->why});
   }
   std::string out = program + "\n" + std::to_string(question.ranks) +
                     (question.ranks == 1 ? " rank of " : " ranks of ") + words(question.machine.name.view()) +
                     (question.limited() ? ", each with " + printing::bytes(static_cast<double>(question.memory)) : "") +
                     "\n\n" + table.text();
-  if (staged)
+  if (annotated)
+    out += "\nOf each mesh what is fastest" + std::string(staged ? ", by schedule and annotation" : ", by annotation") +
+           ", of what fits; --json has all.\n";
+  else if (staged)
     out += "\nOf each mesh with stages the fastest schedule" + std::string(question.limited() ? " that fits" : "") +
            "; --json has all.\n";
+  if (const Candidate* least = least_of(advice); least != nullptr && question.limited() && !best.front()->fits)
+    out += "\nNothing that was tried fits in " + printing::bytes(static_cast<double>(question.memory)) +
+           "; the least is " + printing::bytes(static_cast<double>(least->step.peak_memory())) + ", " +
+           text(least->mesh) + (least->with.empty() ? "" : " with " + least->with) +
+           ": give ranks more memory, take more ranks, or smaller micro-batches.\n";
+  for (const std::string& with : advice.refused) out += "\nThe program does not compile with " + with + ".\n";
   if (!advice.impossible.empty()) out += "\nThese are no meshes of the program:\n";
   std::vector<std::pair<const Impossible*, int>> reasons;  // the first mesh of each, and how many there are
   const auto reason = [](const Impossible& i) {
@@ -84,6 +110,8 @@ inline Json advice_json(const Advice& advice, const std::string& program, const 
   Json result{
       {"schema", 1}, {"program", program}, {"ranks", question.ranks}, {"machine", words(question.machine.name.view())}};
   if (question.limited()) result["memory"] = question.memory;
+  if (!advice.tried.empty()) result["tried"] = advice.tried;
+  if (!advice.refused.empty()) result["refused"] = advice.refused;
   result["candidates"] = Json::array();
   for (const Candidate& c : advice.candidates) {
     Json row{{"mesh", mesh_json(c.mesh)}};
@@ -95,6 +123,10 @@ inline Json advice_json(const Advice& advice, const std::string& program, const 
     row["sent"] = row["waits"] = Json::object();
     for (std::size_t i = 0; i < c.sent.size(); ++i) row["sent"][words(c.mesh.axes[i].axis->text())] = c.sent[i];
     for (const Exposed& e : c.step.exposed) row["waits"][text(e.axes)] = e.seconds;
+    if (!advice.tried.empty()) {
+      row["with"] = c.with;
+      row["computed_more"] = c.again;
+    }
     row["fits"] = c.fits;
     row["why"] = c.why;
     result["candidates"].push_back(row);

@@ -1,5 +1,5 @@
-// Which mesh, and which schedule, a program would be fastest on: all that so many ranks can be, predicted on a
-// described machine.
+// Which mesh, which schedule, and with which annotations, a program would be fastest on: all that so many ranks can be,
+// predicted on a described machine.
 #pragma once
 #include <algorithm>
 #include <deque>
@@ -12,6 +12,8 @@
 #include <parallel/question/text.hpp>
 
 #include "asked.hpp"
+#include "tree.hpp"
+#include "trials.hpp"
 
 namespace planner {
 
@@ -30,7 +32,15 @@ struct Candidate {
   Prediction step{};
   std::vector<double> sent{};  ///< bytes of a step by axis of the mesh, of the busiest rank
   bool fits = true;
-  std::string why{};  ///< what most of the step is lost by, or what does not fit
+  std::string why{};   ///< what most of the step is lost by, or what does not fit
+  std::string with{};  ///< the annotations that the source lacks; none: the program as it is
+  double again = 0;    ///< FLOP of all ranks beside those of the program as it is, as a part of these
+
+  double flops() const {
+    double all = 0;
+    for (const StageTimes& s : step.stages) all += s.flops * s.count;
+    return all;
+  }
 };
 
 /// A mesh that cannot be, and why.
@@ -43,7 +53,9 @@ struct Advice {
   /// those that fit first, the fastest first; then those that do not, by their memory
   std::vector<Candidate> candidates{};
   std::vector<Impossible> impossible{};
-  std::deque<Schedule> schedules{};  ///< those that were tried
+  std::vector<std::string> tried{};    ///< annotations
+  std::vector<std::string> refused{};  ///< annotations with which the program does not compile
+  std::deque<Schedule> schedules{};    ///< those that were tried
   Advice() = default;
   Advice(const Advice&) = delete;  // candidates point into it
   Advice& operator=(const Advice&) = delete;
@@ -82,11 +94,6 @@ inline std::deque<Schedule> schedules_for(const GraphView& graph) {
   return found;
 }
 
-inline std::string percent(double part) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, part < 0.095 ? "%.1f %%" : "%.0f %%", 100 * part);
-  return buffer;
-}
 /// "tensor=4", of several axes "data=2, tensor=4"
 inline std::string extents(const AxisList& axes, const Mesh& mesh) {
   std::string result;
@@ -177,12 +184,14 @@ inline Candidate candidate(const Graph& graph, const Mesh& mesh, const Question&
 }
 }  // namespace advising
 
-/// Everything that a program can be on so many ranks. `axes`: those that it may run on; `beside`: programs that share
-/// them.
-inline void advise(Advice& advice, const Graph& graph, const std::vector<const Axis*>& axes,
-                   const std::vector<GraphView>& beside, const Question& question) {
+/// Everything that a program can be on so many ranks, in no order. `axes`: those that it may run on; `beside`: programs
+/// that share them. `with`: annotations as which the graph was compiled. Returns whether all of it fits.
+inline bool try_all(Advice& advice, const Graph& graph, const std::vector<const Axis*>& axes,
+                    const std::vector<GraphView>& beside, const Question& question, const std::string& with = "") {
   using namespace advising;
-  if (graph.stages != nullptr) advice.schedules = schedules_for(graph);
+  bool fits = true;
+  if (!with.empty()) advice.tried.push_back(with);
+  if (graph.stages != nullptr && advice.schedules.empty()) advice.schedules = schedules_for(graph);
   for (const Mesh& mesh : meshes(axes, question.ranks)) {
     const bool stages = graph.stages != nullptr && mesh.extent(graph.stages) > 1;
     std::string refused;
@@ -195,17 +204,66 @@ inline void advise(Advice& advice, const Graph& graph, const std::vector<const A
       else {
         any = true;
         advice.candidates.push_back(candidate(scheduled, mesh, question));
+        advice.candidates.back().with = with;
+        fits = fits && advice.candidates.back().fits;
       }
     };
     if (!stages) attempt(graph);
     for (std::size_t s = 0; stages && s < advice.schedules.size(); ++s)
       attempt(with_schedule(graph, advice.schedules[s]));
-    if (!any) advice.impossible.push_back({mesh, refused});
+    if (!any && with.empty()) advice.impossible.push_back({mesh, refused});
   }
+  return fits;
+}
+
+/// What is alike but for annotations: meshes are compared by their words, as objects have axes of their own.
+inline bool alike(const Candidate& a, const Candidate& b) {
+  return text(a.mesh) == text(b.mesh) && (a.schedule == nullptr) == (b.schedule == nullptr) &&
+         (a.schedule == nullptr || (a.schedule->name == b.schedule->name && a.schedule->chunks == b.schedule->chunks));
+}
+/// Brings all that was tried into its order, and compares what it computes.
+inline void rank(Advice& advice) {
+  for (Candidate& c : advice.candidates)
+    for (const Candidate& as_is : advice.candidates)
+      if (as_is.with.empty() && alike(c, as_is)) c.again = as_is.flops() > 0 ? c.flops() / as_is.flops() - 1 : 0;
   std::stable_sort(advice.candidates.begin(), advice.candidates.end(), [](const Candidate& a, const Candidate& b) {
     if (a.fits != b.fits) return a.fits;
     return a.fits ? a.step.seconds < b.step.seconds : a.step.peak_memory() < b.step.peak_memory();
   });
+}
+
+/// The program as it is.
+inline void advise(Advice& advice, const Graph& graph, const std::vector<const Axis*>& axes,
+                   const std::vector<GraphView>& beside, const Question& question) {
+  try_all(advice, graph, axes, beside, question);
+  rank(advice);
+}
+
+/// The program with annotations, too. `compiled(words)` calls its argument with graph, axes and programs beside as they
+/// are with these, or not at all. Layers are computed again where something does not fit without: that makes no step
+/// shorter.
+template <class Compiled>
+void advise(Advice& advice, const Graph& graph, const std::vector<const Axis*>& axes,
+            const std::vector<GraphView>& beside, const Question& question, Compiled compiled) {
+  bool fits = true;
+  const auto attempt = [&](const Trial& trial) {
+    bool called = false;
+    compiled(trial.words,
+             [&](const Graph& with, const std::vector<const Axis*>& own, const std::vector<GraphView>& others) {
+               called = true;
+               fits = try_all(advice, with, own, others, question, trial.annotation);
+             });
+    if (!called) advice.refused.push_back(trial.annotation);
+    return fits;
+  };
+  std::vector<Trial> stored = stored_trials(graph);
+  stored.insert(stored.begin(), Trial{});
+  for (const Trial& s : stored) {
+    fits = s.words.empty() ? try_all(advice, graph, axes, beside, question) : attempt(s);
+    for (const Trial& again : recomputation_trials(graph))
+      if (!fits) attempt(both(s, again));
+  }
+  rank(advice);
 }
 
 }  // namespace planner

@@ -25,6 +25,41 @@ inline std::int64_t bytes_argument(const std::string& text) {
   throw Failure("--memory " + text + " is no number of bytes; write 40GiB, 80GB or 1048576", exit_code::usage);
 }
 
+/// A source as it compiles with annotations that it lacks, each set of them compiled once, when it is first asked for.
+class Tried {
+ public:
+  explicit Tried(const Asked& asked) : asked_(asked) {}
+
+  /// Calls f(graph, axes, programs beside) for the program of this place in the file; not at all where the annotations
+  /// make other programs of it, or it does not compile with them. `axes`: in the order of their names.
+  template <class F>
+  void with(const std::string& words, std::size_t program, std::size_t programs, const std::vector<const Axis*>& axes,
+            F f) {
+    const auto [at, missing] = compiled_.try_emplace(words);
+    if (missing) {
+      Asked compiling = asked_;
+      compiling.tried = words;
+      try {
+        at->second = programs_of(compiling);
+      } catch (const Failure& failure) {
+        if (failure.exit_code != exit_code::bad_data) throw;
+      }
+    }
+    const object::Found& found = at->second;
+    if (found.programs.size() != programs) return;
+    std::vector<GraphView> beside;
+    for (const auto& other : found.programs) beside.emplace_back(other->graph);
+    std::vector<const Axis*> own;
+    for (const Axis* a : axes)
+      if (const Axis* same = found.programs[program]->axis(a->text())) own.push_back(same);
+    if (own.size() == axes.size()) f(found.programs[program]->graph, own, beside);
+  }
+
+ private:
+  const Asked& asked_;
+  std::map<std::string, object::Found> compiled_{};
+};
+
 /// What every program of the file that is meant would be on `asked.advise` ranks. Throws Failure.
 inline std::string advise_file(const object::Found& found, const Asked& asked) {
   if (asked.machine.empty())
@@ -43,7 +78,9 @@ inline std::string advise_file(const object::Found& found, const Asked& asked) {
   std::optional<Failure> refused;  // thrown where no program can be advised
   Json all = Json::array();
   bool chosen = false;
-  for (const auto& program : found.programs) {
+  Tried tried(asked);
+  for (std::size_t p = 0; p < found.programs.size(); ++p) {
+    const auto& program = found.programs[p];
     if (!choice.has(program->name)) continue;
     chosen = true;
     std::vector<const Axis*> axes;
@@ -60,7 +97,11 @@ inline std::string advise_file(const object::Found& found, const Asked& asked) {
       continue;
     }
     Advice advice;
-    advise(advice, program->graph, axes, beside, question);
+    if (tries(asked))
+      advise(advice, program->graph, axes, beside, question,
+             [&](const std::string& words, auto f) { tried.with(words, p, found.programs.size(), axes, f); });
+    else
+      advise(advice, program->graph, axes, beside, question);
     if (advice.candidates.empty()) {
       refused = Failure("no mesh of " + std::to_string(question.ranks) + " ranks is one of " + program->name + ": " +
                             advice.impossible[0].why,
@@ -68,6 +109,8 @@ inline std::string advise_file(const object::Found& found, const Asked& asked) {
       continue;
     }
     out += (out.empty() ? "" : "\n") + advice_text(advice, program->name, question);
+    if (question.limited() && !tries(asked))
+      out += "\nAnnotations that need less memory are tried where the file is a source.\n";
     all.push_back(advice_json(advice, program->name, question));
   }
   if (!chosen) throw nothing_planned(found, asked, false);

@@ -12,6 +12,7 @@
 #include "json.hpp"
 #include "lock.hpp"
 #include "machine_file.hpp"
+#include "over_time.hpp"
 #include "picture.hpp"
 #include "report.hpp"
 #include "schedule_svg.hpp"
@@ -86,6 +87,11 @@ struct Answer {
       Json& node = all["nodes"][static_cast<std::size_t>(e.node)];
       node["seconds"] = std::max(node.value("seconds", 0.0), seconds(*plan, e, *machine));
     }
+    const auto said = [](const Overlap& o) {
+      return Json{{"seconds", o.seconds}, {"under_computation", o.under_computation}};
+    };
+    all["overlap"] = {{"collectives", said(overlap(step))},
+                      {"gathers_of_parameters", said(overlap_of_gathers(*plan, step))}};
     all["timeline"] = slices(*plan, step);
     return all;
   }
@@ -95,10 +101,17 @@ struct Answer {
       out += "  without it             " + printing::bytes(static_cast<double>(kept_instead_of_again())) +
              " of activations more, peak " +
              printing::bytes(static_cast<double>(without_recomputation()->peak_memory())) + "\n";
+    out += "\n" + phases_then(*plan);
     if (!machine) return out;
     const auto all = predicted();
-    out += "\npredicted step         " + duration(all ? all->seconds : simulate(*plan, *machine).seconds) + " on " +
-           words(machine->name.view()) + "\n";
+    const auto [step, seconds_of_step] = simulated();
+    out += "\npredicted step         " + duration(seconds_of_step) + " on " + words(machine->name.view()) + "\n";
+    const auto say = [&](const std::string& what, const Overlap& o) {
+      if (o.seconds > 0)
+        out += what + duration(o.seconds) + ", of which " + percent(o.share()) + " under computation\n";
+    };
+    say("  collectives          ", overlap(step));
+    say("  gathered parameters  ", overlap_of_gathers(*plan, step));
     return all ? out + "  the pipeline         " + duration(predicting::end_of(all->timing)) + ", " +
                      bubble(all->timing) + "\n"
                : out;

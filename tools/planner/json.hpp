@@ -157,13 +157,43 @@ inline Json json(const Comparison& exchange) {
 /// What lives in an arena, the device's or its host's, from its first event to its last, both counted.
 inline Json lives(const Plan& plan, bool host) {
   Json result = Json::array();
-  for (const Allocation& a : allocations(plan))
-    if (a.host == host) result.push_back({{"use", words(internals::name_of(a.use))},
+  for (const Allocation& a : allocations(plan, host))
+    result.push_back({{"use", words(internals::name_of(a.use))},
                       {"value", a.owner < 0 ? Json(nullptr) : Json(a.owner)},
+                      {"member", member_path(plan.graph, charged_member(plan.graph, a))},
                       {"bytes", a.bytes},
                       {"offset", a.offset},
                       {"first", a.first},
                       {"last", a.last}});
+  return result;
+}
+
+/// The memory of a rank over a step: a list for each use, for the scalars and the gaps, with a number for each event and
+/// for the end of the step. `together` is all but the gaps; `members` says of whom it is.
+inline Json over_time_json(const Plan& plan) {
+  const Vector<Moment> all = moments(plan);
+  Json result = Json::object();
+  const auto list = [&](const std::string& name, auto of) {
+    Json numbers = Json::array();
+    for (const Moment& m : all) numbers.push_back(of(m));
+    result[name] = numbers;
+  };
+  for (int u = 0; u < uses; ++u)
+    list(words(internals::name_of(static_cast<Use>(u))), [&](const Moment& m) { return m.by_use[u]; });
+  list("scalars", [](const Moment& m) { return m.scalars; });
+  list("together", [](const Moment& m) { return m.bytes(); });
+  list("gaps", [](const Moment& m) { return m.gaps(); });
+  list("scratch", [&](const Moment& m) { return scratch(plan, m.event); });
+  Json members = Json::object();
+  const Vector<Allocation> living = allocations(plan);
+  for (const Moment& m : all)
+    for (const Charge& c : charges(plan, living, m.event)) {
+      const std::string path = c.member < 0 ? "-" : words(plan.graph.path(c.member));
+      if (!members.contains(path)) members[path] = std::vector<std::int64_t>(static_cast<std::size_t>(all.size()), 0);
+      Json& number = members[path][static_cast<std::size_t>(m.event)];
+      number = number.get<std::int64_t>() + c.bytes;
+    }
+  result["members"] = members;
   return result;
 }
 
@@ -221,7 +251,8 @@ inline Json json(const Plan& plan, const std::string& program) {
     member["value"] = m.value;
     members.push_back(member);
   }
-  Json memory{{"peak", plan.peak_memory()}, {"arena", plan.memory.arena}}, host{{"bytes", plan.host_memory()}, {"arena", plan.memory.host_arena}};
+  Json memory{{"peak", plan.peak_memory()}, {"arena", plan.memory.arena}},
+      host{{"bytes", plan.host_memory()}, {"arena", plan.memory.host_arena}};
   for (int u = 0; u < uses; ++u) {
     memory["by_use"][words(internals::name_of(static_cast<Use>(u)))] = plan.memory.by_use[u];
     host["by_use"][words(internals::name_of(static_cast<Use>(u)))] = plan.memory.host_by_use[u];
@@ -234,6 +265,7 @@ inline Json json(const Plan& plan, const std::string& program) {
   memory["allocations"] = lives(plan, false);
   host["allocations"] = lives(plan, true);
   memory["host"] = host;
+  memory["over_time"] = over_time_json(plan);
   Json redundant = Json::array();
   for (int i = 0; i < plan.mesh.count; ++i)
     redundant.push_back(

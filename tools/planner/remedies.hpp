@@ -8,6 +8,7 @@
 #include <parallel/question/text.hpp>
 
 #include "advise_file.hpp"
+#include "trials.hpp"
 
 namespace planner {
 
@@ -20,35 +21,6 @@ struct Remedy {
 };
 
 namespace remedying {
-/// What is tried: as the library is told (program/tried.hpp), and as one would write it.
-struct Trial {
-  std::string words{}, annotation{};
-};
-inline std::vector<Trial> trials(const Graph& graph) {
-  std::vector<Trial> all;
-  std::vector<std::string> axes;
-  bool layers = false;
-  for (const Member& m : graph.members)
-    if (m.role == Role::input)
-      for (const Dim& d : m.type.layout.dims)
-        for (const Axis* a : d)
-          if (a != graph.stages && std::find(axes.begin(), axes.end(), a->text()) == axes.end())
-            axes.emplace_back(a->text());
-  for (const Region& r : graph.regions) layers = layers || r.kind == RegionKind::layers;
-  for (const std::string& axis : axes) {
-    all.push_back({"states " + axis, "AllStored<..., Stored<" + axis + ", Zero::states>>"});
-    all.push_back({"gradients " + axis, "AllStored<..., Stored<" + axis + ", Zero::gradients>>"});
-    all.push_back({"parameters " + axis, "AllStored<..., Stored<" + axis + ">>"});
-  }
-  if (layers) {
-    const std::vector<Trial> stored = all;
-    all.push_back({"recompute", "Layers<n, Block, Recompute<>>"});
-    all.push_back({"recompute collectives", "Layers<n, Block, Recompute<Repeat::collectives>>"});
-    if (!stored.empty())  // the most of both
-      all.push_back({stored.back().words + ";recompute", stored.back().annotation + " and Recompute<>"});
-  }
-  return all;
-}
 inline double seconds_of(const Answer& a) { return a.machine ? a.simulated().second : 0; }
 inline double part(double more, double of) { return more == 0 ? 0 : of > 0 ? more / of : 1; }
 

@@ -84,6 +84,11 @@ inline bool is_source(const std::filesystem::path& file) {
                      [&](const char* ending) { return file.extension() == ending; });
 }
 
+/// Whether annotations are tried that the source lacks.
+inline bool tries(const Asked& asked) {
+  return is_source(asked.file) && (asked.why_memory || (asked.advise > 0 && !asked.memory.empty()));
+}
+
 /// Whether a child has ended. It stays known by its number until it is waited for.
 inline bool has_ended(pid_t child) {
   siginfo_t info{};
@@ -138,7 +143,7 @@ inline void compile(const Asked& asked, const std::filesystem::path& object, con
   // what the library has compiled need not be compiled here: nothing is linked
   command.insert(command.end(), {"-std=c++20", "-O0", "-w", "-DPARALLEL_LIBRARY", "-I" + asked.include});
   // a program over its budget is planned all the same, and with what is tried its assertions do not hold
-  if (asked.why_memory)
+  if (tries(asked))
     command.insert(command.end(), {"-Dstatic_assert(...)=", "-DPARALLEL_TRIED=\"" + asked.tried + "\""});
   // g++'s notes about calls between old objects and new ones, which -w leaves
   if (!nvcc) command.push_back("-Wno-psabi");

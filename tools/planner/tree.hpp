@@ -25,6 +25,12 @@ inline std::string duration(double seconds) {
   std::snprintf(buffer, sizeof buffer, "%.3g %s", seconds, units[unit]);
   return buffer;
 }
+/// "1.2 %", "12 %"
+inline std::string percent(double part) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, part < 0.095 ? "%.1f %%" : "%.0f %%", 100 * part);
+  return buffer;
+}
 
 /// What nobody wrote and nothing but a number is: the gradient's first 1, the zeros that sums begin with.
 inline bool is_beginning(const Node& node) { return node.operation->name == "constant" && node.origin < 0; }

@@ -6,6 +6,7 @@
 
 #include <parallel/question/moment.hpp>
 
+#include "over_time.hpp"
 #include "why.hpp"
 
 namespace planner {
@@ -33,16 +34,11 @@ inline std::string why_memory(const Plan& plan) {
   const Moment most = fullest(plan);
   std::string out = "a rank holds most, " + bytes(most.bytes()) + ", at " + event(plan, most.event) + "\n";
   if (const std::int64_t gaps = plan.peak_memory() - most.bytes(); gaps > 0)
-    out += "  with gaps between them, and numbers of the run, " + bytes(plan.peak_memory()) + "\n";
-  for (int u = 0; u < uses; ++u) {
-    if (most.by_use[u] == 0) continue;
-    std::string line = "  " + std::string(internals::name_of(static_cast<Use>(u)));
-    line.resize(std::max<std::size_t>(line.size() + 2, 24), ' ');
-    out += line + bytes(most.by_use[u]) + "\n";
-  }
+    out += "  with gaps between what lives, " + bytes(plan.peak_memory()) + "\n";
+  out += "\n" + members_then(plan, most);
   std::vector<Allocation> living;
   for (const Allocation& a : allocations(plan))
-    if (!a.host && a.first <= most.event && most.event <= a.last) living.push_back(a);
+    if (a.first <= most.event && most.event <= a.last) living.push_back(a);
   std::stable_sort(living.begin(), living.end(),
                    [](const Allocation& a, const Allocation& b) { return a.bytes > b.bytes; });
   constexpr std::size_t shown = 12;

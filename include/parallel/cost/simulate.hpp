@@ -31,6 +31,57 @@ struct Simulation {
   }
 };
 
+/// Of some collectives of a step: how long they run, and for how much of that their rank computes.
+struct Overlap {
+  double seconds = 0;
+  double under_computation = 0;
+  /// The part that is hidden, from 0 to 1; of no collectives, 0.
+  constexpr double share() const { return seconds > 0 ? under_computation / seconds : 0; }
+};
+/// Of the collectives whose slice `counts` is true of. Each counts from where its track comes to it; what it waits there
+/// for another one is that one's time.
+template <class Counts>
+constexpr Overlap overlap(const Simulation& step, Counts counts) {
+  Vector<const Slice*> computed;
+  Vector<double> before;  // of each, seconds that are computed before it
+  double sum = 0;
+  for (const Slice& s : step.slices)
+    if (s.track == 0) {
+      computed.push_back(&s);
+      before.push_back(sum);
+      sum += s.end - s.begin;
+    }
+  const auto computed_until = [&](double time) {
+    int low = 0, high = computed.size();  // the first that begins no earlier
+    while (low < high) {
+      const int middle = (low + high) / 2;
+      computed[middle]->begin < time ? low = middle + 1 : high = middle;
+    }
+    if (low == 0) return 0.0;
+    const Slice& last = *computed[low - 1];
+    return before[low - 1] + (time < last.end ? time : last.end) - last.begin;
+  };
+  Overlap all;
+  for (const Slice& s : step.slices)
+    if (s.track > 0 && counts(s)) {
+      all.seconds += s.end - s.begin;
+      all.under_computation += computed_until(s.end) - computed_until(s.begin);
+    }
+  return all;
+}
+/// Of all of them.
+constexpr Overlap overlap(const Simulation& step) {
+  return overlap(step, [](const Slice&) { return true; });
+}
+/// Of the gathers of parameters that are stored split, before their use or behind their update.
+constexpr Overlap overlap_of_gathers(const Plan& plan, const Simulation& step) {
+  return overlap(step, [&](const Slice& s) {
+    const Node& node = plan.graph.node(s.node);
+    return node.transition.collective == Collective::all_gather &&
+           plan.graph.value(node.result).kind == Kind::parameter;
+  });
+}
+
 namespace simulating {
 constexpr bool same_place(const Plan& plan, int a, int b) {
   const Storage &one = plan.storage[static_cast<std::size_t>(a)], &other = plan.storage[static_cast<std::size_t>(b)];
@@ -145,6 +196,9 @@ constexpr Simulation simulate(const Plan& plan, const Machine& machine) {
 }  // namespace parallel::internals
 
 namespace parallel {
+using internals::Overlap;
+using internals::overlap;
+using internals::overlap_of_gathers;
 using internals::simulate;
 using internals::Simulation;
 using internals::Slice;

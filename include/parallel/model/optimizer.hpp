@@ -108,7 +108,8 @@ constexpr void update(Trace& trace, const Operation& operation, int member, cons
   }
   operands.push_back(gradient);
   for (const int number : {factor, int{trace.graph.scalar_value}, int{trace.graph.commit}})
-    if (number >= 0) operands.push_back(trace.enter(number, on_host(trace.graph.values[number].type.layout, on_host(type.layout))));
+    if (number >= 0)
+      operands.push_back(trace.enter(number, on_host(trace.graph.values[number].type.layout, on_host(type.layout))));
   const int updated = trace.emit(operation, operands, types, Kind::parameter, positions);
   trace.graph.members[member].updated = updated;
   for (int i = 0; i < states.size(); ++i) trace.graph.members[first + i].updated = updated + 1 + i;

@@ -43,8 +43,8 @@ constexpr bool fit(const Axis& on, Zero stage) {
 template <const Axis& on, auto... word>
 struct Stored {
   static constexpr const Axis* axis = &on;
-  static constexpr Placement placement = internals::spelling::said(
-      Placement(&on == &axes::host ? internals::OnHost : internals::SplitFlat), word...);
+  static constexpr Placement placement =
+      internals::spelling::said(Placement(&on == &axes::host ? internals::OnHost : internals::SplitFlat), word...);
   static constexpr Zero stage = internals::spelling::said(Zero::parameters, word...);
   static constexpr Gathered gathered = internals::spelling::said(Gathered::per_use, word...);
   static constexpr internals::StoredOn value{axis, placement, stage, gathered,

@@ -180,8 +180,7 @@ struct Placing {
     };
     if (g.scalar_value >= 0) persistent(g.scalar_value, MemoryBlock::scalars);
     for (const Member& m : g.members)
-      if (here_[g.value(m.value).node])
-        persistent(m.value, block_of(m.role, on_host(m.type.layout)));
+      if (here_[g.value(m.value).node]) persistent(m.value, block_of(m.role, on_host(m.type.layout)));
     Vector<bool> alive;
     alive.resize(g.size_of_values(), false);
     passes_on_.resize(g.size_of_values(), false);
@@ -441,7 +440,10 @@ struct Placing {
           a >= 0 && g.maker(c.inside).phase == Phase::backward && g.region(c.region).kind == RegionKind::micro_batches)
         allocations[a].use = Use::gradients;
     for (Allocation& a : allocations) {
-      if (a.owner < 0) a.use = Use::buffers;
+      if (a.owner < 0)
+        a.use = Use::buffers;
+      else if (a.use == Use::temporaries && g.value(a.owner).kind == Kind::parameter)
+        a.use = Use::parameters_in_use;
       if (a.first >= 0) (a.host ? memory.host_by_use : memory.by_use)[static_cast<int>(a.use)] += a.bytes;
     }
     for (const bool host : {false, true}) {

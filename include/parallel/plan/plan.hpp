@@ -66,7 +66,8 @@ struct Communication {
   /// Copies between a rank's memories are meant only where that is said, by `host` or their kind.
   constexpr bool meant(const CollectiveRow& which, const Node& node, const AxisList& axes) const {
     const bool said = which.collective != Collective::retype || !which.axes.empty();
-    return (said || !copies(node.transition.collective)) && which.means(node.transition.collective, axes) && (which.bytes == CollectiveRow::unsaid || which.bytes == message(node));
+    return (said || !copies(node.transition.collective)) && which.means(node.transition.collective, axes) &&
+           (which.bytes == CollectiveRow::unsaid || which.bytes == message(node));
   }
   constexpr bool meant(const CollectiveRow& which, const Node& node) const {
     return meant(which, node, sending_axes(node.transition.axes, mesh));

@@ -151,9 +151,8 @@ constexpr bool is_alias(const GraphView& g, const Node& node, const Mesh& mesh) 
   const Transition& t = node.transition;
   if (t.along != 0 && mesh.extent(t.axes) > 1)
     return t.collective == Collective::send || (t.chunks == 1 && !edge_calls(t, mesh, 0));
-  return !t.axes.empty() &&
-         (t.collective == Collective::retype || t.collective == Collective::drop ||
-          (mesh.extent(t.axes) == 1 && !copies(t.collective)));
+  return !t.axes.empty() && (t.collective == Collective::retype || t.collective == Collective::drop ||
+                             (mesh.extent(t.axes) == 1 && !copies(t.collective)));
 }
 
 }  // namespace parallel::internals

@@ -48,7 +48,8 @@ constexpr bool small(const Graph& g, int value) {
 constexpr bool together(const Graph& g, const Pending& a, const Pending& b) {
   const Type &left = g.values[a.value].type, &right = g.values[b.value].type;
   return left.dtype == right.dtype && g.values[a.value].home == g.values[b.value].home && a.axes == b.axes &&
-         a.offloaded == b.offloaded && left.layout.others.size() == a.axes.size() && right.layout.others.size() == b.axes.size();
+         a.offloaded == b.offloaded && left.layout.others.size() == a.axes.size() &&
+         right.layout.others.size() == b.axes.size();
 }
 /// Completes some sums in one call; where each is, complete, in `completed_values`.
 constexpr void complete(Trace& trace, const List<int, max_operands>& sums, const Pending& how,

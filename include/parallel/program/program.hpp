@@ -186,7 +186,9 @@ constexpr bool stored_alike() {
   if constexpr (requires { Program::stored; }) {
     const auto& all = Program::stored;
     for (int i = 0; i < all.size(); ++i) {
-      if (!all[i].fits || !(all[i].placement.flat || all[i].placement == OnHost) || !all[i].alike(all[0].stage, all[0].gathered)) return false;
+      if (!all[i].fits || !(all[i].placement.flat || all[i].placement == OnHost) ||
+          !all[i].alike(all[0].stage, all[0].gathered))
+        return false;
       for (int j = 0; j < i; ++j)
         if (all[j].axis == all[i].axis) return false;
     }

@@ -138,7 +138,8 @@ PARALLEL_INLINE std::string totals(const Plan& plan) {
   beside("agreement at start", plan.agreement.start);
   beside("agreement at end", plan.agreement.end);
   const Memory& m = plan.memory;
-  std::string out = "\n" + communication.text() + "\n" + memory("memory per rank        peak ", m.peak(), m.arena, m.by_use);
+  std::string out =
+      "\n" + communication.text() + "\n" + memory("memory per rank        peak ", m.peak(), m.arena, m.by_use);
   if (m.host() > 0) out += memory("memory of its host     ", m.host(), m.host_arena, m.host_by_use);
   out += taken_beside(plan);
   char flops[64];

@@ -192,9 +192,7 @@ class Executor : public RankMemory<Device> {
     });
   }
   /// What is handed to a communicator, or copied by the rank alone.
-  static Record record(const Instruction& i) {
-    return record_of(i.exchange, i.group != nullptr ? i.group->size() : 1);
-  }
+  static Record record(const Instruction& i) { return record_of(i.exchange, i.group != nullptr ? i.group->size() : 1); }
   void prepare(const Event& e) {
     const Node& node = g_.node(e.node);
     instructions_.emplace_back();
@@ -280,8 +278,7 @@ class Executor : public RankMemory<Device> {
     if (!first.is(Structural::move)) return find_kernels(i, device);
     if (first.transition.to.flat && first.transition.collective == Collective::slice)
       flatten(i.calls[0], first, plan_, this->rank());
-    i.calls[0].kernel =
-        local_move<On>(first.transition, plan_, this->rank(), e.part < 0 ? -1 : g_.part(e.part).chunk);
+    i.calls[0].kernel = local_move<On>(first.transition, plan_, this->rank(), e.part < 0 ? -1 : g_.part(e.part).chunk);
     i.launches.push_back({i.calls});
     if (i.calls[0].kernel == nullptr)
       throw CannotRun("the plan moves " + text(g_.value(first.operands[0]).type) + " to " + text(first.transition.to) +

@@ -27,7 +27,8 @@ class Groups {
     const GraphView& g = plan.graph;
     if (g.stages == nullptr) {
       for (const Event& e : plan.events)
-        if (e.kind == EventKind::start && !copies(g.node(e.node).transition.collective)) add(plan, world, g.node(e.node).transition);
+        if (e.kind == EventKind::start && !copies(g.node(e.node).transition.collective))
+          add(plan, world, g.node(e.node).transition);
     } else {
       for (const Node& n : g.nodes)
         if (!n.transition.axes.empty() && communicates(n.transition.collective) &&

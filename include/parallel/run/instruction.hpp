@@ -41,7 +41,7 @@ struct Instruction {
   int layers = 0, micro_batches = 0;  // loops whose index the kernel is told; 0: none
   int blocks = 1;                     // of layers in one iteration
   Exchange exchange{};
-  Group* group = nullptr;   // none: a copy between the rank's memories
+  Group* group = nullptr;  // none: a copy between the rank's memories
   Packing before{}, after{};
   std::vector<Call> pad{}, unpad{};  // one where a flat view is padded before it is packed, or has been
   std::byte *packed = nullptr, *received = nullptr;

@@ -131,9 +131,8 @@ class ParametersIn {
     const auto read = [&](const std::byte* bytes) {
       const auto all = given.all();
       const T* part = reinterpret_cast<const T*>(bytes);
-      each_element(plan, m.type.layout, rank, [&](std::int64_t i, std::int64_t global) {
-        all[static_cast<std::size_t>(global)] = part[i];
-      });
+      each_element(plan, m.type.layout, rank,
+                   [&](std::int64_t i, std::int64_t global) { all[static_cast<std::size_t>(global)] = part[i]; });
     };
     in_memory_of(m, [&](auto& memory) { memory.look(offset_of(plan, m), local_bytes(m.type, plan.mesh), read); });
   }

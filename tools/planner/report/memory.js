@@ -1,17 +1,9 @@
 R"script(// Memory over the step, stacked by use: what is held all the time below, what lives for a part of the step above it.
 
-/// For each event (and the end of the step) the bytes of each use.
+/// For each event (and the end of the step) the bytes of each use, all together, and the gaps between them.
 function levels(plan) {
-  const held = {};
-  for (const use of ["parameters", "optimizer state", "inputs"]) held[use] = plan.memory.by_use[use] || 0;
-  held.scalars = plan.memory.peak - plan.memory.arena - held.parameters - held["optimizer state"] - held.inputs;
-  return Array.from({length: plan.events.length + 1}, (_, event) => {
-    const level = Object.fromEntries(uses.map((use) => [use, held[use] || 0]));
-    for (const a of plan.memory.allocations)
-      if (a.first <= event && event <= a.last) level[a.use] += a.bytes;
-    level.total = uses.reduce((sum, use) => sum + level[use], 0);
-    return level;
-  });
+  const over = plan.memory.over_time;
+  return over.together.map((total, event) => ({...Object.fromEntries(uses.map((use) => [use, over[use][event]])), total, gaps: over.gaps[event]}));
 }
 
 function valueWords(plan, allocation) {
@@ -57,14 +49,14 @@ function showMemory(plan) {
     const alive = plan.memory.allocations.filter((a) => a.first <= event && event <= a.last).sort((a, b) => b.bytes - a.bytes);
     const rest = alive.slice(5);
     const rows = alive.slice(0, 5).map((a) =>
-      element("li", {}, swatch(a.use), element("b", {title: exact(a.bytes)}, bytes(a.bytes)), " " + a.use + " · " + valueWords(plan, a)));
+      element("li", {}, swatch(a.use), element("b", {title: exact(a.bytes)}, bytes(a.bytes)), " " + a.use + " · " + valueWords(plan, a) + (a.member ? " · charged to " + a.member : "")));
     if (rest.length > 0)
       rows.push(element("li", {class: "soft"}, counted(rest.length, "more value") + ", " + bytes(rest.reduce((n, a) => n + a.bytes, 0))));
     slider.setAttribute("aria-valuetext", "event " + event + ", " + bytes(l.total));
     byId("memory-detail")
       .replaceChildren(
         element("b", {title: exact(l.total)}, bytes(l.total)),
-        " at event " + event + (e ? ": " + (e.kind === "wait" ? "wait for " : "") + plan.called(plan.node(e)) : ": the end of the step"),
+        (l.gaps > 0 ? ", with gaps between what lives " + bytes(l.total + l.gaps) + "," : "") + " at event " + event + (e ? ": " + (e.kind === "wait" ? "wait for " : "") + plan.called(plan.node(e)) : ": the end of the step"),
         element("ul", {}, ...rows));
   };
   const point = (event) => say(Math.max(0, Math.min(all.length - 1, Math.floor((event.offsetX - left) / (right - left) * all.length))));

@@ -74,7 +74,8 @@ class GpuHost {
 #if defined(PARALLEL_STAND_IN)
     work.declare();
 #endif
-    cuda::check(cudaLaunchHostFunc(computes_.get(), [](void* of) { static_cast<Work*>(of)->run(); }, &work),
+    cuda::check(cudaLaunchHostFunc(
+                    computes_.get(), [](void* of) { static_cast<Work*>(of)->run(); }, &work),
                 "an update of the host");
   }
   void start(int node, void* to, const void* from, std::int64_t bytes, bool offloads) {

@@ -1,0 +1,4 @@
+#pragma once
+
+/// The blocks of docs/exercises.md.
+void print_exercises();
