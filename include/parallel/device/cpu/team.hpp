@@ -98,7 +98,8 @@ inline void compute(Team& team, const Launch& launch) {
   const Call& call = launch.calls[0];
   if (team.size() == 1 || launch.kernel || !by_element(call) || call.results[0].elements() < least * team.size())
     return launch.run();
-  const std::int64_t elements = call.results[0].elements(), share = (elements / team.size() + unit - 1) / unit * unit;
+  const std::int64_t elements = call.results[0].elements(), units = (elements + unit - 1) / unit,
+                     share = (units + team.size() - 1) / team.size() * unit;
   team.each([&](int i) {
     const std::int64_t begin = std::min(elements, i * share), end = std::min(elements, begin + share);
     if (begin < end) call.kernel(part_of(call, begin, end));
