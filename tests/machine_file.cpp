@@ -13,7 +13,7 @@ namespace {
 
 Json good() {
   return Json::parse(R"({
-    "name": "desk", "launch": 2e-8, "overlaps": false, "write_allocates": true, "attention_block": 64, "processors": 108,
+    "name": "desk", "launch": 2e-8, "overlaps": false, "write_allocates": true, "attention_block": 64, "processors": 108, "host_bandwidth": 4e10,
     "rates": [
       {"ranks": 1, "products": {"f32": 9e10, "f64": 4e10}, "memory_bandwidth": 2e10},
       {"ranks": 2, "products": {"f32": 8e10}, "attention": {"f32": 7e10}, "scores": {"f32": 1e9}, "functions": {"f32": 2e9},
@@ -39,6 +39,7 @@ TEST_CASE("a description is read, and written as it was") {
   CHECK(m.name.view() == "desk");
   CHECK(m.launch == 2e-8);
   CHECK(m.write_allocates);
+  CHECK(m.host_bandwidth == 4e10);
   CHECK(!m.overlaps);
   CHECK(m.attention_block == 64);
   CHECK(m.processors == 108);
@@ -60,7 +61,7 @@ TEST_CASE("faults are named with their place") {
   CHECK(sentence_of_refusal([](Json& j) { j["name"] = 3; }) == "name is no text");
   CHECK(
       sentence_of_refusal([](Json& j) { j["lunch"] = 3; }) ==
-      "lunch is unknown; known here: name, launch, attention_block, processors, write_allocates, overlaps, rates, links");
+      "lunch is unknown; known here: name, launch, attention_block, processors, write_allocates, host_bandwidth, overlaps, rates, links");
   CHECK(sentence_of_refusal([](Json& j) { j["launch"] = -1; }) == "launch is -1; give seconds, not below 0");
   CHECK(sentence_of_refusal([](Json& j) { j["overlaps"] = 1; }) == "overlaps is 1; say true or false");
   CHECK(sentence_of_refusal([](Json& j) { j["attention_block"] = 1.5; }) ==

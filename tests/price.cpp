@@ -244,3 +244,36 @@ TEST_CASE("published machines can be asked for by name, and price whatever can b
   none.rates[0].products[static_cast<int>(DType::f32)] = 0;
   CHECK_THROWS_AS(simulate(two, none), std::invalid_argument);
 }
+
+namespace {
+struct OnItsHost {
+  Parameter<float, Shape<64, 32>, Stored<host>> w;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
+};
+}  // namespace
+TEST_CASE("what is stored on the host is copied over its link, and updated at its bandwidth") {
+  const OwnedPlan owned = derive<Training<OnItsHost, Sgd, Tensor<float, Shape<16, 64>>>>(Mesh{});
+  Machine own = slow(false), apart = slow(false);
+  apart.links.push_back({"host", {7, 10}});
+  apart.host_bandwidth = 5;
+  own.rates[0].cache_bytes = apart.rates[0].cache_bytes = 0;
+  constexpr double bytes = 64 * 32 * 4;
+  int copies = 0, updates = 0;
+  for (const Event& e : owned->events) {
+    const Node& node = owned->graph.node(e.node);
+    if (e.kind == EventKind::start && owned->all.message(node) == bytes) {
+      CHECK(seconds(owned, e, apart) == doctest::Approx(7 + bytes / 10));
+      CHECK(seconds(owned, e, own) == doctest::Approx(2 * bytes / own.rates[0].memory_bandwidth));
+      ++copies;
+    }
+    if (node.operation != &operation::sgd) continue;
+    // the parameter is read and written, the gradient read, and three numbers and the scalars
+    const double moved = bytes_moved(owned, e, apart);
+    CHECK(moved >= 3 * bytes);
+    CHECK(moved < 3 * bytes + 100);
+    CHECK(seconds(owned, e, apart) == doctest::Approx(apart.launch + moved / 5));
+    ++updates;
+  }
+  CHECK(copies == 2);
+  CHECK(updates == 1);
+}

@@ -6,7 +6,7 @@
 //                {"ranks": 2, ..., "link": {"latency": 1e-7, "bandwidth": 5e9}}],
 //      "links": {"data": {"latency": 1e-5, "bandwidth": 1e9}}}
 //
-// Optional: `links`, `attention_block`, `processors`, `write_allocates`, and of rates `attention`, `scores`,
+// Optional: `links`, `attention_block`, `processors`, `write_allocates`, `host_bandwidth`, and of rates `attention`, `scores`,
 // `functions`, `cache_bytes` with `cache_bandwidth`, and of one rank `link`. What they mean stands at the members of
 // Machine and Rates.
 #pragma once
@@ -124,7 +124,8 @@ inline void put(Json& json, const char* key, const double (&rates)[dtypes]) {
 inline Machine machine_from_json(const Json& json) {
   using machine_file::Reader;
   const Reader reader(
-      json, "", {"name", "launch", "attention_block", "processors", "write_allocates", "overlaps", "rates", "links"});
+      json, "", {"name", "launch", "attention_block", "processors", "write_allocates", "host_bandwidth", "overlaps",
+                            "rates", "links"});
   Machine m;
   if (!reader.at("name").is_string()) Reader::refuse("name", "is no text");
   const auto name = json["name"].get<std::string>();
@@ -134,6 +135,7 @@ inline Machine machine_from_json(const Json& json) {
   m.launch = reader.number("launch", "seconds", true);
   m.overlaps = reader.flag("overlaps");
   if (reader.has("write_allocates")) m.write_allocates = reader.flag("write_allocates");
+  if (reader.has("host_bandwidth")) m.host_bandwidth = reader.number("host_bandwidth", "bytes/s");
   if (reader.has("attention_block")) m.attention_block = reader.count("attention_block", "queries");
   if (reader.has("processors")) m.processors = reader.count("processors", "processors");
   const Json& rates = reader.at("rates");
@@ -165,6 +167,7 @@ inline Json machine_to_json(const Machine& m) {
             {"write_allocates", m.write_allocates}};
   if (m.attention_block > 0) json["attention_block"] = m.attention_block;
   if (m.processors > 0) json["processors"] = m.processors;
+  if (m.host_bandwidth > 0) json["host_bandwidth"] = m.host_bandwidth;
   json["rates"] = Json::array();
   for (const Rates& r : m.rates) {
     Json row{{"ranks", r.ranks}};

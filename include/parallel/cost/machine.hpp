@@ -50,6 +50,8 @@ struct Machine {
   int processors = 0;
   /// caches read what is about to be overwritten, so that writing costs twice (most CPUs)
   bool write_allocates = false;
+  /// bytes/s that the host of a rank reads and writes, which computes what is stored there; 0: it is the device
+  double host_bandwidth = 0;
   bool overlaps = false;  ///< collectives run beside computation; else the ranks that wait do their work
   constexpr bool operator==(const Machine&) const = default;
 
@@ -60,6 +62,12 @@ struct Machine {
     if (rates.empty())
       throw std::invalid_argument("parallel: the machine describes no rates; give it one row at least");
     return rates[rates.size() - 1];
+  }
+  /// That between a rank and its host, if they are two: the link of the axis `host`.
+  constexpr const Link* link_to_host() const {
+    for (const AxisLink& l : links)
+      if (l.axis.view() == axes::host.text()) return &l.link;
+    return nullptr;
   }
   /// The link of a ring over all ranks of some axes: as slow as the slowest.
   constexpr Link link(const AxisList& axes, int ranks) const {

@@ -133,15 +133,26 @@ constexpr double compute_seconds(const Plan& plan, const Event& e, const Machine
     return arithmetic;
   }
   each_node(plan.graph, e, [&](int n) { arithmetic += arithmetic_seconds(plan, plan.graph.node(n), machine); });
-  const double streaming = streaming_seconds(bytes_moved(plan, e, machine), machine.with(plan.mesh.ranks()));
+  const double bytes = bytes_moved(plan, e, machine);
+  if (const Node& node = plan.graph.node(e.node);
+      machine.host_bandwidth > 0 && on_host(plan.graph.value(node.result).type.layout))
+    return machine.launch + bytes / machine.host_bandwidth;
+  const double streaming = streaming_seconds(bytes, machine.with(plan.mesh.ranks()));
   return machine.launch + (arithmetic > streaming ? arithmetic : streaming);
 }
 
 /// One call of a collective: a ring over all ranks of its axes (Thakur, Rabenseifner and Gropp 2005), the latency of
 /// each step and the bytes that a rank sends over the bandwidth; before and behind it, slices of an inner dimension are
-/// brought together. A message takes as long to receive as to send.
+/// brought together. A message takes as long to receive as to send. What goes to the host or comes from it goes over the
+/// link to it, or is read and written in the one memory.
 constexpr double collective_seconds(const Plan& plan, const Node& node, const Machine& machine) {
   const int ranks = plan.mesh.ranks();
+  if (copies(node.transition.collective)) {
+    const Link* const host = machine.link_to_host();
+    const double bytes = plan.all.sent(node);
+    return host != nullptr ? host->latency + bytes / host->bandwidth
+                           : streaming_seconds(2 * bytes, machine.with(ranks));
+  }
   const Link link = machine.link(node.transition.axes, ranks);
   const auto packed = static_cast<double>(packing_bytes(plan.graph, node, plan.mesh));
   double seconds = known(node.transition.collective).steps(participants(node.transition, plan.mesh)) * link.latency;

@@ -126,7 +126,7 @@ struct Walk {
     return machine.overlaps ? price(e) : 0;
   }
   constexpr int track(const Transition& t) {
-    const bool receives = t.collective == Collective::receive;
+    const bool receives = t.collective == Collective::receive || t.collective == Collective::fetch;
     for (int i = 0; i < result.tracks.size(); ++i)
       if (result.tracks[i] == t.axes && incoming[i] == receives) return i + 1;
     result.tracks.push_back(t.axes);
