@@ -44,7 +44,9 @@ template <class Optimizer>
 class Updates {
  public:
   Updates(Threads& world, const Plan& plan, const char* name)
-      : name_(name), parameters_(plan, world.rank(), 1), trainer_(plan, world, parameters_, typename Optimizer::Hyperparameters{}, 1) {
+      : name_(name),
+        parameters_(plan, world.rank(), 1),
+        trainer_(plan, world, parameters_, typename Optimizer::Hyperparameters{}, 1) {
     for (const Member& m : plan.graph.members)
       if (m.role == Role::parameter)
         parameters_.set(plan, world.rank(), plan.graph.path(m), filled(weight, 0, m.type.layout.elements()));
