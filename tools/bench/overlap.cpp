@@ -72,10 +72,18 @@ class Watched {
 /// places of all values still serve.
 std::vector<Event> without_overlap(const Plan& plan) {
   std::vector<Event> events;
+  const auto at_once = [&](int node) {
+    events.push_back({EventKind::start, node});
+    events.push_back({EventKind::wait, node});
+  };
   for (const Event& e : plan.events) {
-    if (e.kind == EventKind::wait) continue;
-    events.push_back(e);
-    if (e.kind == EventKind::start) events.push_back({EventKind::wait, e.node});
+    if (e.kind == EventKind::wait) {  // what was started an iteration ahead starts where it is needed
+      if (plan.events[e.partner].ahead) at_once(e.node);
+    } else if (e.kind != EventKind::start) {
+      events.push_back(e);
+    } else if (!e.ahead) {
+      at_once(e.node);
+    }
   }
   find_partners(plan.graph, events);
   return events;
