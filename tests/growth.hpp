@@ -65,6 +65,9 @@ using Activations = Training<Perceptrons<64, 256, 6>, AdamW, Rows<64, 4096>>;
 using Evaluated = Evaluation<Perceptrons<512, 2048, 4>, Rows<512, 512>>;
 using Attending = Training<Sequence<256, 512, 1024>, AdamW, Tensor<float, Shape<2 / data, 1024, 256>>>;
 
+/// Parameters, gradients and AdamW's states of 1.07 GB.
+using Large = Training<Perceptrons<1024, 4096, 8>, AdamW, Rows<1024, 64>>;
+
 /// Sanitizers have memory of their own for every byte of a program.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool counts = false;

@@ -6,8 +6,7 @@ using namespace parallel::internals;
 using namespace parallel::axes;
 
 namespace {
-using Model = growth::Perceptrons<1024, 4096, 8>;
-using Large = Training<Model, AdamW, growth::Rows<1024, 64>>;
+using Large = growth::Large;
 struct Again {
   Layers<8, growth::Block<1024, 4096>, Recompute<2, Repeat::collectives>> blocks;
   constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(x))); }

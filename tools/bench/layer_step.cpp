@@ -52,7 +52,7 @@ class Derived {
       : world_(world),
         plan_(plan),
         parameters_(plan, world.rank(), 1),
-        trainer_(plan, world, parameters_, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1) {
+        trainer_(plan, world, parameters_, KeepGradients::Hyperparameters{.clip_norm = 1}, 1) {
     int which = 0, position = 0;
     for (const Member& m : plan.graph.members) {
       if (m.role == Role::parameter) {

@@ -88,11 +88,17 @@ template <class Model, class Optimizer, int rows, Communicator World, class AllR
 class Both {
  public:
   static constexpr bool trains = std::is_same_v<Optimizer, AdamW>;
+  static constexpr typename Optimizer::Hyperparameters words() {
+    if constexpr (trains)
+      return {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1};
+    else
+      return {.clip_norm = 1};
+  }
 
   Both(const Plan& plan, World& world, AllReduce all_reduce, int slice)
       : plan_(plan),
         parameters_(plan, world.rank(), 1),
-        trainer_(plan, world, parameters_, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1),
+        trainer_(plan, world, parameters_, words(), 1),
         by_hand_(rows, Model::width, slice, Model::biases, all_reduce) {
     for (const int which : {0, 1}) {
       std::vector<float> whole(rows * Model::width);

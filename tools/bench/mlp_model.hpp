@@ -5,6 +5,7 @@
 namespace bench {
 
 using namespace parallel;
+using namespace parallel::internals;
 using namespace parallel::axes;
 
 template <int width_, int hidden_>

@@ -7,7 +7,8 @@
 // A collective keeps a rank while it starts it, and from when the last rank waits for it until it is done: waiting for
 // a rank that comes later is no communication, and stands in a row of its own. Rounds in which other programs had a
 // rank's core for a fiftieth of the time are left out where three others are there. That both give the same bits is
-// checked.
+// checked. Of tensor parallelism all collectives count, of ZeRO's third stage the gathers of parameters, which the step
+// starts a layer ahead.
 #include <parallel/communicator/threads.hpp>
 #if defined(WITH_MPI)
 #include <parallel/communicator/mpi.hpp>
@@ -18,15 +19,18 @@
 #include <parallel/device/cpu.hpp>
 #include <parallel/run/trainer.hpp>
 
-#include "layer_model.hpp"
 #include "measure.hpp"
+#include "zero_model.hpp"
 
 namespace bench {
 
 /// What a rank noted of its collectives, in milliseconds; clocks of one machine agree.
 struct Noted {
-  double starts = 0;  ///< spent in start()
+  bool gathers_alone = false;  ///< others are not noted
+  double starts = 0;           ///< spent in start()
   std::vector<double> waits{}, ends{};
+
+  bool counts(const Exchange& e) const { return !gathers_alone || e.kind == Collective::all_gather; }
   static double now() { return std::chrono::duration<double, std::milli>(Clock::now().time_since_epoch()).count(); }
 };
 
@@ -41,12 +45,15 @@ class Watched {
   Ticket start(const Exchange& e) {
     const double begin = Noted::now();
     const Ticket ticket = world_.start(e);
-    noted_->starts += Noted::now() - begin;
+    counts_[ticket.number % max_outstanding] = noted_->counts(e);
+    if (noted_->counts(e)) noted_->starts += Noted::now() - begin;
     return ticket;
   }
   void wait(Ticket t) {
-    noted_->waits.push_back(Noted::now());
+    const double begin = Noted::now();
     world_.wait(t);
+    if (!counts_[t.number % max_outstanding]) return;
+    noted_->waits.push_back(begin);
     noted_->ends.push_back(Noted::now());
   }
   void barrier() { world_.barrier(); }
@@ -58,16 +65,25 @@ class Watched {
  private:
   World world_;
   std::shared_ptr<Noted> noted_;
+  bool counts_[max_outstanding]{};
 };
 
 /// Each collective is waited for right behind its start. A value lives at least from its start to its wait, so the
 /// places of all values still serve.
 std::vector<Event> without_overlap(const Plan& plan) {
   std::vector<Event> events;
+  const auto at_once = [&](int node) {
+    events.push_back({EventKind::start, node});
+    events.push_back({EventKind::wait, node});
+  };
   for (const Event& e : plan.events) {
-    if (e.kind == EventKind::wait) continue;
-    events.push_back(e);
-    if (e.kind == EventKind::start) events.push_back({EventKind::wait, e.node});
+    if (e.kind == EventKind::wait) {  // what was started an iteration ahead starts where it is needed
+      if (plan.events[e.partner].ahead) at_once(e.node);
+    } else if (e.kind != EventKind::start) {
+      events.push_back(e);
+    } else if (!e.ahead) {
+      at_once(e.node);
+    }
   }
   find_partners(plan.graph, events);
   return events;
@@ -83,20 +99,17 @@ struct Step {
 template <Communicator World>
 class Way {
  public:
-  Way(const Plan& plan, World& world)
+  template <class Words>
+  Way(const Plan& plan, World& world, bool gathers_alone, const Words& words)
       : world_(world),
+        noted_(std::make_shared<Noted>(Noted{gathers_alone})),
         watched_(world.split(0, world.rank()), noted_),
         parameters_(plan, world.rank(), 1),
-        trainer_(plan, watched_, parameters_, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1) {
-    for (const int which : {0, 1}) {
-      const View v = trainer_.executor().input(which);
-      std::vector<float> whole(static_cast<std::size_t>(v.whole[0] * v.whole[1] * v.whole[2]));
-      for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = number(12 + which, static_cast<std::int64_t>(i));
-      trainer_.executor().input(which, whole);
-    }
+        trainer_(plan, watched_, parameters_, words, 1) {
+    give_numbers(plan, trainer_, parameters_, world.rank());
   }
   Step step() {
-    *noted_ = {};
+    *noted_ = {noted_->gathers_alone};
     world_.barrier();
     const double lost = waited_for_a_core(), whole = 1e3 * seconds([&] {
                                                        result = trainer_.step(0);
@@ -125,7 +138,7 @@ class Way {
 
  private:
   World& world_;
-  std::shared_ptr<Noted> noted_ = std::make_shared<Noted>();
+  std::shared_ptr<Noted> noted_;
   Watched<World> watched_;
   Parameters parameters_;
   Trainer<Watched<World>, Cpu> trainer_;
@@ -143,12 +156,12 @@ std::vector<double> of(const std::vector<Round>& rounds, F f) {
   return values;
 }
 
-template <int layers, bool sequence, Communicator World>
-void measure(World& world, const char* over, int count) {
-  const OwnedPlan plan = derive<LayerStep<layers, sequence>>(Mesh{tensor = 2});
+template <class Words, Communicator World>
+void measure(World& world, const OwnedPlan& plan, const std::string& what, bool gathers_alone, const Words& words,
+             int count) {
   const std::vector<Event> events = without_overlap(plan);
   const Plan changed(plan->graph, plan->mesh, events, plan->storage, plan->packing, plan->memory);
-  Way<World> scheduled(plan, world), direct(changed, world);
+  Way<World> scheduled(plan, world, gathers_alone, words), direct(changed, world, gathers_alone, words);
   std::vector<Round> rounds;
   for (int i = -1; i < count; ++i) {
     const Step first = scheduled.step(), second = direct.step();
@@ -160,18 +173,17 @@ void measure(World& world, const char* over, int count) {
   std::sort(rounds.begin(), rounds.end(), [](const Round& a, const Round& b) { return a.disturbed() < b.disturbed(); });
   while (rounds.size() > 3 && rounds.back().disturbed() > 0.02) rounds.pop_back();
 
-  const std::string what = std::to_string(layers) + (layers > 1 ? " layers" : " layer") +
-                           (sequence ? ", sequence" : "") + ", " + over + ": ";
-  const auto say = [&](const char* of_what, const char* unit, auto f) {
-    row("overlap", what + of_what, spread(of(rounds, f)), unit);
+  const auto say = [&](const std::string& which, const std::string& unit, auto f) {
+    row("overlap", what + which, spread(of(rounds, f)), unit.c_str());
   };
   say("a step as scheduled", "ms", [](const Round& r) { return r.scheduled.whole; });
   say("as scheduled / waits behind starts", "of the time",
       [](const Round& r) { return r.scheduled.whole / r.direct.whole; });
   say("waiting for the other rank", "ms", [](const Round& r) { return r.scheduled.others; });
-  say("communication, waits behind starts", "ms", [](const Round& r) { return r.direct.communication; });
-  say("communication, as scheduled", "ms", [](const Round& r) { return r.scheduled.communication; });
-  say("exposed", "% of the communication",
+  const std::string of_what = gathers_alone ? "gathers" : "communication";
+  say(of_what + ", waits behind starts", "ms", [](const Round& r) { return r.direct.communication; });
+  say(of_what + ", as scheduled", "ms", [](const Round& r) { return r.scheduled.communication; });
+  say("exposed", "% of the " + of_what,
       [](const Round& r) { return 100 * r.scheduled.communication / r.direct.communication; });
   if (rounds.back().disturbed() > 0.02)
     row("overlap", what + "ranks waited for cores", 100 * rounds.back().disturbed(), "% of the time, added");
@@ -179,10 +191,18 @@ void measure(World& world, const char* over, int count) {
 
 template <Communicator World>
 void measure_all(World& world, const char* over, int rounds) {
-  measure<1, false>(world, over, rounds);
-  measure<1, true>(world, over, rounds);
-  measure<4, false>(world, over, rounds);
-  measure<4, true>(world, over, rounds);
+  const auto layers = [&]<int count, bool sequence>() {
+    measure(world, derive<LayerStep<count, sequence>>(Mesh{tensor = 2}),
+            std::to_string(count) + (count > 1 ? " layers" : " layer") + (sequence ? ", sequence" : "") + ", " + over +
+                ": ",
+            false, KeepGradients::Hyperparameters{.clip_norm = 1}, rounds);
+  };
+  layers.template operator()<1, false>();
+  layers.template operator()<1, true>();
+  layers.template operator()<4, false>();
+  layers.template operator()<4, true>();
+  const std::string stored = std::string("4 layers, stage 3 of ZeRO, ") + over + ": ";
+  measure(world, derive<ZeroStep<Stored<data>>>(Mesh{data = 2}), stored, true, zero_words, rounds);
 }
 
 }  // namespace bench

@@ -45,8 +45,9 @@ class Peer:
 
 
 def compare(peers, tolerance):
+    """A peer that computes nothing, as a limit, names nothing."""
     first = peers[0]
-    for peer in peers[1:]:
+    for peer in filter(lambda peer: peer.checked, peers[1:]):
         if peer.checked.keys() != first.checked.keys():
             raise Failed(f"'{peer.name}' names other gradients than '{first.name}'")
         for name, value in first.checked.items():

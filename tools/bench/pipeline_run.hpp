@@ -32,7 +32,7 @@ class PipelineRun {
       : world_(world),
         plan_(derive(graph, Mesh{stage = world.size()}.on_stage(world.rank()), {}, {})),
         parameters_(plan_, world.rank(), 1),
-        trainer_(plan_, world, parameters_, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1) {
+        trainer_(plan_, world, parameters_, KeepGradients::Hyperparameters{.clip_norm = 1}, 1) {
     int which = 0, position = 0;
     for (const Member& m : plan_->graph.members) {
       const Numbers& n = piped::numbers[static_cast<std::size_t>(which)];

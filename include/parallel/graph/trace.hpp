@@ -394,11 +394,13 @@ class Trace {
     // a slice of stacked parameters: the whole stack moves, once for all layers
     if (maker.is(Structural::layer) && !for_the_step_ && !moves_by_layer(value))
       return layer_of(move(maker.operands[0], axes, behind(to, 1)), before.region, static_cast<int>(maker.ints[0]));
-    if (maker.is(Structural::move) && maker.transition.from.split() && maker.transition.to == Invariant &&
-        from == Invariant && to == Broadcast && !is_sharded(value) && casting::is_parameter(graph, maker.operands[0])) {
-      // from where a parameter is stored to where it enters is one transition on each axis
+    if (maker.is(Structural::move) && maker.transition.from.split() && from == Invariant && to == Broadcast &&
+        !is_sharded(value) && lies_at_rest(maker.operands[0])) {
+      // from where a parameter is stored to where it enters is one transition on each axis; the part of a rank enters
+      // on the others first, so its gradient is scattered before replicas add it up
       const int below = move(maker.operands[0], axes, to);
-      const int entered = maker.transition.axes == axes ? below : move(below, maker.transition.axes, Invariant);
+      const int entered =
+          maker.transition.axes == axes ? below : move(below, maker.transition.axes, maker.transition.to);
       graph.values[entered].keep = before.keep;
       return entered;
     }
@@ -443,6 +445,12 @@ class Trace {
     return result;
   }
 
+  /// Whether a value is a parameter as it is stored, or as that enters on some axes.
+  constexpr bool lies_at_rest(int value) const {
+    while (graph.maker(value).is(Structural::move) && graph.maker(value).transition.collective == Collective::retype)
+      value = graph.maker(value).operands[0];
+    return casting::is_parameter(graph, value);
+  }
   /// Whether a parameter is among these that the backward pass gathers again.
   constexpr bool parameters_anew(const List<int, max_node_operands>& operands) const {
     for (const int o : operands)
