@@ -42,8 +42,8 @@ struct Model {
 };
 
 /// Ways to store the same program. From stage 2 on each micro-batch's gradient is reduced, before it is added up.
-inline const std::string way[] = {"whole", "stage 1", "stage 2", "stage 3", "per pass", "per step",
-                                  "stage 1 on hosts", "stage 3 on hosts"};
+inline const std::string way[] = {"whole",    "stage 1",  "stage 2",          "stage 3",
+                                  "per pass", "per step", "stage 1 on hosts", "stage 3 on hosts"};
 /// Its examples are the same, in however many micro-batches.
 template <int factor, int micro_batches>
 using Examples = Tensor<double, Shape<2 * factor / micro_batches / replica / data, factor / sequence, 3>>;

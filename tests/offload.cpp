@@ -97,3 +97,22 @@ TEST_CASE("the same in bf16, with micro-batches and without") {
   if (!under_test::Device::asynchronous) check_all<bfloat16, Half>();
   check_all<bfloat16, HalfThrice>();
 }
+
+TEST_CASE("a step that is captured, too") {
+  if constexpr (under_test::Device::asynchronous) {
+    const OwnedPlan plan = derive<Half<Stored<host>>>(Mesh{data = 1});
+    std::vector<double> seen[2];
+    for (const bool captured : {false, true})
+      run_threads(1, [&](Threads& world) {
+        under_test::Parameters parameters(*plan, 0, 5);
+        Trainer<Threads, under_test::Device> trainer(*plan, world, parameters, AdamW::Hyperparameters{}, 3);
+        const auto x = program::numbers<double>(rows * 5, 1), y = program::numbers<double>(rows * 3, 2);
+        trainer.executor().input(0, std::vector<bfloat16>(x.begin(), x.end()));
+        trainer.executor().input(1, std::vector<bfloat16>(y.begin(), y.end()));
+        if (captured) trainer.executor().capture();
+        for (int step = 0; step < 5; ++step) seen[captured ? 1 : 0].push_back(trainer.step(1e-2).loss);
+      });
+    CHECK(seen[0] == seen[1]);
+    CHECK(seen[0].front() > seen[0].back());
+  }
+}

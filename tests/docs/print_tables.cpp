@@ -19,6 +19,7 @@
 #include "../../tools/planner/why_member.hpp"
 #include "../../tools/planner/why_memory.hpp"
 #include "blocks.hpp"
+#include "offload.hpp"
 #include "own_schedule.hpp"
 #include "precision.hpp"
 #include "print_exercises.hpp"
@@ -222,6 +223,7 @@ int main() {
   print_plans();
   print_optimizers();
   recomputation::print();
+  offloading::print();
   megatron::print();
   parallelisms::print();
   own_schedule::print();

@@ -123,9 +123,9 @@ inline void put(Json& json, const char* key, const double (&rates)[dtypes]) {
 /// Throws MachineRefused.
 inline Machine machine_from_json(const Json& json) {
   using machine_file::Reader;
-  const Reader reader(
-      json, "", {"name", "launch", "attention_block", "processors", "write_allocates", "host_bandwidth", "overlaps",
-                            "rates", "links"});
+  const Reader reader(json, "",
+                      {"name", "launch", "attention_block", "processors", "write_allocates", "host_bandwidth",
+                       "overlaps", "rates", "links"});
   Machine m;
   if (!reader.at("name").is_string()) Reader::refuse("name", "is no text");
   const auto name = json["name"].get<std::string>();
