@@ -35,7 +35,7 @@ TEST_CASE("sums of squares add up; the factor clips") {
   CHECK(clip(16, 5, -std::numeric_limits<double>::infinity()) == std::vector<double>{4, 1, 0});
   CHECK(clip(16, 5, std::numeric_limits<double>::quiet_NaN()) == std::vector<double>{4, 1, 0});
 }
-TEST_CASE_TEMPLATE("a loss of any element type that is no number", T, float, double, bfloat16) {
+TEST_CASE_TEMPLATE("a loss of any element type that is no number", T, float, double, bfloat16, float16) {
   for (const double loss : {1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
     Run<T> run;
     run.scalar(16)

@@ -44,7 +44,8 @@ inline MPI_Datatype type_of(DType dtype) {
   switch (dtype) {
     case DType::f32: return boost::mpi::get_mpi_datatype<float>();
     case DType::f64: return boost::mpi::get_mpi_datatype<double>();
-    case DType::bf16: return boost::mpi::get_mpi_datatype<std::uint16_t>();
+    case DType::bf16:
+    case DType::f16: return boost::mpi::get_mpi_datatype<std::uint16_t>();
     default: return boost::mpi::get_mpi_datatype<std::int32_t>();
   }
 }

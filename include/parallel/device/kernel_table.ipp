@@ -34,7 +34,7 @@ std::span<const KernelRow> Table<T>::kernels() {
   } else {
     static constexpr KernelRow all[]{
       // operation                              kernel                         operand of whole numbers: indices, a
-      // mask; whether bf16 meets f32
+      // mask; whether bf16 or f16 meets f32
       {&operation::add,                         binary<T, Add>},
       {&operation::subtract,                    binary<T, Subtract>},
       {&operation::multiply,                    binary<T, Multiply>},

@@ -5,7 +5,7 @@
 namespace parallel {
 namespace PARALLEL_SHARED operation {
 
-/// (sum, x): sum + x in the storage of sum; x may be bf16 where the sum is f32.
+/// (sum, x): sum + x in the storage of sum; x may be half of it where the sum is f32.
 inline constexpr Operation accumulate{.name = "accumulate", .updates = true};
 inline constexpr Operation square_sum{.name = "square_sum"};  ///< the sum of squares of a rank's part, a scalar f64
 inline constexpr Operation add_scalars{.name = "add_scalars"};

@@ -81,7 +81,7 @@ class Differentiation {
     frame.captured.push_back({value, -1});
     return frame.captured.back().sum;
   }
-  /// A gradient may be more precise than its value, where it has been added up, or less, where the value is bf16 made
+  /// A gradient may be more precise than its value, where it has been added up, or less, where the value is half of a float made
   /// precise to be added up.
   constexpr void add(int value, int gradient) {
     if (trace_.is_sharded(value)) gradient = trace_.enter(gradient, trace_.gradient_layout(value));

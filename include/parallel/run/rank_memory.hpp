@@ -169,6 +169,7 @@ double RankMemory<Device>::output_scalar(int i) {
   switch (v.dtype) {
     case DType::f64: return read<double>(v.data);
     case DType::bf16: return static_cast<double>(static_cast<float>(read<bfloat16>(v.data)));
+    case DType::f16: return static_cast<double>(static_cast<float>(read<float16>(v.data)));
     case DType::i32: return static_cast<double>(read<int>(v.data));
     default: return static_cast<double>(read<float>(v.data));
   }

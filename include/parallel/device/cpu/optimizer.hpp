@@ -32,6 +32,7 @@ inline void clip(const Call& call) {
   const View& loss = call.operands[2];
   const double value = loss.dtype == DType::f64    ? *loss.as<const double>()
                        : loss.dtype == DType::bf16 ? static_cast<double>(static_cast<float>(*loss.as<const bfloat16>()))
+                       : loss.dtype == DType::f16  ? static_cast<double>(static_cast<float>(*loss.as<const float16>()))
                                                    : static_cast<double>(*loss.as<const float>());
   *call.results[2].as<double>() = std::isfinite(norm) && std::isfinite(value) ? 1.0 : 0.0;
 }

@@ -138,6 +138,7 @@ struct Clip {
   PARALLEL_DEVICE double value() const {
     if (type == DType::f64) return *static_cast<const double*>(loss);
     if (type == DType::bf16) return static_cast<double>(widen(*static_cast<const bfloat16*>(loss)));
+    if (type == DType::f16) return static_cast<double>(widen(*static_cast<const float16*>(loss)));
     return static_cast<double>(*static_cast<const float*>(loss));
   }
 };
