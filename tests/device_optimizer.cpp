@@ -35,6 +35,25 @@ TEST_CASE("sums of squares add up; the factor clips") {
   CHECK(clip(16, 5, -std::numeric_limits<double>::infinity()) == std::vector<double>{4, 1, 0});
   CHECK(clip(16, 5, std::numeric_limits<double>::quiet_NaN()) == std::vector<double>{4, 1, 0});
 }
+TEST_CASE("the factor takes out the scale of the gradients, and so does the norm") {
+  const auto clip = [](double total, double limit) {
+    Run<double> run;
+    run.scalar(total).scalars({64, 9, limit}).scalar(3).result({}).result({}).result({}).ints({2, 0});
+    run.run(operation::clip);
+    return std::vector<double>{run.get(0).values[0], run.get(1).values[0], run.get(2).values[0]};
+  };
+  CHECK(clip(16. * 64 * 64, 1) == std::vector<double>{4, 1 / (4 + 1e-6) / 64, 1});
+  CHECK(clip(16. * 64 * 64, 5) == std::vector<double>{4, 1. / 64, 1});
+  CHECK(clip(16. * 64 * 64, 0) == std::vector<double>{4, 1. / 64, 1});
+  CHECK(clip(std::numeric_limits<double>::infinity(), 1)[2] == 0);
+}
+TEST_CASE_TEMPLATE("numbers times one of the run, and divided by it", T, float, double OR_HALF) {
+  const Sizes sizes{3, 37};
+  const Numbers x = whole_numbers(sizes, 1, 128);
+  for (const bool divides : {false, true})
+    check_near(Run<T>().operand(x).scalars({3, 16}).result(sizes).ints({1, divides ? 1 : 0}).run(operation::scaled),
+               defined(sizes, [&](const Sizes& i) { return divides ? x(i) / 16 : x(i) * 16; }), 0);
+}
 TEST_CASE_TEMPLATE("a loss of any element type that is no number", T, float, double, bfloat16, float16) {
   for (const double loss : {1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
     Run<T> run;

@@ -64,6 +64,8 @@ namespace parallel {
   reason(stored_broadcast, "parallel: a parameter that is Stored Broadcast would hand its optimizer a pending sum (Partial); leave it Invariant at rest, or Split, and write On<axis, Broadcast> for how it enters", dimensions) \
   reason(stored_words, "parallel: the words of Stored do not fit together; write an axis, then at most one placement (none in AllStored), one Zero, and at Zero::parameters one Gathered, the last two alike on all axes of a parameter", dimensions) \
   reason(recompute_words, "parallel: the words of Recompute do not fit together; write at most one number of layers, 1 to 10, that divides the Layers where it stands there, one Repeat, and eight operations; Repeat::everything only of whole Layers", layers) \
+  reason(unscaled, "parallel: gradients are computed in float16, in which small ones are zero; write LossScaled<Program>, or use bfloat16", bytes) \
+  reason(loss_scaling, "parallel::LossScaled: only a training is scaled whose updates wait for the norm of all gradients, by which all ranks see an overflow; wrap a Training, with a synchronous schedule, or use bfloat16", micro_batches) \
   reason(no_element_type, "parallel: the element type is none of float, double, bfloat16, float16 and int; use one of them", bytes) \
   reason(bad_dimension, "parallel: a dimension, or a number of layers, must be at least 1; mend the Shape, or the Layers", extent) \
   reason(strict, "parallel::Strict: an operation needs a move that is not written; write it before the operation with to<On<axis, placement>>(x), the placement that it is moved_to", from, to, bytes, line) \

@@ -43,6 +43,7 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::where,                       where<T>,                       0},
       {&operation::masked,                      masked<T>,                      0},
       {&operation::scale,                       scale<T>},
+      {&operation::scaled,                      scaled<T>},
       {&operation::square,                      unary<T, Square>},
       {&operation::sqrt,                        unary<T, Sqrt>},
       {&operation::exp,                         unary<T, Exp<T>>},

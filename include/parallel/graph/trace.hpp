@@ -22,6 +22,7 @@ class Trace {
  public:
   Graph graph{};
   bool training = true;
+  bool loss_scaled = false;   ///< the backward pass begins with the scalar loss_scale
   bool rounded_sums = false;  ///< what is bf16 is added as it is
   Phase phase = Phase::forward;
   int origin = -1, member = -1, region = 0;

@@ -7,6 +7,14 @@
 namespace parallel {
 namespace internals {
 namespace optimizing {
+/// A gradient as it is without the scale of the loss; only what leaves the program needs it, as updates are by a factor
+/// that takes the scale out.
+constexpr int unscaled(Trace& trace, int gradient) {
+  if (!trace.loss_scaled) return gradient;
+  const std::int64_t scale = trace.scalar("loss_scale");
+  const Value& v = trace.graph.values[gradient];
+  return trace.emit(operation::scaled, {gradient, trace.graph.scalar_value}, {v.type}, v.kind, {scale, 1});
+}
 /// The global norm of all gradients. A gradient that is split contributes each rank's part, one that every rank holds
 /// counts once.
 struct Norm {
@@ -46,9 +54,10 @@ constexpr Norm clip_by_global_norm(Trace& trace, const Vector<int>& gradients, i
   }
   total = trace.enter(total, Layout{});
   const Type scalar{DType::f64, {}};
-  const std::int64_t limit = trace.scalar("clip_norm");
+  Ints positions{trace.scalar("clip_norm")};
+  if (trace.loss_scaled) positions.push_back(trace.scalar("loss_scale"));
   const int norm = trace.emit(operation::clip, {total, trace.graph.scalar_value, loss}, {scalar, scalar, scalar},
-                              Kind::activation, {limit});
+                              Kind::activation, positions);
   return {norm + 1, norm, norm + 2};
 }
 
@@ -122,7 +131,7 @@ constexpr void update_by_moments(Trace& trace, const Operation& operation, int m
 
 // Each optimizer has its numbers as `Hyperparameters`: a struct of doubles, whose members' names are those of the
 // program's scalars. Defaults are PyTorch's, but of a momentum, which is 0 there, and of Lion, which is not there. In
-// the formulas g is the gradient times the factor that clips, and t counts steps from 1; parameters that begin with
+// the formulas g is the gradient times the factor that clips and unscales, and t counts steps from 1; parameters that begin with
 // `zeros`, `ones` or `without_decay` have no weight decay.
 
 /// Updates nothing: every parameter's gradient is an output, in the order of the parameters, as it lies for an
@@ -132,7 +141,7 @@ struct KeepGradients {
     double clip_norm = 0;  ///< nothing is clipped; it is only what every program with gradients reads
   };
   static constexpr void update(internals::Trace& trace, int, int gradient, int) {
-    trace.graph.outputs.push_back(gradient);
+    trace.graph.outputs.push_back(internals::optimizing::unscaled(trace, gradient));
   }
 };
 

@@ -38,15 +38,19 @@ class Differentiation {
   constexpr void run(const Vector<IndexOf<Node>>& program, int value, int gradient) {
     run(program, value, gradient, [] {});
   }
-  /// Seeds a scalar with `seed` (1, or one over the number of micro-batches) and goes back through everything that
-  /// stands in the trace.
+  /// Seeds a scalar with `seed` (1, or one over the number of micro-batches), times the scale of the loss where there is
+  /// one, and goes back through everything that stands in the trace.
   constexpr void run(int loss, double seed, auto before_leaving) {
     const Vector<IndexOf<Node>> program = trace_.graph.order;
     trace_.phase = Phase::backward;
     trace_.member = trace_.graph.values[loss].member;
-    run(program, loss,
-        trace_.emit(operation::constant, {}, {conjugate(trace_.graph.values[loss].type)}, Kind::constant, {}, seed),
-        before_leaving);
+    const Type type = conjugate(trace_.graph.values[loss].type);
+    int gradient = trace_.emit(operation::constant, {}, {type}, Kind::constant, {}, seed);
+    if (trace_.loss_scaled) {
+      const std::int64_t scale = trace_.scalar("loss_scale");
+      gradient = trace_.emit(operation::scaled, {gradient, trace_.graph.scalar_value}, {type}, Kind::data, {scale, 0});
+    }
+    run(program, loss, gradient, before_leaving);
   }
   constexpr void run(int loss, double seed) {
     run(loss, seed, [] {});
