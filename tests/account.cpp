@@ -360,6 +360,7 @@ TEST_CASE("every kernel of programs stays within what the account says") {
   check_kernels.
   operator()<Pipelined<schedules::pipedream, Accumulate<4, Training<Apart, Sgd, Tensor<float, Shape<8, 16>>>>>>(
       "asynchronous");
+  check_kernels.operator()<LossScaled<Training<Apart, KeepGradients, Tensor<float, Shape<8, 16>>>>>("a scaled loss");
   optimizer_steps::each([&]<class Optimizer>(Optimizer) {
     check_kernels.template operator()<Training<Apart, Optimizer, Tensor<float, Shape<8, 16>>>>("an optimizer");
   });

@@ -67,6 +67,50 @@ TEST_CASE_TEMPLATE("a loss of any element type that is no number", T, float, dou
     CHECK(run.get(2).values[0] == (loss == 1 ? 1 : 0));
   }
 }
+TEST_CASE_TEMPLATE("an update takes gradients of halves as the same of float", G, bfloat16, float16) {
+  const Sizes sizes{7, 152};
+  Numbers g = normal_numbers(sizes, 2);
+  for (double& x : g.values) x = number(stored<G>(x));
+  optimizer_steps::each([&]<class Optimizer>(Optimizer) {
+    using Of = optimizer_steps::Of<Optimizer>;
+    INFO(Of::update.name);
+    const auto updated = [&]<class T>(T) {
+      Run<float> run;
+      for (int k = 0; k <= Of::states; ++k) run.operand(normal_numbers(sizes, 3, 0.1, 0.5));
+      const std::vector<double> scalars = Of::scalars({}, 4);
+      run.template operand<T>(g).scalar(0.3).scalars(scalars);
+      Ints ints;
+      for (int i = 0; i < static_cast<int>(scalars.size()); ++i) ints.push_back(i);
+      ints.push_back(1);
+      run.ints(ints);
+      for (int k = 0; k <= Of::states; ++k) run.result_in_place(k);
+      return run.run(Of::update);
+    };
+    check_near(updated(G{}), updated(float{}), 0);
+  });
+}
+TEST_CASE("sums take terms of other types, and round once") {
+  const Sizes sizes{5, 24};
+  const auto check = [&]<class Sum, class Term>(Sum, Term) {
+    Numbers sum = normal_numbers(sizes, 1), term = normal_numbers(sizes, 2);
+    for (double& x : sum.values) x = number(stored<Sum>(x));
+    for (double& x : term.values) x = number(stored<Term>(x));
+    const Numbers wanted = defined(sizes, [&](const Sizes& i) {
+      return number(stored<Sum>(static_cast<double>(static_cast<float>(sum(i)) + static_cast<float>(term(i)))));
+    });
+    Run<Sum> run;
+    run.operand(sum).template operand<Term>(term).result_in_place(0);
+    check_near(run.run(operation::accumulate), wanted, 0);
+  };
+  const auto each_term = [&](auto sum) {
+    check(sum, float{});
+    check(sum, bfloat16{});
+    check(sum, float16{});
+  };
+  each_term(float{});
+  each_term(bfloat16{});
+  each_term(float16{});
+}
 TEST_CASE_TEMPLATE("ten steps of each optimizer", T, float, double) {
   optimizer_steps::each([]<class Optimizer>(Optimizer) {
     using Of = optimizer_steps::Of<Optimizer>;

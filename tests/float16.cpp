@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include <parallel/device/cpu/halves.hpp>
+#include <parallel/algebra/halves.hpp>
 
 using parallel::float16;
 
@@ -99,14 +99,14 @@ TEST_CASE("many at once are converted as each alone") {
   std::vector<float16> all(0x10000);
   for (unsigned bits = 0; bits < 0x10000; ++bits) all[bits].bits = static_cast<std::uint16_t>(bits);
   std::vector<float> wide(all.size());
-  cpu::widen(DType::f16, all.data(), wide.data(), 0x10000);
+  halves::widen(DType::f16, all.data(), wide.data(), 0x10000);
   for (std::size_t i = 0; i < all.size(); ++i)
     REQUIRE(std::bit_cast<std::uint32_t>(wide[i]) == std::bit_cast<std::uint32_t>(static_cast<float>(all[i])));
   std::vector<float> from = floats();
   from.push_back(std::nanf(""));
   std::vector<float16> rounded(from.size());
   for (const std::size_t n : {from.size(), std::size_t{7}, std::size_t{9}}) {
-    cpu::round(DType::f16, from.data() + from.size() - n, rounded.data(), static_cast<std::int64_t>(n));
+    halves::round(DType::f16, from.data() + from.size() - n, rounded.data(), static_cast<std::int64_t>(n));
     for (std::size_t i = 0; i < n; ++i) REQUIRE(rounded[i].bits == float16(from[from.size() - n + i]).bits);
   }
 }

@@ -20,7 +20,7 @@ template <class T>
 struct Layer {
   Parameter<T, Shape<width, 2 * width / tensor>> up{normal(0.3)};
   Parameter<T, Shape<2 * width / tensor, width>> down{normal(0.3)};
-  constexpr auto operator()(Distributed auto x) const { return x + matmul(relu(matmul(x, up)), down); }
+  constexpr auto operator()(Distributed auto x) const { return x + matmul(gelu(matmul(x, up)), down); }
 };
 template <class T>
 struct Model {

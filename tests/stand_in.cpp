@@ -276,6 +276,10 @@ TEST_CASE("f16 rounds to the nearest, halves to even") {
   CHECK(__half2float(__float2half(3 * 0x1p-25f)) == 0x1p-23f);
   CHECK(__half2float(__float2half(0x1p-14f - 0x1p-26f)) == 0x1p-14f);
   CHECK(__half2float(__float2half(65519.0f)) == 65504.0f);
+  for (unsigned bits = 0; bits <= 0xffff; ++bits) {
+    const __half h(__half_raw{static_cast<unsigned short>(bits)});
+    if (const float f = __half2float(h); f == f) CHECK(__half_raw(__float2half(f)).x == bits);
+  }
   CHECK(std::isinf(__half2float(__float2half(65520.0f))));
   const float nan = __half2float(__float2half(std::nanf("")));
   CHECK(nan != nan);

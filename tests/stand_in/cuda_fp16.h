@@ -28,7 +28,7 @@ struct __half {
     if (!(std::fabs(f) < 65520)) return static_cast<unsigned short>(sign | 0x7c00);
     int exponent = 0;
     static_cast<void>(std::frexp(f, &exponent));
-    const int last = exponent > -13 ? exponent - 11 : -24;  // what the last bit is worth, as a power of two
+    const int last = exponent > -13 && f != 0 ? exponent - 11 : -24;  // what the last bit is worth, as a power of two
     const auto units = static_cast<unsigned>(std::nearbyint(std::ldexp(std::fabs(f), -last)));
     return static_cast<unsigned short>(sign | (static_cast<unsigned>(last + 24) * 1024 + units));
   }

@@ -88,7 +88,11 @@ class Differentiation {
   /// A gradient may be more precise than its value, where it has been added up, or less, where the value is half of a float made
   /// precise to be added up.
   constexpr void add(int value, int gradient) {
-    if (trace_.is_sharded(value)) gradient = trace_.enter(gradient, trace_.gradient_layout(value));
+    if (const Layout lies = trace_.gradient_layout(value);
+        trace_.is_sharded(value) && !(trace_.graph.values[gradient].type.layout == lies)) {
+      if (trace_.sums.keeps_gradients()) gradient = trace_.cast(gradient, trace_.reduces_in(dtype(gradient)));
+      gradient = trace_.enter(gradient, lies);
+    }
     const int before = slot(*frame_, value);
     int sum = gradient;
     if (before >= 0) {
@@ -100,6 +104,11 @@ class Differentiation {
   }
   constexpr DType dtype(int value) const { return trace_.graph.values[value].type.dtype; }
   constexpr Type gradient_type(int value, DType dtype) const { return {dtype, trace_.gradient_layout(value)}; }
+  /// The element type in which a value's gradient adds up over iterations.
+  constexpr DType accumulates_in(int value) const {
+    return trace_.graph.values[value].kind == Kind::parameter ? trace_.accumulates_in(dtype(value))
+                                                              : trace_.adds_in(dtype(value));
+  }
   constexpr int zeros_outside(const Type& type, int region) {
     return trace_.emit(operation::constant, {}, {type}, Kind::constant, {}, 0, 0, region);
   }
@@ -131,7 +140,8 @@ class Differentiation {
     trace_.member = node.member;
     if (node.operation == &operation::cast) {
       const int o = node.operands[0];
-      if (trace_.graph.values[o].differentiable) add(o, trace_.rounded_sums ? from[0] : trace_.cast(from[0], dtype(o)));
+      const bool kept = trace_.sums.keeps_gradients() && trace_.graph.values[o].kind == Kind::parameter;
+      if (trace_.graph.values[o].differentiable) add(o, kept ? from[0] : trace_.cast(from[0], dtype(o)));
     } else if (node.is(Structural::rounded)) {
       add(node.operands[1], from[0]);
     } else if (node.is(Structural::move)) {
@@ -216,7 +226,8 @@ class Differentiation {
   constexpr DType travels(const Transition& t, int value, int gradient) const {
     const Value& v = trace_.graph.values[value];
     const Node& maker = trace_.graph.nodes[v.node];
-    if (reduces(t.collective)) return trace_.adds_in(v.type.dtype);
+    if (reduces(t.collective))
+      return v.kind == Kind::parameter ? trace_.reduces_in(v.type.dtype) : trace_.adds_in(v.type.dtype);
     if (v.kind == Kind::parameter) return dtype(gradient);
     return maker.operation == &operation::cast && precise(dtype(maker.operands[0])) == v.type.dtype
                ? dtype(maker.operands[0])
@@ -284,7 +295,7 @@ class Differentiation {
                                               Kind::activation));
         continue;
       }
-      const Type type = gradient_type(c.value, trace_.adds_in(dtype(c.value)));
+      const Type type = gradient_type(c.value, accumulates_in(c.value));
       int initial = slot(outer, c.value);
       initial = initial < 0 ? zeros_outside(type, parent) : trace_.cast(initial, type.dtype);
       const int inside = trace_.carry(initial);
@@ -351,7 +362,7 @@ class Differentiation {
   constexpr int carry_outside(int stack, Frame& outer) {
     Graph& graph = trace_.graph;
     const int loop = graph.regions[trace_.region].parent;
-    const Type type = gradient_type(stack, trace_.adds_in(dtype(stack)));
+    const Type type = gradient_type(stack, accumulates_in(stack));
     const int initial = zeros_outside(type, graph.regions[loop].parent);
     const int carried = trace_.emit(operation::carry, {initial}, {type}, Kind::activation, {}, 0, 0, loop);
     graph.values[carried].stack = graph.values[stack].stack;

@@ -69,6 +69,17 @@ template <class Program>
 struct LossScaled : Program {
   static constexpr bool loss_scaled = true;
 };
+/// A program whose sums are taken in the element types that the words say: `SumsIn<Step, Reduced<bfloat16>>`. Without
+/// them all are as precise as can be: float, where terms are half of one.
+template <class Program, class... Words>
+struct SumsIn : Program {
+  static constexpr auto sums = [] {
+    internals::Sums all;
+    if constexpr (requires { Program::sums; }) all = Program::sums;
+    (Words::of(all), ...);
+    return all;
+  }();
+};
 /// An input whose gradient is an output of the program: `Wanted<float, Shape<4 / data, 16>>`.
 template <class T, class S, class... Annotation>
 struct Wanted : Tensor<T, S, Annotation...> {};
@@ -198,6 +209,14 @@ constexpr bool scaled_in_vain() {
     return false;
 }
 
+template <class Program>
+constexpr bool sound_sums() {
+  if constexpr (requires { Program::sums; })
+    return Program::sums.sound(is_trained<Program>);
+  else
+    return true;
+}
+
 /// Whether what a program says of all its parameters is a flat split, by one stage.
 template <class Program>
 constexpr bool stored_alike() {
@@ -242,6 +261,7 @@ constexpr bool refused(Types<Input...>) {
                             : inputs > 8                               ? Reason::too_many_inputs
                             : !stored_alike<Program>()                 ? Reason::stored_words
                             : scaled_in_vain<Program>()                ? Reason::loss_scaling
+                            : !sound_sums<Program>()                   ? Reason::sums_words
                                                                        : Reason::none;
   using counted [[maybe_unused]] =
       typename Refused<reason, nullptr,
@@ -285,7 +305,7 @@ constexpr void build(Trace& trace, Types<Input...>) {
   trace.training = is_trained<Program>;
   trace.loss_scaled = requires { Program::loss_scaled; };
   if (trace.loss_scaled) trace.scalar("loss_scale");
-  trace.rounded_sums = requires { Program::rounded_sums; };  // a program that adds in bf16 says so; none is run
+  if constexpr (requires { Program::sums; }) trace.sums = Program::sums;
   trace.graph.schedule = schedule_of<Program>();
   trace.graph.chunks = trace.graph.schedule->chunks;
   trace.graph.balanced = requires { Program::balanced; };

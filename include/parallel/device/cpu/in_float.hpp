@@ -1,7 +1,7 @@
 // bf16 and f16 on the CPU: operands are widened to float, the kernel for float computes, and its results are rounded,
 // once. Slower than float.
 #pragma once
-#include <parallel/device/cpu/halves.hpp>
+#include <parallel/algebra/halves.hpp>
 #include <parallel/device/cpu/scratch.hpp>
 #include <parallel/device/kernel.hpp>
 
@@ -37,7 +37,7 @@ inline void in_float(const Call& call) {
   for (int o = 0; o < call.operands.size(); ++o) {
     const View& from = call.operands[o];
     if (!is_half(from.dtype)) continue;
-    widen(from.dtype, from.data, wide.operands[o].as<float>(), from.elements());
+    halves::widen(from.dtype, from.data, wide.operands[o].as<float>(), from.elements());
     for (int r = 0; r < call.results.size(); ++r)
       if (call.results[r].data == from.data) wide.results[r].data = wide.operands[o].data;
   }
@@ -45,7 +45,7 @@ inline void in_float(const Call& call) {
   reinterpret_cast<Kernel>(call.context)(wide);
   for (int r = 0; r < call.results.size(); ++r)
     if (const View& v = call.results[r]; is_half(v.dtype))
-      round(v.dtype, wide.results[r].as<float>(), v.data, v.elements());
+      halves::round(v.dtype, wide.results[r].as<float>(), v.data, v.elements());
 }
 
 }  // namespace parallel::internals::cpu

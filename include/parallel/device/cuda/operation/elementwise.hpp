@@ -172,7 +172,7 @@ void rounded(const Call& call) {
 /// (sum, x): sum + x in the storage of sum.
 template <class T>
 void accumulate(const Call& call) {
-  with_element<T>(call.operands[1].dtype, [&]<class From>(From) { map<Add, T, T, From>(call, {}); });
+  with_element<Wide<T>>(call.operands[1].dtype, [&]<class From>(From) { map<Add, T, T, From>(call, {}); });
 }
 
 }  // namespace parallel::internals::cuda

@@ -126,7 +126,9 @@ struct ScaledBy {
 /// (x, scalars): x times a number of the run, or divided by it; ints: its position, whether it divides.
 template <class T>
 void scaled(const Call& call) {
-  map<ScaledBy<T>, T, T>(call, {call.operands[1].as<const double>() + call.ints[0], call.ints[1] != 0});
+  with_element<T>(call.operands[0].dtype, [&]<class From>(From) {
+    map<ScaledBy<T>, T, From>(call, {call.operands[1].as<const double>() + call.ints[0], call.ints[1] != 0});
+  });
 }
 
 /// (sum of squares, scalars, loss): the norm, the factor min(1, clip_norm / norm) and whether norm and loss are finite

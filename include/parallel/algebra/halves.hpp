@@ -7,7 +7,7 @@
 
 #include <parallel/algebra/type.hpp>
 
-namespace parallel::internals::cpu {
+namespace parallel::internals::halves {
 
 inline void widen(DType dtype, const void* from, float* to, std::int64_t n) {
   std::int64_t i = 0;
@@ -37,4 +37,4 @@ inline void round(DType dtype, const float* from, void* to, std::int64_t n) {
   for (; i < n; ++i) x[i] = float16(from[i]);
 }
 
-}  // namespace parallel::internals::cpu
+}  // namespace parallel::internals::halves
