@@ -302,7 +302,7 @@ Mesh split_mesh(const Graph& graph) {
 }  // namespace
 
 TEST_CASE("products stay within what the account says") {
-  for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
     for (const auto& sides : {std::array<std::int64_t, 3>{1, 1, 1},
                               {1, 3000, 7},
                               {3, 200, 1500},
@@ -318,7 +318,7 @@ TEST_CASE("products stay within what the account says") {
         check(operation::matmul, Call{.operands = {transposed ? t({k, m}, dtype) : t({m, k}, dtype), t({k, n}, dtype)},
                                       .results = {t({m, n}, dtype)},
                                       .ints = {1, transposed, 0, 0}});
-        if (dtype != DType::bf16 && !transposed)
+        if (!is_half(dtype) && !transposed)
           check_sum(t({m, k}, dtype), t({k, n}, dtype), t({n}, dtype), t({m, n}, dtype));
       }
 }
@@ -360,11 +360,12 @@ TEST_CASE("every kernel of programs stays within what the account says") {
   check_kernels.
   operator()<Pipelined<schedules::pipedream, Accumulate<4, Training<Apart, Sgd, Tensor<float, Shape<8, 16>>>>>>(
       "asynchronous");
+  check_kernels.operator()<LossScaled<Training<Apart, KeepGradients, Tensor<float, Shape<8, 16>>>>>("a scaled loss");
   optimizer_steps::each([&]<class Optimizer>(Optimizer) {
     check_kernels.template operator()<Training<Apart, Optimizer, Tensor<float, Shape<8, 16>>>>("an optimizer");
   });
   // What plans seldom have compute: copies of what others hold.
-  for (const DType dtype : {DType::f32, DType::i32, DType::bf16})
+  for (const DType dtype : {DType::f32, DType::i32, DType::bf16, DType::f16})
     for (const Operation* o : {&operation::copy, &operation::reshape, &operation::maximum_of}) {
       if (dtype == DType::i32 && o == &operation::maximum_of) continue;
       Tensors t;

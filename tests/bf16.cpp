@@ -3,8 +3,7 @@
 // that have one of these each.
 #include <doctest/doctest.h>
 
-#include "fixture.hpp"
-#include "program.hpp"
+#include "small_gpt.hpp"
 
 using namespace parallel;
 using namespace parallel::internals;
@@ -12,83 +11,20 @@ using namespace parallel::axes;
 
 namespace {
 
-constexpr int batch = 2, micro_batches = 2, context = 8, channels = 16, heads = 4, size = 4, vocabulary = 32;
-
-template <class T>
-struct Norm {
-  Parameter<T, Shape<channels>> gain{ones};
-  Parameter<T, Shape<channels>> shift{zeros};
-  constexpr auto operator()(Distributed auto x) const { return layer_norm(x, gain, shift); }
-};
-template <class T>
-struct Attention {
-  Parameter<T, Shape<channels, 3, heads / tensor, size>, Stored<data, Split<0>>> qkv;
-  Parameter<T, Shape<3, heads / tensor, size>> qkv_bias{zeros};
-  Parameter<T, Shape<heads / tensor, size, channels>, Stored<data, Split<2>>> projection;
-  Parameter<T, Shape<channels>> projection_bias{zeros};
-  constexpr auto operator()(Distributed auto x) const {
-    const auto all = matmul(x, qkv) + qkv_bias;
-    return matmul<2>(attention(take<2, 0>(all), take<2, 1>(all), take<2, 2>(all)), projection) + projection_bias;
-  }
-};
-template <class T>
-struct Mlp {
-  Parameter<T, Shape<channels, 4 * channels / tensor>, Stored<data, Split<0>>> up;
-  Parameter<T, Shape<4 * channels / tensor>> up_bias{zeros};
-  Parameter<T, Shape<4 * channels / tensor, channels>, Stored<data, Split<1>>> down;
-  Parameter<T, Shape<channels>> down_bias{zeros};
-  constexpr auto operator()(Distributed auto x) const {
-    return matmul(gelu(matmul(x, up) + up_bias), down) + down_bias;
-  }
-};
-template <class T>
-struct Block {
-  Norm<T> norm1;
-  Attention<T> attention;
-  Norm<T> norm2;
-  Mlp<T> mlp;
-  constexpr auto operator()(Distributed auto x) const {
-    const auto y = x + attention(norm1(x));
-    return y + mlp(norm2(y));
-  }
-};
-template <class T>
-struct Gpt {
-  Parameter<T, Shape<vocabulary / tensor, channels>> token;
-  Parameter<T, Shape<context, channels>> position;
-  Layers<2 / stage, Block<T>> blocks;
-  Norm<T> norm;
-  constexpr auto operator()(Distributed auto tokens, Distributed auto targets) const {
-    const auto x = to<Shape<batch / data, context / tensor, channels>>(embedding(tokens, token) + position);
-    return mean(cross_entropy(matmul(norm(blocks(x)), transpose(token)), targets));
-  }
-};
-using Tokens = Tensor<int, Shape<batch / data, context>>;
-using Step = Accumulate<micro_batches, Training<Gpt<bfloat16>, AdamW, Tokens, Tokens>>;
+using Step = small_gpt::Step<bfloat16>;
+using small_gpt::meshes, small_gpt::channels;
 
 /// The losses of ten steps from PyTorch's weights on PyTorch's batch.
 std::vector<double> losses(const Mesh& mesh) {
   std::vector<double> result;
-  const auto tokens = fixture().values<int>("tokens"), targets = fixture().values<int>("targets");
-  run_threads(mesh.ranks(), [&](Threads& world) {
-    const OwnedPlan plan = derive<Step>(mesh, world.rank());
-    Parameters parameters(plan, world.rank(), 1);
-    for (const Member& m : plan->graph.members)
-      if (const std::string path(plan->graph.path(m)); m.role == Role::parameter)
-        parameters.set(plan, world.rank(), path, fixture().values<float>("parameter/" + path));
-    Trainer<Threads, Cpu> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1}, 1);
-    trainer.executor().input(0, tokens);
-    trainer.executor().input(1, targets);
+  small_gpt::train<Step>(mesh, {.beta2 = 0.99, .weight_decay = 0.1}, [&](auto& trainer, int rank) {
     for (int i = 0; i < 10; ++i) {
       const double loss = trainer.step(1e-2).loss;
-      if (world.rank() == 0) result.push_back(loss);
+      if (rank == 0) result.push_back(loss);
     }
   });
   return result;
 }
-
-const Mesh meshes[] = {Mesh{data = 1}, Mesh{data = 2}, Mesh{tensor = 2}, Mesh{stage = 2},
-                       Mesh{stage = 2, data = 2, tensor = 2}};
 
 View view(void* data, DType dtype, std::int64_t n) {
   View v{.data = data, .dtype = dtype, .rank = 1};

@@ -25,7 +25,9 @@ T term(int rank, std::int64_t i, bool with_nan = false) {
                     static_cast<std::uint64_t>(i) * 0xbf58476d1ce4e5b9u;
   h = (h ^ (h >> 29)) * 0x94d049bb133111ebu;
   h ^= h >> 32;
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (Half<T>) {
+    return T(term<float>(rank, i, with_nan));
+  } else if constexpr (std::is_floating_point_v<T>) {
     if (with_nan && h % 11 == 0) return std::numeric_limits<T>::quiet_NaN();
     // Sign and fraction as they come, the exponent one of 24: from bits, as large messages ask for hundreds of millions
     // of terms.
@@ -52,12 +54,14 @@ T combined(T a, T b, bool maximum) {
     return static_cast<T>(a + b);
 }
 
-/// The terms of all ranks in rank order, one after the other.
+/// The terms of all ranks in rank order, one after the other; of halves in float, rounded once.
 template <class T>
 T reduced(int ranks, std::int64_t i, bool maximum) {
-  T result = term<T>(0, i, maximum);
-  for (int r = 1; r < ranks; ++r) result = combined(result, term<T>(r, i, maximum), maximum);
-  return result;
+  using Wide = std::conditional_t<Half<T>, float, T>;
+  const auto wide = [&](int r) { return static_cast<Wide>(term<T>(r, i, maximum)); };
+  Wide result = wide(0);
+  for (int r = 1; r < ranks; ++r) result = combined(result, wide(r), maximum);
+  return static_cast<T>(result);
 }
 
 /// Element i of what a rank gives, and of what it must get.
@@ -85,7 +89,18 @@ inline thread_local bool rank_order = true;
 /// Whether it is a sum of the terms in some order, or their maximum but for NaN.
 template <class T>
 bool any_order(T got, int ranks, std::int64_t i, bool maximum) {
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (Half<T>) {
+    float most = static_cast<float>(term<T>(0, i, maximum)), sum = 0, sizes = 0;
+    for (int r = 0; r < ranks; ++r) {
+      const auto t = static_cast<float>(term<T>(r, i, maximum));
+      most = std::fmax(most, t);
+      sum += t;
+      sizes += std::abs(t);
+    }
+    if (maximum) return static_cast<float>(got) == most || (std::isnan(static_cast<float>(got)) && std::isnan(most));
+    const float last_bit = std::is_same_v<T, bfloat16> ? 0x1p-7F : 0x1p-10F;
+    return std::abs(static_cast<float>(got) - sum) <= 2 * static_cast<float>(ranks) * last_bit * sizes;
+  } else if constexpr (std::is_floating_point_v<T>) {
     T most = term<T>(0, i, maximum), sum = 0, sizes = 0;
     for (int r = 0; r < ranks; ++r) {
       const T t = term<T>(r, i, maximum);
@@ -102,6 +117,8 @@ bool any_order(T got, int ranks, std::int64_t i, bool maximum) {
 
 template <class T>
 bool same_bits(const T& a, const T& b) {
+  if constexpr (Half<T>)
+    if (std::isnan(static_cast<float>(a)) && std::isnan(static_cast<float>(b))) return true;
   if constexpr (std::is_floating_point_v<T>)
     if (std::isnan(a) && std::isnan(b)) return true;
   return std::memcmp(&a, &b, sizeof(T)) == 0;
@@ -167,7 +184,6 @@ std::string every_collective(C& c, DType dtype) {
   const int n = c.size();
   std::string wrong;
   for (const Collective kind : kinds) {
-    if (dtype == DType::bf16 && reduces(kind)) continue;
     const bool blocks =
         kind == Collective::all_gather || kind == Collective::all_to_all || kind == Collective::reduce_scatter;
     const bool rooted = kind == Collective::broadcast || kind == Collective::reduce;
@@ -193,9 +209,9 @@ std::string every_collective(C& c, DType dtype) {
 /// All element types.
 template <class C>
 std::string every_collective(C& c) {
-  for (const std::string& wrong :
-       {every_collective<float>(c, DType::f32), every_collective<double>(c, DType::f64),
-        every_collective<int>(c, DType::i32), every_collective<std::uint16_t>(c, DType::bf16)})
+  for (const std::string& wrong : {every_collective<float>(c, DType::f32), every_collective<double>(c, DType::f64),
+                                   every_collective<int>(c, DType::i32), every_collective<bfloat16>(c, DType::bf16),
+                                   every_collective<float16>(c, DType::f16)})
     if (!wrong.empty()) return wrong;
   return "";
 }
@@ -281,8 +297,6 @@ std::string refusals(C& c) {
     const char* words;
   };
   std::vector<Refused> all = {
-      {{Collective::all_reduce, a, b, 4, DType::bf16}, "bf16 terms are not added; cast them to f32 first"},
-      {{Collective::reduce_scatter, a, b, 4 * n, DType::bf16}, "bf16"},
       {{Collective::gather, a, b, 4}, "no communicator carries this out"},
       {{Collective::slice, a, b, 4}, "no communicator carries this out"},
       {{Collective::all_reduce, a, b, -1}, "negative"},

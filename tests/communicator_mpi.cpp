@@ -242,6 +242,9 @@ TEST_CASE("the library's own reductions, on request") {
     CHECK(text(calls) == "Iallreduce SUM(20, 20) Iallreduce MAX(20, 20) Ireduce_scatter_block SUM(" +
                              std::to_string(24 * n) + ", 24) Ireduce SUM(16, " + (world.rank() == n - 1 ? "16" : "0") +
                              ") Iallgather(8, " + std::to_string(8 * n) + ") ");
+  std::vector<float16> halves(4, float16(static_cast<float>(world.rank())));  // which no library of MPI adds
+  exchange(world, {Collective::all_reduce, halves.data(), halves.data(), 4, DType::f16});
+  CHECK(static_cast<float>(halves[3]) == static_cast<float>(n * (n - 1) / 2));
 }
 
 TEST_CASE("a rank that waits longer than the deadline says where and ends the job") {

@@ -16,7 +16,7 @@
 #if defined(PARALLEL_TEST_CUDA)
 #include <parallel/device/cuda/device.hpp>
 using TestDevice = parallel::CudaDouble;
-#define OR_HALF , parallel::bfloat16  // one more element type, where there are kernels for it
+#define OR_HALF , parallel::bfloat16, parallel::float16  // more element types, where there are kernels for them
 #else
 #include <parallel/device/cpu/device.hpp>
 using TestDevice = parallel::CpuDouble;
@@ -116,6 +116,7 @@ inline Numbers part_of(const Numbers& whole, const Box& box) {
 template <class T>
 constexpr double tolerance = std::is_same_v<T, double>               ? 1e-12
                              : std::is_same_v<T, parallel::bfloat16> ? 1.0 / 256
+                             : std::is_same_v<T, parallel::float16>  ? 1.0 / 2048
                                                                      : 2e-6;
 
 /// Compares with the largest expected number as the scale.
@@ -136,15 +137,17 @@ inline void check_near(const Numbers& actual, const Numbers& expected, double re
 
 template <class T>
 T stored(double x) {
-  if constexpr (std::is_same_v<T, parallel::bfloat16>)
-    return parallel::bfloat16(static_cast<float>(x));
+  if constexpr (parallel::internals::Half<T>)
+    return T(static_cast<float>(x));
   else
     return std::isnan(x) && std::is_same_v<T, int> ? T{-77} : static_cast<T>(x);
 }
-inline double number(parallel::bfloat16 x) { return static_cast<double>(static_cast<float>(x)); }
 template <class T>
 double number(T x) {
-  return static_cast<double>(x);
+  if constexpr (parallel::internals::Half<T>)
+    return static_cast<double>(static_cast<float>(x));
+  else
+    return static_cast<double>(x);
 }
 
 /// A call of an operation. Tensors of real numbers have element type T; every buffer begins off a cache line and ends
@@ -235,6 +238,7 @@ class Run {
       case parallel::DType::f64: return read<double>(v);
       case parallel::DType::i32: return read<int>(v);
       case parallel::DType::bf16: return read<parallel::bfloat16>(v);
+      case parallel::DType::f16: return read<parallel::float16>(v);
       default: return read<float>(v);
     }
   }

@@ -1,5 +1,5 @@
 // Attention against its definition: what is masked, dropped, generated from a cache; tiles of a GPU's kernels, in bf16
-// too.
+// and f16 too.
 #include <parallel/device/stream.hpp>
 #include <parallel/operation/attention.hpp>
 
@@ -99,7 +99,7 @@ struct Definition {
                         {part.size[0], part.size[1], part.size[2], v.sizes[3]}};
       Run<T> forward, backward;
       prepare(forward, part, of(k), of(v));
-      using Statistic = std::conditional_t<std::is_same_v<T, bfloat16>, float, T>;
+      using Statistic = std::conditional_t<Half<T>, float, T>;
       forward.result(out.sizes, results).template result<Statistic>(logs.sizes, rows).run(operation::attention);
       check_near(forward.get(0), part_of(out, results), relative);
       check_near(forward.get(1), part_of(logs, rows), relative);
@@ -145,7 +145,7 @@ constexpr double relative = 8 * tolerance<T>;
 }  // namespace
 
 #if defined(PARALLEL_TEST_CUDA)
-#define ELEMENTS float, double, bfloat16
+#define ELEMENTS float, double, bfloat16, float16
 #else
 #define ELEMENTS float, double
 #endif

@@ -127,7 +127,7 @@ TEST_CASE("what two parts of a tensor have in common") {
   check_near(run.run([](Call& call) { TestDevice::copy(call); }), whole, 0);
   check_near(run.run([](Call& call) { TestDevice::zero(call); }), Numbers(sizes), 0);
 }
-TEST_CASE_TEMPLATE("slices brought together and back", T, float, double, bfloat16) {
+TEST_CASE_TEMPLATE("slices brought together and back", T, float, double, bfloat16, float16) {
   constexpr int size = sizeof(T);
   for (const std::int64_t outer : {1, 3, 10})
     for (const std::int64_t n : {1, 2, 5})

@@ -35,7 +35,26 @@ TEST_CASE("sums of squares add up; the factor clips") {
   CHECK(clip(16, 5, -std::numeric_limits<double>::infinity()) == std::vector<double>{4, 1, 0});
   CHECK(clip(16, 5, std::numeric_limits<double>::quiet_NaN()) == std::vector<double>{4, 1, 0});
 }
-TEST_CASE_TEMPLATE("a loss of any element type that is no number", T, float, double, bfloat16) {
+TEST_CASE("the factor takes out the scale of the gradients, and so does the norm") {
+  const auto clip = [](double total, double limit) {
+    Run<double> run;
+    run.scalar(total).scalars({64, 9, limit}).scalar(3).result({}).result({}).result({}).ints({2, 0});
+    run.run(operation::clip);
+    return std::vector<double>{run.get(0).values[0], run.get(1).values[0], run.get(2).values[0]};
+  };
+  CHECK(clip(16. * 64 * 64, 1) == std::vector<double>{4, 1 / (4 + 1e-6) / 64, 1});
+  CHECK(clip(16. * 64 * 64, 5) == std::vector<double>{4, 1. / 64, 1});
+  CHECK(clip(16. * 64 * 64, 0) == std::vector<double>{4, 1. / 64, 1});
+  CHECK(clip(std::numeric_limits<double>::infinity(), 1)[2] == 0);
+}
+TEST_CASE_TEMPLATE("numbers times one of the run, and divided by it", T, float, double OR_HALF) {
+  const Sizes sizes{3, 37};
+  const Numbers x = whole_numbers(sizes, 1, 128);
+  for (const bool divides : {false, true})
+    check_near(Run<T>().operand(x).scalars({3, 16}).result(sizes).ints({1, divides ? 1 : 0}).run(operation::scaled),
+               defined(sizes, [&](const Sizes& i) { return divides ? x(i) / 16 : x(i) * 16; }), 0);
+}
+TEST_CASE_TEMPLATE("a loss of any element type that is no number", T, float, double, bfloat16, float16) {
   for (const double loss : {1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
     Run<T> run;
     run.scalar(16)
@@ -47,6 +66,50 @@ TEST_CASE_TEMPLATE("a loss of any element type that is no number", T, float, dou
     run.ints({0}).run(operation::clip);
     CHECK(run.get(2).values[0] == (loss == 1 ? 1 : 0));
   }
+}
+TEST_CASE_TEMPLATE("an update takes gradients of halves as the same of float", G, bfloat16, float16) {
+  const Sizes sizes{7, 152};
+  Numbers g = normal_numbers(sizes, 2);
+  for (double& x : g.values) x = number(stored<G>(x));
+  optimizer_steps::each([&]<class Optimizer>(Optimizer) {
+    using Of = optimizer_steps::Of<Optimizer>;
+    INFO(Of::update.name);
+    const auto updated = [&]<class T>(T) {
+      Run<float> run;
+      for (int k = 0; k <= Of::states; ++k) run.operand(normal_numbers(sizes, 3, 0.1, 0.5));
+      const std::vector<double> scalars = Of::scalars({}, 4);
+      run.template operand<T>(g).scalar(0.3).scalars(scalars);
+      Ints ints;
+      for (int i = 0; i < static_cast<int>(scalars.size()); ++i) ints.push_back(i);
+      ints.push_back(1);
+      run.ints(ints);
+      for (int k = 0; k <= Of::states; ++k) run.result_in_place(k);
+      return run.run(Of::update);
+    };
+    check_near(updated(G{}), updated(float{}), 0);
+  });
+}
+TEST_CASE("sums take terms of other types, and round once") {
+  const Sizes sizes{5, 24};
+  const auto check = [&]<class Sum, class Term>(Sum, Term) {
+    Numbers sum = normal_numbers(sizes, 1), term = normal_numbers(sizes, 2);
+    for (double& x : sum.values) x = number(stored<Sum>(x));
+    for (double& x : term.values) x = number(stored<Term>(x));
+    const Numbers wanted = defined(sizes, [&](const Sizes& i) {
+      return number(stored<Sum>(static_cast<double>(static_cast<float>(sum(i)) + static_cast<float>(term(i)))));
+    });
+    Run<Sum> run;
+    run.operand(sum).template operand<Term>(term).result_in_place(0);
+    check_near(run.run(operation::accumulate), wanted, 0);
+  };
+  const auto each_term = [&](auto sum) {
+    check(sum, float{});
+    check(sum, bfloat16{});
+    check(sum, float16{});
+  };
+  each_term(float{});
+  each_term(bfloat16{});
+  each_term(float16{});
 }
 TEST_CASE_TEMPLATE("ten steps of each optimizer", T, float, double) {
   optimizer_steps::each([]<class Optimizer>(Optimizer) {

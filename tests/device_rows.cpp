@@ -28,7 +28,7 @@ Numbers some(const Sizes& sizes, unsigned seed, double deviation = 1, double mea
 double sum_of(const Numbers& x) { return std::accumulate(x.values.begin(), x.values.end(), 0.0); }
 
 #if defined(PARALLEL_TEST_CUDA)
-#define STORED float, double, bfloat16
+#define STORED float, double, bfloat16, float16
 #else
 #define STORED float, double
 #endif

@@ -146,11 +146,9 @@ struct Model {
 template <Gpt n>
 using Tokens = Tensor<int, Shape<n.examples(), n.context>>;
 /// Adds in bf16 too, over ranks and over micro-batches, as the papers' programs do: half the bytes, and a rounding for
-/// each term. Communicators refuse to.
+/// each sum.
 template <class Program>
-struct RoundedSums : Program {
-  static constexpr bool rounded_sums = true;
-};
+using RoundedSums = SumsIn<Program, Activations<bfloat16>, Reduced<bfloat16>, Accumulated<bfloat16>>;
 template <Gpt n, class T = bfloat16>
 using Step = RoundedSums<Accumulate<n.micro_batches, Training<Model<n, T>, AdamW, Tokens<n>, Tokens<n>>>>;
 

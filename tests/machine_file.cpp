@@ -74,8 +74,8 @@ TEST_CASE("faults are named with their place") {
         "rates[0].memory_bandwidth is 0; give bytes/s, above 0");
   CHECK(sentence_of_refusal([](Json& j) { j["rates"][0]["memory_bandwidth"] = "fast"; }) ==
         "rates[0].memory_bandwidth is \"fast\"; give a number: bytes/s");
-  CHECK(sentence_of_refusal([](Json& j) { j["rates"][0]["products"]["f16"] = 1; }) ==
-        "rates[0].products.f16 is unknown; known here: f32, f64, bf16, i32");
+  CHECK(sentence_of_refusal([](Json& j) { j["rates"][0]["products"]["f8"] = 1; }) ==
+        "rates[0].products.f8 is unknown; known here: f32, f64, bf16, f16, i32");
   CHECK(sentence_of_refusal([](Json& j) { j["rates"][0]["products"]["f32"] = -1; }) ==
         "rates[0].products.f32 is -1; give FLOP/s, above 0");
   CHECK(sentence_of_refusal([](Json& j) { j["rates"][0]["products"] = Json::object(); }) ==

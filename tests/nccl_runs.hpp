@@ -53,7 +53,7 @@ class Staged {
   Staged split(int color, int key) { return Staged(nccl_.split(color, key)); }
 
   Ticket start(const Exchange& e) {
-    parallel::check(e, rank(), size());
+    parallel::internals::check(e, rank(), size());
     const auto bytes = [&](std::int64_t elements) { return index(elements * bytes_of(e.dtype)); };
     const std::size_t in = bytes(elements_in(e, rank(), size())), out = bytes(elements_out(e, rank(), size()));
     Copies c{e, {}, {}, out};

@@ -23,9 +23,8 @@ struct Network {
 };
 /// Gradients are added in bf16, as there.
 template <class Model, int rows, int micro_batches>
-struct Mixed : Accumulate<micro_batches, Training<Model, AdamW, Wanted<bfloat16, Shape<64 / data, rows>>>> {
-  static constexpr bool rounded_sums = true;
-};
+using Mixed = SumsIn<Accumulate<micro_batches, Training<Model, AdamW, Wanted<bfloat16, Shape<64 / data, rows>>>>,
+                     Reduced<bfloat16>, Accumulated<bfloat16>>;
 // 7.5 and 128 thousand millions of parameters
 template <int micro_batches>
 using Small = Mixed<Network<30, 10'000, 25'000>, 10'000, micro_batches>;

@@ -29,7 +29,10 @@ void gather(const View& v, Array& whole) {
   for (std::int64_t i = 0; i < v.elements(); ++i) {
     std::int64_t global = 0;
     for (int d = 0; d < v.rank; ++d) global = global * v.whole[d] + v.offset[d] + at[d];
-    whole.data[static_cast<std::size_t>(global)] = static_cast<double>(v.as<T>()[i]);
+    if constexpr (Half<T>)
+      whole.data[static_cast<std::size_t>(global)] = static_cast<double>(static_cast<float>(v.as<T>()[i]));
+    else
+      whole.data[static_cast<std::size_t>(global)] = static_cast<double>(v.as<T>()[i]);
     for (int d = v.rank - 1; d >= 0 && ++at[d] == v.size[d]; --d) at[d] = 0;
   }
 }
@@ -73,6 +76,10 @@ void gather_outputs(World& world, Running& executor, std::vector<Array>& whole) 
       const View v = executor.on_host(executor.output(o), room);
       if (v.dtype == DType::f64)
         gather<double>(v, whole[static_cast<std::size_t>(o)]);
+      else if (v.dtype == DType::bf16)
+        gather<bfloat16>(v, whole[static_cast<std::size_t>(o)]);
+      else if (v.dtype == DType::f16)
+        gather<float16>(v, whole[static_cast<std::size_t>(o)]);
       else
         gather<float>(v, whole[static_cast<std::size_t>(o)]);
     }

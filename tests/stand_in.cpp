@@ -9,6 +9,7 @@
 
 #include <cublasLt.h>
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <doctest/doctest.h>
 #include <nccl.h>
@@ -264,6 +265,23 @@ TEST_CASE("bf16 rounds to the nearest, halves to even") {
   CHECK(__bfloat162float(__float2bfloat16(1.0f + 0x1p-7f + 0x1p-8f)) == 1.0f + 0x1p-6f);
   CHECK(__bfloat162float(__float2bfloat16(-3.140625f)) == -3.140625f);
   const float nan = __bfloat162float(__float2bfloat16(std::nanf("")));
+  CHECK(nan != nan);
+}
+
+TEST_CASE("f16 rounds to the nearest, halves to even") {
+  CHECK(__half2float(__float2half(1.0f + 0x1p-11f)) == 1.0f);
+  CHECK(__half2float(__float2half(1.0f + 0x1p-10f + 0x1p-11f)) == 1.0f + 0x1p-9f);
+  CHECK(__half2float(__float2half(2.0f - 0x1p-12f)) == 2.0f);
+  CHECK(__half2float(__float2half(-3.140625f)) == -3.140625f);
+  CHECK(__half2float(__float2half(3 * 0x1p-25f)) == 0x1p-23f);
+  CHECK(__half2float(__float2half(0x1p-14f - 0x1p-26f)) == 0x1p-14f);
+  CHECK(__half2float(__float2half(65519.0f)) == 65504.0f);
+  for (unsigned bits = 0; bits <= 0xffff; ++bits) {
+    const __half h(__half_raw{static_cast<unsigned short>(bits)});
+    if (const float f = __half2float(h); f == f) CHECK(__half_raw(__float2half(f)).x == bits);
+  }
+  CHECK(std::isinf(__half2float(__float2half(65520.0f))));
+  const float nan = __half2float(__float2half(std::nanf("")));
   CHECK(nan != nan);
 }
 

@@ -224,7 +224,7 @@ const auto feed_tokens = [](auto& executor, int step) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("updates of many parameters at once are those of each", T, float, double, bfloat16) {
+TEST_CASE_TEMPLATE("updates of many parameters at once are those of each", T, float, double, bfloat16, float16) {
   optimizer_steps::each([]<class Optimizer>(Optimizer) {
     using Of = optimizer_steps::Of<Optimizer>;
     INFO(Of::update.name);
@@ -269,7 +269,7 @@ TEST_CASE_TEMPLATE("updates of many parameters at once are those of each", T, fl
     CHECK(calls.run(Of::update, true, skipped) == calls.before(skipped));
   });
 }
-TEST_CASE_TEMPLATE("sums of squares of many gradients at once are those of each", T, float, double, bfloat16) {
+TEST_CASE_TEMPLATE("sums of squares of many gradients at once are those of each", T, float, double, bfloat16, float16) {
   Calls<T> calls;
   for (const std::int64_t n : many_sizes()) calls.add(n, 0);
   for (Call& call : calls.all()) call.results.push_back(calls.result());

@@ -2,6 +2,7 @@
 // tools/check_docs.py compares.
 //
 // Each block begins with a line "@ NAME"; the documents hold it between "<!-- printed: NAME -->" and "<!-- end -->".
+#include <cmath>
 #include <cstdio>
 #include <numeric>
 #include <string>
@@ -11,6 +12,7 @@
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
 #include <parallel/parallel.hpp>
+#include <parallel/question/moment.hpp>
 #include <parallel/run/mesh_argument.hpp>
 #include <parallel/run/trainer.hpp>
 
@@ -182,6 +184,7 @@ void print_plans() {
   print_plan("mlp", mlp::mlp_plan);
   print_plan("quick start", quick_start::step_plan);
   print_collectives("precision", precision::p);
+  print_collectives("precision halves", precision::halves);
   print_plan("network", rules::network);
   print_collectives("all whole", rules::all_whole, true);
   print_collectives("fits", rules::fits);
@@ -217,11 +220,38 @@ void print_optimizers() {
   print_optimizer<AdamW>("AdamW");
 }
 
+/// Bytes that a parameter takes, of a program that is nearly nothing but parameters, when it takes most.
+template <class Program>
+void print_bytes(const char* name) {
+  const OwnedPlan p = derive<Program>(Mesh{axes::data = 1});
+  const Moment most = fullest(*p);
+  const auto bytes = [&](Use use) { return std::lround(static_cast<double>(most.of(use)) / (256.0 * 256 * 256)); };
+  const long kept = bytes(Use::parameters), used = bytes(Use::parameters_in_use), gradients = bytes(Use::gradients),
+             states = bytes(Use::optimizer_state);
+  std::printf("| %s | %ld | %ld | %ld | %ld | %ld |\n", name, kept, used, gradients, states,
+              kept + used + gradients + states);
+}
+void print_precisions() {
+  using namespace precision;
+  blocks::begin("precision bytes");
+  std::puts("| program | parameters | in use | gradients | states of AdamW | together |\n|---|---|---|---|---|---|");
+  print_bytes<Deeply<float>>("`Step<float>`");
+  print_bytes<SumsIn<Deeply<float>, Reduced<bfloat16>, Accumulated<bfloat16>>>(
+      "`SumsIn<Step<float>, Reduced<bfloat16>, Accumulated<bfloat16>>`");
+  print_bytes<Deeply<bfloat16>>("`Step<bfloat16>`");
+  print_bytes<SumsIn<Deeply<bfloat16>, Reduced<bfloat16>, Accumulated<bfloat16>>>(
+      "`SumsIn<Step<bfloat16>, Reduced<bfloat16>, Accumulated<bfloat16>>`");
+  print_bytes<LossScaled<Deeply<float16>>>("`LossScaled<Step<float16>>`");
+  print_bytes<SumsIn<LossScaled<Deeply<float16>>, Reduced<float16>, Accumulated<float16>>>(
+      "`SumsIn<LossScaled<Step<float16>>, Reduced<float16>, Accumulated<float16>>`");
+}
+
 int main() {
   print_transitions();
   print_operations();
   print_plans();
   print_optimizers();
+  print_precisions();
   recomputation::print();
   offloading::print();
   megatron::print();

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "cuda_bf16.h"
+#include "cuda_fp16.h"
 #include "cuda_runtime_api.h"
 #include "nccl_types.hpp"
 
@@ -74,7 +75,7 @@ void reduce(const std::vector<const void*>& terms, void* out, std::size_t first,
       if constexpr (std::is_same_v<T, std::int32_t>)
         sum = op == ncclMax ? std::max(sum, term)
                             : static_cast<T>(static_cast<std::uint32_t>(sum) + static_cast<std::uint32_t>(term));
-      else if constexpr (std::is_same_v<T, __nv_bfloat16>)
+      else if constexpr (sizeof(T) == 2)
         sum = op == ncclMax ? T(std::fmax(float(sum), float(term))) : T(float(sum) + float(term));
       else
         sum = op == ncclMax ? std::fmax(sum, term) : sum + term;  // a NaN is lost, as by the device's fmax
@@ -189,6 +190,7 @@ inline void Clique::together(Gpu& gpu) {
       case ncclFloat32: return reduce<float>(in, to, begin, length, total, first.op);
       case ncclFloat64: return reduce<double>(in, to, begin, length, total, first.op);
       case ncclInt32: return reduce<std::int32_t>(in, to, begin, length, total, first.op);
+      case ncclFloat16: return reduce<__half>(in, to, begin, length, total, first.op);
       case ncclBfloat16: return reduce<__nv_bfloat16>(in, to, begin, length, total, first.op);
       default: error = ncclInvalidArgument;
     }

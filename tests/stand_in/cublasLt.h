@@ -1,9 +1,10 @@
 // A stand-in for cuBLASLt's header of this name: products of matrices by their definition, with what follows them (epilogues), on a stream.
 #pragma once
 #include "cuda_bf16.h"
+#include "cuda_fp16.h"
 #include "cuda_runtime_api.h"
 
-typedef enum { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16BF = 14 } cudaDataType_t;
+typedef enum { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_16BF = 14 } cudaDataType_t;
 typedef cudaDataType_t cudaDataType;
 typedef enum {
   CUBLAS_STATUS_SUCCESS = 0,
@@ -115,6 +116,7 @@ inline std::size_t bytes_of(std::int32_t type) { return type == CUDA_R_64F ? 8 :
 inline double load(const void* p, std::int32_t type, std::int64_t i) {
   if (type == CUDA_R_64F) return static_cast<const double*>(p)[i];
   if (type == CUDA_R_32F) return static_cast<double>(static_cast<const float*>(p)[i]);
+  if (type == CUDA_R_16F) return static_cast<double>(__half2float(static_cast<const __half*>(p)[i]));
   return static_cast<double>(__bfloat162float(static_cast<const __nv_bfloat16*>(p)[i]));
 }
 inline void store(void* p, std::int32_t type, std::int64_t i, double value) {
@@ -122,6 +124,8 @@ inline void store(void* p, std::int32_t type, std::int64_t i, double value) {
     static_cast<double*>(p)[i] = value;
   else if (type == CUDA_R_32F)
     static_cast<float*>(p)[i] = static_cast<float>(value);
+  else if (type == CUDA_R_16F)
+    static_cast<__half*>(p)[i] = __float2half(static_cast<float>(value));
   else
     static_cast<__nv_bfloat16*>(p)[i] = __float2bfloat16(static_cast<float>(value));
 }

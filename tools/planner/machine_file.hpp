@@ -89,7 +89,7 @@ inline Link link(const Json& json, const std::string& path) {
 }
 /// {"f32": ..., "f64": ...}
 inline void by_dtype(const Reader& outer, const std::string& key, const char* unit, double (&rates)[dtypes]) {
-  const Reader reader(outer.at(key), outer.under(key), {"f32", "f64", "bf16", "i32"});
+  const Reader reader(outer.at(key), outer.under(key), {"f32", "f64", "bf16", "f16", "i32"});
   for (int d = 0; d < dtypes; ++d)
     if (const std::string name(name_of(static_cast<DType>(d))); reader.has(name)) rates[d] = reader.number(name, unit);
 }

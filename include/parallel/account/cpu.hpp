@@ -1,4 +1,4 @@
-// What the CPU takes beside the tensors of a plan: large blocks come in huge pages, and products, attention and bf16
+// What the CPU takes beside the tensors of a plan: large blocks come in huge pages, and products, attention, bf16 and f16
 // work in memory of their own.
 #pragma once
 #include <parallel/account/account.hpp>
@@ -61,7 +61,7 @@ constexpr std::int64_t queries_at_once(std::int64_t keys) {
 }
 /// Elements of a row of scores: whole cache lines, so that each begins at one.
 constexpr std::int64_t room_of_scores(std::int64_t keys) { return whole(keys, 16); }
-/// Elements that a bf16 tensor takes as float: whole cache lines.
+/// Elements that a tensor of bf16 or f16 takes as float: whole cache lines.
 constexpr std::int64_t room_of_widened(std::int64_t elements) { return whole(elements, 16); }
 
 /// By Purpose.
@@ -70,7 +70,7 @@ constexpr Scratch scratch_of(const Extents& call) {
   const auto of = [&](Purpose p) -> std::int64_t& { return s.pieces[static_cast<int>(p)]; };
   if (call.results.empty() || call.operands.empty()) return s;
   const auto widen = [&](const Part& part) {
-    if (part.dtype == DType::bf16) of(Purpose::widened) += 4 * room_of_widened(part.elements());
+    if (is_half(part.dtype)) of(Purpose::widened) += 4 * room_of_widened(part.elements());
   };
   for (const Part& part : call.operands) widen(part);
   for (const Part& part : call.results) widen(part);

@@ -65,7 +65,10 @@ namespace parallel {
   reason(stored_words, "parallel: the words of Stored do not fit together; write an axis, then at most one placement (none in AllStored), one Zero, and at Zero::parameters one Gathered, the last two alike on all axes of a parameter", dimensions) \
   reason(recompute_words, "parallel: the words of Recompute do not fit together; write at most one number of layers, 1 to 10, that divides the Layers where it stands there, one Repeat, and eight operations; Repeat::everything only of whole Layers", layers) \
   reason(host_is_memory, "parallel: host is no axis of ranks, but the memory beside the device of each; leave it out of meshes, and of annotations but Stored<host>", ranks) \
-  reason(no_element_type, "parallel: the element type is none of float, double, bfloat16 and int; use one of them", bytes) \
+  reason(unscaled, "parallel: gradients are computed in float16, in which small ones are zero; write LossScaled<Program>, or use bfloat16", bytes) \
+  reason(loss_scaling, "parallel::LossScaled: only a training is scaled whose updates wait for the norm of all gradients, by which all ranks see an overflow; wrap a Training, with a synchronous schedule, or use bfloat16", micro_batches) \
+  reason(sums_words, "parallel::SumsIn: the words do not fit together; write each of Activations<T>, Reduced<T> and Accumulated<T> once, of an Evaluation Activations alone, with float, bfloat16 or float16", inputs) \
+  reason(no_element_type, "parallel: the element type is none of float, double, bfloat16, float16 and int; use one of them", bytes) \
   reason(bad_dimension, "parallel: a dimension, or a number of layers, must be at least 1; mend the Shape, or the Layers", extent) \
   reason(strict, "parallel::Strict: an operation needs a move that is not written; write it before the operation with to<On<axis, placement>>(x), the placement that it is moved_to", from, to, bytes, line) \
   reason(over_memory, "parallel::Within: a rank needs more memory than the budget; tools/plan FILE --why-memory --memory BYTES lists what would make it fit, the cheapest first; or use Accumulate or a larger mesh, or raise PeakMemory<bytes>", bytes, budget) \

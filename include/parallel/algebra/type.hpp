@@ -2,16 +2,18 @@
 #pragma once
 #include <parallel/algebra/layout.hpp>
 #include <parallel/meta/bfloat16.hpp>
+#include <parallel/meta/float16.hpp>
 
 namespace parallel {
 
-enum class DType : std::uint8_t { f32, f64, bf16, i32 };
+enum class DType : std::uint8_t { f32, f64, bf16, f16, i32 };
 constexpr DType last_of(DType) { return DType::i32; }
 
 constexpr int bytes_of(DType dtype) {
   switch (dtype) {
     case DType::f64: return 8;
-    case DType::bf16: return 2;
+    case DType::bf16:
+    case DType::f16: return 2;
     default: return 4;
   }
 }
@@ -20,6 +22,7 @@ constexpr std::string_view name_of(DType dtype) {
     case DType::f32: return "f32";
     case DType::f64: return "f64";
     case DType::bf16: return "bf16";
+    case DType::f16: return "f16";
     default: return "i32";
   }
 }
@@ -42,6 +45,10 @@ struct DTypeOf<int> {
 template <>
 struct DTypeOf<bfloat16> {
   static constexpr DType value = DType::bf16;
+};
+template <>
+struct DTypeOf<float16> {
+  static constexpr DType value = DType::f16;
 };
 template <class T>
 inline constexpr DType dtype_of = DTypeOf<T>::value;
@@ -68,6 +75,15 @@ template <>
 struct ElementOf<DType::bf16> {
   using type = bfloat16;
 };
+template <>
+struct ElementOf<DType::f16> {
+  using type = float16;
+};
+
+/// Whether elements are half a float: stored in two bytes, computed with in float.
+constexpr bool is_half(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16; }
+template <class T>
+concept Half = std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>;
 }  // namespace internals
 
 /// What a value depends on, never whether it is trained: data on no parameter, a parameter on no input, a constant on
@@ -82,8 +98,8 @@ struct Type {
 };
 
 namespace internals {
-/// The element type in which terms are added, and in which parameters and optimizers live: bf16 is what is multiplied.
-constexpr DType precise(DType dtype) { return dtype == DType::bf16 ? DType::f32 : dtype; }
+/// The element type in which terms are added, and in which parameters and optimizers live: halves are what is multiplied.
+constexpr DType precise(DType dtype) { return is_half(dtype) ? DType::f32 : dtype; }
 }  // namespace internals
 
 constexpr Type conjugate(const Type& type) { return {type.dtype, conjugate(type.layout)}; }

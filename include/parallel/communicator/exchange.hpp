@@ -125,7 +125,6 @@ inline void check(const Exchange& e, int rank, int ranks) {
   if (point_to_point(e.kind) && e.peer == rank)
     refuse(e, "the peer is this rank itself; send to another, and copy what stays");
   if (e.count < 0) refuse(e, "the count is negative; give the elements of the full message");
-  if (reduces(e.kind) && e.dtype == DType::bf16) refuse(e, "bf16 terms are not added; cast them to f32 first");
   const std::int64_t blocks = e.kind == Collective::all_to_all ? std::int64_t{ranks} * ranks : ranks;
   if ((in_blocks || e.kind == Collective::reduce_scatter) && e.count % blocks != 0)
     refuse(e, blocks == ranks

@@ -227,7 +227,8 @@ class Mpi {
   }
 
   bool reduced_by_library(const Exchange& e) const {
-    return reduces(e.kind) && (place_.job->options.library_reduction || (library_maximum_ && e.maximum));
+    return reduces(e.kind) && !is_half(e.dtype) &&
+           (place_.job->options.library_reduction || (library_maximum_ && e.maximum));
   }
 
   /// After the first call of an exchange: the ordered sum, and the second call.

@@ -27,7 +27,8 @@ namespace parallel::internals {
 
 struct MpiOptions {
   std::chrono::milliseconds deadline = default_deadline;
-  /// Let the MPI library reduce: the order of the terms, and with it the last bits, are the library's.
+  /// Let the MPI library reduce: the order of the terms, and with it the last bits, are the library's. Not of bf16 and f16, which MPI has
+  /// not.
   bool library_reduction = false;
   /// What `run_mpi` expects; 0: any number.
   int ranks = 0;
@@ -44,7 +45,8 @@ inline MPI_Datatype type_of(DType dtype) {
   switch (dtype) {
     case DType::f32: return boost::mpi::get_mpi_datatype<float>();
     case DType::f64: return boost::mpi::get_mpi_datatype<double>();
-    case DType::bf16: return boost::mpi::get_mpi_datatype<std::uint16_t>();
+    case DType::bf16:
+    case DType::f16: return boost::mpi::get_mpi_datatype<std::uint16_t>();
     default: return boost::mpi::get_mpi_datatype<std::int32_t>();
   }
 }

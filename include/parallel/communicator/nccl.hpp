@@ -235,6 +235,7 @@ class Nccl {
       case DType::f32: return ncclFloat32;
       case DType::f64: return ncclFloat64;
       case DType::bf16: return ncclBfloat16;
+      case DType::f16: return ncclFloat16;
       default: return ncclInt32;
     }
   }

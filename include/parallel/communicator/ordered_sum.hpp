@@ -9,7 +9,7 @@
 namespace parallel::internals {
 
 /// Writes the sum (or the maximum) of n terms of `count` elements to each of `copies` buffers. A buffer may be one of
-/// the terms. Not for bf16, which communicators refuse.
+/// the terms. Halves are added in float, and the sum is rounded once.
 PARALLEL_SHARED PARALLEL_INLINE void ordered_sum(DType dtype, bool maximum, void* const* outs, int copies,
                                                  const void* const* terms, int n, std::int64_t count);
 

@@ -6,6 +6,7 @@
 #include <emmintrin.h>
 #endif
 
+#include <parallel/algebra/halves.hpp>
 #include <parallel/communicator/ordered_sum.hpp>
 
 namespace parallel::internals {
@@ -95,6 +96,23 @@ template <class T, int fixed, class Combine>
 #endif
 }
 
+/// The same of halves, some at a time as floats.
+template <class Combine>
+void combine_halves(DType dtype, void* const* outs, int copies, const void* const* terms, int n, std::int64_t count,
+                    Combine plus) {
+  constexpr std::int64_t most = 512;
+  float sum[most], term[most];
+  for (std::int64_t i = 0; i < count; i += most) {
+    const std::int64_t some = count - i < most ? count - i : most;
+    halves::widen(dtype, static_cast<const std::uint16_t*>(terms[0]) + i, sum, some);
+    for (int r = 1; r < n; ++r) {
+      halves::widen(dtype, static_cast<const std::uint16_t*>(terms[r]) + i, term, some);
+      for (std::int64_t e = 0; e < some; ++e) plus(sum[e], term[e]);
+    }
+    for (int j = 0; j < copies; ++j) halves::round(dtype, sum, static_cast<std::uint16_t*>(outs[j]) + i, some);
+  }
+}
+
 /// Whether to write past the caches: more than they keep, and not over what has just been read.
 inline bool past_caches(void* const* outs, int copies, const void* const* terms, int n, std::int64_t bytes) {
   constexpr std::int64_t large = 8 << 20;
@@ -111,6 +129,9 @@ inline bool past_caches(void* const* outs, int copies, const void* const* terms,
 
 PARALLEL_INLINE void ordered_sum(DType dtype, bool maximum, void* const* outs, int copies, const void* const* terms,
                                  int n, std::int64_t count) {
+  if (is_half(dtype))
+    return maximum ? ordered::combine_halves(dtype, outs, copies, terms, n, count, ordered::Maximum{})
+                   : ordered::combine_halves(dtype, outs, copies, terms, n, count, ordered::Sum{});
   const bool past = ordered::past_caches(outs, copies, terms, n, count * bytes_of(dtype));
   const auto combine = [&]<class T, class Combine>(T, Combine plus) {
     if (n == 2) return ordered::combine<T, 2>(outs, copies, terms, n, count, past, plus);

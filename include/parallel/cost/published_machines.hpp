@@ -14,7 +14,7 @@ namespace machines {
 ///              step (NCCL, src/graph/tuning.cc: hwLat of Ring, Simple)
 ///   launch     1 us: kernels of 2.9 us follow each other every 3.8 us ("Getting Started with CUDA Graphs", NVIDIA 2019)
 ///   host       80 % of the line rate of PCIe, one direction, and of the memory's, shared by eight GPUs: assumed; 10 us a copy: assumed
-constexpr Machine gpu(const char* name, double tf32, double f64, double bf16, double attention, double memory,
+constexpr Machine gpu(const char* name, double tf32, double f64, double half, double attention, double memory,
                       double nvlink, int processors, double pcie, double host) {
   Machine m;
   m.name = name;
@@ -22,8 +22,10 @@ constexpr Machine gpu(const char* name, double tf32, double f64, double bf16, do
   Rates r;
   r.products[static_cast<int>(DType::f32)] = 0.8 * tf32;
   r.products[static_cast<int>(DType::f64)] = 0.8 * f64;
-  r.products[static_cast<int>(DType::bf16)] = 0.8 * bf16;
-  r.attention[static_cast<int>(DType::bf16)] = attention;
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    r.products[static_cast<int>(dtype)] = 0.8 * half;
+    r.attention[static_cast<int>(dtype)] = attention;
+  }
   r.memory_bandwidth = 0.85 * memory;
   r.link = {3.4e-6, 0.8 * nvlink};
   m.rates.push_back(r);

@@ -56,4 +56,5 @@ std::span<const FusedRow> Table<T>::fused() {  // but products: product_kernel
   template struct parallel::internals::cuda::Table<float>;              \
   template struct parallel::internals::cuda::Table<double>;             \
   template struct parallel::internals::cuda::Table<parallel::bfloat16>; \
+  template struct parallel::internals::cuda::Table<parallel::float16>;  \
   template struct parallel::internals::cuda::Table<parallel::internals::cuda::Scalars>

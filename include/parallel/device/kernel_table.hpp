@@ -11,7 +11,7 @@ struct KernelRow {
   const Operation* operation = nullptr;
   Kernel kernel = nullptr;
   int whole_numbers = -1;  ///< the operand that must be i32: indices or a mask
-  bool mixed = false;      ///< it takes bf16 beside f32
+  bool mixed = false;      ///< it takes bf16 or f16 beside f32
 };
 /// The kernel of calls of these operations one behind the other; of a single one, of any number of its calls; of none,
 /// of operations that go element by element.
@@ -23,18 +23,24 @@ struct FusedRow {
 /// Kernels of a program's own operation; nullptr where there is none for an element type.
 struct OwnKernels {
   const Operation* operation = nullptr;
-  Kernel f32 = nullptr, f64 = nullptr, i32 = nullptr, bf16 = nullptr;
+  Kernel f32 = nullptr, f64 = nullptr, i32 = nullptr, bf16 = nullptr, f16 = nullptr;
 
   constexpr Kernel of(DType dtype) const {
-    return dtype == DType::f32 ? f32 : dtype == DType::f64 ? f64 : dtype == DType::i32 ? i32 : bf16;
+    switch (dtype) {
+      case DType::f32: return f32;
+      case DType::f64: return f64;
+      case DType::bf16: return bf16;
+      case DType::f16: return f16;
+      default: return i32;
+    }
   }
 };
 
-/// Whether a call has operands and results of bf16 beside others of f32: a kernel has to be made for that.
-constexpr bool mixes_bf16(const Call& call) {
+/// Whether a call has operands and results of bf16 or f16 beside others of f32: a kernel has to be made for that.
+constexpr bool mixes_halves(const Call& call) {
   bool half = false, single = false;
   const auto look = [&](const View& v) {
-    half = half || v.dtype == DType::bf16;
+    half = half || is_half(v.dtype);
     single = single || v.dtype == DType::f32;
   };
   for (const View& v : call.operands) look(v);
@@ -46,7 +52,7 @@ constexpr bool mixes_bf16(const Call& call) {
 constexpr Kernel find_kernel(std::span<const KernelRow> table, const Operation& operation, const Call& call) {
   for (const KernelRow& row : table)
     if (row.operation == &operation && (row.whole_numbers < 0 || call.operands[row.whole_numbers].dtype == DType::i32))
-      return row.mixed || !mixes_bf16(call) ? row.kernel : nullptr;
+      return row.mixed || !mixes_halves(call) ? row.kernel : nullptr;
   return nullptr;
 }
 /// The same for calls that follow each other.

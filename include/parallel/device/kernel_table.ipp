@@ -34,7 +34,7 @@ std::span<const KernelRow> Table<T>::kernels() {
   } else {
     static constexpr KernelRow all[]{
       // operation                              kernel                         operand of whole numbers: indices, a
-      // mask; whether bf16 meets f32
+      // mask; whether bf16 or f16 meets f32
       {&operation::add,                         binary<T, Add>},
       {&operation::subtract,                    binary<T, Subtract>},
       {&operation::multiply,                    binary<T, Multiply>},
@@ -43,6 +43,7 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::where,                       where<T>,                       0},
       {&operation::masked,                      masked<T>,                      0},
       {&operation::scale,                       scale<T>},
+      {&operation::scaled,                      scaled<T>,                     -1, true},
       {&operation::square,                      unary<T, Square>},
       {&operation::sqrt,                        unary<T, Sqrt>},
       {&operation::exp,                         unary<T, Exp<T>>},
@@ -112,12 +113,12 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::random,                      random<T>},
       {&operation::dropout,                     dropout<T>},
 
-      {&operation::sgd,                         sgd<T>},
-      {&operation::momentum,                    momentum<T>},
-      {&operation::nesterov,                    nesterov<T>},
-      {&operation::adam,                        adam<T>},
-      {&operation::adamw,                       adamw<T>},
-      {&operation::lion,                        lion<T>},
+      {&operation::sgd,                         sgd<T>,                        -1, true},
+      {&operation::momentum,                    momentum<T>,                   -1, true},
+      {&operation::nesterov,                    nesterov<T>,                   -1, true},
+      {&operation::adam,                        adam<T>,                       -1, true},
+      {&operation::adamw,                       adamw<T>,                      -1, true},
+      {&operation::lion,                        lion<T>,                       -1, true},
     };
     return all;
   }

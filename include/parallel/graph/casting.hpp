@@ -16,12 +16,12 @@ constexpr int cast_from(const Graph& g, int value) {
                                              : -1;
 }
 /// What a value was cast from, if that has this element type and stands for it: all of it was kept, or it was rounded
-/// to bf16 only. Else -1.
+/// to half of it only. Else -1.
 constexpr int before(const Graph& g, int value, DType dtype) {
   const int from = cast_from(g, value);
   const DType now = g.values[value].type.dtype;
   if (from < 0 || g.values[from].type.dtype != dtype || now == DType::i32 || dtype == DType::i32) return -1;
-  return bytes_of(now) >= bytes_of(dtype) || now == DType::bf16 ? from : -1;
+  return bytes_of(now) >= bytes_of(dtype) || is_half(now) ? from : -1;
 }
 /// Whether a value is a parameter, in whatever element type, or what has been gathered of one.
 constexpr bool is_parameter(const Graph& g, int value) {

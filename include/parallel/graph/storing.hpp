@@ -7,7 +7,7 @@ namespace parallel {
 /// What the ranks of an axis share out of a `Stored` parameter, each of them also what stands before it.
 enum class Zero : std::uint8_t {
   states =
-      1,  ///< the optimizer's states, and the f32 parameter behind one that is used in bf16; gradients once per step
+      1,  ///< the optimizer's states, and the f32 parameter behind one that is used in half of it; gradients once per step
   gradients,   ///< its gradient, of each micro-batch as soon as it is there
   parameters,  ///< the parameter itself, which is gathered where it is used
 };

@@ -4,6 +4,7 @@
 #include <parallel/graph/casting.hpp>
 #include <parallel/graph/infer.hpp>
 #include <parallel/graph/storing.hpp>
+#include <parallel/graph/sums.hpp>
 
 namespace parallel::internals {
 
@@ -22,7 +23,8 @@ class Trace {
  public:
   Graph graph{};
   bool training = true;
-  bool rounded_sums = false;  ///< what is bf16 is added as it is
+  bool loss_scaled = false;  ///< the backward pass begins with the scalar loss_scale
+  Sums sums{};
   Phase phase = Phase::forward;
   int origin = -1, member = -1, region = 0;
   Vector<casting::Cast> casts{};
@@ -231,8 +233,11 @@ class Trace {
     return false;
   }
 
-  /// The element type in which values of this one are added over ranks and iterations.
-  constexpr DType adds_in(DType dtype) const { return rounded_sums ? dtype : precise(dtype); }
+  /// The element types in which values of this one are added over ranks and iterations; gradients of parameters over
+  /// ranks; and these over iterations.
+  constexpr DType adds_in(DType dtype) const { return is_half(dtype) ? sums.activations : dtype; }
+  constexpr DType reduces_in(DType dtype) const { return dtype == DType::f64 ? dtype : sums.reduced; }
+  constexpr DType accumulates_in(DType dtype) const { return dtype == DType::f64 ? dtype : sums.accumulated; }
 
   /// A value in another element type, made where it lives and only once.
   constexpr int cast(int value, DType dtype) { return casting::cast(*this, value, dtype); }
@@ -404,7 +409,8 @@ class Trace {
       graph.values[entered].keep = before.keep;
       return entered;
     }
-    const DType adding = adds_in(before.type.dtype);
+    // backward only gradients of parameters are brought to another layout
+    const DType adding = phase == Phase::backward ? reduces_in(before.type.dtype) : adds_in(before.type.dtype);
     if (reduces(collective(from, to)) && adding != before.type.dtype)
       return cast(move(cast(value, adding), axes, to), before.type.dtype);
     const int here = member;

@@ -207,7 +207,7 @@ constexpr void declare(M& model, Trace& trace, Applications& program, Vector<cha
       if (!M::storing.axes.contains(s.axis) && M::type.layout.on(s.axis).whole() &&
           (M::storing.axes.empty() || s.alike(M::storing.stage, M::storing.gathered)))
         s.of(storing);
-    // what is used in bf16 is kept, and updated, in f32
+    // what is used in bf16 or f16 is kept, and updated, in f32
     const DType dtype = precise(M::type.dtype);
     member.type = {dtype, storing.lies_split(dtype == M::type.dtype) ? storing.split : storing.whole};
     member.initializer = model.initializer;

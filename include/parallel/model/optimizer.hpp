@@ -7,6 +7,15 @@
 namespace parallel {
 namespace internals {
 namespace optimizing {
+/// A gradient as it is without the scale of the loss, in float so that none is lost; only what leaves the program needs
+/// it, as updates are by a factor that takes the scale out.
+constexpr int unscaled(Trace& trace, int gradient) {
+  if (!trace.loss_scaled) return gradient;
+  const std::int64_t scale = trace.scalar("loss_scale");
+  const Type& type = trace.graph.values[gradient].type;
+  return trace.emit(operation::scaled, {gradient, trace.graph.scalar_value}, {{precise(type.dtype), type.layout}},
+                    Kind::activation, {scale, 1});
+}
 /// The global norm of all gradients. A gradient that is split contributes each rank's part, one that every rank holds
 /// counts once.
 struct Norm {
@@ -56,9 +65,10 @@ constexpr Norm clip_by_global_norm(Trace& trace, const Vector<int>& gradients, i
   }
   total = trace.enter(total, Layout{});
   const Type scalar{DType::f64, {}};
-  const std::int64_t limit = trace.scalar("clip_norm");
+  Ints positions{trace.scalar("clip_norm")};
+  if (trace.loss_scaled) positions.push_back(trace.scalar("loss_scale"));
   const int norm = trace.emit(operation::clip, {total, trace.graph.scalar_value, loss}, {scalar, scalar, scalar},
-                              Kind::activation, {limit});
+                              Kind::activation, positions);
   return {norm + 1, norm, norm + 2};
 }
 
@@ -76,7 +86,8 @@ constexpr int state(Trace& trace, int member, std::string_view name) {
   return trace.region == 0 ? value : trace.carry(value);  // an update within a loop goes on from the one before
 }
 /// Has an optimizer update a parameter as its gradient lies: where the parameter lies whole and its gradient split, each
-/// rank updates its part, and the parts are gathered in the parameter's place.
+/// rank updates its part, and the parts are gathered in the parameter's place. A gradient that has been added up in
+/// halves is cast, unless the optimizer takes it so.
 template <class Optimizer>
 constexpr void update_as_it_lies(Trace& trace, int member, int gradient, int factor) {
   const int whole = trace.graph.members[member].value;
@@ -84,6 +95,8 @@ constexpr void update_as_it_lies(Trace& trace, int member, int gradient, int fac
   trace.member = member;
   trace.origin = -1;
   trace.graph.members[member].value = trace.enter(whole, trace.graph.values[gradient].type.layout);
+  if constexpr (!requires { Optimizer::takes_halves; })
+    gradient = trace.cast(gradient, trace.graph.values[whole].type.dtype);
   Optimizer::update(trace, member, gradient, factor);
   trace.member = member;
   Member& updated = trace.graph.members[member];
@@ -133,23 +146,25 @@ constexpr void update_by_moments(Trace& trace, const Operation& operation, int m
 
 // Each optimizer has its numbers as `Hyperparameters`: a struct of doubles, whose members' names are those of the
 // program's scalars. Defaults are PyTorch's, but of a momentum, which is 0 there, and of Lion, which is not there. In
-// the formulas g is the gradient times the factor that clips, and t counts steps from 1; parameters that begin with
+// the formulas g is the gradient times the factor that clips and unscales, and t counts steps from 1; parameters that begin with
 // `zeros`, `ones` or `without_decay` have no weight decay.
 
 /// Updates nothing: every parameter's gradient is an output, in the order of the parameters, as it lies for an
 /// optimizer.
 struct KeepGradients {
+  static constexpr bool takes_halves = true;
   struct Hyperparameters {
     double clip_norm = 0;  ///< nothing is clipped; it is only what every program with gradients reads
   };
   static constexpr void update(internals::Trace& trace, int, int gradient, int) {
-    trace.graph.outputs.push_back(gradient);
+    trace.graph.outputs.push_back(internals::optimizing::unscaled(trace, gradient));
   }
 };
 
 /// Stochastic gradient descent (Robbins and Monro, 1951), as PyTorch's without momentum:
 /// p -= learning_rate (g + weight_decay p). It keeps no state.
 struct Sgd {
+  static constexpr bool takes_halves = true;
   struct Hyperparameters {
     double learning_rate = 1e-3;
     double weight_decay = 0;  ///< times the parameter is added to its gradient
@@ -164,6 +179,7 @@ struct Sgd {
 /// Stochastic gradient descent with momentum (Polyak, 1964), as PyTorch's SGD: m = momentum m + g + weight_decay p;
 /// p -= learning_rate m.
 struct Momentum {
+  static constexpr bool takes_halves = true;
   struct Hyperparameters {
     double learning_rate = 1e-3;
     double momentum = 0.9;    ///< how much is kept of the steps before
@@ -178,6 +194,7 @@ struct Momentum {
 /// Momentum that looks ahead (Nesterov, 1983; Sutskever et al., 2013), as PyTorch's SGD with `nesterov`:
 /// h = g + weight_decay p; m = momentum m + h; p -= learning_rate (h + momentum m).
 struct Nesterov {
+  static constexpr bool takes_halves = true;
   using Hyperparameters = Momentum::Hyperparameters;
   static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
     internals::optimizing::update_by_momentum(trace, operation::nesterov, member, gradient, factor);
@@ -188,6 +205,7 @@ struct Nesterov {
 /// v = beta2 v + (1 - beta2) h^2; p -= learning_rate m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon). Beside
 /// its hyperparameters it reads the scalar `step`, which is t.
 struct Adam {
+  static constexpr bool takes_halves = true;
   struct Hyperparameters {
     double learning_rate = 1e-3;
     double beta1 = 0.9, beta2 = 0.999;  ///< how much is kept of the gradient's mean, and of its square's
@@ -203,6 +221,7 @@ struct Adam {
 /// AdamW (Loshchilov and Hutter, 2019), as PyTorch's: Adam with h = g, and what decays is the parameter,
 /// p -= learning_rate weight_decay p. Beside its hyperparameters it reads the scalar `step`, counted from 1.
 struct AdamW {
+  static constexpr bool takes_halves = true;
   struct Hyperparameters {
     double learning_rate = 1e-3;
     double beta1 = 0.9, beta2 = 0.999;  ///< how much is kept of the gradient's mean, and of its square's
@@ -219,6 +238,7 @@ struct AdamW {
 /// p -= learning_rate (sign(c) + weight_decay p); m = beta2 m + (1 - beta2) g. The sign of 0 is 0. Defaults are its
 /// authors'.
 struct Lion {
+  static constexpr bool takes_halves = true;
   struct Hyperparameters {
     double learning_rate = 1e-4;
     double beta1 = 0.9, beta2 = 0.99;  ///< how much of the gradient's mean is in a step, and how much of it is kept

@@ -17,7 +17,7 @@ PARALLEL_AHEAD constexpr Signatures cast_table(const Arguments& a) {
 PARALLEL_AHEAD constexpr Shaped cast_shape(const Arguments& a) {
   return {{{static_cast<DType>(a.ints[0]), a.types[0].layout.unplaced()}}, {}};
 }
-/// A value that its maker has rounded to bf16 is taken as it was before. What the user has rounded stays so.
+/// A value that its maker has rounded to half of it is taken as it was before. What the user has rounded stays so.
 PARALLEL_AHEAD constexpr void cast_lower(Lowering& l) {
   const Node& maker = l.trace.graph.maker(l.operands[0]);
   const bool by_user = maker.operation == &cast && maker.origin >= 0 &&

@@ -106,7 +106,7 @@ PARALLEL_AHEAD constexpr void max_gradient(Gradient& g) {
 }
 }  // namespace operation
 
-/// The sum over dimensions, of bf16 in f32, which the result no longer has; `sum(x)` is over all.
+/// The sum over dimensions, of bf16 and f16 in f32, which the result no longer has; `sum(x)` is over all.
 template <int... dims, Distributed X>
 constexpr auto sum(const X& x, Here here = {}) {
   return Apply<operation::sum, dims...>{1}(here, x);

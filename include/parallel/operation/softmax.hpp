@@ -33,7 +33,7 @@ inline constexpr Operation normalized_exponential{
 inline constexpr Operation row_product{.name = "row_product", .flops = elements_of_operand};
 inline constexpr Operation softmax_derivative{.name = "softmax_gradient"};  ///< (y, g, product): y (g - product)
 
-/// The type of a statistic along dimensions `dims` of something: those dimensions gone, more precise than bf16.
+/// The type of a statistic along dimensions `dims` of something: those dimensions gone, more precise than bf16 and f16.
 constexpr Type statistic(const Type& type, const Ints& dims) {
   Type result{precise(type.dtype), type.layout};
   result.layout.dims.count = 0;

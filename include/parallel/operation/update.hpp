@@ -5,12 +5,15 @@
 namespace parallel {
 namespace PARALLEL_SHARED operation {
 
-/// (sum, x): sum + x in the storage of sum; x may be bf16 where the sum is f32.
+/// (sum, x): sum + x in the storage of sum; x may be half of it where the sum is f32.
 inline constexpr Operation accumulate{.name = "accumulate", .updates = true};
 inline constexpr Operation square_sum{.name = "square_sum"};  ///< the sum of squares of a rank's part, a scalar f64
 inline constexpr Operation add_scalars{.name = "add_scalars"};
+/// (x, scalars): x times a number of the run, or divided by it; of halves the result may be float. ints: its position,
+/// whether it divides.
+inline constexpr Operation scaled{.name = "scaled"};
 /// (sum of squares, scalars, loss): the norm, the factor min(1, clip / norm), and whether norm and loss are finite
-/// numbers. ints: position of clip_norm.
+/// numbers. ints: positions of clip_norm, and of loss_scale where gradients are scaled: norm and factor take it out.
 inline constexpr Operation clip{.name = "clip"};
 
 // Updates of a parameter and its state: ints are the positions of their scalars, then whether the parameter decays.

@@ -76,6 +76,17 @@ constexpr Refusal misuse(const Member& member) {
   return {member.role == Role::state ? Reason::remembered : Reason::outside_layers, {member.layers}};
 }
 
+/// Why gradients are lost: they are computed in f16, and nothing scales them.
+constexpr Refusal unscaled(const GraphView& g) {
+  bool scaled = false;
+  for (const Node& n : g.nodes) scaled = scaled || n.operation == &operation::scaled;
+  for (const Value& v : g.values)
+    if (!scaled && v.type.dtype == DType::f16 && v.kind == Kind::activation && v.again < 0 &&
+        g.node(v.node).phase == Phase::backward)
+      return {Reason::unscaled, {bytes_of(v.type.dtype)}};
+  return {};
+}
+
 /// What is wrong with stages, their axis, or the schedule.
 constexpr Refusal misplaced_stages(const GraphView& g, const Mesh& mesh) {
   const int stages = mesh.extent(g.stages);
@@ -99,6 +110,7 @@ constexpr Refusal misplaced_stages(const GraphView& g, const Mesh& mesh) {
 constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const GraphView> beside = {}) {
   if (const Axis* axis = namesake(axes_of(g, mesh))) return {{Reason::same_name, {2}, axis}};
   if (g.misused >= 0) return {misuse(g.member(g.misused))};
+  if (const Refusal refusal = unscaled(g)) return {refusal};
   for (int i = 0; i < mesh.count; ++i) {
     const Extent& e = mesh.axes[i];
     for (const Value& v : g.values)

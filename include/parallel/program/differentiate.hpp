@@ -38,15 +38,19 @@ class Differentiation {
   constexpr void run(const Vector<IndexOf<Node>>& program, int value, int gradient) {
     run(program, value, gradient, [] {});
   }
-  /// Seeds a scalar with `seed` (1, or one over the number of micro-batches) and goes back through everything that
-  /// stands in the trace.
+  /// Seeds a scalar with `seed` (1, or one over the number of micro-batches), times the scale of the loss where there is
+  /// one, and goes back through everything that stands in the trace.
   constexpr void run(int loss, double seed, auto before_leaving) {
     const Vector<IndexOf<Node>> program = trace_.graph.order;
     trace_.phase = Phase::backward;
     trace_.member = trace_.graph.values[loss].member;
-    run(program, loss,
-        trace_.emit(operation::constant, {}, {conjugate(trace_.graph.values[loss].type)}, Kind::constant, {}, seed),
-        before_leaving);
+    const Type type = conjugate(trace_.graph.values[loss].type);
+    int gradient = trace_.emit(operation::constant, {}, {type}, Kind::constant, {}, seed);
+    if (trace_.loss_scaled) {
+      const std::int64_t scale = trace_.scalar("loss_scale");
+      gradient = trace_.emit(operation::scaled, {gradient, trace_.graph.scalar_value}, {type}, Kind::data, {scale, 0});
+    }
+    run(program, loss, gradient, before_leaving);
   }
   constexpr void run(int loss, double seed) {
     run(loss, seed, [] {});
@@ -81,14 +85,18 @@ class Differentiation {
     frame.captured.push_back({value, -1});
     return frame.captured.back().sum;
   }
-  /// A gradient may be more precise than its value, where it has been added up, or less, where the value is bf16 made
-  /// precise to be added up. Of what is used on the device gradients are added there, until one is on the host.
+  /// A gradient may be more precise than its value, where it has been added up, or less, where the value is half of a
+  /// float made precise to be added up. Of what is used on the device gradients are added there, until one is on the
+  /// host.
   constexpr void add(int value, int gradient) {
     int before = slot(*frame_, value);
     const auto lies_on_host = [&](int v) { return v >= 0 && on_host(trace_.graph.values[v].type.layout); };
     const bool host = lies_on_host(value) || lies_on_host(gradient) || lies_on_host(before);
     const Layout layout = on_host(trace_.gradient_layout(value), host);
-    if (trace_.is_sharded(value)) gradient = trace_.enter(gradient, layout);
+    if (trace_.is_sharded(value) && !(trace_.graph.values[gradient].type.layout == layout)) {
+      if (trace_.sums.keeps_gradients()) gradient = trace_.cast(gradient, trace_.reduces_in(dtype(gradient)));
+      gradient = trace_.enter(gradient, layout);
+    }
     int sum = gradient;
     if (before >= 0) {
       if (trace_.is_sharded(value)) before = trace_.enter(before, layout);
@@ -104,6 +112,11 @@ class Differentiation {
   }
   constexpr DType dtype(int value) const { return trace_.graph.values[value].type.dtype; }
   constexpr Type gradient_type(int value, DType dtype) const { return {dtype, trace_.gradient_layout(value)}; }
+  /// The element type in which a value's gradient adds up over iterations.
+  constexpr DType accumulates_in(int value) const {
+    return trace_.graph.values[value].kind == Kind::parameter ? trace_.accumulates_in(dtype(value))
+                                                              : trace_.adds_in(dtype(value));
+  }
   constexpr int zeros_outside(const Type& type, int region) {
     return trace_.emit(operation::constant, {}, {type}, Kind::constant, {}, 0, 0, region);
   }
@@ -135,7 +148,8 @@ class Differentiation {
     trace_.member = node.member;
     if (node.operation == &operation::cast) {
       const int o = node.operands[0];
-      if (trace_.graph.values[o].differentiable) add(o, trace_.rounded_sums ? from[0] : trace_.cast(from[0], dtype(o)));
+      const bool kept = trace_.sums.keeps_gradients() && trace_.graph.values[o].kind == Kind::parameter;
+      if (trace_.graph.values[o].differentiable) add(o, kept ? from[0] : trace_.cast(from[0], dtype(o)));
     } else if (node.is(Structural::rounded)) {
       add(node.operands[1], from[0]);
     } else if (node.is(Structural::move)) {
@@ -228,7 +242,8 @@ class Differentiation {
   constexpr DType travels(const Transition& t, int value, int gradient) const {
     const Value& v = trace_.graph.values[value];
     const Node& maker = trace_.graph.nodes[v.node];
-    if (reduces(t.collective)) return trace_.adds_in(v.type.dtype);
+    if (reduces(t.collective))
+      return v.kind == Kind::parameter ? trace_.reduces_in(v.type.dtype) : trace_.adds_in(v.type.dtype);
     if (v.kind == Kind::parameter) return dtype(gradient);
     return maker.operation == &operation::cast && precise(dtype(maker.operands[0])) == v.type.dtype
                ? dtype(maker.operands[0])
@@ -296,7 +311,7 @@ class Differentiation {
                                               Kind::activation));
         continue;
       }
-      Type type = gradient_type(c.value, trace_.adds_in(dtype(c.value)));
+      Type type = gradient_type(c.value, accumulates_in(c.value));
       if (graph.regions[region].kind == RegionKind::layers)
         type.layout = on_host(type.layout, on_host(graph.values[c.value].type.layout));
       int initial = slot(outer, c.value);
@@ -365,7 +380,7 @@ class Differentiation {
   constexpr int carry_outside(int stack, Frame& outer) {
     Graph& graph = trace_.graph;
     const int loop = graph.regions[trace_.region].parent;
-    const Type type = gradient_type(stack, trace_.adds_in(dtype(stack)));
+    const Type type = gradient_type(stack, accumulates_in(stack));
     const int initial = zeros_outside(type, graph.regions[loop].parent);
     const int carried = trace_.emit(operation::carry, {initial}, {type}, Kind::activation, {}, 0, 0, loop);
     graph.values[carried].stack = graph.values[stack].stack;

@@ -61,6 +61,25 @@ struct AllStored : Program {
     return all;
   }();
 };
+/// A training that begins its backward pass with a number beside the loss, the scalar `loss_scale`, so that small
+/// gradients are no zeros in float16 (Micikevicius et al., 2018). The update and all that is given out take it out
+/// again. It is a power of two, which changes no bits where nothing overflows. A step whose gradients overflow is
+/// skipped on all ranks and halves it; 2000 steps without double it (`Trainer::loss_scale`).
+template <class Program>
+struct LossScaled : Program {
+  static constexpr bool loss_scaled = true;
+};
+/// A program whose sums are taken in the element types that the words say: `SumsIn<Step, Reduced<bfloat16>>`. Without
+/// them all are as precise as can be: float, where terms are half of one.
+template <class Program, class... Words>
+struct SumsIn : Program {
+  static constexpr auto sums = [] {
+    internals::Sums all;
+    if constexpr (requires { Program::sums; }) all = Program::sums;
+    (Words::of(all), ...);
+    return all;
+  }();
+};
 /// An input whose gradient is an output of the program: `Wanted<float, Shape<4 / data, 16>>`.
 template <class T, class S, class... Annotation>
 struct Wanted : Tensor<T, S, Annotation...> {};
@@ -180,6 +199,24 @@ constexpr int misplaced() {
   return 0;
 }
 
+/// Whether a program is loss scaled that cannot be: nothing is scaled forward, and a schedule that updates without
+/// waiting does not know whether another stage's gradients have overflowed.
+template <class Program>
+constexpr bool scaled_in_vain() {
+  if constexpr (requires { Program::loss_scaled; })
+    return !is_trained<Program> || schedule_of<Program>()->asynchronous;
+  else
+    return false;
+}
+
+template <class Program>
+constexpr bool sound_sums() {
+  if constexpr (requires { Program::sums; })
+    return Program::sums.sound(is_trained<Program>);
+  else
+    return true;
+}
+
 /// Whether what a program says of all its parameters is a flat split, or on the host, by one stage.
 template <class Program>
 constexpr bool stored_alike() {
@@ -225,11 +262,14 @@ constexpr bool refused(Types<Input...>) {
                             : m < 1 || (m > 1 && !is_trained<Program>) ? Reason::accumulation
                             : inputs > 8                               ? Reason::too_many_inputs
                             : !stored_alike<Program>()                 ? Reason::stored_words
+                            : scaled_in_vain<Program>()                ? Reason::loss_scaling
+                            : !sound_sums<Program>()                   ? Reason::sums_words
                                                                        : Reason::none;
-  using counted [[maybe_unused]] = typename Refused<reason, nullptr,
-                                                    (reason == Reason::not_a_program  ? wrong
-                                                     : reason == Reason::accumulation ? m
-                                                                                      : inputs)>::type;
+  using counted [[maybe_unused]] =
+      typename Refused<reason, nullptr,
+                       (reason == Reason::not_a_program                                    ? wrong
+                        : reason == Reason::accumulation || reason == Reason::loss_scaling ? m
+                                                                                           : inputs)>::type;
   if constexpr (reason != Reason::none) {
     return true;
   } else if constexpr (!accept<Model>() || !(accept_annotations<Input>() && ...)) {
@@ -265,7 +305,9 @@ template <class Program, class... Input>
 constexpr void build(Trace& trace, Types<Input...>) {
   typename Program::Model model{};
   trace.training = is_trained<Program>;
-  trace.rounded_sums = requires { Program::rounded_sums; };  // a program that adds in bf16 says so; none is run
+  trace.loss_scaled = requires { Program::loss_scaled; };
+  if (trace.loss_scaled) trace.scalar("loss_scale");
+  if constexpr (requires { Program::sums; }) trace.sums = Program::sums;
   trace.graph.schedule = schedule_of<Program>();
   trace.graph.chunks = trace.graph.schedule->chunks;
   trace.graph.balanced = requires { Program::balanced; };
@@ -325,7 +367,8 @@ constexpr void build(Trace& trace, Types<Input...>) {
     else
       optimize<typename Program::Optimizer>(trace, gradients);
     for (const int input : inputs)
-      if (gradients.of(input) >= 0) trace.graph.outputs.push_back(complete(trace, gradients.of(input)));
+      if (gradients.of(input) >= 0)
+        trace.graph.outputs.push_back(optimizing::unscaled(trace, complete(trace, gradients.of(input))));
   } else {
     staging::settle(trace);
     const int whole = summed(trace, result);

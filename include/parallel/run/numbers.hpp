@@ -76,8 +76,9 @@ constexpr auto numbers_of(A& given) {
                   "std::span or a row-major matrix");
     return HandedOverOf<float>(nullptr, 0);
   } else if constexpr (!is_element_type<std::remove_cvref_t<decltype(*std::data(given))>>) {
-    static_assert(is_element_type<std::remove_cvref_t<decltype(*std::data(given))>>,
-                  "parallel: the elements are none of float, double, bfloat16 and int; hand over one of these");
+    static_assert(
+        is_element_type<std::remove_cvref_t<decltype(*std::data(given))>>,
+        "parallel: the elements are none of float, double, bfloat16, float16 and int; hand over one of these");
     return HandedOverOf<float>(nullptr, 0);
   } else {
     using T = std::remove_reference_t<decltype(*std::data(given))>;

@@ -37,6 +37,12 @@ class RankMemory {
   /// Sets a run-time number of the program. Throws Misuse where it reads none of this name.
   void scalar(std::string_view name, double value) { scalars_.set(name, value); }
   bool reads(std::string_view name) const { return scalars_.reads(name); }
+  /// How the loss of the next step is scaled, and what is to be gone on with. Throws Misuse where the program is not
+  /// LossScaled, and for what is no scale; alike on all ranks.
+  LossScale loss_scale() {
+    return scalars_.loss_scale([&] { return skipped(); });
+  }
+  void loss_scale(const LossScale& to) { scalars_.scale_loss(to); }
   int outputs() const { return static_cast<int>(g_.outputs.size()); }
   /// This rank's part of an output.
   View output(int i) {
@@ -173,6 +179,7 @@ double RankMemory<Device>::output_scalar(int i) {
   switch (v.dtype) {
     case DType::f64: return read<double>(v.data);
     case DType::bf16: return static_cast<double>(static_cast<float>(read<bfloat16>(v.data)));
+    case DType::f16: return static_cast<double>(static_cast<float>(read<float16>(v.data)));
     case DType::i32: return static_cast<double>(read<int>(v.data));
     default: return static_cast<double>(read<float>(v.data));
   }

@@ -1,6 +1,7 @@
 // The numbers that a program reads at run time, by name: their defaults, and the count of steps.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,11 +24,20 @@ void each_hyperparameter(const Hyperparameters& numbers, F f) {
   });
 }
 
-/// What operations read: dropout, `random` and `sample`.
+/// How the gradients of a `LossScaled` training are scaled, after Micikevicius et al. (2018). Defaults are PyTorch's
+/// (torch.amp.GradScaler).
+struct LossScale {
+  double scale = 65536;      ///< a power of two from 2^-126 to 2^127; a step that is skipped halves it
+  int doubles_after = 2000;  ///< so many steps, none of them skipped, double it
+  int steps = 0;             ///< how many there were since it was last changed
+};
+
+/// What operations read: dropout, `random` and `sample`; and a backward pass whose loss is scaled.
 struct ScalarsOfOperations {
   double seed = 0, step = 0;
   double temperature = 1;       ///< of `sample`
   double top_k = 0, top_p = 0;  ///< of `sample`; 0: among all classes
+  double loss_scale = LossScale{}.scale;
 };
 
 /// f(operation, hyperparameters) for the update of each optimizer.
@@ -78,7 +88,7 @@ inline std::optional<double> default_of(const GraphView& g, std::string_view nam
 }
 
 /// A program's numbers on one rank. The step of a program that updates parameters counts itself from 1, unless it is
-/// set; one that was skipped does not count.
+/// set; one that was skipped does not count. The scale of the loss moves by itself, too.
 template <class Device>
 class Scalars {
  public:
@@ -94,6 +104,7 @@ class Scalars {
     }
     const auto is_updated = [](const Member& m) { return m.role == Role::parameter && m.updated >= 0; };
     if (std::any_of(g_->members.begin(), g_->members.end(), is_updated)) step_ = find("step");
+    if (g_->commit >= 0) loss_scale_ = find("loss_scale");
     if (step_ < g_->scalars.size()) numbers()[step_] = 1;
   }
   std::byte* data() const { return memory_.data(); }
@@ -103,6 +114,12 @@ class Scalars {
   void set(std::string_view name, double value) {
     const std::size_t i = find(name);
     if (i == g_->scalars.size()) throw Misuse("the program reads no number '" + std::string(name) + "'; " + names());
+    if (i == loss_scale_) {
+      LossScale next = scaling_;
+      next.scale = value;
+      next.steps = 0;
+      return scale_loss(next);
+    }
     numbers()[i] = value;
     step_is_given_ = step_is_given_ || i == step_;
     std::erase(unset_, i);
@@ -114,9 +131,32 @@ class Scalars {
       throw Misuse("the program reads the number '" + std::string(g_->text(g_->scalars[unset_[0]])) +
                    "', which was never set; call scalar(name, value)");
     if (step_ < g_->scalars.size() && has_begun_ && !step_is_given_ && !skipped()) ++numbers()[step_];
-    has_begun_ = true;
+    move_loss_scale(skipped);
+    has_begun_ = moves_loss_scale_ = true;
     step_is_given_ = false;
     memory_.send();
+  }
+
+  /// How the next step's loss is scaled. `skipped()`: whether the last was. Throws Misuse where none is.
+  template <class F>
+  LossScale loss_scale(F skipped) {
+    check_scaled();
+    move_loss_scale(skipped);
+    return scaling_;
+  }
+  /// Throws Misuse where the program scales no loss, and for what is no scale.
+  void scale_loss(const LossScale& to) {
+    check_scaled();
+    int exponent = 0;
+    if (std::frexp(to.scale, &exponent) != 0.5 || to.scale < smallest_scale || to.scale > largest_scale)
+      throw Misuse("the scale of the loss is " + std::to_string(to.scale) +
+                   "; give a power of two from 2^-126 to 2^127, so that it changes no bits");
+    if (to.doubles_after < 1 || to.steps < 0 || to.steps >= to.doubles_after)
+      throw Misuse("the scale of the loss doubles after " + std::to_string(to.doubles_after) + " steps, of which " +
+                   std::to_string(to.steps) + " were; give a number from 1 on, and fewer");
+    scaling_ = to;
+    numbers()[loss_scale_] = to.scale;
+    moves_loss_scale_ = false;
   }
 
   /// f(name, value) for each.
@@ -126,6 +166,24 @@ class Scalars {
   }
 
  private:
+  static constexpr double smallest_scale = 0x1p-126, largest_scale = 0x1p127;
+  /// Once behind every step.
+  template <class F>
+  void move_loss_scale(F skipped) {
+    if (loss_scale_ >= g_->scalars.size() || !moves_loss_scale_) return;
+    moves_loss_scale_ = false;
+    if (skipped()) {
+      scaling_.scale = std::max(scaling_.scale / 2, smallest_scale);
+      scaling_.steps = 0;
+    } else if (++scaling_.steps == scaling_.doubles_after) {
+      scaling_.scale = std::min(scaling_.scale * 2, largest_scale);
+      scaling_.steps = 0;
+    }
+    numbers()[loss_scale_] = scaling_.scale;
+  }
+  void check_scaled() const {
+    if (loss_scale_ >= g_->scalars.size()) throw Misuse("the program scales no loss; write LossScaled<Program>");
+  }
   double* numbers() const { return reinterpret_cast<double*>(memory_.host() + offset_); }
   /// The position of a name, or how many there are.
   std::size_t find(std::string_view name) const {
@@ -144,7 +202,9 @@ class Scalars {
   std::int64_t offset_ = 0;
   std::vector<std::size_t> unset_{};
   std::size_t step_ = static_cast<std::size_t>(-1);  // where the step stands, if it counts itself
-  bool has_begun_ = false, step_is_given_ = false;
+  std::size_t loss_scale_ = static_cast<std::size_t>(-1);
+  LossScale scaling_{};
+  bool has_begun_ = false, step_is_given_ = false, moves_loss_scale_ = false;
 };
 
 }  // namespace parallel::internals

@@ -33,6 +33,7 @@ struct StepResult {
   double loss = 0;
   double gradient_norm = 0;  ///< before clipping
   bool skipped = false;      ///< on every rank: the loss or the norm was no finite number, so nothing was updated
+  double loss_scale = 1;     ///< by which the gradients were larger while they were computed
 };
 
 /// What a training does where a loss is no number.
@@ -66,6 +67,11 @@ class Trainer {
     compared_every_ = steps;
     since_compared_ = 0;
   }
+  /// How the loss of the next step is scaled: what a training that goes on later is to be given. Throws Misuse where the
+  /// program is not LossScaled.
+  LossScale loss_scale() { return executor_.loss_scale(); }
+  /// Begins, or goes on, so: alike on all ranks. Throws Misuse for what is no scale, too.
+  void loss_scale(const LossScale& to) { executor_.loss_scale(to); }
   Executor<World, Device>& executor() { return executor_; }
 
  private:
@@ -117,12 +123,13 @@ Trainer<World, Device>::Trainer(const Plan& plan, World& world, ParametersIn<Mem
 
 template <Communicator World, Device Device>
 StepResult Trainer<World, Device>::step(Here here) {
+  const double scale = executor_.reads("loss_scale") ? executor_.loss_scale().scale : 1;
   executor_.run(here);
   if (compared_every_ > 0 && ++since_compared_ == compared_every_) {
     since_compared_ = 0;
     compare_replicas(world_, executor_, here);
   }
-  const StepResult result{executor_.output_scalar(0), executor_.output_scalar(1), executor_.skipped()};
+  const StepResult result{executor_.output_scalar(0), executor_.output_scalar(1), executor_.skipped(), scale};
   if (!std::isfinite(result.loss) && no_number_ == NoNumber::stops)
     throw Failure(
         "the loss is " + std::string(std::isnan(result.loss) ? "nan" : "infinite") + " in step " +
@@ -138,6 +145,7 @@ StepResult Trainer<World, Device>::step(Here here) {
 namespace parallel {
 using internals::ConstantSchedule;
 using internals::CosineSchedule;
+using internals::LossScale;
 using internals::NoNumber;
 using internals::StepResult;
 using internals::Trainer;

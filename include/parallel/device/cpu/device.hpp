@@ -23,7 +23,7 @@ struct PARALLEL_SHARED Table {
 };
 }  // namespace cpu
 
-/// The CPU, with kernels for programs of these element types; what is bf16 the kernels for float compute. `own` has
+/// The CPU, with kernels for programs of these element types; what is bf16 or f16 the kernels for float compute. `own` has
 /// kernels of a program's own operations, or others for the library's; it must outlive what the device is given to. An
 /// operation that is fused with others is run alone where it has a kernel there.
 ///
@@ -38,10 +38,10 @@ struct CpuOf {
   Kernel kernel(const Operation& operation, Call& call) const {
     const DType wanted = call.results[0].dtype;
     for (const CpuKernels& row : own) {
-      if (row.of(wanted) == nullptr || (wanted != DType::bf16 && has_bf16(call))) continue;
+      if (row.of(wanted) == nullptr || (!is_half(wanted) && has_half(call))) continue;
       if (row.operation == &operation) return row.of(wanted);
     }
-    if (has_bf16(call)) {
+    if (has_half(call)) {
       Call wide = cpu::with_float(call);
       call.context = reinterpret_cast<void*>(kernel(operation, wide));
       return call.context != nullptr ? cpu::in_float : nullptr;
@@ -49,18 +49,18 @@ struct CpuOf {
     return find_kernel<cpu::Table, cpu::Scalars, T...>(operation, call);
   }
 
-  /// One kernel for calls that follow each other, or none. In bf16 each rounds its result.
+  /// One kernel for calls that follow each other, or none. In halves each rounds its result.
   FusedKernel fused(std::span<Call> calls) const {
-    if (has_own(own, calls) || std::any_of(calls.begin(), calls.end(), has_bf16)) return {};
+    if (has_own(own, calls) || std::any_of(calls.begin(), calls.end(), has_half)) return {};
     const FusedKernel found = find_kernel<cpu::Table, cpu::Scalars, T...>(calls);
     for (Call& call : calls)
       if (found) call.kernel = kernel(*call.operation, call);
     return found;
   }
 
-  static bool has_bf16(Call call) {
+  static bool has_half(Call call) {
     bool any = false;
-    cpu::each_bf16(call, [&](const View&) { any = true; });
+    cpu::each_half(call, [&](const View&) { any = true; });
     return any;
   }
 

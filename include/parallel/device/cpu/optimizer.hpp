@@ -22,16 +22,26 @@ inline void square_sum(const Call& call) {
   *call.results[0].as<double>() = x.dtype == DType::f64 ? sum_of_squares(x.as<const double>(), x.elements())
                                                         : sum_of_squares(x.as<const float>(), x.elements());
 }
+/// (x, scalars): x times a number of the run, or divided by it; ints: its position, whether it divides.
+template <class T>
+void scaled(const Call& call) {
+  const T* x = call.operands[0].as<const T>();
+  const double number = call.operands[1].as<const double>()[call.ints[0]];
+  const auto factor = static_cast<T>(call.ints[1] != 0 ? 1 / number : number);
+  fill(call.results[0].as<T>(), call.results[0].elements(), [=](Index i) { return factor * x[i]; });
+}
 /// (sum of squares, scalars, loss): the norm, the factor min(1, clip_norm / norm) and whether norm and loss are finite
-/// numbers; ints: position of clip_norm.
+/// numbers; ints: positions of clip_norm and, where it is to be taken out, loss_scale.
 inline void clip(const Call& call) {
-  const double norm = std::sqrt(*call.operands[0].as<const double>()),
-               limit = call.operands[1].as<const double>()[call.ints[0]];
+  const double* scalars = call.operands[1].as<const double>();
+  const double limit = scalars[call.ints[0]], scale = call.ints.size() > 1 ? scalars[call.ints[1]] : 1,
+               norm = std::sqrt(*call.operands[0].as<const double>()) / scale;
   *call.results[0].as<double>() = norm;
-  *call.results[1].as<double>() = limit > 0 ? std::min(1.0, limit / (norm + 1e-6)) : 1.0;
+  *call.results[1].as<double>() = (limit > 0 ? std::min(1.0, limit / (norm + 1e-6)) : 1.0) / scale;
   const View& loss = call.operands[2];
   const double value = loss.dtype == DType::f64    ? *loss.as<const double>()
                        : loss.dtype == DType::bf16 ? static_cast<double>(static_cast<float>(*loss.as<const bfloat16>()))
+                       : loss.dtype == DType::f16  ? static_cast<double>(static_cast<float>(*loss.as<const float16>()))
                                                    : static_cast<double>(*loss.as<const float>());
   *call.results[2].as<double>() = std::isfinite(norm) && std::isfinite(value) ? 1.0 : 0.0;
 }

@@ -159,9 +159,9 @@ class CudaOf {
   std::shared_ptr<cuda::Kept> kept_;
 };
 
-/// A GPU for programs in float and bf16, as most are.
-using Cuda = CudaOf<float, bfloat16>;
-using CudaDouble = CudaOf<float, bfloat16, double>;
+/// A GPU for programs in float, bf16 and f16, as most are.
+using Cuda = CudaOf<float, bfloat16, float16>;
+using CudaDouble = CudaOf<float, bfloat16, float16, double>;
 static_assert(Device<Cuda>);
 
 }  // namespace parallel::internals

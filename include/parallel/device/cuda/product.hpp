@@ -46,7 +46,7 @@ class PreparedProduct : public Product {
  public:
   PreparedProduct(const Product& p, Gpu& gpu) : Product(p), gpu_(gpu) {
     const auto type_of = [](DType d) {
-      return d == DType::f64 ? CUDA_R_64F : d == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+      return d == DType::f64 ? CUDA_R_64F : d == DType::bf16 ? CUDA_R_16BF : d == DType::f16 ? CUDA_R_16F : CUDA_R_32F;
     };
     const cudaDataType_t type = type_of(p.dtype);
     const cublasComputeType_t compute = p.dtype == DType::f64                 ? CUBLAS_COMPUTE_64F

@@ -22,9 +22,9 @@ struct OrderedSum {
     block.each(threads, [&](Index thread) {
       const Index i = block.index * threads + thread;
       if (i >= count) return;
-      T all = terms[0][i];
-      for (int r = 1; r < n; ++r) all = Combine{}(all, terms[r][i]);
-      for (int j = 0; j < copies; ++j) outs[j][i] = all;
+      Wide<T> all = widen(terms[0][i]);
+      for (int r = 1; r < n; ++r) all = Combine{}(all, widen(terms[r][i]));
+      for (int j = 0; j < copies; ++j) outs[j][i] = narrow<T>(all);
     });
   }
 };
@@ -52,6 +52,8 @@ class GpuBuffers : public Buffers {
       launch(gpu_->stream(), blocks_of(count, Body::threads), body);
     };
     if (dtype == DType::f32) return maximum ? combine(float{}, Larger{}) : combine(float{}, Plus{});
+    if (dtype == DType::bf16) return maximum ? combine(bfloat16{}, Larger{}) : combine(bfloat16{}, Plus{});
+    if (dtype == DType::f16) return maximum ? combine(float16{}, Larger{}) : combine(float16{}, Plus{});
     if (dtype == DType::f64) return maximum ? combine(double{}, Larger{}) : combine(double{}, Plus{});
     maximum ? combine(std::int32_t{}, Larger{}) : combine(std::uint32_t{}, Plus{});
   }

@@ -1,4 +1,4 @@
-// Element types in memory and in arithmetic: bf16 is stored in two bytes and computed with in float.
+// Element types in memory and in arithmetic: bf16 and f16 are stored in two bytes and computed with in float.
 #pragma once
 #include <parallel/algebra/type.hpp>
 #include <parallel/device/cuda/body/block.hpp>
@@ -9,8 +9,8 @@ template <class T>
 struct WideOf {
   using type = T;
 };
-template <>
-struct WideOf<bfloat16> {
+template <Half T>
+struct WideOf<T> {
   using type = float;
 };
 /// What a kernel computes in with elements of type T.
@@ -19,12 +19,26 @@ using Wide = typename WideOf<T>::type;
 
 template <class T>
 PARALLEL_DEVICE Wide<T> widen(T x) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<T, float16>) {
+    float y;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+    return y;
+  }
+#endif
   return static_cast<Wide<T>>(x);
 }
 template <class T, class U>
 PARALLEL_DEVICE T narrow(U x) {
-  if constexpr (std::is_same_v<T, bfloat16>)
-    return bfloat16(static_cast<float>(x));
+#if defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<T, float16>) {
+    float16 y;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(static_cast<float>(x)));
+    return y;
+  }
+#endif
+  if constexpr (Half<T>)
+    return T(static_cast<float>(x));
   else
     return static_cast<T>(x);
 }

@@ -1,4 +1,4 @@
-// A warp's products of tiles in shared memory: by the tensor cores in bf16, in other types by multiply-adds. Sums and
+// A warp's products of tiles in shared memory: by the tensor cores in bf16 and f16, in other types by multiply-adds. Sums and
 // weights are in registers.
 #pragma once
 #include <parallel/device/cuda/body/tensor_core.hpp>
@@ -8,18 +8,18 @@ namespace parallel::internals::cuda {
 
 namespace by_tensor_cores {
 
-template <int size, int m, int n>
-PARALLEL_DEVICE void add_inner_products(Elements<float, m, n>& sum, const Tile<bfloat16, size>& left,
-                                        const Tile<bfloat16, size>& right) {
+template <Half T, int size, int m, int n>
+PARALLEL_DEVICE void add_inner_products(Elements<float, m, n>& sum, const Tile<T, size>& left,
+                                        const Tile<T, size>& right) {
   PARALLEL_UNROLL
   for (int k = 0; k < size; k += 16) {
-    Factor rows[m];
+    Factor<T> rows[m];
     PARALLEL_UNROLL
     for (int i = 0; i < m; ++i)
       load<false>(rows[i], [&](int p, int r) { return left.row(16 * i + p % 2 * 8 + r) + k + p / 2 * 8; });
     PARALLEL_UNROLL
     for (int j = 0; j < n; j += 2) {
-      Factor columns;
+      Factor<T> columns;
       load<false>(columns, [&](int p, int r) { return right.row(8 * j + p / 2 * 8 + r) + k + p % 2 * 8; });
       PARALLEL_UNROLL
       for (int i = 0; i < m; ++i)
@@ -27,17 +27,17 @@ PARALLEL_DEVICE void add_inner_products(Elements<float, m, n>& sum, const Tile<b
     }
   }
 }
-template <int size, int m, int n>
+template <Half T, int size, int m, int n>
 PARALLEL_DEVICE void add_weighted_rows(Elements<float, m, size / 8>& sum, const Elements<float, m, n>& weights,
-                                       const Tile<bfloat16, size>& right) {
+                                       const Tile<T, size>& right) {
   PARALLEL_UNROLL
   for (int k = 0; k < n / 2; ++k) {
-    Factor rows[m];
+    Factor<T> rows[m];
     PARALLEL_UNROLL
-    for (int i = 0; i < m; ++i) rows[i] = left_factor(weights, i, k);
+    for (int i = 0; i < m; ++i) rows[i] = left_factor<T>(weights, i, k);
     PARALLEL_UNROLL
     for (int j = 0; j < size / 8; j += 2) {
-      Factor columns;
+      Factor<T> columns;
       load<true>(columns, [&](int p, int r) { return right.row(16 * k + p % 2 * 8 + r) + 8 * j + p / 2 * 8; });
       PARALLEL_UNROLL
       for (int i = 0; i < m; ++i)
@@ -114,16 +114,16 @@ PARALLEL_DEVICE void add_weighted_rows(Elements<T, m, size / 8>& sum, const Elem
 template <class T, int size, int m, int n>
 PARALLEL_DEVICE void add_inner_products(Elements<Wide<T>, m, n>& sum, const Tile<T, size>& left,
                                         const Tile<T, size>& right) {
-  if constexpr (std::is_same_v<T, bfloat16>)
+  if constexpr (Half<T>)
     by_tensor_cores::add_inner_products(sum, left, right);
   else
     by_multiply_adds::add_inner_products(sum, left, right);
 }
-/// sum += weights * right: to every row of `sum` a weighted sum of right's rows. The tensor cores take weights in bf16.
+/// sum += weights * right: to every row of `sum` a weighted sum of right's rows. The tensor cores take weights in T.
 template <class T, int size, int m, int n>
 PARALLEL_DEVICE void add_weighted_rows(Elements<Wide<T>, m, size / 8>& sum, const Elements<Wide<T>, m, n>& weights,
                                        const Tile<T, size>& right) {
-  if constexpr (std::is_same_v<T, bfloat16>)
+  if constexpr (Half<T>)
     by_tensor_cores::add_weighted_rows(sum, weights, right);
   else
     by_multiply_adds::add_weighted_rows(sum, weights, right);

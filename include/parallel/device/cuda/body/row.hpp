@@ -75,21 +75,25 @@ struct Row {
     }
   }
 };
-/// Numbers of type W, or of bf16 where they are stored so: gains, statistics.
+/// Numbers of type W, or of bf16 or f16 where they are stored so: gains, statistics.
 template <class W>
 struct Reals {
   const void* data = nullptr;
-  bool narrow = false;
+  DType dtype = dtype_of<W>;
 
-  static Reals of(const View& view) { return {view.data, view.dtype == DType::bf16}; }
+  static Reals of(const View& view) { return {view.data, view.dtype}; }
   PARALLEL_DEVICE W operator[](Index i) const {
-    return narrow ? static_cast<W>(widen(static_cast<const bfloat16*>(data)[i])) : static_cast<const W*>(data)[i];
+    return dtype == DType::bf16  ? static_cast<W>(widen(static_cast<const bfloat16*>(data)[i]))
+           : dtype == DType::f16 ? static_cast<W>(widen(static_cast<const float16*>(data)[i]))
+                                 : static_cast<const W*>(data)[i];
   }
   template <int n, bool packed>
   PARALLEL_DEVICE Some<W, n> pack(Index first, Index length) const {
     if constexpr (packed) {
-      if constexpr (std::is_same_v<W, float>)
-        if (narrow) return load<n>(static_cast<const bfloat16*>(data) + first);
+      if constexpr (std::is_same_v<W, float>) {
+        if (dtype == DType::bf16) return load<n>(static_cast<const bfloat16*>(data) + first);
+        if (dtype == DType::f16) return load<n>(static_cast<const float16*>(data) + first);
+      }
       return load<n>(static_cast<const W*>(data) + first);
     } else {
       Some<W, n> all;
@@ -187,11 +191,13 @@ void launch_rows(const Call& call, const Body& body) {
   launch_rows(call, body.rows.count, body.rows.template packs<Body::n>(), body);
 }
 
-/// f(T{}) with the type of elements from which a statistic of type S is made: a float is one of bf16, too.
+/// f(T{}) with the type of elements from which a statistic of type S is made: a float is one of bf16 and f16, too.
 template <class S, class F>
 void with_element(DType dtype, F f) {
-  if constexpr (std::is_same_v<S, float>)
+  if constexpr (std::is_same_v<S, float>) {
     if (dtype == DType::bf16) return f(bfloat16{});
+    if (dtype == DType::f16) return f(float16{});
+  }
   f(S{});
 }
 

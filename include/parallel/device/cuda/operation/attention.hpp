@@ -6,13 +6,13 @@
 
 namespace parallel::internals::cuda {
 
-/// In bf16 a block of heads of 64 elements takes 230 registers a thread and 54 KiB of shared memory, of 128 elements
+/// In bf16 and f16 a block of heads of 64 elements takes 230 registers a thread and 54 KiB of shared memory, of 128 elements
 /// 244 and 68 KiB: on Hopper two blocks, eight warps, are on a multiprocessor, bound by registers. (By ptxas of CUDA 13
 /// for sm_90, without spills; not measured.)
 template <class T, int size>
 constexpr Tiling forward_tiling() {
   constexpr std::size_t row = sizeof(T) * size;
-  if constexpr (std::is_same_v<T, bfloat16>)
+  if constexpr (Half<T>)
     return size == 64 ? Tiling{2, 8, 4} : size == 128 ? Tiling{2, 4, 4} : Tiling{1, 2, 4};
   else
     return {1, row <= 256 ? 4 : 2, row <= 512 ? 4 : 1};

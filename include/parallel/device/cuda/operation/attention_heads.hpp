@@ -14,11 +14,11 @@
 
 namespace parallel::internals::cuda {
 
-/// 2 to the power of x; for results of bf16 to 22 bits.
+/// 2 to the power of x; for results of bf16 and f16 to 22 bits.
 template <class T>
 PARALLEL_DEVICE Wide<T> power_of_two(Wide<T> x) {
 #if defined(__CUDA_ARCH__)
-  if constexpr (std::is_same_v<T, bfloat16>) {
+  if constexpr (Half<T>) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;

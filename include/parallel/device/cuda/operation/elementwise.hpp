@@ -6,15 +6,16 @@
 #include <cmath>
 
 #include <parallel/device/cuda/body/map.hpp>
+#include <parallel/device/cuda/body/row.hpp>
 
 namespace parallel::internals::cuda {
 
-/// exp(x), for a result that is rounded to T: of bf16 the hardware's, whose error of about 2^-20 is far below that
-/// rounding's.
+/// exp(x), for a result that is rounded to T: of bf16 and f16 the hardware's, whose error of about 2^-20 is far
+/// below that rounding's.
 template <class T>
 PARALLEL_DEVICE Wide<T> exponential(Wide<T> x) {
 #if defined(__CUDA_ARCH__)
-  if constexpr (std::is_same_v<T, bfloat16>) return __expf(x);
+  if constexpr (Half<T>) return __expf(x);
 #endif
   return std::exp(x);
 }
@@ -22,7 +23,7 @@ PARALLEL_DEVICE Wide<T> exponential(Wide<T> x) {
 template <class T>
 PARALLEL_DEVICE Wide<T> quotient(Wide<T> x, Wide<T> y) {
 #if defined(__CUDA_ARCH__)
-  if constexpr (std::is_same_v<T, bfloat16>) return __fdividef(x, y);
+  if constexpr (Half<T>) return __fdividef(x, y);
 #endif
   return x / y;
 }
@@ -152,6 +153,7 @@ void with_type(DType dtype, F f) {
     case DType::f32: return f(float{});
     case DType::f64: return f(double{});
     case DType::bf16: return f(bfloat16{});
+    case DType::f16: return f(float16{});
     default: return f(int{});
   }
 }
@@ -170,9 +172,7 @@ void rounded(const Call& call) {
 /// (sum, x): sum + x in the storage of sum.
 template <class T>
 void accumulate(const Call& call) {
-  if constexpr (std::is_same_v<T, float>)
-    if (call.operands[1].dtype == DType::bf16) return map<Add, float, float, bfloat16>(call, {});
-  map<Add, T, T, T>(call, {});
+  with_element<Wide<T>>(call.operands[1].dtype, [&]<class From>(From) { map<Add, T, T, From>(call, {}); });
 }
 
 }  // namespace parallel::internals::cuda

@@ -115,11 +115,27 @@ inline void add_scalars(std::span<const Call> all) {
 }
 inline void add_scalars(const Call& call) { add_scalars(std::span(&call, 1)); }
 
+template <class T>
+struct ScaledBy {
+  const double* number;
+  bool divides;
+  PARALLEL_DEVICE Wide<T> operator()(Wide<T> x) const {
+    return x * static_cast<Wide<T>>(divides ? 1 / *number : *number);
+  }
+};
+/// (x, scalars): x times a number of the run, or divided by it; ints: its position, whether it divides.
+template <class T>
+void scaled(const Call& call) {
+  with_element<T>(call.operands[0].dtype, [&]<class From>(From) {
+    map<ScaledBy<T>, T, From>(call, {call.operands[1].as<const double>() + call.ints[0], call.ints[1] != 0});
+  });
+}
+
 /// (sum of squares, scalars, loss): the norm, the factor min(1, clip_norm / norm) and whether norm and loss are finite
 /// numbers.
 struct Clip {
   static constexpr int threads = 32;
-  const double *squares, *limit;
+  const double *squares, *limit, *scale;  ///< no scale: 1
   const void* loss;
   DType type;  ///< of the loss
   double *norm, *factor, *finite;
@@ -127,9 +143,10 @@ struct Clip {
   template <class Block>
   PARALLEL_DEVICE void operator()(Block& block) const {
     block.each(1, [&](Index) {
-      const double n = std::sqrt(*squares), share = *limit / (n + 1e-6), l = value();
+      const double by = scale != nullptr ? *scale : 1, n = std::sqrt(*squares) / by, share = *limit / (n + 1e-6),
+                   l = value();
       *norm = n;
-      *factor = *limit > 0 && share < 1 ? share : 1;
+      *factor = (*limit > 0 && share < 1 ? share : 1) / by;
       *finite = n - n == 0 && l - l == 0 ? 1 : 0;
     });
   }
@@ -138,15 +155,17 @@ struct Clip {
   PARALLEL_DEVICE double value() const {
     if (type == DType::f64) return *static_cast<const double*>(loss);
     if (type == DType::bf16) return static_cast<double>(widen(*static_cast<const bfloat16*>(loss)));
+    if (type == DType::f16) return static_cast<double>(widen(*static_cast<const float16*>(loss)));
     return static_cast<double>(*static_cast<const float*>(loss));
   }
 };
-/// ints: position of clip_norm.
+/// ints: positions of clip_norm and, where it is to be taken out, loss_scale.
 inline void clip(const Call& call) {
+  const double* scalars = call.operands[1].as<const double>();
   launch(gpu(call).stream(), 1,
-         Clip{call.operands[0].as<const double>(), call.operands[1].as<const double>() + call.ints[0],
-              call.operands[2].data, call.operands[2].dtype, call.results[0].as<double>(), call.results[1].as<double>(),
-              call.results[2].as<double>()});
+         Clip{call.operands[0].as<const double>(), scalars + call.ints[0],
+              call.ints.size() > 1 ? scalars + call.ints[1] : nullptr, call.operands[2].data, call.operands[2].dtype,
+              call.results[0].as<double>(), call.results[1].as<double>(), call.results[2].as<double>()});
 }
 
 }  // namespace parallel::internals::cuda

@@ -8,15 +8,15 @@
 
 namespace parallel::internals::cuda {
 
-/// Updates a parameter and its state in place. A rule prepares its coefficients once for each block, so there are only
+/// Updates a parameter and its state in place, by a gradient of type G. A rule prepares its coefficients once for each block, so there are only
 /// as many blocks as a GPU runs at once.
-template <class T, class Rule>
+template <class T, class G, class Rule>
 struct Update {
   static constexpr int threads = 256;
   static constexpr std::size_t shared_bytes = sizeof(typename Rule::Coefficients);
   Rule rule;
   T* values[Rule::values];  ///< the parameter, then its state
-  const T* gradient;
+  const G* gradient;
   const double* commit;
   Index elements, blocks;
   bool packed;  ///< 16 bytes at a time
@@ -38,7 +38,7 @@ struct Update {
       for (Index p = block.index * threads + thread; p < elements / n; p += blocks * threads) {
         Pack<T, n> all[Rule::values];
         for (int k = 0; k < Rule::values; ++k) all[k] = reinterpret_cast<const Pack<T, n>*>(values[k])[p];
-        const Pack<T, n> g = reinterpret_cast<const Pack<T, n>*>(gradient)[p];
+        const Pack<G, n> g = reinterpret_cast<const Pack<G, n>*>(gradient)[p];
         for (int i = 0; i < n; ++i) {
           Wide<T> own[Rule::values];
           for (int k = 0; k < Rule::values; ++k) own[k] = widen(all[k].of[i]);
@@ -51,28 +51,37 @@ struct Update {
   }
 };
 /// `rule_of(call)`: what updates a call's parameter.
-template <class T, class F>
-void update(std::span<const Call> calls, F rule_of) {
+template <class T, class G, class F>
+void update_by(std::span<const Call> calls, F rule_of) {
   using Rule = decltype(rule_of(calls[0]));
-  using Body = Update<T, Rule>;
+  using Body = Update<T, G, Rule>;
   const cudaStream_t stream = gpu(calls[0]).stream();
   Bodies<Body> bodies;
   for (const Call& call : calls) {
+    if (call.operands[Rule::values].dtype != dtype_of<G>) continue;
     constexpr int n = pack_elements<T>;
     Body body{rule_of(call),
               {},
-              call.operands[Rule::values].template as<const T>(),
+              call.operands[Rule::values].template as<const G>(),
               call.commit,
               call.results[0].elements(),
               0,
               false};
     for (int k = 0; k < Rule::values; ++k) body.values[k] = call.results[k].template as<T>();
-    body.packed = body.elements % n == 0 && lies_at(body.gradient, 16) &&
+    body.packed = body.elements % n == 0 && lies_at(body.gradient, n * sizeof(G)) &&
                   std::all_of(body.values, body.values + Rule::values, [](const T* v) { return lies_at(v, 16); });
     body.blocks = std::min(enough_blocks, blocks_of(body.elements / (body.packed ? n : 1), body.threads));
     bodies.add(stream, body, body.blocks);
   }
   bodies.launch(stream);
+}
+template <class T, class F>
+void update(std::span<const Call> calls, F rule_of) {
+  update_by<T, T>(calls, rule_of);
+  if constexpr (std::is_same_v<T, float>) {
+    update_by<T, bfloat16>(calls, rule_of);
+    update_by<T, float16>(calls, rule_of);
+  }
 }
 
 // Operands and positions of scalars stand at the operations (operation/update.hpp).

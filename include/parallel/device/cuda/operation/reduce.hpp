@@ -94,7 +94,7 @@ void reduce(const Call& call, const What& what, const View& x, const Steps& step
     reduce_columns(gpu(call), what, from, out, walk.extent(), kept, gone);
 }
 
-/// The sum over the dimensions `ints` (none: all), times the first number. Of bf16 it is f32.
+/// The sum over the dimensions `ints` (none: all), times the first number. Of bf16 and f16 it is f32.
 template <class Out>
 void sum(const Call& call) {
   const View &x = call.operands[0], &out = call.results[0];
@@ -131,7 +131,7 @@ void expand(const Call& call) {
   const auto from = [&]<class From>(From) {
     map<Scale<T>, T, From>(call, {static_cast<Wide<T>>(call.reals[0])}, {cpu::reduced(call.results[0], call.ints)});
   };
-  if constexpr (std::is_same_v<T, bfloat16>)
+  if constexpr (Half<T>)
     if (call.operands[0].dtype == DType::f32) return from(float{});
   with_element<T>(call.operands[0].dtype, from);
 }
@@ -146,7 +146,7 @@ struct MaximumShare {
 template <class T>
 void max_gradient(const Call& call) {
   const Steps over = cpu::reduced(call.operands[0], call.ints);
-  // the count of bf16 is f32
+  // the count of bf16 and f16 is f32
   map<MaximumShare, T, T, T, Wide<T>, T>(call, {}, {strides(call.operands[0]), over, over, over});
 }
 

@@ -25,6 +25,7 @@ struct LogitRows {
     const Index from = row * length + i;
     return dtype == DType::f64    ? static_cast<float>(static_cast<const double*>(logits)[from])
            : dtype == DType::bf16 ? widen(static_cast<const bfloat16*>(logits)[from])
+           : dtype == DType::f16  ? widen(static_cast<const float16*>(logits)[from])
                                   : static_cast<const float*>(logits)[from];
   }
 };
