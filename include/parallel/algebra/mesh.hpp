@@ -98,7 +98,7 @@ struct LocalPart {
   std::int64_t flat = 0;
   std::int64_t before = 0;             ///< where in the flat view the share of `rank` begins
   std::int64_t own = 0;                ///< elements of it that are no padding
-  std::int64_t shares = 1, place = 0;  ///< how many shares there are, with padding, and which of them this is
+  std::int64_t place = 0;   ///< which of the shares this is
 };
 constexpr LocalPart local_part(const Layout& layout, const Mesh& mesh, int rank = 0) {
   LocalPart part;
@@ -115,7 +115,6 @@ constexpr LocalPart local_part(const Layout& layout, const Mesh& mesh, int rank 
       share = (share + mesh.extent(p.axis) - 1) / mesh.extent(p.axis);
       const std::int64_t begin = mesh.coordinate(rank, p.axis) * share, left = part.own - begin;
       part.before += begin;
-      part.shares *= mesh.extent(p.axis);
       part.place = part.place * mesh.extent(p.axis) + mesh.coordinate(rank, p.axis);
       part.own = left < 0 ? 0 : left < share ? left : share;
     }

@@ -15,7 +15,8 @@ struct View {
   int rank = 0;
   std::int64_t size[max_rank + 1]{};    ///< extents of the part
   std::int64_t offset[max_rank + 1]{};  ///< where the part begins in the full tensor
-  std::int64_t whole[max_rank + 1]{};   ///< extents of the full tensor
+  /// extents of the full tensor; of a share of a flat view where the rank's elements end, behind which is padding
+  std::int64_t whole[max_rank + 1]{};
 
   template <class T>
   T* as() const {

@@ -25,6 +25,10 @@ std::span<const KernelRow> Table<T>::kernels() {
     static constexpr KernelRow all[]{
       {&operation::square_sum,                  square_sum},
       {&operation::add_scalars,                 add_scalars},
+      {&operation::layer_squares,               layer_squares},
+      {&operation::factored_update_squares,     factored_update_squares,       -1, true},
+      {&operation::full_update_squares,         full_update_squares,           -1, true},
+      {&operation::adafactor_size,              adafactor_size},
       {&operation::clip,                        clip},
       {&operation::digit_histogram,             digit_histogram},
       {&operation::narrow,                      narrow},
@@ -118,6 +122,11 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::adam,                        adam<T>},
       {&operation::adamw,                       adamw<T>},
       {&operation::lion,                        lion<T>},
+      {&operation::factored_squares,            factored_squares<T>},
+      {&operation::adafactor_mean,              adafactor_mean<T>,             -1, true},
+      {&operation::adafactor_squares,           adafactor_squares<T>,          -1, true},
+      {&operation::adafactor,                   adafactor<T>,                  -1, true},
+      {&operation::adafactor_full,              adafactor_full<T>,             -1, true},
     };
     return all;
   }

@@ -87,6 +87,9 @@ struct Operation {
   internals::Structural structural = internals::Structural::none;
   Rate rate = Rate::memory;
   bool reads_a_part = false;  ///< of its first operand, no more than it writes
+  /// its kernels take a rank's share of a flat view, as `Stored` parameters lie in an optimizer: View has one dimension
+  /// for it, with where it begins, and ends, in what the other axes leave of the tensor
+  bool of_flat = false;
 };
 
 enum class Phase : std::uint8_t { forward, backward, optimizer };

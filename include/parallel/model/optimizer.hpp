@@ -1,8 +1,9 @@
 // Optimizers as nodes of the graph: their state lies like the parameter, their numbers (learning rate, decay, ...) are
 // run-time scalars.
 #pragma once
-#include <parallel/graph/stages.hpp>
-#include <parallel/operation/update.hpp>
+#include <parallel/model/update.hpp>
+#include <parallel/operation/optimizing.hpp>
+#include <parallel/operation/reduce.hpp>
 
 namespace parallel {
 namespace internals {
@@ -52,19 +53,6 @@ constexpr Norm clip_by_global_norm(Trace& trace, const Vector<int>& gradients, i
   return {norm + 1, norm, norm + 2};
 }
 
-/// Optimizer state of the shape and placement in which the parameter is updated, zero at first.
-constexpr int state(Trace& trace, int member, std::string_view name) {
-  Member described;
-  const Member of = trace.graph.members[member];
-  described.path = trace.graph.name(of.path, {".", name});
-  described.role = Role::state;
-  described.type = trace.graph.values[of.value].type;
-  described.layers = of.layers;
-  described.of = member;
-  described.initializer = {Initializer::Kind::constant, 0, false};
-  const int value = trace.declare(operation::parameter, described, Kind::parameter, false);
-  return trace.region == 0 ? value : trace.carry(value);  // an update within a loop goes on from the one before
-}
 /// Has an optimizer update a parameter as its gradient lies: where the parameter lies whole and its gradient split, each
 /// rank updates its part, and the parts are gathered in the parameter's place.
 template <class Optimizer>
@@ -74,7 +62,10 @@ constexpr void update_as_it_lies(Trace& trace, int member, int gradient, int fac
   trace.member = member;
   trace.origin = -1;
   trace.graph.members[member].value = trace.enter(whole, trace.graph.values[gradient].type.layout);
-  Optimizer::update(trace, member, gradient, factor);
+  {
+    Update update(trace, member, gradient, factor);
+    Optimizer::update(update);
+  }
   trace.member = member;
   Member& updated = trace.graph.members[member];
   updated.value = whole;
@@ -82,40 +73,6 @@ constexpr void update_as_it_lies(Trace& trace, int member, int gradient, int fac
     const int gathered = trace.gathered(updated.updated, rest);
     trace.graph.members[member].updated = gathered;
   }
-}
-/// Writes the node that updates a parameter and the states that were declared last. `positions`: of the scalars that it
-/// reads; behind them stands whether the parameter decays.
-constexpr void update(Trace& trace, const Operation& operation, int member, const List<int, max_results>& states,
-                      int gradient, int factor, Ints positions) {
-  positions.push_back(trace.graph.members[member].initializer.decays);
-  const int value = trace.graph.members[member].value, first = trace.graph.members.size() - states.size();
-  const Type type = trace.graph.values[value].type;
-  List<int, max_node_operands> operands{value};
-  List<Type, max_results> types{type};
-  for (const int kept : states) {
-    operands.push_back(kept);
-    types.push_back(type);
-  }
-  operands.push_back(gradient);
-  operands.push_back(factor);
-  operands.push_back(trace.graph.scalar_value);
-  const int updated = trace.emit(operation, operands, types, Kind::parameter, positions);
-  trace.graph.members[member].updated = updated;
-  for (int i = 0; i < states.size(); ++i) trace.graph.members[first + i].updated = updated + 1 + i;
-}
-/// Of stochastic gradient descent with a momentum: Momentum and Nesterov.
-constexpr void update_by_momentum(Trace& trace, const Operation& operation, int member, int gradient, int factor) {
-  const int momentum = state(trace, member, "momentum");
-  update(trace, operation, member, {momentum}, gradient, factor,
-         {trace.scalar("learning_rate"), trace.scalar("momentum"), trace.scalar("weight_decay")});
-}
-/// Of Adam and AdamW.
-constexpr void update_by_moments(Trace& trace, const Operation& operation, int member, int gradient, int factor) {
-  const int mean = state(trace, member, "mean");
-  const int variance = state(trace, member, "variance");
-  update(trace, operation, member, {mean, variance}, gradient, factor,
-         {trace.scalar("learning_rate"), trace.scalar("beta1"), trace.scalar("beta2"), trace.scalar("epsilon"),
-          trace.scalar("weight_decay"), trace.scalar("step")});
 }
 }  // namespace optimizing
 }  // namespace internals
@@ -131,9 +88,7 @@ struct KeepGradients {
   struct Hyperparameters {
     double clip_norm = 0;  ///< nothing is clipped; it is only what every program with gradients reads
   };
-  static constexpr void update(internals::Trace& trace, int, int gradient, int) {
-    trace.graph.outputs.push_back(gradient);
-  }
+  static constexpr void update(Update& u) { u.output(u.gradient()); }
 };
 
 /// Stochastic gradient descent (Robbins and Monro, 1951), as PyTorch's without momentum:
@@ -144,9 +99,8 @@ struct Sgd {
     double weight_decay = 0;  ///< times the parameter is added to its gradient
     double clip_norm = 0;     ///< of the norm of all gradients together; 0: no clipping
   };
-  static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
-    internals::optimizing::update(trace, operation::sgd, member, {}, gradient, factor,
-                                  {trace.scalar("learning_rate"), trace.scalar("weight_decay")});
+  static constexpr void update(Update& u) {
+    u.replace(operation::sgd, {u.parameter()}, {u.gradient(), u.factor()}, {"learning_rate", "weight_decay"});
   }
 };
 
@@ -159,8 +113,9 @@ struct Momentum {
     double weight_decay = 0;  ///< times the parameter is added to its gradient
     double clip_norm = 0;     ///< of the norm of all gradients together; 0: no clipping
   };
-  static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
-    internals::optimizing::update_by_momentum(trace, operation::momentum, member, gradient, factor);
+  static constexpr void update(Update& u) {
+    u.replace(operation::momentum, {u.parameter(), u.state("momentum")}, {u.gradient(), u.factor()},
+              {"learning_rate", "momentum", "weight_decay"});
   }
 };
 
@@ -168,8 +123,9 @@ struct Momentum {
 /// h = g + weight_decay p; m = momentum m + h; p -= learning_rate (h + momentum m).
 struct Nesterov {
   using Hyperparameters = Momentum::Hyperparameters;
-  static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
-    internals::optimizing::update_by_momentum(trace, operation::nesterov, member, gradient, factor);
+  static constexpr void update(Update& u) {
+    u.replace(operation::nesterov, {u.parameter(), u.state("momentum")}, {u.gradient(), u.factor()},
+              {"learning_rate", "momentum", "weight_decay"});
   }
 };
 
@@ -184,8 +140,9 @@ struct Adam {
     double weight_decay = 0;            ///< times the parameter is added to its gradient
     double clip_norm = 0;               ///< of the norm of all gradients together; 0: no clipping
   };
-  static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
-    internals::optimizing::update_by_moments(trace, operation::adam, member, gradient, factor);
+  static constexpr void update(Update& u) {
+    u.replace(operation::adam, {u.parameter(), u.state("mean"), u.state("variance")}, {u.gradient(), u.factor()},
+              {"learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "step"});
   }
 };
 
@@ -199,8 +156,9 @@ struct AdamW {
     double weight_decay = 0.01;         ///< times the learning rate is taken off a parameter
     double clip_norm = 0;               ///< of the norm of all gradients together; 0: no clipping
   };
-  static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
-    internals::optimizing::update_by_moments(trace, operation::adamw, member, gradient, factor);
+  static constexpr void update(Update& u) {
+    u.replace(operation::adamw, {u.parameter(), u.state("mean"), u.state("variance")}, {u.gradient(), u.factor()},
+              {"learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "step"});
   }
 };
 
@@ -214,11 +172,57 @@ struct Lion {
     double weight_decay = 0;           ///< times the learning rate is taken off a parameter
     double clip_norm = 0;              ///< of the norm of all gradients together; 0: no clipping
   };
-  static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
-    const int mean = internals::optimizing::state(trace, member, "mean");
-    internals::optimizing::update(
-        trace, operation::lion, member, {mean}, gradient, factor,
-        {trace.scalar("learning_rate"), trace.scalar("beta1"), trace.scalar("beta2"), trace.scalar("weight_decay")});
+  static constexpr void update(Update& u) {
+    u.replace(operation::lion, {u.parameter(), u.state("mean")}, {u.gradient(), u.factor()},
+              {"learning_rate", "beta1", "beta2", "weight_decay"});
+  }
+};
+
+/// Adafactor (Shazeer and Stern, 2018), as PyTorch's: of a matrix it remembers the means of its squared gradients by row
+/// and by column, R and C, and takes R C / mean(R) for their means; of a vector each. A parameter of more dimensions is
+/// matrices of its last two; a layer's is a parameter of its own. With w = t^beta2_decay, R = (1 - w) R + w rows(g^2), C
+/// alike; u = g / max(root of these, epsilon1); p -= min(learning_rate, 1 / root(t)) max(epsilon2, rms(p)) u /
+/// max(1, rms(u) / clip_threshold), behind p -= learning_rate weight_decay p. Beside its hyperparameters it reads the
+/// scalar `step`, which is t.
+struct Adafactor {
+  struct Hyperparameters {
+    double learning_rate = 1e-2;  ///< of the size of a parameter, at most; later 1 / root(t) is
+    double beta2_decay = -0.8;    ///< the power of t that says how much is forgotten of the means
+    double epsilon1 = 0;          ///< below which a root does not fall; 0: the distance from 1 to the next number
+    double epsilon2 = 1e-3;       ///< below which the size of a parameter does not fall
+    double clip_threshold = 1;    ///< of the update's root mean square
+    double weight_decay = 0;      ///< times the learning rate is taken off a parameter
+    double clip_norm = 0;         ///< of the norm of all gradients together; 0: no clipping
+  };
+  static constexpr void update(Update& u) {
+    const Layout layout = u.type(u.parameter()).layout;
+    const std::int64_t stacked = u.stacked();
+    const auto size = [&](const Operation& squares, const Update::Values& operands) {
+      return u.apply(operation::adafactor_size,
+                     {u.apply(squares, operands, {"epsilon1"}, {stacked})[0],
+                      u.apply(operation::layer_squares, {u.parameter()}, {}, {stacked})[0]},
+                     {"learning_rate", "step", "epsilon2", "clip_threshold"}, {}, static_cast<double>(u.elements()))[0];
+    };
+    if (const int rank = layout.rank(); rank - stacked < 2) {
+      const Update::Value squares =
+          u.replace(operation::adafactor_squares, {u.state("squares")}, {u.gradient(), u.factor()},
+                    {"step", "beta2_decay"})[0];
+      const Update::Value by = size(operation::full_update_squares, {u.gradient(), u.factor(), squares});
+      u.replace(operation::adafactor_full, {u.parameter()}, {u.gradient(), u.factor(), squares, by},
+                {"epsilon1", "learning_rate", "weight_decay"}, {stacked});
+    } else {
+      const double m = static_cast<double>(layout.dims[rank - 2].size), n = static_cast<double>(layout.dims[rank - 1].size);
+      const Update::Values sums = u.apply(operation::factored_squares, {u.gradient(), u.factor()}, {}, {stacked});
+      const auto mean = [&](std::string_view name, Update::Value sum, double count) {
+        return u.replace(operation::adafactor_mean, {u.state(name, u.type(sum))}, {sum}, {"step", "beta2_decay"}, {},
+                         1 / count)[0];
+      };
+      const Update::Value rows = mean("rows", sums[0], n), columns = mean("columns", sums[1], m);
+      const Update::Value of_rows = u.apply(operation::sum, {rows}, {}, {rank - 2}, 1 / m)[0];
+      const Update::Value by = size(operation::factored_update_squares, {u.gradient(), u.factor(), rows, columns, of_rows});
+      u.replace(operation::adafactor, {u.parameter()}, {u.gradient(), u.factor(), rows, columns, of_rows, by},
+                {"epsilon1", "learning_rate", "weight_decay"}, {stacked});
+    }
   }
 };
 

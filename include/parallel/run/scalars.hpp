@@ -36,6 +36,8 @@ void each_optimizer(F f) {
   f(operation::sgd, Sgd::Hyperparameters{});
   f(operation::momentum, Momentum::Hyperparameters{});
   f(operation::nesterov, Nesterov::Hyperparameters{});
+  f(operation::adafactor_full, Adafactor::Hyperparameters{});
+  f(operation::adafactor, Adafactor::Hyperparameters{});
   f(operation::lion, Lion::Hyperparameters{});
   f(operation::adam, Adam::Hyperparameters{});
   f(operation::adamw, AdamW::Hyperparameters{});

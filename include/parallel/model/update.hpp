@@ -1,0 +1,179 @@
+// What an optimizer writes its update of a parameter with: states, numbers, operations. Moves follow by the rule, as in
+// a model.
+#pragma once
+#include <parallel/graph/stages.hpp>
+#include <parallel/operation/update.hpp>
+
+namespace parallel {
+
+/// The update of one parameter, which an optimizer's `update(Update&)` writes: it declares what it remembers and applies
+/// operations, the library's or its own, to the parameter, its gradient and these. A value lies as the rule of derivation
+/// says of by-value data: a sum over what is split is pending, and is completed by whatever needs it whole. A `Stored`
+/// parameter is updated as its gradient lies, each rank its part; operations that can say so (`Operation::of_flat`).
+/// What is refused is so by one sentence when the program is planned.
+class Update {
+ public:
+  /// A tensor of the update.
+  struct Value {
+    int number = -1;
+  };
+  using Values = internals::List<Value, internals::max_operands>;
+  /// Names of run-time numbers, as the members of the optimizer's `Hyperparameters` are called; besides `step`, counted
+  /// from 1.
+  struct Numbers {
+    internals::List<std::string_view, 8> names;
+    constexpr Numbers() : names{} {}
+    template <std::size_t... n>
+    constexpr Numbers(const char (&... name)[n]) : names{std::string_view(name, n - 1)...} {}
+  };
+
+  /// For who asks an optimizer: of a member, by a gradient that is completed, times a factor that clips.
+  constexpr Update(internals::Trace& trace, int member, int gradient, int factor)
+      : trace_(trace), member_(member), parameter_{of(member).value}, gradient_{gradient}, factor_{factor} {
+    owned_.push_back({parameter_, member});
+    AxisList axes;
+    type(gradient_).layout.collect(axes);
+    for (const Axis* a : axes)
+      if (type(gradient_).layout.on(a).pending()) refuse(Reason::pending_gradient);
+  }
+  Update(const Update&) = delete;
+
+  constexpr Value parameter() const { return parameter_; }
+  /// It lies as the parameter does; no rank has a pending sum of it.
+  constexpr Value gradient() const { return gradient_; }
+  /// f64, a scalar by which the gradient is to be multiplied: below 1 where the norm of all gradients is clipped.
+  constexpr Value factor() const { return factor_; }
+  constexpr Type type(Value value) const { return trace_.graph.values[value.number].type; }
+  /// Whether the first dimension counts layers, each with a parameter of its own.
+  constexpr bool stacked() const { return of(member_).layers > 0; }
+  /// Whether weight decay applies to the parameter.
+  constexpr bool decays() const { return of(member_).initializer.decays; }
+  /// Elements of the parameter, of a stack those of one layer.
+  constexpr std::int64_t elements() const {
+    const Layout layout = type(parameter_).layout;
+    return stacked() ? layout.elements() / layout.dims[0].size : layout.elements();
+  }
+
+  /// What the optimizer remembers from step to step, 0 at first, by this name behind the parameter's: of the parameter's
+  /// shape and placement.
+  constexpr Value state(std::string_view name) { return state(name, type(parameter_)); }
+  /// The same of another type; where that is pending, it lies whole. Of a stack the first dimension counts layers, too.
+  constexpr Value state(std::string_view name, Type like) {
+    internals::Member described;
+    described.path = trace_.graph.name(of(member_).path, {".", name});
+    described.role = internals::Role::state;
+    described.type = {like.dtype, completed(like.layout)};
+    described.layers = of(member_).layers;
+    described.of = member_;
+    described.initializer = {Initializer::Kind::constant, 0, false};
+    const int declared = trace_.declare(operation::parameter, described, Kind::parameter, false);
+    // an update within a loop goes on from the one before
+    const Value value{trace_.region == 0 ? declared : trace_.carry(declared)};
+    owned_.push_back({value, trace_.graph.members.size() - 1});
+    return value;
+  }
+
+  /// Applies an operation. Its whole-number attributes are the positions of `numbers` among the scalars, which become its
+  /// last operand if there are any, then `ints`.
+  constexpr Values apply(const Operation& operation, const Values& operands, const Numbers& numbers = {},
+                         const Ints& ints = {}, double first = 0, double second = 0) {
+    return write(operation, 0, operands, numbers, ints, first, second);
+  }
+  /// The same of an operation that takes the place of its first operands, the parameter or states: their values from
+  /// here on are its results. Between the positions and `ints` stands whether the parameter decays. One without a table
+  /// goes element by element: operands of the first one's shape lie as it does, others are scalars.
+  constexpr Values replace(const Operation& operation, const Values& owned, const Values& read,
+                           const Numbers& numbers = {}, const Ints& ints = {}, double first = 0, double second = 0) {
+    Values operands = owned;
+    for (const Value& v : read) operands.push_back(v);
+    const Values results = write(operation, owned.size(), operands, numbers, ints, first, second);
+    for (int i = 0; i < owned.size(); ++i)
+      for (Owned& own : owned_)
+        if (own.value.number == owned[i].number) {
+          own.value = results[i];
+          trace_.graph.members[own.member].updated = results[i].number;
+        }
+    return results;
+  }
+
+  /// Makes a value an output of the program.
+  constexpr void output(Value value) { trace_.graph.outputs.push_back(value.number); }
+
+ private:
+  struct Owned {
+    Value value{};
+    int member = -1;
+  };
+
+  constexpr const internals::Member& of(int member) const { return trace_.graph.members[member]; }
+  static constexpr Layout completed(Layout layout) {
+    AxisList axes;
+    layout.collect(axes);
+    for (const Axis* a : axes)
+      if (layout.on(a).pending()) layout = layout.with(a, Invariant);
+    return layout;
+  }
+  constexpr void refuse(Reason reason) {
+    trace_.graph.misused = member_;
+    trace_.graph.unfit = reason;
+  }
+
+  constexpr Values write(const Operation& operation, int owned, const Values& operands, const Numbers& numbers,
+                         const Ints& more, double first, double second) {
+    Ints ints;
+    for (const std::string_view& name : numbers.names) ints.push_back(trace_.scalar(name));
+    if (owned > 0) ints.push_back(decays());
+    for (const std::int64_t i : more) ints.push_back(i);
+    internals::List<int, internals::max_node_operands> entered;
+    internals::List<Type, internals::max_results> results;
+    const Kind kind = owned > 0 ? Kind::parameter : Kind::activation;
+    if (operation.signatures == nullptr)
+      element_by_element(owned, operands, entered, results);
+    else
+      by_table(operation, owned, operands, ints, entered, results);
+    if (!numbers.names.empty()) entered.push_back(trace_.graph.scalar_value);
+    trace_.member = member_;
+    const int result = trace_.emit(operation, entered, results, kind, ints, first, second);
+    Values values;
+    for (int r = 0; r < results.size(); ++r) values.push_back({result + r});
+    return values;
+  }
+  constexpr void element_by_element(int owned, const Values& operands,
+                                    internals::List<int, internals::max_node_operands>& entered,
+                                    internals::List<Type, internals::max_results>& results) {
+    const Type like = type(operands[0]);
+    for (int i = 0; i < operands.size(); ++i) {
+      const Type has = type(operands[i]);
+      const bool alike = internals::same_extents(has.layout, like.layout);
+      if (!alike && has.layout.rank() > 0) refuse(Reason::not_element_by_element);
+      const Layout to = alike ? like.layout : completed(has.layout);
+      if (i < owned && !(has.layout == like.layout)) refuse(Reason::not_element_by_element);
+      entered.push_back(trace_.enter(operands[i].number, to));
+    }
+    for (int r = 0; r < (owned > 0 ? owned : 1); ++r) results.push_back({type(operands[r]).dtype, like.layout});
+  }
+  constexpr void by_table(const Operation& operation, int owned, const Values& operands, const Ints& ints,
+                          internals::List<int, internals::max_node_operands>& entered,
+                          internals::List<Type, internals::max_results>& results) {
+    Arguments a;
+    for (const Value& v : operands) {
+      a.types.push_back(type(v));
+      a.kinds.push_back(Kind::data);  // nothing goes back through an update, so how whole values are used is all one
+    }
+    a.ints = ints;
+    const Inference inferred = infer(operation, a);
+    if (inferred.refusal) refuse(inferred.refusal.reason);
+    for (int i = 0; i < operands.size(); ++i)
+      entered.push_back(inferred.refusal ? operands[i].number : trace_.enter(operands[i].number, inferred.to[i]));
+    results = inferred.results;
+    for (int r = 0; r < owned; ++r)
+      if (!(results[r] == type(operands[r])) || entered[r] != operands[r].number) refuse(Reason::moves_what_it_updates);
+  }
+
+  internals::Trace& trace_;
+  int member_;
+  Value parameter_, gradient_, factor_;
+  internals::Vector<Owned> owned_{};
+};
+
+}  // namespace parallel
