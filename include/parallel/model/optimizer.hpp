@@ -180,14 +180,14 @@ struct Lion {
 
 /// Adafactor (Shazeer and Stern, 2018), as PyTorch's: of a matrix it remembers the means of its squared gradients by row
 /// and by column, R and C, and takes R C / mean(R) for their means; of a vector each. A parameter of more dimensions is
-/// matrices of its last two; a layer's is a parameter of its own. With w = t^beta2_decay, R = (1 - w) R + w rows(g^2), C
+/// matrices of its last two; a layer's is a parameter of its own. With w = t^-beta2_decay, R = (1 - w) R + w rows(g^2), C
 /// alike; u = g / max(root of these, epsilon1); p -= min(learning_rate, 1 / root(t)) max(epsilon2, rms(p)) u /
 /// max(1, rms(u) / clip_threshold), behind p -= learning_rate weight_decay p. Beside its hyperparameters it reads the
 /// scalar `step`, which is t.
 struct Adafactor {
   struct Hyperparameters {
     double learning_rate = 1e-2;  ///< of the size of a parameter, at most; later 1 / root(t) is
-    double beta2_decay = -0.8;    ///< the power of t that says how much is forgotten of the means
+    double beta2_decay = 0.8;     ///< 1 / t to this power is forgotten of the means (PyTorch has it with its sign)
     double epsilon1 = 0;          ///< below which a root does not fall; 0: the distance from 1 to the next number
     double epsilon2 = 1e-3;       ///< below which the size of a parameter does not fall
     double clip_threshold = 1;    ///< of the update's root mean square

@@ -94,7 +94,7 @@ inline constexpr Operation factored_squares{.name = "factored_squares",
 // Adafactor (Shazeer and Stern, 2018). What stands between the last two whole numbers and the positions of scalars is
 // said at each.
 
-/// (mean of squares, sums of squares, scalars) -> mean, in place: it takes the share t to the power of `decay`, of the
+/// (mean of squares, sums of squares, scalars) -> mean, in place: it takes the share t^-beta2_decay of the
 /// sums times the first number. ints: positions of step, beta2_decay, then whether it decays, which is not asked.
 inline constexpr Operation adafactor_mean{.name = "adafactor_mean", .updates = true};
 /// (mean of squares, gradient, factor, scalars) -> mean, in place: the same by the gradient's own squares.

@@ -50,11 +50,11 @@ template <class T>
     }
 }
 
-/// What Adafactor forgets of a mean: t to the power of beta2_decay.
+/// What Adafactor forgets of a mean: t to the power of -beta2_decay.
 template <class T>
 T forgotten(const Call& call) {
   const double* const scalars = call.operands[call.operands.size() - 1].as<const double>();
-  return static_cast<T>(std::pow(scalars[call.ints[0]], scalars[call.ints[1]]));
+  return static_cast<T>(std::pow(scalars[call.ints[0]], -scalars[call.ints[1]]));
 }
 template <class T>
 [[gnu::flatten]] void adafactor_mean(const Call& call) {
@@ -108,7 +108,7 @@ template <class T>
   by_rows<T>(call, x, 2, least, [=](Index l, Index at, Index n, T share, const T* columns) {
     sums[l] += static_cast<double>(sum_by_lanes<T>(
         n,
-        [=](const T* g, const T* column) {
+        [=](const T* g, const T* column) -> Lanes<T> {
           return of_root<T>(factor * lanes(g), share * lanes(column), least).square();
         },
         x.as<const T>() + at, columns));
@@ -126,7 +126,9 @@ template <class T>
   for (Index l = 0; l < part.layers; ++l)
     call.results[0].as<double>()[l] = static_cast<double>(sum_by_lanes<T>(
         part.stride,
-        [=](const T* g, const T* squares) { return of_root<T>(factor * lanes(g), lanes(squares), least).square(); },
+        [=](const T* g, const T* squares) -> Lanes<T> {
+          return of_root<T>(factor * lanes(g), lanes(squares), least).square();
+        },
         x.as<const T>() + l * part.stride, call.operands[2].as<const T>() + l * part.stride));
 }
 inline void full_update_squares(const Call& call) {

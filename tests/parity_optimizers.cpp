@@ -1,0 +1,55 @@
+// Adafactor and Muon against PyTorch's, ten steps of a small network, however its parameters lie (tools/fixtures/optimizers.py).
+#include "optimizer_network.hpp"
+
+using namespace optimizer_network;
+
+namespace {
+
+struct Case {
+  std::string name;
+  Graph graph;
+  std::vector<Mesh> meshes;
+};
+template <class Optimizer>
+std::vector<Case> cases() {
+  const std::vector<Mesh> on_data{{data = 1},
+                                  {data = 2},
+                                  {data = 3},
+                                  {data = 4},
+                                  {data = 2, tensor = 2},
+                                  {data = 3, tensor = 2},
+                                  {data = 2, tensor = 4}};
+  std::vector<Case> all;
+  std::vector<Mesh> whole = on_data;
+  whole.push_back({tensor = 2});
+  whole.push_back({tensor = 4});
+  all.push_back({"whole", build<Whole<Optimizer>>(), whole});
+  all.push_back({"accumulated", build<Accumulate<2, Whole<Optimizer>>>(), {}});
+  all.push_back({"stage 1", build<AllStored<Whole<Optimizer>, Stored<data, Zero::states>>>(), on_data});
+  all.push_back({"stage 2", build<AllStored<Whole<Optimizer>, Stored<data, Zero::gradients>>>(), on_data});
+  all.push_back({"stage 3", build<AllStored<Whole<Optimizer>, Stored<data>>>(), on_data});
+  all.push_back({"on both", build<AllStored<Whole<Optimizer>, Stored<data>, Stored<tensor>>>(),
+                 {{data = 2, tensor = 2}, {data = 3, tensor = 2}}});
+  all.push_back({"stages", build<Staged<Optimizer>>(), {{stage = 3}, {stage = 3, data = 2}}});
+  all.push_back({"stages, stored", build<AllStored<Staged<Optimizer>, Stored<data>>>(),
+                 {{stage = 3, data = 2}, {stage = 1, data = 2, tensor = 2}}});
+  return all;
+}
+template <class Optimizer>
+void check(const std::string& name, const typename Optimizer::Hyperparameters& numbers) {
+  for (const Case& c : cases<Optimizer>()) {
+    CAPTURE(c.name);
+    for (const Mesh& mesh : c.meshes) {
+      CAPTURE(text(mesh));
+      check_like(trained(c.graph, mesh, numbers), name, 2e-7);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Adafactor is PyTorch's") { check<Adafactor>("adafactor", {}); }
+TEST_CASE("Adafactor with other numbers, and weight decay") {
+  check<Adafactor>("adafactor_decayed",
+                   {.learning_rate = 0.05, .beta2_decay = 0.5, .clip_threshold = 1.5, .weight_decay = 0.1});
+}
