@@ -67,6 +67,7 @@ namespace parallel {
   reason(pending_gradient, "parallel: an optimizer was given a gradient that is a pending sum (Partial); complete it before the update", dimensions) \
   reason(not_element_by_element, "parallel::Update: an operation without a table goes element by element, but an operand has another shape, or its first ones lie differently; give the operation a table (signatures)", dimensions) \
   reason(moves_what_it_updates, "parallel::Update: an operation takes the place of its first operands but would have them lie otherwise, or give them another type; give it a row for how the parameter lies, and of_flat for Stored ones", dimensions) \
+  reason(states_in_bf16, "parallel::StatesIn: states are rounded to bfloat16 where the parameter is float; leave StatesIn off, or have float parameters", bytes) \
   reason(no_element_type, "parallel: the element type is none of float, double, bfloat16 and int; use one of them", bytes) \
   reason(bad_dimension, "parallel: a dimension, or a number of layers, must be at least 1; mend the Shape, or the Layers", extent) \
   reason(strict, "parallel::Strict: an operation needs a move that is not written; write it before the operation with to<On<axis, placement>>(x), the placement that it is moved_to", from, to, bytes, line) \

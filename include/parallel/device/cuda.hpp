@@ -2,6 +2,8 @@
 // linked with cublasLt.
 #pragma once
 #include <parallel/device/cuda/device.hpp>
+#include <parallel/device/cuda/device.hpp>
+#include <parallel/device/cuda/operation/adafactor.hpp>
 #include <parallel/device/cuda/operation/attention.hpp>
 #include <parallel/device/cuda/operation/attention_gradient.hpp>
 #include <parallel/device/cuda/operation/cross_entropy.hpp>

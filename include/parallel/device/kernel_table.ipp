@@ -38,7 +38,7 @@ std::span<const KernelRow> Table<T>::kernels() {
   } else {
     static constexpr KernelRow all[]{
       // operation                              kernel                         operand of whole numbers: indices, a
-      // mask; whether bf16 meets f32
+      // mask; whether bf16 meets f32; whether states may be bf16
       {&operation::add,                         binary<T, Add>},
       {&operation::subtract,                    binary<T, Subtract>},
       {&operation::multiply,                    binary<T, Multiply>},
@@ -117,11 +117,11 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::dropout,                     dropout<T>},
 
       {&operation::sgd,                         sgd<T>},
-      {&operation::momentum,                    momentum<T>},
-      {&operation::nesterov,                    nesterov<T>},
-      {&operation::adam,                        adam<T>},
-      {&operation::adamw,                       adamw<T>},
-      {&operation::lion,                        lion<T>},
+      {&operation::momentum,                    momentum<T>,                   -1, false, true},
+      {&operation::nesterov,                    nesterov<T>,                   -1, false, true},
+      {&operation::adam,                        adam<T>,                       -1, false, true},
+      {&operation::adamw,                       adamw<T>,                      -1, false, true},
+      {&operation::lion,                        lion<T>,                       -1, false, true},
       {&operation::factored_squares,            factored_squares<T>},
       {&operation::adafactor_mean,              adafactor_mean<T>,             -1, true},
       {&operation::adafactor_squares,           adafactor_squares<T>,          -1, true},

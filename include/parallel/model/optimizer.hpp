@@ -226,4 +226,15 @@ struct Adafactor {
   }
 };
 
+/// An optimizer whose states are kept in bf16, in half the memory: `StatesIn<bfloat16, AdamW>`. They are computed in f32,
+/// and rounded to the nearest, of two the even, when they are written; parameters are float.
+template <class T, class Optimizer>
+struct StatesIn : Optimizer {
+  static_assert(std::is_same_v<T, bfloat16>, "parallel::StatesIn: states are kept in bfloat16, or as they are without it");
+  static constexpr void update(Update& u) {
+    u.states_in(DType::bf16);
+    Optimizer::update(u);
+  }
+};
+
 }  // namespace parallel

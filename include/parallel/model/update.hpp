@@ -57,12 +57,15 @@ class Update {
   /// What the optimizer remembers from step to step, 0 at first, by this name behind the parameter's: of the parameter's
   /// shape and placement.
   constexpr Value state(std::string_view name) { return state(name, type(parameter_)); }
+  /// From here on states that would be f32 are of this element type, which kernels round to (StatesIn).
+  constexpr void states_in(DType dtype) { states_in_ = dtype; }
   /// The same of another type; where that is pending, it lies whole. Of a stack the first dimension counts layers, too.
   constexpr Value state(std::string_view name, Type like) {
     internals::Member described;
     described.path = trace_.graph.name(of(member_).path, {".", name});
     described.role = internals::Role::state;
-    described.type = {like.dtype, completed(like.layout)};
+    described.type = {states_in_ == DType::f32 ? like.dtype : states_in_, completed(like.layout)};
+    if (states_in_ != DType::f32 && like.dtype != DType::f32) refuse(Reason::states_in_bf16);
     described.layers = of(member_).layers;
     described.of = member_;
     described.initializer = {Initializer::Kind::constant, 0, false};
@@ -174,6 +177,7 @@ class Update {
   int member_;
   Value parameter_, gradient_, factor_;
   internals::Vector<Owned> owned_{};
+  DType states_in_ = DType::f32;
 };
 
 }  // namespace parallel
