@@ -53,3 +53,9 @@ TEST_CASE("Adafactor with other numbers, and weight decay") {
   check<Adafactor>("adafactor_decayed",
                    {.learning_rate = 0.05, .beta2_decay = 0.5, .clip_threshold = 1.5, .weight_decay = 0.1});
 }
+TEST_CASE("Muon, with AdamW for vectors, is PyTorch's") {
+  check<Muon>("muon", {.learning_rate = 2e-2, .weight_decay = 0.1, .adamw_learning_rate = 1e-2});
+}
+TEST_CASE("Muon whose steps are as large as AdamW's") {
+  check<MuonMatchingAdamW>("muon_like_adamw", {.learning_rate = 1e-2, .weight_decay = 0.1});
+}

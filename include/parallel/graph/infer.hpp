@@ -79,12 +79,15 @@ constexpr bool nests_otherwise(const Layout& layout, const AxisList& axes) {
 /// The row in which operands lie flat, each rank having some of their elements, if the operation's rows say that it can
 /// be cut along every dimension of these together: an operand that all of them split is flat, any other is whole, and a
 /// result that is not split along with it is a sum of what the ranks make of their elements.
-constexpr Signatures flat_rows(const Signatures& rows, const Arguments& a, const EnteringList& entering, int results) {
+/// `sums`: also such results.
+constexpr Signatures flat_rows(const Signatures& rows, const Arguments& a, const EnteringList& entering, int results,
+                               bool sums) {
   Signature flat;
   bool first = true;
   int leading = 0;
   while (!entering[leading].placement.flat) ++leading;
-  for (int d = entering[leading].placement.dim; d < a.rank(leading); ++d) {
+  const Placement placed = entering[leading].placement;
+  for (int d = placed.dim; d < (placed.alone ? placed.dim + 1 : a.rank(leading)); ++d) {
     if (a.size(leading, d) == 1) continue;
     const Signature* found = nullptr;
     for (const Signature& row : rows) {
@@ -95,8 +98,8 @@ constexpr Signatures flat_rows(const Signatures& rows, const Arguments& a, const
     }
     if (found == nullptr) return {};
     if (first) {
-      for (const Placement& p : found->operands) flat.operands.push_back(p == split(d) ? entering[leading].placement : Broadcast);
-      for (const Placement& p : found->results) flat.results.push_back(p == split(d) ? entering[leading].placement : Partial);
+      for (const Placement& p : found->operands) flat.operands.push_back(p == split(d) ? placed : Broadcast);
+      for (const Placement& p : found->results) flat.results.push_back(p == split(d) ? placed : Partial);
     }
     for (int i = 0; i < entering.size(); ++i)
       if (!(found->operands[i] == split(d))) flat.operands[i] = Broadcast;
@@ -108,7 +111,10 @@ constexpr Signatures flat_rows(const Signatures& rows, const Arguments& a, const
     first = false;
   }
   for (int i = 0; i < entering.size(); ++i)  // what has other dimensions in front is not cut along with them
-    if (flat.operands[i].split() && !same_extents(a.types[i].layout, a.types[leading].layout)) return {};
+    if (!placed.alone && flat.operands[i].split() && !same_extents(a.types[i].layout, a.types[leading].layout))
+      return {};
+  for (int r = 0; r < results; ++r)  // padding may be no zero
+    if (!sums && flat.results[r].pending()) return {};
   return {flat};
 }
 
@@ -139,12 +145,20 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
     EnteringList entering;
     for (int i = 0; i < a.types.size(); ++i)
       entering.push_back({a.types[i].layout.on(axis), a.kinds[i], (operation.element_by_element >> i & 1) != 0});
-    bool flat = false;
-    for (const Entering& e : entering) flat = flat || e.placement.flat;
-    const Derived derived = derive(!flat                ? rows
-                                   : operation.of_flat ? flat_rows(rows, a, entering, shaped.results.size())
-                                                       : Signatures{},
-                                   entering, shaped.results.size());
+    bool flat = false, alone = true;
+    for (const Entering& e : entering) {
+      flat = flat || e.placement.flat;
+      alone = alone && (!e.placement.flat || e.placement.alone);
+    }
+    const int results = shaped.results.size();
+    Signatures of_flat;
+    if (flat && (operation.of_flat || alone)) {
+      Arguments several = a;  // tables have no row for an extent of 1, which one rank has
+      for (int i = 0; i < a.types.size() && alone; ++i)
+        if (entering[i].placement.flat && a.size(i, 0) == 1) several.types[i].layout.dims[0].size = 2;
+      of_flat = flat_rows(alone ? operation.signatures(several) : rows, several, entering, results, operation.of_flat);
+    }
+    const Derived derived = derive(flat ? of_flat : rows, entering, results);
     result.rules.push_back(derived.rule);
     if (derived.refusal) {
       refuse(derived.refusal);

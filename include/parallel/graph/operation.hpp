@@ -104,6 +104,7 @@ struct Initializer {
   friend constexpr Kind last_of(Kind) { return Kind::xavier; }
   double scale = 0.02;  ///< the constant; the standard deviation; the gain
   bool decays = true;   ///< the parameter's group: whether weight decay applies
+  bool matrix = true;   ///< whether an optimizer of matrices may take it as one, if it is
 };
 
 }  // namespace parallel

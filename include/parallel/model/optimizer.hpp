@@ -226,6 +226,93 @@ struct Adafactor {
   }
 };
 
+namespace internals {
+namespace optimizing {
+constexpr double root(double x) {
+  double root = x > 1 ? x : 1;
+  for (int i = 0; i < 60; ++i) root = (root + x / root) / 2;
+  return root;
+}
+/// The nearest orthogonal matrices, roughly: singular values from 0.7 to 1.2, by five steps of the iteration x = a x +
+/// (b (x x^T) + c (x x^T)^2) x, which begins at x over its norm. It multiplies at the matrices' shorter side.
+constexpr Update::Value orthogonalized(Update& u, Update::Value x) {
+  constexpr double a = 3.4445, b = -4.7750, c = 2.0315, epsilon = 1e-7;
+  const Layout layout = u.type(x).layout;
+  const bool wide = layout.dims[1].size <= layout.dims[2].size;
+  x = u.apply(operation::normalized, {x, u.apply(operation::layer_squares, {x}, {}, {1})[0]}, {}, {}, epsilon)[0];
+  const auto product = [&](Update::Value left, Update::Value right, int left_transposed, int right_transposed) {
+    return u.apply(operation::matmul, {left, right}, {}, operation::Product(1, left_transposed, right_transposed, 1))[0];
+  };
+  for (int step = 0; step < 5; ++step) {
+    const Update::Value gram = product(x, x, !wide, wide), square = product(gram, gram, 0, 0);
+    const Update::Value by = u.apply(operation::weighted_sum, {gram, square}, {}, {}, b, c)[0];
+    x = u.apply(operation::weighted_sum, {x, wide ? product(by, x, 0, 0) : product(x, by, 0, 0)}, {}, {}, a, 1)[0];
+  }
+  return x;
+}
+/// Muon's update of a matrix; whether the parameter is one.
+constexpr bool update_by_muon(Update& u, const Operation& muon, bool matches_adamw) {
+  const Update::Matrix matrix = u.matrix();
+  if (!matrix) return false;
+  const Update::Value gradient = u.whole_matrices(u.gradient(), matrix);
+  const Update::Value momentum = u.replace(operation::muon_momentum, {u.state("momentum", u.type(gradient))},
+                                           {gradient, u.factor()}, {"momentum"})[0];
+  const Layout layout = u.type(gradient).layout;
+  const auto rows = static_cast<double>(layout.dims[1].size), columns = static_cast<double>(layout.dims[2].size);
+  const double outputs = matrix.inputs_are_rows ? columns : rows, inputs = matrix.inputs_are_rows ? rows : columns;
+  const double scale = matches_adamw     ? 0.2 * root(outputs > inputs ? outputs : inputs)
+                       : outputs > inputs ? root(outputs / inputs)
+                                          : 1;
+  const Update::Value direction =
+      u.apply(operation::muon_direction, {gradient, momentum, u.factor()}, {"momentum"})[0];
+  u.replace(muon, {u.parameter()}, {u.as_parameter(orthogonalized(u, direction))}, {"learning_rate", "weight_decay"},
+            {}, scale);
+  return true;
+}
+}  // namespace optimizing
+}  // namespace internals
+
+/// Muon (Jordan et al., 2024), as PyTorch's but for the iteration, which is in f32 here: m = momentum m +
+/// (1 - momentum) g; p -= learning_rate root(max(1, outputs / inputs)) o, behind p -= learning_rate weight_decay p,
+/// where o is g + momentum (m - g) made orthogonal. It is of matrices: parameters that a product reads, of more dimensions
+/// by those that it contracts and the others. They are made orthogonal whole, each on one rank, among all ranks of a
+/// stage; so is their momentum. All else, vectors and what an embedding reads, or what says `as_vector`, is updated by
+/// AdamW with a learning rate of its own.
+struct Muon {
+  struct Hyperparameters {
+    double learning_rate = 1e-3;
+    double momentum = 0.95;             ///< how much is kept of the steps before
+    double weight_decay = 0.1;          ///< times a learning rate is taken off a parameter
+    double adamw_learning_rate = 3e-4;  ///< of what is no matrix; here and below
+    double beta1 = 0.9, beta2 = 0.95;   ///< how much is kept of the gradient's mean, and of its square's
+    double epsilon = 1e-10;             ///< added to the root of the variance
+    double clip_norm = 0;               ///< of the norm of all gradients together; 0: no clipping
+  };
+  static constexpr void update(Update& u) {
+    if (internals::optimizing::update_by_muon(u, operation::muon, false)) return;
+    u.replace(operation::adamw, {u.parameter(), u.state("mean"), u.state("variance")}, {u.gradient(), u.factor()},
+              {"adamw_learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "step"});
+  }
+};
+
+/// Muon whose steps have the root mean square that AdamW's have (Liu et al., 2025), as PyTorch's `match_rms_adamw`:
+/// p -= learning_rate 0.2 root(max(outputs, inputs)) o. So one learning rate serves AdamW's part, too.
+struct MuonMatchingAdamW {
+  struct Hyperparameters {
+    double learning_rate = 1e-3;
+    double momentum = 0.95;            ///< how much is kept of the steps before
+    double weight_decay = 0.1;         ///< times the learning rate is taken off a parameter
+    double beta1 = 0.9, beta2 = 0.95;  ///< of what is no matrix: how much is kept of the mean, and of the square's
+    double epsilon = 1e-10;            ///< added to the root of the variance
+    double clip_norm = 0;              ///< of the norm of all gradients together; 0: no clipping
+  };
+  static constexpr void update(Update& u) {
+    if (internals::optimizing::update_by_muon(u, operation::muon_matching_adamw, true)) return;
+    u.replace(operation::adamw, {u.parameter(), u.state("mean"), u.state("variance")}, {u.gradient(), u.factor()},
+              {"learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "step"});
+  }
+};
+
 /// An optimizer whose states are kept in bf16, in half the memory: `StatesIn<bfloat16, AdamW>`. They are computed in f32,
 /// and rounded to the nearest, of two the even, when they are written; parameters are float.
 template <class T, class Optimizer>

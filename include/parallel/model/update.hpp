@@ -2,6 +2,9 @@
 // a model.
 #pragma once
 #include <parallel/graph/stages.hpp>
+#include <parallel/operation/embedding.hpp>
+#include <parallel/operation/matmul.hpp>
+#include <parallel/operation/reshape.hpp>
 #include <parallel/operation/update.hpp>
 
 namespace parallel {
@@ -99,6 +102,68 @@ class Update {
     return results;
   }
 
+  /// How the program's products take the parameter as a matrix; none where an embedding reads it, where no product or
+  /// only one in batches does, or where `as_vector` says so.
+  struct Matrix {
+    int rows = 0;                ///< of the dimensions, behind those of layers, the first that make up the rows; 0: none
+    bool inputs_are_rows = true;  ///< the rows are what a product contracts
+    constexpr explicit operator bool() const { return rows > 0; }
+  };
+  constexpr Matrix matrix() const {
+    Matrix found;
+    const internals::Graph& g = trace_.graph;
+    if (!of(member_).initializer.matrix) return {};
+    for (const internals::Node& n : g.nodes) {
+      if (n.phase != Phase::forward) continue;
+      if (n.operation == &operation::embedding && is_parameter(n.operands[1])) return {};
+      if (n.operation != &operation::matmul) continue;
+      const operation::Product p(n.ints);
+      for (int o = 0; o < 2 && !found && p.batch == 0; ++o)
+        if (is_parameter(n.operands[o])) {
+          const int rank = g.values[n.operands[o]].type.layout.rank();
+          found.inputs_are_rows = (o == 0 ? p.left_transposed : 1 - p.right_transposed) != 0;
+          found.rows = found.inputs_are_rows ? p.contracted : rank - p.contracted;
+        }
+    }
+    return found;
+  }
+  /// A value that lies as the parameter does, [layers, rows, columns] with whole matrices, which are shared out among the
+  /// ranks of every axis but that of stages: none is on two ranks. Each has as many, of which the last may be zeros.
+  constexpr Value whole_matrices(Value value, const Matrix& matrix) {
+    using namespace internals;
+    const Type type = this->type(value);
+    const Layout layout = stacked() ? type.layout : with_leading(type.layout, Dim(1));
+    int v = stacked() ? value.number : view(value.number, {type.dtype, layout});
+    for (const Axis* a : shared_out(layout)) {
+      if (layout.on(a).flat && !is_outermost_flat(layout, a)) v = trace_.move(v, {a}, Invariant);
+    }
+    for (const Axis* a : shared_out(layout)) v = trace_.move(v, {a}, SplitPadded);
+    Layout folded = trace_.graph.values[v].type.layout;
+    folded.dims.count = 1;
+    std::int64_t rows = 1, columns = 1;
+    for (int d = 1; d < layout.rank(); ++d) (d <= matrix.rows ? rows : columns) *= layout.dims[d].size;
+    folded.dims.push_back(Dim(rows));
+    folded.dims.push_back(Dim(columns));
+    return {view(v, {type.dtype, folded})};
+  }
+  /// And back.
+  constexpr Value as_parameter(Value matrices) {
+    using namespace internals;
+    const Type like = type(parameter_), type = this->type(matrices);
+    const Layout layout = stacked() ? like.layout : with_leading(like.layout, Dim(1));
+    Layout unfolded = type.layout;
+    unfolded.dims = layout.unplaced().dims;
+    unfolded.dims[0] = type.layout.dims[0];
+    int v = view(matrices.number, {type.dtype, unfolded});
+    const AxisList axes = shared_out(layout);
+    for (int i = axes.size() - 1; i >= 0; --i)
+      v = trace_.move(v, {axes[i]},
+                      layout.on(axes[i]).flat && !is_outermost_flat(layout, axes[i]) ? Placement(Invariant)
+                                                                                     : layout.on(axes[i]));
+    v = trace_.enter(v, layout);
+    return {stacked() ? v : view(v, {type.dtype, like.layout})};
+  }
+
   /// Makes a value an output of the program.
   constexpr void output(Value value) { trace_.graph.outputs.push_back(value.number); }
 
@@ -107,6 +172,47 @@ class Update {
     Value value{};
     int member = -1;
   };
+
+  /// Whether a value is the parameter, as some operation takes it.
+  constexpr bool is_parameter(int value) const {
+    for (;;) {
+      const internals::Node& maker = trace_.graph.maker(value);
+      if (maker.is(internals::Structural::parameter)) return maker.ints[0] == member_;
+      const bool hands_on = maker.is(internals::Structural::move) || maker.is(internals::Structural::layer) ||
+                            maker.is(internals::Structural::stacked) || maker.is(internals::Structural::carry) ||
+                            maker.is(internals::Structural::stash) || maker.is(internals::Structural::copy) ||
+                            maker.operation == &operation::cast;
+      if (!hands_on) return false;
+      value = maker.operands[0];
+    }
+  }
+  constexpr int view(int value, const Type& type) {
+    Ints sizes;
+    for (const Dim& d : type.layout.dims) sizes.push_back(d.size);
+    trace_.member = member_;
+    return trace_.emit(operation::reshape, {value}, {type}, Kind::activation, sizes);
+  }
+  /// Of several axes that split a flat view the first splits what the others then do.
+  static constexpr bool is_outermost_flat(const Layout& layout, const Axis* axis) {
+    for (const Placed& p : layout.others)
+      if (p.placement.flat) return p.axis == axis;
+    return false;
+  }
+  /// The axes of the program over which matrices can be shared out: those on which ranks hold the same, or a share of
+  /// the flat view, then those that split a matrix.
+  constexpr AxisList shared_out(const Layout& layout) const {
+    AxisList all, axes;
+    for (const internals::Value& v : trace_.graph.values) v.type.layout.collect(all);
+    internals::routing::sort_by_name(all);
+    for (int order = 0; order < 3; ++order)
+      for (const Axis* a : all) {
+        const Placement p = layout.on(a);
+        const bool outermost = p.flat && is_outermost_flat(layout, a);
+        const int own = outermost ? 0 : p.flat || p == Invariant ? 1 : p.split() && p.dim > 0 ? 2 : -1;
+        if (own == order && a != trace_.graph.stages) axes.push_back(a);
+      }
+    return axes;
+  }
 
   constexpr const internals::Member& of(int member) const { return trace_.graph.members[member]; }
   static constexpr Layout completed(Layout layout) {

@@ -161,5 +161,28 @@ inline constexpr Operation adafactor_full{.name = "adafactor_full",
                                           .updates = true,
                                           .of_flat = true};
 
+// Muon (Jordan et al., 2024).
+
+/// (momentum, gradient, factor, scalars) -> momentum, in place, which takes 1 - momentum of the gradient. ints: position
+/// of momentum.
+inline constexpr Operation muon_momentum{.name = "muon_momentum", .updates = true};
+/// (gradient, momentum, factor, scalars): where Nesterov's momentum goes. ints: position of momentum.
+inline constexpr Operation muon_direction{.name = "muon_direction"};
+/// (matrices, sums of their squares) -> matrices, in place: each over its Frobenius norm, which is at least the first
+/// number.
+PARALLEL_AHEAD constexpr Signatures normalized_table(const Arguments& a) {
+  IndexLabels layers;
+  layers.push_back(Matrices::all(a)[0]);
+  return table_of(a, {Matrices::all(a), layers}, {Matrices::all(a)});
+}
+inline constexpr Operation normalized{
+    .name = "normalized", .shape = first_shape, .signatures = normalized_table, .updates = true};
+/// (x, y) -> x, in place: the first number times x, and the second times y.
+inline constexpr Operation weighted_sum{.name = "weighted_sum", .updates = true};
+/// (parameter, orthogonal, scalars) -> parameter, in place; the first number times the learning rate is the step. ints:
+/// positions of learning_rate, weight_decay, then whether the parameter decays.
+inline constexpr Operation muon{.name = "muon", .updates = true};
+inline constexpr Operation muon_matching_adamw{.name = "muon_matching_adamw", .updates = true};  ///< as muon
+
 }  // namespace operation
 }  // namespace parallel

@@ -10,6 +10,7 @@
 #include <parallel/device/cpu/fused.hpp>
 #include <parallel/device/cpu/matmul.hpp>
 #include <parallel/device/cpu/movement.hpp>
+#include <parallel/device/cpu/muon.hpp>
 #include <parallel/device/cpu/norm.hpp>
 #include <parallel/device/cpu/optimizer.hpp>
 #include <parallel/device/cpu/random.hpp>
