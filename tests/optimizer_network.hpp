@@ -34,14 +34,16 @@ struct Network {
     return mean(square(matmul(blocks(matmul(x, in)) + shift, out) - y));
   }
 };
-template <class T>
-using X = Tensor<T, Shape<12 / data, 6>>;
-template <class T>
-using Y = Tensor<T, Shape<12 / data, 4>>;
-template <class Optimizer, class T = double>
-using Whole = Training<Network<3, T>, Optimizer, X<T>, Y<T>>;
+template <class T, int rows = 12>
+using X = Tensor<T, Shape<rows / data, 6>>;
+template <class T, int rows = 12>
+using Y = Tensor<T, Shape<rows / data, 4>>;
+template <class Optimizer, class T = double, int rows = 12>
+using Whole = Training<Network<3, T>, Optimizer, X<T, rows>, Y<T, rows>>;
 template <class Optimizer>
 using Staged = Training<Network<3 / stage, double>, Optimizer, X<double>, Y<double>>;
+template <class Optimizer>
+using StagedTwice = Accumulate<2, Training<Network<3 / stage, double>, Optimizer, X<double, 6>, Y<double, 6>>>;
 
 struct Trained {
   std::vector<double> losses{};

@@ -24,7 +24,12 @@ std::vector<Case> cases() {
   whole.push_back({tensor = 2});
   whole.push_back({tensor = 4});
   all.push_back({"whole", build<Whole<Optimizer>>(), whole});
-  all.push_back({"accumulated", build<Accumulate<2, Whole<Optimizer>>>(), {}});
+  all.push_back({"accumulated",
+                 build<Accumulate<2, Whole<Optimizer, double, 6>>>(),
+                 {{data = 1}, {data = 2}, {data = 2, tensor = 2}}});
+  all.push_back({"accumulated, stage 2",
+                 build<AllStored<Accumulate<2, Whole<Optimizer, double, 6>>, Stored<data, Zero::gradients>>>(),
+                 {{data = 2}, {data = 3, tensor = 2}}});
   all.push_back({"stage 1", build<AllStored<Whole<Optimizer>, Stored<data, Zero::states>>>(), on_data});
   all.push_back({"stage 2", build<AllStored<Whole<Optimizer>, Stored<data, Zero::gradients>>>(), on_data});
   all.push_back({"stage 3", build<AllStored<Whole<Optimizer>, Stored<data>>>(), on_data});
@@ -33,6 +38,7 @@ std::vector<Case> cases() {
   all.push_back({"stages", build<Staged<Optimizer>>(), {{stage = 3}, {stage = 3, data = 2}}});
   all.push_back({"stages, stored", build<AllStored<Staged<Optimizer>, Stored<data>>>(),
                  {{stage = 3, data = 2}, {stage = 1, data = 2, tensor = 2}}});
+  all.push_back({"stages, two micro-batches", build<StagedTwice<Optimizer>>(), {{stage = 3, data = 2}}});
   return all;
 }
 template <class Optimizer>

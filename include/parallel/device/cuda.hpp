@@ -11,6 +11,7 @@
 #include <parallel/device/cuda/operation/embedding.hpp>
 #include <parallel/device/cuda/operation/gradient_norm.hpp>
 #include <parallel/device/cuda/operation/movement.hpp>
+#include <parallel/device/cuda/operation/muon.hpp>
 #include <parallel/device/cuda/operation/norm_rows.hpp>
 #include <parallel/device/cuda/operation/optimizer.hpp>
 #include <parallel/device/cuda/operation/random.hpp>
