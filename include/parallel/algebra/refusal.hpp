@@ -64,10 +64,10 @@ namespace parallel {
   reason(stored_broadcast, "parallel: a parameter that is Stored Broadcast would hand its optimizer a pending sum (Partial); leave it Invariant at rest, or Split, and write On<axis, Broadcast> for how it enters", dimensions) \
   reason(stored_words, "parallel: the words of Stored do not fit together; write an axis, then at most one placement (none in AllStored), one Zero, and at Zero::parameters one Gathered, the last two alike on all axes of a parameter", dimensions) \
   reason(recompute_words, "parallel: the words of Recompute do not fit together; write at most one number of layers, 1 to 10, that divides the Layers where it stands there, one Repeat, and eight operations; Repeat::everything only of whole Layers", layers) \
-  reason(pending_gradient, "parallel: an optimizer was given a gradient that is a pending sum (Partial); complete it before the update", dimensions) \
+  reason(pending_gradient, "parallel: an optimizer was given a gradient that is a pending sum (Partial); give it Update::completed(gradient)", dimensions) \
   reason(not_element_by_element, "parallel::Update: an operation without a table goes element by element, but an operand has another shape, or its first ones lie differently; give the operation a table (signatures)", dimensions) \
   reason(moves_what_it_updates, "parallel::Update: an operation takes the place of its first operands but would have them lie otherwise, or give them another type; give it a row for how the parameter lies, and of_flat for Stored ones", dimensions) \
-  reason(states_in_bf16, "parallel::StatesIn: states are rounded to bfloat16 where the parameter is float; leave StatesIn off, or have float parameters", bytes) \
+  reason(states_in_bf16, "parallel::StatesIn: states are rounded to bfloat16 where the parameter is float; leave StatesIn off, or have float parameters", dimensions) \
   reason(no_element_type, "parallel: the element type is none of float, double, bfloat16 and int; use one of them", bytes) \
   reason(bad_dimension, "parallel: a dimension, or a number of layers, must be at least 1; mend the Shape, or the Layers", extent) \
   reason(strict, "parallel::Strict: an operation needs a move that is not written; write it before the operation with to<On<axis, placement>>(x), the placement that it is moved_to", from, to, bytes, line) \

@@ -34,16 +34,21 @@ class Update {
   constexpr Update(internals::Trace& trace, int member, int gradient, int factor)
       : trace_(trace), member_(member), parameter_{of(member).value}, gradient_{gradient}, factor_{factor} {
     owned_.push_back({parameter_, member});
-    AxisList axes;
-    type(gradient_).layout.collect(axes);
-    for (const Axis* a : axes)
-      if (type(gradient_).layout.on(a).pending()) refuse(Reason::pending_gradient);
+    this->gradient(gradient_);
   }
   Update(const Update&) = delete;
 
   constexpr Value parameter() const { return parameter_; }
   /// It lies as the parameter does; no rank has a pending sum of it.
   constexpr Value gradient() const { return gradient_; }
+  /// From here on another one takes its place, as for an optimizer that this one is made of.
+  constexpr void gradient(Value value) {
+    if (!(completed(type(value).layout) == type(value).layout)) refuse(Reason::pending_gradient);
+    if (!(type(value).layout == type(parameter_).layout)) value.number = trace_.enter(value.number, type(parameter_).layout);
+    gradient_ = value;
+  }
+  /// A sum that is pending, completed; else the value itself.
+  constexpr Value completed(Value value) { return {trace_.enter(value.number, completed(type(value).layout))}; }
   /// f64, a scalar by which the gradient is to be multiplied: below 1 where the norm of all gradients is clipped.
   constexpr Value factor() const { return factor_; }
   constexpr Type type(Value value) const { return trace_.graph.values[value.number].type; }
@@ -276,7 +281,8 @@ class Update {
       entered.push_back(inferred.refusal ? operands[i].number : trace_.enter(operands[i].number, inferred.to[i]));
     results = inferred.results;
     for (int r = 0; r < owned; ++r)
-      if (!(results[r] == type(operands[r])) || entered[r] != operands[r].number) refuse(Reason::moves_what_it_updates);
+      if (inferred.refusal || !(results[r] == type(operands[r])) || entered[r] != operands[r].number)
+        refuse(Reason::moves_what_it_updates);
   }
 
   internals::Trace& trace_;
