@@ -192,6 +192,15 @@ class Trace {
     return result;
   }
 
+  /// Every axis that some value of the program names, sorted by name; looked for once, when the optimizer is written.
+  constexpr const AxisList& axes() {
+    if (axes_.empty()) {
+      for (const Value& v : graph.values) v.type.layout.collect(axes_);
+      routing::sort_by_name(axes_);
+    }
+    return axes_;
+  }
+
   /// How a value's gradient lies.
   constexpr Layout gradient_layout(int value) const {
     Layout layout = conjugate(graph.values[value].type.layout);
@@ -482,6 +491,7 @@ class Trace {
   }
 
   Vector<Moved> moved_{};
+  AxisList axes_{};
   bool for_the_step_ = false;
 };
 

@@ -243,10 +243,16 @@ constexpr Update::Value orthogonalized(Update& u, Update::Value x) {
   const auto product = [&](Update::Value left, Update::Value right, int left_transposed, int right_transposed) {
     return u.apply(operation::matmul, {left, right}, {}, operation::Product(1, left_transposed, right_transposed, 1))[0];
   };
-  for (int step = 0; step < 5; ++step) {
-    const Update::Value gram = product(x, x, !wide, wide), square = product(gram, gram, 0, 0);
-    const Update::Value by = u.apply(operation::weighted_sum, {gram, square}, {}, {}, b, c)[0];
-    x = u.apply(operation::weighted_sum, {x, wide ? product(by, x, 0, 0) : product(x, by, 0, 0)}, {}, {}, a, 1)[0];
+  Update::Value gram = product(x, x, !wide, wide), square = product(gram, gram, 0, 0);
+  Update::Value by = u.apply(operation::weighted_sum, {gram, square}, {}, {}, b, c)[0];
+  Update::Value turned = wide ? product(by, x, 0, 0) : product(x, by, 0, 0);
+  x = u.apply(operation::weighted_sum, {x, turned}, {}, {}, a, 1)[0];
+  for (int step = 1; step < 5; ++step) {
+    gram = u.again(gram, {x, x});
+    square = u.again(square, {gram, gram});
+    by = u.again(by, {gram, square});
+    turned = wide ? u.again(turned, {by, x}) : u.again(turned, {x, by});
+    x = u.again(x, {x, turned});
   }
   return x;
 }

@@ -107,6 +107,15 @@ class Update {
     return results;
   }
 
+  /// Applies an operation once more, to operands of the types that those of `made`, a result of it, have.
+  constexpr Value again(Value made, const Values& operands) {
+    const internals::Node node = trace_.graph.maker(made.number);
+    internals::List<int, internals::max_node_operands> numbers;
+    for (const Value& v : operands) numbers.push_back(v.number);
+    return {trace_.emit(*node.operation, numbers, {type(made)}, Kind::activation, node.ints, node.reals[0],
+                        node.reals[1])};
+  }
+
   /// How the program's products take the parameter as a matrix; none where an embedding reads it, where no product or
   /// only one in batches does, or where `as_vector` says so.
   struct Matrix {
@@ -206,11 +215,9 @@ class Update {
   /// The axes of the program over which matrices can be shared out: those on which ranks hold the same, or a share of
   /// the flat view, then those that split a matrix.
   constexpr AxisList shared_out(const Layout& layout) const {
-    AxisList all, axes;
-    for (const internals::Value& v : trace_.graph.values) v.type.layout.collect(all);
-    internals::routing::sort_by_name(all);
+    AxisList axes;
     for (int order = 0; order < 3; ++order)
-      for (const Axis* a : all) {
+      for (const Axis* a : trace_.axes()) {
         const Placement p = layout.on(a);
         const bool outermost = p.flat && is_outermost_flat(layout, a);
         const int own = outermost ? 0 : p.flat || p == Invariant ? 1 : p.split() && p.dim > 0 ? 2 : -1;
