@@ -68,8 +68,7 @@ Trained trained(const Graph& graph, const Mesh& mesh, const Hyperparameters& num
     Trainer<Threads, under_test::Device> trainer(*plan, world, parameters, numbers, 3);
     trainer.executor().input(0, fixture().values<T>("input/x"));
     trainer.executor().input(1, fixture().values<T>("input/y"));
-    for (int step = 0; step < 10; ++step)
-      losses[static_cast<std::size_t>(world.rank())].push_back(trainer.step().loss);
+    for (int step = 0; step < 10; ++step) losses[static_cast<std::size_t>(world.rank())].push_back(trainer.step().loss);
     if (replicated) compare_replicas(world, trainer.executor());
     for (int rank = 0; rank < world.size(); ++rank, world.barrier())  // one after the other, as several have the same
       if (rank == world.rank())

@@ -33,10 +33,12 @@ std::vector<Case> cases() {
   all.push_back({"stage 1", build<AllStored<Whole<Optimizer>, Stored<data, Zero::states>>>(), on_data});
   all.push_back({"stage 2", build<AllStored<Whole<Optimizer>, Stored<data, Zero::gradients>>>(), on_data});
   all.push_back({"stage 3", build<AllStored<Whole<Optimizer>, Stored<data>>>(), on_data});
-  all.push_back({"on both", build<AllStored<Whole<Optimizer>, Stored<data>, Stored<tensor>>>(),
+  all.push_back({"on both",
+                 build<AllStored<Whole<Optimizer>, Stored<data>, Stored<tensor>>>(),
                  {{data = 2, tensor = 2}, {data = 3, tensor = 2}}});
   all.push_back({"stages", build<Staged<Optimizer>>(), {{stage = 3}, {stage = 3, data = 2}}});
-  all.push_back({"stages, stored", build<AllStored<Staged<Optimizer>, Stored<data>>>(),
+  all.push_back({"stages, stored",
+                 build<AllStored<Staged<Optimizer>, Stored<data>>>(),
                  {{stage = 3, data = 2}, {stage = 1, data = 2, tensor = 2}}});
   all.push_back({"stages, two micro-batches", build<StagedTwice<Optimizer>>(), {{stage = 3, data = 2}}});
   return all;

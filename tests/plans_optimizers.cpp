@@ -53,9 +53,9 @@ static_assert(shared.optimizer.sent(tensor) == 4 * (4 * matrix / 4) + 2 * head /
 constexpr auto& stored = plan<AllStored<Step<Muon>, Stored<data>>, Mesh{data = 3}>;
 static_assert(stored.optimizer.calls(all_to_all(data)) == 2 * 3 && stored.optimizer.calls(all_gather(data)) == 0);
 // its momentum is shared out by whole matrices
-static_assert(stored.memory.of(Use::optimizer_state) ==
-              2 * whole_lines(4 * layers / 3 * width * inner) + whole_lines(4 * width * 10) +
-                  2 * whole_lines(4 * layers * ((inner + 2) / 3)));
+static_assert(stored.memory.of(Use::optimizer_state) == 2 * whole_lines(4 * layers / 3 * width * inner) +
+                                                            whole_lines(4 * width * 10) +
+                                                            2 * whole_lines(4 * layers * ((inner + 2) / 3)));
 
 struct Words {
   Parameter<float, Shape<12, 8>> table{normal(0.3)};

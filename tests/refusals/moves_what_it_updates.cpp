@@ -12,8 +12,7 @@ constexpr Signatures rows_table(const Arguments&) {
 #endif
           {{Split<0>, Split<0>}, {Split<0>}}};
 }
-constexpr Operation shift{
-    .name = "shift", .shape = operation::same_shape, .signatures = rows_table, .updates = true};
+constexpr Operation shift{.name = "shift", .shape = operation::same_shape, .signatures = rows_table, .updates = true};
 
 struct Shift {
   struct Hyperparameters {

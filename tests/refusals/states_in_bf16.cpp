@@ -14,5 +14,4 @@ struct Model {
   Parameter<T, Shape<6, 8>> w;
   constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
 };
-constexpr auto& p =
-    plan<Training<Model, StatesIn<bfloat16, AdamW>, Tensor<T, Shape<4 / data, 6>>>, Mesh{data = 2}>;
+constexpr auto& p = plan<Training<Model, StatesIn<bfloat16, AdamW>, Tensor<T, Shape<4 / data, 6>>>, Mesh{data = 2}>;

@@ -70,8 +70,8 @@ constexpr std::int64_t room_of_widened(std::int64_t elements) { return whole(ele
 inline constexpr std::int64_t most_widened = 4096;
 constexpr bool updates_in_pieces(std::string_view operation) {
   for (const Operation* o : {&operation::momentum, &operation::nesterov, &operation::adam, &operation::adamw,
-                             &operation::lion, &operation::adafactor_mean, &operation::adafactor_squares, &operation::muon_momentum,
-                             &operation::muon_direction})
+                             &operation::lion, &operation::adafactor_mean, &operation::adafactor_squares,
+                             &operation::muon_momentum, &operation::muon_direction})
     if (operation == o->name) return true;
   return false;
 }

@@ -96,9 +96,9 @@ struct LocalPart {
   /// behind the dimensions that are whole or split one by one: the first of the flat view, and its elements; -1: none
   int flat_from = -1;
   std::int64_t flat = 0;
-  std::int64_t each = 1;               ///< elements of a slice, where the view is of one dimension's slices
-  std::int64_t before = 0;             ///< where in the flat view the share of `rank` begins
-  std::int64_t own = 0;                ///< elements of it that are no padding
+  std::int64_t each = 1;    ///< elements of a slice, where the view is of one dimension's slices
+  std::int64_t before = 0;  ///< where in the flat view the share of `rank` begins
+  std::int64_t own = 0;     ///< elements of it that are no padding
   std::int64_t place = 0;   ///< which of the shares this is
 };
 constexpr LocalPart local_part(const Layout& layout, const Mesh& mesh, int rank = 0) {

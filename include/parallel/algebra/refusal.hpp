@@ -82,9 +82,7 @@ enum class Reason : std::uint8_t {
 #undef PARALLEL_ENUMERATE
 };
 
-constexpr Reason last_of(Reason) {
-  return Reason::over_bytes;
-}
+constexpr Reason last_of(Reason) { return Reason::over_bytes; }
 
 /// A reason with its figures and the axis that it is about; where there is no reason the program is accepted.
 struct Refusal {

@@ -2,7 +2,6 @@
 // linked with cublasLt.
 #pragma once
 #include <parallel/device/cuda/device.hpp>
-#include <parallel/device/cuda/device.hpp>
 #include <parallel/device/cuda/operation/adafactor.hpp>
 #include <parallel/device/cuda/operation/attention.hpp>
 #include <parallel/device/cuda/operation/attention_gradient.hpp>

@@ -152,11 +152,13 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
     }
     const int results = shaped.results.size();
     Signatures of_flat;
-    if (flat && (operation.of_flat || alone)) {
+    if (flat && alone) {
       Arguments several = a;  // tables have no row for an extent of 1, which one rank has
-      for (int i = 0; i < a.types.size() && alone; ++i)
+      for (int i = 0; i < a.types.size(); ++i)
         if (entering[i].placement.flat && a.size(i, 0) == 1) several.types[i].layout.dims[0].size = 2;
-      of_flat = flat_rows(alone ? operation.signatures(several) : rows, several, entering, results, operation.of_flat);
+      of_flat = flat_rows(operation.signatures(several), several, entering, results, operation.of_flat);
+    } else if (flat && operation.of_flat) {
+      of_flat = flat_rows(rows, a, entering, results, true);
     }
     const Derived derived = derive(flat ? of_flat : rows, entering, results);
     result.rules.push_back(derived.rule);

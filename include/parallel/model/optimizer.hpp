@@ -204,14 +204,14 @@ struct Adafactor {
                      {"learning_rate", "step", "epsilon2", "clip_threshold"}, {}, static_cast<double>(u.elements()))[0];
     };
     if (const int rank = layout.rank(); rank - stacked < 2) {
-      const Update::Value squares =
-          u.replace(operation::adafactor_squares, {u.state("squares")}, {u.gradient(), u.factor()},
-                    {"step", "beta2_decay"})[0];
+      const Update::Value squares = u.replace(operation::adafactor_squares, {u.state("squares")},
+                                              {u.gradient(), u.factor()}, {"step", "beta2_decay"})[0];
       const Update::Value by = size(operation::full_update_squares, {u.gradient(), u.factor(), squares});
       u.replace(operation::adafactor_full, {u.parameter()}, {u.gradient(), u.factor(), squares, by},
                 {"epsilon1", "learning_rate", "weight_decay"}, {stacked});
     } else {
-      const double m = static_cast<double>(layout.dims[rank - 2].size), n = static_cast<double>(layout.dims[rank - 1].size);
+      const double m = static_cast<double>(layout.dims[rank - 2].size),
+                   n = static_cast<double>(layout.dims[rank - 1].size);
       const Update::Values sums = u.apply(operation::factored_squares, {u.gradient(), u.factor()}, {}, {stacked});
       const auto mean = [&](std::string_view name, Update::Value sum, double count) {
         return u.replace(operation::adafactor_mean, {u.state(name, u.type(sum))}, {sum}, {"step", "beta2_decay"}, {},
@@ -219,7 +219,8 @@ struct Adafactor {
       };
       const Update::Value rows = mean("rows", sums[0], n), columns = mean("columns", sums[1], m);
       const Update::Value of_rows = u.apply(operation::sum, {rows}, {}, {rank - 2}, 1 / m)[0];
-      const Update::Value by = size(operation::factored_update_squares, {u.gradient(), u.factor(), rows, columns, of_rows});
+      const Update::Value by =
+          size(operation::factored_update_squares, {u.gradient(), u.factor(), rows, columns, of_rows});
       u.replace(operation::adafactor, {u.parameter()}, {u.gradient(), u.factor(), rows, columns, of_rows, by},
                 {"epsilon1", "learning_rate", "weight_decay"}, {stacked});
     }
@@ -241,7 +242,8 @@ constexpr Update::Value orthogonalized(Update& u, Update::Value x) {
   const bool wide = layout.dims[1].size <= layout.dims[2].size;
   x = u.apply(operation::normalized, {x, u.apply(operation::layer_squares, {x}, {}, {1})[0]}, {}, {}, epsilon)[0];
   const auto product = [&](Update::Value left, Update::Value right, int left_transposed, int right_transposed) {
-    return u.apply(operation::matmul, {left, right}, {}, operation::Product(1, left_transposed, right_transposed, 1))[0];
+    return u.apply(operation::matmul, {left, right}, {},
+                   operation::Product(1, left_transposed, right_transposed, 1))[0];
   };
   Update::Value gram = product(x, x, !wide, wide), square = product(gram, gram, 0, 0);
   Update::Value by = u.apply(operation::weighted_sum, {gram, square}, {}, {}, b, c)[0];
@@ -266,11 +268,10 @@ constexpr bool update_by_muon(Update& u, const Operation& muon, bool matches_ada
   const Layout layout = u.type(gradient).layout;
   const auto rows = static_cast<double>(layout.dims[1].size), columns = static_cast<double>(layout.dims[2].size);
   const double outputs = matrix.inputs_are_rows ? columns : rows, inputs = matrix.inputs_are_rows ? rows : columns;
-  const double scale = matches_adamw     ? 0.2 * root(outputs > inputs ? outputs : inputs)
+  const double scale = matches_adamw      ? 0.2 * root(outputs > inputs ? outputs : inputs)
                        : outputs > inputs ? root(outputs / inputs)
                                           : 1;
-  const Update::Value direction =
-      u.apply(operation::muon_direction, {gradient, momentum, u.factor()}, {"momentum"})[0];
+  const Update::Value direction = u.apply(operation::muon_direction, {gradient, momentum, u.factor()}, {"momentum"})[0];
   u.replace(muon, {u.parameter()}, {u.as_parameter(orthogonalized(u, direction))}, {"learning_rate", "weight_decay"},
             {}, scale);
   return true;
@@ -323,7 +324,8 @@ struct MuonMatchingAdamW {
 /// and rounded to the nearest, of two the even, when they are written; parameters are float.
 template <class T, class Optimizer>
 struct StatesIn : Optimizer {
-  static_assert(std::is_same_v<T, bfloat16>, "parallel::StatesIn: states are kept in bfloat16, or as they are without it");
+  static_assert(std::is_same_v<T, bfloat16>,
+                "parallel::StatesIn: states are kept in bfloat16, or as they are without it");
   static constexpr void update(Update& u) {
     u.states_in(DType::bf16);
     Optimizer::update(u);

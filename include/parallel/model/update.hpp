@@ -44,7 +44,8 @@ class Update {
   /// From here on another one takes its place, as for an optimizer that this one is made of.
   constexpr void gradient(Value value) {
     if (!(completed(type(value).layout) == type(value).layout)) refuse(Reason::pending_gradient);
-    if (!(type(value).layout == type(parameter_).layout)) value.number = trace_.enter(value.number, type(parameter_).layout);
+    if (!(type(value).layout == type(parameter_).layout))
+      value.number = trace_.enter(value.number, type(parameter_).layout);
     gradient_ = value;
   }
   /// A sum that is pending, completed; else the value itself.
@@ -112,14 +113,14 @@ class Update {
     const internals::Node node = trace_.graph.maker(made.number);
     internals::List<int, internals::max_node_operands> numbers;
     for (const Value& v : operands) numbers.push_back(v.number);
-    return {trace_.emit(*node.operation, numbers, {type(made)}, Kind::activation, node.ints, node.reals[0],
-                        node.reals[1])};
+    return {
+        trace_.emit(*node.operation, numbers, {type(made)}, Kind::activation, node.ints, node.reals[0], node.reals[1])};
   }
 
   /// How the program's products take the parameter as a matrix; none where an embedding reads it, where no product or
   /// only one in batches does, or where `as_vector` says so.
   struct Matrix {
-    int rows = 0;                ///< of the dimensions, behind those of layers, the first that make up the rows; 0: none
+    int rows = 0;  ///< of the dimensions, behind those of layers, the first that make up the rows; 0: none
     bool inputs_are_rows = true;  ///< the rows are what a product contracts
     constexpr explicit operator bool() const { return rows > 0; }
   };
@@ -171,9 +172,9 @@ class Update {
     int v = view(matrices.number, {type.dtype, unfolded});
     const AxisList axes = shared_out(layout);
     for (int i = axes.size() - 1; i >= 0; --i)
-      v = trace_.move(v, {axes[i]},
-                      layout.on(axes[i]).flat && !is_outermost_flat(layout, axes[i]) ? Placement(Invariant)
-                                                                                     : layout.on(axes[i]));
+      v = trace_.move(
+          v, {axes[i]},
+          layout.on(axes[i]).flat && !is_outermost_flat(layout, axes[i]) ? Placement(Invariant) : layout.on(axes[i]));
     v = trace_.enter(v, layout);
     return {stacked() ? v : view(v, {type.dtype, like.layout})};
   }

@@ -46,7 +46,8 @@ constexpr Type with_dims_of(const Type& of, DType dtype, bool rows, bool columns
   Type type{dtype, {}};
   const int rank = of.layout.rank();
   for (int d = 0; d < rank; ++d)
-    if (!(rows && d == rank - 2) && !(columns && d == rank - 1)) type.layout.dims.push_back(Dim(of.layout.dims[d].size));
+    if (!(rows && d == rank - 2) && !(columns && d == rank - 1))
+      type.layout.dims.push_back(Dim(of.layout.dims[d].size));
   return type;
 }
 constexpr Type by_layer(const Arguments& a) {
@@ -104,7 +105,10 @@ inline constexpr Operation adafactor_squares{.name = "adafactor_squares", .updat
 /// update is factor times gradient over the root of rows columns / mean. ints: position of epsilon1, whether stacked.
 PARALLEL_AHEAD constexpr Signatures factored_update_table(const Arguments& a) {
   return table_of(a,
-                  {Matrices::all(a), {}, Matrices::without(a, false, true), Matrices::without(a, true, false),
+                  {Matrices::all(a),
+                   {},
+                   Matrices::without(a, false, true),
+                   Matrices::without(a, true, false),
                    Matrices::without(a, true, true)},
                   {Matrices(a).layers(a)});
 }
@@ -130,17 +134,20 @@ PARALLEL_AHEAD constexpr Shaped first_shape(const Arguments& a) {
 /// (squares of the update, squares of the parameter, scalars): by how much of the update the parameter is changed, by
 /// layer; the first number is how many elements a layer has. ints: positions of learning_rate, step, epsilon2,
 /// clip_threshold.
-inline constexpr Operation adafactor_size{.name = "adafactor_size",
-                                          .shape = first_shape,
-                                          .signatures = nonlinear_table,
-                                          .element_by_element = 3};
+inline constexpr Operation adafactor_size{
+    .name = "adafactor_size", .shape = first_shape, .signatures = nonlinear_table, .element_by_element = 3};
 
 /// (parameter, gradient, factor, rows, columns, mean of rows, size, scalars) -> parameter, in place. ints: positions of
 /// epsilon1, learning_rate, weight_decay, then whether the parameter decays, and whether it is stacked.
 PARALLEL_AHEAD constexpr Signatures adafactor_table(const Arguments& a) {
   return table_of(a,
-                  {Matrices::all(a), Matrices::all(a), {}, Matrices::without(a, false, true),
-                   Matrices::without(a, true, false), Matrices::without(a, true, true), Matrices(a).layers(a)},
+                  {Matrices::all(a),
+                   Matrices::all(a),
+                   {},
+                   Matrices::without(a, false, true),
+                   Matrices::without(a, true, false),
+                   Matrices::without(a, true, true),
+                   Matrices(a).layers(a)},
                   {Matrices::all(a)});
 }
 inline constexpr Operation adafactor{.name = "adafactor",

@@ -74,7 +74,8 @@ struct SliceExchange {
   constexpr SliceExchange(const GraphView& g, const Node& node, const Mesh& mesh) {
     const Transition& t = node.transition;
     gathers = t.to.alone;
-    const int whole = gathers ? int{node.result} : node.operands[0], parts = gathers ? node.operands[0] : int{node.result};
+    const int whole = gathers ? int{node.result} : node.operands[0],
+              parts = gathers ? node.operands[0] : int{node.result};
     const LocalPart of_whole = local_part(g.value(whole).type.layout, mesh),
                     of_parts = local_part(g.value(parts).type.layout, mesh);
     n = mesh.extent(t.axes);
@@ -90,9 +91,7 @@ struct SliceExchange {
   constexpr bool pads_parts() const { return n * part != slice; }
   constexpr std::int64_t padded() const { return aligned(elements() * bytes); }
   /// For what is padded before, what is brought together, and what is padded behind.
-  constexpr std::int64_t room() const {
-    return ((pads_slices() ? 1 : 0) + (pads_parts() ? 1 : 0) + 1) * padded();
-  }
+  constexpr std::int64_t room() const { return ((pads_slices() ? 1 : 0) + (pads_parts() ? 1 : 0) + 1) * padded(); }
 };
 /// Whether a move is one.
 constexpr bool exchanges_slices(const Transition& t) {

@@ -69,9 +69,7 @@ template <class T>
   const T weight = forgotten<T>(call), factor = static_cast<T>(*call.operands[2].as<const double>());
   by_lanes(
       call.results[0].elements(),
-      [=](T* mean, const T* gradient) {
-        lanes(mean) += weight * ((factor * lanes(gradient)).square() - lanes(mean));
-      },
+      [=](T* mean, const T* gradient) { lanes(mean) += weight * ((factor * lanes(gradient)).square() - lanes(mean)); },
       call.results[0].as<T>(), call.operands[1].as<const T>());
 }
 

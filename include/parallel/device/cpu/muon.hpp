@@ -12,9 +12,7 @@ template <class T>
           factor = static_cast<T>(*call.operands[2].as<const double>());
   by_lanes(
       call.results[0].elements(),
-      [=](T* momentum, const T* gradient) {
-        lanes(momentum) += taken * (factor * lanes(gradient) - lanes(momentum));
-      },
+      [=](T* momentum, const T* gradient) { lanes(momentum) += taken * (factor * lanes(gradient) - lanes(momentum)); },
       call.results[0].as<T>(), call.operands[1].as<const T>());
 }
 template <class T>

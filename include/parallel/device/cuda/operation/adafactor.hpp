@@ -10,9 +10,7 @@ namespace parallel::internals::cuda {
 
 inline bool stacked(const Call& call) { return call.ints[call.ints.size() - 1] != 0; }
 /// The scalars, which are the last operand.
-inline const double* scalars_of(const Call& call) {
-  return call.operands[call.operands.size() - 1].as<const double>();
-}
+inline const double* scalars_of(const Call& call) { return call.operands[call.operands.size() - 1].as<const double>(); }
 /// f(W{}) for what a parameter or its gradient is computed in.
 template <class F>
 void with_real(const View& x, F f) {
@@ -52,8 +50,7 @@ struct SumsOfParts {
 
   template <class Block>
   PARALLEL_DEVICE void operator()(Block& block) const {
-    const double sum =
-        block.template sum<double>(parts, [&](Index i) { return sums[block.index * parts + i]; });
+    const double sum = block.template sum<double>(parts, [&](Index i) { return sums[block.index * parts + i]; });
     block.each(1, [&](Index) { all[block.index] = sum; });
   }
 };
@@ -62,7 +59,8 @@ void sum_by_layer(const Call& call, const Term& term, Index layers, Index elemen
   using Body = LayerSums<Term>;
   Gpu& own = gpu(call);
   double* const results = call.results[0].as<double>();
-  const Index most = std::max<Index>(static_cast<Index>(Gpu::workspace_bytes / sizeof(double)) / std::max<Index>(layers, 1), 1);
+  const Index most =
+      std::max<Index>(static_cast<Index>(Gpu::workspace_bytes / sizeof(double)) / std::max<Index>(layers, 1), 1);
   Index parts = std::min(most, parts_of(layers, elements, Body::threads * 4));
   const Index in_part = std::max<Index>(blocks_of(elements, parts), 1);
   parts = std::max<Index>(blocks_of(elements, in_part), 1);
@@ -220,10 +218,10 @@ template <class S, bool of_gradient>
 void mean_of_squares(const Call& call) {
   const double* const scalars = scalars_of(call);
   launch_each(gpu(call).stream(), call.results[0].elements(),
-       MeanOfSquares<S, of_gradient>{call.results[0].as<S>(), call.operands[1].as<const Wide<S>>(),
-                                     scalars + call.ints[0], scalars + call.ints[1],
-                                     of_gradient ? call.operands[2].as<const double>() : nullptr, call.commit,
-                                     call.reals[0]});
+              MeanOfSquares<S, of_gradient>{call.results[0].as<S>(), call.operands[1].as<const Wide<S>>(),
+                                            scalars + call.ints[0], scalars + call.ints[1],
+                                            of_gradient ? call.operands[2].as<const double>() : nullptr, call.commit,
+                                            call.reals[0]});
 }
 template <class S>
 void adafactor_mean(const Call& call) {
@@ -334,9 +332,9 @@ struct AdafactorSize {
 inline void adafactor_size(const Call& call) {
   const double* const scalars = scalars_of(call);
   launch_each(gpu(call).stream(), call.results[0].elements(),
-       AdafactorSize{call.operands[0].as<const double>(), call.operands[1].as<const double>(), scalars + call.ints[0],
-                     scalars + call.ints[1], scalars + call.ints[2], scalars + call.ints[3],
-                     call.results[0].as<double>(), call.reals[0]});
+              AdafactorSize{call.operands[0].as<const double>(), call.operands[1].as<const double>(),
+                            scalars + call.ints[0], scalars + call.ints[1], scalars + call.ints[2],
+                            scalars + call.ints[3], call.results[0].as<double>(), call.reals[0]});
 }
 
 template <class T, class Step>
@@ -361,8 +359,8 @@ void step_by(const Call& call, const Step& step, const MatrixPart& part, Index o
   const double* const scalars = scalars_of(call);
   if (of_layer == 0) return;
   launch_each(gpu(call).stream(), part.layers * of_layer,
-       StepOf<T, Step>{step, call.results[0].as<T>(), size.as<const double>(), scalars + call.ints[1],
-                       scalars + call.ints[2], call.commit, Divisor(of_layer), part.stride, call.ints[3] != 0});
+              StepOf<T, Step>{step, call.results[0].as<T>(), size.as<const double>(), scalars + call.ints[1],
+                              scalars + call.ints[2], call.commit, Divisor(of_layer), part.stride, call.ints[3] != 0});
 }
 template <class T>
 void adafactor(const Call& call) {

@@ -42,10 +42,10 @@ struct MuonDirection {
 template <class T>
 void muon_direction(const Call& call) {
   with_half<T>(call.operands[1], [&]<class S>(S) {
-    launch_each(gpu(call).stream(), call.results[0].elements(),
-                MuonDirection<T, S>{call.results[0].as<T>(), call.operands[0].as<const T>(),
-                                    call.operands[1].as<const S>(), call.operands[2].as<const double>(),
-                                    scalars_of(call) + call.ints[0]});
+    launch_each(
+        gpu(call).stream(), call.results[0].elements(),
+        MuonDirection<T, S>{call.results[0].as<T>(), call.operands[0].as<const T>(), call.operands[1].as<const S>(),
+                            call.operands[2].as<const double>(), scalars_of(call) + call.ints[0]});
   });
 }
 /// Each matrix over its norm.

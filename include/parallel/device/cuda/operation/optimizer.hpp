@@ -64,17 +64,12 @@ void update_with(std::span<const Call> calls, F rule_of) {
   Bodies<Body> bodies;
   for (const Call& call : calls) {
     constexpr int n = pack_elements<T>;
-    Body body{rule_of(call),
-              call.results[0].template as<T>(),
-              {},
-              call.operands[Rule::values].template as<const T>(),
-              call.commit,
-              call.results[0].elements(),
-              0,
-              false};
+    Body body{rule_of(call), call.results[0].template as<T>(), {}, call.operands[Rule::values].template as<const T>(),
+              call.commit,   call.results[0].elements(),       0,  false};
     for (int k = 0; k < Body::states; ++k) body.state[k] = call.results[k + 1].template as<S>();
-    body.packed = body.elements % n == 0 && lies_at(body.gradient, 16) && lies_at(body.parameter, 16) &&
-                  std::all_of(body.state, body.state + Body::states, [](const S* v) { return lies_at(v, n * sizeof(S)); });
+    body.packed =
+        body.elements % n == 0 && lies_at(body.gradient, 16) && lies_at(body.parameter, 16) &&
+        std::all_of(body.state, body.state + Body::states, [](const S* v) { return lies_at(v, n * sizeof(S)); });
     body.blocks = std::min(enough_blocks, blocks_of(body.elements / (body.packed ? n : 1), body.threads));
     bodies.add(stream, body, body.blocks);
   }
@@ -83,8 +78,7 @@ void update_with(std::span<const Call> calls, F rule_of) {
 template <class T, class F>
 void update(std::span<const Call> calls, F rule_of) {
   if constexpr (std::is_same_v<T, float> && decltype(rule_of(calls[0]))::values > 1)  // whose states may be bf16
-    if (calls[0].results[1].dtype == DType::bf16)
-      return update_with<T, bfloat16>(calls, rule_of);
+    if (calls[0].results[1].dtype == DType::bf16) return update_with<T, bfloat16>(calls, rule_of);
   update_with<T, T>(calls, rule_of);
 }
 
