@@ -95,9 +95,10 @@ inline void check_like(const Trained& actual, const std::string& name, double to
   };
   near(actual.losses, fixture().values<double>(name + "/losses"));
   CHECK(actual.parameters.size() == 9);
-  for (const auto& [path, values] : actual.parameters) {
+  for (const auto& parameter : actual.parameters) {
+    const std::string& path = parameter.first;
     CAPTURE(path);
-    near(values, fixture().values<double>(name + "/final/" + path));
+    near(parameter.second, fixture().values<double>(name + "/final/" + path));
   }
 }
 
