@@ -67,3 +67,16 @@ TEST_CASE("Muon, with AdamW for vectors, is PyTorch's") {
 TEST_CASE("Muon whose steps are as large as AdamW's") {
   check<MuonMatchingAdamW>("muon_like_adamw", {.learning_rate = 1e-2, .weight_decay = 0.1});
 }
+TEST_CASE("in float, and with states in bf16, they stay near") {
+  const auto near = []<class Optimizer>(Optimizer, const std::string& name, const auto& numbers) {
+    CAPTURE(name);
+    using Half = StatesIn<bfloat16, Optimizer>;
+    for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2, tensor = 2}, Mesh{data = 3}}) {
+      check_like(trained<float>(build<Whole<Optimizer, float>>(), mesh, numbers), name, 2e-4);
+      for (const Graph& graph : {build<Whole<Half, float>>(), build<AllStored<Whole<Half, float>, Stored<data>>>()})
+        check_like(trained<float>(graph, mesh, numbers), name, 4e-2);
+    }
+  };
+  near(Adafactor{}, "adafactor", Adafactor::Hyperparameters{});
+  near(Muon{}, "muon", Muon::Hyperparameters{.learning_rate = 2e-2, .weight_decay = 0.1, .adamw_learning_rate = 1e-2});
+}

@@ -50,7 +50,8 @@ inline View some_of(const View& v, std::int64_t begin, std::int64_t count) {
 /// Calls the kernel that is the call's context on widened operands. What it updates in place it is given once.
 inline void in_float(const Call& call) {
   const std::int64_t n = call.results[0].elements(), most = account::cpu::most_widened;
-  if (n <= most || !account::cpu::updates_in_pieces(call.operation->name)) return in_float_whole(call);
+  if (n <= most || call.operation == nullptr || !account::cpu::updates_in_pieces(call.operation->name))
+    return in_float_whole(call);
   for (std::int64_t i = 0; i < n; i += most) {
     Call some = call;
     for (View& v : some.results) v = some_of(v, i, std::min(most, n - i));
