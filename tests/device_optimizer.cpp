@@ -153,6 +153,44 @@ TEST_CASE_TEMPLATE("ten steps of each optimizer", T, float, double) {
     }
   });
 }
+TEST_CASE("states in bf16: the same step in float, and what is kept is rounded to the nearest even") {
+  optimizer_steps::each([]<class Optimizer>(Optimizer) {
+    using Of = optimizer_steps::Of<Optimizer>;
+    if constexpr (Of::states > 0) {
+      INFO(Of::update.name);
+      for (const Sizes& sizes : {Sizes{33}, Sizes{3, 5001}}) {
+        const auto run = [&]<class S>(S, const std::vector<Numbers>& own) {
+          Run<float> r;
+          r.operand(own[0]);
+          for (std::size_t k = 1; k < own.size(); ++k) r.operand<S>(own[k]);
+          r.operand(normal_numbers(sizes, 7)).scalar(0.3).scalars(Of::scalars({.weight_decay = 0.1}, 3));
+          Ints ints;
+          for (std::size_t i = 0; i < Of::scalars({}, 1).size(); ++i) ints.push_back(static_cast<std::int64_t>(i));
+          ints.push_back(1);
+          r.ints(ints);
+          for (int k = 0; k <= Of::states; ++k) r.result_in_place(k);
+          r.call().operation = &Of::update;
+          r.run(Of::update);
+          std::vector<Numbers> results;
+          for (int k = 0; k <= Of::states; ++k) results.push_back(r.get(k));
+          return results;
+        };
+        std::vector<Numbers> own{normal_numbers(sizes, 1)};
+        for (int k = 0; k < Of::states; ++k) {
+          own.push_back(normal_numbers(sizes, static_cast<unsigned>(2 + k)));
+          for (double& v : own.back().values) v = number(bfloat16(static_cast<float>(std::abs(v))));
+        }
+        const std::vector<Numbers> half = run(bfloat16{}, own), full = run(float{}, own);
+        CHECK(half[0].values == full[0].values);
+        for (std::size_t k = 1; k < own.size(); ++k) {
+          std::vector<double> rounded;
+          for (const double v : full[k].values) rounded.push_back(number(bfloat16(static_cast<float>(v))));
+          CHECK(half[k].values == rounded);
+        }
+      }
+    }
+  });
+}
 TEST_CASE_TEMPLATE("Lion steps by a sign, whatever the size, and by nothing where it is 0", T, float, double) {
   const double rate = 0.125, beta1 = 0.5, beta2 = 0.75, decay = 0.25;
   const std::vector<double> mean{0, 1, -1, 0, 0, 0, 0, 4, -4}, g{0, -1, 1, 1e-30, -1e-30, 1e-40, -1e-40, -3, 3};

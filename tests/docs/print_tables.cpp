@@ -207,7 +207,7 @@ void print_optimizer(const char* name) {
   const OwnedPlan p = derive<Training<one_rank::Model, Optimizer, one_rank::Batch, one_rank::Batch>>(Mesh{});
   const auto parameters = static_cast<double>(p->memory.of(Use::parameters));
   const auto times = [&](Use use) { return static_cast<double>(p->memory.of(use)) / parameters; };
-  std::printf("| `%s` | %.0f | %.0f | %.0f | %.0f |\n", name, 1.0, times(Use::gradients), times(Use::optimizer_state),
+  std::printf("| `%s` | %.0f | %.0f | %.2g | %.3g |\n", name, 1.0, times(Use::gradients), times(Use::optimizer_state),
               1 + times(Use::gradients) + times(Use::optimizer_state));
 }
 void print_optimizers() {
@@ -218,6 +218,9 @@ void print_optimizers() {
   print_optimizer<Lion>("Lion");
   print_optimizer<Adam>("Adam");
   print_optimizer<AdamW>("AdamW");
+  print_optimizer<StatesIn<bfloat16, AdamW>>("StatesIn<bfloat16, AdamW>");
+  print_optimizer<Muon>("Muon");
+  print_optimizer<Adafactor>("Adafactor");
 }
 
 /// Bytes that a parameter takes, of a program that is nearly nothing but parameters, when it takes most.

@@ -4,7 +4,9 @@
 #include <parallel/account/account.hpp>
 #include <parallel/operation/attention.hpp>
 #include <parallel/operation/matmul.hpp>
+#include <parallel/operation/optimizing.hpp>
 #include <parallel/operation/rotary.hpp>
+#include <parallel/operation/update.hpp>
 
 namespace parallel::internals::account {
 
@@ -64,13 +66,25 @@ constexpr std::int64_t room_of_scores(std::int64_t keys) { return whole(keys, 16
 /// Elements that a tensor of bf16 or f16 takes as float: whole cache lines.
 constexpr std::int64_t room_of_widened(std::int64_t elements) { return whole(elements, 16); }
 
+/// Updates that go element by element are computed in pieces where their states are bf16.
+inline constexpr std::int64_t most_widened = 4096;
+constexpr bool updates_in_pieces(std::string_view operation) {
+  for (const Operation* o : {&operation::momentum, &operation::nesterov, &operation::adam, &operation::adamw,
+                             &operation::lion, &operation::adafactor_mean, &operation::adafactor_squares,
+                             &operation::muon_momentum, &operation::muon_direction})
+    if (operation == o->name) return true;
+  return false;
+}
+
 /// By Purpose.
 constexpr Scratch scratch_of(const Extents& call) {
   Scratch s;
   const auto of = [&](Purpose p) -> std::int64_t& { return s.pieces[static_cast<int>(p)]; };
   if (call.results.empty() || call.operands.empty()) return s;
   const auto widen = [&](const Part& part) {
-    if (is_half(part.dtype)) of(Purpose::widened) += 4 * room_of_widened(part.elements());
+    std::int64_t elements = part.elements();
+    if (updates_in_pieces(call.operation) && elements > most_widened) elements = most_widened;
+    if (is_half(part.dtype)) of(Purpose::widened) += 4 * room_of_widened(elements);
   };
   for (const Part& part : call.operands) widen(part);
   for (const Part& part : call.results) widen(part);

@@ -74,8 +74,9 @@ struct Layout {
     } else if (!(placement == Invariant)) {
       result.others.push_back({axis, placement});
       Placed& last = result.others[result.others.size() - 1];
-      for (Placed& p : result.others)  // of flat splits the one whose axis has the last name is the outermost
-        if (placement.flat && p.placement.flat && p.axis->text() < last.axis->text()) {
+      // of flat splits the one whose axis has the last name is the outermost; of one dimension's the one that is first
+      for (Placed& p : result.others)
+        if (placement.flat && !placement.alone && p.placement.flat && p.axis->text() < last.axis->text()) {
           const Placed here = p;
           p = last;
           last = here;

@@ -96,30 +96,38 @@ struct LocalPart {
   /// behind the dimensions that are whole or split one by one: the first of the flat view, and its elements; -1: none
   int flat_from = -1;
   std::int64_t flat = 0;
-  std::int64_t before = 0;             ///< where in the flat view the share of `rank` begins
-  std::int64_t own = 0;                ///< elements of it that are no padding
-  std::int64_t shares = 1, place = 0;  ///< how many shares there are, with padding, and which of them this is
+  std::int64_t each = 1;    ///< elements of a slice, where the view is of one dimension's slices
+  std::int64_t before = 0;  ///< where in the flat view the share of `rank` begins
+  std::int64_t own = 0;     ///< elements of it that are no padding
+  std::int64_t place = 0;   ///< which of the shares this is
 };
 constexpr LocalPart local_part(const Layout& layout, const Mesh& mesh, int rank = 0) {
   LocalPart part;
+  int behind = layout.rank();
   for (const Placed& p : layout.others)
-    if (p.placement.flat) part.flat_from = p.placement.dim;
+    if (p.placement.flat) {
+      part.flat_from = p.placement.dim;
+      if (p.placement.alone) behind = p.placement.dim + 1;
+    }
   const int dims = part.flat_from < 0 ? layout.rank() : part.flat_from;
   for (int d = 0; d < dims; ++d) part.size.push_back(local(layout.dims[d], mesh));
   if (part.flat_from < 0) return part;
   part.flat = 1;
-  for (int d = dims; d < layout.rank(); ++d) part.flat *= local(layout.dims[d], mesh);
+  for (int d = dims; d < behind; ++d) part.flat *= local(layout.dims[d], mesh);
   std::int64_t share = part.own = part.flat;
   for (const Placed& p : layout.others)  // each axis splits what those before it leave
     if (p.placement.flat) {
       share = (share + mesh.extent(p.axis) - 1) / mesh.extent(p.axis);
       const std::int64_t begin = mesh.coordinate(rank, p.axis) * share, left = part.own - begin;
       part.before += begin;
-      part.shares *= mesh.extent(p.axis);
       part.place = part.place * mesh.extent(p.axis) + mesh.coordinate(rank, p.axis);
       part.own = left < 0 ? 0 : left < share ? left : share;
     }
   part.size.push_back(share);
+  for (int d = behind; d < layout.rank(); ++d) {
+    part.size.push_back(local(layout.dims[d], mesh));
+    part.each *= local(layout.dims[d], mesh);
+  }
   return part;
 }
 

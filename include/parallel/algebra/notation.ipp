@@ -6,7 +6,8 @@ namespace parallel {
 
 PARALLEL_INLINE std::string text(const Placement& p) {
   switch (p.kind) {
-    case PlacementKind::split: return p.flat ? "SplitFlat" : "Split<" + std::to_string(p.dim) + ">";
+    case PlacementKind::split:
+      return p.alone ? "SplitPadded" : p.flat ? "SplitFlat" : "Split<" + std::to_string(p.dim) + ">";
     case PlacementKind::broadcast: return "Broadcast";
     case PlacementKind::partial: return "Partial";
     case PlacementKind::invariant: return "Invariant";

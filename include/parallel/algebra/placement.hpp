@@ -17,10 +17,11 @@ struct Placement {
   /// Split: not of a dimension but of the flat view of `dim` and all behind it, within what other axes leave of them,
   /// padded with zeros until the ranks divide it
   bool flat = false;
+  bool alone = false;  ///< flat: of `dim` alone, so that what lies behind it stays whole
 
   constexpr Placement() = default;
-  constexpr Placement(PlacementKind k, int d = 0, std::uint64_t c = 0, bool f = false)
-      : kind(k), dim(d), coordinates(c), flat(f) {}
+  constexpr Placement(PlacementKind k, int d = 0, std::uint64_t c = 0, bool f = false, bool a = false)
+      : kind(k), dim(d), coordinates(c), flat(f), alone(a) {}
   constexpr bool operator==(const Placement&) const = default;
   constexpr bool split() const { return kind == PlacementKind::split; }
   constexpr bool whole() const { return kind == PlacementKind::invariant || kind == PlacementKind::broadcast; }
@@ -48,6 +49,9 @@ inline constexpr Placement SplitFlat{PlacementKind::split, 0, 0, true};
 /// On `host`: each rank has what it has of a value in its host's memory, else in its device's. So lies only what is at
 /// rest, and what is computed of nothing but that.
 inline constexpr Placement OnHost{PlacementKind::on_host};
+/// Each rank holds some of the slices of the first dimension, as many as any other, with zeros behind the last: how
+/// matrices are shared out that must stay whole.
+inline constexpr Placement SplitPadded{PlacementKind::split, 0, 0, true, true};
 constexpr Placement split(int dim) { return {PlacementKind::split, dim}; }
 /// The same split of a tensor that has so many dimensions more in front.
 constexpr Placement behind(Placement p, int dims) {

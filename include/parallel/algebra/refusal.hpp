@@ -68,6 +68,10 @@ namespace parallel {
   reason(unscaled, "parallel: gradients are computed in float16, in which small ones are zero; write LossScaled<Program>, or use bfloat16", bytes) \
   reason(loss_scaling, "parallel::LossScaled: only a training is scaled whose updates wait for the norm of all gradients, by which all ranks see an overflow; wrap a Training, with a synchronous schedule, or use bfloat16", micro_batches) \
   reason(sums_words, "parallel::SumsIn: the words do not fit together; write each of Activations<T>, Reduced<T> and Accumulated<T> once, of an Evaluation Activations alone, with float, bfloat16 or float16", inputs) \
+  reason(pending_gradient, "parallel: an optimizer was given a gradient that is a pending sum (Partial); give it Update::completed(gradient)", dimensions) \
+  reason(not_element_by_element, "parallel::Update: an operation without a table goes element by element, but an operand has another shape, or its first ones lie differently; give the operation a table (signatures)", dimensions) \
+  reason(moves_what_it_updates, "parallel::Update: an operation takes the place of its first operands but would have them lie otherwise, or give them another type; give it a row for how the parameter lies, and of_flat for Stored ones", dimensions) \
+  reason(states_in_bf16, "parallel::StatesIn: states are rounded to bfloat16 where the parameter is float; leave StatesIn off, or have float parameters", dimensions) \
   reason(no_element_type, "parallel: the element type is none of float, double, bfloat16, float16 and int; use one of them", bytes) \
   reason(bad_dimension, "parallel: a dimension, or a number of layers, must be at least 1; mend the Shape, or the Layers", extent) \
   reason(strict, "parallel::Strict: an operation needs a move that is not written; write it before the operation with to<On<axis, placement>>(x), the placement that it is moved_to", from, to, bytes, line) \
@@ -81,6 +85,8 @@ enum class Reason : std::uint8_t {
   PARALLEL_REFUSALS(PARALLEL_ENUMERATE)
 #undef PARALLEL_ENUMERATE
 };
+
+constexpr Reason last_of(Reason) { return Reason::over_bytes; }
 
 /// A reason with its figures and the axis that it is about; where there is no reason the program is accepted.
 struct Refusal {

@@ -77,6 +77,7 @@ constexpr AxisList last_first(const Layout& from, const Layout& to) {
 /// first.
 constexpr Route route(const Layout& from, const Layout& to) {
   Route result;
+  if (result.arrives = from == to; result.arrives) return result;
   AxisList completed, left;
   for (const Axis* a : routing::last_first(from, to)) {
     const Placement before = from.on(a), target = to.on(a);

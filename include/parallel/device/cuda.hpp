@@ -2,6 +2,7 @@
 // linked with cublasLt.
 #pragma once
 #include <parallel/device/cuda/device.hpp>
+#include <parallel/device/cuda/operation/adafactor.hpp>
 #include <parallel/device/cuda/operation/attention.hpp>
 #include <parallel/device/cuda/operation/attention_gradient.hpp>
 #include <parallel/device/cuda/operation/cross_entropy.hpp>
@@ -9,6 +10,7 @@
 #include <parallel/device/cuda/operation/embedding.hpp>
 #include <parallel/device/cuda/operation/gradient_norm.hpp>
 #include <parallel/device/cuda/operation/movement.hpp>
+#include <parallel/device/cuda/operation/muon.hpp>
 #include <parallel/device/cuda/operation/norm_rows.hpp>
 #include <parallel/device/cuda/operation/optimizer.hpp>
 #include <parallel/device/cuda/operation/random.hpp>

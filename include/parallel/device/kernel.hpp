@@ -15,7 +15,8 @@ struct View {
   int rank = 0;
   std::int64_t size[max_rank + 1]{};    ///< extents of the part
   std::int64_t offset[max_rank + 1]{};  ///< where the part begins in the full tensor
-  std::int64_t whole[max_rank + 1]{};   ///< extents of the full tensor
+  /// extents of the full tensor; of a share of a flat view where the rank's elements end, behind which is padding
+  std::int64_t whole[max_rank + 1]{};
 
   template <class T>
   T* as() const {
@@ -51,6 +52,12 @@ struct Call {
   const double* commit = nullptr;
   void* context = nullptr;  ///< the device's own: of a GPU its stream and handles
 };
+
+/// The run-time numbers that a call reads: its last operand, but for the one number that an update reads behind it.
+inline const double* scalars_of(const Call& call) {
+  const View& last = call.operands[call.operands.size() - 1];
+  return (last.rank == 1 ? last : call.operands[call.operands.size() - 2]).as<const double>();
+}
 
 /// What computes calls that follow each other at once: those of a fusion, or of one operation and the same element
 /// types.

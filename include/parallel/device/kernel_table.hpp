@@ -12,6 +12,7 @@ struct KernelRow {
   Kernel kernel = nullptr;
   int whole_numbers = -1;  ///< the operand that must be i32: indices or a mask
   bool mixed = false;      ///< it takes bf16 or f16 beside f32
+  bool states = false;     ///< what it updates behind its first result may be bf16 beside f32
 };
 /// The kernel of calls of these operations one behind the other; of a single one, of any number of its calls; of none,
 /// of operations that go element by element.
@@ -37,14 +38,18 @@ struct OwnKernels {
 };
 
 /// Whether a call has operands and results of bf16 or f16 beside others of f32: a kernel has to be made for that.
-constexpr bool mixes_halves(const Call& call) {
+/// `but_states`: what is updated behind the first does not count.
+constexpr bool mixes_halves(const Call& call, bool but_states = false) {
   bool half = false, single = false;
+  const int states = but_states ? call.results.size() - 1 : 0;
   const auto look = [&](const View& v) {
     half = half || is_half(v.dtype);
     single = single || v.dtype == DType::f32;
   };
-  for (const View& v : call.operands) look(v);
-  for (const View& v : call.results) look(v);
+  for (int o = 0; o < call.operands.size(); ++o)
+    if (o == 0 || o > states) look(call.operands[o]);
+  for (int r = 0; r < call.results.size(); ++r)
+    if (r == 0 || r > states) look(call.results[r]);
   return half && single;
 }
 
@@ -52,7 +57,7 @@ constexpr bool mixes_halves(const Call& call) {
 constexpr Kernel find_kernel(std::span<const KernelRow> table, const Operation& operation, const Call& call) {
   for (const KernelRow& row : table)
     if (row.operation == &operation && (row.whole_numbers < 0 || call.operands[row.whole_numbers].dtype == DType::i32))
-      return row.mixed || !mixes_halves(call) ? row.kernel : nullptr;
+      return row.mixed || !mixes_halves(call, row.states) ? row.kernel : nullptr;
   return nullptr;
 }
 /// The same for calls that follow each other.

@@ -25,6 +25,10 @@ std::span<const KernelRow> Table<T>::kernels() {
     static constexpr KernelRow all[]{
       {&operation::square_sum,                  square_sum},
       {&operation::add_scalars,                 add_scalars},
+      {&operation::layer_squares,               layer_squares},
+      {&operation::factored_update_squares,     factored_update_squares,       -1, true},
+      {&operation::full_update_squares,         full_update_squares,           -1, true},
+      {&operation::adafactor_size,              adafactor_size},
       {&operation::clip,                        clip},
       {&operation::digit_histogram,             digit_histogram},
       {&operation::narrow,                      narrow},
@@ -34,7 +38,7 @@ std::span<const KernelRow> Table<T>::kernels() {
   } else {
     static constexpr KernelRow all[]{
       // operation                              kernel                         operand of whole numbers: indices, a
-      // mask; whether bf16 or f16 meets f32
+      // mask; whether bf16 or f16 meets f32; whether states may be bf16
       {&operation::add,                         binary<T, Add>},
       {&operation::subtract,                    binary<T, Subtract>},
       {&operation::multiply,                    binary<T, Multiply>},
@@ -114,11 +118,22 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::dropout,                     dropout<T>},
 
       {&operation::sgd,                         sgd<T>,                        -1, true},
-      {&operation::momentum,                    momentum<T>,                   -1, true},
-      {&operation::nesterov,                    nesterov<T>,                   -1, true},
-      {&operation::adam,                        adam<T>,                       -1, true},
-      {&operation::adamw,                       adamw<T>,                      -1, true},
-      {&operation::lion,                        lion<T>,                       -1, true},
+      {&operation::momentum,                    momentum<T>,                   -1, true, true},
+      {&operation::nesterov,                    nesterov<T>,                   -1, true, true},
+      {&operation::adam,                        adam<T>,                       -1, true, true},
+      {&operation::adamw,                       adamw<T>,                      -1, true, true},
+      {&operation::lion,                        lion<T>,                       -1, true, true},
+      {&operation::muon_momentum,               muon_momentum<T>,              -1, true},
+      {&operation::muon_direction,              muon_direction<T>,             -1, true},
+      {&operation::normalized,                  normalized<T>},
+      {&operation::weighted_sum,                weighted_sum<T>},
+      {&operation::muon,                        muon<T>},
+      {&operation::muon_matching_adamw,         muon<T>},
+      {&operation::factored_squares,            factored_squares<T>},
+      {&operation::adafactor_mean,              adafactor_mean<T>,             -1, true},
+      {&operation::adafactor_squares,           adafactor_squares<T>,          -1, true},
+      {&operation::adafactor,                   adafactor<T>,                  -1, true},
+      {&operation::adafactor_full,              adafactor_full<T>,             -1, true},
     };
     return all;
   }

@@ -177,8 +177,9 @@ struct GraphBase {
   /// a scalar that is 0 where the optimizer phase's updates are to be skipped on every rank; -1: never
   IndexOf<Value> commit{};
   /// a parameter of a block outside its Layers, one without a path, which no module has, or a memory in a training; -1:
-  /// none
+  /// none; or of which the optimizer made what is `unfit`
   IndexOf<Member> misused{};
+  Reason unfit = Reason::none;         ///< why the optimizer cannot update `misused`
   const Axis* stages = nullptr;        ///< the axis over which layers are shared out, if any
   const Schedule* schedule = nullptr;  ///< the order in which a stage takes the micro-batches
   int chunks = 1;                      ///< slices of the layers that each stage has

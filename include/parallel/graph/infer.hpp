@@ -76,6 +76,48 @@ constexpr bool nests_otherwise(const Layout& layout, const AxisList& axes) {
   return false;
 }
 
+/// The row in which operands lie flat, each rank having some of their elements, if the operation's rows say that it can
+/// be cut along every dimension of these together: an operand that all of them split is flat, any other is whole, and a
+/// result that is not split along with it is a sum of what the ranks make of their elements.
+/// `sums`: also such results.
+constexpr Signatures flat_rows(const Signatures& rows, const Arguments& a, const EnteringList& entering, int results,
+                               bool sums) {
+  Signature flat;
+  bool first = true;
+  int leading = 0;
+  while (!entering[leading].placement.flat) ++leading;
+  const Placement placed = entering[leading].placement;
+  for (int d = placed.dim; d < (placed.alone ? placed.dim + 1 : a.rank(leading)); ++d) {
+    if (a.size(leading, d) == 1) continue;
+    const Signature* found = nullptr;
+    for (const Signature& row : rows) {
+      bool fits = !row.communicates && !row.by_name;
+      for (int i = 0; i < entering.size(); ++i)
+        fits = fits && (!entering[i].placement.flat || row.operands[i] == split(d));
+      if (fits && found == nullptr) found = &row;
+    }
+    if (found == nullptr) return {};
+    if (first) {
+      for (const Placement& p : found->operands) flat.operands.push_back(p == split(d) ? placed : Broadcast);
+      for (const Placement& p : found->results) flat.results.push_back(p == split(d) ? placed : Partial);
+    }
+    for (int i = 0; i < entering.size(); ++i)
+      if (!(found->operands[i] == split(d))) flat.operands[i] = Broadcast;
+    for (int r = 0; r < results; ++r) {
+      const Placement p = found->results[r];
+      if (!p.split() && !p.pending()) return {};
+      if (!(p == split(d))) flat.results[r] = Partial;
+    }
+    first = false;
+  }
+  for (int i = 0; i < entering.size(); ++i)  // what has other dimensions in front is not cut along with them
+    if (!placed.alone && flat.operands[i].split() && !same_extents(a.types[i].layout, a.types[leading].layout))
+      return {};
+  for (int r = 0; r < results; ++r)  // padding may be no zero
+    if (!sums && flat.results[r].pending()) return {};
+  return {flat};
+}
+
 /// How the rule lets an operation be applied, or why not: without a program, for whoever asks what it would do.
 constexpr Inference infer(const Operation& operation, const Arguments& a) {
   Inference result;
@@ -103,7 +145,22 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
     EnteringList entering;
     for (int i = 0; i < a.types.size(); ++i)
       entering.push_back({a.types[i].layout.on(axis), a.kinds[i], (operation.element_by_element >> i & 1) != 0});
-    const Derived derived = derive(rows, entering, shaped.results.size());
+    bool flat = false, alone = true;
+    for (const Entering& e : entering) {
+      flat = flat || e.placement.flat;
+      alone = alone && (!e.placement.flat || e.placement.alone);
+    }
+    const int results = shaped.results.size();
+    Signatures of_flat;
+    if (flat && alone) {
+      Arguments several = a;  // tables have no row for an extent of 1, which one rank has
+      for (int i = 0; i < a.types.size(); ++i)
+        if (entering[i].placement.flat && a.size(i, 0) == 1) several.types[i].layout.dims[0].size = 2;
+      of_flat = flat_rows(operation.signatures(several), several, entering, results, operation.of_flat);
+    } else if (flat && operation.of_flat) {
+      of_flat = flat_rows(rows, a, entering, results, true);
+    }
+    const Derived derived = derive(flat ? of_flat : rows, entering, results);
     result.rules.push_back(derived.rule);
     if (derived.refusal) {
       refuse(derived.refusal);

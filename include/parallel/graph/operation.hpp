@@ -87,6 +87,9 @@ struct Operation {
   internals::Structural structural = internals::Structural::none;
   Rate rate = Rate::memory;
   bool reads_a_part = false;  ///< of its first operand, no more than it writes
+  /// its kernels take a rank's share of a flat view, as `Stored` parameters lie in an optimizer: View has one dimension
+  /// for it, with where it begins, and ends, in what the other axes leave of the tensor
+  bool of_flat = false;
 };
 
 enum class Phase : std::uint8_t { forward, backward, optimizer };
@@ -101,6 +104,7 @@ struct Initializer {
   friend constexpr Kind last_of(Kind) { return Kind::xavier; }
   double scale = 0.02;  ///< the constant; the standard deviation; the gain
   bool decays = true;   ///< the parameter's group: whether weight decay applies
+  bool matrix = true;   ///< whether an optimizer of matrices may take it as one, if it is
 };
 
 }  // namespace parallel

@@ -133,7 +133,11 @@ class Trace {
         if (s.value == value && first.on(s.gradient.axis) == Broadcast) first = first.with(s.gradient.axis, Invariant);
       if (!(first == to)) value = enter(value, first);
     }
-    for (const Hop& hop : route(graph.values[value].type.layout, to).hops) value = move(value, hop.axes, hop.to);
+    const Layout from = graph.values[value].type.layout;
+    const Route way = route(from, to);
+    if (on_host(from) && on_host(to) && exchanges(from, way))  // ranks exchange what lies on their devices
+      return enter(enter(enter(value, on_host(from, false)), on_host(to, false)), to);
+    for (const Hop& hop : way.hops) value = move(value, hop.axes, hop.to);
     return value;
   }
 
@@ -199,6 +203,15 @@ class Trace {
     const int result = made(value, axes, to);
     moved_.push_back({value, axes, to, result});
     return result;
+  }
+
+  /// Every axis that some value of the program names, sorted by name; looked for once, when the optimizer is written.
+  constexpr const AxisList& axes() {
+    if (axes_.empty()) {
+      for (const Value& v : graph.values) v.type.layout.collect(axes_);
+      routing::sort_by_name(axes_);
+    }
+    return axes_;
   }
 
   /// How a value's gradient lies.
@@ -359,6 +372,15 @@ class Trace {
       if (layout.on(a).split()) all.push_back({a, layout.on(a)});
     return all;
   }
+  /// Whether ranks send each other anything on a route.
+  static constexpr bool exchanges(Layout now, const Route& way) {
+    bool any = false;
+    for (const Hop& hop : way.hops) {
+      any = any || communicates(collective(now.on(hop.axes[0]), hop.to));
+      for (const Axis* a : hop.axes) now = now.with(a, hop.to);
+    }
+    return any;
+  }
   struct Moved {
     int value = 0;
     AxisList axes{};
@@ -503,6 +525,7 @@ class Trace {
   }
 
   Vector<Moved> moved_{};
+  AxisList axes_{};
   bool for_the_step_ = false;
 };
 

@@ -1,21 +1,13 @@
 // Optimizers as nodes of the graph: their state lies like the parameter, their numbers (learning rate, decay, ...) are
 // run-time scalars.
 #pragma once
-#include <parallel/graph/stages.hpp>
-#include <parallel/operation/update.hpp>
+#include <parallel/model/update.hpp>
+#include <parallel/operation/optimizing.hpp>
+#include <parallel/operation/reduce.hpp>
 
 namespace parallel {
 namespace internals {
 namespace optimizing {
-/// A gradient as it is without the scale of the loss, in float so that none is lost; only what leaves the program needs
-/// it, as updates are by a factor that takes the scale out.
-constexpr int unscaled(Trace& trace, int gradient) {
-  if (!trace.loss_scaled) return gradient;
-  const std::int64_t scale = trace.scalar("loss_scale");
-  const Type& type = trace.graph.values[gradient].type;
-  return trace.emit(operation::scaled, {gradient, trace.graph.scalar_value}, {{precise(type.dtype), type.layout}},
-                    Kind::activation, {scale, 1});
-}
 /// The global norm of all gradients. A gradient that is split contributes each rank's part, one that every rank holds
 /// counts once.
 struct Norm {
@@ -72,19 +64,6 @@ constexpr Norm clip_by_global_norm(Trace& trace, const Vector<int>& gradients, i
   return {norm + 1, norm, norm + 2};
 }
 
-/// Optimizer state of the shape and placement in which the parameter is updated, zero at first.
-constexpr int state(Trace& trace, int member, std::string_view name) {
-  Member described;
-  const Member of = trace.graph.members[member];
-  described.path = trace.graph.name(of.path, {".", name});
-  described.role = Role::state;
-  described.type = trace.graph.values[of.value].type;
-  described.layers = of.layers;
-  described.of = member;
-  described.initializer = {Initializer::Kind::constant, 0, false};
-  const int value = trace.declare(operation::parameter, described, Kind::parameter, false);
-  return trace.region == 0 ? value : trace.carry(value);  // an update within a loop goes on from the one before
-}
 /// Has an optimizer update a parameter as its gradient lies: where the parameter lies whole and its gradient split, each
 /// rank updates its part, and the parts are gathered in the parameter's place. A gradient that has been added up in
 /// halves is cast, unless the optimizer takes it so.
@@ -97,7 +76,10 @@ constexpr void update_as_it_lies(Trace& trace, int member, int gradient, int fac
   trace.graph.members[member].value = trace.enter(whole, trace.graph.values[gradient].type.layout);
   if constexpr (!requires { Optimizer::takes_halves; })
     gradient = trace.cast(gradient, trace.graph.values[whole].type.dtype);
-  Optimizer::update(trace, member, gradient, factor);
+  {
+    Update update(trace, member, gradient, factor);
+    Optimizer::update(update);
+  }
   trace.member = member;
   Member& updated = trace.graph.members[member];
   updated.value = whole;
@@ -105,41 +87,6 @@ constexpr void update_as_it_lies(Trace& trace, int member, int gradient, int fac
     const int gathered = trace.gathered(updated.updated, rest);
     trace.graph.members[member].updated = gathered;
   }
-}
-/// Writes the node that updates a parameter and the states that were declared last, where they lie. `positions`: of the
-/// scalars that it reads; behind them stands whether the parameter decays. Its last operand is `Graph::commit`.
-constexpr void update(Trace& trace, const Operation& operation, int member, const List<int, max_results>& states,
-                      int gradient, int factor, Ints positions) {
-  positions.push_back(trace.graph.members[member].initializer.decays);
-  const int value = trace.graph.members[member].value, first = trace.graph.members.size() - states.size();
-  const Type type = trace.graph.values[value].type;
-  List<int, max_node_operands> operands{value};
-  List<Type, max_results> types{type};
-  for (const int kept : states) {
-    operands.push_back(kept);
-    types.push_back(type);
-  }
-  operands.push_back(gradient);
-  for (const int number : {factor, int{trace.graph.scalar_value}, int{trace.graph.commit}})
-    if (number >= 0)
-      operands.push_back(trace.enter(number, on_host(trace.graph.values[number].type.layout, on_host(type.layout))));
-  const int updated = trace.emit(operation, operands, types, Kind::parameter, positions);
-  trace.graph.members[member].updated = updated;
-  for (int i = 0; i < states.size(); ++i) trace.graph.members[first + i].updated = updated + 1 + i;
-}
-/// Of stochastic gradient descent with a momentum: Momentum and Nesterov.
-constexpr void update_by_momentum(Trace& trace, const Operation& operation, int member, int gradient, int factor) {
-  const int momentum = state(trace, member, "momentum");
-  update(trace, operation, member, {momentum}, gradient, factor,
-         {trace.scalar("learning_rate"), trace.scalar("momentum"), trace.scalar("weight_decay")});
-}
-/// Of Adam and AdamW.
-constexpr void update_by_moments(Trace& trace, const Operation& operation, int member, int gradient, int factor) {
-  const int mean = state(trace, member, "mean");
-  const int variance = state(trace, member, "variance");
-  update(trace, operation, member, {mean, variance}, gradient, factor,
-         {trace.scalar("learning_rate"), trace.scalar("beta1"), trace.scalar("beta2"), trace.scalar("epsilon"),
-          trace.scalar("weight_decay"), trace.scalar("step")});
 }
 }  // namespace optimizing
 }  // namespace internals
@@ -156,9 +103,7 @@ struct KeepGradients {
   struct Hyperparameters {
     double clip_norm = 0;  ///< nothing is clipped; it is only what every program with gradients reads
   };
-  static constexpr void update(internals::Trace& trace, int, int gradient, int) {
-    trace.graph.outputs.push_back(internals::optimizing::unscaled(trace, gradient));
-  }
+  static constexpr void update(Update& u) { u.output(u.unscaled(u.gradient())); }
 };
 
 /// Stochastic gradient descent (Robbins and Monro, 1951), as PyTorch's without momentum:
@@ -170,9 +115,8 @@ struct Sgd {
     double weight_decay = 0;  ///< times the parameter is added to its gradient
     double clip_norm = 0;     ///< of the norm of all gradients together; 0: no clipping
   };
-  static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
-    internals::optimizing::update(trace, operation::sgd, member, {}, gradient, factor,
-                                  {trace.scalar("learning_rate"), trace.scalar("weight_decay")});
+  static constexpr void update(Update& u) {
+    u.replace(operation::sgd, {u.parameter()}, {u.gradient(), u.factor()}, {"learning_rate", "weight_decay"});
   }
 };
 
@@ -186,8 +130,9 @@ struct Momentum {
     double weight_decay = 0;  ///< times the parameter is added to its gradient
     double clip_norm = 0;     ///< of the norm of all gradients together; 0: no clipping
   };
-  static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
-    internals::optimizing::update_by_momentum(trace, operation::momentum, member, gradient, factor);
+  static constexpr void update(Update& u) {
+    u.replace(operation::momentum, {u.parameter(), u.state("momentum")}, {u.gradient(), u.factor()},
+              {"learning_rate", "momentum", "weight_decay"});
   }
 };
 
@@ -196,8 +141,9 @@ struct Momentum {
 struct Nesterov {
   static constexpr bool takes_halves = true;
   using Hyperparameters = Momentum::Hyperparameters;
-  static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
-    internals::optimizing::update_by_momentum(trace, operation::nesterov, member, gradient, factor);
+  static constexpr void update(Update& u) {
+    u.replace(operation::nesterov, {u.parameter(), u.state("momentum")}, {u.gradient(), u.factor()},
+              {"learning_rate", "momentum", "weight_decay"});
   }
 };
 
@@ -213,8 +159,9 @@ struct Adam {
     double weight_decay = 0;            ///< times the parameter is added to its gradient
     double clip_norm = 0;               ///< of the norm of all gradients together; 0: no clipping
   };
-  static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
-    internals::optimizing::update_by_moments(trace, operation::adam, member, gradient, factor);
+  static constexpr void update(Update& u) {
+    u.replace(operation::adam, {u.parameter(), u.state("mean"), u.state("variance")}, {u.gradient(), u.factor()},
+              {"learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "step"});
   }
 };
 
@@ -229,8 +176,9 @@ struct AdamW {
     double weight_decay = 0.01;         ///< times the learning rate is taken off a parameter
     double clip_norm = 0;               ///< of the norm of all gradients together; 0: no clipping
   };
-  static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
-    internals::optimizing::update_by_moments(trace, operation::adamw, member, gradient, factor);
+  static constexpr void update(Update& u) {
+    u.replace(operation::adamw, {u.parameter(), u.state("mean"), u.state("variance")}, {u.gradient(), u.factor()},
+              {"learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "step"});
   }
 };
 
@@ -245,11 +193,163 @@ struct Lion {
     double weight_decay = 0;           ///< times the learning rate is taken off a parameter
     double clip_norm = 0;              ///< of the norm of all gradients together; 0: no clipping
   };
-  static constexpr void update(internals::Trace& trace, int member, int gradient, int factor) {
-    const int mean = internals::optimizing::state(trace, member, "mean");
-    internals::optimizing::update(
-        trace, operation::lion, member, {mean}, gradient, factor,
-        {trace.scalar("learning_rate"), trace.scalar("beta1"), trace.scalar("beta2"), trace.scalar("weight_decay")});
+  static constexpr void update(Update& u) {
+    u.replace(operation::lion, {u.parameter(), u.state("mean")}, {u.gradient(), u.factor()},
+              {"learning_rate", "beta1", "beta2", "weight_decay"});
+  }
+};
+
+/// Adafactor (Shazeer and Stern, 2018), as PyTorch's: of a matrix it remembers the means of its squared gradients by row
+/// and by column, R and C, and takes R C / mean(R) for their means; of a vector each. A parameter of more dimensions is
+/// matrices of its last two; a layer's is a parameter of its own. With w = t^-beta2_decay, R = (1 - w) R + w rows(g^2), C
+/// alike; u = g / max(root of these, epsilon1); p -= min(learning_rate, 1 / root(t)) max(epsilon2, rms(p)) u /
+/// max(1, rms(u) / clip_threshold), behind p -= learning_rate weight_decay p. Beside its hyperparameters it reads the
+/// scalar `step`, which is t.
+struct Adafactor {
+  struct Hyperparameters {
+    double learning_rate = 1e-2;  ///< of the size of a parameter, at most; later 1 / root(t) is
+    double beta2_decay = 0.8;     ///< 1 / t to this power is forgotten of the means (PyTorch has it with its sign)
+    double epsilon1 = 0;          ///< below which a root does not fall; 0: the distance from 1 to the next number
+    double epsilon2 = 1e-3;       ///< below which the size of a parameter does not fall
+    double clip_threshold = 1;    ///< of the update's root mean square
+    double weight_decay = 0;      ///< times the learning rate is taken off a parameter
+    double clip_norm = 0;         ///< of the norm of all gradients together; 0: no clipping
+  };
+  static constexpr void update(Update& u) {
+    const Layout layout = u.type(u.parameter()).layout;
+    const std::int64_t stacked = u.stacked();
+    const auto size = [&](const Operation& squares, const Update::Values& operands) {
+      return u.apply(operation::adafactor_size,
+                     {u.apply(squares, operands, {"epsilon1"}, {stacked})[0],
+                      u.apply(operation::layer_squares, {u.parameter()}, {}, {stacked})[0]},
+                     {"learning_rate", "step", "epsilon2", "clip_threshold"}, {}, static_cast<double>(u.elements()))[0];
+    };
+    if (const int rank = layout.rank(); rank - stacked < 2) {
+      const Update::Value squares = u.replace(operation::adafactor_squares, {u.state("squares")},
+                                              {u.gradient(), u.factor()}, {"step", "beta2_decay"})[0];
+      const Update::Value by = size(operation::full_update_squares, {u.gradient(), u.factor(), squares});
+      u.replace(operation::adafactor_full, {u.parameter()}, {u.gradient(), u.factor(), squares, by},
+                {"epsilon1", "learning_rate", "weight_decay"}, {stacked});
+    } else {
+      const double m = static_cast<double>(layout.dims[rank - 2].size),
+                   n = static_cast<double>(layout.dims[rank - 1].size);
+      const Update::Values sums = u.apply(operation::factored_squares, {u.gradient(), u.factor()}, {}, {stacked});
+      const auto mean = [&](std::string_view name, Update::Value sum, double count) {
+        return u.replace(operation::adafactor_mean, {u.state(name, u.type(sum))}, {sum}, {"step", "beta2_decay"}, {},
+                         1 / count)[0];
+      };
+      const Update::Value rows = mean("rows", sums[0], n), columns = mean("columns", sums[1], m);
+      const Update::Value of_rows = u.apply(operation::sum, {rows}, {}, {rank - 2}, 1 / m)[0];
+      const Update::Value by =
+          size(operation::factored_update_squares, {u.gradient(), u.factor(), rows, columns, of_rows});
+      u.replace(operation::adafactor, {u.parameter()}, {u.gradient(), u.factor(), rows, columns, of_rows, by},
+                {"epsilon1", "learning_rate", "weight_decay"}, {stacked});
+    }
+  }
+};
+
+namespace internals {
+namespace optimizing {
+constexpr double root(double x) {
+  double root = x > 1 ? x : 1;
+  for (int i = 0; i < 60; ++i) root = (root + x / root) / 2;
+  return root;
+}
+/// The nearest orthogonal matrices, roughly: singular values from 0.7 to 1.2, by five steps of the iteration x = a x +
+/// (b (x x^T) + c (x x^T)^2) x, which begins at x over its norm. It multiplies at the matrices' shorter side.
+constexpr Update::Value orthogonalized(Update& u, Update::Value x) {
+  constexpr double a = 3.4445, b = -4.7750, c = 2.0315, epsilon = 1e-7;
+  const Layout layout = u.type(x).layout;
+  const bool wide = layout.dims[1].size <= layout.dims[2].size;
+  x = u.apply(operation::normalized, {x, u.apply(operation::layer_squares, {x}, {}, {1})[0]}, {}, {}, epsilon)[0];
+  const auto product = [&](Update::Value left, Update::Value right, int left_transposed, int right_transposed) {
+    return u.apply(operation::matmul, {left, right}, {},
+                   operation::Product(1, left_transposed, right_transposed, 1))[0];
+  };
+  Update::Value gram = product(x, x, !wide, wide), square = product(gram, gram, 0, 0);
+  Update::Value by = u.apply(operation::weighted_sum, {gram, square}, {}, {}, b, c)[0];
+  Update::Value turned = wide ? product(by, x, 0, 0) : product(x, by, 0, 0);
+  x = u.apply(operation::weighted_sum, {x, turned}, {}, {}, a, 1)[0];
+  for (int step = 1; step < 5; ++step) {
+    gram = u.again(gram, {x, x});
+    square = u.again(square, {gram, gram});
+    by = u.again(by, {gram, square});
+    turned = wide ? u.again(turned, {by, x}) : u.again(turned, {x, by});
+    x = u.again(x, {x, turned});
+  }
+  return x;
+}
+/// Muon's update of a matrix; whether the parameter is one.
+constexpr bool update_by_muon(Update& u, const Operation& muon, bool matches_adamw) {
+  const Update::Matrix matrix = u.matrix();
+  if (!matrix) return false;
+  const Update::Value gradient = u.whole_matrices(u.gradient(), matrix);
+  const Update::Value momentum = u.replace(operation::muon_momentum, {u.state("momentum", u.type(gradient))},
+                                           {gradient, u.factor()}, {"momentum"})[0];
+  const Layout layout = u.type(gradient).layout;
+  const auto rows = static_cast<double>(layout.dims[1].size), columns = static_cast<double>(layout.dims[2].size);
+  const double outputs = matrix.inputs_are_rows ? columns : rows, inputs = matrix.inputs_are_rows ? rows : columns;
+  const double scale = matches_adamw      ? 0.2 * root(outputs > inputs ? outputs : inputs)
+                       : outputs > inputs ? root(outputs / inputs)
+                                          : 1;
+  const Update::Value direction = u.apply(operation::muon_direction, {gradient, momentum, u.factor()}, {"momentum"})[0];
+  u.replace(muon, {u.parameter()}, {u.as_parameter(orthogonalized(u, u.on_device(direction)))},
+            {"learning_rate", "weight_decay"}, {}, scale);
+  return true;
+}
+}  // namespace optimizing
+}  // namespace internals
+
+/// Muon (Jordan et al., 2024), as PyTorch's but for the iteration, which is in f32 here: m = momentum m +
+/// (1 - momentum) g; p -= learning_rate root(max(1, outputs / inputs)) o, behind p -= learning_rate weight_decay p,
+/// where o is g + momentum (m - g) made orthogonal. It is of matrices: parameters that a product reads, of more dimensions
+/// by those that it contracts and the others. They are made orthogonal whole, each on one rank, among all ranks of a
+/// stage; so is their momentum. All else, vectors and what an embedding reads, or what says `as_vector`, is updated by
+/// AdamW with a learning rate of its own.
+struct Muon {
+  struct Hyperparameters {
+    double learning_rate = 1e-3;
+    double momentum = 0.95;             ///< how much is kept of the steps before
+    double weight_decay = 0.1;          ///< times a learning rate is taken off a parameter
+    double adamw_learning_rate = 3e-4;  ///< of what is no matrix; here and below
+    double beta1 = 0.9, beta2 = 0.95;   ///< how much is kept of the gradient's mean, and of its square's
+    double epsilon = 1e-10;             ///< added to the root of the variance
+    double clip_norm = 0;               ///< of the norm of all gradients together; 0: no clipping
+  };
+  static constexpr void update(Update& u) {
+    if (internals::optimizing::update_by_muon(u, operation::muon, false)) return;
+    u.replace(operation::adamw, {u.parameter(), u.state("mean"), u.state("variance")}, {u.gradient(), u.factor()},
+              {"adamw_learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "step"});
+  }
+};
+
+/// Muon whose steps have the root mean square that AdamW's have (Liu et al., 2025), as PyTorch's `match_rms_adamw`:
+/// p -= learning_rate 0.2 root(max(outputs, inputs)) o. So one learning rate serves AdamW's part, too.
+struct MuonMatchingAdamW {
+  struct Hyperparameters {
+    double learning_rate = 1e-3;
+    double momentum = 0.95;            ///< how much is kept of the steps before
+    double weight_decay = 0.1;         ///< times the learning rate is taken off a parameter
+    double beta1 = 0.9, beta2 = 0.95;  ///< of what is no matrix: how much is kept of the mean, and of the square's
+    double epsilon = 1e-10;            ///< added to the root of the variance
+    double clip_norm = 0;              ///< of the norm of all gradients together; 0: no clipping
+  };
+  static constexpr void update(Update& u) {
+    if (internals::optimizing::update_by_muon(u, operation::muon_matching_adamw, true)) return;
+    u.replace(operation::adamw, {u.parameter(), u.state("mean"), u.state("variance")}, {u.gradient(), u.factor()},
+              {"learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "step"});
+  }
+};
+
+/// An optimizer whose states are kept in bf16, in half the memory: `StatesIn<bfloat16, AdamW>`. They are computed in f32,
+/// and rounded to the nearest, of two the even, when they are written; parameters are float.
+template <class T, class Optimizer>
+struct StatesIn : Optimizer {
+  static_assert(std::is_same_v<T, bfloat16>,
+                "parallel::StatesIn: states are kept in bfloat16, or as they are without it");
+  static constexpr void update(Update& u) {
+    u.states_in(DType::bf16);
+    Optimizer::update(u);
   }
 };
 

@@ -26,6 +26,7 @@ inline void check_iterations(int n, int least) {
 inline void check_placement(const Placement& p) {
   require(p.dim >= -1 && p.dim <= max_rank, "a number is out of range");
   require(!p.flat || (p.split() && p.dim >= 0), "a split of a flat view is none");
+  require(!p.alone || (p.flat && p.dim == 0), "a split of a flat view is none");
 }
 inline void check_type(const Type& type) {
   AxisList named;
@@ -38,13 +39,16 @@ inline void check_type(const Type& type) {
     for (const Axis* a : d) once(a);
   }
   int flat = -1;
+  bool alone = false;
   for (const Placed& p : type.layout.others) {
     once(p.axis);
     check_placement(p.placement);
     if (!p.placement.flat) continue;
-    require(p.placement.dim <= type.layout.rank() && (flat < 0 || flat == p.placement.dim),
+    require(p.placement.dim + (p.placement.alone ? 1 : 0) <= type.layout.rank() &&
+                (flat < 0 || (flat == p.placement.dim && alone == p.placement.alone)),
             "a split of a flat view is none");
     flat = p.placement.dim;
+    alone = p.placement.alone;
   }
 }
 inline void check_axes(const AxisList& axes) {

@@ -226,6 +226,11 @@ constexpr Initializer without_decay(Initializer how) {
   how.decays = false;
   return how;
 }
+/// The same, in the group of parameters that Muon updates element by element, as it does vectors.
+constexpr Initializer as_vector(Initializer how) {
+  how.matrix = false;
+  return how;
+}
 inline constexpr Initializer zeros{Initializer::Kind::constant, 0, false};
 inline constexpr Initializer ones{Initializer::Kind::constant, 1, false};
 

@@ -11,6 +11,7 @@
 #include <parallel/operation/multiply.hpp>
 #include <parallel/operation/norm.hpp>
 #include <parallel/operation/operators.hpp>
+#include <parallel/operation/optimizing.hpp>
 #include <parallel/operation/reduce.hpp>
 #include <parallel/operation/remember.hpp>
 #include <parallel/operation/reshape.hpp>

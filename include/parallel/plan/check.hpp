@@ -109,6 +109,7 @@ constexpr Refusal misplaced_stages(const GraphView& g, const Mesh& mesh) {
 
 constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const GraphView> beside = {}) {
   if (const Axis* axis = namesake(axes_of(g, mesh))) return {{Reason::same_name, {2}, axis}};
+  if (g.misused >= 0 && g.unfit != Reason::none) return {{g.unfit, {g.member(g.misused).type.layout.rank()}}};
   if (g.misused >= 0) return {misuse(g.member(g.misused))};
   if (const Refusal refusal = unscaled(g)) return {refusal};
   for (int i = 0; i < mesh.count; ++i) {

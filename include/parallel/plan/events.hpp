@@ -246,6 +246,16 @@ struct Ordering {
                 g.node(n).transition.axes == node.transition.axes;
     return starts;
   }
+  /// Whether a value is a loop's of which the last iteration may leave an exchange under way.
+  constexpr bool leaves_under_way(const Node& maker) const {
+    bool any = false;
+    if (maker.is(Structural::stacked))
+      for (const int inside : maker.operands) any = any || calls(g.maker(before_aliases(g, mesh, inside)), mesh);
+    for (const Carry& c : g.carries)
+      if (maker.is(Structural::carried) && c.result == maker.result)
+        any = any || calls(g.maker(before_aliases(g, mesh, c.returned)), mesh);
+    return any;
+  }
   /// A collective starts right behind the node that makes its operand, where that stands in the same region and is
   /// itself no collective.
   constexpr void start_early() {
@@ -280,6 +290,7 @@ struct Ordering {
       const int maker = g.value(before_aliases(g, mesh, node.operands[0])).node;
       if (g.node(maker).region != node.region || calls(g.node(maker), mesh) || !alive[maker] || work[maker] != work[n])
         continue;
+      if (leaves_under_way(g.node(maker))) continue;
       next[n] = behind[first_of[maker]];
       behind[first_of[maker]] = n;
       is_early[n] = true;

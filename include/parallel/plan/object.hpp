@@ -71,6 +71,7 @@ constexpr void words_of(Way& way, T& t) {
     way.field(t.dim);
     if (t.kind == PlacementKind::at) way.field(t.coordinates);
     if (t.kind == PlacementKind::split) way.field(t.flat);
+    if (t.kind == PlacementKind::split) way.field(t.alone);
   } else if constexpr (ListLike<T>) {
     if constexpr (!requires { std::tuple_size<Field>::value; }) way.count(t);
     for (auto& item : t) way.field(item);

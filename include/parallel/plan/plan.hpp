@@ -30,6 +30,10 @@ struct Communication {
   constexpr std::int64_t message(const Node& node) const {
     const std::int64_t before = local_bytes(graph.value(node.operands[0]).type, mesh),
                        after = local_bytes(graph.value(node.result).type, mesh);
+    if (exchanges_slices(node.transition)) {
+      const SliceExchange exchange(graph, node, mesh);
+      return exchange.n * exchange.elements() * exchange.bytes;
+    }
     if (node.transition.from.flat || node.transition.to.flat)
       return (before < after ? before : after) * mesh.extent(node.transition.axes);
     if (node.transition.collective == Collective::all_to_all) return before * mesh.extent(node.transition.axes);

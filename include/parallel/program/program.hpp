@@ -184,8 +184,8 @@ constexpr void optimize(Trace& trace, const Differentiation& gradients) {
 }
 
 template <class X>
-concept Updates = requires(Trace& trace) {
-  X::update(trace, 0, 0, 0);
+concept Updates = requires(Update& update) {
+  X::update(update);
 };
 /// The position of an argument of a program that is no optimizer or no input, counted from 1, or 0.
 template <class Program, class... Input>

@@ -52,10 +52,10 @@ void each_element(const Plan& plan, const Layout& layout, int rank, F f) {
   Layout unshared = layout;
   for (const Placed& p : layout.others)
     if (p.placement.flat) unshared = unshared.with(p.axis, Invariant);
-  const std::int64_t share = part.size[part.flat_from];
+  const std::int64_t share = part.size[part.flat_from] * part.each, flat = part.flat * part.each;
   each_element_of_box(plan, unshared, rank, [&](std::int64_t i, std::int64_t global) {
-    const std::int64_t in_share = i % part.flat - part.before;
-    if (in_share >= 0 && in_share < part.own) f(i / part.flat * share + in_share, global);
+    const std::int64_t in_share = i % flat - part.before * part.each;
+    if (in_share >= 0 && in_share < part.own * part.each) f(i / flat * share + in_share, global);
   });
 }
 

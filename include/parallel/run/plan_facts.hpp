@@ -19,6 +19,7 @@ void placement(Out& out, const Placement& p) {
   out.name(p.kind >= PlacementKind::at ? text(p) : names[static_cast<int>(p.kind)]);
   if (p.split()) out.word(p.dim);
   if (p.flat) out.name("flat");
+  if (p.alone) out.name("alone");
 }
 template <class Out>
 void type(Out& out, const Type& t) {

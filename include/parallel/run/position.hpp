@@ -74,8 +74,8 @@ class Position {
     for (int d = 0; d < v.rank; ++d) {
       const Dim& dim = type.layout.dims[d];
       v.size[d] = part.size[d];
-      v.offset[d] = d == part.flat_from ? part.place * part.size[d] : offset(dim, plan_.mesh, rank_);
-      v.whole[d] = d == part.flat_from ? part.shares * part.size[d] : dim.size;
+      v.offset[d] = d == part.flat_from ? part.before : offset(dim, plan_.mesh, rank_);
+      v.whole[d] = d == part.flat_from ? part.before + part.own : dim.size;
     }
     v.data = storage(value).block == MemoryBlock::none ? nullptr : address(value);
     return v;

@@ -41,6 +41,46 @@ void prepare_flat(Instruction<World>& i, const FlatExchange& flat, std::byte* ro
   if (flat.packs()) (gathers ? i.received : i.packed) = room;
 }
 
+/// The same of slices of the first dimension, whole matrices, and parts of all of them. Padded slices are behind the
+/// last; parts lie in each slice one behind the other where they are flat, else as dimension `dim` says.
+template <class World>
+void prepare_slices(Instruction<World>& i, const SliceExchange& e, const Transition& t, std::byte* room) {
+  const View &in = i.calls[0].operands[0], &out = i.calls[0].results[0];
+  const View &whole = e.gathers ? out : in, &parts = e.gathers ? in : out;
+  const Placement& split = e.gathers ? t.from : t.to;
+  const auto boxed = [](const View& of, std::int64_t outer, std::int64_t inner, std::int64_t all) {
+    View v;
+    v.data = of.data;
+    v.dtype = of.dtype;
+    v.rank = 2;
+    v.size[0] = v.whole[0] = outer;
+    v.size[1] = inner;
+    v.whole[1] = all;
+    return v;
+  };
+  const auto in_room = [&](View v) {
+    v.data = room;
+    room += e.padded();
+    return v;
+  };
+  i.exchange.count = e.n * e.elements();
+  const std::int64_t outer = split.flat ? e.share : whole.extent(0, split.dim);
+  (e.gathers ? i.after : i.before) = Packing{outer, e.n, e.share * e.part / outer};
+  if (e.pads_slices()) {  // a box of all elements, so that zeros stand behind
+    const View own = boxed(parts, 1, e.slices * e.part, e.elements()),
+               padded = in_room(boxed(parts, 1, e.elements(), e.elements()));
+    (e.gathers ? i.pad : i.unpad)
+        .push_back({.operands = {e.gathers ? own : padded}, .results = {e.gathers ? padded : own}});
+  }
+  if (e.pads_parts()) {
+    const View own = boxed(whole, e.share, e.slice, e.n * e.part),
+               padded = in_room(boxed(whole, e.share, e.n * e.part, e.n * e.part));
+    (e.gathers ? i.unpad : i.pad)
+        .push_back({.operands = {e.gathers ? padded : own}, .results = {e.gathers ? own : padded}});
+  }
+  (e.gathers ? i.received : i.packed) = room;
+}
+
 /// Everything of a start but the addresses, from the views of the move's operand and result. `room`: where slices are
 /// packed.
 template <class World>
@@ -69,6 +109,7 @@ void prepare_exchange(Instruction<World>& i, const Node& node, const Plan& plan,
   i.exchange.label = node.member >= 0 ? g.path(node.member).data() : "";
   const Source& line = g.origin(node).source;
   i.exchange.from = {line.file, line.line};
+  if (exchanges_slices(t)) return prepare_slices(i, SliceExchange(g, node, plan.mesh), t, room);
   if (t.from.flat || t.to.flat) return prepare_flat(i, FlatExchange(g, node, plan.mesh), room);
   if (t.collective == Collective::reduce_scatter || t.collective == Collective::all_to_all)
     i.before = {in.extent(0, t.to.dim), n, out.extent(t.to.dim, t.to.dim + 1) * in.extent(t.to.dim + 1, in.rank)};

@@ -40,15 +40,19 @@ struct ScalarsOfOperations {
   double loss_scale = LossScale{}.scale;
 };
 
-/// f(operation, hyperparameters) for the update of each optimizer.
+/// f(operation, hyperparameters) for the update of each optimizer; of those that a program has, the last is its own.
 template <class F>
 void each_optimizer(F f) {
   f(operation::sgd, Sgd::Hyperparameters{});
   f(operation::momentum, Momentum::Hyperparameters{});
   f(operation::nesterov, Nesterov::Hyperparameters{});
+  f(operation::adafactor_full, Adafactor::Hyperparameters{});
+  f(operation::adafactor, Adafactor::Hyperparameters{});
   f(operation::lion, Lion::Hyperparameters{});
   f(operation::adam, Adam::Hyperparameters{});
   f(operation::adamw, AdamW::Hyperparameters{});
+  f(operation::muon, Muon::Hyperparameters{});  // what is no matrix it updates by AdamW
+  f(operation::muon_matching_adamw, MuonMatchingAdamW::Hyperparameters{});
 }
 
 inline bool updates_by(const GraphView& g, const Operation& update) {
@@ -64,8 +68,8 @@ void check_optimizer(const GraphView& g) {
     constexpr bool same = std::is_same_v<Own, Hyperparameters>;
     known = known || same;
     if (!updates_by(g, update)) return;
-    of_it = of_it || same;
-    if (!same) other = update.name;
+    of_it = same;
+    other = update.name;
   });
   if (known && !of_it && !other.empty())
     throw Misuse("the hyperparameters are another optimizer's than the program's, which updates by " + other +

@@ -1,6 +1,8 @@
 // bf16 and f16 on the CPU: operands are widened to float, the kernel for float computes, and its results are rounded,
 // once. Slower than float.
 #pragma once
+#include <algorithm>
+
 #include <parallel/algebra/halves.hpp>
 #include <parallel/device/cpu/scratch.hpp>
 #include <parallel/device/kernel.hpp>
@@ -22,8 +24,31 @@ inline Call with_float(const Call& call) {
   return wide;
 }
 
+inline void in_float_whole(const Call& call);
+
+/// Elements from one on, of a view or of its whole.
+inline View some_of(const View& v, std::int64_t begin, std::int64_t count) {
+  View some = v;
+  some.data = v.as<std::byte>() + begin * bytes_of(v.dtype);
+  some.rank = 1;
+  some.size[0] = count;
+  return some;
+}
 /// Calls the kernel that is the call's context on widened operands. What it updates in place it is given once.
 inline void in_float(const Call& call) {
+  const std::int64_t n = call.results[0].elements(), most = account::cpu::most_widened;
+  if (n <= most || call.operation == nullptr || !account::cpu::updates_in_pieces(call.operation->name))
+    return in_float_whole(call);
+  for (std::int64_t i = 0; i < n; i += most) {
+    Call some = call;
+    for (View& v : some.results) v = some_of(v, i, std::min(most, n - i));
+    for (int o = 0; o < call.operands.size(); ++o)
+      if (call.operands[o].elements() == n && call.operands[o].rank == call.results[0].rank)
+        some.operands[o] = some_of(call.operands[o], i, std::min(most, n - i));
+    in_float_whole(some);
+  }
+}
+inline void in_float_whole(const Call& call) {
   const auto room = [](const View& v) { return static_cast<std::size_t>(account::cpu::room_of_widened(v.elements())); };
   Call wide = call;
   std::size_t all = 0;

@@ -1,5 +1,6 @@
 // The CPU's kernels.
 #pragma once
+#include <parallel/device/cpu/adafactor.hpp>
 #include <parallel/device/cpu/attention.hpp>
 #include <parallel/device/cpu/broadcast.hpp>
 #include <parallel/device/cpu/cross_entropy.hpp>
@@ -9,6 +10,7 @@
 #include <parallel/device/cpu/fused.hpp>
 #include <parallel/device/cpu/matmul.hpp>
 #include <parallel/device/cpu/movement.hpp>
+#include <parallel/device/cpu/muon.hpp>
 #include <parallel/device/cpu/norm.hpp>
 #include <parallel/device/cpu/optimizer.hpp>
 #include <parallel/device/cpu/random.hpp>

@@ -8,14 +8,15 @@
 
 namespace parallel::internals::cuda {
 
-/// Updates a parameter and its state in place, by a gradient of type G. A rule prepares its coefficients once for each block, so there are only
-/// as many blocks as a GPU runs at once.
-template <class T, class G, class Rule>
+/// Updates a parameter and its states, of type S, in place by a gradient of type G. A rule prepares its coefficients once
+/// for each block, so there are only as many blocks as a GPU runs at once.
+template <class T, class G, class S, class Rule>
 struct Update {
-  static constexpr int threads = 256;
+  static constexpr int threads = 256, states = Rule::values - 1;
   static constexpr std::size_t shared_bytes = sizeof(typename Rule::Coefficients);
   Rule rule;
-  T* values[Rule::values];  ///< the parameter, then its state
+  T* parameter;
+  S* state[states > 0 ? states : 1];
   const G* gradient;
   const double* commit;
   Index elements, blocks;
@@ -36,40 +37,41 @@ struct Update {
   PARALLEL_DEVICE void all(Block& block, const typename Rule::Coefficients& c) const {
     block.each(threads, [&](Index thread) {
       for (Index p = block.index * threads + thread; p < elements / n; p += blocks * threads) {
-        Pack<T, n> all[Rule::values];
-        for (int k = 0; k < Rule::values; ++k) all[k] = reinterpret_cast<const Pack<T, n>*>(values[k])[p];
+        Pack<T, n> own_parameter = reinterpret_cast<const Pack<T, n>*>(parameter)[p];
+        Pack<S, n> all[states > 0 ? states : 1];
+        for (int k = 0; k < states; ++k) all[k] = reinterpret_cast<const Pack<S, n>*>(state[k])[p];
         const Pack<G, n> g = reinterpret_cast<const Pack<G, n>*>(gradient)[p];
         for (int i = 0; i < n; ++i) {
           Wide<T> own[Rule::values];
-          for (int k = 0; k < Rule::values; ++k) own[k] = widen(all[k].of[i]);
+          own[0] = widen(own_parameter.of[i]);
+          for (int k = 0; k < states; ++k) own[k + 1] = widen(all[k].of[i]);
           Rule::update(c, own, widen(g.of[i]));
-          for (int k = 0; k < Rule::values; ++k) all[k].of[i] = narrow<T>(own[k]);
+          own_parameter.of[i] = narrow<T>(own[0]);
+          for (int k = 0; k < states; ++k) all[k].of[i] = narrow<S>(own[k + 1]);
         }
-        for (int k = 0; k < Rule::values; ++k) reinterpret_cast<Pack<T, n>*>(values[k])[p] = all[k];
+        reinterpret_cast<Pack<T, n>*>(parameter)[p] = own_parameter;
+        for (int k = 0; k < states; ++k) reinterpret_cast<Pack<S, n>*>(state[k])[p] = all[k];
       }
     });
   }
 };
-/// `rule_of(call)`: what updates a call's parameter.
-template <class T, class G, class F>
+/// `rule_of(call)`: what updates a call's parameter, whose states are of type S, by gradients of type G; of other ones no
+/// call is.
+template <class T, class G, class S, class F>
 void update_by(std::span<const Call> calls, F rule_of) {
   using Rule = decltype(rule_of(calls[0]));
-  using Body = Update<T, G, Rule>;
+  using Body = Update<T, G, S, Rule>;
   const cudaStream_t stream = gpu(calls[0]).stream();
   Bodies<Body> bodies;
   for (const Call& call : calls) {
     if (call.operands[Rule::values].dtype != dtype_of<G>) continue;
     constexpr int n = pack_elements<T>;
-    Body body{rule_of(call),
-              {},
-              call.operands[Rule::values].template as<const G>(),
-              call.commit,
-              call.results[0].elements(),
-              0,
-              false};
-    for (int k = 0; k < Rule::values; ++k) body.values[k] = call.results[k].template as<T>();
-    body.packed = body.elements % n == 0 && lies_at(body.gradient, n * sizeof(G)) &&
-                  std::all_of(body.values, body.values + Rule::values, [](const T* v) { return lies_at(v, 16); });
+    Body body{rule_of(call), call.results[0].template as<T>(), {}, call.operands[Rule::values].template as<const G>(),
+              call.commit,   call.results[0].elements(),       0,  false};
+    for (int k = 0; k < Body::states; ++k) body.state[k] = call.results[k + 1].template as<S>();
+    body.packed =
+        body.elements % n == 0 && lies_at(body.gradient, n * sizeof(G)) && lies_at(body.parameter, 16) &&
+        std::all_of(body.state, body.state + Body::states, [](const S* v) { return lies_at(v, n * sizeof(S)); });
     body.blocks = std::min(enough_blocks, blocks_of(body.elements / (body.packed ? n : 1), body.threads));
     bodies.add(stream, body, body.blocks);
   }
@@ -77,11 +79,17 @@ void update_by(std::span<const Call> calls, F rule_of) {
 }
 template <class T, class F>
 void update(std::span<const Call> calls, F rule_of) {
-  update_by<T, T>(calls, rule_of);
-  if constexpr (std::is_same_v<T, float>) {
-    update_by<T, bfloat16>(calls, rule_of);
-    update_by<T, float16>(calls, rule_of);
-  }
+  constexpr bool halves = std::is_same_v<T, float>, states = decltype(rule_of(calls[0]))::values > 1;
+  const auto by = [&]<class S>(S) {
+    update_by<T, T, S>(calls, rule_of);
+    if constexpr (halves) {
+      update_by<T, bfloat16, S>(calls, rule_of);
+      update_by<T, float16, S>(calls, rule_of);
+    }
+  };
+  if constexpr (halves && states)
+    if (calls[0].results[1].dtype == DType::bf16) return by(bfloat16{});
+  by(T{});
 }
 
 // Operands and positions of scalars stand at the operations (operation/update.hpp).
