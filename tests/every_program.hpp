@@ -116,6 +116,8 @@ void program(F f) {
   f.template operator()<Training<Outside<Recompute<2, Repeat::collectives>>, Sgd, X>>("computed again");
   f.template operator()<AllStored<Accumulate<2, Training<Outside<RecomputeAsPublished>, AdamW, X>>, Stored<data>>>(
       "stored and computed again");
+  f.template operator()<Accumulate<2, Training<Outside<>, StatesIn<bfloat16, Muon>, X>>>("muon");
+  f.template operator()<AllStored<Training<Outside<>, Adafactor, X>, Stored<data>>>("adafactor");
   f.template operator()<Evaluation<Remembering, X, Tensor<int, Shape<>>>>("memory");
   f.template operator()<Training<Gpt, AdamW, Gpt::Tokens, Gpt::Tokens>>("gpt");
   f.template operator()<Accumulate<2, Training<parallel::models::Llama<llama>, AdamW, Text, Text>>>("llama");
