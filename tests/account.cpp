@@ -364,6 +364,11 @@ TEST_CASE("every kernel of programs stays within what the account says") {
   optimizer_steps::each([&]<class Optimizer>(Optimizer) {
     check_kernels.template operator()<Training<Apart, Optimizer, Tensor<float, Shape<8, 16>>>>("an optimizer");
   });
+  check_kernels.operator()<Training<Seldom, Adafactor, X, Classes>>("adafactor");
+  check_kernels.operator()<Training<Seldom, Muon, X, Classes>>("muon");
+  check_kernels.operator()<Training<Apart, MuonMatchingAdamW, Tensor<float, Shape<8, 16>>>>("muon like adamw");
+  check_kernels.operator()<Training<Seldom, StatesIn<bfloat16, Adafactor>, X, Classes>>("adafactor in bf16");
+  check_kernels.operator()<Training<Seldom, StatesIn<bfloat16, AdamW>, X, Classes>>("adamw in bf16");
   // What plans seldom have compute: copies of what others hold.
   for (const DType dtype : {DType::f32, DType::i32, DType::bf16, DType::f16})
     for (const Operation* o : {&operation::copy, &operation::reshape, &operation::maximum_of}) {

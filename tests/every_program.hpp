@@ -118,6 +118,9 @@ void program(F f) {
       "stored and computed again");
   f.template operator()<AllStored<Accumulate<2, Training<Outside<Recompute<>>, AdamW, X>>, Stored<data>, Stored<host>>>(
       "on the host");
+  f.template operator()<Accumulate<2, Training<Outside<>, StatesIn<bfloat16, Muon>, X>>>("muon");
+  f.template operator()<AllStored<Training<Outside<>, Adafactor, X>, Stored<data>>>("adafactor");
+  f.template operator()<AllStored<Training<Outside<>, Muon, X>, Stored<data>, Stored<host>>>("muon on the host");
   f.template operator()<Evaluation<Remembering, X, Tensor<int, Shape<>>>>("memory");
   f.template operator()<Training<Gpt, AdamW, Gpt::Tokens, Gpt::Tokens>>("gpt");
   f.template operator()<Accumulate<2, Training<parallel::models::Llama<llama>, AdamW, Text, Text>>>("llama");

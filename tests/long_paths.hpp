@@ -48,15 +48,16 @@ struct Model {
 };
 using Batch = Tensor<float, Shape<8 / data, 16 / tensor>>;
 
+inline constexpr Operation reads{.name = "reads"};
+
 /// Two numbers of a run that share more than 15 characters.
 struct Optimizer {
   struct Hyperparameters {
     double learning_rate_of_gains = 1, learning_rate_of_gains_that_are_long = 2, clip_norm = 0;
   };
-  static constexpr void update(Trace& trace, int member, int gradient, int) {
-    for (const char* number : {"learning_rate_of_gains", "learning_rate_of_gains_that_are_long"}) trace.scalar(number);
-    trace.graph.outputs.push_back(gradient);
-    optimizing::state(trace, member, "mean");
+  static constexpr void update(Update& u) {
+    u.output(u.apply(reads, {u.gradient()}, {"learning_rate_of_gains", "learning_rate_of_gains_that_are_long"})[0]);
+    u.state("mean");
   }
 };
 using Step = Training<Model, AdamW, Batch>;

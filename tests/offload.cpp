@@ -105,6 +105,38 @@ TEST_CASE("the same in float16, by a scaled loss") {
 }
 
 namespace {
+/// A part's rounded sums, or a matrix's products, are those of the device.
+template <class Optimizer, class T = double>
+void check_optimizer() {
+  using Plain = Training<Odd<T>, Optimizer, Tensor<T, Shape<rows / data, 5>>, Tensor<T, Shape<rows / data, 3>>>;
+  const typename Optimizer::Hyperparameters numbers{};
+  const Variant all[] = {
+      {"states", build<AllStored<Plain, Stored<host, Zero::states>>>(),
+       build<AllStored<Plain, Stored<data, Zero::states>, Stored<host, Zero::states>>>(),
+       build<AllStored<Plain, Stored<data, Zero::states>>>()},
+      {"parameters", build<AllStored<Plain, Stored<host>>>(), build<AllStored<Plain, Stored<data>, Stored<host>>>(),
+       build<AllStored<Plain, Stored<data>>>()}};
+  const Graph plain = build<Plain>();
+  for (const Variant& v : all)
+    for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}}) {
+      INFO(v.name << " on " << text(mesh));
+      check_same<T>(losses<Optimizer>(v.on_host, mesh, numbers), losses<Optimizer>(plain, mesh, numbers));
+      check_same<T>(losses<Optimizer>(v.over_data_too, mesh, numbers), losses<Optimizer>(v.over_data, mesh, numbers));
+    }
+}
+}  // namespace
+
+TEST_CASE("by every optimizer") {
+  check_optimizer<Sgd>();
+  check_optimizer<Nesterov>();
+  check_optimizer<Adam>();
+  check_optimizer<Lion>();
+  check_optimizer<Adafactor>();
+  check_optimizer<Muon>();
+  check_optimizer<StatesIn<bfloat16, AdamW>, float>();
+}
+
+namespace {
 template <class Device>
 std::vector<double> five_steps(bool captured) {
   const OwnedPlan plan = derive<InBf16<Stored<host>>>(Mesh{data = 1});

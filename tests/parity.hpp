@@ -34,9 +34,9 @@ struct Logits {
 };
 /// AdamW that gives its gradients out.
 struct Watched {
-  static constexpr void update(Trace& trace, int member, int gradient, int factor) {
-    KeepGradients::update(trace, member, gradient, factor);
-    AdamW::update(trace, member, gradient, factor);
+  static constexpr void update(Update& u) {
+    KeepGradients::update(u);
+    AdamW::update(u);
   }
 };
 

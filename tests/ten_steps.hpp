@@ -26,6 +26,8 @@ std::vector<double> losses(const Graph& graph, const Mesh& mesh, const typename 
         const auto of = program::numbers<double>(m.type.layout.elements(), static_cast<std::uint64_t>(position + 1));
         if (m.type.dtype == DType::bf16)
           trainer.executor().input(position, std::vector<bfloat16>(of.begin(), of.end()));
+        else if (m.type.dtype == DType::f32)
+          trainer.executor().input(position, std::vector<float>(of.begin(), of.end()));
         else if (m.type.dtype == DType::f16)
           trainer.executor().input(position, std::vector<float16>(of.begin(), of.end()));
         else

@@ -35,7 +35,7 @@ PARALLEL_INLINE std::string text(const Type& type) {
     else if (p.placement == Broadcast)
       result += " ~" + axis;
     else if (p.placement.flat)
-      result += " /" + axis;
+      result += " /" + axis + (p.placement.alone ? "[0]" : "");
     else if (p.placement == internals::OnHost)
       result += " on " + axis;
     else
