@@ -297,7 +297,8 @@ class Update {
   constexpr void element_by_element(int owned, const Values& operands, bool host,
                                     internals::List<int, internals::max_node_operands>& entered,
                                     internals::List<Type, internals::max_results>& results) {
-    const Type like = type(operands[0]);
+    Type like = type(operands[0]);
+    if (owned == 0) like.layout = completed(like.layout);
     for (int i = 0; i < operands.size(); ++i) {
       const Type has = type(operands[i]);
       const bool alike = internals::same_extents(has.layout, like.layout);

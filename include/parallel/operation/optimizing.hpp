@@ -134,8 +134,7 @@ PARALLEL_AHEAD constexpr Shaped first_shape(const Arguments& a) {
 /// (squares of the update, squares of the parameter, scalars): by how much of the update the parameter is changed, by
 /// layer; the first number is how many elements a layer has. ints: positions of learning_rate, step, epsilon2,
 /// clip_threshold.
-inline constexpr Operation adafactor_size{
-    .name = "adafactor_size", .shape = first_shape, .signatures = nonlinear_table, .element_by_element = 3};
+inline constexpr Operation adafactor_size{.name = "adafactor_size"};
 
 /// (parameter, gradient, factor, rows, columns, mean of rows, size, scalars) -> parameter, in place. ints: positions of
 /// epsilon1, learning_rate, weight_decay, then whether the parameter decays, and whether it is stacked.
