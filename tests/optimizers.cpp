@@ -160,3 +160,28 @@ TEST_CASE("what is updated takes the place of its own operand") {
     CHECK(updated == 2 * (1 + optimizer_steps::Of<Optimizer>::states));
   });
 }
+
+namespace {
+/// What an operation becomes is the optimizer's, too: softmax of the gradient over its last dimension, which is split.
+struct BySoftmax {
+  struct Hyperparameters {
+    double learning_rate = 0.5, weight_decay = 0, clip_norm = 0;
+  };
+  static constexpr void update(Update& u) {
+    const Update::Value share =
+        u.apply(operation::softmax, {u.gradient()}, {}, {u.type(u.gradient()).layout.rank() - 1})[0];
+    u.replace(operation::sgd, {u.parameter()}, {share, u.factor()}, {"learning_rate", "weight_decay"});
+  }
+};
+}  // namespace
+TEST_CASE("an optimizer applies what becomes several nodes, with collectives of its own") {
+  const Weights first{program::numbers<double>(width * features, 7), program::numbers<double>(features, 8)};
+  for (const Mesh& mesh : {Mesh{}, Mesh{tensor = 2}, Mesh{tensor = 4}, Mesh{data = 2, tensor = 2}}) {
+    INFO(text(mesh));
+    const Weights after = trained<BySoftmax>(mesh, first, {});
+    for (std::size_t i = 0; i < first.w.size(); ++i)  // all features have the same gradient
+      CHECK(after.w[i] == doctest::Approx(first.w[i] - 10 * 0.5 / features));
+    for (std::size_t i = 0; i < first.b.size(); ++i)
+      CHECK(after.b[i] == doctest::Approx(first.b[i] - 10 * 0.5 / features));
+  }
+}

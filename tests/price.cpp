@@ -257,11 +257,12 @@ TEST_CASE("what is stored on the host is copied over its link, and updated at it
   apart.links.push_back({"host", {7, 10}});
   apart.host_bandwidth = 5;
   own.rates[0].cache_bytes = apart.rates[0].cache_bytes = 0;
-  constexpr double bytes = 64 * 32 * 4;
+  constexpr std::int64_t parameter = 64 * 32 * 4;
+  constexpr auto bytes = static_cast<double>(parameter);
   int copies = 0, updates = 0;
   for (const Event& e : owned->events) {
     const Node& node = owned->graph.node(e.node);
-    if (e.kind == EventKind::start && owned->all.message(node) == bytes) {
+    if (e.kind == EventKind::start && owned->all.message(node) == parameter) {
       CHECK(seconds(owned, e, apart) == doctest::Approx(7 + bytes / 10));
       CHECK(seconds(owned, e, own) == doctest::Approx(2 * bytes / own.rates[0].memory_bandwidth));
       ++copies;

@@ -1,6 +1,7 @@
 // What an optimizer writes its update of a parameter with: states, numbers, operations. Moves follow by the rule, as in
 // a model.
 #pragma once
+#include <parallel/graph/lowering.hpp>
 #include <parallel/graph/stages.hpp>
 #include <parallel/operation/embedding.hpp>
 #include <parallel/operation/matmul.hpp>
@@ -280,16 +281,25 @@ class Update {
     internals::List<int, internals::max_node_operands> entered;
     internals::List<Type, internals::max_results> results;
     const Kind kind = owned > 0 ? Kind::parameter : Kind::activation;
-    bool host = false;  // where one operand is, all go
-    for (const Value& v : operands) host = host || lies_on_host(v);
+    bool host = false;  // where one operand is, all go, but for what becomes several nodes
+    for (const Value& v : operands) host = host || (operation.lower == nullptr && lies_on_host(v));
+    AxisList exchanging;
     if (operation.signatures == nullptr)
       element_by_element(owned, operands, host, entered, results);
     else
-      by_table(operation, owned, operands, ints, host, entered, results);
+      by_table(operation, owned, operands, ints, host, entered, results, exchanging);
     if (!numbers.names.empty()) entered.push_back(number(trace_.graph.scalar_value, host));
     if (owned > 0 && trace_.graph.commit >= 0) entered.push_back(number(trace_.graph.commit, host));
     trace_.member = member_;
-    const int result = trace_.emit(operation, entered, results, kind, ints, first, second);
+    int result = -1;
+    if (operation.lower != nullptr) {
+      Lowering l{{trace_}, &operation, {}, results, exchanging, ints, {first, second}};
+      for (int i = 0; i < operands.size(); ++i) l.operands.push_back(entered[i]);
+      operation.lower(l);
+      result = l.result;
+    } else {
+      result = trace_.emit(operation, entered, results, kind, ints, first, second);
+    }
     Values values;
     for (int r = 0; r < results.size(); ++r) values.push_back({result + r});
     return values;
@@ -312,7 +322,7 @@ class Update {
   }
   constexpr void by_table(const Operation& operation, int owned, const Values& operands, const Ints& ints, bool host,
                           internals::List<int, internals::max_node_operands>& entered,
-                          internals::List<Type, internals::max_results>& results) {
+                          internals::List<Type, internals::max_results>& results, AxisList& exchanging) {
     Arguments a;
     for (const Value& v : operands) {
       a.types.push_back({type(v).dtype, internals::on_host(type(v).layout, false)});  // the rule is of ranks
@@ -325,6 +335,7 @@ class Update {
       entered.push_back(inferred.refusal ? operands[i].number
                                          : trace_.enter(operands[i].number, internals::on_host(inferred.to[i], host)));
     results = inferred.results;
+    exchanging = inferred.exchanging;
     for (Type& t : results) t.layout = internals::on_host(t.layout, host);
     for (int r = 0; r < owned; ++r)
       if (inferred.refusal || !(results[r] == type(operands[r])) || entered[r] != operands[r].number)
