@@ -160,3 +160,33 @@ TEST_CASE("a step that a device captures, too") {
   CHECK(five_steps<under_test::Device>(true) == steps);
   CHECK(steps.front() > steps.back());
 }
+
+namespace {
+template <class... Word>
+struct Deep {
+  Parameter<double, Shape<5, 5>> in{normal(0.3)};
+  Layers<4, Block<double>, Word...> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(matmul(x, in)))); }
+};
+template <int micro_batches, class... Word>
+using DeepStep = Accumulate<micro_batches, Training<Deep<Word...>, AdamW, Tensor<double, Shape<rows / data, 5>>>>;
+template <int micro_batches>
+void check_kept() {
+  const Graph plain = build<DeepStep<micro_batches>>();
+  for (const Graph& graph :
+       {build<DeepStep<micro_batches, KeepOnHost>>(), build<DeepStep<micro_batches, KeepOnHost, Recompute<>>>(),
+        build<DeepStep<micro_batches, Recompute<2, Repeat::collectives>, KeepOnHost>>(),
+        build<AllStored<DeepStep<micro_batches, KeepOnHost>, Stored<data>>>(),
+        build<AllStored<DeepStep<micro_batches, Recompute<&operation::gelu>, KeepOnHost>, Stored<host>>>()})
+    for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}}) {
+      const OwnedPlan plan = derive(graph, mesh, {}, {}), whole = derive(plain, mesh, {}, {});
+      CHECK(plan->memory.of(Use::activations) < whole->memory.of(Use::activations) / 2);
+      check_near(losses(graph, mesh), losses(plain, mesh));
+    }
+}
+}  // namespace
+
+TEST_CASE("what layers keep lies on the host") {
+  check_kept<1>();
+  check_kept<3>();
+}

@@ -170,6 +170,20 @@ TEST_CASE("with parameters on the host") {
   check_same(plain, {build<AllStored<Staged<Recompute<>>, Stored<host>>>(),
                      build<AllStored<Staged<Recompute<3, Repeat::collectives>>, Stored<host>>>(), build<Staged<>>()});
 }
+TEST_CASE("with what is kept on the host, by every schedule") {
+  const Graph plain = build<Staged<>>();
+  const Graph all[] = {build<Staged<KeepOnHost>>(), build<Staged<Recompute<>, KeepOnHost>>(),
+                       build<Staged<KeepOnHost, Recompute<3, Repeat::collectives>>>()};
+  for (const Schedule* schedule :
+       {&schedules::naive, &schedules::gpipe, &schedules::one_forward_one_backward, &schedules::interleaved<2>,
+        &schedules::zero_bubble_h1, &schedules::zero_bubble_h2}) {
+    INFO(schedule->name);
+    const auto by = [&](const Graph& graph) { return with_schedule(graph, *schedule); };
+    check_same(by(plain), {by(all[0]), by(all[1]), by(all[2])});
+  }
+  check_same(build<Pipelined<schedules::pipedream, Staged<>>>(),
+             {build<Pipelined<schedules::pipedream, Staged<Recompute<>, KeepOnHost>>>()});
+}
 TEST_CASE("an evaluation takes no notice, and shares the parameters of a training that takes three layers at a time") {
   const Mesh mesh{data = 2};
   const OwnedPlan trained = derive<Step<double, false, 12, 1, Whole, Recompute<3>>>(mesh);

@@ -20,11 +20,16 @@ struct Perceptron {
   Parameter<bfloat16, Shape<4 * width, width>> down;
   constexpr auto operator()(Distributed auto x) const { return x + matmul(gelu(matmul(x, up)), down); }
 };
+using OnDevice = Layers<16, Perceptron>;
+using Kept = Layers<16, Perceptron, Recompute<>, KeepOnHost>;
+template <class Blocks>
 struct Model {
-  Layers<16, Perceptron> blocks;
+  Blocks blocks;
   constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(x))); }
 };
-using Step = Training<Model, AdamW, Tensor<bfloat16, Shape<8 / data, 1024, width>>>;
+template <class Blocks>
+using StepOf = Training<Model<Blocks>, AdamW, Tensor<bfloat16, Shape<8 / data, 1024, width>>>;
+using Step = StepOf<OnDevice>;
 using OnHost = AllStored<Step, Stored<host, Zero::gradients>>;
 using SharedOut = AllStored<Step, Stored<data, Zero::gradients>, Stored<host, Zero::gradients>>;
 
@@ -45,6 +50,9 @@ inline void print() {
   print<AllStored<Step, Stored<host, Zero::states>>>("`Stored<host, Zero::states>`", one);
   print<OnHost>("`Stored<host, Zero::gradients>`", one);
   print<AllStored<Step, Stored<host>>>("`Stored<host>`", one);
+  print<StepOf<Layers<16, Perceptron, KeepOnHost>>>("`Layers<16, Block, KeepOnHost>`", one);
+  print<StepOf<Kept>>("`Layers<16, Block, Recompute<>, KeepOnHost>`", one);
+  print<AllStored<StepOf<Kept>, Stored<host>>>("and `Stored<host>`", one);
   print<Step>("nothing, on eight ranks", eight);
   print<AllStored<Step, Stored<data, Zero::gradients>>>("`Stored<data, Zero::gradients>` on eight", eight);
   print<SharedOut>("and `Stored<host, Zero::gradients>`", eight);

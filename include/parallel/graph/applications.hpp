@@ -33,6 +33,7 @@ struct Application {
   bool again = false;  ///< the backward pass is to compute it again
   /// what of its nodes, or of a loop's, the backward pass is to compute again
   const Recomputation* recomputation = nullptr;
+  bool keeps_on_host = false;
   bool stacked = false;  ///< a parameter of layers: used is the slice of a layer
   int value = -1;        ///< of what is given: its value in the graph
   int region = -1;       ///< of an input with micro-batches: the region of which each iteration takes a slice

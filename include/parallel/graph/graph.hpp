@@ -70,13 +70,14 @@ struct Origin {
   constexpr bool is(Structural which) const { return operation != nullptr && operation->structural == which; }
 };
 
-/// Whether the backward pass keeps a forward value or computes it again from what it is made of.
+/// Whether a forward value is kept for the backward pass, or computed again from what it is made of.
 enum class Keep : std::uint8_t {
   saved,
   recomputed,  ///< where the backward pass reads it
   repeated,    ///< also where nothing reads it
+  on_host,     ///< in the memory of the host, and fetched where the backward pass reads it
 };
-constexpr Keep last_of(Keep) { return Keep::repeated; }
+constexpr Keep last_of(Keep) { return Keep::on_host; }
 
 /// Stages of a pipeline, while it is traced: a set of these. In a finished graph the layouts say it, as At on the axis
 /// of the stages.

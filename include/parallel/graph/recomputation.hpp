@@ -75,12 +75,18 @@ struct Recompute {
 /// Whole layers again, collectives too, to their last product: what published runs with full recomputation count, as
 /// Megatron-LM makes all of a layer again. The last product is the one that no gradient needs.
 using RecomputeAsPublished = Recompute<Repeat::everything>;
+/// What the backward pass keeps of each layer lies on the host, and is fetched for its layer: `Layers<12, Block,
+/// KeepOnHost>`. Beside a Recompute it is what that leaves to be kept.
+struct KeepOnHost {};
 
 namespace internals {
 template <class Word>
 inline constexpr bool is_recompute = false;
 template <auto... word>
 inline constexpr bool is_recompute<Recompute<word...>> = true;
+/// Words that say what is kept of layers; any other one is a placement.
+template <class Word>
+inline constexpr bool is_of_keeping = is_recompute<Word> || std::is_same_v<Word, KeepOnHost>;
 /// The one `Recompute` among words, or null; where there are several, none that fits.
 template <class... Word>
 constexpr const Recomputation* recomputation_of() {

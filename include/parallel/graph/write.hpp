@@ -199,6 +199,7 @@ class Writing {
     const int handed_on = trace_.own(state);
     trace_.hand_on(taken, handed_on);
     if (a.recomputation != nullptr) mark(*a.recomputation, nodes);
+    if (a.keeps_on_host && trace_.training) keep_on_host(nodes);
     trace_.end();
     const int last = trace_.result_of(taken);
     return a.crossing != nullptr ? over_cut(a, last, staging::send) : last;
@@ -273,6 +274,16 @@ class Writing {
         last = node.result;
     if (last >= 0) trace_.graph.values[last].keep = Keep::repeated;
   }
+  /// What is kept, of the nodes written from one on in the region that is being written, lies on the host.
+  constexpr void keep_on_host(int from) {
+    for (int n = from; n < trace_.graph.nodes.size(); ++n) {
+      const Node& node = trace_.graph.nodes[n];
+      if (node.region != trace_.region || node.operation->aliases || node.is(Structural::layer)) continue;
+      for (int r = 0; r < node.results; ++r)
+        if (Value& v = trace_.graph.values[node.result + r]; v.keep == Keep::saved && v.kind != Kind::parameter)
+          v.keep = Keep::on_host;
+    }
+  }
   constexpr void compute_again(int value) {
     const Node& maker = trace_.graph.maker(value);
     if (maker.operation->computes && !maker.operation->updates)
@@ -285,7 +296,8 @@ class Writing {
   }
   constexpr void keep_nothing_of(const Node& maker) {
     for (int r = 0; r < maker.results; ++r)
-      if (Keep& keep = trace_.graph.values[maker.result + r].keep; keep == Keep::saved) keep = Keep::recomputed;
+      if (Keep& keep = trace_.graph.values[maker.result + r].keep; keep == Keep::saved || keep == Keep::on_host)
+        keep = Keep::recomputed;
   }
 
   Trace& trace_;

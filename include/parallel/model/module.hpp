@@ -22,7 +22,7 @@ template <class X, class... Placed>
 struct Crossing<X, Types<Placed...>> : spelling::Moving<X, Placed...> {};
 template <class X, class... Placed, class First, class... Word>
 struct Crossing<X, Types<Placed...>, First, Word...>
-    : Crossing<X, std::conditional_t<is_recompute<First>, Types<Placed...>, Types<Placed..., First>>, Word...> {};
+    : Crossing<X, std::conditional_t<is_of_keeping<First>, Types<Placed...>, Types<Placed..., First>>, Word...> {};
 }  // namespace internals
 
 /// `Layers<12, Block> blocks; x = blocks(x);`: twelve blocks one after the other, each with parameters of its own. The
@@ -33,7 +33,8 @@ struct Crossing<X, Types<Placed...>, First, Word...>
 /// placed so while it crosses; where the ranks of an axis have it alike, each sends its slice only, and the slices are
 /// gathered behind the cut (Megatron's scatter and gather).
 ///
-/// `Layers<12, Block, Recompute<>>`: what of a block the backward pass computes again. An evaluation takes no notice.
+/// `Layers<12, Block, Recompute<>>`: what of a block the backward pass computes again; `KeepOnHost`: where the rest is kept.
+/// An evaluation takes no notice.
 template <Dim count, class Block, class... Word>
 struct Layers {
   Block block{};
@@ -75,6 +76,7 @@ struct Layers {
                                               .operands = {initial},
                                               .type = &X::type,
                                               .recomputation = internals::recomputation_of<Word...>(),
+                                              .keeps_on_host = (std::is_same_v<Word, KeepOnHost> || ...),
                                               .carried = carried,
                                               .returned = returned,
                                               .count = static_cast<int>(count.size),

@@ -88,10 +88,14 @@ constexpr bool gathers_parameter(const GraphView& g, const Node& node) {
          node.phase != Phase::optimizer;
 }
 /// Whether an iteration of a loop over layers can have it under way for the next one: what it gathers is a slice of
-/// what stood there before the loop.
+/// what stood there before the loop, what it fetches the loop forward has left on the host.
 constexpr bool can_be_ahead(const GraphView& g, const Mesh& mesh, const Node& node) {
   const Region& region = g.region(node.region);
-  if (region.kind != RegionKind::layers || region.count < 2 || !gathers_parameter(g, node)) return false;
+  if (region.kind != RegionKind::layers || region.count < 2) return false;
+  if (const int left = g.value(node.operands[0]).region;
+      node.transition.collective == Collective::fetch && left != node.region && g.region(left).loop == region.loop)
+    return true;
+  if (!gathers_parameter(g, node)) return false;
   const Node& maker = g.maker(before_aliases(g, mesh, node.operands[0]));
   return maker.is(Structural::layer) && g.region(maker.region).loop == region.loop;
 }

@@ -1,5 +1,6 @@
 // Activation recomputation (Chen et al., arXiv:1604.06174): what the program marks so is not kept for the backward pass
 // but computed again there, from what is kept. A pass over the differentiated graph: the backward pass reads copies.
+// What is kept on the host is had again in the same way: it is fetched.
 #pragma once
 #include <parallel/graph/graph.hpp>
 
@@ -15,11 +16,13 @@ struct Recomputing {
   };
   Vector<Copy> copies{};
   Vector<int> latest{};  ///< per value: its last copy, or -1
+  Vector<int> kept{};    ///< per value: as what it lies on the host, or -1
   Vector<IndexOf<Node>> order{};
 
   constexpr explicit Recomputing(Graph& graph) : g(graph) {
     anew.resize(g.values.size(), false);
     latest.resize(g.values.size(), -1);
+    kept.resize(g.values.size(), -1);
     for (const int n : g.order) {
       const Node& node = g.nodes[n];
       if (node.phase != Phase::forward) continue;
@@ -65,8 +68,9 @@ struct Recomputing {
     while (!path.empty()) {
       const int top = path.back();
       int next = -1;
-      for (const int o : g.maker(top).operands)
-        if (next < 0 && missing(o, region)) next = o;
+      if (!is_on_host(top))
+        for (const int o : g.maker(top).operands)
+          if (next < 0 && missing(o, region)) next = o;
       if (next >= 0) {
         path.push_back(next);
       } else {
@@ -75,7 +79,42 @@ struct Recomputing {
       }
     }
   }
+  constexpr bool is_on_host(int value) const { return g.values[value].keep == Keep::on_host; }
+  /// A move of a value between the memories, in a region; its result.
+  constexpr int copied(int value, int region, Phase phase, bool offloads) {
+    const Value from = g.values[value];
+    Node node;
+    node.operation = &operation::move;
+    node.operands = {value};
+    node.result = g.values.size();
+    node.results = 1;
+    node.phase = phase;
+    node.region = region;
+    node.origin = g.maker(value).origin;
+    node.member = from.member;
+    node.transition.axes = {&axes::host};
+    node.transition.from = offloads ? Invariant : OnHost;
+    node.transition.to = offloads ? OnHost : Invariant;
+    node.transition.collective = collective(node.transition.from, node.transition.to);
+    node.transition.reduction = from.type.dtype;
+    Value to = from;
+    to.type.layout = on_host(from.type.layout, offloads);
+    to.node = g.nodes.size();
+    to.region = region;
+    to.keep = Keep::saved;
+    g.values.push_back(to);
+    g.nodes.push_back(node);
+    return node.result;
+  }
   constexpr void write(int value, int region) {
+    if (is_on_host(value)) {
+      if (kept[value] < 0) kept[value] = copied(value, g.values[value].region, Phase::forward, true);
+      const int fetched = copied(kept[value], region, Phase::backward, false);
+      copies.push_back({region, fetched, latest[value]});
+      latest[value] = copies.size() - 1;
+      order.push_back(g.values[fetched].node);
+      return;
+    }
     Node node = g.maker(value);
     const int first = node.result;
     for (auto& o : node.operands)
@@ -115,7 +154,7 @@ struct Recomputing {
         const int in = target(value, reader);
         if (in == outside)
           make(value, outside);
-        else if (g.inside(in, region))
+        else if (g.inside(in, region) && !is_on_host(value))
           for (const int o : g.maker(value).operands) visit(o);
       }
     };
@@ -163,7 +202,13 @@ struct Recomputing {
       order.push_back(n);
       if (begins) whole(static_cast<int>(g.nodes[n].ints[0]));
     }
-    g.order = static_cast<Vector<IndexOf<Node>>&&>(order);
+    g.order.clear();
+    for (const int n : order) {
+      g.order.push_back(n);
+      const Node& node = g.nodes[n];
+      for (int r = 0; r < node.results && node.result + r < kept.size(); ++r)
+        if (const int lies = kept[node.result + r]; lies >= 0) g.order.push_back(g.values[lies].node);
+    }
   }
 };
 }  // namespace recomputing
