@@ -21,7 +21,7 @@ class Watched : public parallel::CudaAndCpuDouble {
   using parallel::CudaAndCpuDouble::CudaAndCpuDouble;
 
   parallel::Kernel kernel(const parallel::Operation& operation, parallel::Call& call) const {
-    const parallel::Kernel found = parallel::CudaDouble::kernel(operation, call);
+    const parallel::Kernel found = parallel::CudaAndCpuDouble::kernel(operation, call);
     if (found == nullptr) return nullptr;
     call.context =
         &contexts_->emplace_back(Context{*static_cast<parallel::internals::cuda::Context*>(call.context), found, {}});
@@ -32,7 +32,7 @@ class Watched : public parallel::CudaAndCpuDouble {
     };
   }
   parallel::FusedKernel fused(std::span<parallel::Call> calls) const {
-    parallel::FusedKernel found = parallel::CudaDouble::fused(calls);
+    parallel::FusedKernel found = parallel::CudaAndCpuDouble::fused(calls);
     if (!found) return {};
     calls[0].context = &contexts_->emplace_back(
         Context{*static_cast<parallel::internals::cuda::Context*>(calls[0].context), nullptr, found});

@@ -37,8 +37,8 @@ class CudaAndCpuOf : public CudaOf<T...> {
   Host host_;
   int threads_;
 };
-using CudaAndCpu = CudaAndCpuOf<float, bfloat16>;
-using CudaAndCpuDouble = CudaAndCpuOf<float, bfloat16, double>;
+using CudaAndCpu = CudaAndCpuOf<float, bfloat16, float16>;
+using CudaAndCpuDouble = CudaAndCpuOf<float, bfloat16, float16, double>;
 
 /// Work of the host in the order of the GPU's: one stream has what the host computes, one each what is copied to it and
 /// from it. A copy begins when device and host have done all before it, and whoever waits for it, both wait; so nothing
