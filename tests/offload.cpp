@@ -1,5 +1,7 @@
 // What is Stored<host>: ten steps are those of the same program on the device alone, bit for bit, and the plan says what
 // lies where and what is copied.
+#include <parallel/device/cpu.hpp>
+
 #include "ten_steps.hpp"
 
 using namespace parallel;
@@ -189,4 +191,34 @@ void check_kept() {
 TEST_CASE("what layers keep lies on the host") {
   check_kept<1>();
   check_kept<3>();
+}
+
+namespace {
+/// The first row of a matrix has no gradient, and begins with zeros: numbers that a kernel must not take for others.
+struct Dead {
+  Parameter<double, Shape<5, 4>> w{zeros};
+  Parameter<double, Shape<4>> b{normal(0.3)};
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w) + b)); }
+};
+template <class Device, class... S>
+std::vector<double> with_dead_row() {
+  const OwnedPlan plan =
+      derive<AllStored<Training<Dead, Muon, Tensor<double, Shape<rows / data, 5>>>, S...>>(Mesh{data = 1});
+  std::vector<double> seen;
+  run_threads(1, [&](Threads& world) {
+    ParametersIn<MemoryOf<Device>> parameters(*plan, 0, 5);
+    Trainer<Threads, Device> trainer(*plan, world, parameters, Muon::Hyperparameters{.learning_rate = 0.1}, 3);
+    std::vector<double> x = program::numbers<double>(rows * 5, 1);
+    for (std::size_t i = 0; i < x.size(); i += 5) x[i] = 0;
+    trainer.executor().input(0, x);
+    for (int step = 0; step < 5; ++step) seen.push_back(trainer.step().loss);
+  });
+  return seen;
+}
+}  // namespace
+
+TEST_CASE("matrices that begin with zeros, on any device as on the CPU") {
+  const std::vector<double> cpu = with_dead_row<CpuDouble>();
+  check_near(with_dead_row<under_test::Device>(), cpu);
+  check_near(with_dead_row<under_test::Device, Stored<host>>(), cpu);
 }

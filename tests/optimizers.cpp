@@ -185,3 +185,58 @@ TEST_CASE("an optimizer applies what becomes several nodes, with collectives of 
       CHECK(after.b[i] == doctest::Approx(first.b[i] - 10 * 0.5 / features));
   }
 }
+
+namespace {
+struct Matrix {
+  Parameter<double, Shape<6, 4>> w{normal(0.4)};
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
+};
+struct Gain {
+  Parameter<double, Shape<6>> gain{ones};
+  constexpr auto operator()(Distributed auto x) const { return mean(square(x * gain)); }
+};
+/// Extents of 1 in every place.
+struct Thin {
+  struct Block {
+    Parameter<double, Shape<1, 4>> up{normal(0.4)};
+    Parameter<double, Shape<4, 1>> down{normal(0.4)};
+    Parameter<double, Shape<1>> shift{normal(0.4)};
+    constexpr auto operator()(Distributed auto x) const { return x + matmul(matmul(x, up), down) + shift; }
+  };
+  Parameter<double, Shape<6, 1>> in{normal(0.4)};
+  Layers<3, Block> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(matmul(x, in)))); }
+};
+template <class Model, class Optimizer, class... S>
+std::vector<double> five_losses(const Mesh& mesh) {
+  const OwnedPlan plan = derive<AllStored<Training<Model, Optimizer, Tensor<double, Shape<4 / data, 6>>>, S...>>(mesh);
+  std::vector<double> seen;
+  run_threads(mesh.ranks(), [&](Threads& world) {
+    under_test::Parameters parameters(plan, world.rank(), 5);
+    Trainer<Threads, under_test::Device> trainer(plan, world, parameters, typename Optimizer::Hyperparameters{}, 1);
+    trainer.executor().input(0, program::numbers<double>(4 * 6, 1));
+    for (int step = 0; step < 5; ++step)
+      if (const double loss = trainer.step().loss; world.rank() == 0) seen.push_back(loss);
+  });
+  return seen;
+}
+template <class Model, class Optimizer>
+void check_stored() {
+  const std::vector<double> one = five_losses<Model, Optimizer>(Mesh{});
+  CHECK(one.front() > one.back());
+  for (const std::vector<double>& stored : {five_losses<Model, Optimizer, Stored<data>>(Mesh{data = 2}),
+                                            five_losses<Model, Optimizer, Stored<data, Zero::states>>(Mesh{data = 4}),
+                                            five_losses<Model, Optimizer, Stored<data>, Stored<host>>(Mesh{data = 2})})
+    for (std::size_t i = 0; i < one.size(); ++i) CHECK(stored[i] == doctest::Approx(one[i]).epsilon(1e-10));
+}
+}  // namespace
+TEST_CASE("models of matrices alone, of vectors alone, of extents of 1, stored and not") {
+  check_stored<Matrix, Muon>();
+  check_stored<Matrix, MuonMatchingAdamW>();
+  check_stored<Gain, Muon>();
+  check_stored<Gain, MuonMatchingAdamW>();
+  check_stored<Thin, Muon>();
+  check_stored<Matrix, Adafactor>();
+  check_stored<Gain, Adafactor>();
+  check_stored<Thin, Adafactor>();
+}

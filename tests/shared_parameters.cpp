@@ -65,7 +65,7 @@ std::string said(const Graph& of, const Graph& to, const Mesh& mesh) {
 }
 std::string differ(const std::string& one, const std::string& other) {
   return "parameters of one program are given to another that cuts the model differently: " + one + ", and " + other +
-         "; name the same mesh and schedule (Pipelined) in both and cut neither by cost (Balanced), or make parameters from this program's plan";
+         "; name the same mesh and schedule (Pipelined) in both, store parameters alike (Stored, AllStored) and cut neither by cost (Balanced), or make parameters from this program's plan";
 }
 
 const Graph train = build<Train>(), evaluate = build<Evaluate>();

@@ -88,7 +88,6 @@ constexpr Signatures flat_rows(const Signatures& rows, const Arguments& a, const
   while (!entering[leading].placement.flat) ++leading;
   const Placement placed = entering[leading].placement;
   for (int d = placed.dim; d < (placed.alone ? placed.dim + 1 : a.rank(leading)); ++d) {
-    if (a.size(leading, d) == 1) continue;
     const Signature* found = nullptr;
     for (const Signature& row : rows) {
       bool fits = !row.communicates && !row.by_name;
@@ -152,13 +151,12 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
     }
     const int results = shaped.results.size();
     Signatures of_flat;
-    if (flat && alone) {
+    if (flat && (alone || operation.of_flat)) {
       Arguments several = a;  // tables have no row for an extent of 1, which one rank has
       for (int i = 0; i < a.types.size(); ++i)
-        if (entering[i].placement.flat && a.size(i, 0) == 1) several.types[i].layout.dims[0].size = 2;
+        for (int d = 0; d < (alone ? 1 : a.rank(i)); ++d)
+          if ((!alone || entering[i].placement.flat) && a.size(i, d) == 1) several.types[i].layout.dims[d].size = 2;
       of_flat = flat_rows(operation.signatures(several), several, entering, results, operation.of_flat);
-    } else if (flat && operation.of_flat) {
-      of_flat = flat_rows(rows, a, entering, results, true);
     }
     const Derived derived = derive(flat ? of_flat : rows, entering, results);
     result.rules.push_back(derived.rule);

@@ -317,6 +317,7 @@ struct Muon {
     double clip_norm = 0;               ///< of the norm of all gradients together; 0: no clipping
   };
   static constexpr void update(Update& u) {
+    u.reads({"learning_rate", "momentum", "weight_decay", "adamw_learning_rate", "beta1", "beta2", "epsilon"});
     if (internals::optimizing::update_by_muon(u, operation::muon, false)) return;
     u.replace(operation::adamw, {u.parameter(), u.state("mean"), u.state("variance")}, {u.gradient(), u.factor()},
               {"adamw_learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "step"});
@@ -335,6 +336,7 @@ struct MuonMatchingAdamW {
     double clip_norm = 0;              ///< of the norm of all gradients together; 0: no clipping
   };
   static constexpr void update(Update& u) {
+    u.reads({"learning_rate", "momentum", "weight_decay", "beta1", "beta2", "epsilon"});
     if (internals::optimizing::update_by_muon(u, operation::muon_matching_adamw, true)) return;
     u.replace(operation::adamw, {u.parameter(), u.state("mean"), u.state("variance")}, {u.gradient(), u.factor()},
               {"learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "step"});

@@ -99,6 +99,10 @@ class Update {
     return value;
   }
 
+  /// The program reads these numbers, also where it has no parameter whose update does.
+  constexpr void reads(const Numbers& numbers) {
+    for (const std::string_view& name : numbers.names) trace_.scalar(name);
+  }
   /// Applies an operation. Its whole-number attributes are the positions of `numbers` among the scalars, which become its
   /// last operand if there are any, then `ints`.
   constexpr Values apply(const Operation& operation, const Values& operands, const Numbers& numbers = {},
@@ -268,6 +272,7 @@ class Update {
     return layout;
   }
   constexpr void refuse(Reason reason) {
+    if (trace_.graph.unfit != Reason::none) return;  // what comes after it follows from it
     trace_.graph.misused = member_;
     trace_.graph.unfit = reason;
   }

@@ -28,7 +28,8 @@ PARALLEL_INLINE std::string explain(const Fault& fault, const GraphView& g, cons
   if (fault.refusal.reason == Reason::staged_twice || fault.refusal.reason == Reason::stages_named ||
       fault.refusal.reason == Reason::no_such_stage || fault.refusal.reason == Reason::asynchronous)
     return result + ": " + text(mesh) + ", stages on " + axis;
-  if (fault.refusal.reason == Reason::outside_layers || fault.refusal.reason == Reason::remembered)
+  if (fault.refusal.reason == Reason::outside_layers || fault.refusal.reason == Reason::remembered ||
+      (g.misused >= 0 && fault.refusal.reason == g.unfit))
     return result + ": " + std::string(g.path(g.misused));
   if (fault.refusal.reason == Reason::strict) {
     const Node& node = g.node(fault.node);
@@ -43,7 +44,8 @@ PARALLEL_INLINE std::string explain(const Fault& fault, const GraphView& g, cons
   AxisList named;
   for (const Value& v : g.values) v.type.layout.collect(named);
   std::string valid;
-  for (const Axis* a : named) valid += (valid.empty() ? "" : ", ") + std::string(a->text());
+  for (const Axis* a : named)
+    if (a != host_axis(g)) valid += (valid.empty() ? "" : ", ") + std::string(a->text());
   return result + ": " + axis + " in " + text(mesh) + "; the program's axes: " + valid;
 }
 

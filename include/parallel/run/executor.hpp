@@ -295,7 +295,8 @@ class Executor : public RankMemory<Device> {
     call.reals[0] = node.reals[0];
     call.reals[1] = node.reals[1];
     device.prepare(call);
-    if (i.updates && g_.commit >= 0) call.commit = call.operands[call.operands.size() - 1].as<const double>();
+    if (i.updates && g_.commit >= 0 && g_.value(node.result).kind == Kind::parameter)  // else its own work in place
+      call.commit = call.operands[call.operands.size() - 1].as<const double>();
     for (int o = 0; o < node.operands.size(); ++o) follow(i, call.operands[o], node.operands[o], node.region);
     for (int r = 0; r < node.results; ++r) follow(i, call.results[r], node.result + r, node.region);
   }

@@ -167,7 +167,7 @@ class ParametersIn {
     check_alike(
         layout_, block_layout(plan, Role::parameter),
         "parameters of one program are given to another that cuts the model differently",
-        "name the same mesh and schedule (Pipelined) in both and cut neither by cost (Balanced), or make parameters from this program's plan");
+        "name the same mesh and schedule (Pipelined) in both, store parameters alike (Stored, AllStored) and cut neither by cost (Balanced), or make parameters from this program's plan");
   }
   /// Whether every rank has the whole of a member; in a pipeline, where others have nothing of it, none is taken for
   /// one.

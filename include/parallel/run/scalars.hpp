@@ -51,12 +51,23 @@ void each_optimizer(F f) {
   f(operation::lion, Lion::Hyperparameters{});
   f(operation::adam, Adam::Hyperparameters{});
   f(operation::adamw, AdamW::Hyperparameters{});
-  f(operation::muon, Muon::Hyperparameters{});  // what is no matrix it updates by AdamW
-  f(operation::muon_matching_adamw, MuonMatchingAdamW::Hyperparameters{});
+  f(operation::muon_matching_adamw, MuonMatchingAdamW::Hyperparameters{});  // what is no matrix they update by AdamW
+  f(operation::muon, Muon::Hyperparameters{});
 }
 
 inline bool updates_by(const GraphView& g, const Operation& update) {
   return std::any_of(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.operation == &update; });
+}
+/// Whether a program's optimizer is this one, of these numbers: Muon reads all of its own also where there is no matrix.
+template <class Hyperparameters>
+bool is_optimizer_of(const GraphView& g, const Operation& update, const Hyperparameters& numbers) {
+  if (updates_by(g, update)) return true;
+  if (&update != &operation::muon && &update != &operation::muon_matching_adamw) return false;
+  bool all = true;
+  each_hyperparameter(numbers, [&](std::string_view name, double) {
+    all = all && std::any_of(g.scalars.begin(), g.scalars.end(), [&](const Name& n) { return g.text(n) == name; });
+  });
+  return all;
 }
 /// Throws Misuse where numbers are one optimizer's and the program's is another: their defaults differ, and a braced
 /// list is AdamW's.
@@ -64,10 +75,10 @@ template <class Hyperparameters>
 void check_optimizer(const GraphView& g) {
   bool known = false, of_it = false;
   std::string other;
-  each_optimizer([&]<class Own>(const Operation& update, const Own&) {
+  each_optimizer([&]<class Own>(const Operation& update, const Own& numbers) {
     constexpr bool same = std::is_same_v<Own, Hyperparameters>;
     known = known || same;
-    if (!updates_by(g, update)) return;
+    if (!is_optimizer_of(g, update, numbers)) return;
     of_it = same;
     other = update.name;
   });
@@ -86,7 +97,7 @@ inline std::optional<double> default_of(const GraphView& g, std::string_view nam
   each_hyperparameter(ScalarsOfOperations{}, look);
   each_optimizer([&](const Operation&, const auto& numbers) { each_hyperparameter(numbers, look); });
   each_optimizer([&](const Operation& update, const auto& numbers) {
-    if (updates_by(g, update)) each_hyperparameter(numbers, look);
+    if (is_optimizer_of(g, update, numbers)) each_hyperparameter(numbers, look);
   });
   return found;
 }
