@@ -209,7 +209,9 @@ class Differentiation {
     Layout moved = trace_.gradient_layout(node.operands[0]);
     if (trace_.is_sharded(node.operands[0]) && t.along == 0) {
       moved = trace_.graph.values[gradient].type.layout;
-      for (const Axis* a : t.axes) moved = moved.with(a, t.to);
+      // on which stages a gradient is, its home says, and a move of its own adds it up over them
+      if (!staging::on_stages(trace_.graph, node))
+        for (const Axis* a : t.axes) moved = moved.with(a, t.to);
     }
     const bool by_host = on_host(moved) && !copies(t.collective) && communicates(t.collective);
     if (by_host) {  // ranks exchange what lies on their devices
