@@ -34,7 +34,6 @@ struct __half {
   }
   unsigned short bits;
 };
-typedef __half half;
 
 inline __half __float2half(float f) { return __half(f); }
 inline float __half2float(__half h) { return static_cast<float>(h); }

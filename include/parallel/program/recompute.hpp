@@ -2,7 +2,7 @@
 // but computed again there, from what is kept. A pass over the differentiated graph: the backward pass reads copies.
 // What is kept on the host is had again in the same way: it is fetched.
 #pragma once
-#include <parallel/graph/graph.hpp>
+#include <parallel/graph/structure.hpp>
 
 namespace parallel::internals {
 
