@@ -95,9 +95,10 @@ int main(int argc, char** argv) {
 //   parameters           4.2 KiB
 //   optimizer state      8.4 KiB
 //   inputs               2 KiB
+//   parameters in use    64 B
 //   gradients            4.2 KiB
 //   activations          5 KiB
-//   temporaries          12.2 KiB
+//   temporaries          12.1 KiB
 //   scratch              at most 8 KiB, in which kernels work
 // on the CPU             at most 31.9 KiB in all
 //

@@ -295,7 +295,8 @@ Mesh split_mesh(const Graph& graph) {
   AxisList axes;
   for (const Value& v : graph.values) v.type.layout.collect(axes);
   Mesh mesh;
-  for (const Axis* axis : axes) mesh.axes[mesh.count++] = {axis, 2};
+  for (const Axis* axis : axes)
+    if (axis != &parallel::axes::host) mesh.axes[mesh.count++] = {axis, 2};
   return mesh;
 }
 

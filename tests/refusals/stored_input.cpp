@@ -1,5 +1,5 @@
 // An input that is stored: it is given anew for each step.
-// figures: dimensions<2>
+// figures: annotations<1>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

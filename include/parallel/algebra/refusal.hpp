@@ -64,7 +64,7 @@ namespace parallel {
   reason(stored_broadcast, "parallel: a parameter that is Stored Broadcast would hand its optimizer a pending sum (Partial); leave it Invariant at rest, or Split, and write On<axis, Broadcast> for how it enters", dimensions) \
   reason(stored_words, "parallel: the words of Stored do not fit together; write an axis, then at most one placement (none in AllStored), one Zero, and at Zero::parameters one Gathered, the last two alike on all axes of a parameter", dimensions) \
   reason(recompute_words, "parallel: the words of Recompute do not fit together; write at most one number of layers, 1 to 10, that divides the Layers where it stands there, one Repeat, and eight operations; Repeat::everything only of whole Layers", layers) \
-  reason(stored_input, "parallel: an input is given anew for each step, so how it lies at rest means nothing; leave Stored off a Tensor, or write a Parameter", dimensions) \
+  reason(stored_input, "parallel: an input is given anew for each step, so how it lies at rest means nothing; leave Stored off a Tensor, or write a Parameter", annotations) \
   reason(host_is_memory, "parallel: host is no axis of ranks, but the memory beside the device of each; leave it out of meshes, and of annotations but Stored<host>", ranks) \
   reason(unscaled, "parallel: gradients are computed in float16, in which small ones are zero; write LossScaled<Program>, or use bfloat16", bytes) \
   reason(loss_scaling, "parallel::LossScaled: only a training is scaled whose updates wait for the norm of all gradients, by which all ranks see an overflow; wrap a Training, with a synchronous schedule, or use bfloat16", micro_batches) \

@@ -335,7 +335,7 @@ class Update {
     }
     a.ints = ints;
     const Inference inferred = infer(operation, a);
-    if (inferred.refusal) refuse(inferred.refusal.reason);
+    if (inferred.refusal) refuse(owned > 0 ? Reason::moves_what_it_updates : inferred.refusal.reason);
     for (int i = 0; i < operands.size(); ++i)
       entered.push_back(inferred.refusal ? operands[i].number
                                          : trace_.enter(operands[i].number, internals::on_host(inferred.to[i], host)));

@@ -198,7 +198,7 @@ template <class T, class S, class... Annotation>
 struct Tensor : internals::Arithmetic<Tensor<T, S, Annotation...>> {
   static constexpr Type type = internals::spelling::type_of<T, S, Annotation...>();
   static constexpr Refusal refusal = (internals::spelling::is_stored<Annotation> || ...)
-                                         ? Refusal{Reason::stored_input, {type.layout.rank()}}
+                                         ? Refusal{Reason::stored_input, {sizeof...(Annotation)}}
                                          : internals::spelling::refused_given<T, S, Annotation...>();
 
   // As a parameter of an operator() it is a mistake. Operations take it as what has been refused, and what is called
