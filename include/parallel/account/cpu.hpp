@@ -1,5 +1,5 @@
-// What the CPU takes beside the tensors of a plan: large blocks come in huge pages, and products, attention, bf16 and f16
-// work in memory of their own.
+// What the CPU takes beside the tensors of a plan: large blocks come in huge pages, and products, attention, bf16 and
+// f16 work in memory of their own.
 #pragma once
 #include <parallel/account/account.hpp>
 #include <parallel/operation/attention.hpp>

@@ -7,8 +7,8 @@ namespace parallel {
 enum class PlacementKind : std::uint8_t { invariant, broadcast, partial, split, at, on_host };
 constexpr PlacementKind last_of(PlacementKind) { return PlacementKind::on_host; }
 
-/// One of `Split<d>`, `Broadcast`, `Partial`, `Invariant`, `At<k...>`, or at rest `OnHost`; a value and, as `On<axis, placement>`, part of a
-/// type.
+/// One of `Split<d>`, `Broadcast`, `Partial`, `Invariant`, `At<k...>`, or at rest `OnHost`; a value and, as `On<axis,
+/// placement>`, part of a type.
 struct Placement {
   PlacementKind kind = PlacementKind::invariant;
   int dim = 0;  ///< the dimension that is split; of a flat split the first of those that it takes together
@@ -44,7 +44,8 @@ inline constexpr Placement At{PlacementKind::at, 0,
                               ((std::uint64_t{1} << (coordinate < 0 ? 64 + coordinate : coordinate)) | ... | 0)};
 
 namespace internals {
-/// Each rank holds its slice of the flat view of all elements, padded with zeros: how a `Stored` parameter lies at rest.
+/// Each rank holds its slice of the flat view of all elements, padded with zeros: how a `Stored` parameter lies at
+/// rest.
 inline constexpr Placement SplitFlat{PlacementKind::split, 0, 0, true};
 /// On `host`: each rank has what it has of a value in its host's memory, else in its device's. So lies only what is at
 /// rest, and what is computed of nothing but that.

@@ -94,8 +94,8 @@ struct TransitionRow {
   bool by_name;  ///< never derived: written by someone who knows that the ranks' values are equal
 };
 
-/// Every transition between ranks. `Split<0>` and `Split<1>` stand for any two different dimensions, `At<0>` and `At<1>` for any two
-/// sets.
+/// Every transition between ranks. `Split<0>` and `Split<1>` stand for any two different dimensions, `At<0>` and
+/// `At<1>` for any two sets.
 // clang-format off
 inline constexpr TransitionRow transitions[] = {
     // from      to          collective                   each rank before |-> after

@@ -98,7 +98,8 @@ struct Type {
 };
 
 namespace internals {
-/// The element type in which terms are added, and in which parameters and optimizers live: halves are what is multiplied.
+/// The element type in which terms are added, and in which parameters and optimizers live: halves are what is
+/// multiplied.
 constexpr DType precise(DType dtype) { return is_half(dtype) ? DType::f32 : dtype; }
 }  // namespace internals
 

@@ -27,8 +27,8 @@ namespace parallel::internals {
 
 struct MpiOptions {
   std::chrono::milliseconds deadline = default_deadline;
-  /// Let the MPI library reduce: the order of the terms, and with it the last bits, are the library's. Not of bf16 and f16, which MPI has
-  /// not.
+  /// Let the MPI library reduce: the order of the terms, and with it the last bits, are the library's. Not of bf16 and
+  /// f16, which MPI has not.
   bool library_reduction = false;
   /// What `run_mpi` expects; 0: any number.
   int ranks = 0;

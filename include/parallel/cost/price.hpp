@@ -143,8 +143,8 @@ constexpr double compute_seconds(const Plan& plan, const Event& e, const Machine
 
 /// One call of a collective: a ring over all ranks of its axes (Thakur, Rabenseifner and Gropp 2005), the latency of
 /// each step and the bytes that a rank sends over the bandwidth; before and behind it, slices of an inner dimension are
-/// brought together. A message takes as long to receive as to send. What goes to the host or comes from it goes over the
-/// link to it, or is read and written in the one memory.
+/// brought together. A message takes as long to receive as to send. What goes to the host or comes from it goes over
+/// the link to it, or is read and written in the one memory.
 constexpr double collective_seconds(const Plan& plan, const Node& node, const Machine& machine) {
   const int ranks = plan.mesh.ranks();
   if (copies(node.transition.collective)) {

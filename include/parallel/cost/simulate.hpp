@@ -38,8 +38,8 @@ struct Overlap {
   /// The part that is hidden, from 0 to 1; of no collectives, 0.
   constexpr double share() const { return seconds > 0 ? under_computation / seconds : 0; }
 };
-/// Of the collectives whose slice `counts` is true of. Each counts from where its track comes to it; what it waits there
-/// for another one is that one's time.
+/// Of the collectives whose slice `counts` is true of. Each counts from where its track comes to it; what it waits
+/// there for another one is that one's time.
 template <class Counts>
 constexpr Overlap overlap(const Simulation& step, Counts counts) {
   Vector<const Slice*> computed;

@@ -9,9 +9,9 @@ namespace parallel::internals {
 
 /// The host of a device whose memory is the host's: what is offloaded is copied to another block, and is there at once.
 ///
-/// A device with a memory of its own says by which class its host is used, `HostSide`. What that is asked for happens as
-/// if in the order of the calls: what is computed here, copies that are started and waited for, and what the device is
-/// asked for.
+/// A device with a memory of its own says by which class its host is used, `HostSide`. What that is asked for happens
+/// as if in the order of the calls: what is computed here, copies that are started and waited for, and what the device
+/// is asked for.
 template <class D>
 class OwnHost {
  public:

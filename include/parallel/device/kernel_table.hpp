@@ -73,8 +73,8 @@ inline FusedKernel find_kernel(std::span<const FusedRow> table, std::span<const 
   return {};
 }
 
-/// The kernel for a call of an operation on a device whose tables are Table<element type of the result>, for programs of
-/// these types; or nullptr. Whole numbers and what is of Scalars are in every program.
+/// The kernel for a call of an operation on a device whose tables are Table<element type of the result>, for programs
+/// of these types; or nullptr. Whole numbers and what is of Scalars are in every program.
 template <template <class> class Table, class Scalars, class... T>
 Kernel find_kernel(const Operation& operation, const Call& call) {
   Kernel found = nullptr;

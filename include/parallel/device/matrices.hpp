@@ -6,8 +6,9 @@
 
 namespace parallel::internals {
 
-/// Elements lie layer by layer, `stride` apart; of a layer a rank has those from `begin` to `end` of its matrices, which
-/// are `rows` times `columns` each, one behind the other. What the axes that split dimensions leave counts as whole.
+/// Elements lie layer by layer, `stride` apart; of a layer a rank has those from `begin` to `end` of its matrices,
+/// which are `rows` times `columns` each, one behind the other. What the axes that split dimensions leave counts as
+/// whole.
 struct MatrixPart {
   std::int64_t layers = 1, rows = 1, columns = 1;
   std::int64_t begin = 0, end = 0, stride = 0;

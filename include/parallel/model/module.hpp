@@ -33,8 +33,8 @@ struct Crossing<X, Types<Placed...>, First, Word...>
 /// placed so while it crosses; where the ranks of an axis have it alike, each sends its slice only, and the slices are
 /// gathered behind the cut (Megatron's scatter and gather).
 ///
-/// `Layers<12, Block, Recompute<>>`: what of a block the backward pass computes again; `KeepOnHost`: where the rest is kept.
-/// An evaluation takes no notice.
+/// `Layers<12, Block, Recompute<>>`: what of a block the backward pass computes again; `KeepOnHost`: where the rest is
+/// kept. An evaluation takes no notice.
 template <Dim count, class Block, class... Word>
 struct Layers {
   Block block{};

@@ -64,9 +64,9 @@ constexpr Norm clip_by_global_norm(Trace& trace, const Vector<int>& gradients, i
   return {norm + 1, norm, norm + 2};
 }
 
-/// Has an optimizer update a parameter as its gradient lies: where the parameter lies whole and its gradient split, each
-/// rank updates its part, and the parts are gathered in the parameter's place. A gradient that has been added up in
-/// halves is cast, unless the optimizer takes it so.
+/// Has an optimizer update a parameter as its gradient lies: where the parameter lies whole and its gradient split,
+/// each rank updates its part, and the parts are gathered in the parameter's place. A gradient that has been added up
+/// in halves is cast, unless the optimizer takes it so.
 template <class Optimizer>
 constexpr void update_as_it_lies(Trace& trace, int member, int gradient, int factor) {
   const int whole = trace.graph.members[member].value;
@@ -93,8 +93,8 @@ constexpr void update_as_it_lies(Trace& trace, int member, int gradient, int fac
 
 // Each optimizer has its numbers as `Hyperparameters`: a struct of doubles, whose members' names are those of the
 // program's scalars. Defaults are PyTorch's, but of a momentum, which is 0 there, and of Lion, which is not there. In
-// the formulas g is the gradient times the factor that clips and unscales, and t counts steps from 1; parameters that begin with
-// `zeros`, `ones` or `without_decay` have no weight decay.
+// the formulas g is the gradient times the factor that clips and unscales, and t counts steps from 1; parameters that
+// begin with `zeros`, `ones` or `without_decay` have no weight decay.
 
 /// Updates nothing: every parameter's gradient is an output, in the order of the parameters, as it lies for an
 /// optimizer.
@@ -199,12 +199,12 @@ struct Lion {
   }
 };
 
-/// Adafactor (Shazeer and Stern, 2018), as PyTorch's: of a matrix it remembers the means of its squared gradients by row
-/// and by column, R and C, and takes R C / mean(R) for their means; of a vector each. A parameter of more dimensions is
-/// matrices of its last two; a layer's is a parameter of its own. With w = t^-beta2_decay, R = (1 - w) R + w rows(g^2), C
-/// alike; u = g / max(root of these, epsilon1); p -= min(learning_rate, 1 / root(t)) max(epsilon2, rms(p)) u /
-/// max(1, rms(u) / clip_threshold), behind p -= learning_rate weight_decay p. Beside its hyperparameters it reads the
-/// scalar `step`, which is t.
+/// Adafactor (Shazeer and Stern, 2018), as PyTorch's: of a matrix it remembers the means of its squared gradients by
+/// row and by column, R and C, and takes R C / mean(R) for their means; of a vector each. A parameter of more
+/// dimensions is matrices of its last two; a layer's is a parameter of its own. With w = t^-beta2_decay, R = (1 - w) R
+/// + w rows(g^2), C alike; u = g / max(root of these, epsilon1); p -= min(learning_rate, 1 / root(t)) max(epsilon2,
+/// rms(p)) u / max(1, rms(u) / clip_threshold), behind p -= learning_rate weight_decay p. Beside its hyperparameters it
+/// reads the scalar `step`, which is t.
 struct Adafactor {
   struct Hyperparameters {
     double learning_rate = 1e-2;  ///< of the size of a parameter, at most; later 1 / root(t) is
@@ -300,10 +300,10 @@ constexpr bool update_by_muon(Update& u, const Operation& muon, bool matches_ada
 }  // namespace optimizing
 }  // namespace internals
 
-/// Muon (Jordan et al., 2024), as PyTorch's but for the iteration, which is in f32 here: m = momentum m +
-/// (1 - momentum) g; p -= learning_rate root(max(1, outputs / inputs)) o, behind p -= learning_rate weight_decay p,
-/// where o is g + momentum (m - g) made orthogonal. It is of matrices: parameters that a product reads, of more dimensions
-/// by those that it contracts and the others. They are made orthogonal whole, each on one rank, among all ranks of a
+/// Muon (Jordan et al., 2024), as PyTorch's but for the iteration, which is in f32 here: m = momentum m + (1 -
+/// momentum) g; p -= learning_rate root(max(1, outputs / inputs)) o, behind p -= learning_rate weight_decay p, where o
+/// is g + momentum (m - g) made orthogonal. It is of matrices: parameters that a product reads, of more dimensions by
+/// those that it contracts and the others. They are made orthogonal whole, each on one rank, among all ranks of a
 /// stage; so is their momentum. All else, vectors and what an embedding reads, or what says `as_vector`, is updated by
 /// AdamW with a learning rate of its own.
 struct Muon {
@@ -343,8 +343,8 @@ struct MuonMatchingAdamW {
   }
 };
 
-/// An optimizer whose states are kept in bf16, in half the memory: `StatesIn<bfloat16, AdamW>`. They are computed in f32,
-/// and rounded to the nearest, of two the even, when they are written; parameters are float.
+/// An optimizer whose states are kept in bf16, in half the memory: `StatesIn<bfloat16, AdamW>`. They are computed in
+/// f32, and rounded to the nearest, of two the even, when they are written; parameters are float.
 template <class T, class Optimizer>
 struct StatesIn : Optimizer {
   static_assert(std::is_same_v<T, bfloat16>,

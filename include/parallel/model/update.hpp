@@ -23,11 +23,11 @@ constexpr int unscaled(Trace& trace, int gradient) {
 }
 }  // namespace internals::optimizing
 
-/// The update of one parameter, which an optimizer's `update(Update&)` writes: it declares what it remembers and applies
-/// operations, the library's or its own, to the parameter, its gradient and these. A value lies as the rule of derivation
-/// says of by-value data: a sum over what is split is pending, and is completed by whatever needs it whole. A `Stored`
-/// parameter is updated as its gradient lies, each rank its part; operations that can say so (`Operation::of_flat`).
-/// What is refused is so by one sentence when the program is planned.
+/// The update of one parameter, which an optimizer's `update(Update&)` writes: it declares what it remembers and
+/// applies operations, the library's or its own, to the parameter, its gradient and these. A value lies as the rule of
+/// derivation says of by-value data: a sum over what is split is pending, and is completed by whatever needs it whole.
+/// A `Stored` parameter is updated as its gradient lies, each rank its part; operations that can say so
+/// (`Operation::of_flat`). What is refused is so by one sentence when the program is planned.
 class Update {
  public:
   /// A tensor of the update.
@@ -77,8 +77,8 @@ class Update {
     return stacked() ? layout.elements() / layout.dims[0].size : layout.elements();
   }
 
-  /// What the optimizer remembers from step to step, 0 at first, by this name behind the parameter's: of the parameter's
-  /// shape and placement.
+  /// What the optimizer remembers from step to step, 0 at first, by this name behind the parameter's: of the
+  /// parameter's shape and placement.
   constexpr Value state(std::string_view name) { return state(name, type(parameter_)); }
   /// From here on states that would be f32 are of this element type, which kernels round to (StatesIn).
   constexpr void states_in(DType dtype) { states_in_ = dtype; }
@@ -103,8 +103,8 @@ class Update {
   constexpr void reads(const Numbers& numbers) {
     for (const std::string_view& name : numbers.names) trace_.scalar(name);
   }
-  /// Applies an operation. Its whole-number attributes are the positions of `numbers` among the scalars, which become its
-  /// last operand if there are any, then `ints`.
+  /// Applies an operation. Its whole-number attributes are the positions of `numbers` among the scalars, which become
+  /// its last operand if there are any, then `ints`.
   constexpr Values apply(const Operation& operation, const Values& operands, const Numbers& numbers = {},
                          const Ints& ints = {}, double first = 0, double second = 0) {
     return write(operation, 0, operands, numbers, ints, first, second);
@@ -160,8 +160,9 @@ class Update {
     }
     return found;
   }
-  /// A value that lies as the parameter does, [layers, rows, columns] with whole matrices, which are shared out among the
-  /// ranks of every axis but that of stages: none is on two ranks. Each has as many, of which the last may be zeros.
+  /// A value that lies as the parameter does, [layers, rows, columns] with whole matrices, which are shared out among
+  /// the ranks of every axis but that of stages: none is on two ranks. Each has as many, of which the last may be
+  /// zeros.
   constexpr Value whole_matrices(Value value, const Matrix& matrix) {
     using namespace internals;
     const Type type = this->type(value);

@@ -22,8 +22,8 @@ constexpr Asked said(Asked otherwise, Word... words) {
 }
 template <class Asked, class... Word>
 inline constexpr int times_said = (0 + ... + (std::is_same_v<std::remove_const_t<Word>, Asked> ? 1 : 0));
-/// Whether these are words of a Stored, each kind at most once; what is whole at rest is never gathered, and on the host
-/// there is one placement.
+/// Whether these are words of a Stored, each kind at most once; what is whole at rest is never gathered, and on the
+/// host there is one placement.
 template <class... Word>
 constexpr bool fit(const Axis& on, Zero stage) {
   constexpr int placements = times_said<Placement, Word...>, stages = times_said<Zero, Word...>,
@@ -34,8 +34,8 @@ constexpr bool fit(const Axis& on, Zero stage) {
 }  // namespace spelling
 }  // namespace internals
 
-/// How a parameter lies at rest, apart from how it enters an operation (`On`), and with it its optimizer's states and its
-/// gradient: split over the ranks of an axis. `Stored<data>` splits the flat view, which nothing need divide;
+/// How a parameter lies at rest, apart from how it enters an operation (`On`), and with it its optimizer's states and
+/// its gradient: split over the ranks of an axis. `Stored<data>` splits the flat view, which nothing need divide;
 /// `Stored<data, Split<0>>` a dimension. What is split, and how long the whole is kept once it is gathered, are further
 /// words: `Stored<data, Zero::states>`, `Stored<data, Gathered::per_pass>`. `Stored<host>` is no split: what a rank has
 /// then lies in the memory of its host, which updates it, and is fetched where it is used (ZeRO-Offload, Ren et al.,

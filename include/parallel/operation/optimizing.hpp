@@ -1,5 +1,5 @@
-// Operations of optimizers that look at a matrix or at a layer as a whole: sums of squares, what Adafactor makes of them.
-// No user of a model calls them; an optimizer of your own may.
+// Operations of optimizers that look at a matrix or at a layer as a whole: sums of squares, what Adafactor makes of
+// them. No user of a model calls them; an optimizer of your own may.
 #pragma once
 #include <parallel/operation/elementwise.hpp>
 
@@ -69,8 +69,8 @@ PARALLEL_AHEAD constexpr Signatures layer_squares_table(const Arguments& a) {
   return table_of(a, {Matrices::all(a)}, {Matrices(a).layers(a)});
 }
 PARALLEL_AHEAD constexpr std::int64_t two_of_each(const Arguments& a) { return 2 * a.types[0].layout.elements(); }
-/// The sum of the squares of a tensor, of a stack of layers one for each, in f64: what the norm of a parameter, or of its
-/// gradient, is made from. ints: whether the first dimension counts layers.
+/// The sum of the squares of a tensor, of a stack of layers one for each, in f64: what the norm of a parameter, or of
+/// its gradient, is made from. ints: whether the first dimension counts layers.
 inline constexpr Operation layer_squares{.name = "layer_squares",
                                          .shape = layer_squares_shape,
                                          .signatures = layer_squares_table,
@@ -169,8 +169,8 @@ inline constexpr Operation adafactor_full{.name = "adafactor_full",
 
 // Muon (Jordan et al., 2024).
 
-/// (momentum, gradient, factor, scalars) -> momentum, in place, which takes 1 - momentum of the gradient. ints: position
-/// of momentum.
+/// (momentum, gradient, factor, scalars) -> momentum, in place, which takes 1 - momentum of the gradient. ints:
+/// position of momentum.
 inline constexpr Operation muon_momentum{.name = "muon_momentum", .updates = true};
 /// (gradient, momentum, factor, scalars): where Nesterov's momentum goes. ints: position of momentum.
 inline constexpr Operation muon_direction{.name = "muon_direction"};

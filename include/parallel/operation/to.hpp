@@ -79,9 +79,9 @@ constexpr auto recompute(const X& x) {
   }
   return x;
 }
-/// f(x...), and the word that the backward pass is to compute again what f applies, but for its result: from x, and from
-/// what collectives gave. `recompute<Repeat::collectives>(attention, x)`: collectives too are done again; words are
-/// those of `Recompute`.
+/// f(x...), and the word that the backward pass is to compute again what f applies, but for its result: from x, and
+/// from what collectives gave. `recompute<Repeat::collectives>(attention, x)`: collectives too are done again; words
+/// are those of `Recompute`.
 template <auto... word, class F, Distributed... X>
 requires(!Distributed<F> && std::is_invocable_v<const F&, const X&...>)  //
     constexpr auto recompute(const F& f, const X&... x) {

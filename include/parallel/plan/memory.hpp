@@ -62,8 +62,8 @@ struct Memory {
 inline constexpr std::int64_t alignment = 64;
 constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
-/// A gather from a flat split, or a reduction or slice to one: `outer` times a whole of `whole` elements, of which each of n ranks
-/// holds `share`, the last of them with padding.
+/// A gather from a flat split, or a reduction or slice to one: `outer` times a whole of `whole` elements, of which each
+/// of n ranks holds `share`, the last of them with padding.
 struct FlatExchange {
   std::int64_t outer = 1, whole = 1, n = 1, share = 1;
   int bytes = 4;  ///< of an element

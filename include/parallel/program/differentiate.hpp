@@ -38,8 +38,8 @@ class Differentiation {
   constexpr void run(const Vector<IndexOf<Node>>& program, int value, int gradient) {
     run(program, value, gradient, [] {});
   }
-  /// Seeds a scalar with `seed` (1, or one over the number of micro-batches), times the scale of the loss where there is
-  /// one, and goes back through everything that stands in the trace.
+  /// Seeds a scalar with `seed` (1, or one over the number of micro-batches), times the scale of the loss where there
+  /// is one, and goes back through everything that stands in the trace.
   constexpr void run(int loss, double seed, auto before_leaving) {
     const Vector<IndexOf<Node>> program = trace_.graph.order;
     trace_.phase = Phase::backward;

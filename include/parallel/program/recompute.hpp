@@ -213,8 +213,8 @@ struct Recomputing {
 };
 }  // namespace recomputing
 
-/// The graph, whose backward pass computes again what is marked by `Value::keep`. What is made again has the same types,
-/// origins and members, stands in the backward pass, and says of what it is a copy (`Value::again`).
+/// The graph, whose backward pass computes again what is marked by `Value::keep`. What is made again has the same
+/// types, origins and members, stands in the backward pass, and says of what it is a copy (`Value::again`).
 constexpr void recompute_marked(Graph& g) {
   for (const Value& v : g.values)
     if (v.keep != Keep::saved) return recomputing::Recomputing(g).run();

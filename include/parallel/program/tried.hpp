@@ -1,5 +1,5 @@
-// What tools/plan tries with a program: annotations that its source does not have, as if they stood there, and no budget.
-// Compiled only with -DPARALLEL_TRIED, by the tool; a program is always what it says.
+// What tools/plan tries with a program: annotations that its source does not have, as if they stood there, and no
+// budget. Compiled only with -DPARALLEL_TRIED, by the tool; a program is always what it says.
 #pragma once
 #include <string_view>
 

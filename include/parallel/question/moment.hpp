@@ -17,7 +17,8 @@ constexpr Vector<Allocation> allocations(const Plan& plan, bool host = false) {
   return living;
 }
 
-/// The bytes of the device that are held while an event of a plan happens. Within the arena there may be gaps between them.
+/// The bytes of the device that are held while an event of a plan happens. Within the arena there may be gaps between
+/// them.
 struct Moment {
   int event = 0;  ///< in the plan's list; behind the last: the end of the step
   std::int64_t by_use[uses]{};

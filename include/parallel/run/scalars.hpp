@@ -58,7 +58,8 @@ void each_optimizer(F f) {
 inline bool updates_by(const GraphView& g, const Operation& update) {
   return std::any_of(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.operation == &update; });
 }
-/// Whether a program's optimizer is this one, of these numbers: Muon reads all of its own also where there is no matrix.
+/// Whether a program's optimizer is this one, of these numbers: Muon reads all of its own also where there is no
+/// matrix.
 template <class Hyperparameters>
 bool is_optimizer_of(const GraphView& g, const Operation& update, const Hyperparameters& numbers) {
   if (updates_by(g, update)) return true;

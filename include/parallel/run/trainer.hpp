@@ -67,8 +67,8 @@ class Trainer {
     compared_every_ = steps;
     since_compared_ = 0;
   }
-  /// How the loss of the next step is scaled: what a training that goes on later is to be given. Throws Misuse where the
-  /// program is not LossScaled.
+  /// How the loss of the next step is scaled: what a training that goes on later is to be given. Throws Misuse where
+  /// the program is not LossScaled.
   LossScale loss_scale() { return executor_.loss_scale(); }
   /// Begins, or goes on, so: alike on all ranks. Throws Misuse for what is no scale, too.
   void loss_scale(const LossScale& to) { executor_.loss_scale(to); }

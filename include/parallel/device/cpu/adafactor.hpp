@@ -1,5 +1,5 @@
-// What optimizers make of whole matrices and layers: sums of squares, and Adafactor's updates, in sweeps over the gradient
-// that write nothing of its size.
+// What optimizers make of whole matrices and layers: sums of squares, and Adafactor's updates, in sweeps over the
+// gradient that write nothing of its size.
 #pragma once
 #include <parallel/device/cpu/optimizer.hpp>
 #include <parallel/device/matrices.hpp>

@@ -23,9 +23,9 @@ struct PARALLEL_SHARED Table {
 };
 }  // namespace cpu
 
-/// The CPU, with kernels for programs of these element types; what is bf16 or f16 the kernels for float compute. `own` has
-/// kernels of a program's own operations, or others for the library's; it must outlive what the device is given to. An
-/// operation that is fused with others is run alone where it has a kernel there.
+/// The CPU, with kernels for programs of these element types; what is bf16 or f16 the kernels for float compute. `own`
+/// has kernels of a program's own operations, or others for the library's; it must outlive what the device is given to.
+/// An operation that is fused with others is run alone where it has a kernel there.
 ///
 ///
 ///     constexpr CpuKernels mine[]{{&swish, swish_kernel<float>, swish_kernel<double>}};

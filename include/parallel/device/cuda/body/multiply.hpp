@@ -1,5 +1,5 @@
-// A warp's products of tiles in shared memory: by the tensor cores in bf16 and f16, in other types by multiply-adds. Sums and
-// weights are in registers.
+// A warp's products of tiles in shared memory: by the tensor cores in bf16 and f16, in other types by multiply-adds.
+// Sums and weights are in registers.
 #pragma once
 #include <parallel/device/cuda/body/tensor_core.hpp>
 #include <parallel/device/cuda/body/tile.hpp>

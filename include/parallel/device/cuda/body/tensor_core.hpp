@@ -1,5 +1,5 @@
-// A warp's tensor cores: 16 x 8 floats += 16 x 16 numbers of bf16 or f16 times 16 x 8. Elsewhere the same numbers in the same
-// lanes, by definition ("mma.m16n8k16" and "ldmatrix" in the PTX manual).
+// A warp's tensor cores: 16 x 8 floats += 16 x 16 numbers of bf16 or f16 times 16 x 8. Elsewhere the same numbers in
+// the same lanes, by definition ("mma.m16n8k16" and "ldmatrix" in the PTX manual).
 #pragma once
 #include <bit>
 

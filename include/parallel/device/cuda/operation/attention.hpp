@@ -6,9 +6,9 @@
 
 namespace parallel::internals::cuda {
 
-/// In bf16 and f16 a block of heads of 64 elements takes 230 registers a thread and 54 KiB of shared memory, of 128 elements
-/// 244 and 68 KiB: on Hopper two blocks, eight warps, are on a multiprocessor, bound by registers. (By ptxas of CUDA 13
-/// for sm_90, without spills; not measured.)
+/// In bf16 and f16 a block of heads of 64 elements takes 230 registers a thread and 54 KiB of shared memory, of 128
+/// elements 244 and 68 KiB: on Hopper two blocks, eight warps, are on a multiprocessor, bound by registers. (By ptxas
+/// of CUDA 13 for sm_90, without spills; not measured.)
 template <class T, int size>
 constexpr Tiling forward_tiling() {
   constexpr std::size_t row = sizeof(T) * size;

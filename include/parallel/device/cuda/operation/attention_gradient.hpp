@@ -5,10 +5,10 @@
 
 namespace parallel::internals::cuda {
 
-/// In bf16 and f16 a block by queries takes 182 registers a thread for heads of 64 elements and 162 of 128, one by keys 255 and
-/// 232, and 55 and 69 KiB of shared memory: on Hopper two blocks, eight warps, are on a multiprocessor. Seven products
-/// are computed where five would do, had dq an order that blocks could add in. (By ptxas of CUDA 13 for sm_90, without
-/// spills; not measured.)
+/// In bf16 and f16 a block by queries takes 182 registers a thread for heads of 64 elements and 162 of 128, one by keys
+/// 255 and 232, and 55 and 69 KiB of shared memory: on Hopper two blocks, eight warps, are on a multiprocessor. Seven
+/// products are computed where five would do, had dq an order that blocks could add in. (By ptxas of CUDA 13 for sm_90,
+/// without spills; not measured.)
 template <class T, int size>
 constexpr Tiling gradient_tiling() {
   constexpr std::size_t row = sizeof(T) * size;

@@ -8,8 +8,8 @@
 
 namespace parallel::internals::cuda {
 
-/// Updates a parameter and its states, of type S, in place by a gradient of type G. A rule prepares its coefficients once
-/// for each block, so there are only as many blocks as a GPU runs at once.
+/// Updates a parameter and its states, of type S, in place by a gradient of type G. A rule prepares its coefficients
+/// once for each block, so there are only as many blocks as a GPU runs at once.
 template <class T, class G, class S, class Rule>
 struct Update {
   static constexpr int threads = 256, states = Rule::values - 1;
@@ -55,8 +55,8 @@ struct Update {
     });
   }
 };
-/// `rule_of(call)`: what updates a call's parameter, whose states are of type S, by gradients of type G; of other ones no
-/// call is.
+/// `rule_of(call)`: what updates a call's parameter, whose states are of type S, by gradients of type G; of other ones
+/// no call is.
 template <class T, class G, class S, class F>
 void update_by(std::span<const Call> calls, F rule_of) {
   using Rule = decltype(rule_of(calls[0]));
