@@ -7,8 +7,8 @@ namespace parallel {
 enum class PlacementKind : std::uint8_t { invariant, broadcast, partial, split, at, on_host };
 constexpr PlacementKind last_of(PlacementKind) { return PlacementKind::on_host; }
 
-/// One of `Split<d>`, `Broadcast`, `Partial`, `Invariant`, `At<k...>`, or at rest `OnHost`; a value and, as `On<axis,
-/// placement>`, part of a type.
+/// One of `Split<d>`, `Broadcast`, `Partial`, `Invariant`, `At<k...>`, or at rest `OnHost`; a value and, by
+/// `On<axis, placement>`, part of a type.
 struct Placement {
   PlacementKind kind = PlacementKind::invariant;
   int dim = 0;  ///< the dimension that is split; of a flat split the first of those that it takes together
