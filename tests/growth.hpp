@@ -1,8 +1,11 @@
 // By how much a process grows where ranks run a program, as the kernel counts it, and programs to measure it with.
 #pragma once
+#include <cstdint>
+#include <cstdio>
 #include <fstream>
 #include <malloc.h>
 #include <string>
+#include <sys/mman.h>
 #include <vector>
 
 #include <parallel/device/cpu/device.hpp>
@@ -27,8 +30,8 @@ inline std::int64_t status(const std::string& what) {
   return 0;
 }
 
-/// What a process may take beyond its account, of which it has so much: 2 %, and 2 MiB a rank, which its stack, its
-/// instructions and the pages of the program's code are.
+/// What a process may take beyond its account, of which it has so much: 2 %, and 2 MiB a rank, which its stack and its
+/// instructions are.
 constexpr std::int64_t allowed(std::int64_t account, int ranks) {
   return account / 50 + ranks * (std::int64_t{2} << 20);
 }
@@ -80,8 +83,23 @@ inline constexpr bool counts = true;
 #else
 inline constexpr bool counts = true;
 #endif
+/// Has the pages of the program's code and of its libraries' there before anything is counted: all processes share
+/// them, and how many a run touches first depends on the processor and on the linker.
+inline void map_code() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    char access[5] = "";
+    if (line.find('/') != std::string::npos && std::sscanf(line.c_str(), "%lx-%lx %4s", &begin, &end, access) == 3 &&
+        access[0] == 'r' && access[1] == '-')
+      madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_READ);
+  }
+}
 /// A test of memory that is handed out must not have the allocator write all over it, as MALLOC_PERTURB_ says.
-inline void prepare() { mallopt(M_PERTURB, 0); }
+inline void prepare() {
+  mallopt(M_PERTURB, 0);
+  map_code();
+}
 
 /// Calls f.template operator()<Program>(name) for each.
 template <class F>

@@ -20,6 +20,7 @@ std::int64_t apart(F f) {
   REQUIRE(child >= 0);
   if (child == 0) {
     std::int64_t result = -1;
+    map_code();  // which a child has not of its parent
     try {
       result = f();
     } catch (...) {

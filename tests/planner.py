@@ -24,7 +24,7 @@ EXAMPLES = {
 }
 MESHES = {name: ["--mesh", "data=2,tensor=2"] for name in ("classify", "llama")}  # of the locks, where an example does not plan for a mesh of its own
 LADDER = {"1_one_rank": "", "2_inter_layer": "stage=4", "3_pipeline": "stage=4", "4_data": "data=4", "5_tensor": "tensor=4", "6_sequence": "tensor=4",
-          "7_hybrid": "stage=2,data=2,tensor=2"}
+          "7_hybrid": "stage=2,data=2,tensor=2", "8_zero": "data=4"}
 MESHES |= {f"ladder/{name}": ["--mesh", mesh] if mesh else [] for name, mesh in LADDER.items()}
 ENDS = ["struct Options", "/// Runs a product", "/// Trains on a mesh", "int main("]
 
@@ -48,7 +48,7 @@ class Test:
 
     def plan(self, *arguments, code=0, says=(), never=(), compiler=None):
         """What it prints. A mistake is one line that begins with the tool's name."""
-        done = subprocess.run([self.planner, *map(str, arguments)], capture_output=True, text=True, errors="replace", timeout=120, cwd=self.folder,
+        done = subprocess.run([self.planner, *map(str, arguments)], capture_output=True, text=True, errors="replace", timeout=600, cwd=self.folder,
                               env={**os.environ, "CXX": compiler or self.compiler})
         said = done.stdout + done.stderr
         wrong = [f"does not say {word!r}" for word in says if word not in said] + [f"says {word!r}" for word in never if word in said]
@@ -175,10 +175,19 @@ auto calls() { return p.calls(); }
 """.replace("PROGRAM", "Small"))
         self.plan(source, code=65, says=["a rank needs more memory than the budget; tools/plan FILE --why-memory --memory BYTES lists"])
         said = self.plan(source, "--why-memory", "--memory", "300kB")
-        lines = [line for line in said.splitlines() if "Stored<" in line or "Recompute<" in line]
+        lines = [line for line in said.splitlines() if "Stored<" in line or "Layers<n" in line]
         peaks = [line for line in lines if "does not fit" not in line]
         if len(lines) != 3 or not peaks or peaks != lines[: len(peaks)] or "AllStored<..., Stored<data>>" not in peaks[0]:
             self.fault(f"--why-memory with a budget says {said[-800:]}")
+        # with little memory only the host and recomputation together do; a machine whose device is its host has no other
+        least = "AllStored<..., Stored<data>, Stored<host>> and Layers<n, Block, Recompute<>, KeepOnHost>"
+        said = self.plan(source, "--why-memory", "--memory", "60kB", says=[least])
+        lines = [line for line in said.splitlines() if "Stored<" in line or "Layers<n" in line]
+        if len(lines) != 3 or least not in lines[0] or "does not fit" in lines[0] or "does not fit" not in lines[1]:
+            self.fault(f"--why-memory with 60 kB says {said[-800:]}")
+        desk = self.folder / "desk.json"
+        desk.write_text('{"name": "desk", "launch": 0, "overlaps": false, "rates": [{"ranks": 1, "products": {"f32": 9e10}, "memory_bandwidth": 2e10, "link": {"latency": 1e-6, "bandwidth": 1e10}}]}')
+        self.plan(source, "--why-memory", "--memory", "60kB", "--machine", desk, says=["Stored<data>"], never=["<host", "OnHost"])
         said = self.plan(source, "--why-memory")
         lines = [line for line in said.splitlines() if "Stored<" in line or "Recompute<" in line]
         if len(lines) != 3 or "Zero::states" not in lines[0] + lines[1] or "does not fit" in said:

@@ -39,8 +39,11 @@ constexpr auto& p = plan<Within<Step, PeakMemory<200'000>>, Mesh{data = 4}>;
 static_assert(p.forward.collectives(all_gather(data)) == 0);
 auto calls() { return p.calls(); }
 """
-STORED = {"states data": "AllStored<..., Stored<data, Zero::states>>", "gradients data": "AllStored<..., Stored<data, Zero::gradients>>",
-          "parameters data": "AllStored<..., Stored<data>>"}
+# as the tool is told, as one writes it, and both on the host too
+STORED = {"": ("", ("parameters host", "AllStored<..., Stored<host>>")),
+          "states data": ("AllStored<..., Stored<data, Zero::states>>", ("states host", "AllStored<..., Stored<data, Zero::states>, Stored<host, Zero::states>>")),
+          "gradients data": ("AllStored<..., Stored<data, Zero::gradients>>", ("gradients host", "AllStored<..., Stored<data, Zero::gradients>, Stored<host, Zero::gradients>>")),
+          "parameters data": ("AllStored<..., Stored<data>>", ("parameters host", "AllStored<..., Stored<data>, Stored<host>>"))}
 # Compiles each source once with each set of annotations, and notes what it is asked for.
 KEEPING = """#!/bin/sh
 for word; do case "$word" in -DPARALLEL_TRIED=*) tried="$word";; *.cpp) source="$word";; esac; object="$word"; done
@@ -49,7 +52,10 @@ kept="FOLDER/$(printf %s "$source $tried" | cksum | tr ' ' -).kept"
 [ -e "$kept" ] || { COMPILER "$@" && cp "$object" "$kept"; } || exit 1
 cp "$kept" "$object"
 """
-AGAIN = {"recompute": "Layers<n, Block, Recompute<>>", "recompute collectives": "Layers<n, Block, Recompute<Repeat::collectives>>"}
+# of layers, and whether what is stored is on the host too; the last but one is of no layers
+LAYERS = {"": ("", False), "recompute": ("Layers<n, Block, Recompute<>>", False),
+          "recompute collectives": ("Layers<n, Block, Recompute<Repeat::collectives>>", False),
+          ";": ("", True), "recompute;keep on host": ("Layers<n, Block, Recompute<>, KeepOnHost>", True)}
 
 
 def annotations(test):
@@ -62,14 +68,14 @@ def annotations(test):
     keeping.chmod(0o755)
     machine = ("--machine", "dgx-a100")
     alone = {}  # (mesh, annotations): seconds, bytes, FLOP
-    for stored in ("", *STORED):
-        for again in ("", *AGAIN):
-            words = ";".join(word for word in (stored, again) if word)
+    for stored, (annotation, on_host) in STORED.items():
+        for layers, (word, host) in LAYERS.items():
+            words = ";".join(word for word in (stored, on_host[0] if host else "", layers) if word)
+            with_ = " and ".join(word for word in (on_host[1] if host else annotation, word) if word)
             built = test.folder / "tried.o"
             test.compile(source, built, "-c", "-w", "-Dstatic_assert(...)=", f'-DPARALLEL_TRIED="{words}"')
             for mesh in ("tensor=4", "tensor=2,data=2", "data=4"):
                 plan = json.loads(test.plan(built, *machine, "--mesh", mesh, "--json"))
-                with_ = " and ".join(word for word in (STORED.get(stored, ""), AGAIN.get(again, "")) if word)
                 alone[mesh, with_] = plan["seconds"], plan["memory"]["peak"], plan["flops"]
     name = lambda row: ",".join(f"{axis}={size}" for axis, size in row["mesh"].items())
     peaks = sorted({memory for _, memory, _ in alone.values()})
@@ -77,7 +83,7 @@ def annotations(test):
         compiled.unlink(missing_ok=True)
         advice = json.loads(test.plan(source, *machine, "--advise", 4, "--memory", memory, "--json", compiler=str(keeping)))
         words = compiled.read_text().splitlines()
-        if len(words) != len(set(words)) or len(words) != 1 + len(advice["tried"]) or (memory == peaks[-1] and len(words) != 1 + len(STORED)):
+        if len(words) != len(set(words)) or len(words) != 1 + len(advice["tried"]) or (memory == peaks[-1] and len(words) != len(STORED)):
             test.fault(f"with {memory} bytes it compiles {len(words)} times: {words}")
         best = {}
         for row in advice["candidates"]:
@@ -98,7 +104,7 @@ def annotations(test):
         if ("Nothing that was tried fits in " in says) != (memory < peaks[0]):
             test.fault(f"with {memory} bytes, of which {peaks[0]} are needed, it says {says}")
     least = min((peak, mesh) for (mesh, _), (_, peak, _) in alone.items())
-    test.plan(source, *machine, "--advise", 4, "--memory", 1, compiler=str(keeping), says=[f"{least[1].replace(',', ', ')} with AllStored<..., Stored<data>> and Layers<n, Block, Recompute<"])
+    test.plan(source, *machine, "--advise", 4, "--memory", 1, compiler=str(keeping), says=[f"{least[1].replace(',', ', ')} with AllStored<..., Stored<data>, Stored<host>> and Layers<n, Block, Recompute<>, KeepOnHost>"])
     # an object cannot be compiled with anything; a source without a budget is not, and its own budget holds
     test.plan(test.folder / "tried.o", *machine, "--advise", 4, "--memory", peaks[-1], says=["Annotations that need less memory are tried where the file is a source.\n"], never=[" computed "])
     test.plan(source, *machine, "--advise", 4, code=65, says=["a rank needs more memory than the budget"])

@@ -29,6 +29,9 @@ namespace sequence_parallel {
 namespace hybrid {
 #include "../../examples/ladder/7_hybrid.cpp"
 }  // namespace hybrid
+namespace stored_split {
+#include "../../examples/ladder/8_zero.cpp"
+}  // namespace stored_split
 #undef main
 
 namespace beside_the_ladder {

@@ -69,6 +69,7 @@ inline void print_rungs() {
   print_rung<tensor_parallel::Step>("[tensor](tensor.md)", tensor_parallel::mesh);
   print_rung<sequence_parallel::Step>("[sequence](sequence.md)", sequence_parallel::mesh);
   print_rung<hybrid::Step>("[hybrid](hybrid.md)", hybrid::mesh);
+  print_rung<stored_split::Step>("[data, stored split](zero.md)", stored_split::mesh);
 }
 
 // Pictures and plans
@@ -173,7 +174,7 @@ inline void print_stored() {
   print_storage<Stored<data>>("`Stored<data>`");
   print_storage<Stored<data, Gathered::per_pass>>("`Stored<data, Gathered::per_pass>`");
   print_storage<Stored<data, Gathered::per_step>>("`Stored<data, Gathered::per_step>`");
-  blocks::print_collectives("ladder zero", derive<AllStored<data_parallel::Step, Stored<data>>>(data_parallel::mesh));
+  blocks::print_collectives("ladder zero", derive<beside_the_ladder::Sharded>(data_parallel::mesh));
 }
 
 /// The same rung on one, two, four and eight ranks.

@@ -61,6 +61,7 @@ inline std::string advice_text(const Advice& advice, const std::string& program,
       if (c->sent[i] > 0)
         sends +=
             (sends.empty() ? "" : ", ") + std::string(c->mesh.axes[i].axis->text()) + " " + printing::bytes(c->sent[i]);
+    if (c->copied > 0) sends += (sends.empty() ? "host " : ", host ") + printing::bytes(c->copied);
     table.rows.push_back({{c->fits ? std::to_string(++place) : "-", text(c->mesh), step_time(c->step.seconds),
                            printing::bytes(static_cast<double>(c->step.peak_memory()))}});
     if (staged) more({c->schedule ? schedule_name(*c->schedule) : "-", c->schedule ? percent(c->step.bubble()) : "-"});
@@ -122,6 +123,7 @@ inline Json advice_json(const Advice& advice, const std::string& program, const 
     row["model_flops"] = c.step.model_flops;
     row["sent"] = row["waits"] = Json::object();
     for (std::size_t i = 0; i < c.sent.size(); ++i) row["sent"][words(c.mesh.axes[i].axis->text())] = c.sent[i];
+    if (c.copied > 0) row["copied"] = c.copied;
     for (const Exposed& e : c.step.exposed) row["waits"][text(e.axes)] = e.seconds;
     if (!advice.tried.empty()) {
       row["with"] = c.with;

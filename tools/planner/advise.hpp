@@ -31,6 +31,7 @@ struct Candidate {
   const Schedule* schedule = nullptr;  ///< none: no stages
   Prediction step{};
   std::vector<double> sent{};  ///< bytes of a step by axis of the mesh, of the busiest rank
+  double copied = 0;           ///< bytes that it copies to its host and back
   bool fits = true;
   std::string why{};   ///< what most of the step is lost by, or what does not fit
   std::string with{};  ///< the annotations that the source lacks; none: the program as it is
@@ -60,6 +61,12 @@ struct Advice {
   Advice(const Advice&) = delete;  // candidates point into it
   Advice& operator=(const Advice&) = delete;
 };
+
+/// Bytes that a rank copies to its host and back in a step.
+inline double copied(const Plan& plan) {
+  const Axis* const host = host_axis(plan.graph);
+  return host != nullptr ? plan.sent(*host) : 0;
+}
 
 namespace advising {
 /// Every mesh of so many ranks, axes of one rank left out.
@@ -170,6 +177,7 @@ inline Candidate candidate(const Graph& graph, const Mesh& mesh, const Question&
               graph.stages != nullptr && mesh.extent(graph.stages) > 1 ? graph.schedule : nullptr,
               predict(graph, mesh, question.machine),
               {},
+              0,
               true,
               ""};
   Planned planned;
@@ -177,6 +185,7 @@ inline Candidate candidate(const Graph& graph, const Mesh& mesh, const Question&
   const GraphView view = plan_into(planned, graph, busiest);
   const Plan plan(view, busiest, planned.events, planned.storage, planned.packing, planned.memory);
   for (int i = 0; i < mesh.count; ++i) c.sent.push_back(plan.sent(*mesh.axes[i].axis));
+  c.copied = copied(plan);
   c.fits = c.step.peak_memory() <= question.memory;
   c.why =
       c.fits ? lost_by(c, plan, pipeline_of(graph, mesh).micro_batches, question.machine) : too_large(c.step, question);
@@ -240,8 +249,7 @@ inline void advise(Advice& advice, const Graph& graph, const std::vector<const A
 }
 
 /// The program with annotations, too. `compiled(words)` calls its argument with graph, axes and programs beside as they
-/// are with these, or not at all. Layers are computed again where something does not fit without: that makes no step
-/// shorter.
+/// are with these, or not at all. What makes no step shorter is tried where something does not fit without.
 template <class Compiled>
 void advise(Advice& advice, const Graph& graph, const std::vector<const Axis*>& axes,
             const std::vector<GraphView>& beside, const Question& question, Compiled compiled) {
@@ -260,8 +268,8 @@ void advise(Advice& advice, const Graph& graph, const std::vector<const Axis*>& 
   stored.insert(stored.begin(), Trial{});
   for (const Trial& s : stored) {
     fits = s.words.empty() ? try_all(advice, graph, axes, beside, question) : attempt(s);
-    for (const Trial& again : recomputation_trials(graph))
-      if (!fits) attempt(both(s, again));
+    for (const Trial& more : smaller(graph, s, question.machine.link_to_host() != nullptr))
+      if (!fits) attempt(more);
   }
   rank(advice);
 }

@@ -16,7 +16,7 @@ namespace planner {
 struct Remedy {
   std::string annotation{};
   std::int64_t peak = 0;
-  double sent = 0, flops = 0;  ///< beside those of the program as it is
+  double sent = 0, copied = 0, flops = 0;  ///< beside those of the program as it is; copied to the host and back
   double cost = 0;  ///< seconds of a step more, where a machine is known; else parts of what is sent and computed
 };
 
@@ -25,10 +25,14 @@ inline double seconds_of(const Answer& a) { return a.machine ? a.simulated().sec
 inline double part(double more, double of) { return more == 0 ? 0 : of > 0 ? more / of : 1; }
 
 inline Remedy remedy(const Trial& trial, const Answer& as_is, const Answer& with) {
-  Remedy r{trial.annotation, with.plan->peak_memory(), with.plan->all.sent() - as_is.plan->all.sent(),
-           with.plan->flops() - as_is.plan->flops(), 0};
+  Remedy r{trial.annotation,
+           with.plan->peak_memory(),
+           with.plan->all.sent() - as_is.plan->all.sent(),
+           copied(*with.plan) - copied(*as_is.plan),
+           with.plan->flops() - as_is.plan->flops(),
+           0};
   r.cost = as_is.machine ? seconds_of(with) - seconds_of(as_is)
-                         : part(r.sent, as_is.plan->all.sent()) + part(r.flops, as_is.plan->flops());
+                         : part(r.sent + r.copied, as_is.plan->all.sent()) + part(r.flops, as_is.plan->flops());
   return r;
 }
 inline std::string signed_bytes(double n) { return (n < 0 ? "-" : "+") + printing::bytes(n < 0 ? -n : n); }
@@ -40,7 +44,7 @@ inline std::vector<std::vector<Remedy>> remedies(const std::vector<Answer>& answ
   std::vector<std::vector<Remedy>> all(answers.size());
   std::vector<Trial> tried;
   for (const Answer& a : answers)
-    for (const Trial& t : trials(*a.whole))
+    for (const Trial& t : trials(*a.whole, !a.machine || a.machine->link_to_host() != nullptr))
       if (std::none_of(tried.begin(), tried.end(), [&](const Trial& other) { return other.words == t.words; }))
         tried.push_back(t);
   for (const Trial& t : tried) {
@@ -65,14 +69,15 @@ inline std::string text_of(std::vector<Remedy> list, const Answer& as_is, std::i
   using namespace remedying;
   std::stable_partition(list.begin(), list.end(), [&](const Remedy& r) { return r.peak <= memory; });
   if (list.empty())
-    return "no annotation that is tried lowers it: the stages of Stored on axes that split inputs, and Recompute\n";
+    return "no annotation that is tried lowers it: the stages of Stored on axes that split inputs and on the host, "
+           "Recompute and KeepOnHost\n";
   printing::Table table;
-  table.rows.push_back({{"would lower it", "to", "sent", "computed", ""}});
+  table.rows.push_back({{"would lower it", "to", "sent", "copied", "computed", ""}});
   for (std::size_t i = 0; i < std::min<std::size_t>(3, list.size()); ++i) {
     char flops[32];
     std::snprintf(flops, sizeof flops, "%+.1f %%", 100 * part(list[i].flops, as_is.plan->flops()));
     table.rows.push_back({{list[i].annotation, printing::bytes(static_cast<double>(list[i].peak)),
-                           signed_bytes(list[i].sent), flops, list[i].peak > memory ? "does not fit" : ""}});
+                           signed_bytes(list[i].sent), signed_bytes(list[i].copied), flops, list[i].peak > memory ? "does not fit" : ""}});
   }
   return table.text();
 }

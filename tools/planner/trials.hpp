@@ -16,7 +16,13 @@ struct Trial {
   std::string words{}, annotation{};
 };
 
-/// The stages of ZeRO on each axis that splits an input; of several axes also the third on all of them.
+/// The stages of ZeRO on an axis.
+inline std::vector<Trial> stages_of_zero(const std::string& axis) {
+  return {{"states " + axis, "AllStored<..., Stored<" + axis + ", Zero::states>>"},
+          {"gradients " + axis, "AllStored<..., Stored<" + axis + ", Zero::gradients>>"},
+          {"parameters " + axis, "AllStored<..., Stored<" + axis + ">>"}};
+}
+/// On each axis that splits an input; of several axes also the third stage on all of them.
 inline std::vector<Trial> stored_trials(const Graph& graph) {
   std::vector<std::string> axes;
   for (const Member& m : graph.members)
@@ -28,35 +34,61 @@ inline std::vector<Trial> stored_trials(const Graph& graph) {
   std::vector<Trial> all;
   Trial together;
   for (const std::string& axis : axes) {
-    all.push_back({"states " + axis, "AllStored<..., Stored<" + axis + ", Zero::states>>"});
-    all.push_back({"gradients " + axis, "AllStored<..., Stored<" + axis + ", Zero::gradients>>"});
-    all.push_back({"parameters " + axis, "AllStored<..., Stored<" + axis + ">>"});
+    const std::vector<Trial> stages = stages_of_zero(axis);
+    all.insert(all.end(), stages.begin(), stages.end());
     together.words += (together.words.empty() ? "parameters " : ";parameters ") + axis;
     together.annotation += ", Stored<" + axis + ">";
   }
   if (axes.size() > 1) all.push_back({together.words, "AllStored<..." + together.annotation + ">"});
   return all;
 }
+inline bool has_layers(const Graph& graph) {
+  return std::any_of(graph.regions.begin(), graph.regions.end(),
+                     [](const Region& r) { return r.kind == RegionKind::layers; });
+}
 /// Recomputation of layers, where there are any: each keeps less than the one before, and does more again.
 inline std::vector<Trial> recomputation_trials(const Graph& graph) {
-  for (const Region& r : graph.regions)
-    if (r.kind == RegionKind::layers)
-      return {{"recompute", "Layers<n, Block, Recompute<>>"},
-              {"recompute collectives", "Layers<n, Block, Recompute<Repeat::collectives>>"}};
-  return {};
+  if (!has_layers(graph)) return {};
+  return {{"recompute", "Layers<n, Block, Recompute<>>"},
+          {"recompute collectives", "Layers<n, Block, Recompute<Repeat::collectives>>"}};
+}
+/// What is stored, on the host too, by the same stage; all parameters where nothing is stored.
+inline Trial on_host_too(const Trial& stored) {
+  if (stored.words.empty()) return stages_of_zero("host").back();
+  const std::string stage = stored.words.substr(0, stored.words.find(' '));
+  return {stored.words + ";" + stage + " host", stored.annotation.substr(0, stored.annotation.size() - 1) +
+                                                    ", Stored<host" + (stage == "parameters" ? "" : ", Zero::" + stage) +
+                                                    ">>"};
 }
 /// Both, of which one may be nothing.
-inline Trial both(const Trial& stored, const Trial& again) {
-  if (stored.words.empty() || again.words.empty()) return stored.words.empty() ? again : stored;
-  return {stored.words + ";" + again.words, stored.annotation + " and " + again.annotation};
+inline Trial both(const Trial& stored, const Trial& layers) {
+  if (stored.words.empty() || layers.words.empty()) return stored.words.empty() ? layers : stored;
+  return {stored.words + ";" + layers.words, stored.annotation + " and " + layers.annotation};
+}
+/// What is tried beside a stored program where it does not fit, and makes no step shorter, the cheapest first. `host`:
+/// the machine's devices are beside one.
+inline std::vector<Trial> smaller(const Graph& graph, const Trial& stored, bool host) {
+  std::vector<Trial> all;
+  for (const Trial& again : recomputation_trials(graph)) all.push_back(both(stored, again));
+  if (host) all.push_back(on_host_too(stored));
+  if (host && has_layers(graph))
+    all.push_back(both(on_host_too(stored), {"recompute;keep on host", "Layers<n, Block, Recompute<>, KeepOnHost>"}));
+  return all;
 }
 
-/// Those of one kind, and the most that is stored with the least that is computed again.
-inline std::vector<Trial> trials(const Graph& graph) {
+/// Those of one kind, and what needs least of each.
+inline std::vector<Trial> trials(const Graph& graph, bool host) {
   std::vector<Trial> all = stored_trials(graph);
-  const std::vector<Trial> stored = all, again = recomputation_trials(graph);
+  const Trial most = all.empty() ? Trial{} : all.back();
+  const std::vector<Trial> with_most = smaller(graph, most, host);
+  if (host) {
+    const std::vector<Trial> stages = stages_of_zero("host");
+    all.insert(all.end(), stages.begin(), stages.end());
+  }
+  const std::vector<Trial> again = recomputation_trials(graph);
   all.insert(all.end(), again.begin(), again.end());
-  if (!stored.empty() && !again.empty()) all.push_back(both(stored.back(), again.front()));
+  if (host && has_layers(graph)) all.push_back({"keep on host", "Layers<n, Block, KeepOnHost>"});
+  all.insert(all.end(), with_most.begin(), with_most.end());
   return all;
 }
 

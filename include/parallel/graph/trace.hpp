@@ -141,12 +141,14 @@ class Trace {
     return value;
   }
 
-  /// Whether a value is a stack of layers that are not shared out over stages.
+  /// Whether a value is a stack of layers, more than vectors, that are not shared out over stages.
   constexpr bool goes_by_layer(int value) const {
-    return graph.values[value].stack > 0 && graph.values[value].type.layout.dims[0].count == 0;
+    const Layout& layout = graph.values[value].type.layout;
+    return graph.values[value].stack > 0 && layout.dims[0].count == 0 && layout.rank() > 2;
   }
-  /// A parameter from how it lies split to how it is whole, or its gradient back, where it lives. A stack goes layer by
-  /// layer, so that what brings slices together is a layer's; but not one whose layers lie on several stages.
+  /// A parameter from how it lies split to how it is whole, or its gradient back, where it lives. A stack of matrices
+  /// goes layer by layer, so that what brings slices together is a layer's; but not one whose layers lie on several
+  /// stages.
   constexpr int gathered(int value, const Layout& to) {
     for_the_step_ = true;
     if (on_host(graph.values[value].type.layout) && !on_host(to))  // by one copy

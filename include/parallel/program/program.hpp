@@ -343,7 +343,7 @@ constexpr void build(Trace& trace, Types<Input...>) {
   const int last = returned.enter(program);
   if constexpr (trying::tries)
     for (Application& a : program.all)
-      if (a.what == Application::What::loop) a.recomputation = trying::recomputation(a.recomputation);
+      if (a.what == Application::What::loop) trying::keep(a);
   Writing writing(trace, program);
   const int result = writing.program(last);
   writing.mark_recomputed();

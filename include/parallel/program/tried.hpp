@@ -3,6 +3,7 @@
 #pragma once
 #include <string_view>
 
+#include <parallel/graph/applications.hpp>
 #include <parallel/graph/recomputation.hpp>
 #include <parallel/graph/trace.hpp>
 
@@ -25,26 +26,33 @@ constexpr bool has(std::string_view word, std::string_view name = {}) {
       return true;
   return false;
 }
-/// "states data", "gradients data", "parameters data": `AllStored<Program, Stored<data, Zero::states>>` and so on,
-/// where an input is split on an axis of this name and the program says nothing of it.
+/// "states data", "gradients data", "parameters data": `AllStored<Program, Stored<data, Zero::states>>` and so on, where
+/// an input is split on an axis of this name; "parameters host" everywhere. Not beside other words of the program that
+/// they do not go with.
 constexpr void store(Trace& trace, const Layout& input) {
   constexpr std::string_view stages[] = {"states ", "gradients ", "parameters "};
+  const auto add = [&](const Axis* a, Placement placement) {
+    for (int stage = 0; stage < 3; ++stage) {
+      const StoredOn added{a, placement, static_cast<Zero>(stage + 1), Gathered::per_use, true};
+      bool asked = has(stages[stage], a->text());
+      for (const StoredOn& s : trace.stored) asked = asked && s.axis != a && s.alike(added.stage, added.gathered);
+      if (asked) trace.stored.push_back(added);
+    }
+  };
   AxisList axes;
   input.collect(axes);
   for (const Axis* a : axes)
-    for (int stage = 0; stage < 3; ++stage) {
-      bool asked = input.on(a).split() && has(stages[stage], a->text());
-      for (const StoredOn& s : trace.stored) asked = asked && s.axis != a;
-      if (asked) trace.stored.push_back({a, SplitFlat, static_cast<Zero>(stage + 1), Gathered::per_use, true});
-    }
+    if (input.on(a).split()) add(a, SplitFlat);
+  add(&axes::host, OnHost);
 }
 /// "recompute", "recompute collectives": `Recompute<>` or `Recompute<Repeat::collectives>` of layers that have no such
-/// word.
-constexpr const Recomputation* recomputation(const Recomputation* said) {
-  if (said != nullptr) return said;
-  return has("recompute collectives") ? &Recompute<Repeat::collectives>::value
-         : has("recompute")           ? &Recompute<>::value
-                                      : nullptr;
+/// word. "keep on host": `KeepOnHost`.
+constexpr void keep(Application& layers) {
+  if (layers.recomputation == nullptr)
+    layers.recomputation = has("recompute collectives") ? &Recompute<Repeat::collectives>::value
+                           : has("recompute")           ? &Recompute<>::value
+                                                        : nullptr;
+  layers.keeps_on_host = layers.keeps_on_host || has("keep on host");
 }
 
 }  // namespace parallel::internals::trying
