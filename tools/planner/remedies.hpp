@@ -76,8 +76,9 @@ inline std::string text_of(std::vector<Remedy> list, const Answer& as_is, std::i
   for (std::size_t i = 0; i < std::min<std::size_t>(3, list.size()); ++i) {
     char flops[32];
     std::snprintf(flops, sizeof flops, "%+.1f %%", 100 * part(list[i].flops, as_is.plan->flops()));
-    table.rows.push_back({{list[i].annotation, printing::bytes(static_cast<double>(list[i].peak)),
-                           signed_bytes(list[i].sent), signed_bytes(list[i].copied), flops, list[i].peak > memory ? "does not fit" : ""}});
+    table.rows.push_back(
+        {{list[i].annotation, printing::bytes(static_cast<double>(list[i].peak)), signed_bytes(list[i].sent),
+          signed_bytes(list[i].copied), flops, list[i].peak > memory ? "does not fit" : ""}});
   }
   return table.text();
 }

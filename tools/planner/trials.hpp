@@ -57,8 +57,8 @@ inline Trial on_host_too(const Trial& stored) {
   if (stored.words.empty()) return stages_of_zero("host").back();
   const std::string stage = stored.words.substr(0, stored.words.find(' '));
   return {stored.words + ";" + stage + " host", stored.annotation.substr(0, stored.annotation.size() - 1) +
-                                                    ", Stored<host" + (stage == "parameters" ? "" : ", Zero::" + stage) +
-                                                    ">>"};
+                                                    ", Stored<host" +
+                                                    (stage == "parameters" ? "" : ", Zero::" + stage) + ">>"};
 }
 /// Both, of which one may be nothing.
 inline Trial both(const Trial& stored, const Trial& layers) {
