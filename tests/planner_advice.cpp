@@ -158,7 +158,8 @@ TEST_CASE("advice as text and as JSON") {
   CHECK(json["impossible"].size() == 2);
 }
 
-TEST_CASE("annotations are tried with every mesh, and layers computed again where something does not fit without") {
+TEST_CASE(
+    "annotations are tried with every mesh, and what makes no step shorter where something does not fit without") {
   const Graph graph = build<Gpt>(), stored = build<AllStored<Gpt, Stored<data>>>();
   const std::vector<const Axis*> axes{&data, &tensor, &stage};
   // of all that is tried this stands for each that stores parameters; what computes again does not compile
@@ -197,11 +198,26 @@ TEST_CASE("annotations are tried with every mesh, and layers computed again wher
   for (std::size_t i = 1; i < best.size(); ++i) CHECK(best[i - 1]->step.seconds <= best[i]->step.seconds);
 
   ask_with(tight, {4, machines::dgx_a100, 1}, of_tight);
-  CHECK(of_tight == std::vector<std::string>{"recompute", "recompute collectives", "states data",
-                                             "states data;recompute", "states data;recompute collectives",
-                                             "gradients data", "gradients data;recompute",
-                                             "gradients data;recompute collectives", "parameters data",
-                                             "parameters data;recompute", "parameters data;recompute collectives"});
+  std::vector<std::string> expected, without_host;
+  for (const std::string stage : {"", "states ", "gradients ", "parameters "}) {
+    const std::string data = stage.empty() ? "" : stage + "data", before = stage.empty() ? "" : data + ";",
+                      host = before + (stage.empty() ? "parameters " : stage) + "host";
+    for (std::vector<std::string>* all : {&expected, &without_host}) {
+      if (!data.empty()) all->push_back(data);
+      all->push_back(before + "recompute");
+      all->push_back(before + "recompute collectives");
+    }
+    expected.push_back(host);
+    expected.push_back(host + ";recompute;keep on host");
+  }
+  CHECK(of_tight == expected);
+  Advice of_one_memory;
+  Machine one_memory = machines::dgx_a100;
+  for (int i = one_memory.links.size() - 1; i >= 0; --i)
+    if (one_memory.links[i].axis.view() == "host") one_memory.links.erase(i);
+  std::vector<std::string> tried;
+  ask_with(of_one_memory, {4, one_memory, 1}, tried);
+  CHECK(tried == without_host);  // its devices are their hosts
   const std::string table = planner::advice_text(tight, "Gpt", {4, machines::dgx_a100, 1});
   const Candidate* least = planner::least_of(tight);
   REQUIRE(least != nullptr);
