@@ -198,6 +198,9 @@ constexpr void place(Graph& g) {
     if (value.home == all && needed[v] != 0 && !staged(g, value.region) && !on_stages(g, g.maker(v)) &&
         !value.type.layout.on(g.stages).split())
       value.home = needed[v];
+    // what nothing needs, as a gather in whose place others stand, lies where it would come from
+    if (const Node& maker = g.maker(v); needed[v] == 0 && maker.is(Structural::move) && !on_stages(g, maker))
+      value.home = g.values[maker.operands[0]].home;
     if (value.home != all) value.type.layout.others.push_back({g.stages, placement(value.home)});
   }
   for (Member& m : g.members)

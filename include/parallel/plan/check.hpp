@@ -79,7 +79,7 @@ constexpr Refusal misuse(const Member& member) {
 /// Why gradients are lost: they are computed in f16, and nothing scales them.
 constexpr Refusal unscaled(const GraphView& g) {
   bool scaled = false;
-  for (const Node& n : g.nodes) scaled = scaled || n.operation == &operation::scaled;
+  for (const Name& name : g.scalars) scaled = scaled || g.text(name) == "loss_scale";
   for (const Value& v : g.values)
     if (!scaled && v.type.dtype == DType::f16 && v.kind == Kind::activation && v.again < 0 &&
         g.node(v.node).phase == Phase::backward)
