@@ -45,7 +45,7 @@ static_assert(is(overlap(step_of({computes(0, 2), sends(1, 1, 3), sends(2, 1, 2)
 /// By adding up all pieces between any two ends of slices.
 Overlap added_up(const Simulation& step, int track) {
   std::vector<double> ends;
-  for (const Slice& s : step.slices) ends.push_back(s.begin), ends.push_back(s.end);
+  for (const Slice& s : step.slices) ends.insert(ends.end(), {s.begin, s.end});
   std::sort(ends.begin(), ends.end());
   Overlap all;
   for (const Slice& s : step.slices) {

@@ -199,16 +199,16 @@ TEST_CASE(
 
   ask_with(tight, {4, machines::dgx_a100, 1}, of_tight);
   std::vector<std::string> expected, without_host;
-  for (const std::string stage : {"", "states ", "gradients ", "parameters "}) {
-    const std::string data = stage.empty() ? "" : stage + "data", before = stage.empty() ? "" : data + ";",
-                      host = before + (stage.empty() ? "parameters " : stage) + "host";
+  for (const std::string zero : {"", "states ", "gradients ", "parameters "}) {
+    const std::string on_data = zero.empty() ? "" : zero + "data", before = zero.empty() ? "" : on_data + ";",
+                      too = before + (zero.empty() ? "parameters " : zero) + "host";
     for (std::vector<std::string>* all : {&expected, &without_host}) {
-      if (!data.empty()) all->push_back(data);
+      if (!on_data.empty()) all->push_back(on_data);
       all->push_back(before + "recompute");
       all->push_back(before + "recompute collectives");
     }
-    expected.push_back(host);
-    expected.push_back(host + ";recompute;keep on host");
+    expected.push_back(too);
+    expected.push_back(too + ";recompute;keep on host");
   }
   CHECK(of_tight == expected);
   Advice of_one_memory;

@@ -33,7 +33,7 @@ struct Block {
   constexpr auto operator()(Distributed auto x) const {
     const auto part = [&] {
       if constexpr (again)
-        return recompute([this](const auto& h) { return attended(h); }, x);
+        return recompute([&](const auto& h) { return this->attended(h); }, x);
       else
         return attended(x);
     };
@@ -89,6 +89,7 @@ using Optimizers = Choice<Momentum, Adafactor, Muon>;
 inline const Schedule* const schedules_of[] = {
     &schedules::one_forward_one_backward, &schedules::naive,          &schedules::gpipe,
     &schedules::interleaved<2>,           &schedules::zero_bubble_h1, &schedules::zero_bubble_h2};
+inline constexpr int schedule_count = static_cast<int>(std::size(schedules_of));
 
 /// What one program says, each word by its number.
 enum Word { stores, computed, optimizer, batches, tied, scaled, within, words };
@@ -125,7 +126,7 @@ struct Program {
       Training<Model<says.word[tied] != 0, Blocks>, Optimizer, Tensor<double, Shape<12 / data, 4 / sequence, 5>>,
                Tensor<double, Shape<12 / data, 4 / sequence, 7>>>;
   template <class P>
-  using Stored = Stores::at<says.word[stores]>::template of<P>;
+  using Stored = typename Stores::template at<says.word[stores]>::template of<P>;
   template <class P>
   using Scaled = std::conditional_t<says.word[scaled] != 0, LossScaled<P>, P>;
   using Training = Step<Computed::at<says.word[computed]>>;
@@ -155,7 +156,7 @@ void check() {
                            Mesh{data = 2, stage = 2}, Mesh{tensor = 2, stage = 2}, Mesh{stage = 4}}) {
     const int stages = mesh.extent(&stage);
     if (stages == 4 && P::says.word[computed] == 3) continue;  // two layers are computed again at a time
-    const Schedule* by = stages == 1 ? schedules_of[0] : schedules_of[schedule++ % std::size(schedules_of)];
+    const Schedule* by = stages == 1 ? schedules_of[0] : schedules_of[schedule++ % schedule_count];
     if (!fits(*by, stages, P::says)) by = schedules_of[0];
     INFO("program " << program << " on " << text(mesh) << " by " << by->name);
     check_near(losses<typename P::Optimizer>(with_schedule(graph, *by), mesh, numbers), one);
