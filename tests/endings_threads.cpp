@@ -100,6 +100,8 @@ TEST_CASE("any exception of a rank is one sentence, which names the rank, and a 
   of(std::bad_alloc(), 1, "out of memory; use a smaller model, a smaller batch or more ranks (rank 1 of 3)");
   of(Failure("the loss is nan", 1), 1, "the loss is nan (rank 1 of 3)");
   of(Failure("rank 1 has no text", 66), 66, "rank 1 has no text");
+  of(Failure("give all, of which a rank takes its part", 70), 70,
+     "give all, of which a rank takes its part (rank 1 of 3)");
 }
 
 TEST_CASE("an exception that no rank threw") {

@@ -22,7 +22,8 @@ inline std::int64_t bytes_argument(const std::string& text) {
   for (const Unit& u : units)
     if (error == std::errc() && u.name == unit && number * u.bytes >= 1 && number * u.bytes < 1e18)
       return static_cast<std::int64_t>(number * u.bytes);
-  throw Failure("--memory " + text + " is no number of bytes; write 40GiB, 80GB or 1048576", exit_code::usage);
+  throw Failure("--memory " + object::in_one_line(text) + " is no number of bytes; write 40GiB, 80GB or 1048576",
+                exit_code::usage);
 }
 
 /// A source as it compiles with annotations that it lacks, each set of them compiled once, when it is first asked for.

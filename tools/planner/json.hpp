@@ -197,6 +197,28 @@ inline Json over_time_json(const Plan& plan) {
   return result;
 }
 
+/// How often each node happens in a step: 0 where it is computed or sent by none of the events, as a gather in whose
+/// place others stand. What takes no time happens as often as its region.
+inline std::vector<std::int64_t> times_of_nodes(const Plan& plan) {
+  const GraphView& g = plan.graph;
+  std::vector<std::int64_t> times;
+  for (const Node& n : g.nodes) {
+    const Collective c = n.transition.collective;
+    const bool by_events = n.operation->computes || (n.is(Structural::move) && (communicates(c) || copies(c)));
+    times.push_back(by_events ? 0 : g.times(n.region));
+  }
+  const auto happens = [&](int n, std::int64_t often) { times[static_cast<std::size_t>(n)] += often; };
+  for (const Event& e : plan.events) {
+    if (e.kind == EventKind::compute)
+      each_node(g, e, [&](int n) {
+        if (g.node(n).operation->computes) happens(n, g.times(g.node(n).region));
+      });
+    else if (e.kind == EventKind::start && !starts_next(e))
+      happens(e.node, g.times(g.node(e.node).region));
+  }
+  return times;
+}
+
 /// Everything that the plan says. `program`: its name.
 inline Json json(const Plan& plan, const std::string& program) {
   const GraphView& g = plan.graph;
@@ -218,6 +240,7 @@ inline Json json(const Plan& plan, const std::string& program) {
     values.push_back(value);
   }
   for (const Origin& o : g.origins) origins.push_back(json(g, o));
+  const std::vector<std::int64_t> times = times_of_nodes(plan);
   for (const Node& n : g.nodes) {
     Json operands = Json::array(), results = Json::array();
     for (const int o : n.operands) operands.push_back(o);
@@ -225,7 +248,7 @@ inline Json json(const Plan& plan, const std::string& program) {
     Json node{{"operation", words(n.operation->name)},
               {"phase", words(parallel::name_of(n.phase))},
               {"region", n.region},
-              {"times", g.times(n.region)},
+              {"times", times[nodes.size()]},
               {"origin", n.origin < 0 ? Json(nullptr) : Json(n.origin)},
               {"member", member_path(g, n.member)},
               {"operands", operands},

@@ -64,10 +64,13 @@ inline std::vector<std::vector<Remedy>> remedies(const std::vector<Answer>& answ
   return all;
 }
 
-/// The three cheapest, of those that fit in so many bytes where any do, with what each leaves and costs.
+/// The three cheapest, of those that fit in so many bytes where any do, with what each leaves and costs; where none
+/// does, what needs least.
 inline std::string text_of(std::vector<Remedy> list, const Answer& as_is, std::int64_t memory) {
   using namespace remedying;
-  std::stable_partition(list.begin(), list.end(), [&](const Remedy& r) { return r.peak <= memory; });
+  if (std::stable_partition(list.begin(), list.end(), [&](const Remedy& r) { return r.peak <= memory; }) ==
+      list.begin())
+    std::stable_sort(list.begin(), list.end(), [](const Remedy& a, const Remedy& b) { return a.peak < b.peak; });
   if (list.empty())
     return "no annotation that is tried lowers it: the stages of Stored on axes that split inputs and on the host, "
            "Recompute and KeepOnHost\n";

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -80,11 +81,17 @@ inline thread_local Thrown last;  // by a rank that was a thread of its own, and
   thrown::last = {error, by};
   std::rethrow_exception(error);
 }
+/// Whether a sentence says a rank's number: "rank 2"; not "of which a rank takes its part".
+inline bool names_a_rank(std::string_view sentence) {
+  constexpr std::string_view word = "rank ";
+  for (std::size_t at = 0; (at = sentence.find(word, at)) != std::string_view::npos;)
+    if (at += word.size(); at < sentence.size() && sentence[at] >= '0' && sentence[at] <= '9') return true;
+  return false;
+}
 /// As ending_of, and which rank of a run of threads threw it, where the sentence names no rank.
 inline Ending ending_of_run(const std::exception_ptr& error) {
   Ending ending = ending_of(error);
-  if (error == thrown::last.error && ending.sentence.find("rank ") == std::string::npos)
-    ending.sentence += " (" + thrown::last.by + ")";
+  if (error == thrown::last.error && !names_a_rank(ending.sentence)) ending.sentence += " (" + thrown::last.by + ")";
   return ending;
 }
 

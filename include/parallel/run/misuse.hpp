@@ -1,5 +1,6 @@
 // A call that a plan has no answer to.
 #pragma once
+#include <charconv>
 #include <string>
 
 #include <parallel/run/failure.hpp>
@@ -11,6 +12,12 @@ namespace parallel::internals {
 struct Misuse : Failure {
   explicit Misuse(const std::string& sentence, int code = exit_code::internal) : Failure(sentence, code) {}
 };
+
+/// A number for a sentence, in the fewest digits that say it.
+inline std::string shortest(double number) {
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
+}
 
 }  // namespace parallel::internals
 

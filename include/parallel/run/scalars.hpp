@@ -165,7 +165,7 @@ class Scalars {
     check_scaled();
     int exponent = 0;
     if (std::frexp(to.scale, &exponent) != 0.5 || to.scale < smallest_scale || to.scale > largest_scale)
-      throw Misuse("the scale of the loss is " + std::to_string(to.scale) +
+      throw Misuse("the scale of the loss is " + shortest(to.scale) +
                    "; give a power of two from 2^-126 to 2^127, so that it changes no bits");
     if (to.doubles_after < 1 || to.steps < 0 || to.steps >= to.doubles_after)
       throw Misuse("the scale of the loss doubles after " + std::to_string(to.doubles_after) + " steps, of which " +
