@@ -116,13 +116,13 @@ struct Program {
 }  // namespace
 
 TEST_CASE("random programs compute on four ranks what they compute on one") {
-  int applied = 0, refused = 0, compared = 0, collectives = 0;
+  int applied = 0, refused = 0, compared = 0, communicated = 0;
   for (unsigned seed = 0; seed < 400; ++seed) {
     Program program(seed);
     applied += program.applied;
     refused += program.refused;
     for (const Node& n : program.trace.graph.nodes)
-      collectives += n.operation == &operation::move && communicates(n.transition.collective);
+      communicated += n.operation == &operation::move && communicates(n.transition.collective);
     std::mt19937_64 engine(seed);
     std::vector<Array> given;
     for (const int input : program.inputs) {
@@ -154,5 +154,5 @@ TEST_CASE("random programs compute on four ranks what they compute on one") {
   CHECK(applied > 2000);
   CHECK(refused > 200);
   CHECK(compared > 2000);
-  CHECK(collectives > 1000);
+  CHECK(communicated > 1000);
 }
