@@ -204,4 +204,22 @@ TEST_CASE("a device has no kernel for what it cannot compute, and takes those of
   mask.operand(Numbers({4}, 1)).operand(Numbers({4}, 1)).operand(Numbers({4}, 1)).result({4});
   CHECK_FALSE(bool(CpuDouble{}.kernel(operation::where, mask.call())));
 }
+template <class T>
+void total(const Call& call) {
+  const T* const x = call.operands[0].as<const T>();
+  call.results[0].as<double>()[0] = std::accumulate(x, x + call.operands[0].elements(), 0.0);
+}
+TEST_CASE("a kernel is chosen by its first result, and cannot take an operand for one of another element type") {
+  static constexpr Operation summed{.name = "summed"};
+  static constexpr CpuKernels by_result[]{{&summed, total<float>, total<double>}},
+      by_operand[]{{&summed, nullptr, total<float>}};
+  Run<float> call;
+  call.operand(Numbers({4}, 1)).result<double>({1});
+  CHECK_THROWS_WITH(CpuDouble{by_result}.kernel(summed, call.call())(call.call()),
+                    "a kernel takes a view of f32 for one of f64; a kernel is chosen by the element type of its first "
+                    "result: have it read every other view as what View::dtype says");
+  CpuDouble{by_operand}.kernel(summed, call.call())(call.call());
+  CHECK(call.get(0).values[0] == 4);
+  CHECK(call.call().operands[0].as<const std::byte>() == call.call().operands[0].data);
+}
 #endif

@@ -72,7 +72,25 @@ void lars_kernel(const Call& call) {
          *call.operands[3].as<const double>(), call.operands[4].as<const double>()[l],
          call.operands[5].as<const double>()[l], numbers);
 }
-inline constexpr CpuKernels kernels[]{{&operation::lars, lars_kernel<float>, lars_kernel<double>}};
+/// The sum of squares of each layer, of what the rank has: in f64, whatever the parameter is in.
+template <class T>
+void add_squares(const Call& call) {
+  const T* const x = call.operands[0].as<const T>();
+  double* const sums = call.results[0].as<double>();
+  const std::int64_t layers = call.results[0].elements(), n = call.operands[0].elements() / layers;
+  for (std::int64_t l = 0; l < layers; ++l) {
+    sums[l] = 0;
+    for (std::int64_t i = l * n; i < (l + 1) * n; ++i) sums[l] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  }
+}
+inline void squares_kernel(const Call& call) {
+  call.operands[0].dtype == DType::f64 ? add_squares<double>(call) : add_squares<float>(call);
+}
+inline constexpr CpuKernels kernels[]{
+    // operation                         first result of float     of double
+    {&operation::lars, lars_kernel<float>, lars_kernel<double>},
+    {&operation::library::layer_squares, nullptr, squares_kernel},
+};
 
 }  // namespace own
 

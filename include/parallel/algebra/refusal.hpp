@@ -41,6 +41,7 @@ namespace parallel {
   reason(stages_named, "parallel: beside Layers<n / stage, Block> an annotation names the axis of the stages; leave it out: where the rest of a program lives follows from the layers", dimensions) \
   reason(no_such_stage, "parallel: a plan is asked of a stage that the mesh does not have; count stages from 0", coordinate, extent) \
   reason(asynchronous, "parallel::Pipelined: in a schedule that updates without waiting (PipeDream) stages have different versions of the weights, but a parameter is used on several; give each stage one of its own, or choose a synchronous schedule", dimensions) \
+  reason(layers_words, "parallel::Layers: what stands behind the block is no word of Layers; write Recompute<>, KeepOnHost, or On<axis, placement> for what crosses from stage to stage; Stored stands at a Parameter, or in AllStored<Step, Stored<axis>>", layers) \
   reason(nested_layers, "parallel::Layers: layers within layers; write one Layers whose block has the inner blocks as plain members", layers) \
   reason(not_divisible, "parallel: the mesh does not divide a dimension; choose an extent of the axis that divides it", extent, slices, valid_below, valid_above) \
   reason(axis_unused, "parallel: an axis of the mesh is named by no annotation of the program; annotate a dimension with it or drop it from the mesh", extent) \
@@ -48,7 +49,7 @@ namespace parallel {
   reason(same_name, "parallel: two axes have one name, and are two to the program; use one of them everywhere, parallel::axes for the names that it has, or rename yours", times) \
   reason(bad_extent, "parallel: an axis must have at least one rank; mend the mesh", extent) \
   reason(inputs_differ, "parallel: the model cannot be called with the program's inputs; name a Tensor for each parameter of its operator(), which must be const and take Distributed auto", inputs) \
-  reason(not_constant, "parallel: the compiler cannot run the model; write constexpr before its operator(), and before everything else of yours that it calls", inputs) \
+  reason(not_constant, "parallel: the compiler cannot run the model or its optimizer; write constexpr before operator() and update, and before everything else of yours that they call", inputs) \
   reason(no_tensor, "parallel: an operator() returns no tensor; return what the operations give", inputs) \
   reason(concrete, "parallel: an operator() takes a Tensor, but each value has a type of its own; write Distributed auto for its parameters", dimensions) \
   reason(no_initializer, "parallel: a number or a function is no beginning of a Parameter; write normal(deviation), xavier, zeros or ones", bytes) \
@@ -58,7 +59,7 @@ namespace parallel {
   reason(no_shape, "parallel: a Tensor or Parameter is its element type, its Shape and annotations On or Stored, in this order; write Parameter<float, Shape<768, 3072 / tensor>>", annotations) \
   reason(no_question, "parallel: a plan is not asked like this; name nothing, an axis, a collective or both, as in calls(all_gather(data)), and ask a phase for rows, as in forward.is(...)", arguments) \
   reason(no_member, "parallel: a Parameter is used that is no member of the model, but static, global or local; make it a member", dimensions) \
-  reason(not_a_program, "parallel: an argument of a program is out of place; write Training<Model, Optimizer, Tensor...> or Evaluation<Model, Tensor...>", argument) \
+  reason(not_a_program, "parallel: an argument of a program is out of place; write Training<Model, Optimizer, Tensor...> or Evaluation<Model, Tensor...>, and about one AllStored<Step, Stored<axis>>, SumsIn<Step, Reduced<T>>, Within<Step, PeakMemory<bytes>> or Accumulate<n, Step>", argument) \
   reason(too_many_members, "parallel: a struct of a model has more than sixteen members; group some of them in a struct of their own", members) \
   reason(no_name, "parallel: a key of a hana::map of modules is no hana::string, is empty, or has a dot or a star, which part a parameter's path; give it a name, hana::string_c<'u', 'p'>", member) \
   reason(stored_broadcast, "parallel: a parameter that is Stored Broadcast would hand its optimizer a pending sum (Partial); leave it Invariant at rest, or Split, and write On<axis, Broadcast> for how it enters", dimensions) \
@@ -72,7 +73,8 @@ namespace parallel {
   reason(pending_gradient, "parallel: an optimizer was given a gradient that is a pending sum (Partial); give it Update::completed(gradient)", dimensions) \
   reason(not_element_by_element, "parallel::Update: an operation without a table goes element by element, but an operand has another shape, or its first ones lie differently; give the operation a table (signatures)", dimensions) \
   reason(moves_what_it_updates, "parallel::Update: an operation takes the place of its first operands but would have them lie otherwise, or give them another type; give it a row for how the parameter lies, and of_flat for Stored ones", dimensions) \
-  reason(states_in_bf16, "parallel::StatesIn: states are rounded to bfloat16 where the parameter is float; leave StatesIn off, or have float parameters", dimensions) \
+  reason(replaced, "parallel::Update: an operation takes the place of what it does not update, or a value is read whose place was taken; give replace an operation with .updates = true and the parameter and states, each declared and named once, and read on what it returned", dimensions) \
+  reason(states_in_bf16, "parallel::StatesIn: it is of an optimizer, whose states are rounded to bfloat16 where the parameter is float; write Training<Model, StatesIn<bfloat16, AdamW>, Tensor...> with float parameters, or leave StatesIn off", dimensions) \
   reason(no_element_type, "parallel: the element type is none of float, double, bfloat16, float16 and int; use one of them", bytes) \
   reason(bad_dimension, "parallel: a dimension, or a number of layers, must be at least 1; mend the Shape, or the Layers", extent) \
   reason(strict, "parallel::Strict: an operation needs a move that is not written; write it before the operation with to<On<axis, placement>>(x), the placement that it is moved_to", from, to, bytes, line) \

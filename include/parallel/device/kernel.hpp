@@ -1,10 +1,20 @@
 // What a kernel gets: the rank's parts of its operands and results, told where they lie in the full tensors.
 #pragma once
 #include <span>
+#include <string>
+#include <type_traits>
 
 #include <parallel/graph/graph.hpp>
+#include <parallel/meta/failure.hpp>
 
 namespace parallel::internals {
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_element_type(DType is, DType taken) {
+  throw Failure("a kernel takes a view of " + std::string(name_of(is)) + " for one of " + std::string(name_of(taken)) +
+                    "; a kernel is chosen by the element type of its first result: have it read every other view as "
+                    "what View::dtype says",
+                exit_code::internal);
+}
 
 /// A rank's part of a tensor: contiguous, the last dimension varying fastest. It begins at a multiple of 64 bytes, so
 /// that vectorised loops split alike, and give the same bits, in every run; a slice of an iteration need not. One
@@ -18,8 +28,13 @@ struct View {
   /// extents of the full tensor; of a share of a flat view where the rank's elements end, behind which is padding
   std::int64_t whole[max_rank + 1]{};
 
+  /// The elements. Throws Failure where T is an element type, and not the view's; any other T is bytes.
   template <class T>
   T* as() const {
+    if constexpr (is_element_type<std::remove_const_t<T>>) {
+      constexpr DType taken = dtype_of<std::remove_const_t<T>>;
+      if (dtype != taken) refuse_element_type(dtype, taken);
+    }
     return static_cast<T*>(data);
   }
   std::int64_t elements() const { return extent(0, rank); }

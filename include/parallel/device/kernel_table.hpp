@@ -21,7 +21,8 @@ struct FusedRow {
   FusedKernel kernel{};
 };
 
-/// Kernels of a program's own operation; nullptr where there is none for an element type.
+/// Kernels of a program's own operation, each for calls whose first result has this element type, whatever the operands
+/// have; nullptr where there is none.
 struct OwnKernels {
   const Operation* operation = nullptr;
   Kernel f32 = nullptr, f64 = nullptr, i32 = nullptr, bf16 = nullptr, f16 = nullptr;

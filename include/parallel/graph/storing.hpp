@@ -54,6 +54,13 @@ struct StoredOn {
     s.gathered = gathered;
   }
 };
+/// A word of `AllStored`, as a value.
+template <class Word>
+constexpr StoredOn stored_on() {
+  StoredOn said{.fits = false};
+  if constexpr (requires { said = Word::value; }) said = Word::value;
+  return said;
+}
 }  // namespace internals
 
 }  // namespace parallel

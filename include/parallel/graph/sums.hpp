@@ -23,6 +23,13 @@ struct Sums {
     else
       fits = false;
   }
+  template <class Word>
+  constexpr void hear() {
+    if constexpr (requires { Word::of(*this); })
+      Word::of(*this);
+    else
+      fits = false;
+  }
   constexpr bool sound(bool trained) const {
     return fits && words[0] <= 1 && words[1] <= (trained ? 1 : 0) && words[2] <= (trained ? 1 : 0);
   }

@@ -101,6 +101,11 @@ inline constexpr bool is_layers = false;
 template <Dim count, class Block, class... Word>
 inline constexpr bool is_layers<Layers<count, Block, Word...>> = true;
 template <class X>
+inline constexpr bool has_words_of_layers = true;
+template <Dim count, class Block, class... Word>
+inline constexpr bool has_words_of_layers<Layers<count, Block, Word...>> =
+    ((is_of_keeping<Word> || (spelling::is_annotation<Word> && !spelling::is_stored<Word>)) && ...);
+template <class X>
 inline constexpr Dim layers_of{};
 template <Dim count, class Block, class... Word>
 inline constexpr Dim layers_of<Layers<count, Block, Word...>> = count;
@@ -156,6 +161,7 @@ constexpr bool accept() {
     constexpr Reason reason = depth.size < 1                        ? Reason::bad_dimension
                               : depth.count > 1                     ? Reason::layers_split
                               : has_layers<decltype(M::block)>()    ? Reason::nested_layers
+                              : !has_words_of_layers<M>             ? Reason::layers_words
                               : !fits(recomputed_in<M>, depth.size) ? Reason::recompute_words
                                                                     : Reason::none;
     using accepted [[maybe_unused]] = typename Refused<reason, nullptr, depth.size>::type;

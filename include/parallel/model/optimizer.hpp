@@ -347,11 +347,10 @@ struct MuonMatchingAdamW {
 /// f32, and rounded to the nearest, of two the even, when they are written; parameters are float.
 template <class T, class Optimizer>
 struct StatesIn : Optimizer {
-  static_assert(std::is_same_v<T, bfloat16>,
-                "parallel::StatesIn: states are kept in bfloat16, or as they are without it");
+  static constexpr bool states_fit = std::is_same_v<T, bfloat16> && internals::Updates<Optimizer>;
   static constexpr void update(Update& u) {
     u.states_in(DType::bf16);
-    Optimizer::update(u);
+    if constexpr (states_fit) Optimizer::update(u);
   }
 };
 

@@ -86,6 +86,8 @@ class Update {
   constexpr Value state(std::string_view name, Type like) {
     internals::Member described;
     described.path = trace_.graph.name(of(member_).path, {".", name});
+    for (const Owned& own : owned_)
+      if (trace_.graph.text(of(own.member).path) == trace_.graph.text(described.path)) refuse(Reason::replaced);
     described.role = internals::Role::state;
     described.type = {states_in_ == DType::f32 ? like.dtype : states_in_, completed(like.layout)};
     if (states_in_ != DType::f32 && like.dtype != DType::f32) refuse(Reason::states_in_bf16);
@@ -110,19 +112,25 @@ class Update {
     return write(operation, 0, operands, numbers, ints, first, second);
   }
   /// The same of an operation that takes the place of its first operands, the parameter or states: their values from
-  /// here on are its results. Between the positions and `ints` stands whether the parameter decays. One without a table
+  /// here on are its results, and the old ones are gone. Between the positions and `ints` stands whether the parameter decays. One without a table
   /// goes element by element: operands of the first one's shape lie as it does, others are scalars.
   constexpr Values replace(const Operation& operation, const Values& owned, const Values& read,
                            const Numbers& numbers = {}, const Ints& ints = {}, double first = 0, double second = 0) {
     Values operands = owned;
     for (const Value& v : read) operands.push_back(v);
     const Values results = write(operation, owned.size(), operands, numbers, ints, first, second);
-    for (int i = 0; i < owned.size(); ++i)
+    if (!operation.updates) refuse(Reason::replaced);
+    for (int i = 0; i < owned.size(); ++i) {
+      bool its_own = false;
       for (Owned& own : owned_)
         if (own.value.number == owned[i].number) {
+          its_own = true;
           own.value = results[i];
           trace_.graph.members[own.member].updated = results[i].number;
+          gone_.push_back(owned[i].number);
         }
+      if (!its_own) refuse(Reason::replaced);  // also what is named twice, or was replaced before
+    }
     return results;
   }
 
@@ -288,7 +296,11 @@ class Update {
     internals::List<Type, internals::max_results> results;
     const Kind kind = owned > 0 ? Kind::parameter : Kind::activation;
     bool host = false;  // where one operand is, all go, but for what becomes several nodes
-    for (const Value& v : operands) host = host || (operation.lower == nullptr && lies_on_host(v));
+    for (const Value& v : operands) {
+      host = host || (operation.lower == nullptr && lies_on_host(v));
+      for (const int gone : gone_)
+        if (v.number == gone) refuse(Reason::replaced);
+    }
     AxisList exchanging;
     if (operation.signatures == nullptr)
       element_by_element(owned, operands, host, entered, results);
@@ -352,7 +364,15 @@ class Update {
   int member_;
   Value parameter_, gradient_, factor_;
   internals::Vector<Owned> owned_{};
+  internals::Vector<int> gone_{};  ///< values whose place another has taken
   DType states_in_ = DType::f32;
 };
+
+namespace internals {
+template <class X>
+concept Updates = requires(Update& update) {
+  X::update(update);
+};
+}  // namespace internals
 
 }  // namespace parallel

@@ -58,7 +58,7 @@ class Reader {
       c.name = "Pipelined<" + parallel::text(c.schedule) + ", " + c.name + ">";
     if (g.balanced) c.name = "Balanced<" + c.name + ">";
     if (c.demands.strict) c.name = "Strict<" + c.name + ">";
-    if (c.demands.memory >= 0 || !c.demands.on.empty()) c.name = "Within<" + c.name + ">";
+    if (c.demands.memory < Demands::any || !c.demands.on.empty()) c.name = "Within<" + c.name + ">";
     std::string inputs;
     for (const Member& m : g.members)
       if (m.role == Role::input) inputs += (inputs.empty() ? "" : ", ") + parallel::text(m.type);

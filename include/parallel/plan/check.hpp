@@ -114,8 +114,9 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const Grap
   if (const Refusal refusal = unscaled(g)) return {refusal};
   for (int i = 0; i < mesh.count; ++i) {
     const Extent& e = mesh.axes[i];
-    for (const Value& v : g.values)
-      if (v.type.layout.on(e.axis) == OnHost) return {{Reason::host_is_memory, {e.size}, e.axis}};
+    bool host = e.axis == &axes::host;
+    for (const Value& v : g.values) host = host || v.type.layout.on(e.axis) == OnHost;  // read from an object
+    if (host) return {{Reason::host_is_memory, {e.size}, e.axis}};
     if (e.size < 1) return {{Reason::bad_extent, {e.size}, e.axis}};
     for (int j = 0; j < i; ++j)
       if (mesh.axes[j].axis == e.axis) return {{Reason::axis_twice, {2}, e.axis}};

@@ -159,8 +159,7 @@ constexpr bool refuses_schedule() {
 }
 template <class Program, Mesh mesh, class... Beside>
 constexpr auto made() {
-  if constexpr (building::refused<Program>(typename Program::Inputs{}) ||
-                (building::refused<Beside>(typename Beside::Inputs{}) || ...)) {
+  if constexpr (building::refused<Program>() || (building::refused<Beside>() || ...)) {
     return RefusedPlan{};
   } else {
     using accepted [[maybe_unused]] = checked<Judged<Program, mesh, Beside...>>;

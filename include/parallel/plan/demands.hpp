@@ -1,15 +1,19 @@
 // What a program demands of its plan beyond being derived: that nothing moves unwritten, that memory and bytes stay
 // within a budget.
 #pragma once
+#include <algorithm>
+#include <limits>
+
 #include <parallel/plan/check.hpp>
 #include <parallel/plan/plan.hpp>
-#include <parallel/program/tried.hpp>
+#include <parallel/program/program.hpp>
 
 namespace parallel {
 namespace internals {
 struct Demands {
   bool strict = false;
-  std::int64_t memory = -1;  ///< bytes that a rank may need; -1: any
+  static constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
+  std::int64_t memory = any;  ///< bytes that a rank may need
   /// axes with a budget, and for each the bytes that a rank may send on it in one step
   List<const Axis*, max_axes> on{};
   List<std::int64_t, max_axes> sent{};
@@ -39,12 +43,12 @@ struct Strict : Program {
   }();
 };
 
-/// At most so many bytes on each rank: `Within<Step, PeakMemory<1 << 30>>`.
+/// At most so many bytes on each rank: `Within<Step, PeakMemory<2_GiB>>`.
 template <std::int64_t bytes>
 struct PeakMemory {
-  static constexpr void limit(internals::Demands& d) { d.memory = bytes; }
+  static constexpr void limit(internals::Demands& d) { d.memory = std::min(d.memory, bytes); }
 };
-/// A rank sends at most so many bytes on an axis in one step: `Within<Step, Sent<data, 5 << 20>>`.
+/// A rank sends at most so many bytes on an axis in one step: `Within<Step, Sent<data, 5_MiB>>`.
 template <const Axis& axis, std::int64_t bytes>
 struct Sent {
   static constexpr void limit(internals::Demands& d) {
@@ -52,12 +56,20 @@ struct Sent {
     d.sent.push_back(bytes);
   }
 };
+namespace internals {
+template <class Word>
+concept Budget = requires(Demands& d) {
+  Word::limit(d);
+};
+}  // namespace internals
+
 /// A program that is refused on a mesh where it would need more.
-template <class Program, class... Budget>
+template <class Program, class... Budgets>
 struct Within : Program {
+  static constexpr int misplaced = internals::building::misplaced_word<Program>({internals::Budget<Budgets>...});
   static constexpr internals::Demands demands = [] {
     internals::Demands d = internals::demands_of<Program>();
-    (Budget::limit(d), ...);
+    if constexpr (misplaced == 0) (Budgets::limit(d), ...);
     return d;
   }();
 };
@@ -101,8 +113,7 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const Grap
 
 /// Which budget a plan exceeds.
 constexpr Fault over_budget(const Plan& plan, const Demands& demands) {
-  if (demands.memory >= 0 && plan.peak_memory() > demands.memory)
-    return {{Reason::over_memory, {plan.peak_memory(), demands.memory}}};
+  if (plan.peak_memory() > demands.memory) return {{Reason::over_memory, {plan.peak_memory(), demands.memory}}};
   for (int i = 0; i < demands.on.size(); ++i) {
     const auto sent = static_cast<std::int64_t>(plan.sent(*demands.on[i]));
     if (sent > demands.sent[i]) return {{Reason::over_bytes, {sent, demands.sent[i]}, demands.on[i]}};

@@ -1,6 +1,8 @@
 // A program: a model, what it is called with and what is done with its result. Building it runs the model once on
 // symbolic values, and writes what that applied into the graph.
 #pragma once
+#include <initializer_list>
+
 #include <parallel/graph/write.hpp>
 #include <parallel/meta/takes.hpp>
 #include <parallel/model/module.hpp>
@@ -57,7 +59,7 @@ struct AllStored : Program {
     internals::List<internals::StoredOn, 2 * internals::max_axes> all;
     if constexpr (requires { Program::stored; })
       for (const internals::StoredOn& s : Program::stored) all.push_back(s);
-    (all.push_back(StoredOn::value), ...);
+    (all.push_back(internals::stored_on<StoredOn>()), ...);
     return all;
   }();
 };
@@ -76,7 +78,7 @@ struct SumsIn : Program {
   static constexpr auto sums = [] {
     internals::Sums all;
     if constexpr (requires { Program::sums; }) all = Program::sums;
-    (Words::of(all), ...);
+    (all.hear<Words>(), ...);
     return all;
   }();
 };
@@ -95,7 +97,32 @@ constexpr const Schedule* schedule_of() {
 template <class Program>
 inline constexpr bool is_trained = !std::is_void_v<typename Program::Optimizer>;
 
+template <class X>
+concept IsProgram = requires {
+  typename X::Model;
+  typename X::Optimizer;
+  typename X::Inputs;
+};
+
 namespace building {
+/// The position of the first argument that does not fit, counted from `first`, or 0.
+constexpr int first_misplaced(int first, std::initializer_list<bool> fit) {
+  for (const bool fits : fit)
+    if (!fits)
+      return first;
+    else
+      ++first;
+  return 0;
+}
+/// The same of the words behind a program, or of those that it already has.
+template <class Program>
+constexpr int misplaced_word(std::initializer_list<bool> fit) {
+  if constexpr (requires { Program::misplaced; }) {
+    if (Program::misplaced > 0) return Program::misplaced;
+  }
+  return first_misplaced(2, fit);
+}
+
 template <class X>
 inline constexpr Kind kind_of_input = Kind::data;
 template <class T, class S, class... A>
@@ -183,20 +210,16 @@ constexpr void optimize(Trace& trace, const Differentiation& gradients) {
   trace.member = -1;
 }
 
-template <class X>
-concept Updates = requires(Update& update) {
-  X::update(update);
-};
-/// The position of an argument of a program that is no optimizer or no input, counted from 1, or 0.
+/// The position of an argument of a program that is no optimizer, no input or no budget, counted from 1, or 0.
 template <class Program, class... Input>
 constexpr int misplaced() {
+  if constexpr (requires { Program::misplaced; }) {
+    if (Program::misplaced > 0) return Program::misplaced;
+  }
   if constexpr (is_trained<Program>) {
     if (!Updates<typename Program::Optimizer>) return 2;
   }
-  const bool fits[] = {Interface<Input>..., true};
-  for (int i = 0; i < static_cast<int>(sizeof...(Input)); ++i)
-    if (!fits[i]) return i + (is_trained<Program> ? 3 : 2);
-  return 0;
+  return first_misplaced(is_trained<Program> ? 3 : 2, {Interface<Input>...});
 }
 
 /// Whether a program is loss scaled that cannot be: nothing is scaled forward, and a schedule that updates without
@@ -213,6 +236,17 @@ template <class Program>
 constexpr bool sound_sums() {
   if constexpr (requires { Program::sums; })
     return Program::sums.sound(is_trained<Program>);
+  else
+    return true;
+}
+
+/// Whether `StatesIn` is said of an optimizer, and nowhere else.
+template <class Program>
+constexpr bool sound_states() {
+  if constexpr (requires { Program::states_fit; })
+    return Program::states_fit;
+  else if constexpr (requires { Program::Optimizer::states_fit; })
+    return Program::Optimizer::states_fit;
   else
     return true;
 }
@@ -251,6 +285,23 @@ constexpr bool run_dry() {
   return !program.mistaken;
 }
 
+/// Writes the update of a model's first parameter, for nothing.
+template <class Program>
+constexpr bool update_dry() {
+  if constexpr (is_trained<Program>) {
+    typename Program::Model model{};
+    Trace trace;
+    Applications program;
+    Vector<char> path;
+    declare(model, trace, program, path);
+    if (trace.graph.members.empty()) return true;
+    const auto like = [&](const Type& type) { return trace.emit(operation::constant, {}, {type}, Kind::constant); };
+    const int first = trace.graph.members[0].value, gradient = like(trace.graph.values[first].type);
+    optimizing::update_as_it_lies<typename Program::Optimizer>(trace, 0, gradient, like({DType::f64, {}}));
+  }
+  return true;
+}
+
 /// Whether the types of a program refuse it. Asking is then the one error, and the program has no graph.
 template <class Program, class... Input>
 constexpr bool refused(Types<Input...>) {
@@ -264,6 +315,7 @@ constexpr bool refused(Types<Input...>) {
                             : !stored_alike<Program>()                 ? Reason::stored_words
                             : scaled_in_vain<Program>()                ? Reason::loss_scaling
                             : !sound_sums<Program>()                   ? Reason::sums_words
+                            : !sound_states<Program>()                 ? Reason::states_in_bf16
                                                                        : Reason::none;
   using counted [[maybe_unused]] =
       typename Refused<reason, nullptr,
@@ -291,6 +343,9 @@ constexpr bool refused(Types<Input...>) {
     return true;
   } else if constexpr (!requires { typename std::bool_constant<run_dry<Model, Input...>()>; }) {
     using runs [[maybe_unused]] = typename Refused<Reason::not_constant, nullptr, inputs>::type;
+    return true;
+  } else if constexpr (!requires { typename std::bool_constant<update_dry<Program>()>; }) {
+    using updates [[maybe_unused]] = typename Refused<Reason::not_constant, nullptr, inputs>::type;
     return true;
   } else {
     constexpr bool sound = run_dry<Model, Input...>();
@@ -379,13 +434,25 @@ constexpr void build(Trace& trace, Types<Input...>) {
 }
 }  // namespace building
 
+namespace building {
+/// The same of what may be no program.
+template <class Program>
+constexpr bool refused() {
+  constexpr bool fits = IsProgram<Program>;
+  using program [[maybe_unused]] = typename Refused<fits ? Reason::none : Reason::not_a_program, nullptr, 1>::type;
+  if constexpr (fits)
+    return refused<Program>(typename Program::Inputs{});
+  else
+    return true;
+}
+}  // namespace building
+
 /// The graph of a program, each operation a node: forward, and for a training backward and optimizer. Outputs: the
 /// result; of a training the loss, the gradient norm, what the optimizer gives out, and gradients of wanted inputs.
 template <class Program>
 constexpr Graph build_unfused() {
   Trace trace;
-  if constexpr (!building::refused<Program>(typename Program::Inputs{}))
-    building::build<Program>(trace, typename Program::Inputs{});
+  if constexpr (!building::refused<Program>()) building::build<Program>(trace, typename Program::Inputs{});
   recompute_marked(trace.graph);
   for (Node& node : trace.graph.nodes) node.flops = trace.graph.flops(node);
   return static_cast<Graph&&>(trace.graph);

@@ -13,8 +13,9 @@ namespace parallel::internals::cpu {
 template <class Body>
 void each_row(const View& index, const View& table, Body body) {
   const Index n = index.elements();
+  const int* const indices = index.as<const int>();
   for (Index i = 0; i < n; ++i) {
-    const Index row = index.as<const int>()[i] - table.offset[0];
+    const Index row = indices[i] - table.offset[0];
     body(i, row >= 0 && row < table.size[0] ? row : -1);
   }
 }

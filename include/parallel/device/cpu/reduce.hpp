@@ -96,7 +96,8 @@ void count_maxima(const Call& call) {
   for (auto at = walk.rows(); at; ++at) {
     const T* row = x.as<const T>() + at[0];
     const T* largest = call.operands[1].as<const T>() + at[1];
-    for (Index i = 0; i < n; ++i) out.as<T>()[at[1] + i * step] += static_cast<T>(row[i] == largest[i * step]);
+    T* count = out.as<T>() + at[1];
+    for (Index i = 0; i < n; ++i) count[i * step] += static_cast<T>(row[i] == largest[i * step]);
   }
 }
 /// (x, max, count, g): g / count where x equals max.

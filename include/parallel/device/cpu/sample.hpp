@@ -90,7 +90,8 @@ inline void draw(const Call& call) {
 /// The class that a draw carries; -1 where a logit was NaN.
 inline void drawn(const Call& call) {
   const double* x = call.operands[0].as<const double>();
-  for (Index i = 0; i < call.results[0].elements(); ++i) call.results[0].as<int>()[i] = class_of(x[i]);
+  int* const classes = call.results[0].as<int>();
+  for (Index i = 0; i < call.results[0].elements(); ++i) classes[i] = class_of(x[i]);
 }
 
 }  // namespace parallel::internals::cpu

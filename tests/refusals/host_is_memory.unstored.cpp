@@ -1,0 +1,17 @@
+// The same where nothing is stored there.
+// figures: axis<host>, ranks<2>
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Model {
+  Parameter<float, Shape<6, 8>> w;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
+};
+using Step = Training<Model, Momentum, Tensor<float, Shape<4 / data, 6>>>;
+#ifdef WRONG
+constexpr auto& p = plan<Step, Mesh{data = 2, host = 2}>;
+#else
+constexpr auto& p = plan<Step, Mesh{data = 2}>;
+#endif

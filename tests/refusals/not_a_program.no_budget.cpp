@@ -1,0 +1,17 @@
+// How parameters are stored is no budget.
+// figures: argument<3>
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Model {
+  Parameter<float, Shape<6, 8>> w;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
+};
+using Step = Training<Model, Momentum, Tensor<float, Shape<4 / data, 6>>>;
+#ifdef WRONG
+constexpr auto& p = plan<Within<Step, PeakMemory<4096>, Stored<data>>, Mesh{data = 2}>;
+#else
+constexpr auto& p = plan<Within<AllStored<Step, Stored<data>>, PeakMemory<4096>>, Mesh{data = 2}>;
+#endif

@@ -1,0 +1,24 @@
+// An operation that does not say that it updates.
+// figures: dimensions<2>
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+#ifdef WRONG
+constexpr Operation shift{.name = "shift"};
+#else
+constexpr Operation shift{.name = "shift", .updates = true};
+#endif
+
+struct Shift {
+  struct Hyperparameters {
+    double clip_norm = 0;
+  };
+  static constexpr void update(Update& u) { u.replace(shift, {u.parameter()}, {u.gradient()}); }
+};
+struct Model {
+  Parameter<float, Shape<6, 8>> w;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
+};
+constexpr auto& p = plan<Training<Model, Shift, Tensor<float, Shape<4 / data, 6>>>, Mesh{data = 2}>;
