@@ -137,15 +137,16 @@ template <class T>
   const T b1 = static_cast<T>(beta1), b2 = static_cast<T>(beta2), rest1 = static_cast<T>(1 - beta1),
           rest2 = static_cast<T>(1 - beta2);
   const T factor = static_cast<T>(*call.operands[3].as<const double>());
+  constexpr T huge = std::numeric_limits<T>::max() / 2;
   by_lanes(
       call.results[0].elements(),
       [=](T* parameter, T* mean, const T* gradient) {
         const Lanes<T> g = factor * lanes(gradient), m = lanes(mean);
-        Lanes<T> c = b1 * m + rest1 * g;
-        for (int i = 0; i < 16; ++i)  // Eigen's sign is not vectorised, this is
-          c[i] = c[i] > 0 ? T{1} : c[i] < 0 ? T{-1} : T{0};
+        const Lanes<T> c = b1 * m + rest1 * g;
+        // its sign, by what is vectorised: twice `huge` any number but 0 is 1 at least
+        const Lanes<T> sign = (c * huge * huge).max(T{-1}).min(T{1});
         lanes(mean) = b2 * m + rest2 * g;
-        lanes(parameter) = kept * lanes(parameter) - rate * c;
+        lanes(parameter) = kept * lanes(parameter) - rate * sign;
       },
       call.results[0].as<T>(), call.results[1].as<T>(), call.operands[2].as<const T>());
 }
