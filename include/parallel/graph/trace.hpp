@@ -400,8 +400,8 @@ class Trace {
     while (r >= 0 && graph.regions[r].kind != RegionKind::micro_batches) r = graph.regions[r].parent;
     return r;
   }
-  /// Whether micro-batches add up, before a move of a parameter on an axis goes back, what it then completes: that is
-  /// as large as its terms, while of what it splits each rank would keep the whole.
+  /// Whether micro-batches add up, before a move of a parameter on an axis goes back, what it then completes: that is as
+  /// large as its terms, while of what it splits each rank would keep the whole.
   constexpr bool adds_up(int value, const Axis* axis) const {
     return micro_batches() >= 0 && !graph.stashed && gradient_layout(value).on(axis) == Invariant;
   }
@@ -429,8 +429,9 @@ class Trace {
     // a slice of stacked parameters: the whole stack moves, once for all layers
     if (maker.is(Structural::layer) && !for_the_step_ && !moves_by_layer(value, axes[0]))
       return layer_of(move(maker.operands[0], axes, behind(to, 1)), before.region, static_cast<int>(maker.ints[0]));
-    if (maker.is(Structural::move) && maker.transition.from.split() && from == Invariant && to == Broadcast &&
-        !is_sharded(value) && lies_at_rest(maker.operands[0])) {
+    const bool from_host = maker.transition.from == OnHost && adds_up(value, axes[0]);
+    if (maker.is(Structural::move) && (maker.transition.from.split() || from_host) && from == Invariant &&
+        to == Broadcast && !is_sharded(value) && lies_at_rest(maker.operands[0])) {
       // from where a parameter is stored to where it enters is one transition on each axis; the part of a rank enters
       // on the others first, so its gradient is scattered before replicas add it up
       const int below = move(maker.operands[0], axes, to);

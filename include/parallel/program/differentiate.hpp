@@ -213,7 +213,7 @@ class Differentiation {
   /// A gradient behind the conjugate of a move.
   constexpr int moved_back(const Node& node, int gradient, const Transition& t, DType travelling) {
     const Layout lies = trace_.gradient_layout(node.operands[0]);
-    if (trace_.is_sharded(node.operands[0]) && trace_.region == 0 && reduces(t.collective) &&
+    if ((trace_.is_sharded(node.operands[0]) || on_host(lies)) && trace_.region == 0 && reduces(t.collective) &&
         trace_.goes_by_layer(gradient))
       return trace_.gathered(trace_.cast(gradient, travelling), lies);
     // of what is split by several axes, those within follow where it is added
