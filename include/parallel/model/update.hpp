@@ -112,8 +112,9 @@ class Update {
     return write(operation, 0, operands, numbers, ints, first, second);
   }
   /// The same of an operation that takes the place of its first operands, the parameter or states: their values from
-  /// here on are its results, and the old ones are gone. Between the positions and `ints` stands whether the parameter decays. One without a table
-  /// goes element by element: operands of the first one's shape lie as it does, others are scalars.
+  /// here on are its results, and the old ones are gone. Between the positions and `ints` stands whether the parameter
+  /// decays. One without a table goes element by element: operands of the first one's shape lie as it does, others are
+  /// scalars.
   constexpr Values replace(const Operation& operation, const Values& owned, const Values& read,
                            const Numbers& numbers = {}, const Ints& ints = {}, double first = 0, double second = 0) {
     Values operands = owned;
