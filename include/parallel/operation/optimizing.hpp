@@ -13,9 +13,9 @@ namespace PARALLEL_SHARED operation {
 // the last                                               P           S(d-1)      P
 // flat                                                   P           P           P
 
-/// A parameter as matrices: its last two dimensions, one for every index before them. Of what looks at layers the last of
-/// the whole numbers, behind all others, says whether the first dimension counts layers: an operation of yours ends its
-/// `ints` with `u.stacked()`.
+/// A parameter as matrices: its last two dimensions, one for every index before them. Of what looks at layers the last
+/// of the whole numbers, behind all others, says whether the first dimension counts layers: an operation of yours ends
+/// its `ints` with `u.stacked()`.
 struct Matrices {
   int rank = 0;
   bool stacked = false;
