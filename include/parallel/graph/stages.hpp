@@ -199,8 +199,9 @@ constexpr void place(Graph& g) {
         !value.type.layout.on(g.stages).split())
       value.home = needed[v];
     // what nothing needs, as a gather in whose place others stand, lies where it would come from
-    if (const Node& maker = g.maker(v); needed[v] == 0 && maker.is(Structural::move) && !on_stages(g, maker))
-      value.home = g.values[maker.operands[0]].home;
+    if (needed[v] == 0)
+      if (const Node& maker = g.maker(v); maker.is(Structural::move) && !on_stages(g, maker))
+        value.home = g.values[maker.operands[0]].home;
     if (value.home != all) value.type.layout.others.push_back({g.stages, placement(value.home)});
   }
   for (Member& m : g.members)

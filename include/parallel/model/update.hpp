@@ -87,7 +87,8 @@ class Update {
     internals::Member described;
     described.path = trace_.graph.name(of(member_).path, {".", name});
     for (const Owned& own : owned_)
-      if (trace_.graph.text(of(own.member).path) == trace_.graph.text(described.path)) refuse(Reason::replaced);
+      if (const internals::Name& path = of(own.member).path; path.size == described.path.size)
+        if (trace_.graph.text(path) == trace_.graph.text(described.path)) refuse(Reason::replaced);
     described.role = internals::Role::state;
     described.type = {states_in_ == DType::f32 ? like.dtype : states_in_, completed(like.layout)};
     if (states_in_ != DType::f32 && like.dtype != DType::f32) refuse(Reason::states_in_bf16);
@@ -299,8 +300,8 @@ class Update {
     bool host = false;  // where one operand is, all go, but for what becomes several nodes
     for (const Value& v : operands) {
       host = host || (operation.lower == nullptr && lies_on_host(v));
-      for (const int gone : gone_)
-        if (v.number == gone) refuse(Reason::replaced);
+      for (int i = 0; i < gone_.size(); ++i)
+        if (v.number == gone_[i]) refuse(Reason::replaced);
     }
     AxisList exchanging;
     if (operation.signatures == nullptr)
