@@ -142,6 +142,53 @@ TEST_CASE("elements that a rank sends: 2, 2, 2 and 3 times the parameters, with 
   }
 }
 
+template <int m>
+struct Hybrid {
+  template <class... S>
+  using Step = AllStored<Accumulate<m, Training<Odd, AdamW, Wanted<double, Shape<12 / replica / data, 7>>,
+                                                Tensor<double, Shape<12 / replica / data, 3>>>>,
+                         S...>;
+};
+/// Of the programs' parameters how many layers there are, elements of one, and whether a gradient is made with it.
+struct Stacked {
+  int layers, elements;
+  bool read_backward;
+};
+constexpr Stacked odd[] = {{1, 35, true}, {3, 5, true},  {3, 45, true}, {3, 9, false},
+                           {3, 45, true}, {1, 5, false}, {1, 15, true}};
+
+template <int m>
+void check_hybrid() {
+  std::vector<Variant> all = variants<Hybrid<m>::template Step>();
+  all.push_back({"stage 3 on hosts", build<typename Hybrid<m>::template Step<Stored<data>, Stored<host>>>()});
+  for (const Variant& v : all)
+    for (const Mesh& mesh : {Mesh{replica = 2, data = 2}, Mesh{replica = 2, data = 3}, Mesh{replica = 3, data = 2},
+                             Mesh{replica = 4, data = 1}, Mesh{replica = 1, data = 4}}) {
+      INFO(v.name << " with " << m << " micro-batches on " << text(mesh));
+      const int n = mesh.extent(&data), groups = mesh.extent(&replica);
+      const bool once = v.stage != Zero::parameters || v.gathered == Gathered::per_step;
+      double parts = 0, gathers = 0;
+      for (const Stacked& p : odd) {
+        const double part = 8.0 * p.layers * ((p.elements + n - 1) / n);
+        parts += part;
+        gathers += part * (once ? 1 : v.gathered == Gathered::per_use && p.read_backward ? 2 * m : m);
+      }
+      const OwnedPlan plan = derive(v.graph, mesh, {}, {});
+      const auto near = [](double bytes) { return doctest::Approx(bytes).epsilon(1e-12); };
+      CHECK(plan->sent(all_gather(data)) == near((n - 1) * gathers));
+      CHECK(plan->sent(reduce_scatter(data)) == near((n - 1) * parts * (v.stage == Zero::states ? 1 : m)));
+      CHECK(plan->backward.sent(all_reduce(data)) == 0);
+      CHECK(plan->backward.sent(all_reduce(replica)) == near(2.0 * (groups - 1) / groups * parts));
+      CHECK(plan->sent(replica) - plan->backward.sent(all_reduce(replica)) <= 16);  // the loss
+    }
+}
+
+TEST_CASE("hybrid sharding: each micro-batch reduces on one axis; on the other the parts are completed once a step") {
+  check_hybrid<1>();
+  check_hybrid<3>();
+  check_hybrid<4>();
+}
+
 TEST_CASE("what a rank keeps: a share of the states, and of the parameters, and one layer of these at a time") {
   const auto of = [](const Variant& v, Use use, int n) {
     return derive(v.graph, Mesh{data = n}, {}, {})->memory.of(use);

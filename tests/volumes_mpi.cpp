@@ -39,23 +39,22 @@ constexpr std::int64_t width = sizeof(float), loss = width, norm = 8;        // 
 template <int m, class... S>
 using Step = AllStored<Accumulate<m, Training<Model, AdamW, Wanted<float, Shape<8 / replica / data, 7>>>>, S...>;
 
-/// How often, by what was published, a rank sends the parameters' bytes less its own share; and how often its gradient
-/// is reduced.
+/// How often, by what was published, a rank sends the parameters' bytes less its own share.
 struct Stage {
   std::string name;
-  int times, reduced;
+  int times;
   Graph graph;
   bool stored = true;
 };
 template <int m>
 std::vector<Stage> stages() {
   std::vector<Stage> all;
-  all.push_back({"no ZeRO", 2, 1, build<Step<m>>(), false});
-  all.push_back({"stage 1", 2, 1, build<Step<m, Stored<data, Zero::states>>>()});
-  all.push_back({"stage 2", m + 1, m, build<Step<m, Stored<data, Zero::gradients>>>()});
-  all.push_back({"stage 3", 3 * m, m, build<Step<m, Stored<data>>>()});
-  all.push_back({"stage 3, per pass", 2 * m, m, build<Step<m, Stored<data, Gathered::per_pass>>>()});
-  all.push_back({"stage 3, per step", m + 1, m, build<Step<m, Stored<data, Gathered::per_step>>>()});
+  all.push_back({"no ZeRO", 2, build<Step<m>>(), false});
+  all.push_back({"stage 1", 2, build<Step<m, Stored<data, Zero::states>>>()});
+  all.push_back({"stage 2", m + 1, build<Step<m, Stored<data, Zero::gradients>>>()});
+  all.push_back({"stage 3", 3 * m, build<Step<m, Stored<data>>>()});
+  all.push_back({"stage 3, per pass", 2 * m, build<Step<m, Stored<data, Gathered::per_pass>>>()});
+  all.push_back({"stage 3, per step", m + 1, build<Step<m, Stored<data, Gathered::per_step>>>()});
   return all;
 }
 
@@ -72,7 +71,7 @@ std::int64_t expected(const Stage& stage, const Mesh& mesh) {
   if (!stage.stored) return stage.times * (all - 1) * parameters + 2 * (all - 1) * loss;
   const std::int64_t published = groups * stage.times * (n - 1) * parameters,
                      padded = groups * stage.times * (n - 1) * padding;
-  const std::int64_t between = stage.reduced * 2 * (groups - 1) * (parameters + padding);  // groups: all-reduced parts
+  const std::int64_t between = 2 * (groups - 1) * (parameters + padding);  // groups, once a step: all-reduced parts
   return published + padded + between + 2 * (all - 1) * loss + groups * 2 * (n - 1) * norm;
 }
 

@@ -28,6 +28,8 @@ struct Storing {
   AxisList axes{};  ///< of which something is said
 
   constexpr bool any() const { return !(whole == split); }
+  /// Whether ranks share it out, not only the host has it.
+  constexpr bool shared_out() const { return !(whole == on_host(split, false)); }
   /// What is used in another element type than it is kept in, or elsewhere, is kept for the optimizer alone.
   constexpr bool lies_split(bool used_as_kept) const {
     return any() && (stage == Zero::parameters || !used_as_kept || on_host(split));

@@ -400,20 +400,28 @@ class Trace {
     while (r >= 0 && graph.regions[r].kind != RegionKind::micro_batches) r = graph.regions[r].parent;
     return r;
   }
+  /// Whether a parameter is shared out by ranks, each micro-batch's gradient as soon as it is there, but not on this axis:
+  /// what a move on it completes is as large as its terms, and micro-batches add these up before.
+  constexpr bool adds_up(int value, const Axis* axis) const {
+    const Storing* const s = storing_of(value);
+    return s != nullptr && s->reduces_at_once() && s->shared_out() && micro_batches() >= 0 && !graph.stashed &&
+           gradient_layout(value).on(axis) == Invariant;
+  }
+  /// Whether each micro-batch, and layer, makes a move of a parameter on an axis.
+  constexpr bool moves_at_once(int value, const Axis* axis) const {
+    const Storing* const s = storing_of(value);
+    return s != nullptr && s->reduces_at_once() && !adds_up(value, axis);
+  }
   /// Whether a layer's slice of a parameter moves in the loop, so that its gradient is reduced while others are
   /// computed. Else all layers move at once: where micro-batches add up gradients, and vectors, which are small.
-  constexpr bool moves_by_layer(int value) const {
+  constexpr bool moves_by_layer(int value, const Axis* axis) const {
     const Storing* const s = storing_of(value);
-    if (s == nullptr) return false;
-    return s->reduces_at_once() || (micro_batches() < 0 && s->whole.rank() > 1);
+    return moves_at_once(value, axis) || (s != nullptr && micro_batches() < 0 && s->whole.rank() > 1);
   }
   /// The region in which a move of a value stands: its own, or the loop over micro-batches of what each of them moves.
-  constexpr int moves_in(int value) const {
-    const Storing* const s = storing_of(value);
+  constexpr int moves_in(int value, const Axis* axis) const {
     const int own = graph.values[value].region, loop = micro_batches();
-    return s == nullptr || !s->reduces_at_once() || loop < 0 || for_the_step_ || own != graph.regions[loop].parent
-               ? own
-               : loop;
+    return loop < 0 || for_the_step_ || own != graph.regions[loop].parent || !moves_at_once(value, axis) ? own : loop;
   }
 
   constexpr int made(int value, const AxisList& axes, Placement to) {
@@ -421,10 +429,11 @@ class Trace {
     const Node maker = graph.nodes[before.node];
     const Placement from = before.type.layout.on(axes[0]);
     // a slice of stacked parameters: the whole stack moves, once for all layers
-    if (maker.is(Structural::layer) && !for_the_step_ && !moves_by_layer(value))
+    if (maker.is(Structural::layer) && !for_the_step_ && !moves_by_layer(value, axes[0]))
       return layer_of(move(maker.operands[0], axes, behind(to, 1)), before.region, static_cast<int>(maker.ints[0]));
-    if (maker.is(Structural::move) && maker.transition.from.split() && from == Invariant && to == Broadcast &&
-        !is_sharded(value) && lies_at_rest(maker.operands[0])) {
+    const bool from_host = maker.transition.from == OnHost && adds_up(value, axes[0]);
+    if (maker.is(Structural::move) && (maker.transition.from.split() || from_host) && from == Invariant &&
+        to == Broadcast && !is_sharded(value) && lies_at_rest(maker.operands[0])) {
       // from where a parameter is stored to where it enters is one transition on each axis; the part of a rank enters
       // on the others first, so its gradient is scattered before replicas add it up
       const int below = move(maker.operands[0], axes, to);
@@ -460,7 +469,7 @@ class Trace {
     } else {
       Type type = before.type;
       for (const Axis* a : axes) type.layout = type.layout.with(a, to);
-      result = emit(operation::move, {value}, {type}, before.kind, {}, 0, 0, moves_in(value));
+      result = emit(operation::move, {value}, {type}, before.kind, {}, 0, 0, moves_in(value, axes[0]));
       Transition& t = graph.nodes[graph.nodes.size() - 1].transition;
       t.collective = collective(from, to);
       t.axes = axes;
@@ -475,11 +484,14 @@ class Trace {
     return result;
   }
 
-  /// Whether a value is a parameter as it is stored, or as that enters on some axes.
+  /// Whether a value is a parameter as it is stored, or a layer of one, or as that enters on some axes.
   constexpr bool lies_at_rest(int value) const {
-    while (graph.maker(value).is(Structural::move) && graph.maker(value).transition.collective == Collective::retype)
-      value = graph.maker(value).operands[0];
-    return casting::is_parameter(graph, value);
+    while (!casting::is_parameter(graph, value)) {
+      const Node& maker = graph.maker(value);
+      if (!maker.is(Structural::layer) && !(maker.is(Structural::move) && maker.transition.to.whole())) return false;
+      value = maker.operands[0];
+    }
+    return true;
   }
   /// Whether a parameter is among these that the backward pass gathers again.
   constexpr bool parameters_anew(const List<int, max_node_operands>& operands) const {

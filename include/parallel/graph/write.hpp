@@ -244,7 +244,7 @@ class Writing {
     const int result = trace_.enter(value, a.type->layout);
     const Storing& storing = trace_.storing[trace_.graph.values[a.value].member];
     if (storing.any() && !storing.for_the_step() && storing.gathered == Gathered::per_use)
-      for (int v = result; v != value; v = trace_.graph.maker(v).operands[0])
+      for (int v = result; trace_.graph.maker(v).is(Structural::move); v = trace_.graph.maker(v).operands[0])
         trace_.graph.values[v].keep = Keep::recomputed;
     return result;
   }

@@ -65,6 +65,11 @@ class Differentiation {
     int value = 0, sum = 0;
     int carried = -1;  ///< the carry in which the layers' gradients already add up, layer by layer
   };
+  /// A value's gradient that the conjugate of a move completed: of what, over which axes.
+  struct Completed {
+    int value = 0, sum = 0, terms = 0;
+    AxisList axes{};
+  };
   struct Frame {
     int region = 0;  ///< the forward region that is gone back through
     Frame* outer = nullptr;
@@ -196,17 +201,23 @@ class Differentiation {
       t.collective = collective(t.from, t.to);
     const DType travelling = travels(t, node.operands[0], gradient);
     t.reduction = travelling;
-    if (completes(t) && was_completed(node.result, gradient)) {  // and is read by nothing else: over all axes at once
-      const Node before = trace_.graph.maker(gradient);
-      for (const Axis* a : before.transition.axes) t.axes.push_back(a);
+    if (const Completed* before = completed(t, node.result, gradient)) {  // over all axes at once
+      for (const Axis* a : before->axes) t.axes.push_back(a);
       routing::sort_by_name(t.axes);
-      gradient = before.operands[0];
+      gradient = before->terms;
     }
-    if (trace_.is_sharded(node.operands[0]) && trace_.region == 0 && reduces(t.collective) &&
+    const int result = moved_back(node, gradient, t, travelling);
+    if (completes(t)) completed_.push_back({node.operands[0], result, gradient, t.axes});
+    return result;
+  }
+  /// A gradient behind the conjugate of a move.
+  constexpr int moved_back(const Node& node, int gradient, const Transition& t, DType travelling) {
+    const Layout lies = trace_.gradient_layout(node.operands[0]);
+    if ((trace_.is_sharded(node.operands[0]) || on_host(lies)) && trace_.region == 0 && reduces(t.collective) &&
         trace_.goes_by_layer(gradient))
-      return trace_.gathered(trace_.cast(gradient, travelling), trace_.gradient_layout(node.operands[0]));
+      return trace_.gathered(trace_.cast(gradient, travelling), lies);
     // of what is split by several axes, those within follow where it is added
-    Layout moved = trace_.gradient_layout(node.operands[0]);
+    Layout moved = lies;
     if (trace_.is_sharded(node.operands[0]) && t.along == 0) {
       moved = trace_.graph.values[gradient].type.layout;
       // on which stages a gradient is, its home says, and a move of its own adds it up over them
@@ -222,15 +233,16 @@ class Differentiation {
         trace_.emit(operation::move, {trace_.cast(gradient, travelling)}, {{travelling, moved}}, Kind::activation);
     trace_.graph.nodes[trace_.graph.nodes.size() - 1].transition = t;
     trace_.graph.values[result].home = trace_.graph.values[node.operands[0]].home;
-    if (by_host) return trace_.enter(result, on_host(moved, true));
-    if (completes(t)) completed_.push_back({node.operands[0], result});
-    return result;
+    return by_host ? trace_.enter(result, on_host(moved, true)) : result;
   }
-  /// Whether a value's gradient is the sum that one move of it completed, in the region that is being written.
-  constexpr bool was_completed(int value, int gradient) const {
-    for (const Captured& c : completed_)
-      if (c.value == value && c.sum == gradient) return trace_.graph.values[gradient].region == trace_.region;
-    return false;
+  /// How one move completed the sum that is a value's gradient, in the region that is being written, and is read by
+  /// nothing but a transition that completes it, too; else null.
+  constexpr const Completed* completed(const Transition& t, int value, int gradient) const {
+    for (const Completed& c : completed_)
+      if (completes(t) && c.value == value && c.sum == gradient &&
+          trace_.graph.values[gradient].region == trace_.region)
+        return &c;
+    return nullptr;
   }
 
   /// Whether a move completes a sum that then is Invariant.
@@ -410,7 +422,7 @@ class Differentiation {
   Frame* frame_ = nullptr;
   Vector<int> cotangents_{};
   Vector<Slice> slices_{};
-  Vector<Captured> completed_{};  ///< values and the gradients that the conjugate of a move completed for them
+  Vector<Completed> completed_{};
 };
 
 }  // namespace parallel::internals
