@@ -49,7 +49,8 @@ int main(int argc, char** argv) {
     std::printf("%s\n", text(mlp_plan).c_str());
     run_threads(4, [&](Threads& world) {
       Parameters parameters(mlp_plan, world.rank(), 1);
-      Trainer<Threads, Cpu> trainer(mlp_plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0, .clip_norm = 1}, 1);
+      Trainer<Threads, Cpu> trainer(mlp_plan, world, parameters,
+                                    {.learning_rate = 1e-2, .beta2 = 0.99, .weight_decay = 0, .clip_norm = 1}, 1);
       Recording recording(record, mlp_plan, world.rank());
       trainer.executor().record(recording);
       std::vector<float> x(32 * 16), y(32 * 16);
@@ -58,10 +59,8 @@ int main(int argc, char** argv) {
           x[i] = static_cast<float>(2 * random_uniform(7, static_cast<std::uint64_t>(step), i) - 1);
           y[i / 16 * 16 + (i + 1) % 16] = x[i] * x[i];
         }
-        trainer.executor().input(0, x);
-        trainer.executor().input(1, y);
-        const StepResult result = trainer.step(1e-2);
-        if (world.rank() == 0 && step % 50 == 0) std::printf("step %3d  loss %.3f\n", step, result.loss);
+        const double loss = trainer(x, y).loss;
+        if (world.rank() == 0 && step % 50 == 0) std::printf("step %3d  loss %.3f\n", step, loss);
       }
       recording.write();
     });

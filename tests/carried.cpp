@@ -366,7 +366,7 @@ TEST_CASE("what is needed beside nodes exists") {
   CHECK(said([](Graph& g) { g.carries[0].initial = -1; }) == nowhere);
   CHECK(said([](Graph& g) { g.carries[0].returned = -1; }) == nowhere);
   CHECK(said([](Graph& g) { g.stacks[0].inside = -1; }) == nowhere);
-  CHECK(said([](Graph& g) { g.outputs[0] = -1; }) == nowhere);
+  CHECK(said([](Graph& g) { g.outputs[0].value = -1; }) == nowhere);
   CHECK(said([](Graph& g) { g.order.erase(g.order.size() / 2); }) != "");  // what others read
 }
 

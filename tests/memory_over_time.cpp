@@ -115,7 +115,7 @@ struct Checker {
         each_touched(plan, plan.events[static_cast<std::size_t>(m.event)],
                      [&](int value) { CHECK(lives(value, m.event)); });
       else
-        for (const int v : plan.graph.outputs) CHECK(lives(v, m.event));
+        for (const Output& o : plan.graph.outputs) CHECK(lives(o.value, m.event));
     }
   }
 };

@@ -126,7 +126,9 @@ class Program {
   void recompute(const Value& x) { notes_.all[x.note].again = true; }
 
   /// The graph of a training with this loss, not yet fused; `refused` says whether it is one.
-  static Refusal refused(const Value& loss, bool training) { return building::refused_result(loss.type, training); }
+  static Refusal refused(const Value& loss, bool training) {
+    return training ? building::refused_loss(loss.type) : Refusal{};
+  }
   template <class Optimizer>
   Graph trained(const Value& loss) {
     trace_.training = true;
@@ -135,10 +137,10 @@ class Program {
     gradients.run(result, 1);
     note_read(gradients);
     trace_.phase = Phase::forward;
-    trace_.graph.outputs.push_back(building::complete(trace_, result));
+    trace_.output({}, building::complete(trace_, result));
     building::optimize<Optimizer>(trace_, gradients);
     for (const int input : inputs_)
-      if (gradients.of(input) >= 0) trace_.graph.outputs.push_back(building::complete(trace_, gradients.of(input)));
+      if (gradients.of(input) >= 0) trace_.output({}, building::complete(trace_, gradients.of(input)));
     return finished();
   }
   /// Of a training: whether a node stood there when it was differentiated, before gradients were completed together,
@@ -148,7 +150,7 @@ class Program {
   }
   Graph evaluated(const Value& result) {
     const int value = written(result);
-    trace_.graph.outputs.push_back(building::summed(trace_, value));
+    trace_.output({}, building::summed(trace_, value));
     return finished();
   }
 
@@ -156,7 +158,7 @@ class Program {
   int written(const Value& result) {
     trace_.graph.schedule = &schedules::one_forward_one_backward;
     Writing writing(trace_, notes_);
-    const int value = writing.program(result.note);
+    const int value = writing.program(List<int, 1>{result.note})[0];
     writing.mark_recomputed();
     staging::settle(trace_);
     return value;

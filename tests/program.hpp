@@ -98,9 +98,9 @@ void run_rank(const Plan& plan, World& world, Feed feed, std::vector<Array>& who
 }
 inline std::vector<Array> empty_outputs(const Plan& plan) {
   std::vector<Array> whole;
-  for (const int v : plan.graph.outputs) {
+  for (const Output& o : plan.graph.outputs) {
     std::vector<std::int64_t> size;
-    for (const Dim& d : plan.graph.value(v).type.layout.dims) size.push_back(d.size);
+    for (const Dim& d : plan.graph.value(o.value).type.layout.dims) size.push_back(d.size);
     whole.push_back(lockstep::zeros(size));
   }
   return whole;

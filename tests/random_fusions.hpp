@@ -31,7 +31,7 @@ struct Program {
     }
     Differentiation differentiation(trace);
     differentiation.run(loss, 1);
-    const auto give = [&](int value) { trace.graph.outputs.push_back(building::summed(trace, value)); };
+    const auto give = [&](int value) { trace.output({}, building::summed(trace, value)); };
     give(loss);
     for (const int i : inputs)
       if (differentiation.of(i) >= 0) give(differentiation.of(i));

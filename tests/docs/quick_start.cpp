@@ -57,20 +57,16 @@ template <Communicator World>
 void train(World& world, const Mesh& mesh, const std::vector<float>& x, const std::vector<float>& y) {
   const OwnedPlan training = derive<Step>(mesh), predicting = derive<Predict, Step>(mesh);
   Parameters parameters(training, world.rank(), 1);  // 1: the seed
-  Trainer<World, Cpu> trainer(training, world, parameters, {.beta2 = 0.99, .weight_decay = 0, .clip_norm = 1}, 1);
-  trainer.executor().input(0, x);  // every rank is given the whole batch and keeps its part
-  trainer.executor().input(1, y);
-  for (int step = 0; step <= 400; ++step) {
-    const StepResult result = trainer.step(1e-2);
-    if (world.rank() == 0 && step % 200 == 0) std::printf("step %3d  loss %.4f\n", step, result.loss);
+  Trainer<World, Cpu> step(training, world, parameters,
+                           {.learning_rate = 1e-2, .beta2 = 0.99, .weight_decay = 0, .clip_norm = 1}, 1);
+  for (int i = 0; i <= 400; ++i) {
+    const double loss = step(x, y).loss;  // every rank is given the whole batch and keeps its part
+    if (world.rank() == 0 && i % 200 == 0) std::printf("step %3d  loss %.4f\n", i, loss);
   }
 
   Executor<World, Cpu> predict(predicting, world, parameters);
-  const float half = 0.5F;
-  predict.input(0, half);
-  predict.run();
-  const float answer = *predict.output(0).template as<float>();
-  if (world.rank() == 0) std::printf("at 0.5 the network says %.3f\n", static_cast<double>(answer));
+  const double answer = predict(0.5F).output_scalar("result");
+  if (world.rank() == 0) std::printf("at 0.5 the network says %.3f\n", answer);
 }
 
 int main(int argc, char** argv) {

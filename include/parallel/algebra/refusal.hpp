@@ -26,6 +26,7 @@ namespace parallel {
   reason(odd_size, "parallel::rotary: the last dimension is odd, so its elements have no pairs; make the heads' size even", extent) \
   reason(attention_sequence, "parallel::attention: queries, keys and values are all split along the sequence; gather keys and values with to<On<axis, Broadcast>>(k), or bring all three to the heads by all-to-all with to<On<axis, Split<2>>>(q)", length) \
   reason(not_scalar, "parallel::Training: the program returns no scalar loss; return mean(...) or sum(...), or use Evaluation", dimensions) \
+  reason(loss_alone, "parallel::Training: the program returns several tensors; return the loss alone, and give the others by an Evaluation of the same model", tensors) \
   reason(loss_broadcast, "parallel::Training: the loss is Broadcast on an axis, so its gradient would count once per rank; keep it Invariant or Partial", axes) \
   reason(only_sources, "parallel: an operation on constants or random numbers only; combine them with a parameter or an input, or write the constant's value", operands) \
   reason(not_a_module, "parallel: a model, or a member of one, is neither a Parameter nor a plain struct of such; make configuration a template argument, an array or container Layers or members with names, a reference or const member a plain one", member) \

@@ -172,6 +172,12 @@ struct Member {
   Initializer initializer{};
 };
 
+/// A value that a program gives out, and what it is called.
+struct Output {
+  IndexOf<Value> value{};
+  Name name{};
+};
+
 /// What a graph says beside its lists, whether it is written, frozen as a constant or looked at.
 struct GraphBase {
   IndexOf<Value> scalar_value{};  ///< f64[count]: all scalars
@@ -206,7 +212,7 @@ struct GraphLists {
   Items<Member, 7> members{};
   Items<Name, 8> scalars{};     ///< run-time numbers: learning rate, step, seed
   Items<char, 9> characters{};  ///< of all names, behind each a zero
-  Items<IndexOf<Value>, 10> outputs{};
+  Items<Output, 10> outputs{};
 
   constexpr GraphLists& lists() { return *this; }
   constexpr const GraphLists& lists() const { return *this; }
@@ -285,7 +291,7 @@ constexpr void each_needed(F f, const G& graph) {
   for (const Stack& s : graph.stacks) f(s.inside);
   for (const Member& m : graph.members)
     if (m.updated >= 0) f(m.updated);
-  for (const int o : graph.outputs) f(o);
+  for (const Output& o : graph.outputs) f(o.value);
   if (graph.commit >= 0) f(graph.commit);
 }
 

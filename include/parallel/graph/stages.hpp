@@ -82,7 +82,7 @@ constexpr std::uint8_t runs_on(const Graph& g, const Node& node, const Vector<st
 constexpr Vector<std::uint8_t> needs(const Graph& g) {
   Vector<std::uint8_t> needed;
   needed.resize(g.values.size(), 0);
-  for (const int v : g.outputs) needed[v] = all;
+  for (const Output& o : g.outputs) needed[o.value] = all;
   if (g.commit >= 0) needed[g.commit] = all;
   if (g.scalar_value >= 0) needed[g.scalar_value] = all;
   for (const Member& m : g.members)

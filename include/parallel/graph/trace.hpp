@@ -118,6 +118,9 @@ class Trace {
     return graph.scalars.size() - 1;
   }
 
+  /// Makes a value an output of the program.
+  constexpr void output(const Name& name, int value) { graph.outputs.push_back({value, name}); }
+
   /// What nodes come from that are emitted from here on.
   constexpr int from(const Origin& what) {
     graph.origins.push_back(what);

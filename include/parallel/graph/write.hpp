@@ -18,10 +18,15 @@ class Writing {
     values_.resize(all_.size(), -1);
   }
 
-  /// Writes a program's result and all that is needed for it, where the trace stands. Returns its value in the graph.
-  constexpr int program(int result) {
-    write_all(result, -1);
-    return value_of(result);
+  /// Writes a program's results and all that is needed for them, where the trace stands. Returns their values in the
+  /// graph.
+  template <int n>
+  constexpr List<int, n> program(const List<int, n>& results) {
+    for (const int result : results) write_needed(result);
+    write_remembered(-1);
+    List<int, n> values;
+    for (const int result : results) values.push_back(value_of(result));
+    return values;
   }
   /// When all is written: the backward pass computes again what was marked so.
   constexpr void mark_recomputed() {
@@ -57,12 +62,14 @@ class Writing {
     }
   }
 
-  /// Writes a result, of the program or of a loop's body, and what is remembered there.
-  constexpr void write_all(int result, int loop) {
-    const auto there = [this](int i) { return is_there(i); };
-    const auto write_it = [this](int i) { write(i); };
-    depth_first(result, there, write_it);
-    for (const int i : remembered(loop)) depth_first(i, there, write_it);
+  /// Writes a result, of the program or of a loop's body.
+  constexpr void write_needed(int result) {
+    depth_first(
+        result, [this](int i) { return is_there(i); }, [this](int i) { write(i); });
+  }
+  /// And what is remembered there.
+  constexpr void write_remembered(int loop) {
+    for (const int i : remembered(loop)) write_needed(i);
   }
 
   /// What is remembered in a loop, or outside all, and has not been written. Its order cannot be that of a reader, as
@@ -188,7 +195,8 @@ class Writing {
       trace_.block = block;
       trace_.draws = draws;  // each layer draws by its number
       values_[a.carried] = state;
-      write_all(a.returned, a.carried);
+      write_needed(a.returned);
+      write_remembered(a.carried);
       const int returned = value_of(a.returned);
       const Graph& graph = trace_.graph;
       trace_.from(

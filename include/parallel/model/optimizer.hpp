@@ -103,7 +103,7 @@ struct KeepGradients {
   struct Hyperparameters {
     double clip_norm = 0;  ///< nothing is clipped; it is only what every program with gradients reads
   };
-  static constexpr void update(Update& u) { u.output(u.unscaled(u.gradient())); }
+  static constexpr void update(Update& u) { u.output("gradient", u.unscaled(u.gradient())); }
 };
 
 /// Stochastic gradient descent (Robbins and Monro, 1951), as PyTorch's without momentum:

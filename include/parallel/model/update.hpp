@@ -219,8 +219,10 @@ class Update {
   /// the factor takes the scale out.
   constexpr Value unscaled(Value value) { return {internals::optimizing::unscaled(trace_, value.number)}; }
 
-  /// Makes a value an output of the program.
-  constexpr void output(Value value) { trace_.graph.outputs.push_back(value.number); }
+  /// Makes a value an output of the program, called as the parameter and behind a point `name`.
+  constexpr void output(std::string_view name, Value value) {
+    trace_.output(trace_.graph.name(of(member_).path, {".", name}), value.number);
+  }
 
  private:
   struct Owned {

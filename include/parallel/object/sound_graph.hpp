@@ -326,7 +326,7 @@ inline void check_graph(const Graph& g) {
   for (const Value& v : g.values) characters += v.member < 0 ? 0 : g.members[v.member].path.size;
   for (const Node& n : g.nodes) characters += n.member < 0 ? 0 : g.members[n.member].path.size;
   require(characters < 1e8, "its names are too long");
-  for (const int v : g.outputs) exists(v, values);
+  for (const Output& o : g.outputs) exists(o.value, values);
   check_stages(g);
   for (const int n : g.order) {
     const Node& node = g.nodes[n];

@@ -65,7 +65,7 @@ constexpr Vector<bool> makers(const GraphView& g, const Mesh& mesh, Vector<bool>
 constexpr Vector<bool> needed(const GraphView& g, const Mesh& mesh) {
   Vector<bool> values;
   values.resize(g.size_of_values(), false);
-  for (const int v : g.outputs) values[v] = true;
+  for (const Output& o : g.outputs) values[o.value] = true;
   for (const Member& m : g.members)
     if (m.updated >= 0) values[m.updated] = true;
   for (const Node& n : g.nodes)

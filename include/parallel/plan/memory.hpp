@@ -431,7 +431,7 @@ struct Placing {
     }
     for (const Event& e : events)
       if (e.crossing) touch_loop(packing_of[e.node], g.node(e.node).region);
-    for (const int v : g.outputs) touch(allocation_of[v], end, 0);
+    for (const Output& o : g.outputs) touch(allocation_of[o.value], end, 0);
     if (g.commit >= 0) touch(allocation_of[g.commit], end, 0);
   }
   /// Gives every allocation its offset, and counts.

@@ -76,7 +76,8 @@ constexpr void finish(Trace& trace) {
   for (Member& m : trace.graph.members)
     if (const int carry = carried_in(trace.graph, m.value); carry >= 0 && m.updated >= 0)
       m.updated = trace.graph.carries[carry].result;
-  trace.graph.outputs.push_back(trace.emit(operation::constant, {}, {{DType::f64, {}}}, Kind::constant));
+  trace.output(trace.graph.name({}, {"gradient_norm"}),
+               trace.emit(operation::constant, {}, {{DType::f64, {}}}, Kind::constant));
 }
 
 /// Why a graph cannot be run so: a parameter is used on several stages, which have other versions of it.

@@ -13,6 +13,7 @@
 #include <parallel/program/differentiate.hpp>
 #include <parallel/program/fuse.hpp>
 #include <parallel/program/recompute.hpp>
+#include <parallel/program/results.hpp>
 #include <parallel/program/tried.hpp>
 #include <parallel/schedule/schedule.hpp>
 
@@ -145,9 +146,8 @@ constexpr int declare_input(Trace& trace, int position, int micro_batches) {
   return trace.declare(operation::input, member, kind_of_input<Input>, kind_of_input<Input> == Kind::activation);
 }
 
-/// Why a result cannot be what the program needs.
-constexpr Refusal refused_result(const Type& type, bool trained) {
-  if (!trained) return {};
+/// Why a result cannot be the loss of a training.
+constexpr Refusal refused_loss(const Type& type) {
   if (type.layout.rank() != 0) return {Reason::not_scalar, {type.layout.rank()}};
   AxisList axes;
   type.layout.collect(axes);
@@ -195,14 +195,15 @@ constexpr void optimize(Trace& trace, const Differentiation& gradients) {
   }
   if (members.empty()) {  // the norm of nothing
     trace.phase = Phase::optimizer;
-    trace.graph.outputs.push_back(trace.emit(operation::constant, {}, {{DType::f64, {}}}, Kind::constant));
+    trace.output(trace.graph.name({}, {"gradient_norm"}),
+                 trace.emit(operation::constant, {}, {{DType::f64, {}}}, Kind::constant));
     return;
   }
   complete_together(trace, of);
   trace.phase = Phase::optimizer;
   trace.from({&operation::clip});
-  const optimizing::Norm norm = optimizing::clip_by_global_norm(trace, of, trace.graph.outputs[0]);
-  trace.graph.outputs.push_back(norm.norm);
+  const optimizing::Norm norm = optimizing::clip_by_global_norm(trace, of, trace.graph.outputs[0].value);
+  trace.output(trace.graph.name({}, {"gradient_norm"}), norm.norm);
   trace.graph.commit = norm.finite;
   for (int i = 0; i < members.size(); ++i) {
     optimizing::update_as_it_lies<Optimizer>(trace, members[i], of[i], norm.factor);
@@ -336,10 +337,12 @@ constexpr bool refused(Types<Input...>) {
     // clang knows of an error within the model from the second question on
   } else if constexpr (!requires { typename Returned<Model, Input...>; }) {
     return true;
-  } else if constexpr (!Distributed<Returned<Model, Input...>>) {
-    using returns [[maybe_unused]] = typename Refused<Reason::no_tensor, nullptr, inputs>::type;
+  } else if constexpr (constexpr int given = Results<Returned<Model, Input...>>::count;
+                       given == 0 || (is_trained<Program> && !Distributed<Returned<Model, Input...>>)) {
+    using returns [[maybe_unused]] = typename Refused<given == 0 ? Reason::no_tensor : Reason::loss_alone, nullptr,
+                                                      given == 0 ? inputs : std::int64_t{given}>::type;
     return true;
-  } else if constexpr (Returned<Model, Input...>::kind == Kind::refused) {
+  } else if constexpr (Results<Returned<Model, Input...>>::mistaken) {
     return true;
   } else if constexpr (!requires { typename std::bool_constant<run_dry<Model, Input...>()>; }) {
     using runs [[maybe_unused]] = typename Refused<Reason::not_constant, nullptr, inputs>::type;
@@ -349,8 +352,10 @@ constexpr bool refused(Types<Input...>) {
     return true;
   } else {
     constexpr bool sound = run_dry<Model, Input...>();
-    constexpr Refusal refusal =
-        sound ? refused_result(Returned<Model, Input...>::type, is_trained<Program>) : Refusal{};
+    constexpr Refusal refusal = [] {
+      if constexpr (sound && is_trained<Program>) return refused_loss(Returned<Model, Input...>::type);
+      return Refusal{};
+    }();
     using accepted [[maybe_unused]] = typename Refused<refusal.reason, refusal.axis, refusal.figures[0]>::type;
     return refusal || !sound;
   }
@@ -395,14 +400,16 @@ constexpr void build(Trace& trace, Types<Input...>) {
     return model(Entering<Input>(&program, first_input + i)...);
   }
   (std::make_integer_sequence<int, sizeof...(Input)>{});
-  const int last = returned.enter(program);
+  List<int, meta::max_members> last;
+  each_result(returned, [&](const auto& tensor, std::string_view) { last.push_back(tensor.enter(program)); });
   if constexpr (trying::tries)
     for (Application& a : program.all)
       if (a.what == Application::What::loop) trying::keep(a);
   Writing writing(trace, program);
-  const int result = writing.program(last);
+  const auto results = writing.program(last);
   writing.mark_recomputed();
   if constexpr (is_trained<Program>) {
+    const int result = results[0];
     if (loop) {  // the mean of the micro-batches' losses, pending as they are
       const Type scalar = trace.graph.values[result].type;
       trace.graph.values[trace.graph.maker(total).operands[0]].type = trace.graph.values[total].type = scalar;
@@ -416,19 +423,24 @@ constexpr void build(Trace& trace, Types<Input...>) {
     else
       gradients.run(result, 1.0 / m);
     trace.phase = Phase::forward;
-    trace.graph.outputs.push_back(complete(trace, loop ? trace.result_of(total) : result));
+    trace.output(trace.graph.name({}, {"loss"}), complete(trace, loop ? trace.result_of(total) : result));
     if (stashed)
       asynchronous::finish(trace);
     else
       optimize<typename Program::Optimizer>(trace, gradients);
-    for (const int input : inputs)
-      if (gradients.of(input) >= 0)
-        trace.graph.outputs.push_back(optimizing::unscaled(trace, complete(trace, gradients.of(input))));
+    for (const Member& member : trace.graph.members)
+      if (const int gradient = member.role == Role::input ? gradients.of(member.value) : -1; gradient >= 0)
+        trace.output(trace.graph.name(member.path, {".gradient"}),
+                     optimizing::unscaled(trace, complete(trace, gradient)));
   } else {
     staging::settle(trace);
-    const int whole = summed(trace, result);
+    List<int, meta::max_members> whole;
+    for (const int result : results) whole.push_back(summed(trace, result));
     if (loop) trace.end();
-    trace.graph.outputs.push_back(on_every_stage(trace, whole));
+    int i = 0;
+    each_result(returned, [&](const auto&, std::string_view name) {
+      trace.output(trace.graph.name({}, {name}), on_every_stage(trace, whole[i++]));
+    });
   }
   staging::place(trace.graph);
 }

@@ -47,6 +47,14 @@ class Executor : public RankMemory<Device> {
   /// Runs the program once: one step, which all ranks begin together. Throws Misuse where an input was never given, and
   /// Mismatch where ranks are at another step, at another place of the program or have other scalars.
   void run(Here here = {});
+  /// One step on these inputs, as `input` takes them: `predict(x).output("result")`. Throws what `inputs` and `run` do.
+  Executor& operator()(const Whole& first, const Whole& second = {}, const Whole& third = {}, const Whole& fourth = {},
+                       const Whole& fifth = {}, const Whole& sixth = {}, const Whole& seventh = {},
+                       const Whole& eighth = {}, Here here = {}) {
+    this->inputs({{first, second, third, fourth, fifth, sixth, seventh, eighth}});
+    run(here);
+    return *this;
+  }
   /// How many steps were begun.
   std::int64_t steps() const { return steps_; }
   /// From now on a step is one graph of the device. Not where the communicator's host waits within a step, and nothing

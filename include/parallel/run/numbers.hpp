@@ -93,6 +93,15 @@ constexpr auto numbers_of(A& given) {
   }
 }
 
+/// What is handed over for one of several inputs; by default nothing is.
+struct Whole : HandedOver {
+  bool given = false;
+  constexpr Whole() = default;
+  template <class A>
+  requires(!std::is_same_v<std::remove_cvref_t<A>, Whole>) constexpr Whole(A&& whole)
+      : HandedOver(numbers_of(whole)), given(true) {}
+};
+
 /// Throws Misuse where numbers cannot be the whole of a tensor. `what` and `name`: "input " and "0", "the parameter "
 /// and "mlp.up".
 inline void check_whole(const HandedOver& numbers, const Type& type, std::string_view what, std::string_view name) {

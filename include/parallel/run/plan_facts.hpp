@@ -96,7 +96,10 @@ void describe(Out& out, const Plan& plan) {
     meta::with_members(c, [&](const auto&... places) { (out.word(places), ...); });
     out.end_of_line();
   }
-  for (const int v : g.outputs) out.word(v);
+  for (const Output& o : g.outputs) {
+    out.word(o.value);
+    out.name(g.text(o.name));
+  }
   out.end_of_line();
   if (g.stages == nullptr) {  // what runs; stages each have their own part of it, in the order of their schedule
     for (const Event& e : plan.events) {

@@ -27,6 +27,15 @@ class RankMemory {
   void input(int position, A&& whole) {
     put(position, numbers_of(whole));
   }
+  /// All of them, in the order of the program's. Throws Misuse, too, where there are others.
+  void inputs(std::span<const Whole> all) {
+    std::size_t given = 0;
+    while (given < all.size() && all[given].given) ++given;
+    if (given != inputs_.size())
+      throw Misuse("the program takes " + std::to_string(inputs_.size()) + " inputs, but " + std::to_string(given) +
+                   " were given; give one for each, in the order of the program's types");
+    for (std::size_t i = 0; i < given; ++i) put(static_cast<int>(i), all[i]);
+  }
   /// This rank's part of an input, to be written in place on the device.
   View input(int position) {
     Input& own = input_of(position);
@@ -47,10 +56,20 @@ class RankMemory {
   /// This rank's part of an output.
   View output(int i) {
     check_position("output", i, outputs());
-    return position_.part(g_.outputs[static_cast<std::size_t>(i)]);
+    return position_.part(g_.outputs[static_cast<std::size_t>(i)].value);
   }
+  /// The same by its name. Throws Misuse where there is none.
+  View output(std::string_view name) { return output(position_of(name)); }
   /// An output of one element, as a number.
   double output_scalar(int i);
+  double output_scalar(std::string_view name) { return output_scalar(position_of(name)); }
+  /// What outputs are called, in their order: of a training `loss`, `gradient_norm`, and `PATH.gradient` of what is
+  /// asked for; of an evaluation `result`, or as the members of the struct that the model returns.
+  std::vector<std::string> output_names() const {
+    std::vector<std::string> all;
+    for (const Output& o : g_.outputs) all.emplace_back(g_.text(o.name));
+    return all;
+  }
   /// A part where the host can read it: as it is, or copied into `room` when all before is done.
   View on_host(View v, std::vector<std::byte>& room) const {
     if (!Device::asynchronous || v.data == nullptr) return v;
@@ -99,6 +118,15 @@ class RankMemory {
   Host host_;
 
  private:
+  int position_of(std::string_view output) const {
+    std::string known;
+    for (int i = 0; i < outputs(); ++i) {
+      const std::string_view name = g_.text(g_.outputs[static_cast<std::size_t>(i)].name);
+      if (name == output) return i;
+      known += (i == 0 ? "; they are " : ", ") + std::string(name);
+    }
+    throw Misuse("the program has no output " + std::string(output) + known);
+  }
   template <class T>
   T read(const void* from) const {
     T result;
@@ -174,7 +202,8 @@ template <Device Device>
 double RankMemory<Device>::output_scalar(int i) {
   const View v = output(i);
   if (v.data == nullptr || v.elements() != 1)
-    throw Misuse("output " + std::to_string(i) + " is " + text(g_.value(g_.outputs[static_cast<std::size_t>(i)]).type) +
+    throw Misuse("output " + std::to_string(i) + " is " +
+                 text(g_.value(g_.outputs[static_cast<std::size_t>(i)].value).type) +
                  ", no single number on this rank; ask for output(" + std::to_string(i) + ")");
   switch (v.dtype) {
     case DType::f64: return read<double>(v.data);

@@ -60,6 +60,13 @@ class Trainer {
   }
   /// The same with the learning rate of the step before, at first that of the hyperparameters.
   StepResult step(Here here = {});
+  /// The same on these inputs: `const double loss = step(x, y).loss`.
+  StepResult operator()(const Whole& first, const Whole& second = {}, const Whole& third = {}, const Whole& fourth = {},
+                        const Whole& fifth = {}, const Whole& sixth = {}, const Whole& seventh = {},
+                        const Whole& eighth = {}, Here here = {}) {
+    executor_.inputs({{first, second, third, fourth, fifth, sixth, seventh, eighth}});
+    return step(here);
+  }
   void on_no_number(NoNumber what) { no_number_ = what; }
   /// A mode: behind every so many steps parameters and state are compared between ranks that hold them alike
   /// (replicas.hpp); 0: never. Alike on all ranks.

@@ -1,0 +1,141 @@
+// A loop of one's own: a step is a call on its inputs, its outputs have names, and an evaluation gives several results.
+#include <numeric>
+#include <tuple>
+
+#include <doctest/doctest.h>
+
+#include <parallel/run/trainer.hpp>
+
+#include "program.hpp"
+
+using namespace parallel;
+using namespace parallel::internals;
+using namespace parallel::axes;
+
+namespace {
+
+constexpr int rows = 8, width = 6, classes = 4;
+using X = Tensor<double, Shape<rows / data, width>>;
+using Y = Tensor<double, Shape<rows / data, classes>>;
+
+template <class Loss, class Hidden, class Scores>
+struct Seen {
+  Loss loss;
+  Hidden hidden;
+  Scores scores;
+};
+template <class Loss, class Hidden, class Scores>
+Seen(Loss, Hidden, Scores) -> Seen<Loss, Hidden, Scores>;
+
+struct Model {
+  Parameter<double, Shape<width, 8 / tensor>> up{normal(0.4)};
+  Parameter<double, Shape<8 / tensor, classes>> down{normal(0.4)};
+  constexpr auto hidden(Distributed auto x) const { return gelu(matmul(x, up)); }
+  constexpr auto operator()(Distributed auto x) const {
+    const auto h = hidden(x);
+    return std::tuple(matmul(h, down), h);
+  }
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(matmul(hidden(x), down) - y));
+  }
+};
+struct Hidden {
+  Model model;
+  constexpr auto operator()(Distributed auto a, Distributed auto) const { return model.hidden(a); }
+};
+struct Scores {
+  Model model;
+  constexpr auto operator()(Distributed auto a, Distributed auto) const { return matmul(model.hidden(a), model.down); }
+};
+struct Loss {
+  Model model;
+  constexpr auto operator()(Distributed auto a, Distributed auto b) const { return model(a, b); }
+};
+/// The same with all that is of interest, by name.
+struct Watched {
+  Model model;
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    const auto h = model.hidden(x);
+    const auto scores = matmul(h, model.down);
+    return Seen{mean(square(scores - y)), h, scores};
+  }
+};
+struct One {
+  Parameter<double, Shape<width>> w{ones};
+  constexpr auto operator()(Distributed auto a) const { return a * w; }
+};
+using Fit = Training<Model, Sgd, Wanted<double, Shape<rows / data, width>>, Y>;
+using Gradients = Training<Model, KeepGradients, X, Y>;
+using Pair = Evaluation<Model, X>;
+using Look = Evaluation<Watched, X, Y>;
+
+std::vector<double> counted(int n, double by) {
+  std::vector<double> all(static_cast<std::size_t>(n));
+  for (int i = 0; i < n; ++i) all[static_cast<std::size_t>(i)] = std::sin(by * (i + 1));
+  return all;
+}
+const std::vector<double> x = counted(rows * width, 0.7), y = counted(rows * classes, 0.3);
+
+using Names = std::vector<std::string>;
+Names names_of(const Plan& plan) {
+  Names all;
+  for (const Output& o : plan.graph.outputs) all.emplace_back(plan.graph.text(o.name));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("outputs have names") {
+  constexpr Mesh mesh{data = 2, tensor = 2};
+  CHECK(names_of(plan<Fit, mesh>) == Names{"loss", "gradient_norm", "input.0.gradient"});
+  CHECK(names_of(plan<Gradients, mesh>) == Names{"loss", "gradient_norm", "up.gradient", "down.gradient"});
+  CHECK(names_of(plan<Pair, mesh>) == Names{"0", "1"});
+  CHECK(names_of(plan<Look, mesh>) == Names{"loss", "hidden", "scores"});
+  CHECK(names_of(plan<Evaluation<One, X>, Mesh{data = 2}>) == Names{"result"});
+}
+
+TEST_CASE("several results are what each alone is, whole sums on every rank, on any mesh") {
+  const auto feed = [](auto& executor) {
+    executor.input(0, x);
+    executor.input(1, y);
+  };
+  for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}, Mesh{data = 2, tensor = 2}, Mesh{tensor = 4}}) {
+    const auto all = program::outputs<Look>(mesh, feed);
+    REQUIRE(all.size() == 3);
+    CHECK(all[0].data == program::outputs<Evaluation<Loss, X, Y>>(mesh, feed)[0].data);
+    CHECK(all[1].data == program::outputs<Evaluation<Hidden, X, Y>>(mesh, feed)[0].data);
+    CHECK(all[2].data == program::outputs<Evaluation<Scores, X, Y>>(mesh, feed)[0].data);
+  }
+}
+
+TEST_CASE("a step is a call") {
+  const OwnedPlan fit = derive<Fit>(Mesh{data = 2, tensor = 2}), look = derive<Pair>(Mesh{data = 2, tensor = 2});
+  run_threads(4, [&](Threads& world) {
+    Parameters parameters(fit, world.rank(), 5), others(fit, world.rank(), 5);
+    Trainer<Threads, CpuDouble> step(fit, world, parameters, Sgd::Hyperparameters{.learning_rate = 0.1}, 1),
+        by_hand(fit, world, others, Sgd::Hyperparameters{.learning_rate = 0.1}, 1);
+    for (int i = 0; i < 3; ++i) {
+      by_hand.executor().input(0, x);
+      by_hand.executor().input(1, y);
+      const double loss = step(x, std::span(y)).loss;
+      CHECK(loss == by_hand.step().loss);
+      CHECK(loss == step.executor().output_scalar("loss"));
+      CHECK(step.executor().output_scalar("gradient_norm") == by_hand.executor().output_scalar(1));
+    }
+    Executor<Threads, CpuDouble> predict(look, world, parameters);
+    CHECK(predict(x).output("0").data == predict.output(0).data);
+    CHECK(predict.output_names() == Names{"0", "1"});
+    const auto said = [](auto f) {
+      try {
+        f();
+      } catch (const Misuse& m) {
+        return std::string(m.what());
+      }
+      return std::string();
+    };
+    CHECK(said([&] { predict(x, y); }) ==
+          "the program takes 1 inputs, but 2 were given; give one for each, in the order of the program's types");
+    CHECK(said([&] { predict.output("hidden"); }) == "the program has no output hidden; they are 0, 1");
+    CHECK(said([&] { step(x); }).starts_with("the program takes 2 inputs, but 1 were given"));
+  });
+}
