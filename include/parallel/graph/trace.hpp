@@ -2,6 +2,7 @@
 // regions.
 #pragma once
 #include <parallel/graph/casting.hpp>
+#include <parallel/graph/grouping.hpp>
 #include <parallel/graph/infer.hpp>
 #include <parallel/graph/storing.hpp>
 #include <parallel/graph/sums.hpp>
@@ -32,6 +33,7 @@ class Trace {
   int block = 0;              ///< which of the layers that one iteration takes is being written
   Vector<StoredOn> stored{};  ///< what is said of all parameters
   Vector<Storing> storing{};  ///< by member, of parameters
+  Grouping grouping{};
   Vector<SplitGradient> sharded{};
   Vector<GatheredStack> whole_of{};
 
@@ -118,6 +120,13 @@ class Trace {
     return graph.scalars.size() - 1;
   }
 
+  /// The same of a number that an optimizer reads for a member: its group's, if it is in one. Steps are counted alike.
+  constexpr int scalar_of(int of_member, std::string_view name) {
+    const MembersCalled* const said = grouping.of(graph.text(graph.members[of_member].path));
+    if (said == nullptr || said->group.empty() || name == "step") return scalar(name);
+    Text<128> own = said->group.view();
+    return scalar(own.append(".").append(name).view());
+  }
   /// Makes a value an output of the program.
   constexpr void output(const Name& name, int value) { graph.outputs.push_back({value, name}); }
 

@@ -225,7 +225,8 @@ constexpr void declare(M& model, Trace& trace, Applications& program, Vector<cha
     }
     trace.storing.resize(trace.graph.members.size() + 1, {});
     trace.storing.back() = storing;
-    const int value = trace.declare(operation::parameter, member, Kind::parameter, true);
+    const MembersCalled* const said = trace.grouping.of(trace.graph.text(member.path));
+    const int value = trace.declare(operation::parameter, member, Kind::parameter, said == nullptr || !said->frozen);
     model.of = &program;
     model.value =
         program.add({.what = Application::What::given, .type = &M::type, .stacked = layers.size > 0, .value = value});

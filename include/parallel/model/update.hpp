@@ -104,7 +104,7 @@ class Update {
 
   /// The program reads these numbers, also where it has no parameter whose update does.
   constexpr void reads(const Numbers& numbers) {
-    for (const std::string_view& name : numbers.names) trace_.scalar(name);
+    for (const std::string_view& name : numbers.names) trace_.scalar_of(member_, name);
   }
   /// Applies an operation. Its whole-number attributes are the positions of `numbers` among the scalars, which become
   /// its last operand if there are any, then `ints`.
@@ -293,7 +293,7 @@ class Update {
   constexpr Values write(const Operation& operation, int owned, const Values& operands, const Numbers& numbers,
                          const Ints& more, double first, double second) {
     Ints ints;
-    for (const std::string_view& name : numbers.names) ints.push_back(trace_.scalar(name));
+    for (const std::string_view& name : numbers.names) ints.push_back(trace_.scalar_of(member_, name));
     if (owned > 0) ints.push_back(decays());
     for (const std::int64_t i : more) ints.push_back(i);
     internals::List<int, internals::max_node_operands> entered;

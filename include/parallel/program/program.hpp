@@ -3,6 +3,7 @@
 #pragma once
 #include <initializer_list>
 
+#include <parallel/graph/grouping.hpp>
 #include <parallel/graph/write.hpp>
 #include <parallel/meta/takes.hpp>
 #include <parallel/model/module.hpp>
@@ -80,6 +81,35 @@ struct SumsIn : Program {
     internals::Sums all;
     if constexpr (requires { Program::sums; }) all = Program::sums;
     (all.hear<Words>(), ...);
+    return all;
+  }();
+};
+/// A word of `Grouped`: members that have these names in their paths, one behind the other, are not trained. They have
+/// neither gradient nor state: `Frozen<"base">`, `Frozen<"blocks.*.attention">`.
+template <internals::MemberName... names>
+struct Frozen {
+  static constexpr internals::MembersCalled said[] = {{names, {}, true}...};
+};
+/// A word of `Grouped`: members with these names read numbers of their own: of `Group<"head", "out", "out_bias">` the
+/// optimizer reads `head.learning_rate`, `head.weight_decay` and so on.
+template <internals::MemberName group, internals::MemberName... names>
+struct Group {
+  static constexpr internals::MembersCalled said[] = {{names, group, false}...};
+};
+/// A training of which groups of members are trained otherwise: `Grouped<Step, Frozen<"base">, Group<"head", "out">>`.
+/// Of several words that mean a member the last holds.
+template <class Program, class... Word>
+struct Grouped : Program {
+  static constexpr auto grouping = [] {
+    internals::Grouping all;
+    if constexpr (requires { Program::grouping; }) all = Program::grouping;
+    [[maybe_unused]] const auto hear = [&]<class W>(const W*) {
+      if constexpr (requires { W::said[0].names; })
+        for (const internals::MembersCalled& s : W::said) all.said.push_back(s);
+      else
+        all.fits = false;
+    };
+    (hear(static_cast<const Word*>(nullptr)), ...);
     return all;
   }();
 };
@@ -252,6 +282,27 @@ constexpr bool sound_states() {
     return true;
 }
 
+/// The position, counted from 1, of what groups of a program say that means none of the model's members; 0 where all
+/// is well, -1 where it is not said so, or not of a training.
+template <class Program>
+constexpr int ungrouped() {
+  if constexpr (requires { Program::grouping; }) {
+    if (!Program::grouping.fits || !is_trained<Program>) return -1;
+    typename Program::Model model{};
+    Trace trace;
+    Applications program;
+    Vector<char> path;
+    declare(model, trace, program, path);
+    for (int i = 0; i < Program::grouping.said.size(); ++i) {
+      bool any = false;
+      for (const Member& m : trace.graph.members)
+        any = any || has_names(trace.graph.text(m.path), Program::grouping.said[i].names.view());
+      if (!any) return i + 1;
+    }
+  }
+  return 0;
+}
+
 /// Whether what a program says of all its parameters is a flat split, or on the host, by one stage.
 template <class Program>
 constexpr bool stored_alike() {
@@ -327,6 +378,9 @@ constexpr bool refused(Types<Input...>) {
     return true;
   } else if constexpr (!accept<Model>() || !(accept_annotations<Input>() && ...)) {
     return true;
+  } else if constexpr (constexpr int lost = ungrouped<Program>(); lost != 0) {
+    using grouped [[maybe_unused]] = typename Refused<Reason::grouped_words, nullptr, lost>::type;
+    return true;
   } else if constexpr (constexpr bool takes = meta::takes<Model, Entering<Input>...>();
                        !requires { typename Returned<Model, Input...>; }) {
     using callable [[maybe_unused]] =
@@ -368,6 +422,7 @@ constexpr void build(Trace& trace, Types<Input...>) {
   trace.loss_scaled = requires { Program::loss_scaled; };
   if (trace.loss_scaled) trace.scalar("loss_scale");
   if constexpr (requires { Program::sums; }) trace.sums = Program::sums;
+  if constexpr (requires { Program::grouping; }) trace.grouping = Program::grouping;
   trace.graph.schedule = schedule_of<Program>();
   trace.graph.chunks = trace.graph.schedule->chunks;
   trace.graph.balanced = requires { Program::balanced; };

@@ -45,6 +45,8 @@ class RankMemory {
 
   /// Sets a run-time number of the program. Throws Misuse where it reads none of this name.
   void scalar(std::string_view name, double value) { scalars_.set(name, value); }
+  /// The same of a number of all groups (`Grouped`).
+  void scalar_of_all(std::string_view name, double value) { scalars_.set_all(name, value); }
   bool reads(std::string_view name) const { return scalars_.reads(name); }
   /// How the loss of the next step is scaled, and what is to be gone on with. Throws Misuse where the program is not
   /// LossScaled, and for what is no scale; alike on all ranks.

@@ -55,6 +55,9 @@ void each_optimizer(F f) {
   f(operation::muon, Muon::Hyperparameters{});
 }
 
+/// Which number a group's is: of "head.learning_rate" the learning rate.
+constexpr std::string_view number_called(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+
 inline bool updates_by(const GraphView& g, const Operation& update) {
   return std::any_of(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.operation == &update; });
 }
@@ -66,7 +69,8 @@ bool is_optimizer_of(const GraphView& g, const Operation& update, const Hyperpar
   if (&update != &operation::muon && &update != &operation::muon_matching_adamw) return false;
   bool all = true;
   each_hyperparameter(numbers, [&](std::string_view name, double) {
-    all = all && std::any_of(g.scalars.begin(), g.scalars.end(), [&](const Name& n) { return g.text(n) == name; });
+    all = all && std::any_of(g.scalars.begin(), g.scalars.end(),
+                             [&](const Name& n) { return number_called(g.text(n)) == name; });
   });
   return all;
 }
@@ -114,7 +118,7 @@ class Scalars {
     if (g_->scalar_value < 0) return;
     offset_ = plan.storage[static_cast<std::size_t>(g_->scalar_value)].offset;
     for (std::size_t i = 0; i < g_->scalars.size(); ++i) {
-      const std::optional<double> known = default_of(*g_, g_->text(g_->scalars[i]));
+      const std::optional<double> known = default_of(*g_, number_called(g_->text(g_->scalars[i])));
       numbers()[i] = known.value_or(0);
       if (!known) unset_.push_back(i);
     }
@@ -139,6 +143,16 @@ class Scalars {
     numbers()[i] = value;
     step_is_given_ = step_is_given_ || i == step_;
     std::erase(unset_, i);
+  }
+  /// Sets a number of all groups, too. Throws Misuse where none reads it.
+  void set_all(std::string_view name, double value) {
+    bool any = false;
+    for (const Name& n : g_->scalars)
+      if (number_called(g_->text(n)) == name) {
+        set(g_->text(n), value);
+        any = true;
+      }
+    if (!any) set(name, value);
   }
   /// A step begins. `skipped()`: whether the one before was.
   template <class F>

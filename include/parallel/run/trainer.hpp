@@ -123,7 +123,7 @@ Trainer<World, Device>::Trainer(const Plan& plan, World& world, ParametersIn<Mem
       throw Misuse("the hyperparameter " + std::string(name) + " is " + shortest(value) + "; give a number from 0 on");
     if (name == "clip_norm" && value == 0 && !executor_.reads(name))
       continue;  // where nothing is clipped, none is what is meant
-    executor_.scalar(name, value);
+    executor_.scalar_of_all(name, value);
   }
 }
 

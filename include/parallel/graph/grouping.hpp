@@ -1,0 +1,41 @@
+// Which members of a model are not trained, and which read numbers of their own: by runs of the names in their paths.
+#pragma once
+#include <string_view>
+
+#include <parallel/meta/list.hpp>
+#include <parallel/meta/name.hpp>
+
+namespace parallel::internals {
+
+/// A name of a member in a program's words, as a template argument.
+using MemberName = Text<64>;
+
+/// Whether a path, "blocks.*.mlp.up", has these names one behind the other: "mlp", "mlp.up", "*.mlp", the whole path.
+constexpr bool has_names(std::string_view path, std::string_view names) {
+  const auto ends = [&](std::size_t at) { return at == path.size() || path[at] == '.'; };
+  for (std::size_t at = 0; at + names.size() <= path.size(); ++at)
+    if ((at == 0 || path[at - 1] == '.') && ends(at + names.size()) && path.substr(at, names.size()) == names)
+      return !names.empty();
+  return false;
+}
+
+/// What a word says of the members that have some names.
+struct MembersCalled {
+  MemberName names{};
+  MemberName group{};  ///< whose numbers they read; none: those of all
+  bool frozen = false;
+};
+struct Grouping {
+  List<MembersCalled, 16> said{};
+  bool fits = true;  ///< all words are of groups
+
+  /// What the last word says that means a member, or null.
+  constexpr const MembersCalled* of(std::string_view path) const {
+    const MembersCalled* found = nullptr;
+    for (const MembersCalled& s : said)
+      if (has_names(path, s.names.view())) found = &s;
+    return found;
+  }
+};
+
+}  // namespace parallel::internals
