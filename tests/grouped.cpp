@@ -124,8 +124,8 @@ TEST_CASE("frozen is as it began, what is beside it as if that had no learning r
                still = trained<Slow<Optimizer>>(Mesh{data = 1}, numbers);
     REQUIRE(some.size() == 8);
     CHECK(some == still);
-    for (const std::size_t base : {0, 1, 4}) CHECK(some[base] == first[base]);
-    for (const std::size_t other : {2, 3, 5, 6, 7}) CHECK(some[other] != first[other]);
+    for (const std::size_t base : {0U, 1U, 4U}) CHECK(some[base] == first[base]);
+    for (const std::size_t other : {2U, 3U, 5U, 6U, 7U}) CHECK(some[other] != first[other]);
     const auto one_rate = trained<Grouped<All<Optimizer>, Frozen<"base", "first">>>(Mesh{data = 1}, numbers);
     CHECK(one_rate[7] != some[7]);  // the bias, whose rate is its own
   };

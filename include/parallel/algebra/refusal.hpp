@@ -70,7 +70,7 @@ namespace parallel {
   reason(host_is_memory, "parallel: host is no axis of ranks, but the memory beside the device of each; leave it out of meshes, and of annotations but Stored<host>", ranks) \
   reason(unscaled, "parallel: gradients are computed in float16, in which small ones are zero; write LossScaled<Program>, or use bfloat16", bytes) \
   reason(loss_scaling, "parallel::LossScaled: only a training is scaled whose updates wait for the norm of all gradients, by which all ranks see an overflow; wrap a Training, with a synchronous schedule, or use bfloat16", micro_batches) \
-  reason(grouped_words, "parallel::Grouped: what stands behind the training is no Frozen<\"name\"> or Group<\"group\", \"name\">, or names no member of the model; write names as paths have them, one behind the other, as in blocks.*.mlp", member) \
+  reason(grouped_words, "parallel::Grouped: what stands behind the training is neither Frozen nor Group, or names no member of the model; write names as paths have them, one behind the other, as in blocks.*.mlp", member) \
   reason(sums_words, "parallel::SumsIn: the words do not fit together; write each of Activations<T>, Reduced<T> and Accumulated<T> once, of an Evaluation Activations alone, with float, bfloat16 or float16", inputs) \
   reason(pending_gradient, "parallel: an optimizer was given a gradient that is a pending sum (Partial); give it Update::completed(gradient)", dimensions) \
   reason(not_element_by_element, "parallel::Update: an operation without a table goes element by element, but an operand has another shape, or its first ones lie differently; give the operation a table (signatures)", dimensions) \
