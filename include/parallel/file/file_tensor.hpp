@@ -51,7 +51,7 @@ struct FileTensor : FileEntry {
                                     std::string(name_of(file_dtype_of<T>)) +
                                     " was asked for; ask for what the file has, and convert");
     const std::size_t count = bytes.size() / sizeof(T);
-    if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(T) == 0)
+    if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(T) == 0 || count == 0)
       return {in, {reinterpret_cast<const T*>(bytes.data()), count}};
     auto copy = std::make_shared<std::vector<T>>(count);
     std::memcpy(copy->data(), bytes.data(), bytes.size());
