@@ -10,6 +10,7 @@ from pathlib import Path
 # folder: the folders that its row names; it may include what those may include, too
 LAYERS = {
     "meta": [],
+    "file": ["meta"],
     "algebra": ["meta"],
     "graph": ["algebra"],
     "operation": ["graph"],
@@ -23,9 +24,9 @@ LAYERS = {
     "object": ["plan"],
     "device": ["account"],
     "communicator": ["algebra"],
-    "run": ["question", "device", "communicator"],
+    "run": ["question", "device", "communicator", "file"],
 }
-PURE = ["meta", "algebra", "graph", "operation", "model", "schedule", "account", "program", "plan", "question", "cost", "object"]  # these never see what BACKEND matches
+PURE = ["meta", "file", "algebra", "graph", "operation", "model", "schedule", "account", "program", "plan", "question", "cost", "object"]  # these never see what BACKEND matches
 BACKEND = re.compile(r"(unsupported/)?Eigen/|mpi\.h$|boost/mpi|cu(da|blas|rand|b/|tensor|tlass)|nccl|nvtx")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 

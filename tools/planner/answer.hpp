@@ -5,7 +5,7 @@
 #include <iostream>
 #include <optional>
 
-#include <parallel/run/new_file.hpp>
+#include <parallel/file/new_file.hpp>
 
 #include "choice.hpp"
 #include "dot.hpp"

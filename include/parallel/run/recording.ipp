@@ -6,9 +6,9 @@
 #include <map>
 
 #include <parallel/algebra/notation.hpp>
+#include <parallel/file/new_file.hpp>
 #include <parallel/plan/walk.hpp>
 #include <parallel/question/text.hpp>
-#include <parallel/run/new_file.hpp>
 #include <parallel/run/recording.hpp>
 
 namespace parallel::internals {

@@ -1,4 +1,4 @@
-// A file that is written whole or not at all: beside its place first, and put in it when nothing is left to write.
+// A file that is written whole or not at all: beside its place first, and put in it when all of it is on the disk.
 #pragma once
 #include <cerrno>
 #include <climits>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <parallel/run/failure.hpp>
+#include <parallel/meta/failure.hpp>
 
 namespace parallel::internals {
 
@@ -44,15 +44,25 @@ class NewFile {
 
   std::FILE* stream() const { return stream_.get(); }
 
-  /// The end of the writing: FILE is what was written. Throws Failure(io) where a write failed; then FILE is what it
-  /// was.
+  void write(const void* bytes, std::size_t count) {
+    if (count > 0 && std::fwrite(bytes, 1, count, stream()) != count) throw refused();
+  }
+
+  /// The end of the writing: FILE is what was written, also after a power failure. Throws Failure(io) where a write
+  /// failed; then FILE is what it was.
   void put_in_place() {
     const bool written = std::fflush(stream()) == 0 && std::ferror(stream()) == 0;
-    if (!written) throw refused();
+    if (!written || (!beside_.empty() && ::fsync(::fileno(stream())) != 0)) throw refused();
     if (std::fclose(stream_.release()) != 0) throw refused();
     if (beside_.empty()) return;
     if (std::rename(beside_.c_str(), file_.c_str()) != 0) throw refused();
     beside_.clear();
+    const std::string folder = file_.substr(0, file_.rfind('/') + 1);  // which holds the new name
+    if (const int there = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        there >= 0) {
+      ::fsync(there);  // a file system that cannot has its own ways
+      ::close(there);
+    }
   }
 
  private:

@@ -1,0 +1,163 @@
+// Tables of numbers as text: CSV after RFC 4180, with another separator if need be.
+#pragma once
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <parallel/file/mapped_file.hpp>
+
+namespace parallel::internals {
+
+struct CsvOptions {
+  bool header = true;                  ///< the first line names the columns
+  std::vector<std::string> columns{};  ///< those to read, in this order; none: all. Others may hold anything
+  char separator = ',';
+  std::optional<double> empty{};  ///< what an empty field is; none: it is refused
+};
+
+/// Row by row, so `values` is a tensor of shape [rows, columns].
+template <class T>
+struct CsvTable {
+  std::vector<std::string> columns{};  ///< their names; "1", "2" and so on where the file has none
+  std::size_t rows = 0;
+  std::vector<T> values{};
+  std::span<const T> row(std::size_t r) const { return std::span(values).subspan(r * columns.size(), columns.size()); }
+};
+
+/// Goes through a CSV file field by field, and knows where it is.
+class CsvFields {
+ public:
+  CsvFields(const MappedFile& in, char separator) : in_(in), text_(in.text()), separator_(separator) {
+    if (text_.starts_with("\xef\xbb\xbf")) at_ = 3;  // a mark that the text is UTF-8
+  }
+  /// Goes to the next line that is not empty; false at the end.
+  bool next_line() {
+    while (at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == '\r')) step();
+    column_ = 0;
+    ended_ = false;
+    return at_ < text_.size();
+  }
+  /// The next field of the line, without its quotes and the spaces about it; nothing behind the last. Stands until the
+  /// next call.
+  std::optional<std::string_view> next_field() {
+    if (ended_) return std::nullopt;
+    ++column_;
+    field_line_ = line_;
+    std::string_view field;
+    skip_spaces();
+    if (at_ < text_.size() && text_[at_] == '"') {
+      field = quoted();
+      skip_spaces();
+    } else {
+      const std::size_t begin = at_;
+      while (at_ < text_.size() && text_[at_] != separator_ && text_[at_] != '\n' && text_[at_] != '\r') ++at_;
+      field = text_.substr(begin, at_ - begin);
+      while (field.ends_with(' ') || field.ends_with('\t')) field.remove_suffix(1);
+    }
+    ended_ = at_ == text_.size() || text_[at_] != separator_;
+    if (!ended_)
+      ++at_;
+    else if (at_ < text_.size() && text_[at_] != '\n' && text_[at_] != '\r')
+      throw refused("has something behind its closing quote");
+    return field;
+  }
+  Failure refused(const std::string& why) const {
+    return damaged(in_.file(),
+                   "line " + std::to_string(field_line_) + ", column " + std::to_string(column_) + " " + why);
+  }
+  std::size_t column() const { return column_; }
+
+ private:
+  void step() {
+    if (text_[at_] == '\n') ++line_;
+    ++at_;
+  }
+  void skip_spaces() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t') && text_[at_] != separator_) ++at_;
+  }
+  std::string_view quoted() {
+    unquoted_.clear();
+    for (++at_; at_ < text_.size(); step()) {
+      if (text_[at_] == '"') {
+        if (!text_.substr(at_ + 1).starts_with('"')) {
+          ++at_;
+          return unquoted_;
+        }
+        ++at_;
+      }
+      unquoted_ += text_[at_];
+    }
+    throw refused("begins with a quote that nothing closes");
+  }
+
+  const MappedFile& in_;
+  std::string_view text_;
+  char separator_;
+  std::size_t at_ = 0, line_ = 1, field_line_ = 1, column_ = 0;
+  bool ended_ = true;
+  std::string unquoted_{};
+};
+
+/// A table of numbers. Throws Failure: missing_input where there is no file; bad_data, with line and column, where a field
+/// is no number, a line has more or fewer fields than the first, a column that is asked for is not there, or there are
+/// no lines.
+template <class T = float>
+CsvTable<T> read_csv(const std::string& file, const CsvOptions& how = {}) {
+  const MappedFile in(file);
+  CsvTable<T> table;
+  std::vector<std::string> names;
+  CsvFields first(in, how.separator);
+  if (!first.next_line()) throw damaged(file, "it has no lines");
+  while (const auto field = first.next_field())
+    names.push_back(how.header ? std::string(*field) : std::to_string(names.size() + 1));
+  table.columns = how.columns.empty() ? names : how.columns;
+
+  std::vector<std::size_t> place(names.size(), table.columns.size());  // in a row of the table; the last: nowhere
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const auto found = how.columns.empty() ? names.begin() + static_cast<std::ptrdiff_t>(c)
+                                           : std::find(names.begin(), names.end(), table.columns[c]);
+    if (found == names.end()) throw damaged(file, "it has no column '" + table.columns[c] + "' in its first line");
+    place[static_cast<std::size_t>(found - names.begin())] = c;
+  }
+
+  CsvFields fields = how.header ? std::move(first) : CsvFields(in, how.separator);  // or the first line is numbers, too
+  const auto number = [&](std::string_view field) {
+    if (field.empty() && how.empty) return static_cast<T>(*how.empty);
+    T value{};
+    std::string_view digits = field;
+    if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error == std::errc::result_out_of_range)
+      throw fields.refused("is '" + std::string(field.substr(0, 40)) + "', a number that is too large or too small");
+    if (error != std::errc{} || end != digits.data() + digits.size())
+      throw fields.refused("is '" + std::string(field.substr(0, 40)) + "'; a number is expected");
+    return value;
+  };
+  while (fields.next_line()) {
+    table.values.resize(table.values.size() + table.columns.size());
+    T* const row = table.values.data() + table.rows * table.columns.size();
+    while (const auto field = fields.next_field()) {
+      if (fields.column() > names.size())
+        throw fields.refused("is one more than the " + std::to_string(names.size()) + " of the first line");
+      const std::size_t to = place[fields.column() - 1];
+      if (to < table.columns.size()) row[to] = number(*field);
+    }
+    if (fields.column() < names.size())
+      throw fields.refused("is the last, but the first line has " + std::to_string(names.size()));
+    ++table.rows;
+  }
+  return table;
+}
+
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::CsvOptions;
+using internals::CsvTable;
+using internals::read_csv;
+}  // namespace parallel

@@ -1,0 +1,116 @@
+// Files of tokens: raw, as nanoGPT's, or with the header of llm.c (https://github.com/karpathy/llm.c).
+#pragma once
+#include <array>
+#include <concepts>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <parallel/file/mapped_file.hpp>
+#include <parallel/file/new_file.hpp>
+
+namespace parallel::internals {
+
+/// Bytes of a token. llm.c's magic and version for each.
+enum class TokenWidth { two = 2, four = 4 };
+struct LlmcTokens {
+  static constexpr std::size_t header = 256;  ///< numbers of 4 bytes; behind magic and version the number of tokens
+  std::int32_t magic, version;
+};
+constexpr LlmcTokens llmc_tokens(TokenWidth width) {
+  return width == TokenWidth::two ? LlmcTokens{20240520, 1} : LlmcTokens{20240801, 7};
+}
+
+/// Tokens one behind the other, mapped. Copies share the file.
+class TokenFile {
+ public:
+  /// A file with llm.c's header. Throws Failure: missing_input where there is none; bad_data where the header is
+  /// another, or the file has not the tokens that it says.
+  explicit TokenFile(const std::string& file) : in_(std::make_shared<const MappedFile>(file)) {
+    begin_ = 4 * LlmcTokens::header;
+    const std::size_t bytes = in_->bytes().size();
+    if (bytes < begin_)
+      throw damaged(file, "it has " + std::to_string(bytes) +
+                              " bytes, fewer than llm.c's header of 1024; of raw tokens "
+                              "say how wide they are: TokenFile(file, TokenWidth::two)");
+    const auto magic = in_->number<std::int32_t>(0), version = in_->number<std::int32_t>(4),
+               count = in_->number<std::int32_t>(8);
+    bool known = false;
+    for (const TokenWidth width : {TokenWidth::two, TokenWidth::four})
+      if (magic == llmc_tokens(width).magic && version == llmc_tokens(width).version) {
+        width_ = width;
+        size_ = (bytes - begin_) / static_cast<std::size_t>(width);
+        known = true;
+      }
+    if (!known)
+      throw damaged(file,
+                    "it begins with " + std::to_string(magic) + " and version " + std::to_string(version) +
+                        ", but files of tokens with 20240520 and 1, or 20240801 and 7; of raw tokens say how wide "
+                        "they are: TokenFile(file, TokenWidth::two)");
+    if (count < 0 || begin_ + static_cast<std::size_t>(count) * static_cast<std::size_t>(width_) != bytes)
+      throw damaged(file, "its header says that it has " + std::to_string(count) + " tokens, but behind that are " +
+                              std::to_string(bytes - begin_) + " bytes, of " +
+                              std::to_string(static_cast<int>(width_)) + " a token");
+  }
+  /// A file of tokens and nothing else. Throws Failure as the other, also where the last token is cut off.
+  TokenFile(const std::string& file, TokenWidth width) : in_(std::make_shared<const MappedFile>(file)), width_(width) {
+    const std::size_t bytes = in_->bytes().size();
+    size_ = bytes / static_cast<std::size_t>(width);
+    if (bytes % static_cast<std::size_t>(width) != 0)
+      throw damaged(file, "it has " + std::to_string(bytes) + " bytes, which are no tokens of " +
+                              std::to_string(static_cast<int>(width)));
+  }
+
+  const std::string& file() const { return in_->file(); }
+  std::size_t size() const { return size_; }
+  /// The tokens from `first` on. A program's tokens are ints, and a token that is none is 65.
+  void copy(std::size_t first, std::span<int> to) const {
+    width_ == TokenWidth::two ? copy_of<std::uint16_t>(first, to) : copy_of<std::uint32_t>(first, to);
+  }
+  int operator[](std::size_t i) const {
+    int token = 0;
+    copy(i, {&token, 1});
+    return token;
+  }
+
+ private:
+  template <class Token>
+  void copy_of(std::size_t first, std::span<int> to) const {
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      const auto token = in_->number<Token>(begin_ + (first + i) * sizeof(Token));
+      if (token > static_cast<std::uint32_t>(std::numeric_limits<int>::max()))
+        throw damaged(
+            file(), "its token " + std::to_string(first + i) + " is " + std::to_string(token) + ", larger than an int");
+      to[i] = static_cast<int>(token);
+    }
+  }
+
+  std::shared_ptr<const MappedFile> in_;
+  TokenWidth width_ = TokenWidth::two;
+  std::size_t begin_ = 0, size_ = 0;
+};
+
+/// Writes FILE with llm.c's header, whole or not at all. Throws Failure: io where it cannot be written, bad_data where
+/// they are 2^31 tokens or more, which the header cannot say.
+template <class Token>
+requires(std::same_as<Token, std::uint16_t> || std::same_as<Token, std::uint32_t>)  //
+    void write_tokens(const std::string& file, std::span<const Token> tokens) {
+  if (tokens.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+    throw damaged(file, "a file of tokens has fewer than 2147483648; write several");
+  constexpr LlmcTokens kind = llmc_tokens(static_cast<TokenWidth>(sizeof(Token)));
+  std::array<std::int32_t, LlmcTokens::header> header{kind.magic, kind.version,
+                                                      static_cast<std::int32_t>(tokens.size())};
+  NewFile out(file, file);
+  out.write(header.data(), sizeof header);
+  out.write(tokens.data(), tokens.size_bytes());
+  out.put_in_place();
+}
+
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::TokenFile;
+using internals::TokenWidth;
+using internals::write_tokens;
+}  // namespace parallel

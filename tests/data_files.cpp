@@ -1,0 +1,203 @@
+// .npy as NumPy writes it, CSV, IDX, files of tokens: what is in them, and a sentence for what is damaged.
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include <parallel/file/csv.hpp>
+#include <parallel/file/idx.hpp>
+#include <parallel/file/npy.hpp>
+#include <parallel/file/tokens.hpp>
+
+#include "files.hpp"
+
+using namespace parallel;
+using files::Folder;
+using files::said;
+
+namespace {
+
+/// What `read(file)` says of a file with these bytes.
+template <class F>
+std::string sentence(const Folder& folder, const std::string& bytes, F read) {
+  const std::string file = folder / "file";
+  files::write(file, bytes);
+  const auto s = said(file, [&] { read(file); });
+  CHECK(s.code == (s.sentence.empty() ? 0 : exit_code::bad_data));
+  return s.sentence;
+}
+/// Each byte another, each missing, each end: nothing but sentences.
+template <class F>
+void damage(const Folder& folder, const std::string& whole, std::size_t header, F read) {
+  long refused = 0, all = 0;
+  const auto one = [&](const std::string& bytes) {
+    refused += sentence(folder, bytes, read).empty() ? 0 : 1;
+    ++all;
+  };
+  for (std::size_t at = 0; at < header; ++at) {
+    for (int byte = 0; byte < 256; byte += 5) one(whole.substr(0, at) + static_cast<char>(byte) + whole.substr(at + 1));
+    one(whole.substr(0, at));
+    one(whole.substr(0, at) + whole.substr(at + 1));
+  }
+  MESSAGE(refused << " of " << all << " refused");
+}
+
+using Sizes = std::vector<std::int64_t>;
+
+template <class T>
+void same_as_numpy(const Folder& folder, const std::string& name, const Sizes& shape) {
+  CAPTURE(name);
+  const std::string file = files::fixture(name);
+  const FileTensor tensor = read_npy(file);
+  CHECK(tensor.shape == shape);
+  const FileView<T> all = tensor.as<T>();
+  REQUIRE(all.size() == static_cast<std::size_t>(tensor.elements()));
+  std::vector<T> counted(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) counted[i] = T(static_cast<float>(i + 1));
+  const auto same = [](const T& a, const T& b) { return std::memcmp(&a, &b, sizeof a) == 0; };
+  CHECK(std::equal(all.begin(), all.end(), counted.begin(), same));
+  write_npy(folder / "written", shape, counted);
+  std::string written = files::read(folder / "written"), numpys = files::read(file);
+  if (numpys[6] == 1) CHECK(written == numpys);
+}
+
+TEST_CASE(".npy") {
+  const Folder folder;
+  same_as_numpy<float>(folder, "f4.npy", {2, 3});
+  same_as_numpy<double>(folder, "scalar.npy", {});
+  same_as_numpy<std::int64_t>(folder, "vector.npy", {5});
+  same_as_numpy<std::uint8_t>(folder, "none.npy", {0, 4});
+  same_as_numpy<float16>(folder, "deep.npy", {1, 2, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
+  same_as_numpy<int>(folder, "version2.npy", {4});
+  same_as_numpy<std::complex<float>>(folder, "version3.npy", {4});
+  const auto refused = [&](const std::string& name) {
+    const std::string file = files::fixture(name);
+    return said(file, [&] { read_npy(file); }).sentence;
+  };
+  CHECK(refused("fortran.npy") == ": its array lies column by column; in Python, save numpy.ascontiguousarray(array)");
+  CHECK(refused("big_endian.npy").find("its elements are '>f4'") != std::string::npos);
+  CHECK(refused("text.npy").find("its elements are '<U2'") != std::string::npos);
+  CHECK(said(files::fixture("f4.npy"), [&] { read_npy(files::fixture("f4.npy")).as<double>(); }).sentence ==
+        ": its elements are F32, but F64 was asked for; ask for what the file has, and convert");
+  CHECK(said(folder / "file", [&] {
+          write_npy(folder / "file", {2, 2}, std::vector<float>(3));
+        }).code == exit_code::bad_data);
+
+  const auto with = [&](const std::string& header, std::size_t behind) {
+    std::string bytes("\x93NUMPY\1\0", 8);
+    const auto length = static_cast<std::uint16_t>(header.size());
+    bytes.append(reinterpret_cast<const char*>(&length), 2);
+    return sentence(folder, bytes + header + std::string(behind, '\0'), read_npy);
+  };
+  CHECK(with("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n", 24).empty());
+  CHECK(with("{'shape':(2L,3L),\"fortran_order\":False,'descr':'<f4'}", 24).empty());
+  CHECK(with("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n", 23) ==
+        ": its shape has 24 bytes, but behind its header are 23");
+  CHECK(with("{'descr': '<f4', 'shape': (2, 3), }\n", 24) == ": its header has no fortran_order");
+  CHECK(with("{'descr': '<f4', 'descr': '<f4'}\n", 24) == ": its header has its descr twice");
+  CHECK(with("{'descr': '<f4', 'fortran_order': 1}\n", 24) ==
+        ": its header has '1}\n' where True or False is expected");
+  CHECK(with("{'descr': '<f4', 'fortran_order': False, 'shape': (-2, 3), }\n", 24).find("where a dimension") !=
+        std::string::npos);
+  CHECK(with("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }\n", 0) ==
+        ": it has a shape of more elements than can be counted");
+  CHECK(with("{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::string(65'000, '0') + "), }\n", 4).empty() ==
+        false);
+  damage(folder, files::read(files::fixture("f4.npy")), 128, read_npy);
+}
+
+TEST_CASE("CSV") {
+  const Folder folder;
+  const std::string file = folder / "file";
+  const auto read = [&](const std::string& text, const CsvOptions& how = {}) {
+    files::write(file, text);
+    return read_csv<double>(file, how);
+  };
+  using Numbers = std::vector<double>;
+  using Names = std::vector<std::string>;
+  const auto plain = read("x,y\n1,2.5\n-3,4e2\n");
+  CHECK(plain.columns == Names{"x", "y"});
+  CHECK(plain.rows == 2);
+  CHECK(plain.values == Numbers{1, 2.5, -3, 400});
+  CHECK(plain.row(1)[1] == 400);
+  const auto odd = read("\xef\xbb\xbf\"a, \"\"b\"\"\n2\" , y\r\n\r\n \"+1\" ,\t2\r\n3,inf");
+  CHECK(odd.columns == Names{"a, \"b\"\n2", "y"});
+  CHECK(odd.values == Numbers{1, 2, 3, HUGE_VAL});
+  CHECK(read("1;2\n3;4\n", {.header = false, .separator = ';'}).values == Numbers{1, 2, 3, 4});
+  CHECK(read("1\t2\n3\t4\n", {.header = false, .separator = '\t'}).columns == Names{"1", "2"});
+  CHECK(read("name,x,y\nAda,1,2\nBob,3,4\n", {.columns = {"y", "x"}}).values == Numbers{2, 1, 4, 3});
+  CHECK(std::isnan(read("x,y\n,1\n", {.empty = std::nan("")}).values[0]));
+  CHECK(read("x,y\n").rows == 0);
+  CHECK(read_csv<int>((files::write(file, "x\n7\n"), file)).values == std::vector<int>{7});
+
+  const auto says = [&](const std::string& text, const CsvOptions& how = {}) {
+    return sentence(folder, text, [&](const std::string& name) { read_csv<float>(name, how); });
+  };
+  CHECK(says("") == ": it has no lines");
+  CHECK(says("\n\n") == ": it has no lines");
+  CHECK(says("x,y\n1,2\n\n1,two\n") == ": line 4, column 2 is 'two'; a number is expected");
+  CHECK(says("x,y\n1,\n") == ": line 2, column 2 is ''; a number is expected");
+  CHECK(says("x,y\n1,2,3\n") == ": line 2, column 3 is one more than the 2 of the first line");
+  CHECK(says("x,y\n1\n") == ": line 2, column 1 is the last, but the first line has 2");
+  CHECK(says("x\n1e99\n") == ": line 2, column 1 is '1e99', a number that is too large or too small");
+  CHECK(says("x\n\"1\n2\n") == ": line 2, column 1 begins with a quote that nothing closes");
+  CHECK(says("\"a\nb\",c\n1,x\n") == ": line 3, column 2 is 'x'; a number is expected");
+  CHECK(says("x\n\"1\"2\n") == ": line 2, column 1 has something behind its closing quote");
+  CHECK(says("x\n1\n", {.columns = {"z"}}) == ": it has no column 'z' in its first line");
+  damage(folder, "x,\"y\"\n1,2.5\n\"-3\",4e2\n", 21, [](const std::string& name) { read_csv<float>(name); });
+}
+
+TEST_CASE("IDX") {
+  const Folder folder;
+  const std::string images{"\0\0\x08\x03\0\0\0\2\0\0\0\1\0\0\0\3abcdef", 22};
+  files::write(folder / "file", images);
+  const FileTensor tensor = read_idx(folder / "file");
+  CHECK(tensor.shape == Sizes{2, 1, 3});
+  CHECK(tensor.as<std::uint8_t>()[5] == 'f');
+  const auto says = [&](const std::string& bytes) { return sentence(folder, bytes, read_idx); };
+  CHECK(says({"\0\0\x09\0x", 5}).empty());
+  CHECK(says(images + "g") == ": its dimensions are of 6 bytes, but behind them are 7");
+  CHECK(says({"\0\0\x0d\1\0\0\0\1abcd", 12}) == ": its elements are of IDX's type 13; 8 and 9, bytes, are read");
+  CHECK(says("\x1f\x8b rest") == ": it is compressed; say gunzip, and name what that writes");
+  CHECK(says(std::string("\0\0\x08\xff", 4) + std::string(1020, '\xff')) ==
+        ": its dimensions are of too many bytes, but behind them are 0");
+  damage(folder, images, 16, read_idx);
+}
+
+TEST_CASE("tokens") {
+  const Folder folder;
+  const std::string file = folder / "file";
+  const std::vector<std::uint16_t> two{0, 1, 50256, 65535};
+  const std::vector<std::uint32_t> four{0, 128000, 65536, 2147483647};
+  write_tokens(file, std::span<const std::uint16_t>(two));
+  const TokenFile of_two(file);
+  write_tokens(folder / "four", std::span<const std::uint32_t>(four));
+  const TokenFile of_four(folder / "four");
+  REQUIRE((of_two.size() == 4 && of_four.size() == 4));
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(of_two[i] == two[i]);
+    CHECK(of_four[i] == static_cast<int>(four[i]));
+  }
+  const std::string whole = files::read(file);
+  CHECK(whole.size() == 1024 + 8);
+  const int header[] = {20240520, 1, 4, 0};
+  CHECK(std::memcmp(whole.data(), header, sizeof header) == 0);
+
+  files::write(folder / "raw", whole.substr(1024));
+  const TokenFile raw(folder / "raw", TokenWidth::two);
+  CHECK((raw.size() == 4 && raw[2] == 50256));
+  CHECK(TokenFile(folder / "raw", TokenWidth::four).size() == 2);
+  CHECK(said(folder / "raw", [&] { TokenFile(folder / "raw", TokenWidth::four)[1]; }).sentence ==
+        ": its token 1 is 4294952016, larger than an int");
+  const auto read = [](const std::string& name) { TokenFile{name}; };
+  CHECK(sentence(folder, whole.substr(0, 1031), read) ==
+        ": its header says that it has 4 tokens, but behind that are 7 bytes, of 2 a token");
+  CHECK(sentence(folder, whole.substr(1024), read).find("it has 8 bytes, fewer than llm.c's header") !=
+        std::string::npos);
+  CHECK(sentence(folder, std::string(1024, '\0'), read).find("begins with 0 and version 0") != std::string::npos);
+  CHECK(sentence(folder, whole.substr(0, 1025), [](const std::string& name) { TokenFile(name, TokenWidth::two); }) ==
+        ": it has 1025 bytes, which are no tokens of 2");
+  damage(folder, whole, 16, read);
+}
+
+}  // namespace

@@ -1,0 +1,82 @@
+// The program of docs/files.md.
+#include <cstdio>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <parallel/file/csv.hpp>
+#include <parallel/file/idx.hpp>
+#include <parallel/file/npy.hpp>
+#include <parallel/file/safetensors.hpp>
+#include <parallel/file/tokens.hpp>
+#include <parallel/file/write_safetensors.hpp>
+#include <parallel/run/failure.hpp>
+
+using namespace parallel;
+using parallel::internals::NewFile;
+
+namespace {
+
+void safetensors(const std::string& file) {
+  const std::vector<FileEntry> entries{{"wte", FileDType::F32, {1000, 64}}, {"step", FileDType::I64, {}}};
+  write_safetensors(file, entries, [&](const FileEntry& entry, FileSink& sink) {
+    if (entry.name == "step") return sink(std::vector<std::int64_t>{12});
+    const std::vector<float> row(64, 0.02F);
+    for (int i = 0; i < 1000; ++i) sink(row);
+  });
+
+  const Safetensors weights(file);
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    std::printf("%s has %lld elements\n", weights[i].name.c_str(), static_cast<long long>(weights[i].elements()));
+  const FileView<float> embedding = weights["wte"].as<float>();
+  std::printf("%zu floats, the last is %.2f\n", embedding.size(), embedding[embedding.size() - 1]);
+}
+
+void npy(const std::string& file) {
+  const std::vector<float> numbers{1, 2, 3, 4, 5, 6};
+  write_npy(file, {2, 3}, numbers);  // numpy.load(file)
+  const FileTensor array = read_npy(file);
+  std::printf("%lld rows, the last number is %g\n", static_cast<long long>(array.shape[0]), array.as<float>()[5]);
+}
+
+void csv(const std::string& file) {
+  {
+    NewFile out(file, file);
+    std::fputs("name,height,weight\nAda,1.64,58\n\"O'Neil, Bob\",1.83,\n", out.stream());
+    out.put_in_place();
+  }
+  const CsvTable<float> people = read_csv<float>(file, {.columns = {"height", "weight"}, .empty = 0});
+  std::printf("%zu rows of %zu, the first is %g m\n", people.rows, people.columns.size(), people.row(0)[0]);
+}
+
+void idx(const std::string& file) {
+  {
+    NewFile out(file, file);
+    out.write("\0\0\x08\x01\0\0\0\2\5\7", 10);
+    out.put_in_place();
+  }
+  const FileTensor labels = read_idx(file);  // MNIST's train-labels-idx1-ubyte
+  std::printf("the second label is %d\n", labels.as<std::uint8_t>()[1]);
+}
+
+void tokens(const std::string& file) {
+  const std::vector<std::uint16_t> some{464, 3290, 318, 50256};
+  write_tokens(file, std::span(std::as_const(some)));
+  const TokenFile all(file);
+  std::printf("%zu tokens, the last is %d\n", all.size(), all[all.size() - 1]);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return guarded("files", [&] {
+    if (argc != 2) throw Failure("name a folder to write in", exit_code::usage);
+    const std::string folder = argv[1];
+    safetensors(folder + "/weights.safetensors");
+    npy(folder + "/array.npy");
+    csv(folder + "/people.csv");
+    idx(folder + "/labels");
+    tokens(folder + "/tokens.bin");
+    return 0;
+  });
+}
