@@ -14,13 +14,14 @@
 #include <parallel/run/parameters.hpp>
 #include <parallel/run/position.hpp>
 #include <parallel/run/scalars.hpp>
+#include <parallel/run/whole.hpp>
 
 namespace parallel::internals {
 
 template <Device Device>
 class RankMemory {
  public:
-  /// Copies this rank's part of a whole input: a vector, a std::span, a row-major matrix, or one number. `whole` has
+  /// Copies this rank's part of a whole input: a vector, a std::span, a matrix, or one number. `whole` has
   /// the elements of the full tensor in row-major order, all micro-batches one behind the other. Throws Misuse where it
   /// does not fit, or has an index out of its range (bad_data).
   template <class A>
@@ -154,6 +155,14 @@ void RankMemory<Device>::put(int position, const HandedOver& given) {
   Input& own = input_of(position);
   const Member& member = g_.member(own.member);
   check_whole(given, member.type, "input ", std::to_string(position));
+  if (!given.together()) {  // once row by row: a device takes what lies so
+    const std::vector<std::byte> rows = whole::row_by_row(given);
+    HandedOver copy = given;
+    copy.data = rows.data();
+    copy.row_step = copy.columns;
+    copy.column_step = 1;
+    return put(position, copy);
+  }
   if (given.dtype == DType::i32)
     check_indices({static_cast<const int*>(given.data), given.size}, own.ranges, position,
                   [](std::size_t i) { return i; });
