@@ -68,13 +68,10 @@ class ParametersIn {
     const HandedOver given = numbers_of(whole);
     const Member& m = find(plan, rank, path);
     check_whole(given, m.type, "the parameter ", path);
-    const bool by_all = held_by_all(plan, m);
-    if (!by_all) block_->provenance.set_part(path);
-    if (!held(plan, m)) return;
-    change<std::byte>(plan, m, [&](std::byte* part) {
-      write_part(plan, m.type.layout, rank, given, part);
-      if (by_all) block_->provenance.set(path, {part, static_cast<std::size_t>(local_bytes(m.type, plan.mesh))}, here);
-    });
+    std::uint64_t hash = 0;
+    if (held(plan, m))
+      change<std::byte>(plan, m, [&](std::byte* part) { hash = set_part(plan, m, rank, given, part); });
+    block_->provenance.set(path, hash, here);
   }
   /// Writes this rank's part into a whole tensor, which has room for all of it; all ranks together fill it.
   template <class A>
@@ -118,21 +115,6 @@ class ParametersIn {
         layout_, block_layout(plan, Role::parameter),
         "parameters of one program are given to another that cuts the model differently",
         "name the same mesh and schedule (Pipelined) in both, store parameters alike (Stored, AllStored) and cut neither by cost (Balanced), or make parameters from this program's plan");
-  }
-  /// Whether every rank has the whole of a member; in a pipeline, where others have nothing of it, none is taken for
-  /// one.
-  static bool held_by_all(const Plan& plan, const Member& m) {
-    const auto at_some = [&](const Placed& p) {
-      return p.placement.kind == PlacementKind::at && plan.mesh.extent(p.axis) > 1;
-    };
-    const Layout& layout = m.type.layout;
-    return (plan.graph.stages == nullptr || plan.mesh.extent(plan.graph.stages) == 1) &&
-           local_elements(layout, plan.mesh) == layout.elements() &&
-           std::none_of(layout.others.begin(), layout.others.end(), at_some);
-  }
-  /// Whether this rank's stage has anything of a member.
-  static bool held(const Plan& plan, const Member& m) {
-    return plan.storage[static_cast<std::size_t>(m.value)].block != MemoryBlock::none;
   }
   const Member& find(const Plan& plan, int rank, std::string_view path) const {
     check(plan, rank);

@@ -18,6 +18,13 @@
 
 namespace parallel::internals {
 
+/// A tensor that outlives the step: a parameter, or state of an optimizer, or what a program remembers.
+struct NamedTensor {
+  std::string name;
+  Role role = Role::parameter;
+  Type type{};  ///< as it lies at rest; whole it has type.layout.elements() of type.dtype
+};
+
 template <Device Device>
 class RankMemory {
  public:
@@ -37,6 +44,11 @@ class RankMemory {
 
   /// Sets a run-time number of the program. Throws Misuse where it reads none of this name.
   void scalar(std::string_view name, double value) { scalars_.set(name, value); }
+  /// The number as the next step reads it: with it another run goes on. Throws Misuse where the program reads none of
+  /// this name, or it was never set.
+  double scalar(std::string_view name) {
+    return scalars_.get(name, [&] { return skipped(); });
+  }
   bool reads(std::string_view name) const { return scalars_.reads(name); }
   /// How the loss of the next step is scaled, and what is to be gone on with. Throws Misuse where the program is not
   /// LossScaled, and for what is no scale; alike on all ranks.
@@ -65,6 +77,21 @@ class RankMemory {
     check_position("member", i, static_cast<int>(g_.members.size()));
     return position_.part(g_.member(i).value);
   }
+  /// What outlives the step, by name, in the order of the model: parameters, what the optimizer remembers of each, what
+  /// a program remembers.
+  std::vector<NamedTensor> tensors() const {
+    std::vector<NamedTensor> all;
+    for (const Member& m : g_.members)
+      if (m.role != Role::input) all.push_back({std::string(g_.path(m)), m.role, m.type});
+    return all;
+  }
+  /// Writes this rank's part of one of them into a whole tensor, which has room for all of it: a vector, a std::span or
+  /// a matrix. All ranks together fill it. Throws Misuse where there is none of this name, or what is given does not
+  /// fit.
+  template <class A>
+  void get(std::string_view name, A&& whole) const {
+    read_whole(name, to_be_written(numbers_of(whole)));
+  }
   const Plan& plan() const { return plan_; }
   int rank() const { return rank_; }
   /// The last step's updates were skipped on every rank, because the loss or the gradient norm was no finite number.
@@ -77,6 +104,18 @@ class RankMemory {
   RankMemory(const RankMemory&) = delete;
   RankMemory& operator=(const RankMemory&) = delete;
 
+  const Member& find(std::string_view name) const {
+    std::string known;
+    for (const Member& m : g_.members) {
+      if (m.role == Role::input) continue;
+      if (g_.path(m) == name) return m;
+      known += (known.empty() ? "; it has " : ", ") + std::string(g_.path(m));
+    }
+    throw Misuse("the program has no tensor " + std::string(name) + known);
+  }
+  /// Writes this rank's part of a whole tensor. Returns what ranks compare of it, as set_part.
+  std::uint64_t write_whole(const Member& m, const HandedOver& whole);
+  void read_whole(std::string_view name, const HandedOver& whole) const;
   /// The memory of what was remembered, for a program that goes on from there.
   std::byte* remembered(const Plan& next) const {
     check_alike(block_layout(plan_, Role::state), block_layout(next, Role::state),
@@ -180,6 +219,36 @@ void RankMemory<Device>::put(int position, const HandedOver& given) {
 }
 
 template <Device Device>
+std::uint64_t RankMemory<Device>::write_whole(const Member& m, const HandedOver& whole) {
+  if (!held(plan_, m)) return 0;
+  std::byte* const part = position_.address(m.value);
+  if (Device::asynchronous) device_.finish();
+  if (!Device::asynchronous || internals::on_host(m.type.layout)) return set_part(plan_, m, rank_, whole, part);
+  View to{.data = part, .dtype = m.type.dtype, .rank = 1};
+  to.size[0] = to.whole[0] = local_elements(m.type.layout, plan_.mesh);
+  std::vector<std::byte> room;  // what pads a part stays
+  const View from = on_host(to, room);
+  const std::uint64_t hash = set_part(plan_, m, rank_, whole, room.data());
+  device_.take(from, to);
+  return hash;
+}
+
+template <Device Device>
+void RankMemory<Device>::read_whole(std::string_view name, const HandedOver& whole) const {
+  const Member& m = find(name);
+  check_whole(whole, m.type, "the tensor ", name);
+  if (!held(plan_, m)) return;
+  View part{.data = position_.address(m.value), .dtype = m.type.dtype, .rank = 1};
+  part.size[0] = local_elements(m.type.layout, plan_.mesh);
+  std::vector<std::byte> room;
+  if (internals::on_host(m.type.layout))
+    device_.finish();
+  else
+    part = on_host(part, room);
+  read_part(plan_, m.type.layout, rank_, static_cast<const std::byte*>(part.data), whole);
+}
+
+template <Device Device>
 double RankMemory<Device>::output_scalar(int i) {
   const View v = output(i);
   if (v.data == nullptr || v.elements() != 1)
@@ -229,3 +298,8 @@ void RankMemory<Device>::begin_step() {
 }
 
 }  // namespace parallel::internals
+
+namespace parallel {
+using internals::NamedTensor;
+using internals::Role;
+}  // namespace parallel

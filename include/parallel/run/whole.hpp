@@ -9,6 +9,7 @@
 #include <parallel/plan/check.hpp>
 #include <parallel/plan/plan.hpp>
 #include <parallel/run/numbers.hpp>
+#include <parallel/run/provenance.hpp>
 
 namespace parallel::internals {
 
@@ -147,6 +148,27 @@ inline void read_part(const Plan& plan, const Layout& layout, int rank, const st
       whole::move<bytes>(to + first * bytes, apart * bytes, part + position * bytes, bytes, n);
     });
   });
+}
+
+/// Whether this rank's stage has anything of a member.
+inline bool held(const Plan& plan, const Member& m) {
+  return plan.storage[static_cast<std::size_t>(m.value)].block != MemoryBlock::none;
+}
+/// Whether every rank has the whole of a member; in a pipeline, where others have nothing of it, none is taken for one.
+inline bool held_by_all(const Plan& plan, const Member& m) {
+  const auto at_some = [&](const Placed& p) {
+    return p.placement.kind == PlacementKind::at && plan.mesh.extent(p.axis) > 1;
+  };
+  const Layout& layout = m.type.layout;
+  return (plan.graph.stages == nullptr || plan.mesh.extent(plan.graph.stages) == 1) &&
+         local_elements(layout, plan.mesh) == layout.elements() &&
+         std::none_of(layout.others.begin(), layout.others.end(), at_some);
+}
+/// Writes a rank's part of a member. Returns what ranks compare of it: a hash where every rank has the whole, else 0.
+inline std::uint64_t set_part(const Plan& plan, const Member& m, int rank, const HandedOver& all, std::byte* part) {
+  write_part(plan, m.type.layout, rank, all, part);
+  if (!held_by_all(plan, m)) return 0;
+  return hash_of_numbers({part, static_cast<std::size_t>(local_bytes(m.type, plan.mesh))});
 }
 
 }  // namespace parallel::internals
