@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 HEAD = """#include <Eigen/Core>
+#include <unsupported/Eigen/CXX11/Tensor>
 #include <array>
 #include <list>
 #include <memory>
@@ -20,14 +21,12 @@ template <class A>
 std::size_t count(A&& a) { return parallel::internals::numbers_of(a).size; }
 """
 EIGEN = [f.replace("-I", "-isystem") for f in subprocess.run(["pkg-config", "--cflags", "eigen3"], capture_output=True, text=True).stdout.split()]
-POINTER, COLUMNS, MEMORY, ELEMENTS = "a pointer does not say", "a column-major matrix", "must lie in memory", "the elements are none of"
+POINTER, COLUMNS, MEMORY, ELEMENTS = "a pointer does not say", "a column-major tensor", "must lie in memory", "the elements are none of"
 REFUSED = [
     ("&two[0]", POINTER),
     ("static_cast<float*>(nullptr)", POINTER),
-    ("Eigen::MatrixXf(2, 3)", COLUMNS),
-    ("Eigen::Map<const Eigen::MatrixXf>(two, 1, 2)", COLUMNS),
-    ("Eigen::ArrayXXd(2, 3)", COLUMNS),
-    ("Eigen::Matrix3f()", COLUMNS),
+    ("Eigen::Tensor<float, 3>(2, 3, 4)", COLUMNS),
+    ("Eigen::TensorMap<Eigen::Tensor<const float, 2>>(two, 1, 2)", COLUMNS),
     ("std::list<float>{1}", MEMORY),
     ("std::vector<bool>{true}", MEMORY),
     ("Eigen::VectorXf(2) + Eigen::VectorXf(2)", MEMORY),
@@ -45,6 +44,11 @@ ACCEPTED = [
     "Eigen::VectorXf(2)",
     "Eigen::RowVectorXd(2)",
     "Eigen::Matrix<float, 2, 3, Eigen::RowMajor>()",
+    "Eigen::MatrixXf(2, 3)",
+    "Eigen::Map<const Eigen::MatrixXf>(two, 1, 2)",
+    "Eigen::ArrayXXd(2, 3)",
+    "Eigen::Matrix3f()",
+    "Eigen::Tensor<float, 3, Eigen::RowMajor>(2, 3, 4)",
     "Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(two, 1, 2)",
 ]
 

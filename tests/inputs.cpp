@@ -1,5 +1,6 @@
 // What a program hands to a run, and asks of it: what does not fit is one sentence that names the thing, and a
 // documented exit code.
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
@@ -103,14 +104,21 @@ TEST_CASE("an input may be a matrix of Eigen that is row-major") {
   CHECK(loss([&](auto& e) { e.input(0, matrix); }) == expected);
   CHECK(loss([&](auto& e) { e.input(0, Eigen::Map<const Matrix>(x.data(), rows, width)); }) == expected);
   CHECK(loss([&](auto& e) { e.input(0, std::span(x)); }) == expected);
+  const Eigen::MatrixXd by_columns = matrix;
+  CHECK(loss([&](auto& e) { e.input(0, by_columns); }) == expected);
+  CHECK(loss([&](auto& e) { e.input(0, Eigen::Map<const Eigen::MatrixXd>(by_columns.data(), rows, width)); }) ==
+        expected);
+  Matrix large = Matrix::Zero(rows, 2 * width);
+  large.leftCols(width) = matrix;
+  CHECK(loss([&](auto& e) { e.input(0, large.leftCols(width)); }) == expected);
   on_ranks<Fit>(Mesh{data = 1}, [&](auto& e, auto&, auto&) {
-    const Matrix transposed = matrix.transpose(), large = Matrix::Zero(rows, 2 * width);
+    const Matrix transposed = matrix.transpose();
     CHECK(said_by([&] { e.input(0, transposed); }).second ==
           "input 0 is f64[4/data, 6], but was given a matrix of 6 rows, which are not its first dimensions; give one "
           "of its shape, or the transpose");
-    CHECK(said_by([&] { e.input(0, large.leftCols(width)); }).second ==
-          "input 0 is f64[4/data, 6], but was given a part of a matrix, with something else between its elements; copy "
-          "it into a matrix of its own");
+    CHECK(said_by([&] { e.input(0, Eigen::MatrixXd(matrix.transpose())); }).second ==
+          "input 0 is f64[4/data, 6], but was given a matrix of 6 rows, which are not its first dimensions; give one "
+          "of its shape, or the transpose");
     const Matrix one_row = Eigen::Map<const Matrix>(x.data(), 1, rows * width);
     e.input(0, one_row);  // one row of all is no mistake
   });
@@ -146,6 +154,43 @@ TEST_CASE("parameters are checked where they are set and got, and belong to a ra
     });
   };
   CHECK(said_by(all_of_rank_0).first == 78);
+}
+namespace {
+struct Wide {
+  Parameter<double, Shape<width / data, width>> rows_of{zeros};
+  Parameter<double, Shape<3, width, 4 / data>> deep{zeros};
+  constexpr auto operator()(Distributed auto in) const { return mean(in) + mean(rows_of) + mean(deep); }
+};
+}  // namespace
+TEST_CASE("a matrix is taken and filled as it lies") {
+  using Columns = Eigen::MatrixXd;
+  const auto number = [](auto row, auto column) { return static_cast<double>(100 * row + column); };
+  const Columns given = Columns::NullaryExpr(width, width, number), deep = Columns::NullaryExpr(3 * width, 4, number);
+  Columns got = Columns::Zero(width, width), got_deep = Columns::Zero(3 * width, 4);
+  Columns large = Columns::Zero(2 * width, 2 * width);
+  Eigen::VectorXd flat = Eigen::VectorXd::Zero(width * width), apart = Eigen::VectorXd::Zero(2 * width * width);
+  on_ranks<Evaluation<Wide, Batch>>(Mesh{data = 2}, [&](auto& e, Parameters& parameters, Threads& world) {
+    const Plan& plan = e.plan();
+    parameters.set(plan, world.rank(), "rows_of", given);
+    parameters.set(plan, world.rank(), "deep", deep);
+    parameters.get(plan, world.rank(), "rows_of", got);
+    parameters.get(plan, world.rank(), "deep", got_deep);
+    parameters.get(plan, world.rank(), "rows_of", large.block(1, 2, width, width));
+    parameters.get(plan, world.rank(), "rows_of", flat);
+    parameters.get(
+        plan, world.rank(), "rows_of",
+        Eigen::Map<Eigen::VectorXd, 0, Eigen::InnerStride<>>(apart.data(), width * width, Eigen::InnerStride<>(2)));
+    CHECK(said_by([&] { parameters.set(plan, world.rank(), "deep", Columns::Zero(4, 3 * width).eval()); }).second ==
+          "the parameter deep is f64[3, 6, 4/data], but was given a matrix of 4 rows, which are not its first "
+          "dimensions; give one of its shape, or the transpose");
+  });
+  CHECK(got == given);
+  CHECK(got_deep == deep);
+  CHECK(large.block(1, 2, width, width) == given);
+  CHECK(std::count(large.data(), large.data() + large.size(), 0.0) == 3 * width * width + 1);
+  CHECK(flat.reshaped<Eigen::RowMajor>(width, width) == given);
+  CHECK(std::count(apart.data(), apart.data() + apart.size(), 0.0) == width * width + 1);
+  CHECK(apart[2] == given(0, 1));
 }
 TEST_CASE("outputs and members are those that there are") {
   on_ranks<Fit>(Mesh{data = 1}, [](auto& e, auto&, auto&) {

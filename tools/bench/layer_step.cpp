@@ -57,12 +57,14 @@ class Derived {
     for (const Member& m : plan.graph.members) {
       if (m.role == Role::parameter) {
         float* const part = trainer_.executor().member(which).template as<float>();
-        each_element(plan, m.type.layout, world.rank(),
-                     [&](std::int64_t i, std::int64_t global) { part[i] = number(which, global); });
+        each_run(plan, m.type.layout, world.rank(), [&](std::int64_t at, std::int64_t index, std::int64_t length) {
+          for (std::int64_t i = 0; i < length; ++i) part[at + i] = number(which, index + i);
+        });
       } else if (m.role == Role::input) {
         float* const part = trainer_.executor().input(position++).template as<float>();
-        each_element(plan, m.type.layout, world.rank(),
-                     [&](std::int64_t i, std::int64_t global) { part[i] = number(which, global); });
+        each_run(plan, m.type.layout, world.rank(), [&](std::int64_t at, std::int64_t index, std::int64_t length) {
+          for (std::int64_t i = 0; i < length; ++i) part[at + i] = number(which, index + i);
+        });
       }
       if (m.role == Role::parameter && plan.graph.path(m) != numbers[static_cast<std::size_t>(which)].name)
         throw Failure("layer_step: the model's parameters are not those of layer_model.hpp");

@@ -40,8 +40,9 @@ class PipelineRun {
       if (m.role == Role::parameter && plan_->graph.path(m) != n.name)
         throw Failure("pipeline: the model's parameters are not those of pipeline_model.hpp");
       if (v.data != nullptr)
-        each_element(plan_, m.type.layout, world.rank(),
-                     [&](std::int64_t i, std::int64_t global) { v.as<float>()[i] = number(n, which, global); });
+        each_run(plan_, m.type.layout, world.rank(), [&](std::int64_t at, std::int64_t index, std::int64_t length) {
+          for (std::int64_t i = 0; i < length; ++i) v.as<float>()[at + i] = number(n, which, index + i);
+        });
       ++which;
     }
   }

@@ -48,12 +48,19 @@ class Executor : public RankMemory<Device> {
   /// Mismatch where ranks are at another step, at another place of the program or have other scalars.
   void run(Here here = {});
   /// One step on these inputs, as `input` takes them: `predict(x).output("result")`. Throws what `inputs` and `run` do.
-  Executor& operator()(const Whole& first, const Whole& second = {}, const Whole& third = {}, const Whole& fourth = {},
-                       const Whole& fifth = {}, const Whole& sixth = {}, const Whole& seventh = {},
-                       const Whole& eighth = {}, Here here = {}) {
+  Executor& operator()(const Given& first, const Given& second = {}, const Given& third = {}, const Given& fourth = {},
+                       const Given& fifth = {}, const Given& sixth = {}, const Given& seventh = {},
+                       const Given& eighth = {}, Here here = {}) {
     this->inputs({{first, second, third, fourth, fifth, sixth, seventh, eighth}});
     run(here);
     return *this;
+  }
+  /// Writes this rank's part of a whole tensor that outlives the step, by its name (tensors): a vector, a std::span or a
+  /// matrix. Layers lie one behind the other. What every rank holds whole all are to be given alike, which is looked at
+  /// when the next step begins. Throws Misuse where there is none of this name, or what is given does not fit.
+  template <class A>
+  void set(std::string_view name, A&& whole, Here here = {}) {
+    put(name, numbers_of(whole), here);
   }
   /// How many steps were begun.
   std::int64_t steps() const { return steps_; }
@@ -96,6 +103,7 @@ class Executor : public RankMemory<Device> {
     agreeing::Hash hash;
     hash.word(number_);
     hash.word(steps_);
+    hash.word(static_cast<std::int64_t>(set_state_.hash()));
     if (compares_history_) hash.word(static_cast<std::int64_t>(parameters_->provenance.hash()));
     this->scalars().each([&](std::string_view, double value) { hash.number(rounds_ ? rounded(value) : value); });
     bool alike = false;
@@ -109,6 +117,15 @@ class Executor : public RankMemory<Device> {
                    "let all ranks step the same executor in the same order, with the same scalars and parameters",
                    "executor " + std::to_string(number_));
   }
+  void put(std::string_view name, const HandedOver& whole, const Here& here) {
+    const Member& m = this->find(name);
+    check_whole(whole, m.type, "the tensor ", name);
+    const std::uint64_t hash = this->write_whole(m, whole);
+    if (m.role == Role::parameter)
+      parameters_->provenance.set(name, hash, here);
+    else
+      set_state_.note(name, hash, steps_, here);
+  }
   /// What ranks compare before a step.
   std::vector<Fact> facts_of_step() const {
     const std::string made = agreeing::text(made_at_);
@@ -120,6 +137,7 @@ class Executor : public RankMemory<Device> {
     this->scalars().each(
         [&](std::string_view scalar, double value) { facts.push_back(fact_of_scalar(scalar, value)); });
     for (Fact& f : parameters_->provenance.history()) facts.push_back(std::move(f));
+    facts.push_back(always(set_state_.fact("state that was set")));
     return facts;
   }
   /// For sentences: what the program is.
@@ -391,6 +409,7 @@ class Executor : public RankMemory<Device> {
   bool compares_history_ = true;               // of the parameters
   const bool rounds_ = numerics_may_differ();  // scalars are compared as floats: other machines round them otherwise
   std::int64_t steps_ = 0;                     // that were begun
+  SetWhole set_state_{};
   std::optional<Groups<World>> groups_{};
   // goes before the groups: a communicator of NCCL does not end while a graph holds its exchanges
   typename GraphOf<Device>::type graph_{};

@@ -1,5 +1,6 @@
-// Numbers that a program hands over: how many there are, of which type, and that they lie row by row.
+// Numbers that a program hands over: how many there are, of which type, and how they lie.
 #pragma once
+#include <algorithm>
 #include <concepts>
 #include <iterator>
 #include <span>
@@ -13,20 +14,34 @@
 namespace parallel::internals {
 
 /// Whole tensors are handed over and taken back in row-major order: the last dimension varies fastest. What has data()
-/// and size() will do, as std::vector, std::array, std::span and row-major Eigen matrices and maps have; a single
-/// number is a tensor of one element.
+/// and size() will do, as std::vector, std::array and std::span have; a single number is a tensor of one element. A
+/// matrix is what its rows are one behind the other, however it lies: by columns, or as a block of a larger one.
 struct HandedOver {
   DType dtype = DType::f32;
   const void* data = nullptr;
-  std::size_t size = 0;    ///< elements
-  std::int64_t rows = -1;  ///< of a matrix; -1: nothing is known of its shape
-  bool together = true;    ///< no element of something else lies between them
+  std::size_t size = 0;      ///< elements
+  std::int64_t rows = -1;    ///< of a matrix; -1: nothing is known of its shape
+  std::int64_t columns = 1;  ///< elements of a row, and in memory, in elements, from one to the next
+  std::int64_t column_step = 1, row_step = 1;
+
+  /// Whether they lie one behind the other.
+  bool together() const { return row_step == columns && (column_step == 1 || columns == 1); }
+  /// f(first, step, count) for elements [begin, begin + count) of the tensor: pieces that lie evenly in memory, by the
+  /// place of their first element, and how far apart their elements are.
+  template <class F>
+  void each_piece(std::int64_t begin, std::int64_t count, F f) const {
+    if (together()) return f(begin, 1, count);
+    for (const std::int64_t end = begin + count; begin < end;) {
+      const std::int64_t row = begin / columns, column = begin % columns, n = std::min(columns - column, end - begin);
+      f(row * row_step + column * column_step, column_step, n);
+      begin += n;
+    }
+  }
 };
 /// The same of elements of type T.
 template <class T>
 struct HandedOverOf : HandedOver {
   constexpr HandedOverOf(T* first, std::size_t n) : HandedOver{dtype_of<std::remove_const_t<T>>, first, n} {}
-  std::span<T> all() const { return {static_cast<T*>(const_cast<void*>(data)), size}; }
 };
 
 namespace handing_over {
@@ -41,20 +56,22 @@ concept Matrix = requires(A& a) {
   { A::IsRowMajor == 1 } -> std::convertible_to<bool>;
   { A::IsVectorAtCompileTime == 1 } -> std::convertible_to<bool>;
   { a.rows() } -> std::convertible_to<std::int64_t>;
+  { a.cols() } -> std::convertible_to<std::int64_t>;
+  { a.innerStride() } -> std::convertible_to<std::int64_t>;
+  { a.outerStride() } -> std::convertible_to<std::int64_t>;
 };
+/// Eigen's tensors; their Layout 0 is column-major.
 template <class A>
 constexpr bool column_major() {
-  if constexpr (Matrix<A>)
-    return !A::IsVectorAtCompileTime && !A::IsRowMajor;
-  else if constexpr (requires { static_cast<int>(A::Layout) + A::NumIndices; })  // Eigen's tensors; 0 is column-major
+  if constexpr (requires { static_cast<int>(A::Layout) + A::NumIndices; })
     return static_cast<int>(A::Layout) == 0 && A::NumIndices > 1;
   else
     return false;
 }
 }  // namespace handing_over
 
-/// What of `given` is handed over. A pointer, whose size nobody knows, and a column-major matrix do not compile: one
-/// sentence each.
+/// What of `given` is handed over. A pointer, whose size nobody knows, and a column-major tensor of Eigen do not
+/// compile: one sentence each.
 template <class A>
 constexpr auto numbers_of(A& given) {
   using Given = std::remove_cvref_t<A>;
@@ -67,13 +84,13 @@ constexpr auto numbers_of(A& given) {
     return HandedOverOf<float>(nullptr, 0);
   } else if constexpr (handing_over::column_major<Given>()) {
     static_assert(!handing_over::column_major<Given>(),
-                  "parallel: a column-major matrix, as Eigen's are by default, has its elements in another order; give "
+                  "parallel: a column-major tensor, as Eigen's are by default, has its elements in another order; give "
                   "one that is Eigen::RowMajor");
     return HandedOverOf<float>(nullptr, 0);
   } else if constexpr (!handing_over::Contiguous<A>) {
     static_assert(handing_over::Contiguous<A>,
                   "parallel: what is handed over must lie in memory, with data() and size(); give a vector, a "
-                  "std::span or a row-major matrix");
+                  "std::span or a matrix");
     return HandedOverOf<float>(nullptr, 0);
   } else if constexpr (!is_element_type<std::remove_cvref_t<decltype(*std::data(given))>>) {
     static_assert(
@@ -84,23 +101,35 @@ constexpr auto numbers_of(A& given) {
     using T = std::remove_reference_t<decltype(*std::data(given))>;
     HandedOverOf<T> numbers(std::data(given), static_cast<std::size_t>(std::size(given)));
     if constexpr (handing_over::Matrix<Given>) {
-      if constexpr (!Given::IsVectorAtCompileTime) numbers.rows = given.rows();
-      if constexpr (requires { given.innerStride() + given.outerStride(); })
-        numbers.together =
-            given.innerStride() == 1 && (Given::IsVectorAtCompileTime || given.outerStride() == given.cols());
+      if constexpr (Given::IsVectorAtCompileTime) {
+        numbers.row_step = given.innerStride();
+      } else {
+        numbers.rows = given.rows();
+        numbers.columns = given.cols();
+        numbers.row_step = Given::IsRowMajor ? given.outerStride() : given.innerStride();
+        numbers.column_step = Given::IsRowMajor ? given.innerStride() : given.outerStride();
+      }
     }
     return numbers;
   }
 }
 
 /// What is handed over for one of several inputs; by default nothing is.
-struct Whole : HandedOver {
+struct Given : HandedOver {
   bool given = false;
-  constexpr Whole() = default;
+  constexpr Given() = default;
   template <class A>
-  requires(!std::is_same_v<std::remove_cvref_t<A>, Whole>) constexpr Whole(A&& whole)
+  requires(!std::is_same_v<std::remove_cvref_t<A>, Given>) constexpr Given(A&& whole)
       : HandedOver(numbers_of(whole)), given(true) {}
 };
+
+/// Of numbers that a tensor is written into.
+template <class T>
+constexpr HandedOver to_be_written(const HandedOverOf<T>& numbers) {
+  static_assert(!std::is_const_v<T>,
+                "parallel: a tensor is written into what is given, which is const; give what can be written");
+  return numbers;
+}
 
 /// Throws Misuse where numbers cannot be the whole of a tensor. `what` and `name`: "input " and "0", "the parameter "
 /// and "mlp.up".
@@ -116,10 +145,6 @@ inline void check_whole(const HandedOver& numbers, const Type& type, std::string
                   " were given; give the whole tensor, of which a rank takes its part");
   if (numbers.data == nullptr)
     throw refused(", but was given a null pointer; give " + std::to_string(elements) + " elements");
-  if (!numbers.together)
-    throw refused(
-        ", but was given a part of a matrix, with something else between its elements; copy it into a matrix of its "
-        "own");
   if (numbers.rows < 0) return;
   std::int64_t rows = 1;
   for (int d = 0; d < type.layout.rank() && rows < numbers.rows; ++d) rows *= type.layout.dims[d].size;

@@ -16,48 +16,9 @@
 #include <parallel/run/failure.hpp>
 #include <parallel/run/numbers.hpp>
 #include <parallel/run/provenance.hpp>
+#include <parallel/run/whole.hpp>
 
 namespace parallel::internals {
-
-/// Where in the full dimension element i of a rank's part lies. The chunks of a stage's layers are not neighbours.
-inline std::int64_t whole_index(const Plan& plan, const Dim& dim, int rank, std::int64_t i) {
-  const int stages =
-      plan.graph.stages != nullptr && dim.split_by(plan.graph.stages) ? plan.mesh.extent(plan.graph.stages) : 1;
-  if (stages == 1 || plan.graph.schedule->chunks == 1) return offset(dim, plan.mesh, rank) + i;
-  const std::int64_t layers = local(dim, plan.mesh) / plan.graph.schedule->chunks;
-  return (i / layers * stages + plan.mesh.coordinate(rank, plan.graph.stages)) * layers + i % layers;
-}
-
-/// A walk over a rank's part of a tensor whose dimensions are split one by one.
-template <class F>
-void each_element_of_box(const Plan& plan, const Layout& layout, int rank, F f) {
-  const Mesh& mesh = plan.mesh;
-  std::int64_t at[max_rank]{};
-  const int dims = layout.rank();
-  const std::int64_t elements = local_elements(layout, mesh);
-  for (std::int64_t i = 0; i < elements; ++i) {
-    std::int64_t global = 0;
-    for (int d = 0; d < dims; ++d)
-      global = global * layout.dims[d].size + whole_index(plan, layout.dims[d], rank, at[d]);
-    f(i, global);
-    for (int d = dims - 1; d >= 0 && ++at[d] == local(layout.dims[d], mesh); --d) at[d] = 0;
-  }
-}
-/// A walk over a rank's part of a tensor: f(position in the part, index in the full tensor, both counted in elements).
-/// Of a flat view it is a share of what the other axes leave; what pads it is no element.
-template <class F>
-void each_element(const Plan& plan, const Layout& layout, int rank, F f) {
-  const LocalPart part = local_part(layout, plan.mesh, rank);
-  if (part.flat_from < 0) return each_element_of_box(plan, layout, rank, f);
-  Layout unshared = layout;
-  for (const Placed& p : layout.others)
-    if (p.placement.flat) unshared = unshared.with(p.axis, Invariant);
-  const std::int64_t share = part.size[part.flat_from] * part.each, flat = part.flat * part.each;
-  each_element_of_box(plan, unshared, rank, [&](std::int64_t i, std::int64_t global) {
-    const std::int64_t in_share = i % flat - part.before * part.each;
-    if (in_share >= 0 && in_share < part.own * part.each) f(i / flat * share + in_share, global);
-  });
-}
 
 /// Their memory, and where the numbers in it come from, which ranks compare.
 template <class Memory>
@@ -99,41 +60,27 @@ class ParametersIn {
     return block_->host.data();
   }
 
-  /// Writes this rank's part of a whole tensor, given by its member's path: a vector, a std::span or a row-major
-  /// matrix. Layers lie one behind the other. Throws Misuse where there is no such parameter, or what is given does not
+  /// Writes this rank's part of a whole tensor, given by its member's path: a vector, a std::span or a matrix. Layers
+  /// lie one behind the other. Throws Misuse where there is no such parameter, or what is given does not
   /// fit.
   template <class A>
   void set(const Plan& plan, int rank, std::string_view path, A&& whole, Here here = {}) {
-    const auto given = numbers_of(whole);
-    using T = std::remove_const_t<typename decltype(given.all())::element_type>;
+    const HandedOver given = numbers_of(whole);
     const Member& m = find(plan, rank, path);
     check_whole(given, m.type, "the parameter ", path);
-    held_by_all(plan, m) ? block_->provenance.set(path, std::as_bytes(given.all()), here)
-                         : block_->provenance.set_part(path);
-    if (!held(plan, m)) return;
-    const auto all = given.all();
-    const auto write = [&](T* part) {
-      each_element(plan, m.type.layout, rank,
-                   [&](std::int64_t i, std::int64_t global) { part[i] = all[static_cast<std::size_t>(global)]; });
-    };
-    change<T>(plan, m, write);
+    std::uint64_t hash = 0;
+    if (held(plan, m))
+      change<std::byte>(plan, m, [&](std::byte* part) { hash = set_part(plan, m, rank, given, part); });
+    block_->provenance.set(path, hash, here);
   }
   /// Writes this rank's part into a whole tensor, which has room for all of it; all ranks together fill it.
   template <class A>
   void get(const Plan& plan, int rank, std::string_view path, A&& whole) const {
-    const auto given = numbers_of(whole);
-    using T = typename decltype(given.all())::element_type;
-    static_assert(!std::is_const_v<T>,
-                  "parallel: a parameter is written into what is given, which is const; give what can be written");
+    const HandedOver given = to_be_written(numbers_of(whole));
     const Member& m = find(plan, rank, path);
     check_whole(given, m.type, "the parameter ", path);
     if (!held(plan, m)) return;
-    const auto read = [&](const std::byte* bytes) {
-      const auto all = given.all();
-      const T* part = reinterpret_cast<const T*>(bytes);
-      each_element(plan, m.type.layout, rank,
-                   [&](std::int64_t i, std::int64_t global) { all[static_cast<std::size_t>(global)] = part[i]; });
-    };
+    const auto read = [&](const std::byte* part) { read_part(plan, m.type.layout, rank, part, given); };
     in_memory_of(m, [&](auto& memory) { memory.look(offset_of(plan, m), local_bytes(m.type, plan.mesh), read); });
   }
   /// What `set` and `get` call the parameters of a plan, in the order of the model.
@@ -169,21 +116,6 @@ class ParametersIn {
         "parameters of one program are given to another that cuts the model differently",
         "name the same mesh and schedule (Pipelined) in both, store parameters alike (Stored, AllStored) and cut neither by cost (Balanced), or make parameters from this program's plan");
   }
-  /// Whether every rank has the whole of a member; in a pipeline, where others have nothing of it, none is taken for
-  /// one.
-  static bool held_by_all(const Plan& plan, const Member& m) {
-    const auto at_some = [&](const Placed& p) {
-      return p.placement.kind == PlacementKind::at && plan.mesh.extent(p.axis) > 1;
-    };
-    const Layout& layout = m.type.layout;
-    return (plan.graph.stages == nullptr || plan.mesh.extent(plan.graph.stages) == 1) &&
-           local_elements(layout, plan.mesh) == layout.elements() &&
-           std::none_of(layout.others.begin(), layout.others.end(), at_some);
-  }
-  /// Whether this rank's stage has anything of a member.
-  static bool held(const Plan& plan, const Member& m) {
-    return plan.storage[static_cast<std::size_t>(m.value)].block != MemoryBlock::none;
-  }
   const Member& find(const Plan& plan, int rank, std::string_view path) const {
     check(plan, rank);
     std::string known;
@@ -206,14 +138,19 @@ class ParametersIn {
       fans = static_cast<double>(layout.dims[first].size) + out;
     }
     const double limit = how.scale * std::sqrt(6 / fans);
-    each_element(plan, layout, rank, [&](std::int64_t i, std::int64_t global) {
-      const auto index = static_cast<std::uint64_t>(global);
-      switch (how.kind) {
-        case Initializer::Kind::constant: data[i] = static_cast<T>(how.scale); break;
-        case Initializer::Kind::normal: data[i] = static_cast<T>(how.scale * random_normal(seed, stream, index)); break;
-        case Initializer::Kind::xavier:
-          data[i] = static_cast<T>(limit * (2 * random_uniform(seed, stream, index) - 1));
-          break;
+    each_run(plan, layout, rank, [&](std::int64_t position, std::int64_t begin, std::int64_t length) {
+      for (std::int64_t i = 0; i < length; ++i) {
+        const auto index = static_cast<std::uint64_t>(begin + i);
+        T& number = data[position + i];
+        switch (how.kind) {
+          case Initializer::Kind::constant: number = static_cast<T>(how.scale); break;
+          case Initializer::Kind::normal:
+            number = static_cast<T>(how.scale * random_normal(seed, stream, index));
+            break;
+          case Initializer::Kind::xavier:
+            number = static_cast<T>(limit * (2 * random_uniform(seed, stream, index) - 1));
+            break;
+        }
       }
     });
   }

@@ -1,5 +1,6 @@
 // Where the numbers in parameters come from: what ranks compare of them, none of which is read for it.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -13,6 +14,58 @@
 #include <parallel/plan/plan.hpp>
 
 namespace parallel::internals {
+
+/// Tensors that were set whole, by name: what was given, and behind which step. Where ranks hold parts of one, each may
+/// have been given its own, so nothing is said of it.
+class SetWhole {
+ public:
+  /// `hash`: of the whole, which every rank holds; 0: ranks hold parts. Whether it is the first time behind this step.
+  bool note(std::string_view path, std::uint64_t hash, std::int64_t behind, const Source& at) {
+    One& now = all_[std::string(path)];
+    const bool first = now.behind != behind;
+    now = {hash, behind, at};
+    return first;
+  }
+  /// As if no step had been.
+  void begin_again() {
+    for (auto& [path, one] : all_) one.behind = 0;
+  }
+  std::uint64_t hash() const {
+    agreeing::Hash all;
+    for (const auto& [path, one] : all_)
+      if (one.hash != 0) {
+        all.name(path);
+        all.word(static_cast<std::int64_t>(one.hash));
+        all.word(one.behind);
+      }
+    return all.value();
+  }
+  /// What ranks compare, and what they say where it is not alike.
+  Fact fact(const char* what) const {
+    std::string words;
+    for (const auto& [path, one] : all_) {
+      if (one.hash == 0) continue;
+      const std::string line = agreeing::text(one.at);
+      words += path + (line.empty() ? "" : " at " + line) + ", behind " + std::to_string(one.behind) + " steps, hash " +
+               std::to_string(one.hash) + "\n";
+    }
+    return {what, hash(), [all = words.empty() ? "none" : words] { return all; }};
+  }
+
+ private:
+  struct One {
+    std::uint64_t hash = 0;
+    std::int64_t behind = -1;
+    Source at{};
+  };
+  std::map<std::string, One> all_{};
+};
+/// The same numbers have the same, and it is never 0.
+inline std::uint64_t hash_of_numbers(std::span<const std::byte> all) {
+  agreeing::Hash hash;
+  hash.bytes(all);
+  return std::max<std::uint64_t>(hash.value(), 1);
+}
 
 /// Of the parameters of one rank: how they began, what was set since, which executors have trained them. Where ranks
 /// have it alike they hold parts of the same parameters.
@@ -33,14 +86,17 @@ class Provenance {
     initializers_ = begun.value();
   }
 
-  /// A parameter was set, of which every rank holds the whole: ranks compare it.
-  void set(std::string_view path, std::span<const std::byte> whole, const Source& at) {
-    agreeing::Hash hash;
-    hash.bytes(whole);
-    note(path, hash.value(), at);
+  /// A parameter was set, of which every rank holds the whole, with this hash; 0: ranks hold parts.
+  void set(std::string_view path, std::uint64_t hash, const Source& at) {
+    if (set_.note(path, hash, steps_, at)) ++set_since_;
+    if (set_since_ == members_) {  // of what was before nothing is left
+      seed_ = initializers_ = all_set;
+      trained_ = {};
+      steps_ = 0;
+      set_.begin_again();
+    }
+    hash_of_set_ = set_.hash();
   }
-  /// A parameter was set of which ranks hold parts: each may have been given its own.
-  void set_part(std::string_view path) { note(path, 0, {}); }
   /// An executor of this number, alike on all ranks, begins a step that trains them.
   void train(std::int64_t executor, const Source& made_at) {
     trained_.word(executor);
@@ -62,54 +118,23 @@ class Provenance {
   }
   /// What happened to them since.
   std::vector<Fact> history() const {
-    std::string set_at, trained = seed_ == all_set ? "none since all were set" : "none yet";
-    for (const auto& [path, set] : set_) {
-      if (set.hash == 0) continue;
-      const std::string line = agreeing::text(set.at);
-      set_at += path + (line.empty() ? "" : " at " + line) + ", behind " + std::to_string(set.behind) +
-                " steps, hash " + std::to_string(set.hash) + "\n";
-    }
+    std::string trained = seed_ == all_set ? "none since all were set" : "none yet";
     if (steps_ > 0) {
       const std::string made = agreeing::text(made_at_);
       trained = std::to_string(steps_) + " steps, the last by executor " + std::to_string(last_) +
                 (made.empty() ? "" : ", made at " + made);
     }
-    return {{"parameters that were set", hash_of_set_, [words = set_at.empty() ? "none" : set_at] { return words; }},
+    return {set_.fact("parameters that were set"),
             {"training of the parameters", trained_.value(), [trained] { return trained; }}};
   }
 
  private:
-  struct Set {
-    std::uint64_t hash = 0;    ///< of the whole; 0: of a part
-    std::int64_t behind = -1;  ///< so many steps
-    Source at{};
-  };
-  void note(std::string_view path, std::uint64_t hash, const Source& at) {
-    Set& now = set_[std::string(path)];
-    if (now.behind != steps_) ++set_since_;
-    now = {hash, steps_, at};
-    if (set_since_ == members_) {  // of what was before nothing is left
-      seed_ = initializers_ = all_set;
-      trained_ = {};
-      steps_ = 0;
-      for (auto& [other, set] : set_) set.behind = 0;
-    }
-    agreeing::Hash all;
-    for (const auto& [other, set] : set_)
-      if (set.hash != 0) {
-        all.name(other);
-        all.word(static_cast<std::int64_t>(set.hash));
-        all.word(set.behind);
-      }
-    hash_of_set_ = all.value();
-  }
-
   static constexpr const char* all_set = "none: all were set";
 
   std::string seed_, initializers_{};
   int members_ = 0, set_since_ = 0;  // since the last step
-  std::map<std::string, Set> set_{};
-  std::uint64_t hash_of_set_ = agreeing::Hash().value();
+  SetWhole set_{};
+  std::uint64_t hash_of_set_ = SetWhole().hash();
   agreeing::Hash trained_{};  // the executors' numbers, step by step
   std::int64_t steps_ = 0, last_ = 0;
   Source made_at_{};

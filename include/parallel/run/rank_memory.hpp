@@ -14,13 +14,21 @@
 #include <parallel/run/parameters.hpp>
 #include <parallel/run/position.hpp>
 #include <parallel/run/scalars.hpp>
+#include <parallel/run/whole.hpp>
 
 namespace parallel::internals {
+
+/// A tensor that outlives the step: a parameter, or state of an optimizer, or what a program remembers.
+struct NamedTensor {
+  std::string name;
+  Role role = Role::parameter;
+  Type type{};  ///< as it lies at rest; whole it has type.layout.elements() of type.dtype
+};
 
 template <Device Device>
 class RankMemory {
  public:
-  /// Copies this rank's part of a whole input: a vector, a std::span, a row-major matrix, or one number. `whole` has
+  /// Copies this rank's part of a whole input: a vector, a std::span, a matrix, or one number. `whole` has
   /// the elements of the full tensor in row-major order, all micro-batches one behind the other. Throws Misuse where it
   /// does not fit, or has an index out of its range (bad_data).
   template <class A>
@@ -28,7 +36,7 @@ class RankMemory {
     put(position, numbers_of(whole));
   }
   /// All of them, in the order of the program's. Throws Misuse, too, where there are others.
-  void inputs(std::span<const Whole> all) {
+  void inputs(std::span<const Given> all) {
     std::size_t given = 0;
     while (given < all.size() && all[given].given) ++given;
     if (given != inputs_.size())
@@ -47,6 +55,11 @@ class RankMemory {
   void scalar(std::string_view name, double value) { scalars_.set(name, value); }
   /// The same of a number of all groups (`Grouped`).
   void scalar_of_all(std::string_view name, double value) { scalars_.set_all(name, value); }
+  /// The number as the next step reads it: with it another run goes on. Throws Misuse where the program reads none of
+  /// this name, or it was never set.
+  double scalar(std::string_view name) {
+    return scalars_.get(name, [&] { return skipped(); });
+  }
   bool reads(std::string_view name) const { return scalars_.reads(name); }
   /// How the loss of the next step is scaled, and what is to be gone on with. Throws Misuse where the program is not
   /// LossScaled, and for what is no scale; alike on all ranks.
@@ -85,6 +98,21 @@ class RankMemory {
     check_position("member", i, static_cast<int>(g_.members.size()));
     return position_.part(g_.member(i).value);
   }
+  /// What outlives the step, by name, in the order of the model: parameters, what the optimizer remembers of each, what
+  /// a program remembers.
+  std::vector<NamedTensor> tensors() const {
+    std::vector<NamedTensor> all;
+    for (const Member& m : g_.members)
+      if (m.role != Role::input) all.push_back({std::string(g_.path(m)), m.role, m.type});
+    return all;
+  }
+  /// Writes this rank's part of one of them into a whole tensor, which has room for all of it: a vector, a std::span or
+  /// a matrix. All ranks together fill it. Throws Misuse where there is none of this name, or what is given does not
+  /// fit.
+  template <class A>
+  void get(std::string_view name, A&& whole) const {
+    read_whole(name, to_be_written(numbers_of(whole)));
+  }
   const Plan& plan() const { return plan_; }
   int rank() const { return rank_; }
   /// The last step's updates were skipped on every rank, because the loss or the gradient norm was no finite number.
@@ -97,6 +125,18 @@ class RankMemory {
   RankMemory(const RankMemory&) = delete;
   RankMemory& operator=(const RankMemory&) = delete;
 
+  const Member& find(std::string_view name) const {
+    std::string known;
+    for (const Member& m : g_.members) {
+      if (m.role == Role::input) continue;
+      if (g_.path(m) == name) return m;
+      known += (known.empty() ? "; it has " : ", ") + std::string(g_.path(m));
+    }
+    throw Misuse("the program has no tensor " + std::string(name) + known);
+  }
+  /// Writes this rank's part of a whole tensor. Returns what ranks compare of it, as set_part.
+  std::uint64_t write_whole(const Member& m, const HandedOver& whole);
+  void read_whole(std::string_view name, const HandedOver& whole) const;
   /// The memory of what was remembered, for a program that goes on from there.
   std::byte* remembered(const Plan& next) const {
     check_alike(block_layout(plan_, Role::state), block_layout(next, Role::state),
@@ -184,6 +224,14 @@ void RankMemory<Device>::put(int position, const HandedOver& given) {
   Input& own = input_of(position);
   const Member& member = g_.member(own.member);
   check_whole(given, member.type, "input ", std::to_string(position));
+  if (!given.together()) {  // once row by row: a device takes what lies so
+    const std::vector<std::byte> rows = whole::row_by_row(given);
+    HandedOver copy = given;
+    copy.data = rows.data();
+    copy.row_step = copy.columns;
+    copy.column_step = 1;
+    return put(position, copy);
+  }
   if (given.dtype == DType::i32)
     check_indices({static_cast<const int*>(given.data), given.size}, own.ranges, position,
                   [](std::size_t i) { return i; });
@@ -198,6 +246,36 @@ void RankMemory<Device>::put(int position, const HandedOver& given) {
   }
   from.data = const_cast<void*>(given.data);
   device_.take(from, to);
+}
+
+template <Device Device>
+std::uint64_t RankMemory<Device>::write_whole(const Member& m, const HandedOver& whole) {
+  if (!held(plan_, m)) return 0;
+  std::byte* const part = position_.address(m.value);
+  if (Device::asynchronous) device_.finish();
+  if (!Device::asynchronous || internals::on_host(m.type.layout)) return set_part(plan_, m, rank_, whole, part);
+  View to{.data = part, .dtype = m.type.dtype, .rank = 1};
+  to.size[0] = to.whole[0] = local_elements(m.type.layout, plan_.mesh);
+  std::vector<std::byte> room;  // what pads a part stays
+  const View from = on_host(to, room);
+  const std::uint64_t hash = set_part(plan_, m, rank_, whole, room.data());
+  device_.take(from, to);
+  return hash;
+}
+
+template <Device Device>
+void RankMemory<Device>::read_whole(std::string_view name, const HandedOver& whole) const {
+  const Member& m = find(name);
+  check_whole(whole, m.type, "the tensor ", name);
+  if (!held(plan_, m)) return;
+  View part{.data = position_.address(m.value), .dtype = m.type.dtype, .rank = 1};
+  part.size[0] = local_elements(m.type.layout, plan_.mesh);
+  std::vector<std::byte> room;
+  if (internals::on_host(m.type.layout))
+    device_.finish();
+  else
+    part = on_host(part, room);
+  read_part(plan_, m.type.layout, rank_, static_cast<const std::byte*>(part.data), whole);
 }
 
 template <Device Device>
@@ -251,3 +329,8 @@ void RankMemory<Device>::begin_step() {
 }
 
 }  // namespace parallel::internals
+
+namespace parallel {
+using internals::NamedTensor;
+using internals::Role;
+}  // namespace parallel

@@ -133,7 +133,7 @@ class Scalars {
   /// Throws Misuse for a name that the program does not read.
   void set(std::string_view name, double value) {
     const std::size_t i = find(name);
-    if (i == g_->scalars.size()) throw Misuse("the program reads no number '" + std::string(name) + "'; " + names());
+    if (i == g_->scalars.size()) throw not_read(name);
     if (i == loss_scale_) {
       LossScale next = scaling_;
       next.scale = value;
@@ -154,13 +154,21 @@ class Scalars {
       }
     if (!any) set(name, value);
   }
+  /// The number as the next step reads it. `skipped()`: whether the last was. Throws Misuse for one that the program
+  /// does not read, or that was never set.
+  template <class F>
+  double get(std::string_view name, F skipped) {
+    const std::size_t i = find(name);
+    if (i == g_->scalars.size()) throw not_read(name);
+    if (std::find(unset_.begin(), unset_.end(), i) != unset_.end()) throw never_set(i);
+    if (i == loss_scale_) return loss_scale(skipped).scale;
+    return numbers()[i] + (i == step_ && counts(skipped) ? 1 : 0);
+  }
   /// A step begins. `skipped()`: whether the one before was.
   template <class F>
   void begin_step(F skipped) {
-    if (!unset_.empty())
-      throw Misuse("the program reads the number '" + std::string(g_->text(g_->scalars[unset_[0]])) +
-                   "', which was never set; call scalar(name, value)");
-    if (step_ < g_->scalars.size() && has_begun_ && !step_is_given_ && !skipped()) ++numbers()[step_];
+    if (!unset_.empty()) throw never_set(unset_[0]);
+    if (step_ < g_->scalars.size() && counts(skipped)) ++numbers()[step_];
     move_loss_scale(skipped);
     has_begun_ = moves_loss_scale_ = true;
     step_is_given_ = false;
@@ -213,6 +221,18 @@ class Scalars {
   }
   void check_scaled() const {
     if (loss_scale_ >= g_->scalars.size()) throw Misuse("the program scales no loss; write LossScaled<Program>");
+  }
+  /// Whether the next step has the next number.
+  template <class F>
+  bool counts(F skipped) const {
+    return has_begun_ && !step_is_given_ && !skipped();
+  }
+  Misuse not_read(std::string_view name) const {
+    return Misuse("the program reads no number '" + std::string(name) + "'; " + names());
+  }
+  Misuse never_set(std::size_t i) const {
+    return Misuse("the program reads the number '" + std::string(g_->text(g_->scalars[i])) +
+                  "', which was never set; call scalar(name, value)");
   }
   double* numbers() const { return reinterpret_cast<double*>(memory_.host() + offset_); }
   /// The position of a name, or how many there are.
