@@ -38,72 +38,102 @@ class FileSink {
   bool other_type_ = false;
 };
 
-/// Writes FILE whole, or leaves it as it was. The tensors lie in an order of the format's own, largest elements first, then by
-/// name; `write(entry, sink)` is called for each in that order and gives its elements to the sink, at once or in
-/// parts, so that no tensor need be held. Throws Failure: io where it cannot be written, bad_data where names are equal or no UTF-8, a shape is
-/// none, or `write` gave more or fewer bytes than the shape has.
-template <class Write>
-void write_safetensors(const std::string& file, std::vector<FileEntry> tensors, Write write,
-                       const std::map<std::string, std::string>& metadata = {}) {
-  std::sort(tensors.begin(), tensors.end(), [](const FileEntry& a, const FileEntry& b) {
-    return a.dtype != b.dtype ? a.dtype > b.dtype : a.name < b.name;
-  });
-  const auto quoted = [&](const std::string& text) {
+/// What a file of safetensors begins with, and where its tensors lie: in an order of the format's own, largest elements
+/// first, then by name.
+class SafetensorsHeader {
+ public:
+  /// Throws Failure(bad_data) where names are equal or no UTF-8, or a shape is none. `file`: for sentences.
+  SafetensorsHeader(const std::string& file, std::vector<FileEntry> all,
+                    const std::map<std::string, std::string>& metadata)
+      : file_(file), tensors_(std::move(all)) {
+    std::sort(tensors_.begin(), tensors_.end(), [](const FileEntry& a, const FileEntry& b) {
+      return a.dtype != b.dtype ? a.dtype > b.dtype : a.name < b.name;
+    });
+    check_names();
+    std::string header;
+    const auto next = [&] { header += header.empty() ? '{' : ','; };
+    if (!metadata.empty()) {
+      next();
+      header += "\"__metadata__\":";
+      char before = '{';
+      for (const auto& [key, text] : metadata) header += std::exchange(before, ',') + quoted(key) + ":" + quoted(text);
+      header += '}';
+    }
+    std::int64_t end = 0;
+    for (const FileEntry& t : tensors_) {
+      const auto elements = elements_of(t.shape);
+      const auto size = elements ? bytes_of(t.dtype, *elements) : std::nullopt;
+      begins_.push_back(end);
+      if (!size || __builtin_add_overflow(begins_.back(), *size, &end)) throw refused(t, "has a shape that is none");
+      next();
+      header += quoted(t.name) + ":{\"dtype\":\"" + std::string(name_of(t.dtype)) + "\",\"shape\":[";
+      for (std::size_t d = 0; d < t.shape.size(); ++d) header += (d > 0 ? "," : "") + std::to_string(t.shape[d]);
+      header += "],\"data_offsets\":[" + std::to_string(begins_.back()) + "," + std::to_string(end) + "]}";
+    }
+    begins_.push_back(end);
+    if (header.empty()) header = "{";
+    header += '}';
+    header.resize((header.size() + 7) / 8 * 8, ' ');
+    if (header.size() > 100'000'000) throw damaged(file_, "its header would have more than 100000000 bytes");
+    const std::uint64_t length = header.size();
+    bytes_.assign(reinterpret_cast<const char*>(&length), sizeof length);
+    bytes_ += header;
+  }
+
+  /// The file's bytes before its tensors.
+  const std::string& bytes() const { return bytes_; }
+  const std::vector<FileEntry>& tensors() const { return tensors_; }
+  /// Where a tensor begins in the file; behind the last, where that ends.
+  std::int64_t begin(std::size_t i) const { return static_cast<std::int64_t>(bytes_.size()) + begins_[i]; }
+  std::int64_t bytes_of_tensor(std::size_t i) const { return begins_[i + 1] - begins_[i]; }
+  Failure refused(const FileEntry& t, const std::string& why) const {
+    return damaged(file_, "the tensor '" + t.name + "', which is to be written, " + why);
+  }
+
+ private:
+  std::string quoted(const std::string& text) const {
     try {
       return nlohmann::json(text).dump();
     } catch (const nlohmann::json::exception&) {
-      throw damaged(file, "a name or a text that is to be written is no UTF-8");
+      throw damaged(file_, "a name or a text that is to be written is no UTF-8");
     }
-  };
-  const auto refused = [&](const FileEntry& t, const std::string& why) {
-    return damaged(file, "the tensor '" + t.name + "', which is to be written, " + why);
-  };
-  std::vector<std::int64_t> bytes;
-  std::string header;
-  const auto next = [&] { header += header.empty() ? '{' : ','; };
-  if (!metadata.empty()) {
-    next();
-    header += "\"__metadata__\":";
-    char before = '{';
-    for (const auto& [key, text] : metadata) header += std::exchange(before, ',') + quoted(key) + ":" + quoted(text);
-    header += '}';
   }
-  std::int64_t end = 0;
-  for (const FileEntry& t : tensors) {
-    const auto elements = elements_of(t.shape);
-    const auto size = elements ? bytes_of(t.dtype, *elements) : std::nullopt;
-    const std::int64_t begin = end;
-    if (!size || __builtin_add_overflow(begin, *size, &end)) throw refused(t, "has a shape that is none");
-    if (t.name == "__metadata__") throw refused(t, "has a name that safetensors keep for texts");
-    bytes.push_back(*size);
-    next();
-    header += quoted(t.name) + ":{\"dtype\":\"" + std::string(name_of(t.dtype)) + "\",\"shape\":[";
-    for (std::size_t d = 0; d < t.shape.size(); ++d) header += (d > 0 ? "," : "") + std::to_string(t.shape[d]);
-    header += "],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(end) + "]}";
+  void check_names() const {
+    std::vector<std::string_view> names;
+    for (const FileEntry& t : tensors_) {
+      if (t.name == "__metadata__") throw refused(t, "has a name that safetensors keep for texts");
+      names.push_back(t.name);
+    }
+    std::sort(names.begin(), names.end());
+    if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
+      throw damaged(file_, "two tensors that are to be written are called '" + std::string(*twice) + "'");
   }
-  if (header.empty()) header = "{";
-  header += '}';
-  header.resize((header.size() + 7) / 8 * 8, ' ');
-  if (header.size() > 100'000'000) throw damaged(file, "its header would have more than 100000000 bytes");
-  std::vector<std::string_view> names;
-  for (const FileEntry& t : tensors) names.push_back(t.name);
-  std::sort(names.begin(), names.end());
-  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
-    throw damaged(file, "two tensors that are to be written are called '" + std::string(*twice) + "'");
 
+  std::string file_, bytes_{};
+  std::vector<FileEntry> tensors_;
+  std::vector<std::int64_t> begins_{};
+};
+
+/// Writes FILE whole, or leaves it as it was. `write(entry, sink)` is called for each tensor in the order of the file
+/// and gives its elements to the sink, at once or in parts, so that no tensor need be held. Throws Failure: io where it
+/// cannot be written, bad_data where names are equal or no UTF-8, a shape is none, or `write` gave more or fewer bytes
+/// than the shape has.
+template <class Write>
+void write_safetensors(const std::string& file, std::vector<FileEntry> tensors, Write write,
+                       const std::map<std::string, std::string>& metadata = {}) {
+  const SafetensorsHeader header(file, std::move(tensors), metadata);
   NewFile out(file, file);
-  const std::uint64_t length = header.size();
-  out.write(&length, sizeof length);
-  out.write(header.data(), header.size());
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    FileSink sink(out, tensors[i].dtype, bytes[i]);
-    write(std::as_const(tensors[i]), sink);
+  out.write(header.bytes().data(), header.bytes().size());
+  for (std::size_t i = 0; i < header.tensors().size(); ++i) {
+    const FileEntry& t = header.tensors()[i];
+    const std::int64_t bytes = header.bytes_of_tensor(i);
+    FileSink sink(out, t.dtype, bytes);
+    write(t, sink);
     if (sink.other_type())
-      throw refused(tensors[i],
-                    "is " + std::string(name_of(tensors[i].dtype)) + ", but elements of another type were given");
+      throw header.refused(t, "is " + std::string(name_of(t.dtype)) + ", but elements of another type were given");
     if (sink.left() != 0)
-      throw refused(tensors[i], "has " + std::to_string(bytes[i]) + " bytes by its shape, but " +
-                                    std::to_string(bytes[i] - sink.left()) + " were given");
+      throw header.refused(t, "has " + std::to_string(bytes) + " bytes by its shape, but " +
+                                  std::to_string(bytes - sink.left()) + " were given");
   }
   out.put_in_place();
 }
