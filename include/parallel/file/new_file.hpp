@@ -15,6 +15,17 @@
 
 namespace parallel::internals {
 
+/// Gives a file that is on the disk another name there, also after a power failure. Whether it could be.
+inline bool renamed(const std::string& from, const std::string& to) {
+  if (std::rename(from.c_str(), to.c_str()) != 0) return false;
+  const std::string folder = to.substr(0, to.rfind('/') + 1);  // which holds the new name
+  if (const int there = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); there >= 0) {
+    ::fsync(there);  // a file system that cannot has its own ways
+    ::close(there);
+  }
+  return true;
+}
+
 /// FILE anew. A link that stands for FILE is followed, as the user made it. The temporary file lies in FILE's folder,
 /// is made by this object or not at all, whatever lies in its place, and is gone with it. A device or a pipe is written
 /// to as it is.
@@ -55,14 +66,8 @@ class NewFile {
     if (!written || (!beside_.empty() && ::fsync(::fileno(stream())) != 0)) throw refused();
     if (std::fclose(stream_.release()) != 0) throw refused();
     if (beside_.empty()) return;
-    if (std::rename(beside_.c_str(), file_.c_str()) != 0) throw refused();
+    if (!renamed(beside_, file_)) throw refused();
     beside_.clear();
-    const std::string folder = file_.substr(0, file_.rfind('/') + 1);  // which holds the new name
-    if (const int there = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        there >= 0) {
-      ::fsync(there);  // a file system that cannot has its own ways
-      ::close(there);
-    }
   }
 
  private:

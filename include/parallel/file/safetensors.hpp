@@ -222,6 +222,8 @@ class Safetensors {
   }
 
   const std::string& file() const { return in_->file(); }
+  /// The bytes before the tensors.
+  std::string_view header() const { return in_->text().substr(0, data_); }
   std::size_t size() const { return header_.entries.size(); }
   /// The tensors one behind the other, as they lie in the file.
   FileTensor operator[](std::size_t i) const {

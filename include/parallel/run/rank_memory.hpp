@@ -113,6 +113,25 @@ class RankMemory {
   void get(std::string_view name, A&& whole) const {
     read_whole(name, to_be_written(numbers_of(whole)));
   }
+  /// f(tensor, member, bytes of this rank's part or null, how many) for each of them, when all before is done.
+  template <class F>
+  void each_part(F f) const {
+    device_.finish();
+    std::vector<std::byte> room;
+    for (const Member& m : g_.members) {
+      if (m.role == Role::input) continue;
+      const NamedTensor named{std::string(g_.path(m)), m.role, m.type};
+      View part{.data = held(plan_, m) ? position_.address(m.value) : nullptr, .dtype = m.type.dtype, .rank = 1};
+      part.size[0] = local_elements(m.type.layout, plan_.mesh);
+      if (!internals::on_host(m.type.layout)) part = on_host(part, room);
+      f(named, m, static_cast<const std::byte*>(part.data), part.elements() * bytes_of(part.dtype));
+    }
+  }
+  /// f(name, value) for each number, as the next step reads it.
+  template <class F>
+  void each_scalar(F f) {
+    scalars_.each([&](std::string_view name, double) { f(name, scalar(name)); });
+  }
   const Plan& plan() const { return plan_; }
   int rank() const { return rank_; }
   /// The last step's updates were skipped on every rank, because the loss or the gradient norm was no finite number.

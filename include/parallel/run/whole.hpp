@@ -156,8 +156,8 @@ inline bool held(const Plan& plan, const Member& m) {
 }
 /// Whether every rank has the whole of a member; in a pipeline, where others have nothing of it, none is taken for one.
 inline bool held_by_all(const Plan& plan, const Member& m) {
-  const auto at_some = [&](const Placed& p) {
-    return p.placement.kind == PlacementKind::at && plan.mesh.extent(p.axis) > 1;
+  const auto at_some = [&](const Placed& p) {  // of a flat split padding may fill a part up to the size of the whole
+    return (p.placement.kind == PlacementKind::at || p.placement.flat) && plan.mesh.extent(p.axis) > 1;
   };
   const Layout& layout = m.type.layout;
   return (plan.graph.stages == nullptr || plan.mesh.extent(plan.graph.stages) == 1) &&

@@ -1,0 +1,313 @@
+// A training that is kept on disk goes on from there: with the same bits on the mesh that wrote it, correctly on every
+// other; what is damaged is found, and what cannot be written costs nothing.
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+
+#include <parallel/run/checkpoint.hpp>
+#include <parallel/run/trainer.hpp>
+
+#include "program.hpp"
+
+using namespace parallel;
+using namespace parallel::internals;
+using namespace parallel::axes;
+
+namespace {
+
+constexpr int rows = 8, width = 6, depth = 4;
+using X = Tensor<double, Shape<rows / data, width>>;
+
+struct Block {
+  Parameter<double, Shape<width, 10 / tensor>> up{normal(0.3)};
+  Parameter<double, Shape<10 / tensor, width>> down{normal(0.3)};
+  Parameter<double, Shape<width>> bias{zeros};
+  constexpr auto operator()(Distributed auto x) const {
+    return x + matmul(dropout(gelu(matmul(x, up)), 0.2), down) + bias;
+  }
+};
+template <Dim layers>
+struct ModelOf {
+  Parameter<double, Shape<width, 7>> in{normal(0.3)};
+  Parameter<double, Shape<7, width>> middle{normal(0.3)};
+  Layers<layers, Block> blocks;
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(blocks(matmul(matmul(x, in), middle)) - y));
+  }
+};
+using Step = Training<ModelOf<depth>, AdamW, X, X>;
+using Staged = Training<ModelOf<depth / stage>, AdamW, X, X>;
+template <class Optimizer>
+using By = Training<ModelOf<depth>, Optimizer, X, X>;
+
+/// A folder of this test's own, gone with it.
+struct Folder {
+  std::string path = (std::filesystem::temp_directory_path() / "parallel-checkpoint-XXXXXX").string();
+  Folder() { REQUIRE(::mkdtemp(path.data()) != nullptr); }
+  ~Folder() { std::filesystem::remove_all(path); }
+};
+
+std::vector<double> batch(int step, double by) {
+  std::vector<double> all(rows * width);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::sin(by * static_cast<double>(i + 1) + step);
+  return all;
+}
+/// Trains up to a step, after going on from what the folder has; saves behind `save_behind` steps. The losses.
+template <class Program, class Optimizer = AdamW>
+std::vector<double> train(const std::string& folder, const Mesh& mesh, int steps, int save_behind) {
+  std::vector<double> losses;
+  run_threads(mesh.ranks(), [&](Threads& world) {
+    const OwnedPlan plan = derive<Program>(mesh, world.rank());
+    Parameters parameters(plan, world.rank(), 5);
+    typename Optimizer::Hyperparameters numbers;
+    numbers.learning_rate = 0.02;
+    Trainer<Threads, CpuDouble> step(plan, world, parameters, numbers, 1);
+    Checkpoints checkpoints(world, folder, {.newest = 2});
+    const Resumed from = checkpoints.resume(step.executor());
+    if (from.step > 0) CHECK(from.notes.at("position") == std::to_string(rows * from.step));
+    for (int i = static_cast<int>(from.step); i < steps; ++i) {
+      const double loss = step(batch(i, 0.7), batch(i, 0.3)).loss;
+      if (world.rank() == 0) losses.push_back(loss);
+      if (i + 1 == save_behind)
+        checkpoints.save(step.executor(), i + 1, {{"position", std::to_string(rows * (i + 1))}});
+    }
+  });
+  return losses;
+}
+/// What follows of all losses where the first `from` were before.
+std::vector<double> behind(std::vector<double> all, int from) { return {all.begin() + from, all.end()}; }
+bool near(const std::vector<double>& a, const std::vector<double>& b) {
+  bool all = a.size() == b.size();
+  for (std::size_t i = 0; all && i < a.size(); ++i) all = std::abs(a[i] - b[i]) <= 1e-11 * std::abs(a[i]);
+  return all;
+}
+
+/// Ways to train one model: what holds the same tensors can go on from any of the others.
+struct Way {
+  std::string name;
+  std::function<std::vector<double>(const std::string&, int, int)> train;
+};
+template <class Program>
+void add(std::vector<Way>& all, const std::string& name, const Mesh& mesh) {
+  all.push_back({name + " on " + text(mesh), [mesh](const std::string& folder, int steps, int save_behind) {
+                   return train<Program>(folder, mesh, steps, save_behind);
+                 }});
+}
+std::vector<Way> ways() {
+  std::vector<Way> all;
+  for (const Mesh& mesh :
+       {Mesh{data = 1}, Mesh{data = 2}, Mesh{data = 8}, Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}})
+    add<Step>(all, "alike", mesh);
+  for (const Mesh& mesh : {Mesh{data = 2}, Mesh{data = 4}, Mesh{data = 2, tensor = 2}}) {
+    add<AllStored<Step, Stored<data, Zero::states>>>(all, "stage 1", mesh);
+    add<AllStored<Step, Stored<data>>>(all, "stage 3", mesh);
+  }
+  add<AllStored<Step, Stored<data>, Stored<host>>>(all, "on hosts", Mesh{data = 2});
+  add<Staged>(all, "stages", Mesh{stage = 2});
+  add<Staged>(all, "stages", Mesh{stage = 4, data = 2});
+  add<AllStored<Staged, Stored<data>>>(all, "stages, stored", Mesh{stage = 2, data = 2, tensor = 2});
+  return all;
+}
+
+std::string contents(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+TEST_CASE("what one mesh saves another goes on from: with the same bits where it is the same") {
+  constexpr int saved = 3, steps = 6;
+  const std::vector<Way> all = ways();
+  std::vector<double> one;
+  for (const Way& from : all) {
+    const Folder written;
+    const std::vector<double> losses = from.train(written.path, steps, saved);
+    if (one.empty()) one = losses;
+    INFO("saved " << from.name);
+    CHECK(near(one, losses));
+    for (const Way& to : all) {
+      INFO("gone on " << to.name);
+      const std::vector<double> rest = to.train(written.path, steps, -1);
+      CHECK(near(behind(one, saved), rest));
+      if (from.name == to.name) CHECK(rest == behind(losses, saved));
+    }
+  }
+}
+
+TEST_CASE("layers in chunks, which are not neighbours on their stage") {
+  using Half = Tensor<double, Shape<rows / 2 / data, width>>;
+  using Chunks =
+      Pipelined<schedules::interleaved<2>, Accumulate<2, Training<ModelOf<depth / stage>, AdamW, Half, Half>>>;
+  using Plain = Accumulate<2, Training<ModelOf<depth>, AdamW, Half, Half>>;
+  const Folder chunks, plain;
+  const auto losses = train<Chunks>(chunks.path, Mesh{stage = 2}, 6, 3);
+  CHECK(train<Chunks>(chunks.path, Mesh{stage = 2}, 6, -1) == behind(losses, 3));
+  CHECK(near(train<Plain>(chunks.path, Mesh{data = 2}, 6, -1), behind(losses, 3)));
+  train<Plain>(plain.path, Mesh{data = 1}, 3, 3);
+  CHECK(near(train<Chunks>(plain.path, Mesh{stage = 2}, 6, -1), behind(losses, 3)));
+}
+
+TEST_CASE("every optimizer's state is kept") {
+  const auto check = [&]<class Optimizer>(const Optimizer*) {
+    const Folder folder;
+    using Program = AllStored<By<Optimizer>, Stored<data, Zero::states>>;
+    const auto losses = train<Program, Optimizer>(folder.path, Mesh{data = 2, tensor = 2}, 6, 3);
+    CHECK(train<Program, Optimizer>(folder.path, Mesh{data = 2, tensor = 2}, 6, -1) == behind(losses, 3));
+    CHECK(near(train<By<Optimizer>, Optimizer>(folder.path, Mesh{data = 1}, 6, -1), behind(losses, 3)));
+  };
+  check(static_cast<Sgd*>(nullptr));
+  check(static_cast<Momentum*>(nullptr));
+  check(static_cast<Lion*>(nullptr));
+  check(static_cast<Adafactor*>(nullptr));
+  check(static_cast<Muon*>(nullptr));
+}
+
+TEST_CASE("the newest are kept, whole tensors in a file that Python reads") {
+  const Folder folder;
+  for (const int step : {1, 2, 3, 4}) train<Step>(folder.path, Mesh{data = 2}, step, step);
+  run_threads(1, [&](Threads& world) {
+    Checkpoints checkpoints(world, folder.path);
+    CHECK(checkpoints.steps() == std::vector<std::int64_t>{3, 4});
+    const Safetensors file(checkpoints.file(4));
+    CHECK(file.size() == 5 * 3);
+    CHECK(file["blocks.*.up.mean"].shape == std::vector<std::int64_t>{depth, width, 10});
+    CHECK(file["in"].as<double>().size() == width * 7);
+  });
+}
+
+TEST_CASE("every byte that changes is found, and every cut") {
+  const Folder folder;
+  train<Step>(folder.path, Mesh{data = 2, tensor = 2}, 2, 2);
+  const std::string file = folder.path + "/step-000000000002.safetensors", good = contents(file);
+  const auto refused = [&](const std::string& bytes) {
+    std::ofstream(file, std::ios::binary) << bytes;
+    try {
+      checkpointing::check(Safetensors(file));
+    } catch (const Failure& failure) {
+      return failure.exit_code == exit_code::bad_data && std::string(failure.what()).find(file) == 0;
+    }
+    return false;
+  };
+  CHECK(!refused(good));
+  int missed = 0;
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ (1 << at % 8));
+    missed += !refused(bad);
+  }
+  for (std::size_t length = 0; length < good.size(); length += 7) missed += !refused(good.substr(0, length));
+  CHECK(missed == 0);
+}
+
+TEST_CASE("another program's checkpoint is refused by the name of what differs") {
+  const Folder folder;
+  train<Step>(folder.path, Mesh{data = 2}, 2, 2);
+  const auto said = [](auto f) {
+    try {
+      f();
+    } catch (const Failure& failure) {
+      return std::string(failure.what());
+    }
+    return std::string();
+  };
+  CHECK(said([&] { train<By<Sgd>, Sgd>(folder.path, Mesh{data = 1}, 4, -1); }).find("it has a tensor") !=
+        std::string::npos);
+  CHECK(said([&] {
+          train<By<Momentum>, Momentum>(folder.path, Mesh{data = 1}, 4, -1);
+        }).find("it has no tensor in.momentum; another program, or optimizer, wrote it") != std::string::npos);
+}
+
+TEST_CASE("what cannot be written is said, and the training goes on") {
+  const Folder folder;
+  const auto losses = train<Step>(folder.path, Mesh{data = 1}, 4, -1);
+  std::filesystem::create_directory(folder.path + "/.unfinished-2");  // stands in the way
+  std::ofstream(folder.path + "/.unfinished-2/file");
+  run_threads(2, [&](Threads& world) {
+    const OwnedPlan plan = derive<Step>(Mesh{data = 2});
+    Parameters parameters(plan, world.rank(), 5);
+    Executor<Threads, CpuDouble> step(plan, world, parameters);
+    Checkpoints checkpoints(world, folder.path);
+    step.scalar("learning_rate", 0.02);
+    step(batch(0, 0.7), batch(0, 0.3));
+    checkpoints.save(step, 2);
+    CHECK(!checkpoints.wait());
+    step(batch(0, 0.7), batch(0, 0.3));
+    checkpoints.save(step, 3);
+    checkpoints.wait();
+    CHECK(checkpoints.resume(step).step == 3);
+  });
+}
+
+/// Runs f() in a process of its own, which is killed before its n-th call of the system, of any of its threads. Whether
+/// it was; else it made fewer.
+template <class F>
+bool killed_before(int n, F f) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+    ::raise(SIGSTOP);
+    f();
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSTOPPED(status));
+  ::ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL);
+  ::ptrace(PTRACE_SYSCALL, child, nullptr, nullptr);
+  for (int calls = 0;;) {
+    const pid_t thread = ::waitpid(-1, &status, __WALL);
+    if (WIFEXITED(status) || WIFSIGNALED(status)) {
+      if (thread == child) return false;
+      continue;
+    }
+    if (WSTOPSIG(status) == (SIGTRAP | 0x80) && calls++ == n) {
+      ::kill(child, SIGKILL);
+      while (::waitpid(-1, &status, __WALL) > 0) {
+      }
+      return true;
+    }
+    ::ptrace(PTRACE_SYSCALL, thread, nullptr, nullptr);
+  }
+}
+
+TEST_CASE("killed at whatever call of the system, it leaves the checkpoint before, or the new one") {
+  const Folder folder;
+  const OwnedPlan plan = derive<Step>(Mesh{data = 1});
+  // saves behind a step, after what is in the folder
+  const auto save = [&](int behind) {
+    run_threads(1, [&](Threads& world) {
+      Parameters parameters(plan, 0, 5);
+      Executor<Threads, CpuDouble> step(plan, world, parameters);
+      Checkpoints checkpoints(world, folder.path, {.newest = 1});
+      checkpoints.save(step, behind);
+      checkpoints.wait();
+    });
+  };
+  save(1);
+  int n = 0, before = 0, next = 0;
+  while (killed_before(n, [&] { save(2); })) {
+    run_threads(1, [&](Threads& world) {
+      Checkpoints checkpoints(world, folder.path, {.newest = 1});
+      const std::vector<std::int64_t> there = checkpoints.steps();
+      REQUIRE(!there.empty());
+      checkpointing::check(Safetensors(checkpoints.file(there.back())));
+      (there.back() == 1 ? before : next) += 1;
+    });
+    for (const auto& left : std::filesystem::directory_iterator(folder.path)) {
+      const std::string name = left.path().filename().string();
+      CHECK_MESSAGE(name.starts_with("step-"), name);
+    }
+    std::filesystem::remove(folder.path + "/step-000000000002.safetensors");
+    if (!std::filesystem::exists(folder.path + "/step-000000000001.safetensors")) save(1);
+    n += 1;
+  }
+  CHECK(before > 0);
+  CHECK(next > 0);
+  MESSAGE("killed at " << n << " calls: " << before << " left the one before, " << next << " the new one");
+}
