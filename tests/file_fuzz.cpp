@@ -136,6 +136,7 @@ void input(const std::vector<Format>& all, std::uint64_t seed, long number, cons
   {
     const std::string bytes =
         format.text && random.one_in(2) ? changed::text(whole, random) : changed_bytes(whole, random);
+    std::filesystem::remove(file);  // what is shortened in place waits for the disk
     std::FILE* const out = std::fopen(file.c_str(), "wb");
     std::fwrite(bytes.data(), 1, bytes.size(), out);
     std::fclose(out);
