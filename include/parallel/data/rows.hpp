@@ -10,8 +10,8 @@
 namespace parallel::internals {
 
 /// The rows of the whole input `input`, over all micro-batches, that `rank` has a part of: its first dimension is split
-/// over some axes, and ranks that differ only on others read the same. A rank hands over the whole input and fills these
-/// rows; nothing reads the others. Throws Failure where there is no such input.
+/// over some axes, and ranks that differ only on others read the same. A rank hands over the whole input and fills
+/// these rows; nothing reads the others. Throws Failure where there is no such input.
 inline std::vector<std::int64_t> rows_of(const Plan& plan, int input, int rank) {
   int position = 0;
   for (const Member& m : plan.graph.members) {

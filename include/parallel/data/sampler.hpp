@@ -11,8 +11,8 @@
 
 namespace parallel::internals {
 
-/// A permutation of the numbers below `size`, drawn by a seed and an epoch, in no memory: swap-or-not (Hoang, Morris and
-/// Rogaway, 2012). A round pairs x with key - x and swaps them or not, as a bit says that is drawn for the pair.
+/// A permutation of the numbers below `size`, drawn by a seed and an epoch, in no memory: swap-or-not (Hoang, Morris
+/// and Rogaway, 2012). A round pairs x with key - x and swaps them or not, as a bit says that is drawn for the pair.
 class Permutation {
  public:
   Permutation(std::uint64_t size, std::uint64_t seed, std::uint64_t epoch) : size_(size), seed_(seed), epoch_(epoch) {
@@ -53,8 +53,8 @@ struct SamplerOptions {
 };
 
 /// The samples of every step of a training, of any number of epochs. All follows from a step's number: nothing is
-/// stored, so a training that goes on at a step goes on with its samples, and they are the same on every mesh. Every rank
-/// asks alike, and reads those of its own rows (`rows_of`).
+/// stored, so a training that goes on at a step goes on with its samples, and they are the same on every mesh. Every
+/// rank asks alike, and reads those of its own rows (`rows_of`).
 class Sampler {
  public:
   /// `samples`: how many there are; `batch`: rows of a step on all ranks together. Throws Failure(bad_data) where no

@@ -11,7 +11,8 @@
 namespace parallel::internals {
 
 struct WindowsOptions {
-  /// The token that ends a document. What follows one has no target: a document says nothing of the next. None: all have.
+  /// The token that ends a document. What follows one has no target: a document says nothing of the next. None: all
+  /// have.
   std::optional<int> end_of_document{};
 };
 

@@ -1,4 +1,5 @@
-// How byte-level tokenizers cut a text before they merge: the regular expressions of GPT-2, Llama 3 and Qwen 2, by hand.
+// How byte-level tokenizers cut a text before they merge: the regular expressions of GPT-2, Llama 3 and Qwen 2, by
+// hand.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -45,10 +46,10 @@ struct PiecesPattern {
 };
 inline constexpr PiecesPattern pieces_patterns[] = {
     {Pieces::gpt2, R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
-    {Pieces::llama3,
-     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
-    {Pieces::qwen2,
-     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
+    {Pieces::llama3, R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3})"
+                     R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {Pieces::qwen2, R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N})"
+                    R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
 
 /// Goes through a text, piece by piece.
 class PieceReader {
@@ -75,7 +76,8 @@ class PieceReader {
     return at;
   }
 
-  /// Behind 's, 't, 're, 've, 'm, 'll or 'd; `at` where none stands there. Of either case but in GPT-2's, where it is lower case.
+  /// Behind 's, 't, 're, 've, 'm, 'll or 'd; `at` where none stands there. Of either case but in GPT-2's, where it is
+  /// lower case.
   std::size_t contraction(std::size_t at) const {
     if (text_[at] != '\'') return at;
     const auto letter = [&](std::size_t i) -> char32_t {

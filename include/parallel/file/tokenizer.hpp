@@ -1,4 +1,5 @@
-// Byte-level BPE (Sennrich et al., 2016; Radford et al., 2019), as Hugging Face's tokenizers compute it. Needs nlohmann-json.
+// Byte-level BPE (Sennrich et al., 2016; Radford et al., 2019), as Hugging Face's tokenizers compute it. Needs
+// nlohmann-json.
 #pragma once
 #include <algorithm>
 #include <array>

@@ -38,16 +38,15 @@ class FileSink {
   bool other_type_ = false;
 };
 
-/// Writes FILE whole, or leaves it as it was. The tensors lie in an order of the format's own, largest elements first, then by
-/// name; `write(entry, sink)` is called for each in that order and gives its elements to the sink, at once or in
-/// parts, so that no tensor need be held. Throws Failure: io where it cannot be written, bad_data where names are equal or no UTF-8, a shape is
-/// none, or `write` gave more or fewer bytes than the shape has.
-template <class Write>
-void write_safetensors(const std::string& file, std::vector<FileEntry> tensors, Write write,
-                       const std::map<std::string, std::string>& metadata = {}) {
-  std::sort(tensors.begin(), tensors.end(), [](const FileEntry& a, const FileEntry& b) {
-    return a.dtype != b.dtype ? a.dtype > b.dtype : a.name < b.name;
-  });
+inline Failure not_written(const std::string& file, const FileEntry& tensor, const std::string& why) {
+  return damaged(file, "the tensor '" + tensor.name + "', which is to be written, " + why);
+}
+
+/// The header of a file of these tensors, sorted, in the format's own spelling; `file` is for sentences. `ends` becomes
+/// where each tensor ends.
+inline std::string safetensors_header(const std::string& file, std::span<const FileEntry> tensors,
+                                      const std::map<std::string, std::string>& metadata,
+                                      std::vector<std::int64_t>& ends) {
   const auto quoted = [&](const std::string& text) {
     try {
       return nlohmann::json(text).dump();
@@ -55,10 +54,6 @@ void write_safetensors(const std::string& file, std::vector<FileEntry> tensors, 
       throw damaged(file, "a name or a text that is to be written is no UTF-8");
     }
   };
-  const auto refused = [&](const FileEntry& t, const std::string& why) {
-    return damaged(file, "the tensor '" + t.name + "', which is to be written, " + why);
-  };
-  std::vector<std::int64_t> bytes;
   std::string header;
   const auto next = [&] { header += header.empty() ? '{' : ','; };
   if (!metadata.empty()) {
@@ -68,42 +63,60 @@ void write_safetensors(const std::string& file, std::vector<FileEntry> tensors, 
     for (const auto& [key, text] : metadata) header += std::exchange(before, ',') + quoted(key) + ":" + quoted(text);
     header += '}';
   }
-  std::int64_t end = 0;
   for (const FileEntry& t : tensors) {
     const auto elements = elements_of(t.shape);
     const auto size = elements ? bytes_of(t.dtype, *elements) : std::nullopt;
-    const std::int64_t begin = end;
-    if (!size || __builtin_add_overflow(begin, *size, &end)) throw refused(t, "has a shape that is none");
-    if (t.name == "__metadata__") throw refused(t, "has a name that safetensors keep for texts");
-    bytes.push_back(*size);
+    const std::int64_t begin = ends.empty() ? 0 : ends.back();
+    std::int64_t end = 0;
+    if (!size || __builtin_add_overflow(begin, *size, &end)) throw not_written(file, t, "has a shape that is none");
+    if (t.name == "__metadata__") throw not_written(file, t, "has a name that safetensors keep for texts");
+    ends.push_back(end);
     next();
     header += quoted(t.name) + ":{\"dtype\":\"" + std::string(name_of(t.dtype)) + "\",\"shape\":[";
     for (std::size_t d = 0; d < t.shape.size(); ++d) header += (d > 0 ? "," : "") + std::to_string(t.shape[d]);
     header += "],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(end) + "]}";
   }
-  if (header.empty()) header = "{";
+  if (header.empty()) next();
   header += '}';
   header.resize((header.size() + 7) / 8 * 8, ' ');
   if (header.size() > 100'000'000) throw damaged(file, "its header would have more than 100000000 bytes");
+  return header;
+}
+
+/// Writes FILE whole, or leaves it as it was. The tensors lie in an order of the format's own, largest elements first,
+/// then by name; `write(entry, sink)` is called for each in that order and gives its elements to the sink, at once or
+/// in parts, so that no tensor need be held. Throws Failure: io where it cannot be written, bad_data where names are
+/// equal or no UTF-8, a shape is none, or `write` gave more or fewer bytes than the shape has.
+template <class Write>
+void write_safetensors(const std::string& file, std::vector<FileEntry> tensors, Write write,
+                       const std::map<std::string, std::string>& metadata = {}) {
+  std::sort(tensors.begin(), tensors.end(), [](const FileEntry& a, const FileEntry& b) {
+    return a.dtype != b.dtype ? a.dtype > b.dtype : a.name < b.name;
+  });
   std::vector<std::string_view> names;
   for (const FileEntry& t : tensors) names.push_back(t.name);
   std::sort(names.begin(), names.end());
   if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
     throw damaged(file, "two tensors that are to be written are called '" + std::string(*twice) + "'");
 
+  std::vector<std::int64_t> ends;
+  const std::string header = safetensors_header(file, tensors, metadata, ends);
   NewFile out(file, file);
   const std::uint64_t length = header.size();
   out.write(&length, sizeof length);
   out.write(header.data(), header.size());
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    FileSink sink(out, tensors[i].dtype, bytes[i]);
-    write(std::as_const(tensors[i]), sink);
+  std::int64_t begin = 0;
+  for (std::size_t i = 0; i < tensors.size(); begin = ends[i++]) {
+    const FileEntry& tensor = tensors[i];
+    const std::int64_t bytes = ends[i] - begin;
+    FileSink sink(out, tensor.dtype, bytes);
+    write(tensor, sink);
     if (sink.other_type())
-      throw refused(tensors[i],
-                    "is " + std::string(name_of(tensors[i].dtype)) + ", but elements of another type were given");
+      throw not_written(file, tensor, "is " + std::string(name_of(tensor.dtype)) + ", but was given another type");
     if (sink.left() != 0)
-      throw refused(tensors[i], "has " + std::to_string(bytes[i]) + " bytes by its shape, but " +
-                                    std::to_string(bytes[i] - sink.left()) + " were given");
+      throw not_written(file, tensor,
+                        "has " + std::to_string(bytes) + " bytes by its shape, but " +
+                            std::to_string(bytes - sink.left()) + " were given");
   }
   out.put_in_place();
 }
