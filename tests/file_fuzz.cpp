@@ -19,6 +19,7 @@
 #include <parallel/file/idx.hpp>
 #include <parallel/file/npy.hpp>
 #include <parallel/file/safetensors.hpp>
+#include <parallel/file/tokenizer.hpp>
 #include <parallel/file/tokens.hpp>
 
 #include "changed.hpp"
@@ -87,6 +88,20 @@ std::vector<Format> formats(const std::string& fixtures) {
   result.push_back({{number(20240520) + number(1) + number(3) + std::string(1012, '\0') + "abcdef",
                      number(20240801) + number(7) + number(2) + std::string(1012, '\0') + "abcdefgh"},
                     tokens});
+  const auto tokenizer = [](const std::string& file) {
+    const Tokenizer all(file);
+    for (const std::string_view text : {"Don't panic: 12345 \n\n <|end|>", "\xff\xc3\xa9 <|endoftext|>  "})
+      look(all.encode(text));
+  };
+  result.push_back({files(".tokenizer.json"), tokenizer, true});
+  const auto encoder = [fixtures](const std::string& file) {
+    look(Tokenizer(file, fixtures + "/merges.txt").encode("a text"));
+  };
+  result.push_back({files("vocab.json"), encoder, true});
+  const auto merges = [fixtures](const std::string& file) {
+    look(Tokenizer(fixtures + "/vocab.json", file).encode("a text"));
+  };
+  result.push_back({files("merges.txt"), merges, true});
   return result;
 }
 
@@ -121,6 +136,7 @@ void input(const std::vector<Format>& all, std::uint64_t seed, long number, cons
   {
     const std::string bytes =
         format.text && random.one_in(2) ? changed::text(whole, random) : changed_bytes(whole, random);
+    std::filesystem::remove(file);  // what is shortened in place waits for the disk
     std::FILE* const out = std::fopen(file.c_str(), "wb");
     std::fwrite(bytes.data(), 1, bytes.size(), out);
     std::fclose(out);

@@ -44,6 +44,7 @@ inline std::string read(const std::string& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 inline void write(const std::string& file, std::string_view contents) {
+  std::filesystem::remove(file);  // what is shortened in place waits for the disk
   std::ofstream(file, std::ios::binary) << contents;
 }
 

@@ -24,6 +24,7 @@ LAYERS = {
     "object": ["plan"],
     "device": ["account"],
     "communicator": ["algebra"],
+    "data": ["plan", "device", "file"],
     "run": ["question", "device", "communicator", "file"],
 }
 PURE = ["meta", "file", "algebra", "graph", "operation", "model", "schedule", "account", "program", "plan", "question", "cost", "object"]  # these never see what BACKEND matches

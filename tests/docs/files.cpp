@@ -8,6 +8,7 @@
 #include <parallel/file/idx.hpp>
 #include <parallel/file/npy.hpp>
 #include <parallel/file/safetensors.hpp>
+#include <parallel/file/tokenizer.hpp>
 #include <parallel/file/tokens.hpp>
 #include <parallel/file/write_safetensors.hpp>
 #include <parallel/run/failure.hpp>
@@ -66,17 +67,26 @@ void tokens(const std::string& file) {
   std::printf("%zu tokens, the last is %d\n", all.size(), all[all.size() - 1]);
 }
 
+void tokenizer(const std::string& json, const std::string& text, const std::string& file) {
+  const Tokenizer gpt2(json);  // or Tokenizer("encoder.json", "vocab.bpe")
+  const std::vector<int> tokens = gpt2.encode(text + "<|endoftext|>");
+  const std::vector<std::uint16_t> to_train_on(tokens.begin(), tokens.end());
+  write_tokens(file, std::span(to_train_on));
+  std::printf("%s", gpt2.decode(tokens).c_str());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   return guarded("files", [&] {
-    if (argc != 2) throw Failure("name a folder to write in", exit_code::usage);
+    if (argc != 3) throw Failure("name a folder to write in, and tests/fixtures/files", exit_code::usage);
     const std::string folder = argv[1];
     safetensors(folder + "/weights.safetensors");
     npy(folder + "/array.npy");
     csv(folder + "/people.csv");
     idx(folder + "/labels");
     tokens(folder + "/tokens.bin");
+    tokenizer(argv[2] + std::string("/gpt2.tokenizer.json"), "Don't panic.", folder + "/text.bin");
     return 0;
   });
 }

@@ -103,9 +103,9 @@ class CsvFields {
   std::string unquoted_{};
 };
 
-/// A table of numbers. Throws Failure: missing_input where there is no file; bad_data, with line and column, where a field
-/// is no number, a line has more or fewer fields than the first, a column that is asked for is not there, or there are
-/// no lines.
+/// A table of numbers. Throws Failure: missing_input where there is no file; bad_data, with line and column, where a
+/// field is no number, a line has more or fewer fields than the first, a column that is asked for is not there, or
+/// there are no lines.
 template <class T = float>
 CsvTable<T> read_csv(const std::string& file, const CsvOptions& how = {}) {
   const MappedFile in(file);

@@ -84,10 +84,15 @@ constexpr FileDType find_file_dtype() {
   else if constexpr (std::is_same_v<T, float16>) return FileDType::F16;
   else if constexpr (std::is_same_v<T, bfloat16>) return FileDType::BF16;
   else if constexpr (std::is_same_v<T, std::complex<float>>) return FileDType::C64;
-  else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool> && std::is_signed_v<T>)
-    return sizeof(T) == 1 ? FileDType::I8 : sizeof(T) == 2 ? FileDType::I16 : sizeof(T) == 4 ? FileDType::I32 : FileDType::I64;
-  else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
-    return sizeof(T) == 1 ? FileDType::U8 : sizeof(T) == 2 ? FileDType::U16 : sizeof(T) == 4 ? FileDType::U32 : FileDType::U64;
+  else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    constexpr bool has_sign = std::is_signed_v<T>;
+    switch (sizeof(T)) {
+      case 1: return has_sign ? FileDType::I8 : FileDType::U8;
+      case 2: return has_sign ? FileDType::I16 : FileDType::U16;
+      case 4: return has_sign ? FileDType::I32 : FileDType::U32;
+      default: return has_sign ? FileDType::I64 : FileDType::U64;
+    }
+  }
   // clang-format on
   else {
     static_assert(!std::is_same_v<T, T>,

@@ -123,8 +123,8 @@ class Header {
 };
 }  // namespace npy
 
-/// A file that numpy.save wrote: its elements, mapped. Throws Failure: missing_input where there is none, bad_data where
-/// it is damaged, has elements of big endian or of no number, or an array that lies column by column (Fortran's
+/// A file that numpy.save wrote: its elements, mapped. Throws Failure: missing_input where there is none, bad_data
+/// where it is damaged, has elements of big endian or of no number, or an array that lies column by column (Fortran's
 /// order): numpy.ascontiguousarray brings that into order.
 inline FileTensor read_npy(const std::string& file) {
   auto in = std::make_shared<const MappedFile>(file);
@@ -156,8 +156,8 @@ inline FileTensor read_npy(const std::string& file) {
   return {{"", dtype, header.shape()}, std::move(in), data};
 }
 
-/// Writes FILE as numpy.save does, byte for byte, whole or not at all. `elements`: what has data() and size(), row by row.
-/// Throws Failure: io where it cannot be written, bad_data where `elements` are not as many as the shape's.
+/// Writes FILE as numpy.save does, byte for byte, whole or not at all. `elements`: what has data() and size(), row by
+/// row. Throws Failure: io where it cannot be written, bad_data where `elements` are not as many as the shape's.
 template <class Elements>
 void write_npy(const std::string& file, const std::vector<std::int64_t>& shape, const Elements& elements) {
   using T = std::remove_cvref_t<decltype(*std::data(elements))>;

@@ -1,0 +1,62 @@
+// Examples of a language model: pieces of a file of tokens, in which documents lie one behind the other.
+#pragma once
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <parallel/data/sampler.hpp>
+#include <parallel/file/tokens.hpp>
+
+namespace parallel::internals {
+
+struct WindowsOptions {
+  /// The token that ends a document. What follows one has no target: a document says nothing of the next. None: all
+  /// have.
+  std::optional<int> end_of_document{};
+};
+
+/// Window i is the tokens from i times `context` on; the target of a token is the one behind it.
+class Windows {
+ public:
+  /// What a target is that is none, for `mean_cross_entropy<classes, Windows::ignored>`; PyTorch has the same.
+  static constexpr int ignored = -100;
+
+  /// Throws Failure(bad_data) where there is not one window.
+  Windows(TokenFile tokens, int context, WindowsOptions how = {})
+      : tokens_(std::move(tokens)), context_(static_cast<std::size_t>(context)), how_(how) {
+    if (context < 1 || tokens_.size() < context_ + 1)
+      throw damaged(tokens_.file(), "it has " + std::to_string(tokens_.size()) + " tokens, but a context of " +
+                                        std::to_string(context) + " and its targets take one more than that");
+  }
+  std::int64_t size() const { return static_cast<std::int64_t>((tokens_.size() - 1) / context_); }
+
+  /// A window, as row `row` of two inputs. That of `no_sample` has zeros, and `ignored` for all targets.
+  void copy(std::int64_t window, std::int64_t row, std::span<int> tokens, std::span<int> targets) const {
+    const auto begin = static_cast<std::size_t>(row) * context_;
+    tokens = tokens.subspan(begin, context_);
+    targets = targets.subspan(begin, context_);
+    if (window == no_sample) {
+      std::fill(tokens.begin(), tokens.end(), 0);
+      std::fill(targets.begin(), targets.end(), ignored);
+      return;
+    }
+    const std::size_t first = static_cast<std::size_t>(window) * context_;
+    tokens_.copy(first, tokens);
+    tokens_.copy(first + 1, targets);
+    for (std::size_t i = 0; i < context_; ++i)
+      if (how_.end_of_document == tokens[i]) targets[i] = ignored;
+  }
+
+ private:
+  TokenFile tokens_;
+  std::size_t context_;
+  WindowsOptions how_;
+};
+
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::Windows;
+using internals::WindowsOptions;
+}  // namespace parallel
