@@ -47,8 +47,8 @@ class Executor : public RankMemory<Device> {
   /// Runs the program once: one step, which all ranks begin together. Throws Misuse where an input was never given, and
   /// Mismatch where ranks are at another step, at another place of the program or have other scalars.
   void run(Here here = {});
-  /// Writes this rank's part of a whole tensor that outlives the step, by its name (tensors): a vector, a std::span or a
-  /// matrix. Layers lie one behind the other. What every rank holds whole all are to be given alike, which is looked at
+  /// Writes this rank's part of a whole tensor that outlives the step, by its name (tensors): a vector, a std::span or
+  /// a matrix. Layers lie one behind the other. What every rank holds whole all are to be given alike, which is looked at
   /// when the next step begins. Throws Misuse where there is none of this name, or what is given does not fit.
   template <class A>
   void set(std::string_view name, A&& whole, Here here = {}) {
