@@ -53,6 +53,13 @@ using OfLlama = Evaluation<models::Llama<models::LlamaSizes{.context = 8,
                                                             .layers = 2}>,
                            Tokens, Tokens>;
 
+/// So large that a rank draws it by several threads.
+constexpr int large_rows = 600, large_columns = 1024;
+struct Large {
+  Parameter<float, Shape<large_rows / data, large_columns / tensor>> w{normal(0.3)};
+  constexpr auto operator()(Distributed auto x) const { return mean(x) + mean(w); }
+};
+
 /// A rank's part by the definition of Split, cut axis by axis.
 Array slice_of(Array whole, const Layout& layout, const Mesh& mesh, int rank) {
   for (int d = 0; d < layout.rank(); ++d)
@@ -171,6 +178,53 @@ TEST_CASE("a rank's first parameters are its slice of one rank's, bit for bit") 
   check_slices<float, OfGpt2<8>>();
   check_slices<float, OfGpt2<8 / tensor>>();
   check_slices<float, OfLlama>();
+}
+TEST_CASE("many numbers are drawn as one by one, and as Box and Muller have them") {
+  constexpr std::int64_t count = 1000;
+  const Draw normals{.seed = 77, .stream = 5, .scale = 0.02},
+      uniforms{.seed = 77, .stream = 5, .normal = false, .scale = 0.5};
+  const std::uint64_t first = (std::uint64_t{1} << 32) - 500;  // indices of two words
+  std::vector<double> all(count), even(count);
+  draw(normals, first, count, all.data());
+  draw(uniforms, first, count, even.data());
+  double mean_of = 0, square_of = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::uint64_t index = first + static_cast<std::uint64_t>(i);
+    const double one = all[static_cast<std::size_t>(i)];
+    CHECK(one == 0.02 * random_normal(77, 5, index));
+    const auto w = random_words(77, 5, index);
+    CHECK(std::abs(one / 0.02 - std::sqrt(-2 * std::log(random_fraction(w[0], w[1]))) *
+                                    std::cos(2 * std::numbers::pi * random_fraction(w[2], w[3]))) < 1e-14);
+    CHECK(even[static_cast<std::size_t>(i)] == 0.5 * (2 * random_uniform(77, 5, index) - 1));
+    mean_of += one / 0.02 / count;
+    square_of += one / 0.02 * (one / 0.02) / count;
+  }
+  CHECK(std::abs(mean_of) < 0.1);
+  CHECK(std::abs(square_of - 1) < 0.15);
+  for (const std::int64_t begin : {0, 1, 15, 16, 17, 500, 983})  // whoever draws how many
+    for (const std::int64_t n : {1, 2, 15, 16, 17}) {
+      std::vector<double> some(static_cast<std::size_t>(n));
+      std::vector<float> narrow(static_cast<std::size_t>(n));
+      draw(normals, first + static_cast<std::uint64_t>(begin), n, some.data());
+      draw(normals, first + static_cast<std::uint64_t>(begin), n, narrow.data());
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        CHECK(some[i] == all[static_cast<std::size_t>(begin) + i]);
+        CHECK(narrow[i] == static_cast<float>(some[i]));
+      }
+    }
+}
+TEST_CASE("numbers that several threads draw are those of one") {
+  const auto of = [](const Mesh& mesh) {
+    std::vector<float> all(large_rows * large_columns);
+    const OwnedPlan plan = derive<Evaluation<Large, Tensor<float, Shape<2>>>>(mesh);
+    for (int rank = 0; rank < mesh.ranks(); ++rank) Parameters(plan, rank, 3).get(plan, rank, "w", all);
+    return all;
+  };
+  const std::vector<float> one = of(Mesh{data = 1});
+  std::vector<float> expected(one.size());
+  draw({.seed = 3, .stream = 0, .scale = 0.3}, 0, static_cast<std::int64_t>(one.size()), expected.data());
+  CHECK(one == expected);  // this machine's threads, all of which one rank has
+  for (const Mesh& mesh : {Mesh{data = 2}, Mesh{tensor = 4}, Mesh{data = 2, tensor = 2}}) CHECK(of(mesh) == one);
 }
 TEST_CASE("dropout drops the same however a tensor lies, bit for bit") {
   const std::vector<float> x = program::numbers<float>(rows * positions * columns, 1);

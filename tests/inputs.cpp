@@ -8,6 +8,7 @@
 #include <Eigen/Core>
 #include <doctest/doctest.h>
 
+#include <parallel/device/cpu/matrix.hpp>
 #include <parallel/run/text_data.hpp>
 
 #include "models.hpp"
@@ -191,6 +192,34 @@ TEST_CASE("a matrix is taken and filled as it lies") {
   CHECK(flat.reshaped<Eigen::RowMajor>(width, width) == given);
   CHECK(std::count(apart.data(), apart.data() + apart.size(), 0.0) == width * width + 1);
   CHECK(apart[2] == given(0, 1));
+}
+TEST_CASE("a rank's part is seen as a span and as a matrix") {
+  on_ranks<Evaluation<Wide, Batch>>(Mesh{data = 2}, [&](auto& e, auto&, Threads& world) {
+    std::vector<double> given(width * width);
+    for (std::size_t i = 0; i < given.size(); ++i) given[i] = static_cast<double>(i);
+    e.set("rows_of", given);
+    const View part = e.member(0);
+    const auto own = as_matrix<double>(part);
+    CHECK(own.rows() == width / 2);
+    CHECK(own.cols() == width);
+    CHECK(own(1, 2) == static_cast<double>((part.offset[0] + 1) * width + 2));
+    CHECK(part.span<const double>().size() == width * width / 2);
+    CHECK(part.span<double>().data() == own.data());
+    as_matrix<double>(part).setConstant(world.rank());
+    CHECK(as_matrix<const double>(e.member(0))(2, 3) == world.rank());
+    const auto answer = as_matrix<const double>(e.output(0));  // not yet computed
+    CHECK(answer.rows() == 1);
+    CHECK(answer.cols() == 1);
+    CHECK(said_by([&] { as_matrix<double>(e.member(1)); }) ==
+          Said{70,
+               "a view of 3 dimensions is taken for a matrix; take its elements by span(), or map its data by rows and "
+               "columns of your own"});
+    CHECK(said_by([&] { as_matrix<float>(part); }).first == 70);
+    View nothing = part;
+    nothing.data = nullptr;
+    CHECK(as_matrix<double>(nothing).size() == 0);
+    CHECK(nothing.span<double>().empty());
+  });
 }
 TEST_CASE("outputs and members are those that there are") {
   on_ranks<Fit>(Mesh{data = 1}, [](auto& e, auto&, auto&) {

@@ -37,6 +37,11 @@ struct View {
     }
     return static_cast<T*>(data);
   }
+  /// All of them, one behind the other; none where this rank has nothing of the tensor.
+  template <class T>
+  std::span<T> span() const {
+    return {as<T>(), data == nullptr ? 0 : static_cast<std::size_t>(elements())};
+  }
   std::int64_t elements() const { return extent(0, rank); }
   std::size_t bytes() const { return static_cast<std::size_t>(elements() * bytes_of(dtype)); }
   /// The product of the extents of dimensions [first, last).

@@ -2,9 +2,7 @@
 // computation draws the same.
 #pragma once
 #include <array>
-#include <cmath>
 #include <cstdint>
-#include <numbers>
 
 namespace parallel::internals {
 
@@ -19,6 +17,35 @@ constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> count
   }
   return counter;
 }
+/// So many counters at once, their words by columns: loops of a constant length, which compilers vectorise.
+inline constexpr int counters_at_once = 16;
+using Column = std::uint32_t[counters_at_once];
+inline void philox(Column (&counter)[4], std::array<std::uint32_t, 2> key) {
+  constexpr std::uint32_t first = 0xD2511F53, second = 0xCD9E8D57;
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < counters_at_once; ++i) {
+      const std::uint32_t a = counter[0][i], b = counter[2][i];
+      counter[0][i] = static_cast<std::uint32_t>(std::uint64_t{second} * b >> 32) ^ counter[1][i] ^ key[0];
+      counter[2][i] = static_cast<std::uint32_t>(std::uint64_t{first} * a >> 32) ^ counter[3][i] ^ key[1];
+      counter[1][i] = second * b;
+      counter[3][i] = first * a;
+    }
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
+  }
+}
+/// The counters from `first` on, whose upper half is `high`.
+inline void philox(Column (&words)[4], std::uint64_t first, std::array<std::uint32_t, 2> high,
+                   std::array<std::uint32_t, 2> key) {
+  for (int i = 0; i < counters_at_once; ++i) {
+    const std::uint64_t counter = first + static_cast<std::uint64_t>(i);
+    words[0][i] = static_cast<std::uint32_t>(counter);
+    words[1][i] = static_cast<std::uint32_t>(counter >> 32);
+    words[2][i] = high[0];
+    words[3][i] = high[1];
+  }
+  philox(words, key);
+}
 constexpr std::array<std::uint32_t, 4> random_words(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
   return philox({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
                  static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)},
@@ -32,16 +59,9 @@ constexpr double random_uniform(std::uint64_t seed, std::uint64_t stream, std::u
   const auto w = random_words(seed, stream, index);
   return random_fraction(w[0], w[1]);
 }
-/// Normal with mean 0 and deviation 1 (Box and Muller, 1958).
-inline double random_normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
-  const auto w = random_words(seed, stream, index);
-  return std::sqrt(-2 * std::log(random_fraction(w[0], w[1]))) *
-         std::cos(2 * std::numbers::pi * random_fraction(w[2], w[3]));
-}
 
 }  // namespace parallel::internals
 
 namespace parallel {
-using internals::random_normal;
 using internals::random_uniform;
 }  // namespace parallel

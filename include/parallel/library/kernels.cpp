@@ -3,6 +3,7 @@
 #define PARALLEL_AHEAD
 #include <parallel/communicator/ordered_sum.ipp>
 #include <parallel/device/cpu/kernels.hpp>
+#include <parallel/device/draw.ipp>
 
 template struct parallel::internals::cpu::Table<float>;
 template struct parallel::internals::cpu::Table<double>;

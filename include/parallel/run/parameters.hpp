@@ -6,11 +6,13 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include <parallel/device/cpu/team.hpp>
+#include <parallel/device/draw.hpp>
 #include <parallel/device/host.hpp>
 #include <parallel/device/host_memory.hpp>
-#include <parallel/device/random.hpp>
 #include <parallel/plan/plan.hpp>
 #include <parallel/run/block_layout.hpp>
 #include <parallel/run/failure.hpp>
@@ -126,8 +128,15 @@ class ParametersIn {
     }
     throw Misuse("the model has no parameter " + std::string(path) + known);
   }
+  /// How many threads draw a rank's numbers: its share of the machine's, where they are worth it.
+  static int threads_for(const Plan& plan) {
+    constexpr std::int64_t least = 1 << 20;
+    if (plan.memory.of(MemoryBlock::parameter) + plan.memory.of(MemoryBlock::host_parameter) < least) return 1;
+    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / plan.mesh.ranks());
+  }
   template <class T>
-  static void fill(T* data, const Member& m, const Plan& plan, int rank, std::uint64_t seed, std::uint64_t stream) {
+  static void fill(cpu::Team& team, T* data, const Member& m, const Plan& plan, int rank, std::uint64_t seed,
+                   std::uint64_t stream) {
     const Initializer how = m.initializer;
     const Layout& layout = m.type.layout;
     double fans = 1;  // fan in + fan out, the layers' dimension apart
@@ -137,21 +146,22 @@ class ParametersIn {
       for (int d = first + 1; d < layout.rank(); ++d) out *= static_cast<double>(layout.dims[d].size);
       fans = static_cast<double>(layout.dims[first].size) + out;
     }
-    const double limit = how.scale * std::sqrt(6 / fans);
-    each_run(plan, layout, rank, [&](std::int64_t position, std::int64_t begin, std::int64_t length) {
-      for (std::int64_t i = 0; i < length; ++i) {
-        const auto index = static_cast<std::uint64_t>(begin + i);
-        T& number = data[position + i];
-        switch (how.kind) {
-          case Initializer::Kind::constant: number = static_cast<T>(how.scale); break;
-          case Initializer::Kind::normal:
-            number = static_cast<T>(how.scale * random_normal(seed, stream, index));
-            break;
-          case Initializer::Kind::xavier:
-            number = static_cast<T>(limit * (2 * random_uniform(seed, stream, index) - 1));
-            break;
-        }
-      }
+    Draw what{.seed = seed, .stream = stream, .scale = how.scale};
+    if (how.kind == Initializer::Kind::xavier) {
+      what.normal = false;
+      what.scale *= std::sqrt(6 / fans);
+    }
+    const std::int64_t elements = local_elements(layout, plan.mesh), share = (elements + team.size() - 1) / team.size();
+    team.each([&](int thread) {
+      each_run(plan, layout, rank, [&](std::int64_t position, std::int64_t index, std::int64_t length) {
+        const std::int64_t begin = std::max(position, thread * share),
+                           n = std::min(position + length, (thread + 1) * share) - begin;
+        if (n <= 0) return;
+        if (how.kind == Initializer::Kind::constant)
+          std::fill_n(data + begin, n, static_cast<T>(how.scale));
+        else
+          draw(what, static_cast<std::uint64_t>(index + begin - position), n, data + begin);
+      });
     });
   }
 
@@ -164,6 +174,7 @@ ParametersIn<Memory>::ParametersIn(const Plan& plan, int rank, std::uint64_t see
     : block_(std::make_shared<ParameterBlock<Memory>>(std::move(memory), std::move(host), Provenance(plan, seed))),
       rank_(rank),
       layout_(block_layout(plan, Role::parameter)) {
+  cpu::Team team(threads_for(plan));
   for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
     const Member& m = plan.graph.members[i];
     if (m.role != Role::parameter || !held(plan, m)) continue;
@@ -171,9 +182,9 @@ ParametersIn<Memory>::ParametersIn(const Plan& plan, int rank, std::uint64_t see
       throw CannotRun("the parameter " + std::string(plan.graph.path(m)) + " is " + text(m.type) +
                       "; parameters of f32 and f64 can be run, others only planned");
     if (m.type.dtype == DType::f64)
-      change<double>(plan, m, [&](double* data) { fill(data, m, plan, rank, seed, i); });
+      change<double>(plan, m, [&](double* data) { fill(team, data, m, plan, rank, seed, i); });
     else
-      change<float>(plan, m, [&](float* data) { fill(data, m, plan, rank, seed, i); });
+      change<float>(plan, m, [&](float* data) { fill(team, data, m, plan, rank, seed, i); });
   }
 }
 

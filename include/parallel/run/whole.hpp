@@ -69,8 +69,8 @@ class BoxInWhole {
   std::int64_t begin_ = 0, elements_ = 1;
 };
 
-/// A walk over a rank's part of a tensor in runs: f(position in the part, index in the full tensor, length), all counted
-/// in elements. Of a flat view it is a share of what the other axes leave; what pads it is no element.
+/// A walk over a rank's part of a tensor in runs: f(position in the part, index in the full tensor, length), all
+/// counted in elements. Of a flat view it is a share of what the other axes leave; what pads it is no element.
 template <class F>
 void each_run(const Plan& plan, const Layout& layout, int rank, F f) {
   const LocalPart part = local_part(layout, plan.mesh, rank);

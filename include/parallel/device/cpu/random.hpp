@@ -1,6 +1,7 @@
 // Dropout and normal numbers: an element's random word depends on its index in the full tensor, so that every layout
 // draws the same.
 #pragma once
+#include <cstring>
 #include <numbers>
 
 #include <parallel/device/cpu/array.hpp>
@@ -8,34 +9,12 @@
 
 namespace parallel::internals::cpu {
 
-/// The words of one block, in the order of its elements: RandomStream::word, sixteen counters at a time, each word in
-/// 64 bits for the products.
+/// The words of one block, in the order of its elements: RandomStream::word.
 inline void words_of_block(const RandomStream& stream, std::uint64_t block,
                            std::uint32_t (&words)[RandomStream::block]) {
-  constexpr int lanes = RandomStream::counters;
-  std::uint64_t c[4][lanes];
-  for (int i = 0; i < lanes; ++i) {
-    const std::uint64_t counter = block * lanes + static_cast<std::uint64_t>(i);
-    c[0][i] = static_cast<std::uint32_t>(counter);
-    c[1][i] = counter >> 32;
-    c[2][i] = stream.high[0];
-    c[3][i] = stream.high[1];
-  }
-  std::array<std::uint32_t, 2> key = stream.key;
-  for (int round = 0; round < 10; ++round) {
-    for (int i = 0; i < lanes; ++i) {
-      const std::uint64_t a = std::uint64_t{0xD2511F53} * static_cast<std::uint32_t>(c[0][i]),
-                          b = std::uint64_t{0xCD9E8D57} * static_cast<std::uint32_t>(c[2][i]);
-      c[0][i] = (b >> 32) ^ c[1][i] ^ key[0];
-      c[2][i] = (a >> 32) ^ c[3][i] ^ key[1];
-      c[1][i] = static_cast<std::uint32_t>(b);
-      c[3][i] = static_cast<std::uint32_t>(a);
-    }
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
-  }
-  for (int word = 0; word < 4; ++word)
-    for (int i = 0; i < lanes; ++i) words[word * lanes + i] = static_cast<std::uint32_t>(c[word][i]);
+  Column columns[4];
+  philox(columns, block * counters_at_once, stream.high, stream.key);
+  std::memcpy(words, columns, sizeof words);
 }
 
 /// Calls body(i, index within the block, count, block) for runs of the n elements from `first` of a full tensor on that
