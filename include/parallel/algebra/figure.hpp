@@ -26,6 +26,7 @@ template <std::int64_t> struct before;
 template <std::int64_t> struct begin;
 template <std::int64_t> struct budget;
 template <std::int64_t> struct bytes;
+template <std::int64_t> struct channels;
 template <std::int64_t> struct coordinate;
 template <std::int64_t> struct dimension;
 template <std::int64_t> struct dimensions;
@@ -47,15 +48,19 @@ template <std::int64_t> struct micro_batches;
 template <std::int64_t> struct needed;
 template <std::int64_t> struct operand;
 template <std::int64_t> struct operands;
+template <std::int64_t> struct padding;
 template <std::int64_t> struct query_axes;
 template <std::int64_t> struct query_heads;
 template <std::int64_t> struct ranks;
 template <std::int64_t> struct right_bytes;
 template <std::int64_t> struct right_extent;
 template <std::int64_t> struct slices;
+template <std::int64_t> struct stride;
+template <std::int64_t> struct taken;
 template <std::int64_t> struct times;
 template <std::int64_t> struct valid_above;
 template <std::int64_t> struct valid_below;
+template <std::int64_t> struct window;
 
 template <std::int64_t dim> struct Split;  // placements, as they are written
 struct SplitFlat;

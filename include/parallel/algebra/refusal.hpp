@@ -14,6 +14,8 @@ namespace parallel {
   reason(no_such_dimension, "parallel: the dimension does not exist in this tensor; dimensions count from 0", dimension, dimensions) \
   reason(elements_differ, "parallel::reshape: the number of elements changes; mend the new Shape", before, after) \
   reason(slice_range, "parallel::slice: the range lies outside the dimension; mend begin and end", begin, end, extent) \
+  reason(channels_differ, "parallel::convolution: the channels of x are not those that the weight takes; x is [batch, channels, height, width], the weight [channels out, channels, height, width], transposed [channels, channels out, height, width]", channels, taken) \
+  reason(window, "parallel: a window does not fit; it is at most the extent and twice the padding, moves by at least 1, and a pool's padding is at most half of it; mend window, stride or padding", extent, window, stride, padding) \
   reason(heads_differ, "parallel::attention: the query heads are no multiple of the key and value heads; mend the Shapes", query_heads, key_heads) \
   reason(keys_elsewhere, "parallel::attention: the key and value heads are split by an axis that does not split the query heads before all others, so a rank's keys are not those of its queries; split key heads by the outer axes of the query heads, in their order, or gather keys and values with to<On<axis, Broadcast>>(k)", query_axes, key_axes) \
   reason(element_types, "parallel: the element types differ; cast<T>() one operand", left_bytes, right_bytes) \

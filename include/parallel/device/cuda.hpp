@@ -5,6 +5,7 @@
 #include <parallel/device/cuda/operation/adafactor.hpp>
 #include <parallel/device/cuda/operation/attention.hpp>
 #include <parallel/device/cuda/operation/attention_gradient.hpp>
+#include <parallel/device/cuda/operation/convolution.hpp>
 #include <parallel/device/cuda/operation/cross_entropy.hpp>
 #include <parallel/device/cuda/operation/elementwise.hpp>
 #include <parallel/device/cuda/operation/embedding.hpp>
@@ -13,6 +14,7 @@
 #include <parallel/device/cuda/operation/muon.hpp>
 #include <parallel/device/cuda/operation/norm_rows.hpp>
 #include <parallel/device/cuda/operation/optimizer.hpp>
+#include <parallel/device/cuda/operation/pool.hpp>
 #include <parallel/device/cuda/operation/random.hpp>
 #include <parallel/device/cuda/operation/reduce.hpp>
 #include <parallel/device/cuda/operation/rotary.hpp>

@@ -68,6 +68,14 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::attention,                   attention<T>,                  -1, true},
       {&operation::attention_derivative,        attention_gradient<T>,         -1, true},
 
+      {&operation::convolution,                 convolution<T>},
+      {&operation::transposed_convolution,      transposed_convolution<T>},
+      {&operation::convolution_weight,          convolution_weight<T>},
+      {&operation::max_pool,                    max_pool<T>},
+      {&operation::max_pool_derivative,         max_pool_gradient<T>},
+      {&operation::average_pool,                average_pool<T>},
+      {&operation::average_pool_derivative,     average_pool_gradient<T>},
+
       {&operation::sum,                         sum<T>,                        -1, true},
       {&operation::sum_to,                      sum_to<T>},
       {&operation::expand,                      expand<T>,                     -1, true},

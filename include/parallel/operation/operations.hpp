@@ -3,6 +3,7 @@
 #include <parallel/operation/add.hpp>
 #include <parallel/operation/attention.hpp>
 #include <parallel/operation/cast.hpp>
+#include <parallel/operation/convolution.hpp>
 #include <parallel/operation/cross_entropy.hpp>
 #include <parallel/operation/dropout.hpp>
 #include <parallel/operation/embedding.hpp>
@@ -12,6 +13,7 @@
 #include <parallel/operation/norm.hpp>
 #include <parallel/operation/operators.hpp>
 #include <parallel/operation/optimizing.hpp>
+#include <parallel/operation/pool.hpp>
 #include <parallel/operation/reduce.hpp>
 #include <parallel/operation/remember.hpp>
 #include <parallel/operation/reshape.hpp>

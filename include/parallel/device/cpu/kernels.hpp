@@ -3,6 +3,7 @@
 #include <parallel/device/cpu/adafactor.hpp>
 #include <parallel/device/cpu/attention.hpp>
 #include <parallel/device/cpu/broadcast.hpp>
+#include <parallel/device/cpu/convolution.hpp>
 #include <parallel/device/cpu/cross_entropy.hpp>
 #include <parallel/device/cpu/device.hpp>
 #include <parallel/device/cpu/elementwise.hpp>
@@ -13,6 +14,7 @@
 #include <parallel/device/cpu/muon.hpp>
 #include <parallel/device/cpu/norm.hpp>
 #include <parallel/device/cpu/optimizer.hpp>
+#include <parallel/device/cpu/pool.hpp>
 #include <parallel/device/cpu/random.hpp>
 #include <parallel/device/cpu/reduce.hpp>
 #include <parallel/device/cpu/rotary.hpp>
