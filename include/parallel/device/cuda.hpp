@@ -9,6 +9,7 @@
 #include <parallel/device/cuda/operation/cross_entropy.hpp>
 #include <parallel/device/cuda/operation/elementwise.hpp>
 #include <parallel/device/cuda/operation/embedding.hpp>
+#include <parallel/device/cuda/operation/gather.hpp>
 #include <parallel/device/cuda/operation/gradient_norm.hpp>
 #include <parallel/device/cuda/operation/movement.hpp>
 #include <parallel/device/cuda/operation/muon.hpp>

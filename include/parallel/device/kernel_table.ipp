@@ -75,6 +75,8 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::max_pool_derivative,         max_pool_gradient<T>},
       {&operation::average_pool,                average_pool<T>},
       {&operation::average_pool_derivative,     average_pool_gradient<T>},
+      {&operation::gather,                      gather<T>,                      0},
+      {&operation::scattered,                   scattered<T>,                   0},
 
       {&operation::sum,                         sum<T>,                        -1, true},
       {&operation::sum_to,                      sum_to<T>},

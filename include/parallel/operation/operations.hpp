@@ -7,6 +7,7 @@
 #include <parallel/operation/cross_entropy.hpp>
 #include <parallel/operation/dropout.hpp>
 #include <parallel/operation/embedding.hpp>
+#include <parallel/operation/gather.hpp>
 #include <parallel/operation/matmul.hpp>
 #include <parallel/operation/missing.hpp>
 #include <parallel/operation/multiply.hpp>

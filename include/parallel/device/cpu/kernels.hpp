@@ -9,6 +9,7 @@
 #include <parallel/device/cpu/elementwise.hpp>
 #include <parallel/device/cpu/embedding.hpp>
 #include <parallel/device/cpu/fused.hpp>
+#include <parallel/device/cpu/gather.hpp>
 #include <parallel/device/cpu/matmul.hpp>
 #include <parallel/device/cpu/movement.hpp>
 #include <parallel/device/cpu/muon.hpp>

@@ -35,25 +35,26 @@ struct Pool {
       const Index at = row + s.height.padding - h, y = at / s.height.stride;
       if (at < 0 || y * s.height.stride != at || y >= s.height.places) continue;
       for (Index w = 0; w < s.width.window; ++w) {
-        const Index beside = column + s.width.padding - w, x_at = beside / s.width.stride;
-        if (beside >= 0 && x_at * s.width.stride == beside && x_at < s.width.places) f(y, x_at);
+        const Index beside = column + s.width.padding - w, along = beside / s.width.stride;
+        if (beside >= 0 && along * s.width.stride == beside && along < s.width.places) f(y, along);
       }
     }
   }
 };
 
 template <class T, bool largest>
-struct PoolForward : Pool<T> {
+struct PoolForward {
+  Pool<T> of;
   T* out;
   PARALLEL_DEVICE void operator()(Index i) const {
-    const Sliding& s = this->s;
-    const Index plane = i / s.places(), row = i / s.width.places % s.height.places, column = i % s.width.places;
+    const Index plane = i / of.s.places(), row = i / of.s.width.places % of.s.height.places,
+                column = i % of.s.width.places;
     if constexpr (largest) {
-      out[i] = this->x[Pool<T>::largest(plane, row, column)];
+      out[i] = of.x[of.largest(plane, row, column)];
     } else {
       Wide<T> sum{0};
-      this->each(plane, row, column, [&](Index at) { sum += widen(this->x[at]); });
-      out[i] = narrow<T>(sum / static_cast<Wide<T>>(s.window()));
+      of.each(plane, row, column, [&](Index at) { sum += widen(of.x[at]); });
+      out[i] = narrow<T>(sum / static_cast<Wide<T>>(of.s.window()));
     }
   }
 };
@@ -73,17 +74,19 @@ void average_pool(const Call& call) {
 }
 
 template <class T, bool largest>
-struct PoolBackward : Pool<T> {
+struct PoolBackward {
+  Pool<T> of;
   const T* g;
   T* out;
   PARALLEL_DEVICE void operator()(Index i) const {
-    const Sliding& s = this->s;
-    const Index plane = i / s.plane(), row = i / s.width.extent % s.height.extent, column = i % s.width.extent;
+    const Index plane = i / of.s.plane(), row = i / of.s.width.extent % of.s.height.extent,
+                column = i % of.s.width.extent;
     Wide<T> sum{0};
-    this->each_holder(row, column, [&](Index y, Index x) {
-      if (!largest || Pool<T>::largest(plane, y, x) == i) sum += widen(g[plane * s.places() + y * s.width.places + x]);
+    of.each_holder(row, column, [&](Index y, Index beside) {
+      if (!largest || of.largest(plane, y, beside) == i)
+        sum += widen(g[plane * of.s.places() + y * of.s.width.places + beside]);
     });
-    out[i] = narrow<T>(largest ? sum : sum / static_cast<Wide<T>>(s.window()));
+    out[i] = narrow<T>(largest ? sum : sum / static_cast<Wide<T>>(of.s.window()));
   }
 };
 /// (x, g)
