@@ -49,6 +49,7 @@ template <std::int64_t> struct needed;
 template <std::int64_t> struct operand;
 template <std::int64_t> struct operands;
 template <std::int64_t> struct padding;
+template <std::int64_t> struct position;
 template <std::int64_t> struct query_axes;
 template <std::int64_t> struct query_heads;
 template <std::int64_t> struct ranks;

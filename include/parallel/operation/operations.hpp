@@ -2,10 +2,12 @@
 #pragma once
 #include <parallel/operation/add.hpp>
 #include <parallel/operation/attention.hpp>
+#include <parallel/operation/batch_norm.hpp>
 #include <parallel/operation/cast.hpp>
 #include <parallel/operation/convolution.hpp>
 #include <parallel/operation/cross_entropy.hpp>
 #include <parallel/operation/dropout.hpp>
+#include <parallel/operation/einsum.hpp>
 #include <parallel/operation/embedding.hpp>
 #include <parallel/operation/gather.hpp>
 #include <parallel/operation/matmul.hpp>
