@@ -16,14 +16,14 @@ struct Convolution2d {
   Parameter<float, Shape<8 / tensor, 4, 3, 3>> weight;
   Parameter<float, Shape<8 / tensor>> bias;
   constexpr auto operator()(Distributed auto x) const {
-    return convolution<Sides{2, 1}, Sides{1, 2}>(x, weight) + reshape<8, 1, 1>(bias);
+    return convolution<HeightWidth{2, 1}, HeightWidth{1, 2}>(x, weight) + reshape<8, 1, 1>(bias);
   }
 };
 struct FromParts {  // a sum over the channels of all ranks
   Parameter<float, Shape<8, 4 / tensor, 3, 3>> weight;
   Parameter<float, Shape<8>> bias;
   constexpr auto operator()(Distributed auto x) const {
-    return convolution<Sides{2, 1}, Sides{1, 2}>(x, weight) + reshape<8, 1, 1>(bias);
+    return convolution<HeightWidth{2, 1}, HeightWidth{1, 2}>(x, weight) + reshape<8, 1, 1>(bias);
   }
 };
 struct Convolution1d {
@@ -45,7 +45,9 @@ struct Largest1d {
   constexpr auto operator()(Distributed auto x) const { return max_pool<2>(x); }
 };
 struct Mean2d {
-  constexpr auto operator()(Distributed auto x) const { return average_pool<Sides{3, 2}, Sides{2, 1}, Sides{1, 0}>(x); }
+  constexpr auto operator()(Distributed auto x) const {
+    return average_pool<HeightWidth{3, 2}, HeightWidth{2, 1}, HeightWidth{1, 0}>(x);
+  }
 };
 struct Mean1d {
   constexpr auto operator()(Distributed auto x) const { return average_pool<3, 1, 1>(x); }

@@ -192,14 +192,14 @@ PARALLEL_AHEAD constexpr void convolution_weight_gradient(Gradient& g) {
 
 /// x[batch, channels, height, width] with weight[channels out, channels, height, width], or both without a height, as
 /// PyTorch's conv2d and conv1d: convolution<stride, padding>(x, weight). Zeros are padded on both sides.
-/// `convolution<Sides{2, 1}>(x, weight)`: other numbers for the height than for the width.
-template <Sides stride = 1, Sides padding = 0, Distributed X, Distributed W>
+/// `convolution<HeightWidth{2, 1}>(x, weight)`: other numbers for the height than for the width.
+template <HeightWidth stride = 1, HeightWidth padding = 0, Distributed X, Distributed W>
 constexpr auto convolution(const X& x, const W& weight, Here here = {}) {
   return internals::spelling::OverWindows<operation::convolution, X, stride, padding>::apply(here, x, weight);
 }
 /// What a convolution is backward, as PyTorch's conv_transpose2d and conv_transpose1d: x[batch, channels, height,
 /// width] with weight[channels, channels out, height, width]. `more` rows and columns stand behind what it reaches.
-template <Sides stride = 1, Sides padding = 0, Sides more = 0, Distributed X, Distributed W>
+template <HeightWidth stride = 1, HeightWidth padding = 0, HeightWidth more = 0, Distributed X, Distributed W>
 constexpr auto transposed_convolution(const X& x, const W& weight, Here here = {}) {
   return internals::spelling::OverWindows<operation::transposed_convolution, X, stride, padding, more>::apply(here, x,
                                                                                                               weight);

@@ -6,10 +6,10 @@
 namespace parallel {
 
 /// A number for the height and one for the width; one number is both. A tensor without a height takes the width's.
-struct Sides {
+struct HeightWidth {
   int height = 1, width = 1;
-  constexpr Sides(int both) : height(both), width(both) {}
-  constexpr Sides(int h, int w) : height(h), width(w) {}
+  constexpr HeightWidth(int both) : height(both), width(both) {}
+  constexpr HeightWidth(int h, int w) : height(h), width(w) {}
 };
 
 namespace internals {
@@ -39,7 +39,7 @@ struct Windows {
 
 namespace spelling {
 /// Attributes of an operation on a tensor of type X.
-template <const Operation& operation, class X, Sides... each>
+template <const Operation& operation, class X, HeightWidth... each>
 struct OverWindows {
   template <class... Y>
   static constexpr auto apply(Here here, const Y&... y) {
@@ -50,7 +50,7 @@ struct OverWindows {
   }
 
  private:
-  static constexpr Sides all[]{each...};
+  static constexpr HeightWidth all[]{each...};
   template <int... i, class... Y>
   static constexpr auto by_pairs(std::integer_sequence<int, i...>, Here here, const Y&... y) {
     return Apply<operation, (i % 2 == 0 ? all[i / 2].height : all[i / 2].width)...>{}(here, y...);
