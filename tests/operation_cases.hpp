@@ -120,6 +120,8 @@ inline std::vector<Case> of_operations(std::int64_t n) {
       {&op::max_pool, {{{a, b, 3 * n}}}, {2, 1, 3}},
       {&op::average_pool, {{{a, b, 2 * n, 3 * n}}}, {2, 3, 0, 0, 1, 3}},
       {&op::average_pool, {{{a, b, 2 * n}}}, {1, 1, 2}},
+      {&op::batch_norm, {{{a, c}}, {{c}}, {{c}}}, {}, 1e-5},
+      {&op::batch_norm, {{{a, b, c}}, {{b}}, {{b}}}, {}, 1e-5},
       {&op::gather, {whole({a, b}, static_cast<int>(c)), {{a, c}}}, {1}},
       {&op::gather, {whole({a, b, 2}, static_cast<int>(c)), {{c, b, 2}}}, {0}},
       {&op::gather, {whole({b, 1, a}, static_cast<int>(c)), {{b, c, a}}}, {1}},

@@ -165,6 +165,7 @@ void print_operations() {
        {2, 2, 1, 1, 1, 1}},
       {"max_pool", &op::max_pool, {{"x", {2, 4, 8, 8}}}, {2, 2, 0, 0, 2, 2}},
       {"average_pool", &op::average_pool, {{"x", {2, 4, 8, 8}}}, {1, 1, 1, 1, 3, 3}},
+      {"batch_norm", &op::batch_norm, {{"x", {2, 4, 8}}, {"gain", {4}}, {"shift", {4}}}},
       {"gather", &op::gather, {{"index", {4, 3}, DType::i32}, {"x", {4, 6}}}, {1}},
       {"scattered", &op::scattered, {{"index", {4, 3}, DType::i32}, {"source", {4, 3}}}, {1, 6}},
       {"attention", &op::attention, {{"q", {2, 16, 8, 4}}, {"k", {2, 16, 2, 4}}, {"v", {2, 16, 2, 4}}}, {1, 0, 0}},

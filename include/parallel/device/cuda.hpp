@@ -5,6 +5,7 @@
 #include <parallel/device/cuda/operation/adafactor.hpp>
 #include <parallel/device/cuda/operation/attention.hpp>
 #include <parallel/device/cuda/operation/attention_gradient.hpp>
+#include <parallel/device/cuda/operation/batch_norm.hpp>
 #include <parallel/device/cuda/operation/convolution.hpp>
 #include <parallel/device/cuda/operation/cross_entropy.hpp>
 #include <parallel/device/cuda/operation/elementwise.hpp>

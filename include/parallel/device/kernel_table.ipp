@@ -75,6 +75,11 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::max_pool_derivative,         max_pool_gradient<T>},
       {&operation::average_pool,                average_pool<T>},
       {&operation::average_pool_derivative,     average_pool_gradient<T>},
+      {&operation::channel_mean,                channel_mean<T>,               -1, true},
+      {&operation::channel_variance,            channel_variance<T>,           -1, true},
+      {&operation::channel_normalize,           channel_normalize<T>,          -1, true},
+      {&operation::channel_products,            channel_products<T>,           -1, true},
+      {&operation::channel_derivative,          channel_gradient<T>,           -1, true},
       {&operation::gather,                      gather<T>,                      0},
       {&operation::scattered,                   scattered<T>,                   0},
 

@@ -4,8 +4,88 @@
 #include <parallel/operation/operators.hpp>
 #include <parallel/operation/reduce.hpp>
 #include <parallel/operation/reshape.hpp>
+#include <parallel/operation/softmax.hpp>
 
 namespace parallel {
+namespace PARALLEL_SHARED operation {
+// x             gain, shift   result
+// S1            S0            S1       channels
+// S, others     B             S        exchanges mean and variance; backward two sums; gain and shift have Partial ones
+// B             P             P        linear in gain and shift together
+PARALLEL_AHEAD constexpr Shaped batch_norm_shape(const Arguments& a) {
+  const Shaped same = same_shape(a);
+  if (a.rank(0) < 2) return {same.results, {Reason::wrong_rank, {a.rank(0), 2}}};
+  for (int i = 1; i < a.types.size(); ++i) {
+    if (a.rank(i) != 1) return {same.results, {Reason::wrong_rank, {a.rank(i), 1}}};
+    if (a.size(i, 0) != a.size(0, 1)) return {same.results, {Reason::shapes_differ, {a.size(0, 1), a.size(i, 0)}}};
+  }
+  return {same.results, one_element_type(a)};
+}
+PARALLEL_AHEAD constexpr Signatures batch_norm_table(const Arguments& a) {
+  Signatures rows{uniform_row(3, 1, Broadcast)};
+  for (int d = 0; d < a.rank(0); ++d) {
+    if (a.size(0, d) < 2) continue;
+    Signature row = uniform_row(3, 1, d == 1 ? split(0) : Broadcast);
+    row.operands[0] = row.results[0] = split(d);
+    row.communicates = d != 1;
+    rows.push_back(row);
+  }
+  Signature linear = uniform_row(3, 1, Partial);
+  linear.operands[0] = Broadcast;
+  linear.joins = 4;  // the shift is added, the gain multiplies
+  rows.push_back(linear);
+  return rows;
+}
+/// The dimensions over which there are statistics.
+constexpr Ints but_channels(const Layout& x) {
+  Ints dims{0};
+  for (int d = 2; d < x.rank(); ++d) dims.push_back(d);
+  return dims;
+}
+PARALLEL_AHEAD constexpr void batch_norm_lower(Lowering&);
+PARALLEL_AHEAD constexpr void batch_norm_gradient(Gradient&);
+/// (x, gain, shift); the first number is epsilon.
+inline constexpr Operation batch_norm{.name = "batch_norm",
+                                      .shape = batch_norm_shape,
+                                      .signatures = batch_norm_table,
+                                      .element_by_element = 6,
+                                      .lower = batch_norm_lower};
+// The first number is one over how many elements a channel has, the second epsilon.
+/// x: the sums of channels times the first number
+inline constexpr Operation channel_mean{.name = "channel_mean", .flops = elements_of_operand};
+/// (x, mean): the sums of (x - mean)^2 times the first number
+inline constexpr Operation channel_variance{.name = "channel_variance", .flops = elements_of_operand};
+/// (x, gain, shift, mean, variance)
+inline constexpr Operation channel_normalize{.name = "channel_normalize", .gradient = batch_norm_gradient};
+/// (g, x, mean, variance): the sums of g xhat, and of g, which are the gradients of gain and shift
+inline constexpr Operation channel_products{.name = "channel_products", .flops = elements_of_operand};
+/// (g, x, gain, mean, variance, and the two sums)
+inline constexpr Operation channel_derivative{.name = "channel_gradient"};
+
+PARALLEL_AHEAD constexpr void batch_norm_lower(Lowering& l) {
+  const int x = l.operands[0];
+  const Type type = l.type(0), own = pending_on(statistic(type, but_channels(type.layout)), l.exchanging);
+  const double share = static_cast<double>(type.layout.dims[1].size) / static_cast<double>(type.layout.elements());
+  const int mean = l.exchange(l.emit(channel_mean, {x}, {own}, {}, share), l.exchanging);
+  const int variance = l.exchange(l.emit(channel_variance, {x, mean}, {own}, {}, share), l.exchanging);
+  l.result =
+      l.emit(channel_normalize, {x, l.operands[1], l.operands[2], mean, variance}, l.results, {}, share, l.reals[0]);
+}
+PARALLEL_AHEAD constexpr void batch_norm_gradient(Gradient& g) {
+  const int x = g.operand(0), mean = g.operand(3), variance = g.operand(4), dy = g.cotangent();
+  const double share = g.node.reals[0], epsilon = g.node.reals[1];
+  const AxisList exchanging = split_along(g.type(0).layout, but_channels(g.type(0).layout));
+  // where ranks have other examples the gain is Broadcast, so these are pending, as its gradient is
+  const Type own{precise(g.type(1).dtype), conjugate(g.type(1)).layout};
+  const int sums = g.emit(channel_products, {dy, x, mean, variance}, {own, own}, {}, share, epsilon);
+  if (g.wants(0)) {
+    const int of_gain = g.exchange(sums, exchanging), of_shift = g.exchange(sums + 1, exchanging);
+    g.give(0, channel_derivative, {dy, x, g.operand(1), mean, variance, of_gain, of_shift}, {}, share, epsilon);
+  }
+  for (int i = 1; i <= 2; ++i)
+    if (g.wants(i)) g.give(i, sums + i - 1);
+}
+}  // namespace operation
 
 /// Of every channel, over all examples and places.
 template <class Mean, class Variance>
@@ -84,8 +164,7 @@ constexpr auto batch_norm(const X& x, const G& gain, const B& shift, const M& me
 /// on several GPUs SyncBatchNorm.
 template <Distributed X, Distributed G, Distributed B>
 constexpr auto batch_norm(const X& x, const G& gain, const B& shift, double epsilon = 1e-5, Here here = {}) {
-  const auto of_batch = batch_statistics(x, here);
-  return batch_norm(x, gain, shift, of_batch.mean, of_batch.variance, epsilon, here);
+  return Apply<operation::batch_norm>{epsilon}(here, x, gain, shift);
 }
 
 }  // namespace parallel

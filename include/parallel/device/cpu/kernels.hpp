@@ -2,6 +2,7 @@
 #pragma once
 #include <parallel/device/cpu/adafactor.hpp>
 #include <parallel/device/cpu/attention.hpp>
+#include <parallel/device/cpu/batch_norm.hpp>
 #include <parallel/device/cpu/broadcast.hpp>
 #include <parallel/device/cpu/convolution.hpp>
 #include <parallel/device/cpu/cross_entropy.hpp>
