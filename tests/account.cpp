@@ -324,6 +324,25 @@ TEST_CASE("products stay within what the account says") {
       }
 }
 
+TEST_CASE("convolutions stay within what the account says") {
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
+    for (const auto& sides :
+         {std::array<std::int64_t, 4>{1, 1, 1, 1}, {3, 16, 8, 12}, {130, 70, 3, 40}, {2, 3, 5, 9}}) {
+      const std::int64_t channels = sides[0], out = sides[1], window = sides[2], extent = sides[3],
+                         places = extent - window + 1;
+      Tensors t;
+      INFO(name_of(dtype) << " " << channels << " channels, " << out << " out, windows of " << window);
+      const View x = t({2, channels, extent, extent}, dtype), w = t({out, channels, window, window}, dtype),
+                 y = t({2, out, places, places}, dtype);
+      check(operation::convolution, Call{.operands = {x, w}, .results = {y}, .ints = {1, 1, 0, 0}});
+      check(operation::transposed_convolution,
+            Call{.operands = {y, w}, .results = {t({2, channels, extent, extent}, dtype)}, .ints = {1, 1, 0, 0, 0, 0}});
+      check(operation::convolution_weight, Call{.operands = {x, y},
+                                                .results = {t({out, channels, window, window}, dtype)},
+                                                .ints = {1, 1, 0, 0, window, window}});
+    }
+}
+
 TEST_CASE("attention stays within what the account says") {
   for (const DType dtype : {DType::f32, DType::f64})
     for (const std::int64_t causal : {0, 1})

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <parallel/operation/embedding.hpp>
+#include <parallel/operation/gather.hpp>
 #include <parallel/operation/remember.hpp>
 #include <parallel/operation/reshape.hpp>
 #include <parallel/operation/source.hpp>
@@ -142,6 +143,43 @@ TEST_CASE_TEMPLATE("slices brought together and back", T, float, double, bfloat1
           test_device().unpack(c.operands[0].data, c.results[0].data, outer, n, inner, size);
         }),
                    x, 0);
+      }
+}
+TEST_CASE_TEMPLATE("elements picked along a dimension, of whole tensors and of parts, and added up there", T, float,
+                   double OR_HALF) {
+  for (const Sizes& sizes : {Sizes{7}, Sizes{6, 5}, Sizes{5, 7, 3}, Sizes{3, 8, 64}, Sizes{2, 1, 4}, Sizes{3, 4, 0}})
+    for (std::size_t d = 0; d < sizes.size(); ++d)
+      for (const std::int64_t many : {1, 4, 11}) {
+        Sizes picked = sizes;
+        picked[d] = many;
+        const Numbers x = whole_numbers(sizes, 1, 8), g = whole_numbers(picked, 2, 4);
+        Numbers index = whole_numbers(picked, 3, static_cast<int>(sizes[d]) + 2);  // some lie outside
+        for (double& i : index.values) --i;
+        const auto at = [&](Sizes i) {
+          i[d] = static_cast<std::int64_t>(index(i));
+          return i;
+        };
+        const auto inside = [&](const Sizes& i) { return index(i) >= 0 && index(i) < static_cast<double>(sizes[d]); };
+        const Ints along{static_cast<std::int64_t>(d)};
+        const Ints back{static_cast<std::int64_t>(d), sizes[d]};
+        for (const Box& part : split(sizes, static_cast<int>(d), 2)) {
+          const auto held = [&](const Sizes& i) {
+            const double behind = index(i) - static_cast<double>(part.offset[d]);
+            return behind >= 0 && behind < static_cast<double>(part.size[d]);
+          };
+          check_near(Run<T>().integers(index).operand(x, part).result(picked).ints(along).run(operation::gather),
+                     defined(picked,
+                             [&](const Sizes& i) {
+                               return held(i) ? x(at(i)) : inside(i) ? 0.0 : std::numeric_limits<double>::quiet_NaN();
+                             }),
+                     0);
+          Numbers sum(sizes);
+          each_index(picked, [&](const Sizes& i) {
+            if (held(i)) sum(at(i)) += g(i);
+          });
+          check_near(Run<T>().integers(index).operand(g).result(sizes, part).ints(back).run(operation::scattered),
+                     part_of(sum, part), 0);
+        }
       }
 }
 TEST_CASE_TEMPLATE("tables in parts: rows and columns", T, float, double) {

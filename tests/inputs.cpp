@@ -280,6 +280,27 @@ struct Roundabout {
 };
 }  // namespace
 
+namespace {
+struct Picking {
+  Parameter<double, Shape<batch / data, classes>> table{normal(0.4)};
+  constexpr auto operator()(Distributed auto picked, Distributed auto added) const {
+    const auto some = gather<1>(table, picked);
+    return mean(square(scatter_add<1>(table, added, some)));
+  }
+};
+}  // namespace
+TEST_CASE("indices along a dimension are checked where they are given") {
+  using Indices = Tensor<int, Shape<batch / data, 2>>;
+  on_ranks<Training<Picking, Sgd, Indices, Indices>>(Mesh{data = 2}, [](auto& e, auto&, auto&) {
+    CHECK(said_by([&] {
+            e.input(0, std::array{0, 1, 2, 3, 4, 10, 6, 7});
+          }).second.find("input 0, element 5: index 10 of a table of 10 rows") == 0);
+    CHECK(said_by([&] {
+            e.input(1, std::array{0, 1, 2, -1, 4, 5, 6, 7});
+          }).second.find("input 1, element 3: index -1 of a table of 10 rows") == 0);
+  });
+}
+
 TEST_CASE("indices are followed through moves, micro-batches and reshapes, and no further") {
   using Step = Accumulate<2, Training<Roundabout, AdamW, Words, Words, Tensor<int, Shape<2>>>>;
   on_ranks<Step>(Mesh{data = 2}, [](auto& e, auto&, auto&) {

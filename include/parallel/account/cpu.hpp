@@ -1,8 +1,9 @@
-// What the CPU takes beside the tensors of a plan: large blocks come in huge pages, and products, attention, bf16 and
-// f16 work in memory of their own.
+// What the CPU takes beside the tensors of a plan: large blocks come in huge pages, and products, convolutions,
+// attention, bf16 and f16 work in memory of their own.
 #pragma once
 #include <parallel/account/account.hpp>
 #include <parallel/operation/attention.hpp>
+#include <parallel/operation/convolution.hpp>
 #include <parallel/operation/matmul.hpp>
 #include <parallel/operation/optimizing.hpp>
 #include <parallel/operation/rotary.hpp>
@@ -21,7 +22,7 @@ constexpr std::int64_t block_on_cpu(std::int64_t bytes) { return whole(bytes, pa
 namespace cpu {
 
 /// What scratch memory is for: pieces of different purposes are in use at the same time.
-enum class Purpose : std::uint8_t { packing, scores, angles, widened };
+enum class Purpose : std::uint8_t { packing, scores, angles, widened, unfolded };
 
 /// How a product is cut: a tile of the right operand stays in the second cache, the left operand's rows in the third.
 /// Extents are of equal parts of at most `most`, rounded up to whole registers.
@@ -63,6 +64,8 @@ constexpr std::int64_t queries_at_once(std::int64_t keys) {
 }
 /// Elements of a row of scores: whole cache lines, so that each begins at one.
 constexpr std::int64_t room_of_scores(std::int64_t keys) { return whole(keys, 16); }
+/// A convolution unfolds so many elements of windows, at so many places, at a time.
+inline constexpr std::int64_t most_unfolded = most_depth, most_places = 768;
 /// Elements that a tensor of bf16 or f16 takes as float: whole cache lines.
 constexpr std::int64_t room_of_widened(std::int64_t elements) { return whole(elements, 16); }
 
@@ -119,6 +122,23 @@ constexpr Scratch scratch_of(const Extents& call) {
       for (const auto& product : backward) grow(product);
     else
       for (const auto& product : forward) grow(product);
+  } else if (const bool back = call.operation == operation::transposed_convolution.name,
+             of_weight = call.operation == operation::convolution_weight.name;
+             back || of_weight || call.operation == operation::convolution.name) {
+    const Part &weight = of_weight                  ? call.results[0]
+                         : call.operands.size() > 1 ? call.operands[1]
+                                                    : first,
+               &y = back                                    ? first
+                    : of_weight && call.operands.size() > 1 ? call.operands[1]
+                                                            : call.results[0];
+    if (weight.rank() < 3 || y.rank() < 3) return s;
+    const std::int64_t depth = weight.extent(1, weight.rank()), all = y.extent(2, y.rank());
+    const Side out{weight.size[0]}, rows{depth < most_unfolded ? depth : most_unfolded, true},
+        places{all < most_places ? all : most_places, true};
+    of(Purpose::unfolded) = rows.n * places.n * element;
+    of(Purpose::packing) = back        ? packing_of_product(rows, places, out, element)
+                           : of_weight ? packing_of_product(out, rows, places, element)
+                                       : packing_of_product(out, places, rows, element);
   } else if (call.operation == operation::rotary.name && first.rank() == 4) {
     of(Purpose::angles) = whole(first.size[3] / 2 * 2 * element, line);
   }

@@ -14,6 +14,12 @@ namespace parallel {
   reason(no_such_dimension, "parallel: the dimension does not exist in this tensor; dimensions count from 0", dimension, dimensions) \
   reason(elements_differ, "parallel::reshape: the number of elements changes; mend the new Shape", before, after) \
   reason(slice_range, "parallel::slice: the range lies outside the dimension; mend begin and end", begin, end, extent) \
+  reason(channels_differ, "parallel::convolution: the channels of x are not those that the weight takes; x is [batch, channels, height, width], the weight [channels out, channels, height, width], transposed [channels, channels out, height, width]", channels, taken) \
+  reason(window, "parallel: a window does not fit; it is at most the extent and twice the padding, moves by at least 1, and a pool's padding is at most half of it; mend window, stride or padding", extent, window, stride, padding) \
+  reason(einsum_text, "parallel::einsum: the text is not letters for each operand's dimensions, a comma between operands, an arrow and letters for the result's; write it like bik,kj->bij, with as many operands as are given", position, operands) \
+  reason(einsum_twice, "parallel::einsum: a letter stands twice in one operand, or in the result; give each of its dimensions a letter of its own, a diagonal is not taken", position) \
+  reason(einsum_extents, "parallel::einsum: one letter stands for two extents; give each extent a letter, or mend a Shape", left_extent, right_extent) \
+  reason(einsum_result, "parallel::einsum: the result has a letter that no operand has; take it out, or give it to an operand", dimension, dimensions) \
   reason(heads_differ, "parallel::attention: the query heads are no multiple of the key and value heads; mend the Shapes", query_heads, key_heads) \
   reason(keys_elsewhere, "parallel::attention: the key and value heads are split by an axis that does not split the query heads before all others, so a rank's keys are not those of its queries; split key heads by the outer axes of the query heads, in their order, or gather keys and values with to<On<axis, Broadcast>>(k)", query_axes, key_axes) \
   reason(element_types, "parallel: the element types differ; cast<T>() one operand", left_bytes, right_bytes) \

@@ -8,10 +8,9 @@
 namespace parallel::internals {
 
 namespace pricing {
-/// Whether a node has a matmul's attributes, so that its tiles can be counted: a product of the user's own may have
-/// others.
+/// Whether a node is a matmul with its attributes, so that its tiles can be counted: other products have others.
 constexpr bool is_matmul(const Plan& plan, const Node& node) {
-  if (node.operation->rate != Rate::products || node.operands.size() < 2 || node.ints.size() < 4) return false;
+  if (node.operation->name != operation::matmul.name || node.operands.size() < 2 || node.ints.size() < 4) return false;
   const std::int64_t contracted = node.ints[0], batch = node.ints[3];
   const auto fits = [&](int o) { return batch + contracted <= plan.graph.value(node.operands[o]).type.layout.rank(); };
   return contracted >= 0 && contracted <= max_rank && batch >= 0 && batch <= max_rank && fits(0) && fits(1);

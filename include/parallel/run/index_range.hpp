@@ -6,6 +6,7 @@
 
 #include <parallel/operation/cross_entropy.hpp>
 #include <parallel/operation/embedding.hpp>
+#include <parallel/operation/gather.hpp>
 #include <parallel/operation/reshape.hpp>
 #include <parallel/operation/transpose.hpp>
 #include <parallel/plan/view.hpp>
@@ -42,6 +43,11 @@ inline std::vector<IndexRange> index_ranges(const GraphView& g, int member) {
   for (const Node& n : g.nodes) {
     if (n.operation == &operation::embedding && is_followed(n.operands[0]))
       ranges.push_back({g.value(n.operands[1]).type.layout.dims[0].size});
+    const bool gathers = n.operation == &operation::gather;
+    if ((gathers || n.operation == &operation::scattered) && is_followed(n.operands[0])) {
+      const Layout& picked_from = g.value(gathers ? int{n.operands[1]} : int{n.result}).type.layout;
+      ranges.push_back({picked_from.dims[static_cast<int>(n.ints[0])].size});
+    }
     if (n.operation == &operation::negative_log_likelihood && is_followed(n.operands[1])) {
       const operation::Classes classes(n.ints);
       ranges.push_back({classes.count, classes.ignored, true});

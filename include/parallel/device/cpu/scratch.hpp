@@ -36,6 +36,7 @@ inline void reserve(const account::Scratch& all) {
   scratch_bytes<Purpose::scores>(bytes(Purpose::scores));
   scratch_bytes<Purpose::angles>(bytes(Purpose::angles));
   scratch_bytes<Purpose::widened>(bytes(Purpose::widened));
+  scratch_bytes<Purpose::unfolded>(bytes(Purpose::unfolded));
 }
 /// Room for n elements.
 template <Purpose purpose, class T>
