@@ -1,6 +1,7 @@
 // The CPU's kernels.
 #pragma once
 #include <parallel/device/cpu/adafactor.hpp>
+#include <parallel/device/cpu/along.hpp>
 #include <parallel/device/cpu/attention.hpp>
 #include <parallel/device/cpu/broadcast.hpp>
 #include <parallel/device/cpu/cross_entropy.hpp>
