@@ -94,7 +94,6 @@ struct Arithmetic {
   friend constexpr auto operator||(Met<X> m, const Y& n) {
     return logical_or(m.value, n, Here(m.source.file, m.source.line));
   }
-  friend constexpr auto operator!(Met<X> m) { return logical_not(m.value, Here(m.source.file, m.source.line)); }
 
   /// `if (x)`, `x ? y : z`: refused.
   constexpr explicit operator bool() const {
@@ -107,8 +106,8 @@ struct Arithmetic {
   static constexpr auto number(double n) { return constant<typename ElementOf<X::type.dtype>::type>(n); }
 };
 
-// C++ may turn the operands of `==` round, and finds the two ways equally good where one of them is converted to tell
-// its line: these have none.
+// C++ may turn the operands of `==` round, and `!` may convert its own to bool: it finds the two ways equally good where
+// an operand is converted to tell its line. So these have none.
 template <Distributed X, Distributed Y>
 constexpr auto operator==(const X& x, const Y& y) {
   return Apply<operation::equal>{}(Source{}, x, y);
@@ -116,6 +115,10 @@ constexpr auto operator==(const X& x, const Y& y) {
 template <Distributed X, Distributed Y>
 constexpr auto operator!=(const X& x, const Y& y) {
   return Apply<operation::not_equal>{}(Source{}, x, y);
+}
+template <Distributed X>
+constexpr auto operator!(const X& mask) {
+  return logical_not(mask, Here("", 0));
 }
 
 }  // namespace parallel::internals

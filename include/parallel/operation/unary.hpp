@@ -46,7 +46,7 @@ inline constexpr Operation sin_derivative{.name = "sin_gradient", .element_by_el
 inline constexpr Operation cos_derivative{.name = "cos_gradient", .element_by_element = 3, .rate = Rate::functions};
 /// (x, g) -> g times the sign of x, 0 where x is 0
 inline constexpr Operation abs_derivative{.name = "abs_gradient", .element_by_element = 3};
-/// (x, g) -> g where x is not below the first number nor above the second
+/// (x, g) -> g where x is above the first number and below the second
 inline constexpr Operation clamp_derivative{.name = "clamp_gradient", .element_by_element = 3};
 template <const Operation& derivative>
 PARALLEL_AHEAD constexpr void unary_gradient(Gradient& g) {
@@ -141,7 +141,7 @@ constexpr auto sign(const X& x, Here here = {}) {
   return Apply<operation::sign>{}(here, x);
 }
 /// x, but `low` where it is below and `high` where it is above; `high` everywhere if `low` is above it. The gradient goes
-/// to the elements from `low` to `high`, both among them, as in PyTorch.
+/// to the elements between them, not to those at a bound, as in PyTorch.
 template <Distributed X>
 constexpr auto clamp(const X& x, double low, double high, Here here = {}) {
   return Apply<operation::clamp>{low, high}(here, x);

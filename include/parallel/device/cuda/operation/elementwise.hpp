@@ -99,7 +99,7 @@ struct Clamp {
 template <class T>
 struct ClampDerivative {
   Wide<T> low, high;
-  PARALLEL_DEVICE Wide<T> operator()(Wide<T> x, Wide<T> g) const { return x >= low && x <= high ? g : Wide<T>{0}; }
+  PARALLEL_DEVICE Wide<T> operator()(Wide<T> x, Wide<T> g) const { return x > low && x < high ? g : Wide<T>{0}; }
 };
 /// With c, x clamped to a number: c (x - c / 2), which is x^2 / 2 within and a line beyond.
 template <class T>
