@@ -21,6 +21,7 @@
 #include "../../tools/planner/why_member.hpp"
 #include "../../tools/planner/why_memory.hpp"
 #include "blocks.hpp"
+#include "masks.hpp"
 #include "offload.hpp"
 #include "own_schedule.hpp"
 #include "precision.hpp"
@@ -149,11 +150,18 @@ void print_operations() {
       {"unary", &op::gelu, {x}},
       {"cast", &op::casting, {x}, {static_cast<int>(DType::f64)}},
       {"where", &op::where, {{"mask", {4, 6}, DType::i32}, x, y}},
+      {"less", &op::less, {x, {"y", {6}}}},
+      {"maximum", &op::larger, {x, {"y", {6}}}},
+      {"pow", &op::pow, {x, {"y", {6}}}},
       {"dropout", &op::dropout, {x}},
       {"sum", &op::sum, {x}, {1}},
       {"max", &op::max, {x}, {1}},
+      {"argmax", &op::argmax, {x}, {1}},
+      {"top_k", &op::top_k_positions, {x}, {1, 2}},
+      {"cumulative_sum", &op::cumulative_sum, {x}, {1, 0}},
       {"softmax", &op::softmax, {x}, {1}},
       {"cross_entropy", &op::cross_entropy, {{"logits", {4, 32}}, {"target", {4}, DType::i32}}, {32, no_target}},
+      {"binary_cross_entropy", &op::binary_cross_entropy, {{"logits", {4, 6}}, {"targets", {4, 6}}}},
       {"layer_norm", &op::layer_norm, {x, {"gain", {6}}, {"shift", {6}}}},
       {"rms_norm", &op::rms_norm, {x, {"gain", {6}}}},
       {"embedding", &op::embedding, {{"index", {4}, DType::i32}, {"table", {32, 6}}}},
