@@ -71,12 +71,13 @@ TEST_CASE_TEMPLATE("positions of extremes, whole and of parts", T, float, double
           check_near(Run<T>().operand(x).template result<int>(kept).ints({dim}).run(largest ? operation::argmax
                                                                                             : operation::argmin),
                      first, 0);
-          const Numbers extreme = Run<T>().operand(x).result(kept).ints({dim}).run(largest ? operation::local_max
-                                                                                           : operation::local_min);
+          const Numbers extreme =
+              Run<T>().operand(x).result(kept).ints({dim}).run(largest ? operation::local_max : operation::local_min);
           Numbers found(kept, -infinity);
           for (const Box& part : split(sizes, dim, 3)) {
-            const Numbers own = Run<T>().operand(x, part).operand(extreme).template result<double>(kept).ints({dim}).run(
-                operation::first_equal);
+            const Numbers own =
+                Run<T>().operand(x, part).operand(extreme).template result<double>(kept).ints({dim}).run(
+                    operation::first_equal);
             for (std::size_t i = 0; i < own.values.size(); ++i)
               found.values[i] = std::max(found.values[i], own.values[i]);
           }
@@ -93,10 +94,12 @@ TEST_CASE_TEMPLATE("the k largest", T, float, double) {
         const Sizes few = with(sizes, dim, k);
         const Numbers positions =
             Run<T>().operand(x).template result<int>(few).ints({dim, k}).run(operation::top_k_positions);
-        check_near(positions, defined(few, [&](Sizes i) {
-                     const auto place = static_cast<std::size_t>(i[static_cast<std::size_t>(dim)]);
-                     return static_cast<double>(ordered(row_of(x, i, dim), true)[place]);
-                   }),
+        check_near(positions,
+                   defined(few,
+                           [&](Sizes i) {
+                             const auto place = static_cast<std::size_t>(i[static_cast<std::size_t>(dim)]);
+                             return static_cast<double>(ordered(row_of(x, i, dim), true)[place]);
+                           }),
                    0);
         const auto at = [&](Sizes i) {
           const auto d = static_cast<std::size_t>(dim);
@@ -153,15 +156,16 @@ TEST_CASE_TEMPLATE("the logarithm of a softmax of large numbers, and its gradien
                    operation::normalized_logarithm),
                y, tolerance<T>);
     const Numbers total = along(g, [](const auto& row) { return std::accumulate(row.begin(), row.end(), 0.0); });
-    check_near(Run<T>().operand(y).operand(g).operand(total).result(sizes).ints({dim}).run(
-                   operation::log_softmax_derivative),
-               defined(sizes, [&](const Sizes& i) { return g(i) - std::exp(y(i)) * total(at(i)); }),
-               std::is_same_v<T, float> ? 2e-5 : 1e-12);
+    check_near(
+        Run<T>().operand(y).operand(g).operand(total).result(sizes).ints({dim}).run(operation::log_softmax_derivative),
+        defined(sizes, [&](const Sizes& i) { return g(i) - std::exp(y(i)) * total(at(i)); }),
+        std::is_same_v<T, float> ? 2e-5 : 1e-12);
   }
 }
 TEST_CASE_TEMPLATE("what is no number, infinite or at a corner is as in PyTorch", T, float, double) {
   const Sizes n{8};
-  const Numbers x(n, {none, 0.0, -0.0, 2, -2, infinity, -infinity, none}), y(n, {0, 0, 0, none, 3, 1, 1, none}), g(n, 3);
+  const Numbers x(n, {none, 0.0, -0.0, 2, -2, infinity, -infinity, none}), y(n, {0, 0, 0, none, 3, 1, 1, none}),
+      g(n, 3);
   const auto check = [&](const Operation& operation, const std::vector<double>& expected, double first = 0,
                          double second = 0) {
     CAPTURE(operation.name);
@@ -213,7 +217,11 @@ TEST_CASE_TEMPLATE("what is no number, infinite or at a corner is as in PyTorch"
   const Numbers logits({4}, {200, -200, 200, -200}), targets({4}, {1, 0, 0, 1});
   check_near(Run<T>().operand(logits).operand(targets).result({4}).run(operation::binary_cross_entropy),
              Numbers({4}, {0, 0, 200, 200}), 1e-6);
-  check_near(Run<T>().operand(logits).operand(targets).operand(Numbers({4}, 1)).result({4}).run(
-                 operation::binary_cross_entropy_derivative),
+  check_near(Run<T>()
+                 .operand(logits)
+                 .operand(targets)
+                 .operand(Numbers({4}, 1))
+                 .result({4})
+                 .run(operation::binary_cross_entropy_derivative),
              Numbers({4}, {0, 0, 1, -1}), 1e-6);
 }

@@ -32,7 +32,9 @@ inline std::vector<Case> of_operations(std::int64_t n) {
   const auto whole = [](std::vector<std::int64_t> size, int below) {
     return Operand{std::move(size), DType::i32, below};
   };
-  const auto few = [](std::vector<std::int64_t> size) { return Operand{std::move(size), DType::f64, 3}; };  // some equal
+  const auto few = [](std::vector<std::int64_t> size) {
+    return Operand{std::move(size), DType::f64, 3};
+  };  // some equal
   namespace op = operation;
   std::vector<Case> all{
       {&op::matmul, {{{a, c}}, {{c, b}}}, {1, 0, 0, 0}},

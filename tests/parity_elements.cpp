@@ -12,11 +12,11 @@ using Rows = Wanted<float, Shape<rows>>;
 using One = Wanted<float, Shape<>>;
 
 /// A function without parameters as a layer.
-#define LAYER(NAME, ...)                                                                                          \
-  struct NAME {                                                                                                   \
+#define LAYER(NAME, ...)                                                                                           \
+  struct NAME {                                                                                                    \
     constexpr auto operator()([[maybe_unused]] Distributed auto x, [[maybe_unused]] Distributed auto... y) const { \
-      return __VA_ARGS__;                                                                                         \
-    }                                                                                                             \
+      return __VA_ARGS__;                                                                                          \
+    }                                                                                                              \
   };
 LAYER(Sin, sin(x))
 LAYER(Cos, cos(x))

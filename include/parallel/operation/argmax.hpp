@@ -9,25 +9,24 @@ namespace PARALLEL_SHARED operation {
 // S, over           I, by two exchanges
 // S, kept           S
 PARALLEL_AHEAD constexpr Shaped position_shape(const Arguments& a) { return reduce_shape(a, DType::i32); }
-template <bool largest>
-PARALLEL_AHEAD constexpr void position_lower(Lowering&);
+PARALLEL_AHEAD constexpr void argmax_lower(Lowering&);
+PARALLEL_AHEAD constexpr void argmin_lower(Lowering&);
 /// Along dimension ints[0].
 inline constexpr Operation argmax{.name = "argmax",
                                   .shape = position_shape,
                                   .signatures = max_table,
-                                  .lower = position_lower<true>,
+                                  .lower = argmax_lower,
                                   .flops = elements_of_operand};
 inline constexpr Operation argmin{.name = "argmin",
                                   .shape = position_shape,
                                   .signatures = max_table,
-                                  .lower = position_lower<false>,
+                                  .lower = argmin_lower,
                                   .flops = elements_of_operand};
 /// (x, extreme): minus the position in the full tensor of the rank's first element that equals it, -infinity of none
 inline constexpr Operation first_equal{.name = "first_equal", .flops = elements_of_operand};
 inline constexpr Operation position_of{.name = "position_of"};  ///< minus that, as a whole number
 
-template <bool largest>
-PARALLEL_AHEAD constexpr void position_lower(Lowering& l) {
+constexpr void lower_position(Lowering& l, bool largest) {
   const int x = l.operands[0];
   if (l.exchanging.empty()) {
     l.result = l.emit(largest ? argmax : argmin, {x}, l.results, l.ints);
@@ -38,6 +37,8 @@ PARALLEL_AHEAD constexpr void position_lower(Lowering& l) {
   const int own = l.emit(first_equal, {x, all}, {pending_on(place, l.exchanging)}, l.ints);
   l.result = l.emit(position_of, {l.exchange(own, l.exchanging, true)}, l.results);
 }
+PARALLEL_AHEAD constexpr void argmax_lower(Lowering& l) { lower_position(l, true); }
+PARALLEL_AHEAD constexpr void argmin_lower(Lowering& l) { lower_position(l, false); }
 }  // namespace operation
 
 /// argmax<1>(x): at which position of dimension 1 the largest element stands, whole numbers without that dimension; of

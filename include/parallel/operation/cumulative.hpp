@@ -21,10 +21,8 @@ PARALLEL_AHEAD constexpr Signatures cumulative_table(const Arguments& a) {
 }
 PARALLEL_AHEAD constexpr void cumulative_gradient(Gradient&);
 /// ints: the dimension, and whether the sums begin at its end.
-inline constexpr Operation cumulative_sum{.name = "cumulative_sum",
-                                          .shape = softmax_shape,
-                                          .signatures = cumulative_table,
-                                          .gradient = cumulative_gradient};
+inline constexpr Operation cumulative_sum{
+    .name = "cumulative_sum", .shape = softmax_shape, .signatures = cumulative_table, .gradient = cumulative_gradient};
 /// What an element is in the sum of it goes to all up to itself: summed from the other end.
 PARALLEL_AHEAD constexpr void cumulative_gradient(Gradient& g) {
   g.give(0, cumulative_sum, {g.cotangent()}, {g.node.ints[0], 1 - g.node.ints[1]});

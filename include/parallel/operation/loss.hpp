@@ -17,9 +17,9 @@ inline constexpr Operation binary_cross_entropy_derivative{
     .name = "binary_cross_entropy_gradient", .element_by_element = 7, .rate = Rate::functions};
 PARALLEL_AHEAD constexpr void binary_cross_entropy_gradient(Gradient& g) {
   if (g.wants(0))
-    give_repeated(g, 0,
-                  g.emit(binary_cross_entropy_derivative, {g.operand(0), g.operand(1), g.cotangent()},
-                         {repeated_type(g, 0)}));
+    give_repeated(
+        g, 0,
+        g.emit(binary_cross_entropy_derivative, {g.operand(0), g.operand(1), g.cotangent()}, {repeated_type(g, 0)}));
   if (!g.wants(1)) return;
   const Type type = repeated_type(g, 1);  // -g logits
   give_repeated(g, 1, g.emit(scale, {g.emit(multiply, {g.cotangent(), g.operand(0)}, {type})}, {type}, {}, -1));

@@ -63,20 +63,20 @@ struct Arithmetic {
   }
 
 // Masks. `==` and `!=` of a tensor and a number are here, of two tensors below.
-#define PARALLEL_COMPARISON(comparison, name)                                  \
-  template <Number Y>                                                               \
-  friend constexpr auto operator comparison(Met<X> x, Y y) {                        \
-    return apply_beside<operation::name>(x.source, x.value, y);                \
-  }                                                                                 \
-  template <Number Y>                                                               \
-  friend constexpr auto operator comparison(Y y, Met<X> x) {                        \
-    return apply_beside<operation::name>(x.source, y, x.value);                \
+#define PARALLEL_COMPARISON(comparison, name)                   \
+  template <Number Y>                                           \
+  friend constexpr auto operator comparison(Met<X> x, Y y) {    \
+    return apply_beside<operation::name>(x.source, x.value, y); \
+  }                                                             \
+  template <Number Y>                                           \
+  friend constexpr auto operator comparison(Y y, Met<X> x) {    \
+    return apply_beside<operation::name>(x.source, y, x.value); \
   }
-#define PARALLEL_ORDER(comparison, name)                                       \
-  PARALLEL_COMPARISON(comparison, name)                                        \
-  template <Distributed Y>                                                          \
-  friend constexpr auto operator comparison(Met<X> x, const Y& y) {                 \
-    return apply_beside<operation::name>(x.source, x.value, y);                \
+#define PARALLEL_ORDER(comparison, name)                            \
+  PARALLEL_COMPARISON(comparison, name)                             \
+  template <Distributed Y>                                          \
+  friend constexpr auto operator comparison(Met<X> x, const Y& y) { \
+    return apply_beside<operation::name>(x.source, x.value, y);     \
   }
   PARALLEL_COMPARISON(==, equal)
   PARALLEL_COMPARISON(!=, not_equal)

@@ -8,8 +8,7 @@ namespace PARALLEL_SHARED operation {
 // S   S   S
 // S   B   S       y is repeated along the split dimension
 /// (x, y, g): g y x^(y - 1), and 0 where y is 0
-inline constexpr Operation pow_derivative{
-    .name = "pow_gradient", .element_by_element = 7, .rate = Rate::functions};
+inline constexpr Operation pow_derivative{.name = "pow_gradient", .element_by_element = 7, .rate = Rate::functions};
 /// (x, y, g): g x^y log x, and 0 where x is 0 and y not below
 inline constexpr Operation pow_exponent_derivative{
     .name = "pow_exponent_gradient", .element_by_element = 7, .rate = Rate::functions};

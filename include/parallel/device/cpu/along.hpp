@@ -81,8 +81,7 @@ inline void first_equal(const Call& call) {
         if (value == wanted || (value != value && wanted != wanted)) break;
         ++i;
       }
-      to[row] =
-          i < rows.length ? -static_cast<double>(x.offset[dim] + i) : -std::numeric_limits<double>::infinity();
+      to[row] = i < rows.length ? -static_cast<double>(x.offset[dim] + i) : -std::numeric_limits<double>::infinity();
     });
   });
 }
@@ -107,8 +106,7 @@ void cumulative_sum(const Call& call) {
         [&](Index begin, Index count) {
           Sum sums[16]{};
           for (Index i = 0, at = first + begin; i < rows.length; ++i, at += step)
-            for (Index j = 0; j < count; ++j)
-              out[at + j] = static_cast<T>(sums[j] += static_cast<Sum>(x[at + j]));
+            for (Index j = 0; j < count; ++j) out[at + j] = static_cast<T>(sums[j] += static_cast<Sum>(x[at + j]));
         },
         16);
   }

@@ -137,11 +137,11 @@ using GreaterEqual = std::greater_equal<>;
 /// The larger and the smaller of two; what is no number is either.
 template <class T>
 void larger(const Call& call) {
-  of_two<T, T>(call, [](T x, T y) { return (x >= y) | (x != x) ? x : y; });
+  of_two<T, T>(call, [](T x, T y) { return x >= y || x != x ? x : y; });
 }
 template <class T>
 void smaller(const Call& call) {
-  of_two<T, T>(call, [](T x, T y) { return (x <= y) | (x != x) ? x : y; });
+  of_two<T, T>(call, [](T x, T y) { return x <= y || x != x ? x : y; });
 }
 /// (x, y, g): what of g goes to x.
 template <class T>

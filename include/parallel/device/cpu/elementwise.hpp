@@ -200,7 +200,7 @@ void clamp(const Call& call) {
 template <class T>
 void clamp_gradient(const Call& call) {
   each_gradient<T>(call, [low = static_cast<T>(call.reals[0]), high = static_cast<T>(call.reals[1])](T x, T g) {
-    return (x > low) & (x < high) ? g : T{0};
+    return x > low && x < high ? g : T{0};
   });
 }
 /// With c, x clamped to the first number: c (x - c / 2), which is x^2 / 2 within and a line beyond.

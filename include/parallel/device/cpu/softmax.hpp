@@ -102,8 +102,7 @@ template <class T>
       },
       [=](Index i, Index s, Index n) {
         by_lanes(
-            n,
-            [](T* to, const T* a, const T* m, const T* b) { lanes(to) = (lanes(a) - lanes(m)) - lanes(b).log(); },
+            n, [](T* to, const T* a, const T* m, const T* b) { lanes(to) = (lanes(a) - lanes(m)) - lanes(b).log(); },
             y + i, x + i, largest + s, sum + s);
       });
 }
@@ -124,9 +123,7 @@ template <class T>
       [=](Index i, Index s, Index n) {
         by_lanes(
             n,
-            [](T* to, const T* a, const T* b, const T* c) {
-              lanes(to) = lanes(b) - exponential(lanes(a)) * lanes(c);
-            },
+            [](T* to, const T* a, const T* b, const T* c) { lanes(to) = lanes(b) - exponential(lanes(a)) * lanes(c); },
             out + i, y + i, g + i, sum + s);
       });
 }

@@ -211,9 +211,9 @@ struct Chosen {
 template <class T>
 void chosen(const Call& call) {
   const View &x = call.operands[0], &out = call.results[0];
-  launch_each(gpu(call).stream(), out.elements(),
-              Chosen<T>{x.as<const T>(), call.operands[1].as<const int>(), out.as<T>(),
-                        ChosenFrom::of(out, x, call.ints[0])});
+  launch_each(
+      gpu(call).stream(), out.elements(),
+      Chosen<T>{x.as<const T>(), call.operands[1].as<const int>(), out.as<T>(), ChosenFrom::of(out, x, call.ints[0])});
 }
 template <class T>
 struct ChosenGradient {
