@@ -100,17 +100,17 @@ constexpr int minimum(Emitter& e, int x, const Type& type, const AxisList& excha
   const int largest = e.exchange(e.emit(scale, {own}, {own_type}, {}, -1), exchanging, true);
   return e.emit(scale, {largest}, {type}, {}, -1);
 }
-constexpr void complete(Lowering& l, int extreme) {
+constexpr void complete_extreme(Lowering& l, int extreme) {
   const int x = l.operands[0];
   l.trace.graph.values[extreme].differentiable = false;
   l.result = l.emit(maximum_of, {extreme, x}, l.results, l.ints);
   l.trace.graph.values[l.result].differentiable = l.trace.graph.values[x].differentiable;
 }
 PARALLEL_AHEAD constexpr void max_lower(Lowering& l) {
-  complete(l, maximum(l, l.operands[0], l.results[0], l.exchanging, l.ints));
+  complete_extreme(l, maximum(l, l.operands[0], l.results[0], l.exchanging, l.ints));
 }
 PARALLEL_AHEAD constexpr void min_lower(Lowering& l) {
-  complete(l, minimum(l, l.operands[0], l.results[0], l.exchanging, l.ints));
+  complete_extreme(l, minimum(l, l.operands[0], l.results[0], l.exchanging, l.ints));
 }
 /// Equal maxima share the gradient equally, as PyTorch's amax does; minima, too.
 PARALLEL_AHEAD constexpr void max_gradient(Gradient& g) {

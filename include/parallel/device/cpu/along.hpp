@@ -104,9 +104,19 @@ void cumulative_sum(const Call& call) {
     in_chunks(
         rows.inner,
         [&](Index begin, Index count) {
-          Sum sums[16]{};
-          for (Index i = 0, at = first + begin; i < rows.length; ++i, at += step)
-            for (Index j = 0; j < count; ++j) out[at + j] = static_cast<T>(sums[j] += static_cast<Sum>(x[at + j]));
+          const auto along = [&](auto many) {
+            Sum sums[16]{};
+            for (Index i = 0, at = first + begin; i < rows.length; ++i, at += step)
+              for (Index j = 0; j < many; ++j) out[at + j] = static_cast<T>(sums[j] += static_cast<Sum>(x[at + j]));
+          };
+          constexpr std::integral_constant<Index, 1> one;
+          constexpr std::integral_constant<Index, 16> sixteen;
+          if (count == 1)
+            along(one);
+          else if (count == 16)
+            along(sixteen);
+          else
+            along(count);
         },
         16);
   }

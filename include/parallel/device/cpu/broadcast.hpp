@@ -152,22 +152,38 @@ template <class T>
 void smaller_gradient(const Call& call) {
   of_three<T>(call, [](T x, T y, T g) { return x == y ? g / 2 : x > y ? T{0} : g; });
 }
+/// x^y; a square, and what its gradient asks for, at once.
+template <class T>
+T power(T x, T y) {
+  return y == 2 ? x * x : y == 1 ? x : std::pow(x, y);
+}
 template <class T>
 void pow(const Call& call) {
-  of_two<T, T>(call, [](T x, T y) { return std::pow(x, y); });
+  of_two<T, T>(call, power<T>);
 }
 template <class T>
 void pow_gradient(const Call& call) {
-  of_three<T>(call, [](T x, T y, T g) { return y == 0 ? T{0} : g * (y * std::pow(x, y - 1)); });
+  of_three<T>(call, [](T x, T y, T g) { return y == 0 ? T{0} : g * (y * power(x, y - 1)); });
 }
 template <class T>
 void pow_exponent_gradient(const Call& call) {
-  of_three<T>(call, [](T x, T y, T g) { return x == 0 && y >= 0 ? T{0} : g * (std::pow(x, y) * std::log(x)); });
+  of_three<T>(call, [](T x, T y, T g) { return x == 0 && y >= 0 ? T{0} : g * (power(x, y) * std::log(x)); });
 }
 /// (logits, targets): max(z, 0) - z t + log(1 + exp(-|z|))
 template <class T>
+struct BinaryCrossEntropy {
+  Lanes<T> operator()(const auto& logits, const auto& targets) const {
+    const Lanes<T> z = some(logits), rest = exponential(-z.abs());
+    return z.max(T{0}) - z * some(targets) + rest.log1p();
+  }
+
+ private:
+  static Lanes<T> some(T number) { return Lanes<T>::Constant(number); }
+  static Lanes<T> some(const Eigen::Map<const Lanes<T>>& row) { return row; }
+};
+template <class T>
 void binary_cross_entropy(const Call& call) {
-  of_two<T, T>(call, [](T z, T t) { return (z < 0 ? T{0} : z) - z * t + std::log1p(std::exp(-std::abs(z))); });
+  binary<T, BinaryCrossEntropy<T>>(call);
 }
 /// (logits, targets, g)
 template <class T>
