@@ -106,6 +106,7 @@ void print_operation(const Example& e) {
   a.ints = e.ints;
   const Shaped shaped = e.operation->shape(a);
   const Signatures rows = e.operation->signatures(a);
+  const bool differentiable = shaped.results[0].dtype != DType::i32;  // whole numbers have no gradient
   bool exchanges = false;
   for (const Signature& row : rows) exchanges = exchanges || row.communicates;
 
@@ -115,10 +116,10 @@ void print_operation(const Example& e) {
     head += " " + o.name + sizes(type_of(o)) + " |";
     rule += "---|";
   }
-  head += " → result" + sizes(shaped.results[0]) + " | gradient of the result |";
-  rule += "---|---|";
+  head += " → result" + sizes(shaped.results[0]) + (differentiable ? " | gradient of the result |" : " |");
+  rule += differentiable ? "---|---|" : "---|";
   for (const Operand& o : e.operands)
-    if (o.dtype != DType::i32) {
+    if (differentiable && o.dtype != DType::i32) {
       head += " → of " + o.name + " |";
       rule += "---|";
     }
@@ -126,9 +127,11 @@ void print_operation(const Example& e) {
   for (const Signature& row : rows) {
     line = "|";
     for (const Placement p : row.operands) line += " " + letters(p) + " |";
-    line += " " + letters(row.results[0]) + " | " + letters(conjugate(row.results[0])) + " |";
+    line += " " + letters(row.results[0]) + " |";
+    if (differentiable) line += " " + letters(conjugate(row.results[0])) + " |";
     for (std::size_t i = 0; i < e.operands.size(); ++i)
-      if (e.operands[i].dtype != DType::i32) line += " " + letters(conjugate(row.operands[static_cast<int>(i)])) + " |";
+      if (differentiable && e.operands[i].dtype != DType::i32)
+        line += " " + letters(conjugate(row.operands[static_cast<int>(i)])) + " |";
     std::printf("%s%s\n", line.c_str(), !exchanges ? "" : row.communicates ? " yes |" : " |");
   }
   const std::int64_t flops =

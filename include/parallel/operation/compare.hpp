@@ -93,7 +93,7 @@ constexpr auto logical_not(const M& mask, Here here = {}) {
 /// 1 where neither mask is zero, else 0.
 template <Distributed M, Distributed N>
 constexpr auto logical_and(const M& m, const N& n, Here here = {}) {
-  return where(m, not_equal(n, 0, here), internals::beside<N>(0), here);
+  return where(m, not_equal(n, 0, here), internals::beside<M>(0), here);
 }
 /// 1 where one of two masks is not zero, else 0.
 template <Distributed M, Distributed N>
