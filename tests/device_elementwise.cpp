@@ -1,7 +1,9 @@
 // Element-wise kernels against their definitions: broadcasting between all kinds of shapes, functions of one number and
 // their derivatives.
 #include <parallel/graph/structure.hpp>
+#include <parallel/operation/loss.hpp>
 #include <parallel/operation/operators.hpp>
+#include <parallel/operation/power.hpp>
 #include <parallel/operation/unary.hpp>
 #include <parallel/operation/update.hpp>
 #include <parallel/operation/where.hpp>
@@ -90,6 +92,7 @@ static double gelu_of(double x) {
   return x / 2 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
 }
 static double silu_of(double x) { return x / (1 + std::exp(-x)); }
+static double softplus_of(double x) { return std::log1p(std::exp(x)); }
 static double gelu_erf_of(double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); }
 
 TEST_CASE_TEMPLATE("functions of one number", T, float, double) {
@@ -113,6 +116,10 @@ TEST_CASE_TEMPLATE("functions of one number", T, float, double) {
     check(operation::gelu, x, gelu_of);
     check(operation::gelu_erf, x, gelu_erf_of);
     check(operation::silu, x, silu_of);
+    check(operation::softplus, x, softplus_of);
+    check(operation::sin, x, [](double v) { return std::sin(v); });
+    check(operation::cos, x, [](double v) { return std::cos(v); });
+    check(operation::abs, x, [](double v) { return std::abs(v); });
     const auto check_derivative = [&](const Operation& operation, auto function) {  // by central differences
       CAPTURE(operation.name);
       const double h = 1e-5;
@@ -125,6 +132,10 @@ TEST_CASE_TEMPLATE("functions of one number", T, float, double) {
     check_derivative(operation::gelu_derivative, gelu_of);
     check_derivative(operation::gelu_erf_derivative, gelu_erf_of);
     check_derivative(operation::silu_derivative, silu_of);
+    check_derivative(operation::softplus_derivative, softplus_of);
+    check_derivative(operation::sin_derivative, [](double v) { return std::sin(v); });
+    check_derivative(operation::cos_derivative, [](double v) { return std::cos(v); });
+    check_derivative(operation::abs_derivative, [](double v) { return std::abs(v); });
   }
 }
 TEST_CASE_TEMPLATE("functions of large and of no numbers", T, float, double) {
@@ -161,7 +172,9 @@ TEST_CASE_TEMPLATE("an element's bits do not depend on the part that it is compu
   const Numbers x = normal_numbers({5, 53}, 1, 2), g = normal_numbers({5, 53}, 2);
   for (const Operation* operation :
        {&operation::exp, &operation::log, &operation::tanh, &operation::sigmoid, &operation::gelu, &operation::gelu_erf,
-        &operation::sqrt, &operation::gelu_derivative, &operation::gelu_erf_derivative}) {
+        &operation::sqrt, &operation::gelu_derivative, &operation::gelu_erf_derivative, &operation::softplus,
+        &operation::sin, &operation::cos, &operation::softplus_derivative, &operation::pow,
+        &operation::binary_cross_entropy}) {
     CAPTURE(operation->name);
     const auto run = [&](const Box& part) {
       return Run<T>().operand(x, part).operand(g, part).result(x.sizes, part).run(*operation);

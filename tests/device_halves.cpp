@@ -1,10 +1,15 @@
 // Kernels on bf16 and f16 against the same on f32: they compute in float from what is stored, and round once.
+#include <parallel/operation/argmax.hpp>
 #include <parallel/operation/cast.hpp>
 #include <parallel/operation/dropout.hpp>
+#include <parallel/operation/larger.hpp>
+#include <parallel/operation/loss.hpp>
 #include <parallel/operation/operators.hpp>
+#include <parallel/operation/power.hpp>
 #include <parallel/operation/reduce.hpp>
 #include <parallel/operation/scale.hpp>
 #include <parallel/operation/source.hpp>
+#include <parallel/operation/top_k.hpp>
 #include <parallel/operation/unary.hpp>
 #include <parallel/operation/update.hpp>
 #include <parallel/operation/where.hpp>
@@ -56,10 +61,36 @@ TEST_CASE_TEMPLATE("functions of elements in bf16 and f16", T, bfloat16, float16
     const Numbers x = stored_as<T>(normal_numbers(sizes, 1, 2)), g = stored_as<T>(normal_numbers(sizes, 2)),
                   row = stored_as<T>(normal_numbers({sizes[1]}, 3, 0.3, 2)), mask = whole_numbers(sizes, 4, 2);
     for (const Operation* operation :
-         {&operation::scale, &operation::square, &operation::sqrt, &operation::log, &operation::tanh, &operation::relu})
+         {&operation::scale, &operation::square, &operation::sqrt, &operation::log, &operation::tanh, &operation::relu,
+          &operation::sin, &operation::cos, &operation::abs, &operation::sign, &operation::softplus})
       compare<T>(*operation, 0, [&](auto& run) { run.operand(x).result(sizes).reals(-1.5); });
-    for (const Operation* operation : {&operation::add, &operation::subtract, &operation::multiply, &operation::divide})
+    compare<T>(operation::clamp, 0, [&](auto& run) { run.operand(x).result(sizes).reals(-1.5, 0.5); });
+    compare<T>(operation::huber, 0, [&](auto& run) { run.operand(x).result(sizes).reals(0.5); });
+    for (const Operation* operation :
+         {&operation::add, &operation::subtract, &operation::multiply, &operation::divide, &operation::larger,
+          &operation::smaller, &operation::pow, &operation::binary_cross_entropy})
       compare<T>(*operation, 0, [&](auto& run) { run.operand(x).operand(row).result(sizes); });
+    for (const Operation* operation : {&operation::larger_derivative, &operation::smaller_derivative})
+      compare<T>(*operation, 0, [&](auto& run) { run.operand(x).operand(row).operand(g).result(sizes); });
+    const Numbers positions = whole_numbers({sizes[0], 2}, 5, 2);
+    const auto near = [&](const Operation& operation, auto describe) {  // their results are no halves
+      Run<float> wide;
+      Run<T> half;
+      describe(wide);
+      describe(half);
+      check_near(half.run(operation), wide.run(operation), 0);
+    };
+    near(operation::less, [&](auto& run) { run.operand(x).operand(row).template result<int>(sizes); });
+    near(operation::argmax, [&](auto& run) { run.operand(x).template result<int>({sizes[0]}).ints({1}); });
+    near(operation::first_equal,
+         [&](auto& run) { run.operand(x).operand(g).template result<double>({sizes[1]}).ints({0}); });
+    near(operation::top_k_positions, [&](auto& run) {
+      run.operand(x).template result<int>({sizes[0], 2}).ints({1, 2});
+    });
+    compare<T>(operation::cumulative_sum, 0, [&](auto& run) { run.operand(x).result(sizes).ints({1, 0}); });
+    compare<T>(operation::chosen, 0, [&](auto& run) {
+      run.operand(x).integers(positions).result({sizes[0], 2}).ints({1});
+    });
     compare<T>(operation::relu_derivative, 0, [&](auto& run) { run.operand(x).operand(g).result(sizes); });
     compare<T>(operation::accumulate, 0, [&](auto& run) { run.operand(x).operand(g).result_in_place(0); });
     compare<T>(operation::where, 0, [&](auto& run) { run.integers(mask).operand(x).operand(row).result(sizes); });

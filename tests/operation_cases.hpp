@@ -16,7 +16,7 @@ using lockstep::Array;
 struct Operand {
   std::vector<std::int64_t> size;
   DType dtype = DType::f64;
-  int below = 0;  ///< whole numbers from 0 to below - 1
+  int below = 0;  ///< whole numbers from 0 to below - 1, whatever the type
 };
 struct Case {
   const Operation* operation;
@@ -32,6 +32,9 @@ inline std::vector<Case> of_operations(std::int64_t n) {
   const auto whole = [](std::vector<std::int64_t> size, int below) {
     return Operand{std::move(size), DType::i32, below};
   };
+  const auto few = [](std::vector<std::int64_t> size) {
+    return Operand{std::move(size), DType::f64, 3};
+  };  // some equal
   namespace op = operation;
   std::vector<Case> all{
       {&op::matmul, {{{a, c}}, {{c, b}}}, {1, 0, 0, 0}},
@@ -66,6 +69,28 @@ inline std::vector<Case> of_operations(std::int64_t n) {
       {&op::silu, {{{a, b}}}},
       {&op::where, {whole({a, b}, 2), {{a, b}}, {{a, b}}}},
       {&op::where, {whole({b}, 2), {{a, b}}, {{1}}}},
+      {&op::softplus, {{{a, b}}}},
+      {&op::sin, {{{a, b}}}},
+      {&op::cos, {{{a, b}}}},
+      {&op::abs, {{{a, b}}}},
+      {&op::sign, {{{a, b}}}},
+      {&op::clamp, {{{a, b}}}, {}, -0.4, 0.6},
+      {&op::huber, {{{a, b}}}, {}, 0.5},
+      {&op::larger, {{{a, b}}, {{a, b}}}},
+      {&op::larger, {{{b}}, {{a, 1}}}},
+      {&op::smaller, {{{a, b}}, {{b}}}},
+      {&op::pow, {{{a, b}}, {{a, b}}}, {}, 0, 0, true},
+      {&op::pow, {{{a, b}}, {{}}}, {}, 0, 0, true},
+      {&op::pow, {{{b}}, {{a, 1}}}, {}, 0, 0, true},
+      {&op::binary_cross_entropy, {{{a, b}}, {{a, b}}}},
+      {&op::binary_cross_entropy, {{{a, 1}}, {{a, b}}}},
+      {&op::binary_cross_entropy, {{{a, b}}, {{}}}},
+      {&op::equal, {few({a, b}), few({a, b})}},
+      {&op::not_equal, {few({a, b}), few({b})}},
+      {&op::less, {few({b}), few({a, b})}},
+      {&op::less_equal, {few({a, b}), few({a, 1})}},
+      {&op::greater, {few({a, b}), few({})}},
+      {&op::greater_equal, {whole({a, b}, 3), whole({a, b}, 3)}},
       {&op::concatenate, {{{a, b}}, {{a, b}}}, {1}},
       {&op::concatenate, {{{a, b}}, {{c, b}}}, {0}},
       {&op::slice, {{{a, b}}}, {0, 1, 1 + n}},
@@ -99,6 +124,18 @@ inline std::vector<Case> of_operations(std::int64_t n) {
       {&op::sum, {{{a, b, c}}}, {0, 2}, 0.5},
       {&op::max, {{{a, b, c}}}, {1}},
       {&op::max, {{{a, b}}}, {}},
+      {&op::min, {{{a, b, c}}}, {1}},
+      {&op::min, {{{a, b}}}, {}},
+      {&op::argmax, {{{a, b, c}}}, {1}},
+      {&op::argmin, {few({a, c})}, {1}},
+      {&op::log_softmax, {{{a, c}}}, {1}},
+      {&op::log_softmax, {{{a, b, c}}}, {0}},
+      {&op::cumulative_sum, {{{a, b, c}}}, {1, 0}},
+      {&op::cumulative_sum, {{{a, c}}}, {1, 1}},
+      {&op::top_k_positions, {{{a, b, c}}}, {2, 3}},
+      {&op::top_k_positions, {few({a, c})}, {0, n}},
+      {&op::chosen, {{{a, b, c}}, whole({a, 1, c}, static_cast<int>(b))}, {1}},
+      {&op::chosen, {{{a, b}}, whole({a, 1}, static_cast<int>(b))}, {1}},
       {&op::reshape, {{{a, c}}}, {a * c}},
       {&op::reshape, {{{a * c}}}, {a, c}},
       {&op::reshape, {{{a, b, c}}}, {a * b, c}},

@@ -21,6 +21,7 @@
 #include "../../tools/planner/why_member.hpp"
 #include "../../tools/planner/why_memory.hpp"
 #include "blocks.hpp"
+#include "masks.hpp"
 #include "offload.hpp"
 #include "own_schedule.hpp"
 #include "precision.hpp"
@@ -105,6 +106,7 @@ void print_operation(const Example& e) {
   a.ints = e.ints;
   const Shaped shaped = e.operation->shape(a);
   const Signatures rows = e.operation->signatures(a);
+  const bool differentiable = shaped.results[0].dtype != DType::i32;  // whole numbers have no gradient
   bool exchanges = false;
   for (const Signature& row : rows) exchanges = exchanges || row.communicates;
 
@@ -114,10 +116,10 @@ void print_operation(const Example& e) {
     head += " " + o.name + sizes(type_of(o)) + " |";
     rule += "---|";
   }
-  head += " → result" + sizes(shaped.results[0]) + " | gradient of the result |";
-  rule += "---|---|";
+  head += " → result" + sizes(shaped.results[0]) + (differentiable ? " | gradient of the result |" : " |");
+  rule += differentiable ? "---|---|" : "---|";
   for (const Operand& o : e.operands)
-    if (o.dtype != DType::i32) {
+    if (differentiable && o.dtype != DType::i32) {
       head += " → of " + o.name + " |";
       rule += "---|";
     }
@@ -125,9 +127,11 @@ void print_operation(const Example& e) {
   for (const Signature& row : rows) {
     line = "|";
     for (const Placement p : row.operands) line += " " + letters(p) + " |";
-    line += " " + letters(row.results[0]) + " | " + letters(conjugate(row.results[0])) + " |";
+    line += " " + letters(row.results[0]) + " |";
+    if (differentiable) line += " " + letters(conjugate(row.results[0])) + " |";
     for (std::size_t i = 0; i < e.operands.size(); ++i)
-      if (e.operands[i].dtype != DType::i32) line += " " + letters(conjugate(row.operands[static_cast<int>(i)])) + " |";
+      if (differentiable && e.operands[i].dtype != DType::i32)
+        line += " " + letters(conjugate(row.operands[static_cast<int>(i)])) + " |";
     std::printf("%s%s\n", line.c_str(), !exchanges ? "" : row.communicates ? " yes |" : " |");
   }
   const std::int64_t flops =
@@ -149,11 +153,18 @@ void print_operations() {
       {"unary", &op::gelu, {x}},
       {"cast", &op::casting, {x}, {static_cast<int>(DType::f64)}},
       {"where", &op::where, {{"mask", {4, 6}, DType::i32}, x, y}},
+      {"less", &op::less, {x, {"y", {6}}}},
+      {"maximum", &op::larger, {x, {"y", {6}}}},
+      {"pow", &op::pow, {x, {"y", {6}}}},
       {"dropout", &op::dropout, {x}},
       {"sum", &op::sum, {x}, {1}},
       {"max", &op::max, {x}, {1}},
+      {"argmax", &op::argmax, {x}, {1}},
+      {"top_k", &op::top_k_positions, {x}, {1, 2}},
+      {"cumulative_sum", &op::cumulative_sum, {x}, {1, 0}},
       {"softmax", &op::softmax, {x}, {1}},
       {"cross_entropy", &op::cross_entropy, {{"logits", {4, 32}}, {"target", {4}, DType::i32}}, {32, no_target}},
+      {"binary_cross_entropy", &op::binary_cross_entropy, {{"logits", {4, 6}}, {"targets", {4, 6}}}},
       {"layer_norm", &op::layer_norm, {x, {"gain", {6}}, {"shift", {6}}}},
       {"rms_norm", &op::rms_norm, {x, {"gain", {6}}}},
       {"embedding", &op::embedding, {{"index", {4}, DType::i32}, {"table", {32, 6}}}},

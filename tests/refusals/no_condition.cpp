@@ -11,7 +11,7 @@ struct Activated {
 };
 #else
 struct Activated {
-  constexpr auto operator()(Distributed auto x) const { return relu(x) - 0.1 * relu(-x); }
+  constexpr auto operator()(Distributed auto x) const { return where(x > 0, x, 0.1 * x); }
 };
 #endif
 struct Model {

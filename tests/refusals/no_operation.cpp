@@ -10,9 +10,9 @@ struct Model {
   constexpr auto operator()(Distributed auto x) const {
     const auto y = matmul(x, w);
 #ifdef WRONG
-    return mean(square(softplus(y)));
+    return mean(square(log1p(exp(y))));
 #else
-    return mean(square(log(exp(y) + 1)));
+    return mean(square(softplus(y)));
 #endif
   }
 };

@@ -61,7 +61,7 @@ namespace parallel {
   reason(concrete, "parallel: an operator() takes a Tensor, but each value has a type of its own; write Distributed auto for its parameters", dimensions) \
   reason(no_initializer, "parallel: a number or a function is no beginning of a Parameter; write normal(deviation), xavier, zeros or ones", bytes) \
   reason(rebound, "parallel: an assignment cannot change what a name stands for, whose type says how it lies; give the result a name of its own, auto y = block(x), or repeat with Layers<n, Block>", dimensions) \
-  reason(no_condition, "parallel: a traced value has no numbers to compare or to decide by; select elements with where(mask, x, y), or a variant by a template argument", dimensions) \
+  reason(no_condition, "parallel: a traced value has no numbers to decide by; select elements with where(x > y, x, y), or a variant by a template argument", dimensions) \
   reason(no_operation, "parallel: there is no operation of this name; compose it of those in docs/operations.md, or write it after docs/adding-an-operation.md", dimensions) \
   reason(no_shape, "parallel: a Tensor or Parameter is its element type, its Shape and annotations On or Stored, in this order; write Parameter<float, Shape<768, 3072 / tensor>>", annotations) \
   reason(no_question, "parallel: a plan is not asked like this; name nothing, an axis, a collective or both, as in calls(all_gather(data)), and ask a phase for rows, as in forward.is(...)", arguments) \

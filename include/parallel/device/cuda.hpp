@@ -3,6 +3,7 @@
 #pragma once
 #include <parallel/device/cuda/device.hpp>
 #include <parallel/device/cuda/operation/adafactor.hpp>
+#include <parallel/device/cuda/operation/along.hpp>
 #include <parallel/device/cuda/operation/attention.hpp>
 #include <parallel/device/cuda/operation/attention_gradient.hpp>
 #include <parallel/device/cuda/operation/batch_norm.hpp>

@@ -5,23 +5,6 @@
 
 namespace parallel::internals {
 
-// A traced value has no numbers that could be compared.
-#define PARALLEL_MISSING(comparison)                       \
-  template <Distributed X, class Y>                        \
-  constexpr auto operator comparison(const X&, const Y&) { \
-    return mistaken<Reason::no_condition, X>();            \
-  }                                                        \
-  template <class Number, Distributed X>                   \
-  requires std::is_arithmetic_v<Number>                    \
-  constexpr auto operator comparison(const Number&, const X&) { return mistaken<Reason::no_condition, X>(); }
-PARALLEL_MISSING(==)
-PARALLEL_MISSING(!=)
-PARALLEL_MISSING(<)
-PARALLEL_MISSING(<=)
-PARALLEL_MISSING(>)
-PARALLEL_MISSING(>=)
-#undef PARALLEL_MISSING
-
 // A result is another value, mostly of another type.
 #define PARALLEL_MISSING(assignment)                          \
   template <Distributed X, class Y>                           \
@@ -42,13 +25,9 @@ PARALLEL_MISSING(/=)
   constexpr auto function(const X&, const More&...) { \
     return mistaken<Reason::no_operation, X>();       \
   }
-PARALLEL_MISSING(abs)
 PARALLEL_MISSING(fabs)
-PARALLEL_MISSING(sin)
-PARALLEL_MISSING(cos)
 PARALLEL_MISSING(tan)
 PARALLEL_MISSING(erf)
-PARALLEL_MISSING(pow)
 PARALLEL_MISSING(log1p)
 PARALLEL_MISSING(expm1)
 PARALLEL_MISSING(floor)
@@ -56,9 +35,8 @@ PARALLEL_MISSING(ceil)
 PARALLEL_MISSING(round)
 PARALLEL_MISSING(fmin)
 PARALLEL_MISSING(fmax)
+PARALLEL_MISSING(max)
 PARALLEL_MISSING(min)
-PARALLEL_MISSING(clamp)
-PARALLEL_MISSING(softplus)
 #undef PARALLEL_MISSING
 
 }  // namespace parallel::internals

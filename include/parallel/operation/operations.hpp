@@ -1,15 +1,21 @@
 // All operations.
 #pragma once
 #include <parallel/operation/add.hpp>
+#include <parallel/operation/argmax.hpp>
 #include <parallel/operation/attention.hpp>
 #include <parallel/operation/batch_norm.hpp>
 #include <parallel/operation/cast.hpp>
+#include <parallel/operation/compare.hpp>
 #include <parallel/operation/convolution.hpp>
 #include <parallel/operation/cross_entropy.hpp>
+#include <parallel/operation/cumulative.hpp>
 #include <parallel/operation/dropout.hpp>
 #include <parallel/operation/einsum.hpp>
 #include <parallel/operation/embedding.hpp>
 #include <parallel/operation/gather.hpp>
+#include <parallel/operation/larger.hpp>
+#include <parallel/operation/log_softmax.hpp>
+#include <parallel/operation/loss.hpp>
 #include <parallel/operation/matmul.hpp>
 #include <parallel/operation/missing.hpp>
 #include <parallel/operation/multiply.hpp>
@@ -17,6 +23,7 @@
 #include <parallel/operation/operators.hpp>
 #include <parallel/operation/optimizing.hpp>
 #include <parallel/operation/pool.hpp>
+#include <parallel/operation/power.hpp>
 #include <parallel/operation/reduce.hpp>
 #include <parallel/operation/remember.hpp>
 #include <parallel/operation/reshape.hpp>
@@ -27,6 +34,7 @@
 #include <parallel/operation/softmax.hpp>
 #include <parallel/operation/source.hpp>
 #include <parallel/operation/to.hpp>
+#include <parallel/operation/top_k.hpp>
 #include <parallel/operation/transpose.hpp>
 #include <parallel/operation/unary.hpp>
 #include <parallel/operation/update.hpp>

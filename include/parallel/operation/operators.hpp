@@ -1,8 +1,8 @@
-// x + y, x - y, x * y, x / y on distributed values and numbers, each with the line where it was written.
+// x + y, x - y, x * y, x / y and comparisons on distributed values and numbers, each with the line where it was written.
 #pragma once
 #include <parallel/operation/add.hpp>
+#include <parallel/operation/compare.hpp>
 #include <parallel/operation/multiply.hpp>
-#include <parallel/operation/source.hpp>
 
 namespace parallel::internals {
 
@@ -62,6 +62,39 @@ struct Arithmetic {
     return Apply<operation::divide>{}(x.source, number(dividend), x.value);
   }
 
+// Masks. `==` and `!=` of a tensor and a number are here, of two tensors below.
+#define PARALLEL_COMPARISON(comparison, name)                   \
+  template <Number Y>                                           \
+  friend constexpr auto operator comparison(Met<X> x, Y y) {    \
+    return apply_beside<operation::name>(x.source, x.value, y); \
+  }                                                             \
+  template <Number Y>                                           \
+  friend constexpr auto operator comparison(Y y, Met<X> x) {    \
+    return apply_beside<operation::name>(x.source, y, x.value); \
+  }
+#define PARALLEL_ORDER(comparison, name)                            \
+  PARALLEL_COMPARISON(comparison, name)                             \
+  template <Distributed Y>                                          \
+  friend constexpr auto operator comparison(Met<X> x, const Y& y) { \
+    return apply_beside<operation::name>(x.source, x.value, y);     \
+  }
+  PARALLEL_COMPARISON(==, equal)
+  PARALLEL_COMPARISON(!=, not_equal)
+  PARALLEL_ORDER(<, less)
+  PARALLEL_ORDER(<=, less_equal)
+  PARALLEL_ORDER(>, greater)
+  PARALLEL_ORDER(>=, greater_equal)
+#undef PARALLEL_ORDER
+#undef PARALLEL_COMPARISON
+  template <Distributed Y>
+  friend constexpr auto operator&&(Met<X> m, const Y& n) {
+    return logical_and(m.value, n, Here(m.source.file, m.source.line));
+  }
+  template <Distributed Y>
+  friend constexpr auto operator||(Met<X> m, const Y& n) {
+    return logical_or(m.value, n, Here(m.source.file, m.source.line));
+  }
+
   /// `if (x)`, `x ? y : z`: refused.
   constexpr explicit operator bool() const {
     static_cast<void>(mistaken<Reason::no_condition, X>());
@@ -72,5 +105,20 @@ struct Arithmetic {
  private:
   static constexpr auto number(double n) { return constant<typename ElementOf<X::type.dtype>::type>(n); }
 };
+
+// C++ may turn the operands of `==` round, and `!` may convert its own to bool: it finds the two ways equally good where
+// an operand is converted to tell its line. So these have none.
+template <Distributed X, Distributed Y>
+constexpr auto operator==(const X& x, const Y& y) {
+  return Apply<operation::equal>{}(Source{}, x, y);
+}
+template <Distributed X, Distributed Y>
+constexpr auto operator!=(const X& x, const Y& y) {
+  return Apply<operation::not_equal>{}(Source{}, x, y);
+}
+template <Distributed X>
+constexpr auto operator!(const X& mask) {
+  return logical_not(mask, Here("", 0));
+}
 
 }  // namespace parallel::internals

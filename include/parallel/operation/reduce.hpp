@@ -1,11 +1,11 @@
-// Sums, means and maxima over dimensions: sum<0>(x), mean(x) over all of them.
+// Sums, means, maxima and minima over dimensions: sum<0>(x), mean(x) over all of them.
 #pragma once
 #include <parallel/operation/unary.hpp>
 
 namespace parallel {
 namespace PARALLEL_SHARED operation {
-// x                 sum, mean   max
-// S, summed over    P           I, by an exchange of the ranks' maxima
+// x                 sum, mean   max, min
+// S, summed over    P           I, by an exchange of the ranks' maxima or minima
 // S, kept           S           S
 // P                 P           refused: completed first
 
@@ -57,6 +57,7 @@ inline constexpr Operation sum{.name = "sum",
                                .flops = elements_of_operand};
 
 PARALLEL_AHEAD constexpr void max_lower(Lowering&);
+PARALLEL_AHEAD constexpr void min_lower(Lowering&);
 PARALLEL_AHEAD constexpr void max_gradient(Gradient&);
 inline constexpr Operation max{.name = "max",
                                .shape = max_shape,
@@ -64,14 +65,21 @@ inline constexpr Operation max{.name = "max",
                                .lower = max_lower,
                                .gradient = max_gradient,
                                .flops = elements_of_operand};
+inline constexpr Operation min{.name = "min",
+                               .shape = max_shape,
+                               .signatures = max_table,
+                               .lower = min_lower,
+                               .gradient = max_gradient,
+                               .flops = elements_of_operand};
 /// over the dimensions `ints` of a rank's part
 inline constexpr Operation local_max{.name = "local_max", .flops = elements_of_operand};
+inline constexpr Operation local_min{.name = "local_min", .flops = elements_of_operand};
 /// (x, max): how many elements of a rank's part equal it
 inline constexpr Operation count_maxima{.name = "count_maxima", .flops = elements_of_operand};
 /// (x, max, count, g): g / count where x equals max
 inline constexpr Operation max_derivative{.name = "max_gradient"};
-/// Stands for the completed maximum in the graph, so that its gradient goes back to the elements and not to the ranks'
-/// maxima.
+/// Stands for the completed maximum or minimum in the graph, so that its gradient goes back to the elements and not to
+/// the ranks' own.
 inline constexpr Operation maximum_of{.name = "maximum_of", .gradient = max_gradient, .aliases = true};
 
 /// The type that a statistic of a rank's own part has: pending on the axes that split what it is made of.
@@ -84,15 +92,27 @@ constexpr int maximum(Emitter& e, int x, const Type& type, const AxisList& excha
   const int own = e.emit(local_max, {x}, {pending_on(type, exchanging)}, dims);
   return e.exchange(own, exchanging, true);
 }
-PARALLEL_AHEAD constexpr void max_lower(Lowering& l) {
-  const bool differentiable = l.trace.graph.values[l.operands[0]].differentiable;
-  const int x = l.operands[0];
-  const int all = maximum(l, x, l.results[0], l.exchanging, l.ints);
-  l.trace.graph.values[all].differentiable = false;
-  l.result = l.emit(maximum_of, {all, x}, l.results, l.ints);
-  l.trace.graph.values[l.result].differentiable = differentiable;
+/// The minimum likewise: it is minus the largest of the ranks' minima, turned round.
+constexpr int minimum(Emitter& e, int x, const Type& type, const AxisList& exchanging, const Ints& dims) {
+  const Type own_type = pending_on(type, exchanging);
+  const int own = e.emit(local_min, {x}, {own_type}, dims);
+  if (exchanging.empty()) return own;
+  const int largest = e.exchange(e.emit(scale, {own}, {own_type}, {}, -1), exchanging, true);
+  return e.emit(scale, {largest}, {type}, {}, -1);
 }
-/// Equal maxima share the gradient equally, as PyTorch's amax does.
+constexpr void complete_extreme(Lowering& l, int extreme) {
+  const int x = l.operands[0];
+  l.trace.graph.values[extreme].differentiable = false;
+  l.result = l.emit(maximum_of, {extreme, x}, l.results, l.ints);
+  l.trace.graph.values[l.result].differentiable = l.trace.graph.values[x].differentiable;
+}
+PARALLEL_AHEAD constexpr void max_lower(Lowering& l) {
+  complete_extreme(l, maximum(l, l.operands[0], l.results[0], l.exchanging, l.ints));
+}
+PARALLEL_AHEAD constexpr void min_lower(Lowering& l) {
+  complete_extreme(l, minimum(l, l.operands[0], l.results[0], l.exchanging, l.ints));
+}
+/// Equal maxima share the gradient equally, as PyTorch's amax does; minima, too.
 PARALLEL_AHEAD constexpr void max_gradient(Gradient& g) {
   const int x = g.operand(1), all = g.operand(0);
   AxisList exchanging, axes;
@@ -119,10 +139,16 @@ constexpr auto mean(const X& x, Here here = {}) {
     if (sizeof...(dims) == 0 || ((d == dims) || ...)) count *= static_cast<double>(X::type.layout.dims[d].size);
   return Apply<operation::sum, dims...>{1 / count}(here, x);
 }
-/// The maximum over dimensions.
+/// The maximum over dimensions; what is no number is the largest. `max(x)` is over all. The larger
+/// of two tensors is `maximum`.
 template <int... dims, Distributed X>
 constexpr auto max(const X& x, Here here = {}) {
   return Apply<operation::max, dims...>{}(here, x);
+}
+/// The minimum over dimensions; what is no number is the smallest, too.
+template <int... dims, Distributed X>
+constexpr auto min(const X& x, Here here = {}) {
+  return Apply<operation::min, dims...>{}(here, x);
 }
 
 }  // namespace parallel

@@ -1,8 +1,9 @@
-// Functions of one number: square, sqrt, exp, log, tanh, sigmoid, relu, gelu, silu. None is linear, so a pending sum is
-// completed before them.
+// Functions of one number: square, sqrt, exp, log, sin, cos, tanh, sigmoid, relu, gelu, silu, softplus, abs, sign, clamp.
+// None is linear, so a pending sum is completed before them.
 #pragma once
 #include <parallel/operation/add.hpp>
 #include <parallel/operation/multiply.hpp>
+#include <parallel/operation/source.hpp>
 
 namespace parallel {
 namespace PARALLEL_SHARED operation {
@@ -38,9 +39,18 @@ inline constexpr Operation gelu_erf_derivative{
     .name = "gelu_erf_gradient", .element_by_element = 3, .rate = Rate::functions};
 /// (x, g)
 inline constexpr Operation silu_derivative{.name = "silu_gradient", .element_by_element = 3, .rate = Rate::functions};
+/// (x, g)
+inline constexpr Operation softplus_derivative{
+    .name = "softplus_gradient", .element_by_element = 3, .rate = Rate::functions};
+inline constexpr Operation sin_derivative{.name = "sin_gradient", .element_by_element = 3, .rate = Rate::functions};
+inline constexpr Operation cos_derivative{.name = "cos_gradient", .element_by_element = 3, .rate = Rate::functions};
+/// (x, g) -> g times the sign of x, 0 where x is 0
+inline constexpr Operation abs_derivative{.name = "abs_gradient", .element_by_element = 3};
+/// (x, g) -> g where x is above the first number and below the second
+inline constexpr Operation clamp_derivative{.name = "clamp_gradient", .element_by_element = 3};
 template <const Operation& derivative>
 PARALLEL_AHEAD constexpr void unary_gradient(Gradient& g) {
-  g.give(0, derivative, {g.operand(0), g.cotangent()});
+  g.give(0, derivative, {g.operand(0), g.cotangent()}, {}, g.node.reals[0], g.node.reals[1]);
 }
 
 inline constexpr Operation square = function_of_one("square", square_gradient, Rate::memory);
@@ -53,6 +63,14 @@ inline constexpr Operation relu = function_of_one("relu", unary_gradient<relu_de
 inline constexpr Operation gelu = function_of_one("gelu", unary_gradient<gelu_derivative>);
 inline constexpr Operation gelu_erf = function_of_one("gelu_erf", unary_gradient<gelu_erf_derivative>);
 inline constexpr Operation silu = function_of_one("silu", unary_gradient<silu_derivative>);
+inline constexpr Operation softplus = function_of_one("softplus", unary_gradient<softplus_derivative>);
+inline constexpr Operation sin = function_of_one("sin", unary_gradient<sin_derivative>);
+inline constexpr Operation cos = function_of_one("cos", unary_gradient<cos_derivative>);
+inline constexpr Operation abs = function_of_one("abs", unary_gradient<abs_derivative>, Rate::memory);
+/// It is constant but where it jumps: nothing has a gradient from it.
+inline constexpr Operation sign = function_of_one("sign", nullptr, Rate::memory);
+/// Not below the first number, nor above the second.
+inline constexpr Operation clamp = function_of_one("clamp", unary_gradient<clamp_derivative>, Rate::memory);
 }  // namespace operation
 
 template <Distributed X>
@@ -98,6 +116,40 @@ constexpr auto gelu_erf(const X& x, Here here = {}) {
 template <Distributed X>
 constexpr auto silu(const X& x, Here here = {}) {
   return Apply<operation::silu>{}(here, x);
+}
+/// log(1 + exp(x)), without overflow; its derivative is the logistic function.
+template <Distributed X>
+constexpr auto softplus(const X& x, Here here = {}) {
+  return Apply<operation::softplus>{}(here, x);
+}
+template <Distributed X>
+constexpr auto sin(const X& x, Here here = {}) {
+  return Apply<operation::sin>{}(here, x);
+}
+template <Distributed X>
+constexpr auto cos(const X& x, Here here = {}) {
+  return Apply<operation::cos>{}(here, x);
+}
+/// |x|; its gradient is 0 where x is 0, as in PyTorch.
+template <Distributed X>
+constexpr auto abs(const X& x, Here here = {}) {
+  return Apply<operation::abs>{}(here, x);
+}
+/// -1, 0 or 1; 0 of what is no number, as in PyTorch. No gradient goes through it.
+template <Distributed X>
+constexpr auto sign(const X& x, Here here = {}) {
+  return Apply<operation::sign>{}(here, x);
+}
+/// x, but `low` where it is below and `high` where it is above; `high` everywhere if `low` is above it. The gradient goes
+/// to the elements between them, not to those at a bound, as in PyTorch.
+template <Distributed X>
+constexpr auto clamp(const X& x, double low, double high, Here here = {}) {
+  return Apply<operation::clamp>{low, high}(here, x);
+}
+/// 1 / x.
+template <Distributed X>
+constexpr auto reciprocal(const X& x, Here here = {}) {
+  return divide(constant<typename internals::ElementOf<X::type.dtype>::type>(1), x, here);
 }
 
 }  // namespace parallel

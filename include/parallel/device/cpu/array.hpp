@@ -177,24 +177,34 @@ template <class T>
   by_lanes(
       n, [=](T* to, const T* a, const T* b) { lanes(to) = lanes(a) * (lanes(b) - inner); }, out, p, g);
 }
-/// The largest of n numbers, -infinity of none; what is no number is the largest.
-template <class T>
-[[gnu::noinline, gnu::flatten]] T largest_of(const T* x, Index n) {
-  const Eigen::internal::scalar_max_op<T, T, Eigen::PropagateNaN> larger;
-  Lanes<T> first = Lanes<T>::Constant(-std::numeric_limits<T>::infinity()), second = first, third = first,
-           fourth = first;
+/// The largest or smallest of n numbers, by an operation of Eigen's that takes what is no number; `none` of none.
+template <class T, class Extreme>
+[[gnu::noinline, gnu::flatten]] T extreme_of(const T* x, Index n, T none, const Extreme& extreme) {
+  Lanes<T> first = Lanes<T>::Constant(none), second = first, third = first, fourth = first;
   Index i = 0;
   for (; i + 64 <= n; i += 64) {
-    first = first.binaryExpr(lanes(x + i), larger);
-    second = second.binaryExpr(lanes(x + i + 16), larger);
-    third = third.binaryExpr(lanes(x + i + 32), larger);
-    fourth = fourth.binaryExpr(lanes(x + i + 48), larger);
+    first = first.binaryExpr(lanes(x + i), extreme);
+    second = second.binaryExpr(lanes(x + i + 16), extreme);
+    third = third.binaryExpr(lanes(x + i + 32), extreme);
+    fourth = fourth.binaryExpr(lanes(x + i + 48), extreme);
   }
-  for (; i + 16 <= n; i += 16) first = first.binaryExpr(lanes(x + i), larger);
-  first = first.binaryExpr(second, larger).binaryExpr(third.binaryExpr(fourth, larger), larger);
-  T largest = first.template maxCoeff<Eigen::PropagateNaN>();
-  for (; i < n; ++i) largest = larger(largest, x[i]);
-  return largest;
+  for (; i + 16 <= n; i += 16) first = first.binaryExpr(lanes(x + i), extreme);
+  first = first.binaryExpr(second, extreme).binaryExpr(third.binaryExpr(fourth, extreme), extreme);
+  T found = first.redux(extreme);
+  for (; i < n; ++i) found = extreme(found, x[i]);
+  return found;
+}
+/// The largest of n numbers, -infinity of none; what is no number is the largest.
+template <class T>
+T largest_of(const T* x, Index n) {
+  return extreme_of(x, n, -std::numeric_limits<T>::infinity(),
+                    Eigen::internal::scalar_max_op<T, T, Eigen::PropagateNaN>());
+}
+/// The smallest likewise.
+template <class T>
+T smallest_of(const T* x, Index n) {
+  return extreme_of(x, n, std::numeric_limits<T>::infinity(),
+                    Eigen::internal::scalar_min_op<T, T, Eigen::PropagateNaN>());
 }
 /// The sum of n numbers: exact to a few roundings however many there are, and the same for the same numbers.
 template <class T>

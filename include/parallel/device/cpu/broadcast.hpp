@@ -1,5 +1,5 @@
 // Functions of two or three tensors, element by element; operands repeat as in NumPy: sums, products, quotients,
-// choices by a mask.
+// comparisons, choices by a mask, powers.
 #pragma once
 #include <functional>
 
@@ -87,6 +87,108 @@ void where(const Call& call) {
       });
     });
   }
+}
+
+/// (x, y): value(x, y), where there is no expression of lanes for it.
+template <class Out, class T, class Value>
+void of_two(const Call& call, Value value) {
+  const View &x = call.operands[0], &y = call.operands[1], &out = call.results[0];
+  const Walk<2> walk = through(out, {repeated(x, out), repeated(y, out)});
+  const Index n = walk.extent();
+  Out* to = out.as<Out>();
+  for (auto at = walk.rows(); at; ++at, to += n) {
+    const T *left = x.as<const T>() + at[0], *right = y.as<const T>() + at[1];
+    with_steps(walk.step(0), walk.step(1), 0, [=](auto of_x, auto of_y, auto) {
+      fill(to, n, [=](Index i) { return static_cast<Out>(value(left[i * of_x], right[i * of_y])); });
+    });
+  }
+}
+/// (x, y, g): value(x, y, g)
+template <class T, class Value>
+void of_three(const Call& call, Value value) {
+  const View &x = call.operands[0], &y = call.operands[1], &z = call.operands[2], &out = call.results[0];
+  const Walk<3> walk = through(out, {repeated(x, out), repeated(y, out), repeated(z, out)});
+  const Index n = walk.extent();
+  T* to = out.as<T>();
+  for (auto at = walk.rows(); at; ++at, to += n) {
+    const T *first = x.as<const T>() + at[0], *second = y.as<const T>() + at[1], *third = z.as<const T>() + at[2];
+    with_steps(walk.step(0), walk.step(1), walk.step(2), [=](auto of_x, auto of_y, auto of_z) {
+      fill(to, n, [=](Index i) { return value(first[i * of_x], second[i * of_y], third[i * of_z]); });
+    });
+  }
+}
+
+/// (x, y): 1 where a comparison holds, else 0.
+template <class Comparison>
+void compare(const Call& call) {
+  switch (call.operands[0].dtype) {
+    case DType::f32: return of_two<int, float>(call, Comparison{});
+    case DType::f64: return of_two<int, double>(call, Comparison{});
+    default: return of_two<int, int>(call, Comparison{});
+  }
+}
+using Equal = std::equal_to<>;
+using NotEqual = std::not_equal_to<>;
+using Less = std::less<>;
+using LessEqual = std::less_equal<>;
+using Greater = std::greater<>;
+using GreaterEqual = std::greater_equal<>;
+
+/// The larger and the smaller of two; what is no number is either.
+template <class T>
+void larger(const Call& call) {
+  of_two<T, T>(call, [](T x, T y) { return x >= y || x != x ? x : y; });
+}
+template <class T>
+void smaller(const Call& call) {
+  of_two<T, T>(call, [](T x, T y) { return x <= y || x != x ? x : y; });
+}
+/// (x, y, g): what of g goes to x.
+template <class T>
+void larger_gradient(const Call& call) {
+  of_three<T>(call, [](T x, T y, T g) { return x == y ? g / 2 : x < y ? T{0} : g; });
+}
+template <class T>
+void smaller_gradient(const Call& call) {
+  of_three<T>(call, [](T x, T y, T g) { return x == y ? g / 2 : x > y ? T{0} : g; });
+}
+/// x^y; a square, and what its gradient asks for, at once.
+template <class T>
+T power(T x, T y) {
+  return y == 2 ? x * x : y == 1 ? x : std::pow(x, y);
+}
+template <class T>
+void pow(const Call& call) {
+  of_two<T, T>(call, power<T>);
+}
+template <class T>
+void pow_gradient(const Call& call) {
+  of_three<T>(call, [](T x, T y, T g) { return y == 0 ? T{0} : g * (y * power(x, y - 1)); });
+}
+template <class T>
+void pow_exponent_gradient(const Call& call) {
+  of_three<T>(call, [](T x, T y, T g) { return x == 0 && y >= 0 ? T{0} : g * (power(x, y) * std::log(x)); });
+}
+/// (logits, targets): max(z, 0) - z t + log(1 + exp(-|z|))
+template <class T>
+struct BinaryCrossEntropy {
+  Lanes<T> operator()(const auto& logits, const auto& targets) const {
+    const Lanes<T> z = some(logits), rest = exponential(-z.abs());
+    return z.max(T{0}) - z * some(targets) + rest.log1p();
+  }
+
+ private:
+  static Lanes<T> some(T number) { return Lanes<T>::Constant(number); }
+  static Lanes<T> some(const Eigen::Map<const Lanes<T>>& row) { return row; }
+};
+template <class T>
+void binary_cross_entropy(const Call& call) {
+  binary<T, BinaryCrossEntropy<T>>(call);
+}
+/// (logits, targets, g)
+template <class T>
+void binary_cross_entropy_gradient(const Call& call) {
+  of_three<T>(call, [](T z, T t, T g) { return g * (1 / (1 + std::exp(-z)) - t); });
 }
 
 /// (mask, x): x where the mask is not zero (ints[0] = 1) or is zero (0), else 0.

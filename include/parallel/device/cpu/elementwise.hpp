@@ -133,4 +133,87 @@ struct SiluDerivative {
   }
 };
 
+/// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)).
+template <class T>
+struct Softplus {
+  Lanes<T> operator()(const Lanes<T>& x) const {
+    const Lanes<T> rest = exponential(-x.abs());
+    return x.max(T{0}) + rest.log1p();
+  }
+};
+template <class T>
+void softplus(const Call& call) {
+  unary<T, Softplus<T>>(call);
+}
+template <class T>
+using SoftplusDerivative = Sigmoid<T>;
+struct Sin {
+  auto operator()(const auto& x) const { return x.sin(); }
+};
+struct Cos {
+  auto operator()(const auto& x) const { return x.cos(); }
+};
+using SinDerivative = Cos;
+struct CosDerivative {
+  auto operator()(const auto& x) const { return -x.sin(); }
+};
+struct Abs {
+  auto operator()(const auto& x) const { return x.abs(); }
+};
+
+/// result = value(x)
+template <class T, class Value>
+void each_number(const Call& call, Value value) {
+  const T* x = call.operands[0].as<const T>();
+  fill(call.results[0].as<T>(), call.results[0].elements(), [=](Index i) { return value(x[i]); });
+}
+/// (x, g): result = value(x, g)
+template <class T, class Value>
+void each_gradient(const Call& call, Value value) {
+  const T *x = call.operands[0].as<const T>(), *g = call.operands[1].as<const T>();
+  fill(call.results[0].as<T>(), call.results[0].elements(), [=](Index i) { return value(x[i], g[i]); });
+}
+template <class T>
+T sign_of(T x) {
+  return static_cast<T>(x > 0) - static_cast<T>(x < 0);
+}
+template <class T>
+void sign(const Call& call) {
+  each_number<T>(call, [](T x) { return sign_of(x); });
+}
+template <class T>
+void abs_gradient(const Call& call) {
+  each_gradient<T>(call, [](T x, T g) { return g * sign_of(x); });
+}
+/// x, not below the first number nor above the second; what is no number stays so.
+template <class T>
+T clamped(T x, T low, T high) {
+  const T raised = x < low ? low : x;
+  return raised > high ? high : raised;
+}
+template <class T>
+void clamp(const Call& call) {
+  each_number<T>(call, [low = static_cast<T>(call.reals[0]), high = static_cast<T>(call.reals[1])](T x) {
+    return clamped(x, low, high);
+  });
+}
+template <class T>
+void clamp_gradient(const Call& call) {
+  each_gradient<T>(call, [low = static_cast<T>(call.reals[0]), high = static_cast<T>(call.reals[1])](T x, T g) {
+    return x > low && x < high ? g : T{0};
+  });
+}
+/// With c, x clamped to the first number: c (x - c / 2), which is x^2 / 2 within and a line beyond.
+template <class T>
+void huber(const Call& call) {
+  each_number<T>(call, [delta = static_cast<T>(call.reals[0])](T x) {
+    const T c = clamped(x, -delta, delta);
+    return c * (x - c / 2);
+  });
+}
+template <class T>
+void huber_gradient(const Call& call) {
+  each_gradient<T>(call, [delta = static_cast<T>(call.reals[0])](T x, T g) { return g * clamped(x, -delta, delta); });
+}
+
 }  // namespace parallel::internals::cpu

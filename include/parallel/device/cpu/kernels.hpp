@@ -1,6 +1,7 @@
 // The CPU's kernels.
 #pragma once
 #include <parallel/device/cpu/adafactor.hpp>
+#include <parallel/device/cpu/along.hpp>
 #include <parallel/device/cpu/attention.hpp>
 #include <parallel/device/cpu/batch_norm.hpp>
 #include <parallel/device/cpu/broadcast.hpp>

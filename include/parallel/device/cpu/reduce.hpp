@@ -69,22 +69,33 @@ template <class T>
   }
 }
 
-/// The maximum over the dimensions `ints` (none: all) of the rank's part. What is no number is the maximum.
-template <class T>
-void local_max(const Call& call) {
+/// An extreme over the dimensions `ints` (none: all) of the rank's part: of_row(row, n) along rows, chosen(a, b) of two.
+template <class T, class OfRow, class Chosen>
+void local_extreme(const Call& call, T none, OfRow of_row, Chosen chosen) {
   const View &x = call.operands[0], &out = call.results[0];
   const Walk<2> walk = together(x, reduced(x, call.ints));
   const Index n = walk.extent();
-  const auto larger = [](T a, T b) { return a > b || a != a ? a : b; };
-  set(out.as<T>(), out.elements(), -std::numeric_limits<T>::infinity());
+  set(out.as<T>(), out.elements(), none);
   for (auto at = walk.rows(); at; ++at) {
     const T* row = x.as<const T>() + at[0];
     T* to = out.as<T>() + at[1];
     if (walk.step(1) == 0)
-      *to = larger(*to, largest_of(row, n));
+      *to = chosen(*to, of_row(row, n));
     else
-      fill(to, n, [=](Index i) { return larger(to[i], row[i]); });
+      fill(to, n, [=](Index i) { return chosen(to[i], row[i]); });
   }
+}
+/// The maximum of the rank's part. What is no number is the maximum.
+template <class T>
+void local_max(const Call& call) {
+  local_extreme<T>(call, -std::numeric_limits<T>::infinity(), largest_of<T>,
+                   [](T a, T b) { return a > b || a != a ? a : b; });
+}
+/// The minimum, which what is no number is, too.
+template <class T>
+void local_min(const Call& call) {
+  local_extreme<T>(call, std::numeric_limits<T>::infinity(), smallest_of<T>,
+                   [](T a, T b) { return a < b || a != a ? a : b; });
 }
 /// (x, max): how many elements of the rank's part equal the maximum.
 template <class T>

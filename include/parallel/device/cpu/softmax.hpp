@@ -86,4 +86,46 @@ template <class T>
       });
 }
 
+/// (x, max, sum): x - max - log sum
+template <class T>
+[[gnu::flatten]] void normalized_logarithm(const Call& call) {
+  const T *x = call.operands[0].as<const T>(), *largest = call.operands[1].as<const T>(),
+          *sum = call.operands[2].as<const T>();
+  T* y = call.results[0].as<T>();
+  with_statistic(
+      call.operands[0], call.ints,
+      [=](Index i, Index s, Index n) {
+        const Lanes<T> all = Lanes<T>::Constant(sum[s]).log();
+        by_lanes(
+            n, [m = largest[s], logarithm = all[0]](T* to, const T* a) { lanes(to) = (lanes(a) - m) - logarithm; },
+            y + i, x + i);
+      },
+      [=](Index i, Index s, Index n) {
+        by_lanes(
+            n, [](T* to, const T* a, const T* m, const T* b) { lanes(to) = (lanes(a) - lanes(m)) - lanes(b).log(); },
+            y + i, x + i, largest + s, sum + s);
+      });
+}
+/// (y, g, sum of g): g - exp(y) sum
+template <class T>
+[[gnu::flatten]] void log_softmax_gradient(const Call& call) {
+  const T *y = call.operands[0].as<const T>(), *g = call.operands[1].as<const T>(),
+          *sum = call.operands[2].as<const T>();
+  T* out = call.results[0].as<T>();
+  with_statistic(
+      call.operands[0], call.ints,
+      [=](Index i, Index s, Index n) {
+        by_lanes(
+            n,
+            [total = sum[s]](T* to, const T* a, const T* b) { lanes(to) = lanes(b) - exponential(lanes(a)) * total; },
+            out + i, y + i, g + i);
+      },
+      [=](Index i, Index s, Index n) {
+        by_lanes(
+            n,
+            [](T* to, const T* a, const T* b, const T* c) { lanes(to) = lanes(b) - exponential(lanes(a)) * lanes(c); },
+            out + i, y + i, g + i, sum + s);
+      });
+}
+
 }  // namespace parallel::internals::cpu

@@ -45,6 +45,13 @@ struct Larger {
   }
 };
 
+struct Smaller {
+  template <class T>
+  PARALLEL_DEVICE T operator()(T a, T b) const {
+    return a <= b || a != a ? a : b;
+  }
+};
+
 /// Adds to what several threads add to: whole numbers only, whose sum no order shows in.
 template <class T>
 requires std::is_integral_v<T> PARALLEL_DEVICE void add_to(T& sum, T term) {

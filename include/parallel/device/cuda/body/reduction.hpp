@@ -59,6 +59,20 @@ struct MaximumOf {
   PARALLEL_DEVICE All done(All largest) const { return largest; }
   Parts parts() const { return {}; }
 };
+/// The smallest element, which what is no number is, too.
+template <class T>
+struct MinimumOf {
+  using From = T;
+  using Few = Wide<T>;
+  using All = Wide<T>;
+  using Combine = Smaller;
+  using Parts = MinimumOf<All>;
+  static constexpr Few first = std::numeric_limits<Few>::infinity(), absent = first;
+  PARALLEL_DEVICE Few reference(Index) const { return 0; }
+  PARALLEL_DEVICE Few term(Few x, Few) const { return x; }
+  PARALLEL_DEVICE All done(All smallest) const { return smallest; }
+  Parts parts() const { return {}; }
+};
 
 /// Some dimensions of a tensor, and where an index of them lies in it.
 struct Dimensions {

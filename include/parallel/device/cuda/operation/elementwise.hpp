@@ -43,14 +43,78 @@ struct Square   { template <class T> PARALLEL_DEVICE T operator()(T x) const { r
 struct Sqrt     { template <class T> PARALLEL_DEVICE T operator()(T x) const { return std::sqrt(x); } };
 struct Log      { template <class T> PARALLEL_DEVICE T operator()(T x) const { return std::log(x); } };
 struct Tanh     { template <class T> PARALLEL_DEVICE T operator()(T x) const { return std::tanh(x); } };
+struct Sin      { template <class T> PARALLEL_DEVICE T operator()(T x) const { return std::sin(x); } };
+struct Cos      { template <class T> PARALLEL_DEVICE T operator()(T x) const { return std::cos(x); } };
+struct Abs      { template <class T> PARALLEL_DEVICE T operator()(T x) const { return std::abs(x); } };
+struct Sign     { template <class T> PARALLEL_DEVICE T operator()(T x) const { return x > 0 ? T{1} : x < 0 ? T{-1} : T{0}; } };
+struct SinDerivative { template <class T> PARALLEL_DEVICE T operator()(T x, T g) const { return g * std::cos(x); } };
+struct CosDerivative { template <class T> PARALLEL_DEVICE T operator()(T x, T g) const { return g * -std::sin(x); } };
+struct AbsDerivative { template <class T> PARALLEL_DEVICE T operator()(T x, T g) const { return g * Sign{}(x); } };
 struct Relu     { template <class T> PARALLEL_DEVICE T operator()(T x) const { return x < 0 ? T{0} : x; } };
 struct ReluDerivative { template <class T> PARALLEL_DEVICE T operator()(T x, T g) const { return x > 0 ? g : T{0}; } };
+struct LargerDerivative  { template <class T> PARALLEL_DEVICE T operator()(T x, T y, T g) const { return x == y ? g / 2 : x < y ? T{0} : g; } };
+struct SmallerDerivative { template <class T> PARALLEL_DEVICE T operator()(T x, T y, T g) const { return x == y ? g / 2 : x > y ? T{0} : g; } };
+struct Pow           { template <class T> PARALLEL_DEVICE T operator()(T x, T y) const { return std::pow(x, y); } };
+struct PowDerivative { template <class T> PARALLEL_DEVICE T operator()(T x, T y, T g) const { return y == 0 ? T{0} : g * (y * std::pow(x, y - 1)); } };
+struct PowExponentDerivative { template <class T> PARALLEL_DEVICE T operator()(T x, T y, T g) const { return x == 0 && y >= 0 ? T{0} : g * (std::pow(x, y) * std::log(x)); } };
+struct BinaryCrossEntropy { template <class T> PARALLEL_DEVICE T operator()(T z, T t) const { return (z < 0 ? T{0} : z) - z * t + std::log1p(std::exp(-std::abs(z))); } };
+struct Equal        { template <class T> PARALLEL_DEVICE int operator()(T x, T y) const { return x == y; } };
+struct NotEqual     { template <class T> PARALLEL_DEVICE int operator()(T x, T y) const { return x != y; } };
+struct Less         { template <class T> PARALLEL_DEVICE int operator()(T x, T y) const { return x < y; } };
+struct LessEqual    { template <class T> PARALLEL_DEVICE int operator()(T x, T y) const { return x <= y; } };
+struct Greater      { template <class T> PARALLEL_DEVICE int operator()(T x, T y) const { return x > y; } };
+struct GreaterEqual { template <class T> PARALLEL_DEVICE int operator()(T x, T y) const { return x >= y; } };
 struct Where    { template <class T> PARALLEL_DEVICE T operator()(int mask, T x, T y) const { return mask != 0 ? x : y; } };
 
 template <class T> struct Exp     { PARALLEL_DEVICE Wide<T> operator()(Wide<T> x) const { return exponential<T>(x); } };
 template <class T> struct Sigmoid { PARALLEL_DEVICE Wide<T> operator()(Wide<T> x) const { return logistic<T>(x); } };
 template <class T> struct Silu    { PARALLEL_DEVICE Wide<T> operator()(Wide<T> x) const { return quotient<T>(x, 1 + exponential<T>(-x)); } };
 // clang-format on
+
+/// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)).
+struct Softplus {
+  template <class T>
+  PARALLEL_DEVICE T operator()(T x) const {
+    return (x < 0 ? T{0} : x) + std::log1p(std::exp(-std::abs(x)));
+  }
+};
+template <class T>
+struct SoftplusDerivative {
+  PARALLEL_DEVICE Wide<T> operator()(Wide<T> x, Wide<T> g) const { return g * logistic<T>(x); }
+};
+/// (logits, targets, g)
+template <class T>
+struct BinaryCrossEntropyDerivative {
+  PARALLEL_DEVICE Wide<T> operator()(Wide<T> z, Wide<T> t, Wide<T> g) const { return g * (logistic<T>(z) - t); }
+};
+/// x, not below one number nor above another; what is no number stays so.
+template <class T>
+struct Clamp {
+  Wide<T> low, high;
+  PARALLEL_DEVICE Wide<T> operator()(Wide<T> x) const {
+    const Wide<T> raised = x < low ? low : x;
+    return raised > high ? high : raised;
+  }
+};
+template <class T>
+struct ClampDerivative {
+  Wide<T> low, high;
+  PARALLEL_DEVICE Wide<T> operator()(Wide<T> x, Wide<T> g) const { return x > low && x < high ? g : Wide<T>{0}; }
+};
+/// With c, x clamped to a number: c (x - c / 2), which is x^2 / 2 within and a line beyond.
+template <class T>
+struct Huber {
+  Wide<T> delta;
+  PARALLEL_DEVICE Wide<T> operator()(Wide<T> x) const {
+    const Wide<T> c = Clamp<T>{-delta, delta}(x);
+    return c * (x - c / 2);
+  }
+};
+template <class T>
+struct HuberDerivative {
+  Wide<T> delta;
+  PARALLEL_DEVICE Wide<T> operator()(Wide<T> x, Wide<T> g) const { return g * Clamp<T>{-delta, delta}(x); }
+};
 
 /// The derivative is s + x s (1 - s), where s is the logistic function.
 template <class T>
@@ -130,6 +194,72 @@ void relu_gradient(const Call& call) {
   binary<T, ReluDerivative>(call);
 }
 
+template <class T>
+void softplus(const Call& call) {
+  unary<T, Softplus>(call);
+}
+template <class T>
+void sign(const Call& call) {
+  unary<T, Sign>(call);
+}
+template <class T>
+void abs_gradient(const Call& call) {
+  binary<T, AbsDerivative>(call);
+}
+/// The first number, and the second, as bounds.
+template <class T>
+void clamp(const Call& call) {
+  map<Clamp<T>, T, T>(call, {static_cast<Wide<T>>(call.reals[0]), static_cast<Wide<T>>(call.reals[1])});
+}
+template <class T>
+void clamp_gradient(const Call& call) {
+  map<ClampDerivative<T>, T, T, T>(call, {static_cast<Wide<T>>(call.reals[0]), static_cast<Wide<T>>(call.reals[1])});
+}
+template <class T>
+void huber(const Call& call) {
+  map<Huber<T>, T, T>(call, {static_cast<Wide<T>>(call.reals[0])});
+}
+template <class T>
+void huber_gradient(const Call& call) {
+  map<HuberDerivative<T>, T, T, T>(call, {static_cast<Wide<T>>(call.reals[0])});
+}
+template <class T>
+void larger(const Call& call) {
+  binary<T, Larger>(call);
+}
+template <class T>
+void smaller(const Call& call) {
+  binary<T, Smaller>(call);
+}
+template <class T>
+void larger_gradient(const Call& call) {
+  map<LargerDerivative, T, T, T, T>(call, {});
+}
+template <class T>
+void smaller_gradient(const Call& call) {
+  map<SmallerDerivative, T, T, T, T>(call, {});
+}
+template <class T>
+void pow(const Call& call) {
+  binary<T, Pow>(call);
+}
+template <class T>
+void pow_gradient(const Call& call) {
+  map<PowDerivative, T, T, T, T>(call, {});
+}
+template <class T>
+void pow_exponent_gradient(const Call& call) {
+  map<PowExponentDerivative, T, T, T, T>(call, {});
+}
+template <class T>
+void binary_cross_entropy(const Call& call) {
+  binary<T, BinaryCrossEntropy>(call);
+}
+template <class T>
+void binary_cross_entropy_gradient(const Call& call) {
+  map<BinaryCrossEntropyDerivative<T>, T, T, T, T>(call, {});
+}
+
 /// x times the first number.
 template <class T>
 void scale(const Call& call) {
@@ -156,6 +286,11 @@ void with_type(DType dtype, F f) {
     case DType::f16: return f(float16{});
     default: return f(int{});
   }
+}
+/// (x, y): 1 where a comparison holds, else 0.
+template <class Comparison>
+void compare(const Call& call) {
+  with_type(call.operands[0].dtype, [&]<class T>(T) { map<Comparison, int, T, T>(call, {}); });
 }
 /// x in another element type.
 template <class T>

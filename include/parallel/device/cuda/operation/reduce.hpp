@@ -114,6 +114,12 @@ void local_max(const Call& call) {
   const View &x = call.operands[0], &out = call.results[0];
   reduce(call, MaximumOf<T>{}, x, cpu::reduced(x, call.ints), out.as<T>(), out.elements());
 }
+/// The minimum, which what is no number is, too.
+template <class T>
+void local_min(const Call& call) {
+  const View &x = call.operands[0], &out = call.results[0];
+  reduce(call, MinimumOf<T>{}, x, cpu::reduced(x, call.ints), out.as<T>(), out.elements());
+}
 /// (x, max): how many elements of the rank's part equal the maximum.
 template <class Out>
 void count_maxima(const Call& call) {

@@ -117,4 +117,58 @@ void softmax_gradient(const Call& call) {
                          call.results[0].as<T>(), rows});
 }
 
+template <class T>
+struct NormalizedLogarithm {
+  static constexpr int threads = 512, n = pack_elements<T>;
+  using W = Wide<T>;
+  const T* x;
+  Reals<W> largest, sum;
+  T* out;
+  Rows rows;
+  template <class Block>
+  PARALLEL_DEVICE void operator()(const Block& block) const {
+    const Index r = block.index, begin = rows.begin(r);
+    const W most = largest[r], logarithm = std::log(sum[r]);
+    map_along<n>(
+        block, rows, out + begin, [=](Index, W a) { return (a - most) - logarithm; }, Row<T>{x + begin, rows.inner});
+  }
+};
+/// (x, max, sum): x - max - log sum. Floor: 2 + 2 bytes.
+template <class T>
+void normalized_logarithm(const Call& call) {
+  const View& x = call.operands[0];
+  using W = Wide<T>;
+  using Body = NormalizedLogarithm<T>;
+  const Rows rows = Rows::of<Body::n>(x, static_cast<int>(call.ints[0]), call.results[0]);
+  launch_rows(call, Body{x.as<const T>(), Reals<W>::of(call.operands[1]), Reals<W>::of(call.operands[2]),
+                         call.results[0].as<T>(), rows});
+}
+
+template <class T>
+struct LogSoftmaxGradient {
+  static constexpr int threads = 512, n = pack_elements<T>;
+  using W = Wide<T>;
+  const T *y, *g;
+  Reals<W> sum;
+  T* out;
+  Rows rows;
+  template <class Block>
+  PARALLEL_DEVICE void operator()(const Block& block) const {
+    const Index r = block.index, begin = rows.begin(r);
+    const W total = sum[r];
+    map_along<n>(
+        block, rows, out + begin, [=](Index, W a, W b) { return b - std::exp(a) * total; },
+        Row<T>{y + begin, rows.inner}, Row<T>{g + begin, rows.inner});
+  }
+};
+/// (y, g, sum of g): g - exp(y) sum. Floor: 2 + 2 + 2 bytes.
+template <class T>
+void log_softmax_gradient(const Call& call) {
+  const View &y = call.operands[0], &g = call.operands[1];
+  using Body = LogSoftmaxGradient<T>;
+  const Rows rows = Rows::of<Body::n>(y, static_cast<int>(call.ints[0]), g, call.results[0]);
+  launch_rows(call, Body{y.as<const T>(), g.as<const T>(), Reals<Wide<T>>::of(call.operands[2]),
+                         call.results[0].as<T>(), rows});
+}
+
 }  // namespace parallel::internals::cuda

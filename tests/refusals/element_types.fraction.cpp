@@ -1,5 +1,5 @@
-// A comparison as a mask.
-// figures: dimensions<2>
+// Whole numbers are compared with a fraction.
+// figures: left_bytes<4>, right_bytes<4>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;
@@ -7,12 +7,12 @@ using namespace parallel::axes;
 
 struct Model {
   Parameter<float, Shape<8, 8>> w;
-  constexpr auto operator()(Distributed auto x, Distributed auto mask) const {
+  constexpr auto operator()(Distributed auto x, Distributed auto count) const {
     const auto y = matmul(x, w);
 #ifdef WRONG
-    return mean(square(where(x != y, x, y))) + 0.0 * mean(cast<float>(mask));
+    return mean(square(where(count > 1.5, x, y)));
 #else
-    return mean(square(where(mask, x, y)));
+    return mean(square(where(count > 1, x, y)));
 #endif
   }
 };
