@@ -141,6 +141,9 @@ class Settling {
       if (v.differentiable && v.home != where && where != 0 && both(v.home, where) == where &&
           (!edge || g_.nodes[n].transition.collective == Collective::receive))
         o = dropped(o, where);
+      if (g_.nodes[n].is(Structural::stacked))
+        for (Stack& s : g_.stacks)
+          if (s.outside == g_.nodes[n].result && s.inside == g_.nodes[n].operands[i]) s.inside = o;
       g_.nodes[n].operands[i] = o;
     }
     if (!g_.nodes[n].is(Structural::carry)) return;

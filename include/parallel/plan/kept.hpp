@@ -32,7 +32,7 @@ struct Keeping {
       if (const int stack = before_aliases(g, mesh, maker.operands[0]); goes_on(stack, reader))
         kept.crosses[stack] = true;
     if (from <= 0 || g.child_towards(from, by) >= 0) return;
-    if (from != by ? g.region(from).loop == g.region(by).loop : crosses && g.region(from).kind == RegionKind::layers)
+    if (from != by ? g.region(from).loop == g.region(by).loop : crosses && goes_back(g.region(from).kind))
       kept.iterations[root] = true;
   }
 };
