@@ -53,8 +53,8 @@ struct Parts<std::pair<First, Second>> {
 /// Why a sequence cannot be taken in so many steps.
 constexpr Refusal refused_sequence(const Layout& x, const Dim& steps) {
   if (x.rank() == 0) return {Reason::wrong_rank, {0, 1}};
-  if (x.dims[0].count > 0) return {Reason::steps_split, {x.dims[0].size}, x.dims[0].axes[0]};
   if (x.dims[0].size != steps.size) return {Reason::steps_differ, {x.dims[0].size, steps.size}};
+  if (x.dims[0].count > 0) return {Reason::steps_split, {steps.size}, x.dims[0].axes[0]};
   return {};
 }
 }  // namespace scanning
