@@ -63,17 +63,28 @@ struct Written {
 template <class T>
 using Given = Tensor<T, Shape<batch / data, width / tensor>>;
 
-/// A sequence that is an input or comes out of a matrix, one that another scan gave, one that is a parameter; the last
-/// state is read, and what all steps gave.
+/// One after another these are Layers.
+template <class T>
+struct Block {
+  Parameter<T, Shape<width, 2 * width / tensor>> up{normal(0.5)};
+  Parameter<T, Shape<2 * width / tensor, width>> down{normal(0.5)};
+  constexpr auto operator()(Distributed auto x) const { return x + matmul(tanh(matmul(x, up)), down); }
+};
+
+/// A sequence that is an input or comes out of a matrix, one that another scan gave and layers changed, one that is a
+/// parameter; the last state is read, and what all steps gave.
 template <class T, int steps, template <int, class> class Recurrent, bool from_matrix = true>
 struct Model {
   Parameter<T, Shape<features, features>> before{normal(0.5)};
   Recurrent<steps, Gru<T>> gru;
+  Layers<3, Block<T>> blocks;
   Recurrent<steps, Decay<T>> decay;
   Parameter<T, Shape<steps, width / tensor>> bias{normal(0.5)};
   constexpr auto operator()(Distributed auto initial, Distributed auto x, Distributed auto y) const {
     const auto h = gru(initial, entering(x));
-    const auto first = decay(h.last, h.each), second = decay(first.last, bias);
+    const auto through =
+        to<Shape<steps, batch / data, width / tensor>>(blocks(to<Shape<steps, batch / data, width>>(h.each)));
+    const auto first = decay(h.last, through), second = decay(first.last, bias);
     return mean(square(second.last - y)) + mean(first.each) + mean(second.each);
   }
   constexpr auto entering(Distributed auto x) const {

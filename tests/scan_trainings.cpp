@@ -11,17 +11,12 @@ namespace {
 
 using Looped = Trained<double, 4, Model<double, 4, Plain>, AdamW>;
 
-struct Block {
-  Parameter<double, Shape<width, 2 * width / tensor>> up{normal(0.5)};
-  Parameter<double, Shape<2 * width / tensor, width>> down{normal(0.5)};
-  constexpr auto operator()(Distributed auto x) const { return x + matmul(tanh(matmul(x, up)), down); }
-};
 /// A scan before the layers and one behind them, which are At the first stage and At the last; both take the input, a
 /// sequence of all states goes through the layers, and a state past them.
 template <Dim depth>
 struct Staged {
   Scan<4, Gru<double>> first;
-  Layers<depth, Block> blocks;
+  Layers<depth, Block<double>> blocks;
   Scan<4, Decay<double>> last;
   Scan<4, Gru<double>> again;
   constexpr auto operator()(Distributed auto initial, Distributed auto x, Distributed auto y) const {
