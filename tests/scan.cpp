@@ -11,15 +11,27 @@ using lockstep::Array;
 
 namespace {
 
+/// What is added to one element of the sequence, or of the GRU's matrix from state to state.
+struct Bump {
+  double sequence = 0, parameter = 0;
+};
+constexpr std::size_t bumped = 5;
+
 template <class Program, int steps>
-std::vector<Array> trained(const Mesh& mesh, int micro_batches = 1) {
+std::vector<Array> trained(const Mesh& mesh, int micro_batches = 1, Bump bump = {}) {
   using T = double;
   const OwnedPlan plan = derive<Program>(mesh);
   const auto h = program::numbers<T>(micro_batches * batch * width, 1),
-             x = program::numbers<T>(micro_batches * steps * batch * features, 2),
              y = program::numbers<T>(micro_batches * batch * width, 3);
+  auto x = program::numbers<T>(micro_batches * steps * batch * features, 2);
+  x[bumped] += bump.sequence;
   return program::outputs(*plan, [&](auto& executor, auto& parameters) {
     program::randomize<T>(*plan, executor.rank(), parameters);
+    if (bump.parameter != 0) {
+      auto w = program::numbers<T>(width * width, 106);  // as randomize gives it to member 6
+      w[bumped] += bump.parameter;
+      parameters.set(*plan, executor.rank(), "gru.cell.new_h", w);
+    }
     executor.input(0, h);
     executor.input(1, x);
     executor.input(2, y);
@@ -68,3 +80,43 @@ TEST_CASE("micro-batches scan their slices of an input") {
   check_same(trained<Accumulate<3, Looped>, 4>(Mesh{data = 2, tensor = 2}, 3),
              trained<Accumulate<3, OneByOne>, 4>(Mesh{data = 1}, 3));
 }
+TEST_CASE("a scan's gradients are finite differences") {
+  const auto at = [](Bump bump) { return trained<Looped, 4>(Mesh{data = 1}, 1, bump)[0].data[0]; };
+  const auto gradients = trained<Looped, 4>(Mesh{data = 1});
+  constexpr double e = 1e-5;
+  CHECK((at({.sequence = e}) - at({.sequence = -e})) / (2 * e) ==
+        doctest::Approx(gradients.back().data[bumped]).epsilon(1e-7));
+  CHECK((at({.parameter = e}) - at({.parameter = -e})) / (2 * e) ==
+        doctest::Approx(gradients[2 + 6].data[bumped]).epsilon(1e-7));
+}
+
+namespace {
+
+/// A loss of the last state alone.
+template <int steps, class... Word>
+struct Recurrent {
+  Scan<steps, Gru<float>, Word...> gru;
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(gru(constant<float, Shape<batch / data, width / tensor>>(0), x).last - y));
+  }
+};
+template <int steps, class... Word>
+constexpr auto& planned = plan<Training<Recurrent<steps, Word...>, AdamW,
+                                        Tensor<float, Shape<steps, batch / data, features>>, Given<float>>,
+                               Mesh{data = 2, tensor = 2}>;
+template <int steps, class... Word>
+constexpr std::int64_t activations = planned<steps, Word...>.memory.of(internals::Use::activations);
+template <int steps>
+constexpr std::int64_t temporaries = planned<steps>.memory.of(internals::Use::temporaries);
+
+// parameters' gradients are reduced once, states within the ranks of `tensor` are gathered step by step
+static_assert(planned<512>.collectives(data) == planned<4>.collectives(data));
+static_assert(planned<512>.backward.collectives(tensor) == 512 && planned<512>.forward.collectives(tensor) == 512 + 1);
+// what is kept grows by the step, what is not kept does not
+static_assert(activations<512> - activations<4> == 508 * (activations<5> - activations<4>));
+static_assert(temporaries<512> == temporaries<4>);
+static_assert(activations<512, Recompute<Repeat::collectives>> - activations<4, Recompute<Repeat::collectives>> ==
+              508 * 64);  // the states alone
+static_assert(activations<512, KeepOnHost> < activations<512> / 4);
+
+}  // namespace
