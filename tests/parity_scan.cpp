@@ -24,9 +24,9 @@ struct States {
   Scan<steps, Gru> scan;
   constexpr auto operator()(Distributed auto initial, Distributed auto x) const { return scan(initial, x).each; }
 };
-using Step = Training<Weighed<States>, KeepGradients, Wanted<float, Shape<steps, batch / data, width / tensor>>,
-                      Wanted<float, Shape<batch / data, width / tensor>>,
-                      Wanted<float, Shape<steps, batch / data, features>>>;
+using Step =
+    Training<Weighed<States>, KeepGradients, Wanted<float, Shape<steps, batch / data, width / tensor>>,
+             Wanted<float, Shape<batch / data, width / tensor>>, Wanted<float, Shape<steps, batch / data, features>>>;
 
 }  // namespace
 

@@ -1,4 +1,6 @@
 // Scan: a cell over time computes what its steps written one behind the other compute, forward and back, on every mesh.
+#include "docs/scan.hpp"
+
 #include <doctest/doctest.h>
 
 #include <parallel/question/assertion.hpp>
@@ -101,9 +103,9 @@ struct Recurrent {
   }
 };
 template <int steps, class... Word>
-constexpr auto& planned = plan<Training<Recurrent<steps, Word...>, AdamW,
-                                        Tensor<float, Shape<steps, batch / data, features>>, Given<float>>,
-                               Mesh{data = 2, tensor = 2}>;
+constexpr auto& planned =
+    plan<Training<Recurrent<steps, Word...>, AdamW, Tensor<float, Shape<steps, batch / data, features>>, Given<float>>,
+         Mesh{data = 2, tensor = 2}>;
 template <int steps, class... Word>
 constexpr std::int64_t activations = planned<steps, Word...>.memory.of(internals::Use::activations);
 template <int steps>

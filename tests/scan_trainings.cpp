@@ -21,15 +21,15 @@ struct Staged {
   Scan<4, Gru<double>> again;
   constexpr auto operator()(Distributed auto initial, Distributed auto x, Distributed auto y) const {
     const auto entered = first(initial, x);
-    const auto through = to<Shape<4, batch / data, width / tensor>>(
-        blocks(to<Shape<4, batch / data, width>>(entered.each)));
+    const auto through =
+        to<Shape<4, batch / data, width / tensor>>(blocks(to<Shape<4, batch / data, width>>(entered.each)));
     const auto left = last(entered.last, through);
     return mean(square(again(left.last, x).last - y)) + mean(left.each);
   }
 };
 template <Dim depth>
-using Run = Accumulate<4, Training<Staged<depth>, AdamW, Given<double>,
-                                           Tensor<double, Shape<4, batch / data, features>>, Given<double>>>;
+using Run = Accumulate<
+    4, Training<Staged<depth>, AdamW, Given<double>, Tensor<double, Shape<4, batch / data, features>>, Given<double>>>;
 
 }  // namespace
 

@@ -248,8 +248,8 @@ class Writing {
     values_[number] = a.crossing != nullptr ? over_cut(a, last, staging::send) : last;
     if (each < 0) return;
     const Type& type = trace_.graph.values[given[0]].type;
-    values_[each] =
-        trace_.emit(operation::stacked, given, {{type.dtype, with_leading(type.layout, Dim(a.count))}}, Kind::activation);
+    values_[each] = trace_.emit(operation::stacked, given, {{type.dtype, with_leading(type.layout, Dim(a.count))}},
+                                Kind::activation);
     for (int i = 0; i < given.size(); ++i) trace_.graph.stacks[stacks + i].outside = values_[each];
   }
   /// A carried value on its way between stages, placed as the loop says while it crosses.

@@ -57,7 +57,8 @@ struct Layers {
       using Result = Returned<X, More...>;
       using Crossed = internals::Crossing<X, internals::Types<>, Word...>;
       constexpr Refusal crossing = Crossed::value.refusal;
-      constexpr Refusal refusal = crossing ? crossing : internals::carried_otherwise(X::type, Result::type, Result::kind);
+      constexpr Refusal refusal =
+          crossing ? crossing : internals::carried_otherwise(X::type, Result::type, Result::kind);
       using accepted [[maybe_unused]] =
           typename Refused<refusal.reason, nullptr, refusal.figures[0], refusal.figures[1]>::type;
       if constexpr (refusal || Result::kind == Kind::refused) {
@@ -151,7 +152,7 @@ constexpr bool accept() {
     constexpr Dim depth = layers_of<M>;
     constexpr Reason reason = depth.size < 1                        ? Reason::bad_dimension
                               : depth.count > 1                     ? Reason::layers_split
-                              : has_loop<decltype(M::block)>()    ? Reason::nested_layers
+                              : has_loop<decltype(M::block)>()      ? Reason::nested_layers
                               : !has_words_of_layers<M>             ? Reason::layers_words
                               : !fits(recomputed_in<M>, depth.size) ? Reason::recompute_words
                                                                     : Reason::none;
