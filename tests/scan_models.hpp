@@ -25,12 +25,12 @@ struct Gru {
   }
 };
 
-/// Keeps a decaying sum of what it is given, the same to all of the batch, and gives how far it has moved.
+/// Keeps a decaying sum of what it is given, times a gate that is the same in every step, and gives how far it has moved.
 template <class T>
 struct Decay {
   Parameter<T, Shape<width / tensor>> rate{normal(0.5)};
-  constexpr auto operator()(Distributed auto h, Distributed auto x) const {
-    const auto next = h * rate + x;
+  constexpr auto operator()(Distributed auto h, Distributed auto x, Distributed auto gate) const {
+    const auto next = h * rate + x * gate;
     return std::pair(next, square(next - h));
   }
 };
@@ -40,20 +40,20 @@ template <int steps, class Cell>
 struct Written {
   Cell cell;
   template <int from = 0>
-  constexpr auto operator()(Distributed auto h, Distributed auto x) const {
-    const auto returned = cell(h, take<0, from>(x));
+  constexpr auto operator()(Distributed auto h, Distributed auto x, Distributed auto... more) const {
+    const auto returned = cell(h, take<0, from>(x), more...);
     if constexpr (Distributed<decltype(returned)>)
-      return next<from>(returned, returned, x);
+      return next<from>(returned, returned, x, more...);
     else
-      return next<from>(returned.first, returned.second, x);
+      return next<from>(returned.first, returned.second, x, more...);
   }
   template <int from>
-  constexpr auto next(Distributed auto h, Distributed auto given, Distributed auto x) const {
+  constexpr auto next(Distributed auto h, Distributed auto given, Distributed auto x, Distributed auto... more) const {
     const auto one = reshape<1, batch, width>(given);
     if constexpr (from + 1 == steps) {
       return Scanned<decltype(h), decltype(one)>{h, one};
     } else {
-      const auto rest = operator()<from + 1>(h, x);
+      const auto rest = operator()<from + 1>(h, x, more...);
       const auto all = concatenate<0>(one, rest.each);
       return Scanned<decltype(rest.last), decltype(all)>{rest.last, all};
     }
@@ -84,7 +84,7 @@ struct Model {
     const auto h = gru(initial, entering(x));
     const auto through =
         to<Shape<steps, batch / data, width / tensor>>(blocks(to<Shape<steps, batch / data, width>>(h.each)));
-    const auto first = decay(h.last, through), second = decay(first.last, bias);
+    const auto first = decay(h.last, through, initial), second = decay(first.last, bias, first.last);
     return mean(square(second.last - y)) + mean(first.each) + mean(second.each);
   }
   constexpr auto entering(Distributed auto x) const {

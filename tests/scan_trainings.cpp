@@ -23,13 +23,43 @@ struct Staged {
     const auto entered = first(initial, x);
     const auto through =
         to<Shape<4, batch / data, width / tensor>>(blocks(to<Shape<4, batch / data, width>>(entered.each)));
-    const auto left = last(entered.last, through);
+    const auto left = last(entered.last, through, initial);
     return mean(square(again(left.last, x).last - y)) + mean(left.each);
   }
 };
 template <Dim depth>
 using Run = Accumulate<
     4, Training<Staged<depth>, AdamW, Given<double>, Tensor<double, Shape<4, batch / data, features>>, Given<double>>>;
+
+/// What the layers are made from and what is made of them, without a value past them, which PipeDream has no weights for.
+template <template <int, class> class Recurrent>
+struct Straight {
+  Recurrent<4, Gru<double>> first;
+  Layers<4 / stage, Block<double>> blocks;
+  Recurrent<4, Decay<double>> last;
+  constexpr auto operator()(Distributed auto initial, Distributed auto x, Distributed auto y) const {
+    const auto through = blocks(to<Shape<4, batch / data, width>>(first(initial, x).each));
+    const auto left = last(y, to<Shape<4, batch / data, width / tensor>>(through), y);
+    return mean(square(left.last - y)) + mean(left.each);
+  }
+};
+template <template <int, class> class Recurrent>
+using Asynchronous =
+    Pipelined<schedules::pipedream,
+              Accumulate<4, Training<Straight<Recurrent>, Sgd, Given<double>,
+                                     Tensor<double, Shape<4, batch / data, features>>, Given<double>>>>;
+
+struct Dropping {
+  Gru<double> gru;
+  constexpr auto operator()(Distributed auto h, Distributed auto x) const { return gru(dropout(h, 0.3), x); }
+};
+struct Dropped {
+  Scan<4, Dropping> scan;
+  constexpr auto operator()(Distributed auto initial, Distributed auto x, Distributed auto y) const {
+    return mean(square(scan(initial, x).last - y));
+  }
+};
+using Drops = Training<Dropped, AdamW, Given<double>, Tensor<double, Shape<4, batch / data, features>>, Given<double>>;
 
 }  // namespace
 
@@ -61,4 +91,13 @@ TEST_CASE("scans stand before the layers of a pipeline, and behind them") {
   }
   check_near(losses(build<Pipelined<schedules::zero_bubble_h1, Run<4 / stage>>>(), Mesh{stage = 2}), one);
   check_near(losses(build<Pipelined<schedules::interleaved<2>, Run<4 / stage>>>(), Mesh{stage = 2}), one);
+}
+TEST_CASE("where stages update without waiting, a scan is still its steps one behind the other") {
+  check_near(losses<Sgd>(build<Asynchronous<Plain>>(), Mesh{stage = 2}, {}),
+             losses<Sgd>(build<Asynchronous<Written>>(), Mesh{stage = 2}, {}));
+}
+TEST_CASE("every step drops by its number, the same on every mesh") {
+  const auto one = losses(build<Drops>(), Mesh{});
+  for (const Mesh& mesh : {Mesh{data = 2}, Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}})
+    check_near(losses(build<Drops>(), mesh), one);
 }
