@@ -56,6 +56,7 @@ template <std::int64_t> struct ranks;
 template <std::int64_t> struct right_bytes;
 template <std::int64_t> struct right_extent;
 template <std::int64_t> struct slices;
+template <std::int64_t> struct steps;
 template <std::int64_t> struct stride;
 template <std::int64_t> struct taken;
 template <std::int64_t> struct tensors;
