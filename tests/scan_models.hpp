@@ -25,7 +25,8 @@ struct Gru {
   }
 };
 
-/// Keeps a decaying sum of what it is given, times a gate that is the same in every step, and gives how far it has moved.
+/// Keeps a decaying sum of what it is given, times a gate that is the same in every step, and gives how far it has
+/// moved.
 template <class T>
 struct Decay {
   Parameter<T, Shape<width / tensor>> rate{normal(0.5)};

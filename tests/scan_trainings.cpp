@@ -31,7 +31,8 @@ template <Dim depth>
 using Run = Accumulate<
     4, Training<Staged<depth>, AdamW, Given<double>, Tensor<double, Shape<4, batch / data, features>>, Given<double>>>;
 
-/// What the layers are made from and what is made of them, without a value past them, which PipeDream has no weights for.
+/// What the layers are made from and what is made of them, without a value past them, for which PipeDream has no
+/// weights.
 template <template <int, class> class Recurrent>
 struct Straight {
   Recurrent<4, Gru<double>> first;

@@ -66,19 +66,20 @@ struct Scanned {
   Each each;
 };
 
-/// `Scan<512, Gru> gru; const auto [last, each] = gru(initial, x);`: 512 steps, each of which takes the state that the one
-/// before returned and its slice of x[512, ...], all with the same parameters. The cell, `cell(state, x)`, is traced once
-/// and returns the new state, or std::pair(state, output). `last` is the last state, `each` the outputs of all steps,
-/// [512, ...]; where the cell returns no output, the states. The backward pass goes through the steps in reverse;
-/// gradients of parameters add up over them, and are reduced once.
+/// `Scan<512, Gru> gru; const auto [last, each] = gru(initial, x);`: 512 steps, each of which takes the state that the
+/// one before returned and its slice of x[512, ...], all with the same parameters. The cell, `cell(state, x)`, is
+/// traced once and returns the new state, or std::pair(state, output). `last` is the last state, `each` the outputs of
+/// all steps, [512, ...]; where the cell returns no output, the states. The backward pass goes through the steps in
+/// reverse; gradients of parameters add up over them, and are reduced once.
 ///
-/// `Scan<512, Gru, Recompute<>>`: what of a step the backward pass computes again; `KeepOnHost`: where the rest is kept.
+/// `Scan<512, Gru, Recompute<>>`: what of a step the backward pass computes again; `KeepOnHost`: where the rest is
+/// kept. An evaluation takes no notice.
 template <Dim steps, class Cell, class... Word>
 struct Scan {
   Cell cell{};
 
-  /// Every step takes the state and its slice of the sequence x, and the same further operands. The state may begin as a
-  /// constant that says how it lies: `constant<float, Shape<64 / data, 128>>(0)`.
+  /// Every step takes the state and its slice of the sequence x, and the same further operands. The state may begin as
+  /// a constant that says how it lies: `constant<float, Shape<64 / data, 128>>(0)`.
   template <Distributed State, Distributed X, Distributed... More>
   constexpr auto operator()(const State& initial, const X& x, const More&... more) const {
     if constexpr (State::kind == Kind::refused || X::kind == Kind::refused) {
