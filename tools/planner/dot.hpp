@@ -56,7 +56,10 @@ inline void write(std::ostream& out, const Clusters& c, int region, int phase, i
     if (within.str().empty()) continue;
     out << indent << "subgraph cluster_" << phase << "_" << r << " {\n"
         << indent << "  label="
-        << quoted((child.kind == RegionKind::layers ? "layers x" : "micro-batches x") + std::to_string(child.count))
+        << quoted((child.kind == RegionKind::layers  ? "layers x"
+                   : child.kind == RegionKind::steps ? "steps x"
+                                                     : "micro-batches x") +
+                  std::to_string(child.count))
         << ";\n"
         << within.str() << indent << "}\n";
   }

@@ -59,7 +59,7 @@ inline std::string_view name_of(Kind k) {
   return names[static_cast<int>(k)];
 }
 inline std::string_view name_of(RegionKind k) {
-  constexpr std::string_view names[] = {"program", "layers", "micro_batches"};
+  constexpr std::string_view names[] = {"program", "layers", "micro_batches", "steps"};
   return names[static_cast<int>(k)];
 }
 inline std::string_view name_of(EventKind k) {

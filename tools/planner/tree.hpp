@@ -123,7 +123,8 @@ class Tree {
     const Region& r = plan_.graph.region(node.region);
     const std::string layers = r.staged && plan_.mesh.extent(plan_.graph.stages) > 1
                                    ? "layers " + staged_layers(plan_, plan_.graph.part(part_).chunk)
-                                   : "layers";
+                               : r.kind == RegionKind::steps ? "steps"
+                                                             : "layers";
     const std::string grouped = r.blocks > 1 ? ", " + std::to_string(r.blocks) + " at a time" : "";
     heading(depth_,
             layers + grouped + ", " + std::to_string(r.count) + " times" + (r.reversed ? ", the last first" : ""));

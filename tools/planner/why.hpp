@@ -28,9 +28,10 @@ inline std::string how_often(const Plan& plan, const Node& node) {
   for (int r = node.region; r > 0; r = plan.graph.region(r).parent) {
     const Region& region = plan.graph.region(r);
     const std::string count = std::to_string(region.count), blocks = std::to_string(region.blocks);
-    words += region.kind != RegionKind::layers ? ", for each of " + count + " micro-batches"
-             : region.blocks == 1              ? ", in each of " + count + " layers"
-                                               : ", in each of " + count + " groups of " + blocks + " layers";
+    const std::string repeated = region.kind == RegionKind::steps ? " steps" : " layers";
+    words += !goes_back(region.kind) ? ", for each of " + count + " micro-batches"
+             : region.blocks == 1    ? ", in each of " + count + repeated
+                                     : ", in each of " + count + " groups of " + blocks + repeated;
   }
   if (chunks > 1) words += ", in each of " + std::to_string(chunks) + " chunks";
   return words +

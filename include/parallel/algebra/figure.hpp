@@ -53,6 +53,7 @@ template <std::int64_t> struct ranks;
 template <std::int64_t> struct right_bytes;
 template <std::int64_t> struct right_extent;
 template <std::int64_t> struct slices;
+template <std::int64_t> struct steps;
 template <std::int64_t> struct times;
 template <std::int64_t> struct valid_above;
 template <std::int64_t> struct valid_below;

@@ -29,7 +29,7 @@ namespace parallel {
   reason(loss_broadcast, "parallel::Training: the loss is Broadcast on an axis, so its gradient would count once per rank; keep it Invariant or Partial", axes) \
   reason(only_sources, "parallel: an operation on constants or random numbers only; combine them with a parameter or an input, or write the constant's value", operands) \
   reason(not_a_module, "parallel: a model, or a member of one, is neither a Parameter nor a plain struct of such; make configuration a template argument, an array or container Layers or members with names, a reference or const member a plain one", member) \
-  reason(carried_differs, "parallel::Layers: the block returns another shape than it takes; a layer must keep the shape of what it carries", dimensions_taken, dimensions_returned) \
+  reason(carried_differs, "parallel: a block of Layers, or a cell of Scan, returns another shape than it takes; a layer, or a step, must keep the shape of what it hands on", dimensions_taken, dimensions_returned) \
   reason(held_elsewhere, "parallel: a value that only some ranks hold (At) meets an operation; bring it to all of them first with to<On<axis, Broadcast>>(x)", operand) \
   reason(given_pending, "parallel: a parameter or an input cannot be a pending sum (Partial): no rank could fill in its term; leave it Invariant or split it", dimensions) \
   reason(outside_layers, "parallel::Layers: a parameter of a block is used outside its Layers, where it has no one layer; use it within the block", layers) \
@@ -41,8 +41,10 @@ namespace parallel {
   reason(stages_named, "parallel: beside Layers<n / stage, Block> an annotation names the axis of the stages; leave it out: where the rest of a program lives follows from the layers", dimensions) \
   reason(no_such_stage, "parallel: a plan is asked of a stage that the mesh does not have; count stages from 0", coordinate, extent) \
   reason(asynchronous, "parallel::Pipelined: in a schedule that updates without waiting (PipeDream) stages have different versions of the weights, but a parameter is used on several; give each stage one of its own, or choose a synchronous schedule", dimensions) \
-  reason(layers_words, "parallel::Layers: what stands behind the block is no word of Layers; write Recompute<>, KeepOnHost, or On<axis, placement> for what crosses from stage to stage; Stored stands at a Parameter, or in AllStored<Step, Stored<axis>>", layers) \
-  reason(nested_layers, "parallel::Layers: layers within layers; write one Layers whose block has the inner blocks as plain members", layers) \
+  reason(layers_words, "parallel: what stands behind the block of Layers, or the cell of Scan, is no word of it; write Recompute<>, KeepOnHost, or at Layers On<axis, placement> for what crosses from stage to stage; Stored stands at a Parameter, or in AllStored<Step, Stored<axis>>", layers) \
+  reason(nested_layers, "parallel: a loop within a loop, Layers or Scan within the block or cell of another; write one whose block has the inner blocks as plain members, or loops beside each other", layers) \
+  reason(steps_differ, "parallel::Scan: the sequence has another length than the Scan has steps; write Scan<n, Cell> for a sequence x[n, ...], whose first dimension is the time, transpose brings it there", length, steps) \
+  reason(steps_split, "parallel::Scan: the steps, or the first dimension of the sequence, are split over an axis, but a step needs the one before; split another dimension, or gather the time before with to<On<axis, Invariant>>(x)", steps) \
   reason(not_divisible, "parallel: the mesh does not divide a dimension; choose an extent of the axis that divides it", extent, slices, valid_below, valid_above) \
   reason(axis_unused, "parallel: an axis of the mesh is named by no annotation of the program; annotate a dimension with it or drop it from the mesh", extent) \
   reason(axis_twice, "parallel: an axis is used twice in one tensor or mesh; name it once", times) \

@@ -18,6 +18,9 @@ struct Application {
     stray,      ///< nothing that the program has declared: the graph with it is refused
     carried,    ///< within a loop: what an iteration takes
     loop,       ///< what the last iteration of a loop returns
+    sequence,   ///< its operand as the steps of a loop take slices of it
+    step,       ///< within a loop over steps: an iteration's slice of a sequence
+    each,       ///< of a loop over steps: what every iteration gave, one behind the other
   };
   What what = What::operation;
   const Operation* operation = nullptr;  ///< of an operation or a source
@@ -40,6 +43,7 @@ struct Application {
 
   // Of a loop:
   int carried = -1, returned = -1;  ///< what an iteration takes and returns
+  int given = -1;                   ///< of steps: what each of them gives; -1: of layers
   int count = 1;                    ///< of iterations
   /// of iterations that are shared out over stages: how the carried value lies while it goes from one to the next
   const Layout* crossing = nullptr;

@@ -122,8 +122,11 @@ struct Node {
   constexpr bool is(Structural which) const { return operation->structural == which; }
 };
 
-enum class RegionKind : std::uint8_t { program, layers, micro_batches };
-constexpr RegionKind last_of(RegionKind) { return RegionKind::micro_batches; }
+/// steps: of a Scan, which share their parameters, as layers do not
+enum class RegionKind : std::uint8_t { program, layers, micro_batches, steps };
+constexpr RegionKind last_of(RegionKind) { return RegionKind::steps; }
+/// Whether the backward pass goes through the iterations again, the last first; micro-batches go both ways each.
+constexpr bool goes_back(RegionKind k) { return k == RegionKind::layers || k == RegionKind::steps; }
 
 /// A part of the program that runs `count` times.
 struct Region {

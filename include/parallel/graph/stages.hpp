@@ -78,6 +78,25 @@ constexpr std::uint8_t runs_on(const Graph& g, const Node& node, const Vector<st
   return where;
 }
 
+/// What loops that are not shared out ask beyond what nodes read: an iteration needs what the one before has handed on,
+/// and what is read of a loop lives wherever its iterations run. Says whether that is more than was needed.
+constexpr bool needs_of_loops(const Graph& g, Vector<std::uint8_t>& needed) {
+  bool more = false;
+  const auto need = [&](int value, std::uint8_t where) {
+    more = more || both(needed[value], where) != where;
+    needed[value] = static_cast<std::uint8_t>(needed[value] | where);
+  };
+  for (const Carry& c : g.carries) {
+    if (!goes_back(g.regions[c.region].kind) || staged(g, c.region)) continue;
+    need(c.returned, needed[c.inside]);
+    if (needed[c.result] != 0) need(c.result, needed[c.returned]);
+  }
+  for (const Stack& s : g.stacks)
+    if (g.maker(s.outside).is(Structural::stacked) && needed[s.outside] != 0 && !staged(g, s.region))
+      need(s.outside, needed[s.inside]);
+  return more;
+}
+
 /// For every value, the stages that need it.
 constexpr Vector<std::uint8_t> needs(const Graph& g) {
   Vector<std::uint8_t> needed;
@@ -87,11 +106,13 @@ constexpr Vector<std::uint8_t> needs(const Graph& g) {
   if (g.scalar_value >= 0) needed[g.scalar_value] = all;
   for (const Member& m : g.members)
     if (m.updated >= 0) needed[m.updated] = g.values[m.updated].home;
-  for (int i = g.order.size() - 1; i >= 0; --i) {
-    const Node& node = g.nodes[g.order[i]];
-    const std::uint8_t where = runs_on(g, node, needed);
-    for (const int o : node.operands) needed[o] = static_cast<std::uint8_t>(needed[o] | where);
-  }
+  do {
+    for (int i = g.order.size() - 1; i >= 0; --i) {
+      const Node& node = g.nodes[g.order[i]];
+      const std::uint8_t where = runs_on(g, node, needed);
+      for (const int o : node.operands) needed[o] = static_cast<std::uint8_t>(needed[o] | where);
+    }
+  } while (needs_of_loops(g, needed));
   return needed;
 }
 

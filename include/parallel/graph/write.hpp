@@ -20,6 +20,7 @@ class Writing {
 
   /// Writes a program's result and all that is needed for it, where the trace stands. Returns its value in the graph.
   constexpr int program(int result) {
+    find_needed(result);
     write_all(result, -1);
     return value_of(result);
   }
@@ -30,6 +31,19 @@ class Writing {
 
  private:
   using What = Application::What;
+
+  /// Marks what the result, or what is remembered, is made of. What something is made of has been noted before it.
+  constexpr void find_needed(int result) {
+    needed_.resize(all_.size(), false);
+    needed_[result] = true;
+    for (int i = all_.size() - 1; i >= 0; --i) {
+      const Application& a = all_[i];
+      if (!needed_[i] && !(a.what == What::operation && a.operation->remembers)) continue;
+      for (const int o : a.operands) needed_[o] = true;
+      if (a.what == What::loop) needed_[a.returned] = true;
+      if (a.what == What::each) needed_[all_[a.operands[0]].given] = true;
+    }
+  }
 
   /// Nothing has to be written before it is used.
   constexpr bool is_there(int i) const {
@@ -135,8 +149,12 @@ class Writing {
       values_[i] = trace_.graph.origins[origin].result = trace_.enter(value, a.type->layout);
     } else if (a.what == What::source) {
       values_[i] = made_from_nothing(a);
+    } else if (a.what == What::sequence) {
+      values_[i] = sequence(value_of(a.operands[0], a.where));
+    } else if (a.what == What::step) {
+      values_[i] = trace_.layer_of(values_[a.operands[0]], trace_.region, trace_.block);
     } else {
-      values_[i] = looped(a);
+      looped(i);
     }
     if (a.recomputation != nullptr && a.what != What::loop) mark(*a.recomputation, nodes);
     trace_.member = trace_.origin = -1;
@@ -150,7 +168,26 @@ class Writing {
     return l.result;
   }
 
-  constexpr int looped(const Application& a) {
+  /// A sequence as steps take slices of it. A slice of what is itself a loop's slice, or a parameter at rest, would lie
+  /// by two rules: a copy lies by none.
+  constexpr int sequence(int value) {
+    int from = value;
+    while (trace_.graph.values[from].kind != Kind::parameter &&
+           (trace_.graph.maker(from).is(Structural::move) ||
+            (trace_.graph.maker(from).operation->aliases && !trace_.graph.maker(from).is(Structural::layer))))
+      from = trace_.graph.maker(from).operands[0];
+    const Value v = trace_.graph.values[value];
+    if (trace_.graph.values[from].kind != Kind::parameter && !trace_.graph.maker(from).is(Structural::layer))
+      return value;
+    return trace_.emit(operation::copy, {value}, {v.type}, v.kind == Kind::parameter ? Kind::activation : v.kind);
+  }
+
+  /// Writes a loop: what its last iteration returns, and, where that is read, what each of its steps gives.
+  constexpr void looped(int number) {
+    const Application& a = all_[number];
+    int each = -1;
+    for (int i = number + 1; i < all_.size() && a.given >= 0; ++i)
+      if (all_[i].what == What::each && all_[i].operands[0] == number && needed_[i]) each = i;
     // What the body takes from outside stands before the loop.
     Vector<bool> seen;
     seen.resize(all_.size(), false);
@@ -163,6 +200,7 @@ class Writing {
         write(i);
     };
     depth_first(a.returned, known, visit);
+    if (each >= 0) depth_first(a.given, known, visit);
     for (const int i : remembered(a.carried)) depth_first(i, known, visit);
 
     const Layout& layout = a.type->layout;
@@ -171,13 +209,14 @@ class Writing {
     if (a.crossing != nullptr) initial = over_cut(a, initial, staging::receive);
     const int blocks = trace_.training && a.recomputation != nullptr ? a.recomputation->blocks : 1;
     const int nodes = trace_.graph.nodes.size(), draws = trace_.draws, outer_block = trace_.block;
-    trace_.begin(RegionKind::layers, a.count / blocks);
+    trace_.begin(a.given >= 0 ? RegionKind::steps : RegionKind::layers, a.count / blocks);
     trace_.graph.regions[trace_.region].blocks = blocks;
     trace_.graph.regions[trace_.region].staged = a.crossing != nullptr;
     const int taken = trace_.carry(initial);
     trace_.graph.values[taken].differentiable =
         true;  // from the second layer on it depends on parameters, whatever the first takes
     int state = taken;
+    List<int, max_node_operands> given;
     for (int block = 0; block < blocks; ++block) {
       if (block > 0)
         for (int i = 0; i < all_.size(); ++i)
@@ -189,20 +228,29 @@ class Writing {
       trace_.draws = draws;  // each layer draws by its number
       values_[a.carried] = state;
       write_all(a.returned, a.carried);
+      if (each >= 0) write_all(a.given, a.carried);
       const int returned = value_of(a.returned);
       const Graph& graph = trace_.graph;
       trace_.from(
           {&operation::carry, {returned}, {}, {}, graph.source(graph.maker(returned)), graph.values[returned].member});
       state = trace_.enter(returned, layout);
+      if (each >= 0) given.push_back(a.given == a.returned ? state : value_of(a.given));
     }
     trace_.block = outer_block;
     const int handed_on = trace_.own(state);
     trace_.hand_on(taken, handed_on);
+    const int stacks = trace_.graph.stacks.size();
+    for (int& g : given) trace_.graph.stacks.push_back({trace_.region, g = trace_.own(g), -1});
     if (a.recomputation != nullptr) mark(*a.recomputation, nodes);
     if (a.keeps_on_host && trace_.training) keep_on_host(nodes);
     trace_.end();
     const int last = trace_.result_of(taken);
-    return a.crossing != nullptr ? over_cut(a, last, staging::send) : last;
+    values_[number] = a.crossing != nullptr ? over_cut(a, last, staging::send) : last;
+    if (each < 0) return;
+    const Type& type = trace_.graph.values[given[0]].type;
+    values_[each] = trace_.emit(operation::stacked, given, {{type.dtype, with_leading(type.layout, Dim(a.count))}},
+                                Kind::activation);
+    for (int i = 0; i < given.size(); ++i) trace_.graph.stacks[stacks + i].outside = values_[each];
   }
   /// A carried value on its way between stages, placed as the loop says while it crosses.
   constexpr int over_cut(const Application& loop, int value, int (*edge)(Trace&, int)) {
@@ -302,7 +350,8 @@ class Writing {
 
   Trace& trace_;
   const Vector<Application>& all_;
-  Vector<int> values_{};  ///< per application: its value in the graph, or -1
+  Vector<int> values_{};   ///< per application: its value in the graph, or -1
+  Vector<bool> needed_{};  ///< per application: whether the result is made of it
 };
 
 }  // namespace parallel::internals

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include <parallel/meta/members.hpp>
+#include <parallel/model/scan.hpp>
 #include <parallel/operation/operators.hpp>
-#include <parallel/operation/to.hpp>
 
 namespace parallel {
 namespace internals {
@@ -57,7 +57,8 @@ struct Layers {
       using Result = Returned<X, More...>;
       using Crossed = internals::Crossing<X, internals::Types<>, Word...>;
       constexpr Refusal crossing = Crossed::value.refusal;
-      constexpr Refusal refusal = crossing ? crossing : differs(X::type, Result::type, Result::kind);
+      constexpr Refusal refusal =
+          crossing ? crossing : internals::carried_otherwise(X::type, Result::type, Result::kind);
       using accepted [[maybe_unused]] =
           typename Refused<refusal.reason, nullptr, refusal.figures[0], refusal.figures[1]>::type;
       if constexpr (refusal || Result::kind == Kind::refused) {
@@ -83,15 +84,6 @@ struct Layers {
                                               .crossing = crossed}));
       }
     }
-  }
-
-  static constexpr Refusal differs(const Type& taken, const Type& returned, Kind kind) {
-    if (kind == Kind::refused) return {};
-    if (!internals::same_extents(taken.layout, returned.layout))
-      return {Reason::carried_differs, {taken.layout.rank(), returned.layout.rank()}};
-    if (taken.dtype != returned.dtype)
-      return {Reason::element_types, {bytes_of(taken.dtype), bytes_of(returned.dtype)}};
-    return internals::spelling::refused_move(returned, taken.layout);
   }
 };
 
@@ -129,16 +121,16 @@ constexpr bool can_be_module() {
 template <class M>
 inline constexpr bool is_module = can_be_module<M>();
 
-/// Whether a model has Layers somewhere.
+/// Whether a model has a loop somewhere, Layers or a Scan.
 template <class M>
-constexpr bool has_layers() {
-  if constexpr (is_layers<M>) {
+constexpr bool has_loop() {
+  if constexpr (is_layers<M> || is_scan<M>) {
     return true;
   } else if constexpr (is_parameter<M> || !is_module<M>) {
     return false;
   } else {
     return []<int... i>(std::integer_sequence<int, i...>) {
-      return (has_layers<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>() ||
+      return (has_loop<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>() ||
               ...);
     }
     (std::make_integer_sequence<int, meta::member_count<M>()>{});
@@ -160,7 +152,7 @@ constexpr bool accept() {
     constexpr Dim depth = layers_of<M>;
     constexpr Reason reason = depth.size < 1                        ? Reason::bad_dimension
                               : depth.count > 1                     ? Reason::layers_split
-                              : has_layers<decltype(M::block)>()    ? Reason::nested_layers
+                              : has_loop<decltype(M::block)>()      ? Reason::nested_layers
                               : !has_words_of_layers<M>             ? Reason::layers_words
                               : !fits(recomputed_in<M>, depth.size) ? Reason::recompute_words
                                                                     : Reason::none;
@@ -169,6 +161,19 @@ constexpr bool accept() {
       return false;
     else
       return accept<decltype(M::block)>();
+  } else if constexpr (is_scan<M>) {
+    constexpr Dim steps = steps_of<M>;
+    constexpr Reason reason = steps.size < 1                          ? Reason::bad_dimension
+                              : steps.count > 0                       ? Reason::steps_split
+                              : has_loop<decltype(M::cell)>()         ? Reason::nested_layers
+                              : !has_words_of_scan<M>                 ? Reason::layers_words
+                              : !fits(recomputed_over<M>, steps.size) ? Reason::recompute_words
+                                                                      : Reason::none;
+    using accepted [[maybe_unused]] = typename Refused<reason, nullptr, steps.size>::type;
+    if constexpr (reason != Reason::none)
+      return false;
+    else
+      return accept<decltype(M::cell)>();
   } else if constexpr (constexpr int irregular = meta::irregular<M>(); irregular >= 0 || meta::too_many_members<M>()) {
     constexpr Refusal refusal = irregular >= 0 ? Refusal{Reason::not_a_module, {irregular}}
                                                : Refusal{Reason::too_many_members, {meta::max_members}};

@@ -54,7 +54,7 @@ PARALLEL_AHEAD constexpr void remember_lower(Lowering& l) {
   described.type = l.results[0];
   described.of = of;
   described.initializer = {Initializer::Kind::constant, 0, false};
-  const bool in_layers = graph.regions[l.trace.region].kind == RegionKind::layers;
+  const bool in_layers = goes_back(graph.regions[l.trace.region].kind);
   if (in_layers) {
     const Region& layers = graph.regions[l.trace.region];
     described.layers = layers.count;

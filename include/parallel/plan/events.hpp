@@ -87,11 +87,11 @@ constexpr bool gathers_parameter(const GraphView& g, const Node& node) {
   return (c == Collective::all_gather || c == Collective::fetch) && g.value(node.result).kind == Kind::parameter &&
          node.phase != Phase::optimizer;
 }
-/// Whether an iteration of a loop over layers can have it under way for the next one: what it gathers is a slice of
+/// Whether an iteration of a loop over layers or steps can have it under way for the next one: what it gathers is a slice of
 /// what stood there before the loop, what it fetches the loop forward has left on the host.
 constexpr bool can_be_ahead(const GraphView& g, const Mesh& mesh, const Node& node) {
   const Region& region = g.region(node.region);
-  if (region.kind != RegionKind::layers || region.count < 2) return false;
+  if (!goes_back(region.kind) || region.count < 2) return false;
   if (const int left = g.value(node.operands[0]).region;
       node.transition.collective == Collective::fetch && left != node.region && g.region(left).loop == region.loop)
     return true;

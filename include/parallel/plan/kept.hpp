@@ -32,7 +32,7 @@ struct Keeping {
       if (const int stack = before_aliases(g, mesh, maker.operands[0]); goes_on(stack, reader))
         kept.crosses[stack] = true;
     if (from <= 0 || g.child_towards(from, by) >= 0) return;
-    if (from != by ? g.region(from).loop == g.region(by).loop : crosses && g.region(from).kind == RegionKind::layers)
+    if (from != by ? g.region(from).loop == g.region(by).loop : crosses && goes_back(g.region(from).kind))
       kept.iterations[root] = true;
   }
 };
@@ -50,9 +50,10 @@ constexpr Kept kept_values(const GraphView& g, const Mesh& mesh) {
   k.kept.crosses.resize(g.size_of_values(), false);
   for (const int n : g.order)
     for (const int o : g.node(n).operands) k.read(o, n);
-  for (const Stack& s : g.stacks)  // a stack that one part fills and another reads
-    if (const int outside = g.value(s.outside).node; g.node(outside).is(Structural::stacked) && k.work[outside] >= 0 &&
-                                                     k.work[g.value(s.inside).node] != k.work[outside])
+  for (const Stack& s : g.stacks)  // a stack that one part fills and another reads, whole or in its iterations
+    if (const int outside = g.value(s.outside).node;
+        g.node(outside).is(Structural::stacked) && k.work[outside] >= 0 &&
+        (k.work[g.value(s.inside).node] != k.work[outside] || k.kept.crosses[before_aliases(g, mesh, s.inside)]))
       k.kept.crosses[s.outside] = true;
   for (const Carry& c : g.carries)
     if (k.work[g.value(c.inside).node] >= 0 &&

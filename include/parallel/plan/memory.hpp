@@ -296,10 +296,9 @@ struct Placing {
       for (const Carry& c : g.carries)
         if (c.result == value && storage[c.inside].block != MemoryBlock::none) {
           lie_with(value, c.inside);
-          storage[value].offset += storage[c.inside].modulo == 0
-                                       ? 0
-                                       : g.region(c.region).count % storage[c.inside].modulo * storage[value].stride;
-          storage[value].stride = 0;
+          const Storage& s = storage[c.inside];
+          const std::int64_t last = s.modulo == 0 ? 0 : g.region(c.region).count % s.modulo * s.stride;
+          storage[value] = {.block = s.block, .offset = s.offset + last, .lane = s.lane};
         }
     } else if (is_alias(g, node, mesh)) {
       lie_with(value, node.operands[0]);

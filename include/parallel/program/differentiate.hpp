@@ -274,6 +274,13 @@ class Differentiation {
         any = any || of(c.result) >= 0;
         carried.push_back(c);
       }
+    Vector<Slice> given;  // gradients of what steps gave, in whose stack each finds its own
+    if (graph.regions[region].kind == RegionKind::steps)
+      for (const Stack& s : graph.stacks)
+        if (const Node& maker = graph.maker(s.outside); s.region == region && maker.is(Structural::stacked))
+          if (const int known = of(s.outside); known >= 0)
+            given.push_back({trace_.cast(known, dtype(s.outside)), s.inside, position(maker, s.inside)});
+    any = any || !given.empty();
     if (!any) return;
     Frame frame{region, frame_};
     Frame& outer = *frame_;
@@ -292,6 +299,7 @@ class Differentiation {
       gradients.push_back(trace_.carry(initial[c]));
       add(carried[c].returned, gradients[c]);
     }
+    for (const Slice& s : given) add(s.inside, trace_.layer_of(s.stack, trace_.region, s.block));
     const Vector<Slice> before = slices_;
     slices_.clear();
     sweep(program, begin, end);
@@ -306,6 +314,13 @@ class Differentiation {
     leave(frame, outer, slices);
     for (int c = 0; c < carried.size(); ++c)
       if (graph.values[carried[c].initial].differentiable) add(carried[c].initial, trace_.result_of(gradients[c]));
+  }
+
+  /// Which operand of a node a value is.
+  static constexpr int position(const Node& node, int value) {
+    int at = 0;
+    while (node.operands[at] != value) ++at;
+    return at;
   }
 
   /// Ends the region that is being written: its slices become stacks, and gradients of values outside add up over its
@@ -326,7 +341,7 @@ class Differentiation {
         continue;
       }
       Type type = gradient_type(c.value, accumulates_in(c.value));
-      if (graph.regions[region].kind == RegionKind::layers)
+      if (goes_back(graph.regions[region].kind))
         type.layout = on_host(type.layout, on_host(graph.values[c.value].type.layout));
       int initial = slot(outer, c.value);
       initial = initial < 0 ? zeros_outside(type, parent) : trace_.cast(initial, type.dtype);

@@ -260,7 +260,7 @@ class Executor : public RankMemory<Device> {
     i.updates = first.phase == Phase::optimizer && first.operation->updates;
     i.on_host = on_host(g_.value(first.result).type.layout);
     for (int r = first.region; r > 0; r = g_.region(r).parent)
-      if (g_.region(r).kind == RegionKind::layers) {
+      if (goes_back(g_.region(r).kind)) {
         i.layers = g_.region(r).loop;
         i.blocks = g_.region(r).blocks;
       } else {

@@ -54,7 +54,7 @@ void describe(Out& out, const Plan& plan) {
   out.name("scalars");
   for (const Name& s : g.scalars) out.name(g.text(s));
   out.end_of_line();
-  constexpr std::string_view loops[] = {"program", "layers", "micro-batches"};
+  constexpr std::string_view loops[] = {"program", "layers", "micro-batches", "steps"};
   for (const Region& r : g.regions) {
     out.name(loops[static_cast<int>(r.kind)]);
     out.word(r.blocks);
