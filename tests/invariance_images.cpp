@@ -9,18 +9,18 @@ namespace {
 using namespace parallel;
 using namespace parallel::axes;
 
-template <int factor>
+template <int factor, class T = double>
 struct Network {
   static constexpr int batch = 2 * factor, inner = 2 * factor, classes = 5, rows = 4 * factor;
-  using Images = Tensor<double, Shape<batch / data, 3, rows / sequence, 6>>;
+  using Images = Tensor<T, Shape<batch / data, 3, rows / sequence, 6>>;
   using Targets = Tensor<int, Shape<batch / data>>;
 
-  Parameter<double, Shape<inner, 3, 2, 2>> patches{normal(0.3)};
-  Parameter<double, Shape<inner / tensor, inner, 3, 3>> first{normal(0.3)};
-  Parameter<double, Shape<inner / tensor>> gain{ones}, shift{zeros};
-  Parameter<double, Shape<inner, inner / tensor, 3, 2>> second{normal(0.3)};
-  Parameter<double, Shape<inner>> bias{zeros};  // behind the norm: one before it has no gradient
-  Parameter<double, Shape<inner, classes>> head{normal(0.3)};
+  Parameter<T, Shape<inner, 3, 2, 2>> patches{normal(0.3)};
+  Parameter<T, Shape<inner / tensor, inner, 3, 3>> first{normal(0.3)};
+  Parameter<T, Shape<inner / tensor>> gain{ones}, shift{zeros};
+  Parameter<T, Shape<inner, inner / tensor, 3, 2>> second{normal(0.3)};
+  Parameter<T, Shape<inner>> bias{zeros};  // behind the norm: one before it has no gradient
+  Parameter<T, Shape<inner, classes>> head{normal(0.3)};
 
   constexpr auto operator()(Distributed auto images, Distributed auto targets) const {
     // patches lie apart, so rows stay where they are; what overlaps is gathered
@@ -63,4 +63,24 @@ void check_network() {
 TEST_CASE("a network of convolutions computes the same on every mesh") {
   check_network<4>();
   check_network<3>();
+}
+TEST_CASE("in bf16 it computes nearly the same: statistics are taken in float") {
+  using Half = Network<4, bfloat16>;
+  using Exact = Network<4>;
+  const auto images = program::numbers<double>(Exact::batch * 3 * Exact::rows * 6, 1);
+  const auto targets = program::numbers<int>(Exact::batch, 2, Exact::classes);
+  const Mesh mesh{data = 2, tensor = 2};
+  const auto exact =
+      program::outputs<Training<Exact, KeepGradients, Exact::Images, Exact::Targets>>(mesh, [&](auto& e) {
+        e.input(0, images);
+        e.input(1, targets);
+      });
+  std::vector<bfloat16> rounded;
+  for (const double x : images) rounded.push_back(bfloat16(static_cast<float>(x)));
+  const auto half = program::outputs<Training<Half, KeepGradients, Half::Images, Half::Targets>>(mesh, [&](auto& e) {
+    e.input(0, rounded);
+    e.input(1, targets);
+  });
+  CHECK(half[0].data[0] == doctest::Approx(exact[0].data[0]).epsilon(0.03));
+  CHECK(half[1].data[0] == doctest::Approx(exact[1].data[0]).epsilon(0.1));  // the norm of all gradients
 }
