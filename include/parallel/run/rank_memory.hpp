@@ -279,6 +279,7 @@ std::uint64_t RankMemory<Device>::write_whole(const Member& m, const HandedOver&
   const View from = on_host(to, room);
   const std::uint64_t hash = set_part(plan_, m, rank_, whole, room.data());
   device_.take(from, to);
+  device_.finish();  // so that Parameters, which may have another stream, get it
   return hash;
 }
 
