@@ -38,6 +38,27 @@ TEST_CASE("texts are the tokens that Python's library makes of them") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("pieces are those of each expression; whole words go before merges where the file says so") {
+  const auto pieces = [](const std::string& text, internals::Pieces how) {
+    std::string all;
+    internals::PieceReader reader(text, how);
+    while (const auto piece = reader.next()) all += (all.empty() ? "" : "|") + std::string(*piece);
+    return all;
+  };
+  const std::string text = "12345 x'\u017fy'LLz";
+  CHECK(pieces(text, internals::Pieces::gpt2) == "12345| x|'|\u017fy|'|LLz");
+  CHECK(pieces(text, internals::Pieces::llama3) == "123|45| x|'\u017f|y|'LL|z");
+  CHECK(pieces(text, internals::Pieces::qwen2) == "1|2|3|4|5| x|'\u017f|y|'LL|z");
+  const Folder folder;
+  Json json = Json::parse(files::read(files::fixture("llama3.tokenizer.json")));
+  json["model"]["merges"] = Json::array();
+  files::write(folder / "file", json.dump());
+  CHECK(Tokenizer(folder / "file").encode(" the", false).size() == 1);
+  json["model"]["ignore_merges"] = false;
+  files::write(folder / "file", json.dump());
+  CHECK(Tokenizer(folder / "file").encode(" the", false).size() == 4);
+}
+
 TEST_CASE("bytes that are no text come back; tokens are found by name") {
   const Tokenizer tokenizer(files::fixture("gpt2.tokenizer.json"));
   CHECK(tokenizer.size() == 500);
