@@ -87,7 +87,7 @@ class Order {
         wrong(n, "starts and is never waited for");
     if (open.size() != 1) faults.push_back("a region does not end");
     const int end = static_cast<int>(plan.events.size());
-    for (const int v : g_.outputs) uses(v, end, "output");
+    for (const Output& o : g_.outputs) uses(o.value, end, "output");
     for (const Member& m : g_.members)
       if (m.updated >= 0) uses(m.updated, end, "update");
   }
@@ -206,7 +206,7 @@ class Memory {
     doing_ = "the end";
     for (const Flight& f : under_way_)
       if (f.on) fault("a collective is under way");
-    for (const int v : g_.outputs) read(v);
+    for (const Output& o : g_.outputs) read(o.value);
     for (const Member& m : g_.members)
       if (m.updated >= 0 && !(content(m.updated) == found(m.value)))
         fault("the update of " + std::string(g_.path(m)) + " is not where the parameter lies");
