@@ -56,7 +56,8 @@ struct Optimizer {
     double learning_rate_of_gains = 1, learning_rate_of_gains_that_are_long = 2, clip_norm = 0;
   };
   static constexpr void update(Update& u) {
-    u.output("read", u.apply(reads, {u.gradient()}, {"learning_rate_of_gains", "learning_rate_of_gains_that_are_long"})[0]);
+    u.output("read",
+             u.apply(reads, {u.gradient()}, {"learning_rate_of_gains", "learning_rate_of_gains_that_are_long"})[0]);
     u.state("mean");
   }
 };

@@ -11,7 +11,7 @@ using namespace parallel;
 
 namespace {
 std::atomic<int> handled{0};
-}
+}  // namespace
 
 TEST_CASE("all ranks leave at the same step, whichever of them it came to, and when") {
   for (const int signal : {SIGTERM, SIGUSR1})

@@ -21,7 +21,8 @@ class StopSignals {
   explicit StopSignals(std::initializer_list<int> signals = {SIGTERM, SIGUSR1}) {
     came() = 0;
     for (const int signal : signals) {
-      struct sigaction how {}, before {};
+      struct sigaction how {
+      }, before{};
       how.sa_handler = [](int which) { came() = which; };
       how.sa_flags = SA_RESTART;
       sigemptyset(&how.sa_mask);
