@@ -62,7 +62,7 @@ struct Written {
 };
 
 template <class T>
-using Given = Tensor<T, Shape<batch / data, width / tensor>>;
+using Known = Tensor<T, Shape<batch / data, width / tensor>>;
 
 /// One after another these are Layers.
 template <class T>
@@ -97,7 +97,7 @@ struct Model {
 };
 template <class T, int steps, class M, class Optimizer = KeepGradients>
 using Trained = Training<M, Optimizer, Wanted<T, Shape<batch / data, width / tensor>>,
-                         Wanted<T, Shape<steps, batch / data, features>>, Given<T>>;
+                         Wanted<T, Shape<steps, batch / data, features>>, Known<T>>;
 template <int steps, class Cell>
 using Plain = Scan<steps, Cell>;
 template <int steps, class Cell>

@@ -29,7 +29,7 @@ struct Staged {
 };
 template <Dim depth>
 using Run = Accumulate<
-    4, Training<Staged<depth>, AdamW, Given<double>, Tensor<double, Shape<4, batch / data, features>>, Given<double>>>;
+    4, Training<Staged<depth>, AdamW, Known<double>, Tensor<double, Shape<4, batch / data, features>>, Known<double>>>;
 
 /// What the layers are made from and what is made of them, without a value past them, for which PipeDream has no
 /// weights.
@@ -47,8 +47,8 @@ struct Straight {
 template <template <int, class> class Recurrent>
 using Asynchronous =
     Pipelined<schedules::pipedream,
-              Accumulate<4, Training<Straight<Recurrent>, Sgd, Given<double>,
-                                     Tensor<double, Shape<4, batch / data, features>>, Given<double>>>>;
+              Accumulate<4, Training<Straight<Recurrent>, Sgd, Known<double>,
+                                     Tensor<double, Shape<4, batch / data, features>>, Known<double>>>>;
 
 struct Dropping {
   Gru<double> gru;
@@ -60,7 +60,7 @@ struct Dropped {
     return mean(square(scan(initial, x).last - y));
   }
 };
-using Drops = Training<Dropped, AdamW, Given<double>, Tensor<double, Shape<4, batch / data, features>>, Given<double>>;
+using Drops = Training<Dropped, AdamW, Known<double>, Tensor<double, Shape<4, batch / data, features>>, Known<double>>;
 
 }  // namespace
 

@@ -74,16 +74,16 @@ constexpr bool column_major() {
 /// compile: one sentence each.
 template <class A>
 constexpr auto numbers_of(A& given) {
-  using HandedInput = std::remove_cvref_t<A>;
-  if constexpr (is_element_type<HandedInput>) {
+  using Given = std::remove_cvref_t<A>;
+  if constexpr (is_element_type<Given>) {
     return HandedOverOf<A>(&given, 1);
-  } else if constexpr (std::is_pointer_v<HandedInput>) {
+  } else if constexpr (std::is_pointer_v<Given>) {
     static_assert(
-        !std::is_pointer_v<HandedInput>,
+        !std::is_pointer_v<Given>,
         "parallel: a pointer does not say how many elements there are; give a vector, or std::span(pointer, count)");
     return HandedOverOf<float>(nullptr, 0);
-  } else if constexpr (handing_over::column_major<HandedInput>()) {
-    static_assert(!handing_over::column_major<HandedInput>(),
+  } else if constexpr (handing_over::column_major<Given>()) {
+    static_assert(!handing_over::column_major<Given>(),
                   "parallel: a column-major tensor, as Eigen's are by default, has its elements in another order; give "
                   "one that is Eigen::RowMajor");
     return HandedOverOf<float>(nullptr, 0);
@@ -100,14 +100,14 @@ constexpr auto numbers_of(A& given) {
   } else {
     using T = std::remove_reference_t<decltype(*std::data(given))>;
     HandedOverOf<T> numbers(std::data(given), static_cast<std::size_t>(std::size(given)));
-    if constexpr (handing_over::Matrix<HandedInput>) {
-      if constexpr (HandedInput::IsVectorAtCompileTime) {
+    if constexpr (handing_over::Matrix<Given>) {
+      if constexpr (Given::IsVectorAtCompileTime) {
         numbers.row_step = given.innerStride();
       } else {
         numbers.rows = given.rows();
         numbers.columns = given.cols();
-        numbers.row_step = HandedInput::IsRowMajor ? given.outerStride() : given.innerStride();
-        numbers.column_step = HandedInput::IsRowMajor ? given.innerStride() : given.outerStride();
+        numbers.row_step = Given::IsRowMajor ? given.outerStride() : given.innerStride();
+        numbers.column_step = Given::IsRowMajor ? given.innerStride() : given.outerStride();
       }
     }
     return numbers;
@@ -115,11 +115,11 @@ constexpr auto numbers_of(A& given) {
 }
 
 /// What is handed over for one of several inputs; by default nothing is.
-struct HandedInput : HandedOver {
+struct Given : HandedOver {
   bool given = false;
-  constexpr HandedInput() = default;
+  constexpr Given() = default;
   template <class A>
-  requires(!std::is_same_v<std::remove_cvref_t<A>, HandedInput>) constexpr HandedInput(A&& whole)
+  requires(!std::is_same_v<std::remove_cvref_t<A>, Given>) constexpr Given(A&& whole)
       : HandedOver(numbers_of(whole)), given(true) {}
 };
 
