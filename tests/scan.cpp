@@ -104,7 +104,7 @@ struct Recurrent {
 };
 template <int steps, class... Word>
 constexpr auto& planned =
-    plan<Training<Recurrent<steps, Word...>, AdamW, Tensor<float, Shape<steps, batch / data, features>>, Given<float>>,
+    plan<Training<Recurrent<steps, Word...>, AdamW, Tensor<float, Shape<steps, batch / data, features>>, Known<float>>,
          Mesh{data = 2, tensor = 2}>;
 template <int steps, class... Word>
 constexpr std::int64_t activations = planned<steps, Word...>.memory.of(internals::Use::activations);
