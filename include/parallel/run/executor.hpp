@@ -48,9 +48,9 @@ class Executor : public RankMemory<Device> {
   /// Mismatch where ranks are at another step, at another place of the program or have other scalars.
   void run(Here here = {});
   /// One step on these inputs, as `input` takes them: `predict(x).output("result")`. Throws what `inputs` and `run` do.
-  Executor& operator()(const Given& first, const Given& second = {}, const Given& third = {}, const Given& fourth = {},
-                       const Given& fifth = {}, const Given& sixth = {}, const Given& seventh = {},
-                       const Given& eighth = {}, Here here = {}) {
+  Executor& operator()(const HandedInput& first, const HandedInput& second = {}, const HandedInput& third = {},
+                       const HandedInput& fourth = {}, const HandedInput& fifth = {}, const HandedInput& sixth = {},
+                       const HandedInput& seventh = {}, const HandedInput& eighth = {}, Here here = {}) {
     this->inputs({{first, second, third, fourth, fifth, sixth, seventh, eighth}});
     run(here);
     return *this;

@@ -115,11 +115,11 @@ constexpr auto numbers_of(A& given) {
 }
 
 /// What is handed over for one of several inputs; by default nothing is.
-struct Given : HandedOver {
+struct HandedInput : HandedOver {
   bool given = false;
-  constexpr Given() = default;
+  constexpr HandedInput() = default;
   template <class A>
-  requires(!std::is_same_v<std::remove_cvref_t<A>, Given>) constexpr Given(A&& whole)
+  requires(!std::is_same_v<std::remove_cvref_t<A>, HandedInput>) constexpr HandedInput(A&& whole)
       : HandedOver(numbers_of(whole)), given(true) {}
 };
 

@@ -36,7 +36,7 @@ class RankMemory {
     put(position, numbers_of(whole));
   }
   /// All of them, in the order of the program's. Throws Misuse, too, where there are others.
-  void inputs(std::span<const Given> all) {
+  void inputs(std::span<const HandedInput> all) {
     std::size_t given = 0;
     while (given < all.size() && all[given].given) ++given;
     if (given != inputs_.size())

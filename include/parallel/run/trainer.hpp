@@ -61,9 +61,9 @@ class Trainer {
   /// The same with the learning rate of the step before, at first that of the hyperparameters.
   StepResult step(Here here = {});
   /// The same on these inputs: `const double loss = step(x, y).loss`.
-  StepResult operator()(const Given& first, const Given& second = {}, const Given& third = {}, const Given& fourth = {},
-                        const Given& fifth = {}, const Given& sixth = {}, const Given& seventh = {},
-                        const Given& eighth = {}, Here here = {}) {
+  StepResult operator()(const HandedInput& first, const HandedInput& second = {}, const HandedInput& third = {},
+                        const HandedInput& fourth = {}, const HandedInput& fifth = {}, const HandedInput& sixth = {},
+                        const HandedInput& seventh = {}, const HandedInput& eighth = {}, Here here = {}) {
     executor_.inputs({{first, second, third, fourth, fifth, sixth, seventh, eighth}});
     return step(here);
   }

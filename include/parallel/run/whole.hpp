@@ -87,7 +87,7 @@ void each_run(const Plan& plan, const Layout& layout, int rank, F f) {
     });
 }
 
-namespace whole {
+namespace piecewise {
 /// f(bytes), a constant, for elements of a type: they are moved as they are.
 template <class F>
 void by_bytes(DType dtype, F f) {
@@ -129,23 +129,23 @@ void each_piece(const Plan& plan, const Layout& layout, int rank, const HandedOv
     });
   });
 }
-}  // namespace whole
+}  // namespace piecewise
 
 /// Writes a rank's part out of the whole.
 inline void write_part(const Plan& plan, const Layout& layout, int rank, const HandedOver& all, std::byte* part) {
   const std::byte* const from = static_cast<const std::byte*>(all.data);
-  whole::by_bytes(all.dtype, [&]<std::int64_t bytes>(std::integral_constant<std::int64_t, bytes>) {
-    whole::each_piece(plan, layout, rank, all, [&](auto position, auto first, auto apart, auto n) {
-      whole::move<bytes>(part + position * bytes, bytes, from + first * bytes, apart * bytes, n);
+  piecewise::by_bytes(all.dtype, [&]<std::int64_t bytes>(std::integral_constant<std::int64_t, bytes>) {
+    piecewise::each_piece(plan, layout, rank, all, [&](auto position, auto first, auto apart, auto n) {
+      piecewise::move<bytes>(part + position * bytes, bytes, from + first * bytes, apart * bytes, n);
     });
   });
 }
 /// Writes a rank's part into the whole, which can be written.
 inline void read_part(const Plan& plan, const Layout& layout, int rank, const std::byte* part, const HandedOver& all) {
   std::byte* const to = static_cast<std::byte*>(const_cast<void*>(all.data));
-  whole::by_bytes(all.dtype, [&]<std::int64_t bytes>(std::integral_constant<std::int64_t, bytes>) {
-    whole::each_piece(plan, layout, rank, all, [&](auto position, auto first, auto apart, auto n) {
-      whole::move<bytes>(to + first * bytes, apart * bytes, part + position * bytes, bytes, n);
+  piecewise::by_bytes(all.dtype, [&]<std::int64_t bytes>(std::integral_constant<std::int64_t, bytes>) {
+    piecewise::each_piece(plan, layout, rank, all, [&](auto position, auto first, auto apart, auto n) {
+      piecewise::move<bytes>(to + first * bytes, apart * bytes, part + position * bytes, bytes, n);
     });
   });
 }
