@@ -244,7 +244,7 @@ void RankMemory<Device>::put(int position, const HandedOver& given) {
   const Member& member = g_.member(own.member);
   check_whole(given, member.type, "input ", std::to_string(position));
   if (!given.together()) {  // once row by row: a device takes what lies so
-    const std::vector<std::byte> rows = whole::row_by_row(given);
+    const std::vector<std::byte> rows = piecewise::row_by_row(given);
     HandedOver copy = given;
     copy.data = rows.data();
     copy.row_step = copy.columns;
