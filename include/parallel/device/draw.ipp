@@ -56,20 +56,20 @@ inline double cosine(std::uint64_t high, std::uint64_t low) {
       ((std::bit_cast<std::uint64_t>(sine) & other) | (std::bit_cast<std::uint64_t>(cosine) & ~other)) ^
       (((quarter + 1) & 2) << 62));
 }
-inline void words(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, Column (&all)[4]) {
+inline void words(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, CounterColumn (&all)[4]) {
   const auto halves = [](std::uint64_t n) {
     return std::array{static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(n >> 32)};
   };
   philox(all, first, halves(stream), halves(seed));
 }
 inline void uniforms(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, double (&to)[counters_at_once]) {
-  Column all[4];
+  CounterColumn all[4];
   words(seed, stream, first, all);
   for (int i = 0; i < counters_at_once; ++i) to[i] = fraction(all[0][i], all[1][i]);
 }
 /// Normal with mean 0 and deviation 1 (Box and Muller, 1958).
 inline void normals(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, double (&to)[counters_at_once]) {
-  Column all[4];
+  CounterColumn all[4];
   words(seed, stream, first, all);
   for (int i = 0; i < counters_at_once; ++i)
     to[i] = root(-2 * log(fraction(all[0][i], all[1][i]))) * cosine(all[2][i], all[3][i]);

@@ -19,8 +19,8 @@ constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> count
 }
 /// So many counters at once, their words by columns: loops of a constant length, which compilers vectorise.
 inline constexpr int counters_at_once = 16;
-using Column = std::uint32_t[counters_at_once];
-inline void philox(Column (&counter)[4], std::array<std::uint32_t, 2> key) {
+using CounterColumn = std::uint32_t[counters_at_once];
+inline void philox(CounterColumn (&counter)[4], std::array<std::uint32_t, 2> key) {
   constexpr std::uint32_t first = 0xD2511F53, second = 0xCD9E8D57;
   for (int round = 0; round < 10; ++round) {
     for (int i = 0; i < counters_at_once; ++i) {
@@ -35,7 +35,7 @@ inline void philox(Column (&counter)[4], std::array<std::uint32_t, 2> key) {
   }
 }
 /// The counters from `first` on, whose upper half is `high`.
-inline void philox(Column (&words)[4], std::uint64_t first, std::array<std::uint32_t, 2> high,
+inline void philox(CounterColumn (&words)[4], std::uint64_t first, std::array<std::uint32_t, 2> high,
                    std::array<std::uint32_t, 2> key) {
   for (int i = 0; i < counters_at_once; ++i) {
     const std::uint64_t counter = first + static_cast<std::uint64_t>(i);

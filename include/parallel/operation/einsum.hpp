@@ -200,7 +200,7 @@ constexpr auto shaped(const X& x, Here here) {
 
 /// Of a text the step that takes operand i + 1 to the product of those before it.
 template <class R, int i, class X, class Y>
-struct Step {
+struct PairStep {
   static constexpr Pair pair =
       pair_of(kept(R::value, i), R::value.operands[i + 1], kept(R::value, i + 1), X::type.layout, Y::type.layout);
   static constexpr Ints left_summed = pair.left.summed, left_order = pair.left.order, right_summed = pair.right.summed,
@@ -233,7 +233,7 @@ constexpr auto contract(Here here, const X& x) {
 }
 template <class R, int i, class X, class Y, class... More>
 constexpr auto contract(Here here, const X& x, const Y& y, const More&... more) {
-  return contract<R, i + 1>(here, Step<R, i, X, Y>::apply_to(x, y, here), more...);
+  return contract<R, i + 1>(here, PairStep<R, i, X, Y>::apply_to(x, y, here), more...);
 }
 
 template <Text text, class... X>

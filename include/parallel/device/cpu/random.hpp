@@ -12,7 +12,7 @@ namespace parallel::internals::cpu {
 /// The words of one block, in the order of its elements: RandomStream::word.
 inline void words_of_block(const RandomStream& stream, std::uint64_t block,
                            std::uint32_t (&words)[RandomStream::block]) {
-  Column columns[4];
+  CounterColumn columns[4];
   philox(columns, block * counters_at_once, stream.high, stream.key);
   std::memcpy(words, columns, sizeof words);
 }
