@@ -133,7 +133,7 @@ TEST_CASE("windows: each token a target once, none behind the end of a document"
   std::iota(tokens.begin(), tokens.end(), std::uint16_t{100});
   tokens[7] = tokens[20] = 5;
   write_tokens(folder / "tokens", std::span(std::as_const(tokens)));
-  const Windows windows(TokenFile(folder / "tokens"), 8, {.end_of_document = 5});
+  const TokenWindows windows(TokenFile(folder / "tokens"), 8, {.end_of_document = 5});
   CHECK(windows.size() == 6);
   std::vector<int> inputs(16), targets(16);
   for (std::int64_t w = 0; w < windows.size(); ++w) {
@@ -141,15 +141,15 @@ TEST_CASE("windows: each token a target once, none behind the end of a document"
     for (std::size_t i = 0; i < 8; ++i) {
       const auto at = static_cast<std::size_t>(w) * 8 + i;
       CHECK(inputs[8 + i] == tokens[at]);
-      CHECK(targets[8 + i] == (tokens[at] == 5 ? Windows::ignored : tokens[at + 1]));
+      CHECK(targets[8 + i] == (tokens[at] == 5 ? TokenWindows::ignored : tokens[at + 1]));
     }
   }
   CHECK(inputs[0] == 0);  // the other row is another's
   windows.copy(no_sample, 1, inputs, targets);
   CHECK(inputs[15] == 0);
-  CHECK(targets[8] == Windows::ignored);
-  CHECK(Windows(TokenFile(folder / "tokens"), 49).size() == 1);
-  CHECK(files::said(folder / "tokens", [&] { Windows(TokenFile(folder / "tokens"), 50); }).sentence ==
+  CHECK(targets[8] == TokenWindows::ignored);
+  CHECK(TokenWindows(TokenFile(folder / "tokens"), 49).size() == 1);
+  CHECK(files::said(folder / "tokens", [&] { TokenWindows(TokenFile(folder / "tokens"), 50); }).sentence ==
         ": it has 50 tokens, but a context of 50 and its targets take one more than that");
 }
 

@@ -25,7 +25,7 @@ constexpr int batch = 8, context = 16, vocabulary = 12;
 struct Bigrams {
   Parameter<float, Shape<vocabulary, vocabulary>> next{zeros};
   constexpr auto operator()(Distributed auto tokens, Distributed auto targets) const {
-    return mean_cross_entropy<vocabulary, Windows::ignored>(embedding(tokens, next), targets);
+    return mean_cross_entropy<vocabulary, TokenWindows::ignored>(embedding(tokens, next), targets);
   }
 };
 using Tokens = Tensor<int, Shape<batch / data, context>>;
@@ -40,7 +40,7 @@ double train(Threads& world, const Mesh& mesh, const std::string& file, std::int
   const OwnedPlan plan = derive<Step>(mesh);
   Parameters parameters(plan, world.rank(), 1);
   Trainer<Threads, Cpu> trainer(plan, world, parameters, {.weight_decay = 0}, 1);
-  const Windows windows(TokenFile(file), context, {.end_of_document = 11});
+  const TokenWindows windows(TokenFile(file), context, {.end_of_document = 11});
   const Sampler sampler(windows.size(), batch, {.seed = 1, .last = LastBatch::dropped});
   const std::vector<std::int64_t> rows = rows_of(*plan, 0, world.rank());
   Prefetch<Batch> batches(

@@ -10,20 +10,20 @@
 
 namespace parallel::internals {
 
-struct WindowsOptions {
+struct TokenWindowsOptions {
   /// The token that ends a document. What follows one has no target: a document says nothing of the next. None: all
   /// have.
   std::optional<int> end_of_document{};
 };
 
 /// Window i is the tokens from i times `context` on; the target of a token is the one behind it.
-class Windows {
+class TokenWindows {
  public:
-  /// What a target is that is none, for `mean_cross_entropy<classes, Windows::ignored>`; PyTorch has the same.
+  /// What a target is that is none, for `mean_cross_entropy<classes, TokenWindows::ignored>`; PyTorch has the same.
   static constexpr int ignored = -100;
 
   /// Throws Failure(bad_data) where there is not one window.
-  Windows(TokenFile tokens, int context, WindowsOptions how = {})
+  TokenWindows(TokenFile tokens, int context, TokenWindowsOptions how = {})
       : tokens_(std::move(tokens)), context_(static_cast<std::size_t>(context)), how_(how) {
     if (context < 1 || tokens_.size() < context_ + 1)
       throw damaged(tokens_.file(), "it has " + std::to_string(tokens_.size()) + " tokens, but a context of " +
@@ -51,12 +51,12 @@ class Windows {
  private:
   TokenFile tokens_;
   std::size_t context_;
-  WindowsOptions how_;
+  TokenWindowsOptions how_;
 };
 
 }  // namespace parallel::internals
 
 namespace parallel {
-using internals::Windows;
-using internals::WindowsOptions;
+using internals::TokenWindows;
+using internals::TokenWindowsOptions;
 }  // namespace parallel
