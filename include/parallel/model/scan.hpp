@@ -106,9 +106,9 @@ struct Scan {
   template <class State, class X, class... More>
   constexpr auto applied(const State& initial, const X& x, const More&... more) const {
     using Carried = typename internals::Symbolic<State, Kind::activation>::type;
-    using Slice = internals::traced_t<internals::scanning::Slice<X>>;
+    using OneStep = internals::traced_t<internals::scanning::Slice<X>>;
     using Parts = internals::scanning::Parts<std::remove_cvref_t<decltype(cell(
-        std::declval<const Carried&>(), std::declval<const Slice&>(), std::declval<const More&>()...))>>;
+        std::declval<const Carried&>(), std::declval<const OneStep&>(), std::declval<const More&>()...))>>;
     using Returned = typename Parts::State;
     using Given = typename Parts::Given;
     if constexpr (!Distributed<Returned> || !Distributed<Given>) {
@@ -127,7 +127,7 @@ struct Scan {
         using Each = internals::traced_t<internals::scanning::Stack<Output, steps>>;
         internals::Applications* program = x.program();
         if (!notes(program)) {
-          static_cast<void>(cell(Carried(program, -1), Slice(program, -1), more...));
+          static_cast<void>(cell(Carried(program, -1), OneStep(program, -1), more...));
           return Scanned<Carried, Each>{Carried(program, -1), Each(program, -1)};
         }
         using What = internals::Application::What;
@@ -136,7 +136,8 @@ struct Scan {
         const int carried = program->add({.what = What::carried});
         program->all[carried].loop = program->loop = carried;
         const int step = program->add({.what = What::step, .operands = {sequence}});
-        const auto [returned, given] = noted(*program, cell(Carried(program, carried), Slice(program, step), more...));
+        const auto [returned, given] =
+            noted(*program, cell(Carried(program, carried), OneStep(program, step), more...));
         program->loop = outside;
         const int loop = program->add({.what = What::loop,
                                        .operands = {from},

@@ -9,6 +9,7 @@
 #include <parallel/file/new_file.hpp>
 #include <parallel/plan/walk.hpp>
 #include <parallel/question/text.hpp>
+#include <parallel/run/failure.hpp>
 #include <parallel/run/recording.hpp>
 
 namespace parallel::internals {
