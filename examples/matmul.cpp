@@ -67,7 +67,7 @@ void show(const char* title, int inner, const std::string& record = "") {
     }
   });
   std::printf("%s: %s, %lld all-reduce of %lld elements\n", title,
-              text(plan<Program, two>.graph.value(plan<Program, two>.graph.outputs[0]).type).c_str(),
+              text(plan<Program, two>.graph.value(plan<Program, two>.graph.outputs[0].value).type).c_str(),
               static_cast<long long>(plan<Program, two>.calls()),
               static_cast<long long>(plan<Program, two>.all.elements(ranks)));
   for (int r = 0; r < 2; ++r) std::printf("rank %d\n%s", r, held[static_cast<std::size_t>(r)].c_str());
