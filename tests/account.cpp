@@ -280,6 +280,41 @@ struct Seldom {
            mean(max(softmax<2>(logits + cast<float>(reshape<8, 4, 1>(classes) + iota<Shape<16>>()))));
   }
 };
+/// Functions of elements, positions and losses beyond those of transformers.
+struct Elements {
+  Parameter<float, Shape<16 / tensor>> gain{ones};
+  constexpr auto operator()(Distributed auto x, Distributed auto classes) const {
+    const auto y = x * gain;
+    const auto all = softplus(y) + sin(y) + cos(y) + abs(y) + sign(y) + clamp(y, -1.0, 1.0) + maximum(y, x) +
+                     minimum(y, x) + pow(abs(y) + 1.0, 2.5) + pow(abs(y) + 1.0, y) + huber_loss(y, x) +
+                     binary_cross_entropy(y, x) + log_softmax<2>(y);
+    const auto masked = where(equal(y, x), all, where(less(y, x), y, where(less_equal(y, 0.5), all, y))) +
+                        where(greater(y, x), all, where(greater_equal(y, x), y, where(not_equal(y, x), all, y)));
+    const auto ints = cumulative_sum<1>(maximum(classes, classes + classes)) - minimum(classes, classes);
+    const auto several = equal(classes, ints) + not_equal(classes, ints) + less(classes, ints) +
+                         less_equal(classes, ints) + greater(classes, ints) + greater_equal(classes, ints);
+    const auto whole = to<Shape<8 / data, 4, 16>>(y);
+    const auto best = top_k<2, 3>(whole);
+    const auto places = argmax<2>(y) + argmin<2>(y) + argmax<2>(whole);
+    return mean(masked) + mean(min<2>(y)) + mean(max<2>(whole)) + mean(min<2>(whole)) + mean(cumulative_sum<1>(y)) +
+           mean(best.values) + mean(cast<float>(best.positions)) + mean(cast<float>(places + several)) +
+           mean(cast<float>(argmin<1>(classes) + argmax<1>(classes))) + mean(log_softmax<2>(whole));
+  }
+};
+using Pictures = Tensor<float, Shape<4 / data, 3, 8, 8>>;
+using Chosen = Tensor<int, Shape<4 / data, 4, 2>>;
+struct Windowed {
+  Parameter<float, Shape<4 / tensor, 3, 3, 3>> kernel{normal(0.3)};
+  Parameter<float, Shape<4 / tensor, 2, 3, 3>> back{normal(0.3)};
+  Parameter<float, Shape<4 / tensor>> gain{ones}, shift{zeros};
+  constexpr auto operator()(Distributed auto x, Distributed auto places) const {
+    const auto y = batch_norm(convolution<1, 1>(x, kernel), gain, shift);
+    const auto pooled = max_pool<2>(y) + average_pool<2>(y);
+    const auto rows = reshape<4, 4, 16>(to<Shape<4 / data, 4, 4, 4>>(pooled));
+    return mean(square(transposed_convolution<2, 1>(y, back))) + mean(gather<2>(rows, places)) +
+           mean(scatter_add<2>(rows, places, slice<2, 0, 2>(rows)));
+  }
+};
 /// Stages that update without waiting for each other.
 struct Apart {
   struct Block {
@@ -377,6 +412,8 @@ TEST_CASE("every kernel of programs stays within what the account says") {
   };
   every::program(check_kernels);
   check_kernels.operator()<Training<Seldom, AdamW, X, Classes>>("seldom");
+  check_kernels.operator()<Training<Elements, AdamW, X, Classes>>("elements");
+  check_kernels.operator()<Training<Windowed, AdamW, Pictures, Chosen>>("windows");
   check_kernels.
   operator()<Pipelined<schedules::pipedream, Accumulate<4, Training<Apart, Sgd, Tensor<float, Shape<8, 16>>>>>>(
       "asynchronous");

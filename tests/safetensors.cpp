@@ -241,7 +241,7 @@ TEST_CASE("what cannot be written leaves the file as it was") {
   CHECK(refused({{"w", FileDType::F32, {2, 4}}}, all) ==
         ": the tensor 'w', which is to be written, has 32 bytes by its shape, but 24 were given");
   CHECK(refused({{"w", FileDType::F32, {2, 2}}}, all).ends_with("has 16 bytes by its shape, but 24 were given"));
-  CHECK(refused({{"w", FileDType::I32, {2, 3}}}, all).ends_with("is I32, but was given another type"));
+  CHECK(refused({{"w", FileDType::I32, {2, 3}}}, all).ends_with("is I32, but elements of another type were given"));
   CHECK(refused({{"w", FileDType::F32, {-1}}}, all).ends_with("has a shape that is none"));
   CHECK(refused({{"w", FileDType::F32, {6}}, {"w", FileDType::F32, {6}}}, all).ends_with("are called 'w'"));
   CHECK(refused({{"\xff", FileDType::F32, {6}}}, all).ends_with("is no UTF-8"));
