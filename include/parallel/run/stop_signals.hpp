@@ -1,5 +1,6 @@
 // Signals that ask a run to end: noted when they come, and heard by all ranks at the same step.
 #pragma once
+#include <atomic>
 #include <csignal>
 #include <initializer_list>
 #include <utility>
@@ -19,11 +20,11 @@ namespace parallel::internals {
 class StopSignals {
  public:
   explicit StopSignals(std::initializer_list<int> signals = {SIGTERM, SIGUSR1}) {
-    came() = 0;
+    came_ = false;
     for (const int signal : signals) {
       struct sigaction how {
       }, before{};
-      how.sa_handler = [](int which) { came() = which; };
+      how.sa_handler = [](int) { came_ = true; };
       how.sa_flags = SA_RESTART;
       sigemptyset(&how.sa_mask);
       if (::sigaction(signal, &how, &before) == 0) before_.emplace_back(signal, before);
@@ -38,17 +39,15 @@ class StopSignals {
   /// Whether one of them has come to any rank. Called by all ranks together; one exchange of 16 bytes.
   template <Communicator World>
   bool asked(World& world) const {
-    double words[2] = {came() != 0 ? 1.0 : 0.0, 0};
+    double words[2] = {came_ ? 1.0 : 0.0, 0};
     if (world.size() > 1)
       world.aside({Collective::all_reduce, words, words, 2, DType::f64, true, 0, "whether to stop"});
     return words[0] > 0;
   }
 
  private:
-  static volatile std::sig_atomic_t& came() {
-    static volatile std::sig_atomic_t signal = 0;
-    return signal;
-  }
+  static_assert(std::atomic<bool>::is_always_lock_free);  // so that a handler may write it, and any thread read it
+  inline static std::atomic<bool> came_{false};
   std::vector<std::pair<int, struct sigaction>> before_{};
 };
 
