@@ -153,8 +153,8 @@ TEST_CASE("another program's checkpoint is refused by the name of what differs")
 TEST_CASE("what cannot be written is said, and the training goes on") {
   const Folder folder;
   const auto losses = train<Step>(folder.path, Mesh{data = 1}, 4, -1);
-  std::filesystem::create_directory(folder.path + "/.unfinished-2");  // stands in the way
-  std::ofstream(folder.path + "/.unfinished-2/file");
+  std::filesystem::create_directory(folder.path + "/.unfinished-2-0");  // stands in the way
+  std::ofstream(folder.path + "/.unfinished-2-0/file");
   run_threads(2, [&](Threads& world) {
     const OwnedPlan plan = derive<Step>(Mesh{data = 2});
     Parameters parameters(plan, world.rank(), 5);
@@ -164,6 +164,12 @@ TEST_CASE("what cannot be written is said, and the training goes on") {
     step(batch(0, 0.7), batch(0, 0.3));
     checkpoints.save(step, 2);
     CHECK(!checkpoints.wait());
+    if (world.rank() == 1)  // what a rank leaves that was slow
+      std::ofstream(folder.path + "/.unfinished-2-0.rank-1") << std::string(16, 'f') << "in\n";
+    world.barrier();
+    checkpoints.save(step, 2);
+    checkpoints.wait();
+    CHECK(checkpoints.resume(step).step == 2);
     step(batch(0, 0.7), batch(0, 0.3));
     checkpoints.save(step, 3);
     checkpoints.wait();

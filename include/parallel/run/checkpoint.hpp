@@ -234,6 +234,7 @@ class Checkpoints {
   std::string folder_;
   KeptCheckpoints kept_;
   std::thread thread_{};
+  std::int64_t saves_ = 0;
   bool written_ = false, stopped_ = false;
   mutable std::mutex mutex_{};
   mutable std::condition_variable wake_{};
@@ -252,7 +253,8 @@ void Checkpoints<World>::save(Executor<World, Device>& executor, std::int64_t st
   w.step = step;
   w.plan = &executor.plan();
   w.file = file(step);
-  w.beside = folder_ + "/" + std::string(unfinished) + std::to_string(step);
+  // each save has names of its own: of one that failed a slow rank may leave its part behind
+  w.beside = folder_ + "/" + std::string(unfinished) + std::to_string(step) + "-" + std::to_string(saves_++);
   w.metadata = {{std::string(version_key), std::string(version)},
                 {std::string(step_key), std::to_string(step)},
                 {std::string(sum_key), std::string(no_sum)}};
@@ -295,7 +297,8 @@ void Checkpoints<World>::write(Writing& w) noexcept {
     std::error_code ignored;
     if (first) {
       std::filesystem::remove(w.beside, ignored);
-      for (int r = 1; r < world_.size(); ++r) std::filesystem::remove(part_of(w, r), ignored);
+      for (int r = 1; r < world_.size(); ++r)
+        for (const char* which : {"", ".failed"}) std::filesystem::remove(part_of(w, r) + which, ignored);
     } else {
       std::ofstream(part_of(w, world_.rank()) + ".failed");
     }
