@@ -24,6 +24,7 @@ namespace parallel {
   reason(keys_elsewhere, "parallel::attention: the key and value heads are split by an axis that does not split the query heads before all others, so a rank's keys are not those of its queries; split key heads by the outer axes of the query heads, in their order, or gather keys and values with to<On<axis, Broadcast>>(k)", query_axes, key_axes) \
   reason(element_types, "parallel: the element types differ; cast<T>() one operand", left_bytes, right_bytes) \
   reason(whole_numbers, "parallel: an index, a target or a mask must hold whole numbers; give it the element type int", bytes) \
+  reason(reshaped_axes, "parallel::reshape: it takes extents alone, since how the result lies follows from its operand; leave the axes out, reshape<8, 64>(x), and move what it gives by to<On<axis, Split<0>>>(y)", dimensions) \
   reason(no_permutation, "parallel::transpose: the order names a dimension twice; name every dimension once", dimension, dimensions) \
   reason(disagree, "parallel: two activations lie differently on an axis; bring either to where the other lies: to<On<axis, Split<d>>>(x) moves or slices it, to<On<axis, Invariant>>(x) gathers it", operand, first, second) \
   reason(split_otherwise, "parallel: an activation is split otherwise than the operation can take it; before it, gather the activation with to<On<axis, Invariant>>(x) or move it with to<On<axis, Split<d>>>(x)", operand, lies) \
@@ -36,6 +37,9 @@ namespace parallel {
   reason(loss_broadcast, "parallel::Training: the loss is Broadcast on an axis, so its gradient would count once per rank; keep it Invariant or Partial", axes) \
   reason(only_sources, "parallel: an operation on constants or random numbers only; combine them with a parameter or an input, or write the constant's value", operands) \
   reason(not_a_module, "parallel: a model, or a member of one, is neither a Parameter nor a plain struct of such; make configuration a template argument, an array or container Layers or members with names, a reference or const member a plain one", member) \
+  reason(has_base, "parallel: a model, or a member of one, has a base class, whose members a program cannot name; make the base a member with a name, or describe the struct to Boost.Hana and include parallel/model/hana.hpp", member) \
+  reason(has_constructor, "parallel: a model, or a member of one, has a constructor or private members, as containers and smart pointers have; write a plain struct with initializers in braces, Layers<n, Block> for a container, or describe it to Boost.Hana", member) \
+  reason(has_virtual, "parallel: a model, or a member of one, has virtual functions, but what a program calls is known while it is compiled; leave virtual out, and make what varies a template argument", member) \
   reason(carried_differs, "parallel: a block of Layers, or a cell of Scan, returns another shape than it takes; a layer, or a step, must keep the shape of what it hands on", dimensions_taken, dimensions_returned) \
   reason(held_elsewhere, "parallel: a value that only some ranks hold (At) meets an operation; bring it to all of them first with to<On<axis, Broadcast>>(x)", operand) \
   reason(given_pending, "parallel: a parameter or an input cannot be a pending sum (Partial): no rank could fill in its term; leave it Invariant or split it", dimensions) \
@@ -64,6 +68,11 @@ namespace parallel {
   reason(no_initializer, "parallel: a number or a function is no beginning of a Parameter; write normal(deviation), xavier, zeros or ones", bytes) \
   reason(rebound, "parallel: an assignment cannot change what a name stands for, whose type says how it lies; give the result a name of its own, auto y = block(x), or repeat with Layers<n, Block>", dimensions) \
   reason(no_condition, "parallel: a traced value has no numbers to decide by; select elements with where(x > y, x, y), or a variant by a template argument", dimensions) \
+  reason(no_number, "parallel: a tensor of a model is symbolic and has no numbers to print; print what a plan has run on, its outputs, or look into a run: docs/looking.md", dimensions) \
+  reason(no_subscript, "parallel: a tensor has no subscript, since what it gives is another type; write take<0, 3>(x) for x[3], slice<0, 2, 5>(x) for a range, gather<0>(x, index) for positions in a tensor of int", dimensions) \
+  reason(no_method, "parallel: operations are functions, not members of a tensor; write square(x) for x.square(), sum<0>(x) for x.sum(0)", arguments) \
+  reason(no_dimension, "parallel: the operation goes along one dimension, which is not said; write it as the template argument, softmax<1>(x), counted from 0", dimensions) \
+  reason(no_iteration, "parallel: layers are not taken one by one, since a program has the block once for all of them; call them all, x = blocks(x), or name those that differ as members of their own", layers) \
   reason(no_operation, "parallel: there is no operation of this name; compose it of those in docs/operations.md, or write it after docs/adding-an-operation.md", dimensions) \
   reason(no_shape, "parallel: a Tensor or Parameter is its element type, its Shape and annotations On or Stored, in this order; write Parameter<float, Shape<768, 3072 / tensor>>", annotations) \
   reason(no_question, "parallel: a plan is not asked like this; name nothing, an axis, a collective or both, as in calls(all_gather(data)), and ask a phase for rows, as in forward.is(...)", arguments) \

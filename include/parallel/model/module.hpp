@@ -39,6 +39,28 @@ template <Dim count, class Block, class... Word>
 struct Layers {
   Block block{};
 
+  /// `for (auto& block : blocks)`, `blocks[2]`: refused. What is given hands its operand on.
+  struct One : Block {
+    template <Distributed X, class... More>
+    constexpr X operator()(const X& x, const More&...) const {
+      return x;
+    }
+  };
+  template <std::int64_t layers = count.size>
+  constexpr const One* begin() const {
+    using refused [[maybe_unused]] = typename Refused<Reason::no_iteration, nullptr, layers>::type;
+    return nullptr;
+  }
+  template <std::int64_t layers = count.size>
+  constexpr const One* end() const {
+    return begin<layers>();
+  }
+  template <class Index>
+  constexpr One operator[](const Index&) const {
+    static_cast<void>(begin<count.size + 0 * static_cast<std::int64_t>(sizeof(Index))>());
+    return {};
+  }
+
   template <class X, class... More>
   using Returned = std::remove_cvref_t<decltype(block(
       std::declval<const typename internals::Symbolic<X, Kind::activation>::type&>(), std::declval<const More&>()...))>;
@@ -142,6 +164,21 @@ inline constexpr bool is_class_of_modules = is_parameter<M> || is_layers<M> ||
                                             (std::is_class_v<M> &&
                                              (std::is_aggregate_v<M> || meta::Described<M>)&&!Interface<M>);
 
+/// Why something is no member of a model.
+template <class M>
+constexpr Reason why_no_module() {
+  if constexpr (!std::is_class_v<M> || Interface<M>)
+    return Reason::not_a_module;
+  else if constexpr (std::is_polymorphic_v<M>)
+    return Reason::has_virtual;
+  else if constexpr (!std::is_aggregate_v<M>)
+    return Reason::has_constructor;
+  else if constexpr (requires { M{meta::Base<M>{}}; })
+    return Reason::has_base;
+  else
+    return Reason::not_a_module;
+}
+
 /// Whether a model consists of parameters, modules and Layers, soundly annotated; where it does not, asking is the one
 /// error.
 template <class M>
@@ -175,8 +212,9 @@ constexpr bool accept() {
     else
       return accept<decltype(M::cell)>();
   } else if constexpr (constexpr int irregular = meta::irregular<M>(); irregular >= 0 || meta::too_many_members<M>()) {
-    constexpr Refusal refusal = irregular >= 0 ? Refusal{Reason::not_a_module, {irregular}}
-                                               : Refusal{Reason::too_many_members, {meta::max_members}};
+    constexpr Refusal refusal = irregular == 0  ? Refusal{why_no_module<M>()}
+                                : irregular > 0 ? Refusal{Reason::not_a_module, {irregular}}
+                                                : Refusal{Reason::too_many_members, {meta::max_members}};
     using accepted [[maybe_unused]] = typename Refused<refusal.reason, nullptr, refusal.figures[0]>::type;
     return false;
   } else {
@@ -188,8 +226,11 @@ constexpr bool accept() {
       constexpr int position =
           static_cast<int>(std::find(std::begin(modules), std::end(modules), false) - std::begin(modules)) + 1;
       constexpr bool whole = position > static_cast<int>(sizeof...(i)) + 1;
+      constexpr Reason reasons[] = {
+          why_no_module<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>()...,
+          Reason::none};
       using accepted [[maybe_unused]] =
-          typename Refused<whole ? Reason::none : Reason::not_a_module, nullptr, position>::type;
+          typename Refused<whole ? Reason::none : reasons[whole ? 0 : position - 1], nullptr, position>::type;
       if constexpr (whole)
         return (accept<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>() &&
                 ...);

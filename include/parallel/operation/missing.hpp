@@ -1,7 +1,9 @@
 // What looks natural on a tensor and does not exist: each is one refusal instead of a compiler's search through
 // overloads.
 #pragma once
-#include <parallel/operation/operators.hpp>
+#include <cstddef>
+
+#include <parallel/operation/distributed.hpp>
 
 namespace parallel::internals {
 
@@ -38,5 +40,79 @@ PARALLEL_MISSING(fmax)
 PARALLEL_MISSING(max)
 PARALLEL_MISSING(min)
 #undef PARALLEL_MISSING
+
+// Without the dimension along which they go.
+#define PARALLEL_ALONG(function)                      \
+  template <Distributed X, class... More>             \
+  constexpr auto function(const X&, const More&...) { \
+    return mistaken<Reason::no_dimension, X>();       \
+  }
+PARALLEL_ALONG(softmax)
+PARALLEL_ALONG(log_softmax)
+PARALLEL_ALONG(cumulative_sum)
+PARALLEL_ALONG(argmax)
+PARALLEL_ALONG(argmin)
+PARALLEL_ALONG(top_k)
+PARALLEL_ALONG(concatenate)
+PARALLEL_ALONG(gather)
+PARALLEL_ALONG(scatter_add)
+PARALLEL_ALONG(slice)
+PARALLEL_ALONG(take)
+#undef PARALLEL_ALONG
+
+/// Prints a tensor, which has no numbers yet: refused.
+template <class Stream, Distributed X>
+requires requires(Stream& stream) { stream.rdbuf(); }
+constexpr Stream& operator<<(Stream& stream, const X&) {
+  static_cast<void>(mistaken<Reason::no_number, X>());
+  return stream;
+}
+
+/// What a method of a tensor gives: asking is the error.
+template <int arguments>
+struct NoMethod {
+  using refused = typename Refused<Reason::no_method, nullptr, arguments>::type;
+  using type = Traced<float, Kind::refused, Shape<>>;
+};
+/// What are functions here and members elsewhere. No template, so that a tensor's type costs nothing more.
+struct Methods {
+#define PARALLEL_METHOD(name)                       \
+  template <class... A>                             \
+  constexpr auto name(const A&...) const {          \
+    return typename NoMethod<sizeof...(A)>::type{}; \
+  }
+  PARALLEL_METHOD(abs)
+  PARALLEL_METHOD(add)
+  PARALLEL_METHOD(argmax)
+  PARALLEL_METHOD(cast)
+  PARALLEL_METHOD(clamp)
+  PARALLEL_METHOD(cos)
+  PARALLEL_METHOD(dot)
+  PARALLEL_METHOD(exp)
+  PARALLEL_METHOD(log)
+  PARALLEL_METHOD(matmul)
+  PARALLEL_METHOD(max)
+  PARALLEL_METHOD(maxCoeff)
+  PARALLEL_METHOD(mean)
+  PARALLEL_METHOD(min)
+  PARALLEL_METHOD(minCoeff)
+  PARALLEL_METHOD(mul)
+  PARALLEL_METHOD(permute)
+  PARALLEL_METHOD(pow)
+  PARALLEL_METHOD(relu)
+  PARALLEL_METHOD(reshape)
+  PARALLEL_METHOD(sigmoid)
+  PARALLEL_METHOD(sin)
+  PARALLEL_METHOD(softmax)
+  PARALLEL_METHOD(sqrt)
+  PARALLEL_METHOD(square)
+  PARALLEL_METHOD(sub)
+  PARALLEL_METHOD(sum)
+  PARALLEL_METHOD(tanh)
+  PARALLEL_METHOD(to)
+  PARALLEL_METHOD(transpose)
+  PARALLEL_METHOD(view)
+#undef PARALLEL_METHOD
+};
 
 }  // namespace parallel::internals

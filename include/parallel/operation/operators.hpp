@@ -2,6 +2,7 @@
 #pragma once
 #include <parallel/operation/add.hpp>
 #include <parallel/operation/compare.hpp>
+#include <parallel/operation/missing.hpp>
 #include <parallel/operation/multiply.hpp>
 
 namespace parallel::internals {
@@ -18,7 +19,7 @@ struct Met {
 
 /// Gives a distributed type its operators; found by argument-dependent look-up.
 template <class X>
-struct Arithmetic {
+struct Arithmetic : Methods {
   template <Distributed Y>
   friend constexpr auto operator+(Met<X> x, const Y& y) {
     return Apply<operation::add>{}(x.source, x.value, y);
@@ -100,6 +101,12 @@ struct Arithmetic {
     static_cast<void>(mistaken<Reason::no_condition, X>());
     if (Applications* program = static_cast<const X&>(*this).program(); program != nullptr) program->mistaken = true;
     return false;
+  }
+
+  /// `x[3]`: refused.
+  template <class Index>
+  constexpr auto operator[](const Index&) const {
+    return mistaken<Reason::no_subscript, X>();
   }
 
  private:

@@ -63,6 +63,12 @@ constexpr auto reshape(const X& x, Here here = {}) {
 }
 
 namespace internals {
+/// reshape<8 / data, 64>(x): refused.
+template <auto... extent, Distributed X>
+requires(std::is_same_v<std::remove_const_t<decltype(extent)>, Dim> || ...) constexpr auto reshape(const X&,
+                                                                                                   Here = {}) {
+  return mistaken<Reason::reshaped_axes, X, static_cast<int>(sizeof...(extent))>();
+}
 namespace spelling {
 /// The sizes of X without dimension `dim`, as arguments of reshape.
 template <int dim, class X, int... d>

@@ -1,0 +1,22 @@
+// One of the layers.
+// figures: layers<3>
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Block {
+  Parameter<float, Shape<8, 8>> w;
+  constexpr auto operator()(Distributed auto x) const { return relu(matmul(x, w)); }
+};
+struct Model {
+  Layers<3, Block> blocks;
+  constexpr auto operator()(Distributed auto x) const {
+#ifdef WRONG
+    return mean(square(blocks[0](x)));
+#else
+    return mean(square(blocks(x)));
+#endif
+  }
+};
+constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4 / data, 8>>>, Mesh{data = 2}>;

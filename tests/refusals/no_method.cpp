@@ -1,0 +1,19 @@
+// An operation as a member of its operand, as in PyTorch.
+// figures: arguments<0>
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Model {
+  Parameter<float, Shape<8, 8>> w;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto y = matmul(x, w);
+#ifdef WRONG
+    return mean(y.square());
+#else
+    return mean(square(y));
+#endif
+  }
+};
+constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4 / data, 8>>>, Mesh{data = 2}>;
