@@ -39,11 +39,12 @@ template <Dim count, class Block, class... Word>
 struct Layers {
   Block block{};
 
-  /// `for (auto& block : blocks)`, `blocks[2]`: refused. What is given hands its operand on.
+  /// `for (auto& block : blocks)`, `blocks[2]`: refused.
   struct One : Block {
     template <Distributed X, class... More>
-    constexpr X operator()(const X& x, const More&...) const {
-      return x;
+    constexpr auto operator()(const X& x, const More&...) const {
+      if (x.program() != nullptr) x.program()->mistaken = true;
+      return typename internals::Symbolic<X, Kind::refused>::type{};
     }
   };
   template <std::int64_t layers = count.size>
