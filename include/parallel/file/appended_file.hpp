@@ -20,7 +20,7 @@ class AppendedFile {
   /// Throws Failure(io) where nothing can be written there.
   explicit AppendedFile(const std::string& file)
       : descriptor_(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
-    if (descriptor_ < 0) throw Failure("'" + file + "' cannot be written: " + std::strerror(errno), exit_code::io);
+    if (descriptor_ < 0) throw Failure(file + " cannot be written: " + std::strerror(errno), exit_code::io);
   }
   ~AppendedFile() {
     if (descriptor_ >= 0) ::close(descriptor_);

@@ -1,9 +1,11 @@
 // TensorBoard's event files, of scalars: records with checksums (TFRecord) around messages of protobuf (Event, Summary,
 // SessionLog), both written by hand.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -110,7 +112,7 @@ class EventFile {
   explicit EventFile(const std::string& folder, std::int64_t from = 0) : file_(made(folder)) {
     const double now = seconds_since_1970();
     if (!file_.append(events::beginning(now) + events::session(now, from)))
-      throw Failure("events cannot be written in '" + folder + "': " + std::strerror(errno), exit_code::io);
+      throw Failure(folder + " cannot be written: " + std::strerror(errno), exit_code::io);
   }
   /// Whether it could be written: all of it, or nothing.
   bool add(std::int64_t step, std::span<const NamedNumber> numbers) {

@@ -1,7 +1,10 @@
 R"script(// A chart for each number that a run has, all across the same steps or the same time.
 
 const plain = (n) => Number.isFinite(n) ? n !== 0 && (Math.abs(n) < 1e-3 || Math.abs(n) >= 1e6) ? n.toExponential(2).replace("e+", "e") : Number(n.toPrecision(4)).toString() : n > 0 ? "infinite" : n < 0 ? "−infinite" : "no number";
-const perSecond = (n) => Math.abs(n) < 1000 ? plain(n) : scaled(n, 1000, ["", "k", "M", "G", "T"]);
+function perSecond(n) {
+  const power = Math.min(4, Math.max(0, Math.floor(Math.log10(Math.abs(n) || 1) / 3)));
+  return Number((n / 1000 ** power).toPrecision(4)) + ["", " k", " M", " G", " T"][power];
+}
 function lasting(s) {
   if (s < 60) return Math.round(s) + " s";
   const two = (n) => String(Math.floor(n)).padStart(2, "0");
@@ -12,8 +15,8 @@ const isRate = (name) => name.endsWith("_per_second");
 /// In which chart a number is drawn, in what order charts stand, and how their values are written.
 function chartOf(name) {
   if (isLoss(name)) return {key: "loss", title: "Loss", order: 0, said: plain};
-  if (isRate(name)) return {key: name, title: capital(name), order: 1, said: perSecond, zero: true};
-  if (name === "seconds") return {key: name, title: "Time of a step", order: 2, said: seconds, zero: true};
+  if (isRate(name)) return {key: name, title: capital(name), order: 1, said: perSecond, zero: true, uneven: true};
+  if (name === "seconds") return {key: name, title: "Time of a step", order: 2, said: seconds, zero: true, uneven: true};
   if (name === "memory") return {key: name, title: "Memory of the process", order: 5, said: bytes, zero: true, binary: true};
   return {key: name, title: capital(name), order: {learning_rate: 3, gradient_norm: 4}[name] ?? 6, said: plain};
 }
@@ -70,6 +73,8 @@ class Chart {
     const values = lines.flatMap((l) => l.points.flatMap((p) => p && drawable(p[1]) ? [p[1]] : [])).concat(plans.map((run) => run.head.planned));
     let low = values.reduce((a, b) => Math.min(a, b), Infinity), most = values.reduce((a, b) => Math.max(a, b), -Infinity);
     if (values.length === 0) low = this.logarithmic ? 1 : 0, most = this.logarithmic ? 10 : 1;
+    if (this.uneven && !this.logarithmic && values.length > 0)  // a step that waited leaves room for the others
+      most = Math.min(most, 2 * [...values].sort((a, b) => a - b)[Math.floor(0.95 * (values.length - 1))]);
     if (this.logarithmic) low /= 1.1, most *= 1.1;
     else if (this.zero) low = 0, most = most * 1.05 || 1;
     else if (low === most) low -= Math.abs(low) / 10 || 1, most += Math.abs(most) / 10 || 1;
@@ -77,7 +82,8 @@ class Chart {
     const scale = this.logarithmic ? Math.log : (v) => v;
     this.y = (v) => foot - (scale(v) - scale(low)) / (scale(most) - scale(low)) * high;
 
-    const marks = [];
+    const marks = [], within = "url(#within-" + this.key + ")";
+    marks.push(drawn("clipPath", {id: "within-" + this.key}, drawn("rect", {x: left - 2, y: top - 2, width: right - left + 4, height: high + 4})));
     const upward = this.binary && !this.logarithmic ? ticks(most, 5, true).filter((t) => t <= most) : ticksBetween(low, most, 5, this.logarithmic);
     for (const t of upward)
       marks.push(drawn("line", {class: "guide", x1: left, x2: right, y1: this.y(t), y2: this.y(t)}), words(left - 6, this.y(t) + 4, this.said(t), {class: "faint end"}));
@@ -98,7 +104,7 @@ class Chart {
       }
       if (pen === "L" && !path.includes("L")) path += "h.1";  // a single point
       const beside = isLoss(line.name) && line.name !== "loss";
-      marks.push(drawn("path", {class: "curve" + (line.raw ? " raw" : "") + (beside ? " beside" : ""), d: path, stroke: inkOf(line.run), "stroke-linecap": "round"}));
+      marks.push(drawn("path", {class: "curve" + (line.raw ? " raw" : "") + (beside ? " beside" : ""), d: path, "clip-path": within, stroke: inkOf(line.run), "stroke-linecap": "round"}));
       if (beside && !line.raw)
         for (const p of line.points.length < 60 ? line.points : [])
           if (p && drawable(p[1])) marks.push(drawn("circle", {cx: this.x(p[0]), cy: this.y(p[1]), r: 3, fill: inkOf(line.run)}));

@@ -8,19 +8,19 @@ const there = () => [...runs.values()].filter((run) => run.there);
 function showTable() {
   const all = there();
   const names = new Set(all.flatMap((run) => [...run.curves.keys()]));
-  const columns = [...names].filter((name) => isLoss(name) || isRate(name) || name === "memory");
+  const columns = [...names].filter((name) => isLoss(name) || isRate(name) || name === "memory").sort((a, b) => chartOf(a).order - chartOf(b).order);
   const notes = [...new Set(all.flatMap((run) => Object.keys(run.head.notes)))];
   const rows = all.map((run) => {
     const id = "run-" + run.index, box = element("input", {type: "checkbox", id});
     box.checked = run.chosen;
     box.onchange = () => { run.chosen = box.checked, showCharts(); };
-    const state = !run.last ? "begun" : run.goesOn() ? "running" : ago(run.age()) + " ago";
+    const state = !run.last ? "begun" : run.goesOn() ? "running" : "heard " + ago(run.age()) + " ago";
     return element("tr", {}, element("th", {scope: "row"}, element("label", {for: id}, box, element("span", {class: "swatch", style: "margin:0;flex:none;background:" + inkOf(run)}), element("span", {title: run.name}, run.name))),
                    element("td", {}, state), cell(run.last ? run.last.step.toLocaleString("en") : ""),
                    ...columns.map((name) => cell(run.curves.has(name) ? chartOf(name).said(run.latest(name)) : "")), element("td", {}, run.head.mesh), ...notes.map((note) => element("td", {}, run.head.notes[note] ?? "")));
   });
   const focused = document.activeElement?.id;
-  byId("runs-table").replaceChildren(columnHeads(["Run", "Last step", "Step", ...columns.map(capital), "Mesh", ...notes], [2, ...columns.map((c, i) => i + 3)]), element("tbody", {}, ...rows));
+  byId("runs-table").replaceChildren(columnHeads(["Run", "State", "Step", ...columns.map(capital), "Mesh", ...notes], [2, ...columns.map((c, i) => i + 3)]), element("tbody", {}, ...rows));
   if (focused) byId(focused)?.focus();
   byId("runs-note").textContent = all.length > 0 ? "" : "No run is there yet: each that begins in this folder is shown.";
 }
