@@ -19,11 +19,12 @@ function load(path) {
 
 /// {name: {steps, times, values}} of a run, as far as it is read.
 class Run {
-  constructor(name, index) { Object.assign(this, {name, index, head: null, chosen: true, there: false}), this.forget(); }
+  constructor(name, index) { Object.assign(this, {name, index, head: null, chosen: true, asked: false, there: false}), this.forget(); }
   forget() { this.curves = new Map(), this.file = 0, this.rows = 0, this.begin = null, this.last = null; }
   path(file) { return encodeURIComponent(this.name) + "/" + file; }
   /// Reads what is new. Whether anything is.
   async read() {
+    this.asked = true;
     const heads = await load(this.path("head.js")), facts = heads && heads.at(-1);
     if (!facts) {
       const was = this.there;

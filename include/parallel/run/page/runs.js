@@ -44,7 +44,7 @@ async function readAll() {
   for (const name of await load("runs.js") ?? [])
     if (!runs.has(name)) runs.set(name, new Run(name, runs.size));
   // of what has ended long ago something new is seldom heard
-  const asked = [...runs.values()].filter((run) => turn % 15 === 0 || run.age() < 600 || !run.last && run.there);
+  const asked = [...runs.values()].filter((run) => !run.asked || turn % 15 === 0 || run.age() < 600 || !run.last && run.there);
   const changed = await Promise.all(asked.map((run) => run.read()));
   ++turn;
   showTable();
