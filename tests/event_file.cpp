@@ -35,14 +35,12 @@ TEST_CASE("checksums are those of CRC-32C (RFC 3720, B.4)") {
 }
 
 TEST_CASE("events are TensorBoard's own, byte for byte") {
-  const std::string written = events::beginning(1700000000.25) + events::session(1700000000.25, 0) +
-                              scalars(1700000001.5, 0, {{"loss", 2.5}, {"gradient_norm", 0.1}}) +
-                              scalars(1700000002.5, 1,
-                                      {{"loss", std::numeric_limits<double>::infinity()},
-                                       {"a name of one s own", -0.0}}) +
-                              scalars(1700000003.5, 2, {{"loss", 1e-30}}) + events::session(1700000004.0, 2) +
-                              scalars(1700000004.5, 2, {{"loss", 7}}) +
-                              scalars(1700000005.5, std::int64_t{1} << 40, {{"loss", 0}});
+  const std::string written =
+      events::beginning(1700000000.25) + events::session(1700000000.25, 0) +
+      scalars(1700000001.5, 0, {{"loss", 2.5}, {"gradient_norm", 0.1}}) +
+      scalars(1700000002.5, 1, {{"loss", std::numeric_limits<double>::infinity()}, {"a name of one s own", -0.0}}) +
+      scalars(1700000003.5, 2, {{"loss", 1e-30}}) + events::session(1700000004.0, 2) +
+      scalars(1700000004.5, 2, {{"loss", 7}}) + scalars(1700000005.5, std::int64_t{1} << 40, {{"loss", 0}});
   CHECK((written == files::read(files::fixture("scalars.tfevents"))));
 }
 

@@ -137,7 +137,8 @@ TEST_CASE("a log that cannot be written is an error before the first step") {
   };
   for (const std::string bad : {"first", ".", "runs/..", "./first"})
     CHECK(contains(said(bad), "2: the log '" + bad + "' is no run in a folder of runs; name both, as runs/first"));
-  CHECK(contains(said("/dev/null/runs/first"), "74: the log '/dev/null/runs/first' cannot be written: Not a directory"));
+  CHECK(
+      contains(said("/dev/null/runs/first"), "74: the log '/dev/null/runs/first' cannot be written: Not a directory"));
   const OwnedPlan plan = derive<Step>(Mesh{data = 1});
   run_threads(1, [&](Threads& world) {
     const RunLog first(world, folder / "runs/first", plan);
@@ -170,5 +171,6 @@ TEST_CASE("a disk that is full is said once, and the run goes on") {
   REQUIRE(lines.size() == 11);
   for (const std::string& line : lines) CHECK((line.starts_with("row({\"step\":") && line.ends_with("});")));
   CHECK(lines.back().starts_with("row({\"step\":20,"));
-  CHECK(warning == "warning: the log '" + run + "' cannot be written: File too large; the run goes on, and what cannot be is left out\n");
+  CHECK(warning == "warning: the log '" + run +
+                       "' cannot be written: File too large; the run goes on, and what cannot be is left out\n");
 }

@@ -42,7 +42,7 @@ class AppendedFile {
       }
       if (errno == EINTR) continue;
       const int why = errno;
-      if (struct stat now {}; written > 0 && ::fstat(descriptor_, &now) == 0)
+      if (struct stat now{}; written > 0 && ::fstat(descriptor_, &now) == 0)
         static_cast<void>(!::ftruncate(descriptor_, now.st_size - static_cast<off_t>(written)));
       errno = why;
       return false;

@@ -2,13 +2,14 @@
 #pragma once
 #include <atomic>
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
-#include <memory>
 #include <optional>
-#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <parallel/communicator/communicator.hpp>

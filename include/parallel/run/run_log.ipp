@@ -1,11 +1,17 @@
 // The files of a log, and the page over them.
 #pragma once
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sys/file.h>
+#include <system_error>
+#include <unistd.h>
 
 #include <parallel/algebra/notation.hpp>
 #include <parallel/file/new_file.hpp>
@@ -125,8 +131,7 @@ PARALLEL_INLINE void RunLog::begin(const std::string& folder, const Plan& plan, 
   namespace fs = std::filesystem;
   const fs::path path = fs::path(folder + "/.").lexically_normal().parent_path(), parent = path.parent_path();
   if (parent.empty() || path.filename() == ".." || path.filename() == ".")
-    throw Failure("the log '" + folder + "' is no run in a folder of runs; name both, as runs/first",
-                  exit_code::usage);
+    throw Failure("the log '" + folder + "' is no run in a folder of runs; name both, as runs/first", exit_code::usage);
   folder_ = path.string();
   run_ = std::move(run);
   const auto refused = [&](const std::string& why) {

@@ -65,8 +65,10 @@ class Chart {
     this.x = (at) => left + (at - first) / (last - first || 1) * (right - left);
     this.place = (x) => Math.min(last, Math.max(first, first + (x - left) / (right - left) * (last - first)));
     const lines = this.curves.flatMap((c) => {
-      const smooth = {...c, points: thinned(c.at, smoothed(c.curve.values, shown.weight), first, last, columns)};
-      return shown.weight === 0 ? [smooth] : [{...c, raw: true, points: thinned(c.at, c.curve.values, first, last, columns)}, smooth];
+      const points = thinned(c.at, c.curve.values, first, last, columns), pale = {...c, raw: true, points};
+      if (shown.weight > 0) return [pale, {...c, points: thinned(c.at, smoothed(c.curve.values, shown.weight), first, last, columns)}];
+      // what would only be a broad band is one behind its mean
+      return points.length > 2 * columns ? [pale, {...c, points: averaged(c.at, c.curve.values, first, last, columns)}] : [{...c, points}];
     });
     const plans = this.key === "memory" ? this.runs.filter((run) => run.head.planned > 0) : [];
     const drawable = (v) => Number.isFinite(v) && (!this.logarithmic || v > 0);
@@ -93,7 +95,7 @@ class Chart {
     for (const run of plans)
       marks.push(drawn("line", {class: "planned", stroke: inkOf(run), x1: left, x2: right, y1: this.y(run.head.planned), y2: this.y(run.head.planned)},
                        drawn("title", {}, run.name + " by its plan: " + bytes(run.head.planned))));
-    for (const line of lines) {
+    for (const line of [...lines.filter((l) => l.raw), ...lines.filter((l) => !l.raw)]) {
       let path = "", pen = "M";
       for (const p of line.points) {
         if (!p || !drawable(p[1])) {

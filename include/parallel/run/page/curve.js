@@ -37,6 +37,18 @@ function thinned(at, values, from, to, columns) {
   return result;
 }
 
+/// One point for each column: the mean of what lies there.
+function averaged(at, values, from, to, columns) {
+  const sums = new Map(), scale = columns / (to - from || 1);
+  for (let i = 0; i < values.length; ++i) {
+    if (at[i] < from || at[i] > to || !Number.isFinite(values[i])) continue;
+    const column = Math.floor((at[i] - from) * scale), sum = sums.get(column);
+    if (sum) sum[0] += at[i], sum[1] += values[i], ++sum[2];
+    else sums.set(column, [at[i], values[i], 1]);
+  }
+  return [...sums.values()].map(([place, sum, count]) => [place / count, sum / count]);
+}
+
 /// The index of the value that is nearest to a place; -1 for none.
 function nearest(at, place) {
   let low = 0, high = at.length - 1;
