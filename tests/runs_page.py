@@ -152,7 +152,7 @@ def main():
         faults += check("changed", {"pictures": len(paths), "curves": browser.ask(SHOWN)["curves"]}, {"pictures": 5, "curves": 4})
 
         # Names that are strange, numbers that are none, numbers of one's own, losses beside; one that begins anew while it is looked at.
-        own = [row(i, math.nan if i == 5 else 1 / (i + 1), own=i, **({"validation_loss": 0.5} if i % 4 == 0 else {})) for i in range(12)]
+        own = [row(i, math.nan if i == 5 else 1 / (i + 1), **{NASTY: i}, **({"validation_loss": 0.5} if i % 4 == 0 else {})) for i in range(12)]
         strange = "a 'b' & <i>"
         write_run(runs, strange, own, notes={NASTY: NASTY})
         for size in SIZES:
@@ -161,7 +161,7 @@ def main():
                 open_page(browser, page, size, scheme)
                 wait(browser, steps_are(first[-1]["step"], second[-1]["step"], 11))
                 shown = browser.ask(SHOWN)
-                faults += check(what, shown, {"runs": ["first", "second", strange], "overflow": 0, "charts": ["loss", *BASE, "own"], "curves": 4, "planned": 3, "no_numbers": 1, "images": 0})
+                faults += check(what, shown, {"runs": ["first", "second", strange], "overflow": 0, "charts": ["loss", *BASE, NASTY], "curves": 4, "planned": 3, "no_numbers": 1, "images": 0})
                 faults += check(what, {"note": shown["heads"][-1]}, {"note": NASTY})
                 contrasts = browser.ask(CONTRASTS)
                 faults += check(what, {k: v >= {"curves": 3, "text": 4.5}[k] for k, v in contrasts.items()}, {"curves": True, "text": True})

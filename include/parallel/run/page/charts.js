@@ -27,16 +27,17 @@ const inkOf = (run) => "var(--run-" + run.index % 8 + ")";
 const shown = {across: "steps", from: 0, weight: 0, cursor: null};
 
 class Chart {
+  static made = 0;
   constructor(how) {
     Object.assign(this, how, {logarithmic: false, curves: []});
-    const title = "chart-" + this.key;
-    this.svg = drawn("svg", {tabindex: 0, role: "img", "aria-labelledby": title});
+    this.id = "chart-" + ++Chart.made;
+    this.svg = drawn("svg", {tabindex: 0, role: "img", "aria-labelledby": this.id});
     this.picture = element("div", {class: "picture"}, this.svg);
     this.detail = element("p", {class: "detail"});
     const box = element("input", {type: "checkbox"});
     box.onchange = () => { this.logarithmic = box.checked, this.draw(); };
-    this.section = element("section", {"aria-labelledby": title, "data-chart": this.key},
-                           element("div", {class: "head"}, element("h2", {id: title}, this.title), element("label", {}, box, " logarithmic")), this.picture, this.detail);
+    this.section = element("section", {"aria-labelledby": this.id, "data-chart": this.key},
+                           element("div", {class: "head"}, element("h2", {id: this.id}, this.title), element("label", {}, box, " logarithmic")), this.picture, this.detail);
     const point = (event) => this.go(this.place((event.clientX - this.svg.getBoundingClientRect().left)));
     this.svg.addEventListener("pointermove", point);
     this.svg.addEventListener("pointerdown", point);
@@ -84,8 +85,8 @@ class Chart {
     const scale = this.logarithmic ? Math.log : (v) => v;
     this.y = (v) => foot - (scale(v) - scale(low)) / (scale(most) - scale(low)) * high;
 
-    const marks = [], within = "url(#within-" + this.key + ")";
-    marks.push(drawn("clipPath", {id: "within-" + this.key}, drawn("rect", {x: left - 2, y: top - 2, width: right - left + 4, height: high + 4})));
+    const marks = [], within = "url(#" + this.id + "-within)";
+    marks.push(drawn("clipPath", {id: this.id + "-within"}, drawn("rect", {x: left - 2, y: top - 2, width: right - left + 4, height: high + 4})));
     const upward = this.binary && !this.logarithmic ? ticks(most, 5, true).filter((t) => t <= most) : ticksBetween(low, most, 5, this.logarithmic);
     for (const t of upward)
       marks.push(drawn("line", {class: "guide", x1: left, x2: right, y1: this.y(t), y2: this.y(t)}), words(left - 6, this.y(t) + 4, this.said(t), {class: "faint end"}));

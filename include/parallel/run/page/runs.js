@@ -2,7 +2,7 @@ R"script(// All runs of the folder: which there are, which are shown, and when t
 const runs = new Map(), charts = new Map();
 let range = [0, 1];
 
-const ago = (s) => s < 90 ? counted(Math.round(s), "second") : s < 5400 ? counted(Math.round(s / 60), "minute") : s < 129600 ? counted(Math.round(s / 3600), "hour") : counted(Math.round(s / 86400), "day");
+const ago = (s) => s < 5400 ? counted(Math.max(1, Math.round(s / 60)), "minute") : s < 129600 ? counted(Math.round(s / 3600), "hour") : counted(Math.round(s / 86400), "day");
 const there = () => [...runs.values()].filter((run) => run.there);
 
 function showTable() {
@@ -19,16 +19,20 @@ function showTable() {
                    element("td", {}, state), cell(run.last ? run.last.step.toLocaleString("en") : ""),
                    ...columns.map((name) => cell(run.curves.has(name) ? chartOf(name).said(run.latest(name)) : "")), element("td", {}, run.head.mesh), ...notes.map((note) => element("td", {}, run.head.notes[note] ?? "")));
   });
-  const focused = document.activeElement?.id;
-  byId("runs-table").replaceChildren(columnHeads(["Run", "State", "Step", ...columns.map(capital), "Mesh", ...notes], [2, ...columns.map((c, i) => i + 3)]), element("tbody", {}, ...rows));
-  if (focused) byId(focused)?.focus();
   byId("runs-note").textContent = all.length > 0 ? "" : "No run is there yet: each that begins in this folder is shown.";
+  const table = element("table", {}, columnHeads(["Run", "State", "Step", ...columns.map(capital), "Mesh", ...notes], [2, ...columns.map((c, i) => i + 3)]), element("tbody", {}, ...rows));
+  if (table.textContent === byId("runs-table").textContent) return;
+  const focused = document.activeElement?.id;
+  byId("runs-table").replaceChildren(...table.children);
+  if (focused) byId(focused)?.focus();
 }
 
 function showCharts() {
   const chosen = there().filter((run) => run.chosen);
   const last = chosen.reduce((end, run) => !run.last ? end : Math.max(end, shown.across === "steps" ? run.last.step : run.last.time - run.begin), 0) || 1;
   range = [last * shown.from, last];
+  byId("from-said").value = shown.across === "steps" ? Math.ceil(range[0]).toLocaleString("en") : lasting(range[0]);
+  byId("smoothing-said").value = shown.weight.toFixed(2);
   const wanted = new Map(chosen.flatMap((run) => [...run.curves.keys()].map((name) => [chartOf(name).key, chartOf(name)])));
   for (const [key, how] of wanted)
     if (!charts.has(key)) charts.set(key, new Chart(how));
