@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -42,7 +43,7 @@ class RunLog {
  public:
   /// Called by all ranks together. `folder` empty: nothing is logged. What an earlier run logged in this folder of step
   /// `run.from` and later ones is cut. Throws Failure(io) where the folder cannot be written, or another program logs
-  /// there.
+  /// there, Failure(usage) where the name is no RUNS/NAME.
   template <Communicator World>
   RunLog(World& world, const std::string& folder, const Plan& plan, LoggedRun run = {}) {
     if (folder.empty()) return;
@@ -55,7 +56,6 @@ class RunLog {
     --here;
     if (world.rank() == 0) begin(folder, plan, ranks, std::move(run));
   }
-  ~RunLog();
   RunLog(const RunLog&) = delete;
   RunLog& operator=(const RunLog&) = delete;
 
@@ -77,6 +77,13 @@ class RunLog {
 
  private:
   using Clock = std::chrono::steady_clock;
+  /// An open folder, locked while it is.
+  struct Lock {
+    int folder = -1;
+    ~Lock() {
+      if (folder >= 0) ::close(folder);
+    }
+  };
   /// Rows lie in files of so many, so that a page reads again only the last.
   static constexpr int rows_of_file = 2000;
 
@@ -90,7 +97,7 @@ class RunLog {
   bool begun_ = false, warned_ = false;
   std::string folder_{};
   LoggedRun run_{};
-  int lock_ = -1;
+  Lock lock_{};
   std::optional<AppendedFile> file_{};
   int files_ = 0, rows_ = 0;
   std::optional<EventFile> events_{};

@@ -117,10 +117,6 @@ inline Kept kept(const std::string& file, std::int64_t from) {
 }
 }  // namespace logging
 
-PARALLEL_INLINE RunLog::~RunLog() {
-  if (lock_ >= 0) ::close(lock_);
-}
-
 PARALLEL_INLINE std::string RunLog::rows(int file) const {
   char digits[16];
   std::snprintf(digits, sizeof digits, "%05d", file);
@@ -140,9 +136,9 @@ PARALLEL_INLINE void RunLog::begin(const std::string& folder, const Plan& plan, 
   std::error_code error;
   fs::create_directories(path, error);
   if (error) throw refused(error.message());
-  lock_ = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock_ < 0) throw refused(std::strerror(errno));
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+  lock_.folder = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_.folder < 0) throw refused(std::strerror(errno));
+  if (::flock(lock_.folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     throw refused("another program logs there; give this run a name of its own");
   cut();
 
