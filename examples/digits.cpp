@@ -20,6 +20,7 @@
 #include <parallel/run/checkpoint.hpp>
 #include <parallel/run/failure.hpp>
 #include <parallel/run/mesh_argument.hpp>
+#include <parallel/run/run_log.hpp>
 #include <parallel/run/stop_signals.hpp>
 #include <parallel/run/trainer.hpp>
 
@@ -97,7 +98,7 @@ class Data {
 
 struct Options {
   Mesh mesh{data = 2, tensor = 2};
-  std::string folder;
+  std::string folder, log;
   int epochs = 20;
 };
 
@@ -117,13 +118,15 @@ void train(Threads& world, const Data& data_set, const Options& options, const S
   const std::vector<std::int64_t> rows = rows_of(training, 0, world.rank());
   Prefetch<Batch> batches([&](std::int64_t i) { return data_set.batch_of(sampler.samples(i), rows, false); },
                           from.step);
+  RunLog log(world, options.log, training, {.from = from.step, .per_step = batch, .tensorboard = true});
   const std::int64_t an_epoch = sampler.steps_per_epoch(), steps = options.epochs * an_epoch;
   for (std::int64_t i = from.step; i < steps; ++i) {
     const Batch next = batches.next();
-    const double loss = step(next.images, next.labels).loss;
+    const StepResult result = step(next.images, next.labels);
+    log.step(i, result);
     const bool stops = signals.asked(world);
     if (speaks && (i + 1) % (5 * an_epoch) == 0)
-      std::printf("epoch %2d  loss %.3f\n", static_cast<int>((i + 1) / an_epoch), loss);
+      std::printf("epoch %2d  loss %.3f\n", static_cast<int>((i + 1) / an_epoch), result.loss);
     if (checkpoints && (stops || (i + 1) % an_epoch == 0)) checkpoints->save(step.executor(), i + 1);
     if (!stops) continue;
     if (speaks) std::printf("asked to stop behind step %d\n", static_cast<int>(i + 1));
@@ -150,6 +153,7 @@ int main(int argc, char** argv) {
     arguments.text("--mesh", mesh, "ranks per axis");
     arguments.text("--data", data_folder, "folder with digits-images.idx and digits-labels.idx");
     arguments.text("--folder", options.folder, "of checkpoints, one an epoch; by default none are kept");
+    arguments.text("--log", options.log, "folder of this run in a folder of runs, as runs/first: see runs/runs.html");
     arguments.number("--epochs", options.epochs, "how often each digit is seen", 1, 1000000);
     if (!arguments.read(argc, argv)) return exit_code::done;
     options.mesh = mesh_argument(mesh, {&data, &tensor});

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include <parallel/run/page.hpp>
+
 #include "json.hpp"
 #include "svg.hpp"
 
@@ -74,21 +76,13 @@ inline Json pictures(const Plan& plan) {
 
 /// One page with these plans: an array of what json(plan, name) says, each with its pictures.
 inline std::string report(const Json& plans) {
-  std::string script;
+  namespace common = parallel::internals::page;
+  std::string style(common::style), script(common::elements);
+  style += page::style;
   for (const std::string_view s : page::scripts) script += s;
-  std::string result;
-  for (std::string_view rest = page::html; !rest.empty();) {
-    // The placeholders stand once each and in this order; what replaces them is not searched again.
-    const std::size_t at = rest.find('@'), end = rest.find('@', at + 1);
-    result += rest.substr(0, at);
-    if (end == std::string_view::npos) break;
-    const std::string_view name = rest.substr(at + 1, end - at - 1);
-    if (name == "style") result += page::style;
-    if (name == "plans") result += page::embedded(plans);
-    if (name == "script") result += script;
-    rest.remove_prefix(end + 1);
-  }
-  return result;
+  return common::filled(page::html, [&](std::string_view name) {
+    return name == "style" ? style : name == "plans" ? page::embedded(plans) : script;
+  });
 }
 
 }  // namespace planner

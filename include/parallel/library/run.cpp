@@ -4,4 +4,5 @@
 #include <parallel/run/mesh_argument.ipp>
 #include <parallel/run/progress.ipp>
 #include <parallel/run/recording.ipp>
+#include <parallel/run/run_log.ipp>
 #include <parallel/run/text_data.ipp>

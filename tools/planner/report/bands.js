@@ -51,19 +51,4 @@ function drawBands(plan, bands, x, svg, top) {
   });
   return y - top;
 }
-
-/// About `wanted` round numbers from 0 to `most`; base 2 for bytes.
-function ticks(most, wanted, binary) {
-  if (!(most > 0)) return [0];
-  let step = binary ? 2 ** Math.floor(Math.log2(most / wanted)) : 10 ** Math.floor(Math.log10(most / wanted));
-  for (const factor of binary ? [1, 2, 4] : [1, 2, 5, 10])
-    if (most / (step * factor) <= wanted) {
-      step *= factor;
-      break;
-    }
-  const result = [];
-  for (let t = 0; t <= most * 1.0001; t += step) result.push(t);
-  return result;
-}
-const widthOf = (box) => Math.max(280, Math.floor(box.clientWidth));
 )script"
