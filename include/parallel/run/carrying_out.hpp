@@ -116,6 +116,11 @@ class Session : public CarryingOut {
     declare(model, declared, applications, path);
     resize();
   }
+  /// A plan of nothing but them.
+  OwnedPlan plan_of_parameters() const {
+    const GraphView beside(naming_);
+    return derive(Graph(declared.graph), mesh_, std::span(&beside, 1), Demands{});
+  }
   void take_parameters(ParametersIn<MemoryOf<Device>>& parameters) {
     Trace trace = declared;
     for (int i = 0; i < applications.all.size(); ++i) {
@@ -141,6 +146,78 @@ class Session : public CarryingOut {
           entered_[o].type, Kind::parameter, {}, static_cast<const std::byte*>(v.data),
           static_cast<std::int64_t>(v.bytes())};
     }
+  }
+  /// Goes back from a scalar, and gives the gradients of tensors and parameters, in these types: one program of all
+  /// that the scalar was made of.
+  std::vector<Held> gradients(int loss, std::span<const int> of, std::span<const Type> as, Here here) {
+    Trace trace = declared;
+    Applications all;
+    all.all = applications.all;
+    std::vector<Held> inputs;
+    for (int i = 0; i < all.all.size(); ++i) {
+      const Held& held = held_[static_cast<std::size_t>(i)];
+      if (all.all[i].what != Application::What::given || all.all[i].type != nullptr || held.data == nullptr) continue;
+      all.all[i].value = declare_held(trace, held, held.kind == Kind::activation);
+      inputs.push_back(held);
+    }
+    Vector<int> known = draws;
+    Writing writing(trace, all, &known);
+    const int result = writing.program(List<int, 1>{loss})[0];
+    writing.mark_recomputed();
+    staging::settle(trace);
+    Differentiation backward(trace);
+    backward.run(result, 1.0);
+    Vector<int> completed;
+    for (const int number : of) {
+      const int value = value_of(all, number);
+      int gradient = backward.of(value);
+      if (gradient < 0)
+        gradient = trace.emit(operation::constant, {}, {conjugate(trace.graph.values[value].type)}, Kind::constant);
+      completed.push_back(gradient);
+    }
+    complete_together(trace, completed);
+    trace.phase = Phase::forward;
+    for (int i = 0; i < completed.size(); ++i) {
+      const Type& type = as[static_cast<std::size_t>(i)];
+      trace.output(trace.graph.name({}, {"gradient"}),
+                   trace.enter(trace.cast(completed[i], type.dtype), type.layout));
+    }
+    staging::place(trace.graph);
+    recompute_marked(trace.graph);
+    const auto program = made(fuse(std::move(trace.graph)), parameters_, here);
+    program->run(inputs, numbers, here);
+    std::vector<Held> results;
+    for (std::size_t i = 0; i < of.size(); ++i) {
+      const View v = program->output(static_cast<int>(i));
+      results.push_back(room_for(derived(&scalar_, as[i]), Kind::data, mesh_));
+      std::memcpy(results.back().own.get(), v.data, static_cast<std::size_t>(results.back().bytes));
+    }
+    return results;
+  }
+  /// How many layers share an application, a parameter; 0: it is no layers'.
+  int layers(int number) const {
+    const Application& a = applications.all[number];
+    return a.stacked ? declared.graph.members[declared.graph.values[a.value].member].layers : 0;
+  }
+  /// The parameter of a path, and how its gradient is.
+  int parameter(std::string_view path) const {
+    std::string known;
+    for (int i = 0; i < applications.all.size(); ++i) {
+      const Application& a = applications.all[i];
+      if (a.what != Application::What::given || a.type == nullptr) continue;
+      const std::string_view name = declared.graph.text(declared.graph.members[declared.graph.values[a.value].member].path);
+      if (name == path) return i;
+      known += (known.empty() ? "; it has " : ", ") + std::string(name);
+    }
+    throw Misuse("the model has no parameter " + std::string(path) + known);
+  }
+  /// Forgets all that was applied from a number on.
+  void back_to(int number) {
+    applications.all.resize(number);
+    held_.resize(static_cast<std::size_t>(number));
+    loop_ = {};
+    applications.loop = -1;
+    enter_parameters();
   }
   /// Frees the memory of all but parameters.
   void forget() {
@@ -366,6 +443,13 @@ class Session : public CarryingOut {
                   static_cast<std::size_t>(one.bytes));
     return all;
   }
+  static int value_of(const Applications& all, int number) {
+    const Application& a = all.all[number];
+    if (a.what == Application::What::given && a.value >= 0 && (a.type != nullptr || a.kind == Kind::activation))
+      return a.value;
+    throw Misuse(
+        "a gradient is asked of what was computed, or is data; ask for those of parameters, and of tensors that `wanted` made");
+  }
   static Here here_of(const Source& where) { return {where.file, where.line}; }
 
   std::unique_ptr<Program> made(Graph graph, ParametersIn<MemoryOf<Device>>* parameters, Here here) {
@@ -411,6 +495,7 @@ class Session : public CarryingOut {
   }
 
  private:
+  static constexpr Type scalar_{};
   static constexpr char whole_ = 0;  // its address is a key
 
   Mesh mesh_;
