@@ -72,10 +72,10 @@ struct Way {
     return to<Annotation...>(x);
   }
 };
-using Ways = std::tuple<Way<Shape<4, 4>>, Way<Shape<4 / data, 4>>, Way<Shape<4, 4 / data>>, Way<Shape<4 / tensor, 4>>,
-                        Way<Shape<4 / data, 4 / tensor>>, Way<Shape<4 / data / tensor, 4>>,
-                        Way<Shape<4, 4>, On<data, Partial>>, Way<Shape<4 / data, 4>, On<tensor, Partial>>,
-                        Way<Shape<4, 4 / tensor>, On<data, Partial>>>;
+using Ways =
+    std::tuple<Way<Shape<4, 4>>, Way<Shape<4 / data, 4>>, Way<Shape<4, 4 / data>>, Way<Shape<4 / tensor, 4>>,
+               Way<Shape<4 / data, 4 / tensor>>, Way<Shape<4 / data / tensor, 4>>, Way<Shape<4, 4>, On<data, Partial>>,
+               Way<Shape<4 / data, 4>, On<tensor, Partial>>, Way<Shape<4, 4 / tensor>, On<data, Partial>>>;
 
 }  // namespace
 
@@ -95,7 +95,8 @@ TEST_CASE("a sum of two tensors, printed with how it lies") {
 
 TEST_CASE("numbers are printed by their types, long dimensions by their ends") {
   on(Mesh{data = 1}, [](auto& eager, int) {
-    CHECK(eager.text(eager.template tensor<int, Shape<3>>(std::vector<int>{1, -2, 3})) == "i32[3] on data=1\n[1, -2, 3]");
+    CHECK(eager.text(eager.template tensor<int, Shape<3>>(std::vector<int>{1, -2, 3})) ==
+          "i32[3] on data=1\n[1, -2, 3]");
     CHECK(eager.text(eager.template tensor<float, Shape<1, 1, 2>>(Floats{0.5F, 1e-7F})) ==
           "f32[1, 1, 2] on data=1\n[[[0.5, 1e-07]]]");
     CHECK(eager.text(eager.template tensor<float, Shape<2, 600>>(counted(1200))) ==
@@ -154,8 +155,9 @@ TEST_CASE("gradients of tensors and parameters, and a step by hand") {
 TEST_CASE("mistakes are one sentence") {
   on(Mesh{data = 1}, [](auto& eager, int) {
     const auto a = eager.template tensor<float, Shape<2>>(Floats{1, 2});
-    CHECK(sentence([&] { eager.template tensor<float, Shape<3>>(Floats{1, 2}); }).find("has 3 elements, but 2 were given") !=
-          std::string::npos);
+    CHECK(sentence([&] {
+            eager.template tensor<float, Shape<3>>(Floats{1, 2});
+          }).find("has 3 elements, but 2 were given") != std::string::npos);
     run_threads(1, [&](Threads& world) {
       Eager<Threads, Cpu> other(Mesh{data = 1}, world);
       const auto b = other.template tensor<float, Shape<2>>(Floats{1, 2});

@@ -83,7 +83,9 @@ class Applications {
   bool mistaken = false;       ///< they did what is refused, and the types do not show it
   CarryingOut* out = nullptr;  ///< carries out at once what is added
 
-  constexpr int add(const Application& application) { return out != nullptr ? out->applied(application) : note(application); }
+  constexpr int add(const Application& application) {
+    return out != nullptr ? out->applied(application) : note(application);
+  }
   /// Runs a loop's body: once, for a plan has it once, or for each iteration that is carried out.
   template <class Body>
   constexpr Returned iterate(int initial, int carried, const Type& type, int count, Body body) {

@@ -72,8 +72,7 @@ struct Layers {
         const auto body = [&]() -> internals::Returned {
           return {block(Carried(program, carried), more...).enter(*program), -1};
         };
-        const int returned =
-            program->iterate(initial, carried, X::type, static_cast<int>(count.size), body).state;
+        const int returned = program->iterate(initial, carried, X::type, static_cast<int>(count.size), body).state;
         const Layout* const crossed = count.count > 0 ? &Crossed::value.results[0].layout : nullptr;
         program->loop = outside;
         return Carried(program, program->add({.what = internals::Application::What::loop,

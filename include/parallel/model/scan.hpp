@@ -139,8 +139,7 @@ struct Scan {
           const int step = program->add({.what = What::step, .operands = {sequence}});
           return noted(*program, cell(Carried(program, carried), OneStep(program, step), more...));
         };
-        const auto [returned, given] =
-            program->iterate(from, carried, State::type, static_cast<int>(steps.size), body);
+        const auto [returned, given] = program->iterate(from, carried, State::type, static_cast<int>(steps.size), body);
         program->loop = outside;
         const int loop = program->add({.what = What::loop,
                                        .operands = {from},

@@ -87,7 +87,11 @@ class Session : public CarryingOut {
   using Program = Small<World, Device>;
 
   Session(const Mesh& mesh, World& world, const Device& device)
-      : mesh_(mesh), world_(world), device_(device), naming_(naming(mesh)), plan_(derive(naming_, mesh, {}, Demands{})) {
+      : mesh_(mesh),
+        world_(world),
+        device_(device),
+        naming_(naming(mesh)),
+        plan_(derive(naming_, mesh, {}, Demands{})) {
     applications.out = this;
     check_ranks(plan_, world.rank(), world.size());
   }
@@ -142,9 +146,11 @@ class Session : public CarryingOut {
     entering_->run({}, numbers, {});
     for (std::size_t o = 0; o < entered_.size(); ++o) {
       const View v = entering_->output(static_cast<int>(o));
-      held_[static_cast<std::size_t>(entered_[o].number)] = {
-          entered_[o].type, Kind::parameter, {}, static_cast<const std::byte*>(v.data),
-          static_cast<std::int64_t>(v.bytes())};
+      held_[static_cast<std::size_t>(entered_[o].number)] = {entered_[o].type,
+                                                             Kind::parameter,
+                                                             {},
+                                                             static_cast<const std::byte*>(v.data),
+                                                             static_cast<std::int64_t>(v.bytes())};
     }
   }
   /// Goes back from a scalar, and gives the gradients of tensors and parameters, in these types: one program of all
@@ -179,8 +185,7 @@ class Session : public CarryingOut {
     trace.phase = Phase::forward;
     for (int i = 0; i < completed.size(); ++i) {
       const Type& type = as[static_cast<std::size_t>(i)];
-      trace.output(trace.graph.name({}, {"gradient"}),
-                   trace.enter(trace.cast(completed[i], type.dtype), type.layout));
+      trace.output(trace.graph.name({}, {"gradient"}), trace.enter(trace.cast(completed[i], type.dtype), type.layout));
     }
     staging::place(trace.graph);
     recompute_marked(trace.graph);
@@ -205,7 +210,8 @@ class Session : public CarryingOut {
     for (int i = 0; i < applications.all.size(); ++i) {
       const Application& a = applications.all[i];
       if (a.what != Application::What::given || a.type == nullptr) continue;
-      const std::string_view name = declared.graph.text(declared.graph.members[declared.graph.values[a.value].member].path);
+      const std::string_view name =
+          declared.graph.text(declared.graph.members[declared.graph.values[a.value].member].path);
       if (name == path) return i;
       known += (known.empty() ? "; it has " : ", ") + std::string(name);
     }
@@ -304,9 +310,9 @@ class Session : public CarryingOut {
   const Plan& plan() const { return plan_; }
 
   Applications applications{};
-  Trace declared{};      ///< the parameters, and what words say of a program
-  Vector<int> draws{};   ///< of each application, the number of its first random operation; -1: of none
-  int drawn = 0;         ///< the next such number; < 0: all are known
+  Trace declared{};     ///< the parameters, and what words say of a program
+  Vector<int> draws{};  ///< of each application, the number of its first random operation; -1: of none
+  int drawn = 0;        ///< the next such number; < 0: all are known
   std::map<std::string, double, std::less<>> numbers{};  ///< of the run: seed, step
 
   /// Runs what `write` writes of these inputs, and keeps the program by its key. The result has this type and kind.
@@ -321,7 +327,8 @@ class Session : public CarryingOut {
     }
   };
   template <class Write>
-  Held run(Key key, std::span<const Held> inputs, const Type* type, Kind kind, Here here, Write write, int number = -1) {
+  Held run(Key key, std::span<const Held> inputs, const Type* type, Kind kind, Here here, Write write,
+           int number = -1) {
     Program* program = &small(key, inputs, here, write);
     if (program->draws > 0) {  // its numbers are of this application, and this iteration
       int& draw = draws[number];

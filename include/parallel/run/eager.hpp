@@ -104,11 +104,13 @@ class Eager {
       const std::array<int, sizeof...(X)> of{number_of(x)...};
       for (const int number : of)
         if (session_.layers(number) > 0)
-          throw Misuse("a parameter of layers has as many gradients; ask for all by its path, gradient(loss, \"blocks.*.up\")");
+          throw Misuse(
+              "a parameter of layers has as many gradients; ask for all by its path, gradient(loss, \"blocks.*.up\")");
       const std::array<Type, sizeof...(X)> as{GradientOf<X>::type...};
       const auto held = back(loss, of, as);
-      return parts(traced_t<GradientOf<X>>(&session_.applications, session_.give({&GradientOf<X>::type, Kind::data,
-                                                                                  held[i].own, held[i].data, held[i].bytes}))...);
+      return parts(traced_t<GradientOf<X>>(
+          &session_.applications,
+          session_.give({&GradientOf<X>::type, Kind::data, held[i].own, held[i].data, held[i].bytes}))...);
     }
     (std::make_index_sequence<sizeof...(X)>{});
   }

@@ -22,7 +22,8 @@ class Eagerly {
       : session_(plan.mesh, world, device) {
     static_assert(!building::refused<Program>());
     if (plan.graph.stages != nullptr && plan.mesh.extent(plan.graph.stages) > 1)
-      throw CannotRun("no rank of " + text(plan.mesh) + " has all layers, so none can run the model eagerly; take a mesh with one stage");
+      throw CannotRun("no rank of " + text(plan.mesh) +
+                      " has all layers, so none can run the model eagerly; take a mesh with one stage");
     session_.numbers = {{"seed", 0}, {"step", 1}};
     words(session_.declared);
     number_draws(typename Program::Inputs{});
@@ -44,7 +45,8 @@ class Eagerly {
   double output_scalar(std::string_view name) {
     const eagerly::Held held = session_.whole(find(name));
     if (held.type->layout.elements() != 1)
-      throw Misuse("the output " + std::string(name) + " is " + text(*held.type) + ", no single number; ask for output<T>(name)");
+      throw Misuse("the output " + std::string(name) + " is " + text(*held.type) +
+                   ", no single number; ask for output<T>(name)");
     double number = 0;
     with_element(held.type->dtype, [&]<class T>(T) {
       if constexpr (Half<T>)
@@ -104,7 +106,8 @@ class Eagerly {
     declare(model, trace, program, path);
     const int first = program.all.size();
     int position = 0;
-    ((program.note({.what = What::given, .value = building::declare_input<Input>(trace, position, 1)}), ++position), ...);
+    ((program.note({.what = What::given, .value = building::declare_input<Input>(trace, position, 1)}), ++position),
+     ...);
     const auto returned = [&]<int... i>(std::integer_sequence<int, i...>) {
       return model(building::Entering<Input>(&program, first + i)...);
     }
@@ -124,7 +127,8 @@ class Eagerly {
       throw Misuse("the program takes " + std::to_string(sizeof...(Input)) + " inputs, but " + std::to_string(given) +
                    " were given; give one for each, in the order of the program's types");
     if (micro_batches > 1 && draws_any_)
-      throw CannotRun("a program that draws random numbers in several micro-batches does not run eagerly; take one micro-batch");
+      throw CannotRun(
+          "a program that draws random numbers in several micro-batches does not run eagerly; take one micro-batch");
     outputs_.clear();
     eagerly::Held total{};
     for (int batch = 0; batch < micro_batches; ++batch) {
@@ -164,15 +168,14 @@ class Eagerly {
     const eagerly::Held loss = session_.operand(number);
     std::vector<eagerly::Held> in{loss};
     if (total.data != nullptr) in.push_back(total);
-    return session_.run({&operation::accumulate, loss.type, static_cast<double>(in.size())}, in, loss.type, Kind::data,
-                        {}, [&](Trace& trace, std::span<const int> v, Vector<int>&) {
-                          const Type type = *loss.type;
-                          const int before =
-                              v.size() > 1 ? v[1] : trace.emit(operation::constant, {}, {type}, Kind::constant);
-                          const int share =
-                              trace.emit(operation::scale, {v[0]}, {type}, Kind::data, {}, 1.0 / micro_batches);
-                          return trace.emit(operation::accumulate, {before, share}, {type}, Kind::data);
-                        });
+    return session_.run(
+        {&operation::accumulate, loss.type, static_cast<double>(in.size())}, in, loss.type, Kind::data, {},
+        [&](Trace& trace, std::span<const int> v, Vector<int>&) {
+          const Type type = *loss.type;
+          const int before = v.size() > 1 ? v[1] : trace.emit(operation::constant, {}, {type}, Kind::constant);
+          const int share = trace.emit(operation::scale, {v[0]}, {type}, Kind::data, {}, 1.0 / micro_batches);
+          return trace.emit(operation::accumulate, {before, share}, {type}, Kind::data);
+        });
   }
   int find(std::string_view name) const {
     std::string known;

@@ -27,7 +27,8 @@ inline std::string number(DType dtype, const void* data, std::int64_t i) {
                     static_cast<double>(static_cast<float>(static_cast<const float16*>(data)[i])));
       break;
     default:
-      std::snprintf(digits, sizeof digits, "%.5g", static_cast<double>(static_cast<const float*>(data)[i])); break;
+      std::snprintf(digits, sizeof digits, "%.5g", static_cast<double>(static_cast<const float*>(data)[i]));
+      break;
   }
   return digits;
 }
