@@ -69,7 +69,8 @@ int main() {
       Eagerly<Step, Threads, Cpu> eagerly(plan, world, parameters);
       const double looked = eagerly(numbers).output_scalar("loss"), loss = step(numbers).loss;
       if (world.rank() != 0) return;
-      std::printf("the loss of the model, line by line: %.4f\nthe loss of the step:                %.4f\n", looked, loss);
+      std::printf("the loss of the model, line by line: %.4f\nthe loss of the step:                %.4f\n", looked,
+                  loss);
       std::printf("they are the same bits: %s\n", looked == loss ? "yes" : "no");
     });
     return exit_code::done;

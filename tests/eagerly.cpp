@@ -49,6 +49,16 @@ struct OverTime {
   }
 };
 
+/// Applies random operations in another order than that in which the program is written.
+struct Drawn {
+  Parameter<float, Shape<6>> w{normal(1)};
+  constexpr auto operator()(Distributed auto x) const {
+    const auto later = dropout(x * w, 0.5);
+    const auto first = dropout(x, 0.25) + random<float, Shape<4, 6>>(0.5);
+    return mean(square(first - later));
+  }
+};
+
 template <class T>
 std::vector<T> numbers(std::size_t n, double below = 0) {
   std::vector<T> all(n);
@@ -83,6 +93,11 @@ void trains(const Mesh& mesh, const Input&... inputs) {
 TEST_CASE("a GPT with dropout") {
   const auto tokens = numbers<int>(64, 32), targets = numbers<int>(64, 31);
   for (const Mesh& mesh : meshes) trains<Training<Gpt, AdamW, Tokens, Tokens>>(mesh, tokens, targets);
+}
+
+TEST_CASE("random operations in any order") {
+  for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}})
+    trains<Training<Drawn, AdamW, Tensor<float, Shape<4 / data, 6>>>>(mesh, numbers<float>(24));
 }
 
 TEST_CASE("a GPT whose parameters are stored split") {
