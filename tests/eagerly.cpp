@@ -49,6 +49,15 @@ struct OverTime {
   }
 };
 
+struct Residual {
+  Parameter<float, Shape<6, 6>> w{normal(0.3)};
+  constexpr auto operator()(Distributed auto x) const { return x + matmul(x, w); }
+};
+struct Staged {
+  Layers<4 / stage, Residual, Recompute<2>> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(x))); }
+};
+
 /// Applies random operations in another order than that in which the program is written.
 struct Drawn {
   Parameter<float, Shape<6>> w{normal(1)};
@@ -134,6 +143,17 @@ TEST_CASE("images, in micro-batches too") {
 TEST_CASE("a loop over time") {
   using X = Tensor<float, Shape<5, 4 / data, 6>>;
   for (const Mesh& mesh : meshes) trains<Training<OverTime, AdamW, X>>(mesh, numbers<float>(120));
+}
+
+TEST_CASE("layers that can be shared out over stages, on one of them") {
+  using Step = Training<Staged, AdamW, Tensor<float, Shape<4 / data, 6>>>;
+  for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2, stage = 1}}) trains<Step>(mesh, numbers<float>(24));
+  run_threads(2, [](Threads& world) {
+    const OwnedPlan plan = derive<Step>(Mesh{stage = 2}, world.rank());
+    Parameters parameters(plan, world.rank(), 5);
+    CHECK_THROWS_WITH((Eagerly<Step, Threads, Cpu>(plan, world, parameters)),
+                      doctest::Contains("no rank of stage=2 has all layers"));
+  });
 }
 
 TEST_CASE("gradients are those of the plan") {

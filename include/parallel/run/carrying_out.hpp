@@ -1,9 +1,11 @@
 // Carries out at once, on a rank's numbers, what is applied. Each operation with its moves is a program of its own,
 // traced, planned and run as any other, and kept for the next time that it is applied to the same types.
 #pragma once
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -68,7 +70,6 @@ class Small {
     executor_->run(here);
   }
   View output(int i) { return executor_->output(i); }
-  const Plan& plan() const { return plan_; }
 
   int draws = 0;  ///< how many random operations it has
 
@@ -113,7 +114,7 @@ class Session : public CarryingOut {
     write_part(plan(), type->layout, world_.rank(), whole, held.own.get());
     return give(held);
   }
-  /// Declares a model's parameters, which have their numbers from `parameters` from now on.
+  /// Declares a model's parameters.
   template <class Model>
   void declare_model(Model& model) {
     Vector<char> path;
@@ -125,6 +126,7 @@ class Session : public CarryingOut {
     const GraphView beside(naming_);
     return derive(Graph(declared.graph), mesh_, std::span(&beside, 1), Demands{});
   }
+  /// They have their numbers from these from now on.
   void take_parameters(ParametersIn<MemoryOf<Device>>& parameters) {
     Trace trace = declared;
     for (int i = 0; i < applications.all.size(); ++i) {
@@ -156,6 +158,7 @@ class Session : public CarryingOut {
   /// Goes back from a scalar, and gives the gradients of tensors and parameters, in these types: one program of all
   /// that the scalar was made of.
   std::vector<Held> gradients(int loss, std::span<const int> of, std::span<const Type> as, Here here) {
+    static_cast<void>(operand(loss));
     Trace trace = declared;
     Applications all;
     all.all = applications.all;
@@ -204,7 +207,7 @@ class Session : public CarryingOut {
     const Application& a = applications.all[number];
     return a.stacked ? declared.graph.members[declared.graph.values[a.value].member].layers : 0;
   }
-  /// The parameter of a path, and how its gradient is.
+  /// The parameter of a path.
   int parameter(std::string_view path) const {
     std::string known;
     for (int i = 0; i < applications.all.size(); ++i) {
@@ -312,7 +315,7 @@ class Session : public CarryingOut {
   Applications applications{};
   Trace declared{};     ///< the parameters, and what words say of a program
   Vector<int> draws{};  ///< of each application, the number of its first random operation; -1: of none
-  int drawn = 0;        ///< the next such number; < 0: all are known
+  int drawn = 0;        ///< the next such number
   std::map<std::string, double, std::less<>> numbers{};  ///< of the run: seed, step
 
   /// Runs what `write` writes of these inputs, and keeps the program by its key. The result has this type and kind.
@@ -347,9 +350,7 @@ class Session : public CarryingOut {
     return result;
   }
   World& world() { return world_; }
-  const Mesh& mesh() const { return mesh_; }
   const Device& device() const { return device_; }
-  ParametersIn<MemoryOf<Device>>* parameters() const { return parameters_; }
 
   /// A type that outlives the session's values, made from another that does.
   const Type* derived(const Type* from, const Type& type) {

@@ -37,7 +37,7 @@ struct GradientOf {
 /// A session of eager tensors on one rank. Its ranks apply the same to theirs, together.
 ///
 ///
-///     Eager eager(Mesh{data = 2}, world);
+///     Eager<Threads, Cpu> eager(Mesh{data = 2}, world);
 ///     const auto x = eager.tensor<float, Shape<4 / data>>(std::vector<float>{1, 2, 3, 4});
 ///     std::cout << eager.text(x + x);
 template <Communicator World, Device Device>
