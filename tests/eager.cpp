@@ -149,6 +149,9 @@ TEST_CASE("gradients of tensors and parameters, and a step by hand") {
     CHECK(eager.whole(model(x)) == Floats{7.5});
     eager.forget();
     CHECK(eager.whole(model.w) == Floats{0.5, 1, 1.5, 2});
+    CHECK(sentence([&] { eager.gradient(loss, "w"); }).find("forgotten") != std::string::npos);
+    CHECK(eager.gradient(model(eager.template tensor<float, Shape<2 / data, 2>>(Floats{1, 0, 0, 1})), "w") ==
+          Floats{1, 2, 3, 4});
   });
 }
 
