@@ -2,6 +2,8 @@
 // in any order, the same one in another at run time, so nothing may depend on the order in which applications are noted
 // here: graph/write.hpp gives them the program's.
 #pragma once
+#include <string_view>
+
 #include <parallel/graph/infer.hpp>
 #include <parallel/graph/recomputation.hpp>
 
@@ -49,14 +51,50 @@ struct Application {
   const Layout* crossing = nullptr;
 };
 
+/// What a loop's body gives, by its numbers: what the next iteration takes, and of a step what it gives beside.
+struct Returned {
+  int state = -1, given = -1;
+};
+
+/// Whoever carries out at once, on numbers, what is applied (run/carrying_out.hpp). A plan needs nobody.
+class CarryingOut {
+ public:
+  /// Notes an application and carries it out. Returns its number.
+  virtual int applied(const Application& application) = 0;
+  /// The iterations of a loop follow: the first takes the application `initial`, each what the one before returned, in
+  /// this type.
+  virtual void begin_loop(int initial, int carried, const Type& type, int count) = 0;
+  /// An iteration has returned. Whether another follows.
+  virtual bool goes_on(const Returned& returned) = 0;
+  /// Prints a tensor; all ranks together.
+  virtual void look(int number, std::string_view name) = 0;
+  /// Prints what this rank has of it, to be called in a debugger: `call h.of->out->show(h.value)`.
+  virtual void show(int number) = 0;
+
+ protected:
+  ~CarryingOut() = default;
+};
+
 class Applications {
  public:
   Vector<Application> all{};
-  int loop = -1;          ///< in the body of which loop the program stands
-  bool dry = false;       ///< only the user's functions run, nothing is noted
-  bool mistaken = false;  ///< they did what is refused, and the types do not show it
+  int loop = -1;               ///< in the body of which loop the program stands
+  bool dry = false;            ///< only the user's functions run, nothing is noted
+  bool mistaken = false;       ///< they did what is refused, and the types do not show it
+  CarryingOut* out = nullptr;  ///< carries out at once what is added
 
   constexpr int add(const Application& application) {
+    return out != nullptr ? out->applied(application) : note(application);
+  }
+  /// Runs a loop's body: once, for a plan has it once, or for each iteration that is carried out.
+  template <class Body>
+  constexpr Returned iterate(int initial, int carried, const Type& type, int count, Body body) {
+    if (out != nullptr) out->begin_loop(initial, carried, type, count);
+    const Returned returned = body();
+    while (out != nullptr && out->goes_on(returned)) static_cast<void>(body());
+    return returned;
+  }
+  constexpr int note(const Application& application) {
     all.push_back(application);
     all.back().loop = loop;
     return all.size() - 1;

@@ -14,7 +14,10 @@ namespace parallel::internals {
 
 class Writing {
  public:
-  constexpr Writing(Trace& trace, const Applications& applications) : trace_(trace), all_(applications.all) {
+  /// `draws`: with which number the random operations of each application begin; where that is -1 they have the next,
+  /// which is noted there.
+  constexpr Writing(Trace& trace, const Applications& applications, Vector<int>* draws = nullptr)
+      : trace_(trace), all_(applications.all), draws_(draws) {
     values_.resize(all_.size(), -1);
   }
 
@@ -147,6 +150,7 @@ class Writing {
   constexpr void write(int i) {
     const Application& a = all_[i];
     const int nodes = trace_.graph.nodes.size();
+    if (draws_ != nullptr) (*draws_)[i] = trace_.draws = (*draws_)[i] < 0 ? trace_.draws : (*draws_)[i];
     if (a.what == What::operation) {
       List<int, max_operands> operands;
       for (const int o : a.operands) operands.push_back(value_of(o, a.where));
@@ -359,6 +363,7 @@ class Writing {
 
   Trace& trace_;
   const Vector<Application>& all_;
+  Vector<int>* draws_ = nullptr;
   Vector<int> values_{};   ///< per application: its value in the graph, or -1
   Vector<bool> needed_{};  ///< per application: whether the result is made of it
 };

@@ -92,8 +92,10 @@ struct Layers {
         const int initial = x.enter(*program), outside = program->loop;
         const int carried = program->add({.what = internals::Application::What::carried});
         program->all[carried].loop = program->loop = carried;
-        const auto result = block(Carried(program, carried), more...);
-        const int returned = result.enter(*program);
+        const auto body = [&]() -> internals::Returned {
+          return {block(Carried(program, carried), more...).enter(*program), -1};
+        };
+        const int returned = program->iterate(initial, carried, X::type, static_cast<int>(count.size), body).state;
         const Layout* const crossed = count.count > 0 ? &Crossed::value.results[0].layout : nullptr;
         program->loop = outside;
         return Carried(program, program->add({.what = internals::Application::What::loop,

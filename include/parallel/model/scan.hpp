@@ -135,9 +135,11 @@ struct Scan {
         const int sequence = program->add({.what = What::sequence, .operands = {x.enter(*program)}});
         const int carried = program->add({.what = What::carried});
         program->all[carried].loop = program->loop = carried;
-        const int step = program->add({.what = What::step, .operands = {sequence}});
-        const auto [returned, given] =
-            noted(*program, cell(Carried(program, carried), OneStep(program, step), more...));
+        const auto body = [&] {
+          const int step = program->add({.what = What::step, .operands = {sequence}});
+          return noted(*program, cell(Carried(program, carried), OneStep(program, step), more...));
+        };
+        const auto [returned, given] = program->iterate(from, carried, State::type, static_cast<int>(steps.size), body);
         program->loop = outside;
         const int loop = program->add({.what = What::loop,
                                        .operands = {from},
@@ -156,7 +158,7 @@ struct Scan {
 
   /// What a cell returned, among a program's applications.
   template <class Returned>
-  static constexpr std::array<int, 2> noted(internals::Applications& program, const Returned& returned) {
+  static constexpr internals::Returned noted(internals::Applications& program, const Returned& returned) {
     if constexpr (internals::scanning::Parts<Returned>::paired) {
       const int state = returned.first.enter(program);
       return {state, returned.second.enter(program)};

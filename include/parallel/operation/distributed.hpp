@@ -266,7 +266,9 @@ struct Parameter : internals::Arithmetic<Parameter<T, S, Annotation...>> {
     using begins [[maybe_unused]] = typename Refused<Reason::no_initializer, nullptr, sizeof(Number)>::type;
   }
   constexpr internals::Applications* program() const { return of; }
-  constexpr int enter(internals::Applications& program) const { return value < 0 ? stray(program, type) : value; }
+  constexpr int enter(internals::Applications& program) const {
+    return value < 0 || of != &program ? stray(program, type) : value;
+  }
 };
 
 namespace internals {
@@ -290,7 +292,9 @@ struct Traced : Arithmetic<Traced<T, kind_of_value, S, Annotation...>> {
     return *this;
   }
   constexpr Applications* program() const { return of; }
-  constexpr int enter(Applications& program) const { return value < 0 ? stray(program, type) : value; }
+  constexpr int enter(Applications& program) const {
+    return value < 0 || of != &program ? stray(program, type) : value;
+  }
 };
 
 /// Whether the annotations of a tensor or parameter make sense; where they do not, asking is the one error.

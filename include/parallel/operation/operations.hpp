@@ -15,6 +15,7 @@
 #include <parallel/operation/gather.hpp>
 #include <parallel/operation/larger.hpp>
 #include <parallel/operation/log_softmax.hpp>
+#include <parallel/operation/look.hpp>
 #include <parallel/operation/loss.hpp>
 #include <parallel/operation/matmul.hpp>
 #include <parallel/operation/missing.hpp>
