@@ -1,0 +1,139 @@
+// The first operation whose numbers are not finite is named with its line, layer and rank, whatever made them, on every
+// rank alike; and what is meant to be infinite is no alarm.
+#include <cmath>
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include <parallel/run/trainer.hpp>
+
+#include "program.hpp"
+
+using namespace parallel;
+using namespace parallel::internals;
+using namespace parallel::axes;
+
+namespace {
+
+constexpr int rows = 4, width = 6, layers = 4;
+constexpr double infinity = std::numeric_limits<double>::infinity(), no_number = std::numeric_limits<double>::quiet_NaN();
+using X = Tensor<double, Shape<rows / data, width>>;
+
+constexpr int line_of_log = __LINE__ + 6;
+struct Block {
+  Parameter<double, Shape<width, 8 / tensor>> up{normal(0.4)};
+  Parameter<double, Shape<8 / tensor>> scale{constant(2)};
+  Parameter<double, Shape<8 / tensor, width>> down{normal(0.4)};
+  constexpr auto operator()(Distributed auto x) const {
+    const auto logarithm = log(scale);
+    return x + matmul(matmul(x, up) * logarithm, down);
+  }
+};
+constexpr int line_of_root = __LINE__ + 7;
+template <Dim depth>
+struct Model {
+  Parameter<double, Shape<width>> gain{ones}, unused{zeros};
+  Layers<depth, Block> blocks;
+  constexpr auto operator()(Distributed auto x) const { return blocks(x * gain); }
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square((*this)(x)-y)) + 0.0 * sum(sqrt(gain * gain)) + 0.0 * sum(unused);
+  }
+};
+using Fit = Training<Model<layers>, AdamW, X, X>;
+using InParts = AllStored<Fit, Stored<data>>;
+using Staged = Pipelined<schedules::one_forward_one_backward, Accumulate<2, Training<Model<layers / stage>, AdamW, X, X>>>;
+
+/// exit code and sentence of a step
+struct Said {
+  int code = 0;
+  std::string words{};
+  bool has(const std::string& part) const { return words.find(part) != std::string::npos; }
+};
+template <class Program, class Set>
+Said step(const Mesh& mesh, Set set, const AdamW::Hyperparameters& numbers = {}, std::vector<double> x = {}, int batches = 1) {
+  if (x.empty()) x.assign(static_cast<std::size_t>(batches * rows * width), 0.5);
+  const std::vector<double> y(x.size(), 0.25);
+  std::vector<Said> said(static_cast<std::size_t>(mesh.ranks()));
+  check("finite");
+  run_threads(mesh.ranks(), [&](Threads& world) {
+    const OwnedPlan plan = derive<Program>(mesh, world.rank());
+    Parameters parameters(plan, world.rank(), 5);
+    set(parameters, plan, world.rank());
+    try {
+      Trainer<Threads, CpuDouble> trainer(plan, world, parameters, numbers, 1);
+      for (int i = 0; i < 2; ++i) trainer(x, y);
+    } catch (const PeerFailed&) {
+      throw;
+    } catch (const Failure& failure) {
+      said[static_cast<std::size_t>(world.rank())] = {failure.exit_code, failure.what()};
+    }
+  });
+  check("");
+  for (const Said& other : said) CHECK(other.words == said[0].words);  // on every rank
+  return said[0];
+}
+const auto nothing = [](auto&...) {};
+/// Sets an element of a layer of a parameter, else `rest`.
+auto set(std::string name, std::size_t elements, std::size_t at, double value, double rest) {
+  return [=](Parameters& parameters, const Plan& plan, int rank) {
+    std::vector<double> whole(elements, rest);
+    whole[at] = value;
+    parameters.set(plan, rank, name, whole);
+  };
+}
+std::string at(int line) { return "finite.cpp:" + std::to_string(line); }
+
+}  // namespace
+
+TEST_CASE("a sound step says nothing") {
+  for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2, tensor = 2}}) {
+    CHECK(step<Fit>(mesh, nothing).words == "");
+    CHECK(step<InParts>(mesh, nothing).words == "");
+  }
+}
+
+TEST_CASE("the logarithm of a negative number in layer 2 of one rank's shard") {
+  const auto negative = set("blocks.*.scale", layers * 8, 2 * 8 + 6, -1, 2);
+  for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}, Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}}) {
+    const bool split = mesh.extent(tensor) == 2;
+    for (const Said& said : {step<Fit>(mesh, negative), step<InParts>(mesh, negative)}) {
+      CAPTURE(said.words);
+      CHECK(said.code == exit_code::failed);
+      CHECK(said.words.starts_with("the first numbers that are not finite in step 1 of the training made at finite.cpp:"));
+      CHECK(said.has(" were made by log at " + at(line_of_log) + " on rank " + (split ? "1" : "0") +
+                     ", in layer 2, charged to blocks.2.scale: 1 NaN of " + (split ? "4" : "8") +
+                     ", the first at [6] of f64[8/tensor]; operand 0, f64[8/tensor], is finite, from -1 to 2; "));
+    }
+  }
+  const Said staged = step<Staged>(Mesh{stage = 2}, negative, {}, {}, 2);
+  CAPTURE(staged.words);
+  CHECK(staged.has(" by log at " + at(line_of_log) + " on rank 1, in layer 2, charged to blocks.2.scale"));
+}
+
+TEST_CASE("in the backward pass alone, in the optimizer alone") {
+  for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}, Mesh{data = 2, tensor = 2}}) {
+    const Said backward = step<Fit>(mesh, set("gain", width, 3, 0, 1));  // the root of 0 has no derivative
+    CAPTURE(backward.words);
+    CHECK(backward.code == exit_code::failed);
+    CHECK(backward.has("in the backward pass of sqrt at " + at(line_of_root)));
+    const Said optimizer = step<Fit>(mesh, nothing, {.epsilon = 0});  // 0 / 0 where the gradient is 0
+    CAPTURE(optimizer.words);
+    CHECK(optimizer.has("made by adamw in the optimizer on rank 0, charged to unused: 6 NaN of 6"));
+  }
+}
+
+TEST_CASE("what is handed over, or set, is named as such") {
+  for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2, tensor = 2}}) {
+    std::vector<double> x(rows * width, 0.5);
+    x[3 * width + 2] = no_number;
+    const Said input = step<Fit>(mesh, nothing, {}, x);
+    CHECK(input.code == exit_code::bad_data);
+    CHECK(input.has("an input is not finite before step 1 of the training made at"));
+    CHECK(input.has(std::string(": input.0 on rank ") + (mesh.ranks() > 1 ? "2" : "0") + " has 1 NaN of "));
+    CHECK(input.has("the first at [3, 2] of f64[4/data, 6]"));
+    const Said parameter = step<Fit>(mesh, set("blocks.*.scale", layers * 8, 3 * 8 + 5, infinity, 2));
+    CHECK(parameter.code == exit_code::failed);
+    CHECK(parameter.has("a parameter is not finite before step 1 of the training made at"));
+    CHECK(parameter.has(std::string(": blocks.3.scale on rank ") + (mesh.ranks() > 1 ? "1" : "0") + " has 1 infinite of "));
+  }
+}
