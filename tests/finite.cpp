@@ -22,7 +22,7 @@ using X = Tensor<double, Shape<rows / data, width>>;
 constexpr int line_of_log = __LINE__ + 6;
 struct Block {
   Parameter<double, Shape<width, 8 / tensor>> up{normal(0.4)};
-  Parameter<double, Shape<8 / tensor>> scale{constant(2)};
+  Parameter<double, Shape<8 / tensor>> scale{ones};
   Parameter<double, Shape<8 / tensor, width>> down{normal(0.4)};
   constexpr auto operator()(Distributed auto x) const {
     const auto logarithm = log(scale);
@@ -72,7 +72,7 @@ Said step(const Mesh& mesh, Set set, const AdamW::Hyperparameters& numbers = {},
   for (const Said& other : said) CHECK(other.words == said[0].words);  // on every rank
   return said[0];
 }
-const auto nothing = [](auto&...) {};
+const auto nothing = [](const auto&...) {};
 /// Sets an element of a layer of a parameter, else `rest`.
 auto set(std::string name, std::size_t elements, std::size_t at, double value, double rest) {
   return [=](Parameters& parameters, const Plan& plan, int rank) {
@@ -81,7 +81,7 @@ auto set(std::string name, std::size_t elements, std::size_t at, double value, d
     parameters.set(plan, rank, name, whole);
   };
 }
-std::string at(int line) { return "finite.cpp:" + std::to_string(line); }
+std::string line(int number) { return "finite.cpp:" + std::to_string(number); }
 
 }  // namespace
 
@@ -95,19 +95,19 @@ TEST_CASE("a sound step says nothing") {
 TEST_CASE("the logarithm of a negative number in layer 2 of one rank's shard") {
   const auto negative = set("blocks.*.scale", layers * 8, 2 * 8 + 6, -1, 2);
   for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}, Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}}) {
-    const bool split = mesh.extent(tensor) == 2;
+    const bool split = mesh.extent(&tensor) == 2;
     for (const Said& said : {step<Fit>(mesh, negative), step<InParts>(mesh, negative)}) {
       CAPTURE(said.words);
       CHECK(said.code == exit_code::failed);
       CHECK(said.words.starts_with("the first numbers that are not finite in step 1 of the training made at finite.cpp:"));
-      CHECK(said.has(" were made by log at " + at(line_of_log) + " on rank " + (split ? "1" : "0") +
+      CHECK(said.has(" were made by log at " + line(line_of_log) + " on rank " + (split ? "1" : "0") +
                      ", in layer 2, charged to blocks.2.scale: 1 NaN of " + (split ? "4" : "8") +
                      ", the first at [6] of f64[8/tensor]; operand 0, f64[8/tensor], is finite, from -1 to 2; "));
     }
   }
   const Said staged = step<Staged>(Mesh{stage = 2}, negative, {}, {}, 2);
   CAPTURE(staged.words);
-  CHECK(staged.has(" by log at " + at(line_of_log) + " on rank 1, in layer 2, charged to blocks.2.scale"));
+  CHECK(staged.has(" by log at " + line(line_of_log) + " on rank 1, in layer 2, charged to blocks.2.scale"));
 }
 
 TEST_CASE("in the backward pass alone, in the optimizer alone") {
@@ -115,7 +115,7 @@ TEST_CASE("in the backward pass alone, in the optimizer alone") {
     const Said backward = step<Fit>(mesh, set("gain", width, 3, 0, 1));  // the root of 0 has no derivative
     CAPTURE(backward.words);
     CHECK(backward.code == exit_code::failed);
-    CHECK(backward.has("in the backward pass of sqrt at " + at(line_of_root)));
+    CHECK(backward.has("in the backward pass of sqrt at " + line(line_of_root)));
     const Said optimizer = step<Fit>(mesh, nothing, {.epsilon = 0});  // 0 / 0 where the gradient is 0
     CAPTURE(optimizer.words);
     CHECK(optimizer.has("made by adamw in the optimizer on rank 0, charged to unused: 6 NaN of 6"));
