@@ -33,7 +33,8 @@ struct CommandLine::Own {
 };
 
 CommandLine::CommandLine(const char* what) : own_(new Own{CLI::App(what)}) {
-  text("--watch", own_->watch, "tensors, lines or operations to show in every step, as PARALLEL_WATCH; docs/looking.md");
+  text("--watch", own_->watch,
+       "tensors, lines or operations to show in every step, as PARALLEL_WATCH; docs/looking.md");
   text("--check", own_->check, "finite: ends at the first number that is not, as PARALLEL_CHECK");
 }
 CommandLine::~CommandLine() = default;
@@ -63,6 +64,6 @@ bool CommandLine::read(int argc, char** argv) {
     throw parallel::Failure(std::string(error.what()) + "; --help says what there is", parallel::exit_code::usage);
   }
   if (!own_->watch.empty()) parallel::watch(own_->watch);
-  if (!own_->check.empty()) parallel::check(own_->check);
+  if (!own_->check.empty()) parallel::check_numbers(own_->check);
   return true;
 }

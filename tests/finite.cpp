@@ -16,7 +16,8 @@ using namespace parallel::axes;
 namespace {
 
 constexpr int rows = 4, width = 6, layers = 4;
-constexpr double infinity = std::numeric_limits<double>::infinity(), no_number = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity(),
+                 no_number = std::numeric_limits<double>::quiet_NaN();
 using X = Tensor<double, Shape<rows / data, width>>;
 
 constexpr int line_of_log = __LINE__ + 6;
@@ -41,7 +42,32 @@ struct Model {
 };
 using Fit = Training<Model<layers>, AdamW, X, X>;
 using InParts = AllStored<Fit, Stored<data>>;
-using Staged = Pipelined<schedules::one_forward_one_backward, Accumulate<2, Training<Model<layers / stage>, AdamW, X, X>>>;
+using Staged =
+    Pipelined<schedules::one_forward_one_backward, Accumulate<2, Training<Model<layers / stage>, AdamW, X, X>>>;
+
+constexpr int line_of_half = __LINE__ + 5;
+/// A product that is too large for f16.
+struct Halves {
+  constexpr auto operator()(Distributed auto x) const {
+    const auto half = cast<float16>(x);
+    return cast<float>(half * half);
+  }
+};
+/// Scores outside of a mask are -infinity, as attention's often are written.
+struct Masked {
+  constexpr auto operator()(Distributed auto x) const {
+    return softmax<1>(where(x > 0, x, constant<double, Shape<>>(-infinity)));
+  }
+};
+struct Summed {
+  constexpr auto operator()(Distributed auto x) const { return sum(x); }
+};
+struct Small {
+  Parameter<float, Shape<width>> w{ones};
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(square(cast<float>(cast<float16>(x) * cast<float16>(w))));
+  }
+};
 
 /// exit code and sentence of a step
 struct Said {
@@ -50,11 +76,12 @@ struct Said {
   bool has(const std::string& part) const { return words.find(part) != std::string::npos; }
 };
 template <class Program, class Set>
-Said step(const Mesh& mesh, Set set, const AdamW::Hyperparameters& numbers = {}, std::vector<double> x = {}, int batches = 1) {
+Said step(const Mesh& mesh, Set set, const AdamW::Hyperparameters& numbers = {}, std::vector<double> x = {},
+          int batches = 1) {
   if (x.empty()) x.assign(static_cast<std::size_t>(batches * rows * width), 0.5);
   const std::vector<double> y(x.size(), 0.25);
   std::vector<Said> said(static_cast<std::size_t>(mesh.ranks()));
-  check("finite");
+  check_numbers("finite");
   run_threads(mesh.ranks(), [&](Threads& world) {
     const OwnedPlan plan = derive<Program>(mesh, world.rank());
     Parameters parameters(plan, world.rank(), 5);
@@ -68,7 +95,7 @@ Said step(const Mesh& mesh, Set set, const AdamW::Hyperparameters& numbers = {},
       said[static_cast<std::size_t>(world.rank())] = {failure.exit_code, failure.what()};
     }
   });
-  check("");
+  check_numbers("");
   for (const Said& other : said) CHECK(other.words == said[0].words);  // on every rank
   return said[0];
 }
@@ -99,7 +126,8 @@ TEST_CASE("the logarithm of a negative number in layer 2 of one rank's shard") {
     for (const Said& said : {step<Fit>(mesh, negative), step<InParts>(mesh, negative)}) {
       CAPTURE(said.words);
       CHECK(said.code == exit_code::failed);
-      CHECK(said.words.starts_with("the first numbers that are not finite in step 1 of the training made at finite.cpp:"));
+      CHECK(said.words.starts_with(
+          "the first numbers that are not finite in step 1 of the training made at finite.cpp:"));
       CHECK(said.has(" were made by log at " + line(line_of_log) + " on rank " + (split ? "1" : "0") +
                      ", in layer 2, charged to blocks.2.scale: 1 NaN of " + (split ? "4" : "8") +
                      ", the first at [6] of f64[8/tensor]; operand 0, f64[8/tensor], is finite, from -1 to 2; "));
@@ -134,6 +162,90 @@ TEST_CASE("what is handed over, or set, is named as such") {
     const Said parameter = step<Fit>(mesh, set("blocks.*.scale", layers * 8, 3 * 8 + 5, infinity, 2));
     CHECK(parameter.code == exit_code::failed);
     CHECK(parameter.has("a parameter is not finite before step 1 of the training made at"));
-    CHECK(parameter.has(std::string(": blocks.3.scale on rank ") + (mesh.ranks() > 1 ? "1" : "0") + " has 1 infinite of "));
+    CHECK(parameter.has(std::string(": blocks.3.scale on rank ") + (mesh.ranks() > 1 ? "1" : "0") +
+                        " has 1 infinite of "));
+  }
+}
+
+template <class Program, class Device = CpuDouble, class T>
+Said evaluated(const Mesh& mesh, const std::vector<T>& x, const char* word = "finite") {
+  const OwnedPlan plan = derive<Program>(mesh);
+  std::vector<Said> said(static_cast<std::size_t>(mesh.ranks()));
+  check_numbers(word);
+  run_threads(mesh.ranks(), [&](Threads& world) {
+    Parameters parameters(plan, world.rank(), 5);
+    Executor<Threads, Device> executor(plan, world, parameters);
+    try {
+      executor(x);
+    } catch (const Failure& failure) {
+      said[static_cast<std::size_t>(world.rank())] = {failure.exit_code, failure.what()};
+    }
+  });
+  check_numbers("");
+  for (const Said& other : said) CHECK(other.words == said[0].words);
+  return said[0];
+}
+
+TEST_CASE("too large for f16, and for a sum over ranks") {
+  using Float = Tensor<float, Shape<rows / data, width>>;
+  std::vector<float> x(rows * width, 2);
+  for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}})
+    CHECK(evaluated<Evaluation<Halves, Float>, Cpu>(mesh, x).words == "");
+  x[3 * width + 1] = 300;
+  for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}}) {
+    const Said said = evaluated<Evaluation<Halves, Float>, Cpu>(mesh, x);
+    CAPTURE(said.words);
+    CHECK(said.has("made by multiply at " + line(line_of_half) + " on rank " + (mesh.ranks() > 1 ? "1: " : "0: ")));
+    CHECK(said.has("1 infinite of "));
+    CHECK(said.has("the first at [3, 1] of f16[4/data, 6]; operand 0, f16[4/data, 6], is finite, from 2 to 300; "));
+    CHECK(said.has("its operands are finite: what it computes is too large for its element type"));
+  }
+  std::vector<double> large(rows * width, 0);
+  large[0] = large.back() = 1e308;
+  large[1] = large[rows * width - 2] = 0.5e308;
+  const Said sum = evaluated<Evaluation<Summed, X>>(Mesh{data = 2}, large);
+  CAPTURE(sum.words);
+  CHECK(sum.has("made by all_reduce over data "));
+}
+
+TEST_CASE("infinities that are meant are no alarm; what is made of them may be") {
+  std::vector<double> x(rows * width, 0.5);
+  x[1] = -1;
+  for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}})
+    CHECK(evaluated<Evaluation<Masked, X>>(mesh, x).words == "");
+  for (int i = 0; i < width; ++i) x[static_cast<std::size_t>(i)] = -1;  // a row of which nothing is left
+  const Said none = evaluated<Evaluation<Masked, X>>(Mesh{data = 2}, x);
+  CAPTURE(none.words);
+  CHECK(none.has("made by sum_of_exponentials of softmax at "));
+  CHECK(none.has("it makes them of infinities, as of a row in which a mask leaves nothing"));
+  x.assign(rows * width, infinity);
+  CHECK(evaluated<Evaluation<Summed, X>>(Mesh{data = 2}, x).has("an input is not finite"));
+  CHECK(evaluated<Evaluation<Summed, X>>(Mesh{data = 2}, x, "nan").words == "");
+  x[0] = -infinity;
+  CHECK(evaluated<Evaluation<Summed, X>>(Mesh{data = 2}, x, "nan").has("made by sum"));
+}
+
+TEST_CASE("gradients that overflow while a loss finds its scale are no alarm") {
+  using Scaled = LossScaled<Training<Small, Sgd, Tensor<float, Shape<rows / data, width>>>>;
+  const OwnedPlan plan = derive<Scaled>(Mesh{data = 2});
+  check_numbers("finite");
+  run_threads(2, [&](Threads& world) {
+    Parameters parameters(plan, world.rank(), 5);
+    Trainer<Threads, Cpu> trainer(plan, world, parameters, Sgd::Hyperparameters{}, 1);
+    trainer.loss_scale({.scale = 0x1p60});
+    const std::vector<float> x(rows * width, 100);
+    CHECK(trainer(x).skipped);
+  });
+  check_numbers("");
+}
+
+TEST_CASE("a word that means nothing is refused") {
+  try {
+    check_numbers("all");
+    CHECK(false);
+  } catch (const Failure& failure) {
+    CHECK(failure.exit_code == exit_code::usage);
+    CHECK(std::string(failure.what()) ==
+          "PARALLEL_CHECK: 'all' is nothing that can be checked; write finite, or nan where infinities are meant");
   }
 }

@@ -213,8 +213,8 @@ class Executor : public RankMemory<Device> {
   bool looked_into() const { return watching_ != nullptr || finite_ != nullptr; }
   /// What is asked of this process. Parameters are shown by the programs that train them.
   void look_into(Here here) {
-    const std::string line = agreeing::text(here),
-                      program = (trains_ ? "the training" : "the evaluation") + (line.empty() ? "" : " made at " + line);
+    const std::string line = agreeing::text(here), program = (trains_ ? "the training" : "the evaluation") +
+                                                             (line.empty() ? "" : " made at " + line);
     const bool others = !trains_ && parameters_->provenance.of_training();
     if (!looked_for().watch.empty())
       watching_ = std::make_unique<Watching>(plan_, world_.rank(), world_.size(), !others, others, program);
@@ -313,18 +313,15 @@ class Executor : public RankMemory<Device> {
     const Node& n = g_.node(node);
     if (begins) {
       watched(When::before, node, layer);
-      if (finite_ != nullptr)
-        finite_->before(node, [&](int o) { return readable(n.operands[o], call.operands[o]); });
+      if (finite_ != nullptr) finite_->before(node, [&](int o) { return readable(n.operands[o], call.operands[o]); });
     }
     happen();
     if (!ends) return;
     if (watching_ != nullptr)
-      watching_->look(When::after, node, layer, [&](int value) {
-        return readable(value, call.results[value - n.result]);
-      });
+      watching_->look(When::after, node, layer,
+                      [&](int value) { return readable(value, call.results[value - n.result]); });
     if (finite_ != nullptr)
-      finite_->after(node, layer, micro_batch_of(node),
-                     [&](int r) { return readable(n.result + r, call.results[r]); });
+      finite_->after(node, layer, micro_batch_of(node), [&](int r) { return readable(n.result + r, call.results[r]); });
   }
 
   void address(Instruction& i) {

@@ -21,7 +21,7 @@ struct Finiteness {
 
 /// From now on executors check their numbers, as PARALLEL_CHECK says: "finite", "nan" (infinities are meant), or "" for
 /// nothing. Before ranks begin.
-PARALLEL_INLINE void check(std::string what);
+PARALLEL_INLINE void check_numbers(std::string what);
 
 class FiniteCheck {
  public:
@@ -74,7 +74,7 @@ class FiniteCheck {
 }  // namespace parallel::internals
 
 namespace parallel {
-using internals::check;
+using internals::check_numbers;
 }  // namespace parallel
 
 #ifndef PARALLEL_LIBRARY

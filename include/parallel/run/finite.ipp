@@ -14,7 +14,8 @@ namespace parallel::internals {
 namespace checking {
 inline void refuse_word(const std::string& word) {
   if (word != "" && word != "finite" && word != "nan")
-    throw Failure("PARALLEL_CHECK: '" + word + "' is nothing that can be checked; write finite, or nan where infinities are meant",
+    throw Failure("PARALLEL_CHECK: '" + word +
+                      "' is nothing that can be checked; write finite, or nan where infinities are meant",
                   exit_code::usage);
 }
 /// "3 NaN", "2 infinite", "3 NaN and 2 infinite"
@@ -33,7 +34,7 @@ inline std::string found(bool arrived, std::int64_t event, int code, const std::
 }
 }  // namespace checking
 
-PARALLEL_INLINE void check(std::string what) {
+PARALLEL_INLINE void check_numbers(std::string what) {
   checking::refuse_word(what);
   looked_for().check = std::move(what);
 }
@@ -92,17 +93,16 @@ PARALLEL_INLINE void FiniteCheck::member(const Member& m, const View& view) {
   const Finiteness f = look(m.type, view);
   if (!refuses(f)) return;
   const bool input = m.role == Role::input;
-  first_ = checking::found(
-      false, -1, input ? exit_code::bad_data : exit_code::failed,
-      (input                        ? "an input is"
-       : m.role == Role::parameter ? "a parameter is"
-                                    : "state is") +
-          std::string(" not finite before step ") + std::to_string(step_) + " of " + program_ + ": " +
-          path_of(m, -1, f.first) + " on rank " + std::to_string(rank_) + " has " + place(m.type, f) +
-          checking::range(f) +
-          (input ? "; look at the data that is handed over"
-                 : "; look at what sets it, or go on from a checkpoint before it") +
-          (f.nans == 0 ? ", or check for nan alone where infinities are meant" : ""));
+  first_ = checking::found(false, -1, input ? exit_code::bad_data : exit_code::failed,
+                           (input                       ? "an input is"
+                            : m.role == Role::parameter ? "a parameter is"
+                                                        : "state is") +
+                               std::string(" not finite before step ") + std::to_string(step_) + " of " + program_ +
+                               ": " + path_of(m, -1, f.first) + " on rank " + std::to_string(rank_) + " has " +
+                               place(m.type, f) + checking::range(f) +
+                               (input ? "; look at the data that is handed over"
+                                      : "; look at what sets it, or go on from a checkpoint before it") +
+                               (f.nans == 0 ? ", or check for nan alone where infinities are meant" : ""));
 }
 
 PARALLEL_INLINE void FiniteCheck::note(const Node& n, int layer, int micro_batch, const Type& type,
@@ -119,7 +119,8 @@ PARALLEL_INLINE void FiniteCheck::note(const Node& n, int layer, int micro_batch
   const Origin origin = g_.origin(n);
   const std::string name(n.operation->name), line = agreeing::text(origin.source);
   std::string words = name;
-  if (n.is(Structural::move)) words = std::string(name_of(n.transition.collective)) + " over " + text(n.transition.axes);
+  if (n.is(Structural::move))
+    words = std::string(name_of(n.transition.collective)) + " over " + text(n.transition.axes);
   if (origin.operation != nullptr && origin.operation->name != name && origin.operation->computes)
     words += (n.phase == Phase::backward ? " in the backward pass of " : " of ") + std::string(origin.operation->name);
   else if (n.phase == Phase::backward)
@@ -142,13 +143,13 @@ PARALLEL_INLINE void FiniteCheck::note(const Node& n, int layer, int micro_batch
             (f.nans + f.infinities == 0 ? "is finite" : "has " + checking::counts(f)) + checking::range(f);
   }
   const char* const advice =
-      nan_came || infinity_came ? "; they came with its operands: look at what made those"
-      : result.nans > 0         ? "; no operand is: look at what this operation is defined for"
-                                : "; no operand is: what it computes is too large for its element type";
-  first_ = checking::found(
-      nan_came, events_, exit_code::failed,
-      "the first numbers that are not finite in step " + std::to_string(step_) + " of " + program_ + " were made by " +
-          words + ": " + place(type, result) + came + advice);
+      nan_came          ? "; they came with its operands: look at what made those"
+      : infinity_came   ? "; it makes them of infinities, as of a row in which a mask leaves nothing"
+      : result.nans > 0 ? "; its operands are finite: look at what it is defined for"
+                        : "; its operands are finite: what it computes is too large for its element type";
+  first_ = checking::found(nan_came, events_, exit_code::failed,
+                           "the first numbers that are not finite in step " + std::to_string(step_) + " of " +
+                               program_ + " were made by " + words + ": " + place(type, result) + came + advice);
 }
 
 PARALLEL_INLINE void FiniteCheck::tell(const std::vector<std::string>& found) {

@@ -16,7 +16,8 @@ namespace parallel::internals {
 
 /// What one line says of a step.
 struct Watched {
-  std::int64_t step = 0;  ///< of its executor, from 1
+  std::string program{};  ///< `the training made at gpt.cpp:125`
+  std::int64_t step = 0;  ///< of this program, from 1
   std::string name{};     ///< as it was asked for, of a line's or an operation's results with operation and line
   std::string type{};     ///< `f32[64, 256/tensor]`; of a layer that layer's
   int layer = -1;         ///< of what a loop over layers computes; -1: outside of one
@@ -97,7 +98,7 @@ class Watching {
     return found == places_.end() ? none : found->second;
   }
   void note(int target, int layer, const View& view);
-  void find(int name, bool keeps, bool lenient, const std::string& program);
+  void find(int name, bool keeps, bool lenient);
   void add(Target target);
   int computed_by(int value) const;
   int gradient_of(int member, int& reader) const;
@@ -108,6 +109,7 @@ class Watching {
   const Plan& plan_;
   const GraphView& g_;
   int rank_, ranks_;
+  std::string program_;
   Watcher watcher_;
   std::vector<WatchedName> names_;
   std::vector<bool> computes_;  // per node: whether an event computes it

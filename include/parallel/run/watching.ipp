@@ -133,6 +133,7 @@ PARALLEL_INLINE Watching::Watching(const Plan& plan, int rank, int ranks, bool k
       g_(plan.graph),
       rank_(rank),
       ranks_(ranks),
+      program_(std::move(program)),
       watcher_(looked_for().watcher),
       names_(watched_names(looked_for().watch)),
       computes_(g_.nodes.size()) {
@@ -143,7 +144,7 @@ PARALLEL_INLINE Watching::Watching(const Plan& plan, int rank, int ranks, bool k
     if (names_[n].rank >= ranks)
       throw watching::refused(names_[n].asked, "names rank " + std::to_string(names_[n].rank) + ", but there are " +
                                                    std::to_string(ranks) + ", counted from 0");
-    find(static_cast<int>(n), keeps, lenient, program);
+    find(static_cast<int>(n), keeps, lenient);
   }
 }
 
@@ -220,7 +221,7 @@ PARALLEL_INLINE void Watching::add(Target target) {
   targets_.push_back(std::move(target));
 }
 
-PARALLEL_INLINE void Watching::find(int name, bool keeps, bool lenient, const std::string& program) {
+PARALLEL_INLINE void Watching::find(int name, bool keeps, bool lenient) {
   const std::string& what = names_[static_cast<std::size_t>(name)].what;
   const std::size_t before = targets_.size();
   for (const Output& o : g_.outputs)  // a gradient that is kept is one of them
@@ -236,8 +237,8 @@ PARALLEL_INLINE void Watching::find(int name, bool keeps, bool lenient, const st
     const bool slice = m.layers > 0 && layer >= 0 && g_.path(m) == stacked;
     if (!slice && g_.path(m) != path) continue;
     if (slice && layer >= m.layers)
-      throw watching::refused(what, "has no such layer: " + stacked + " has " + std::to_string(m.layers) +
-                                        ", counted from 0");
+      throw watching::refused(
+          what, "has no such layer: " + stacked + " has " + std::to_string(m.layers) + ", counted from 0");
     const int of = slice ? static_cast<int>(layer) : -1;
     if (gradient) {
       for (const Output& o : g_.outputs)
@@ -271,8 +272,8 @@ PARALLEL_INLINE void Watching::find(int name, bool keeps, bool lenient, const st
       lenient = true;  // another stage computes it
   }
   if (targets_.size() == before && !lenient)
-    throw watching::refused(what, "is nothing that " + program + " has; the nearest names are " +
-                                      nearest(what, known(keeps)));
+    throw watching::refused(
+        what, "is nothing that " + program_ + " has; the nearest names are " + nearest(what, known(keeps)));
 }
 
 PARALLEL_INLINE std::vector<std::int64_t> Watching::extents(const Target& target) const {
@@ -364,7 +365,7 @@ PARALLEL_INLINE void Watching::tell(std::int64_t step, const std::vector<std::st
         Type type = g_.value(target.value).type;
         if (target.layer >= 0) type.layout = without_leading(type.layout);
         Watched& made = of.emplace_back();
-        made = {.step = step, .name = target.shown, .type = text(type), .layer = sent.layer};
+        made = {.program = program_, .step = step, .name = target.shown, .type = text(type), .layer = sent.layer};
         made.rank = whole ? -1 : static_cast<int>(rank);
         made.single = type.dtype != DType::f64;
       }
@@ -387,7 +388,9 @@ PARALLEL_INLINE void Watching::tell(std::int64_t step, const std::vector<std::st
 
 PARALLEL_INLINE std::string text(const Watched& watched) {
   const Statistics& s = watched.statistics;
-  std::string line = "step " + std::to_string(watched.step) + ": " + watched.name;
+  std::string line = "step " + std::to_string(watched.step);
+  if (!watched.program.starts_with("the training")) line += " of " + watched.program;  // a program has one training
+  line += ": " + watched.name;
   if (watched.layer >= 0) line += " in layer " + std::to_string(watched.layer);
   if (watched.rank >= 0) line += " on rank " + std::to_string(watched.rank);
   line += " " + watched.type + ": ";
