@@ -84,10 +84,10 @@ Said step(const Mesh& mesh, Set set, const AdamW::Hyperparameters& numbers = {},
   check_numbers("finite");
   run_threads(mesh.ranks(), [&](Threads& world) {
     const OwnedPlan plan = derive<Program>(mesh, world.rank());
-    Parameters parameters(plan, world.rank(), 5);
+    under_test::Parameters parameters(plan, world.rank(), 5);
     set(parameters, plan, world.rank());
     try {
-      Trainer<Threads, CpuDouble> trainer(plan, world, parameters, numbers, 1);
+      Trainer<Threads, under_test::Device> trainer(plan, world, parameters, numbers, 1);
       for (int i = 0; i < 2; ++i) trainer(x, y);
     } catch (const PeerFailed&) {
       throw;
@@ -102,7 +102,7 @@ Said step(const Mesh& mesh, Set set, const AdamW::Hyperparameters& numbers = {},
 const auto nothing = [](const auto&...) {};
 /// Sets an element of a layer of a parameter, else `rest`.
 auto set(std::string name, std::size_t elements, std::size_t at, double value, double rest) {
-  return [=](Parameters& parameters, const Plan& plan, int rank) {
+  return [=](under_test::Parameters& parameters, const Plan& plan, int rank) {
     std::vector<double> whole(elements, rest);
     whole[at] = value;
     parameters.set(plan, rank, name, whole);
@@ -167,14 +167,14 @@ TEST_CASE("what is handed over, or set, is named as such") {
   }
 }
 
-template <class Program, class Device = CpuDouble, class T>
+template <class Program, class T>
 Said evaluated(const Mesh& mesh, const std::vector<T>& x, const char* word = "finite") {
   const OwnedPlan plan = derive<Program>(mesh);
   std::vector<Said> said(static_cast<std::size_t>(mesh.ranks()));
   check_numbers(word);
   run_threads(mesh.ranks(), [&](Threads& world) {
-    Parameters parameters(plan, world.rank(), 5);
-    Executor<Threads, Device> executor(plan, world, parameters);
+    under_test::Parameters parameters(plan, world.rank(), 5);
+    Executor<Threads, under_test::Device> executor(plan, world, parameters);
     try {
       executor(x);
     } catch (const Failure& failure) {
@@ -190,10 +190,10 @@ TEST_CASE("too large for f16, and for a sum over ranks") {
   using Float = Tensor<float, Shape<rows / data, width>>;
   std::vector<float> x(rows * width, 2);
   for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}})
-    CHECK(evaluated<Evaluation<Halves, Float>, Cpu>(mesh, x).words == "");
+    CHECK(evaluated<Evaluation<Halves, Float>>(mesh, x).words == "");
   x[3 * width + 1] = 300;
   for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}}) {
-    const Said said = evaluated<Evaluation<Halves, Float>, Cpu>(mesh, x);
+    const Said said = evaluated<Evaluation<Halves, Float>>(mesh, x);
     CAPTURE(said.words);
     CHECK(said.has("made by multiply at " + line(line_of_half) + " on rank " + (mesh.ranks() > 1 ? "1: " : "0: ")));
     CHECK(said.has("1 infinite of "));
@@ -230,8 +230,8 @@ TEST_CASE("gradients that overflow while a loss finds its scale are no alarm") {
   const OwnedPlan plan = derive<Scaled>(Mesh{data = 2});
   check_numbers("finite");
   run_threads(2, [&](Threads& world) {
-    Parameters parameters(plan, world.rank(), 5);
-    Trainer<Threads, Cpu> trainer(plan, world, parameters, Sgd::Hyperparameters{}, 1);
+    under_test::Parameters parameters(plan, world.rank(), 5);
+    Trainer<Threads, under_test::Device> trainer(plan, world, parameters, Sgd::Hyperparameters{}, 1);
     trainer.loss_scale({.scale = 0x1p60});
     const std::vector<float> x(rows * width, 100);
     CHECK(trainer(x).skipped);

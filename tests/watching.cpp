@@ -71,8 +71,8 @@ Seen train(const Mesh& mesh, const std::string& names, int steps = 2, int batche
   std::mutex mutex;
   run_threads(mesh.ranks(), [&](Threads& world) {
     const OwnedPlan plan = derive<Program>(mesh, world.rank());
-    Parameters parameters(plan, world.rank(), 5);
-    Trainer<Threads, CpuDouble> step(plan, world, parameters, typename Optimizer::Hyperparameters{}, 1);
+    under_test::Parameters parameters(plan, world.rank(), 5);
+    Trainer<Threads, under_test::Device> step(plan, world, parameters, typename Optimizer::Hyperparameters{}, 1);
     for (int i = 0; i < steps; ++i) {
       const double loss = step(x, y).loss;
       const std::lock_guard lock(mutex);
@@ -245,8 +245,8 @@ TEST_CASE("an evaluation shows its results; what it does not change its training
   watch("gain, gelu, result, gain.gradient", [&](const Watched& line) { lines.push_back(line); });
   const std::vector<double> x = counted(rows * width, 0.7);
   run_threads(2, [&](Threads& world) {
-    Parameters parameters(training, world.rank(), 5);
-    Executor<Threads, CpuDouble> test(testing, world, parameters);
+    under_test::Parameters parameters(training, world.rank(), 5);
+    Executor<Threads, under_test::Device> test(testing, world, parameters);
     test(x);
   });
   watch("");
