@@ -7,6 +7,8 @@
 #include <CLI/CLI.hpp>
 
 #include <parallel/run/failure.hpp>
+#include <parallel/run/finite.hpp>
+#include <parallel/run/watching.hpp>
 
 namespace {
 /// Takes a number from `lowest` to `highest` and nothing behind it. (CLI11 alone makes a large number of -1, and takes
@@ -27,9 +29,14 @@ CLI::Validator within(T lowest, T highest) {
 
 struct CommandLine::Own {
   CLI::App app;
+  std::string watch{}, check{};
 };
 
-CommandLine::CommandLine(const char* what) : own_(new Own{CLI::App(what)}) {}
+CommandLine::CommandLine(const char* what) : own_(new Own{CLI::App(what)}) {
+  text("--watch", own_->watch,
+       "tensors, lines or operations to show in every step, as PARALLEL_WATCH; docs/looking.md");
+  text("--check", own_->check, "finite: ends at the first number that is not, as PARALLEL_CHECK");
+}
 CommandLine::~CommandLine() = default;
 
 void CommandLine::text(const char* name, std::string& to, const char* what) {
@@ -50,11 +57,13 @@ void CommandLine::flag(const char* name, bool& to, const char* what) { own_->app
 bool CommandLine::read(int argc, char** argv) {
   try {
     own_->app.parse(argc, argv);
-    return true;
   } catch (const CLI::CallForHelp&) {
     std::printf("%s", own_->app.help().c_str());
     return false;
   } catch (const CLI::ParseError& error) {
     throw parallel::Failure(std::string(error.what()) + "; --help says what there is", parallel::exit_code::usage);
   }
+  if (!own_->watch.empty()) parallel::watch(own_->watch);
+  if (!own_->check.empty()) parallel::check_numbers(own_->check);
+  return true;
 }

@@ -22,19 +22,24 @@ struct PeerFailed : Failure {
   explicit PeerFailed(const std::string& sentence) : Failure(sentence, parallel::exit_code::peer) {}
 };
 
+/// What several ranks have found together, each with the same words.
+struct FoundTogether : Failure {
+  int ranks = 1;
+  FoundTogether(const std::string& sentence, int code, int found_by) : Failure(sentence, code), ranks(found_by) {}
+};
+
 /// The ranks of a group called different collectives, or a send and its receive differ.
-struct Mismatch : Failure {
-  int ranks = 1;  ///< that have found it together, each with the same words
+struct Mismatch : FoundTogether {
   explicit Mismatch(const std::string& sentence, int found_by = 1)
-      : Failure(sentence, parallel::exit_code::plans_differ), ranks(found_by) {}
+      : FoundTogether(sentence, parallel::exit_code::plans_differ, found_by) {}
 };
 
 /// How many ranks have found this together, and say the same.
 inline int found_by(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
-  } catch (const Mismatch& mismatch) {
-    return mismatch.ranks;
+  } catch (const FoundTogether& together) {
+    return together.ranks;
   } catch (...) {
     return 1;
   }

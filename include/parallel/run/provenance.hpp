@@ -83,6 +83,7 @@ class Provenance {
       begun.end_of_line();
       ++members_;
     }
+    for (const Node& n : plan.graph.nodes) of_training_ = of_training_ || n.phase != Phase::forward;
     initializers_ = begun.value();
   }
 
@@ -106,6 +107,8 @@ class Provenance {
     set_since_ = 0;
   }
 
+  /// Whether they were made for a program that trains them.
+  bool of_training() const { return of_training_; }
   /// Of the history: ranks compare it before each step.
   std::uint64_t hash() const {
     agreeing::Hash all = trained_;
@@ -132,6 +135,7 @@ class Provenance {
   static constexpr const char* all_set = "none: all were set";
 
   std::string seed_, initializers_{};
+  bool of_training_ = false;
   int members_ = 0, set_since_ = 0;  // since the last step
   SetWhole set_{};
   std::uint64_t hash_of_set_ = SetWhole().hash();

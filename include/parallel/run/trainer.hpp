@@ -141,7 +141,7 @@ StepResult Trainer<World, Device>::step(Here here) {
         "the loss is " + std::string(std::isnan(result.loss) ? "nan" : "infinite") + " in step " +
             std::to_string(executor_.steps()) +
             (synchronous_ ? ", in which nothing was updated" : "; stages that wait for none have gone on with it") +
-            "; lower the learning rate, or look for inputs and parameters that are no numbers",
+            "; lower the learning rate, or run it with PARALLEL_CHECK=finite, which names what made it",
         exit_code::failed);
   return result;
 }
