@@ -226,7 +226,7 @@ TEST_CASE_TEMPLATE("the average of a parameter: its first value is the parameter
       std::vector<double> expected;
       for (std::size_t i = 0; i < average.values.size(); ++i)
         expected.push_back((1 - weight) * average.values[i] + weight * parameter.values[i]);
-      check_near(found, expected, tolerance<T>);
+      check_near(found, Numbers(sizes, expected), tolerance<T>);
     }
 }
 
