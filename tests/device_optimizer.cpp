@@ -205,6 +205,30 @@ TEST_CASE_TEMPLATE("Lion steps by a sign, whatever the size, and by nothing wher
       CHECK(stepped.values[i] == 1 - rate * (sign[i] + (decays ? decay : 0)));  // in binary digits without rounding
   }
 }
+TEST_CASE_TEMPLATE("the average of a parameter: its first value is the parameter's, and how much each weighs", T, float,
+                   double) {
+  for (const Sizes& sizes : {Sizes{33}, Sizes{3, 5001}})
+    for (const auto& [decay, from, step, corrected, weight] : {std::array{0.75, 1.0, 1.0, 0.0, 1.0},
+                                                               {0.75, 1.0, 2.0, 0.0, 0.25},
+                                                               {0.75, 1.0, 9.0, 0.0, 0.25},
+                                                               {0.75, 5.0, 4.0, 0.0, 1.0},
+                                                               {0.75, 5.0, 5.0, 1.0, 1.0},
+                                                               {0.75, 5.0, 6.0, 0.0, 0.25},
+                                                               {0.5, 1.0, 2.0, 1.0, 0.5 / 0.75},
+                                                               {0.5, 3.0, 5.0, 1.0, 0.5 / 0.875},
+                                                               {1.0, 1.0, 4.0, 1.0, 0.25},
+                                                               {1.0, 3.0, 4.0, 1.0, 0.5}}) {
+      const Numbers average = normal_numbers(sizes, 1), parameter = normal_numbers(sizes, 2);
+      Run<T> run;
+      run.operand(average).operand(parameter).scalars({decay, from, step});
+      run.ints({0, 1, 2, 1, static_cast<std::int64_t>(corrected)}).result_in_place(0);
+      const Numbers found = run.run(operation::average);
+      std::vector<double> expected;
+      for (std::size_t i = 0; i < average.values.size(); ++i)
+        expected.push_back((1 - weight) * average.values[i] + weight * parameter.values[i]);
+      check_near(found, Numbers(sizes, expected), tolerance<T>);
+    }
+}
 
 #if defined(PARALLEL_TEST_CUDA)
 TEST_CASE_TEMPLATE("an update is left out where the scalar says so", T, float, double) {

@@ -31,6 +31,8 @@ REFUSED = [
     ("std::vector<bool>{true}", MEMORY),
     ("Eigen::VectorXf(2) + Eigen::VectorXf(2)", MEMORY),
     ("std::make_unique<float>(1.0F)", MEMORY),
+    ("[](std::size_t) { return 1L; }", MEMORY),
+    ("[](std::size_t) {}", MEMORY),
     ("std::vector<long>{1}", ELEMENTS),
     ("std::vector<unsigned char>{1}", ELEMENTS),
 ]
@@ -40,6 +42,9 @@ ACCEPTED = [
     "7",
     "std::array<int, 2>{}",
     "std::vector<double>{1}",
+    "[](std::size_t i) { return static_cast<float>(i); }",
+    "[](std::size_t, std::span<double> run) { run[0] = 1; }",
+    "[n = 0](std::size_t, std::span<int> run) mutable { run[0] = n++; }",
     "std::span<const float>(two)",
     "Eigen::VectorXf(2)",
     "Eigen::RowVectorXd(2)",

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <parallel/model/averaged.hpp>
 #include <parallel/run/trainer.hpp>
 
 #include "program.hpp"
@@ -69,6 +70,14 @@ using Gradients = Training<Model, KeepGradients, X, Y>;
 using Pair = Evaluation<Model, X>;
 using Look = Evaluation<Watched, X, Y>;
 
+struct Labelled {
+  Parameter<double, Shape<width, 8 / tensor>> up{normal(0.4)};
+  constexpr auto operator()(Distributed auto a, Distributed auto labels) const {
+    return mean(cross_entropy(matmul(a, up), labels));
+  }
+};
+using Label = Training<Labelled, Sgd, X, Tensor<int, Shape<rows / data>>>;
+
 std::vector<double> counted(int n, double by) {
   std::vector<double> all(static_cast<std::size_t>(n));
   for (int i = 0; i < n; ++i) all[static_cast<std::size_t>(i)] = std::sin(by * (i + 1));
@@ -106,6 +115,80 @@ TEST_CASE("several results are what each alone is, whole sums on every rank, on 
     CHECK(all[1].data == program::outputs<Evaluation<Hidden, X, Y>>(mesh, feed)[0].data);
     CHECK(all[2].data == program::outputs<Evaluation<Scores, X, Y>>(mesh, feed)[0].data);
   }
+}
+
+TEST_CASE("a rank has a callable make what it needs of an input, and nothing else") {
+  const std::vector<int> labels{1, 3, 0, 2, 7, 5, 6, 4};
+  for (const Mesh& mesh :
+       {Mesh{data = 1}, Mesh{data = 2}, Mesh{data = 4}, Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}})
+    for (const int m : {1, 2}) {
+      const OwnedPlan plan = m == 1 ? derive<Label>(mesh) : derive<Accumulate<2, Label>>(mesh);
+      INFO(text(mesh));
+      std::vector<double> all(static_cast<std::size_t>(m) * x.size());
+      std::vector<int> classes(static_cast<std::size_t>(m) * labels.size());
+      for (std::size_t i = 0; i < all.size(); ++i) all[i] = x[i % x.size()] + static_cast<double>(i);
+      for (std::size_t i = 0; i < classes.size(); ++i) classes[i] = labels[i % labels.size()];
+      run_threads(mesh.ranks(), [&](Threads& world) {
+        Parameters parameters(plan, world.rank(), 5), others(plan, world.rank(), 5);
+        Trainer<Threads, CpuDouble> spans(plan, world, parameters, Sgd::Hyperparameters{}, 1),
+            step(plan, world, others, Sgd::Hyperparameters{}, 1);
+        std::size_t made = 0;
+        const double loss =
+            step(
+                [&](std::size_t first, std::span<double> run) {
+                  std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(first), run.size(), run.begin());
+                  made += run.size();
+                },
+                [&](std::size_t i) { return classes[i]; })
+                .loss;
+        CHECK(loss == spans(all, classes).loss);
+        CHECK(made == all.size() / static_cast<std::size_t>(mesh.extent(&data)));
+        try {
+          step.executor().input(1, [](std::size_t i) { return i == 0 ? 9 : 0; });
+          CHECK(plan->mesh.coordinate(world.rank(), &data) > 0);  // another rank's part
+        } catch (const Misuse& refused) {
+          CHECK(std::string(refused.what()).starts_with("input 1, element 0: target 9 of 8 classes"));
+        }
+        others.set(plan, world.rank(), "up", [](std::size_t i) { return 0.5 * static_cast<double>(i); });
+        std::vector<double> up(width * 8, -1);
+        others.get(plan, world.rank(), "up", up);
+        for (std::size_t i = 0; i < up.size(); ++i) CHECK((up[i] == 0.5 * static_cast<double>(i) || up[i] == -1));
+      });
+    }
+}
+
+TEST_CASE("tensors and numbers can be listed, and read by what they are called there") {
+  const OwnedPlan fit =
+      derive<LossScaled<Grouped<Training<Model, Averaged<AdamW>, X, Y>, Group<"head", "down">>>>(Mesh{data = 2});
+  run_threads(2, [&](Threads& world) {
+    Parameters parameters(fit, world.rank(), 5);
+    Trainer<Threads, CpuDouble> step(fit, world, parameters, {.weight_decay = 0.25}, 1);
+    auto& executor = step.executor();
+    Names tensors, numbers;
+    for (const NamedTensor& t : executor.tensors()) {
+      tensors.push_back(t.name);
+      std::vector<double> whole(static_cast<std::size_t>(t.type.layout.elements()));
+      executor.get(t.name, whole);
+    }
+    CHECK(tensors ==
+          Names{"up", "down", "up.mean", "up.variance", "up.average", "down.mean", "down.variance", "down.average"});
+    executor.scalar("head.learning_rate", 0.5);
+    step(x, y);
+    for (const NamedNumber& n : executor.numbers()) {
+      numbers.push_back(n.name);
+      INFO(n.name);
+      REQUIRE(n.value.has_value());
+      CHECK(*n.value == executor.scalar(n.name));
+      const bool moved = n.name == "head.learning_rate" || n.name.ends_with("weight_decay") || n.name == "step";
+      CHECK((n.value == n.by_default) == !moved);
+    }
+    CHECK(executor.scalar("step") == 2);
+    std::sort(numbers.begin(), numbers.end());
+    CHECK(numbers == Names{"average_decay", "average_from", "beta1", "beta2", "clip_norm", "epsilon",
+                           "head.average_decay", "head.average_from", "head.beta1", "head.beta2", "head.epsilon",
+                           "head.learning_rate", "head.weight_decay", "learning_rate", "loss_scale", "step",
+                           "weight_decay"});
+  });
 }
 
 TEST_CASE("a step is a call") {

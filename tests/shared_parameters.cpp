@@ -107,6 +107,33 @@ TEST_CASE("another mesh, another model") {
   CHECK(said(trained, plan_of(build<Evaluation<Layers<depth / stage, Block>, X>>(), Mesh{stage = 2}, 0)) ==
         differ("blocks.*.w f64[8/stage, 4, 4]", "*.w f64[8/stage, 4, 4]"));
 }
+/// What a model is beside its loss, in a struct around it.
+struct Watched {
+  Model model;
+  constexpr auto operator()(Distributed auto x) const { return model(x) + mean(square(model.out)); }
+};
+struct Twice {
+  Watched watched;
+  constexpr auto operator()(Distributed auto x) const { return watched.model(x); }
+};
+struct More {
+  Model model;
+  Parameter<double, Shape<width>> gain{ones};
+  constexpr auto operator()(Distributed auto x) const { return model(x * gain); }
+};
+TEST_CASE("a wrapper has the parameters of what it wraps, either way") {
+  const Graph watched = build<Evaluation<Watched, X>>(), twice = build<Evaluation<Twice, X>>(),
+              train_watched = build<Accumulate<micro_batches, Training<Watched, AdamW, X>>>(),
+              more = build<Evaluation<More, X>>();
+  for (const Mesh& mesh : {Mesh{stage = 1}, Mesh{data = 2}, Mesh{stage = 2}, Mesh{data = 2, stage = 2}}) {
+    INFO(text(mesh));
+    CHECK(loss(train, twice, mesh) == loss(train, evaluate, mesh));
+    CHECK(loss(train, watched, mesh) > loss(train, evaluate, mesh));
+    CHECK(loss(train_watched, evaluate, mesh) == loss(train_watched, twice, mesh));
+  }
+  CHECK(said(train, more, Mesh{stage = 2}) ==
+        differ("blocks.*.w f64[8/stage, 4, 4]", "model.blocks.*.w f64[8/stage, 4, 4]"));
+}
 TEST_CASE("whole tensors are not read and written by another plan") {
   const OwnedPlan trained = plan_of(train, Mesh{stage = 2}, 0), chunks = plan_of(train_in_chunks, Mesh{stage = 2}, 0);
   under_test::Parameters parameters(trained, 0, 3);

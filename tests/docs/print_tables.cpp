@@ -2,6 +2,7 @@
 // tools/check_docs.py compares.
 //
 // Each block begins with a line "@ NAME"; the documents hold it between "<!-- printed: NAME -->" and "<!-- end -->".
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <numeric>
@@ -245,6 +246,61 @@ void print_optimizers() {
   print_optimizer<Adafactor>("Adafactor");
 }
 
+/// Every number that a program of the library may read: its defaults, and who reads it.
+class NumbersTable {
+ public:
+  template <class Numbers>
+  void add(const Numbers& numbers, std::string_view reader) {
+    each_hyperparameter(numbers, [&](std::string_view name, double value) { add(name, value, reader); });
+  }
+  void add(std::string_view name, double value, std::string_view reader) {
+    auto row = std::find_if(rows_.begin(), rows_.end(), [&](const Row& r) { return r.name == name; });
+    if (row == rows_.end()) row = rows_.insert(row, {std::string(name)});
+    auto of = std::find_if(row->defaults.begin(), row->defaults.end(), [&](const auto& d) { return d.first == value; });
+    if (of == row->defaults.end()) of = row->defaults.insert(of, {value, ""});
+    of->second += (of->second.empty() ? "" : ", ") + std::string(reader);
+  }
+  void print() const {
+    std::puts("| number | where nobody says otherwise |\n|---|---|");
+    for (const Row& row : rows_) {
+      std::string words;
+      for (const auto& [value, readers] : row.defaults)
+        words += (words.empty() ? "" : "; ") + shortest(value) + ": " + readers;
+      std::printf("| `%s` | %s |\n", row.name.c_str(), words.c_str());
+    }
+  }
+
+ private:
+  struct Row {
+    std::string name;
+    std::vector<std::pair<double, std::string>> defaults{};
+  };
+  std::vector<Row> rows_{};
+};
+void print_numbers() {
+  NumbersTable table;
+  table.add(Sgd::Hyperparameters{}, "Sgd");
+  table.add(Momentum::Hyperparameters{}, "Momentum, Nesterov");
+  table.add(Lion::Hyperparameters{}, "Lion");
+  table.add(Adam::Hyperparameters{}, "Adam");
+  table.add(AdamW::Hyperparameters{}, "AdamW");
+  table.add(Muon::Hyperparameters{}, "Muon");
+  table.add(MuonMatchingAdamW::Hyperparameters{}, "MuonMatchingAdamW");
+  table.add(Adafactor::Hyperparameters{}, "Adafactor");
+  table.add(KeepGradients::Hyperparameters{}, "KeepGradients");
+  each_hyperparameter(ScalarsOfOperations{}, [&](std::string_view name, double value) {
+    const std::string_view reader = name == "seed" ? "dropout, random, sample; the trainer sets its own"
+                                    : name == "step"
+                                        ? "them, Adam, AdamW, Adafactor, Averaged; a training counts it itself, from 1"
+                                    : name == "loss_scale"         ? "LossScaled, which moves it itself"
+                                    : name.starts_with("average_") ? "Averaged"
+                                                                   : "sample";
+    table.add(name, value, reader);
+  });
+  blocks::begin("numbers");
+  table.print();
+}
+
 /// Bytes that a parameter takes, of a program that is nearly nothing but parameters, when it takes most.
 template <class Program>
 void print_bytes(const char* name) {
@@ -276,6 +332,7 @@ int main() {
   print_operations();
   print_plans();
   print_optimizers();
+  print_numbers();
   print_precisions();
   recomputation::print();
   offloading::print();

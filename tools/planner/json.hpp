@@ -274,7 +274,7 @@ inline Json json(const Plan& plan, const std::string& program) {
     member["value"] = m.value;
     members.push_back(member);
   }
-  Json memory{{"peak", plan.peak_memory()}, {"arena", plan.memory.arena}},
+  Json memory{{"peak", plan.peak_memory()}, {"arena", plan.memory.arena}, {"saved", plan.saved_memory()}},
       host{{"bytes", plan.host_memory()}, {"arena", plan.memory.host_arena}};
   for (int u = 0; u < uses; ++u) {
     memory["by_use"][words(internals::name_of(static_cast<Use>(u)))] = plan.memory.by_use[u];

@@ -49,6 +49,7 @@ std::span<const FusedRow> Table<T>::fused() {  // but products: product_kernel
       {{&operation::adam},                      {adam<T>}},
       {{&operation::adamw},                     {adamw<T>}},
       {{&operation::lion},                      {lion<T>}},
+      {{&operation::average},                   {average<T>}},
     };
     return all;
   }

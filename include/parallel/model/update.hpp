@@ -53,6 +53,8 @@ class Update {
   Update(const Update&) = delete;
 
   constexpr Value parameter() const { return parameter_; }
+  /// The parameter as it is from here on: what has replaced it, or itself.
+  constexpr Value updated() const { return owned_[0].value; }
   /// It lies as the parameter does; no rank has a pending sum of it.
   constexpr Value gradient() const { return gradient_; }
   /// From here on another one takes its place, as for an optimizer that this one is made of.

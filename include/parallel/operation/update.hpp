@@ -32,6 +32,9 @@ inline constexpr Operation adamw{.name = "adamw", .updates = true};  ///< as ada
 /// (parameter, mean, gradient, factor, scalars) -> parameter, mean; positions of learning_rate, beta1, beta2,
 /// weight_decay
 inline constexpr Operation lion{.name = "lion", .updates = true};
+/// (average, parameter, scalars) -> average; positions of average_decay, average_from, step, and behind whether the
+/// parameter decays, which is all one, whether the average is corrected for its beginning
+inline constexpr Operation average{.name = "average", .updates = true};
 
 }  // namespace operation
 }  // namespace parallel

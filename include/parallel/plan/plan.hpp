@@ -250,6 +250,20 @@ struct Plan {
   constexpr std::int64_t peak_memory() const { return memory.peak(); }
   /// And in the memory of its host, where something is `Stored<host>`.
   constexpr std::int64_t host_memory() const { return memory.host(); }
+  /// Bytes that a save of a checkpoint takes beside them on the host, until it is written (run/checkpoint.hpp): of the
+  /// rank of this stage that writes most, the first, a copy of all that outlives the step.
+  constexpr std::int64_t saved_memory() const {
+    std::int64_t bytes = 0;
+    for (const Member& m : graph.members) {
+      if (m.role == Role::input || storage[static_cast<std::size_t>(m.value)].block == MemoryBlock::none) continue;
+      const Placement on = graph.stages == nullptr ? Placement{} : m.type.layout.on(graph.stages);
+      bool before = false;  // of what stages have alike the first writes
+      for (int stage = 0; stage < mesh.here && !on.split(); ++stage)
+        before = before || on.kind != PlacementKind::at || holds(on, stage, mesh.extent(graph.stages));
+      if (!before) bytes += local_bytes(m.type, mesh);
+    }
+    return bytes;
+  }
   /// What a device takes beside them.
   constexpr account::Taken beside(const DeviceAccount& device = account::on_cpu) const {
     account::Taken b;

@@ -22,6 +22,7 @@ struct RefusedPlan : Plan {
   constexpr Unknown largest_message(const auto&...) const { return {}; }
   constexpr Finding is(const auto&...) const { return {}; }
   constexpr Unknown peak_memory() const { return {}; }
+  constexpr Unknown saved_memory() const { return {}; }
   constexpr Unknown flops(const auto&...) const { return {}; }
   constexpr Unknown redundant(const auto&...) const { return {}; }
 };

@@ -23,6 +23,9 @@ struct HandedOver {
   std::int64_t rows = -1;    ///< of a matrix; -1: nothing is known of its shape
   std::int64_t columns = 1;  ///< elements of a row, and in memory, in elements, from one to the next
   std::int64_t column_step = 1, row_step = 1;
+  /// Where nothing lies in memory: writes elements [first, first + count) of the tensor, by the callable that is handed
+  /// over.
+  void (*make)(const void* callable, std::int64_t first, std::int64_t count, void* elements) = nullptr;
 
   /// Whether they lie one behind the other.
   bool together() const { return row_step == columns && (column_step == 1 || columns == 1); }
@@ -44,7 +47,45 @@ struct HandedOverOf : HandedOver {
   constexpr HandedOverOf(T* first, std::size_t n) : HandedOver{dtype_of<std::remove_const_t<T>>, first, n} {}
 };
 
+/// A callable that makes the elements which a rank needs, of type T.
+template <class T>
+struct MadeOf : HandedOver {};
+
 namespace handing_over {
+/// What a library's vectors and matrices can be called with as well is none.
+template <class A>
+concept Callable = std::is_class_v<std::remove_cv_t<A>> && !requires(A & a) {
+  a.size();
+};
+/// Elements of a tensor from the first of a run on: `[&](std::size_t first, std::span<float> run) { ... }`.
+template <class A, class T>
+concept Fills = Callable<A> && std::invocable<A&, std::size_t, std::span<T>>;
+/// One, by where it stands in the tensor: `[&](std::size_t i) { return x[i]; }`.
+template <class A>
+concept Gives = Callable<A> && requires(A& a) {
+  requires is_element_type<std::remove_cvref_t<decltype(a(std::size_t{}))>>;
+};
+template <class T, class A>
+HandedOver made(A& callable, void (*make)(const void*, std::int64_t, std::int64_t, void*)) {
+  HandedOver all{.dtype = dtype_of<T>, .data = &callable};
+  all.make = make;
+  return all;
+}
+template <class T, class A>
+MadeOf<T> filled(A& callable) {
+  return {made<T>(callable, [](const void* a, std::int64_t first, std::int64_t count, void* elements) {
+    (*static_cast<A*>(const_cast<void*>(a)))(static_cast<std::size_t>(first),
+                                             std::span(static_cast<T*>(elements), static_cast<std::size_t>(count)));
+  })};
+}
+template <class A>
+auto given(A& callable) {
+  using T = std::remove_cvref_t<decltype(callable(std::size_t{}))>;
+  return MadeOf<T>{made<T>(callable, [](const void* a, std::int64_t first, std::int64_t count, void* elements) {
+    for (std::int64_t i = 0; i < count; ++i)
+      static_cast<T*>(elements)[i] = (*static_cast<A*>(const_cast<void*>(a)))(static_cast<std::size_t>(first + i));
+  })};
+}
 template <class A>
 concept Contiguous = requires(A& a) {
   {*std::data(a)};
@@ -82,6 +123,18 @@ constexpr auto numbers_of(A& given) {
         !std::is_pointer_v<Given>,
         "parallel: a pointer does not say how many elements there are; give a vector, or std::span(pointer, count)");
     return HandedOverOf<float>(nullptr, 0);
+  } else if constexpr (handing_over::Gives<A>) {
+    return handing_over::given(given);
+  } else if constexpr (handing_over::Fills<A, float>) {
+    return handing_over::filled<float>(given);
+  } else if constexpr (handing_over::Fills<A, double>) {
+    return handing_over::filled<double>(given);
+  } else if constexpr (handing_over::Fills<A, int>) {
+    return handing_over::filled<int>(given);
+  } else if constexpr (handing_over::Fills<A, bfloat16>) {
+    return handing_over::filled<bfloat16>(given);
+  } else if constexpr (handing_over::Fills<A, float16>) {
+    return handing_over::filled<float16>(given);
   } else if constexpr (handing_over::column_major<Given>()) {
     static_assert(!handing_over::column_major<Given>(),
                   "parallel: a column-major tensor, as Eigen's are by default, has its elements in another order; give "
@@ -89,8 +142,8 @@ constexpr auto numbers_of(A& given) {
     return HandedOverOf<float>(nullptr, 0);
   } else if constexpr (!handing_over::Contiguous<A>) {
     static_assert(handing_over::Contiguous<A>,
-                  "parallel: what is handed over must lie in memory, with data() and size(); give a vector, a "
-                  "std::span or a matrix");
+                  "parallel: what is handed over must lie in memory, with data() and size(), or be made; give a "
+                  "vector, a std::span, a matrix, or a callable of (std::size_t first, std::span<float> run)");
     return HandedOverOf<float>(nullptr, 0);
   } else if constexpr (!is_element_type<std::remove_cvref_t<decltype(*std::data(given))>>) {
     static_assert(
@@ -131,6 +184,13 @@ constexpr HandedOver to_be_written(const HandedOverOf<T>& numbers) {
   return numbers;
 }
 
+template <class T>
+constexpr HandedOver to_be_written(const MadeOf<T>& made) {
+  static_assert(std::is_void_v<T>,
+                "parallel: a tensor is written into what is given, which is a callable; give a vector or a std::span");
+  return made;
+}
+
 /// Throws Misuse where numbers cannot be the whole of a tensor. `what` and `name`: "input " and "0", "the parameter "
 /// and "mlp.up".
 inline void check_whole(const HandedOver& numbers, const Type& type, std::string_view what, std::string_view name) {
@@ -140,6 +200,7 @@ inline void check_whole(const HandedOver& numbers, const Type& type, std::string
   const std::int64_t elements = type.layout.elements(), given = static_cast<std::int64_t>(numbers.size);
   if (numbers.dtype != type.dtype)
     throw refused(", but " + std::string(name_of(numbers.dtype)) + " was given; give elements of its type");
+  if (numbers.make != nullptr) return;  // it is asked for as many as there are
   if (given != elements)
     throw refused(" and has " + std::to_string(elements) + " elements, but " + std::to_string(given) +
                   " were given; give the whole tensor, of which a rank takes its part");

@@ -29,8 +29,10 @@ template <Device Device>
 class RankMemory {
  public:
   /// Copies this rank's part of a whole input: a vector, a std::span, a matrix, or one number. `whole` has
-  /// the elements of the full tensor in row-major order, all micro-batches one behind the other. Throws Misuse where it
-  /// does not fit, or has an index out of its range (bad_data).
+  /// the elements of the full tensor in row-major order, all micro-batches one behind the other. Or has a callable make
+  /// that part: elements from a first one on, `[&](std::size_t first, std::span<float> run) { ... }`, or each by where
+  /// it stands, `[&](std::size_t i) { return ...; }`. Throws Misuse where it does not fit, or has an index out of its
+  /// range (bad_data).
   template <class A>
   void input(int position, A&& whole) {
     put(position, numbers_of(whole));
@@ -61,6 +63,15 @@ class RankMemory {
     return scalars_.get(name, [&] { return skipped(); });
   }
   bool reads(std::string_view name) const { return scalars_.reads(name); }
+  /// All of them, in the order in which the program reads them.
+  std::vector<NamedNumber> numbers() {
+    std::vector<NamedNumber> all;
+    scalars_.each([&](std::string_view name, double) {
+      all.push_back({std::string(name), {}, default_of(g_, number_called(name))});
+      if (scalars_.has(name)) all.back().value = scalar(name);
+    });
+    return all;
+  }
   /// How the loss of the next step is scaled, and what is to be gone on with. Throws Misuse where the program is not
   /// LossScaled, and for what is no scale; alike on all ranks.
   LossScale loss_scale() {
@@ -217,7 +228,11 @@ class RankMemory {
                    std::to_string(position) + ", ...) before run()");
     if (Device::asynchronous || !own.in_place || own.ranges.empty())
       return;  // the host sees what was written in its own memory only
-    const View v = view(member.value);
+    check_part(view(member.value), own, position);
+  }
+  /// Of a rank's part, which the host can read.
+  static void check_part(const View& v, const Input& own, int position) {
+    if (v.data == nullptr || v.dtype != DType::i32) return;
     const auto in_whole = [&](std::size_t i) {
       std::int64_t whole = 0, stride = 1, rest = static_cast<std::int64_t>(i);
       for (int d = v.rank - 1; d >= 0; --d) {
@@ -227,8 +242,19 @@ class RankMemory {
       }
       return whole;
     };
-    if (v.data != nullptr)
-      check_indices({v.as<const int>(), static_cast<std::size_t>(v.elements())}, own.ranges, position, in_whole);
+    check_indices({v.as<const int>(), static_cast<std::size_t>(v.elements())}, own.ranges, position, in_whole);
+  }
+  /// Has a callable make this rank's part.
+  void make_part(const View& to, const Member& member, const HandedOver& given, const Input& own, int position) {
+    View part = to;
+    std::vector<std::byte> room;
+    if (Device::asynchronous) {
+      room.resize(static_cast<std::size_t>(to.elements() * bytes_of(to.dtype)));
+      part.data = room.data();
+    }
+    write_part(plan_, member.type.layout, rank_, given, static_cast<std::byte*>(part.data));
+    check_part(part, own, position);
+    if (Device::asynchronous) device_.take(part, to);
   }
 
   int rank_;
@@ -251,13 +277,14 @@ void RankMemory<Device>::put(int position, const HandedOver& given) {
     copy.column_step = 1;
     return put(position, copy);
   }
-  if (given.dtype == DType::i32)
+  if (given.dtype == DType::i32 && given.make == nullptr)
     check_indices({static_cast<const int*>(given.data), given.size}, own.ranges, position,
                   [](std::size_t i) { return i; });
   own.given = true;
   own.in_place = false;
   const View to = view(member.value);
   if (to.data == nullptr) return;  // only other stages take it
+  if (given.make != nullptr) return make_part(to, member, given, own, position);
   View from = to;
   for (int d = 0; d < from.rank; ++d) {
     from.size[d] = from.whole[d];
@@ -351,6 +378,7 @@ void RankMemory<Device>::begin_step() {
 }  // namespace parallel::internals
 
 namespace parallel {
+using internals::NamedNumber;
 using internals::NamedTensor;
 using internals::Role;
 }  // namespace parallel

@@ -32,12 +32,14 @@ struct LossScale {
   int steps = 0;             ///< how many there were since it was last changed
 };
 
-/// What operations read: dropout, `random` and `sample`; and a backward pass whose loss is scaled.
+/// What operations read: dropout, `random` and `sample`; a backward pass whose loss is scaled; averages of weights.
 struct ScalarsOfOperations {
   double seed = 0, step = 0;
   double temperature = 1;       ///< of `sample`
   double top_k = 0, top_p = 0;  ///< of `sample`; 0: among all classes
   double loss_scale = LossScale{}.scale;
+  double average_decay = 0.999;  ///< of `Averaged`: how much is kept of the steps before
+  double average_from = 1;       ///< and the first step that is averaged
 };
 
 /// f(operation, hyperparameters) for the update of each optimizer; of those that a program has, the last is its own.
@@ -106,6 +108,13 @@ inline std::optional<double> default_of(const GraphView& g, std::string_view nam
   });
   return found;
 }
+
+/// A number that a program reads.
+struct NamedNumber {
+  std::string name;
+  std::optional<double> value{};       ///< as the next step reads it; none: it was never set, and has no default
+  std::optional<double> by_default{};  ///< where nobody says otherwise
+};
 
 /// A program's numbers on one rank. The step of a program that updates parameters counts itself from 1, unless it is
 /// set; one that was skipped does not count. The scale of the loss moves by itself, too.
@@ -197,6 +206,11 @@ class Scalars {
     moves_loss_scale_ = false;
   }
 
+  /// Whether a number has a value: that which was set, or its default.
+  bool has(std::string_view name) const {
+    const std::size_t i = find(name);
+    return i < g_->scalars.size() && std::find(unset_.begin(), unset_.end(), i) == unset_.end();
+  }
   /// f(name, value) for each.
   template <class F>
   void each(F f) const {

@@ -1,33 +1,17 @@
-// A training loop's parts: learning-rate schedules, and one step with an optimizer's numbers.
+// One step of a training with an optimizer's numbers, and what a loss that is none means.
 #pragma once
 #include <cmath>
-#include <numbers>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <parallel/run/executor.hpp>
+#include <parallel/run/learning_rate.hpp>
 #include <parallel/run/parameters.hpp>
 #include <parallel/run/replicas.hpp>
 
 namespace parallel::internals {
-
-/// Linear warm-up, then half a cosine from `peak` down to `floor` (Loshchilov and Hutter, 2017; nanoGPT's counting).
-struct CosineSchedule {
-  double peak = 1e-3, floor = 1e-4;
-  int warmup = 100, steps = 2000;
-  double at(int step) const {  // steps count from 0
-    if (step < warmup) return peak * (step + 1) / (warmup + 1);
-    if (step >= steps) return floor;
-    const double progress = static_cast<double>(step - warmup) / (steps - warmup);
-    return floor + (peak - floor) * (1 + std::cos(std::numbers::pi * progress)) / 2;
-  }
-};
-struct ConstantSchedule {
-  double value = 1e-3;
-  double at(int) const { return value; }
-};
 
 struct StepResult {
   double loss = 0;
@@ -149,8 +133,6 @@ StepResult Trainer<World, Device>::step(Here here) {
 }  // namespace parallel::internals
 
 namespace parallel {
-using internals::ConstantSchedule;
-using internals::CosineSchedule;
 using internals::LossScale;
 using internals::NoNumber;
 using internals::StepResult;

@@ -131,8 +131,14 @@ void each_piece(const Plan& plan, const Layout& layout, int rank, const HandedOv
 }
 }  // namespace piecewise
 
-/// Writes a rank's part out of the whole.
+/// Writes a rank's part out of the whole; what is made is made of the part alone.
 inline void write_part(const Plan& plan, const Layout& layout, int rank, const HandedOver& all, std::byte* part) {
+  if (all.make != nullptr) {
+    each_run(plan, layout, rank, [&](std::int64_t position, std::int64_t index, std::int64_t length) {
+      all.make(all.data, index, length, part + position * bytes_of(all.dtype));
+    });
+    return;
+  }
   const std::byte* const from = static_cast<const std::byte*>(all.data);
   piecewise::by_bytes(all.dtype, [&]<std::int64_t bytes>(std::integral_constant<std::int64_t, bytes>) {
     piecewise::each_piece(plan, layout, rank, all, [&](auto position, auto first, auto apart, auto n) {

@@ -4,6 +4,12 @@
 
 namespace parallel::internals::cpu {
 
+/// How much the n-th value weighs in an average that keeps `decay` of what was before.
+inline double weight_in_average(double decay, double n, bool corrected) {
+  if (n <= 1) return 1;
+  if (!corrected) return 1 - decay;
+  return decay == 1 ? 1 / n : (1 - decay) / (1 - std::pow(decay, n));
+}
 template <class T>
 double sum_of_squares(const T* x, Index n) {
   constexpr int lanes = 16;  // the sum of each: doubles, so that neither length nor size of the numbers loses anything
@@ -149,6 +155,18 @@ template <class T>
         lanes(parameter) = kept * lanes(parameter) - rate * sign;
       },
       call.results[0].as<T>(), call.results[1].as<T>(), call.operands[2].as<const T>());
+}
+
+template <class T>
+[[gnu::flatten]] void average(const Call& call) {
+  const double* const scalars = call.operands[2].as<const double>();
+  const double decay = scalars[call.ints[0]], n = scalars[call.ints[2]] - scalars[call.ints[1]] + 1;
+  const double weight = weight_in_average(decay, n, call.ints[4] != 0);
+  const T kept = static_cast<T>(1 - weight), added = static_cast<T>(weight);
+  by_lanes(
+      call.results[0].elements(),
+      [=](T* average, const T* parameter) { lanes(average) = kept * lanes(average) + added * lanes(parameter); },
+      call.results[0].as<T>(), call.operands[1].as<const T>());
 }
 
 }  // namespace parallel::internals::cpu

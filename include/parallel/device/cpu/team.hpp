@@ -72,8 +72,9 @@ class Team {
 
 /// Whether a call goes element by element, so that any of them can be computed without the others.
 inline bool by_element(const Call& call) {
-  for (const Operation* o : {&operation::sgd, &operation::momentum, &operation::nesterov, &operation::adam,
-                             &operation::adamw, &operation::lion, &operation::accumulate, &operation::cast})
+  for (const Operation* o :
+       {&operation::sgd, &operation::momentum, &operation::nesterov, &operation::adam, &operation::adamw,
+        &operation::lion, &operation::average, &operation::accumulate, &operation::cast})
     if (call.operation == o) return true;
   return false;
 }

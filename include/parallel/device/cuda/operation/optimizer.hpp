@@ -291,4 +291,41 @@ void lion(const Call& call) {
   lion<T>(std::span(&call, 1));
 }
 
+/// The average of what a parameter was: of 4 bytes, reads 8 an element and writes 4.
+template <class W>
+struct Average {
+  static constexpr int values = 1;
+  struct Coefficients {
+    W kept, added;
+  };
+  const double *decay, *from, *step;
+  bool corrected;
+
+  template <class Block>
+  PARALLEL_DEVICE void prepare(Block& block, Coefficients& c) const {
+    block.each(1, [&](Index) {
+      const double n = *step - *from + 1;
+      const double weight = n <= 1        ? 1
+                            : !corrected  ? 1 - *decay
+                            : *decay == 1 ? 1 / n
+                                          : (1 - *decay) / (1 - std::pow(*decay, n));
+      c = {static_cast<W>(1 - weight), static_cast<W>(weight)};
+    });
+  }
+  PARALLEL_DEVICE static void update(const Coefficients& c, W (&own)[values], W parameter) {
+    own[0] = c.kept * own[0] + c.added * parameter;
+  }
+};
+template <class T>
+void average(std::span<const Call> calls) {
+  update<T>(calls, [](const Call& call) {
+    const double* const scalars = call.operands[2].as<const double>();
+    return Average<Wide<T>>{scalars + call.ints[0], scalars + call.ints[1], scalars + call.ints[2], call.ints[4] != 0};
+  });
+}
+template <class T>
+void average(const Call& call) {
+  average<T>(std::span(&call, 1));
+}
+
 }  // namespace parallel::internals::cuda

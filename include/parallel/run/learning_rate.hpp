@@ -1,0 +1,81 @@
+// Schedules of the learning rate, or of any number: at(step) for steps from 0. A loop calls them itself, so a callable
+// of one's own does as well.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace parallel::internals {
+
+/// at(i) = value.
+struct ConstantSchedule {
+  double value = 1e-3;
+  double at(int) const { return value; }
+};
+/// at(i) = begin + (end - begin) min(i, steps) / steps; PyTorch's LinearLR.
+struct LinearSchedule {
+  double begin = 1e-3, end = 0;
+  int steps = 2000;
+  double at(int step) const { return begin + (end - begin) * std::min(step, steps) / steps; }
+};
+/// at(i) = value factor^floor(i / every); PyTorch's StepLR.
+struct StepSchedule {
+  double value = 1e-3, factor = 0.1;
+  int every = 1000;
+  double at(int step) const { return value * std::pow(factor, step / every); }
+};
+/// Linear warm-up, then half a cosine from `peak` down to `floor` (Loshchilov and Hutter, 2017; nanoGPT's counting): for
+/// i < warmup at(i) = peak (i + 1) / (warmup + 1), then floor + (peak - floor) (1 + cos(pi (i - warmup) / (steps -
+/// warmup))) / 2, from `steps` on floor. Without warm-up it is PyTorch's CosineAnnealingLR.
+struct CosineSchedule {
+  double peak = 1e-3, floor = 1e-4;
+  int warmup = 100, steps = 2000;
+  double at(int step) const {
+    if (step < warmup) return peak * (step + 1) / (warmup + 1);
+    if (step >= steps) return floor;
+    const double progress = static_cast<double>(step - warmup) / (steps - warmup);
+    return floor + (peak - floor) * (1 + std::cos(std::numbers::pi * progress)) / 2;
+  }
+};
+/// One cycle (Smith and Topin, 2018): half a cosine from peak / begins_below up to `peak`, which it reaches at rise
+/// steps - 1, and another down to peak / begins_below / ends_below, at steps - 1, where it stays; PyTorch's OneCycleLR
+/// of two phases.
+struct OneCycleSchedule {
+  double peak = 1e-3;
+  int steps = 2000;
+  double rise = 0.3, begins_below = 25, ends_below = 1e4;
+  double at(int step) const {
+    const double top = rise * steps - 1, last = steps - 1, begin = peak / begins_below, end = begin / ends_below;
+    const auto half_a_cosine = [](double from, double to, double progress) {
+      return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * progress));
+    };
+    if (step <= top) return half_a_cosine(begin, peak, step / top);
+    return half_a_cosine(peak, end, (std::min<double>(step, last) - top) / (last - top));
+  }
+};
+/// Linear warm-up before any other: for i < steps at(i) = then.at(0) (begin + (1 - begin) i / steps), then
+/// then.at(i - steps); PyTorch's SequentialLR of LinearLR and another.
+template <class Schedule>
+struct WarmedUp {
+  int steps = 100;
+  Schedule then{};
+  double begin = 0;  ///< of then.at(0)
+  double at(int step) const {
+    return step < steps ? then.at(0) * (begin + (1 - begin) * step / steps) : then.at(step - steps);
+  }
+};
+template <class Schedule>
+WarmedUp(int, Schedule) -> WarmedUp<Schedule>;
+template <class Schedule>
+WarmedUp(int, Schedule, double) -> WarmedUp<Schedule>;
+
+}  // namespace parallel::internals
+
+namespace parallel {
+using internals::ConstantSchedule;
+using internals::CosineSchedule;
+using internals::LinearSchedule;
+using internals::OneCycleSchedule;
+using internals::StepSchedule;
+using internals::WarmedUp;
+}  // namespace parallel

@@ -1,0 +1,41 @@
+// Schedules are PyTorch's, number by number (tools/fixtures/loop.py).
+#include <doctest/doctest.h>
+
+#include <parallel/run/learning_rate.hpp>
+
+#include "fixture.hpp"
+
+using namespace parallel;
+
+namespace {
+template <class Schedule>
+void check(const char* name, const Schedule& schedule) {
+  INFO(name);
+  const std::vector<double> expected = fixture().values<double>(std::string("schedule/") + name);
+  REQUIRE(expected.size() == 60);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    CHECK(schedule.at(static_cast<int>(i)) == doctest::Approx(expected[i]).epsilon(1e-12));
+}
+}  // namespace
+
+TEST_CASE("schedules are PyTorch's") {
+  check("constant", ConstantSchedule{0.02});
+  check("linear", LinearSchedule{.begin = 0.02, .end = 0.005, .steps = 40});
+  check("step", StepSchedule{.value = 0.02, .factor = 0.5, .every = 7});
+  check("cosine", CosineSchedule{.peak = 0.02, .floor = 0.002, .warmup = 0, .steps = 59});
+  check("one_cycle", OneCycleSchedule{.peak = 0.02, .steps = 60});
+  check("one_cycle_early",
+        OneCycleSchedule{.peak = 0.02, .steps = 60, .rise = 0.1, .begins_below = 10, .ends_below = 100});
+  check("warmed_up_cosine", WarmedUp{9, CosineSchedule{.peak = 0.02, .floor = 0.002, .warmup = 0, .steps = 51}, 0.1});
+  check("warmed_up_step", WarmedUp{4, StepSchedule{.value = 0.02, .factor = 0.1, .every = 20}, 0.5});
+}
+TEST_CASE("behind their last step they stay") {
+  CHECK(LinearSchedule{.begin = 1, .end = 0.5, .steps = 10}.at(1000) == 0.5);
+  CHECK(CosineSchedule{.peak = 1, .floor = 0.25, .warmup = 2, .steps = 10}.at(1000) == 0.25);
+  CHECK(OneCycleSchedule{.peak = 1, .steps = 10}.at(1000) == OneCycleSchedule{.peak = 1, .steps = 10}.at(9));
+}
+TEST_CASE("a warm-up of nanoGPT's: its first step is no zero") {
+  const CosineSchedule schedule{.peak = 1, .floor = 0.1, .warmup = 4, .steps = 20};
+  for (int i = 0; i < 4; ++i) CHECK(schedule.at(i) == doctest::Approx((i + 1) / 5.0));
+  CHECK(schedule.at(4) == 1);
+}
