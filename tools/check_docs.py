@@ -6,7 +6,8 @@
 PRINT_TABLES is the program of tests/docs/print_tables.cpp. Every block of code stands in a source that is compiled (or, of a build, in a
 consumer that is built); a line `// ...` or `# ...` leaves lines out. Every printed block is what PRINT_TABLES prints: --write brings it up to
 date. Links and files that are named exist. docs/errors.md has a row for every refusal and every exit code, and no other;
-docs/errors has a page for every refusal (error_pages.py).
+docs/errors has a page for every refusal (error_pages.py). docs/options.md has a row for every option of the build, macro and variable of the
+environment. Public names that examples use stand in a document.
 """
 import re
 import subprocess
@@ -133,6 +134,30 @@ def error_faults(root):
         yield f"{name}: the exit code {number} `{code}` stands only {'in meta/failure.hpp' if (number, code) in codes else 'there'}"
 
 
+def option_faults(root):
+    """What can be set from outside: the options of the build; macros that headers ask for, or leave defined; variables that they read or set."""
+    name = "docs/options.md"
+    headers = "".join(path.read_text("utf-8") for path in sorted((root / "include").rglob("*.?pp")))
+    options = set(re.findall(r"^option\('(\w+)'", (root / "meson_options.txt").read_text("utf-8"), re.MULTILINE))
+    defined = set(re.findall(r"^#define (PARALLEL_\w+)", headers, re.MULTILINE)) - set(re.findall(r"^#undef (PARALLEL_\w+)", headers, re.MULTILINE))
+    asked = {macro for line in re.findall(r"^#(?:el)?if.*", headers, re.MULTILINE) for macro in re.findall(r"PARALLEL_\w+", line)}
+    variables = set(re.findall(r"\b[gs]etenv\(\"(\w+)\"", headers))
+    rows = set(re.findall(r"^\| `(\w+)` \|", (root / name).read_text("utf-8"), re.MULTILINE))
+    there = options | defined | asked | variables
+    for missing in sorted(there ^ rows):
+        yield f"{name}: `{missing}` stands only {'in the code' if missing in there else 'there'}"
+
+
+def name_faults(root, pages):
+    """Public names that examples use and no document explains; the list of all names, docs/stability.md, does not."""
+    public = set(re.findall(r"`(\w+)`", (root / "docs/stability.md").read_text("utf-8")))
+    explained = set(re.findall(r"\w+", "".join(path.read_text("utf-8") for path in pages if path.name != "stability.md")))
+    for path in sorted((root / "examples").rglob("*.?pp")):
+        code = re.sub(r"//.*|\"[^\"\n]*\"", "", path.read_text("utf-8"))
+        for word in sorted(set(re.findall(r"\w+", code)) & public - explained):
+            yield f"{path.relative_to(root)}: no document says what {word} is"
+
+
 def main(root, program, write):
     documents = [root / "README.md", *sorted((root / "docs").glob("*.md")), *sorted((root / "docs/parallelism").glob("*.md"))]
     blocks, used, faults = printed_blocks(program), set(), []
@@ -147,6 +172,8 @@ def main(root, program, write):
         faults += printed_faults(name, text, blocks, used)
     faults += [f"no document quotes the printed block '{name}'" for name in blocks.keys() - used]
     faults += error_faults(root)
+    faults += option_faults(root)
+    faults += name_faults(root, documents)
     faults += error_pages.faults(root, write)
     for path in sorted((root / "docs/errors").glob("*.md")):
         faults += link_faults(root, str(path.relative_to(root)), path.read_text("utf-8"))

@@ -3,7 +3,8 @@
 
     build.py SOURCE_ROOT meson|fetch_content|installed|headers
 
-`installed` is by pkg-config and by find_package, against what `meson install` leaves; `headers` without anything compiled ahead.
+`installed` is by pkg-config and by find_package, against what `meson install` leaves; `headers` without anything compiled ahead. Meson and CMake
+take the headers for the system's: a warning that they give, and that the consumer turns on, is none of its project.
 """
 import os
 import shutil
@@ -13,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 LEVEL = "x86-64-v3"
+STRICT = "-Wfloat-equal -Werror"
 FAST = ["-Doptimization=1", "-Ddebug=false"]  # without the folder's name in it, a compilation is found again by ccache
 
 
@@ -63,11 +65,12 @@ def main(source, way):
         shutil.copytree(source / "tests/consumers" / way, consumer)
         shutil.copy(source / "tests/consumers/main.cpp", consumer)
         os.chdir(consumer)
+        strict = {**os.environ, "CXXFLAGS": STRICT}
 
         if way == "meson":
             os.mkdir("subprojects")
             os.symlink(source, "subprojects/parallel")
-            run("meson", "setup", "build", "--force-fallback-for=parallel", *FAST)
+            run("meson", "setup", "build", "--force-fallback-for=parallel", *FAST, env=strict)
             run("ninja", "-C", "build")
         else:
             if way == "installed":
@@ -78,7 +81,7 @@ def main(source, way):
                 best = prefix / (f"lib/glibc-hwcaps/{LEVEL}" if has_level else "lib") / "libparallel_kernels.so.0"
                 if kernels_of("./main") != {str(best)}:
                     sys.exit(f"it does not load {best} but {kernels_of('./main')}")
-            run("cmake", "-G", "Ninja", "-B", "build", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DFETCHCONTENT_SOURCE_DIR_PARALLEL={source}")
+            run("cmake", "-G", "Ninja", "-B", "build", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DFETCHCONTENT_SOURCE_DIR_PARALLEL={source}", env=strict)
             run("cmake", "--build", "build", "--verbose")
         run("build/consumer")
 

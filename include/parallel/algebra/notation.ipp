@@ -24,8 +24,9 @@ PARALLEL_INLINE std::string text(const Type& type) {
   std::string result = std::string(name_of(type.dtype)) + "[";
   for (int d = 0; d < type.layout.rank(); ++d) {
     const Dim& dim = type.layout.dims[d];
-    result += (d > 0 ? ", " : "") + std::to_string(dim.size);
-    for (const Axis* a : dim) result += "/" + std::string(a->text());
+    if (d > 0) result += ", ";
+    result += std::to_string(dim.size);
+    for (const Axis* a : dim) (result += "/") += a->text();
   }
   result += "]";
   for (const Placed& p : type.layout.others) {
@@ -54,7 +55,7 @@ PARALLEL_INLINE std::string text(const Mesh& mesh) {
 
 PARALLEL_INLINE std::string text(const AxisList& axes) {
   std::string result;
-  for (const Axis* a : axes) result += (result.empty() ? "" : "+") + std::string(a->text());
+  for (const Axis* a : axes) (result += result.empty() ? "" : "+") += a->text();
   return result;
 }
 

@@ -42,7 +42,7 @@ constexpr Dim operator/(Dim dim, const Axis& axis) {
 template <Dim... dimensions>
 struct Shape {
   static constexpr int rank = sizeof...(dimensions);
-  static constexpr Dim dims[rank + 1]{dimensions...};
+  static constexpr Dim dims[sizeof...(dimensions) + 1]{dimensions...};
 };
 
 }  // namespace parallel

@@ -11,7 +11,7 @@ namespace parallel::internals {
 /// At most `capacity` elements, held inside the object. One more is an exception, or no constant expression.
 template <class T, int capacity>
 struct List {
-  T items[capacity]{};
+  T items[std::size_t{capacity}]{};
   int count = 0;
 
   constexpr List() = default;

@@ -34,7 +34,7 @@ constexpr int member_count() {
     return static_cast<int>(Description<T>::names.size());
   else if constexpr (n == 0)
     return 0;
-  else if constexpr (initialized_by<T>(std::make_index_sequence<n>{}))
+  else if constexpr (initialized_by<T>(std::make_index_sequence<std::size_t{n}>{}))
     return n;
   else
     return member_count<T, n - 1>();
@@ -66,11 +66,12 @@ constexpr int irregular() {
     return []<std::size_t... i>(std::index_sequence<i...>) {
       int position = 0;
       const bool plain[] = {
-          takes_nothing_at<T>(std::make_index_sequence<i>{}, std::make_index_sequence<n - 1 - i>{})..., true};
+          takes_nothing_at<T>(std::make_index_sequence<i>{}, std::make_index_sequence<std::size_t{n} - 1 - i>{})...,
+          true};
       while (position < n && plain[position]) ++position;
       return position < n ? position + 1 : -1;
     }
-    (std::make_index_sequence<n>{});
+    (std::make_index_sequence<std::size_t{n}>{});
   }
 }
 template <class T>

@@ -9,7 +9,7 @@ namespace parallel::internals {
 /// At most `capacity` - 1 characters, held inside the object. One more is an exception, or no constant expression.
 template <int capacity>
 struct Text {
-  char characters[capacity]{};
+  char characters[std::size_t{capacity}]{};
 
   constexpr Text() = default;
   constexpr Text(std::string_view text) { append(text); }

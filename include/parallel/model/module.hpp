@@ -154,11 +154,11 @@ constexpr bool has_loop() {
   } else if constexpr (is_parameter<M> || !is_module<M>) {
     return false;
   } else {
-    return []<int... i>(std::integer_sequence<int, i...>) {
+    return []<std::size_t... i>(std::index_sequence<i...>) {
       return (has_loop<std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>() ||
               ...);
     }
-    (std::make_integer_sequence<int, meta::member_count<M>()>{});
+    (std::make_index_sequence<std::size_t{meta::member_count<M>()}>{});
   }
 }
 /// Whether to look into a member: what is wrong within a struct is said of the struct.
@@ -221,7 +221,7 @@ constexpr bool accept() {
     using accepted [[maybe_unused]] = typename Refused<refusal.reason, nullptr, refusal.figures[0]>::type;
     return false;
   } else {
-    return []<int... i>(std::integer_sequence<int, i...>) {
+    return []<std::size_t... i>(std::index_sequence<i...>) {
       constexpr bool modules[] = {
           is_class_of_modules<
               std::remove_cvref_t<std::tuple_element_t<i, decltype(meta::members(std::declval<M&>()))>>>...,
@@ -240,7 +240,7 @@ constexpr bool accept() {
       else
         return false;
     }
-    (std::make_integer_sequence<int, meta::member_count<M>()>{});
+    (std::make_index_sequence<std::size_t{meta::member_count<M>()}>{});
   }
 }
 

@@ -263,7 +263,8 @@ struct Parameter : internals::Arithmetic<Parameter<T, S, Annotation...>> {
   template <class Number>
   requires(std::is_arithmetic_v<Number> || std::is_pointer_v<Number>) constexpr Parameter(
       Number) {  // a deviation without its distribution, or a distribution without its deviation
-    using begins [[maybe_unused]] = typename Refused<Reason::no_initializer, nullptr, sizeof(Number)>::type;
+    using begins [[maybe_unused]] =
+        typename Refused<Reason::no_initializer, nullptr, std::int64_t{sizeof(Number)}>::type;
   }
   constexpr internals::Applications* program() const { return of; }
   constexpr int enter(internals::Applications& program) const {

@@ -17,7 +17,7 @@ namespace internals {
 /// each dimension, which each operation says.
 struct Windows {
   int dims;  ///< over which windows move
-  Ints ints;
+  const Ints& ints;
   constexpr Windows(int rank, const Ints& i) : dims(rank - 2), ints(i) {}
   constexpr std::int64_t stride(int d) const { return ints[d]; }
   constexpr std::int64_t padding(int d) const { return ints[dims + d]; }

@@ -42,7 +42,7 @@ template <class... X>
 constexpr Unknown unasked() {
   using refused [[maybe_unused]] =
       typename Refused<(std::is_same_v<X, Unknown> || ...) ? Reason::none : Reason::no_question, nullptr,
-                       sizeof...(X)>::type;
+                       std::int64_t{sizeof...(X)}>::type;
   return {};
 }
 

@@ -286,7 +286,7 @@ constexpr Vector<std::int64_t> written(const GraphView& graph) {
 }
 template <int n>
 struct Words {
-  std::int64_t words[n];
+  std::int64_t words[std::size_t{n}];
 };
 /// Words in more room than most need, so that the compiler writes them once; of more there is the size alone.
 struct RoomyWords {

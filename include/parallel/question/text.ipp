@@ -52,7 +52,7 @@ PARALLEL_INLINE std::string staged_layers(const Plan& plan, int chunk) {
 PARALLEL_INLINE std::string staged_layers(const Plan& plan) {
   std::string result = staged_layers(plan, 0);
   for (int chunk = 1; chunk < pipeline_of(plan.graph, plan.mesh).chunks; ++chunk)
-    result += "," + staged_layers(plan, chunk);
+    (result += ",") += staged_layers(plan, chunk);
   return result;
 }
 
@@ -75,7 +75,7 @@ PARALLEL_INLINE std::string operations(const GraphView& graph, const Event& even
   each_node(graph, event, [&](int n) {
     bool reads = false;
     for (const int o : graph.node(n).operands) reads = reads || graph.value(o).node == before;
-    names += (before < 0 ? "" : reads ? "+" : "&") + std::string(graph.node(n).operation->name);
+    (names += before < 0 ? "" : reads ? "+" : "&") += graph.node(n).operation->name;
     before = n;
   });
   return names;

@@ -12,7 +12,7 @@ namespace parallel::internals {
 /// everywhere.
 template <class T>
 int sample_token(const T* logits, int vocabulary, double temperature, std::uint64_t seed, std::uint64_t position) {
-  const double largest = *std::max_element(logits, logits + vocabulary);
+  const auto largest = static_cast<double>(*std::max_element(logits, logits + vocabulary));
   double total = 0;
   for (int v = 0; v < vocabulary; ++v) total += std::exp((static_cast<double>(logits[v]) - largest) / temperature);
   double left = random_uniform(seed, position, 0) * total;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include <parallel/meta/list.hpp>
 
@@ -27,16 +28,35 @@ struct Task {
 /// What a stage does, in order: `push_back` adds a task.
 using Tasks = internals::Vector<Task>;
 
+namespace internals {
+/// What a stage does, by a function or a lambda that captures nothing. Constants of g++ 14 cannot call what it makes of
+/// such a lambda as a pointer ("dereferencing a null pointer"), so a function of ours calls the lambda.
+struct StageTasks {
+  using Function = Tasks (*)(int stage, int stages, int micro_batches, int chunks);
+  Function function = nullptr;
+
+  constexpr StageTasks(Function f = nullptr) : function(f) {}
+  template <class Lambda>
+  requires(std::is_empty_v<Lambda>) constexpr StageTasks(Lambda) : function(call<Lambda>) {}
+  constexpr operator Function() const { return function; }
+
+ private:
+  template <class Lambda>
+  static constexpr Tasks call(int stage, int stages, int micro_batches, int chunks) {
+    return Lambda{}(stage, stages, micro_batches, chunks);
+  }
+};
+}  // namespace internals
+
 /// Chunk c of stage r is virtual stage c * stages + r: activations go from one virtual stage to the next, gradients
 /// back.
 struct Schedule {
   std::string_view name;
-  int chunks = 1;              ///< virtual stages of a stage
-  bool weights_apart = false;  ///< gradients of weights are tasks of their own
-  bool asynchronous = false;   ///< weights are updated by tasks, not behind the last one
-  /// what a stage does, in order
-  Tasks (*tasks)(int stage, int stages, int micro_batches, int chunks) = nullptr;
-  bool whole_groups = false;  ///< the micro-batches must be a multiple of the stages
+  int chunks = 1;                 ///< virtual stages of a stage
+  bool weights_apart = false;     ///< gradients of weights are tasks of their own
+  bool asynchronous = false;      ///< weights are updated by tasks, not behind the last one
+  internals::StageTasks tasks{};  ///< what a stage does, in order: of (stage, stages, micro_batches, chunks)
+  bool whole_groups = false;      ///< the micro-batches must be a multiple of the stages
 };
 
 namespace schedules {

@@ -8,7 +8,7 @@ using Index = std::int64_t;
 
 template <int tensors>
 struct Steps {
-  Index of[tensors]{};
+  Index of[std::size_t{tensors}]{};
   Index operator[](int i) const { return of[i]; }
 };
 
@@ -128,12 +128,12 @@ struct InWhole {
 };
 
 /// Through tensors that advance along the dimensions of `view` by so many elements each.
-template <int tensors>
-Walk<tensors> through(const View& view, const Steps<max_rank> (&steps)[tensors]) {
-  Walk<tensors> walk;
+template <std::size_t tensors>
+auto through(const View& view, const Steps<max_rank> (&steps)[tensors]) {
+  Walk<static_cast<int>(tensors)> walk;
   for (int d = 0; d < view.rank; ++d) {
-    Steps<tensors> along;
-    for (int t = 0; t < tensors; ++t) along.of[t] = steps[t][d];
+    Steps<static_cast<int>(tensors)> along;
+    for (std::size_t t = 0; t < tensors; ++t) along.of[t] = steps[t][d];
     walk.add(view.size[d], along);
   }
   return walk;
