@@ -2,11 +2,12 @@
 // operands may enter, also nested on one dimension in both orders. What the rule derives without a move must be what
 // the ranks' own kernels compute, and its gradients theirs; what it refuses though each axis alone has a row must be
 // unsound in every nesting of its result.
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
+
+#include <parallel/run/trial_on_axes.hpp>
 
 #include "operation_cases.hpp"
 
