@@ -27,6 +27,13 @@ struct Apart {
   double found = 0, expected = 0;
   double part = 0;  ///< the difference as a part of the largest element
 };
+/// Of an element by its place in memory.
+inline std::vector<std::int64_t> place_of(std::size_t element, const std::vector<std::int64_t>& size) {
+  std::vector<std::int64_t> at(size.size());
+  for (std::size_t d = size.size(); d-- > 0; element /= static_cast<std::size_t>(size[d]))
+    at[d] = static_cast<std::int64_t>(element) % size[d];
+  return at;
+}
 inline Apart apart(const lockstep::Array& found, const lockstep::Array& expected) {
   double largest = 1e-6, most = -1;  // what is zero in exact arithmetic is no number to take a part of
   for (const double x : expected.data) largest = std::max(largest, std::abs(x));
@@ -42,10 +49,7 @@ inline Apart apart(const lockstep::Array& found, const lockstep::Array& expected
   result.found = found.data[place];
   result.expected = expected.data[place];
   result.part = most / largest;
-  for (std::size_t d = found.size.size(); d-- > 0;) {
-    result.at.insert(result.at.begin(), static_cast<std::int64_t>(place) % found.size[d]);
-    place /= static_cast<std::size_t>(found.size[d]);
-  }
+  result.at = place_of(place, found.size);
   return result;
 }
 

@@ -131,8 +131,7 @@ class Verification {
       const auto check = [&](const std::string& what, const lockstep::Array& a) {
         for (std::size_t e = 0; e < a.data.size(); ++e)
           if (!std::isfinite(a.data[e]))
-            wrong(what + " is " + shortest(a.data[e]) + " at element " + std::to_string(e) +
-                  ", computed whole on one rank; mend the kernel, which may read outside its operands, or draw operands "
+            wrong(what + " is " + shortest(a.data[e]) + " at " + text_of_element(place_of(e, a.size)) + ", computed whole on one rank; mend the kernel, which may read outside its operands, or draw operands "
                   "where it is defined, .least and .most");
       };
       for (std::size_t r = 0; r < g.truth.results.size(); ++r)
@@ -199,11 +198,7 @@ class Verification {
         const double found = gradient.data.empty() ? 0 : gradient.data[e];
         ++done_.derivatives;
         if (std::abs(found - slope) <= options_.gradient_tolerance * std::max(largest, std::abs(slope))) continue;
-        std::vector<std::int64_t> at;
-        std::size_t rest = e;
-        for (std::size_t d = moved[i].size.size(); d-- > 0; rest /= static_cast<std::size_t>(moved[i].size[d]))
-          at.insert(at.begin(), static_cast<std::int64_t>(rest) % moved[i].size[d]);
-        const std::string element = " at " + text_of_element(at);
+        const std::string element = " at " + text_of_element(place_of(e, moved[i].size));
         if (gradient.data.empty())
           wrong("its gradient gives operand " + std::to_string(i) + " nothing, but a central difference" + element +
                 " is " + shortest(slope) + "; give it one by g.give(" + std::to_string(i) + ", ...)");
