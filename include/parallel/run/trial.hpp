@@ -60,6 +60,9 @@ inline std::string text_of_element(const std::vector<std::int64_t>& at) {
   return text + "]";
 }
 
+/// A number for a sentence: what is none has no sign.
+inline std::string text_of_number(double x) { return std::isnan(x) ? "nan" : shortest(x); }
+
 /// Whether the ranks of a mesh have parts of it that are alike.
 inline bool divides(const Layout& l, const Mesh& mesh) {
   for (const Dim& d : l.dims)
@@ -248,8 +251,8 @@ class Trial {
                                           const lockstep::Array& expected, double tolerance) {
     const Apart a = apart(found, expected);
     if (a.part < tolerance) return {};
-    std::string words = what + " is " + shortest(a.found) + " at " + text_of_element(a.at) + ", and " +
-                        shortest(a.expected) + " computed whole";
+    std::string words = what + " is " + text_of_number(a.found) + " at " + text_of_element(a.at) + ", and " +
+                        text_of_number(a.expected) + " computed whole";
     if (std::isnan(a.found)) words += " (a kernel that reads outside its part reads what is no number)";
     return words;
   }

@@ -131,7 +131,7 @@ class Verification {
       const auto check = [&](const std::string& what, const lockstep::Array& a) {
         for (std::size_t e = 0; e < a.data.size(); ++e)
           if (!std::isfinite(a.data[e]))
-            wrong(what + " is " + shortest(a.data[e]) + " at " + text_of_element(place_of(e, a.size)) + ", computed whole on one rank; mend the kernel, which may read outside its operands, or draw operands "
+            wrong(what + " is " + text_of_number(a.data[e]) + " at " + text_of_element(place_of(e, a.size)) + ", computed whole on one rank; mend the kernel, which may read outside its operands, or draw operands "
                   "where it is defined, .least and .most");
       };
       for (std::size_t r = 0; r < g.truth.results.size(); ++r)
@@ -201,9 +201,9 @@ class Verification {
         const std::string element = " at " + text_of_element(place_of(e, moved[i].size));
         if (gradient.data.empty())
           wrong("its gradient gives operand " + std::to_string(i) + " nothing, but a central difference" + element +
-                " is " + shortest(slope) + "; give it one by g.give(" + std::to_string(i) + ", ...)");
-        wrong("the gradient of operand " + std::to_string(i) + " is " + shortest(found) + element +
-              ", and a central difference " + shortest(slope) + " (step " + shortest(options_.step) + ", tolerance " +
+                " is " + text_of_number(slope) + "; give it one by g.give(" + std::to_string(i) + ", ...)");
+        wrong("the gradient of operand " + std::to_string(i) + " is " + text_of_number(found) + element +
+              ", and a central difference " + text_of_number(slope) + " (step " + shortest(options_.step) + ", tolerance " +
               shortest(options_.gradient_tolerance) + " of the largest); mend .gradient or its kernel");
       }
     }
