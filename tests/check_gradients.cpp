@@ -116,7 +116,8 @@ void passes(const Inputs&... inputs) {
     std::vector<CheckedGradients> done(static_cast<std::size_t>(mesh.ranks()));
     run_threads(mesh.ranks(), [&](Threads& world) {
       Parameters parameters(plan, world.rank(), 1);
-      done[static_cast<std::size_t>(world.rank())] = check_gradients(plan, world, parameters, {inputs...}, {.samples = 3});
+      done[static_cast<std::size_t>(world.rank())] =
+          check_gradients(plan, world, parameters, {inputs...}, {.samples = 3});
     });
     CHECK(done[0].elements > 5);
     CHECK(done[0].largest < 1e-5);
@@ -193,15 +194,20 @@ TEST_CASE("in float it is checked coarsely, and in halves not at all") {
 TEST_CASE("mistakes in using it are one sentence") {
   const OwnedPlan trains = derive<Training<Dropped, Sgd, X, Y>>(Mesh{data = 1}),
                   keeps = derive<Training<Dropped, KeepGradients, X, Y>>(Mesh{data = 1});
-  CHECK(said(trains, [&](Threads& world, Parameters& p) { check_gradients(trains, world, p, {x, y}); }) ==
+  CHECK(said(trains,
+             [&](Threads& world, Parameters& p) {
+               check_gradients(trains, world, p, {x, y});
+             }) ==
         "check_gradients: the plan keeps no gradients; give it the plan of Training<Model, KeepGradients, ...>, the "
         "training's parameters fit it");
   CHECK(said(keeps, [&](Threads& world, Parameters& p) { check_gradients(keeps, world, p, {x}); }) ==
         "the program takes 2 inputs, but 1 were given; give one for each, in the order of the program's types");
-  CHECK(said(keeps, [&](Threads& world, Parameters& p) { check_gradients(keeps, world, p, {x, y}, {.samples = 0}); }) ==
-        "check_gradients: .samples is 0; check at least one element");
-  CHECK(said(keeps, [&](Threads& world, Parameters& p) { check_gradients(keeps, world, p, {x, y}, {.step = -1}); })
-            .starts_with("check_gradients: .step and .tolerance are numbers above 0"));
+  CHECK(said(keeps, [&](Threads& world, Parameters& p) {
+          check_gradients(keeps, world, p, {x, y}, {.samples = 0});
+        }) == "check_gradients: .samples is 0; check at least one element");
+  CHECK(said(keeps, [&](Threads& world, Parameters& p) {
+          check_gradients(keeps, world, p, {x, y}, {.step = -1});
+        }).starts_with("check_gradients: .step and .tolerance are numbers above 0"));
   // parameters of the training itself
   CHECK(said(trains, [&](Threads& world, Parameters& p) {
           CHECK(check_gradients(keeps, world, p, {x, y}).elements > 8);

@@ -125,9 +125,8 @@ struct Project {
   static constexpr CpuKernels kernels[]{{&operation, kernel<float>, kernel<double>},
                                         {&to_x, of_x<float>, of_x<double>},
                                         {&to_w, of_w<float>, of_w<double>}};
-  static constexpr CpuKernels counting[]{{&operation, nullptr, kernel<Counted>},
-                                         {&to_x, nullptr, of_x<Counted>},
-                                         {&to_w, nullptr, of_w<Counted>}};
+  static constexpr CpuKernels counting[]{
+      {&operation, nullptr, kernel<Counted>}, {&to_x, nullptr, of_x<Counted>}, {&to_w, nullptr, of_w<Counted>}};
 };
 
 template <Fault fault>
@@ -211,9 +210,10 @@ TEST_CASE("what is wrong with an operation is named") {
                     wrong = ", is wrong on an axis of 2 ranks: ";
   begins(sentence<Fault::row_whole>(), row + "Broadcast" + wrong + "the result is whole, but not alike on all ranks");
   begins(sentence<Fault::row_split>(), row + "Split<0>" + wrong + "the kernel of project writes outside its part of");
-  begins(sentence<Fault::row_of_no_dimension>(),
-         "project: row 1 of its table, Split<2>, Broadcast -> Partial, splits dimension 2 of operand 0, which is f64[12, "
-         "8]; dimensions count from 0");
+  begins(
+      sentence<Fault::row_of_no_dimension>(),
+      "project: row 1 of its table, Split<2>, Broadcast -> Partial, splits dimension 2 of operand 0, which is f64[12, "
+      "8]; dimensions count from 0");
   begins(sentence<Fault::claims_linear>(),
          "project: row 3 of its table, Partial, Broadcast -> Partial" + wrong + "the result is ");
   begins(sentence<Fault::gradient_factor>(), "project: the gradient of operand 0 is ");
@@ -225,22 +225,25 @@ TEST_CASE("what is wrong with an operation is named") {
          "project: its gradient gives operand 1 nothing, but a central difference at [0] is ");
   begins(sentence<Fault::gradient_without_offset>(), row + "Partial" + wrong + "the gradient of operand 0 is ");
   begins(sentence<Fault::kernel_without_offset>(), row + "Partial" + wrong + "the result is ");
-  begins(sentence<Fault::shape_too_large>(),
-         "project: computed whole on one rank, the kernel of project does not write element 8 of 9 of its part of result "
-         "0; write all of it");
+  begins(
+      sentence<Fault::shape_too_large>(),
+      "project: computed whole on one rank, the kernel of project does not write element 8 of 9 of its part of result "
+      "0; write all of it");
   begins(sentence<Fault::reads_beyond>(), "project: the result is nan at [0], computed whole on one rank");
   CHECK(sentence<Fault::reads_beyond_part>().find("the result is nan at [0]") != std::string::npos);
   begins(sentence<Fault::reads_beyond_part>(), row + "Partial" + wrong);
   begins(sentence<Fault::writes_beyond>(),
          "project: computed whole on one rank, the kernel of project writes outside its part of result 0");
-  begins(sentence<Fault::writes_operand>(),
-         "project: computed whole on one rank, the kernel of project writes to its operand 1; write to the results only");
+  begins(
+      sentence<Fault::writes_operand>(),
+      "project: computed whole on one rank, the kernel of project writes to its operand 1; write to the results only");
   begins(sentence<Fault::not_repeated>(), "project: computed twice from the same numbers, the result differs");
   begins(sentence<Fault::float_differs>(),
          "project: its kernels for float and for double compute different things: in float the result is ");
   begins(sentence<Fault::cost_too_small>(),
          "project: on these operands project is said to be 96 operations but its kernel counts 288; say so in .flops");
-  begins(sentence<Fault::one_axis_only>(), "project: operands that lie as f64[12/first, 8/second], f64[8/second] ~first ");
+  begins(sentence<Fault::one_axis_only>(),
+         "project: operands that lie as f64[12/first, 8/second], f64[8/second] ~first ");
   begins(said([] {
            verify_operation<Share<false>::share>({{.shape = {4, 12}, .least = 0.5, .most = 1.5}},
                                                  {.kernels = Share<false>::kernels});
@@ -258,13 +261,17 @@ TEST_CASE("mistakes in using it are one sentence") {
   using P = Project<Fault::none>;
   CHECK(said([] { verify_operation<shapeless>({{.shape = {4}}}); }) ==
         "shapeless has no .shape, so no program can apply it; verify the operation that the verb applies");
-  CHECK(said([] { verify_operation<P::operation>({{.shape = {12, 8}}, {.shape = {8}}}); }) ==
+  CHECK(said([] {
+          verify_operation<P::operation>({{.shape = {12, 8}}, {.shape = {8}}});
+        }) ==
         "verify_operation of project: there is no kernel for the operation project on f64; give one in the table of "
         "kernels (.kernels), for double");
-  CHECK(said([] { verify_operation<library::add>({{.shape = {4}}, {.shape = {3}}}); })
-            .starts_with("add refuses these operands: parallel: the shapes do not broadcast"));
-  CHECK(said([] { verify_operation<library::add>({{.shape = {4}}, {.shape = {4}}}, {.ranks = {1}}); }) ==
-        "verify_operation: an axis of 1 ranks shows nothing; give .ranks from 2 on");
+  CHECK(said([] {
+          verify_operation<library::add>({{.shape = {4}}, {.shape = {3}}});
+        }).starts_with("add refuses these operands: parallel: the shapes do not broadcast"));
+  CHECK(said([] {
+          verify_operation<library::add>({{.shape = {4}}, {.shape = {4}}}, {.ranks = {1}});
+        }) == "verify_operation: an axis of 1 ranks shows nothing; give .ranks from 2 on");
   CHECK(said([] {
           verify_operation<P::operation>({{.shape = {12, 17}}, {.shape = {17}}}, {.kernels = P::kernels});
         }).starts_with("verify_operation of project: no number of ranks divides all that row 2"));

@@ -86,10 +86,8 @@ inline constexpr Operation distances_derivative{.name = "distances_gradient"};
 constexpr void distances_gradient(Gradient& g) {
   for (int i = 0; i < 2; ++i) g.give(i, distances_derivative, {g.operand(0), g.operand(1), g.cotangent()}, {i});
 }
-inline constexpr Operation distances{.name = "distances",
-                                     .shape = distances_shape,
-                                     .signatures = distances_table,
-                                     .gradient = distances_gradient};
+inline constexpr Operation distances{
+    .name = "distances", .shape = distances_shape, .signatures = distances_table, .gradient = distances_gradient};
 
 /// The first whole number is the dimension, the first other one the rate.
 constexpr Shaped decay_shape(const Arguments& a) {
@@ -187,6 +185,13 @@ struct Model {
     return mean(square(own::softcap(matmul(relu(matmul(x, up)), down), 2.0) - y));
   }
 };
+using Batch = Tensor<float, Shape<8 / data, 16>>;
+using Step = Training<Model, AdamW, Batch, Batch>;
+
+constexpr auto& step_plan = plan<Step, Mesh{data = 2, tensor = 2}>;
+static_assert(step_plan.forward.elements(tensor) == 4 * 16);  // the pending sum of `down` is completed before softcap
+static_assert(step_plan.backward.collectives(tensor) == 0);
+
 /// The other operations: of a hidden layer the distances to some centres, the later ones less.
 template <class T>
 struct Centres {
@@ -196,14 +201,8 @@ struct Centres {
     return mean(own::decay<1>(own::distances(own::leaky_relu(matmul(x, up), 0.1), centres), 0.9));
   }
 };
-using Batch = Tensor<float, Shape<8 / data, 16>>;
 constexpr auto& centres_plan = plan<Training<Centres<float>, AdamW, Batch>, Mesh{data = 2, tensor = 2}>;
 static_assert(centres_plan.forward.elements(tensor) == 1);  // distances stay pending, only the loss is completed
-using Step = Training<Model, AdamW, Batch, Batch>;
-
-constexpr auto& step_plan = plan<Step, Mesh{data = 2, tensor = 2}>;
-static_assert(step_plan.forward.elements(tensor) == 4 * 16);  // the pending sum of `down` is completed before softcap
-static_assert(step_plan.backward.collectives(tensor) == 0);
 
 }  // namespace model
 

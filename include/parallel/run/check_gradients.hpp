@@ -63,7 +63,8 @@ inline std::vector<std::int64_t> chosen(std::int64_t elements, std::uint64_t str
 }
 /// Some elements of an output, on every rank.
 template <class World, class Running>
-std::vector<double> elements_of(World& world, Running& executor, int output, const std::vector<std::int64_t>& elements) {
+std::vector<double> elements_of(World& world, Running& executor, int output,
+                                const std::vector<std::int64_t>& elements) {
   const Plan& plan = executor.plan();
   const Layout& layout = plan.graph.value(plan.graph.outputs[static_cast<std::size_t>(output)].value).type.layout;
   std::vector<std::byte> room;
@@ -75,8 +76,8 @@ std::vector<double> elements_of(World& world, Running& executor, int output, con
       for (std::size_t i = 0; i < n; ++i) {
         const std::int64_t at = elements[i] - index;
         if (at < 0 || at >= length) continue;
-        sums[i] += v.dtype == DType::f64 ? v.as<double>()[position + at]
-                                         : static_cast<double>(v.as<float>()[position + at]);
+        sums[i] +=
+            v.dtype == DType::f64 ? v.as<double>()[position + at] : static_cast<double>(v.as<float>()[position + at]);
         sums[n + i] += 1;
       }
     });
@@ -162,8 +163,9 @@ CheckedGradients check_gradients(const Plan& plan, World& world, ParametersIn<Me
     return m.role == Role::parameter && checking::gradient_of(g, g.path(m)) >= 0;
   });
   if (!kept)
-    throw Misuse("check_gradients: the plan keeps no gradients; give it the plan of Training<Model, KeepGradients, ...>, "
-                 "the training's parameters fit it");
+    throw Misuse(
+        "check_gradients: the plan keeps no gradients; give it the plan of Training<Model, KeepGradients, ...>, "
+        "the training's parameters fit it");
   const bool in_double = checking::precision_of(g) == DType::f64;
   if (how.samples < 1)
     throw Misuse("check_gradients: .samples is " + std::to_string(how.samples) + "; check at least one element");

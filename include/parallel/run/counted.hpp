@@ -21,13 +21,13 @@ class Counted {
     return value_;
   }
 
-#define PARALLEL_COUNTED(Result, sign)                                                              \
+#define PARALLEL_COUNTED(Result, sign)                                                               \
   friend Result operator sign(Counted a, Counted b) { return ++operations, a.value_ sign b.value_; } \
-  template <class N>                                                                                \
-  requires std::is_arithmetic_v<N>                                                                  \
-  friend Result operator sign(Counted a, N b) { return a sign Counted(b); }                         \
-  template <class N>                                                                                \
-  requires std::is_arithmetic_v<N>                                                                  \
+  template <class N>                                                                                 \
+  requires std::is_arithmetic_v<N>                                                                   \
+  friend Result operator sign(Counted a, N b) { return a sign Counted(b); }                          \
+  template <class N>                                                                                 \
+  requires std::is_arithmetic_v<N>                                                                   \
   friend Result operator sign(N a, Counted b) { return Counted(a) sign b; }
   PARALLEL_COUNTED(Counted, +)
   PARALLEL_COUNTED(Counted, -)

@@ -293,7 +293,7 @@ class Machine {
     for (int r = 0; r < node.results; ++r) {
       const View& v = call.results[r];
       values_[static_cast<std::size_t>(node.result + r)][static_cast<std::size_t>(rank)] = {{v.size, v.size + v.rank},
-                                                                                          numbers(v)};
+                                                                                            numbers(v)};
     }
   }
   /// Throws Failure where a kernel wrote what it must not, or did not write what it must.
@@ -312,8 +312,9 @@ class Machine {
       for (std::size_t e = 0; !operand && e < r.own() / bytes; ++e) {
         const unsigned char* const element = r.bytes.data() + r.around + e * bytes;
         if (std::all_of(element, element + bytes, [](unsigned char b) { return b == Room::unwritten; }))
-          throw Failure(kernel + " does not write element " + std::to_string(e) + " of " + std::to_string(r.own() / bytes) +
-                        " of its part of " + which + "; write all of it: memory has anything in it before");
+          throw Failure(kernel + " does not write element " + std::to_string(e) + " of " +
+                        std::to_string(r.own() / bytes) + " of its part of " + which +
+                        "; write all of it: memory has anything in it before");
       }
     }
   }

@@ -259,7 +259,8 @@ class Trial {
   double uniform() const { return random_uniform(17, 0, drawn_++); }
   lockstep::Array drawn(const TriedOperand& o) const {
     lockstep::Array a = lockstep::zeros(o.shape);
-    for (double& x : a.data) x = o.below > 0 ? std::floor(o.below * uniform()) : o.least + (o.most - o.least) * uniform();
+    for (double& x : a.data)
+      x = o.below > 0 ? std::floor(o.below * uniform()) : o.least + (o.most - o.least) * uniform();
     return a;
   }
 

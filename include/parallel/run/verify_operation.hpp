@@ -33,9 +33,9 @@ struct VerifyOptions {
 
 /// What was tried of an operation that is right.
 struct VerifiedOperation {
-  int rows = 0;         ///< of its table, each on some number of ranks
-  int ways = 0;         ///< in which operands lay and entered, on one axis and on two, beside the rows
-  int derivatives = 0;  ///< elements of operands whose gradient was compared with a difference
+  int rows = 0;                        ///< of its table, each on some number of ranks
+  int ways = 0;                        ///< in which operands lay and entered, on one axis and on two, beside the rows
+  int derivatives = 0;                 ///< elements of operands whose gradient was compared with a difference
   std::vector<std::string> missing{};  ///< sound, and not in the table
 };
 
@@ -62,11 +62,13 @@ class Verification {
       : name_(operation.name), options_(options), trial_(operation, operands, attributes(options), options.kernels) {
     for (const int n : options.ranks)
       if (n < 2)
-        throw Misuse("verify_operation: an axis of " + std::to_string(n) + " ranks shows nothing; give .ranks from 2 on");
+        throw Misuse("verify_operation: an axis of " + std::to_string(n) +
+                     " ranks shows nothing; give .ranks from 2 on");
     if (options.ranks.empty()) throw Misuse("verify_operation: .ranks is empty; give {2, 3, 4}");
     for (const TriedOperand& o : operands)
       if (o.dtype != DType::f64 && o.dtype != DType::i32)
-        throw Misuse("verify_operation computes in double; give operands of f64, and of i32 where they are whole numbers");
+        throw Misuse(
+            "verify_operation computes in double; give operands of f64, and of i32 where they are whole numbers");
   }
 
   VerifiedOperation run() {
@@ -101,8 +103,8 @@ class Verification {
               "; give one for each");
       const auto check = [&](Placement p, const Type& type, const std::string& what) {
         if (p.split() && (p.dim < 0 || p.dim >= type.layout.rank()))
-          wrong(row_text(i) + " splits dimension " + std::to_string(p.dim) + " of " + what + ", which is " + text(type) +
-                "; dimensions count from 0");
+          wrong(row_text(i) + " splits dimension " + std::to_string(p.dim) + " of " + what + ", which is " +
+                text(type) + "; dimensions count from 0");
       };
       for (int o = 0; o < row.operands.size(); ++o)
         check(row.operands[o], trial_.plain().types[o], "operand " + std::to_string(o));
@@ -115,7 +117,8 @@ class Verification {
     const Trial::Applied p = trial_.applied(trial_.plain(), trial_.whole());
     for (std::size_t i = 0; i < p.gradients.size(); ++i) {
       if (p.gradients[i] < 0) continue;
-      const Type &gradient = p.trace.graph.values[p.gradients[i]].type, &operand = trial_.plain().types[static_cast<int>(i)];
+      const Type &gradient = p.trace.graph.values[p.gradients[i]].type,
+                 &operand = trial_.plain().types[static_cast<int>(i)];
       if (!same_extents(gradient.layout, operand.layout))
         wrong("the gradient of operand " + std::to_string(i) + " is " + text(gradient) + ", but the operand is " +
               text(operand) + "; sum over what was repeated, by operation::sum_to");
@@ -131,8 +134,10 @@ class Verification {
       const auto check = [&](const std::string& what, const lockstep::Array& a) {
         for (std::size_t e = 0; e < a.data.size(); ++e)
           if (!std::isfinite(a.data[e]))
-            wrong(what + " is " + text_of_number(a.data[e]) + " at " + text_of_element(place_of(e, a.size)) + ", computed whole on one rank; mend the kernel, which may read outside its operands, or draw operands "
-                  "where it is defined, .least and .most");
+            wrong(
+                what + " is " + text_of_number(a.data[e]) + " at " + text_of_element(place_of(e, a.size)) +
+                ", computed whole on one rank; mend the kernel, which may read outside its operands, or draw operands "
+                "where it is defined, .least and .most");
       };
       for (std::size_t r = 0; r < g.truth.results.size(); ++r)
         check(trial_.name_of_result(static_cast<int>(r)), g.truth.results[r]);
@@ -203,8 +208,9 @@ class Verification {
           wrong("its gradient gives operand " + std::to_string(i) + " nothing, but a central difference" + element +
                 " is " + text_of_number(slope) + "; give it one by g.give(" + std::to_string(i) + ", ...)");
         wrong("the gradient of operand " + std::to_string(i) + " is " + text_of_number(found) + element +
-              ", and a central difference " + text_of_number(slope) + " (step " + shortest(options_.step) + ", tolerance " +
-              shortest(options_.gradient_tolerance) + " of the largest); mend .gradient or its kernel");
+              ", and a central difference " + text_of_number(slope) + " (step " + shortest(options_.step) +
+              ", tolerance " + shortest(options_.gradient_tolerance) +
+              " of the largest); mend .gradient or its kernel");
       }
     }
   }
@@ -226,7 +232,8 @@ class Verification {
       if (counts && counted > said)
         wrong("on these operands " + std::string(node.operation->name) + " is said to be " + std::to_string(said) +
               " operations" + (node.operation->flops == nullptr ? ", one per element of its result," : "") +
-              " but its kernel counts " + std::to_string(counted) + "; say so in .flops, so that plans are priced right");
+              " but its kernel counts " + std::to_string(counted) +
+              "; say so in .flops, so that plans are priced right");
     }
   }
 
@@ -315,7 +322,9 @@ class Verification {
       for (int i = 0; i < lying.types.size(); ++i) {
         enter.push_back({lying.types[i].dtype, inferred.to[i]});
         operands += (i > 0 ? ", " : "") + text(lying.types[i]) +
-                    (lying.kinds[i] == Kind::parameter ? " (a parameter)" : lying.kinds[i] == Kind::data ? " (data)" : "");
+                    (lying.kinds[i] == Kind::parameter ? " (a parameter)"
+                     : lying.kinds[i] == Kind::data    ? " (data)"
+                                                       : "");
       }
       std::string same;
       for (int i = 0; i < lying.types.size(); ++i)
@@ -323,8 +332,11 @@ class Verification {
       if (!seen.insert(same).second) continue;
       ++done_.ways;
       if (const auto words = guarded_fault(lying, inferred, mesh))
-        wrong("operands that lie as " + operands + " on an axis of " + std::to_string(n) + " ranks enter as " +
-              text_of(enter) + ", and " + *words + "; look at .element_by_element, and at Signature::joins of the row");
+        wrong(
+            "operands that lie as " + operands + " on an axis of " + std::to_string(n) + " ranks enter as " +
+            text_of(enter) + ", and " + *words +
+            "; have .gradient take how each operand lies from that operand, g.type(i): what is whole may lie as another does "
+            "not");
     }
   }
 
@@ -420,7 +432,7 @@ VerifiedOperation verify_operation(const std::vector<TriedOperand>& operands, co
 }  // namespace parallel::internals
 
 namespace parallel {
-using internals::verify_operation;
 using internals::VerifiedOperation;
+using internals::verify_operation;
 using internals::VerifyOptions;
 }  // namespace parallel
