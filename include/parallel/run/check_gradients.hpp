@@ -9,6 +9,7 @@
 
 #include <parallel/device/cpu/device.hpp>
 #include <parallel/device/random.hpp>
+#include <parallel/run/element.hpp>
 #include <parallel/run/executor.hpp>
 #include <parallel/run/parameters.hpp>
 
@@ -87,21 +88,13 @@ std::vector<double> elements_of(World& world, Running& executor, int output,
   sums.resize(n);
   return sums;
 }
-/// `[3, 0, 5]`
-inline std::string element_of(const Layout& layout, std::int64_t index) {
-  std::string text;
-  for (int d = layout.rank() - 1; d >= 0; --d) {
-    text = std::to_string(index % layout.dims[d].size) + (text.empty() ? "" : ", ") + text;
-    index /= layout.dims[d].size;
-  }
-  return "[" + text + "]";
-}
-
 template <class World, class Device, class T>
 void check_parameter(World& world, Executor<World, Device>& executor, const Member& m, std::uint64_t stream,
                      const GradientCheck& how, CheckedGradients& done, Here here) {
   const Plan& plan = executor.plan();
   const std::string path(plan.graph.path(m));
+  std::vector<std::int64_t> sizes;
+  for (const Dim& d : m.type.layout.dims) sizes.push_back(d.size);
   const std::vector<std::int64_t> elements = chosen(m.type.layout.elements(), stream, how);
   executor.run(here);
   const double loss = executor.output_scalar("loss");
@@ -138,8 +131,8 @@ void check_parameter(World& world, Executor<World, Device>& executor, const Memb
     ++done.elements;
     if (of > 0 && apart > rounding) done.largest = std::max(done.largest, apart / of);
     if (apart <= how.tolerance * of + rounding) continue;
-    throw Failure("the gradient of " + path + " is " + shortest(found) + " at " +
-                  element_of(m.type.layout, elements[i]) + ", but the loss changes by " + shortest(slope) +
+    throw Failure("the gradient of " + path + " is " + text_of_number(found) + " at " +
+                  text_of_element(place_of(elements[i], sizes)) + ", but the loss changes by " + text_of_number(slope) +
                   " (central difference, step " + shortest(how.step) + ", tolerance " + shortest(how.tolerance) +
                   (epsilon > 1e-10 ? "; in float: check in double before you believe it" : "") +
                   "); look at the gradients of own operations behind it, each by verify_operation");

@@ -9,6 +9,7 @@
 
 #include <parallel/device/random.hpp>
 #include <parallel/program/differentiate.hpp>
+#include <parallel/run/element.hpp>
 #include <parallel/run/lockstep.hpp>
 
 namespace parallel::internals {
@@ -27,13 +28,6 @@ struct Apart {
   double found = 0, expected = 0;
   double part = 0;  ///< the difference as a part of the largest element
 };
-/// Of an element by its place in memory.
-inline std::vector<std::int64_t> place_of(std::size_t element, const std::vector<std::int64_t>& size) {
-  std::vector<std::int64_t> at(size.size());
-  for (std::size_t d = size.size(); d-- > 0; element /= static_cast<std::size_t>(size[d]))
-    at[d] = static_cast<std::int64_t>(element) % size[d];
-  return at;
-}
 inline Apart apart(const lockstep::Array& found, const lockstep::Array& expected) {
   double largest = 1e-6, most = -1;  // what is zero in exact arithmetic is no number to take a part of
   for (const double x : expected.data) largest = std::max(largest, std::abs(x));
@@ -49,19 +43,9 @@ inline Apart apart(const lockstep::Array& found, const lockstep::Array& expected
   result.found = found.data[place];
   result.expected = expected.data[place];
   result.part = most / largest;
-  result.at = place_of(place, found.size);
+  result.at = place_of(static_cast<std::int64_t>(place), found.size);
   return result;
 }
-
-/// `[0, 7]`
-inline std::string text_of_element(const std::vector<std::int64_t>& at) {
-  std::string text = "[";
-  for (std::size_t d = 0; d < at.size(); ++d) text += (d > 0 ? ", " : "") + std::to_string(at[d]);
-  return text + "]";
-}
-
-/// A number for a sentence: what is none has no sign.
-inline std::string text_of_number(double x) { return std::isnan(x) ? "nan" : shortest(x); }
 
 /// Whether the ranks of a mesh have parts of it that are alike.
 inline bool divides(const Layout& l, const Mesh& mesh) {
@@ -153,8 +137,7 @@ class Trial {
     Inference w = whole();
     const Arguments a = lying(row, axis);
     for (int i = 0; i < a.types.size(); ++i) w.to[i] = a.types[i].layout;
-    for (int r = 0; r < shapes_.size(); ++r)
-      w.results[r].layout = w.results[r].layout.with(&axis, row.results[r < row.results.size() ? r : 0]);
+    for (int r = 0; r < shapes_.size(); ++r) w.results[r].layout = w.results[r].layout.with(&axis, row.results[r]);
     if (row.communicates) w.exchanging.push_back(&axis);
     return w;
   }

@@ -135,7 +135,8 @@ class Verification {
         for (std::size_t e = 0; e < a.data.size(); ++e)
           if (!std::isfinite(a.data[e]))
             wrong(
-                what + " is " + text_of_number(a.data[e]) + " at " + text_of_element(place_of(e, a.size)) +
+                what + " is " + text_of_number(a.data[e]) + " at " +
+                text_of_element(place_of(static_cast<std::int64_t>(e), a.size)) +
                 ", computed whole on one rank; mend the kernel, which may read outside its operands, or draw operands "
                 "where it is defined, .least and .most");
       };
@@ -203,7 +204,7 @@ class Verification {
         const double found = gradient.data.empty() ? 0 : gradient.data[e];
         ++done_.derivatives;
         if (std::abs(found - slope) <= options_.gradient_tolerance * std::max(largest, std::abs(slope))) continue;
-        const std::string element = " at " + text_of_element(place_of(e, moved[i].size));
+        const std::string element = " at " + text_of_element(place_of(static_cast<std::int64_t>(e), moved[i].size));
         if (gradient.data.empty())
           wrong("its gradient gives operand " + std::to_string(i) + " nothing, but a central difference" + element +
                 " is " + text_of_number(slope) + "; give it one by g.give(" + std::to_string(i) + ", ...)");
@@ -376,7 +377,7 @@ class Verification {
         all = more;
       };
       for (const Type& t : trial_.plain().types) extend(&Signature::operands, t);
-      extend(&Signature::results, trial_.shapes()[0]);
+      for (const Type& t : trial_.shapes()) extend(&Signature::results, t);
       for (const Signature& row : all) {
         if (in_table(row)) continue;
         const Arguments lying = trial_.lying(row, first);
@@ -388,7 +389,8 @@ class Verification {
   }
   bool in_table(const Signature& row) const {
     for (const Signature& known : trial_.rows()) {
-      bool same = known.results[0] == row.results[0] && !known.communicates;
+      bool same = !known.communicates;
+      for (int r = 0; r < row.results.size(); ++r) same = same && known.results[r] == row.results[r];
       for (int i = 0; i < row.operands.size(); ++i) same = same && known.operands[i] == row.operands[i];
       if (same) return true;
     }
