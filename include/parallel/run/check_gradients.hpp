@@ -15,8 +15,8 @@
 
 namespace parallel::internals {
 
-/// How gradients are checked. A zero is replaced by what suits the program: in double a step of 2^-17 and a tolerance of
-/// 1e-5, in float 2^-7 and 2e-2, as differences of floats tell little.
+/// How gradients are checked. A zero is replaced by what suits the program: in double a step of 2^-17 and a tolerance
+/// of 1e-5, in float 2^-7 and 2e-2, as differences of floats tell little.
 struct GradientCheck {
   int samples = 8;         ///< elements of each parameter; all of one that has no more
   double step = 0;         ///< how far an element is moved to each side
@@ -141,9 +141,9 @@ void check_parameter(World& world, Executor<World, Device>& executor, const Memb
 }  // namespace checking
 
 /// Compares gradients of some elements of each parameter with central differences of the loss, on the mesh of a plan of
-/// Training<Model, KeepGradients, ...>: two steps for an element. Nothing but the element is moved, and all is as before
-/// behind it: operations that draw, as dropout, draw the same in each step. Throws Failure, whose one sentence names the
-/// parameter, the element and both numbers; Misuse where a plan keeps no gradients or computes in bf16 or f16. Called
+/// Training<Model, KeepGradients, ...>: two steps for an element. Nothing but the element is moved, and all is as
+/// before behind it: operations that draw, as dropout, draw the same in each step. Throws Failure, whose one sentence
+/// names the parameter, the element and both numbers; Misuse where a plan keeps no gradients or computes in bf16 or f16. Called
 /// by all ranks alike.
 ///
 ///     check_gradients(plan, world, parameters, {x, y}, {.samples = 16});

@@ -1,5 +1,5 @@
-// A graph by its definition: node by node, all ranks in turn, each transition by what the ranks' parts mean together and
-// how a value is laid out anew, with the device's own kernels on the parts. What executors and own operations are
+// A graph by its definition: node by node, all ranks in turn, each transition by what the ranks' parts mean together
+// and how a value is laid out anew, with the device's own kernels on the parts. What executors and own operations are
 // compared with.
 #pragma once
 #include <algorithm>

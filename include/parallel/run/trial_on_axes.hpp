@@ -23,7 +23,7 @@ class TrialOnAxes {
   }
 
   /// Calls `wrong(operands, words)` where the rule takes operands that lie so and what comes out is wrong; and
-  /// `missed(operands)`, unless it is nothing, where the rule refuses what every row allows and what comes out is right.
+  /// `missed(operands)`, unless it is nullptr, where it refuses what every row allows and what comes out is right.
   /// Looks at every combination, or at `most` of them that are drawn.
   template <class Wrong, class Missed>
   Counts run(std::size_t most, Wrong wrong, Missed missed) {

@@ -151,7 +151,7 @@ class Verification {
                 " differs; compute it from operands and attributes alone, in one order");
     }
   }
-  /// Kernels for float compute what those for double do, where all nodes have one of the program's own or the library's.
+  /// Kernels for float compute what those for double do, where there is one for every node.
   void float_kernels() {
     if (std::none_of(options_.kernels.begin(), options_.kernels.end(),
                      [](const CpuKernels& k) { return k.f32 != nullptr; }))
@@ -333,11 +333,9 @@ class Verification {
       if (!seen.insert(same).second) continue;
       ++done_.ways;
       if (const auto words = guarded_fault(lying, inferred, mesh))
-        wrong(
-            "operands that lie as " + operands + " on an axis of " + std::to_string(n) + " ranks enter as " +
-            text_of(enter) + ", and " + *words +
-            "; have .gradient take how each operand lies from that operand, g.type(i): what is whole may lie as another does "
-            "not");
+        wrong("operands that lie as " + operands + " on an axis of " + std::to_string(n) + " ranks enter as " +
+              text_of(enter) + ", and " + *words +
+              "; have .gradient take how an operand lies from it, g.type(i): what is whole may lie in two ways");
     }
   }
 
@@ -396,8 +394,7 @@ class Verification {
     }
     return false;
   }
-  /// Whether the operation's own shape takes the parts and gives the part of the result: else a kernel must not be called
-  /// on them.
+  /// Whether the operation's own shape takes the parts and gives the part of the result: else no kernel must be called.
   bool parts_fit(const Arguments& lying, const Inference& taken, const Mesh& mesh) const {
     Arguments parts = trial_.plain();
     for (int i = 0; i < parts.types.size(); ++i)
@@ -421,9 +418,9 @@ class Verification {
 
 /// Tries an operation by its definition, on whole operands of these shapes: its kernels on the whole; its gradient
 /// against central differences; each row of its table, by laying operands out, running the kernels on every rank's part
-/// and comparing what the parts mean with the whole, gradients too; every way in which operands of every kind enter; and
-/// every layout on two axes. Throws Failure, whose one sentence names the first that is wrong: the row, the operand, the
-/// element, and both numbers. Throws Misuse where it cannot be tried.
+/// and comparing what the parts mean with the whole, gradients too; every way in which operands of every kind enter;
+/// and every layout on two axes. Throws Failure, whose one sentence names the first that is wrong: the row, the operand,
+/// the element, and both numbers. Throws Misuse where it cannot be tried.
 ///
 ///     verify_operation<own::operation::softcap>({{.shape = {8, 12}}}, {.reals = {0.7}, .kernels = own::kernels});
 template <const Operation& operation>
