@@ -1,17 +1,14 @@
 // Every operation on small operands, for tests that ask the definition by brute force.
 #pragma once
-#include <random>
 #include <vector>
 
 #include <parallel/parallel.hpp>
-
-#include "lockstep.hpp"
+#include <parallel/run/trial.hpp>
 
 namespace cases {
 
 using namespace parallel;
 using namespace parallel::internals;
-using lockstep::Array;
 
 struct Operand {
   std::vector<std::int64_t> size;
@@ -169,18 +166,13 @@ inline std::vector<Case> of_operations(std::int64_t n) {
   return all;
 }
 
-struct Random {
-  std::mt19937_64 engine{7};
-  double operator()() { return std::uniform_real_distribution<double>(-1, 1)(engine); }
-  Array array(const Operand& o, bool positive) {
-    Array a = lockstep::zeros(o.size);
-    for (double& x : a.data)
-      x = o.below > 0 ? static_cast<double>(engine() % static_cast<unsigned>(o.below))
-          : positive  ? 1 + (*this)() / 2
-                      : (*this)();
-    return a;
-  }
-};
+/// The operands of a case, as an operation is tried with them.
+inline std::vector<TriedOperand> tried(const Case& c) {
+  std::vector<TriedOperand> all;
+  for (const Operand& o : c.operands)
+    all.push_back({o.size, o.dtype, o.below, c.positive ? 0.5 : -1, c.positive ? 1.5 : 1});
+  return all;
+}
 
 constexpr double tolerance(const Case& c) { return c.operation == &operation::casting ? 1e-5 : 1e-9; }
 

@@ -2,11 +2,12 @@
 // operands may enter, also nested on one dimension in both orders. What the rule derives without a move must be what
 // the ranks' own kernels compute, and its gradients theirs; what it refuses though each axis alone has a row must be
 // unsound in every nesting of its result.
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
+
+#include <parallel/run/trial_on_axes.hpp>
 
 #include "operation_cases.hpp"
 
@@ -18,244 +19,22 @@ namespace {
 
 constexpr Axis a{"a"}, b{"b"}, c{"c"};
 
-/// A dimension that an axis splits, too: within the first `at` axes that split it, around the others.
-Dim nested(const Dim& dim, const Axis* axis, int at) {
-  Dim result(dim.size);
-  for (int i = 0; i <= dim.count; ++i) {
-    if (i == std::min(at, dim.count)) result = result / *axis;
-    if (i < dim.count) result = result / *dim.axes[i];
-  }
-  return result;
-}
-
-/// Every layout of an operand over some axes: Broadcast, Partial (where it has no whole numbers) or split on each,
-/// nested in every order.
-std::vector<Layout> layouts(const Operand& o, const std::vector<const Axis*>& axes) {
-  Layout plain;
-  for (const auto size : o.size) plain.dims.push_back(Dim(size));
-  std::vector<Layout> all{plain};
-  for (const Axis* axis : axes) {
-    std::vector<Layout> more;
-    for (const Layout& l : all) {
-      more.push_back(l.with(axis, Broadcast));
-      if (o.dtype != DType::i32) more.push_back(l.with(axis, Partial));
-      for (int d = 0; d < l.rank(); ++d)  // within what splits the dimension already, around it, or between
-        for (int at = 0; at <= l.dims[d].count; ++at) {
-          more.push_back(l);
-          more.back().dims[d] = nested(l.dims[d], axis, at);
-        }
-    }
-    all = more;
-  }
-  return all;
-}
-bool divides(const Layout& l, const Mesh& mesh) {
-  for (const Dim& d : l.dims)
-    if (d.size % degree(d, mesh) != 0) return false;
-  return true;
-}
-
-/// What was counted, so that the test cannot pass by comparing nothing.
-struct Counts {
-  int derived = 0, refused = 0, nested = 0;
-};
-
-class Brute {
- public:
-  Brute(const Case& one, const Mesh& mesh) : case_(one), mesh_(mesh) {
-    for (int i = 0; i < mesh.count; ++i) axes_.push_back(mesh.axes[i].axis);
-    for (const Operand& o : one.operands) {
-      choices_.push_back(layouts(o, axes_));
-      Type type{o.dtype, {}};
-      for (const auto size : o.size) type.layout.dims.push_back(Dim(size));
-      plain_.types.push_back(type);
-      plain_.kinds.push_back(Kind::activation);
-    }
-    plain_.ints = one.ints;
-    const Shaped shaped = one.operation->shape(plain_);
-    REQUIRE(!shaped.refusal);
-    shapes_ = shaped.results;
-    rows_ = one.operation->signatures(plain_);
-    Inference whole;
-    for (const Type& t : plain_.types) whole.to.push_back(t.layout);
-    whole.results = shapes_;
-    whole.kind = Kind::activation;
-    std::vector<std::int64_t> size;
-    for (const Dim& d : shapes_[0].layout.dims) size.push_back(d.size);
-    for (int seed = 0; seed < 3; ++seed) {  // a mask of few elements may look alike in another order
-      Given given;
-      for (const Operand& o : one.operands) given.operands.push_back(random_.array(o, one.positive));
-      given.cotangent = random_.array({size}, false);
-      given.truth = computed(whole, Mesh{}, given);
-      given_.push_back(given);
-    }
-  }
-
-  /// Every combination of layouts.
-  Counts run() {
-    std::vector<std::size_t> at(choices_.size());
-    for (bool more = true; more;) {
-      Arguments entering = plain_;
-      for (std::size_t i = 0; i < at.size(); ++i) entering.types[static_cast<int>(i)].layout = choices_[i][at[i]];
-      judge(entering);
-      more = false;
-      for (std::size_t i = at.size(); i-- > 0 && !more;)
-        if (++at[i] < choices_[i].size())
-          more = true;
-        else
-          at[i] = 0;
-    }
-    return counts_;
-  }
-  /// So many, each made of a row for every axis and a nesting.
-  Counts sample(int times) {
-    for (int i = 0; i < times; ++i) {
-      Arguments entering = plain_;
-      for (const Axis* axis : axes_) {
-        const Signature& row = rows_[static_cast<int>(random_.engine() % static_cast<unsigned>(rows_.size()))];
-        for (int o = 0; o < entering.types.size(); ++o) {
-          Layout& layout = entering.types[o].layout;
-          const Placement p = row.operands[o];
-          if (!p.split())
-            layout = layout.with(axis, p);
-          else
-            layout.dims[p.dim] = nested(layout.dims[p.dim], axis, static_cast<int>(random_.engine() % 3));
-        }
-      }
-      judge(entering);
-    }
-    return counts_;
-  }
-
- private:
-  struct Computed {
-    Array result;
-    std::vector<Array> gradients;
-    bool consistent = true;
+/// Of a case on a mesh, every combination of layouts or a sample of so many.
+TrialOnAxes::Counts brute(const Case& one, const Mesh& mesh, int sample = 0) {
+  Trial trial(*one.operation, tried(one), {one.ints, {one.first, one.second}});
+  trial.compute_truths();
+  const auto where = [&](const Arguments& lying) {
+    std::string words(one.operation->name);
+    for (const Type& t : lying.types) words += " " + text(t);
+    return words;
   };
-  /// Numbers, and what one rank makes of them.
-  struct Given {
-    std::vector<Array> operands{};
-    Array cotangent{};
-    Computed truth{};
+  const auto wrong = [&](const Arguments& lying, const std::string& words) {
+    FAIL_CHECK(where(lying) << ": " << words);
   };
-
-  /// The row that the operands have on one axis.
-  const Signature* row_on(const Arguments& entering, const Axis* axis) const {
-    for (const Signature& row : rows_) {
-      bool same = !row.by_name;
-      for (int i = 0; i < entering.types.size(); ++i)
-        same = same && row.operands[i] == entering.types[i].layout.on(axis);
-      if (same) return &row;
-    }
-    return nullptr;
-  }
-
-  void judge(const Arguments& entering) {
-    std::vector<const Signature*> rows;
-    for (const Axis* axis : axes_) {
-      rows.push_back(row_on(entering, axis));
-      if (rows.back() == nullptr) return;  // one axis alone: soundness.cpp
-    }
-    std::string where(case_.operation->name);
-    for (const Type& t : entering.types) {
-      where += " " + text(t);
-      if (!divides(t.layout, mesh_)) return;
-    }
-    INFO(where);
-    const Inference inferred = infer(*case_.operation, entering);
-    if (!inferred.refusal) {
-      for (int i = 0; i < entering.types.size(); ++i) CHECK(inferred.to[i] == entering.types[i].layout);
-      for (const Type& r : inferred.results)
-        if (!divides(r.layout, mesh_)) return;
-      CHECK(sound(inferred));
-      ++counts_.derived;
-      return;
-    }
-    // Every nesting of the results that the rows ask for.
-    Inference by_hand;
-    for (const Type& t : entering.types) by_hand.to.push_back(t.layout);
-    by_hand.kind = Kind::activation;
-    by_hand.results = shapes_;
-    std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < axes_.size(); ++i) {
-      order.push_back(i);
-      if (rows[i]->communicates) by_hand.exchanging.push_back(axes_[i]);
-    }
-    do {
-      Inference one = by_hand;
-      bool possible = true;
-      for (int r = 0; r < shapes_.size(); ++r) {
-        for (const std::size_t i : order)
-          one.results[r].layout = one.results[r].layout.with(axes_[i], rows[i]->results[r]);
-        possible = possible && divides(one.results[r].layout, mesh_);
-      }
-      if (possible) CHECK_FALSE(sound(one));
-    } while (std::next_permutation(order.begin(), order.end()));
-    ++counts_.refused;
-    for (const Type& t : entering.types)
-      for (const Dim& d : t.layout.dims)
-        if (d.count > 1) {
-          ++counts_.nested;
-          return;
-        }
-  }
-
-  Computed computed(const Inference& inferred, const Mesh& mesh, const Given& given) {
-    Trace trace;
-    List<int, max_operands> operands;
-    for (int i = 0; i < plain_.types.size(); ++i) {
-      Member member;
-      member.role = Role::input;
-      member.type = {plain_.types[i].dtype, inferred.to[i]};
-      const bool differentiable = member.type.dtype != DType::i32;
-      operands.push_back(trace.declare(operation::input, member, Kind::activation, differentiable));
-    }
-    const int result = apply(trace, *case_.operation, operands, inferred, case_.ints, {}, case_.first, case_.second);
-    const auto forward = trace.graph.order;
-    Member member;
-    member.role = Role::input;
-    member.type = conjugate(trace.graph.values[result].type);
-    const int cotangent = trace.declare(operation::input, member, Kind::activation, false);
-    Differentiation differentiation(trace);
-    differentiation.run(forward, result, cotangent);
-
-    lockstep::Machine machine(trace.graph, mesh);
-    const auto noise = [this] { return random_(); };
-    for (int i = 0; i < operands.size(); ++i)
-      machine.set(operands[i], given.operands[static_cast<std::size_t>(i)], noise);
-    machine.set(cotangent, given.cotangent, noise);
-    machine.run();
-    Computed done{machine.whole(result), {}, machine.consistent(result)};
-    for (const int o : operands) {
-      const int gradient = differentiation.of(o);
-      done.gradients.push_back(gradient >= 0 ? machine.whole(gradient) : Array{});
-    }
-    return done;
-  }
-  bool sound(const Inference& inferred) {
-    for (const Given& given : given_) {
-      const Computed parts = computed(inferred, mesh_, given);
-      if (!parts.consistent || lockstep::difference(parts.result, given.truth.result) >= tolerance(case_)) return false;
-      for (std::size_t i = 0; i < parts.gradients.size(); ++i)
-        if (!parts.gradients[i].data.empty() &&
-            lockstep::difference(parts.gradients[i], given.truth.gradients[i]) >= tolerance(case_))
-          return false;
-    }
-    return true;
-  }
-
-  const Case& case_;
-  Mesh mesh_;
-  std::vector<const Axis*> axes_{};
-  Random random_{};
-  std::vector<Given> given_{};
-  std::vector<std::vector<Layout>> choices_{};
-  Arguments plain_{};
-  List<Type, max_results> shapes_{};
-  Signatures rows_{};
-  Counts counts_{};
-};
+  const auto missed = [&](const Arguments& lying) { FAIL_CHECK(where(lying) << " is refused, but sound"); };
+  TrialOnAxes on_axes(trial, mesh, tolerance(one));
+  return sample > 0 ? on_axes.sample(sample, wrong, missed) : on_axes.run(100'000'000, wrong, missed);
+}
 
 /// Operations that relate two dimensions in more ways than one.
 std::vector<Case> relating(int n) {
@@ -273,12 +52,12 @@ std::vector<Case> relating(int n) {
 }  // namespace
 
 TEST_CASE("on two axes the rule finds what is sound and refuses what is not") {
-  Counts all;
+  TrialOnAxes::Counts all;
   for (const Mesh& mesh : {Mesh{a = 2, b = 2}, Mesh{a = 2, b = 3}}) {
     std::vector<Case> every = of_operations(mesh.ranks());
     for (const Case& one : relating(mesh.ranks())) every.push_back(one);
     for (const Case& one : every) {
-      const Counts n = Brute(one, mesh).run();
+      const TrialOnAxes::Counts n = brute(one, mesh);
       all.derived += n.derived;
       all.refused += n.refused;
       all.nested += n.nested;
@@ -290,11 +69,11 @@ TEST_CASE("on two axes the rule finds what is sound and refuses what is not") {
 }
 
 TEST_CASE("on three axes, a sample") {
-  Counts all;
+  TrialOnAxes::Counts all;
   std::vector<Case> every = of_operations(8);
   for (const Case& one : relating(8)) every.push_back(one);
   for (const Case& one : every) {
-    const Counts n = Brute(one, Mesh{a = 2, b = 2, c = 2}).sample(40);
+    const TrialOnAxes::Counts n = brute(one, Mesh{a = 2, b = 2, c = 2}, 40);
     all.derived += n.derived;
     all.refused += n.refused;
   }

@@ -1,5 +1,6 @@
 // A user's own operation in a user's own file: the program of docs/adding-an-operation.md, and the checks that it is
 // right.
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -8,9 +9,9 @@
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu/device.hpp>
 #include <parallel/parallel.hpp>
+#include <parallel/run/check_gradients.hpp>
 #include <parallel/run/trainer.hpp>
-
-#include "../lockstep.hpp"
+#include <parallel/run/verify_operation.hpp>
 
 using namespace parallel;
 using namespace parallel::axes;
@@ -63,11 +64,115 @@ void softcap_gradient_kernel(const Call& call) {
   }
 }
 
+namespace operation {
+// x[a, d], y[b, d] -> the result[a, b]; each index has a label
+constexpr Signatures distances_table(const Arguments&) {
+  const int a = 1, b = 2, d = 3;
+  Signatures rows{uniform_row(2, 1, Broadcast)};
+  for (const int label : {a, b, d}) rows.push_back(split_row({{a, d}, {b, d}}, {{a, b}}, label));
+  return rows;
+}
+constexpr Shaped distances_shape(const Arguments& a) {
+  Type result{a.types[0].dtype, {}};
+  for (int i = 0; i < 2; ++i) {
+    if (a.rank(i) != 2) return {{result}, {Reason::wrong_rank, {a.rank(i), 2}}};
+    result.layout.dims.push_back(Dim(a.size(i, 0)));
+  }
+  if (a.size(0, 1) != a.size(1, 1)) return {{result}, {Reason::shapes_differ, {a.size(0, 1), a.size(1, 1)}}};
+  return {{result}, parallel::operation::one_element_type(a)};
+}
+/// (x, y, g): of x, and of y where the first whole number is 1.
+inline constexpr Operation distances_derivative{.name = "distances_gradient"};
+constexpr void distances_gradient(Gradient& g) {
+  for (int i = 0; i < 2; ++i) g.give(i, distances_derivative, {g.operand(0), g.operand(1), g.cotangent()}, {i});
+}
+inline constexpr Operation distances{
+    .name = "distances", .shape = distances_shape, .signatures = distances_table, .gradient = distances_gradient};
+
+/// The first whole number is the dimension, the first other one the rate.
+constexpr Shaped decay_shape(const Arguments& a) {
+  if (a.ints[0] < 0 || a.ints[0] >= a.rank(0))
+    return {parallel::operation::same_shape(a).results, {Reason::no_such_dimension, {a.ints[0], a.rank(0)}}};
+  return parallel::operation::same_shape(a);
+}
+constexpr void decay_gradient(Gradient&);
+inline constexpr Operation decay{.name = "decay",
+                                 .shape = decay_shape,
+                                 .signatures = parallel::operation::linear_table,
+                                 .element_by_element = 1,
+                                 .gradient = decay_gradient};
+constexpr void decay_gradient(Gradient& g) { g.give(0, decay, {g.cotangent()}, g.node.ints, g.node.reals[0]); }
+}  // namespace operation
+
+/// The squared distance of every row of x to every row of y.
+template <Distributed X, Distributed Y>
+constexpr auto distances(const X& x, const Y& y, Here here = {}) {
+  return Apply<operation::distances>{}(here, x, y);
+}
+/// x times rate to the power of the position in a dimension.
+template <int dim, Distributed X>
+constexpr auto decay(const X& x, double rate, Here here = {}) {
+  return Apply<operation::decay, dim>{rate}(here, x);
+}
+
+template <class T>
+void distances_kernel(const Call& call) {
+  const View &x = call.operands[0], &y = call.operands[1];
+  const std::int64_t a = x.size[0], b = y.size[0], d = x.size[1];
+  for (std::int64_t i = 0; i < a; ++i)
+    for (std::int64_t j = 0; j < b; ++j) {
+      T sum = 0;
+      for (std::int64_t k = 0; k < d; ++k) {
+        const T apart = x.as<const T>()[i * d + k] - y.as<const T>()[j * d + k];
+        sum += apart * apart;
+      }
+      call.results[0].as<T>()[i * b + j] = sum;
+    }
+}
+template <class T>
+void distances_gradient_kernel(const Call& call) {
+  const View &x = call.operands[0], &y = call.operands[1], &g = call.operands[2];
+  const std::int64_t a = x.size[0], b = y.size[0], d = x.size[1];
+  const bool of_y = call.ints[0] == 1;
+  T* to = call.results[0].as<T>();
+  std::fill_n(to, call.results[0].elements(), T{0});
+  for (std::int64_t i = 0; i < a; ++i)
+    for (std::int64_t j = 0; j < b; ++j)
+      for (std::int64_t k = 0; k < d; ++k) {
+        const T twice = 2 * g.as<const T>()[i * b + j] * (x.as<const T>()[i * d + k] - y.as<const T>()[j * d + k]);
+        to[of_y ? j * d + k : i * d + k] += of_y ? -twice : twice;
+      }
+}
+template <class T>
+void decay_kernel(const Call& call) {
+  const View &x = call.operands[0], &y = call.results[0];
+  const int dim = static_cast<int>(call.ints[0]);
+  const std::int64_t inner = x.extent(dim + 1, x.rank);
+  for (std::int64_t i = 0; i < x.elements(); ++i) {
+    const std::int64_t position = x.offset[dim] + i / inner % x.size[dim];
+    y.as<T>()[i] = x.as<const T>()[i] * static_cast<T>(std::pow(call.reals[0], position));
+  }
+}
+
 inline constexpr CpuKernels kernels[]{
     // operation                     float                           double
     {&operation::softcap, softcap_kernel<float>, softcap_kernel<double>},
     {&operation::softcap_derivative, softcap_gradient_kernel<float>, softcap_gradient_kernel<double>},
+    {&operation::distances, distances_kernel<float>, distances_kernel<double>},
+    {&operation::distances_derivative, distances_gradient_kernel<float>, distances_gradient_kernel<double>},
+    {&operation::decay, decay_kernel<float>, decay_kernel<double>},
 };
+/// The same made for numbers that count what is computed with them.
+inline constexpr CpuKernels counting[]{
+    {&operation::softcap, nullptr, softcap_kernel<Counted>},
+};
+
+// Composed of others: no table, no gradient, no kernel.
+/// x where it is larger than 0, else a slope of it.
+template <Distributed X>
+constexpr auto leaky_relu(const X& x, double slope, Here here = {}) {
+  return relu(x, here) - scale(relu(scale(x, -1, here), here), slope, here);
+}
 
 }  // namespace own
 
@@ -86,6 +191,18 @@ using Step = Training<Model, AdamW, Batch, Batch>;
 constexpr auto& step_plan = plan<Step, Mesh{data = 2, tensor = 2}>;
 static_assert(step_plan.forward.elements(tensor) == 4 * 16);  // the pending sum of `down` is completed before softcap
 static_assert(step_plan.backward.collectives(tensor) == 0);
+
+/// The other operations: of a hidden layer the distances to some centres, the later ones less.
+template <class T>
+struct Centres {
+  Parameter<T, Shape<16, 64 / tensor>> up{normal(0.3)};
+  Parameter<T, Shape<4, 64 / tensor>> centres{normal(0.3)};
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(own::decay<1>(own::distances(own::leaky_relu(matmul(x, up), 0.1), centres), 0.9));
+  }
+};
+constexpr auto& centres_plan = plan<Training<Centres<float>, AdamW, Batch>, Mesh{data = 2, tensor = 2}>;
+static_assert(centres_plan.forward.elements(tensor) == 1);  // distances stay pending, only the loss is completed
 
 }  // namespace model
 
@@ -115,76 +232,33 @@ std::vector<double> losses(const Mesh& mesh) {
   return result;
 }
 
-using lockstep::Array;
-
-/// Runs the kernel of an operation of one number on a rank's parts of its operands; the result is a part as large as
-/// the first.
-Array run(const Operation& operation, const std::vector<Array>& parts, double number) {
-  const auto view = [](const Array& a, std::vector<double>& data) {
-    View v{data.data(), DType::f64, static_cast<int>(a.size.size())};
-    for (int d = 0; d < v.rank; ++d) v.size[d] = a.size[static_cast<std::size_t>(d)];
-    return v;
-  };
-  std::vector<std::vector<double>> data;
-  for (const Array& a : parts) data.push_back(a.data);
-  Array result = parts[0];
-  Call call;
-  for (std::size_t i = 0; i < parts.size(); ++i) call.operands.push_back(view(parts[i], data[i]));
-  call.results.push_back(view(result, result.data));
-  call.reals[0] = number;
-  Cpu{own::kernels}.kernel(operation, call)(call);
-  return result;
-}
-
 }  // namespace
 
-TEST_CASE("the table of an own operation holds exactly the sound rows, and its gradient follows them") {
-  constexpr double cap = 0.7;
-  const Placement placements[] = {Broadcast, Partial, Split<0>, Split<1>};
-  std::uint64_t drawn = 0;
-  const auto noise = [&] { return 2 * random_uniform(3, 0, drawn++) - 1; };
-  for (const int n : {2, 3, 4}) {
-    Array x = lockstep::zeros({2 * n, 3 * n}), g = x;
-    for (std::size_t i = 0; i < x.data.size(); ++i) {
-      x.data[i] = noise();
-      g.data[i] = noise();
-    }
-    const Array y = run(own::operation::softcap, {x}, cap), dx = run(own::operation::softcap_derivative, {x, g}, cap);
-
-    Type type{DType::f64, {}};
-    for (const std::int64_t size : x.size) type.layout.dims.push_back(Dim(size));
-    const Signatures table = own::operation::softcap.signatures({{type}, {Kind::activation}});
-    for (const Placement p : placements)
-      for (const Placement q : placements) {
-        bool listed = false;
-        for (const Signature& row : table) listed = listed || (row.operands[0] == p && row.results[0] == q);
-        if (p.split() && q.split() && !(p == q)) {  // the parts of the result do not have this shape
-          CHECK_FALSE(listed);
-          continue;
-        }
-        const std::vector<Array> parts = lockstep::embed(x, p, n, noise),
-                                 cotangents = lockstep::embed(g, conjugate(q), n, noise);
-        std::vector<Array> results, gradients;
-        for (std::size_t r = 0; r < parts.size(); ++r) results.push_back(run(own::operation::softcap, {parts[r]}, cap));
-        const bool sound = lockstep::difference(lockstep::denote(results, q), y) < 1e-12;
-        INFO("from placement " << static_cast<int>(p.kind) << " to " << static_cast<int>(q.kind) << " on " << n
-                               << " ranks");
-        CHECK(sound == listed);
-        if (!sound) continue;
-        for (std::size_t r = 0; r < parts.size(); ++r)
-          gradients.push_back(run(own::operation::softcap_derivative, {parts[r], cotangents[r]}, cap));
-        CHECK(lockstep::difference(lockstep::denote(gradients, conjugate(p)), dx) < 1e-12);
-      }
-  }
+TEST_CASE("own operations are what they say") {
+  verify_operation<own::operation::softcap>({{.shape = {12, 8}}},
+                                            {.reals = {0.7}, .kernels = own::kernels, .counting = own::counting});
+  verify_operation<own::operation::distances>({{.shape = {12, 8}}, {.shape = {4, 8}}}, {.kernels = own::kernels});
+  verify_operation<own::operation::decay>({{.shape = {12, 8}}}, {.ints = {1}, .reals = {0.9}, .kernels = own::kernels});
 }
 
-TEST_CASE("the gradient of an own operation is its derivative") {
-  const double cap = 0.7, h = 1e-6;
-  for (const double x : {-2.0, -0.1, 0.0, 0.3, 1.5}) {
-    const auto at = [&](double value) { return run(own::operation::softcap, {{{1}, {value}}}, cap).data[0]; };
-    const double slope = run(own::operation::softcap_derivative, {{{1}, {x}}, {{1}, {1.0}}}, cap).data[0];
-    CHECK(slope == doctest::Approx((at(x + h) - at(x - h)) / (2 * h)).epsilon(1e-6));
-  }
+TEST_CASE("the gradients of a model are the derivatives of its loss") {
+  using Checked = Training<model::Centres<double>, KeepGradients, Tensor<double, Shape<8 / data, 16>>>;
+  const OwnedPlan planned = derive<Checked>(Mesh{data = 2, tensor = 2});
+  std::vector<double> x(8 * 16);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = 2 * random_uniform(1, 0, i) - 1;
+  run_threads(4, [&](Threads& world) {
+    Parameters parameters(planned, world.rank(), 1);
+    const CheckedGradients checked =
+        check_gradients(planned, world, parameters, {x}, {.samples = 16}, CpuDouble{own::kernels});
+    CHECK(checked.elements > 20);
+  });
+}
+
+TEST_CASE("no row is missing") {
+  const VerifiedOperation done = verify_operation<own::operation::distances>(
+      {{.shape = {12, 8}}, {.shape = {4, 8}}}, {.kernels = own::kernels, .find_missing = true});
+  CHECK(done.rows == 4);
+  CHECK(done.missing.empty());
 }
 
 TEST_CASE("a model with an own operation learns the same on one rank and on four") {

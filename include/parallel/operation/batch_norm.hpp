@@ -75,9 +75,9 @@ PARALLEL_AHEAD constexpr void batch_norm_gradient(Gradient& g) {
   const int x = g.operand(0), mean = g.operand(3), variance = g.operand(4), dy = g.cotangent();
   const double share = g.node.reals[0], epsilon = g.node.reals[1];
   const AxisList exchanging = split_along(g.type(0).layout, but_channels(g.type(0).layout));
-  // where ranks have other examples the gain is Broadcast, so these are pending, as its gradient is
-  const Type own{precise(g.type(1).dtype), conjugate(g.type(1)).layout};
-  const int sums = g.emit(channel_products, {dy, x, mean, variance}, {own, own}, {}, share, epsilon);
+  // where ranks have other examples gain and shift are Broadcast, so these are pending, as the gradient of each is
+  const auto own = [&](int i) { return Type{precise(g.type(i).dtype), conjugate(g.type(i)).layout}; };
+  const int sums = g.emit(channel_products, {dy, x, mean, variance}, {own(1), own(2)}, {}, share, epsilon);
   if (g.wants(0)) {
     const int of_gain = g.exchange(sums, exchanging), of_shift = g.exchange(sums + 1, exchanging);
     g.give(0, channel_derivative, {dy, x, g.operand(1), mean, variance, of_gain, of_shift}, {}, share, epsilon);
