@@ -15,6 +15,7 @@ struct BertSizes {
   Dim layers = 12;               ///< `12 / stage` is a pipeline
   int segments = 2;
   int dropped = 10;             ///< percent
+  int epsilon = 12;             ///< 10 to the minus this is added to variances
   std::int64_t ignored = -100;  ///< the target of a token that is not masked
 
   constexpr std::int64_t size() const { return channels / heads.size; }
