@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include <parallel/file/llmc.hpp>
 #include <parallel/run/weights.hpp>
 
 namespace parallel::internals {
@@ -33,6 +34,47 @@ inline WeightTable hugging_face_gpt2(std::int64_t classes, const std::string& pr
       .tied = {{"lm_head.weight", prefix + "wte.weight"}},
       .ignored = {block + "attn.bias", block + "attn.masked_bias"},  // masks
   };
+}
+
+/// GPT-2 of llm.c (LlmcModel): matrices are [out, in], all layers together.
+inline WeightTable llmc_gpt2(std::int64_t classes) {
+  const std::string turned = "in out -> out in";
+  return {.rows = {
+              {"token", {"wte"}, "v c -> v:" + std::to_string(classes) + " c"},
+              {"place", {"wpe"}},
+              {"blocks.*.norm1.gain", {"ln1w"}},
+              {"blocks.*.norm1.shift", {"ln1b"}},
+              {"blocks.*.attention.qkv", {"qkvw"}, "c qkv heads size -> (qkv heads size) c"},
+              {"blocks.*.attention.qkv_bias", {"qkvb"}, "qkv heads size -> (qkv heads size)"},
+              {"blocks.*.attention.projection", {"attprojw"}, "heads size c -> c (heads size)"},
+              {"blocks.*.attention.projection_bias", {"attprojb"}},
+              {"blocks.*.norm2.gain", {"ln2w"}},
+              {"blocks.*.norm2.shift", {"ln2b"}},
+              {"blocks.*.mlp.up", {"fcw"}, turned},
+              {"blocks.*.mlp.up_bias", {"fcb"}},
+              {"blocks.*.mlp.down", {"fcprojw"}, turned},
+              {"blocks.*.mlp.down_bias", {"fcprojb"}},
+              {"norm.gain", {"lnfw"}},
+              {"norm.shift", {"lnfb"}},
+          }};
+}
+
+/// Writes an executor's GPT-2 as llm.c's file, of F32 or BF16; `table` is llmc_gpt2, or that below a member. Called by
+/// all ranks together. Throws what `save_weights` does.
+template <Communicator World, class Device>
+void save_llmc(World& world, Executor<World, Device>& executor, const std::string& file, const LlmcSizes& sizes,
+               const WeightTable& table, FileDType dtype = FileDType::F32, Here here = {}) {
+  const std::vector<weights::Placed> all = weights::placed(executor, table);
+  const llmc::ModelLayout layout(file, sizes, dtype);
+  for (const FileEntry& t : layout.tensors()) {
+    FileEntry there = t;
+    if (t.name == "wte") there.shape[0] = sizes.vocabulary;
+    const auto p = std::find_if(all.begin(), all.end(), [&](const auto& x) { return x.names[0] == t.name; });
+    if (p == all.end() || p->how.file_shape() != there.shape)
+      throw Misuse("llm.c's " + t.name + " is " + weights::text_of(there.shape) + " by the sizes, but in the program " +
+                   (p == all.end() ? "is none" : weights::text_of(p->how.file_shape())));
+  }
+  weights::save(world, executor, file, all, layout, here);
 }
 
 /// Llama of transformers: matrices are [out, in]. Its rotary embedding turns halves, as the library's does. `classes`:
@@ -111,4 +153,6 @@ namespace parallel {
 using internals::hugging_face_bert;
 using internals::hugging_face_gpt2;
 using internals::hugging_face_llama;
+using internals::llmc_gpt2;
+using internals::save_llmc;
 }  // namespace parallel
