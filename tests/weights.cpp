@@ -359,4 +359,197 @@ TEST_CASE("a step that PyTorch computed is read from llm.c's file") {
   CHECK(says(llmc_file(false)).ends_with("but llm.c's debug states with 20240327 and 2"));
 }
 
+/// By the definition, element by element: where the program's [shape] lies.
+TEST_CASE("patterns say where elements lie") {
+  const auto lies = [](const std::string& pattern, const std::vector<std::int64_t>& shape, std::int64_t layers,
+                       bool numbered, std::int64_t tensors) {
+    const Arrangement how(pattern, shape, layers, numbered, tensors);
+    std::int64_t count = std::max<std::int64_t>(layers, 1);
+    for (const std::int64_t size : shape) count *= size;
+    std::vector<std::pair<std::int64_t, std::int64_t>> all;  // tensor, index
+    for (std::int64_t first = 0; first < count; ++first) {   // from any place on the same
+      std::vector<std::pair<std::int64_t, std::int64_t>> from;
+      how.each_run(first, count - first, [&](auto, auto tensor, auto index, auto step, auto n) {
+        for (std::int64_t i = 0; i < n; ++i) from.emplace_back(tensor, index < 0 ? -1 : index + i * step);
+      });
+      if (first == 0) all = from;
+      REQUIRE(std::equal(from.begin(), from.end(), all.begin() + first, all.end()));
+    }
+    return std::pair(how.file_shape(), all);
+  };
+  using Shape = std::vector<std::int64_t>;
+  {  // queries, keys and values of each layer apart, turned
+    const auto [shape, all] = lies("in qkv heads size -> (heads size) in", {4, 3, 2, 5}, 2, true, 3);
+    CHECK(shape == Shape{10, 4});
+    for (int i = 0; i < 240; ++i) {
+      const int size = i % 5, head = i / 5 % 2, which = i / 10 % 3, in = i / 30 % 4, layer = i / 120;
+      CHECK(all[static_cast<std::size_t>(i)] == std::pair<std::int64_t, std::int64_t>{layer * 3 + which, (head * 5 + size) * 4 + in});
+    }
+  }
+  {  // pairs that are neighbours in the file are halves in the program; all layers are one tensor
+    const auto [shape, all] = lies("in heads (2 half) -> (heads half 2) in", {3, 2, 6}, 2, false, 1);
+    CHECK(shape == Shape{2, 12, 3});
+    for (int i = 0; i < 72; ++i) {
+      const int half = i % 3, two = i / 3 % 2, head = i / 6 % 2, in = i / 12 % 3, layer = i / 36;
+      CHECK(all[static_cast<std::size_t>(i)] ==
+            std::pair<std::int64_t, std::int64_t>{0, ((layer * 2 + head) * 6 + half * 2 + two) * 3 + in});
+    }
+  }
+  {  // a vocabulary that is padded
+    const auto [shape, all] = lies("c v -> v:5 c", {3, 8}, 0, false, 1);
+    CHECK(shape == Shape{5, 3});
+    for (int i = 0; i < 24; ++i)
+      CHECK(all[static_cast<std::size_t>(i)].second == (i % 8 < 5 ? i % 8 * 3 + i / 8 : -1));
+  }
+  CHECK(lies("", {2, 3}, 0, false, 1).first == Shape{2, 3});
+  CHECK(lies("a b -> (a b)", {2, 3}, 2, false, 1).first == Shape{2, 6});
+  const auto says = [](const std::string& pattern) {
+    try {
+      Arrangement(pattern, {4, 6}, 0, false, 1);
+    } catch (const Misuse& misuse) {
+      return std::string(misuse.what());
+    }
+    return std::string();
+  };
+  CHECK(says("a b -> b a").empty());
+  CHECK(says("a b") == "the pattern 'a b' has no ->");
+  CHECK(says("a -> a") == "the pattern 'a -> a' has 1 dimensions on its left, but the tensor 2");
+  CHECK(says("a b -> b c") == "the pattern 'a b -> b c' has 'c' on its right alone");
+  CHECK(says("a b -> b b a").ends_with("has 'b' twice on its right"));
+  CHECK(says("a a -> a").ends_with("has 'a' twice"));
+  CHECK(says("a b -> (b a").ends_with("has brackets that do not match"));
+  CHECK(says("a b -> b a)").ends_with("has brackets that do not match"));
+  CHECK(says("a b -> a").ends_with("cuts the tensor in 6, but is for 1 of the file"));
+  CHECK(says("a b -> b:7 a").ends_with("says 'b:7', but the program has 6"));
+  CHECK(says("a (4 c) -> a (4 c)").ends_with("does not say how a dimension of 6 is made of its names"));
+  CHECK(says("a (b c) -> a b c").ends_with("does not say how a dimension of 6 is made of its names"));
+}
+
+/// What is said of a file, and of a table.
+struct Told {
+  std::string sentence;
+  int code = 0;
+};
+Told told(const Plan& plan, const std::string& file, const WeightTable& table) {
+  Told t;
+  each_rank(plan, [&](auto& executor, Threads&) {
+    std::vector<float> was(padded * channels), is = was;
+    executor.get("model.token", was);
+    try {
+      load_weights(executor, Safetensors(file), table);
+    } catch (const Failure& failure) {
+      t = {failure.what(), failure.exit_code};
+    }
+    executor.get("model.token", is);
+    CHECK((was == is) == (t.code != 0));  // nothing is set where something is wrong
+  });
+  return t;
+}
+
+TEST_CASE("what a file has not, has beside, or has otherwise is one sentence") {
+  const Folder folder;
+  const std::string file = folder / "model.safetensors";
+  const OwnedPlan plan = derive<Causal<Gpt2<>>>(Mesh{data = 1});
+  const WeightTable table = hugging_face_gpt2(classes).below("model");
+  const auto says = [&](auto change) {
+    std::vector<FileEntry> entries = tensors("gpt2");
+    change(entries);
+    write_file(file, entries);
+    const Told t = told(*plan, file, table);
+    CHECK(t.code == (t.sentence.empty() ? 0 : exit_code::bad_data));
+    CHECK((t.sentence.empty() || t.sentence.starts_with(file + ": ")));
+    return t.sentence.substr(std::min(t.sentence.size(), file.size() + 2));
+  };
+  const auto at = [](std::vector<FileEntry>& all, const std::string& name) -> FileEntry& {
+    return *std::find_if(all.begin(), all.end(), [&](const FileEntry& e) { return e.name == name; });
+  };
+  CHECK(says([](auto&) {}).empty());
+  CHECK(says([](auto& all) { all.push_back({"transformer.h.1.attn.bias", FileDType::F32, {1, 1, 8, 8}}); }).empty());
+  CHECK(says([&](auto& all) { at(all, "transformer.wpe.weight").name = "wpe.weight"; }) ==
+        "it has no tensor transformer.wpe.weight, which is model.place; it has wpe.weight");
+  CHECK(says([&](auto& all) { all.erase(all.begin()); }) ==
+        "it has no tensor transformer.h.0.attn.c_attn.bias, which is model.blocks.*.attention.qkv_bias");
+  CHECK(says([](auto& all) { all.push_back({"transformer.h.2.ln_1.weight", FileDType::F32, {16}}); }) ==
+        "it has a tensor transformer.h.2.ln_1.weight, F32 [16], of which the table of weights says nothing");
+  CHECK(says([](auto& all) { all.push_back({"transformer.h.x.attn.bias", FileDType::F32, {1}}); })
+            .ends_with("says nothing"));
+  CHECK(says([&](auto& all) { at(all, "transformer.h.1.mlp.c_fc.weight").shape = {24, 16}; }) ==
+        "the tensor transformer.h.1.mlp.c_fc.weight, which is model.blocks.*.mlp.up, is [24, 16], but [16, 24] is "
+        "expected");
+  CHECK(says([&](auto& all) { at(all, "transformer.wte.weight").shape = {24, 16}; })
+            .ends_with("which is model.token, is [24, 16], but [17, 16] is expected"));
+  CHECK(says([](auto& all) { all.push_back({"lm_head.weight", FileDType::F32, {17, 16}}); }) ==
+        "the tensor lm_head.weight is not transformer.wte.weight again; the model has one for both");
+
+  std::vector<FileEntry> entries = tensors("gpt2");
+  at(entries, "transformer.wpe.weight").dtype = FileDType::I32;
+  entries.push_back({"lm_head.weight", FileDType::F32, {17, 16}});
+  write_safetensors(file, entries, [](const FileEntry& e, FileSink& sink) {
+    const std::vector<float> all = numbers(e.name == "lm_head.weight" ? "transformer.wte.weight" : e.name, elements(e));
+    e.dtype == FileDType::I32 ? sink(std::vector<int>(all.size())) : sink(all);
+  });
+  CHECK(told(*plan, file, table).sentence ==
+        file + ": the tensor transformer.wpe.weight has elements of I32; weights are F32, F16, BF16 or F64");
+
+  write_file(file, tensors("gpt2"));
+  const auto of = [&](auto change) {
+    WeightTable other = table;
+    change(other.rows);
+    return told(*plan, file, other).sentence;
+  };
+  CHECK(of([](auto& rows) { rows.erase(rows.begin()); }) ==
+        "the table of weights has no row for the parameter model.token; give it one");
+  CHECK(of([](auto& rows) { rows.push_back({"model.head", {"x"}}); }) ==
+        "the table of weights has a row for model.head, but the program no such parameter; it has model.token and others");
+  CHECK(of([](auto& rows) { rows[1].names = {"h.{}.x"}; }) ==
+        "the row of model.place names h.{}.x; a parameter that is no layer's has no {} in its name");
+  CHECK(of([](auto& rows) { rows[1].names = rows[0].names; }) ==
+        "two rows of the table of weights name transformer.wte.weight");
+  CHECK(of([](auto& rows) { rows[0].pattern = "v -> v"; }).starts_with("the pattern 'v -> v' has 1"));
+}
+
+/// A table of the user's own, for a pipeline of layers that are stored split.
+struct Own {
+  struct Block {
+    Parameter<double, Shape<channels, 2, channels / tensor>> in{normal(0.1)};
+    Parameter<double, Shape<channels / tensor, channels>> out{normal(0.1)};
+    constexpr auto operator()(Distributed auto x) const {
+      const auto both = matmul(x, in);
+      return x + matmul(take<1, 0>(both) * take<1, 1>(both), out);
+    }
+  };
+  Layers<4 / stage, Block> blocks;
+  Parameter<double, Shape<channels>> last{ones};
+  constexpr auto operator()(Distributed auto x) const { return mean(blocks(x) * last); }
+};
+TEST_CASE("a table of one's own, for layers that are shared out and stored split") {
+  const Folder folder;
+  const WeightTable mine{{{"blocks.*.in", {"layer.{}.gate", "layer.{}.up"}, "in which out -> out in"},
+                          {"blocks.*.out", {"down"}, "in out -> out in"},
+                          {"last", {"last"}}}};
+  std::vector<FileEntry> entries{{"down", FileDType::F64, {4, channels, channels}}, {"last", FileDType::F64, {channels}}};
+  for (const char* which : {"gate", "up"})
+    for (int l = 0; l < 4; ++l)
+      entries.push_back({"layer." + std::to_string(l) + "." + which, FileDType::F64, {channels, channels}});
+  write_safetensors(
+      folder / "own", entries,
+      [](const FileEntry& e, FileSink& sink) { sink(as<double>(numbers(e.name, elements(e)))); }, {{"format", "pt"}});
+  using Step = Training<Own, Sgd, Tensor<double, Shape<8 / data, channels>>>;
+  const auto check = [&]<class Program>(const Mesh& mesh, Program) {
+    INFO(text(mesh));
+    run_threads(mesh.ranks(), [&](Threads& world) {
+      const OwnedPlan plan = derive<typename Program::type>(mesh, world.rank());  // each stage has its own
+      under_test::Parameters parameters(*plan, world.rank(), 5);
+      Executor<Threads, under_test::Device> executor(*plan, world, parameters);
+      load_weights(executor, Safetensors(folder / "own"), mine);
+      save_weights(world, executor, folder / "copy", mine, FileDType::F64);
+    });
+    CHECK(files::read(folder / "copy") == files::read(folder / "own"));
+  };
+  check(Mesh{data = 1}, std::type_identity<Step>());
+  check(Mesh{stage = 2, tensor = 2}, std::type_identity<Step>());
+  check(Mesh{stage = 4, data = 2}, std::type_identity<Step>());
+  check(Mesh{data = 4, tensor = 2}, std::type_identity<AllStored<Step, Stored<data>>>());
+}
+
 }  // namespace

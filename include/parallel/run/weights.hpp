@@ -161,7 +161,7 @@ FileTensor found(const Files& from, const std::string& name, const Placed& p) {
     throw damaged(t.in->file(), "the tensor " + name + " has elements of " + std::string(name_of(t.dtype)) +
                                     "; weights are F32, F16, BF16 or F64");
   if (t.shape != p.how.file_shape())
-    throw damaged(t.in->file(), "the tensor " + name + for_whom + " is " + text_of(t.shape) + ", but " +
+    throw damaged(t.in->file(), "the tensor " + name + for_whom + ", is " + text_of(t.shape) + ", but " +
                                     text_of(p.how.file_shape()) + " is expected");
   return t;
 }
