@@ -249,9 +249,9 @@ TEST_CASE("archives that are damaged, or have what is not read, are refused") {
 
   const std::string to = folder / "to";
   const auto says = [&](const std::vector<FileEntry>& arrays) {
-    return said(to, [&] {
-             write_npz(to, arrays, [](const FileEntry&, FileSink& sink) { sink(std::vector<float>(2)); });
-           }).sentence;
+    return said(to,
+                [&] { write_npz(to, arrays, [](const FileEntry&, FileSink& sink) { sink(std::vector<float>(2)); }); })
+        .sentence;
   };
   CHECK(says({{"w", FileDType::F32, {2}}}).empty());
   const std::string small = files::read(to);

@@ -81,7 +81,7 @@ std::vector<Format> formats(const std::string& fixtures) {
     for (std::size_t i = 0; i < all.size(); ++i) look_at(all[i]);
   };
   result.push_back({files(".npz"), [each](const std::string& file) { each(Npz(file)); }});
-  constexpr LlmcSizes sizes{.context = 2, .vocabulary = 3, .layers = 1, .heads = 1, .channels = 2, .padded = 4};
+  static constexpr LlmcSizes sizes{.context = 2, .vocabulary = 3, .layers = 1, .heads = 1, .channels = 2, .padded = 4};
   const llmc::ModelLayout model("", sizes, FileDType::F32), halves("", sizes, FileDType::BF16);
   const auto filled = [](const llmc::ModelLayout& layout) {
     std::string bytes = layout.bytes();

@@ -127,14 +127,12 @@ std::vector<FileEntry> tensors(const std::string& model) {
   return all;
 }
 void write_file(const std::string& file, const std::vector<FileEntry>& entries) {
-  write_safetensors(
-      file, entries, [](const FileEntry& e, FileSink& sink) { give(sink, e.dtype, numbers(e.name, elements(e))); },
-      {{"format", "pt"}});
+  write_safetensors(file, entries,
+                    [](const FileEntry& e, FileSink& sink) { give(sink, e.dtype, numbers(e.name, elements(e))); },
+                    {{"format", "pt"}});
 }
 
-std::vector<Mesh> meshes() {
-  return {Mesh{data = 1}, Mesh{data = 2}, Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}};
-}
+std::vector<Mesh> meshes() { return {Mesh{data = 1}, Mesh{data = 2}, Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}}; }
 /// f(executor, world) on every rank.
 template <class F>
 void each_rank(const Plan& plan, F f) {
@@ -222,12 +220,14 @@ TEST_CASE("tensors are found in shards, too, which are what the index says") {
     change(other["weight_map"]);
     return says(other).sentence;
   };
-  CHECK(changed([](Json& map) { map.erase("lm_head.weight"); })
-            .ends_with("it has a tensor lm_head.weight, which the index " + index + " has not"));
+  CHECK(changed([](Json& map) {
+          map.erase("lm_head.weight");
+        }).ends_with("it has a tensor lm_head.weight, which the index " + index + " has not"));
   CHECK(changed([](Json& map) { map["x"] = map["lm_head.weight"]; }).find("it has no tensor x, among its 11") !=
         std::string::npos);
-  CHECK(changed([](Json& map) { map["lm_head.weight"] = "../x"; })
-            .ends_with("its tensor 'lm_head.weight' is in '../x'; a file that lies beside it is expected"));
+  CHECK(changed([](Json& map) {
+          map["lm_head.weight"] = "../x";
+        }).ends_with("its tensor 'lm_head.weight' is in '../x'; a file that lies beside it is expected"));
   CHECK(changed([](Json& map) { map["lm_head.weight"] = 3; }).ends_with("its tensor 'lm_head.weight' is in no file"));
   CHECK(says(3).sentence.ends_with("it is no JSON with a weight_map of names and files"));
   all["weight_map"]["x"] = "nothing";
@@ -383,7 +383,8 @@ TEST_CASE("patterns say where elements lie") {
     CHECK(shape == Shape{10, 4});
     for (int i = 0; i < 240; ++i) {
       const int size = i % 5, head = i / 5 % 2, which = i / 10 % 3, in = i / 30 % 4, layer = i / 120;
-      CHECK(all[static_cast<std::size_t>(i)] == std::pair<std::int64_t, std::int64_t>{layer * 3 + which, (head * 5 + size) * 4 + in});
+      CHECK(all[static_cast<std::size_t>(i)] ==
+            std::pair<std::int64_t, std::int64_t>{layer * 3 + which, (head * 5 + size) * 4 + in});
     }
   }
   {  // pairs that are neighbours in the file are halves in the program; all layers are one tensor
@@ -398,8 +399,7 @@ TEST_CASE("patterns say where elements lie") {
   {  // a vocabulary that is padded
     const auto [shape, all] = lies("c v -> v:5 c", {3, 8}, 0, false, 1);
     CHECK(shape == Shape{5, 3});
-    for (int i = 0; i < 24; ++i)
-      CHECK(all[static_cast<std::size_t>(i)].second == (i % 8 < 5 ? i % 8 * 3 + i / 8 : -1));
+    for (int i = 0; i < 24; ++i) CHECK(all[static_cast<std::size_t>(i)].second == (i % 8 < 5 ? i % 8 * 3 + i / 8 : -1));
   }
   CHECK(lies("", {2, 3}, 0, false, 1).first == Shape{2, 3});
   CHECK(lies("a b -> (a b)", {2, 3}, 2, false, 1).first == Shape{2, 6});
@@ -469,17 +469,23 @@ TEST_CASE("what a file has not, has beside, or has otherwise is one sentence") {
         "it has no tensor transformer.wpe.weight, which is model.place; it has wpe.weight");
   CHECK(says([&](auto& all) { all.erase(all.begin()); }) ==
         "it has no tensor transformer.h.0.attn.c_attn.bias, which is model.blocks.*.attention.qkv_bias");
-  CHECK(says([](auto& all) { all.push_back({"transformer.h.2.ln_1.weight", FileDType::F32, {16}}); }) ==
-        "it has a tensor transformer.h.2.ln_1.weight, F32 [16], of which the table of weights says nothing");
-  CHECK(says([](auto& all) { all.push_back({"transformer.h.x.attn.bias", FileDType::F32, {1}}); })
-            .ends_with("says nothing"));
-  CHECK(says([&](auto& all) { at(all, "transformer.h.1.mlp.c_fc.weight").shape = {24, 16}; }) ==
+  CHECK(says([](auto& all) {
+          all.push_back({"transformer.h.2.ln_1.weight", FileDType::F32, {16}});
+        }) == "it has a tensor transformer.h.2.ln_1.weight, F32 [16], of which the table of weights says nothing");
+  CHECK(says([](auto& all) {
+          all.push_back({"transformer.h.x.attn.bias", FileDType::F32, {1}});
+        }).ends_with("says nothing"));
+  CHECK(says([&](auto& all) {
+          at(all, "transformer.h.1.mlp.c_fc.weight").shape = {24, 16};
+        }) ==
         "the tensor transformer.h.1.mlp.c_fc.weight, which is model.blocks.*.mlp.up, is [24, 16], but [16, 24] is "
         "expected");
-  CHECK(says([&](auto& all) { at(all, "transformer.wte.weight").shape = {24, 16}; })
-            .ends_with("which is model.token, is [24, 16], but [17, 16] is expected"));
-  CHECK(says([](auto& all) { all.push_back({"lm_head.weight", FileDType::F32, {17, 16}}); }) ==
-        "the tensor lm_head.weight is not transformer.wte.weight again; the model has one for both");
+  CHECK(says([&](auto& all) {
+          at(all, "transformer.wte.weight").shape = {24, 16};
+        }).ends_with("which is model.token, is [24, 16], but [17, 16] is expected"));
+  CHECK(says([](auto& all) {
+          all.push_back({"lm_head.weight", FileDType::F32, {17, 16}});
+        }) == "the tensor lm_head.weight is not transformer.wte.weight again; the model has one for both");
 
   std::vector<FileEntry> entries = tensors("gpt2");
   at(entries, "transformer.wpe.weight").dtype = FileDType::I32;
@@ -499,13 +505,35 @@ TEST_CASE("what a file has not, has beside, or has otherwise is one sentence") {
   };
   CHECK(of([](auto& rows) { rows.erase(rows.begin()); }) ==
         "the table of weights has no row for the parameter model.token; give it one");
-  CHECK(of([](auto& rows) { rows.push_back({"model.head", {"x"}}); }) ==
-        "the table of weights has a row for model.head, but the program no such parameter; it has model.token and others");
+  CHECK(
+      of([](auto& rows) {
+        rows.push_back({"model.head", {"x"}});
+      }) ==
+      "the table of weights has a row for model.head, but the program no such parameter; it has model.token and others");
   CHECK(of([](auto& rows) { rows[1].names = {"h.{}.x"}; }) ==
         "the row of model.place names h.{}.x; a parameter that is no layer's has no {} in its name");
-  CHECK(of([](auto& rows) { rows[1].names = rows[0].names; }) ==
-        "two rows of the table of weights name transformer.wte.weight");
   CHECK(of([](auto& rows) { rows[0].pattern = "v -> v"; }).starts_with("the pattern 'v -> v' has 1"));
+}
+
+TEST_CASE("a Llama whose head is its tokens' table is read, but not written as one") {
+  const Folder folder;
+  const std::string file = folder / "model.safetensors";
+  std::vector<FileEntry> entries = tensors("llama");
+  entries.erase(std::find_if(entries.begin(), entries.end(), [](auto& e) { return e.name == "lm_head.weight"; }));
+  write_file(file, entries);
+  WeightTable table = hugging_face_llama(classes).below("model");
+  for (WeightRow& row : table.rows)
+    if (row.member == "model.head") row.names = {"model.embed_tokens.weight"};
+  const OwnedPlan plan = derive<Causal<Llama>>(Mesh{data = 1});
+  each_rank(*plan, [&](auto& executor, Threads& world) {
+    load_weights(executor, Safetensors(file), table);
+    std::vector<float> token(padded * channels), head = token;
+    executor.get("model.token", token);
+    executor.get("model.head", head);
+    for (std::size_t i = 0; i < token.size(); ++i) CHECK(head[i % channels * padded + i / channels] == token[i]);
+    CHECK(files::said(folder / "copy", [&] { save_weights(world, executor, folder / "copy", table); }).sentence ==
+          ": two tensors that are to be written are called 'model.embed_tokens.weight'");
+  });
 }
 
 /// A table of the user's own, for a pipeline of layers that are stored split.
@@ -527,13 +555,14 @@ TEST_CASE("a table of one's own, for layers that are shared out and stored split
   const WeightTable mine{{{"blocks.*.in", {"layer.{}.gate", "layer.{}.up"}, "in which out -> out in"},
                           {"blocks.*.out", {"down"}, "in out -> out in"},
                           {"last", {"last"}}}};
-  std::vector<FileEntry> entries{{"down", FileDType::F64, {4, channels, channels}}, {"last", FileDType::F64, {channels}}};
+  std::vector<FileEntry> entries{{"down", FileDType::F64, {4, channels, channels}},
+                                 {"last", FileDType::F64, {channels}}};
   for (const char* which : {"gate", "up"})
     for (int l = 0; l < 4; ++l)
       entries.push_back({"layer." + std::to_string(l) + "." + which, FileDType::F64, {channels, channels}});
-  write_safetensors(
-      folder / "own", entries,
-      [](const FileEntry& e, FileSink& sink) { sink(as<double>(numbers(e.name, elements(e)))); }, {{"format", "pt"}});
+  write_safetensors(folder / "own", entries,
+                    [](const FileEntry& e, FileSink& sink) { sink(as<double>(numbers(e.name, elements(e)))); },
+                    {{"format", "pt"}});
   using Step = Training<Own, Sgd, Tensor<double, Shape<8 / data, channels>>>;
   const auto check = [&]<class Program>(const Mesh& mesh, Program) {
     INFO(text(mesh));

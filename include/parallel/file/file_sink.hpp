@@ -15,8 +15,9 @@ namespace parallel::internals {
 class FileSink {
  public:
   /// `bytes`: how many the tensor has. `seen(bytes, count)` is told of all.
-  FileSink(NewFile& file, FileDType dtype, std::int64_t bytes,
-           std::function<void(const void*, std::size_t)> seen = [](const void*, std::size_t) {})
+  FileSink(
+      NewFile& file, FileDType dtype, std::int64_t bytes,
+      std::function<void(const void*, std::size_t)> seen = [](const void*, std::size_t) {})
       : file_(file), dtype_(dtype), bytes_(bytes), left_(bytes), seen_(std::move(seen)) {}
   /// Elements of the tensor's type, or std::bytes, row by row: a whole tensor, or a part and then the next. What has
   /// data() and size() will do.

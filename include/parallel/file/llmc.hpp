@@ -26,22 +26,11 @@ using Header = std::array<std::int32_t, header_numbers>;
 /// The kinds of tensors one behind the other, as llm.c calls them, each of all layers together. Matrices are [out, in].
 inline std::vector<FileEntry> tensors(const LlmcSizes& n, FileDType dtype) {
   const std::int64_t l = n.layers, c = n.channels;
-  const std::vector<std::pair<const char*, std::vector<std::int64_t>>> kinds{{"wte", {n.padded, c}},
-                                                                             {"wpe", {n.context, c}},
-                                                                             {"ln1w", {l, c}},
-                                                                             {"ln1b", {l, c}},
-                                                                             {"qkvw", {l, 3 * c, c}},
-                                                                             {"qkvb", {l, 3 * c}},
-                                                                             {"attprojw", {l, c, c}},
-                                                                             {"attprojb", {l, c}},
-                                                                             {"ln2w", {l, c}},
-                                                                             {"ln2b", {l, c}},
-                                                                             {"fcw", {l, 4 * c, c}},
-                                                                             {"fcb", {l, 4 * c}},
-                                                                             {"fcprojw", {l, c, 4 * c}},
-                                                                             {"fcprojb", {l, c}},
-                                                                             {"lnfw", {c}},
-                                                                             {"lnfb", {c}}};
+  const std::vector<std::pair<const char*, std::vector<std::int64_t>>> kinds{
+      {"wte", {n.padded, c}},     {"wpe", {n.context, c}}, {"ln1w", {l, c}},        {"ln1b", {l, c}},
+      {"qkvw", {l, 3 * c, c}},    {"qkvb", {l, 3 * c}},    {"attprojw", {l, c, c}}, {"attprojb", {l, c}},
+      {"ln2w", {l, c}},           {"ln2b", {l, c}},        {"fcw", {l, 4 * c, c}},  {"fcb", {l, 4 * c}},
+      {"fcprojw", {l, c, 4 * c}}, {"fcprojb", {l, c}},     {"lnfw", {c}},           {"lnfb", {c}}};
   std::vector<FileEntry> all;
   for (const auto& [name, shape] : kinds) all.push_back({name, dtype, shape});
   return all;
@@ -49,8 +38,12 @@ inline std::vector<FileEntry> tensors(const LlmcSizes& n, FileDType dtype) {
 /// Throws Failure(bad_data) where a file of these sizes would be none.
 inline void check(const std::string& file, const LlmcSizes& n) {
   constexpr std::int64_t most = 1 << 24;  // so that no product of two overflows
-  for (const auto& [what, size] : {std::pair{"positions", n.context}, {"tokens", n.vocabulary}, {"layers", n.layers},
-                                   {"heads", n.heads}, {"channels", n.channels}, {"padded tokens", n.padded}})
+  for (const auto& [what, size] : {std::pair{"positions", n.context},
+                                   {"tokens", n.vocabulary},
+                                   {"layers", n.layers},
+                                   {"heads", n.heads},
+                                   {"channels", n.channels},
+                                   {"padded tokens", n.padded}})
     if (size < 1 || size > most)
       throw damaged(file, "it is said to have " + std::to_string(size) + " " + what + "; 1 to 16777216 are expected");
   if (n.padded < n.vocabulary || n.channels % n.heads != 0)
@@ -118,7 +111,11 @@ class LlmcModel : public NamedTensors {
       throw damaged(file, "it begins with " + std::to_string(magic) + " and version " + std::to_string(version) +
                               ", but llm.c's weights with 20240326 and 3 or 5");
     const auto size = [&](std::size_t i) { return std::int64_t{in->number<std::int32_t>(4 * i)}; };
-    sizes_ = {.context = size(2), .vocabulary = size(3), .layers = size(4), .heads = size(5), .channels = size(6),
+    sizes_ = {.context = size(2),
+              .vocabulary = size(3),
+              .layers = size(4),
+              .heads = size(5),
+              .channels = size(6),
               .padded = size(7)};
     const llmc::ModelLayout layout(file, sizes_, version == llmc::float_version ? FileDType::F32 : FileDType::BF16);
     const std::size_t count = layout.tensors().size();

@@ -206,9 +206,10 @@ void write_npz(const std::string& file, const std::vector<FileEntry>& arrays, Wr
     begin(sum.value());
     seek(at + before + size);
     const auto size32 = static_cast<std::uint32_t>(size);
-    const zip::Record entry(zip::central, static_cast<std::uint16_t>(version | unix), version, flags, stored, time, date,
-                            sum.value(), size32, size32, name_size, std::uint16_t{0}, std::uint16_t{0}, std::uint16_t{0},
-                            std::uint16_t{0}, std::uint32_t{0600} << 16, static_cast<std::uint32_t>(at), name);
+    const zip::Record entry(zip::central, static_cast<std::uint16_t>(version | unix), version, flags, stored, time,
+                            date, sum.value(), size32, size32, name_size, std::uint16_t{0}, std::uint16_t{0},
+                            std::uint16_t{0}, std::uint16_t{0}, std::uint32_t{0600} << 16,
+                            static_cast<std::uint32_t>(at), name);
     directory.add(entry.bytes());
     at += before + size;
   }

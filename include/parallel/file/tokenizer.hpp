@@ -43,7 +43,7 @@ inline std::array<std::string, 256> byte_alphabet() {
 /// tokenizer.model. How texts are cut, and special tokens, the file does not say.
 struct Tiktoken {
   std::string file;
-  Pieces pieces = Pieces::gpt2;          ///< of r50k_base and p50k_base; cl100k_base and Llama 3 have Pieces::llama3
+  Pieces pieces = Pieces::gpt2;           ///< of r50k_base and p50k_base; cl100k_base and Llama 3 have Pieces::llama3
   std::map<std::string, int> specials{};  ///< {{"<|endoftext|>", 50256}}
 };
 
@@ -109,7 +109,8 @@ class Tokenizer {
     add_all_merges();
     for (const auto& [text, id] : of.specials) {
       if (text.empty() || id < 0 || !ids_.emplace(text, id).second || !texts_.emplace(id, text).second)
-        throw damaged(file_, "the special token '" + text + "', " + std::to_string(id) + ", is one of its tokens, or none");
+        throw damaged(file_,
+                      "the special token '" + text + "', " + std::to_string(id) + ", is one of its tokens, or none");
       added_[0].add(text, id);
     }
     pieces_ = of.pieces;
@@ -242,7 +243,8 @@ class Tokenizer {
     int id = -1;
     if (space != std::string_view::npos) {
       const char* const end = line.data() + line.size();
-      if (const auto read = std::from_chars(line.data() + space + 1, end, id); read.ec != std::errc{} || read.ptr != end)
+      if (const auto read = std::from_chars(line.data() + space + 1, end, id);
+          read.ec != std::errc{} || read.ptr != end)
         id = -1;
     }
     if (!text || text->empty() || id < 0) throw refused("is no token in base64 and its number");
@@ -276,8 +278,7 @@ class Tokenizer {
       const std::string_view text = whole;
       for (std::size_t cut = 1; cut < text.size(); ++cut) {
         const auto left = numbers.find(text.substr(0, cut)), right = numbers.find(text.substr(cut));
-        if (left != numbers.end() && right != numbers.end())
-          merges_[pair_of(left->second, right->second)] = {id, id};
+        if (left != numbers.end() && right != numbers.end()) merges_[pair_of(left->second, right->second)] = {id, id};
       }
     }
   }

@@ -77,7 +77,7 @@ class Arrangement {
  private:
   struct Axis {
     std::string name;
-    std::int64_t size, there;  ///< in the program, and how much of it in the file
+    std::int64_t size, there;   ///< in the program, and how much of it in the file
     std::int64_t step, tensor;  ///< from one to the next: elements of a tensor of the file, or tensors
     bool in_file = false;
   };

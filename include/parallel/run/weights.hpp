@@ -23,9 +23,9 @@ namespace parallel::internals {
 /// A parameter by its path, the tensors of the file that it is, and how it lies in them. In a name {} is the number of a
 /// layer; where none is said, all layers are one tensor, the first dimension of it.
 struct WeightRow {
-  std::string member;               ///< "blocks.*.attention.q"
-  std::vector<std::string> names;   ///< one, or several among which the pattern cuts the parameter
-  std::string pattern{};            ///< "in heads size -> (heads size) in", as Arrangement says; none: alike
+  std::string member;              ///< "blocks.*.attention.q"
+  std::vector<std::string> names;  ///< one, or several among which the pattern cuts the parameter
+  std::string pattern{};           ///< "in heads size -> (heads size) in", as Arrangement says; none: alike
 };
 
 /// Which tensors of a file are which parameters.
@@ -73,7 +73,7 @@ struct Placed {
   std::string member;
   Type type{};
   Arrangement how;
-  std::int64_t a_layer = 1, tensors_a_layer = 1;  ///< elements, tensors
+  std::int64_t tensors_a_layer = 1;
   std::vector<std::string> names{};
 };
 
@@ -81,12 +81,12 @@ struct Placed {
 template <class Running>
 std::vector<Placed> placed(const Running& executor, const WeightTable& table) {
   std::vector<Placed> all;
-  std::set<std::string> twice;
   const GraphView& g = executor.plan().graph;
   for (const Member& m : g.members) {
     if (m.role != Role::parameter) continue;
     const std::string path(g.path(m));
-    const auto row = std::find_if(table.rows.begin(), table.rows.end(), [&](const auto& r) { return r.member == path; });
+    const auto row =
+        std::find_if(table.rows.begin(), table.rows.end(), [&](const auto& r) { return r.member == path; });
     if (row == table.rows.end())
       throw Misuse("the table of weights has no row for the parameter " + path + "; give it one");
     const bool apart = !row->names.empty() && numbered(row->names[0]);
@@ -98,13 +98,9 @@ std::vector<Placed> placed(const Running& executor, const WeightTable& table) {
     std::vector<std::int64_t> shape = checkpointing::shape_of(m.type.layout);
     if (m.layers > 0) shape.erase(shape.begin());
     const auto tensors = static_cast<std::int64_t>(row->names.size());
-    Placed p{path, m.type, Arrangement(row->pattern, shape, m.layers, apart, tensors),
-             m.type.layout.elements() / std::max(m.layers, 1), tensors, {}};
+    Placed p{path, m.type, Arrangement(row->pattern, shape, m.layers, apart, tensors), tensors, {}};
     for (std::int64_t l = 0; l < (apart ? m.layers : 1); ++l)
       for (const std::string& name : row->names) p.names.push_back(of_layer(name, l));
-    if (!apart) p.a_layer = m.type.layout.elements();
-    for (const std::string& name : p.names)
-      if (!twice.insert(name).second) throw Misuse("two rows of the table of weights name " + name);
     all.push_back(std::move(p));
   }
   for (const WeightRow& row : table.rows)
@@ -173,12 +169,14 @@ void check_rest(const Files& from, const std::vector<Placed>& all, const WeightT
   for (const Placed& p : all) known.insert(p.names.begin(), p.names.end());
   for (std::size_t i = 0; i < from.size(); ++i) {
     const FileTensor t = from[i];
-    const auto tied = std::find_if(table.tied.begin(), table.tied.end(), [&](const auto& x) { return x.first == t.name; });
+    const auto tied =
+        std::find_if(table.tied.begin(), table.tied.end(), [&](const auto& x) { return x.first == t.name; });
     if (known.count(t.name) > 0) continue;
     if (tied != table.tied.end()) {
       const FileTensor same = from[tied->second];
       if (t.dtype != same.dtype || t.shape != same.shape || !std::ranges::equal(t.bytes, same.bytes))
-        throw damaged(t.in->file(), "the tensor " + t.name + " is not " + same.name + " again; the model has one for both");
+        throw damaged(t.in->file(),
+                      "the tensor " + t.name + " is not " + same.name + " again; the model has one for both");
     } else if (std::none_of(table.ignored.begin(), table.ignored.end(),
                             [&](const std::string& name) { return matches(t.name, name); })) {
       throw damaged(t.in->file(), "it has a tensor " + t.name + ", " + std::string(name_of(t.dtype)) + " " +
@@ -199,8 +197,10 @@ struct Unfinished {
 /// A file that several ranks write, each its own bytes.
 class SharedFile {
  public:
+  /// `make`: anew, whatever lies in its place.
   SharedFile(std::string name, bool make)
-      : name_(std::move(name)), number_(::open(name_.c_str(), O_WRONLY | O_CLOEXEC | (make ? O_CREAT | O_TRUNC : 0), 0666)) {
+      : name_(std::move(name)),
+        number_(::open(name_.c_str(), O_WRONLY | O_CLOEXEC | (make ? O_CREAT | O_EXCL : 0), 0666)) {
     check(number_ >= 0);
   }
   ~SharedFile() { ::close(number_); }
@@ -209,8 +209,8 @@ class SharedFile {
   void resize(std::int64_t bytes) { check(::ftruncate(number_, bytes) == 0); }
   void write(const void* bytes, std::int64_t count, std::int64_t at) {
     for (std::int64_t done = 0; done < count;) {
-      const ssize_t n = ::pwrite(number_, static_cast<const char*>(bytes) + done, static_cast<std::size_t>(count - done),
-                                 static_cast<off_t>(at + done));
+      const ssize_t n = ::pwrite(number_, static_cast<const char*>(bytes) + done,
+                                 static_cast<std::size_t>(count - done), static_cast<off_t>(at + done));
       check(n > 0 || errno == EINTR);
       done += std::max<ssize_t>(n, 0);
     }
@@ -252,7 +252,8 @@ class Gathered {
       std::int64_t end = at;
       const std::int64_t last = (at / elements_ + 1) * elements_;
       while (end < last && held_[static_cast<std::size_t>(end)]) ++end;
-      if (end > at) to.write(bytes_.data() + at * size_, (end - at) * size_, begin(at / elements_) + at % elements_ * size_);
+      if (end > at)
+        to.write(bytes_.data() + at * size_, (end - at) * size_, begin(at / elements_) + at % elements_ * size_);
       at = std::max(end, at + 1);
     }
     held_.assign(held_.size(), false);
@@ -276,6 +277,8 @@ void save(World& world, Executor<World, Device>& executor, const std::string& fi
   std::map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < tensors; ++i) places[layout.tensors()[i].name] = i;
   if (first) {
+    std::error_code ignored;
+    std::filesystem::remove(beside.name, ignored);  // of a run that was interrupted
     SharedFile made(beside.name, true);
     made.resize(layout.begin(tensors));
     made.write(layout.bytes().data(), static_cast<std::int64_t>(layout.bytes().size()), 0);
@@ -296,22 +299,25 @@ void save(World& world, Executor<World, Device>& executor, const std::string& fi
       });
     };
     const std::int64_t size = bytes_of(t.type.dtype);
-    each_run(executor.plan(), t.type.layout, world.rank(), [&](std::int64_t position, std::int64_t begin, std::int64_t count) {
-      p->how.each_run(begin, count, [&](std::int64_t at, std::int64_t tensor, std::int64_t index, std::int64_t step, std::int64_t n) {
-        if (index < 0) return;
-        if (const std::int64_t of = tensor / p->tensors_a_layer; of != layer) {
-          write();
-          layer = of;
-        }
-        const std::byte* const from = part + (position + at - begin) * size;
-        of_reals(dtype, [&]<class To>(To) {
-          if (t.type.dtype == DType::f64)
-            gathered.take<To, double>(tensor % p->tensors_a_layer, index, step, n, from);
-          else
-            gathered.take<To, float>(tensor % p->tensors_a_layer, index, step, n, from);
-        });
-      });
-    });
+    each_run(executor.plan(), t.type.layout, world.rank(),
+             [&](std::int64_t position, std::int64_t begin, std::int64_t count) {
+               p->how.each_run(
+                   begin, count,
+                   [&](std::int64_t at, std::int64_t tensor, std::int64_t index, std::int64_t step, std::int64_t n) {
+                     if (index < 0) return;
+                     if (const std::int64_t of = tensor / p->tensors_a_layer; of != layer) {
+                       write();
+                       layer = of;
+                     }
+                     const std::byte* const from = part + (position + at - begin) * size;
+                     of_reals(dtype, [&]<class To>(To) {
+                       if (t.type.dtype == DType::f64)
+                         gathered.take<To, double>(tensor % p->tensors_a_layer, index, step, n, from);
+                       else
+                         gathered.take<To, float>(tensor % p->tensors_a_layer, index, step, n, from);
+                     });
+                   });
+             });
     write();
   });
   out.finish();
@@ -337,18 +343,20 @@ void load_weights(Running& executor, const Files& from, const WeightTable& table
     for (const std::string& name : p.names) tensors.push_back(weights::found(from, name, p));
     const std::int64_t size = bytes_of(p.type.dtype);
     const auto write = [&](std::byte* to, std::int64_t first, std::int64_t count) {
-      p.how.each_run(first, count, [&](std::int64_t at, std::int64_t tensor, std::int64_t index, std::int64_t step, std::int64_t n) {
-        std::byte* const here_to = to + (at - first) * size;
-        if (index < 0) return static_cast<void>(std::memset(here_to, 0, static_cast<std::size_t>(n * size)));
-        const FileTensor& t = tensors[static_cast<std::size_t>(tensor)];
-        weights::of_reals(t.dtype, [&]<class From>(From) {
-          const std::byte* const of = t.bytes.data() + index * static_cast<std::int64_t>(sizeof(From));
-          if (p.type.dtype == DType::f64)
-            weights::convert<double, From>(of, step, n, here_to);
-          else
-            weights::convert<float, From>(of, step, n, here_to);
-        });
-      });
+      p.how.each_run(first, count,
+                     [&](std::int64_t at, std::int64_t tensor, std::int64_t index, std::int64_t step, std::int64_t n) {
+                       std::byte* const here_to = to + (at - first) * size;
+                       if (index < 0)
+                         return static_cast<void>(std::memset(here_to, 0, static_cast<std::size_t>(n * size)));
+                       const FileTensor& t = tensors[static_cast<std::size_t>(tensor)];
+                       weights::of_reals(t.dtype, [&]<class From>(From) {
+                         const std::byte* const of = t.bytes.data() + index * static_cast<std::int64_t>(sizeof(From));
+                         if (p.type.dtype == DType::f64)
+                           weights::convert<double, From>(of, step, n, here_to);
+                         else
+                           weights::convert<float, From>(of, step, n, here_to);
+                       });
+                     });
     };
     executor.fill(p.member, write, here);
   }
@@ -359,8 +367,8 @@ void load_weights(Running& executor, const Files& from, const WeightTable& table
 /// Failure(io).
 template <Communicator World, class Device>
 void save_weights(World& world, Executor<World, Device>& executor, const std::string& file, const WeightTable& table,
-                  FileDType dtype = FileDType::F32, const std::map<std::string, std::string>& metadata = {{"format", "pt"}},
-                  Here here = {}) {
+                  FileDType dtype = FileDType::F32,
+                  const std::map<std::string, std::string>& metadata = {{"format", "pt"}}, Here here = {}) {
   if (!weights::of_reals(dtype, [](auto) {}))
     throw Misuse("weights are to be written as " + std::string(name_of(dtype)) + "; say F32, F16, BF16 or F64");
   const std::vector<weights::Placed> all = weights::placed(executor, table);
