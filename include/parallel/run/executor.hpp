@@ -62,17 +62,11 @@ class Executor : public RankMemory<Device> {
   void set(std::string_view name, A&& whole, Here here = {}) {
     put(name, numbers_of(whole), here);
   }
-  /// The same where the whole lies nowhere: `write(position, first, count)` is told that from `position` on this rank's
-  /// part, a std::byte*, takes elements [first, first + count) of the whole, as the tensor's type has them.
+  /// The same where the whole lies nowhere: `write(part)` is given this rank's part, a std::byte*, where it has one.
   template <class Write>
-  void fill(std::string_view name, Write write, Here here = {}) {
+  void change(std::string_view name, Write write, Here here = {}) {
     const Member& m = this->find(name);
-    const std::int64_t size = bytes_of(m.type.dtype);
-    note_set(m, here, this->change_part(m, [&](std::byte* part) {
-      each_run(plan_, m.type.layout, this->rank(), [&](std::int64_t position, std::int64_t first, std::int64_t count) {
-        write(part + position * size, first, count);
-      });
-    }));
+    note_set(m, here, this->change_part(m, write));
   }
   /// How many steps were begun.
   std::int64_t steps() const { return steps_; }

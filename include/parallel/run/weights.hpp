@@ -119,15 +119,6 @@ To converted(const std::byte* at) {
   else
     return static_cast<To>(static_cast<float>(from));
 }
-template <class To, class From>
-void convert(const std::byte* from, std::int64_t step, std::int64_t count, std::byte* to) {
-  if (std::is_same_v<To, From> && step == 1)
-    return static_cast<void>(std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(To)));
-  for (std::int64_t i = 0; i < count; ++i) {
-    const To value = converted<To, From>(from + i * step * static_cast<std::int64_t>(sizeof(From)));
-    std::memcpy(to + i * static_cast<std::int64_t>(sizeof(To)), &value, sizeof value);
-  }
-}
 /// f(T()), for the element type of a file.
 template <class F>
 bool of_reals(FileDType dtype, F f) {
@@ -139,6 +130,71 @@ bool of_reals(FileDType dtype, F f) {
     default: return false;
   }
 }
+
+/// Elements of a file on their way into a program. Rows of a matrix that is turned are columns of the file: several that
+/// are neighbours there go together, so that each line of memory is read once.
+class Rows {
+ public:
+  explicit Rows(DType to) : dtype_(to) {}
+  /// `count` elements that lie `step` apart from `index` on.
+  void add(const FileTensor& of, std::int64_t index, std::int64_t step, std::int64_t count, std::byte* to) {
+    const std::byte* const from = of.bytes.data() + index * (bits_of(of.dtype) / 8);
+    const bool next = rows_ > 0 && rows_ < most && step > 1 && step == step_ && count == count_ &&
+                      of.dtype == file_dtype_ && from == from_ + rows_ * (bits_of(of.dtype) / 8) &&
+                      (rows_ == 1 || to == to_ + rows_ * apart_);
+    if (!next) finish();
+    if (rows_ == 0) from_ = from, to_ = to, step_ = step, count_ = count, file_dtype_ = of.dtype;
+    if (rows_ == 1) apart_ = to - to_;
+    ++rows_;
+  }
+  /// All that was added is where it belongs.
+  void finish() {
+    if (rows_ > 0)
+      of_reals(file_dtype_,
+               [&]<class From>(From) { dtype_ == DType::f64 ? move_all<double, From>() : move_all<float, From>(); });
+    rows_ = 0;
+  }
+
+ private:
+  static constexpr std::int64_t most = 64, wide = 16;  ///< rows, and how much of each at once: a line
+  template <class To, class From>
+  void move() const {
+    const auto at = [&](std::int64_t r, std::int64_t i) {
+      return converted<To, From>(from_ + (i * step_ + r) * static_cast<std::int64_t>(sizeof(From)));
+    };
+    const auto put = [&](std::int64_t r, std::int64_t begin, const To* from, std::int64_t n) {
+      std::memcpy(to_ + r * apart_ + begin * static_cast<std::int64_t>(sizeof(To)), from,
+                  static_cast<std::size_t>(n) * sizeof(To));
+    };
+    To tile[most][wide];
+    for (std::int64_t begin = 0; begin < count_; begin += wide) {
+      const std::int64_t n = std::min(wide, count_ - begin);
+      for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t r = 0; r < rows_; ++r) tile[r][i] = at(r, begin + i);
+      for (std::int64_t r = 0; r < rows_; ++r) put(r, begin, tile[r], n);
+    }
+  }
+  /// Elements that lie one behind the other, which are one row.
+  template <class To, class From>
+  void move_row() const {
+    if constexpr (std::is_same_v<To, From>)
+      return static_cast<void>(std::memcpy(to_, from_, static_cast<std::size_t>(count_) * sizeof(To)));
+    for (std::int64_t i = 0; i < count_; ++i) {
+      const To value = converted<To, From>(from_ + i * static_cast<std::int64_t>(sizeof(From)));
+      std::memcpy(to_ + i * static_cast<std::int64_t>(sizeof(To)), &value, sizeof value);
+    }
+  }
+  template <class To, class From>
+  void move_all() const {
+    step_ == 1 ? move_row<To, From>() : move<To, From>();
+  }
+
+  DType dtype_;
+  FileDType file_dtype_ = FileDType::F32;
+  const std::byte* from_ = nullptr;
+  std::byte* to_ = nullptr;
+  std::int64_t rows_ = 0, step_ = 1, count_ = 0, apart_ = 0;
+};
 
 /// A tensor that a file has as the table says. Throws Failure(bad_data) where it has not.
 template <class Files>
@@ -341,24 +397,23 @@ void load_weights(Running& executor, const Files& from, const WeightTable& table
   for (const weights::Placed& p : all) {
     std::vector<FileTensor> tensors;
     for (const std::string& name : p.names) tensors.push_back(weights::found(from, name, p));
-    const std::int64_t size = bytes_of(p.type.dtype);
-    const auto write = [&](std::byte* to, std::int64_t first, std::int64_t count) {
-      p.how.each_run(first, count,
+    const Plan& plan = executor.plan();
+    const auto write = [&](std::byte* part) {
+      weights::Rows rows(p.type.dtype);
+      const std::int64_t size = bytes_of(p.type.dtype);
+      each_run(plan, p.type.layout, executor.rank(),
+               [&](std::int64_t position, std::int64_t first, std::int64_t count) {
+                 p.how.each_run(
+                     first, count,
                      [&](std::int64_t at, std::int64_t tensor, std::int64_t index, std::int64_t step, std::int64_t n) {
-                       std::byte* const here_to = to + (at - first) * size;
-                       if (index < 0)
-                         return static_cast<void>(std::memset(here_to, 0, static_cast<std::size_t>(n * size)));
-                       const FileTensor& t = tensors[static_cast<std::size_t>(tensor)];
-                       weights::of_reals(t.dtype, [&]<class From>(From) {
-                         const std::byte* const of = t.bytes.data() + index * static_cast<std::int64_t>(sizeof(From));
-                         if (p.type.dtype == DType::f64)
-                           weights::convert<double, From>(of, step, n, here_to);
-                         else
-                           weights::convert<float, From>(of, step, n, here_to);
-                       });
+                       std::byte* const to = part + (position + at - first) * size;
+                       if (index < 0) return static_cast<void>(std::memset(to, 0, static_cast<std::size_t>(n * size)));
+                       rows.add(tensors[static_cast<std::size_t>(tensor)], index, step, n, to);
                      });
+               });
+      rows.finish();
     };
-    executor.fill(p.member, write, here);
+    executor.change(p.member, write, here);
   }
 }
 
