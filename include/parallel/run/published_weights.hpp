@@ -64,7 +64,7 @@ inline WeightTable llmc_gpt2(std::int64_t classes) {
 template <Communicator World, class Device>
 void save_llmc(World& world, Executor<World, Device>& executor, const std::string& file, const LlmcSizes& sizes,
                const WeightTable& table, FileDType dtype = FileDType::F32, Here here = {}) {
-  const std::vector<weights::Placed> all = weights::placed(executor, table);
+  const std::vector<weights::Bound> all = weights::bound(executor, table);
   const llmc::ModelLayout layout(file, sizes, dtype);
   for (const FileEntry& t : layout.tensors()) {
     FileEntry there = t;

@@ -69,7 +69,7 @@ inline std::string text_of(const std::vector<std::int64_t>& shape) {
 }
 
 /// A row for a program: what it is for, how it lies, and its tensors layer by layer.
-struct Placed {
+struct Bound {
   std::string member;
   Type type{};
   Arrangement how;
@@ -79,8 +79,8 @@ struct Placed {
 
 /// The table for an executor's program. Throws Misuse where they are not for each other.
 template <class Running>
-std::vector<Placed> placed(const Running& executor, const WeightTable& table) {
-  std::vector<Placed> all;
+std::vector<Bound> bound(const Running& executor, const WeightTable& table) {
+  std::vector<Bound> all;
   const GraphView& g = executor.plan().graph;
   for (const Member& m : g.members) {
     if (m.role != Role::parameter) continue;
@@ -98,13 +98,13 @@ std::vector<Placed> placed(const Running& executor, const WeightTable& table) {
     std::vector<std::int64_t> shape = checkpointing::shape_of(m.type.layout);
     if (m.layers > 0) shape.erase(shape.begin());
     const auto tensors = static_cast<std::int64_t>(row->names.size());
-    Placed p{path, m.type, Arrangement(row->pattern, shape, m.layers, apart, tensors), tensors, {}};
+    Bound p{path, m.type, Arrangement(row->pattern, shape, m.layers, apart, tensors), tensors, {}};
     for (std::int64_t l = 0; l < (apart ? m.layers : 1); ++l)
       for (const std::string& name : row->names) p.names.push_back(of_layer(name, l));
     all.push_back(std::move(p));
   }
   for (const WeightRow& row : table.rows)
-    if (std::none_of(all.begin(), all.end(), [&](const Placed& p) { return p.member == row.member; }))
+    if (std::none_of(all.begin(), all.end(), [&](const Bound& p) { return p.member == row.member; }))
       throw Misuse("the table of weights has a row for " + row.member + ", but the program no such parameter; it has " +
                    (all.empty() ? "none" : all[0].member + " and others"));
   return all;
@@ -198,7 +198,7 @@ class Rows {
 
 /// A tensor that a file has as the table says. Throws Failure(bad_data) where it has not.
 template <class Files>
-FileTensor found(const Files& from, const std::string& name, const Placed& p) {
+FileTensor found(const Files& from, const std::string& name, const Bound& p) {
   const std::string for_whom = ", which is " + p.member;
   if (!from.contains(name)) {
     std::string like;
@@ -220,9 +220,9 @@ FileTensor found(const Files& from, const std::string& name, const Placed& p) {
 
 /// What a table does not read is what it says. Throws Failure(bad_data).
 template <class Files>
-void check_rest(const Files& from, const std::vector<Placed>& all, const WeightTable& table) {
+void check_rest(const Files& from, const std::vector<Bound>& all, const WeightTable& table) {
   std::set<std::string, std::less<>> known;
-  for (const Placed& p : all) known.insert(p.names.begin(), p.names.end());
+  for (const Bound& p : all) known.insert(p.names.begin(), p.names.end());
   for (std::size_t i = 0; i < from.size(); ++i) {
     const FileTensor t = from[i];
     const auto tied =
@@ -324,7 +324,7 @@ class Gathered {
 /// Writes a program's parameters to a file that begins with `layout.bytes()`, and has the tensors of the table where
 /// `layout` says. Called by all ranks together.
 template <Communicator World, class Device, class FileLayout>
-void save(World& world, Executor<World, Device>& executor, const std::string& file, const std::vector<Placed>& table,
+void save(World& world, Executor<World, Device>& executor, const std::string& file, const std::vector<Bound>& table,
           const FileLayout& layout, Here here) {
   agree(world, {always(fact("file of weights", file))}, "writing weights", here);
   const bool first = world.rank() == 0;
@@ -343,7 +343,7 @@ void save(World& world, Executor<World, Device>& executor, const std::string& fi
   agree(world, {}, "writing weights", here);
   SharedFile out(file + ".unfinished", false);
   executor.each_part([&](const NamedTensor& t, const Member& m, const std::byte* part, std::int64_t) {
-    const auto p = std::find_if(table.begin(), table.end(), [&](const Placed& x) { return x.member == t.name; });
+    const auto p = std::find_if(table.begin(), table.end(), [&](const Bound& x) { return x.member == t.name; });
     if (p == table.end() || part == nullptr || !checkpointing::writes(executor.plan(), m, world.rank())) return;
     const FileDType dtype = layout.tensors()[places.at(p->names[0])].dtype;
     std::int64_t elements = 1, layer = 0;
@@ -390,11 +390,11 @@ void save(World& world, Executor<World, Device>& executor, const std::string& fi
 /// Failure(bad_data) where the file has not what the table says, or more.
 template <class Running, class Files>
 void load_weights(Running& executor, const Files& from, const WeightTable& table, Here here = {}) {
-  const std::vector<weights::Placed> all = weights::placed(executor, table);
-  for (const weights::Placed& p : all)
+  const std::vector<weights::Bound> all = weights::bound(executor, table);
+  for (const weights::Bound& p : all)
     for (const std::string& name : p.names) weights::found(from, name, p);
   weights::check_rest(from, all, table);
-  for (const weights::Placed& p : all) {
+  for (const weights::Bound& p : all) {
     std::vector<FileTensor> tensors;
     for (const std::string& name : p.names) tensors.push_back(weights::found(from, name, p));
     const Plan& plan = executor.plan();
@@ -426,9 +426,9 @@ void save_weights(World& world, Executor<World, Device>& executor, const std::st
                   const std::map<std::string, std::string>& metadata = {{"format", "pt"}}, Here here = {}) {
   if (!weights::of_reals(dtype, [](auto) {}))
     throw Misuse("weights are to be written as " + std::string(name_of(dtype)) + "; say F32, F16, BF16 or F64");
-  const std::vector<weights::Placed> all = weights::placed(executor, table);
+  const std::vector<weights::Bound> all = weights::bound(executor, table);
   std::vector<FileEntry> entries;
-  for (const weights::Placed& p : all)
+  for (const weights::Bound& p : all)
     for (const std::string& name : p.names) entries.push_back({name, dtype, p.how.file_shape()});
   weights::save(world, executor, file, all, SafetensorsHeader(file, std::move(entries), metadata), here);
 }
