@@ -248,6 +248,7 @@ class Tokenizer {
         id = -1;
     }
     if (!text || text->empty() || id < 0) throw refused("is no token in base64 and its number");
+    if (text->size() > 1024) throw refused("has a token of more than 1024 bytes");  // each place to cut it is tried
     if (!ids_.emplace(spelled(*text), id).second) throw refused("has a token that is there before");
     if (!texts_.emplace(id, *text).second) throw refused("has the number " + std::to_string(id) + ", as one before");
   }
