@@ -7,6 +7,7 @@
 #include <parallel/file/csv.hpp>
 #include <parallel/file/idx.hpp>
 #include <parallel/file/npy.hpp>
+#include <parallel/file/npz.hpp>
 #include <parallel/file/tokens.hpp>
 
 #include "files.hpp"
@@ -198,6 +199,69 @@ TEST_CASE("tokens") {
   CHECK(sentence(folder, whole.substr(0, 1025), [](const std::string& name) { TokenFile(name, TokenWidth::two); }) ==
         ": it has 1025 bytes, which are no tokens of 2");
   damage(folder, whole, 16, read);
+}
+
+TEST_CASE("archives are NumPy's, byte for byte") {
+  const Folder folder;
+  const std::string file = files::fixture("arrays.npz");
+  const Npz all(file);
+  REQUIRE(all.size() == 4);
+  CHECK(all["w"].shape == Sizes{2, 3});
+  CHECK(all["w"].as<float>()[5] == 6);
+  CHECK(all["b.9"].as<std::int64_t>()[0] == 1);
+  CHECK(all["\u00e9"].shape == Sizes{0, 4});
+  CHECK(static_cast<float>(all["h"].as<float16>()[4]) == 5);
+  CHECK(!all.contains("x"));
+  const std::vector<FileEntry> entries{all["w"], all["b.9"], all["\u00e9"], all["h"]};
+  const auto give = [&](const FileEntry& e, FileSink& sink) {
+    for (std::size_t at = 0; at < all[e.name].bytes.size(); ++at) sink(all[e.name].bytes.subspan(at, 1));
+  };
+  write_npz(folder / "copy", entries, give);
+  CHECK(files::read(folder / "copy") == files::read(file));
+  CHECK(folder.count() == 1);
+}
+
+TEST_CASE("archives that are damaged, or have what is not read, are refused") {
+  const Folder folder;
+  const auto read = [](const std::string& file) { Npz{file}; };
+  CHECK(sentence(folder, files::read(files::fixture("compressed.npz")), read) ==
+        ": its array w is compressed; in Python, numpy.savez writes it as it is");
+  const std::string whole = files::read(files::fixture("arrays.npz"));
+  CHECK(sentence(folder, "", read) == ": it has no end as archives have; it is no .npz, or was cut off");
+  CHECK(sentence(folder, whole.substr(0, whole.size() - 1), read).find("cut off") != std::string::npos);
+  CHECK(sentence(folder, "x" + whole, read).find("is not there") != std::string::npos);
+  const std::string end = whole.substr(whole.size() - 22);
+  std::string twice = whole.substr(0, whole.size() - 22);
+  const std::size_t first = twice.find("PK\1\2"), second = twice.find("PK\1\2", first + 1);
+  twice += twice.substr(first, second - first) + end;
+  twice[twice.size() - 12] = 5;
+  CHECK(sentence(folder, twice, read) == ": it has two tensors 'w'");
+  std::string other = whole;
+  other[first + 8] = 1;
+  CHECK(sentence(folder, other, read) == ": its array w is encrypted");
+  other = whole;
+  other.replace(other.rfind("w.npy"), 5, "w.txt");
+  CHECK(sentence(folder, other, read) == ": it has a file 'w.txt'; arrays end in .npy");
+  other = whole;
+  other.replace(other.find("NUMPY"), 5, "numpy");
+  CHECK(sentence(folder, other, read) == ": w.npy: it does not begin as .npy does");
+  CHECK(said(folder / "none", [&] { Npz{folder / "none"}; }).code == exit_code::missing_input);
+
+  const std::string to = folder / "to";
+  const auto says = [&](const std::vector<FileEntry>& arrays) {
+    return said(to,
+                [&] { write_npz(to, arrays, [](const FileEntry&, FileSink& sink) { sink(std::vector<float>(2)); }); })
+        .sentence;
+  };
+  CHECK(says({{"w", FileDType::F32, {2}}}).empty());
+  const std::string small = files::read(to);
+  damage(folder, small, small.size(), read);
+  CHECK(says({{"w", FileDType::F32, {3}}}) ==
+        ": the array 'w', which is to be written, has 12 bytes by its shape, but 8 were given");
+  CHECK(says({{"w", FileDType::BF16, {2}}}) ==
+        ": the array 'w', which is to be written, is BF16, which .npy has not; convert, or write safetensors");
+  CHECK(says({{"w", FileDType::F32, {2}}, {"w", FileDType::F32, {2}}}) ==
+        ": two arrays that are to be written are called 'w'");
 }
 
 }  // namespace

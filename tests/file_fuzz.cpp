@@ -17,14 +17,18 @@
 
 #include <parallel/file/csv.hpp>
 #include <parallel/file/idx.hpp>
+#include <parallel/file/llmc.hpp>
 #include <parallel/file/npy.hpp>
+#include <parallel/file/npz.hpp>
 #include <parallel/file/safetensors.hpp>
+#include <parallel/file/sharded_safetensors.hpp>
 #include <parallel/file/tokenizer.hpp>
 #include <parallel/file/tokens.hpp>
 
 #include "changed.hpp"
 
 using namespace parallel;
+using namespace parallel::internals;
 using changed::Random;
 
 namespace {
@@ -73,6 +77,35 @@ std::vector<Format> formats(const std::string& fixtures) {
   };
   result.push_back({files(".safetensors"), safetensors, true});
   result.push_back({files(".npy"), [](const std::string& file) { look_at(read_npy(file)); }, true});
+  const auto each = [](const auto& all) {
+    for (std::size_t i = 0; i < all.size(); ++i) look_at(all[i]);
+  };
+  result.push_back({files(".npz"), [each](const std::string& file) { each(Npz(file)); }});
+  static constexpr LlmcSizes sizes{.context = 2, .vocabulary = 3, .layers = 1, .heads = 1, .channels = 2, .padded = 4};
+  const llmc::ModelLayout model("", sizes, FileDType::F32), halves("", sizes, FileDType::BF16);
+  const auto filled = [](const llmc::ModelLayout& layout) {
+    std::string bytes = layout.bytes();
+    bytes.resize(static_cast<std::size_t>(layout.begin(layout.tensors().size())), 'x');
+    return bytes;
+  };
+  result.push_back({{filled(model), filled(halves)}, [each](const std::string& file) { each(LlmcModel(file)); }});
+  const std::string state = number(20240327) + number(2) + number(1) + number(2) + std::string(1008, '\0') +
+                            std::string(16 + 24 + 4, 'x') + filled(model).substr(1024);
+  result.push_back({{state}, [each](const std::string& file) { each(LlmcDebugState(file, sizes)); }});
+  const auto sharded = [each](const std::string& file) {
+    try {
+      each(ShardedSafetensors(file));
+    } catch (const Failure& failure) {  // other names are of other files
+      if (failure.exit_code == exit_code::missing_input) throw damaged(file, failure.what());
+      throw;
+    }
+  };
+  result.push_back({{R"({"weight_map":{"w":"small.safetensors","k":"small.safetensors"}})"}, sharded, true});
+  const auto tiktoken = [](const std::string& file) {
+    const Tokenizer all(Tiktoken{file, Pieces::llama3, {{"<|end|>", 1000}}});
+    look(all.encode("Don't panic: 12345 \n\n <|end|>"));
+  };
+  result.push_back({files(".tiktoken"), tiktoken, true});
   const auto csv = [](const std::string& file) {
     look(read_csv<float>(file).values);
     look(read_csv<double>(file, {.header = false, .separator = ';', .empty = 0}).values);
@@ -201,12 +234,12 @@ int main(int argc, char** argv) {
   counts =
       static_cast<Counts*>(mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   const std::vector<Format> all = formats(argv[1]);
-  std::string file = (std::filesystem::temp_directory_path() / "file_fuzz-XXXXXX").string();
-  const int descriptor = mkstemp(file.data());
-  if (descriptor < 0) return exit_code::io;
-  close(descriptor);
+  std::string folder = (std::filesystem::temp_directory_path() / "file_fuzz-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) return exit_code::io;
+  const std::string file = folder + "/file";
+  std::filesystem::copy(argv[1] + std::string("/small.safetensors"), folder);  // which an index names
   for (long i = first; i < first + count;) i = in_child(all, seed, i, std::min(first + count, i + 500), file);
-  std::filesystem::remove(file);
+  std::filesystem::remove_all(folder);
   std::printf("%ld inputs, %ld of them read, %ld sentences, %ld faults\n", counts->inputs, counts->accepted,
               counts->sentences, counts->faults);
   const bool worth = counts->accepted > count / 50;  // or the changes would only have been seen by the first check

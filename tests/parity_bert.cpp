@@ -16,7 +16,8 @@ using Model = models::Bert<models::BertSizes{.context = context,
                                              .vocabulary = vocabulary / tensor,
                                              .classes = 22,
                                              .layers = 2,
-                                             .dropped = dropped},
+                                             .dropped = dropped,
+                                             .epsilon = 5},
                            T>;
 const Given given{"bert", {"input/tokens", "input/segments", "input/seen"}};
 const Given trained{"bert", {"input/tokens", "input/segments", "input/seen", "input/targets"}};

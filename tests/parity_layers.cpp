@@ -52,7 +52,8 @@ constexpr models::BertSizes bert{.context = context,
                                  .inner = inner / tensor,
                                  .vocabulary = vocabulary / tensor,
                                  .classes = vocabulary,
-                                 .dropped = 0};
+                                 .dropped = 0,
+                                 .epsilon = 5};
 template <Dim context>
 constexpr models::EncoderDecoderSizes translating{.context = context,
                                                   .channels = channels,

@@ -38,6 +38,41 @@ TEST_CASE("texts are the tokens that Python's library makes of them") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("texts are the tokens that tiktoken makes of them") {
+  const std::string file = files::fixture("vocabulary.tiktoken");
+  const std::map<std::string, int> specials{{"<|endoftext|>", 0}, {"<|end|>", 1000}};
+  const Tokenizer gpt2(Tiktoken{file, Pieces::gpt2, specials}), llama3(Tiktoken{file, Pieces::llama3, specials});
+  std::ifstream cases(files::fixture("tiktokenized.jsonl"));
+  long texts = 0, wrong = 0;
+  for (std::string line; std::getline(cases, line); ++texts) {
+    const Json of = Json::parse(line);
+    const Tokenizer& tokenizer = of["of"] == "gpt2" ? gpt2 : llama3;
+    const std::vector<int> expected = of["ids"];
+    const auto text = of["text"].get<std::string>();
+    if (tokenizer.encode(text) != expected && ++wrong <= 3)
+      MESSAGE(line << "\n" << Json(tokenizer.encode(text)).dump());
+    CHECK(tokenizer.decode(expected) == text);
+  }
+  CHECK(texts >= 300);
+  CHECK(wrong == 0);
+
+  const Folder folder;
+  const std::string other = folder / "file";
+  const auto says = [&](const std::string& lines, const std::map<std::string, int>& special = {}) {
+    files::write(other, lines);
+    return said(other, [&] { Tokenizer{Tiktoken{other, Pieces::gpt2, special}}; }).sentence;
+  };
+  CHECK(says("YQ== 0\r\n\nYWI= 1\nYWJj 2").empty());
+  for (const char* line : {"YQ=", "YQ==", "YQ== ", "YQ== x", "YQ== -1", "YQ== 1 ", "YQ== 3000000000", " 1", "Y=== 1",
+                           "YQ==YQ== 1", "Y=Q= 1", "YQ\xc3\xa9 1"})
+    CHECK(says(line) == ": line 1 is no token in base64 and its number");
+  CHECK(says(std::string(1368, 'A') + " 0") == ": line 1 has a token of more than 1024 bytes");
+  CHECK(says("YQ== 0\nYQ== 1") == ": line 2 has a token that is there before");
+  CHECK(says("YQ== 0\nYg== 0") == ": line 2 has the number 0, as one before");
+  CHECK(says("YQ== 0", {{"x", 0}}) == ": the special token 'x', 0, is one of its tokens, or none");
+  CHECK(said(folder / "none", [&] { Tokenizer{Tiktoken{folder / "none"}}; }).code == exit_code::missing_input);
+}
+
 TEST_CASE("pieces are those of each expression; whole words go before merges where the file says so") {
   const auto pieces = [](const std::string& text, internals::Pieces how) {
     std::string all;

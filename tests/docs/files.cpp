@@ -7,6 +7,7 @@
 #include <parallel/file/csv.hpp>
 #include <parallel/file/idx.hpp>
 #include <parallel/file/npy.hpp>
+#include <parallel/file/npz.hpp>
 #include <parallel/file/safetensors.hpp>
 #include <parallel/file/tokenizer.hpp>
 #include <parallel/file/tokens.hpp>
@@ -38,6 +39,16 @@ void npy(const std::string& file) {
   write_npy(file, {2, 3}, numbers);  // numpy.load(file)
   const FileTensor array = read_npy(file);
   std::printf("%lld rows, the last number is %g\n", static_cast<long long>(array.shape[0]), array.as<float>()[5]);
+}
+
+void npz(const std::string& file) {
+  const std::vector<FileEntry> arrays{{"weight", FileDType::F32, {3, 4}}, {"bias", FileDType::F32, {4}}};
+  write_npz(file, arrays, [](const FileEntry& entry, FileSink& sink) {
+    sink(std::vector<float>(entry.name == "bias" ? 4 : 12, 0.5F));
+  });
+  const Npz all(file);
+  const FileView<float> bias = all["bias"].as<float>();
+  std::printf("%zu arrays, one of %zu numbers\n", all.size(), bias.size());
 }
 
 void csv(const std::string& file) {
@@ -75,6 +86,11 @@ void tokenizer(const std::string& json, const std::string& text, const std::stri
   std::printf("%s", gpt2.decode(tokens).c_str());
 }
 
+void tiktoken(const std::string& file) {
+  const Tokenizer tokenizer(Tiktoken{.file = file, .pieces = Pieces::gpt2, .specials = {{"<|end|>", 1000}}});
+  std::printf("%zu tokens\n", tokenizer.encode("Don't panic.<|end|>").size());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -83,10 +99,12 @@ int main(int argc, char** argv) {
     const std::string folder = argv[1];
     safetensors(folder + "/weights.safetensors");
     npy(folder + "/array.npy");
+    npz(folder + "/arrays.npz");
     csv(folder + "/people.csv");
     idx(folder + "/labels");
     tokens(folder + "/tokens.bin");
     tokenizer(argv[2] + std::string("/gpt2.tokenizer.json"), "Don't panic.", folder + "/text.bin");
+    tiktoken(argv[2] + std::string("/vocabulary.tiktoken"));
     return 0;
   });
 }

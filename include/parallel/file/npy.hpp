@@ -121,39 +121,65 @@ class Header {
   bool fortran_ = false, seen_[3] = {};
   std::vector<std::int64_t> shape_{};
 };
-}  // namespace npy
-
-/// A file that numpy.save wrote: its elements, mapped. Throws Failure: missing_input where there is none, bad_data
-/// where it is damaged, has elements of big endian or of no number, or an array that lies column by column (Fortran's
-/// order): numpy.ascontiguousarray brings that into order.
-inline FileTensor read_npy(const std::string& file) {
-  auto in = std::make_shared<const MappedFile>(file);
-  const std::string_view all = in->text();
-  if (all.size() < 10 || !all.starts_with(npy::magic)) throw damaged(file, "it does not begin as .npy does");
+template <class Number>
+Number number(std::string_view bytes, std::size_t at) {
+  Number result;
+  std::memcpy(&result, bytes.data() + at, sizeof result);
+  return result;
+}
+/// An array that lies in a file. `file`: for sentences.
+inline FileTensor read(const std::string& file, std::shared_ptr<const MappedFile> in,
+                       std::span<const std::byte> bytes) {
+  const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (all.size() < 10 || !all.starts_with(magic)) throw damaged(file, "it does not begin as .npy does");
   const int version = static_cast<unsigned char>(all[6]);
   if (version < 1 || version > 3 || all[7] != 0)
     throw damaged(file, "it is .npy of version " + std::to_string(version) + "." +
                             std::to_string(static_cast<unsigned char>(all[7])) + "; 1.0, 2.0 and 3.0 are read");
   const std::size_t begin = version == 1 ? 10 : 12;
   if (all.size() < begin) throw damaged(file, "it ends within the length of its header");
-  const std::size_t length = version == 1 ? in->number<std::uint16_t>(8) : in->number<std::uint32_t>(8);
-  if (length > all.size() - begin || length > npy::most_header)
+  const std::size_t length = version == 1 ? number<std::uint16_t>(all, 8) : number<std::uint32_t>(all, 8);
+  if (length > all.size() - begin || length > most_header)
     throw damaged(file, "its header is said to have " + std::to_string(length) + " bytes, but " +
                             (length > all.size() - begin ? "the file ends before"
-                                                         : std::to_string(npy::most_header) + " are the most"));
-  const npy::Header header(file, all.substr(begin, length));
+                                                         : std::to_string(most_header) + " are the most"));
+  const Header header(file, all.substr(begin, length));
   const FileDType dtype = header.dtype();
   const auto elements = elements_of(header.shape());
-  const auto bytes = elements ? bytes_of(dtype, *elements) : std::nullopt;
+  const auto size = elements ? bytes_of(dtype, *elements) : std::nullopt;
   const std::size_t there = all.size() - begin - length;
-  if (!bytes) throw damaged(file, "it has a shape of more elements than can be counted");
-  if (static_cast<std::uint64_t>(*bytes) != there)
+  if (!size) throw damaged(file, "it has a shape of more elements than can be counted");
+  if (static_cast<std::uint64_t>(*size) != there)
     throw damaged(
-        file, "its shape has " + std::to_string(*bytes) + " bytes, but behind its header are " + std::to_string(there));
+        file, "its shape has " + std::to_string(*size) + " bytes, but behind its header are " + std::to_string(there));
   if (header.fortran() && header.shape().size() > 1)
     throw damaged(file, "its array lies column by column; in Python, save numpy.ascontiguousarray(array)");
-  const auto data = in->bytes().subspan(begin + length);
-  return {{"", dtype, header.shape()}, std::move(in), data};
+  return {{"", dtype, header.shape()}, std::move(in), bytes.subspan(begin + length)};
+}
+/// What stands before the elements, as NumPy writes it.
+inline std::string written(FileDType dtype, const std::vector<std::int64_t>& shape) {
+  std::string header = "{'descr': '";
+  for (const Spelling& s : spellings)
+    if (s.dtype == dtype) header += s.descr;
+  header += "', 'fortran_order': False, 'shape': (";
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    header += std::to_string(shape[d]) + (d + 1 < shape.size() ? ", " : shape.size() == 1 ? "," : "");
+  header += "), }";
+  // Room to grow: NumPy lets the first dimension be rewritten with up to 21 digits in place.
+  if (!shape.empty()) header.append(21 - std::to_string(shape[0]).size(), ' ');
+  header.append(64 - (11 + header.size()) % 64, ' ');
+  header += '\n';
+  const auto length = static_cast<std::uint16_t>(header.size());
+  return std::string(magic) + '\1' + '\0' + std::string(reinterpret_cast<const char*>(&length), sizeof length) + header;
+}
+}  // namespace npy
+
+/// A file that numpy.save wrote: its elements, mapped. Throws Failure: missing_input where there is none, bad_data
+/// where it is damaged, has elements of big endian or of no number, or an array that lies column by column (Fortran's
+/// order): numpy.ascontiguousarray brings that into order.
+inline FileTensor read_npy(const std::string& file) {
+  const auto in = std::make_shared<const MappedFile>(file);
+  return npy::read(file, in, in->bytes());
 }
 
 /// Writes FILE as numpy.save does, byte for byte, whole or not at all. `elements`: what has data() and size(), row by
@@ -166,21 +192,8 @@ void write_npy(const std::string& file, const std::vector<std::int64_t>& shape, 
   if (elements_of(shape) != static_cast<std::int64_t>(std::size(elements)))
     throw damaged(file, "the shape that is to be written has not the " + std::to_string(std::size(elements)) +
                             " elements that were given");
-  std::string header = "{'descr': '";
-  for (const npy::Spelling& s : npy::spellings)
-    if (s.dtype == dtype) header += s.descr;
-  header += "', 'fortran_order': False, 'shape': (";
-  for (std::size_t d = 0; d < shape.size(); ++d)
-    header += std::to_string(shape[d]) + (d + 1 < shape.size() ? ", " : shape.size() == 1 ? "," : "");
-  header += "), }";
-  // Room to grow: NumPy lets the first dimension be rewritten with up to 21 digits in place.
-  if (!shape.empty()) header.append(21 - std::to_string(shape[0]).size(), ' ');
-  header.append(64 - (11 + header.size()) % 64, ' ');
-  header += '\n';
   NewFile out(file, file);
-  const auto length = static_cast<std::uint16_t>(header.size());
-  out.write((std::string(npy::magic) + '\1' + '\0').data(), 8);
-  out.write(&length, sizeof length);
+  const std::string header = npy::written(dtype, shape);
   out.write(header.data(), header.size());
   out.write(std::data(elements), std::size(elements) * sizeof(T));
   out.put_in_place();

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <functional>
 #include <limits>
 #include <map>
@@ -37,6 +38,14 @@ inline std::array<std::string, 256> byte_alphabet() {
   }
   return all;
 }
+
+/// A vocabulary as tiktoken has it, lines of a token in base64 and its number: r50k_base.tiktoken, or Llama 3's
+/// tokenizer.model. How texts are cut, and special tokens, the file does not say.
+struct Tiktoken {
+  std::string file;
+  Pieces pieces = Pieces::gpt2;           ///< of r50k_base and p50k_base; cl100k_base and Llama 3 have Pieces::llama3
+  std::map<std::string, int> specials{};  ///< {{"<|endoftext|>", 50256}}
+};
 
 /// A vocabulary of byte strings and how pairs of them merge; texts to tokens and back. It is only read, so threads may
 /// share it.
@@ -85,6 +94,27 @@ class Tokenizer {
       if (line.ends_with('\r')) line.remove_suffix(1);
       if (!line.empty() && !(first && line.starts_with("#version"))) add_merge(line);
     }
+  }
+
+  /// Throws Failure as the others; bad_data, too, where two tokens, or special ones, have one number or text.
+  explicit Tokenizer(const Tiktoken& of) : file_(of.file) {
+    const MappedFile in(file_);
+    std::string_view left = in.text();
+    for (std::size_t line = 1; !left.empty(); ++line) {
+      const std::string_view now = left.substr(0, left.find('\n'));
+      left.remove_prefix(std::min(left.size(), now.size() + 1));
+      read_line(now.ends_with('\r') ? now.substr(0, now.size() - 1) : now, line);
+    }
+    find_bytes();
+    add_all_merges();
+    for (const auto& [text, id] : of.specials) {
+      if (text.empty() || id < 0 || !ids_.emplace(text, id).second || !texts_.emplace(id, text).second)
+        throw damaged(file_,
+                      "the special token '" + text + "', " + std::to_string(id) + ", is one of its tokens, or none");
+      added_[0].add(text, id);
+    }
+    pieces_ = of.pieces;
+    whole_words_ = true;
   }
 
   /// How many tokens there are; a model's vocabulary is at least as large as the largest of them and one.
@@ -173,7 +203,7 @@ class Tokenizer {
     if (!vocabulary.is_object()) throw damaged(file_, "it has no vocabulary");
     std::unordered_map<std::string_view, char> bytes;
     for (std::size_t b = 0; b < 256; ++b) bytes[alphabet_[b]] = static_cast<char>(b);
-    const auto spelled = [&](const std::string& token) {
+    const auto text_of = [&](const std::string& token) {
       std::string text;
       for (std::size_t i = 0, size = 0; i < token.size(); i += size) {
         size = character_at(token, i).size;
@@ -186,12 +216,71 @@ class Tokenizer {
     for (const auto& [token, number] : vocabulary.items()) {
       const int id = id_of(file_, number, token);
       ids_.emplace(token, id);
-      if (!texts_.emplace(id, spelled(token)).second)
+      if (!texts_.emplace(id, text_of(token)).second)
         throw damaged(file_, "two tokens have the number " + std::to_string(id));
     }
+    find_bytes();
+  }
+  void find_bytes() {
     for (std::size_t b = 0; b < 256; ++b) {
       const auto found = ids_.find(alphabet_[b]);
       bytes_[b] = found == ids_.end() ? -1 : found->second;
+    }
+  }
+  std::string spelled(std::string_view bytes) const {
+    std::string all;
+    for (const char c : bytes) all += alphabet_[static_cast<unsigned char>(c)];
+    return all;
+  }
+  /// Of tiktoken's file.
+  void read_line(std::string_view line, std::size_t number) {
+    if (line.empty()) return;
+    const auto refused = [&](const std::string& why) {
+      return damaged(file_, "line " + std::to_string(number) + " " + why);
+    };
+    const std::size_t space = line.find(' ');
+    const auto text = bytes_of_base64(line.substr(0, space));
+    int id = -1;
+    if (space != std::string_view::npos) {
+      const char* const end = line.data() + line.size();
+      if (const auto read = std::from_chars(line.data() + space + 1, end, id);
+          read.ec != std::errc{} || read.ptr != end)
+        id = -1;
+    }
+    if (!text || text->empty() || id < 0) throw refused("is no token in base64 and its number");
+    if (text->size() > 1024) throw refused("has a token of more than 1024 bytes");  // each place to cut it is tried
+    if (!ids_.emplace(spelled(*text), id).second) throw refused("has a token that is there before");
+    if (!texts_.emplace(id, *text).second) throw refused("has the number " + std::to_string(id) + ", as one before");
+  }
+  /// None where it is none.
+  static std::optional<std::string> bytes_of_base64(std::string_view text) {
+    if (text.size() % 4 != 0) return std::nullopt;
+    std::string all;
+    for (std::size_t at = 0; at < text.size(); at += 4) {
+      std::uint32_t bits = 0;
+      std::size_t there = 4;
+      for (std::size_t i = 0; i < 4; ++i) {
+        constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        const std::size_t digit = digits.find(text[at + i]);
+        const bool padding = text[at + i] == '=' && i > 1 && at + 4 == text.size();
+        if (digit == std::string_view::npos ? !padding : there < 4) return std::nullopt;
+        if (padding) there = std::min(there, i);
+        bits = bits << 6 | (padding ? 0U : static_cast<std::uint32_t>(digit));
+      }
+      for (std::size_t i = 0; i + 1 < there; ++i) all += static_cast<char>(bits >> (16 - 8 * i) & 0xff);
+    }
+    return all;
+  }
+  /// Any two tokens that together are a third merge, that of the lowest number first: so tiktoken merges.
+  void add_all_merges() {
+    std::unordered_map<std::string_view, int> numbers;
+    for (const auto& [id, text] : texts_) numbers.emplace(text, id);
+    for (const auto& [id, whole] : texts_) {
+      const std::string_view text = whole;
+      for (std::size_t cut = 1; cut < text.size(); ++cut) {
+        const auto left = numbers.find(text.substr(0, cut)), right = numbers.find(text.substr(cut));
+        if (left != numbers.end() && right != numbers.end()) merges_[pair_of(left->second, right->second)] = {id, id};
+      }
     }
   }
   void read_added(const Json& added) {
@@ -298,9 +387,7 @@ class Tokenizer {
   /// The pair of the lowest rank first, of several the leftmost, until none merges.
   void merge(std::string_view piece, std::vector<int>& tokens) const {
     if (whole_words_) {
-      std::string spelled;
-      for (const char c : piece) spelled += alphabet_[static_cast<unsigned char>(c)];
-      if (const auto whole = ids_.find(spelled); whole != ids_.end()) return tokens.push_back(whole->second);
+      if (const auto whole = ids_.find(spelled(piece)); whole != ids_.end()) return tokens.push_back(whole->second);
     }
     struct Symbol {
       int token;
@@ -358,5 +445,7 @@ class Tokenizer {
 }  // namespace parallel::internals
 
 namespace parallel {
+using internals::Pieces;
+using internals::Tiktoken;
 using internals::Tokenizer;
 }  // namespace parallel

@@ -9,34 +9,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include <parallel/file/file_sink.hpp>
 #include <parallel/file/file_tensor.hpp>
 #include <parallel/file/new_file.hpp>
 
 namespace parallel::internals {
-
-/// Takes the next bytes of a tensor that is written.
-class FileSink {
- public:
-  FileSink(NewFile& file, FileDType dtype, std::int64_t left) : file_(file), dtype_(dtype), left_(left) {}
-  /// Elements of the tensor's type, or std::bytes, row by row: a whole tensor, or a part and then the next. What has
-  /// data() and size() will do.
-  template <class Elements>
-  void operator()(const Elements& elements) {
-    using T = std::remove_cvref_t<decltype(*std::data(elements))>;
-    if constexpr (!std::is_same_v<T, std::byte>) other_type_ |= !holds<T>(dtype_);
-    const auto bytes = static_cast<std::int64_t>(std::size(elements) * sizeof(T));
-    left_ -= bytes;
-    if (left_ >= 0) file_.write(std::data(elements), static_cast<std::size_t>(bytes));
-  }
-  std::int64_t left() const { return left_; }  ///< bytes that the tensor still lacks
-  bool other_type() const { return other_type_; }
-
- private:
-  NewFile& file_;
-  FileDType dtype_;
-  std::int64_t left_;
-  bool other_type_ = false;
-};
 
 /// What a file of safetensors begins with, and where its tensors lie: in an order of the format's own, largest elements
 /// first, then by name.
@@ -126,14 +103,9 @@ void write_safetensors(const std::string& file, std::vector<FileEntry> tensors, 
   out.write(header.bytes().data(), header.bytes().size());
   for (std::size_t i = 0; i < header.tensors().size(); ++i) {
     const FileEntry& t = header.tensors()[i];
-    const std::int64_t bytes = header.bytes_of_tensor(i);
-    FileSink sink(out, t.dtype, bytes);
+    FileSink sink(out, t.dtype, header.bytes_of_tensor(i));
     write(t, sink);
-    if (sink.other_type())
-      throw header.refused(t, "is " + std::string(name_of(t.dtype)) + ", but elements of another type were given");
-    if (sink.left() != 0)
-      throw header.refused(t, "has " + std::to_string(bytes) + " bytes by its shape, but " +
-                                  std::to_string(bytes - sink.left()) + " were given");
+    if (const std::string why = sink.wrong(); !why.empty()) throw header.refused(t, why);
   }
   out.put_in_place();
 }
@@ -141,6 +113,5 @@ void write_safetensors(const std::string& file, std::vector<FileEntry> tensors, 
 }  // namespace parallel::internals
 
 namespace parallel {
-using internals::FileSink;
 using internals::write_safetensors;
 }  // namespace parallel

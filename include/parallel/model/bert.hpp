@@ -15,17 +15,27 @@ struct BertSizes {
   Dim layers = 12;               ///< `12 / stage` is a pipeline
   int segments = 2;
   int dropped = 10;             ///< percent
+  int epsilon = 12;             ///< 10 to the minus this is added to variances
   std::int64_t ignored = -100;  ///< the target of a token that is not masked
 
   constexpr std::int64_t size() const { return channels / heads.size; }
   constexpr double drop() const { return dropped / 100.0; }
+  constexpr double added() const {
+    double power = 1;
+    for (int i = 0; i < epsilon; ++i) power *= 10;
+    return 1 / power;
+  }
 };
 
 template <BertSizes n, class T = float>
 struct Bert {
   static_assert(n.channels % n.heads.size == 0,
                 "parallel::models: the heads do not divide the channels; mend the sizes");
-  using Norm = LayerNorm<n.channels, T>;
+  struct Norm {
+    Parameter<T, Shape<n.channels>> gain{ones};
+    Parameter<T, Shape<n.channels>> shift{zeros};
+    constexpr auto operator()(Distributed auto x) const { return layer_norm(x, gain, shift, n.added()); }
+  };
   struct Attention {
     Parameter<T, Shape<n.channels, 3, n.heads, n.size()>> qkv{normal(0.02)};
     Parameter<T, Shape<3, n.heads, n.size()>> qkv_bias{zeros};

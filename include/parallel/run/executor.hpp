@@ -64,6 +64,12 @@ class Executor : public RankMemory<Device> {
   void set(std::string_view name, A&& whole, Here here = {}) {
     put(name, numbers_of(whole), here);
   }
+  /// The same where the whole lies nowhere: `write(part)` is given this rank's part, a std::byte*, where it has one.
+  template <class Write>
+  void change(std::string_view name, Write write, Here here = {}) {
+    const Member& m = this->find(name);
+    note_set(m, here, this->change_part(m, write));
+  }
   /// How many steps were begun.
   std::int64_t steps() const { return steps_; }
   /// From now on a step is one graph of the device. Not where the communicator's host waits within a step, and nothing
@@ -129,11 +135,15 @@ class Executor : public RankMemory<Device> {
   void put(std::string_view name, const HandedOver& whole, const Here& here) {
     const Member& m = this->find(name);
     check_whole(whole, m.type, "the tensor ", name);
-    const std::uint64_t hash = this->write_whole(m, whole);
+    note_set(m, here, this->change_part(m, [&](std::byte* part) {
+      write_part(plan_, m.type.layout, this->rank(), whole, part);
+    }));
+  }
+  void note_set(const Member& m, const Here& here, std::uint64_t hash) {
     if (m.role == Role::parameter)
-      parameters_->provenance.set(name, hash, here);
+      parameters_->provenance.set(g_.path(m), hash, here);
     else
-      set_state_.note(name, hash, steps_, here);
+      set_state_.note(g_.path(m), hash, steps_, here);
   }
   /// What ranks compare before a step.
   std::vector<Fact> facts_of_step() const {

@@ -1,6 +1,7 @@
 // What a rank holds of a program on its device: blocks of memory, and in them inputs, outputs, members, numbers of the
 // run.
 #pragma once
+#include <functional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -164,8 +165,8 @@ class RankMemory {
     }
     throw Misuse("the program has no tensor " + std::string(name) + known);
   }
-  /// Writes this rank's part of a whole tensor. Returns what ranks compare of it, as set_part.
-  std::uint64_t write_whole(const Member& m, const HandedOver& whole);
+  /// `write` is given this rank's part of a member, where there is one, to write it. Returns what ranks compare of it.
+  std::uint64_t change_part(const Member& m, const std::function<void(std::byte*)>& write);
   void read_whole(std::string_view name, const HandedOver& whole) const;
   /// The memory of what was remembered, for a program that goes on from there.
   std::byte* remembered(const Plan& next) const {
@@ -295,19 +296,22 @@ void RankMemory<Device>::put(int position, const HandedOver& given) {
 }
 
 template <Device Device>
-std::uint64_t RankMemory<Device>::write_whole(const Member& m, const HandedOver& whole) {
+std::uint64_t RankMemory<Device>::change_part(const Member& m, const std::function<void(std::byte*)>& write) {
   if (!held(plan_, m)) return 0;
   std::byte* const part = position_.address(m.value);
   if (Device::asynchronous) device_.finish();
-  if (!Device::asynchronous || internals::on_host(m.type.layout)) return set_part(plan_, m, rank_, whole, part);
+  if (!Device::asynchronous || internals::on_host(m.type.layout)) {
+    write(part);
+    return hash_of_part(plan_, m, part);
+  }
   View to{.data = part, .dtype = m.type.dtype, .rank = 1};
   to.size[0] = to.whole[0] = local_elements(m.type.layout, plan_.mesh);
   std::vector<std::byte> room;  // what pads a part stays
   const View from = on_host(to, room);
-  const std::uint64_t hash = set_part(plan_, m, rank_, whole, room.data());
+  write(room.data());
   device_.take(from, to);
   device_.finish();  // so that Parameters, which may have another stream, get it
-  return hash;
+  return hash_of_part(plan_, m, room.data());
 }
 
 template <Device Device>

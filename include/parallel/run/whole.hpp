@@ -170,11 +170,15 @@ inline bool held_by_all(const Plan& plan, const Member& m) {
          local_elements(layout, plan.mesh) == layout.elements() &&
          std::none_of(layout.others.begin(), layout.others.end(), at_some);
 }
-/// Writes a rank's part of a member. Returns what ranks compare of it: a hash where every rank has the whole, else 0.
-inline std::uint64_t set_part(const Plan& plan, const Member& m, int rank, const HandedOver& all, std::byte* part) {
-  write_part(plan, m.type.layout, rank, all, part);
+/// What ranks compare of a rank's part of a member: a hash where every rank has the whole, else 0.
+inline std::uint64_t hash_of_part(const Plan& plan, const Member& m, const std::byte* part) {
   if (!held_by_all(plan, m)) return 0;
   return hash_of_numbers({part, static_cast<std::size_t>(local_bytes(m.type, plan.mesh))});
+}
+/// Writes a rank's part of a member. Returns what ranks compare of it.
+inline std::uint64_t set_part(const Plan& plan, const Member& m, int rank, const HandedOver& all, std::byte* part) {
+  write_part(plan, m.type.layout, rank, all, part);
+  return hash_of_part(plan, m, part);
 }
 
 }  // namespace parallel::internals
