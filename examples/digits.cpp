@@ -7,8 +7,8 @@
 //   mpirun -n 4 build/demo/examples/digits --mpi             over MPI
 //
 // Data are 1797 digits of 8 x 8 (E. Alpaydin and C. Kaynak, 1998, UCI, CC BY 4.0), of which every fifth is tested.
-// Every mesh draws the same samples in the same order and has the same losses. A rank reads its own rows, a thread
-// makes the next batch while this one is trained on, and SIGTERM or SIGUSR1 ends the training after a checkpoint.
+// Every mesh draws the same samples in the same order and has the same losses, up to rounding. A rank reads its own
+// rows, a thread makes the next batch while this one is trained on, and SIGTERM or SIGUSR1 ends the training after a checkpoint.
 #include <algorithm>
 #include <cstdio>
 #include <optional>
