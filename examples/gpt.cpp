@@ -16,6 +16,7 @@
 #endif
 #include <parallel/device/cpu.hpp>
 #include <parallel/parallel.hpp>
+#include <parallel/run/checkpoint.hpp>
 #include <parallel/run/failure.hpp>
 #include <parallel/run/mesh_argument.hpp>
 #include <parallel/run/progress.hpp>
@@ -105,7 +106,7 @@ static_assert(expected.backward.sent(data) <= 2 << 20);
 
 struct Options {
   Mesh mesh{data = 2, tensor = 2};
-  std::string text, record, samples_from = "This ";
+  std::string text, record, folder, samples_from = "This ";
   int steps = 1000, warmup = 100, sample = 400;
   double rate = 2e-3;
   std::uint64_t seed = 1;
@@ -126,6 +127,9 @@ void train(World& world, const Device& device, const Options& options, const Tex
                                  options.seed, device, alike);
   Recording recording(options.record, *plan, world.rank());
   trainer.executor().record(recording);
+  std::optional<Checkpoints<World>> checkpoints;
+  if (!options.folder.empty()) checkpoints.emplace(world, options.folder);
+  const auto from = static_cast<int>(checkpoints ? checkpoints->resume(trainer.executor()).step : 0);
   Executor<World, Device> evaluate(validation, world, parameters, device),
       generate(sampling, world, parameters, device);
   const CosineSchedule schedule{options.rate, options.rate / 10, std::min(options.warmup, options.steps / 2),
@@ -135,12 +139,13 @@ void train(World& world, const Device& device, const Options& options, const Tex
   targets.reserve(batch * context);
 
   Progress progress(options.steps, batch * context, speaks);
-  for (int step = 0; step < options.steps; ++step) {
+  for (int step = from; step < options.steps; ++step) {
     text.batch(options.seed, static_cast<std::uint64_t>(step), batch, tokens, targets);
     trainer.executor().input(0, tokens);
     trainer.executor().input(1, targets);
     const StepResult result = trainer.step(schedule.at(step));
     progress.step(step, result.loss, result.gradient_norm);
+    if (checkpoints && (step + 1) % 100 == 0) checkpoints->save(trainer.executor(), step + 1);
   }
   progress.finish();
   recording.write();
@@ -199,6 +204,7 @@ int main(int argc, char** argv) {
     arguments.number("--warmup", options.warmup, "steps until the peak", 0, 1000000);
     arguments.number("--seed", options.seed, "of parameters, batches and samples", std::uint64_t{1} << 53);
     arguments.number("--sample", options.sample, "bytes to sample at the end", 0, 100000);
+    arguments.text("--folder", options.folder, "of checkpoints, one each 100 steps; by default none are kept");
     arguments.text("--record", options.record,
                    "writes FILE.RANK: what happened in the first steps, for tools/plan --run");
     arguments.flag("--mpi", mpi, "ranks are the processes of mpirun instead of threads");

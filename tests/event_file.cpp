@@ -22,7 +22,7 @@ std::vector<std::string> names_in(const std::string& folder) {
   std::sort(names.begin(), names.end());
   return names;
 }
-std::string scalars(double time, std::int64_t step, std::initializer_list<NamedNumber> numbers) {
+std::string scalars(double time, std::int64_t step, std::initializer_list<LoggedNumber> numbers) {
   return events::scalars(time, step, {numbers.begin(), numbers.size()});
 }
 
@@ -48,7 +48,7 @@ TEST_CASE("a file has a name that TensorBoard knows, and begins with its session
   const files::Folder folder;
   const std::string runs = folder / "run";
   EventFile first(runs);
-  CHECK(first.add(0, std::vector<NamedNumber>{{"loss", 1}}));
+  CHECK(first.add(0, std::vector<LoggedNumber>{{"loss", 1}}));
   EventFile second(runs, 1);
   const std::vector<std::string> names = names_in(runs);
   REQUIRE(names.size() == 2);
@@ -72,10 +72,10 @@ TEST_CASE("what cannot be written leaves no half of a record") {
   const rlimit small{before.size() + 10, limit.rlim_max};
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
-  CHECK_FALSE(file.add(0, std::vector<NamedNumber>{{"loss", 1}}));
+  CHECK_FALSE(file.add(0, std::vector<LoggedNumber>{{"loss", 1}}));
   setrlimit(RLIMIT_FSIZE, &limit);
   CHECK((files::read(path) == before));
-  CHECK(file.add(0, std::vector<NamedNumber>{{"loss", 1}}));
+  CHECK(file.add(0, std::vector<LoggedNumber>{{"loss", 1}}));
   CHECK(files::read(path).size() > before.size());
   std::signal(SIGXFSZ, handler);
 }

@@ -22,7 +22,7 @@
 namespace parallel::internals {
 
 /// A number of a step, by its name: {"loss", 2.5}.
-struct NamedNumber {
+struct LoggedNumber {
   std::string_view name;
   double value = 0;
 };
@@ -91,7 +91,7 @@ inline std::string beginning(double time) { return event(time, 0, field(3, std::
 inline std::string session(double time, std::int64_t step) {
   return event(time, step, field(7, std::string_view(field(1, std::uint64_t{1}))));
 }
-inline std::string scalars(double time, std::int64_t step, std::span<const NamedNumber> numbers) {
+inline std::string scalars(double time, std::int64_t step, std::span<const LoggedNumber> numbers) {
   std::string summary;
   for (const auto& [name, value] : numbers)
     summary += field(1, std::string_view(field(1, name) + field(2, static_cast<float>(value))));
@@ -115,7 +115,7 @@ class EventFile {
       throw Failure(folder + " cannot be written: " + std::strerror(errno), exit_code::io);
   }
   /// Whether it could be written: all of it, or nothing.
-  bool add(std::int64_t step, std::span<const NamedNumber> numbers) {
+  bool add(std::int64_t step, std::span<const LoggedNumber> numbers) {
     return file_.append(events::scalars(seconds_since_1970(), step, numbers));
   }
 
@@ -143,5 +143,5 @@ class EventFile {
 
 namespace parallel {
 using internals::EventFile;
-using internals::NamedNumber;
+using internals::LoggedNumber;
 }  // namespace parallel

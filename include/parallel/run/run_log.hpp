@@ -62,15 +62,15 @@ class RunLog {
   /// Numbers of step `step`, counted from 0, under names of your own; there may be several calls for a step. Beside them
   /// stand the time, the memory of this process and, of the first call for a step, seconds since the call before, and
   /// throughput.
-  void step(std::int64_t step, std::initializer_list<NamedNumber> numbers) {
+  void step(std::int64_t step, std::initializer_list<LoggedNumber> numbers) {
     if (begun_) write(step, {numbers.begin(), numbers.end()});
   }
   /// The same of what a Trainer returns: its loss and gradient norm, and more.
   template <Stepped Result>
-  void step(std::int64_t step, const Result& result, std::initializer_list<NamedNumber> more = {}) {
+  void step(std::int64_t step, const Result& result, std::initializer_list<LoggedNumber> more = {}) {
     if (!begun_) return;
-    std::vector<NamedNumber> all{{"loss", static_cast<double>(result.loss)},
-                                 {"gradient_norm", static_cast<double>(result.gradient_norm)}};
+    std::vector<LoggedNumber> all{{"loss", static_cast<double>(result.loss)},
+                                  {"gradient_norm", static_cast<double>(result.gradient_norm)}};
     all.insert(all.end(), more.begin(), more.end());
     write(step, std::move(all));
   }
@@ -88,7 +88,7 @@ class RunLog {
   static constexpr int rows_of_file = 2000;
 
   void begin(const std::string& folder, const Plan& plan, int ranks, LoggedRun run);
-  void write(std::int64_t step, std::vector<NamedNumber> numbers);
+  void write(std::int64_t step, std::vector<LoggedNumber> numbers);
   void cut();
   void append(std::string_view line);
   void warn();

@@ -183,11 +183,11 @@ PARALLEL_INLINE void RunLog::cut() {
   if (last.more) file_.emplace(rows(++files_)), rows_ = 0;
 }
 
-PARALLEL_INLINE void RunLog::write(std::int64_t step, std::vector<NamedNumber> numbers) {
+PARALLEL_INLINE void RunLog::write(std::int64_t step, std::vector<LoggedNumber> numbers) {
   const Clock::time_point now = Clock::now();
   const double steps = last_ ? static_cast<double>(step - *last_) : 0;
   const std::string throughput = run_.unit + "_per_second";
-  std::vector<NamedNumber> all;
+  std::vector<LoggedNumber> all;
   if (steps > 0) {
     const double seconds = std::chrono::duration<double>(now - at_).count() / steps;
     all.push_back({"seconds", seconds});
