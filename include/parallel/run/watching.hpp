@@ -75,7 +75,6 @@ class Watching {
   std::string taken();
   /// What all ranks have taken.
   void tell(std::int64_t step, const std::vector<std::string>& taken) const;
-  int ranks() const { return ranks_; }
 
  private:
   struct Target {
@@ -108,7 +107,7 @@ class Watching {
 
   const Plan& plan_;
   const GraphView& g_;
-  int rank_, ranks_;
+  int rank_;
   std::string program_;
   Watcher watcher_;
   std::vector<WatchedName> names_;

@@ -132,7 +132,6 @@ PARALLEL_INLINE Watching::Watching(const Plan& plan, int rank, int ranks, bool k
     : plan_(plan),
       g_(plan.graph),
       rank_(rank),
-      ranks_(ranks),
       program_(std::move(program)),
       watcher_(looked_for().watcher),
       names_(watched_names(looked_for().watch)),
