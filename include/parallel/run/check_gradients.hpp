@@ -143,8 +143,8 @@ void check_parameter(World& world, Executor<World, Device>& executor, const Memb
 /// Compares gradients of some elements of each parameter with central differences of the loss, on the mesh of a plan of
 /// Training<Model, KeepGradients, ...>: two steps for an element. Nothing but the element is moved, and all is as
 /// before behind it: operations that draw, as dropout, draw the same in each step. Throws Failure, whose one sentence
-/// names the parameter, the element and both numbers; Misuse where a plan keeps no gradients or computes in bf16 or f16. Called
-/// by all ranks alike.
+/// names the parameter, the element and both numbers; Misuse where a plan keeps no gradients or computes in bf16 or
+/// f16. Called by all ranks alike.
 ///
 ///     check_gradients(plan, world, parameters, {x, y}, {.samples = 16});
 template <Communicator World, Device Device = CpuDouble>

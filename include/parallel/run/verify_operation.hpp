@@ -419,8 +419,8 @@ class Verification {
 /// Tries an operation by its definition, on whole operands of these shapes: its kernels on the whole; its gradient
 /// against central differences; each row of its table, by laying operands out, running the kernels on every rank's part
 /// and comparing what the parts mean with the whole, gradients too; every way in which operands of every kind enter;
-/// and every layout on two axes. Throws Failure, whose one sentence names the first that is wrong: the row, the operand,
-/// the element, and both numbers. Throws Misuse where it cannot be tried.
+/// and every layout on two axes. Throws Failure, whose one sentence names the first that is wrong: the row, the
+/// operand, the element, and both numbers. Throws Misuse where it cannot be tried.
 ///
 ///     verify_operation<own::operation::softcap>({{.shape = {8, 12}}}, {.reals = {0.7}, .kernels = own::kernels});
 template <const Operation& operation>
