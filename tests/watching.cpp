@@ -56,6 +56,13 @@ std::string every_tensor() {
   return all;
 }
 
+/// What is computed as one.
+struct Fused {
+  Parameter<double, Shape<width, 8>> w{normal(0.4)};
+  Parameter<double, Shape<8>> b{normal(0.4)};
+  constexpr auto operator()(Distributed auto x) const { return gelu(matmul(x, w) + b); }
+};
+
 struct Seen {
   std::vector<Watched> lines;
   std::vector<double> losses;
@@ -237,6 +244,31 @@ TEST_CASE("what is watched, or checked, has the bits that it has without") {
     bits(std::type_identity<Plain>{});
     bits(std::type_identity<InParts>{});
   }
+}
+
+TEST_CASE("what is watched within a fusion is computed one by one, with the same bits") {
+  const OwnedPlan plan = derive<Evaluation<Fused, X>>(Mesh{data = 1});
+  const auto fused = [](const Event& e) { return e.nodes > 1; };
+  REQUIRE(std::any_of(plan->events.begin(), plan->events.end(), fused));
+  const std::vector<double> x = counted(rows * width, 0.7);
+  std::vector<Watched> lines;
+  std::vector<std::vector<double>> results;
+  for (const char* names : {"", "matmul, add, gelu"}) {
+    watch(names, [&](const Watched& line) { lines.push_back(line); });
+    run_threads(1, [&](Threads& world) {
+      under_test::Parameters parameters(plan, 0, 5);
+      Executor<Threads, under_test::Device> executor(plan, world, parameters);
+      executor(x);
+      std::vector<std::byte> room;
+      const auto numbers = executor.on_host(executor.output(0), room).template span<const double>();
+      results.emplace_back(numbers.begin(), numbers.end());
+    });
+  }
+  watch("");
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0].statistics.least < lines[2].statistics.least);  // a product has another range than its gelu
+  CHECK(lines[0].statistics.mean != lines[1].statistics.mean);
+  if (!under_test::Device::asynchronous) CHECK(results[0] == results[1]);  // a GPU keeps more of what it fuses
 }
 
 TEST_CASE("an evaluation shows its results; what it does not change its training shows") {
