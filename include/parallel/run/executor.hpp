@@ -13,16 +13,15 @@
 #include <parallel/plan/derive.hpp>
 #include <parallel/plan/walk.hpp>
 #include <parallel/run/failure.hpp>
-#include <parallel/run/finite.hpp>
 #include <parallel/run/groups.hpp>
 #include <parallel/run/instruction.hpp>
 #include <parallel/run/local_move.hpp>
+#include <parallel/run/looking.hpp>
 #include <parallel/run/plan_facts.hpp>
 #include <parallel/run/prepare_exchange.hpp>
 #include <parallel/run/rank_memory.hpp>
 #include <parallel/run/recording.hpp>
 #include <parallel/run/together.hpp>
-#include <parallel/run/watching.hpp>
 
 namespace parallel::internals {
 
@@ -76,7 +75,7 @@ class Executor : public RankMemory<Device> {
   /// is recorded any more. Where the step is looked into (PARALLEL_WATCH, PARALLEL_CHECK) it goes on as before.
   template <class Capturing = Device>  // so that a device that captures nothing has an executor, too
   void capture() {
-    if (looked_into()) return;
+    if (looking_) return;
     recording_ = nullptr;
     one_by_one_ = false;
     graph_ = static_cast<const Capturing&>(device_).capture([this] { once(); });
@@ -84,7 +83,7 @@ class Executor : public RankMemory<Device> {
   /// Notes from now on what happens; the recording outlives the runs.
   void record(Recording& recording) {
     recording_ = recording.active() ? &recording : nullptr;
-    one_by_one_ = recording_ != nullptr || looked_into();
+    one_by_one_ = recording_ != nullptr || looking_;
   }
 
   /// Every communicator that the plan uses, by its axes ("data", "data+tensor").
@@ -220,63 +219,23 @@ class Executor : public RankMemory<Device> {
     }
   }
 
-  bool looked_into() const { return watching_ != nullptr || finite_ != nullptr; }
-  /// What is asked of this process. Parameters are shown by the programs that train them.
-  void look_into(Here here) {
-    const std::string line = agreeing::text(here), program = (trains_ ? "the training" : "the evaluation") +
-                                                             (line.empty() ? "" : " made at " + line);
-    const bool others = !trains_ && parameters_->provenance.of_training();
-    if (!looked_for().watch.empty())
-      watching_ = std::make_unique<Watching>(plan_, world_.rank(), world_.size(), !others, others, program);
-    if (!looked_for().check.empty()) finite_ = std::make_unique<FiniteCheck>(plan_, world_.rank(), program);
-    one_by_one_ = looked_into();
-    started_in_.resize(g_.nodes.size());
-  }
-  /// Whether the nodes of a fusion are computed each by itself, which on the CPU gives the same bits.
-  bool apart(const Event& e) const {
-    bool any = finite_ != nullptr;
-    if (watching_ != nullptr) each_node(g_, e, [&](int n) { any = any || watching_->looks_at(n); });
-    return any;
-  }
   /// A value where the host can read it, now that all before is done.
   View readable(int value, const View& v) {
     if (!on_host(g_.value(value).type.layout)) return this->on_host(v, room_);
     device_.finish();
     return v;
   }
-  using When = Watching::When;
-  void watched(When when, int node, int layer) {
-    if (watching_ != nullptr)
-      watching_->look(when, node, layer, [&](int value) { return readable(value, view(value)); });
-  }
-  /// The layer that a node is computed in, -1 outside of them.
-  int layer_of(int node) const {
-    for (int r = g_.node(node).region; r > 0; r = g_.region(r).parent)
-      if (g_.region(r).kind == RegionKind::layers)
-        return position_.index(g_.region(r).loop) * g_.region(r).blocks +
-               position_.layers_before(g_.region(r).staged ? r : -1);
-    return -1;
-  }
-  int micro_batch_of(int node) const {
-    for (int r = g_.node(node).region; r > 0; r = g_.region(r).parent)
-      if (g_.region(r).kind == RegionKind::micro_batches) return position_.index(g_.region(r).loop);
-    return 0;
-  }
   /// A step of which something is looked at: what is computed, launch by launch, and what exchanges bring.
   void once_looked_into() {
-    if (finite_ != nullptr) {
-      finite_->begin_step(steps_, this->reads("loss_scale") ? this->loss_scale().scale : 1);
-      for (const Member& m : g_.members)
-        if (held(plan_, m)) finite_->member(m, readable(m.value, view(m.value)));
-    }
-    watched(When::begin, -1, -1);
-    walk([this](const Instruction& i, const Record& call, auto happen) {
+    const auto read = [this](int value) { return readable(value, view(value)); };
+    const auto reads = [this](int value, const View& v) { return readable(value, v); };
+    looking_->begin(steps_, this->reads("loss_scale") ? this->loss_scale().scale : 1, plan_, read);
+    walk([&](const Instruction& i, const Record& call, auto happen) {
       const auto all = [&] {
-        if (i.kind == EventKind::compute) return compute_looked_into(i);
+        if (i.kind == EventKind::compute)
+          return looking_->compute(i, position_, read, reads, [&](const Launch& l) { launch(i, l); });
         const Instruction& e = i.kind == EventKind::wait ? instructions_[static_cast<std::size_t>(i.jump)] : i;
-        int& layer = started_in_[static_cast<std::size_t>(e.node)];  // a wait may stand in the next iteration
-        if (i.kind == EventKind::start) layer = layer_of(e.node);
-        looked_at(i.kind == EventKind::start, i.kind == EventKind::wait, e.node, layer, e.calls[0], happen);
+        looking_->exchange(i.kind == EventKind::start, i.kind == EventKind::wait, e, position_, read, reads, happen);
       };
       if (recording_ == nullptr) return all();
       recording_->note(i.kind, i.node, call, [&] {
@@ -284,54 +243,15 @@ class Executor : public RankMemory<Device> {
         device_.finish();
       });
     });
-    watched(When::end, -1, -1);
-    if (watching_ != nullptr) watching_->tell(steps_, gathered(watching_->taken(), "what is watched"));
-    if (finite_ != nullptr) FiniteCheck::tell(gathered(finite_->found(), "whether numbers are finite"));
+    looking_->end(steps_, read, [this](const std::string& own, const char* label) {
+      return world_.size() == 1 ? std::vector{own} : agreeing::gathered(world_, own, label);
+    });
   }
-  std::vector<std::string> gathered(const std::string& own, const char* label) {
-    return world_.size() == 1 ? std::vector{own} : agreeing::gathered(world_, own, label);
-  }
-  void compute_looked_into(const Instruction& i) {
-    int node = i.node;
-    for (const Launch& launch : i.launches) {
-      if (launch.calls.size() == 1) {
-        looked_at(true, true, node, layer_of(node), launch.calls[0], [&] { launched(i, launch); });
-      } else {
-        each_of(node, launch, [&](int n, const Call&) { watched(When::before, n, layer_of(n)); });
-        launched(i, launch);
-      }
-      each_of(node, launch, [&](int n, const Call&) { node = g_.node(n).then; });
-    }
-  }
-  void launched(const Instruction& i, const Launch& launch) {
+  void launch(const Instruction& i, const Launch& one) {
     if (i.on_host)
-      host_.compute({&launch, 1});
+      host_.compute({&one, 1});
     else
-      launch.run();
-  }
-  template <class F>
-  void each_of(int node, const Launch& launch, F f) {
-    for (const Call& call : launch.calls) {
-      const int then = g_.node(node).then;
-      f(node, call);
-      node = then;
-    }
-  }
-  /// Around what one node does: where it begins, and where it ends.
-  template <class F>
-  void looked_at(bool begins, bool ends, int node, int layer, const Call& call, F happen) {
-    const Node& n = g_.node(node);
-    if (begins) {
-      watched(When::before, node, layer);
-      if (finite_ != nullptr) finite_->before(node, [&](int o) { return readable(n.operands[o], call.operands[o]); });
-    }
-    happen();
-    if (!ends) return;
-    if (watching_ != nullptr)
-      watching_->look(When::after, node, layer,
-                      [&](int value) { return readable(value, call.results[value - n.result]); });
-    if (finite_ != nullptr)
-      finite_->after(node, layer, micro_batch_of(node), [&](int r) { return readable(n.result + r, call.results[r]); });
+      one.run();
   }
 
   void address(Instruction& i) {
@@ -433,7 +353,7 @@ class Executor : public RankMemory<Device> {
   void prepare_calls(Instruction& i, const Event& e, const On& device) {
     const Node& first = g_.node(e.node);
     each_node(g_, e, [&](int n) { prepare_call(i, g_.node(n), device); });
-    if (!first.is(Structural::move)) return find_kernels(i, apart(e), device);
+    if (!first.is(Structural::move)) return find_kernels(i, looking_ && looking_->apart(e), device);
     if (first.transition.to.flat && first.transition.collective == Collective::slice)
       flatten(i.calls[0], first, plan_, this->rank());
     i.calls[0].kernel = local_move<On>(first.transition, plan_, this->rank(), e.part < 0 ? -1 : g_.part(e.part).chunk);
@@ -551,9 +471,7 @@ class Executor : public RankMemory<Device> {
   std::vector<bool> under_way_{};
   Recording* recording_ = nullptr;
   bool one_by_one_ = false;  // calls that a device computes at once are not: each is recorded, or looked at
-  std::unique_ptr<Watching> watching_{};
-  std::unique_ptr<FiniteCheck> finite_{};
-  std::vector<int> started_in_{};  // per node the layer
+  std::optional<Looking> looking_{};
   std::vector<std::byte> room_{};  // for what is looked at
 };
 
@@ -569,7 +487,12 @@ Executor<World, Device>::Executor(const Plan& plan, World& world, ParametersIn<M
   tickets_.resize(g_.nodes.size());
   under_way_.resize(g_.nodes.size());
   if constexpr (requires { attach(world, device_); }) attach(world, device_);
-  if (!looked_for().watch.empty() || !looked_for().check.empty()) look_into(here);
+  if (looks_into_steps()) {
+    const std::string line = agreeing::text(here);
+    looking_.emplace(plan, world.rank(), world.size(), !trains_ && parameters_->provenance.of_training(),
+                     (trains_ ? "the training" : "the evaluation") + (line.empty() ? "" : " made at " + line));
+    one_by_one_ = true;
+  }
   begin_alike(std::move(facts), before);
   groups_.emplace(plan, world);
   instructions_.reserve(plan.events.size());  // views are pointed to from here on
@@ -589,7 +512,7 @@ void Executor<World, Device>::run(Here here) {
   if (trains_) parameters_->provenance.train(number_, made_at_);
   if (graph_) return graph_.launch();
   if (!one_by_one_) return once();
-  if (looked_into()) return once_looked_into();
+  if (looking_) return once_looked_into();
   walk([this](const Instruction& i, const Record& call, auto happen) {
     recording_->note(i.kind, i.node, call, [&] {
       happen();

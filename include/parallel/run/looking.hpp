@@ -1,0 +1,138 @@
+// A step that is looked into: what is watched (watching.hpp), and the first numbers that are not finite (finite.hpp).
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <parallel/communicator/agreement.hpp>
+#include <parallel/plan/walk.hpp>
+#include <parallel/run/finite.hpp>
+#include <parallel/run/instruction.hpp>
+#include <parallel/run/position.hpp>
+#include <parallel/run/watching.hpp>
+
+namespace parallel::internals {
+
+/// Whether this process was asked to look into its steps (PARALLEL_WATCH, PARALLEL_CHECK).
+inline bool looks_into_steps() { return !looked_for().watch.empty() || !looked_for().check.empty(); }
+
+/// Looks at the values of one program on one rank, around each node that is computed and each exchange.
+class Looking {
+ public:
+  /// `program`: what it is, for sentences. `others`: another program trains the parameters, and shows them.
+  Looking(const Plan& plan, int rank, int ranks, bool others, const std::string& program)
+      : g_(plan.graph), started_in_(plan.graph.nodes.size()) {
+    if (!looked_for().watch.empty()) watching_.emplace(plan, rank, ranks, !others, others, program);
+    if (!looked_for().check.empty()) finite_.emplace(plan, rank, program);
+  }
+
+  /// Whether the nodes of a fusion are computed each by itself, which on the CPU gives the same bits.
+  bool apart(const Event& e) const {
+    bool any = finite_.has_value();
+    if (watching_) each_node(g_, e, [&](int n) { any = any || watching_->looks_at(n); });
+    return any;
+  }
+
+  /// Before and behind a step; `read(value)` gives what lies where a value is, where the host can read it. `gathered`
+  /// brings each rank's text to all.
+  template <class Read>
+  void begin(std::int64_t step, double loss_scale, const Plan& plan, Read read) {
+    if (finite_) {
+      finite_->begin_step(step, loss_scale);
+      for (const Member& m : g_.members)
+        if (held(plan, m)) finite_->member(m, read(m.value));
+    }
+    if (watching_) watching_->look(When::begin, -1, -1, read);
+  }
+  template <class Read, class Gathered>
+  void end(std::int64_t step, Read read, Gathered gathered) {
+    if (watching_) watching_->look(When::end, -1, -1, read);
+    if (watching_) watching_->tell(step, gathered(watching_->taken(), "what is watched"));
+    if (finite_) FiniteCheck::tell(gathered(finite_->found(), "whether numbers are finite"));
+  }
+
+  /// Around what is computed: launch by launch. `position`: of the loops; `run(launch)` computes one, `read(value)` is
+  /// as in begin, `readable(value, view)` the same of what a call reads or writes.
+  template <class Position, class Read, class Readable, class Run>
+  void compute(const auto& instruction, const Position& position, Read read, Readable readable, Run run) {
+    int node = instruction.node;
+    for (const Launch& launch : instruction.launches) {
+      if (launch.calls.size() == 1) {
+        const Around around{node, layer_of(node, position), micro_batch_of(node, position), launch.calls[0]};
+        before(around, read, readable);
+        run(launch);
+        after(around, readable);
+      } else {
+        each_of(node, launch, [&](int n) {
+          if (watching_) watching_->look(When::before, n, layer_of(n, position), read);
+        });
+        run(launch);
+      }
+      each_of(node, launch, [&](int n) { node = g_.node(n).then; });
+    }
+  }
+  /// Around the start and the wait of an exchange, which may stand in different iterations.
+  template <class Position, class Read, class Readable, class Happen>
+  void exchange(bool starts, bool ends, const auto& instruction, const Position& position, Read read, Readable readable,
+                Happen happen) {
+    const int node = instruction.node;
+    int& layer = started_in_[static_cast<std::size_t>(node)];
+    if (starts) layer = layer_of(node, position);
+    const Around around{node, layer, micro_batch_of(node, position), instruction.calls[0]};
+    if (starts) before(around, read, readable);
+    happen();
+    if (ends) after(around, readable);
+  }
+
+ private:
+  using When = Watching::When;
+  struct Around {
+    int node, layer, micro_batch;
+    const Call& call;
+  };
+
+  template <class Read, class Readable>
+  void before(const Around& a, Read read, Readable readable) {
+    if (watching_) watching_->look(When::before, a.node, a.layer, read);
+    if (finite_)
+      finite_->before(a.node, [&](int o) { return readable(g_.node(a.node).operands[o], a.call.operands[o]); });
+  }
+  template <class Readable>
+  void after(const Around& a, Readable readable) {
+    const int first = g_.node(a.node).result;
+    if (watching_)
+      watching_->look(When::after, a.node, a.layer,
+                      [&](int value) { return readable(value, a.call.results[value - first]); });
+    if (finite_)
+      finite_->after(a.node, a.layer, a.micro_batch, [&](int r) { return readable(first + r, a.call.results[r]); });
+  }
+  /// The layer that a node is computed in, -1 outside of them.
+  int layer_of(int node, const auto& position) const {
+    for (int r = g_.node(node).region; r > 0; r = g_.region(r).parent)
+      if (g_.region(r).kind == RegionKind::layers)
+        return position.index(g_.region(r).loop) * g_.region(r).blocks +
+               position.layers_before(g_.region(r).staged ? r : -1);
+    return -1;
+  }
+  int micro_batch_of(int node, const auto& position) const {
+    for (int r = g_.node(node).region; r > 0; r = g_.region(r).parent)
+      if (g_.region(r).kind == RegionKind::micro_batches) return position.index(g_.region(r).loop);
+    return 0;
+  }
+  /// The nodes that one launch computes.
+  template <class F>
+  void each_of(int node, const Launch& launch, F f) const {
+    for (std::size_t i = 0; i < launch.calls.size(); ++i) {
+      const int then = g_.node(node).then;
+      f(node);
+      node = then;
+    }
+  }
+
+  const GraphView& g_;
+  std::optional<Watching> watching_{};
+  std::optional<FiniteCheck> finite_{};
+  std::vector<int> started_in_;  // per node the layer
+};
+
+}  // namespace parallel::internals
