@@ -64,7 +64,7 @@ struct Fused {
 };
 
 struct Seen {
-  std::vector<Watched> lines;
+  std::vector<WatchedTensor> lines;
   std::vector<double> losses;
   std::map<std::string, std::vector<double>> tensors;
   std::map<std::string, std::vector<std::vector<double>>> behind;  // tensor, by step
@@ -72,7 +72,7 @@ struct Seen {
 template <class Program, class Optimizer = AdamW>
 Seen train(const Mesh& mesh, const std::string& names, int steps = 2, int batches = 1) {
   Seen seen;
-  watch(names, [&](const Watched& line) { seen.lines.push_back(line); });
+  watch(names, [&](const WatchedTensor& line) { seen.lines.push_back(line); });
   const std::vector<double> x = counted(batches * rows * width, 0.7), y = counted(batches * rows * width, 0.3);
   std::vector<std::map<std::string, std::vector<double>>> all(static_cast<std::size_t>(steps));
   std::mutex mutex;
@@ -111,7 +111,7 @@ void check_statistics(const Statistics& is, const std::vector<double>& whole) {
   CHECK(is.most == *std::max_element(whole.begin(), whole.end()));
 }
 /// The same lines, but for how sums were rounded.
-void same(const std::vector<Watched>& is, const std::vector<Watched>& was) {
+void same(const std::vector<WatchedTensor>& is, const std::vector<WatchedTensor>& was) {
   REQUIRE(is.size() == was.size());
   const auto near = [](double x) { return doctest::Approx(x).epsilon(1e-9); };
   for (std::size_t i = 0; i < is.size(); ++i) {
@@ -134,7 +134,7 @@ TEST_CASE("statistics of parameters and state are those of the whole tensor, lay
   const auto hold = [](const Seen& seen, const Mesh& mesh) {
     CAPTURE(text(mesh));
     CHECK(seen.lines.size() == 2 * names_of_tensors.size());
-    for (const Watched& line : seen.lines) {
+    for (const WatchedTensor& line : seen.lines) {
       CAPTURE(text(line));
       std::string path = line.name;
       std::size_t layer = layers;
@@ -201,7 +201,7 @@ TEST_CASE("a rank's shard, each rank's, some elements") {
   REQUIRE(seen.lines.size() == 8);
   const std::vector<double>& up = seen.behind.at("blocks.*.up")[0];
   for (std::size_t rank = 0; rank < 5; ++rank) {
-    const Watched& line = seen.lines[rank];
+    const WatchedTensor& line = seen.lines[rank];
     const int whose = rank == 4 ? 3 : static_cast<int>(rank);
     CHECK(line.rank == whose);
     std::vector<double> part;
@@ -251,10 +251,10 @@ TEST_CASE("what is watched within a fusion is computed one by one, with the same
   const auto fused = [](const Event& e) { return e.nodes > 1; };
   REQUIRE(std::any_of(plan->events.begin(), plan->events.end(), fused));
   const std::vector<double> x = counted(rows * width, 0.7);
-  std::vector<Watched> lines;
+  std::vector<WatchedTensor> lines;
   std::vector<std::vector<double>> results;
   for (const char* names : {"", "matmul, add, gelu"}) {
-    watch(names, [&](const Watched& line) { lines.push_back(line); });
+    watch(names, [&](const WatchedTensor& line) { lines.push_back(line); });
     run_threads(1, [&](Threads& world) {
       under_test::Parameters parameters(plan, 0, 5);
       Executor<Threads, under_test::Device> executor(plan, world, parameters);
@@ -273,8 +273,8 @@ TEST_CASE("what is watched within a fusion is computed one by one, with the same
 
 TEST_CASE("an evaluation shows its results; what it does not change its training shows") {
   const OwnedPlan training = derive<Plain>(Mesh{data = 2}), testing = derive<Test, Plain>(Mesh{data = 2});
-  std::vector<Watched> lines;
-  watch("gain, gelu, result, gain.gradient", [&](const Watched& line) { lines.push_back(line); });
+  std::vector<WatchedTensor> lines;
+  watch("gain, gelu, result, gain.gradient", [&](const WatchedTensor& line) { lines.push_back(line); });
   const std::vector<double> x = counted(rows * width, 0.7);
   run_threads(2, [&](Threads& world) {
     under_test::Parameters parameters(training, world.rank(), 5);

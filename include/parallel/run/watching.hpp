@@ -15,7 +15,7 @@
 namespace parallel::internals {
 
 /// What one line says of a step.
-struct Watched {
+struct WatchedTensor {
   std::string program{};  ///< `the training made at gpt.cpp:125`
   std::int64_t step = 0;  ///< of this program, from 1
   std::string name{};     ///< as it was asked for, of a line's or an operation's results with operation and line
@@ -30,7 +30,7 @@ struct Watched {
   std::vector<Element> elements{};  ///< where some were asked for
   bool single = false;              ///< type f32 or shorter: an element is printed in as few digits
 };
-using Watcher = std::function<void(const Watched&)>;
+using Watcher = std::function<void(const WatchedTensor&)>;
 
 /// What is asked of all executors that a process makes from now on.
 struct LookedFor {
@@ -89,7 +89,7 @@ class Watching {
   struct Row {
     std::uint64_t part = 0;  ///< which elements these are
     Statistics statistics{};
-    std::vector<Watched::Element> elements{};
+    std::vector<WatchedTensor::Element> elements{};
   };
   const std::vector<int>& places(When when, int node) const {
     static const std::vector<int> none;
@@ -118,7 +118,7 @@ class Watching {
 };
 
 /// A line of text.
-PARALLEL_INLINE std::string text(const Watched& watched);
+PARALLEL_INLINE std::string text(const WatchedTensor& watched);
 
 /// The names nearest to one that is not there, "a, b, c", by how many letters differ.
 PARALLEL_INLINE std::string nearest(const std::string& name, std::vector<std::string> known);
@@ -127,7 +127,7 @@ PARALLEL_INLINE std::string nearest(const std::string& name, std::vector<std::st
 
 namespace parallel {
 using internals::watch;
-using internals::Watched;
+using internals::WatchedTensor;
 }  // namespace parallel
 
 #ifndef PARALLEL_LIBRARY

@@ -338,7 +338,7 @@ PARALLEL_INLINE std::string Watching::taken() {
     if (row.statistics.elements() == 0) continue;
     watching::put(all, watching::Sent{key.first, key.second, row.part, row.statistics,
                                       static_cast<std::int64_t>(row.elements.size())});
-    for (const Watched::Element& e : row.elements) watching::put(all, e);
+    for (const WatchedTensor::Element& e : row.elements) watching::put(all, e);
   }
   rows_.clear();
   return all;
@@ -346,7 +346,7 @@ PARALLEL_INLINE std::string Watching::taken() {
 
 PARALLEL_INLINE void Watching::tell(std::int64_t step, const std::vector<std::string>& taken) const {
   if (rank_ != 0) return;
-  std::map<std::pair<int, int>, std::vector<Watched>> lines;
+  std::map<std::pair<int, int>, std::vector<WatchedTensor>> lines;
   std::map<std::pair<int, int>, std::set<std::uint64_t>> parts;
   for (std::size_t rank = 0; rank < taken.size(); ++rank) {
     for (std::size_t at = 0; at < taken[rank].size();) {
@@ -355,15 +355,15 @@ PARALLEL_INLINE void Watching::tell(std::int64_t step, const std::vector<std::st
       const WatchedName& name = names_[static_cast<std::size_t>(target.name)];
       const bool whole = name.rank == WatchedName::whole && !target.pending;
       const std::pair key{sent.target, sent.layer};
-      std::vector<Watched::Element> elements;
+      std::vector<WatchedTensor::Element> elements;
       for (std::int64_t e = 0; e < sent.elements; ++e)
-        elements.push_back(watching::get<Watched::Element>(taken[rank], at));
+        elements.push_back(watching::get<WatchedTensor::Element>(taken[rank], at));
       if (whole && !parts[key].insert(sent.part).second) continue;  // another rank has it, too
-      std::vector<Watched>& of = lines[key];
+      std::vector<WatchedTensor>& of = lines[key];
       if (!whole || of.empty()) {
         Type type = g_.value(target.value).type;
         if (target.layer >= 0) type.layout = without_leading(type.layout);
-        Watched& made = of.emplace_back();
+        WatchedTensor& made = of.emplace_back();
         made = {.program = program_, .step = step, .name = target.shown, .type = text(type), .layer = sent.layer};
         made.rank = whole ? -1 : static_cast<int>(rank);
         made.single = type.dtype != DType::f64;
@@ -374,7 +374,7 @@ PARALLEL_INLINE void Watching::tell(std::int64_t step, const std::vector<std::st
   }
   std::string said;
   for (auto& [key, of] : lines)
-    for (Watched& line : of) {
+    for (WatchedTensor& line : of) {
       std::sort(line.elements.begin(), line.elements.end(),
                 [](const auto& a, const auto& b) { return a.index < b.index; });
       if (watcher_)
@@ -385,7 +385,7 @@ PARALLEL_INLINE void Watching::tell(std::int64_t step, const std::vector<std::st
   std::fputs(said.c_str(), stderr);
 }
 
-PARALLEL_INLINE std::string text(const Watched& watched) {
+PARALLEL_INLINE std::string text(const WatchedTensor& watched) {
   const Statistics& s = watched.statistics;
   std::string line = "step " + std::to_string(watched.step);
   if (!watched.program.starts_with("the training")) line += " of " + watched.program;  // a program has one training
