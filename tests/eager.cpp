@@ -1,4 +1,6 @@
 // Eager tensors: what is applied to numbers is there at once, lies as the rule says, and is printed so.
+#include <limits>
+
 #include <doctest/doctest.h>
 
 #include <parallel/communicator/threads.hpp>
@@ -191,5 +193,18 @@ TEST_CASE("mistakes are one sentence") {
         eager.whole(x * x);
     });
   });
-  CHECK(apart.find("eager.cpp") != std::string::npos);
+  CHECK(apart.find("eager.cpp:" + std::to_string(__LINE__ - 5)) != std::string::npos);
+  CHECK(apart.find("eager.cpp:" + std::to_string(__LINE__ - 4)) != std::string::npos);
+}
+
+TEST_CASE("what plans are watched for is none of its business") {
+  watch("blocks.2.mlp.up");
+  check_numbers("finite");
+  on(Mesh{data = 2}, [](auto& eager, int) {
+    const auto x =
+        eager.template tensor<float, Shape<4 / data>>(Floats{1, 2, 3, -std::numeric_limits<float>::infinity()});
+    CHECK(eager.whole(x + x)[1] == 4);
+  });
+  check_numbers("");
+  watch("");
 }

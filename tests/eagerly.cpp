@@ -104,6 +104,21 @@ TEST_CASE("a GPT with dropout") {
   for (const Mesh& mesh : meshes) trains<Training<Gpt, AdamW, Tokens, Tokens>>(mesh, tokens, targets);
 }
 
+TEST_CASE("inputs that are made, in micro-batches") {
+  using Step =
+      Accumulate<3, Training<Images, AdamW, Tensor<float, Shape<8 / data, 1, 4, 4>>, Tensor<int, Shape<8 / data>>>>;
+  const auto images = numbers<float>(384);
+  const auto labels = numbers<int>(24, 5);
+  const OwnedPlan plan = derive<Step>(Mesh{data = 1});
+  run_threads(1, [&](Threads& world) {
+    Parameters parameters(plan, world.rank(), 5);
+    Eagerly<Step, Threads, Cpu> eager(plan, world, parameters);
+    const double handed = eager(images, labels).output_scalar("loss");
+    CHECK(eager([&](std::size_t i) { return images[i]; }, [&](std::size_t i) { return labels[i]; })
+              .output_scalar("loss") == handed);
+  });
+}
+
 TEST_CASE("random operations in any order") {
   for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}})
     trains<Training<Drawn, AdamW, Tensor<float, Shape<4 / data, 6>>>>(mesh, numbers<float>(24));

@@ -62,6 +62,13 @@ struct Masked {
 struct Summed {
   constexpr auto operator()(Distributed auto x) const { return sum(x); }
 };
+/// Something is computed while a sum is under way.
+struct Between {
+  constexpr auto operator()(Distributed auto x) const {
+    const auto total = to<On<data, Invariant>>(sum(x));
+    return total + max(where(x > 0, x, constant<double, Shape<>>(-infinity)));
+  }
+};
 struct Small {
   Parameter<float, Shape<width>> w{ones};
   constexpr auto operator()(Distributed auto x) const {
@@ -206,6 +213,10 @@ TEST_CASE("too large for f16, and for a sum over ranks") {
   const Said sum = evaluated<Evaluation<Summed, X>>(Mesh{data = 2}, large);
   CAPTURE(sum.words);
   CHECK(sum.has("made by all_reduce over data "));
+  const Said between = evaluated<Evaluation<Between, X>>(Mesh{data = 2}, large);
+  CAPTURE(between.words);
+  CHECK(between.has("made by all_reduce over data "));
+  CHECK(between.has("operand 0, f64[] +data, is finite, from 1.5e+308 to 1.5e+308"));
 }
 
 TEST_CASE("infinities that are meant are no alarm; what is made of them may be") {
@@ -239,6 +250,29 @@ TEST_CASE("gradients that overflow while a loss finds its scale are no alarm") {
   check_numbers("");
 }
 
+TEST_CASE("a scale finds itself alike, whether a step is looked into or not") {
+  using Scaled = LossScaled<Training<Small, Sgd, Tensor<float, Shape<rows / data, width>>>>;
+  const OwnedPlan plan = derive<Scaled>(Mesh{data = 2});
+  const auto scales = [&] {
+    std::vector<double> all;
+    run_threads(2, [&](Threads& world) {
+      under_test::Parameters parameters(plan, world.rank(), 5);
+      Trainer<Threads, under_test::Device> trainer(plan, world, parameters, Sgd::Hyperparameters{}, 1);
+      const std::vector<float> x(rows * width, 100);
+      for (int i = 0; i < 6; ++i) {
+        const double scale = trainer(x).loss_scale;
+        if (world.rank() == 0) all.push_back(scale);
+      }
+      if (world.rank() == 0) all.push_back(trainer.loss_scale().scale);
+    });
+    return all;
+  };
+  const std::vector<double> alone = scales();
+  CHECK(alone.front() > alone.back());
+  check_numbers("finite");
+  CHECK(scales() == alone);
+  check_numbers("");
+}
 TEST_CASE("a word that means nothing is refused") {
   try {
     check_numbers("all");

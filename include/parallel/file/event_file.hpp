@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -128,7 +129,10 @@ class EventFile {
     long long second = static_cast<long long>(seconds_since_1970());
     for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
       if (const std::string name = at->path().filename().string(); name.starts_with(begin))
-        second = std::max(second, std::atoll(name.c_str() + begin.size()) + 1);
+        if (std::int64_t its = 0;
+            std::from_chars(name.data() + begin.size(), name.data() + name.size(), its).ec == std::errc{} &&
+            its < std::int64_t{1} << 40)
+          second = std::max(second, static_cast<long long>(its + 1));
     char host[256] = "host";
     ::gethostname(host, sizeof host - 1);
     char digits[32];

@@ -178,7 +178,7 @@ void write_npz(const std::string& file, const std::vector<FileEntry>& arrays, Wr
     if (name.size() > 0xffff) throw refused(t, "has too long a name");
     const std::uint64_t size = header.size() + static_cast<std::uint64_t>(*bytes);
     constexpr std::uint64_t most = zip::in_extra;
-    if (size >= most || at >= most - size - name.size() - 1024)
+    if (size >= most || at + size + name.size() + 1024 >= most)
       throw damaged(file, "an archive has fewer than 4 GiB; write several, or safetensors");
     // 45: read by programs that know 64 bits, as which NumPy writes sizes; no time, which would make files differ
     constexpr std::uint16_t version = 45, stored = 0, time = 0, date = 33, unix = 3 << 8;

@@ -52,7 +52,7 @@ class Small {
       : plan_(derive(std::move(graph), mesh, std::span(&beside, 1), Demands{})), executor_([&] {
           if (parameters == nullptr) none_.emplace(plan_, world.rank(), 0, device);
           return std::make_unique<Executor<World, Device>>(plan_, world, parameters == nullptr ? *none_ : *parameters,
-                                                           device, nullptr, std::vector<Fact>{}, here);
+                                                           device, nullptr, std::vector<Fact>{}, here, false);
         }()) {}
 
   /// Runs it on these inputs. `numbers`: of the run, by name.

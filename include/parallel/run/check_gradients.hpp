@@ -29,7 +29,7 @@ struct CheckedGradients {
   double largest = 0;  ///< difference, as a part of what `tolerance` is of
 };
 
-namespace checking {
+namespace gradient_checking {
 /// The coarsest element type that a program computes with. Throws Misuse where differences tell nothing in it.
 inline DType precision_of(const GraphView& g) {
   DType coarsest = DType::f64;
@@ -138,7 +138,7 @@ void check_parameter(World& world, Executor<World, Device>& executor, const Memb
                   "); look at the gradients of own operations behind it, each by verify_operation");
   }
 }
-}  // namespace checking
+}  // namespace gradient_checking
 
 /// Compares gradients of some elements of each parameter with central differences of the loss, on the mesh of a plan of
 /// Training<Model, KeepGradients, ...>: two steps for an element. Nothing but the element is moved, and all is as
@@ -153,13 +153,13 @@ CheckedGradients check_gradients(const Plan& plan, World& world, ParametersIn<Me
                                  const Device& device = {}, Here here = {}) {
   const GraphView& g = plan.graph;
   const bool kept = std::any_of(g.members.begin(), g.members.end(), [&](const Member& m) {
-    return m.role == Role::parameter && checking::gradient_of(g, g.path(m)) >= 0;
+    return m.role == Role::parameter && gradient_checking::gradient_of(g, g.path(m)) >= 0;
   });
   if (!kept)
     throw Misuse(
         "check_gradients: the plan keeps no gradients; give it the plan of Training<Model, KeepGradients, ...>, "
         "the training's parameters fit it");
-  const bool in_double = checking::precision_of(g) == DType::f64;
+  const bool in_double = gradient_checking::precision_of(g) == DType::f64;
   if (how.samples < 1)
     throw Misuse("check_gradients: .samples is " + std::to_string(how.samples) + "; check at least one element");
   if (how.step < 0 || how.tolerance < 0)
@@ -171,11 +171,11 @@ CheckedGradients check_gradients(const Plan& plan, World& world, ParametersIn<Me
   CheckedGradients done;
   for (std::size_t i = 0; i < g.members.size(); ++i) {
     const Member& m = g.members[i];
-    if (m.role != Role::parameter || checking::gradient_of(g, g.path(m)) < 0) continue;
+    if (m.role != Role::parameter || gradient_checking::gradient_of(g, g.path(m)) < 0) continue;
     if (m.type.dtype == DType::f64)
-      checking::check_parameter<World, Device, double>(world, executor, m, i, how, done, here);
+      gradient_checking::check_parameter<World, Device, double>(world, executor, m, i, how, done, here);
     else
-      checking::check_parameter<World, Device, float>(world, executor, m, i, how, done, here);
+      gradient_checking::check_parameter<World, Device, float>(world, executor, m, i, how, done, here);
   }
   return done;
 }

@@ -154,10 +154,18 @@ class Eagerly {
     if constexpr (micro_batches > 1) {
       check_whole(whole, {Given::type.dtype, with_leading(Given::type.layout, Dim(micro_batches))}, "input ",
                   std::to_string(position));
-      if (!whole.together()) rows = piecewise::row_by_row(whole);
-      const std::byte* const first = rows.empty() ? static_cast<const std::byte*>(whole.data) : rows.data();
-      const std::int64_t elements = Given::type.layout.elements();
-      part = {whole.dtype, first + batch * elements * bytes_of(whole.dtype), static_cast<std::size_t>(elements)};
+      const std::int64_t elements = Given::type.layout.elements(), before = batch * elements;
+      const std::byte* first = static_cast<const std::byte*>(whole.data);
+      if (whole.make != nullptr) {
+        rows.resize(static_cast<std::size_t>(elements * bytes_of(whole.dtype)));
+        whole.make(whole.data, before, elements, rows.data());
+        first = rows.data();
+      } else if (!whole.together()) {
+        rows = piecewise::row_by_row(whole);
+        first = rows.data();
+      }
+      if (whole.make == nullptr) first += before * bytes_of(whole.dtype);
+      part = {whole.dtype, first, static_cast<std::size_t>(elements)};
     } else {
       check_whole(whole, Given::type, "input ", std::to_string(position));
     }

@@ -36,11 +36,12 @@ class Executor : public RankMemory<Device> {
   using Memory::skipped;
   /// `parameters`: of this rank; programs over one model that cut it alike share them. `before`: an executor whose
   /// memory (`remember`) this one shares. It and the plan must outlive this one, which keeps the parameters. `facts`:
-  /// what else ranks must have alike. Called by all ranks together. Throws CannotRun, where parameters or memory lie
+  /// what else ranks must have alike. `looked_into`: whether PARALLEL_WATCH and PARALLEL_CHECK are
+  /// heard. Called by all ranks together. Throws CannotRun, where parameters or memory lie
   /// differently, too, and Mismatch where ranks have another plan, parameters or arithmetic (agreement.hpp). `world`
   /// must outlive it.
   Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Device& device = {},
-           const Executor* before = nullptr, std::vector<Fact> facts = {}, Here here = {});
+           const Executor* before = nullptr, std::vector<Fact> facts = {}, Here here = {}, bool looked_into = true);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -226,10 +227,10 @@ class Executor : public RankMemory<Device> {
     return v;
   }
   /// A step of which something is looked at: what is computed, launch by launch, and what exchanges bring.
-  void once_looked_into() {
+  void once_looked_into(double scale) {
     const auto read = [this](int value) { return readable(value, view(value)); };
     const auto reads = [this](int value, const View& v) { return readable(value, v); };
-    looking_->begin(steps_, this->reads("loss_scale") ? this->loss_scale().scale : 1, plan_, read);
+    looking_->begin(steps_, scale, read);
     walk([&](const Instruction& i, const Record& call, auto happen) {
       const auto all = [&] {
         if (i.kind == EventKind::compute)
@@ -479,7 +480,8 @@ class Executor : public RankMemory<Device> {
 
 template <Communicator World, Device Device>
 Executor<World, Device>::Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters,
-                                  const Device& device, const Executor* before, std::vector<Fact> facts, Here here)
+                                  const Device& device, const Executor* before, std::vector<Fact> facts, Here here,
+                                  bool looked_into)
     : Memory(plan, world.rank(), world.size(), parameters, device, before),
       world_(world),
       parameters_(parameters.block()),
@@ -487,7 +489,7 @@ Executor<World, Device>::Executor(const Plan& plan, World& world, ParametersIn<M
   tickets_.resize(g_.nodes.size());
   under_way_.resize(g_.nodes.size());
   if constexpr (requires { attach(world, device_); }) attach(world, device_);
-  if (looks_into_steps()) {
+  if (looked_into && looks_into_steps()) {
     const std::string line = agreeing::text(here);
     looking_.emplace(plan, world.rank(), world.size(), !trains_ && parameters_->provenance.of_training(),
                      (trains_ ? "the training" : "the evaluation") + (line.empty() ? "" : " made at " + line));
@@ -505,6 +507,8 @@ Executor<World, Device>::~Executor() = default;
 
 template <Communicator World, Device Device>
 void Executor<World, Device>::run(Here here) {
+  // asked before the step, behind which a scale moves by how the step went
+  const double scale = looking_ && this->reads("loss_scale") ? this->loss_scale().scale : 1;
   this->begin_step();
   if (recording_ != nullptr) recording_->begin_step();
   ++steps_;
@@ -512,7 +516,7 @@ void Executor<World, Device>::run(Here here) {
   if (trains_) parameters_->provenance.train(number_, made_at_);
   if (graph_) return graph_.launch();
   if (!one_by_one_) return once();
-  if (looking_) return once_looked_into();
+  if (looking_) return once_looked_into(scale);
   walk([this](const Instruction& i, const Record& call, auto happen) {
     recording_->note(i.kind, i.node, call, [&] {
       happen();

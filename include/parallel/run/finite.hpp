@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,9 +36,10 @@ class FiniteCheck {
   template <class Reader>
   void before(int node, const Reader& operand) {
     if (!first_.empty()) return;
-    operands_.clear();
+    std::vector<Finiteness>& operands = operands_[node];
+    operands.clear();
     const Node& n = g_.node(node);
-    for (int o = 0; o < n.operands.size(); ++o) operands_.push_back(look(g_.value(n.operands[o]).type, operand(o)));
+    for (int o = 0; o < n.operands.size(); ++o) operands.push_back(look(g_.value(n.operands[o]).type, operand(o)));
   }
   template <class Reader>
   void after(int node, int layer, int micro_batch, const Reader& result) {
@@ -46,7 +48,7 @@ class FiniteCheck {
     const Node& n = g_.node(node);
     for (int r = 0; r < n.results && first_.empty(); ++r) {
       const Type& type = g_.value(n.result + r).type;
-      note(n, layer, micro_batch, type, look(type, result(r)));
+      note(node, layer, micro_batch, type, look(type, result(r)));
     }
   }
   /// What this rank has found, for all ranks; empty: nothing.
@@ -56,7 +58,7 @@ class FiniteCheck {
 
  private:
   Finiteness look(const Type& type, const View& view) const;
-  void note(const Node& n, int layer, int micro_batch, const Type& type, const Finiteness& result);
+  void note(int node, int layer, int micro_batch, const Type& type, const Finiteness& result);
   bool refuses(const Finiteness& f) const { return f.nans > 0 || (!only_nans_ && f.infinities > 0); }
   std::string place(const Type& type, const Finiteness& f) const;
   std::string path_of(const Member& m, int layer, std::int64_t first) const;
@@ -67,7 +69,7 @@ class FiniteCheck {
   std::string program_;
   bool only_nans_ = false, scaled_ = false;
   std::int64_t step_ = 0, events_ = 0;
-  std::vector<Finiteness> operands_{};  // of the operation that is being computed
+  std::map<int, std::vector<Finiteness>> operands_{};  // by node: an exchange is waited for behind other operations
   std::string first_{};
 };
 

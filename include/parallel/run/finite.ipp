@@ -11,7 +11,7 @@
 
 namespace parallel::internals {
 
-namespace checking {
+namespace finiteness {
 inline void refuse_word(const std::string& word) {
   if (word != "" && word != "finite" && word != "nan")
     throw Failure("PARALLEL_CHECK: '" + word +
@@ -32,16 +32,16 @@ inline std::string range(const Finiteness& f) {
 inline std::string found(bool arrived, std::int64_t event, int code, const std::string& sentence) {
   return std::to_string(arrived ? 1 : 0) + " " + std::to_string(event) + " " + std::to_string(code) + " " + sentence;
 }
-}  // namespace checking
+}  // namespace finiteness
 
 PARALLEL_INLINE void check_numbers(std::string what) {
-  checking::refuse_word(what);
+  finiteness::refuse_word(what);
   looked_for().check = std::move(what);
 }
 
 PARALLEL_INLINE FiniteCheck::FiniteCheck(const Plan& plan, int rank, std::string program)
     : plan_(plan), g_(plan.graph), rank_(rank), program_(std::move(program)), only_nans_(looked_for().check == "nan") {
-  checking::refuse_word(looked_for().check);
+  finiteness::refuse_word(looked_for().check);
 }
 
 PARALLEL_INLINE void FiniteCheck::begin_step(std::int64_t step, double loss_scale) {
@@ -75,7 +75,7 @@ PARALLEL_INLINE std::string FiniteCheck::place(const Type& type, const Finitenes
     at = std::to_string(rest % type.layout.dims[d].size) + (at.empty() ? "" : ", ") + at;
     rest /= type.layout.dims[d].size;
   }
-  return checking::counts(f) + (at.empty() ? " of " : ", the first at [" + at + "] of ") + text(type);
+  return finiteness::counts(f) + (at.empty() ? " of " : ", the first at [" + at + "] of ") + text(type);
 }
 
 /// `blocks.2.mlp.up`; `first`: the element of a stack that tells the layer where no loop does.
@@ -93,23 +93,25 @@ PARALLEL_INLINE void FiniteCheck::member(const Member& m, const View& view) {
   const Finiteness f = look(m.type, view);
   if (!refuses(f)) return;
   const bool input = m.role == Role::input;
-  first_ = checking::found(false, -1, input ? exit_code::bad_data : exit_code::failed,
-                           (input                       ? "an input is"
-                            : m.role == Role::parameter ? "a parameter is"
-                                                        : "state is") +
-                               std::string(" not finite before step ") + std::to_string(step_) + " of " + program_ +
-                               ": " + path_of(m, -1, f.first) + " on rank " + std::to_string(rank_) + " has " +
-                               place(m.type, f) + checking::range(f) +
-                               (input ? "; look at the data that is handed over"
-                                      : "; look at what sets it, or go on from a checkpoint before it") +
-                               (f.nans == 0 ? ", or check for nan alone where infinities are meant" : ""));
+  first_ = finiteness::found(false, -1, input ? exit_code::bad_data : exit_code::failed,
+                             (input                       ? "an input is"
+                              : m.role == Role::parameter ? "a parameter is"
+                                                          : "state is") +
+                                 std::string(" not finite before step ") + std::to_string(step_) + " of " + program_ +
+                                 ": " + path_of(m, -1, f.first) + " on rank " + std::to_string(rank_) + " has " +
+                                 place(m.type, f) + finiteness::range(f) +
+                                 (input ? "; look at the data that is handed over"
+                                        : "; look at what sets it, or go on from a checkpoint before it") +
+                                 (f.nans == 0 ? ", or check for nan alone where infinities are meant" : ""));
 }
 
-PARALLEL_INLINE void FiniteCheck::note(const Node& n, int layer, int micro_batch, const Type& type,
+PARALLEL_INLINE void FiniteCheck::note(int node, int layer, int micro_batch, const Type& type,
                                        const Finiteness& result) {
   if (!refuses(result)) return;
+  const Node& n = g_.node(node);
+  const std::vector<Finiteness>& operands = operands_[node];
   bool nan_came = false, infinity_came = false;
-  for (const Finiteness& o : operands_) {
+  for (const Finiteness& o : operands) {
     nan_came = nan_came || o.nans > 0;
     infinity_came = infinity_came || o.infinities > 0;
   }
@@ -135,21 +137,22 @@ PARALLEL_INLINE void FiniteCheck::note(const Node& n, int layer, int micro_batch
     words += ", charged to " + path_of(g_.member(n.member), layer, stacked ? result.first : -1);
   }
   std::string came;
-  for (std::size_t o = 0; o < operands_.size(); ++o) {
-    const Finiteness& f = operands_[o];
+  for (std::size_t o = 0; o < operands.size(); ++o) {
+    const Finiteness& f = operands[o];
     const Value& value = g_.value(n.operands[static_cast<int>(o)]);
-    if (f.elements == 0 || value.node == g_.value(g_.scalar_value < 0 ? 0 : int{g_.scalar_value}).node) continue;
+    if (f.elements == 0) continue;
+    if (g_.scalar_value >= 0 && value.node == g_.value(g_.scalar_value).node) continue;
     came += "; operand " + std::to_string(o) + ", " + text(value.type) + ", " +
-            (f.nans + f.infinities == 0 ? "is finite" : "has " + checking::counts(f)) + checking::range(f);
+            (f.nans + f.infinities == 0 ? "is finite" : "has " + finiteness::counts(f)) + finiteness::range(f);
   }
   const char* const advice =
       nan_came          ? "; they came with its operands: look at what made those"
       : infinity_came   ? "; it makes them of infinities, as of a row in which a mask leaves nothing"
       : result.nans > 0 ? "; its operands are finite: look at what it is defined for"
                         : "; its operands are finite: what it computes is too large for its element type";
-  first_ = checking::found(nan_came, events_, exit_code::failed,
-                           "the first numbers that are not finite in step " + std::to_string(step_) + " of " +
-                               program_ + " were made by " + words + ": " + place(type, result) + came + advice);
+  first_ = finiteness::found(nan_came, events_, exit_code::failed,
+                             "the first numbers that are not finite in step " + std::to_string(step_) + " of " +
+                                 program_ + " were made by " + words + ": " + place(type, result) + came + advice);
 }
 
 PARALLEL_INLINE void FiniteCheck::tell(const std::vector<std::string>& found) {

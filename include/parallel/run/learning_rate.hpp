@@ -12,13 +12,13 @@ struct ConstantSchedule {
   double value = 1e-3;
   double at(int) const { return value; }
 };
-/// at(i) = begin + (end - begin) min(i, steps) / steps; PyTorch's LinearLR.
+/// at(i) = begin + (end - begin) min(i, steps) / steps, with steps from 1 on; PyTorch's LinearLR.
 struct LinearSchedule {
   double begin = 1e-3, end = 0;
   int steps = 2000;
   double at(int step) const { return begin + (end - begin) * std::min(step, steps) / steps; }
 };
-/// at(i) = value factor^floor(i / every); PyTorch's StepLR.
+/// at(i) = value factor^floor(i / every), with every from 1 on; PyTorch's StepLR.
 struct StepSchedule {
   double value = 1e-3, factor = 0.1;
   int every = 1000;
@@ -49,7 +49,7 @@ struct OneCycleSchedule {
     const auto half_a_cosine = [](double from, double to, double progress) {
       return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * progress));
     };
-    if (step <= top) return half_a_cosine(begin, peak, step / top);
+    if (step < top) return half_a_cosine(begin, peak, step / top);
     return half_a_cosine(peak, end, (std::min<double>(step, last) - top) / (last - top));
   }
 };

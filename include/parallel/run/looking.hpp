@@ -21,7 +21,7 @@ class Looking {
  public:
   /// `program`: what it is, for sentences. `others`: another program trains the parameters, and shows them.
   Looking(const Plan& plan, int rank, int ranks, bool others, const std::string& program)
-      : g_(plan.graph), started_in_(plan.graph.nodes.size()) {
+      : plan_(plan), g_(plan.graph), started_in_(plan.graph.nodes.size()) {
     if (!looked_for().watch.empty()) watching_.emplace(plan, rank, ranks, !others, others, program);
     if (!looked_for().check.empty()) finite_.emplace(plan, rank, program);
   }
@@ -36,11 +36,11 @@ class Looking {
   /// Before and behind a step; `read(value)` gives what lies where a value is, where the host can read it. `gathered`
   /// brings each rank's text to all.
   template <class Read>
-  void begin(std::int64_t step, double loss_scale, const Plan& plan, Read read) {
+  void begin(std::int64_t step, double loss_scale, Read read) {
     if (finite_) {
       finite_->begin_step(step, loss_scale);
       for (const Member& m : g_.members)
-        if (held(plan, m)) finite_->member(m, read(m.value));
+        if (held(plan_, m)) finite_->member(m, read(m.value));
     }
     if (watching_) watching_->look(When::begin, -1, -1, read);
   }
@@ -53,18 +53,18 @@ class Looking {
 
   /// Around what is computed: launch by launch. `position`: of the loops; `run(launch)` computes one, `read(value)` is
   /// as in begin, `readable(value, view)` the same of what a call reads or writes.
-  template <class Position, class Read, class Readable, class Run>
+  template <class Read, class Readable, class Run>
   void compute(const auto& instruction, const Position& position, Read read, Readable readable, Run run) {
     int node = instruction.node;
     for (const Launch& launch : instruction.launches) {
       if (launch.calls.size() == 1) {
-        const Around around{node, layer_of(node, position), micro_batch_of(node, position), launch.calls[0]};
+        const Around around{node, iteration_of(node, position), launch.calls[0]};
         before(around, read, readable);
         run(launch);
         after(around, readable);
       } else {
         each_of(node, launch, [&](int n) {
-          if (watching_) watching_->look(When::before, n, layer_of(n, position), read);
+          if (watching_) watching_->look(When::before, n, iteration_of(n, position).layer, read);
         });
         run(launch);
       }
@@ -72,13 +72,13 @@ class Looking {
     }
   }
   /// Around the start and the wait of an exchange, which may stand in different iterations.
-  template <class Position, class Read, class Readable, class Happen>
+  template <class Read, class Readable, class Happen>
   void exchange(bool starts, bool ends, const auto& instruction, const Position& position, Read read, Readable readable,
                 Happen happen) {
     const int node = instruction.node;
-    int& layer = started_in_[static_cast<std::size_t>(node)];
-    if (starts) layer = layer_of(node, position);
-    const Around around{node, layer, micro_batch_of(node, position), instruction.calls[0]};
+    Iteration& began = started_in_[static_cast<std::size_t>(node)];
+    if (starts) began = iteration_of(node, position);
+    const Around around{node, began, instruction.calls[0]};
     if (starts) before(around, read, readable);
     happen();
     if (ends) after(around, readable);
@@ -86,14 +86,19 @@ class Looking {
 
  private:
   using When = Watching::When;
+  struct Iteration {
+    int layer = -1;  ///< -1: outside of layers
+    int micro_batch = 0;
+  };
   struct Around {
-    int node, layer, micro_batch;
+    int node;
+    Iteration in;
     const Call& call;
   };
 
   template <class Read, class Readable>
   void before(const Around& a, Read read, Readable readable) {
-    if (watching_) watching_->look(When::before, a.node, a.layer, read);
+    if (watching_) watching_->look(When::before, a.node, a.in.layer, read);
     if (finite_)
       finite_->before(a.node, [&](int o) { return readable(g_.node(a.node).operands[o], a.call.operands[o]); });
   }
@@ -101,23 +106,21 @@ class Looking {
   void after(const Around& a, Readable readable) {
     const int first = g_.node(a.node).result;
     if (watching_)
-      watching_->look(When::after, a.node, a.layer,
+      watching_->look(When::after, a.node, a.in.layer,
                       [&](int value) { return readable(value, a.call.results[value - first]); });
     if (finite_)
-      finite_->after(a.node, a.layer, a.micro_batch, [&](int r) { return readable(first + r, a.call.results[r]); });
+      finite_->after(a.node, a.in.layer, a.in.micro_batch,
+                     [&](int r) { return readable(first + r, a.call.results[r]); });
   }
-  /// The layer that a node is computed in, -1 outside of them.
-  int layer_of(int node, const auto& position) const {
-    for (int r = g_.node(node).region; r > 0; r = g_.region(r).parent)
-      if (g_.region(r).kind == RegionKind::layers)
-        return position.index(g_.region(r).loop) * g_.region(r).blocks +
-               position.layers_before(g_.region(r).staged ? r : -1);
-    return -1;
-  }
-  int micro_batch_of(int node, const auto& position) const {
-    for (int r = g_.node(node).region; r > 0; r = g_.region(r).parent)
-      if (g_.region(r).kind == RegionKind::micro_batches) return position.index(g_.region(r).loop);
-    return 0;
+  Iteration iteration_of(int node, const Position& position) const {
+    Iteration in;
+    for (int r = g_.node(node).region; r > 0; r = g_.region(r).parent) {
+      const Region& region = g_.region(r);
+      if (region.kind == RegionKind::layers && in.layer < 0)
+        in.layer = position.index(region.loop) * region.blocks + position.layers_before(region.staged ? r : -1);
+      if (region.kind == RegionKind::micro_batches) in.micro_batch = position.index(region.loop);
+    }
+    return in;
   }
   /// The nodes that one launch computes.
   template <class F>
@@ -129,10 +132,11 @@ class Looking {
     }
   }
 
+  const Plan& plan_;
   const GraphView& g_;
   std::optional<Watching> watching_{};
   std::optional<FiniteCheck> finite_{};
-  std::vector<int> started_in_;  // per node the layer
+  std::vector<Iteration> started_in_;  // per node
 };
 
 }  // namespace parallel::internals

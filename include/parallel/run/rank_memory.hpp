@@ -281,11 +281,12 @@ void RankMemory<Device>::put(int position, const HandedOver& given) {
   if (given.dtype == DType::i32 && given.make == nullptr)
     check_indices({static_cast<const int*>(given.data), given.size}, own.ranges, position,
                   [](std::size_t i) { return i; });
-  own.given = true;
+  own.given = given.make == nullptr;
   own.in_place = false;
   const View to = view(member.value);
-  if (to.data == nullptr) return;  // only other stages take it
-  if (given.make != nullptr) return make_part(to, member, given, own, position);
+  if (to.data != nullptr && given.make != nullptr) make_part(to, member, given, own, position);
+  own.given = true;                                         // not where what was made cannot be read by
+  if (to.data == nullptr || given.make != nullptr) return;  // only other stages take it, or it is there
   View from = to;
   for (int d = 0; d < from.rank; ++d) {
     from.size[d] = from.whole[d];

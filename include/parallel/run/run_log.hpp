@@ -45,15 +45,16 @@ class RunLog {
   /// `run.from` and later ones is cut. Throws Failure(io) where the folder cannot be written, or another program logs
   /// there, Failure(usage) where the name is no RUNS/NAME.
   template <Communicator World>
-  RunLog(World& world, const std::string& folder, const Plan& plan, LoggedRun run = {}) {
+  RunLog(World& world, const std::string& folder, const Plan& plan, LoggedRun run = {}, Here here = {}) {
+    if (world.size() > 1) agree(world, {always(fact("folder of a log", folder))}, "a log", here);
     if (folder.empty()) return;
     // how many of the ranks are threads of this process, whose memory is one
-    static std::atomic<int> here = 0;
-    ++here;
+    static std::atomic<int> threads = 0;
+    ++threads;
     world.barrier();
-    const int ranks = here;
+    const int ranks = threads;
     world.barrier();
-    --here;
+    --threads;
     if (world.rank() == 0) begin(folder, plan, ranks, std::move(run));
   }
   RunLog(const RunLog&) = delete;

@@ -10,7 +10,7 @@
 
 namespace parallel::internals {
 
-namespace printing {
+namespace tensor_text {
 inline constexpr std::int64_t most = 1000, at_ends = 3;  ///< as PyTorch's
 
 inline std::string number(DType dtype, const void* data, std::int64_t i) {
@@ -55,14 +55,14 @@ inline void write(std::string& to, DType dtype, const void* data, std::span<cons
   }
   to += ']';
 }
-}  // namespace printing
+}  // namespace tensor_text
 
 /// Row-major numbers of these extents.
 inline std::string text_of_numbers(DType dtype, const void* data, std::span<const std::int64_t> extents) {
   std::int64_t elements = 1;
   for (const std::int64_t n : extents) elements *= n;
   std::string result;
-  printing::write(result, dtype, data, extents, 0, 0, elements > printing::most);
+  tensor_text::write(result, dtype, data, extents, 0, 0, elements > tensor_text::most);
   return result;
 }
 

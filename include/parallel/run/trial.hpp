@@ -117,7 +117,6 @@ class Trial {
   const List<Type, max_results>& shapes() const { return shapes_; }
   const Signatures& rows() const { return rows_; }
   const std::vector<Given>& given() const { return given_; }
-  std::span<const CpuKernels> kernels() const { return kernels_; }
 
   /// Everything whole, on one rank.
   Inference whole() const {

@@ -69,7 +69,7 @@ class Watching {
   void look(When when, int node, int layer, View_of view) {
     for (const int t : places(when, node)) note(t, layer, view(targets_[static_cast<std::size_t>(t)].value));
   }
-  /// Whether a node's result, or what it reads, is looked at, so that it is computed by itself.
+  /// Whether a node's result is looked at, so that it is computed by itself.
   bool looks_at(int node) const { return !places(When::after, node).empty(); }
   /// This rank's numbers of the step, for the first rank, and forgets them.
   std::string taken();

@@ -17,11 +17,8 @@ namespace parallel::internals {
 
 PARALLEL_INLINE LookedFor& looked_for() {
   static LookedFor all = [] {
-    const auto variable = [](const char* name) {
-      const char* value = std::getenv(name);
-      return std::string(value != nullptr ? value : "");
-    };
-    return LookedFor{variable("PARALLEL_WATCH"), variable("PARALLEL_CHECK"), {}};
+    const auto text = [](const char* value) { return std::string(value != nullptr ? value : ""); };
+    return LookedFor{text(std::getenv("PARALLEL_WATCH")), text(std::getenv("PARALLEL_CHECK")), {}};
   }();
   return all;
 }
@@ -89,10 +86,11 @@ inline std::string operation_of(const Origin& origin) { return std::string(origi
 }  // namespace watching
 
 PARALLEL_INLINE std::string nearest(const std::string& name, std::vector<std::string> known) {
+  std::sort(known.begin(), known.end());
+  known.erase(std::unique(known.begin(), known.end()), known.end());
   std::stable_sort(known.begin(), known.end(), [&](const std::string& a, const std::string& b) {
     return watching::distance(name, a) < watching::distance(name, b);
   });
-  known.erase(std::unique(known.begin(), known.end()), known.end());
   known.resize(std::min<std::size_t>(known.size(), 3));
   return agreeing::listed(known);
 }
@@ -366,7 +364,7 @@ PARALLEL_INLINE void Watching::tell(std::int64_t step, const std::vector<std::st
         WatchedTensor& made = of.emplace_back();
         made = {.program = program_, .step = step, .name = target.shown, .type = text(type), .layer = sent.layer};
         made.rank = whole ? -1 : static_cast<int>(rank);
-        made.single = type.dtype != DType::f64;
+        made.single = type.dtype != DType::f64 && type.dtype != DType::i32;
       }
       of.back().statistics.add(sent.statistics);
       of.back().elements.insert(of.back().elements.end(), elements.begin(), elements.end());

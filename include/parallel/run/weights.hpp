@@ -251,17 +251,17 @@ struct Unfinished {
 };
 
 /// A file that several ranks write, each its own bytes.
-class SharedFile {
+class WrittenInParts {
  public:
   /// `make`: anew, whatever lies in its place.
-  SharedFile(std::string name, bool make)
+  WrittenInParts(std::string name, bool make)
       : name_(std::move(name)),
         number_(::open(name_.c_str(), O_WRONLY | O_CLOEXEC | (make ? O_CREAT | O_EXCL : 0), 0666)) {
     check(number_ >= 0);
   }
-  ~SharedFile() { ::close(number_); }
-  SharedFile(const SharedFile&) = delete;
-  SharedFile& operator=(const SharedFile&) = delete;
+  ~WrittenInParts() { ::close(number_); }
+  WrittenInParts(const WrittenInParts&) = delete;
+  WrittenInParts& operator=(const WrittenInParts&) = delete;
   void resize(std::int64_t bytes) { check(::ftruncate(number_, bytes) == 0); }
   void write(const void* bytes, std::int64_t count, std::int64_t at) {
     for (std::int64_t done = 0; done < count;) {
@@ -303,7 +303,7 @@ class Gathered {
   }
   /// Writes each tensor's elements behind `begin(tensor)`, and has none any more.
   template <class Begin>
-  void write(SharedFile& to, Begin begin) {
+  void write(WrittenInParts& to, Begin begin) {
     for (std::int64_t all = static_cast<std::int64_t>(held_.size()), at = 0; at < all;) {
       std::int64_t end = at;
       const std::int64_t last = (at / elements_ + 1) * elements_;
@@ -335,13 +335,13 @@ void save(World& world, Executor<World, Device>& executor, const std::string& fi
   if (first) {
     std::error_code ignored;
     std::filesystem::remove(beside.name, ignored);  // of a run that was interrupted
-    SharedFile made(beside.name, true);
+    WrittenInParts made(beside.name, true);
     made.resize(layout.begin(tensors));
     made.write(layout.bytes().data(), static_cast<std::int64_t>(layout.bytes().size()), 0);
     made.finish();
   }
   agree(world, {}, "writing weights", here);
-  SharedFile out(file + ".unfinished", false);
+  WrittenInParts out(file + ".unfinished", false);
   executor.each_part([&](const NamedTensor& t, const Member& m, const std::byte* part, std::int64_t) {
     const auto p = std::find_if(table.begin(), table.end(), [&](const Bound& x) { return x.member == t.name; });
     if (p == table.end() || part == nullptr || !checkpointing::writes(executor.plan(), m, world.rank())) return;
