@@ -253,12 +253,12 @@ TEST_CASE("gradients that overflow while a loss finds its scale are no alarm") {
 TEST_CASE("a scale finds itself alike, whether a step is looked into or not") {
   using Scaled = LossScaled<Training<Small, Sgd, Tensor<float, Shape<rows / data, width>>>>;
   const OwnedPlan plan = derive<Scaled>(Mesh{data = 2});
-  const auto scales = [&] {
+  const auto scales = [&](float value) {
     std::vector<double> all;
     run_threads(2, [&](Threads& world) {
       under_test::Parameters parameters(plan, world.rank(), 5);
       Trainer<Threads, under_test::Device> trainer(plan, world, parameters, Sgd::Hyperparameters{}, 1);
-      const std::vector<float> x(rows * width, 100);
+      const std::vector<float> x(rows * width, value);
       for (int i = 0; i < 6; ++i) {
         const double scale = trainer(x).loss_scale;
         if (world.rank() == 0) all.push_back(scale);
@@ -267,10 +267,12 @@ TEST_CASE("a scale finds itself alike, whether a step is looked into or not") {
     });
     return all;
   };
-  const std::vector<double> alone = scales();
-  CHECK(alone.front() > alone.back());
+  const std::vector<double> falling = scales(100), steady = scales(0.5);
+  CHECK(falling.front() > falling.back());
+  CHECK(steady.front() == steady.back());
   check_numbers("finite");
-  CHECK(scales() == alone);
+  CHECK(scales(100) == falling);
+  CHECK(scales(0.5) == steady);
   check_numbers("");
 }
 TEST_CASE("a word that means nothing is refused") {
