@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/communicator.hpp>
 #include <parallel/file/event_file.hpp>
 #include <parallel/meta/library.hpp>
