@@ -41,8 +41,9 @@ struct Network {
 };
 using Step = Training<Network, AdamW, Tensor<float, Shape<4 / data, 2>>>;
 
-int main() {
-  return guarded("eager", [] {
+int main(int argc, char** argv) {
+  return guarded("eager", [&] {
+    const std::string record = record_argument(argc, argv);
     const std::vector<float> numbers{1, 2, 3, 4, 5, 6, 7, 8};
     run_threads(2, [&](Threads& world) {
       const auto print = [&](const std::string& text) {
@@ -66,8 +67,11 @@ int main() {
     run_threads(2, [&](Threads& world) {
       Parameters parameters(plan, world.rank(), 1);
       Trainer<Threads, Cpu> step(plan, world, parameters, AdamW::Hyperparameters{}, 1);
+      Recording recording(record, plan, world.rank());
+      step.executor().record(recording);
       Eagerly<Step, Threads, Cpu> eagerly(plan, world, parameters);
       const double looked = eagerly(numbers).output_scalar("loss"), loss = step(numbers).loss;
+      recording.write();
       if (world.rank() != 0) return;
       std::printf("the loss of the model, line by line: %.4f\nthe loss of the step:                %.4f\n", looked,
                   loss);

@@ -13,6 +13,7 @@
 #include <parallel/account/gpu.hpp>
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu/device.hpp>
+#include <parallel/model/averaged.hpp>
 #include <parallel/run/executor.hpp>
 #include <parallel/run/parameters.hpp>
 
@@ -424,6 +425,7 @@ TEST_CASE("every kernel of programs stays within what the account says") {
   check_kernels.operator()<Training<Seldom, Adafactor, X, Classes>>("adafactor");
   check_kernels.operator()<Training<Seldom, Muon, X, Classes>>("muon");
   check_kernels.operator()<Training<Apart, MuonMatchingAdamW, Tensor<float, Shape<8, 16>>>>("muon like adamw");
+  check_kernels.operator()<Training<Seldom, Averaged<AdamW>, X, Classes>>("averages");
   check_kernels.operator()<Training<Seldom, StatesIn<bfloat16, Adafactor>, X, Classes>>("adafactor in bf16");
   check_kernels.operator()<Training<Seldom, StatesIn<bfloat16, AdamW>, X, Classes>>("adamw in bf16");
   // What plans seldom have compute: copies of what others hold.

@@ -42,7 +42,7 @@ CASES = [
     (["--gpu"], 69, ["no CUDA", "docs/gpu.md"]),
     (["--steps", "40", "--rate", "1e60", "--text", str(folder / "text")], 1, ["the loss is nan in step", "learning rate"]),
     (["--steps", "40", "--rate", "1e60", "--text", str(folder / "text"), "--check", "finite"], 1,
-     ["the first numbers that are not finite in step 2 of the training made at gpt.cpp:", " were made by ", " at gpt.cpp:"]),
+     ["the first numbers that are not finite in step 1 of the training made at gpt.cpp:", " were made by adamw in the optimizer "]),
     (["--check", "all"], 2, ["'all' is nothing that can be checked; write finite, or nan"]),
     (["--watch", "blocks.2.mlp.upp"], 2, ["blocks.2.mlp.upp is nothing that the training made at gpt.cpp:", "nearest names are blocks.*.mlp.up"]),
     (["--watch", "norm.gain["], 2, ["has no ] at its end"]),
