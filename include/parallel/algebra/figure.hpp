@@ -48,6 +48,7 @@ template <std::int64_t> struct micro_batches;
 template <std::int64_t> struct needed;
 template <std::int64_t> struct operand;
 template <std::int64_t> struct operands;
+template <std::int64_t> struct operations;
 template <std::int64_t> struct padding;
 template <std::int64_t> struct position;
 template <std::int64_t> struct query_axes;

@@ -63,6 +63,7 @@ namespace parallel {
   reason(bad_extent, "parallel: an axis must have at least one rank; mend the mesh", extent) \
   reason(inputs_differ, "parallel: the model cannot be called with the program's inputs; name a Tensor for each parameter of its operator(), which must be const and take Distributed auto", inputs) \
   reason(not_constant, "parallel: the compiler cannot run the model or its optimizer; write constexpr before operator() and update, and before everything else of yours that they call", inputs) \
+  reason(too_large, "parallel: the program is larger than the compiler computes within its limits; add -fconstexpr-ops-limit=4000000000 for g++, -fconstexpr-steps=100000000 for clang, or put what repeats into Layers or Scan, which a plan has once", operations) \
   reason(no_tensor, "parallel: an operator() returns no tensor; return what the operations give", inputs) \
   reason(concrete, "parallel: an operator() takes a Tensor, but each value has a type of its own; write Distributed auto for its parameters", dimensions) \
   reason(no_initializer, "parallel: a number or a function is no beginning of a Parameter; write normal(deviation), xavier, zeros or ones", bytes) \

@@ -80,6 +80,7 @@ class Applications {
   Vector<Application> all{};
   int loop = -1;               ///< in the body of which loop the program stands
   bool dry = false;            ///< only the user's functions run, nothing is noted
+  int applied = 0;             ///< how many operations they applied
   bool mistaken = false;       ///< they did what is refused, and the types do not show it
   CarryingOut* out = nullptr;  ///< carries out at once what is added
 

@@ -45,6 +45,7 @@ struct Apply {
     } else {
       internals::Applications* program = nullptr;
       ((program = program != nullptr ? program : x.program()), ...);
+      if (program != nullptr && program->dry) ++program->applied;
       if (!notes(program)) return Result{program, -1};
       return Result{program, program->add({.operation = &operation,
                                            .operands = {x.enter(*program)...},

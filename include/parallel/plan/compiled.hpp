@@ -157,15 +157,31 @@ constexpr bool refuses_schedule() {
   using ordered [[maybe_unused]] = typename RefusedSchedule<refusal.reason, refusal>::type;
   return static_cast<bool>(refusal);
 }
+/// Whether the compiler does not get through a pass. Asking is then the one error.
+template <class Program, Mesh mesh>
+constexpr bool refuses_size() {
+  if constexpr (building::applied<Program>() < limits::asked_from)
+    return false;
+  else if constexpr (!limits::Computable<&order_constant<Program, mesh>>)
+    return too_large<Program>();
+  else if constexpr (!limits::Computable<&assign_constant<Program, mesh>>)
+    return too_large<Program>();
+  else if constexpr (!limits::Computable<&pack_constant<Program, mesh>>)
+    return too_large<Program>();
+  else
+    return false;
+}
 template <class Program, Mesh mesh, class... Beside>
 constexpr auto made() {
-  if constexpr (building::refused<Program>() || (building::refused<Beside>() || ...)) {
+  if constexpr (refused<Program>() || (refused<Beside>() || ...)) {
     return RefusedPlan{};
   } else {
     using accepted [[maybe_unused]] = checked<Judged<Program, mesh, Beside...>>;
     if constexpr (Judged<Program, mesh, Beside...>::value.refusal) {
       return RefusedPlan{};
     } else if constexpr (refuses_schedule<Program, mesh>()) {
+      return RefusedPlan{};
+    } else if constexpr (refuses_size<Program, mesh>()) {
       return RefusedPlan{};
     } else {
       using within [[maybe_unused]] = checked<Budgeted<Program, mesh>>;

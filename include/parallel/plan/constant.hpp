@@ -2,7 +2,9 @@
 #pragma once
 #include <array>
 
+#include <parallel/algebra/refusal.hpp>
 #include <parallel/plan/view.hpp>
+#include <parallel/program/limits.hpp>
 #include <parallel/program/program.hpp>
 
 namespace parallel::internals {
@@ -78,15 +80,16 @@ struct Roomy {
   Sizes sizes{};
   Graph<ample> graph{};
 };
+template <auto make>
+constexpr Roomy in_room() {
+  const parallel::internals::Graph g = make();
+  return {sizes_of(g), frozen_graph<ample>(g)};
+}
 /// The graph that `make` returns as a constant of just its size. It is made once, in ample room, and copied when its
 /// size is known; only one that is larger is made again.
 template <auto make>
 struct Made {
-  static constexpr Roomy in_room() {
-    const parallel::internals::Graph g = make();
-    return {sizes_of(g), frozen_graph<ample>(g)};
-  }
-  static constexpr Roomy roomy = in_room();
+  static constexpr Roomy roomy = in_room<make>();
   static constexpr Sizes sizes = roomy.sizes;
   static constexpr Graph<sizes> graph() {
     if constexpr (fit(sizes, ample))
@@ -96,8 +99,29 @@ struct Made {
   }
 };
 
+/// Refuses a program for its size, by its number of operations.
 template <class Program>
-inline constexpr auto unfused = Made<&build_unfused<Program>>::graph();
+constexpr bool too_large() {
+  using computed [[maybe_unused]] = typename Refused<Reason::too_large, nullptr, building::applied<Program>()>::type;
+  return true;
+}
+/// Whether a program has no graph: its types refuse it, or the compiler does not get through it. Asking is then the one
+/// error.
+template <class Program>
+constexpr bool refused() {
+  if constexpr (building::refused<Program>())
+    return true;
+  else if constexpr (building::applied<Program>() < limits::asked_from)
+    return false;
+  else if constexpr (limits::Computable<&in_room<&build_unfused<Program>>>)
+    return false;
+  else
+    return too_large<Program>();
+}
+constexpr parallel::internals::Graph nothing() { return {}; }
+
+template <class Program>
+inline constexpr auto unfused = Made<refused<Program>() ? &nothing : &build_unfused<Program>>::graph();
 template <class Program>
 constexpr parallel::internals::Graph fused() {
   return fuse(thawed_graph(unfused<Program>));

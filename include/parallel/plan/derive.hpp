@@ -73,7 +73,7 @@ PARALLEL_INLINE OwnedPlan derive(Graph graph, const Mesh& mesh, std::span<const 
 /// rank sees it: where the program has no stages, all see the same. Throws MeshRefused.
 template <class Program, class... Beside>
 OwnedPlan derive(const Mesh& mesh) {
-  if constexpr (!building::refused<Program>()) {
+  if constexpr (!constants::refused<Program>()) {
     [[maybe_unused]] constexpr auto& carried = object::program<Program>;
   }
   static constexpr GraphView graph(constants::graph<Program>);

@@ -327,14 +327,15 @@ template <class Model>
 extern const int operator_call_is_ambiguous;
 template <class Model>
 [[gnu::used]] inline constexpr const int* unlinked = &operator_call_is_ambiguous<Model>;
-/// Runs the user's functions and notes nothing. Whether no mistake was met of which the types know nothing.
+/// Runs the user's functions and notes nothing. How many operations they applied, or -1 where a mistake was met of
+/// which the types know nothing.
 template <class Model, class... Input>
-constexpr bool run_dry() {
+constexpr int run_dry() {
   const Model model{};
   Applications program;
   program.dry = true;
   static_cast<void>(model(Entering<Input>(&program, -1)...));
-  return !program.mistaken;
+  return program.mistaken ? -1 : program.applied;
 }
 
 /// Writes the update of a model's first parameter, for nothing.
@@ -398,14 +399,14 @@ constexpr bool refused(Types<Input...>) {
     return true;
   } else if constexpr (Results<Returned<Model, Input...>>::mistaken) {
     return true;
-  } else if constexpr (!requires { typename std::bool_constant<run_dry<Model, Input...>()>; }) {
+  } else if constexpr (!requires { typename std::bool_constant<(run_dry<Model, Input...>() >= 0)>; }) {
     using runs [[maybe_unused]] = typename Refused<Reason::not_constant, nullptr, inputs>::type;
     return true;
   } else if constexpr (!requires { typename std::bool_constant<update_dry<Program>()>; }) {
     using updates [[maybe_unused]] = typename Refused<Reason::not_constant, nullptr, inputs>::type;
     return true;
   } else {
-    constexpr bool sound = run_dry<Model, Input...>();
+    constexpr bool sound = run_dry<Model, Input...>() >= 0;
     constexpr Refusal refusal = [] {
       if constexpr (sound && is_trained<Program>) return refused_loss(Returned<Model, Input...>::type);
       return Refusal{};
@@ -512,6 +513,13 @@ constexpr bool refused() {
   else
     return true;
 }
+/// How many operations the model of a program that is not refused applies.
+template <class Program>
+constexpr int applied() {
+  return []<class... Input>(Types<Input...>) {
+    return run_dry<typename Program::Model, Input...>();
+  }(typename Program::Inputs{});
+}
 }  // namespace building
 
 /// The graph of a program, each operation a node: forward, and for a training backward and optimizer. Outputs: the
@@ -538,7 +546,7 @@ constexpr Graph build() {
 ///     static_assert(run_as_constant<Model, Tensor<float, Shape<4 / data, 8>>>());
 template <class Model, class... Input>
 constexpr bool run_as_constant() {
-  return internals::building::run_dry<Model, Input...>();
+  return internals::building::run_dry<Model, Input...>() >= 0;
 }
 
 }  // namespace parallel

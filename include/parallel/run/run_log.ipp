@@ -180,7 +180,10 @@ PARALLEL_INLINE void RunLog::cut() {
   std::filesystem::resize_file(rows(files_), last.bytes, error);
   if (error) throw Failure("'" + rows(files_) + "' cannot be cut: " + error.message(), exit_code::io);
   rows_ = last.more ? rows_of_file : last.rows;
-  if (last.more) file_.emplace(rows(++files_)), rows_ = 0;
+  if (last.more) {
+    file_.emplace(rows(++files_));
+    rows_ = 0;
+  }
 }
 
 PARALLEL_INLINE void RunLog::write(std::int64_t step, std::vector<LoggedNumber> numbers) {
@@ -214,7 +217,8 @@ PARALLEL_INLINE void RunLog::append(std::string_view line) {
       AppendedFile next(rows(files_ + 1));  // it is there before the page is told of it
       if (!file_->append(logging::more)) return warn();
       file_ = std::move(next);
-      ++files_, rows_ = 0;
+      ++files_;
+      rows_ = 0;
     } catch (const Failure&) {
       return warn();
     }
