@@ -8,135 +8,19 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <typeinfo>
 #include <unistd.h>
 
-#include <parallel/file/csv.hpp>
-#include <parallel/file/idx.hpp>
-#include <parallel/file/llmc.hpp>
-#include <parallel/file/npy.hpp>
-#include <parallel/file/npz.hpp>
-#include <parallel/file/safetensors.hpp>
-#include <parallel/file/sharded_safetensors.hpp>
-#include <parallel/file/tokenizer.hpp>
-#include <parallel/file/tokens.hpp>
-
 #include "changed.hpp"
+#include "file_formats.hpp"
 
-using namespace parallel;
-using namespace parallel::internals;
+using namespace file_formats;
 using changed::Random;
 
 namespace {
-
-/// A format: files that are whole, and a reader that looks at all that it gave.
-struct Format {
-  std::vector<std::string> whole{};
-  std::function<void(const std::string&)> read{};
-  bool text = false;  ///< changed by words and lines, too
-};
-
-unsigned seen = 0;  // so that what is read is read
-template <class Elements>
-void look(const Elements& elements) {
-  for (const auto& e : elements) {
-    unsigned char bytes[sizeof e];
-    std::memcpy(bytes, &e, sizeof e);
-    seen += bytes[0];
-  }
-}
-void look_at(const FileTensor& tensor) {
-  look(tensor.bytes);
-  seen += static_cast<unsigned>(tensor.elements());
-  try {
-    look(tensor.as<float>());
-  } catch (const Failure&) {
-  }
-}
-
-std::vector<Format> formats(const std::string& fixtures) {
-  const auto files = [&](const std::string& ending) {
-    std::vector<std::string> all;
-    for (const auto& entry : std::filesystem::directory_iterator(fixtures))
-      if (entry.path().string().ends_with(ending)) {
-        const internals::MappedFile file(entry.path().string());
-        all.emplace_back(file.text());
-      }
-    std::sort(all.begin(), all.end());
-    return all;
-  };
-  const auto number = [](std::int32_t n) { return std::string(reinterpret_cast<const char*>(&n), 4); };
-  std::vector<Format> result;
-  const auto safetensors = [](const std::string& file) {
-    const Safetensors all(file);
-    for (std::size_t i = 0; i < all.size(); ++i) look_at(all[all[i].name]);
-  };
-  result.push_back({files(".safetensors"), safetensors, true});
-  result.push_back({files(".npy"), [](const std::string& file) { look_at(read_npy(file)); }, true});
-  const auto each = [](const auto& all) {
-    for (std::size_t i = 0; i < all.size(); ++i) look_at(all[i]);
-  };
-  result.push_back({files(".npz"), [each](const std::string& file) { each(Npz(file)); }});
-  static constexpr LlmcSizes sizes{.context = 2, .vocabulary = 3, .layers = 1, .heads = 1, .channels = 2, .padded = 4};
-  const llmc::ModelLayout model("", sizes, FileDType::F32), halves("", sizes, FileDType::BF16);
-  const auto filled = [](const llmc::ModelLayout& layout) {
-    std::string bytes = layout.bytes();
-    bytes.resize(static_cast<std::size_t>(layout.begin(layout.tensors().size())), 'x');
-    return bytes;
-  };
-  result.push_back({{filled(model), filled(halves)}, [each](const std::string& file) { each(LlmcModel(file)); }});
-  const std::string state = number(20240327) + number(2) + number(1) + number(2) + std::string(1008, '\0') +
-                            std::string(16 + 24 + 4, 'x') + filled(model).substr(1024);
-  result.push_back({{state}, [each](const std::string& file) { each(LlmcDebugState(file, sizes)); }});
-  const auto sharded = [each](const std::string& file) {
-    try {
-      each(ShardedSafetensors(file));
-    } catch (const Failure& failure) {  // other names are of other files
-      if (failure.exit_code == exit_code::missing_input) throw damaged(file, failure.what());
-      throw;
-    }
-  };
-  result.push_back({{R"({"weight_map":{"w":"small.safetensors","k":"small.safetensors"}})"}, sharded, true});
-  const auto tiktoken = [](const std::string& file) {
-    const Tokenizer all(Tiktoken{file, Pieces::llama3, {{"<|end|>", 1000}}});
-    look(all.encode("Don't panic: 12345 \n\n <|end|>"));
-  };
-  result.push_back({files(".tiktoken"), tiktoken, true});
-  const auto csv = [](const std::string& file) {
-    look(read_csv<float>(file).values);
-    look(read_csv<double>(file, {.header = false, .separator = ';', .empty = 0}).values);
-  };
-  result.push_back(
-      {{"x,y,\"z\"\n1,2,3\n4,\"5\",6e3\n", "1;2;;3\r\n4;5;6;7\r\n", "\"a \"\"b\"\"\n\" , c\n1,2"}, csv, true});
-  const std::string idx{"\0\0\x08\x03\0\0\0\2\0\0\0\1\0\0\0\3abcdef", 22};
-  result.push_back({{idx}, [](const std::string& file) { look_at(read_idx(file)); }});
-  const auto tokens = [](const std::string& file) {
-    for (const TokenFile& all : {TokenFile(file, TokenWidth::two), TokenFile(file)})
-      for (std::size_t i = 0; i < all.size(); ++i) seen += static_cast<unsigned>(all[i]);
-  };
-  result.push_back({{number(20240520) + number(1) + number(3) + std::string(1012, '\0') + "abcdef",
-                     number(20240801) + number(7) + number(2) + std::string(1012, '\0') + "abcdefgh"},
-                    tokens});
-  const auto tokenizer = [](const std::string& file) {
-    const Tokenizer all(file);
-    for (const std::string_view text : {"Don't panic: 12345 \n\n <|end|>", "\xff\xc3\xa9 <|endoftext|>  "})
-      look(all.encode(text));
-  };
-  result.push_back({files(".tokenizer.json"), tokenizer, true});
-  const auto encoder = [fixtures](const std::string& file) {
-    look(Tokenizer(file, fixtures + "/merges.txt").encode("a text"));
-  };
-  result.push_back({files("vocab.json"), encoder, true});
-  const auto merges = [fixtures](const std::string& file) {
-    look(Tokenizer(fixtures + "/vocab.json", file).encode("a text"));
-  };
-  result.push_back({files("merges.txt"), merges, true});
-  return result;
-}
 
 /// A length that is changed, bytes that are others, missing, doubled, taken from elsewhere.
 std::string changed_bytes(std::string of, Random& random) {
