@@ -243,6 +243,10 @@ TEST_CASE("archives that are damaged, or have what is not read, are refused") {
   other.replace(other.rfind("w.npy"), 5, "w.txt");
   CHECK(sentence(folder, other, read) == ": it has a file 'w.txt'; arrays end in .npy");
   other = whole;
+  other[other.rfind("w.npy")] = '\0';  // what() would end there
+  other.replace(other.find("NUMPY"), 5, "numpy");
+  CHECK(sentence(folder, other, read) == ": ?.npy: it does not begin as .npy does");
+  other = whole;
   other.replace(other.find("NUMPY"), 5, "numpy");
   CHECK(sentence(folder, other, read) == ": w.npy: it does not begin as .npy does");
   CHECK(said(folder / "none", [&] { Npz{folder / "none"}; }).code == exit_code::missing_input);

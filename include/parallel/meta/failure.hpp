@@ -1,5 +1,6 @@
 // What ends a program: an exception with one sentence and an exit code.
 #pragma once
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -22,11 +23,19 @@ inline constexpr int plans_differ = 76;   ///< ranks with other programs or plan
 inline constexpr int configuration = 78;  ///< a mesh, an axis, a number of ranks
 }  // namespace exit_code
 
+namespace internals {
+/// what() ends at a zero byte, which names in a file can have: a question mark stands for it.
+inline std::string without_zeros(std::string sentence) {
+  std::replace(sentence.begin(), sentence.end(), '\0', '?');
+  return sentence;
+}
+}  // namespace internals
+
 /// Base of the exceptions that end a program with an exit code of their own.
 struct Failure : std::runtime_error {
   int exit_code;
   explicit Failure(const std::string& sentence, int code = exit_code::failed)
-      : std::runtime_error(sentence), exit_code(code) {}
+      : std::runtime_error(internals::without_zeros(sentence)), exit_code(code) {}
 };
 
 namespace internals {
