@@ -56,33 +56,36 @@ inline double cosine(std::uint64_t high, std::uint64_t low) {
       ((std::bit_cast<std::uint64_t>(sine) & other) | (std::bit_cast<std::uint64_t>(cosine) & ~other)) ^
       (((quarter + 1) & 2) << 62));
 }
-inline void words(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, CounterColumn (&all)[4]) {
+/// The steps of a counter wait for each other: of fewer at once processors wait, too.
+inline constexpr int at_once = 64;
+using Words = CounterColumns<at_once>;
+inline void words(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, Words& all) {
   const auto halves = [](std::uint64_t n) {
     return std::array{static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(n >> 32)};
   };
-  philox(all, first, halves(stream), halves(seed));
+  philox<at_once>(all, first, halves(stream), halves(seed));
 }
-inline void uniforms(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, double (&to)[counters_at_once]) {
-  CounterColumn all[4];
+inline void uniforms(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, double (&to)[at_once]) {
+  Words all;
   words(seed, stream, first, all);
-  for (int i = 0; i < counters_at_once; ++i) to[i] = fraction(all[0][i], all[1][i]);
+  for (int i = 0; i < at_once; ++i) to[i] = fraction(all[0][i], all[1][i]);
 }
 /// Normal with mean 0 and deviation 1 (Box and Muller, 1958).
-inline void normals(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, double (&to)[counters_at_once]) {
-  CounterColumn all[4];
+inline void normals(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, double (&to)[at_once]) {
+  Words all;
   words(seed, stream, first, all);
-  for (int i = 0; i < counters_at_once; ++i)
+  for (int i = 0; i < at_once; ++i)
     to[i] = root(-2 * log(fraction(all[0][i], all[1][i]))) * cosine(all[2][i], all[3][i]);
 }
 template <class T>
 void draw(const Draw& what, std::uint64_t first, std::int64_t n, T* to) {
-  for (std::int64_t i = 0; i < n; i += counters_at_once) {
-    double drawn[counters_at_once];
+  for (std::int64_t i = 0; i < n; i += at_once) {
+    double drawn[at_once];
     (what.normal ? normals : uniforms)(what.seed, what.stream, first + static_cast<std::uint64_t>(i), drawn);
-    T numbers[counters_at_once];
-    for (int k = 0; k < counters_at_once; ++k)
+    T numbers[at_once];
+    for (int k = 0; k < at_once; ++k)
       numbers[k] = static_cast<T>(what.scale * (what.normal ? drawn[k] : 2 * drawn[k] - 1));
-    std::copy_n(numbers, std::min<std::int64_t>(counters_at_once, n - i), to + i);
+    std::copy_n(numbers, std::min<std::int64_t>(at_once, n - i), to + i);
   }
 }
 }  // namespace drawing
@@ -94,7 +97,7 @@ PARALLEL_INLINE void draw(const Draw& what, std::uint64_t first, std::int64_t n,
   drawing::draw(what, first, n, to);
 }
 PARALLEL_INLINE double random_normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
-  double drawn[counters_at_once];
+  double drawn[drawing::at_once];
   drawing::normals(seed, stream, index, drawn);
   return drawn[0];
 }

@@ -17,13 +17,14 @@ constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> count
   }
   return counter;
 }
-/// So many counters at once, their words by columns: loops of a constant length, which compilers vectorise.
-inline constexpr int counters_at_once = 16;
-using CounterColumn = std::uint32_t[counters_at_once];
-inline void philox(CounterColumn (&counter)[4], std::array<std::uint32_t, 2> key) {
+/// n counters at once, their words by columns: loops of a constant length, which compilers vectorise.
+template <int n>
+using CounterColumns = std::uint32_t[4][n];
+template <int n>
+inline void philox(CounterColumns<n>& counter, std::array<std::uint32_t, 2> key) {
   constexpr std::uint32_t first = 0xD2511F53, second = 0xCD9E8D57;
   for (int round = 0; round < 10; ++round) {
-    for (int i = 0; i < counters_at_once; ++i) {
+    for (int i = 0; i < n; ++i) {
       const std::uint32_t a = counter[0][i], b = counter[2][i];
       counter[0][i] = static_cast<std::uint32_t>(std::uint64_t{second} * b >> 32) ^ counter[1][i] ^ key[0];
       counter[2][i] = static_cast<std::uint32_t>(std::uint64_t{first} * a >> 32) ^ counter[3][i] ^ key[1];
@@ -35,16 +36,17 @@ inline void philox(CounterColumn (&counter)[4], std::array<std::uint32_t, 2> key
   }
 }
 /// The counters from `first` on, whose upper half is `high`.
-inline void philox(CounterColumn (&words)[4], std::uint64_t first, std::array<std::uint32_t, 2> high,
+template <int n>
+inline void philox(CounterColumns<n>& words, std::uint64_t first, std::array<std::uint32_t, 2> high,
                    std::array<std::uint32_t, 2> key) {
-  for (int i = 0; i < counters_at_once; ++i) {
+  for (int i = 0; i < n; ++i) {
     const std::uint64_t counter = first + static_cast<std::uint64_t>(i);
     words[0][i] = static_cast<std::uint32_t>(counter);
     words[1][i] = static_cast<std::uint32_t>(counter >> 32);
     words[2][i] = high[0];
     words[3][i] = high[1];
   }
-  philox(words, key);
+  philox<n>(words, key);
 }
 constexpr std::array<std::uint32_t, 4> random_words(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
   return philox({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),

@@ -12,7 +12,7 @@ namespace parallel::internals {
 ///     element of a block     0 ... 15   16 ... 31   32 ... 47   48 ... 63
 ///     word of its counter        0          1           2           3
 struct RandomStream {
-  static constexpr int counters = counters_at_once, block = 4 * counters;
+  static constexpr int counters = 16, block = 4 * counters;
   std::array<std::uint32_t, 2> key{};
   std::array<std::uint32_t, 2> high{};  ///< the upper half of every counter
 

@@ -12,8 +12,8 @@ namespace parallel::internals::cpu {
 /// The words of one block, in the order of its elements: RandomStream::word.
 inline void words_of_block(const RandomStream& stream, std::uint64_t block,
                            std::uint32_t (&words)[RandomStream::block]) {
-  CounterColumn columns[4];
-  philox(columns, block * counters_at_once, stream.high, stream.key);
+  CounterColumns<RandomStream::counters> columns;
+  philox<RandomStream::counters>(columns, block * RandomStream::counters, stream.high, stream.key);
   std::memcpy(words, columns, sizeof words);
 }
 
