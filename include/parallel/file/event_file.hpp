@@ -2,7 +2,6 @@
 // SessionLog), both written by hand.
 #pragma once
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <charconv>
 #include <chrono>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include <parallel/file/appended_file.hpp>
+#include <parallel/file/crc.hpp>
 #include <parallel/meta/failure.hpp>
 
 namespace parallel::internals {
@@ -29,23 +29,6 @@ struct LoggedNumber {
 };
 
 namespace events {
-/// CRC-32C (Castagnoli), of which each byte's remainder is found once.
-constexpr std::array<std::uint32_t, 256> remainders() {
-  std::array<std::uint32_t, 256> all{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t r = byte;
-    for (int bit = 0; bit < 8; ++bit) r = (r >> 1) ^ ((r & 1) != 0 ? 0x82f63b78U : 0U);
-    all[byte] = r;
-  }
-  return all;
-}
-inline std::uint32_t crc32c(std::string_view bytes) {
-  static constexpr std::array<std::uint32_t, 256> of = remainders();
-  std::uint32_t crc = ~0U;
-  for (const char c : bytes) crc = of[(crc ^ static_cast<unsigned char>(c)) & 0xff] ^ (crc >> 8);
-  return ~crc;
-}
-
 /// Whole numbers as they lie in a file, the lowest byte first.
 template <class Number>
 std::string little_endian(Number number) {
@@ -55,7 +38,7 @@ std::string little_endian(Number number) {
 }
 /// A checksum of data that hold checksums is masked (TFRecord).
 inline std::string checksum(std::string_view bytes) {
-  const std::uint32_t crc = crc32c(bytes);
+  const std::uint32_t crc = Crc32c().add(bytes.data(), bytes.size()).value();
   return little_endian(((crc >> 15) | (crc << 17)) + 0xa282ead8U);
 }
 inline std::string record(std::string_view data) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <parallel/file/crc.hpp>
 #include <parallel/file/file_sink.hpp>
 #include <parallel/file/named_tensors.hpp>
 #include <parallel/file/npy.hpp>
@@ -23,27 +24,6 @@ inline constexpr std::size_t local_bytes = 30, central_bytes = 46, end_bytes = 2
 inline constexpr std::uint32_t in_extra = 0xffffffff;  ///< a size that stands in 64 bits elsewhere
 inline constexpr std::uint16_t extra64 = 1;
 inline constexpr std::string_view ending = ".npy";
-
-/// The sum of a file's bytes (CRC-32 of ISO 3309), gone on with.
-class Sum {
- public:
-  void add(const void* bytes, std::size_t count) {
-    const auto* at = static_cast<const unsigned char*>(bytes);
-    for (; count > 0; --count) sum_ = sum_ >> 8 ^ table[(sum_ ^ *at++) & 0xff];
-  }
-  std::uint32_t value() const { return ~sum_; }
-
- private:
-  static constexpr auto table = [] {
-    std::array<std::uint32_t, 256> all{};
-    for (std::uint32_t i = 0; i < 256; ++i) {
-      all[i] = i;
-      for (int bit = 0; bit < 8; ++bit) all[i] = all[i] >> 1 ^ (all[i] & 1 ? 0xedb88320 : 0);
-    }
-    return all;
-  }();
-  std::uint32_t sum_ = ~0U;
-};
 
 /// Numbers one behind the other, as an archive has them.
 class Record {
@@ -192,7 +172,7 @@ void write_npz(const std::string& file, const std::vector<FileEntry>& arrays, Wr
       return local.bytes().size();
     };
     const std::size_t before = begin(0);
-    zip::Sum sum;
+    Crc32 sum;
     out.write(header.data(), header.size());
     sum.add(header.data(), header.size());
     FileSink sink(out, t.dtype, *bytes, [&](const void* of, std::size_t count) { sum.add(of, count); });
