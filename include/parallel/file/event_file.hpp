@@ -2,7 +2,6 @@
 // SessionLog), both written by hand.
 #pragma once
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <chrono>
 #include <cstddef>
@@ -18,6 +17,7 @@
 
 #include <parallel/file/appended_file.hpp>
 #include <parallel/file/crc.hpp>
+#include <parallel/file/little_endian.hpp>
 #include <parallel/meta/failure.hpp>
 
 namespace parallel::internals {
@@ -29,13 +29,6 @@ struct LoggedNumber {
 };
 
 namespace events {
-/// Whole numbers as they lie in a file, the lowest byte first.
-template <class Number>
-std::string little_endian(Number number) {
-  std::string bytes;
-  for (std::size_t i = 0; i < sizeof number; ++i) bytes += static_cast<char>(number >> (8 * i));
-  return bytes;
-}
 /// A checksum of data that hold checksums is masked (TFRecord).
 inline std::string checksum(std::string_view bytes) {
   const std::uint32_t crc = Crc32c().add(bytes.data(), bytes.size()).value();
@@ -56,10 +49,10 @@ inline std::string field(int number, std::uint64_t value) {
   return value == 0 ? "" : varint(static_cast<std::uint64_t>(number) << 3) + varint(value);
 }
 inline std::string field(int number, double value) {
-  return varint(static_cast<std::uint64_t>(number) << 3 | 1) + little_endian(std::bit_cast<std::uint64_t>(value));
+  return varint(static_cast<std::uint64_t>(number) << 3 | 1) + little_endian(value);
 }
 inline std::string field(int number, float value) {
-  return varint(static_cast<std::uint64_t>(number) << 3 | 5) + little_endian(std::bit_cast<std::uint32_t>(value));
+  return varint(static_cast<std::uint64_t>(number) << 3 | 5) + little_endian(value);
 }
 inline std::string field(int number, std::string_view bytes) {
   return varint(static_cast<std::uint64_t>(number) << 3 | 2) + varint(bytes.size()) + std::string(bytes);

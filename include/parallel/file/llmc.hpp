@@ -64,7 +64,7 @@ class ModelLayout {
     Header header{model_magic, dtype == FileDType::F32 ? float_version : bfloat16_version};
     const std::int64_t sizes[] = {n.context, n.vocabulary, n.layers, n.heads, n.channels, n.padded};
     for (std::size_t i = 0; i < std::size(sizes); ++i) header[2 + i] = static_cast<std::int32_t>(sizes[i]);
-    bytes_.assign(reinterpret_cast<const char*>(header.data()), header_bytes);
+    bytes_ = little_endian(header);
     std::int64_t end = header_bytes;
     for (const FileEntry& t : tensors_) {
       begins_.push_back(end);

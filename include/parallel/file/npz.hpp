@@ -24,24 +24,6 @@ inline constexpr std::size_t local_bytes = 30, central_bytes = 46, end_bytes = 2
 inline constexpr std::uint32_t in_extra = 0xffffffff;  ///< a size that stands in 64 bits elsewhere
 inline constexpr std::uint16_t extra64 = 1;
 inline constexpr std::string_view ending = ".npy";
-
-/// Numbers one behind the other, as an archive has them.
-class Record {
- public:
-  template <class... Number>
-  explicit Record(Number... numbers) {
-    (add(numbers), ...);
-  }
-  template <class Number>
-  void add(Number number) {
-    bytes_.append(reinterpret_cast<const char*>(&number), sizeof number);
-  }
-  void add(const std::string& text) { bytes_ += text; }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  std::string bytes_{};
-};
 }  // namespace zip
 
 /// What numpy.savez wrote: its arrays, mapped, by their names. Sums of the archive are not looked at, so that what is not
@@ -146,7 +128,7 @@ void write_npz(const std::string& file, const std::vector<FileEntry>& arrays, Wr
   if (arrays.size() >= 0xffff) throw damaged(file, "an archive has fewer than 65535 arrays; write several");
 
   NewFile out(file, file);
-  zip::Record directory;
+  std::string directory;
   std::uint64_t at = 0;
   for (const FileEntry& t : arrays) {
     const auto elements = elements_of(t.shape);
@@ -166,10 +148,11 @@ void write_npz(const std::string& file, const std::vector<FileEntry>& arrays, Wr
     const std::uint16_t flags = std::all_of(name.begin(), name.end(), is_ascii) ? 0 : 0x800;  // UTF-8
     const auto name_size = static_cast<std::uint16_t>(name.size());
     const auto begin = [&](std::uint32_t sum) {
-      zip::Record local(zip::local, version, flags, stored, time, date, sum, zip::in_extra, zip::in_extra, name_size,
-                        std::uint16_t{20}, name, zip::extra64, std::uint16_t{16}, size, size);
-      out.write(local.bytes().data(), local.bytes().size());
-      return local.bytes().size();
+      const std::string local = little_endian(zip::local, version, flags, stored, time, date, sum, zip::in_extra,
+                                              zip::in_extra, name_size, std::uint16_t{20}) +
+                                name + little_endian(zip::extra64, std::uint16_t{16}, size, size);
+      out.write(local.data(), local.size());
+      return local.size();
     };
     const std::size_t before = begin(0);
     Crc32 sum;
@@ -186,19 +169,18 @@ void write_npz(const std::string& file, const std::vector<FileEntry>& arrays, Wr
     begin(sum.value());
     seek(at + before + size);
     const auto size32 = static_cast<std::uint32_t>(size);
-    const zip::Record entry(zip::central, static_cast<std::uint16_t>(version | unix), version, flags, stored, time,
-                            date, sum.value(), size32, size32, name_size, std::uint16_t{0}, std::uint16_t{0},
-                            std::uint16_t{0}, std::uint16_t{0}, std::uint32_t{0600} << 16,
-                            static_cast<std::uint32_t>(at), name);
-    directory.add(entry.bytes());
+    directory += little_endian(zip::central, static_cast<std::uint16_t>(version | unix), version, flags, stored, time,
+                               date, sum.value(), size32, size32, name_size, std::uint16_t{0}, std::uint16_t{0},
+                               std::uint16_t{0}, std::uint16_t{0}, std::uint32_t{0600} << 16,
+                               static_cast<std::uint32_t>(at)) +
+                 name;
     at += before + size;
   }
   const auto count = static_cast<std::uint16_t>(arrays.size());
-  const zip::Record end(zip::end, std::uint16_t{0}, std::uint16_t{0}, count, count,
-                        static_cast<std::uint32_t>(directory.bytes().size()), static_cast<std::uint32_t>(at),
-                        std::uint16_t{0});
-  out.write(directory.bytes().data(), directory.bytes().size());
-  out.write(end.bytes().data(), end.bytes().size());
+  directory += little_endian(zip::end, std::uint16_t{0}, std::uint16_t{0}, count, count,
+                             static_cast<std::uint32_t>(directory.size()), static_cast<std::uint32_t>(at),
+                             std::uint16_t{0});
+  out.write(directory.data(), directory.size());
   out.put_in_place();
 }
 

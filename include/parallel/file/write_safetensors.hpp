@@ -52,9 +52,7 @@ class SafetensorsHeader {
     header += '}';
     header.resize((header.size() + 7) / 8 * 8, ' ');
     if (header.size() > 100'000'000) throw damaged(file_, "its header would have more than 100000000 bytes");
-    const std::uint64_t length = header.size();
-    bytes_.assign(reinterpret_cast<const char*>(&length), sizeof length);
-    bytes_ += header;
+    bytes_ = little_endian(std::uint64_t{header.size()}) + header;
   }
 
   /// The file's bytes before its tensors.
