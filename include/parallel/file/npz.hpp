@@ -120,11 +120,7 @@ void write_npz(const std::string& file, const std::vector<FileEntry>& arrays, Wr
   const auto refused = [&](const FileEntry& t, const std::string& why) {
     return damaged(file, "the array '" + t.name + "', which is to be written, " + why);
   };
-  std::vector<std::string> names;
-  for (const FileEntry& t : arrays) names.push_back(t.name);
-  std::sort(names.begin(), names.end());
-  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
-    throw damaged(file, "two arrays that are to be written are called '" + *twice + "'");
+  check_names(file, arrays, "arrays");
   if (arrays.size() >= 0xffff) throw damaged(file, "an archive has fewer than 65535 arrays; write several");
 
   NewFile out(file, file);
