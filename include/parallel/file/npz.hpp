@@ -165,17 +165,17 @@ void write_npz(const std::string& file, const std::vector<FileEntry>& arrays, Wr
     begin(sum.value());
     seek(at + before + size);
     const auto size32 = static_cast<std::uint32_t>(size);
-    directory += little_endian(zip::central, static_cast<std::uint16_t>(version | unix), version, flags, stored, time,
-                               date, sum.value(), size32, size32, name_size, std::uint16_t{0}, std::uint16_t{0},
-                               std::uint16_t{0}, std::uint16_t{0}, std::uint32_t{0600} << 16,
-                               static_cast<std::uint32_t>(at)) +
-                 name;
+    directory +=
+        little_endian(zip::central, static_cast<std::uint16_t>(version | unix), version, flags, stored, time, date,
+                      sum.value(), size32, size32, name_size, std::uint16_t{0}, std::uint16_t{0}, std::uint16_t{0},
+                      std::uint16_t{0}, std::uint32_t{0600} << 16, static_cast<std::uint32_t>(at)) +
+        name;
     at += before + size;
   }
   const auto count = static_cast<std::uint16_t>(arrays.size());
-  directory += little_endian(zip::end, std::uint16_t{0}, std::uint16_t{0}, count, count,
-                             static_cast<std::uint32_t>(directory.size()), static_cast<std::uint32_t>(at),
-                             std::uint16_t{0});
+  directory +=
+      little_endian(zip::end, std::uint16_t{0}, std::uint16_t{0}, count, count,
+                    static_cast<std::uint32_t>(directory.size()), static_cast<std::uint32_t>(at), std::uint16_t{0});
   out.write(directory.data(), directory.size());
   out.put_in_place();
 }
