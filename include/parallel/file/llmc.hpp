@@ -55,8 +55,8 @@ inline void check(const std::string& file, const LlmcSizes& n) {
                             std::to_string(n.heads) + " heads, which do not go together");
 }
 
-/// FILE, mapped, which begins as llm.c's of this magic and of one of these versions. `expected`: "weights with 1 and 2".
-/// Throws Failure: missing_input where there is none, bad_data where it begins otherwise.
+/// FILE, mapped, which begins with this magic and one of these versions. `expected`: "weights with 1 and 2". Throws
+/// Failure: missing_input where there is none, bad_data where it begins otherwise.
 inline std::shared_ptr<const MappedFile> mapped(const std::string& file, std::int32_t magic,
                                                 std::initializer_list<std::int32_t> versions,
                                                 const std::string& expected) {
@@ -113,8 +113,8 @@ inline FileTensor without_padding(FileEntry t, const LlmcSizes& n, std::shared_p
 }
 }  // namespace llmc
 
-/// llm.c's gpt2_124M.bin, of floats or of bfloat16: its tensors, mapped, under the names that they have there: wte, wpe,
-/// ln1w and so on, each of all layers. Of the vocabulary `wte` has what there really is.
+/// llm.c's gpt2_124M.bin, of floats or of bfloat16: its tensors, mapped, under the names that they have there: wte,
+/// wpe, ln1w and so on, each of all layers. Of the vocabulary `wte` has what there really is.
 class LlmcModel : public NamedTensors {
  public:
   /// Throws Failure: missing_input where there is no such file; bad_data where it is another, or has not the bytes that

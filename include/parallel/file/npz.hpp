@@ -26,8 +26,8 @@ inline constexpr std::uint16_t extra64 = 1;
 inline constexpr std::string_view ending = ".npy";
 }  // namespace zip
 
-/// What numpy.savez wrote: its arrays, mapped, by their names. Sums of the archive are not looked at, so that what is not
-/// read is not loaded.
+/// What numpy.savez wrote: its arrays, mapped, by their names. Sums of the archive are not looked at, so that what is
+/// not read is not loaded.
 class Npz : public NamedTensors {
  public:
   /// Throws Failure: missing_input where there is no such file; bad_data where it is damaged, compressed
@@ -111,8 +111,8 @@ class Npz : public NamedTensors {
   std::shared_ptr<const MappedFile> in_;
 };
 
-/// Writes FILE as numpy.savez does, byte for byte, whole or not at all. `write(entry, sink)` is called for each array in
-/// their order, as write_safetensors does. Throws Failure: io where it cannot be written; bad_data where names are
+/// Writes FILE as numpy.savez does, byte for byte, whole or not at all. `write(entry, sink)` is called for each array
+/// in their order, as write_safetensors does. Throws Failure: io where it cannot be written; bad_data where names are
 /// equal, a shape is none, .npy has not the element type, `write` gave more or fewer bytes than the shape has, or all
 /// are 65536 arrays or 4 GiB.
 template <class Write>

@@ -1,5 +1,5 @@
-// A file of safetensors that all ranks write together, each its parts at their places, on a thread of its own: the names
-// of files, which ranks wait for which, what is on the disk when, and the sums by which damage is found.
+// A file of safetensors that all ranks write together, each its parts at their places, on a thread of its own: the
+// names of files, which ranks wait for which, what is on the disk when, and the sums by which damage is found.
 #pragma once
 #include <charconv>
 #include <chrono>

@@ -21,8 +21,8 @@
 
 namespace parallel::internals {
 
-/// A parameter by its path, the tensors of the file that it is, and how it lies in them. In a name {} is the number of a
-/// layer; where none is said, all layers are one tensor, the first dimension of it.
+/// A parameter by its path, the tensors of the file that it is, and how it lies in them. In a name {} is the number of
+/// a layer; where none is said, all layers are one tensor, the first dimension of it.
 struct WeightRow {
   std::string member;              ///< "blocks.*.attention.q"
   std::vector<std::string> names;  ///< one, or several among which the pattern cuts the parameter
@@ -132,8 +132,8 @@ bool of_reals(FileDType dtype, F f) {
   }
 }
 
-/// Elements of a file on their way into a program. Rows of a matrix that is turned are columns of the file: several that
-/// are neighbours there go together, so that each line of memory is read once.
+/// Elements of a file on their way into a program. Rows of a matrix that is turned are columns of the file: several
+/// that are neighbours there go together, so that each line of memory is read once.
 class Rows {
  public:
   explicit Rows(DType to) : dtype_(to) {}
@@ -354,8 +354,8 @@ void save(World& world, Executor<World, Device>& executor, const std::string& fi
 }
 }  // namespace weights
 
-/// Reads an executor's parameters from a file, as `table` says: each rank its part, where it lies, of mapped files. What
-/// the program has padded becomes zeros. Elements of F16, BF16, F32 and F64 are converted. `from`: Safetensors, or
+/// Reads an executor's parameters from a file, as `table` says: each rank its part, where it lies, of mapped files.
+/// What the program has padded becomes zeros. Elements of F16, BF16, F32 and F64 are converted. `from`: Safetensors, or
 /// what else has tensors by name. Nothing is set where it throws: Misuse where the table is not for the program,
 /// Failure(bad_data) where the file has not what the table says, or more.
 template <class Running, class Files>
@@ -387,9 +387,9 @@ void load_weights(Running& executor, const Files& from, const WeightTable& table
   }
 }
 
-/// Writes an executor's parameters as safetensors, under the names of `table` and as they lie there. Called by all ranks
-/// together, on a folder that all see; the file is there whole, or as it was. Throws what `load_weights` does, and
-/// Failure(io).
+/// Writes an executor's parameters as safetensors, under the names of `table` and as they lie there. Called by all
+/// ranks together, on a folder that all see; the file is there whole, or as it was. Throws what `load_weights` does,
+/// and Failure(io).
 template <Communicator World, class Device>
 void save_weights(World& world, Executor<World, Device>& executor, const std::string& file, const WeightTable& table,
                   FileDType dtype = FileDType::F32,
