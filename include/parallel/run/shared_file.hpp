@@ -302,9 +302,11 @@ void SharedFiles<World>::finish(SharedFile& w, std::map<std::string, std::uint64
   for (const auto& [name, sum] : sums)
     w.metadata[std::string(checkpointing::sum_key) + name] = checkpointing::hexadecimal(sum);
   const std::string header = checkpointing::summed(SafetensorsHeader(w.file, w.tensors, w.metadata).bytes());
-  WrittenInParts to(w.beside);
-  to.write(header.data(), static_cast<std::int64_t>(header.size()), 0);
-  to.finish();
+  {
+    WrittenInParts to(w.beside);
+    to.write(header.data(), static_cast<std::int64_t>(header.size()), 0);
+    to.finish();
+  }
   if (!renamed(w.beside, w.file)) throw Failure(w.file + " cannot be written: " + std::strerror(errno), exit_code::io);
   std::error_code ignored;
   for (int r = 1; r < world_.size(); ++r) std::filesystem::remove(part_of(w, r), ignored);
