@@ -268,4 +268,60 @@ TEST_CASE("archives that are damaged, or have what is not read, are refused") {
         ": two arrays that are to be written are called 'w'");
 }
 
+TEST_CASE("archives that claim 4 GiB and more are refused") {
+  const Folder folder;
+  const auto read = [](const std::string& file) { Npz{file}; };
+  write_npz(folder / "to", {{"w", FileDType::F32, {2}}},
+            [](const FileEntry&, FileSink& sink) { sink(std::vector<float>(2)); });
+  const std::string whole = files::read(folder / "to");
+  const std::size_t entry = whole.find("PK\1\2"), end = whole.find("PK\5\6");
+  const auto with = [](std::string bytes, std::size_t at, const std::string& numbers) {
+    return bytes.replace(at, numbers.size(), numbers);
+  };
+  const auto said_of = [&](const std::string& bytes) { return sentence(folder, bytes, read); };
+  using internals::little_endian;
+  constexpr std::uint32_t full = 0xffffffff;
+
+  // in 32 bits
+  const std::string sizes = with(whole, entry + 20, little_endian(full, full));
+  CHECK(said_of(sizes) == ": its array w has 4294967295 bytes, but the file ends before");
+  CHECK(said_of(with(whole, entry + 20, little_endian(full - 1, full - 1))) ==
+        ": its array w has 4294967294 bytes, but the file ends before");
+  CHECK(said_of(with(whole, entry + 42, little_endian(full))) ==
+        ": its array w is said to be at 4294967295, but is not there");
+  CHECK(said_of(with(whole, end + 16, little_endian(full))).find("is not there") != std::string::npos);
+
+  // in the 64 bits that stand behind its name: sizes, then where it is
+  const auto claims = [&](std::uint64_t size, std::uint64_t at) {
+    std::string bytes =
+        with(with(sizes, entry + 30, little_endian(std::uint16_t{28})), entry + 42, little_endian(full));
+    return bytes.insert(end, little_endian(std::uint16_t{1}, std::uint16_t{24}, size, size, at));
+  };
+  std::uint32_t size = 0;
+  std::memcpy(&size, whole.data() + entry + 24, sizeof size);
+  constexpr std::uint64_t gibibytes = std::uint64_t{1} << 32;
+  CHECK(said_of(claims(size, 0)) == "");
+  CHECK(said_of(claims(gibibytes + size, 0)) ==
+        ": its array w has " + std::to_string(gibibytes + size) + " bytes, but the file ends before");
+  CHECK(said_of(claims(~std::uint64_t{0}, 0)) ==
+        ": its array w has 18446744073709551615 bytes, but the file ends before");
+  CHECK(said_of(claims(size, gibibytes)) == ": its array w is said to be at 4294967296, but is not there");
+  CHECK(said_of(claims(size, ~std::uint64_t{0})) ==
+        ": its array w is said to be at 18446744073709551615, but is not there");
+
+  // an end of 64 bits, which the last 20 bytes before the end say where it is
+  const auto ends = [&](std::uint64_t at, std::uint64_t count, std::uint64_t begin) {
+    const std::string end64 = little_endian(std::uint32_t{0x06064b50}, std::uint64_t{44}, std::uint16_t{45},
+                                            std::uint16_t{45}, 0, 0, count, count, std::uint64_t{end - entry}, begin);
+    const std::string locator = little_endian(std::uint32_t{0x07064b50}, 0, at, 1);
+    return with(whole, end + 16, little_endian(full)).insert(end, end64 + locator);
+  };
+  CHECK(said_of(ends(end, 1, entry)) == "");
+  CHECK(said_of(ends(end + gibibytes, 1, entry)) ==
+        ": its end of 64 bits is said to be at " + std::to_string(end + gibibytes) + ", but is not there");
+  for (const std::uint64_t far : {gibibytes + entry, ~std::uint64_t{0}})
+    CHECK(said_of(ends(end, 1, far)).find("is not there") != std::string::npos);
+  CHECK(said_of(ends(end, gibibytes + 1, entry)).find("is not there") != std::string::npos);
+}
+
 }  // namespace

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <limits>
 #include <sys/resource.h>
+#include <type_traits>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -28,10 +29,12 @@ std::string scalars(double time, std::int64_t step, std::initializer_list<Logged
 
 }  // namespace
 
-TEST_CASE("checksums are those of CRC-32C (RFC 3720, B.4)") {
-  CHECK(events::crc32c(std::string(32, '\0')) == 0x8a9136aa);
-  CHECK(events::crc32c(std::string(32, '\xff')) == 0x62a8ab43);
-  CHECK(events::crc32c("123456789") == 0xe3069283);
+TEST_CASE_TEMPLATE("checksums are those of CRC-32C (RFC 3720, B.4), and of CRC-32", Sum, Crc32c, Crc32) {
+  const auto sum = [](const std::string& bytes) { return Sum().add(bytes.data(), bytes.size()).value(); };
+  constexpr bool castagnoli = std::is_same_v<Sum, Crc32c>;
+  CHECK(sum(std::string(32, '\0')) == (castagnoli ? 0x8a9136aa : 0x190a55ad));
+  CHECK(sum(std::string(32, '\xff')) == (castagnoli ? 0x62a8ab43 : 0xff6cab0b));
+  CHECK(sum("123456789") == (castagnoli ? 0xe3069283 : 0xcbf43926));
 }
 
 TEST_CASE("events are TensorBoard's own, byte for byte") {

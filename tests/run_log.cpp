@@ -174,3 +174,24 @@ TEST_CASE("a disk that is full is said once, and the run goes on") {
   CHECK(warning == "warning: the log '" + run +
                        "' cannot be written: File too large; the run goes on, and what cannot be is left out\n");
 }
+
+TEST_CASE("ranks that name different folders are all told, and nothing is made") {
+  const files::Folder folder;
+  const OwnedPlan plan = derive<Step>(Mesh{data = 2});
+  const auto first = folder / "runs/first", other = folder / "other/first";
+  std::vector<std::string> told(2);
+  run_threads(2, [&](Threads& world) {
+    const int rank = world.rank();
+    try {
+      const RunLog log(world, rank == 0 ? first : other, plan);
+    } catch (const Failure& failure) {
+      told[static_cast<std::size_t>(rank)] = std::to_string(failure.exit_code) + ": " + failure.what();
+    }
+  });
+  for (const std::string& sentence : told) {
+    CHECK(contains(sentence, "folder of a log"));
+    CHECK(contains(sentence, first));
+    CHECK(contains(sentence, other));
+  }
+  CHECK(folder.count() == 0);
+}

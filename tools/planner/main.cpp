@@ -4,35 +4,23 @@
 
 #include <CLI/CLI.hpp>
 
+#include <parallel/meta/nearest.hpp>
+
 #include "advise_file.hpp"
 #include "laid_run.hpp"
 #include "remedies.hpp"
 
 namespace planner {
 
-/// How many letters differ, are missing or too many (Levenshtein, 1966).
-inline std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t best = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = row[j];
-      row[j] = best;
-    }
-  }
-  return row[b.size()];
-}
 /// "; did you mean --json?" for the first flag that there is not.
-inline std::string nearest(const CLI::App& app, int argc, char** argv) {
+inline std::string meant(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> known;
+  for (const CLI::Option* o : app.get_options())
+    for (const std::string& name : o->get_lnames()) known.push_back("--" + name);
   for (int i = 1; i < argc; ++i) {
     const std::string_view given(argv[i]);
     if (!given.starts_with("--")) continue;
-    std::string best;
-    for (const CLI::Option* o : app.get_options())
-      for (const std::string& name : o->get_lnames())
-        if (best.empty() || distance(given, "--" + name) < distance(given, best)) best = "--" + name;
+    const std::string best = nearest(given, known, 1).front();
     if (best != given) return "; did you mean " + best + "?";
   }
   return "";
@@ -51,7 +39,7 @@ inline std::string mistake(const CLI::ParseError& error, const CLI::App& app, in
   const int code = error.get_exit_code();
   if (code == static_cast<int>(CLI::ExitCodes::ArgumentMismatch) && words.find("missing") != std::string::npos)
     return words.substr(0, words.find(':')) + " lacks its value";
-  return words + (code == static_cast<int>(CLI::ExitCodes::ExtrasError) ? nearest(app, argc, argv) : "");
+  return words + (code == static_cast<int>(CLI::ExitCodes::ExtrasError) ? meant(app, argc, argv) : "");
 }
 
 /// Flags of these groups are answers, of which one is given at a time.

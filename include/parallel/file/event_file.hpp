@@ -2,8 +2,6 @@
 // SessionLog), both written by hand.
 #pragma once
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <charconv>
 #include <chrono>
 #include <cstddef>
@@ -18,6 +16,8 @@
 #include <unistd.h>
 
 #include <parallel/file/appended_file.hpp>
+#include <parallel/file/crc.hpp>
+#include <parallel/file/little_endian.hpp>
 #include <parallel/meta/failure.hpp>
 
 namespace parallel::internals {
@@ -29,33 +29,9 @@ struct LoggedNumber {
 };
 
 namespace events {
-/// CRC-32C (Castagnoli), of which each byte's remainder is found once.
-constexpr std::array<std::uint32_t, 256> remainders() {
-  std::array<std::uint32_t, 256> all{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t r = byte;
-    for (int bit = 0; bit < 8; ++bit) r = (r >> 1) ^ ((r & 1) != 0 ? 0x82f63b78U : 0U);
-    all[byte] = r;
-  }
-  return all;
-}
-inline std::uint32_t crc32c(std::string_view bytes) {
-  static constexpr std::array<std::uint32_t, 256> of = remainders();
-  std::uint32_t crc = ~0U;
-  for (const char c : bytes) crc = of[(crc ^ static_cast<unsigned char>(c)) & 0xff] ^ (crc >> 8);
-  return ~crc;
-}
-
-/// Whole numbers as they lie in a file, the lowest byte first.
-template <class Number>
-std::string little_endian(Number number) {
-  std::string bytes;
-  for (std::size_t i = 0; i < sizeof number; ++i) bytes += static_cast<char>(number >> (8 * i));
-  return bytes;
-}
 /// A checksum of data that hold checksums is masked (TFRecord).
 inline std::string checksum(std::string_view bytes) {
-  const std::uint32_t crc = crc32c(bytes);
+  const std::uint32_t crc = Crc32c().add(bytes.data(), bytes.size()).value();
   return little_endian(((crc >> 15) | (crc << 17)) + 0xa282ead8U);
 }
 inline std::string record(std::string_view data) {
@@ -73,10 +49,10 @@ inline std::string field(int number, std::uint64_t value) {
   return value == 0 ? "" : varint(static_cast<std::uint64_t>(number) << 3) + varint(value);
 }
 inline std::string field(int number, double value) {
-  return varint(static_cast<std::uint64_t>(number) << 3 | 1) + little_endian(std::bit_cast<std::uint64_t>(value));
+  return varint(static_cast<std::uint64_t>(number) << 3 | 1) + little_endian(value);
 }
 inline std::string field(int number, float value) {
-  return varint(static_cast<std::uint64_t>(number) << 3 | 5) + little_endian(std::bit_cast<std::uint32_t>(value));
+  return varint(static_cast<std::uint64_t>(number) << 3 | 5) + little_endian(value);
 }
 inline std::string field(int number, std::string_view bytes) {
   return varint(static_cast<std::uint64_t>(number) << 3 | 2) + varint(bytes.size()) + std::string(bytes);

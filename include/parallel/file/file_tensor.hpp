@@ -1,7 +1,9 @@
 // A tensor of a file: what the file says of it, and its bytes where they lie.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,15 @@ struct FileEntry {
   std::vector<std::int64_t> shape{};  ///< none: a single number
   bool operator==(const FileEntry&) const = default;
 };
+
+/// Throws Failure(bad_data) where two of what is to be written into a file have one name. `what`: "tensors".
+inline void check_names(const std::string& file, const std::vector<FileEntry>& all, const std::string& what) {
+  std::vector<std::string_view> names;
+  for (const FileEntry& t : all) names.push_back(t.name);
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
+    throw damaged(file, "two " + what + " that are to be written are called '" + std::string(*twice) + "'");
+}
 
 /// Elements of a file, as a std::span. It keeps what it looks at: the file, or, where elements lie at addresses that
 /// T does not allow, a copy.

@@ -1,7 +1,10 @@
 // Files of llm.c (https://github.com/karpathy/llm.c): the weights of a GPT-2, and a step that PyTorch computed.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,6 +55,21 @@ inline void check(const std::string& file, const LlmcSizes& n) {
                             std::to_string(n.heads) + " heads, which do not go together");
 }
 
+/// FILE, mapped, which begins with this magic and one of these versions. `expected`: "weights with 1 and 2". Throws
+/// Failure: missing_input where there is none, bad_data where it begins otherwise.
+inline std::shared_ptr<const MappedFile> mapped(const std::string& file, std::int32_t magic,
+                                                std::initializer_list<std::int32_t> versions,
+                                                const std::string& expected) {
+  auto in = std::make_shared<const MappedFile>(file);
+  if (in->bytes().size() < header_bytes)
+    throw damaged(file, "it has " + std::to_string(in->bytes().size()) + " bytes, fewer than llm.c's header of 1024");
+  const auto its = in->number<std::int32_t>(0), version = in->number<std::int32_t>(4);
+  if (its != magic || std::find(versions.begin(), versions.end(), version) == versions.end())
+    throw damaged(file, "it begins with " + std::to_string(its) + " and version " + std::to_string(version) +
+                            ", but llm.c's " + expected);
+  return in;
+}
+
 /// What a file of weights begins with, and where its tensors lie.
 class ModelLayout {
  public:
@@ -64,7 +82,7 @@ class ModelLayout {
     Header header{model_magic, dtype == FileDType::F32 ? float_version : bfloat16_version};
     const std::int64_t sizes[] = {n.context, n.vocabulary, n.layers, n.heads, n.channels, n.padded};
     for (std::size_t i = 0; i < std::size(sizes); ++i) header[2 + i] = static_cast<std::int32_t>(sizes[i]);
-    bytes_.assign(reinterpret_cast<const char*>(header.data()), header_bytes);
+    bytes_ = little_endian(header);
     std::int64_t end = header_bytes;
     for (const FileEntry& t : tensors_) {
       begins_.push_back(end);
@@ -95,21 +113,16 @@ inline FileTensor without_padding(FileEntry t, const LlmcSizes& n, std::shared_p
 }
 }  // namespace llmc
 
-/// llm.c's gpt2_124M.bin, of floats or of bfloat16: its tensors, mapped, under the names that they have there: wte, wpe,
-/// ln1w and so on, each of all layers. Of the vocabulary `wte` has what there really is.
+/// llm.c's gpt2_124M.bin, of floats or of bfloat16: its tensors, mapped, under the names that they have there: wte,
+/// wpe, ln1w and so on, each of all layers. Of the vocabulary `wte` has what there really is.
 class LlmcModel : public NamedTensors {
  public:
   /// Throws Failure: missing_input where there is no such file; bad_data where it is another, or has not the bytes that
   /// its header says.
   explicit LlmcModel(const std::string& file) : NamedTensors(file) {
-    const auto in = std::make_shared<const MappedFile>(file);
+    const auto in = llmc::mapped(file, llmc::model_magic, {llmc::float_version, llmc::bfloat16_version},
+                                 "weights with 20240326 and 3 or 5");
     const std::size_t bytes = in->bytes().size();
-    if (bytes < llmc::header_bytes)
-      throw damaged(file, "it has " + std::to_string(bytes) + " bytes, fewer than llm.c's header of 1024");
-    const auto magic = in->number<std::int32_t>(0), version = in->number<std::int32_t>(4);
-    if (magic != llmc::model_magic || (version != llmc::float_version && version != llmc::bfloat16_version))
-      throw damaged(file, "it begins with " + std::to_string(magic) + " and version " + std::to_string(version) +
-                              ", but llm.c's weights with 20240326 and 3 or 5");
     const auto size = [&](std::size_t i) { return std::int64_t{in->number<std::int32_t>(4 * i)}; };
     sizes_ = {.context = size(2),
               .vocabulary = size(3),
@@ -117,7 +130,8 @@ class LlmcModel : public NamedTensors {
               .heads = size(5),
               .channels = size(6),
               .padded = size(7)};
-    const llmc::ModelLayout layout(file, sizes_, version == llmc::float_version ? FileDType::F32 : FileDType::BF16);
+    const bool floats = in->number<std::int32_t>(4) == llmc::float_version;
+    const llmc::ModelLayout layout(file, sizes_, floats ? FileDType::F32 : FileDType::BF16);
     const std::size_t count = layout.tensors().size();
     if (static_cast<std::uint64_t>(layout.begin(count)) != bytes)
       throw damaged(file, "by its header it has " + std::to_string(layout.begin(count)) + " bytes, but it has " +
@@ -140,14 +154,8 @@ class LlmcDebugState : public NamedTensors {
  public:
   /// `of`: the sizes of the model that goes with it, which the file does not say. Throws as LlmcModel.
   LlmcDebugState(const std::string& file, const LlmcSizes& of) : NamedTensors(file) {
-    const auto in = std::make_shared<const MappedFile>(file);
+    const auto in = llmc::mapped(file, llmc::state_magic, {llmc::state_version}, "debug states with 20240327 and 2");
     const std::size_t bytes = in->bytes().size();
-    if (bytes < llmc::header_bytes)
-      throw damaged(file, "it has " + std::to_string(bytes) + " bytes, fewer than llm.c's header of 1024");
-    const auto magic = in->number<std::int32_t>(0), version = in->number<std::int32_t>(4);
-    if (magic != llmc::state_magic || version != llmc::state_version)
-      throw damaged(file, "it begins with " + std::to_string(magic) + " and version " + std::to_string(version) +
-                              ", but llm.c's debug states with 20240327 and 2");
     const std::int64_t batch = in->number<std::int32_t>(8), positions = in->number<std::int32_t>(12);
     llmc::check(file, of);
     if (batch < 1 || positions < 1 || positions > of.context)

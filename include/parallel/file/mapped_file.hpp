@@ -1,6 +1,5 @@
 // A file's bytes as memory that is only read: nothing is copied, and only what is looked at is loaded.
 #pragma once
-#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -14,12 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <parallel/file/little_endian.hpp>
 #include <parallel/meta/failure.hpp>
 
 namespace parallel::internals {
-
-/// The formats of this room are little endian, and are read as they lie.
-static_assert(std::endian::native == std::endian::little, "parallel/file: the machine must be little endian");
 
 /// A file that is there but is not what it should be: "FILE: SENTENCE", exit code 65.
 inline Failure damaged(const std::string& file, const std::string& sentence) {
@@ -59,9 +56,7 @@ class MappedFile {
   /// A number that lies at a place, aligned or not. The caller has checked that it is within the file.
   template <class Number>
   Number number(std::size_t at) const {
-    Number result;
-    std::memcpy(&result, bytes_.data() + at, sizeof result);
-    return result;
+    return number_at<Number>(bytes_, at);
   }
 
  private:

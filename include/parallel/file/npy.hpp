@@ -121,12 +121,6 @@ class Header {
   bool fortran_ = false, seen_[3] = {};
   std::vector<std::int64_t> shape_{};
 };
-template <class Number>
-Number number(std::string_view bytes, std::size_t at) {
-  Number result;
-  std::memcpy(&result, bytes.data() + at, sizeof result);
-  return result;
-}
 /// An array that lies in a file. `file`: for sentences.
 inline FileTensor read(const std::string& file, std::shared_ptr<const MappedFile> in,
                        std::span<const std::byte> bytes) {
@@ -138,7 +132,7 @@ inline FileTensor read(const std::string& file, std::shared_ptr<const MappedFile
                             std::to_string(static_cast<unsigned char>(all[7])) + "; 1.0, 2.0 and 3.0 are read");
   const std::size_t begin = version == 1 ? 10 : 12;
   if (all.size() < begin) throw damaged(file, "it ends within the length of its header");
-  const std::size_t length = version == 1 ? number<std::uint16_t>(all, 8) : number<std::uint32_t>(all, 8);
+  const std::size_t length = version == 1 ? number_at<std::uint16_t>(bytes, 8) : number_at<std::uint32_t>(bytes, 8);
   if (length > all.size() - begin || length > most_header)
     throw damaged(file, "its header is said to have " + std::to_string(length) + " bytes, but " +
                             (length > all.size() - begin ? "the file ends before"
@@ -169,8 +163,7 @@ inline std::string written(FileDType dtype, const std::vector<std::int64_t>& sha
   if (!shape.empty()) header.append(21 - std::to_string(shape[0]).size(), ' ');
   header.append(64 - (11 + header.size()) % 64, ' ');
   header += '\n';
-  const auto length = static_cast<std::uint16_t>(header.size());
-  return std::string(magic) + '\1' + '\0' + std::string(reinterpret_cast<const char*>(&length), sizeof length) + header;
+  return std::string(magic) + '\1' + '\0' + little_endian(static_cast<std::uint16_t>(header.size())) + header;
 }
 }  // namespace npy
 

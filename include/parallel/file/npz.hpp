@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <parallel/file/crc.hpp>
 #include <parallel/file/file_sink.hpp>
 #include <parallel/file/named_tensors.hpp>
 #include <parallel/file/npy.hpp>
@@ -23,49 +24,10 @@ inline constexpr std::size_t local_bytes = 30, central_bytes = 46, end_bytes = 2
 inline constexpr std::uint32_t in_extra = 0xffffffff;  ///< a size that stands in 64 bits elsewhere
 inline constexpr std::uint16_t extra64 = 1;
 inline constexpr std::string_view ending = ".npy";
-
-/// The sum of a file's bytes (CRC-32 of ISO 3309), gone on with.
-class Sum {
- public:
-  void add(const void* bytes, std::size_t count) {
-    const auto* at = static_cast<const unsigned char*>(bytes);
-    for (; count > 0; --count) sum_ = sum_ >> 8 ^ table[(sum_ ^ *at++) & 0xff];
-  }
-  std::uint32_t value() const { return ~sum_; }
-
- private:
-  static constexpr auto table = [] {
-    std::array<std::uint32_t, 256> all{};
-    for (std::uint32_t i = 0; i < 256; ++i) {
-      all[i] = i;
-      for (int bit = 0; bit < 8; ++bit) all[i] = all[i] >> 1 ^ (all[i] & 1 ? 0xedb88320 : 0);
-    }
-    return all;
-  }();
-  std::uint32_t sum_ = ~0U;
-};
-
-/// Numbers one behind the other, as an archive has them.
-class Record {
- public:
-  template <class... Number>
-  explicit Record(Number... numbers) {
-    (add(numbers), ...);
-  }
-  template <class Number>
-  void add(Number number) {
-    bytes_.append(reinterpret_cast<const char*>(&number), sizeof number);
-  }
-  void add(const std::string& text) { bytes_ += text; }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  std::string bytes_{};
-};
 }  // namespace zip
 
-/// What numpy.savez wrote: its arrays, mapped, by their names. Sums of the archive are not looked at, so that what is not
-/// read is not loaded.
+/// What numpy.savez wrote: its arrays, mapped, by their names. Sums of the archive are not looked at, so that what is
+/// not read is not loaded.
 class Npz : public NamedTensors {
  public:
   /// Throws Failure: missing_input where there is no such file; bad_data where it is damaged, compressed
@@ -149,8 +111,8 @@ class Npz : public NamedTensors {
   std::shared_ptr<const MappedFile> in_;
 };
 
-/// Writes FILE as numpy.savez does, byte for byte, whole or not at all. `write(entry, sink)` is called for each array in
-/// their order, as write_safetensors does. Throws Failure: io where it cannot be written; bad_data where names are
+/// Writes FILE as numpy.savez does, byte for byte, whole or not at all. `write(entry, sink)` is called for each array
+/// in their order, as write_safetensors does. Throws Failure: io where it cannot be written; bad_data where names are
 /// equal, a shape is none, .npy has not the element type, `write` gave more or fewer bytes than the shape has, or all
 /// are 65536 arrays or 4 GiB.
 template <class Write>
@@ -158,15 +120,11 @@ void write_npz(const std::string& file, const std::vector<FileEntry>& arrays, Wr
   const auto refused = [&](const FileEntry& t, const std::string& why) {
     return damaged(file, "the array '" + t.name + "', which is to be written, " + why);
   };
-  std::vector<std::string> names;
-  for (const FileEntry& t : arrays) names.push_back(t.name);
-  std::sort(names.begin(), names.end());
-  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
-    throw damaged(file, "two arrays that are to be written are called '" + *twice + "'");
+  check_names(file, arrays, "arrays");
   if (arrays.size() >= 0xffff) throw damaged(file, "an archive has fewer than 65535 arrays; write several");
 
   NewFile out(file, file);
-  zip::Record directory;
+  std::string directory;
   std::uint64_t at = 0;
   for (const FileEntry& t : arrays) {
     const auto elements = elements_of(t.shape);
@@ -186,13 +144,14 @@ void write_npz(const std::string& file, const std::vector<FileEntry>& arrays, Wr
     const std::uint16_t flags = std::all_of(name.begin(), name.end(), is_ascii) ? 0 : 0x800;  // UTF-8
     const auto name_size = static_cast<std::uint16_t>(name.size());
     const auto begin = [&](std::uint32_t sum) {
-      zip::Record local(zip::local, version, flags, stored, time, date, sum, zip::in_extra, zip::in_extra, name_size,
-                        std::uint16_t{20}, name, zip::extra64, std::uint16_t{16}, size, size);
-      out.write(local.bytes().data(), local.bytes().size());
-      return local.bytes().size();
+      const std::string local = little_endian(zip::local, version, flags, stored, time, date, sum, zip::in_extra,
+                                              zip::in_extra, name_size, std::uint16_t{20}) +
+                                name + little_endian(zip::extra64, std::uint16_t{16}, size, size);
+      out.write(local.data(), local.size());
+      return local.size();
     };
     const std::size_t before = begin(0);
-    zip::Sum sum;
+    Crc32 sum;
     out.write(header.data(), header.size());
     sum.add(header.data(), header.size());
     FileSink sink(out, t.dtype, *bytes, [&](const void* of, std::size_t count) { sum.add(of, count); });
@@ -206,19 +165,18 @@ void write_npz(const std::string& file, const std::vector<FileEntry>& arrays, Wr
     begin(sum.value());
     seek(at + before + size);
     const auto size32 = static_cast<std::uint32_t>(size);
-    const zip::Record entry(zip::central, static_cast<std::uint16_t>(version | unix), version, flags, stored, time,
-                            date, sum.value(), size32, size32, name_size, std::uint16_t{0}, std::uint16_t{0},
-                            std::uint16_t{0}, std::uint16_t{0}, std::uint32_t{0600} << 16,
-                            static_cast<std::uint32_t>(at), name);
-    directory.add(entry.bytes());
+    directory +=
+        little_endian(zip::central, static_cast<std::uint16_t>(version | unix), version, flags, stored, time, date,
+                      sum.value(), size32, size32, name_size, std::uint16_t{0}, std::uint16_t{0}, std::uint16_t{0},
+                      std::uint16_t{0}, std::uint32_t{0600} << 16, static_cast<std::uint32_t>(at)) +
+        name;
     at += before + size;
   }
   const auto count = static_cast<std::uint16_t>(arrays.size());
-  const zip::Record end(zip::end, std::uint16_t{0}, std::uint16_t{0}, count, count,
-                        static_cast<std::uint32_t>(directory.bytes().size()), static_cast<std::uint32_t>(at),
-                        std::uint16_t{0});
-  out.write(directory.bytes().data(), directory.bytes().size());
-  out.write(end.bytes().data(), end.bytes().size());
+  directory +=
+      little_endian(zip::end, std::uint16_t{0}, std::uint16_t{0}, count, count,
+                    static_cast<std::uint32_t>(directory.size()), static_cast<std::uint32_t>(at), std::uint16_t{0});
+  out.write(directory.data(), directory.size());
   out.put_in_place();
 }
 

@@ -26,7 +26,9 @@ class SafetensorsHeader {
     std::sort(tensors_.begin(), tensors_.end(), [](const FileEntry& a, const FileEntry& b) {
       return a.dtype != b.dtype ? a.dtype > b.dtype : a.name < b.name;
     });
-    check_names();
+    for (const FileEntry& t : tensors_)
+      if (t.name == "__metadata__") throw refused(t, "has a name that safetensors keep for texts");
+    check_names(file_, tensors_, "tensors");
     std::string header;
     const auto next = [&] { header += header.empty() ? '{' : ','; };
     if (!metadata.empty()) {
@@ -52,9 +54,7 @@ class SafetensorsHeader {
     header += '}';
     header.resize((header.size() + 7) / 8 * 8, ' ');
     if (header.size() > 100'000'000) throw damaged(file_, "its header would have more than 100000000 bytes");
-    const std::uint64_t length = header.size();
-    bytes_.assign(reinterpret_cast<const char*>(&length), sizeof length);
-    bytes_ += header;
+    bytes_ = little_endian(std::uint64_t{header.size()}) + header;
   }
 
   /// The file's bytes before its tensors.
@@ -74,16 +74,6 @@ class SafetensorsHeader {
     } catch (const nlohmann::json::exception&) {
       throw damaged(file_, "a name or a text that is to be written is no UTF-8");
     }
-  }
-  void check_names() const {
-    std::vector<std::string_view> names;
-    for (const FileEntry& t : tensors_) {
-      if (t.name == "__metadata__") throw refused(t, "has a name that safetensors keep for texts");
-      names.push_back(t.name);
-    }
-    std::sort(names.begin(), names.end());
-    if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
-      throw damaged(file_, "two tensors that are to be written are called '" + std::string(*twice) + "'");
   }
 
   std::string file_, bytes_{};

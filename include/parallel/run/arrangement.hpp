@@ -15,11 +15,13 @@ namespace parallel::internals {
 /// "in heads size -> (heads size) in": left the program's dimensions, right those of the file; what stands in brackets
 /// is one dimension, the last name varying fastest. A name that the right lacks counts the tensors of the file among
 /// which the program's is cut: queries, keys and values apart. `v:50257` on the right says that the file has so many of
-/// v; the rest of the program's is padding. A number is a dimension of that size: "(2 half)". No pattern: they are alike.
+/// v; the rest of the program's is padding. A number is a dimension of that size: "(2 half)". No pattern: they are
+/// alike.
 class Arrangement {
  public:
   /// `shape`: of the program's tensor, one layer of it. `layers`: how many, 0: there are none. `numbered`: each is in a
-  /// tensor of its own, or they are the file's first dimension. `tensors`: among how many a layer is cut. Throws Misuse.
+  /// tensor of its own, or they are the file's first dimension. `tensors`: among how many a layer is cut. Throws
+  /// Misuse.
   Arrangement(const std::string& pattern, const std::vector<std::int64_t>& shape, std::int64_t layers, bool numbered,
               std::int64_t tensors)
       : pattern_(pattern) {

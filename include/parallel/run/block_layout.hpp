@@ -33,8 +33,8 @@ inline std::size_t wrapped_in(const GraphView& g, Role role) {
   return common.rfind('.') + 1;
 }
 
-/// The mesh, the layers that this stage has, and each member of a role with its type, as the model itself calls it. Axes of one rank, which split
-/// nothing, are left out.
+/// The mesh, the layers that this stage has, and each member of a role with its type, as the model itself calls it.
+/// Axes of one rank, which split nothing, are left out.
 inline BlockLayout block_layout(const Plan& plan, Role role) {
   const GraphView& g = plan.graph;
   Mesh mesh;

@@ -375,7 +375,8 @@ class Session : public CarryingOut {
 
   [[noreturn]] static void refuse_stray() {
     throw Misuse(
-        "a tensor is used that is not of this session: of another one, or a parameter of a model that it did not make; make tensors and models with the session that they meet in");
+        "a tensor is used that is not of this session: of another one, or a parameter of a model that it did not make; "
+        "make tensors and models with the session that they meet in");
   }
   void resize() {
     held_.resize(static_cast<std::size_t>(applications.all.size()));
@@ -392,7 +393,8 @@ class Session : public CarryingOut {
     if (number >= applications.all.size() || applications.all[number].what != a.what ||
         applications.all[number].operation != a.operation)
       throw CannotRun(
-          "the iterations of a loop apply different operations; a model's functions must do the same whenever they are called");
+          "the iterations of a loop apply different operations; a model's functions must do the same whenever they "
+          "are called");
     return number;
   }
 
@@ -456,7 +458,8 @@ class Session : public CarryingOut {
     if (a.what == Application::What::given && a.value >= 0 && (a.type != nullptr || a.kind == Kind::activation))
       return a.value;
     throw Misuse(
-        "a gradient is asked of what was computed, or is data; ask for those of parameters, and of tensors that `wanted` made");
+        "a gradient is asked of what was computed, or is data; ask for those of parameters, and of tensors that "
+        "`wanted` made");
   }
   static Here here_of(const Source& where) { return {where.file, where.line}; }
 

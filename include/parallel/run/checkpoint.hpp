@@ -1,5 +1,5 @@
-// A training kept on disk: what a run puts into a file that its ranks write together (shared_file.hpp), all that outlives
-// a step, whole and under its names, and what it takes out to go on from there, on any mesh.
+// A training kept on disk: what a run puts into a file that its ranks write together (shared_file.hpp), all that
+// outlives a step, whole and under its names, and what it takes out to go on from there, on any mesh.
 #pragma once
 #include <algorithm>
 #include <cstdio>

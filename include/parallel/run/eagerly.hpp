@@ -1,5 +1,5 @@
-// A program of which the model runs eagerly: its functions are called with numbers, so a debugger goes through them line
-// by line, and `look` prints. What comes out are the bits of the program's plan.
+// A program of which the model runs eagerly: its functions are called with numbers, so a debugger goes through them
+// line by line, and `look` prints. What comes out are the bits of the program's plan.
 #pragma once
 #include <string>
 #include <string_view>
@@ -10,7 +10,8 @@
 namespace parallel::internals {
 
 /// A program's forward pass on one rank, without updates: `Eagerly<Step, Threads, Cpu> eager(plan, world, parameters);`
-/// and `eager(x, y).output_scalar("loss")` is the loss that a step on the same inputs has. Called by all ranks together.
+/// and `eager(x, y).output_scalar("loss")` is the loss that a step on the same inputs has. Called by all ranks
+/// together.
 template <class Program, Communicator World, Device Device>
 class Eagerly {
   using Model = typename Program::Model;

@@ -58,8 +58,8 @@ class Executor : public RankMemory<Device> {
     return *this;
   }
   /// Writes this rank's part of a whole tensor that outlives the step, by its name (tensors): a vector, a std::span or
-  /// a matrix. Layers lie one behind the other. What every rank holds whole all are to be given alike, which is looked at
-  /// when the next step begins. Throws Misuse where there is none of this name, or what is given does not fit.
+  /// a matrix. Layers lie one behind the other. What every rank holds whole all are to be given alike, which is looked
+  /// at when the next step begins. Throws Misuse where there is none of this name, or what is given does not fit.
   template <class A>
   void set(std::string_view name, A&& whole, Here here = {}) {
     put(name, numbers_of(whole), here);

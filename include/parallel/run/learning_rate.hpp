@@ -24,8 +24,8 @@ struct StepSchedule {
   int every = 1000;
   double at(int step) const { return value * std::pow(factor, step / every); }
 };
-/// Linear warm-up, then half a cosine from `peak` down to `floor` (Loshchilov and Hutter, 2017; nanoGPT's counting): for
-/// i < warmup at(i) = peak (i + 1) / (warmup + 1), then floor + (peak - floor) (1 + cos(pi (i - warmup) / (steps -
+/// Linear warm-up, then half a cosine from `peak` down to `floor` (Loshchilov and Hutter, 2017; nanoGPT's counting):
+/// for i < warmup at(i) = peak (i + 1) / (warmup + 1), then floor + (peak - floor) (1 + cos(pi (i - warmup) / (steps -
 /// warmup))) / 2, from `steps` on floor. Without warm-up it is PyTorch's CosineAnnealingLR.
 struct CosineSchedule {
   double peak = 1e-3, floor = 1e-4;

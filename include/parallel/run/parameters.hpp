@@ -113,10 +113,10 @@ class ParametersIn {
     if (rank != rank_)
       throw CannotRun("the parameters of rank " + std::to_string(rank_) + " are given to rank " + std::to_string(rank) +
                       "; make them with the rank of the communicator, Parameters(plan, world.rank(), seed)");
-    check_alike(
-        layout_, block_layout(plan, Role::parameter),
-        "parameters of one program are given to another that cuts the model differently",
-        "name the same mesh and schedule (Pipelined) in both, store parameters alike (Stored, AllStored) and cut neither by cost (Balanced), or make parameters from this program's plan");
+    check_alike(layout_, block_layout(plan, Role::parameter),
+                "parameters of one program are given to another that cuts the model differently",
+                "name the same mesh and schedule (Pipelined) in both, store parameters alike (Stored, AllStored) and "
+                "cut neither by cost (Balanced), or make parameters from this program's plan");
   }
   const Member& find(const Plan& plan, int rank, std::string_view path) const {
     check(plan, rank);

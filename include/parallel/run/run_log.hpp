@@ -1,4 +1,5 @@
-// The numbers of a run, step by step, kept in a folder for a page that draws them while it goes on, and for TensorBoard.
+// The numbers of a run, step by step, kept in a folder for a page that draws them while it goes on, and for
+// TensorBoard.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -37,9 +38,9 @@ concept Stepped = requires(const R& result) {
   { result.gradient_norm } -> std::convertible_to<double>;
 };
 
-/// The log of a run in a folder RUNS/NAME, which the first rank writes: RUNS/runs.html shows all runs of RUNS. A step is
-/// a line, which is with the system when `step` returns. What cannot be written later, as on a full disk, is said once
-/// on the standard error, and the training goes on.
+/// The log of a run in a folder RUNS/NAME, which the first rank writes: RUNS/runs.html shows all runs of RUNS. A step
+/// is a line, which is with the system when `step` returns. What cannot be written later, as on a full disk, is said
+/// once on the standard error, and the training goes on.
 class RunLog {
  public:
   /// Called by all ranks together. `folder` empty: nothing is logged. What an earlier run logged in this folder of step
@@ -61,9 +62,9 @@ class RunLog {
   RunLog(const RunLog&) = delete;
   RunLog& operator=(const RunLog&) = delete;
 
-  /// Numbers of step `step`, counted from 0, under names of your own; there may be several calls for a step. Beside them
-  /// stand the time, the memory of this process and, of the first call for a step, seconds since the call before, and
-  /// throughput.
+  /// Numbers of step `step`, counted from 0, under names of your own; there may be several calls for a step. Beside
+  /// them stand the time, the memory of this process and, of the first call for a step, seconds since the call before,
+  /// and throughput.
   void step(std::int64_t step, std::initializer_list<LoggedNumber> numbers) {
     if (begun_) write(step, {numbers.begin(), numbers.end()});
   }

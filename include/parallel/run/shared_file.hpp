@@ -1,5 +1,5 @@
-// A file of safetensors that all ranks write together, each its parts at their places, on a thread of its own: the names
-// of files, which ranks wait for which, what is on the disk when, and the sums by which damage is found.
+// A file of safetensors that all ranks write together, each its parts at their places, on a thread of its own: the
+// names of files, which ranks wait for which, what is on the disk when, and the sums by which damage is found.
 #pragma once
 #include <charconv>
 #include <chrono>
@@ -18,6 +18,7 @@
 #include <parallel/communicator/communicator.hpp>
 #include <parallel/file/safetensors.hpp>
 #include <parallel/file/write_safetensors.hpp>
+#include <parallel/file/written_in_parts.hpp>
 #include <parallel/run/whole.hpp>
 
 namespace parallel::internals {
@@ -263,15 +264,8 @@ void SharedFiles<World>::write_on_thread(SharedFile& w) noexcept {
 template <Communicator World>
 void SharedFiles<World>::write_parts(SharedFile& w, const SafetensorsHeader& header) const {
   const std::size_t last = header.tensors().size();
-  struct Descriptor {
-    int number;
-    ~Descriptor() { ::close(number); }
-  } to{::open(w.beside.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666)};
-  const auto check = [&](bool good) {
-    if (!good) throw Failure("'" + w.beside + "' cannot be written: " + std::strerror(errno), exit_code::io);
-  };
-  check(to.number >= 0);
-  check(::ftruncate(to.number, header.begin(last)) == 0);
+  WrittenInParts to(w.beside, O_CREAT);
+  to.resize(header.begin(last));
   std::map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < last; ++i) places[header.tensors()[i].name] = i;
   for (SharedFile::Part& p : w.parts) {
@@ -280,16 +274,11 @@ void SharedFiles<World>::write_parts(SharedFile& w, const SafetensorsHeader& hea
     each_run(*w.plan, p.layout, world_.rank(), [&](std::int64_t position, std::int64_t index, std::int64_t count) {
       const std::byte* from = p.bytes.data() + position * size;
       p.sum += checkpointing::sum_of(size, from, index, count);
-      for (std::int64_t done = 0, bytes = count * size; done < bytes;) {
-        const ssize_t n = ::pwrite(to.number, from + done, static_cast<std::size_t>(bytes - done),
-                                   static_cast<off_t>(begin + index * size + done));
-        check(n > 0 || errno == EINTR);
-        done += std::max<ssize_t>(n, 0);
-      }
+      to.write(from, count * size, begin + index * size);
     });
     p.bytes = {};
   }
-  check(::fsync(to.number) == 0);
+  to.finish();
 }
 
 /// By the first rank, when all parts are there.
@@ -313,14 +302,12 @@ void SharedFiles<World>::finish(SharedFile& w, std::map<std::string, std::uint64
   for (const auto& [name, sum] : sums)
     w.metadata[std::string(checkpointing::sum_key) + name] = checkpointing::hexadecimal(sum);
   const std::string header = checkpointing::summed(SafetensorsHeader(w.file, w.tensors, w.metadata).bytes());
-  std::FILE* const to = std::fopen(w.beside.c_str(), "r+");
-  const bool written = to != nullptr && std::fwrite(header.data(), 1, header.size(), to) == header.size() &&
-                       std::fflush(to) == 0 && ::fsync(::fileno(to)) == 0;
-  const int error = errno;
-  if (to != nullptr) std::fclose(to);
-  if (!written) throw Failure("'" + w.beside + "' cannot be written: " + std::strerror(error), exit_code::io);
-  if (!renamed(w.beside, w.file))
-    throw Failure("'" + w.file + "' cannot be written: " + std::strerror(errno), exit_code::io);
+  {
+    WrittenInParts to(w.beside);
+    to.write(header.data(), static_cast<std::int64_t>(header.size()), 0);
+    to.finish();
+  }
+  if (!renamed(w.beside, w.file)) throw Failure(w.file + " cannot be written: " + std::strerror(errno), exit_code::io);
   std::error_code ignored;
   for (int r = 1; r < world_.size(); ++r) std::filesystem::remove(part_of(w, r), ignored);
   const std::vector<std::int64_t> there = steps();

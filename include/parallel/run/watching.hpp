@@ -120,9 +120,6 @@ class Watching {
 /// A line of text.
 PARALLEL_INLINE std::string text(const WatchedTensor& watched);
 
-/// The names nearest to one that is not there, "a, b, c", by how many letters differ.
-PARALLEL_INLINE std::string nearest(const std::string& name, std::vector<std::string> known);
-
 }  // namespace parallel::internals
 
 namespace parallel {

@@ -9,6 +9,7 @@
 #include <parallel/algebra/notation.hpp>
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/meta/failure.hpp>
+#include <parallel/meta/nearest.hpp>
 #include <parallel/question/text.hpp>
 #include <parallel/run/misuse.hpp>
 #include <parallel/run/watching.hpp>
@@ -50,21 +51,6 @@ inline std::vector<std::string> between_commas(const std::string& text) {
   }
   return all;
 }
-/// Letters to be changed, put in or taken out (Levenshtein, 1965).
-inline int distance(const std::string& a, const std::string& b) {
-  std::vector<int> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    int diagonal = row[0];
-    row[0] = static_cast<int>(i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const int changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
 /// `blocks.2.mlp.up` -> `blocks.*.mlp.up` and 2; what has no number is as it is.
 inline std::string starred(const std::string& path, std::int64_t& layer) {
   layer = -1;
@@ -84,16 +70,6 @@ inline std::string number(double x) {
 }
 inline std::string operation_of(const Origin& origin) { return std::string(origin.operation->name); }
 }  // namespace watching
-
-PARALLEL_INLINE std::string nearest(const std::string& name, std::vector<std::string> known) {
-  std::sort(known.begin(), known.end());
-  known.erase(std::unique(known.begin(), known.end()), known.end());
-  std::stable_sort(known.begin(), known.end(), [&](const std::string& a, const std::string& b) {
-    return watching::distance(name, a) < watching::distance(name, b);
-  });
-  known.resize(std::min<std::size_t>(known.size(), 3));
-  return agreeing::listed(known);
-}
 
 PARALLEL_INLINE std::vector<WatchedName> watched_names(const std::string& names) {
   std::vector<WatchedName> all;
@@ -186,21 +162,21 @@ PARALLEL_INLINE int Watching::gradient_of(int member, int& reader) const {
 }
 
 PARALLEL_INLINE std::vector<std::string> Watching::known(bool keeps) const {
-  std::vector<std::string> all;
+  std::set<std::string> all;
   for (std::size_t i = 0; i < g_.members.size(); ++i) {
     const Member& m = g_.members[i];
-    if (m.role == Role::input || keeps) all.emplace_back(g_.path(m));
+    if (m.role == Role::input || keeps) all.emplace(g_.path(m));
     int reader = -1;
     if (m.role == Role::parameter && gradient_of(static_cast<int>(i), reader) >= 0)
-      all.push_back(std::string(g_.path(m)) + ".gradient");
+      all.insert(std::string(g_.path(m)) + ".gradient");
   }
-  for (const Output& o : g_.outputs) all.emplace_back(g_.text(o.name));
+  for (const Output& o : g_.outputs) all.emplace(g_.text(o.name));
   for (const Origin& o : g_.origins) {
     if (o.result < 0 || o.operation == nullptr) continue;
-    all.push_back(watching::operation_of(o));
-    if (const std::string line = agreeing::text(o.source); !line.empty()) all.push_back(line);
+    all.insert(watching::operation_of(o));
+    if (const std::string line = agreeing::text(o.source); !line.empty()) all.insert(line);
   }
-  return all;
+  return {all.begin(), all.end()};
 }
 
 PARALLEL_INLINE void Watching::add(Target target) {
@@ -269,8 +245,8 @@ PARALLEL_INLINE void Watching::find(int name, bool keeps, bool lenient) {
       lenient = true;  // another stage computes it
   }
   if (targets_.size() == before && !lenient)
-    throw watching::refused(
-        what, "is nothing that " + program_ + " has; the nearest names are " + nearest(what, known(keeps)));
+    throw watching::refused(what, "is nothing that " + program_ + " has; the nearest names are " +
+                                      agreeing::listed(nearest(what, known(keeps), 3)));
 }
 
 PARALLEL_INLINE std::vector<std::int64_t> Watching::extents(const Target& target) const {

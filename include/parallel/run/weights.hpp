@@ -14,14 +14,15 @@
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/file/file_tensor.hpp>
 #include <parallel/file/write_safetensors.hpp>
+#include <parallel/file/written_in_parts.hpp>
 #include <parallel/run/arrangement.hpp>
 #include <parallel/run/checkpoint.hpp>
 #include <parallel/run/executor.hpp>
 
 namespace parallel::internals {
 
-/// A parameter by its path, the tensors of the file that it is, and how it lies in them. In a name {} is the number of a
-/// layer; where none is said, all layers are one tensor, the first dimension of it.
+/// A parameter by its path, the tensors of the file that it is, and how it lies in them. In a name {} is the number of
+/// a layer; where none is said, all layers are one tensor, the first dimension of it.
 struct WeightRow {
   std::string member;              ///< "blocks.*.attention.q"
   std::vector<std::string> names;  ///< one, or several among which the pattern cuts the parameter
@@ -131,8 +132,8 @@ bool of_reals(FileDType dtype, F f) {
   }
 }
 
-/// Elements of a file on their way into a program. Rows of a matrix that is turned are columns of the file: several that
-/// are neighbours there go together, so that each line of memory is read once.
+/// Elements of a file on their way into a program. Rows of a matrix that is turned are columns of the file: several
+/// that are neighbours there go together, so that each line of memory is read once.
 class Rows {
  public:
   explicit Rows(DType to) : dtype_(to) {}
@@ -250,37 +251,6 @@ struct Unfinished {
   }
 };
 
-/// A file that several ranks write, each its own bytes.
-class WrittenInParts {
- public:
-  /// `make`: anew, whatever lies in its place.
-  WrittenInParts(std::string name, bool make)
-      : name_(std::move(name)),
-        number_(::open(name_.c_str(), O_WRONLY | O_CLOEXEC | (make ? O_CREAT | O_EXCL : 0), 0666)) {
-    check(number_ >= 0);
-  }
-  ~WrittenInParts() { ::close(number_); }
-  WrittenInParts(const WrittenInParts&) = delete;
-  WrittenInParts& operator=(const WrittenInParts&) = delete;
-  void resize(std::int64_t bytes) { check(::ftruncate(number_, bytes) == 0); }
-  void write(const void* bytes, std::int64_t count, std::int64_t at) {
-    for (std::int64_t done = 0; done < count;) {
-      const ssize_t n = ::pwrite(number_, static_cast<const char*>(bytes) + done,
-                                 static_cast<std::size_t>(count - done), static_cast<off_t>(at + done));
-      check(n > 0 || errno == EINTR);
-      done += std::max<ssize_t>(n, 0);
-    }
-  }
-  void finish() { check(::fsync(number_) == 0); }
-
- private:
-  void check(bool good) const {
-    if (!good) throw Failure(name_ + " cannot be written: " + std::strerror(errno), exit_code::io);
-  }
-  std::string name_;
-  int number_;
-};
-
 /// What a rank has of tensors of a file, which is written where they are full of it.
 class Gathered {
  public:
@@ -335,13 +305,13 @@ void save(World& world, Executor<World, Device>& executor, const std::string& fi
   if (first) {
     std::error_code ignored;
     std::filesystem::remove(beside.name, ignored);  // of a run that was interrupted
-    WrittenInParts made(beside.name, true);
+    WrittenInParts made(beside.name, O_CREAT | O_EXCL);
     made.resize(layout.begin(tensors));
     made.write(layout.bytes().data(), static_cast<std::int64_t>(layout.bytes().size()), 0);
     made.finish();
   }
   agree(world, {}, "writing weights", here);
-  WrittenInParts out(file + ".unfinished", false);
+  WrittenInParts out(file + ".unfinished");
   executor.each_part([&](const NamedTensor& t, const Member& m, const std::byte* part, std::int64_t) {
     const auto p = std::find_if(table.begin(), table.end(), [&](const Bound& x) { return x.member == t.name; });
     if (p == table.end() || part == nullptr || !checkpointing::writes(executor.plan(), m, world.rank())) return;
@@ -384,8 +354,8 @@ void save(World& world, Executor<World, Device>& executor, const std::string& fi
 }
 }  // namespace weights
 
-/// Reads an executor's parameters from a file, as `table` says: each rank its part, where it lies, of mapped files. What
-/// the program has padded becomes zeros. Elements of F16, BF16, F32 and F64 are converted. `from`: Safetensors, or
+/// Reads an executor's parameters from a file, as `table` says: each rank its part, where it lies, of mapped files.
+/// What the program has padded becomes zeros. Elements of F16, BF16, F32 and F64 are converted. `from`: Safetensors, or
 /// what else has tensors by name. Nothing is set where it throws: Misuse where the table is not for the program,
 /// Failure(bad_data) where the file has not what the table says, or more.
 template <class Running, class Files>
@@ -417,9 +387,9 @@ void load_weights(Running& executor, const Files& from, const WeightTable& table
   }
 }
 
-/// Writes an executor's parameters as safetensors, under the names of `table` and as they lie there. Called by all ranks
-/// together, on a folder that all see; the file is there whole, or as it was. Throws what `load_weights` does, and
-/// Failure(io).
+/// Writes an executor's parameters as safetensors, under the names of `table` and as they lie there. Called by all
+/// ranks together, on a folder that all see; the file is there whole, or as it was. Throws what `load_weights` does,
+/// and Failure(io).
 template <Communicator World, class Device>
 void save_weights(World& world, Executor<World, Device>& executor, const std::string& file, const WeightTable& table,
                   FileDType dtype = FileDType::F32,
