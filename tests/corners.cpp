@@ -40,6 +40,19 @@ struct Twice {  // one stack of layers, gone through twice, with an operand from
   }
 };
 
+struct Largest {
+  constexpr auto operator()(Distributed auto x) const { return mean(max<1>(x)); }
+};
+struct OfClasses {
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean_cross_entropy(x, y); }
+};
+struct Scatter {
+  Parameter<double, Shape<3>> w{normal(1)};
+  constexpr auto operator()(Distributed auto index, Distributed auto x) const {
+    return sum(square(scatter_add<0>(x, index - constant<int, Shape<3>>(2), w)));
+  }
+};
+
 /// Outputs of one step with an optimizer that keeps gradients, and the parameters after four steps of AdamW.
 template <class Model, int m = 1, class Input = Batch>
 std::vector<Array> all(const Mesh& mesh) {
@@ -124,6 +137,45 @@ TEST_CASE("a training without parameters has the norm of nothing") {
       Mesh{data = 2}, feed);
   REQUIRE(outputs.size() == 3);
   CHECK(outputs[1].data[0] == 0);
+}
+TEST_CASE("also of float, on a device with kernels for float alone") {
+  const OwnedPlan plan =
+      derive<Training<Largest, KeepGradients, Wanted<float, Shape<rows / data, width>>>>(Mesh{data = 2});
+  run_threads(2, [&](Threads& world) {
+    Parameters parameters(plan, world.rank(), 1);
+    Executor<Threads, Cpu> step(plan, world, parameters);
+    CHECK(step(std::vector<float>(rows * width, 0.5F)).output_scalar("loss") == 0.5);
+    CHECK(step.output_scalar("gradient_norm") == 0);
+  });
+}
+TEST_CASE("a class that is impossible has an infinite loss, not no number") {
+  using Program = Evaluation<OfClasses, Tensor<float, Shape<2, 4 / tensor>>, Tensor<int, Shape<2>>>;
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const Mesh& mesh : {Mesh{tensor = 1}, Mesh{tensor = 2}}) {
+    const OwnedPlan plan = derive<Program>(mesh);
+    run_threads(mesh.ranks(), [&](Threads& world) {
+      Parameters parameters(plan, world.rank(), 1);
+      Executor<Threads, Cpu> loss(plan, world, parameters);
+      const auto of = [&](int target) {
+        const std::vector<float> logits{-infinity, 0, 0, 0, 0, -infinity, 0, 0};
+        return loss(logits, std::vector<int>{target, 3}).output_scalar("result");
+      };
+      CHECK(of(0) == infinity);
+      CHECK(of(1) == doctest::Approx(std::log(3)));
+    });
+  }
+}
+TEST_CASE("what is added nowhere has no gradient") {
+  const OwnedPlan plan =
+      derive<Training<Scatter, KeepGradients, Tensor<int, Shape<3>>, Tensor<double, Shape<4>>>>(Mesh{});
+  run_threads(1, [&](Threads& world) {
+    Parameters parameters(plan, 0, 1);
+    parameters.set(plan, 0, "w", std::vector<double>{5, 6, 7});
+    Executor<Threads, CpuDouble> step(plan, world, parameters);
+    const View g = step(std::vector<int>{0, 3, 9}, std::vector<double>{1, 2, 3, 4}).output("w.gradient");
+    CHECK(std::vector<double>(g.as<const double>(), g.as<const double>() + 3) ==
+          std::vector<double>{0, 2 * (2 + 6), 0});
+  });
 }
 TEST_CASE("an input of another element type is refused") {
   const OwnedPlan plan = derive<Evaluation<Nothing, Batch, Batch>>(Mesh{data = 1});

@@ -168,6 +168,35 @@ TEST_CASE_TEMPLATE("functions of large and of no numbers", T, float, double) {
     CHECK(dy.values[6] == doctest::Approx(1));
   }
 }
+TEST_CASE_TEMPLATE("roots and logarithms of every kind of number", T, float, double) {
+  const double infinity = std::numeric_limits<double>::infinity(), none = std::numeric_limits<double>::quiet_NaN(),
+               least = std::numeric_limits<T>::min(), last = std::numeric_limits<T>::denorm_min(),
+               most = std::numeric_limits<T>::max();
+  const std::vector<double> values{infinity, 0,    -0.0, none, -1,   -infinity, least,   least / 4,
+                                   last,     most, 1,    4,    0.25, least * 2, 3 * last};
+  const Sizes sizes{static_cast<std::int64_t>(values.size())};
+  const Numbers x(sizes, values);
+  for (const auto& [operation, function] :
+       {std::pair<const Operation*, double (*)(double)>{&operation::sqrt, std::sqrt}, {&operation::log, std::log}}) {
+    CAPTURE(operation->name);
+    const Numbers y = Run<T>().operand(x).result(sizes).run(*operation);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      CAPTURE(values[i]);
+      const double wanted = function(values[i]);
+      if (std::isfinite(wanted))
+        CHECK(std::abs(y.values[i] - wanted) <= 4 * std::numeric_limits<T>::epsilon() * std::abs(wanted));
+      else
+        CHECK((std::isnan(wanted) ? std::isnan(y.values[i]) : y.values[i] == wanted));
+    }
+  }
+}
+TEST_CASE_TEMPLATE("binary cross entropy of infinite logits", T, float, double) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Numbers z({8}, {infinity, infinity, infinity, -infinity, -infinity, -infinity, 1e4, -1e4}),
+      t({8}, {0, 0.5, 1, 0, 0.5, 1, 1, 0});
+  const Numbers loss = Run<T>().operand(z).operand(t).result({8}).run(operation::binary_cross_entropy);
+  CHECK(loss.values == std::vector<double>{infinity, infinity, 0, 0, infinity, infinity, 0, 0});
+}
 TEST_CASE_TEMPLATE("an element's bits do not depend on the part that it is computed in", T, float, double) {
   const Numbers x = normal_numbers({5, 53}, 1, 2), g = normal_numbers({5, 53}, 2);
   for (const Operation* operation :

@@ -160,7 +160,7 @@ TEST_CASE_TEMPLATE("elements picked along a dimension, of whole tensors and of p
           return i;
         };
         const auto inside = [&](const Sizes& i) { return index(i) >= 0 && index(i) < static_cast<double>(sizes[d]); };
-        const Ints along{static_cast<std::int64_t>(d)};
+        const Ints along{static_cast<std::int64_t>(d)}, backward{static_cast<std::int64_t>(d), 1};
         const Ints back{static_cast<std::int64_t>(d), sizes[d]};
         for (const Box& part : split(sizes, static_cast<int>(d), 2)) {
           const auto held = [&](const Sizes& i) {
@@ -173,6 +173,8 @@ TEST_CASE_TEMPLATE("elements picked along a dimension, of whole tensors and of p
                                return held(i) ? x(at(i)) : inside(i) ? 0.0 : std::numeric_limits<double>::quiet_NaN();
                              }),
                      0);
+          check_near(Run<T>().integers(index).operand(x, part).result(picked).ints(backward).run(operation::gather),
+                     defined(picked, [&](const Sizes& i) { return held(i) ? x(at(i)) : 0.0; }), 0);
           Numbers sum(sizes);
           each_index(picked, [&](const Sizes& i) {
             if (held(i)) sum(at(i)) += g(i);

@@ -37,6 +37,7 @@ std::span<const KernelRow> Table<T>::kernels() {
   } else if constexpr (std::is_same_v<T, Scalars>) {  // what the optimizer decides by: doubles, whatever the type of the gradients
     static constexpr KernelRow all[]{
       {&operation::square_sum,                  square_sum},
+      {&operation::constant,                    constant<double>},            // the gradient norm of no parameters
       {&operation::add_scalars,                 add_scalars},
       {&operation::layer_squares,               layer_squares},
       {&operation::factored_update_squares,     factored_update_squares,       -1, true},
@@ -63,9 +64,9 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::scale,                       scale<T>},
       {&operation::scaled,                      scaled<T>,                     -1, true},
       {&operation::square,                      unary<T, Square>},
-      {&operation::sqrt,                        unary<T, Sqrt>},
+      {&operation::sqrt,                        unary<T, Sqrt<T>>},
       {&operation::exp,                         unary<T, Exp<T>>},
-      {&operation::log,                         unary<T, Log>},
+      {&operation::log,                         unary<T, Log<T>>},
       {&operation::tanh,                        unary<T, Tanh>},
       {&operation::sigmoid,                     unary<T, Sigmoid<T>>},
       {&operation::relu,                        relu<T>},

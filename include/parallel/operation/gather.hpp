@@ -40,7 +40,8 @@ PARALLEL_AHEAD constexpr Signatures gather_table(const Arguments& a) {
   return picking_rows(a, along);
 }
 PARALLEL_AHEAD constexpr void gather_gradient(Gradient&);
-/// (index, x), along dimension ints[0]
+/// (index, x), along dimension ints[0]. Where ints[1] says 1, what an index outside picks is 0, as backward, where it
+/// was added nowhere; else no number.
 inline constexpr Operation gather{.name = "gather",
                                   .shape = gather_shape,
                                   .signatures = gather_table,
@@ -62,7 +63,7 @@ PARALLEL_AHEAD constexpr Signatures scattered_table(const Arguments& a) {
   return picking_rows(a, along);
 }
 PARALLEL_AHEAD constexpr void scattered_gradient(Gradient& g) {
-  g.give(1, gather, {g.operand(0), g.cotangent()}, {g.node.ints[0]});
+  g.give(1, gather, {g.operand(0), g.cotangent()}, {g.node.ints[0], 1});
 }
 /// (index, source): the elements of source added up where the index says, along dimension ints[0] of extent ints[1];
 /// zeros elsewhere.

@@ -169,12 +169,13 @@ template <class T>
 void pow_exponent_gradient(const Call& call) {
   of_three<T>(call, [](T x, T y, T g) { return x == 0 && y >= 0 ? T{0} : g * (power(x, y) * std::log(x)); });
 }
-/// (logits, targets): max(z, 0) - z t + log(1 + exp(-|z|))
+/// (logits, targets): z (1 - t) above zero and -z t below, and log(1 + exp(-|z|)); 0 times infinity is 0.
 template <class T>
 struct BinaryCrossEntropy {
   Lanes<T> operator()(const auto& logits, const auto& targets) const {
-    const Lanes<T> z = some(logits), rest = exponential(-z.abs());
-    return z.max(T{0}) - z * some(targets) + rest.log1p();
+    const Lanes<T> z = some(logits), t = some(targets), rest = exponential(-z.abs());
+    const Lanes<T> share = (z > T{0}).select(T{1} - t, -t);
+    return (share == T{0}).select(T{0}, z * share) + rest.log1p();
   }
 
  private:

@@ -79,14 +79,24 @@ void pick(const Call& call) {
 /// is mean
 template <class T>
 [[gnu::flatten]] void negative_log_likelihood(const Call& call) {
-  const T smoothing = static_cast<T>(call.reals[0]), *picked = call.operands[4].as<const T>();
-  const T* mean = call.operands.size() > 5 ? call.operands[5].as<const T>() : picked;
-  by_lanes(
-      call.results[0].elements(),
-      [=](T* loss, const T* largest, const T* sum, const T* one, const T* all) {
-        lanes(loss) = lanes(sum).log() + (lanes(largest) - ((T{1} - smoothing) * lanes(one) + smoothing * lanes(all)));
-      },
-      call.results[0].as<T>(), call.operands[2].as<const T>(), call.operands[3].as<const T>(), picked, mean);
+  const T smoothing = static_cast<T>(call.reals[0]), *largest = call.operands[2].as<const T>(),
+          *sum = call.operands[3].as<const T>(), *picked = call.operands[4].as<const T>();
+  const Index rows = call.results[0].elements();
+  T* const losses = call.results[0].as<T>();
+  if (call.operands.size() > 5)
+    by_lanes(
+        rows,
+        [=](T* loss, const T* most, const T* s, const T* one, const T* all) {
+          lanes(loss) = lanes(s).log() + (lanes(most) - ((T{1} - smoothing) * lanes(one) + smoothing * lanes(all)));
+        },
+        losses, largest, sum, picked, call.operands[5].as<const T>());
+  else  // without the product of no smoothing and an infinite logit
+    by_lanes(
+        rows,
+        [](T* loss, const T* most, const T* s, const T* one) {
+          lanes(loss) = lanes(s).log() + (lanes(most) - lanes(one));
+        },
+        losses, largest, sum, picked);
   const operation::Classes classes(call.ints);
   if (classes.ignored == operation::Classes::none) return;
   for (Index i = 0; i < call.results[0].elements(); ++i)

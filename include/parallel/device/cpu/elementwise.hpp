@@ -1,5 +1,7 @@
 // Functions of one number, and their gradients.
 #pragma once
+#include <numbers>
+
 #include <parallel/device/cpu/array.hpp>
 
 namespace parallel::internals::cpu {
@@ -39,11 +41,28 @@ void scale(const Call& call) {
 struct Square {
   auto operator()(const auto& x) const { return x.square(); }
 };
-struct Sqrt {
-  auto operator()(const auto& x) const { return x.sqrt(); }
+/// Eigen's root and logarithm take a subnormal number for zero, and its root has none of infinity: numbers below the
+/// least normal one are raised, and what is made of them is lowered again.
+template <class T>
+struct Raised {
+  static constexpr T by = static_cast<T>(0x1p64), root = static_cast<T>(0x1p-32);
+  static constexpr T logarithm = static_cast<T>(64 * std::numbers::ln2);
+  static auto small(const Lanes<T>& x) { return x < std::numeric_limits<T>::min(); }
+  static Lanes<T> of(const Lanes<T>& x) { return small(x).select(x * by, x); }
 };
+template <class T>
+struct Sqrt {
+  Lanes<T> operator()(const Lanes<T>& x) const {
+    const Lanes<T> y = Raised<T>::of(x).sqrt();
+    return (x == std::numeric_limits<T>::infinity()).select(x, Raised<T>::small(x).select(y * Raised<T>::root, y));
+  }
+};
+template <class T>
 struct Log {
-  auto operator()(const auto& x) const { return x.log(); }
+  Lanes<T> operator()(const Lanes<T>& x) const {
+    const Lanes<T> y = Raised<T>::of(x).log();
+    return Raised<T>::small(x).select(y - Raised<T>::logarithm, y);
+  }
 };
 struct Tanh {
   auto operator()(const auto& x) const { return x.tanh(); }

@@ -18,17 +18,21 @@ void each_picked(const View& index, const View& from, int dim, Body body) {
     body(i, at >= 0 && at < own ? (outer * own + at) * inner + i % inner : -1, indices[i]);
   }
 }
+/// What an index outside picks.
+template <class T>
+T outside(const Ints& ints) {  // no number is what the loss shows
+  return ints.size() > 1 && ints[1] != 0 ? T{0} : std::numeric_limits<T>::quiet_NaN();
+}
 /// (index, x)
 template <class T>
 void gather(const Call& call) {
   const View& x = call.operands[1];
+  const T none = outside<T>(call.ints);
   const int dim = static_cast<int>(call.ints[0]);
   const T* const from = x.as<const T>();
   T* const to = call.results[0].as<T>();
   each_picked(call.operands[0], x, dim, [&](Index i, Index at, int index) {
-    to[i] = at >= 0                              ? from[at]
-            : index >= 0 && index < x.whole[dim] ? T{0}
-                                                 : std::numeric_limits<T>::quiet_NaN();  // which the loss shows
+    to[i] = at >= 0 ? from[at] : index >= 0 && index < x.whole[dim] ? T{0} : none;
   });
 }
 /// (index, source): in the order of the elements

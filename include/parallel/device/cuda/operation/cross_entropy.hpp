@@ -185,8 +185,8 @@ struct NegativeLogLikelihood {
   W smoothing;
   PARALLEL_DEVICE void operator()(Index r) const {
     const bool counts = ignored == operation::Classes::none || target[r] != ignored;
-    loss[r] = narrow<S>(
-        counts ? std::log(sum[r]) + (largest[r] - ((W{1} - smoothing) * picked[r] + smoothing * mean[r])) : W{0});
+    const W one = picked[r], target_logit = smoothing == 0 ? one : (W{1} - smoothing) * one + smoothing * mean[r];
+    loss[r] = narrow<S>(counts ? std::log(sum[r]) + (largest[r] - target_logit) : W{0});
   }
 };
 /// (logits, target, max, sum, picked[, mean]): log(sum) + max - picked, where the first number says how much of picked

@@ -57,7 +57,13 @@ struct SmallerDerivative { template <class T> PARALLEL_DEVICE T operator()(T x, 
 struct Pow           { template <class T> PARALLEL_DEVICE T operator()(T x, T y) const { return std::pow(x, y); } };
 struct PowDerivative { template <class T> PARALLEL_DEVICE T operator()(T x, T y, T g) const { return y == 0 ? T{0} : g * (y * std::pow(x, y - 1)); } };
 struct PowExponentDerivative { template <class T> PARALLEL_DEVICE T operator()(T x, T y, T g) const { return x == 0 && y >= 0 ? T{0} : g * (std::pow(x, y) * std::log(x)); } };
-struct BinaryCrossEntropy { template <class T> PARALLEL_DEVICE T operator()(T z, T t) const { return (z < 0 ? T{0} : z) - z * t + std::log1p(std::exp(-std::abs(z))); } };
+struct BinaryCrossEntropy {
+  template <class T>
+  PARALLEL_DEVICE T operator()(T z, T t) const {
+    const T share = z > 0 ? T{1} - t : -t;
+    return (share == 0 ? T{0} : z * share) + std::log1p(std::exp(-std::abs(z)));
+  }
+};
 struct Equal        { template <class T> PARALLEL_DEVICE int operator()(T x, T y) const { return x == y; } };
 struct NotEqual     { template <class T> PARALLEL_DEVICE int operator()(T x, T y) const { return x != y; } };
 struct Less         { template <class T> PARALLEL_DEVICE int operator()(T x, T y) const { return x < y; } };

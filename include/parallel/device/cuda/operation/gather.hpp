@@ -13,13 +13,15 @@ struct Gather {
   const T* x;
   T* out;
   Index inner, along, first, own, whole;
+  bool zeros;  ///< what an index outside picks, else no number
 
   PARALLEL_DEVICE void operator()(Index i) const {
     const Index at = index[i] - first;
     if (at >= 0 && at < own)
       out[i] = x[(i / inner / along * own + at) * inner + i % inner];
     else
-      out[i] = narrow<T>(index[i] >= 0 && index[i] < whole ? Wide<T>{0} : std::numeric_limits<Wide<T>>::quiet_NaN());
+      out[i] = narrow<T>(zeros || (index[i] >= 0 && index[i] < whole) ? Wide<T>{0}
+                                                                      : std::numeric_limits<Wide<T>>::quiet_NaN());
   }
 };
 /// (index, x)
@@ -27,9 +29,10 @@ template <class T>
 void gather(const Call& call) {
   const View &index = call.operands[0], &x = call.operands[1];
   const int dim = static_cast<int>(call.ints[0]);
-  launch_each(gpu(call).stream(), index.elements(),
-              Gather<T>{index.as<const int>(), x.as<const T>(), call.results[0].as<T>(),
-                        index.extent(dim + 1, index.rank), index.size[dim], x.offset[dim], x.size[dim], x.whole[dim]});
+  launch_each(
+      gpu(call).stream(), index.elements(),
+      Gather<T>{index.as<const int>(), x.as<const T>(), call.results[0].as<T>(), index.extent(dim + 1, index.rank),
+                index.size[dim], x.offset[dim], x.size[dim], x.whole[dim], call.ints.size() > 1 && call.ints[1] != 0});
 }
 
 template <class T>
