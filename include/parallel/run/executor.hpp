@@ -70,6 +70,8 @@ class Executor : public RankMemory<Device> {
     const Member& m = this->find(name);
     note_set(m, here, this->change_part(m, write));
   }
+  /// All ranks that run the plan.
+  World& world() { return world_; }
   /// How many steps were begun.
   std::int64_t steps() const { return steps_; }
   /// From now on a step is one graph of the device. Not where the communicator's host waits within a step, and nothing

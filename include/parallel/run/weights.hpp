@@ -241,6 +241,34 @@ void check_rest(const Files& from, const std::vector<Bound>& all, const WeightTa
   }
 }
 
+/// What ranks compare of the tensors that they read: of each what the file says of it, and a sample of its bytes. Where
+/// the file lies may differ.
+template <class Files>
+Fact fact_of_tensors(const Files& from) {
+  const auto lines = [&from](auto to) {
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const FileTensor t = from[i];
+      to.name(t.name);
+      to.name(name_of(t.dtype));
+      to.name(text_of(t.shape));
+      to.name("hash");
+      to.name(std::to_string(fact_of_data("", t.bytes).hash));
+      to.end_of_line();
+    }
+    return to.value();
+  };
+  return always({"tensors of the weights", lines(agreeing::Hash()), [lines] { return lines(agreeing::Text()); }});
+}
+/// All ranks read the same. Throws Mismatch.
+template <Communicator World, class Files>
+void check_alike(World& world, const Files& from, Here here) {
+  constexpr const char* doing = "reading weights";
+  if (world.size() == 1) return;
+  const std::vector<Fact> facts{fact_of_tensors(from)};
+  if (!agreeing::alike(world, agreeing::hash_of(doing, facts), doing))
+    agreeing::tell(world, doing, here, facts, "let all ranks read the same file, or copies of it");
+}
+
 /// Whoever makes a file first; it is gone where it was not finished.
 struct Unfinished {
   std::string name;
@@ -386,11 +414,13 @@ void save(World& world, Executor<World, Device>& executor, const std::string& fi
 
 /// Reads an executor's parameters from a file, as `table` says: each rank its part, where it lies, of mapped files. What
 /// the program has padded becomes zeros. Elements of F16, BF16, F32 and F64 are converted. `from`: Safetensors, or
-/// what else has tensors by name. Nothing is set where it throws: Misuse where the table is not for the program,
-/// Failure(bad_data) where the file has not what the table says, or more.
+/// what else has tensors by name. Called by all ranks together. Nothing is set where it throws: Misuse where the table is
+/// not for the program, Mismatch where ranks read other tensors, Failure(bad_data) where the file has not what the table
+/// says, or more.
 template <class Running, class Files>
 void load_weights(Running& executor, const Files& from, const WeightTable& table, Here here = {}) {
   const std::vector<weights::Bound> all = weights::bound(executor, table);
+  weights::check_alike(executor.world(), from, here);
   for (const weights::Bound& p : all)
     for (const std::string& name : p.names) weights::found(from, name, p);
   weights::check_rest(from, all, table);
