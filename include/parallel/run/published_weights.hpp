@@ -7,8 +7,8 @@
 
 namespace parallel::internals {
 
-/// GPT-2 of transformers: matrices are [in, out], and the head is the tokens' table. Of a vocabulary of 50257 tokens the
-/// model may have padded more. `prefix`: "" where the file has none, as the Hub's first ones.
+/// GPT-2 of transformers: matrices are [in, out], and the head is the tokens' table. Of a vocabulary of 50257 tokens
+/// the model may have padded more. `prefix`: "" where the file has none, as the Hub's first ones.
 inline WeightTable hugging_face_gpt2(std::int64_t classes, const std::string& prefix = "transformer.") {
   const std::string block = prefix + "h.{}.";
   return {
