@@ -12,12 +12,12 @@
 #include <parallel/device/device.hpp>
 #include <parallel/plan/derive.hpp>
 #include <parallel/plan/walk.hpp>
+#include <parallel/run/alike.hpp>
 #include <parallel/run/failure.hpp>
 #include <parallel/run/groups.hpp>
 #include <parallel/run/instruction.hpp>
 #include <parallel/run/local_move.hpp>
 #include <parallel/run/looking.hpp>
-#include <parallel/run/plan_facts.hpp>
 #include <parallel/run/prepare_exchange.hpp>
 #include <parallel/run/rank_memory.hpp>
 #include <parallel/run/recording.hpp>
@@ -68,7 +68,7 @@ class Executor : public RankMemory<Device> {
   template <class Write>
   void change(std::string_view name, Write write, Here here = {}) {
     const Member& m = this->find(name);
-    note_set(m, here, this->change_part(m, write));
+    alike_.set(m, this->change_part(m, write), steps_, here);
   }
   /// All ranks that run the plan.
   World& world() { return world_; }
@@ -98,71 +98,13 @@ class Executor : public RankMemory<Device> {
  private:
   using Instruction = parallel::internals::Instruction<World>;
 
-  /// The exchanges before step 0 (plan/agreement.hpp).
-  void begin_alike(std::vector<Fact> facts, const Executor* before) {
-    if (world_.size() == 1) return;
-    agreeing::check_excepted(facts_of_step());
-    facts.insert(facts.begin(), {fact_of(plan_), fact_of_numerics()});
-    facts.push_back(always(fact("PARALLEL_WATCH", looked_for().watch)));
-    facts.push_back(always(fact("PARALLEL_CHECK", looked_for().check)));
-    for (Fact& f : parameters_->provenance.beginning()) facts.push_back(std::move(f));
-    for (Fact& f : parameters_->provenance.history()) {
-      compares_history_ = compares_history_ && !agreeing::may_differ(f);
-      facts.push_back(std::move(f));
-    }
-    if (before != nullptr) facts.push_back(always(fact("executor whose memory is shared", before->number_)));
-    agree(world_, facts, "the beginning of " + name(), made_at_);
-    number_ = agreeing::numbered(world_, "the number of an executor");
-  }
-  /// The counter of steps: which step of which executor this is, and with which scalars and parameters, by an exchange
-  /// of 16 bytes before it.
-  void step_alike(Here here) {
-    agreeing::Hash hash;
-    hash.word(number_);
-    hash.word(steps_);
-    hash.word(static_cast<std::int64_t>(set_state_.hash()));
-    if (compares_history_) hash.word(static_cast<std::int64_t>(parameters_->provenance.hash()));
-    this->scalars().each([&](std::string_view, double value) { hash.number(rounds_ ? rounded(value) : value); });
-    bool alike = false;
-    const auto compare = [&] { alike = agreeing::alike(world_, hash.value(), "the counter of steps"); };
-    if (recording_ != nullptr)
-      recording_->note(EventKind::start, Happened::counter, agreeing::compared(world_.size()), compare);
-    else
-      compare();
-    if (alike) return;
-    agreeing::tell(world_, "step " + std::to_string(steps_) + " of " + name(), here, facts_of_step(),
-                   "let all ranks step the same executor in the same order, with the same scalars and parameters",
-                   "executor " + std::to_string(number_));
-  }
   void put(std::string_view name, const HandedOver& whole, const Here& here) {
     const Member& m = this->find(name);
     check_whole(whole, m.type, "the tensor ", name);
-    note_set(m, here, this->change_part(m, [&](std::byte* part) {
-      write_part(plan_, m.type.layout, this->rank(), whole, part);
-    }));
+    const std::uint64_t hash =
+        this->change_part(m, [&](std::byte* part) { write_part(plan_, m.type.layout, this->rank(), whole, part); });
+    alike_.set(m, hash, steps_, here);
   }
-  void note_set(const Member& m, const Here& here, std::uint64_t hash) {
-    if (m.role == Role::parameter)
-      parameters_->provenance.set(g_.path(m), hash, here);
-    else
-      set_state_.note(g_.path(m), hash, steps_, here);
-  }
-  /// What ranks compare before a step.
-  std::vector<Fact> facts_of_step() const {
-    const std::string made = agreeing::text(made_at_);
-    Fact executor = always(fact("executor", number_));  // its line may be another on a rank
-    executor.text = [words = "number " + std::to_string(number_) + (made.empty() ? "" : ", made at " + made)] {
-      return words;
-    };
-    std::vector<Fact> facts{std::move(executor)};
-    this->scalars().each(
-        [&](std::string_view scalar, double value) { facts.push_back(fact_of_scalar(scalar, value)); });
-    for (Fact& f : parameters_->provenance.history()) facts.push_back(std::move(f));
-    facts.push_back(always(set_state_.fact("state that was set")));
-    return facts;
-  }
-  /// For sentences: what the program is.
-  std::string name() const { return trains_ ? "a training" : "an evaluation"; }
   void once() {
     walk([](const Instruction&, const Record&, auto happen) { happen(); });
   }
@@ -457,14 +399,11 @@ class Executor : public RankMemory<Device> {
   World& world_;
   std::shared_ptr<ParameterBlock<MemoryOf<Device>>> parameters_;
   Here made_at_;
-  std::int64_t number_ = 0;  // the same on all ranks, and of this executor alone
   const bool trains_ =
       std::any_of(g_.nodes.begin(), g_.nodes.end(), [](const Node& n) { return n.phase != Phase::forward; });
   const bool uses_host_ = host_axis(g_) != nullptr;
-  bool compares_history_ = true;               // of the parameters
-  const bool rounds_ = numerics_may_differ();  // scalars are compared as floats: other machines round them otherwise
-  std::int64_t steps_ = 0;                     // that were begun
-  SetWhole set_state_{};
+  std::int64_t steps_ = 0;  // that were begun
+  Alike<World, Device> alike_{plan_, world_, parameters_->provenance, this->scalars(), trains_, made_at_};
   std::optional<Groups<World>> groups_{};
   // goes before the groups: a communicator of NCCL does not end while a graph holds its exchanges
   typename GraphOf<Device>::type graph_{};
@@ -497,7 +436,7 @@ Executor<World, Device>::Executor(const Plan& plan, World& world, ParametersIn<M
                      (trains_ ? "the training" : "the evaluation") + (line.empty() ? "" : " made at " + line));
     one_by_one_ = true;
   }
-  begin_alike(std::move(facts), before);
+  alike_.begin(std::move(facts), before == nullptr ? nullptr : &before->alike_);
   groups_.emplace(plan, world);
   instructions_.reserve(plan.events.size());  // views are pointed to from here on
   for (const Event& e : plan.events) prepare(e);
@@ -514,8 +453,8 @@ void Executor<World, Device>::run(Here here) {
   this->begin_step();
   if (recording_ != nullptr) recording_->begin_step();
   ++steps_;
-  if (world_.size() > 1) step_alike(here);
-  if (trains_) parameters_->provenance.train(number_, made_at_);
+  alike_.step(steps_, recording_, here);
+  if (trains_) parameters_->provenance.train(alike_.number(), made_at_);
   if (graph_) return graph_.launch();
   if (!one_by_one_) return once();
   if (looking_) return once_looked_into(scale);
