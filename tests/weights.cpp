@@ -65,6 +65,8 @@ struct Both {
   Result loss;
   Logits logits;
 };
+template <class Result, class Logits>
+Both(Result, Logits) -> Both<Result, Logits>;  // clang 14 does not deduce it
 template <class Model>
 struct WithLogits {
   Model model;

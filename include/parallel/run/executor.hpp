@@ -13,7 +13,6 @@
 #include <parallel/plan/derive.hpp>
 #include <parallel/plan/walk.hpp>
 #include <parallel/run/alike.hpp>
-#include <parallel/run/failure.hpp>
 #include <parallel/run/groups.hpp>
 #include <parallel/run/instruction.hpp>
 #include <parallel/run/looking.hpp>
