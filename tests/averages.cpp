@@ -1,6 +1,8 @@
 // Averages of weights: those of a loop that adds up, on every mesh and however they are stored, and PyTorch's
 // (tools/fixtures/loop.py); what is evaluated by them, and what is kept of them.
+#include <atomic>
 #include <map>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -156,6 +158,16 @@ void check_like(const char* name, double decay, int from) {
   });
 }
 
+/// Threads that count how often they are split.
+struct Counting : Threads {
+  explicit Counting(Threads&& ranks) : Threads(std::move(ranks)) {}
+  Counting split(int color, int key) {
+    ++splits;
+    return Counting(Threads::split(color, key));
+  }
+  static inline std::atomic<int> splits{0};
+};
+
 }  // namespace
 
 TEST_CASE("an average is that of a loop which adds up, on every mesh, however it is stored") {
@@ -182,6 +194,21 @@ TEST_CASE("where nothing is averaged, and what is remembered besides") {
     Executor<Threads, CpuDouble> executor(plain, world, parameters);
     CHECK_THROWS_WITH_AS(take_averages(world, executor, averages),
                          doctest::Contains("the program's optimizer remembers no averages"), Misuse);
+  });
+}
+TEST_CASE("parameters whose averages are gathered over the same axes share a group of ranks") {
+  using Program = AllStored<Plain<Averaged<AdamW>>, Stored<data, Zero::states>>;
+  run_threads(2, [&](Threads& ranks) {
+    Counting world(ranks.split(0, ranks.rank()));
+    const OwnedPlan plan = derive<Program>(Mesh{data = 2});
+    ParametersIn<MemoryOf<CpuDouble>> parameters(plan, world.rank(), 5), averages(plan, world.rank(), 6);
+    Executor<Counting, CpuDouble> executor(plan, world, parameters);
+    world.barrier();
+    if (world.rank() == 0) Counting::splits = 0;
+    world.barrier();
+    take_averages(world, executor, averages);
+    world.barrier();
+    CHECK(Counting::splits.load() == 2);  // once on each rank, for five parameters
   });
 }
 TEST_CASE("a training that goes on from a checkpoint has its averages") {

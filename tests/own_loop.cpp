@@ -125,9 +125,9 @@ TEST_CASE("a rank has a callable make what it needs of an input, and nothing els
       const OwnedPlan plan = m == 1 ? derive<Label>(mesh) : derive<Accumulate<2, Label>>(mesh);
       INFO(text(mesh));
       std::vector<double> all(static_cast<std::size_t>(m) * x.size());
-      std::vector<int> classes(static_cast<std::size_t>(m) * labels.size());
+      std::vector<int> targets(static_cast<std::size_t>(m) * labels.size());
       for (std::size_t i = 0; i < all.size(); ++i) all[i] = x[i % x.size()] + static_cast<double>(i);
-      for (std::size_t i = 0; i < classes.size(); ++i) classes[i] = labels[i % labels.size()];
+      for (std::size_t i = 0; i < targets.size(); ++i) targets[i] = labels[i % labels.size()];
       run_threads(mesh.ranks(), [&](Threads& world) {
         Parameters parameters(plan, world.rank(), 5), others(plan, world.rank(), 5);
         Trainer<Threads, CpuDouble> spans(plan, world, parameters, Sgd::Hyperparameters{}, 1),
@@ -139,15 +139,15 @@ TEST_CASE("a rank has a callable make what it needs of an input, and nothing els
                   std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(first), run.size(), run.begin());
                   made += run.size();
                 },
-                [&](std::size_t i) { return classes[i]; })
+                [&](std::size_t i) { return targets[i]; })
                 .loss;
-        CHECK(loss == spans(all, classes).loss);
+        CHECK(loss == spans(all, targets).loss);
         CHECK(made == all.size() / static_cast<std::size_t>(mesh.extent(&data)));
         try {
           step.executor().input(1, [](std::size_t i) { return i == 0 ? 9 : 0; });
           CHECK(plan->mesh.coordinate(world.rank(), &data) > 0);  // another rank's part
         } catch (const Misuse& refused) {
-          CHECK(std::string(refused.what()).starts_with("input 1, element 0: target 9 of 8 classes"));
+          CHECK(std::string(refused.what()).starts_with("input 1, element 0: target 9 of 8 targets"));
         }
         others.set(plan, world.rank(), "up", [](std::size_t i) { return 0.5 * static_cast<double>(i); });
         std::vector<double> up(width * 8, -1);

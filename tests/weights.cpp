@@ -517,6 +517,53 @@ TEST_CASE("what a file has not, has beside, or has otherwise is one sentence") {
   CHECK(of([](auto& rows) { rows[0].pattern = "v -> v"; }).starts_with("the pattern 'v -> v' has 1"));
 }
 
+TEST_CASE("ranks that read other weights are told before anything is set") {
+  const Folder folder;
+  const OwnedPlan plan = derive<Causal<Gpt2<>>>(Mesh{tensor = 2});  // parts, which ranks cannot compare by themselves
+  const WeightTable table = hugging_face_gpt2(classes).below("model");
+  const std::vector<FileEntry> entries = tensors("gpt2");
+  write_file(folder / "0", entries);
+  const auto says = [&] {
+    std::string sentence;
+    each_rank(*plan, [&](auto& executor, Threads& world) {
+      std::vector<float> was(padded * channels), is = was;
+      executor.get("model.token", was);
+      try {
+        load_weights(executor, Safetensors(folder / std::to_string(world.rank())), table);
+      } catch (const Mismatch& mismatch) {
+        if (world.rank() == 1) sentence = mismatch.what();
+      }
+      executor.get("model.token", is);
+      if (world.rank() == 1) CHECK((was == is) == !sentence.empty());
+    });
+    return sentence;
+  };
+  const auto with = [&](const std::string& name, auto change) {
+    std::vector<FileEntry> other = entries;
+    change(*std::find_if(other.begin(), other.end(), [&](const FileEntry& e) { return e.name == name; }));
+    write_safetensors(folder / "1", other, [&](const FileEntry& e, FileSink& sink) {
+      std::vector<float> all = numbers(e.name, elements(e));
+      if (other == entries && e.name == name) all.back() += 1;
+      give(sink, e.dtype, all);
+    });
+    return says();
+  };
+  const auto has = [](const std::string& sentence, const std::string& words) {
+    CAPTURE(sentence);
+    CHECK(sentence.find(words) != std::string::npos);
+  };
+  write_file(folder / "1", entries);
+  CHECK(says().empty());
+  const std::string token = "transformer.wte.weight", numbers_differ = with(token, [](FileEntry&) {});
+  has(numbers_differ, "the ranks are not alike at reading weights (weights.cpp:");
+  has(numbers_differ, "tensors of the weights of rank 0 and of rank 1: ");
+  has(numbers_differ, token + " F32 [17, 16] hash ");
+  has(numbers_differ, "; let all ranks read the same file, or copies of it");
+  has(with(token, [](FileEntry& e) { e.name = "wte.weight"; }), "+ wte.weight F32 [17, 16] hash ");
+  has(with(token, [](FileEntry& e) { e.dtype = FileDType::BF16; }), token + " BF16 [17, 16] hash ");
+  has(with(token, [](FileEntry& e) { e.shape = {16, 17}; }), token + " F32 [16, 17] hash ");
+}
+
 TEST_CASE("a Llama whose head is its tokens' table is read, but not written as one") {
   const Folder folder;
   const std::string file = folder / "model.safetensors";

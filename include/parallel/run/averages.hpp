@@ -1,11 +1,12 @@
 // The averages that an optimizer has remembered (`Averaged`), whole where parameters are whole, to be evaluated.
 #pragma once
 #include <cstring>
+#include <map>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include <parallel/algebra/notation.hpp>
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/communicator.hpp>
 #include <parallel/run/executor.hpp>
@@ -25,11 +26,11 @@ inline AxisList gathered_on(const Plan& plan, const Layout& average, const Layou
   }
   return axes;
 }
-/// A rank's part of a whole tensor, whose other elements are nothing, out of what ranks have of an average. Called by
-/// all ranks together.
+/// A rank's part of a whole tensor, whose other elements are nothing, out of what ranks have of an average. `groups`:
+/// by their axes, made where they are first needed. Called by all ranks together.
 template <Communicator World>
-std::vector<std::byte> whole_of(World& world, const Plan& plan, const Type& average, const AxisList& axes,
-                                std::vector<char> part) {
+std::vector<std::byte> whole_of(World& world, std::map<std::string, World>& groups, const Plan& plan,
+                                const Type& average, const AxisList& axes, const std::vector<char>& part) {
   std::vector<std::byte> whole(static_cast<std::size_t>(average.layout.elements() * bytes_of(average.dtype)));
   const HandedOver to{average.dtype, whole.data(), static_cast<std::size_t>(average.layout.elements())};
   const auto take = [&](int rank, const char* bytes) {
@@ -39,9 +40,10 @@ std::vector<std::byte> whole_of(World& world, const Plan& plan, const Type& aver
     take(world.rank(), part.data());
     return whole;
   }
-  World others = group(world, plan.mesh, axes);
+  auto others = groups.find(text(axes));
+  if (others == groups.end()) others = groups.emplace(text(axes), group(world, plan.mesh, axes)).first;
   const std::size_t bytes = part.size();
-  const std::vector<char> all = agreeing::gathered(others, part, "averages of parameters");
+  const std::vector<char> all = agreeing::gathered(others->second, part, "averages of parameters");
   for (int rank = 0; rank < world.size(); ++rank) {  // those of the group, who number their coordinates
     bool among = true;
     for (int i = 0; i < plan.mesh.count; ++i)
@@ -84,10 +86,11 @@ void take_averages(World& world, Executor<World, Device>& executor, ParametersIn
       if (bytes != nullptr) std::memcpy(source.part.data(), bytes, source.part.size());
     }
   });
-  for (Averaging& source : all) {
+  std::map<std::string, World> groups;
+  for (const Averaging& source : all) {
     const Member& m = *source.parameter;
     const AxisList axes = gathered_on(plan, source.from->type.layout, m.type.layout);
-    const std::vector<std::byte> whole = whole_of(world, plan, source.from->type, axes, std::move(source.part));
+    const std::vector<std::byte> whole = whole_of(world, groups, plan, source.from->type, axes, source.part);
     const auto count = static_cast<std::size_t>(m.type.layout.elements());
     const std::string path(g.path(m));
     if (m.type.dtype == DType::f64)

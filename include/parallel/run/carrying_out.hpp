@@ -5,79 +5,16 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include <parallel/program/program.hpp>
-#include <parallel/run/executor.hpp>
+#include <parallel/run/small_program.hpp>
+#include <parallel/run/tape_gradient.hpp>
 #include <parallel/run/tensor_text.hpp>
 
 namespace parallel::internals::eagerly {
-
-/// What a rank has of a value.
-struct Held {
-  const Type* type = nullptr;  ///< outlives it
-  Kind kind = Kind::data;
-  std::shared_ptr<std::byte[]> own{};
-  const std::byte* data = nullptr;  ///< null: it was forgotten, or is a value of no iteration
-  std::int64_t bytes = 0;
-};
-
-inline Held room_for(const Type* type, Kind kind, const Mesh& mesh) {
-  Held held{type, kind, {}, nullptr, local_bytes(*type, mesh)};
-  held.own = std::make_shared_for_overwrite<std::byte[]>(static_cast<std::size_t>(held.bytes));
-  held.data = held.own.get();
-  return held;
-}
-
-/// A graph that names every axis of a mesh: beside it no axis is unused.
-inline Graph naming(const Mesh& mesh) {
-  Trace trace;
-  Type scalar;
-  for (int i = 0; i < mesh.count; ++i) scalar.layout = scalar.layout.with(mesh.axes[i].axis, Broadcast);
-  trace.emit(operation::constant, {}, {scalar}, Kind::constant);
-  return std::move(trace.graph);
-}
-
-/// A program of a few nodes, with all that runs it.
-template <Communicator World, Device Device>
-class Small {
- public:
-  /// `beside`: of `naming`.
-  Small(Graph graph, const GraphView& beside, const Mesh& mesh, World& world,
-        ParametersIn<MemoryOf<Device>>* parameters, const Device& device, Here here)
-      : plan_(derive(std::move(graph), mesh, std::span(&beside, 1), Demands{})), executor_([&] {
-          if (parameters == nullptr) none_.emplace(plan_, world.rank(), 0, device);
-          return std::make_unique<Executor<World, Device>>(plan_, world, parameters == nullptr ? *none_ : *parameters,
-                                                           device, nullptr, std::vector<Fact>{}, here, false);
-        }()) {}
-
-  /// Runs it on these inputs. `numbers`: of the run, by name.
-  void run(std::span<const Held> inputs, const std::map<std::string, double, std::less<>>& numbers, Here here) {
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const View to = executor_->input(static_cast<int>(i));
-      if (static_cast<std::int64_t>(to.bytes()) != inputs[i].bytes)
-        throw CannotRun("a tensor of " + std::to_string(inputs[i].bytes) + " bytes was met where " +
-                        std::to_string(to.bytes()) + " are; use values of one call of a model only within it");
-      std::memcpy(to.data, inputs[i].data, to.bytes());
-    }
-    for (const Name& name : plan_.get().graph.scalars)
-      if (const auto known = numbers.find(plan_.get().graph.text(name)); known != numbers.end())
-        executor_->scalar(known->first, known->second);
-    executor_->run(here);
-  }
-  View output(int i) { return executor_->output(i); }
-
-  int draws = 0;  ///< how many random operations it has
-
- private:
-  OwnedPlan plan_;
-  std::optional<ParametersIn<MemoryOf<Device>>> none_{};
-  std::unique_ptr<Executor<World, Device>> executor_;
-};
 
 /// What has been applied so far, with its numbers on one rank.
 template <Communicator World, Device Device>
@@ -159,41 +96,9 @@ class Session : public CarryingOut {
   /// that the scalar was made of.
   std::vector<Held> gradients(int loss, std::span<const int> of, std::span<const Type> as, Here here) {
     static_cast<void>(operand(loss));
-    Trace trace = declared;
-    Applications all;
-    all.all = applications.all;
-    std::vector<Held> inputs;
-    for (int i = 0; i < all.all.size(); ++i) {
-      const Held& held = held_[static_cast<std::size_t>(i)];
-      if (all.all[i].what != Application::What::given || all.all[i].type != nullptr || held.data == nullptr) continue;
-      all.all[i].value = declare_held(trace, held, held.kind == Kind::activation);
-      inputs.push_back(held);
-    }
-    Vector<int> known = draws;
-    Writing writing(trace, all, &known);
-    const int result = writing.program(List<int, 1>{loss})[0];
-    writing.mark_recomputed();
-    staging::settle(trace);
-    Differentiation backward(trace);
-    backward.run(result, 1.0);
-    Vector<int> completed;
-    for (const int number : of) {
-      const int value = value_of(all, number);
-      int gradient = backward.of(value);
-      if (gradient < 0)
-        gradient = trace.emit(operation::constant, {}, {conjugate(trace.graph.values[value].type)}, Kind::constant);
-      completed.push_back(gradient);
-    }
-    complete_together(trace, completed);
-    trace.phase = Phase::forward;
-    for (int i = 0; i < completed.size(); ++i) {
-      const Type& type = as[static_cast<std::size_t>(i)];
-      trace.output(trace.graph.name({}, {"gradient"}), trace.enter(trace.cast(completed[i], type.dtype), type.layout));
-    }
-    staging::place(trace.graph);
-    recompute_marked(trace.graph);
-    const auto program = made(fuse(std::move(trace.graph)), parameters_, here);
-    program->run(inputs, numbers, here);
+    TapeGradient tape = tape_gradient(declared, applications, draws, held_, loss, of, as);
+    const auto program = made(std::move(tape.graph), parameters_, here);
+    program->run(tape.inputs, numbers, here);
     std::vector<Held> results;
     for (std::size_t i = 0; i < of.size(); ++i) {
       const View v = program->output(static_cast<int>(i));
@@ -453,14 +358,6 @@ class Session : public CarryingOut {
                   static_cast<std::size_t>(one.bytes));
     return all;
   }
-  static int value_of(const Applications& all, int number) {
-    const Application& a = all.all[number];
-    if (a.what == Application::What::given && a.value >= 0 && (a.type != nullptr || a.kind == Kind::activation))
-      return a.value;
-    throw Misuse(
-        "a gradient is asked of what was computed, or is data; ask for those of parameters, and of tensors that "
-        "`wanted` made");
-  }
   static Here here_of(const Source& where) { return {where.file, where.line}; }
 
   std::unique_ptr<Program> made(Graph graph, ParametersIn<MemoryOf<Device>>* parameters, Here here) {
@@ -494,18 +391,6 @@ class Session : public CarryingOut {
     static_cast<void>(derive(std::move(trace.graph), mesh_, std::span(&beside, 1), Demands{}));
   }
 
- public:
-  /// An input of a program that is a value here.
-  static int declare_held(Trace& trace, const Held& held, bool differentiable) {
-    Member member;
-    member.role = Role::input;
-    member.path = trace.graph.name({}, {"input"});
-    member.type = *held.type;
-    return trace.declare(operation::input, member, held.kind == Kind::activation ? Kind::activation : Kind::data,
-                         differentiable);
-  }
-
- private:
   static constexpr Type scalar_{};
   static constexpr char whole_ = 0;  // its address is a key
 

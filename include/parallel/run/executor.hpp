@@ -12,13 +12,11 @@
 #include <parallel/device/device.hpp>
 #include <parallel/plan/derive.hpp>
 #include <parallel/plan/walk.hpp>
-#include <parallel/run/failure.hpp>
+#include <parallel/run/alike.hpp>
 #include <parallel/run/groups.hpp>
 #include <parallel/run/instruction.hpp>
-#include <parallel/run/local_move.hpp>
 #include <parallel/run/looking.hpp>
-#include <parallel/run/plan_facts.hpp>
-#include <parallel/run/prepare_exchange.hpp>
+#include <parallel/run/prepare_event.hpp>
 #include <parallel/run/rank_memory.hpp>
 #include <parallel/run/recording.hpp>
 #include <parallel/run/together.hpp>
@@ -68,8 +66,10 @@ class Executor : public RankMemory<Device> {
   template <class Write>
   void change(std::string_view name, Write write, Here here = {}) {
     const Member& m = this->find(name);
-    note_set(m, here, this->change_part(m, write));
+    alike_.set(m, this->change_part(m, write), steps_, here);
   }
+  /// All ranks that run the plan.
+  World& world() { return world_; }
   /// How many steps were begun.
   std::int64_t steps() const { return steps_; }
   /// From now on a step is one graph of the device. Not where the communicator's host waits within a step, and nothing
@@ -96,71 +96,13 @@ class Executor : public RankMemory<Device> {
  private:
   using Instruction = parallel::internals::Instruction<World>;
 
-  /// The exchanges before step 0 (plan/agreement.hpp).
-  void begin_alike(std::vector<Fact> facts, const Executor* before) {
-    if (world_.size() == 1) return;
-    agreeing::check_excepted(facts_of_step());
-    facts.insert(facts.begin(), {fact_of(plan_), fact_of_numerics()});
-    facts.push_back(always(fact("PARALLEL_WATCH", looked_for().watch)));
-    facts.push_back(always(fact("PARALLEL_CHECK", looked_for().check)));
-    for (Fact& f : parameters_->provenance.beginning()) facts.push_back(std::move(f));
-    for (Fact& f : parameters_->provenance.history()) {
-      compares_history_ = compares_history_ && !agreeing::may_differ(f);
-      facts.push_back(std::move(f));
-    }
-    if (before != nullptr) facts.push_back(always(fact("executor whose memory is shared", before->number_)));
-    agree(world_, facts, "the beginning of " + name(), made_at_);
-    number_ = agreeing::numbered(world_, "the number of an executor");
-  }
-  /// The counter of steps: which step of which executor this is, and with which scalars and parameters, by an exchange
-  /// of 16 bytes before it.
-  void step_alike(Here here) {
-    agreeing::Hash hash;
-    hash.word(number_);
-    hash.word(steps_);
-    hash.word(static_cast<std::int64_t>(set_state_.hash()));
-    if (compares_history_) hash.word(static_cast<std::int64_t>(parameters_->provenance.hash()));
-    this->scalars().each([&](std::string_view, double value) { hash.number(rounds_ ? rounded(value) : value); });
-    bool alike = false;
-    const auto compare = [&] { alike = agreeing::alike(world_, hash.value(), "the counter of steps"); };
-    if (recording_ != nullptr)
-      recording_->note(EventKind::start, Happened::counter, agreeing::compared(world_.size()), compare);
-    else
-      compare();
-    if (alike) return;
-    agreeing::tell(world_, "step " + std::to_string(steps_) + " of " + name(), here, facts_of_step(),
-                   "let all ranks step the same executor in the same order, with the same scalars and parameters",
-                   "executor " + std::to_string(number_));
-  }
   void put(std::string_view name, const HandedOver& whole, const Here& here) {
     const Member& m = this->find(name);
     check_whole(whole, m.type, "the tensor ", name);
-    note_set(m, here, this->change_part(m, [&](std::byte* part) {
-      write_part(plan_, m.type.layout, this->rank(), whole, part);
-    }));
+    const std::uint64_t hash =
+        this->change_part(m, [&](std::byte* part) { write_part(plan_, m.type.layout, this->rank(), whole, part); });
+    alike_.set(m, hash, steps_, here);
   }
-  void note_set(const Member& m, const Here& here, std::uint64_t hash) {
-    if (m.role == Role::parameter)
-      parameters_->provenance.set(g_.path(m), hash, here);
-    else
-      set_state_.note(g_.path(m), hash, steps_, here);
-  }
-  /// What ranks compare before a step.
-  std::vector<Fact> facts_of_step() const {
-    const std::string made = agreeing::text(made_at_);
-    Fact executor = always(fact("executor", number_));  // its line may be another on a rank
-    executor.text = [words = "number " + std::to_string(number_) + (made.empty() ? "" : ", made at " + made)] {
-      return words;
-    };
-    std::vector<Fact> facts{std::move(executor)};
-    this->scalars().each(
-        [&](std::string_view scalar, double value) { facts.push_back(fact_of_scalar(scalar, value)); });
-    for (Fact& f : parameters_->provenance.history()) facts.push_back(std::move(f));
-    facts.push_back(always(set_state_.fact("state that was set")));
-    return facts;
-  }
-  /// For sentences: what the program is.
-  std::string name() const { return trains_ ? "a training" : "an evaluation"; }
   void once() {
     walk([](const Instruction&, const Record&, auto happen) { happen(); });
   }
@@ -272,131 +214,6 @@ class Executor : public RankMemory<Device> {
   }
   /// What is handed to a communicator, or copied by the rank alone.
   static Record record(const Instruction& i) { return record_of(i.exchange, i.group != nullptr ? i.group->size() : 1); }
-  void prepare(const Event& e) {
-    const Node& node = g_.node(e.node);
-    instructions_.emplace_back();
-    Instruction& i = instructions_.back();
-    i.kind = e.kind;
-    i.node = e.node;
-    switch (e.kind) {
-      case EventKind::compute: prepare_calls(i, e); break;
-      case EventKind::start:
-        i.calls.push_back({.operands = {view(node.operands[0])}, .results = {view(node.result)}});
-        follow(i, i.calls[0].operands[0], node.operands[0], node.region);
-        follow(i, i.calls[0].results[0], node.result, node.region);
-        i.ahead = e.ahead ? int{node.region} : -1;
-        i.jump = e.partner;
-        if (copies(node.transition.collective)) {
-          i.exchange = {.kind = node.transition.collective,
-                        .count = i.calls[0].operands[0].elements(),
-                        .dtype = i.calls[0].operands[0].dtype};
-          break;
-        }
-        i.group = &groups_->of(node.transition);
-        prepare_exchange(i, node, plan_,
-                         this->block(MemoryBlock::arena) + plan_.packing[static_cast<std::size_t>(e.node)]);
-        for (Call& call : i.pad) device_.prepare(call);
-        for (Call& call : i.unpad) device_.prepare(call);
-        break;
-      case EventKind::wait:
-        i.crossing = e.crossing;
-        i.jump = e.partner;
-        break;
-      case EventKind::begin:
-        i.region = node.region;
-        i.jump = e.partner;
-        for (const Carry& c : g_.carries)
-          if (c.region == node.region && plan_.storage[static_cast<std::size_t>(c.inside)].block != MemoryBlock::none &&
-              view(c.inside).data != view(c.initial).data && stands_in(e.part, g_.value(c.inside).node))
-            i.initial.emplace_back(c.initial, c.inside);
-        break;
-      case EventKind::end: break;
-    }
-  }
-  /// Several parts of a stage may have something of one loop. Whether a node is of what `part` has; outside parts every
-  /// node is.
-  bool stands_in(int part, int node) const {
-    if (part < 0) return true;
-    const auto nodes = g_.order.begin();
-    return std::find(nodes + g_.part(part).begin, nodes + g_.part(part).end, node) != nodes + g_.part(part).end;
-  }
-
-  /// `region`: of the node that sees the value. Within a stage's work a stack of layers is the chunk's slice of it.
-  void follow(Instruction& i, View& v, int value, int region) {
-    const Storage& s = plan_.storage[static_cast<std::size_t>(value)];
-    const Layout& layout = g_.value(value).type.layout;
-    std::int64_t chunk = 0;
-    if (const int chunks = layout.rank() > 0 ? chunks_of(g_, layout.dims[0], plan_.mesh) : 1;
-        chunks > 1 && region > 0) {
-      v.size[0] /= chunks;
-      chunk = v.elements() * bytes_of(v.dtype);
-    }
-    if (s.stride != 0 || s.lane != 0 || chunk != 0) i.following.push_back({&v, &s, chunk});
-  }
-
-  void prepare_calls(Instruction& i, const Event& e) {
-    const Node& first = g_.node(e.node);
-    i.updates = first.phase == Phase::optimizer && first.operation->updates;
-    i.on_host = on_host(g_.value(first.result).type.layout);
-    for (int r = first.region; r > 0; r = g_.region(r).parent)
-      if (goes_back(g_.region(r).kind)) {
-        i.layers = g_.region(r).loop;
-        i.blocks = g_.region(r).blocks;
-      } else {
-        i.micro_batches = g_.region(r).loop;
-      }
-    for (int r = first.region; r > 0; r = g_.region(r).parent)
-      if (g_.region(r).staged) i.staged = r;
-    i.calls.reserve(static_cast<std::size_t>(e.nodes));  // views are pointed to from here on
-    i.on_host ? prepare_calls(i, e, host_.device()) : prepare_calls(i, e, device_);
-  }
-  template <class On>
-  void prepare_calls(Instruction& i, const Event& e, const On& device) {
-    const Node& first = g_.node(e.node);
-    each_node(g_, e, [&](int n) { prepare_call(i, g_.node(n), device); });
-    if (!first.is(Structural::move)) return find_kernels(i, looking_ && looking_->apart(e), device);
-    if (first.transition.to.flat && first.transition.collective == Collective::slice)
-      flatten(i.calls[0], first, plan_, this->rank());
-    i.calls[0].kernel = local_move<On>(first.transition, plan_, this->rank(), e.part < 0 ? -1 : g_.part(e.part).chunk);
-    i.launches.push_back({i.calls});
-    if (i.calls[0].kernel == nullptr)
-      throw CannotRun("the plan moves " + text(g_.value(first.operands[0]).type) + " to " + text(first.transition.to) +
-                      " on " + text(first.transition.axes) +
-                      "; values that only some ranks hold (At) can be planned, not run");
-  }
-  template <class On>
-  void prepare_call(Instruction& i, const Node& node, const On& device) {
-    Call& call = i.calls.emplace_back();
-    call.operation = node.operation;
-    for (const int o : node.operands) call.operands.push_back(view(o));
-    for (int r = 0; r < node.results; ++r) call.results.push_back(view(node.result + r));
-    call.ints = node.ints;
-    call.reals[0] = node.reals[0];
-    call.reals[1] = node.reals[1];
-    device.prepare(call);
-    if (i.updates && g_.commit >= 0 && g_.value(node.result).kind == Kind::parameter)  // else its own work in place
-      call.commit = call.operands[call.operands.size() - 1].as<const double>();
-    for (int o = 0; o < node.operands.size(); ++o) follow(i, call.operands[o], node.operands[o], node.region);
-    for (int r = 0; r < node.results; ++r) follow(i, call.results[r], node.result + r, node.region);
-  }
-
-  /// The device's kernels: as many calls at once as it has one for.
-  template <class On>
-  void find_kernels(Instruction& i, bool apart, const On& device) {
-    for (std::span<Call> left = i.calls; !left.empty();) {
-      FusedKernel kernel{};
-      std::size_t n = left.size();
-      while (n > 1 && (apart || !(kernel = device.fused(left.first(n))))) --n;
-      if (n == 1) left[0].kernel = device.kernel(*left[0].operation, left[0]);
-      if (n == 1 && left[0].kernel == nullptr)
-        throw CannotRun("this device has no kernel for the operation " + std::string(left[0].operation->name) + " on " +
-                        std::string(name_of(left[0].results[0].dtype)) +
-                        "; give the device one, or use another element type");
-      i.launches.push_back({left.first(n), kernel});
-      left = left.subspan(n);
-    }
-  }
-
   template <class As>
   void start(Instruction& i, As as) {
     address(i);
@@ -455,14 +272,11 @@ class Executor : public RankMemory<Device> {
   World& world_;
   std::shared_ptr<ParameterBlock<MemoryOf<Device>>> parameters_;
   Here made_at_;
-  std::int64_t number_ = 0;  // the same on all ranks, and of this executor alone
   const bool trains_ =
       std::any_of(g_.nodes.begin(), g_.nodes.end(), [](const Node& n) { return n.phase != Phase::forward; });
   const bool uses_host_ = host_axis(g_) != nullptr;
-  bool compares_history_ = true;               // of the parameters
-  const bool rounds_ = numerics_may_differ();  // scalars are compared as floats: other machines round them otherwise
-  std::int64_t steps_ = 0;                     // that were begun
-  SetWhole set_state_{};
+  std::int64_t steps_ = 0;  // that were begun
+  Alike<World, Device> alike_{plan_, world_, parameters_->provenance, this->scalars(), trains_, made_at_};
   std::optional<Groups<World>> groups_{};
   // goes before the groups: a communicator of NCCL does not end while a graph holds its exchanges
   typename GraphOf<Device>::type graph_{};
@@ -495,10 +309,11 @@ Executor<World, Device>::Executor(const Plan& plan, World& world, ParametersIn<M
                      (trains_ ? "the training" : "the evaluation") + (line.empty() ? "" : " made at " + line));
     one_by_one_ = true;
   }
-  begin_alike(std::move(facts), before);
+  alike_.begin(std::move(facts), before == nullptr ? nullptr : &before->alike_);
   groups_.emplace(plan, world);
   instructions_.reserve(plan.events.size());  // views are pointed to from here on
-  for (const Event& e : plan.events) prepare(e);
+  const PrepareEvent<World, Device> prepare(plan, position_, *groups_, device_, host_, looking_, this->rank());
+  for (const Event& e : plan.events) prepare(instructions_.emplace_back(), e);
   bring_together(instructions_, device_);
 }
 
@@ -512,8 +327,8 @@ void Executor<World, Device>::run(Here here) {
   this->begin_step();
   if (recording_ != nullptr) recording_->begin_step();
   ++steps_;
-  if (world_.size() > 1) step_alike(here);
-  if (trains_) parameters_->provenance.train(number_, made_at_);
+  alike_.step(steps_, recording_, here);
+  if (trains_) parameters_->provenance.train(alike_.number(), made_at_);
   if (graph_) return graph_.launch();
   if (!one_by_one_) return once();
   if (looking_) return once_looked_into(scale);
