@@ -147,7 +147,7 @@ TEST_CASE("a rank has a callable make what it needs of an input, and nothing els
           step.executor().input(1, [](std::size_t i) { return i == 0 ? 9 : 0; });
           CHECK(plan->mesh.coordinate(world.rank(), &data) > 0);  // another rank's part
         } catch (const Misuse& refused) {
-          CHECK(std::string(refused.what()).starts_with("input 1, element 0: target 9 of 8 targets"));
+          CHECK(std::string(refused.what()).starts_with("input 1, element 0: target 9 of 8 classes"));
         }
         others.set(plan, world.rank(), "up", [](std::size_t i) { return 0.5 * static_cast<double>(i); });
         std::vector<double> up(width * 8, -1);

@@ -60,7 +60,8 @@ std::string said_aside(const std::string& file, F f) {
   f();
   std::fflush(stderr);
   ::dup2(before, 2);
-  ::close(to), ::close(before);
+  ::close(to);
+  ::close(before);
   return files::read(file);
 }
 

@@ -25,7 +25,7 @@ using X = Tensor<double, Shape<rows / data, width>>;
 using Train = Accumulate<micro_batches, Training<Model, AdamW, X>>;
 using Evaluate = Evaluation<Model, X>;
 
-const std::vector<double> x = program::numbers<double>(micro_batches * rows * width, 1);
+const std::vector<double> numbers = program::numbers<double>(micro_batches * rows * width, 1);
 
 OwnedPlan plan_of(const Graph& graph, const Mesh& mesh, int rank) {
   return derive(graph, mesh.on_stage(mesh.coordinate(rank, &stage)), {}, {});
@@ -40,10 +40,10 @@ double loss(const Graph& training, const Graph& evaluation, const Mesh& mesh) {
     under_test::Parameters parameters(trained, world.rank(), 3);
     Trainer<Threads, under_test::Device> trainer(trained, world, parameters,
                                                  {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1);
-    trainer.executor().input(0, x);
+    trainer.executor().input(0, numbers);
     trainer.step(0.1);
     Executor<Threads, under_test::Device> executor(evaluated, world, parameters);
-    executor.input(0, std::span(x).first(program::input_elements(evaluated)));  // of one micro-batch
+    executor.input(0, std::span(numbers).first(program::input_elements(evaluated)));  // of one micro-batch
     executor.run();
     const double seen = executor.output_scalar(0);
     if (world.rank() == 0) result = seen;

@@ -199,7 +199,7 @@ struct Sharded {
   Parameter<float, Shape<10, 6>, Stored<data, Split<1>>> down{normal(0.3)};
   constexpr auto operator()(Distributed auto x) const { return x + matmul(gelu(matmul(x, up)), down); }
 };
-struct Zero {
+struct OfSharded {
   Layers<3, Sharded> layers;
   Sharded last;
   constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(last(layers(x)) - y)); }
@@ -327,7 +327,7 @@ TEST_CASE("a GPT-2's optimizer is four launches") {
 }
 TEST_CASE("what stands between two calls keeps them apart") {
   const auto run = [](How how) {
-    return train<Training<Zero, AdamW, Batch, Batch>>(Mesh{data = 2}, how, feed_numbers);
+    return train<Training<OfSharded, AdamW, Batch, Batch>>(Mesh{data = 2}, how, feed_numbers);
   };
   const std::vector<Trained> one_by_one = run(How::one_by_one), together = run(How::together);
   for (std::size_t rank = 0; rank < 2; ++rank) {

@@ -40,7 +40,10 @@ class Counted {
   PARALLEL_COUNTED(bool, ==)
   PARALLEL_COUNTED(bool, !=)
 #undef PARALLEL_COUNTED
-  Counted operator-() const { return ++operations, -value_; }
+  Counted operator-() const {
+    ++operations;
+    return -value_;
+  }
   Counted operator+() const { return *this; }
   Counted& operator+=(Counted b) { return *this = *this + b; }
   Counted& operator-=(Counted b) { return *this = *this - b; }

@@ -29,7 +29,13 @@ class Rows {
                       of.dtype == file_dtype_ && from == from_ + rows_ * (bits_of(of.dtype) / 8) &&
                       (rows_ == 1 || to == to_ + rows_ * apart_);
     if (!next) finish();
-    if (rows_ == 0) from_ = from, to_ = to, step_ = step, count_ = count, file_dtype_ = of.dtype;
+    if (rows_ == 0) {
+      from_ = from;
+      to_ = to;
+      step_ = step;
+      count_ = count;
+      file_dtype_ = of.dtype;
+    }
     if (rows_ == 1) apart_ = to - to_;
     ++rows_;
   }
