@@ -47,6 +47,16 @@ def kernels_of(program):
     return {line.split()[-1] for line in said.splitlines() if "calling init" in line and "parallel_kernels" in line}
 
 
+def links_with_another(prefix):
+    """Whether a program of another compiler than the library's links; what it says otherwise names the compiler."""
+    other = shutil.which("clang++-14") if os.environ["CXX"].split()[-1].startswith("g++") else shutil.which("g++")
+    if other is None:
+        return False
+    env = {**os.environ, "CXX": other, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
+    built = subprocess.run(["sh", "build.sh"], capture_output=True, text=True, env=env)
+    return built.returncode == 0 or "library_is_compiled_by_" not in built.stderr
+
+
 def searches(level):
     """Whether the dynamic linker looks for libraries of a level on this machine."""
     linker = Path("/lib64/ld-linux-x86-64.so.2")
@@ -81,6 +91,8 @@ def main(source, way):
                 best = prefix / (f"lib/glibc-hwcaps/{LEVEL}" if has_level else "lib") / "libparallel_kernels.so.0"
                 if kernels_of("./main") != {str(best)}:
                     sys.exit(f"it does not load {best} but {kernels_of('./main')}")
+                if links_with_another(prefix):
+                    sys.exit("a program of another compiler than the library's links, or is not told why it does not")
             run("cmake", "-G", "Ninja", "-B", "build", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DFETCHCONTENT_SOURCE_DIR_PARALLEL={source}", env=strict)
             run("cmake", "--build", "build", "--verbose")
         run("build/consumer")
