@@ -39,3 +39,33 @@ TEST_CASE("a warm-up of nanoGPT's: its first step is no zero") {
   for (int i = 0; i < 4; ++i) CHECK(schedule.at(i) == doctest::Approx((i + 1) / 5.0));
   CHECK(schedule.at(4) == 1);
 }
+TEST_CASE("a step before the first and a schedule of no length are refused") {
+  const auto said = [](const auto& schedule, int step) {
+    try {
+      static_cast<void>(schedule.at(step));
+    } catch (const Misuse& m) {
+      CHECK(m.exit_code == exit_code::internal);
+      return std::string(m.what());
+    }
+    return std::string();
+  };
+  const std::string before = "a schedule is asked for step -3; steps are counted from 0";
+  CHECK(said(ConstantSchedule{}, -3) == before);
+  CHECK(said(LinearSchedule{}, -3) == before);
+  CHECK(said(StepSchedule{}, -3) == before);
+  CHECK(said(CosineSchedule{}, -3) == before);
+  CHECK(said(OneCycleSchedule{}, -3) == before);
+  CHECK(said(WarmedUp{5, ConstantSchedule{}}, -3) == before);
+  const std::string none = "a schedule's .steps is 0; give a number from 1 on";
+  CHECK(said(LinearSchedule{.steps = 0}, 3) == none);
+  CHECK(said(CosineSchedule{.warmup = 0, .steps = 0}, 3) == none);
+  CHECK(said(OneCycleSchedule{.steps = 0}, 3) == none);
+  CHECK(said(StepSchedule{.every = 0}, 3) == "a schedule's .every is 0; give a number from 1 on");
+  CHECK(said(StepSchedule{.every = -2}, 3) == "a schedule's .every is -2; give a number from 1 on");
+  CHECK(said(CosineSchedule{.warmup = -1}, 3) == "a schedule's .warmup is -1; give a number from 0 on");
+  CHECK(said(WarmedUp{-1, ConstantSchedule{}}, 3) == "a schedule's .steps is -1; give a number from 0 on");
+  CHECK(said(OneCycleSchedule{.steps = 10, .rise = 1}, 9) ==
+        "a cycle's .rise is from 0 on and below 1, its .begins_below and .ends_below are above 0, not 1, 25 and 10000");
+  CHECK(WarmedUp{0, ConstantSchedule{2}}.at(0) == 2);
+  CHECK(LinearSchedule{.begin = 1, .end = 0.5, .steps = 1}.at(7) == 0.5);
+}

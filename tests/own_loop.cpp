@@ -1,4 +1,6 @@
 // A loop of one's own: a step is a call on its inputs, its outputs have names, and an evaluation gives several results.
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <tuple>
 
@@ -220,5 +222,86 @@ TEST_CASE("a step is a call") {
           "the program takes 1 inputs, but 2 were given; give one for each, in the order of the program's types");
     CHECK(said([&] { predict.output("hidden"); }) == "the program has no output hidden; they are 0, 1");
     CHECK(said([&] { step(x); }).starts_with("the program takes 2 inputs, but 1 were given"));
+  });
+}
+
+TEST_CASE("a number out of its range is refused when it is set, by whatever way") {
+  using Step = Grouped<Training<Model, Averaged<AdamW>, X, Y>, Group<"head", "down">>;
+  const OwnedPlan fit = derive<Step>(Mesh{data = 1});
+  run_threads(1, [&](Threads& world) {
+    Parameters parameters(fit, 0, 5);
+    using T = Trainer<Threads, CpuDouble>;
+    const auto said = [](auto f) {
+      try {
+        f();
+      } catch (const Misuse& m) {
+        CHECK(m.exit_code == exit_code::internal);
+        return std::string(m.what());
+      }
+      return std::string();
+    };
+    constexpr double infinity = std::numeric_limits<double>::infinity(), none = std::nan("");
+    const struct {
+      const char *name, *words;
+      std::vector<double> wrong, right;
+    } all[] = {
+        {"learning_rate", "a number from 0 on", {-0.01, infinity, none}, {0, 2}},
+        {"head.learning_rate", "a number from 0 on", {-0.01, infinity, none}, {0, 2}},
+        {"weight_decay", "a number from 0 on", {-1e-9, none}, {0, 1.5}},
+        {"clip_norm", "a number from 0 on", {-1, infinity}, {0, 1e9}},
+        {"epsilon", "a number from 0 on", {-1e-8}, {0, 1}},
+        {"beta1", "a number from 0 on and below 1", {-0.1, 1, 2, none}, {0, 0.999}},
+        {"head.beta2", "a number from 0 on and below 1", {-0.1, 1, 1.5}, {0, 0.999}},
+        {"average_decay", "a number from 0 to 1", {-0.1, 1.5, none}, {0, 1}},
+        {"average_from", "a whole number from 0 on", {-1, 2.5}, {0, 7}},
+        {"step", "a whole number from 0 on", {-5, 2.5, infinity, none}, {0, 7}},
+    };
+    T step(fit, world, parameters, {}, 1);
+    for (const auto& [name, words, wrong, right] : all) {
+      for (const double x : right) {
+        step.executor().scalar(name, x);
+        CHECK(step.executor().scalar(name) == x);
+      }
+      for (const double x : wrong)
+        CHECK(said([&, name = name] { step.executor().scalar(name, x); }) ==
+              "the number " + std::string(name) + " is " + internals::shortest(x) + "; give " + words);
+      CHECK(step.executor().scalar(name) == right.back());
+    }
+    const auto of = [&](const AdamW::Hyperparameters& numbers) {
+      return said([&] { T(fit, world, parameters, numbers, 1); });
+    };
+    CHECK(of({.learning_rate = -0.01}) == "the number learning_rate is -0.01; give a number from 0 on");
+    CHECK(of({.beta1 = 1.5}) == "the number beta1 is 1.5; give a number from 0 on and below 1");
+    CHECK(of({.beta2 = 1}) == "the number beta2 is 1; give a number from 0 on and below 1");
+    CHECK(of({.weight_decay = infinity}) == "the number weight_decay is inf; give a number from 0 on");
+    CHECK(said([&] { step.step(-0.01); }) == "the number learning_rate is -0.01; give a number from 0 on");
+    CHECK(said([&] { static_cast<void>(step.executor().output_scalar("loss")); }) ==
+          "output_scalar is asked for before the first step; run the program first");
+    const double loss = step(x, y).loss;
+    CHECK(loss == step.executor().output_scalar("loss"));
+  });
+}
+
+namespace {
+/// An optimizer of one's own, with a number of its own.
+struct Pulled {
+  struct Hyperparameters {
+    double learning_rate = 1e-3, pull = -0.5, clip_norm = 0;
+  };
+  static constexpr void update(Update& u) {
+    u.replace(operation::sgd, {u.parameter()}, {u.gradient(), u.factor()}, {"learning_rate", "pull"});
+  }
+};
+}  // namespace
+TEST_CASE("a number of somebody else's optimizer is finite, and no more is known of it") {
+  using Step = Training<Model, Pulled, X, Y>;
+  const OwnedPlan fit = derive<Step>(Mesh{data = 1});
+  run_threads(1, [&](Threads& world) {
+    Parameters parameters(fit, 0, 5);
+    Trainer<Threads, CpuDouble> step(fit, world, parameters, Pulled::Hyperparameters{}, 1);
+    step.executor().scalar("pull", -2);
+    CHECK(step.executor().scalar("pull") == -2);
+    CHECK_THROWS_WITH_AS(step.executor().scalar("pull", std::nan("")), "the number pull is nan; give a finite number",
+                         Misuse);
   });
 }

@@ -288,7 +288,7 @@ void print_numbers() {
   table.add(MuonMatchingAdamW::Hyperparameters{}, "MuonMatchingAdamW");
   table.add(Adafactor::Hyperparameters{}, "Adafactor");
   table.add(KeepGradients::Hyperparameters{}, "KeepGradients");
-  each_hyperparameter(ScalarsOfOperations{}, [&](std::string_view name, double value) {
+  const auto add = [&](std::string_view name, double value) {
     const std::string_view reader = name == "seed" ? "dropout, random, sample; the trainer sets its own"
                                     : name == "step"
                                         ? "them, Adam, AdamW, Adafactor, Averaged; a training counts it itself, from 1"
@@ -296,7 +296,9 @@ void print_numbers() {
                                     : name.starts_with("average_") ? "Averaged"
                                                                    : "sample";
     table.add(name, value, reader);
-  });
+  };
+  each_hyperparameter(ScalarsOfOperations{}, add);
+  each_hyperparameter(ScalarsOfTrainings{}, add);
   blocks::begin("numbers");
   table.print();
 }

@@ -73,7 +73,16 @@ namespace parallel {
   reason(no_subscript, "parallel: a tensor has no subscript, since what it gives is another type; write take<0, 3>(x) for x[3], slice<0, 2, 5>(x) for a range, gather<0>(x, index) for positions in a tensor of int", dimensions) \
   reason(no_method, "parallel: operations are functions, not members of a tensor; write square(x) for x.square(), sum<0>(x) for x.sum(0)", arguments) \
   reason(no_dimension, "parallel: the operation goes along one dimension, which is not said; write it as the template argument, softmax<1>(x), counted from 0", dimensions) \
-  reason(no_iteration, "parallel: layers are not taken one by one, since a program has the block once for all of them; call them all, x = blocks(x), or name those that differ as members of their own", layers) \
+  reason(no_iteration, "parallel: layers, or steps of a Scan, are not taken one by one, since a program has the block once for all of them; call them all, x = blocks(x), or name those that differ as members of their own", layers) \
+  reason(other_arguments, "parallel: the operation is called with other arguments; tensors are its arguments, in the order of docs/operations.md, while strides, paddings, windows, letters and numbers of classes are template arguments, convolution<1, 1>(x, weight)", arguments) \
+  reason(called_otherwise, "parallel: a block of Layers, or a cell of Scan, cannot be called with what it is given; its operator() must be const and take Distributed auto for each tensor, a cell's the state, its slice of the sequence and what else is given", tensors) \
+  reason(scan_arguments, "parallel::Scan: it is called with a first state and a sequence, both tensors; write scan(constant<float, Shape<8 / data, 16>>(0), x), where x[n, ...] has the time first", arguments) \
+  reason(classes, "parallel::cross_entropy: the number of classes is below 1, or above the last extent of the logits; write cross_entropy<classes, ignored>(logits, target), with 0 for all of them, as in cross_entropy<0, -100>", classes, extent) \
+  reason(loss_shapes, "parallel: a loss of elements is taken of two tensors with other shapes, so elements would be repeated; reshape or sum one to the other's Shape, only a scalar meets all elements", left_extent, right_extent) \
+  reason(probability, "parallel: a probability is out of range; that of dropout is at least 0 and below 1, the smoothing of cross_entropy from 0 to 1", line) \
+  reason(no_gradient, "parallel::Training: an operation without a gradient stands between a parameter, or a wanted input, and the loss; write its .gradient, or .gradient = operation::no_gradient where it is constant almost everywhere", line) \
+  reason(operation_table, "parallel: an operation has no .shape or no .signatures, or a row of another number of operands or results than it is applied to; write them as docs/adding-an-operation.md shows", operands, results) \
+  reason(no_here, "parallel::Apply: the place in the source is not the first argument; give the verb a last parameter, Here here = {}, and write Apply<operation>{}(here, x)", arguments) \
   reason(no_operation, "parallel: there is no operation of this name; compose it of those in docs/operations.md, or write it after docs/adding-an-operation.md", dimensions) \
   reason(no_shape, "parallel: a Tensor or Parameter is its element type, its Shape and annotations On or Stored, in this order; write Parameter<float, Shape<768, 3072 / tensor>>", annotations) \
   reason(no_question, "parallel: a plan is not asked like this; name nothing, an axis, a collective or both, as in calls(all_gather(data)), and ask a phase for rows, as in forward.is(...)", arguments) \
@@ -88,7 +97,7 @@ namespace parallel {
   reason(host_is_memory, "parallel: host is no axis of ranks, but the memory beside the device of each; leave it out of meshes, and of annotations but Stored<host>", ranks) \
   reason(unscaled, "parallel: gradients are computed in float16, in which small ones are zero; write LossScaled<Program>, or use bfloat16", bytes) \
   reason(loss_scaling, "parallel::LossScaled: only a training is scaled whose updates wait for the norm of all gradients, by which all ranks see an overflow; wrap a Training, with a synchronous schedule, or use bfloat16", micro_batches) \
-  reason(grouped_words, "parallel::Grouped: what stands behind the training is neither Frozen nor Group, or names no member of the model; write names as paths have them, one behind the other, as in blocks.*.mlp", member) \
+  reason(grouped_words, "parallel::Grouped: a word is not Frozen<member, ...> or Group<name, member, ...> with texts, names no member of the model, or leaves none to train; write names as paths have them, one behind the other, as in blocks.*.mlp", member) \
   reason(sums_words, "parallel::SumsIn: the words do not fit together; write each of Activations<T>, Reduced<T> and Accumulated<T> once, of an Evaluation Activations alone, with float, bfloat16 or float16", inputs) \
   reason(pending_gradient, "parallel: an optimizer was given a gradient that is a pending sum (Partial); give it Update::completed(gradient)", dimensions) \
   reason(not_element_by_element, "parallel::Update: an operation without a table goes element by element, but an operand has another shape, or its first ones lie differently; give the operation a table (signatures)", dimensions) \

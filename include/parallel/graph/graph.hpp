@@ -189,7 +189,7 @@ struct GraphBase {
   /// a parameter of a block outside its Layers, one without a path, which no module has, or a memory in a training; -1:
   /// none; or of which the optimizer made what is `unfit`
   IndexOf<Member> misused{};
-  Reason unfit = Reason::none;         ///< why the optimizer cannot update `misused`
+  Reason unfit = Reason::none;         ///< why `misused` cannot be updated, or a node not be trained through
   const Axis* stages = nullptr;        ///< the axis over which layers are shared out, if any
   const Schedule* schedule = nullptr;  ///< the order in which a stage takes the micro-batches
   int chunks = 1;                      ///< slices of the layers that each stage has

@@ -1,14 +1,21 @@
 // Which members of a model are not trained, and which read numbers of their own: by runs of the names in their paths.
 #pragma once
 #include <string_view>
+#include <type_traits>
 
 #include <parallel/meta/list.hpp>
 #include <parallel/meta/name.hpp>
 
 namespace parallel::internals {
 
-/// A name of a member in a program's words, as a template argument.
-using MemberName = Text<64>;
+/// A name of a member in a program's words, as a template argument. What is no text is one that does not fit.
+struct MemberName : Text<64> {
+  bool fits = true;
+
+  using Text<64>::Text;
+  template <class Other>
+  requires(!std::is_convertible_v<Other, std::string_view>) constexpr MemberName(Other) : fits(false) {}
+};
 
 /// Whether a path, "blocks.*.mlp.up", has these names one behind the other: "mlp", "mlp.up", "*.mlp", the whole path.
 constexpr bool has_names(std::string_view path, std::string_view names) {
@@ -27,8 +34,15 @@ struct MembersCalled {
 };
 struct Grouping {
   List<MembersCalled, 16> said{};
-  bool fits = true;  ///< all words are of groups
+  bool fits = true;  ///< all words are of groups, and each names members
 
+  constexpr void hear(const List<MembersCalled, 16>& word) {
+    fits = fits && !word.empty();
+    for (const MembersCalled& s : word) {
+      fits = fits && s.names.fits && s.group.fits;
+      said.push_back(s);
+    }
+  }
   /// What the last word says that means a member, or null.
   constexpr const MembersCalled* of(std::string_view path) const {
     const MembersCalled* found = nullptr;

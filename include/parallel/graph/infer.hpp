@@ -120,6 +120,12 @@ constexpr Signatures flat_rows(const Signatures& rows, const Arguments& a, const
 /// How the rule lets an operation be applied, or why not: without a program, for whoever asks what it would do.
 constexpr Inference infer(const Operation& operation, const Arguments& a) {
   Inference result;
+  if (operation.shape == nullptr || operation.signatures == nullptr) {
+    result.results.push_back(a.types.empty() ? Type{} : a.types[0]);
+    result.kind = Kind::refused;
+    if (kind_of(a) != Kind::refused) result.refusal = {Reason::operation_table, {a.types.size(), 0}};
+    return result;
+  }
   const Shaped shaped = operation.shape(a);
   result.kind = kind_of(a);
   for (const Type& t : a.types) result.to.push_back(t.layout);
@@ -135,6 +141,11 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
   }
 
   const Signatures rows = operation.signatures(a);
+  for (const Signature& row : rows)
+    if (row.operands.size() != a.types.size() || row.results.size() != shaped.results.size()) {
+      refuse({Reason::operation_table, {row.operands.size(), row.results.size()}});
+      return result;
+    }
   result.axes = internals::axes_of(a);
   if (const Axis* axis = namesake(result.axes)) {
     refuse({Reason::same_name, {2}, axis});

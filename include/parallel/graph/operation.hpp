@@ -73,7 +73,7 @@ struct Operation {
   /// bit i: operand i is met element by element (rule 3 of the derivation)
   unsigned element_by_element = 0;
   void (*lower)(Lowering&) = nullptr;     ///< the nodes it becomes; none: one node
-  void (*gradient)(Gradient&) = nullptr;  ///< none: its operands get no gradient from it
+  void (*gradient)(Gradient&) = nullptr;  ///< none: a training through it is refused, but `operation::no_gradient`
   /// of the whole, unsplit operation; none: one per element of the result
   std::int64_t (*flops)(const Arguments&) = nullptr;
   bool updates = false;  ///< result r takes the storage of operand r

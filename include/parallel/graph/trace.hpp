@@ -82,6 +82,11 @@ class Trace {
     return node.result;
   }
 
+  /// The first reason holds.
+  constexpr void refuse(Reason reason) {
+    if (graph.unfit == Reason::none) graph.unfit = reason;
+  }
+
   /// A parameter, state or input of the program.
   constexpr int declare(const Operation& operation, const Member& described, Kind kind, bool differentiable) {
     const int here = member;

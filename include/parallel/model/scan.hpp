@@ -1,5 +1,6 @@
 // A loop over time: one cell with one set of parameters, applied step by step to the slices of a sequence.
 #pragma once
+#include <parallel/meta/takes.hpp>
 #include <parallel/operation/to.hpp>
 
 namespace parallel {
@@ -49,6 +50,13 @@ struct Parts<std::pair<First, Second>> {
   static constexpr bool paired = true;
 };
 
+/// What a mistake without a tensor gives: asking is the error.
+template <Reason reason, std::size_t figure>
+struct Mistaken {
+  using refused = typename Refused<reason, nullptr, static_cast<std::int64_t>(figure)>::type;
+  using type = Traced<float, Kind::refused, Shape<>>;
+};
+
 /// Why a sequence cannot be taken in so many steps.
 constexpr Refusal refused_sequence(const Layout& x, const Dim& steps) {
   if (x.rank() == 0) return {Reason::wrong_rank, {0, 1}};
@@ -95,6 +103,18 @@ struct Scan {
       return applied(initial, x, more...);
     }
   }
+  /// Without a state or a sequence, or with a number for one: refused.
+  template <class... Other>
+  constexpr auto operator()(const Other&...) const {
+    using Nothing = typename internals::scanning::Mistaken<Reason::scan_arguments, sizeof...(Other)>::type;
+    return Scanned<Nothing, Nothing>{};
+  }
+  /// One step: refused.
+  template <class Index>
+  constexpr auto operator[](const Index&) const {
+    using Nothing = typename internals::scanning::Mistaken<Reason::no_iteration, steps.size + 0 * sizeof(Index)>::type;
+    return [](const auto&...) { return Nothing{}; };
+  }
 
  private:
   template <Distributed State, Distributed X>
@@ -103,12 +123,25 @@ struct Scan {
     return Scanned<Last, typename internals::Symbolic<X, Kind::refused>::type>{};
   }
 
+  template <class... X>
+  using Stepped = std::remove_cvref_t<decltype(cell(std::declval<const X&>()...))>;
+
   template <class State, class X, class... More>
   constexpr auto applied(const State& initial, const X& x, const More&... more) const {
     using Carried = typename internals::Symbolic<State, Kind::activation>::type;
     using OneStep = internals::traced_t<internals::scanning::Slice<X>>;
-    using Parts = internals::scanning::Parts<std::remove_cvref_t<decltype(cell(
-        std::declval<const Carried&>(), std::declval<const OneStep&>(), std::declval<const More&>()...))>>;
+    if constexpr (!requires { typename Stepped<Carried, OneStep, More...>; } &&
+                  !internals::meta::takes<Cell, const Carried&, const OneStep&, const More&...>()) {
+      return static_cast<void>(
+                 internals::mistaken<Reason::called_otherwise, X, 2 + static_cast<int>(sizeof...(More))>()),
+             refused<State, X>();
+    } else {
+      return looped<Carried, OneStep>(initial, x, more...);
+    }
+  }
+  template <class Carried, class OneStep, class State, class X, class... More>
+  constexpr auto looped(const State& initial, const X& x, const More&... more) const {
+    using Parts = internals::scanning::Parts<Stepped<Carried, OneStep, More...>>;
     using Returned = typename Parts::State;
     using Given = typename Parts::Given;
     if constexpr (!Distributed<Returned> || !Distributed<Given>) {

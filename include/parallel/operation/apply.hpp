@@ -56,6 +56,11 @@ struct Apply {
                                            .where = where})};
     }
   }
+  /// Without a place in the source: refused.
+  template <Distributed X, class... More>
+  constexpr auto operator()(const X&, const More&...) const {
+    return internals::mistaken<Reason::no_here, X, 1 + static_cast<int>(sizeof...(More))>();
+  }
 };
 
 }  // namespace parallel

@@ -33,7 +33,10 @@ inline constexpr Operation casting{
 /// cast<double>(x).
 template <class T, Distributed X>
 constexpr auto cast(const X& x, Here here = {}) {
-  return Apply<operation::casting, static_cast<int>(internals::dtype_of<T>)>{}(here, x);
+  if constexpr (!internals::is_element_type<T>)
+    return internals::mistaken<Reason::no_element_type, X, static_cast<int>(sizeof(T))>();
+  else
+    return Apply<operation::casting, static_cast<int>(internals::dtype_of<T>)>{}(here, x);
 }
 
 }  // namespace parallel

@@ -26,7 +26,7 @@ PARALLEL_AHEAD constexpr Shaped cross_entropy_shape(const Arguments& a) {
     if (a.size(0, d) != a.size(1, d)) return {{result}, {Reason::shapes_differ, {a.size(0, d), a.size(1, d)}}};
   const Classes classes(a.ints);
   if (classes.count < 1 || classes.count > a.size(0, a.rank(1)))
-    return {{result}, {Reason::slice_range, {0, classes.count, a.size(0, a.rank(1))}}};
+    return {{result}, {Reason::classes, {classes.count, a.size(0, a.rank(1))}}};
   return {{result}, whole_numbers(a, 1)};
 }
 PARALLEL_AHEAD constexpr Signatures cross_entropy_table(const Arguments& a) {
@@ -64,6 +64,7 @@ inline constexpr Operation cross_entropy_derivative{.name = "cross_entropy_gradi
 PARALLEL_AHEAD constexpr void cross_entropy_lower(Lowering& l) {
   const int logits = l.operands[0], target = l.operands[1];
   const double smoothing = l.reals[0];
+  if (!(smoothing >= 0 && smoothing <= 1)) l.trace.refuse(Reason::probability);
   const Type own = pending_on(statistic(l.type(0), {l.type(0).layout.rank() - 1}), l.exchanging);
   const auto exchanged = [&](const Operation& operation, const List<int, max_node_operands>& operands) {
     return l.exchange(l.emit(operation, operands, {own}, l.ints), l.exchanging);
@@ -113,7 +114,7 @@ PARALLEL_AHEAD constexpr void count_lower(Lowering& l) {
 }
 template <class L, std::int64_t classes>
 constexpr std::int64_t classes_of() {
-  return classes > 0 || L::type.layout.rank() == 0 ? classes : L::type.layout.dims[L::type.layout.rank() - 1].size;
+  return classes != 0 || L::type.layout.rank() == 0 ? classes : L::type.layout.dims[L::type.layout.rank() - 1].size;
 }
 }  // namespace operation
 

@@ -20,7 +20,9 @@ inline constexpr Operation dropout{.name = "dropout",
                                    .gradient = dropout_gradient,
                                    .rate = Rate::functions};
 PARALLEL_AHEAD constexpr void dropout_lower(Lowering& l) {
-  if (!l.trace.training || l.reals[0] == 0) {
+  const bool probable = l.reals[0] >= 0 && l.reals[0] < 1;
+  if (!probable) l.trace.refuse(Reason::probability);
+  if (probable && (!l.trace.training || l.reals[0] == 0)) {
     l.result = l.operands[0];
     return;
   }

@@ -18,7 +18,9 @@ struct Text {
   constexpr Text(const char (&text)[n]) {
     for (std::size_t i = 0; i < n; ++i) all[i] = text[i];
   }
+  constexpr Text(long long) {}  ///< no text: in single quotes it is a number
 };
+Text(long long)->Text<1>;
 /// The letters of a tensor's dimensions, each once.
 using Letters = List<char, 52>;
 

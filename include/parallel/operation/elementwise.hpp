@@ -101,6 +101,8 @@ PARALLEL_AHEAD constexpr Signatures nonlinear_table(const Arguments& a) {
 /// A linear function of one number.
 PARALLEL_AHEAD constexpr Signatures linear_table(const Arguments& a) { return sum_table(a); }
 
+/// The gradient of what is constant almost everywhere: its operands have none from it.
+PARALLEL_AHEAD constexpr void no_gradient(Gradient&) {}
 /// A function of one number that is not linear.
 constexpr Operation function_of_one(std::string_view name, void (*gradient)(Gradient&), Rate rate = Rate::functions) {
   return {.name = name,

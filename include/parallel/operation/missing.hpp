@@ -3,7 +3,7 @@
 #pragma once
 #include <cstddef>
 
-#include <parallel/operation/distributed.hpp>
+#include <parallel/operation/windows.hpp>
 
 namespace parallel::internals {
 
@@ -39,6 +39,9 @@ PARALLEL_MISSING(fmin)
 PARALLEL_MISSING(fmax)
 PARALLEL_MISSING(max)
 PARALLEL_MISSING(min)
+PARALLEL_MISSING(conv1d)
+PARALLEL_MISSING(conv2d)
+PARALLEL_MISSING(linear)
 #undef PARALLEL_MISSING
 
 // Without the dimension along which they go.
@@ -59,6 +62,32 @@ PARALLEL_ALONG(scatter_add)
 PARALLEL_ALONG(slice)
 PARALLEL_ALONG(take)
 #undef PARALLEL_ALONG
+
+// With other arguments than they take.
+#define PARALLEL_OTHERWISE(function, words)                                               \
+  template <words, Distributed X, class... More>                                          \
+  constexpr auto function(const X&, const More&...) {                                     \
+    return mistaken<Reason::other_arguments, X, 1 + static_cast<int>(sizeof...(More))>(); \
+  }
+PARALLEL_OTHERWISE(convolution, HeightWidth...)
+PARALLEL_OTHERWISE(transposed_convolution, HeightWidth...)
+PARALLEL_OTHERWISE(max_pool, HeightWidth...)
+PARALLEL_OTHERWISE(average_pool, HeightWidth...)
+PARALLEL_OTHERWISE(batch_norm, int...)
+PARALLEL_OTHERWISE(layer_norm, int...)
+PARALLEL_OTHERWISE(rms_norm, int...)
+PARALLEL_OTHERWISE(attention, int...)
+PARALLEL_OTHERWISE(matmul, int...)
+PARALLEL_OTHERWISE(cross_entropy, std::int64_t...)
+PARALLEL_OTHERWISE(mean_cross_entropy, std::int64_t...)
+PARALLEL_OTHERWISE(soft_cross_entropy, int...)
+PARALLEL_OTHERWISE(binary_cross_entropy, int...)
+PARALLEL_OTHERWISE(huber_loss, int...)
+PARALLEL_OTHERWISE(mean_squared_error, int...)
+PARALLEL_OTHERWISE(mean_absolute_error, int...)
+PARALLEL_OTHERWISE(clamp, int...)
+PARALLEL_OTHERWISE(where, int...)
+#undef PARALLEL_OTHERWISE
 
 /// Prints a tensor, which has no numbers yet: refused.
 template <class Stream, Distributed X>

@@ -68,7 +68,7 @@ inline constexpr Operation sin = function_of_one("sin", unary_gradient<sin_deriv
 inline constexpr Operation cos = function_of_one("cos", unary_gradient<cos_derivative>);
 inline constexpr Operation abs = function_of_one("abs", unary_gradient<abs_derivative>, Rate::memory);
 /// It is constant but where it jumps: nothing has a gradient from it.
-inline constexpr Operation sign = function_of_one("sign", nullptr, Rate::memory);
+inline constexpr Operation sign = function_of_one("sign", no_gradient, Rate::memory);
 /// Not below the first number, nor above the second.
 inline constexpr Operation clamp = function_of_one("clamp", unary_gradient<clamp_derivative>, Rate::memory);
 }  // namespace operation

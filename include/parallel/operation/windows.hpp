@@ -9,6 +9,8 @@ namespace parallel {
 struct HeightWidth {
   int height = 1, width = 1;
   constexpr HeightWidth(int both) : height(both), width(both) {}
+  /// What is no number, as "same", fits no window.
+  constexpr HeightWidth(const char*) : height(-1), width(-1) {}
   constexpr HeightWidth(int h, int w) : height(h), width(w) {}
 };
 

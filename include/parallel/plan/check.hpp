@@ -87,6 +87,20 @@ constexpr Refusal unscaled(const GraphView& g) {
   return {};
 }
 
+/// The line of the first node for which a program is `unfit`.
+constexpr int line_of_unfit(const GraphView& g) {
+  for (const Node& n : g.nodes) {
+    if (n.origin < 0) continue;
+    const bool lost = n.operation == g.origin(n).operation && n.operation->gradient == nullptr &&
+                      n.is(Structural::none) && g.value(n.result).differentiable;
+    const bool improbable =
+        (n.operation == &operation::dropout && !(n.reals[0] >= 0 && n.reals[0] < 1)) ||
+        (n.operation == &operation::negative_log_likelihood && !(n.reals[0] >= 0 && n.reals[0] <= 1));
+    if (g.unfit == Reason::no_gradient ? lost : improbable) return g.origin(n).source.line;
+  }
+  return 0;
+}
+
 /// What is wrong with stages, their axis, or the schedule.
 constexpr Refusal misplaced_stages(const GraphView& g, const Mesh& mesh) {
   const int stages = mesh.extent(g.stages);
@@ -111,6 +125,7 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const Grap
   if (const Axis* axis = namesake(axes_of(g, mesh))) return {{Reason::same_name, {2}, axis}};
   if (g.misused >= 0 && g.unfit != Reason::none) return {{g.unfit, {g.member(g.misused).type.layout.rank()}}};
   if (g.misused >= 0) return {misuse(g.member(g.misused))};
+  if (g.unfit != Reason::none) return {{g.unfit, {line_of_unfit(g)}}};
   if (const Refusal refusal = unscaled(g)) return {refusal};
   for (int i = 0; i < mesh.count; ++i) {
     const Extent& e = mesh.axes[i];

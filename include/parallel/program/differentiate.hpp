@@ -179,6 +179,9 @@ class Differentiation {
       node.operation->gradient(gradient);
       for (int o = 0; o < node.operands.size(); ++o)
         if (gradient.given[o] >= 0) add(node.operands[o], gradient.given[o]);
+    } else if (node.is(Structural::none)) {
+      for (const int o : node.operands)
+        if (trace_.graph.values[o].differentiable) trace_.refuse(Reason::no_gradient);
     }
   }
 

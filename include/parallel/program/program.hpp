@@ -88,13 +88,13 @@ struct SumsIn : Program {
 /// neither gradient nor state: `Frozen<"base">`, `Frozen<"blocks.*.attention">`.
 template <internals::MemberName... names>
 struct Frozen {
-  static constexpr internals::MembersCalled said[] = {{names, {}, true}...};
+  static constexpr internals::List<internals::MembersCalled, 16> said{{names, {}, true}...};
 };
 /// A word of `Grouped`: members with these names read numbers of their own: of `Group<"head", "out", "out_bias">` the
 /// optimizer reads `head.learning_rate`, `head.weight_decay` and so on.
 template <internals::MemberName group, internals::MemberName... names>
 struct Group {
-  static constexpr internals::MembersCalled said[] = {{names, group, false}...};
+  static constexpr internals::List<internals::MembersCalled, 16> said{{names, group, false}...};
 };
 /// A training of which groups of members are trained otherwise: `Grouped<Step, Frozen<"base">, Group<"head", "out">>`.
 /// Of several words that mean a member the last holds.
@@ -105,11 +105,12 @@ struct Grouped : Program {
     if constexpr (requires { Program::grouping; }) all = Program::grouping;
     [[maybe_unused]] const auto hear = [&]<class W>(const W*) {
       if constexpr (requires { W::said[0].names; })
-        for (const internals::MembersCalled& s : W::said) all.said.push_back(s);
+        all.hear(W::said);
       else
         all.fits = false;
     };
     (hear(static_cast<const Word*>(nullptr)), ...);
+    all.fits = all.fits && sizeof...(Word) > 0;
     return all;
   }();
 };
@@ -127,6 +128,19 @@ constexpr const Schedule* schedule_of() {
 }
 template <class Program>
 inline constexpr bool is_trained = !std::is_void_v<typename Program::Optimizer>;
+
+/// What has a word of programs in it, as LossScaled<AdamW>.
+template <class X>
+concept SaidOfProgram = requires {
+  X::micro_batches;
+}
+|| requires { X::balanced; }
+|| requires { X::stored; }
+|| requires { X::loss_scaled; }
+|| requires { X::sums; }
+|| requires { X::grouping; }
+|| requires { X::demands; }
+|| requires(const Schedule*& s) { s = X::schedule; };
 
 template <class X>
 concept IsProgram = requires {
@@ -248,7 +262,7 @@ constexpr int misplaced() {
     if (Program::misplaced > 0) return Program::misplaced;
   }
   if constexpr (is_trained<Program>) {
-    if (!Updates<typename Program::Optimizer>) return 2;
+    if (!Updates<typename Program::Optimizer> || SaidOfProgram<typename Program::Optimizer>) return 2;
   }
   return first_misplaced(is_trained<Program> ? 3 : 2, {Interface<Input>...});
 }
@@ -283,7 +297,7 @@ constexpr bool sound_states() {
 }
 
 /// The position, counted from 1, of what groups of a program say that means none of the model's members; 0 where all
-/// is well, -1 where it is not said so, or not of a training.
+/// is well, -1 where it is not said so, or not of a training, -2 where nothing is left that has a gradient.
 template <class Program>
 constexpr int ungrouped() {
   if constexpr (requires { Program::grouping; }) {
@@ -299,6 +313,14 @@ constexpr int ungrouped() {
         any = any || has_names(trace.graph.text(m.path), Program::grouping.said[i].names.view());
       if (!any) return i + 1;
     }
+    bool trained = []<class... Input>(Types<Input...>) {
+      return ((kind_of_input<Input> == Kind::activation) || ...);
+    }(typename Program::Inputs{});
+    for (const Member& m : trace.graph.members) {
+      const MembersCalled* const said = Program::grouping.of(trace.graph.text(m.path));
+      trained = trained || said == nullptr || !said->frozen;
+    }
+    if (!trained) return -2;
   }
   return 0;
 }

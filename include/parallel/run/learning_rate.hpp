@@ -1,28 +1,55 @@
 // Schedules of the learning rate, or of any number: at(step) for steps from 0. A loop calls them itself, so a callable
-// of one's own does as well.
+// of one's own does as well. They throw Misuse for a step before the first, and where they have no length.
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <string>
+
+#include <parallel/run/misuse.hpp>
 
 namespace parallel::internals {
+
+namespace schedules {
+/// Throws Misuse for a step before the first.
+inline void check_step(int step) {
+  if (step < 0)
+    throw Misuse("a schedule is asked for step " + std::to_string(step) + "; steps are counted from 0");
+}
+/// And for what lasts no step, by its name.
+inline void check(int step, const char* name, int steps, int least = 1) {
+  check_step(step);
+  if (steps < least)
+    throw Misuse("a schedule's ." + std::string(name) + " is " + std::to_string(steps) + "; give a number from " +
+                 std::to_string(least) + " on");
+}
+}  // namespace schedules
 
 /// at(i) = value.
 struct ConstantSchedule {
   double value = 1e-3;
-  double at(int) const { return value; }
+  double at(int step) const {
+    schedules::check_step(step);
+    return value;
+  }
 };
 /// at(i) = begin + (end - begin) min(i, steps) / steps, with steps from 1 on; PyTorch's LinearLR.
 struct LinearSchedule {
   double begin = 1e-3, end = 0;
   int steps = 2000;
-  double at(int step) const { return begin + (end - begin) * std::min(step, steps) / steps; }
+  double at(int step) const {
+    schedules::check(step, "steps", steps);
+    return begin + (end - begin) * std::min(step, steps) / steps;
+  }
 };
 /// at(i) = value factor^floor(i / every), with every from 1 on; PyTorch's StepLR.
 struct StepSchedule {
   double value = 1e-3, factor = 0.1;
   int every = 1000;
-  double at(int step) const { return value * std::pow(factor, step / every); }
+  double at(int step) const {
+    schedules::check(step, "every", every);
+    return value * std::pow(factor, step / every);
+  }
 };
 /// Linear warm-up, then half a cosine from `peak` down to `floor` (Loshchilov and Hutter, 2017; nanoGPT's counting):
 /// for i < warmup at(i) = peak (i + 1) / (warmup + 1), then floor + (peak - floor) (1 + cos(pi (i - warmup) / (steps -
@@ -31,6 +58,8 @@ struct CosineSchedule {
   double peak = 1e-3, floor = 1e-4;
   int warmup = 100, steps = 2000;
   double at(int step) const {
+    schedules::check(step, "steps", steps);
+    schedules::check(step, "warmup", warmup, 0);
     if (step < warmup) return peak * (step + 1) / (warmup + 1);
     if (step >= steps) return floor;
     const double progress = static_cast<double>(step - warmup) / (steps - warmup);
@@ -45,6 +74,10 @@ struct OneCycleSchedule {
   int steps = 2000;
   double rise = 0.3, begins_below = 25, ends_below = 1e4;
   double at(int step) const {
+    schedules::check(step, "steps", steps);
+    if (!(rise >= 0 && rise < 1) || !(begins_below > 0) || !(ends_below > 0))
+      throw Misuse("a cycle's .rise is from 0 on and below 1, its .begins_below and .ends_below are above 0, not " +
+                   shortest(rise) + ", " + shortest(begins_below) + " and " + shortest(ends_below));
     const double top = rise * steps - 1, last = steps - 1, begin = peak / begins_below, end = begin / ends_below;
     const auto half_a_cosine = [](double from, double to, double progress) {
       return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * progress));
@@ -61,6 +94,7 @@ struct WarmedUp {
   Schedule then{};
   double begin = 0;  ///< of then.at(0)
   double at(int step) const {
+    schedules::check(step, "steps", steps, 0);
     return step < steps ? then.at(0) * (begin + (1 - begin) * step / steps) : then.at(step - steps);
   }
 };

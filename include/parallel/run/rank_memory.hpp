@@ -54,7 +54,8 @@ class RankMemory {
     return view(g_.member(own.member).value);
   }
 
-  /// Sets a run-time number of the program. Throws Misuse where it reads none of this name.
+  /// Sets a run-time number of the program. Throws Misuse where it reads none of this name, or the number is out of its
+  /// range: a learning rate from 0 on, a whole step.
   void scalar(std::string_view name, double value) { scalars_.set(name, value); }
   /// The same of a number of all groups (`Grouped`).
   void scalar_of_all(std::string_view name, double value) { scalars_.set_all(name, value); }
@@ -87,7 +88,7 @@ class RankMemory {
   }
   /// The same by its name. Throws Misuse where there is none.
   View output(std::string_view name) { return output(position_of(name)); }
-  /// An output of one element, as a number.
+  /// An output of one element, as a number. Throws Misuse before the first step, too.
   double output_scalar(int i);
   double output_scalar(std::string_view name) { return output_scalar(position_of(name)); }
   /// What outputs are called, in their order: of a training `loss`, `gradient_norm`, and `PATH.gradient` of what is
@@ -262,6 +263,7 @@ class RankMemory {
   std::vector<MemoryOf<Device>> own_{};  // blocks
   std::vector<typename Host::Memory> own_on_host_{};
   Scalars<Device> scalars_{};
+  bool has_begun_ = false;  // a step
   std::vector<Input> inputs_{};
 };
 
@@ -332,6 +334,7 @@ void RankMemory<Device>::read_whole(std::string_view name, const HandedOver& who
 
 template <Device Device>
 double RankMemory<Device>::output_scalar(int i) {
+  if (!has_begun_) throw Misuse("output_scalar is asked for before the first step; run the program first");
   const View v = output(i);
   if (v.data == nullptr || v.elements() != 1)
     throw Misuse("output " + std::to_string(i) + " is " +
@@ -378,6 +381,7 @@ template <Device Device>
 void RankMemory<Device>::begin_step() {
   for (std::size_t i = 0; i < inputs_.size(); ++i) check_given(static_cast<int>(i), inputs_[i]);
   scalars_.begin_step([&] { return skipped(); });
+  has_begun_ = true;
 }
 
 }  // namespace parallel::internals

@@ -13,6 +13,7 @@
 #include <parallel/model/optimizer.hpp>
 #include <parallel/plan/plan.hpp>
 #include <parallel/run/misuse.hpp>
+#include <parallel/run/number_ranges.hpp>
 
 namespace parallel::internals {
 
@@ -32,11 +33,14 @@ struct LossScale {
   int steps = 0;             ///< how many there were since it was last changed
 };
 
-/// What operations read: dropout, `random` and `sample`; a backward pass whose loss is scaled; averages of weights.
+/// What operations read: dropout, `random` and `sample`.
 struct ScalarsOfOperations {
   double seed = 0, step = 0;
   double temperature = 1;       ///< of `sample`
   double top_k = 0, top_p = 0;  ///< of `sample`; 0: among all classes
+};
+/// What a training reads beside its optimizer's: a backward pass whose loss is scaled; averages of weights.
+struct ScalarsOfTrainings {
   double loss_scale = LossScale{}.scale;
   double average_decay = 0.999;  ///< of `Averaged`: how much is kept of the steps before
   double average_from = 1;       ///< and the first step that is averaged
@@ -56,9 +60,6 @@ void each_optimizer(F f) {
   f(operation::muon_matching_adamw, MuonMatchingAdamW::Hyperparameters{});  // what is no matrix they update by AdamW
   f(operation::muon, Muon::Hyperparameters{});
 }
-
-/// Which number a group's is: of "head.learning_rate" the learning rate.
-constexpr std::string_view number_called(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
 inline bool updates_by(const GraphView& g, const Operation& update) {
   return std::any_of(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.operation == &update; });
@@ -102,6 +103,7 @@ inline std::optional<double> default_of(const GraphView& g, std::string_view nam
     if (member == name) found = value;
   };
   each_hyperparameter(ScalarsOfOperations{}, look);
+  each_hyperparameter(ScalarsOfTrainings{}, look);
   each_optimizer([&](const Operation&, const auto& numbers) { each_hyperparameter(numbers, look); });
   each_optimizer([&](const Operation& update, const auto& numbers) {
     if (is_optimizer_of(g, update, numbers)) each_hyperparameter(numbers, look);
@@ -139,7 +141,7 @@ class Scalars {
   std::byte* data() const { return memory_.data(); }
 
   bool reads(std::string_view name) const { return find(name) < g_->scalars.size(); }
-  /// Throws Misuse for a name that the program does not read.
+  /// Throws Misuse for a name that the program does not read, and for a number out of its range.
   void set(std::string_view name, double value) {
     const std::size_t i = find(name);
     if (i == g_->scalars.size()) throw not_read(name);
@@ -149,11 +151,12 @@ class Scalars {
       next.steps = 0;
       return scale_loss(next);
     }
+    check_number(name, value);
     numbers()[i] = value;
     step_is_given_ = step_is_given_ || i == step_;
     std::erase(unset_, i);
   }
-  /// Sets a number of all groups, too. Throws Misuse where none reads it.
+  /// Sets a number of all groups, too. Throws Misuse as `set` does.
   void set_all(std::string_view name, double value) {
     bool any = false;
     for (const Name& n : g_->scalars)

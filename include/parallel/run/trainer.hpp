@@ -37,8 +37,7 @@ class Trainer {
   /// One step with a learning rate, on the inputs that were given to `executor()`. Where the loss is no number nothing
   /// is updated, and Failure (exit code 1) is thrown on all ranks, unless `on_no_number` says otherwise.
   StepResult step(double learning_rate, Here here = {}) {
-    if (!(learning_rate >= 0) || !std::isfinite(learning_rate))
-      throw Misuse("the learning rate is " + shortest(learning_rate) + "; give a number from 0 on");
+    check_number("learning_rate", learning_rate);
     if (executor_.reads("learning_rate")) executor_.scalar("learning_rate", learning_rate);
     return step(here);
   }
@@ -103,8 +102,6 @@ Trainer<World, Device>::Trainer(const Plan& plan, World& world, ParametersIn<Mem
       synchronous_(plan.graph.commit >= 0) {
   if (executor_.reads("seed")) executor_.scalar("seed", static_cast<double>(seed));
   for (const auto& [name, value] : numbers.all) {
-    if (!(value >= 0) || !std::isfinite(value))
-      throw Misuse("the hyperparameter " + std::string(name) + " is " + shortest(value) + "; give a number from 0 on");
     if (name == "clip_norm" && value == 0 && !executor_.reads(name))
       continue;  // where nothing is clipped, none is what is meant
     executor_.scalar_of_all(name, value);
