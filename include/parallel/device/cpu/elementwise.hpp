@@ -50,15 +50,15 @@ struct Raised {
   static auto small(const Lanes<T>& x) { return x < std::numeric_limits<T>::min(); }
   static Lanes<T> of(const Lanes<T>& x) { return small(x).select(x * by, x); }
 };
-template <class T>
 struct Sqrt {
+  template <class T>
   Lanes<T> operator()(const Lanes<T>& x) const {
     const Lanes<T> y = Raised<T>::of(x).sqrt();
     return (x == std::numeric_limits<T>::infinity()).select(x, Raised<T>::small(x).select(y * Raised<T>::root, y));
   }
 };
-template <class T>
 struct Log {
+  template <class T>
   Lanes<T> operator()(const Lanes<T>& x) const {
     const Lanes<T> y = Raised<T>::of(x).log();
     return Raised<T>::small(x).select(y - Raised<T>::logarithm, y);
