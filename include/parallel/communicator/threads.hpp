@@ -66,6 +66,12 @@ static_assert(Communicator<Threads>);
 namespace threading {
 /// run_threads, below.
 PARALLEL_INLINE void run_ranks(int ranks, const std::function<void(Threads&)>& f, std::chrono::milliseconds deadline);
+template <class... Given>
+void misrun() {
+  static_assert(sizeof...(Given) > 99,
+                "parallel: run_threads takes how many ranks, then what each does with its communicator; write "
+                "run_threads(mesh.ranks(), [&](Threads& world) { ... })");
+}
 }  // namespace threading
 
 /// Calls f(Threads&) on so many threads, each a rank, and returns when all have ended. If one throws, the waits of the
@@ -75,9 +81,14 @@ PARALLEL_INLINE void run_ranks(int ranks, const std::function<void(Threads&)>& f
 /// with 70.
 template <class F>
 void run_threads(int ranks, F&& f, std::chrono::milliseconds deadline = default_deadline) {
-  threading::run_ranks(
-      ranks, [&](Threads& threads) { f(threads); }, deadline);
+  if constexpr (std::is_invocable_v<F&, Threads&>)
+    threading::run_ranks(
+        ranks, [&](Threads& threads) { f(threads); }, deadline);
+  else
+    threading::misrun<F>();
 }
+template <class First, class... More>
+requires(!std::is_convertible_v<First, int>) void run_threads(First&&, More&&...) { threading::misrun<First>(); }
 
 }  // namespace parallel::internals
 

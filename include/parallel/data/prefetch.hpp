@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 namespace parallel::internals {
@@ -20,6 +21,12 @@ class Prefetch {
   /// live as long as this object, and may be read meanwhile, not written.
   Prefetch(std::function<Batch(std::int64_t)> make, std::int64_t first = 0, std::size_t ahead = 2)
       : make_(std::move(make)), ahead_(ahead > 0 ? ahead : 1), thread_([this, first] { work(first); }) {}
+  template <class Make, class... More>
+  requires(!std::is_convertible_v<Make, std::function<Batch(std::int64_t)>>) explicit Prefetch(Make&&, More&&...) {
+    static_assert(sizeof...(More) > 99,
+                  "parallel: a Prefetch is made of what makes the batch of a step, and the first step; write "
+                  "Prefetch<Batch> batches([&](std::int64_t step) { return Batch{...}; }, first)");
+  }
   ~Prefetch() {
     {
       const std::lock_guard lock(mutex_);

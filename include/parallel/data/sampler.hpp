@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <parallel/device/random.hpp>
@@ -65,6 +66,14 @@ class Sampler {
       throw Failure("a batch of " + std::to_string(batch) + " is asked for, but the data have " +
                         std::to_string(samples) + " samples; give more of them, or make the batch smaller",
                     exit_code::bad_data);
+  }
+  template <class... More>
+  requires(sizeof...(More) != 1 && !(std::is_same_v<More, SamplerOptions> || ...)) explicit Sampler(std::int64_t,
+                                                                                                    More...) {
+    static_assert(
+        sizeof...(More) > 99,
+        "parallel: a Sampler is made of how many samples there are, the rows of a batch on all ranks together, "
+        "and options by their names; write Sampler(60000, 128, {.seed = 3})");
   }
   std::int64_t batch() const { return batch_; }
   std::int64_t steps_per_epoch() const {

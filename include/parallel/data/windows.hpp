@@ -4,9 +4,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include <parallel/data/sampler.hpp>
 #include <parallel/file/tokens.hpp>
+#include <parallel/meta/nothing.hpp>
 
 namespace parallel::internals {
 
@@ -28,6 +30,16 @@ class TokenWindows {
     if (context < 1 || tokens_.size() < context_ + 1)
       throw damaged(tokens_.file(), "it has " + std::to_string(tokens_.size()) + " tokens, but a context of " +
                                         std::to_string(context) + " and its targets take one more than that");
+  }
+  template <class First, class... More>
+  requires(!std::is_same_v<First, TokenWindows> && (!std::is_convertible_v<const First&, TokenFile> ||
+                                                    sizeof...(More) == 0)) explicit TokenWindows(const First&,
+                                                                                                 const More&...)
+      : tokens_(nothing<TokenFile>()) {
+    static_assert(
+        sizeof...(More) > 99,
+        "parallel: TokenWindows are made of a TokenFile and a context; write TokenWindows(TokenFile(\"tokens.bin\"), "
+        "1024)");
   }
   std::int64_t size() const { return static_cast<std::int64_t>((tokens_.size() - 1) / context_); }
 

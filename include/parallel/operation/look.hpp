@@ -15,5 +15,10 @@ constexpr X look(const X& x, std::string_view name = {}) {
     program->out->look(x.enter(*program), name);
   return x;
 }
+template <Distributed X>
+constexpr X look(std::string_view, const X& x) {
+  static_assert(sizeof(X) == 0, "parallel: look takes the tensor, then its name; write look(x, \"hidden\")");
+  return x;
+}
 
 }  // namespace parallel

@@ -8,6 +8,7 @@
 #include <parallel/algebra/notation.hpp>
 #include <parallel/meta/failure.hpp>
 #include <parallel/meta/library.hpp>
+#include <parallel/meta/nothing.hpp>
 #include <parallel/plan/compiled.hpp>
 
 namespace parallel::internals {
@@ -80,6 +81,15 @@ OwnedPlan derive(const Mesh& mesh) {
   static constexpr std::array<GraphView, sizeof...(Beside)> beside{GraphView(constants::graph<Beside>)...};
   static constexpr Demands demands = demands_of<Program>();
   return derive(graph, mesh, beside, demands);
+}
+template <class... Program, class Given>
+requires(sizeof...(Program) == 0 || !std::is_convertible_v<const Given&, const Mesh&>) OwnedPlan
+    derive(const Given&, int = 0) {
+  static_assert(
+      sizeof...(Program) > 99,
+      "parallel: derive takes the program as its template argument, and a mesh; write derive<Step>(Mesh{data = "
+      "2}), with mesh_argument(text, {&data}) for one of the command line");
+  return nothing<OwnedPlan>();
 }
 /// The same as one rank of the mesh sees it: the plan of its stage.
 template <class Program, class... Beside>

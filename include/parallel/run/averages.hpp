@@ -99,6 +99,12 @@ void take_averages(World& world, Executor<World, Device>& executor, ParametersIn
       averages.set(plan, world.rank(), path, std::span(reinterpret_cast<const float*>(whole.data()), count), here);
   }
 }
+template <class... Given>
+void take_averages(Given&&...) {
+  static_assert(sizeof...(Given) > 99,
+                "parallel: take_averages takes the communicator, the trainer's executor and the parameters that become "
+                "the averages; write take_averages(world, step.executor(), averages)");
+}
 
 }  // namespace parallel::internals
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <parallel/run/carrying_out.hpp>
+#include <parallel/run/made_of.hpp>
 
 namespace parallel::internals {
 
@@ -40,21 +41,31 @@ struct GradientOf {
 ///     Eager<Threads, Cpu> eager(Mesh{data = 2}, world);
 ///     const auto x = eager.tensor<float, Shape<4 / data>>(std::vector<float>{1, 2, 3, 4});
 ///     std::cout << eager.text(x + x);
-template <Communicator World, Device Device>
+template <class World = void, class Device = void>
 class Eager {
  public:
   explicit Eager(const Mesh& mesh, World& world, const Device& device = {}) : session_(mesh, world, device) {
     session_.numbers = {{"seed", 0}, {"step", 1}};
   }
+  template <class First, class... More>
+  requires(!std::is_convertible_v<First, const Mesh&>) explicit Eager(First&&, More&&...)
+      : Eager(nothing<const Mesh>(), nothing<World>()) {
+    static_assert(sizeof...(More) > 99,
+                  "parallel: an eager session is made of a mesh and its communicator; write Eager<Threads, Cpu> "
+                  "eager(Mesh{data = 2}, world)");
+  }
 
   /// This rank's part of a whole tensor, given to all ranks alike: data, as a program's inputs are.
-  template <class T, class S, class... Annotation, class A>
+  template <class T = void, class S = void, class... Annotation, class A>
   auto tensor(A&& whole) {
     return given<Kind::data, Tensor<T, S, Annotation...>>(numbers_of(whole));
   }
   /// The same of what a gradient can be asked.
-  template <class T, class S, class... Annotation, class A>
+  template <class T = void, class S = void, class... Annotation, class A>
   auto wanted(A&& whole) {
+    static_assert(
+        !std::is_integral_v<T>,
+        "parallel: whole numbers have no gradient; give indices and targets by eager.tensor<int, Shape<8>>(y)");
     return given<Kind::activation, Tensor<T, S, Annotation...>>(numbers_of(whole));
   }
   /// The whole tensor, on every rank: sums that are pending are completed. All ranks together.
@@ -78,7 +89,7 @@ class Eager {
   }
   /// A model whose parameters begin as `Parameters(plan, rank, seed)` has them. One in a session.
   template <class Model>
-  Model model(std::uint64_t seed) {
+  requires(!IsProgram<Model>) Model model(std::uint64_t seed) {
     static_assert(accept<Model>());
     if (parameters_) throw Misuse("the session has a model already; put both into one struct");
     Model model{};
@@ -88,6 +99,13 @@ class Eager {
     session_.take_parameters(*parameters_);
     session_.enter_parameters();
     return model;
+  }
+  template <class Model, class... Given>
+  requires(IsProgram<Model> || sizeof...(Given) != 1) Model model(const Given&...) {
+    static_assert(
+        sizeof...(Given) > 99,
+        "parallel: an eager session takes a model, which is no program, and a seed; write eager.model<Net>(1)");
+    return {};
   }
   /// Writes this rank's part of a whole parameter, by its path in the model: "blocks.*.up".
   template <class A>
@@ -126,6 +144,16 @@ class Eager {
     const T* const first = reinterpret_cast<const T*>(whole.data);
     return {first, first + layout.elements()};
   }
+  template <Distributed Loss, class... Given>
+  requires(sizeof...(Given) == 0 ||
+           !((Distributed<Given> || std::is_convertible_v<const Given&, std::string_view>)&&...)) Loss
+      gradient(const Loss& loss, const Given&...) {
+    static_assert(
+        sizeof...(Given) > 99,
+        "parallel: a gradient is of a loss with respect to something; write eager.gradient(loss, w), with what "
+        "wanted(...) made or a parameter, or its path");
+    return loss;
+  }
   /// A number that operations read: `seed` and `step` of dropout and `random`.
   void scalar(std::string_view name, double value) { session_.numbers[std::string(name)] = value; }
   /// Frees the memory of all tensors; parameters stay.
@@ -152,14 +180,21 @@ class Eager {
   }
   template <Kind kind, class X>
   auto given(const HandedOver& whole) {
-    static_assert(accept_annotations<X>());
-    using Given = typename Symbolic<X, kind>::type;
-    return Given(&session_.applications, session_.give(&Given::type, kind, whole));
+    if constexpr (accept_annotations<X>()) {
+      using Given = typename Symbolic<X, kind>::type;
+      return Given(&session_.applications, session_.give(&Given::type, kind, whole));
+    } else {
+      return Traced<float, Kind::refused, Shape<>>{};
+    }
   }
 
   eagerly::Session<World, Device> session_;
   std::optional<OwnedPlan> plan_{};
   std::optional<ParametersIn<MemoryOf<Device>>> parameters_{};
+};
+template <class World, class On>
+requires(!Runs<World, On>) class Eager<World, On> : public Misnamed<World, On> {
+  using Misnamed<World, On>::Misnamed;
 };
 
 }  // namespace parallel::internals

@@ -12,7 +12,7 @@ namespace parallel::internals {
 /// A program's forward pass on one rank, without updates: `Eagerly<Step, Threads, Cpu> eager(plan, world, parameters);`
 /// and `eager(x, y).output_scalar("loss")` is the loss that a step on the same inputs has. Called by all ranks
 /// together.
-template <class Program, Communicator World, Device Device>
+template <class Program, class World = void, class Device = void>
 class Eagerly {
   using Model = typename Program::Model;
 
@@ -32,6 +32,16 @@ class Eagerly {
     session_.declared.graph.stages = nullptr;
     session_.take_parameters(parameters);
     first_input_ = session_.applications.all.size();
+  }
+
+  template <class... Given>
+  requires(!run_of<World, ParametersIn<MemoryOf<Device>>, Given&&...>) explicit Eagerly(Given&&...)
+      : Eagerly(nothing<const Plan>(), nothing<World>(), nothing<ParametersIn<MemoryOf<Device>>>()) {
+    static_assert(
+        sizeof...(Given) > 99,
+        "parallel: Eagerly is made of a plan with a name of its own, its communicator and parameters that can "
+        "be written; write const auto plan = derive<Step>(mesh), then Eagerly<Step, Threads, Cpu> "
+        "eager(plan, world, parameters)");
   }
 
   /// Runs the model on these inputs, as an executor takes them.
@@ -204,6 +214,10 @@ class Eagerly {
   int first_input_ = 0;
   bool draws_any_ = false;
   std::vector<Output> outputs_{};
+};
+template <class Program, class World, class On>
+requires(!Runs<World, On>) class Eagerly<Program, World, On> : public Misnamed<World, On> {
+  using Misnamed<World, On>::Misnamed;
 };
 
 }  // namespace parallel::internals

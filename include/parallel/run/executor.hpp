@@ -16,6 +16,7 @@
 #include <parallel/run/groups.hpp>
 #include <parallel/run/instruction.hpp>
 #include <parallel/run/looking.hpp>
+#include <parallel/run/made_of.hpp>
 #include <parallel/run/prepare_event.hpp>
 #include <parallel/run/rank_memory.hpp>
 #include <parallel/run/recording.hpp>
@@ -25,7 +26,7 @@ namespace parallel::internals {
 
 static_assert(max_started <= max_outstanding);  // what a plan has under way, a communicator can have
 
-template <Communicator World, Device Device>
+template <class World = void, class Device = void>
 class Executor : public RankMemory<Device> {
   using Memory = RankMemory<Device>;
   using Memory::g_, Memory::plan_, Memory::position_, Memory::device_, Memory::host_, Memory::view;
@@ -40,6 +41,15 @@ class Executor : public RankMemory<Device> {
   /// must outlive it.
   Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Device& device = {},
            const Executor* before = nullptr, std::vector<Fact> facts = {}, Here here = {}, bool looked_into = true);
+  template <class... Given>
+  requires(!run_of<World, ParametersIn<MemoryOf<Device>>, Given&&...>) explicit Executor(Given&&...)
+      : Executor(nothing<const Plan>(), nothing<World>(), nothing<ParametersIn<MemoryOf<Device>>>()) {
+    static_assert(
+        sizeof...(Given) > 99,
+        "parallel: an Executor is made of a plan with a name of its own, its communicator and parameters that "
+        "can be written; write const auto plan = derive<Step>(mesh), then Executor<Threads, Cpu> "
+        "executor(plan, world, parameters)");
+  }
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -289,10 +299,14 @@ class Executor : public RankMemory<Device> {
   std::optional<Looking> looking_{};
   std::vector<std::byte> room_{};  // for what is looked at
 };
+template <class World, class On>
+requires(!Runs<World, On>) class Executor<World, On> : public Misnamed<World, On> {
+  using Misnamed<World, On>::Misnamed;
+};
 
 // Behind the class, so that a unit for which the library has compiled them does not compile them again.
 
-template <Communicator World, Device Device>
+template <class World, class Device>
 Executor<World, Device>::Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters,
                                   const Device& device, const Executor* before, std::vector<Fact> facts, Here here,
                                   bool looked_into)
@@ -317,10 +331,10 @@ Executor<World, Device>::Executor(const Plan& plan, World& world, ParametersIn<M
   bring_together(instructions_, device_);
 }
 
-template <Communicator World, Device Device>
+template <class World, class Device>
 Executor<World, Device>::~Executor() = default;
 
-template <Communicator World, Device Device>
+template <class World, class Device>
 void Executor<World, Device>::run(Here here) {
   // asked before the step, behind which a scale moves by how the step went
   const double scale = looking_ && this->reads("loss_scale") ? this->loss_scale().scale : 1;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 #include <string>
+#include <type_traits>
 
 #include <parallel/run/misuse.hpp>
 
@@ -85,6 +86,8 @@ struct OneCycleSchedule {
     return half_a_cosine(peak, end, (std::min<double>(step, last) - top) / (last - top));
   }
 };
+template <class... Given>
+struct NoSchedule;
 /// Linear warm-up before any other: for i < steps at(i) = then.at(0) (begin + (1 - begin) i / steps), then
 /// then.at(i - steps); PyTorch's SequentialLR of LinearLR and another.
 template <class Schedule>
@@ -101,6 +104,20 @@ template <class Schedule>
 WarmedUp(int, Schedule) -> WarmedUp<Schedule>;
 template <class Schedule>
 WarmedUp(int, Schedule, double) -> WarmedUp<Schedule>;
+/// What is made of anything else.
+template <class... Given>
+struct WarmedUp<NoSchedule<Given...>> {
+  static_assert(
+      sizeof...(Given) > 99,
+      "parallel: WarmedUp takes its steps, then the schedule behind them; write WarmedUp{20, CosineSchedule{.peak "
+      "= 1e-3, .steps = 2000}}");
+  constexpr explicit WarmedUp(const Given&...) {}
+  double at(int) const { return 0; }
+};
+WarmedUp(int)->WarmedUp<NoSchedule<int>>;
+template <class First, class... More>
+requires(!std::is_convertible_v<First, int>) WarmedUp(First, More...)
+->WarmedUp<NoSchedule<First, More...>>;
 
 }  // namespace parallel::internals
 

@@ -34,6 +34,13 @@ struct ParameterBlock {
   Provenance provenance;
 };
 
+/// Whether they are made of these.
+template <class Parameters, class... Given>
+constexpr bool parameters_of = (std::is_same_v<Given, Parameters> && ...);
+template <class Parameters, class P, class Rank, class Seed, class... More>
+constexpr bool parameters_of<Parameters, P, Rank, Seed, More...> = std::is_convertible_v<const P&, const Plan&>&&
+    std::is_convertible_v<Rank, int>&& std::is_convertible_v<Seed, std::uint64_t>;
+
 /// The block of a program's parameters on one rank. Programs over one model share it where they have the same mesh and
 /// cut layers alike; what takes a plan throws CannotRun where that plan's parameters lie differently. `Memory`: a
 /// device's.
@@ -48,6 +55,12 @@ class ParametersIn {
   ParametersIn(const Plan& plan, int rank, std::uint64_t seed)
       : ParametersIn(plan, rank, seed, Memory(plan.memory.of(MemoryBlock::parameter)),
                      Beside(plan.memory.of(MemoryBlock::host_parameter))) {}
+  template <class... Given>
+  requires(!parameters_of<ParametersIn, Given...>) explicit ParametersIn(const Given&...) {
+    static_assert(sizeof...(Given) > 99,
+                  "parallel: Parameters are made of a plan, a rank and a seed; write Parameters parameters(plan, "
+                  "world.rank(), 1)");
+  }
   ParametersIn(ParametersIn&&) noexcept = default;
   ParametersIn& operator=(ParametersIn&&) noexcept = default;
   /// What an executor keeps of them: it lives as long as the executor, also where these are replaced by others.

@@ -18,13 +18,26 @@ struct StepResult {
   double gradient_norm = 0;  ///< before clipping
   bool skipped = false;      ///< on every rank: the loss or the norm was no finite number, so nothing was updated
   double loss_scale = 1;     ///< by which the gradients were larger while they were computed
+  template <class Number>
+  requires(std::is_arithmetic_v<Number>) operator Number() const {
+    static_assert(!std::is_arithmetic_v<Number>,
+                  "parallel: a step gives its loss among others; write step(x, y).loss, .gradient_norm or .skipped");
+    return {};
+  }
 };
 
 /// What a training does where a loss is no number.
 enum class NoNumber { stops, skips };
 
+/// Whether a Trainer is made of these.
+template <class World, class Parameters, class... Given>
+constexpr bool trainer_of = false;
+template <class World, class Parameters, class P, class W, class Q, class Numbers, class Seed, class... More>
+constexpr bool trainer_of<World, Parameters, P, W, Q, Numbers, Seed, More...> =
+    run_of<World, Parameters, P, W, Q>&& std::is_class_v<std::remove_cvref_t<Numbers>>;
+
 /// Trains the parameters of one rank by a plan. Called by all ranks alike.
-template <Communicator World, Device Device>
+template <class World = void, class Device = void>
 class Trainer {
  public:
   /// `numbers`: of the program's optimizer, as AdamW::Hyperparameters. Ranks compare them and the seed, and `facts`,
@@ -34,6 +47,13 @@ class Trainer {
   Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Hyperparameters& numbers,
           std::uint64_t seed, const Device& device = {}, std::vector<Fact> facts = {}, Here here = {})
       : Trainer(plan, world, parameters, Named(plan.graph, numbers), seed, device, std::move(facts), here) {}
+  template <class... Given>
+  requires(!trainer_of<World, ParametersIn<MemoryOf<Device>>, Given&&...>) explicit Trainer(Given&&...)
+      : Trainer(OutOfPlace<Given...>()) {}
+  template <class P, class W, class Q, class... More>
+  requires(!trainer_of<World, ParametersIn<MemoryOf<Device>>, P&&, W&&, Q&&, AdamW::Hyperparameters, More&&...>)
+      Trainer(P&&, W&&, Q&&, const AdamW::Hyperparameters&, More&&...)
+      : Trainer(OutOfPlace<P, W, Q, AdamW::Hyperparameters, More...>()) {}
   /// One step with a learning rate, on the inputs that were given to `executor()`. Where the loss is no number nothing
   /// is updated, and Failure (exit code 1) is thrown on all ranks, unless `on_no_number` says otherwise.
   StepResult step(double learning_rate, Here here = {}) {
@@ -43,12 +63,32 @@ class Trainer {
   }
   /// The same with the learning rate of the step before, at first that of the hyperparameters.
   StepResult step(Here here = {});
+  template <class Given, class... More>
+  requires(!std::is_convertible_v<Given, double> && !std::is_convertible_v<Given, Here>) StepResult
+      step(Given&&, More&&...) {
+    static_assert(sizeof...(More) > 99,
+                  "parallel: a trainer is called with the inputs, and its step with a learning rate; write step(x, y), "
+                  "or step.step(rate.at(i)) of a schedule when the inputs were given to executor()");
+    return {};
+  }
   /// The same on these inputs: `const double loss = step(x, y).loss`.
   StepResult operator()(const HandedInput& first, const HandedInput& second = {}, const HandedInput& third = {},
                         const HandedInput& fourth = {}, const HandedInput& fifth = {}, const HandedInput& sixth = {},
                         const HandedInput& seventh = {}, const HandedInput& eighth = {}, Here here = {}) {
     executor_.inputs({{first, second, third, fourth, fifth, sixth, seventh, eighth}});
     return step(here);
+  }
+  template <int is_const = 1>
+  StepResult step(double = 0) const {
+    static_assert(is_const == 0,
+                  "parallel: a Trainer that is const cannot go on; leave const out where it is declared");
+    return {};
+  }
+  template <int is_const = 1>
+  StepResult operator()(const HandedInput&, const HandedInput& = {}, const HandedInput& = {}, const HandedInput& = {},
+                        const HandedInput& = {}, const HandedInput& = {}, const HandedInput& = {},
+                        const HandedInput& = {}) const {
+    return step<is_const>();
   }
   void on_no_number(NoNumber what) { no_number_ = what; }
   /// A mode: behind every so many steps parameters and state are compared between ranks that hold them alike
@@ -65,6 +105,17 @@ class Trainer {
   Executor<World, Device>& executor() { return executor_; }
 
  private:
+  template <class... Given>
+  struct OutOfPlace {
+    static_assert(sizeof...(Given) > 99,
+                  "parallel: a Trainer is made of a plan with a name of its own, its communicator, parameters, the "
+                  "optimizer's numbers and a seed; write Trainer<Threads, Cpu> step(plan, world, parameters, "
+                  "{.learning_rate = 1e-3}, 1)");
+  };
+  template <class... Given>
+  explicit Trainer(OutOfPlace<Given...>)
+      : Trainer(nothing<const Plan>(), nothing<World>(), nothing<ParametersIn<MemoryOf<Device>>>(),
+                AdamW::Hyperparameters{}, 1) {}
   /// Hyperparameters by their names.
   struct Named {
     struct Number {
@@ -92,8 +143,12 @@ class Trainer {
   bool synchronous_;  // updates wait for the loss
   NoNumber no_number_ = NoNumber::stops;
 };
+template <class World, class On>
+requires(!Runs<World, On>) class Trainer<World, On> : public Misnamed<World, On> {
+  using Misnamed<World, On>::Misnamed;
+};
 
-template <Communicator World, Device Device>
+template <class World, class Device>
 Trainer<World, Device>::Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters,
                                 const Named& numbers, std::uint64_t seed, const Device& device, std::vector<Fact> facts,
                                 Here here)
@@ -108,7 +163,7 @@ Trainer<World, Device>::Trainer(const Plan& plan, World& world, ParametersIn<Mem
   }
 }
 
-template <Communicator World, Device Device>
+template <class World, class Device>
 StepResult Trainer<World, Device>::step(Here here) {
   const double scale = executor_.reads("loss_scale") ? executor_.loss_scale().scale : 1;
   executor_.run(here);

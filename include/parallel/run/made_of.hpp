@@ -1,0 +1,32 @@
+// What a run is made of: what is out of place is one sentence instead of a compiler's search through overloads.
+#pragma once
+#include <type_traits>
+
+#include <parallel/communicator/communicator.hpp>
+#include <parallel/device/device.hpp>
+#include <parallel/meta/nothing.hpp>
+#include <parallel/plan/plan.hpp>
+
+namespace parallel::internals {
+
+/// What Executor, Trainer, Eager and Eagerly are of.
+template <class World, class On>
+concept Runs = Communicator<World> && Device<On>;
+/// What they are of any other template arguments than theirs.
+template <class World, class On>
+struct Misnamed {
+  static_assert(Runs<World, On>,
+                "parallel: what runs is named by its communicator, then its device; write Executor<Threads, Cpu>, "
+                "Trainer<Threads, Cpu>, Eager<Threads, Cpu> or Eagerly<Step, Threads, Cpu>");
+  template <class... Given>
+  explicit Misnamed(const Given&...) {}
+};
+
+/// Whether these begin with a plan that outlives what is made of them, its communicator and parameters.
+template <class World, class Parameters, class... Given>
+constexpr bool run_of = false;
+template <class World, class Parameters, class P, class W, class Q, class... More>
+constexpr bool run_of<World, Parameters, P, W, Q, More...> = std::is_lvalue_reference_v<P>&&
+    std::is_convertible_v<P, const Plan&>&& std::is_convertible_v<W, World&>&& std::is_convertible_v<Q, Parameters&>;
+
+}  // namespace parallel::internals

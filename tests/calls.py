@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""A call around a run, as of an Executor or a Sampler, with arguments that it does not take, or in another order, is one error, whose sentence says
+what it takes. All of one compiler stand in one unit: each has its sentence, and nothing else is said.
+
+    calls.py INCLUDE COMPILER...
+"""
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HEAD = """#include <parallel/communicator/threads.hpp>
+#include <parallel/data/prefetch.hpp>
+#include <parallel/data/sampler.hpp>
+#include <parallel/data/windows.hpp>
+#include <parallel/device/cpu.hpp>
+#include <parallel/parallel.hpp>
+#include <parallel/run/averages.hpp>
+#include <parallel/run/eager.hpp>
+#include <parallel/run/eagerly.hpp>
+#include <parallel/run/failure.hpp>
+#include <parallel/run/learning_rate.hpp>
+#include <parallel/run/trainer.hpp>
+using namespace parallel;
+using namespace parallel::axes;
+struct Net {
+  Parameter<float, Shape<4, 3>> w{xavier};
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(cross_entropy(matmul(x, w), y)); }
+};
+using X = Tensor<float, Shape<8 / data, 4>>;
+using Step = Training<Net, AdamW, X, Tensor<int, Shape<8 / data>>>;
+constexpr Mesh two{data = 2};
+struct Batch {};
+struct All {
+  Threads& world;
+  const OwnedPlan& plan;
+  Parameters& parameters;
+  const Parameters& constant;
+  std::vector<float>& x;
+  std::vector<int>& y;
+  Executor<Threads, Cpu>& e;
+  Trainer<Threads, Cpu>& step;
+  const Trainer<Threads, Cpu>& const_step;
+  Eager<Threads, Cpu>& eager;
+};
+"""
+USED = "[[maybe_unused]] auto& [world, plan, parameters, constant, x, y, e, step, const_step, eager] = all;"
+SWAPPED, EXECUTOR, TRAINER = "is named by its communicator, then its device", "an Executor is made of", "a Trainer is made of"
+EAGERLY, PARAMETERS, DERIVE = "Eagerly is made of", "Parameters are made of", "derive takes the program as its template argument"
+THREADS, GUARDED, SAMPLER = "run_threads takes how many ranks", "guarded takes the program's name", "a Sampler is made of"
+PREFETCH, WINDOWS, AVERAGES = "a Prefetch is made of", "TokenWindows are made of", "take_averages takes"
+RESULT, STEPPED, CONSTANT = "a step gives its loss among others", "a trainer is called with the inputs", "a Trainer that is const"
+WARMED, GRADIENT, MODEL, SHAPE = "WarmedUp takes", "a gradient is of a loss", "an eager session takes a model", "its element type, its Shape"
+WANTED, SESSION = "whole numbers have no gradient", "an eager session is made of"
+REFUSED = [
+    ("Executor<Cpu, Threads> made(plan, world, parameters);", SWAPPED),
+    ("Trainer<Threads, float> made(plan, world, parameters, AdamW::Hyperparameters{}, 1);", SWAPPED),
+    ("Eager<Threads> made(two, world);", SWAPPED),
+    ("Eagerly<Threads, Cpu, Step> made(plan, world, parameters);", SWAPPED),
+    ("Executor<Threads, Cpu> made(world, plan, parameters);", EXECUTOR),
+    ("Executor<Threads, Cpu> made(plan, world);", EXECUTOR),
+    ("Executor<Threads, Cpu> made(plan, world, constant);", EXECUTOR),
+    ("Executor<Threads, Cpu> made(derive<Step>(two), world, parameters);", EXECUTOR),
+    ("Trainer<Threads, Cpu> made(world, plan, parameters, {.learning_rate = 1e-2}, 1);", TRAINER),
+    ("Trainer<Threads, Cpu> made(derive<Step>(two), world, parameters, {.learning_rate = 1e-2}, 1);", TRAINER),
+    ("Trainer<Threads, Cpu> made(derive<Step>(two), world, parameters, AdamW::Hyperparameters{}, 1U);", TRAINER),
+    ("Trainer<Threads, Cpu> made(plan, world, parameters);", TRAINER),
+    ("Trainer<Threads, Cpu> made(plan, world, parameters, {.learning_rate = 1e-2});", TRAINER),
+    ("Trainer<Threads, Cpu> made(plan, world, parameters, 1e-2, 1);", TRAINER),
+    ("Eagerly<Step, Threads, Cpu> made(world, plan, parameters);", EAGERLY),
+    ("Eagerly<Step, Threads, Cpu> made(derive<Step>(two), world, parameters);", EAGERLY),
+    ("Parameters made(plan);", PARAMETERS),
+    ("Parameters made(plan, 1);", PARAMETERS),
+    ("Parameters made(plan, world, 1);", PARAMETERS),
+    ("auto made = derive(two);", DERIVE),
+    ("auto made = derive<Step>(2);", DERIVE),
+    ('auto made = derive<Step>("data=2");', DERIVE),
+    ("run_threads([](Threads&) {}, 4);", THREADS),
+    ("run_threads(4, [](int) {});", THREADS),
+    ("run_threads(two, [](Threads&) {});", THREADS),
+    ("guarded([] { return 0; });", GUARDED),
+    ('guarded("name", [] {});', GUARDED),
+    ("Sampler made(100);", SAMPLER),
+    ("Sampler made(100, 48, 3);", SAMPLER),
+    ("Prefetch<Batch> made([] { return Batch{}; }, 0);", PREFETCH),
+    ("Prefetch<Batch> made([](std::int64_t) {}, 0);", PREFETCH),
+    ("Prefetch<Batch> made([](std::int64_t) { return 1; }, 0);", PREFETCH),
+    ('TokenWindows made("tokens.bin", 8);', WINDOWS),
+    ('TokenWindows made(TokenFile("tokens.bin"));', WINDOWS),
+    ("take_averages(step.executor(), world, parameters);", AVERAGES),
+    ("take_averages(world, step, parameters);", AVERAGES),
+    ("double loss = step(x, y);", RESULT),
+    ("if (step(x, y)) return;", RESULT),
+    ("step.step(x, y);", STEPPED),
+    ("step.step(CosineSchedule{});", STEPPED),
+    ("const_step(x, y);", CONSTANT),
+    ("WarmedUp made{20};", WARMED),
+    ("WarmedUp made{CosineSchedule{}, 20};", WARMED),
+    ("auto loss = mean(eager.wanted<float, Shape<4>>(x)); auto g = eager.gradient(loss);", GRADIENT),
+    ("auto loss = mean(eager.wanted<float, Shape<5>>(x)); auto g = eager.gradient(loss, x);", GRADIENT),
+    ("auto made = eager.model<Net>();", MODEL),
+    ("auto made = eager.model<Step>(1);", MODEL),
+    ("auto made = eager.tensor(x);", SHAPE),
+    ("auto made = eager.tensor<Shape<8, 4>, float, X>(x);", SHAPE),
+    ("auto made = eager.wanted<Shape<8, 4>, float, X, X>(x);", SHAPE),
+    ("auto made = eager.wanted<int, Shape<8>>(y);", WANTED),
+    ('Eager<Threads, Cpu> made("data=2", world);', SESSION),
+    ("Eager<Threads, Cpu> made(world, two);", SESSION),
+]
+ACCEPTED = [
+    "Executor<Threads, Cpu> made(plan, world, parameters); made(x, y);",
+    "Executor<Threads, Cpu> made(plan.get(), world, parameters, Cpu{}, &e, {}, {}, false);",
+    "Trainer<Threads, Cpu> made(plan, world, parameters, {.learning_rate = 1e-2}, 1); made(x, y); made.step(1); made.step();",
+    "Trainer<Threads, Cpu> made(*plan, world, parameters, AdamW::Hyperparameters{}, 1, Cpu{}); made.step(0.5F);",
+    "Trainer<Threads, Cpu> made(plan, world, parameters, Sgd::Hyperparameters{}, 1); double loss = made(x, y).loss; static_cast<void>(loss);",
+    "Eagerly<Step, Threads, Cpu> made(plan, world, parameters); made(x, y);",
+    "Parameters made(plan, world.rank(), 1); Parameters other = std::move(made); other = Parameters(plan, 0, 2, Cpu{});",
+    "auto made = derive<Step>(two); made = derive<Step>(two, 1); made = derive<Step, Step>({data = 2});",
+    "run_threads(4, [](Threads&) {}); run_threads(two.ranks(), [](auto& w) { w.barrier(); }, std::chrono::seconds(1));",
+    'guarded("name", [] { return 0; });',
+    "Sampler made(100, 48), other(100, 48, {.seed = 3}), copy(made); SamplerOptions how; Sampler third(100, 48, how);",
+    "Prefetch<Batch> made([](std::int64_t) { return Batch{}; }, 0), other([](auto) { return Batch{}; });",
+    'TokenFile tokens("f"); TokenWindows made(tokens, 8), other(made), third(TokenFile("f"), 8, {.end_of_document = 3});',
+    "take_averages(world, step.executor(), parameters);",
+    "WarmedUp made{20, CosineSchedule{}}; WarmedUp other{20, CosineSchedule{}, 0.1}; WarmedUp copy{made};",
+    "auto w = eager.wanted<float, Shape<4>>(x); auto g = eager.gradient(mean(w), w), h = eager.gradient(mean(w), w); "
+    'auto v = eager.gradient(mean(w), "w"); auto m = eager.model<Net>(1);',
+    "auto made = eager.tensor<float, Shape<8 / data, 4>>(x); auto other = eager.tensor<int, Shape<8>, On<data, Broadcast>>(y);",
+]
+
+
+def errors(compiler, include, statements, folder):
+    """The errors of a function for each of these."""
+    source = Path(folder) / "calls.cpp"
+    source.write_text(HEAD + "".join(f"void f{i}(All& all) {{\n  {USED}\n  {s}\n}}\n" for i, s in enumerate(statements)))
+    limit = ["-ferror-limit=0"] if "clang" in compiler else []
+    command = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wno-unused", *limit, f"-I{include}", "-isystem", "/usr/include/eigen3", str(source)]
+    run = subprocess.run(command, capture_output=True, text=True)
+    return [line for line in run.stderr.splitlines() if " error: " in line or " warning: " in line]
+
+
+def main(include, compilers):
+    compilers = [c for c in compilers if shutil.which(c)]
+    faults = 0 if compilers else 1
+    with tempfile.TemporaryDirectory() as folder:
+        for compiler in compilers:
+            found = errors(compiler, include, [statement for statement, _ in REFUSED], folder)
+            wrong = []
+            for sentence in dict.fromkeys(s for _, s in REFUSED):
+                said, expected = sum(sentence in e for e in found), sum(s == sentence for _, s in REFUSED)
+                if said != expected:
+                    wrong.append(f"{said} times instead of {expected}: {sentence}")
+            wrong += [e[:300] for e in found if not any(sentence in e for _, sentence in REFUSED)]
+            wrong += errors(compiler, include, ACCEPTED, folder)
+            faults += len(wrong)
+            for what in wrong:
+                print(f"{compiler}: {what}")
+    print(f"{len(REFUSED)} refused, {len(ACCEPTED)} accepted, {' '.join(compilers)}: {faults} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
