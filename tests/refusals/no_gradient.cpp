@@ -1,5 +1,5 @@
 // A parameter would get no gradient.
-// figures: line<22>
+// figures: line<23>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // Stride and padding as arguments.
-// figures: arguments<4>
+// figures: dimensions<4>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

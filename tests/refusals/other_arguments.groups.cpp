@@ -1,5 +1,5 @@
 // A convolution has no groups.
-// figures: arguments<2>
+// figures: dimensions<4>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // Gain and shift are missing.
-// figures: arguments<1>
+// figures: dimensions<4>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

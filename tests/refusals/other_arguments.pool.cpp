@@ -1,5 +1,5 @@
 // The window as an argument.
-// figures: arguments<2>
+// figures: dimensions<4>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;
