@@ -50,10 +50,9 @@ struct Parts<std::pair<First, Second>> {
   static constexpr bool paired = true;
 };
 
-/// What a mistake without a tensor gives: asking is the error.
-template <Reason reason, std::size_t figure>
-struct Mistaken {
-  using refused = typename Refused<reason, nullptr, static_cast<std::int64_t>(figure)>::type;
+/// What a mistake without a tensor gives.
+template <class...>
+struct Nothing {
   using type = Traced<float, Kind::refused, Shape<>>;
 };
 
@@ -106,13 +105,16 @@ struct Scan {
   /// Without a state or a sequence, or with a number for one: refused.
   template <class... Other>
   constexpr auto operator()(const Other&...) const {
-    using Nothing = typename internals::scanning::Mistaken<Reason::scan_arguments, sizeof...(Other)>::type;
+    using refused [[maybe_unused]] = typename Refused<Reason::scan_arguments, nullptr, sizeof...(Other)>::type;
+    using Nothing = typename internals::scanning::Nothing<Other...>::type;
     return Scanned<Nothing, Nothing>{};
   }
   /// One step: refused.
   template <class Index>
   constexpr auto operator[](const Index&) const {
-    using Nothing = typename internals::scanning::Mistaken<Reason::no_iteration, steps.size + 0 * sizeof(Index)>::type;
+    using refused [[maybe_unused]] = typename Refused<Reason::no_iteration, nullptr,
+                                                      steps.size + 0 * static_cast<std::int64_t>(sizeof(Index))>::type;
+    using Nothing = typename internals::scanning::Nothing<Index>::type;
     return [](const auto&...) { return Nothing{}; };
   }
 

@@ -63,16 +63,14 @@ PARALLEL_ALONG(slice)
 PARALLEL_ALONG(take)
 #undef PARALLEL_ALONG
 
-// With other arguments than they take.
-#define PARALLEL_OTHERWISE(function, words)                                               \
-  template <words, Distributed X, class... More>                                          \
-  constexpr auto function(const X&, const More&...) {                                     \
-    return mistaken<Reason::other_arguments, X, 1 + static_cast<int>(sizeof...(More))>(); \
+// With other arguments than they take: what converts to their own goes before an ellipsis.
+#define PARALLEL_OTHERWISE(function, words)        \
+  template <words, Distributed X>                  \
+  constexpr auto function(const X&, ...) {         \
+    return mistaken<Reason::other_arguments, X>(); \
   }
 PARALLEL_OTHERWISE(convolution, HeightWidth...)
 PARALLEL_OTHERWISE(transposed_convolution, HeightWidth...)
-PARALLEL_OTHERWISE(max_pool, HeightWidth...)
-PARALLEL_OTHERWISE(average_pool, HeightWidth...)
 PARALLEL_OTHERWISE(batch_norm, int...)
 PARALLEL_OTHERWISE(layer_norm, int...)
 PARALLEL_OTHERWISE(rms_norm, int...)
@@ -88,6 +86,15 @@ PARALLEL_OTHERWISE(mean_absolute_error, int...)
 PARALLEL_OTHERWISE(clamp, int...)
 PARALLEL_OTHERWISE(where, int...)
 #undef PARALLEL_OTHERWISE
+// Of one tensor alone an ellipsis is as good as nothing, a pack is not.
+#define PARALLEL_POOL(function)                           \
+  template <HeightWidth..., Distributed X, class... More> \
+  constexpr auto function(const X&, const More&...) {     \
+    return mistaken<Reason::other_arguments, X>();        \
+  }
+PARALLEL_POOL(max_pool)
+PARALLEL_POOL(average_pool)
+#undef PARALLEL_POOL
 
 /// Prints a tensor, which has no numbers yet: refused.
 template <class Stream, Distributed X>

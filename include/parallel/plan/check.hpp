@@ -2,6 +2,8 @@
 #pragma once
 #include <span>
 
+#include <parallel/operation/cross_entropy.hpp>
+#include <parallel/operation/dropout.hpp>
 #include <parallel/plan/view.hpp>
 #include <parallel/program/asynchronous.hpp>
 
@@ -12,7 +14,7 @@ struct Fault {
   Refusal refusal{};
   int value = -1;  ///< the tensor that does not divide
   int dim = 0;
-  int node = -1;  ///< the move that nobody wrote
+  int node = -1;  ///< the move that nobody wrote, or what a program is unfit for
 };
 
 /// Whether any annotation of a program names an axis.
@@ -87,18 +89,27 @@ constexpr Refusal unscaled(const GraphView& g) {
   return {};
 }
 
-/// The line of the first node for which a program is `unfit`.
-constexpr int line_of_unfit(const GraphView& g) {
-  for (const Node& n : g.nodes) {
-    if (n.origin < 0) continue;
-    const bool lost = n.operation == g.origin(n).operation && n.operation->gradient == nullptr &&
+/// The first node for which a program is `unfit`, or -1.
+constexpr int unfit_node(const GraphView& g) {
+  for (int i = 0; i < static_cast<int>(g.nodes.size()); ++i) {
+    const Node& n = g.node(i);
+    const bool lost = n.origin >= 0 && n.operation == g.origin(n).operation && n.operation->gradient == nullptr &&
                       n.is(Structural::none) && g.value(n.result).differentiable;
+    const double probability = n.reals[0];
     const bool improbable =
-        (n.operation == &operation::dropout && !(n.reals[0] >= 0 && n.reals[0] < 1)) ||
-        (n.operation == &operation::negative_log_likelihood && !(n.reals[0] >= 0 && n.reals[0] <= 1));
-    if (g.unfit == Reason::no_gradient ? lost : improbable) return g.origin(n).source.line;
+        (n.operation == &operation::dropout && !(probability >= 0 && probability < 1)) ||
+        (n.operation == &operation::negative_log_likelihood && !(probability >= 0 && probability <= 1));
+    if (g.unfit == Reason::no_gradient ? lost : improbable) return i;
   }
-  return 0;
+  return -1;
+}
+/// Why a program is `unfit`, and where it was said.
+constexpr Fault unfit(const GraphView& g) {
+  Fault fault{{g.unfit}};
+  fault.node = unfit_node(g);
+  if (fault.node >= 0 && g.node(fault.node).origin >= 0)
+    fault.refusal.figures[0] = g.origin(g.node(fault.node)).source.line;
+  return fault;
 }
 
 /// What is wrong with stages, their axis, or the schedule.
@@ -125,7 +136,7 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const Grap
   if (const Axis* axis = namesake(axes_of(g, mesh))) return {{Reason::same_name, {2}, axis}};
   if (g.misused >= 0 && g.unfit != Reason::none) return {{g.unfit, {g.member(g.misused).type.layout.rank()}}};
   if (g.misused >= 0) return {misuse(g.member(g.misused))};
-  if (g.unfit != Reason::none) return {{g.unfit, {line_of_unfit(g)}}};
+  if (g.unfit != Reason::none) return unfit(g);
   if (const Refusal refusal = unscaled(g)) return {refusal};
   for (int i = 0; i < mesh.count; ++i) {
     const Extent& e = mesh.axes[i];

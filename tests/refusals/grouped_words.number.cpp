@@ -1,0 +1,19 @@
+// A number is no member: it is given to the group when the program runs.
+// figures: member<-1>
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Model {
+  Parameter<float, Shape<6, 6>> base;
+  Parameter<float, Shape<6, 6>> head;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(matmul(x, base), head))); }
+};
+using Step = Training<Model, Sgd, Tensor<float, Shape<4 / data, 6>>>;
+#ifdef WRONG
+using Program = Grouped<Step, Group<"head", 0.1>>;
+#else
+using Program = Grouped<Step, Group<"last", "head">>;
+#endif
+constexpr auto& p = plan<Program, Mesh{data = 2}>;

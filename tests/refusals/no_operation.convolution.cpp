@@ -1,0 +1,18 @@
+// A name of another library.
+// figures: dimensions<4>
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Model {
+  Parameter<float, Shape<6, 3, 3, 3>> w;
+  constexpr auto operator()(Distributed auto x) const {
+#ifdef WRONG
+    return mean(conv2d(x, w));
+#else
+    return mean(convolution<1, 0>(x, w));
+#endif
+  }
+};
+constexpr auto& p = plan<Evaluation<Model, Tensor<float, Shape<8 / data, 3, 12, 12>>>, Mesh{data = 2}>;
