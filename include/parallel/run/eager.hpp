@@ -126,8 +126,9 @@ class Eager {
     const T* const first = reinterpret_cast<const T*>(whole.data);
     return {first, first + layout.elements()};
   }
-  /// A number that operations read: `seed` and `step` of dropout and `random`.
-  void scalar(std::string_view name, double value) { session_.numbers[std::string(name)] = value; }
+  /// A number that operations read: `seed` and `step` of dropout and `random`, those of `sample`. Throws Misuse for
+  /// another, and for a number out of its range.
+  void scalar(std::string_view name, double value) { session_.number(name, value); }
   /// Frees the memory of all tensors; parameters stay.
   void forget() { session_.forget(); }
 
