@@ -108,6 +108,20 @@ TEST_CASE("the newest are kept, whole tensors in a file that Python reads") {
   });
 }
 
+TEST_CASE("a file that was given another step's name is not gone on from") {
+  const Folder folder;
+  train<Step>(folder.path, Mesh{data = 1}, 2, 2);
+  const std::string other = folder.path + "/step-000000000007.safetensors";
+  std::filesystem::rename(folder.path + "/step-000000000002.safetensors", other);
+  try {
+    train<Step>(folder.path, Mesh{data = 1}, 9, -1);
+    FAIL("it went on");
+  } catch (const Failure& failure) {
+    CHECK(failure.exit_code == exit_code::bad_data);
+    CHECK(failure.what() == other + ": it was saved behind 2 steps, which its name does not say; name it as it was");
+  }
+}
+
 TEST_CASE("every byte that changes is found, and every cut") {
   const Folder folder;
   train<Step>(folder.path, Mesh{data = 2, tensor = 2}, 2, 2);

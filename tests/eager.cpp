@@ -174,6 +174,11 @@ TEST_CASE("mistakes are one sentence") {
     const auto token = eager.template tensor<int, Shape<1>>(std::vector<int>{5});
     const auto table = eager.template tensor<float, Shape<2, 1>>(Floats{1, 2});
     CHECK(sentence([&] { embedding(token, table); }).find("5") != std::string::npos);
+    CHECK(sentence([&] { eager.scalar("seeds", 3); }) ==
+          "no operation reads a number 'seeds'; operations read seed, step, temperature, top_k, top_p");
+    CHECK(sentence([&] { eager.scalar("learning_rate", 3); }).starts_with("no operation reads a number"));
+    CHECK(sentence([&] { eager.scalar("step", 2.5); }) == "the number step is 2.5; give a whole number from 0 on");
+    eager.scalar("seed", 3), eager.scalar("top_p", 0.5);
     eager.forget();
     CHECK(sentence([&] { a + a; }).find("forgotten") != std::string::npos);
   });

@@ -282,6 +282,6 @@ TEST_CASE("a word that means nothing is refused") {
   } catch (const Failure& failure) {
     CHECK(failure.exit_code == exit_code::usage);
     CHECK(std::string(failure.what()) ==
-          "PARALLEL_CHECK: 'all' is nothing that can be checked; write finite, or nan where infinities are meant");
+          "check_numbers: 'all' is nothing that can be checked; write finite, or nan where infinities are meant");
   }
 }

@@ -1,6 +1,7 @@
 // The log of a run: what a page reads of it is whole lines, whatever ended the run or filled the disk; a run that goes on
 // cuts what it does again.
 #include <csignal>
+#include <cstdlib>
 #include <limits>
 #include <sstream>
 #include <sys/resource.h>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
@@ -195,4 +197,75 @@ TEST_CASE("ranks that name different folders are all told, and nothing is made")
     CHECK(contains(sentence, other));
   }
   CHECK(folder.count() == 0);
+}
+
+TEST_CASE("whatever stands in names and notes, the files are JSON and JavaScript") {
+  const files::Folder folder;
+  const std::string run = folder / "runs/first";
+  const std::string odd("a\nb\r\t\"c\"\\d\0e\x1f\xff\xed\xa0\x80\xe0\x80\x80 caf\xc3\xa9 </script>", 36),
+      shown("a\nb\r\t\"c\"\\d\0e\x1f??????? caf\xc3\xa9 </script>", 36);
+  log(run, {.per_step = 2, .unit = odd, .notes = {{odd, odd}, {"n", "line\nline"}}}, [&](RunLog& log) {
+    log.step(0, {{odd, 1.5}, {"nan\n", 2}});
+    log.step(1, {{odd, 2.5}});
+  });
+  const auto json = [](const std::string& text, std::string_view call) {
+    REQUIRE(text.starts_with(std::string(call) + "("));
+    REQUIRE(text.ends_with(");"));
+    return nlohmann::json::parse(text.substr(call.size() + 1, text.size() - call.size() - 3));
+  };
+  const std::vector<std::string> lines = lines_of(run + "/rows-00000.js"), head = lines_of(run + "/head.js");
+  REQUIRE(lines.size() == 2);
+  REQUIRE(head.size() == 1);
+  const auto first = json(lines[0], "row"), second = json(lines[1], "row"), notes = json(head[0], "head");
+  CHECK(first.at(shown) == 1.5);
+  CHECK(first.at("nan\n") == 2);
+  CHECK(second.at(shown) == 2.5);
+  CHECK(second.contains(shown + "_per_second"));
+  CHECK(notes.at("unit") == shown);
+  CHECK(notes.at("notes").at(shown) == shown);
+  CHECK(notes.at("notes").at("n") == "line\nline");
+  if (std::system("node --version > /dev/null 2>&1") != 0) return;
+  std::ofstream(folder / "read.js")
+      << "const all = []; const row = r => all.push(r.step), head = h => all.push(h.ranks);\n"
+      << files::read(run + "/head.js") << files::read(run + "/rows-00000.js")
+      << "process.exit(all.join() === '2,0,1' ? 0 : 1);\n";
+  CHECK(std::system(("node '" + (folder / "read.js") + "'").c_str()) == 0);
+}
+
+TEST_CASE("what no page could draw is refused") {
+  const files::Folder folder;
+  const OwnedPlan plan = derive<Step>(Mesh{data = 1});
+  const auto said = [&](const LoggedRun& run, auto f) {
+    std::string words;
+    run_threads(1, [&](Threads& world) {
+      try {
+        RunLog log(world, folder / "runs/first", plan, run);
+        f(log);
+      } catch (const Misuse& misuse) {
+        CHECK(misuse.exit_code == exit_code::internal);
+        words = misuse.what();
+      }
+    });
+    return words;
+  };
+  const auto steps = [](auto... step) { return [=](RunLog& log) { (log.step(step, {{"loss", 1}}), ...); }; };
+  const auto row = [](std::initializer_list<LoggedNumber> numbers) {
+    return [all = std::vector(numbers)](RunLog& log) {
+      all.size() == 1 ? log.step(0, {all[0]}) : log.step(0, {all[0], all[1]});
+    };
+  };
+  CHECK(said({}, row({{"a", 1}, {"a", 2}})) ==
+        "a number is logged as 'a', as another of this call is; give it another name");
+  CHECK(said({}, row({{"", 1}})) == "a number without a name is logged; give it one");
+  for (const std::string own : {"step", "time", "seconds", "memory", "samples_per_second"})
+    CHECK(said({}, row({{own, 1}})) ==
+          "a number is logged as '" + own + "', which the log says itself; give it another name");
+  CHECK(said({}, steps(-4)) == "step -4 is logged of a run that goes on from step 0; steps do not go back");
+  CHECK(said({.from = 5}, steps(4)) == "step 4 is logged of a run that goes on from step 5; steps do not go back");
+  CHECK(said({}, steps(3, 2)) == "step 2 is logged behind step 3; steps do not go back");
+  CHECK(said({.from = 2}, steps(2, 2, 3, 7)).empty());
+  CHECK(said({.from = -3}, steps(0)) == "a log goes on from step -3; steps are counted from 0");
+  CHECK(said({.per_step = -1}, steps(0)) ==
+        "a step is said to take in -1 samples; give a number above 0, or 0 where it is not known");
+  CHECK(!said({.per_step = std::numeric_limits<double>::infinity()}, steps(0)).empty());
 }

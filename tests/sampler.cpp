@@ -109,7 +109,9 @@ TEST_CASE("epochs and seeds have orders of their own; unshuffled is in order; an
   CHECK_THROWS_WITH(
       Sampler(3, 4),
       "a batch of 4 is asked for, but the data have 3 samples; give more of them, or make the batch smaller");
-  CHECK_THROWS_AS(Sampler(0, 4, {.last = LastBatch::padded}), Failure);
+  CHECK_THROWS_WITH(Sampler(0, 4, {.last = LastBatch::padded}), "the data have 0 samples; give one or more");
+  CHECK_THROWS_WITH(Sampler(3, 0), "a batch of 0 rows is asked for; give a number from 1 on");
+  CHECK_THROWS_WITH(sampler.samples(-3), "samples of step -3 are asked for; steps are counted from 0");
 }
 
 struct Model {
@@ -125,6 +127,10 @@ TEST_CASE("ranks read the rows that their plan gives them, each once on each set
   const OwnedPlan accumulated = derive<Accumulate<3, Step>>(Mesh{data = 4});
   CHECK(rows_of(*accumulated, 0, 1) == std::vector<std::int64_t>{2, 3, 10, 11, 18, 19});
   CHECK_THROWS_AS(rows_of(*four, 1, 0), Failure);
+  for (const int rank : {-1, 4, 9})
+    CHECK_THROWS_WITH(
+        rows_of(*four, 0, rank),
+        ("rows of rank " + std::to_string(rank) + " are asked for, but the mesh has 4, counted from 0").c_str());
 }
 
 TEST_CASE("windows: each token a target once, none behind the end of a document") {

@@ -80,6 +80,7 @@ TEST_CASE("what a terminal would obey is not printed") {
   CHECK(printable("\xc2\x9b"
                   "31m \x9b"
                   "31m \xe2\x80") == "??31m ?31m ??");
+  CHECK(printable("\xed\xa0\x80 \xe0\x80\x80 \xf4\x90\x80\x80 \xf0\x80\x80\x80") == "??? ??? ???? ????");  // no UTF-8
 }
 
 TEST_CASE("the same budget on a larger mesh") {

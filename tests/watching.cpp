@@ -301,19 +301,26 @@ TEST_CASE("a name that is not there is one sentence with the nearest") {
     return std::string("nothing");
   };
   CHECK(said("blocks.2.upp") ==
-        "PARALLEL_WATCH: blocks.2.upp is nothing; the nearest names are blocks.*.up, blocks.*.down, blocks.*.up.mean");
+        "watch: blocks.2.upp is nothing; the nearest names are blocks.*.up, blocks.*.down, blocks.*.up.mean");
   CHECK(said("gian.gradient") ==
-        "PARALLEL_WATCH: gian.gradient is nothing; the nearest names are gain.gradient, gain.mean, gain.variance");
+        "watch: gian.gradient is nothing; the nearest names are gain.gradient, gain.mean, gain.variance");
   CHECK(said("watching.cpp:9999")
-            .starts_with("PARALLEL_WATCH: watching.cpp:9999 is nothing; the nearest names are watching.cpp:"));
-  CHECK(said("blocks.7.up") == "PARALLEL_WATCH: blocks.7.up has no such layer: blocks.*.up has 4, counted from 0");
-  CHECK(said("gain@2") == "PARALLEL_WATCH: gain@2 names rank 2, but there are 2, counted from 0");
-  CHECK(said("gain@") == "PARALLEL_WATCH: gain@ names no rank behind @; write a rank's number, or @all for each");
+            .starts_with("watch: watching.cpp:9999 is nothing; the nearest names are watching.cpp:"));
+  CHECK(said("blocks.7.up") == "watch: blocks.7.up has no such layer: blocks.*.up has 4, counted from 0");
+  CHECK(said("gain@2") == "watch: gain@2 names rank 2, but there are 2, counted from 0");
+  CHECK(said("gain@") == "watch: gain@ names no rank behind @; write a rank's number, or @all for each");
   CHECK(
       said("blocks.2.up[6]") ==
-      "PARALLEL_WATCH: blocks.2.up[6] lies outside of f64[4, 6, 8/tensor], of which it is one layer; count the indices of its dimensions from 0");
-  CHECK(said("gain[-1]") ==
-        "PARALLEL_WATCH: gain[-1] names no element; write its index, for example blocks.2.mlp.up[3,5]");
-  CHECK(said("gain[1") == "PARALLEL_WATCH: gain[1 has no ] at its end; write for example blocks.2.mlp.up[3,5]");
-  CHECK(said("gain,,loss") == "PARALLEL_WATCH: 'gain,,loss' has an empty name; put one comma between two names");
+      "watch: blocks.2.up[6] lies outside of f64[4, 6, 8/tensor], of which it is one layer; count the indices of its dimensions from 0");
+  CHECK(said("gain[-1]") == "watch: gain[-1] names no element; write its index, for example blocks.2.mlp.up[3,5]");
+  CHECK(said("gain[1") == "watch: gain[1 has no ] at its end; write for example blocks.2.mlp.up[3,5]");
+  CHECK(said("gain,,loss") == "watch: 'gain,,loss' has an empty name; put one comma between two names");
+  looked_for() = LookedFor{"gain@2"};  // as the variable has it
+  const OwnedPlan plan = derive<Plain>(Mesh{data = 1});
+  run_threads(1, [&](Threads& world) {
+    under_test::Parameters parameters(plan, 0, 5);
+    CHECK_THROWS_WITH((Executor<Threads, under_test::Device>(plan, world, parameters)),
+                      "PARALLEL_WATCH: gain@2 names rank 2, but there are 1, counted from 0");
+  });
+  watch("");
 }

@@ -512,6 +512,8 @@ TEST_CASE("what a file has not, has beside, or has otherwise is one sentence") {
         rows.push_back({"model.head", {"x"}});
       }) ==
       "the table of weights has a row for model.head, but the program no such parameter; it has model.token and others");
+  CHECK(of([](auto& rows) { rows.push_back(WeightRow(rows[0])); }) ==
+        "the table of weights has two rows for the parameter model.token; leave one");
   CHECK(of([](auto& rows) { rows[1].names = {"h.{}.x"}; }) ==
         "the row of model.place names h.{}.x; a parameter that is no layer's has no {} in its name");
   CHECK(of([](auto& rows) { rows[0].pattern = "v -> v"; }).starts_with("the pattern 'v -> v' has 1"));

@@ -11,8 +11,12 @@ namespace parallel::internals {
 
 /// The rows of the whole input `input`, over all micro-batches, that `rank` has a part of: its first dimension is split
 /// over some axes, and ranks that differ only on others read the same. A rank hands over the whole input and fills
-/// these rows; nothing reads the others. Throws Failure where there is no such input.
+/// these rows; nothing reads the others. Throws Failure (internal) where there is no such input, or rank.
 inline std::vector<std::int64_t> rows_of(const Plan& plan, int input, int rank) {
+  if (rank < 0 || rank >= plan.mesh.ranks())
+    throw Failure("rows of rank " + std::to_string(rank) + " are asked for, but the mesh has " +
+                      std::to_string(plan.mesh.ranks()) + ", counted from 0",
+                  exit_code::internal);
   int position = 0;
   for (const Member& m : plan.graph.members) {
     if (m.role != Role::input || position++ != input) continue;

@@ -58,11 +58,16 @@ struct SamplerOptions {
 /// rank asks alike, and reads those of its own rows (`rows_of`).
 class Sampler {
  public:
-  /// `samples`: how many there are; `batch`: rows of a step on all ranks together. Throws Failure(bad_data) where no
-  /// batch is filled.
+  /// `samples`: how many there are; `batch`: rows of a step on all ranks together. Throws Failure, internal where a
+  /// batch has no rows, bad_data where none is filled.
   Sampler(std::int64_t samples, std::int64_t batch, SamplerOptions how = {})
       : samples_(samples), batch_(batch), how_(how) {
-    if (batch < 1 || samples < 1 || (how.last == LastBatch::dropped && samples < batch))
+    if (batch < 1)
+      throw Failure("a batch of " + std::to_string(batch) + " rows is asked for; give a number from 1 on",
+                    exit_code::internal);
+    if (samples < 1)
+      throw Failure("the data have " + std::to_string(samples) + " samples; give one or more", exit_code::bad_data);
+    if (how.last == LastBatch::dropped && samples < batch)
       throw Failure("a batch of " + std::to_string(batch) + " is asked for, but the data have " +
                         std::to_string(samples) + " samples; give more of them, or make the batch smaller",
                     exit_code::bad_data);
@@ -81,8 +86,11 @@ class Sampler {
   }
   std::int64_t epoch(std::int64_t step) const { return step / steps_per_epoch(); }
 
-  /// The samples of a step, one for each row of the batch.
+  /// The samples of a step, one for each row of the batch. Throws Failure (internal) for a step before the first.
   std::vector<std::int64_t> samples(std::int64_t step) const {
+    if (step < 0)
+      throw Failure("samples of step " + std::to_string(step) + " are asked for; steps are counted from 0",
+                    exit_code::internal);
     const Permutation shuffle(static_cast<std::uint64_t>(samples_), how_.seed, static_cast<std::uint64_t>(epoch(step)));
     std::vector<std::int64_t> all(static_cast<std::size_t>(batch_));
     std::int64_t at = step % steps_per_epoch() * batch_;

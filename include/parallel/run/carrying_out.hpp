@@ -36,6 +36,18 @@ class Session : public CarryingOut {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
+  /// Sets a number of the run. Throws Misuse for one that no operation reads, or that is out of its range.
+  void number(std::string_view name, double value) {
+    std::string known;
+    bool reads = false;
+    each_hyperparameter(ScalarsOfOperations{}, [&](std::string_view of, double) {
+      known += (known.empty() ? "" : ", ") + std::string(of);
+      reads = reads || of == name;
+    });
+    if (!reads) throw Misuse("no operation reads a number '" + std::string(name) + "'; operations read " + known);
+    check_number(name, value);
+    numbers[std::string(name)] = value;
+  }
   /// A value from outside: its number.
   int give(const Held& held) {
     const int number = applications.note({.what = Application::What::given, .kind = held.kind});

@@ -69,7 +69,7 @@ class Checkpoints {
 
   /// Goes on from the newest checkpoint: tensors, the count of steps, the seed and the scale of the loss; other numbers
   /// are the program's own. Called by all ranks together, on any mesh. Throws Failure(bad_data) where the file is
-  /// damaged, or was written by a program of other tensors.
+  /// damaged or has another step's name, or was written by a program of other tensors.
   template <class Device>
   Resumed resume(Executor<World, Device>& executor, Here here = {});
 
@@ -124,6 +124,8 @@ Resumed Checkpoints<World>::resume(Executor<World, Device>& executor, Here here)
   if (const std::string is = said(from, std::string(version_key)); is != version)
     throw damaged(from.file(), "it is a checkpoint of version " + is + "; this library reads version 1");
   check(from);
+  if (const std::string is = said(from, std::string(step_key)); is != std::to_string(step))
+    throw damaged(from.file(), "it was saved behind " + is + " steps, which its name does not say; name it as it was");
   std::size_t known = 0;
   for (const NamedTensor& t : executor.tensors()) {
     if (!from.contains(t.name))

@@ -154,8 +154,9 @@ class Eager {
         "wanted(...) made or a parameter, or its path");
     return loss;
   }
-  /// A number that operations read: `seed` and `step` of dropout and `random`.
-  void scalar(std::string_view name, double value) { session_.numbers[std::string(name)] = value; }
+  /// A number that operations read: `seed` and `step` of dropout and `random`, those of `sample`. Throws Misuse for
+  /// another, and for a number out of its range.
+  void scalar(std::string_view name, double value) { session_.number(name, value); }
   /// Frees the memory of all tensors; parameters stay.
   void forget() { session_.forget(); }
 

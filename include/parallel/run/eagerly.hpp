@@ -76,12 +76,12 @@ class Eagerly {
     const T* const first = reinterpret_cast<const T*>(held.data);
     return {first, first + held.type->layout.elements()};
   }
-  /// A number that operations read, `seed` and `step`.
-  void scalar(std::string_view name, double value) { session_.numbers[std::string(name)] = value; }
+  /// A number that operations read, `seed` and `step`. Throws Misuse for another, and for a number out of its range.
+  void scalar(std::string_view name, double value) { session_.number(name, value); }
   /// All numbers as the next step of an executor reads them.
   template <class Running>
   void scalars_of(Running& executor) {
-    executor.each_scalar([this](std::string_view name, double value) { scalar(name, value); });
+    executor.each_scalar([this](std::string_view name, double value) { session_.numbers[std::string(name)] = value; });
   }
 
  private:

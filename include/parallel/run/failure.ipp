@@ -20,6 +20,9 @@ PARALLEL_INLINE std::string printable(std::string_view text) {
     bool good = length > 1 || (first >= 0x20 && first < 0x7f) || first == '\n' || first == '\t';
     for (std::size_t k = 1; k < length; ++k) good = good && (byte(i + k) & 0xc0) == 0x80;
     good = good && !(first == 0xc2 && byte(i + 1) < 0xa0);  // the control characters above ASCII
+    // more bytes than a character needs, halves of a pair, what lies behind the last character
+    good = good && !(first == 0xe0 && byte(i + 1) < 0xa0) && !(first == 0xed && byte(i + 1) > 0x9f) &&
+           !(first == 0xf0 && byte(i + 1) < 0x90) && !(first == 0xf4 && byte(i + 1) > 0x8f);
     good ? result.append(text.substr(i, length)) : result.append("?");
     i += good ? length : 1;
   }

@@ -12,9 +12,9 @@
 namespace parallel::internals {
 
 namespace finiteness {
-inline void refuse_word(const std::string& word) {
+inline void refuse_word(const std::string& word, const char* asked_by) {
   if (word != "" && word != "finite" && word != "nan")
-    throw Failure("PARALLEL_CHECK: '" + word +
+    throw Failure(std::string(asked_by) + ": '" + word +
                       "' is nothing that can be checked; write finite, or nan where infinities are meant",
                   exit_code::usage);
 }
@@ -35,13 +35,15 @@ inline std::string found(bool arrived, std::int64_t event, int code, const std::
 }  // namespace finiteness
 
 PARALLEL_INLINE void check_numbers(std::string what) {
-  finiteness::refuse_word(what);
+  const char* const asked_by = "check_numbers";
+  finiteness::refuse_word(what, asked_by);
   looked_for().check = std::move(what);
+  looked_for().checked_by = asked_by;
 }
 
 PARALLEL_INLINE FiniteCheck::FiniteCheck(const Plan& plan, int rank, std::string program)
     : plan_(plan), g_(plan.graph), rank_(rank), program_(std::move(program)), only_nans_(looked_for().check == "nan") {
-  finiteness::refuse_word(looked_for().check);
+  finiteness::refuse_word(looked_for().check, looked_for().checked_by);
 }
 
 PARALLEL_INLINE void FiniteCheck::begin_step(std::int64_t step, double loss_scale) {

@@ -11,7 +11,7 @@
 
 namespace parallel::internals {
 
-namespace schedules {
+namespace learning_rates {
 /// Throws Misuse for a step before the first.
 inline void check_step(int step) {
   if (step < 0) throw Misuse("a schedule is asked for step " + std::to_string(step) + "; steps are counted from 0");
@@ -23,13 +23,13 @@ inline void check(int step, const char* name, int steps, int least = 1) {
     throw Misuse("a schedule's ." + std::string(name) + " is " + std::to_string(steps) + "; give a number from " +
                  std::to_string(least) + " on");
 }
-}  // namespace schedules
+}  // namespace learning_rates
 
 /// at(i) = value.
 struct ConstantSchedule {
   double value = 1e-3;
   double at(int step) const {
-    schedules::check_step(step);
+    learning_rates::check_step(step);
     return value;
   }
 };
@@ -38,7 +38,7 @@ struct LinearSchedule {
   double begin = 1e-3, end = 0;
   int steps = 2000;
   double at(int step) const {
-    schedules::check(step, "steps", steps);
+    learning_rates::check(step, "steps", steps);
     return begin + (end - begin) * std::min(step, steps) / steps;
   }
 };
@@ -47,7 +47,7 @@ struct StepSchedule {
   double value = 1e-3, factor = 0.1;
   int every = 1000;
   double at(int step) const {
-    schedules::check(step, "every", every);
+    learning_rates::check(step, "every", every);
     return value * std::pow(factor, step / every);
   }
 };
@@ -58,8 +58,8 @@ struct CosineSchedule {
   double peak = 1e-3, floor = 1e-4;
   int warmup = 100, steps = 2000;
   double at(int step) const {
-    schedules::check(step, "steps", steps);
-    schedules::check(step, "warmup", warmup, 0);
+    learning_rates::check(step, "steps", steps);
+    learning_rates::check(step, "warmup", warmup, 0);
     if (step < warmup) return peak * (step + 1) / (warmup + 1);
     if (step >= steps) return floor;
     const double progress = static_cast<double>(step - warmup) / (steps - warmup);
@@ -74,7 +74,7 @@ struct OneCycleSchedule {
   int steps = 2000;
   double rise = 0.3, begins_below = 25, ends_below = 1e4;
   double at(int step) const {
-    schedules::check(step, "steps", steps);
+    learning_rates::check(step, "steps", steps);
     if (!(rise >= 0 && rise < 1) || !(begins_below > 0) || !(ends_below > 0))
       throw Misuse("a cycle's .rise is from 0 on and below 1, its .begins_below and .ends_below are above 0, not " +
                    shortest(rise) + ", " + shortest(begins_below) + " and " + shortest(ends_below));
@@ -96,7 +96,7 @@ struct WarmedUp {
   Schedule then{};
   double begin = 0;  ///< of then.at(0)
   double at(int step) const {
-    schedules::check(step, "steps", steps, 0);
+    learning_rates::check(step, "steps", steps, 0);
     return step < steps ? then.at(0) * (begin + (1 - begin) * step / steps) : then.at(step - steps);
   }
 };

@@ -45,7 +45,7 @@ class RunLog {
  public:
   /// Called by all ranks together. `folder` empty: nothing is logged. What an earlier run logged in this folder of step
   /// `run.from` and later ones is cut. Throws Failure(io) where the folder cannot be written, or another program logs
-  /// there, Failure(usage) where the name is no RUNS/NAME.
+  /// there, Failure(usage) where the name is no RUNS/NAME, Misuse for a step or throughput below 0.
   template <Communicator World>
   RunLog(World& world, const std::string& folder, const Plan& plan, LoggedRun run = {}, Here here = {}) {
     if (world.size() > 1) agree(world, {always(fact("folder of a log", folder))}, "a log", here);
@@ -64,7 +64,8 @@ class RunLog {
 
   /// Numbers of step `step`, counted from 0, under names of your own; there may be several calls for a step. Beside
   /// them stand the time, the memory of this process and, of the first call for a step, seconds since the call before,
-  /// and throughput.
+  /// and throughput. Throws Misuse for a step before that of the call before, a name that is empty, twice in a call or
+  /// one of these.
   void step(std::int64_t step, std::initializer_list<LoggedNumber> numbers) {
     if (begun_) write(step, {numbers.begin(), numbers.end()});
   }
@@ -91,6 +92,7 @@ class RunLog {
   static constexpr int rows_of_file = 2000;
 
   void begin(const std::string& folder, const Plan& plan, int ranks, LoggedRun run);
+  void check(std::int64_t step, const std::vector<LoggedNumber>& numbers, const std::string& throughput) const;
   void write(std::int64_t step, std::vector<LoggedNumber> numbers);
   void cut();
   void append(std::string_view line);

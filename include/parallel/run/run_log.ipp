@@ -1,5 +1,6 @@
 // The files of a log, and the page over them.
 #pragma once
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -16,6 +17,7 @@
 #include <parallel/algebra/notation.hpp>
 #include <parallel/file/new_file.hpp>
 #include <parallel/run/failure.hpp>
+#include <parallel/run/misuse.hpp>
 #include <parallel/run/page.hpp>
 #include <parallel/run/run_log.hpp>
 
@@ -49,11 +51,21 @@ inline std::string page_of_runs() {
 
 // Data are calls with an object as JSON has it, but for numbers that are none, which are as in JavaScript: a page that
 // is opened from disk may load scripts, and no other files.
+/// A string of JSON: control characters are escaped, and what is no UTF-8 becomes a question mark.
 inline std::string in_quotes(std::string_view text) {
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
   std::string result = "\"";
-  for (const char c : printable(text)) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
+  while (!text.empty()) {
+    const auto end = static_cast<std::size_t>(std::find_if(text.begin(), text.end(), control) - text.begin());
+    for (const char c : printable(text.substr(0, end))) {
+      if (c == '"' || c == '\\') result += '\\';
+      result += c;
+    }
+    if (end == text.size()) break;
+    char escaped[8];
+    std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(text[end]));
+    result += escaped;
+    text.remove_prefix(end + 1);
   }
   return result + '"';
 }
@@ -130,6 +142,11 @@ PARALLEL_INLINE void RunLog::begin(const std::string& folder, const Plan& plan, 
     throw Failure("the log '" + folder + "' is no run in a folder of runs; name both, as runs/first", exit_code::usage);
   folder_ = path.string();
   run_ = std::move(run);
+  if (run_.from < 0)
+    throw Misuse("a log goes on from step " + std::to_string(run_.from) + "; steps are counted from 0");
+  if (!(run_.per_step >= 0) || !std::isfinite(run_.per_step))
+    throw Misuse("a step is said to take in " + shortest(run_.per_step) + " " + run_.unit +
+                 "; give a number above 0, or 0 where it is not known");
   const auto refused = [&](const std::string& why) {
     return Failure("the log '" + folder_ + "' cannot be written: " + why, exit_code::io);
   };
@@ -186,10 +203,30 @@ PARALLEL_INLINE void RunLog::cut() {
   }
 }
 
+PARALLEL_INLINE void RunLog::check(std::int64_t step, const std::vector<LoggedNumber>& numbers,
+                                   const std::string& throughput) const {
+  const std::int64_t least = last_.value_or(run_.from);
+  if (step < least)
+    throw Misuse("step " + std::to_string(step) + " is logged " +
+                 (last_ ? "behind step " : "of a run that goes on from step ") + std::to_string(least) +
+                 "; steps do not go back");
+  const auto refused = [](const LoggedNumber& n, const char* why) {
+    return Misuse("a number is logged as '" + std::string(n.name) + "', " + why + "; give it another name");
+  };
+  for (auto n = numbers.begin(); n != numbers.end(); ++n) {
+    if (n->name.empty()) throw Misuse("a number without a name is logged; give it one");
+    for (const std::string_view own : {"step", "time", "seconds", "memory", throughput.c_str()})
+      if (n->name == own) throw refused(*n, "which the log says itself");
+    const auto same = [&](const LoggedNumber& before) { return before.name == n->name; };
+    if (std::any_of(numbers.begin(), n, same)) throw refused(*n, "as another of this call is");
+  }
+}
+
 PARALLEL_INLINE void RunLog::write(std::int64_t step, std::vector<LoggedNumber> numbers) {
   const Clock::time_point now = Clock::now();
   const double steps = last_ ? static_cast<double>(step - *last_) : 0;
   const std::string throughput = run_.unit + "_per_second";
+  check(step, numbers, throughput);
   std::vector<LoggedNumber> all;
   if (steps > 0) {
     const double seconds = std::chrono::duration<double>(now - at_).count() / steps;

@@ -37,6 +37,8 @@ struct LookedFor {
   std::string watch{};  ///< names, commas between
   std::string check{};  ///< finite, nan, or nothing
   Watcher watcher{};    ///< nothing: lines on the standard error
+  /// Who asked, for sentences.
+  const char *watched_by = "PARALLEL_WATCH", *checked_by = "PARALLEL_CHECK";
 };
 /// At first PARALLEL_WATCH and PARALLEL_CHECK.
 PARALLEL_INLINE LookedFor& looked_for();
@@ -53,8 +55,8 @@ struct WatchedName {
   bool some = false;  ///< elements are asked for
   std::vector<std::int64_t> element{};
 };
-/// Throws Failure(usage).
-PARALLEL_INLINE std::vector<WatchedName> watched_names(const std::string& names);
+/// Throws Failure(usage), whose sentence begins with who asked.
+PARALLEL_INLINE std::vector<WatchedName> watched_names(const std::string& names, const char* asked_by);
 
 /// The lines of one executor on one rank.
 class Watching {

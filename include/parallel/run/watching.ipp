@@ -24,8 +24,10 @@ PARALLEL_INLINE LookedFor& looked_for() {
   return all;
 }
 PARALLEL_INLINE void watch(std::string names, Watcher to) {
-  watched_names(names);  // what is none is refused here
+  const char* const asked_by = "watch";
+  watched_names(names, asked_by);  // what is none is refused here
   looked_for().watch = std::move(names);
+  looked_for().watched_by = asked_by;
   looked_for().watcher = std::move(to);
 }
 
@@ -35,8 +37,8 @@ inline bool whole_number(std::string_view digits, std::int64_t& to) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), to);
   return error == std::errc() && end == digits.data() + digits.size() && !digits.empty() && to >= 0;
 }
-inline Failure refused(const std::string& name, const std::string& why) {
-  return Failure("PARALLEL_WATCH: " + name + " " + why, exit_code::usage);
+inline Failure refused(const char* asked_by, const std::string& name, const std::string& why) {
+  return Failure(std::string(asked_by) + ": " + name + " " + why, exit_code::usage);
 }
 /// Text with commas, those between [ and ] apart.
 inline std::vector<std::string> between_commas(const std::string& text) {
@@ -71,7 +73,7 @@ inline std::string number(double x) {
 inline std::string operation_of(const Origin& origin) { return std::string(origin.operation->name); }
 }  // namespace watching
 
-PARALLEL_INLINE std::vector<WatchedName> watched_names(const std::string& names) {
+PARALLEL_INLINE std::vector<WatchedName> watched_names(const std::string& names, const char* asked_by) {
   std::vector<WatchedName> all;
   if (names.empty()) return all;
   for (const std::string& asked : watching::between_commas(names)) {
@@ -79,11 +81,12 @@ PARALLEL_INLINE std::vector<WatchedName> watched_names(const std::string& names)
     if (const auto bracket = asked.find('['); bracket != std::string::npos) {
       name.some = true;
       if (asked.back() != ']')
-        throw watching::refused(asked, "has no ] at its end; write for example blocks.2.mlp.up[3,5]");
+        throw watching::refused(asked_by, asked, "has no ] at its end; write for example blocks.2.mlp.up[3,5]");
       for (const std::string& digits : agreeing::parts_of(asked.substr(bracket + 1, asked.size() - bracket - 2), ',')) {
         name.element.push_back(0);
         if (!watching::whole_number(digits, name.element.back()))
-          throw watching::refused(asked, "names no element; write its index, for example blocks.2.mlp.up[3,5]");
+          throw watching::refused(asked_by, asked,
+                                  "names no element; write its index, for example blocks.2.mlp.up[3,5]");
       }
       name.what = asked.substr(0, bracket);
     }
@@ -91,12 +94,12 @@ PARALLEL_INLINE std::vector<WatchedName> watched_names(const std::string& names)
       const std::string whose = name.what.substr(at + 1);
       std::int64_t rank = 0;
       if (whose != "all" && (!watching::whole_number(whose, rank) || rank > (1 << 20)))
-        throw watching::refused(asked, "names no rank behind @; write a rank's number, or @all for each");
+        throw watching::refused(asked_by, asked, "names no rank behind @; write a rank's number, or @all for each");
       name.rank = whose == "all" ? WatchedName::all : static_cast<int>(rank);
       name.what.resize(at);
     }
     if (name.what.empty())
-      throw watching::refused("'" + names + "'", "has an empty name; put one comma between two names");
+      throw watching::refused(asked_by, "'" + names + "'", "has an empty name; put one comma between two names");
     all.push_back(name);
   }
   return all;
@@ -108,15 +111,16 @@ PARALLEL_INLINE Watching::Watching(const Plan& plan, int rank, int ranks, bool k
       rank_(rank),
       program_(std::move(program)),
       watcher_(looked_for().watcher),
-      names_(watched_names(looked_for().watch)),
+      names_(watched_names(looked_for().watch, looked_for().watched_by)),
       computes_(g_.nodes.size()) {
   for (const Event& e : plan.events)
     if (e.kind == EventKind::compute || e.kind == EventKind::start)
       each_node(g_, e, [&](int n) { computes_[static_cast<std::size_t>(n)] = true; });
   for (std::size_t n = 0; n < names_.size(); ++n) {
     if (names_[n].rank >= ranks)
-      throw watching::refused(names_[n].asked, "names rank " + std::to_string(names_[n].rank) + ", but there are " +
-                                                   std::to_string(ranks) + ", counted from 0");
+      throw watching::refused(looked_for().watched_by, names_[n].asked,
+                              "names rank " + std::to_string(names_[n].rank) + ", but there are " +
+                                  std::to_string(ranks) + ", counted from 0");
     find(static_cast<int>(n), keeps, lenient);
   }
 }
@@ -187,9 +191,10 @@ PARALLEL_INLINE void Watching::add(Target target) {
   const WatchedName& name = names_[static_cast<std::size_t>(target.name)];
   for (std::size_t d = 0; d < name.element.size(); ++d)
     if (d >= sizes.size() || name.element[d] >= sizes[d])
-      throw watching::refused(name.asked, "lies outside of " + text(value.type) +
-                                              (target.layer >= 0 ? ", of which it is one layer" : "") +
-                                              "; count the indices of its dimensions from 0");
+      throw watching::refused(looked_for().watched_by, name.asked,
+                              "lies outside of " + text(value.type) +
+                                  (target.layer >= 0 ? ", of which it is one layer" : "") +
+                                  "; count the indices of its dimensions from 0");
   places_[{static_cast<int>(target.when), target.node}].push_back(static_cast<int>(targets_.size()));
   targets_.push_back(std::move(target));
 }
@@ -211,7 +216,8 @@ PARALLEL_INLINE void Watching::find(int name, bool keeps, bool lenient) {
     if (!slice && g_.path(m) != path) continue;
     if (slice && layer >= m.layers)
       throw watching::refused(
-          what, "has no such layer: " + stacked + " has " + std::to_string(m.layers) + ", counted from 0");
+          looked_for().watched_by, what,
+          "has no such layer: " + stacked + " has " + std::to_string(m.layers) + ", counted from 0");
     const int of = slice ? static_cast<int>(layer) : -1;
     if (gradient) {
       for (const Output& o : g_.outputs)
@@ -245,8 +251,9 @@ PARALLEL_INLINE void Watching::find(int name, bool keeps, bool lenient) {
       lenient = true;  // another stage computes it
   }
   if (targets_.size() == before && !lenient)
-    throw watching::refused(what, "is nothing that " + program_ + " has; the nearest names are " +
-                                      agreeing::listed(nearest(what, known(keeps), 3)));
+    throw watching::refused(looked_for().watched_by, what,
+                            "is nothing that " + program_ + " has; the nearest names are " +
+                                agreeing::listed(nearest(what, known(keeps), 3)));
 }
 
 PARALLEL_INLINE std::vector<std::int64_t> Watching::extents(const Target& target) const {

@@ -86,6 +86,8 @@ std::vector<Bound> bound(const Running& executor, const WeightTable& table) {
         std::find_if(table.rows.begin(), table.rows.end(), [&](const auto& r) { return r.member == path; });
     if (row == table.rows.end())
       throw Misuse("the table of weights has no row for the parameter " + path + "; give it one");
+    if (std::find_if(row + 1, table.rows.end(), [&](const auto& r) { return r.member == path; }) != table.rows.end())
+      throw Misuse("the table of weights has two rows for the parameter " + path + "; leave one");
     const bool apart = !row->names.empty() && numbered(row->names[0]);
     for (const std::string& name : row->names)
       if (numbered(name) != apart || (apart && m.layers == 0))
