@@ -447,7 +447,8 @@ TEST_CASE("a number that the program does not read is refused with those that it
     CHECK(said_by([&] { T(plan, world, parameters, {.beta1 = -0.9}, 1); }).second ==
           "the number beta1 is -0.9; give a number from 0 on and below 1");
     T trainer(plan, world, parameters, {}, 1);
-    CHECK(said_by([&] { trainer.step(-1e-3); }).second == "the number learning_rate is -0.001; give a number from 0 on");
+    CHECK(said_by([&] { trainer.step(-1e-3); }).second ==
+          "the number learning_rate is -0.001; give a number from 0 on");
   });
 }
 TEST_CASE("a text has an end") {

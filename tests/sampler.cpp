@@ -128,9 +128,9 @@ TEST_CASE("ranks read the rows that their plan gives them, each once on each set
   CHECK(rows_of(*accumulated, 0, 1) == std::vector<std::int64_t>{2, 3, 10, 11, 18, 19});
   CHECK_THROWS_AS(rows_of(*four, 1, 0), Failure);
   for (const int rank : {-1, 4, 9})
-    CHECK_THROWS_WITH(rows_of(*four, 0, rank), ("rows of rank " + std::to_string(rank) +
-                                                " are asked for, but the mesh has 4, counted from 0")
-                                                   .c_str());
+    CHECK_THROWS_WITH(
+        rows_of(*four, 0, rank),
+        ("rows of rank " + std::to_string(rank) + " are asked for, but the mesh has 4, counted from 0").c_str());
 }
 
 TEST_CASE("windows: each token a target once, none behind the end of a document") {

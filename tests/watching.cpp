@@ -312,8 +312,7 @@ TEST_CASE("a name that is not there is one sentence with the nearest") {
   CHECK(
       said("blocks.2.up[6]") ==
       "watch: blocks.2.up[6] lies outside of f64[4, 6, 8/tensor], of which it is one layer; count the indices of its dimensions from 0");
-  CHECK(said("gain[-1]") ==
-        "watch: gain[-1] names no element; write its index, for example blocks.2.mlp.up[3,5]");
+  CHECK(said("gain[-1]") == "watch: gain[-1] names no element; write its index, for example blocks.2.mlp.up[3,5]");
   CHECK(said("gain[1") == "watch: gain[1 has no ] at its end; write for example blocks.2.mlp.up[3,5]");
   CHECK(said("gain,,loss") == "watch: 'gain,,loss' has an empty name; put one comma between two names");
   looked_for() = LookedFor{"gain@2"};  // as the variable has it

@@ -13,8 +13,7 @@ namespace parallel::internals {
 namespace learning_rates {
 /// Throws Misuse for a step before the first.
 inline void check_step(int step) {
-  if (step < 0)
-    throw Misuse("a schedule is asked for step " + std::to_string(step) + "; steps are counted from 0");
+  if (step < 0) throw Misuse("a schedule is asked for step " + std::to_string(step) + "; steps are counted from 0");
 }
 /// And for what lasts no step, by its name.
 inline void check(int step, const char* name, int steps, int least = 1) {

@@ -28,11 +28,16 @@ struct Named {
 };
 /// The scale of a loss has rules of its own (`Scalars::scale_loss`).
 inline constexpr Named all[] = {
-    {"learning_rate", from_0}, {"adamw_learning_rate", from_0}, {"weight_decay", from_0},  {"clip_norm", from_0},
-    {"momentum", part},        {"beta1", below_1},              {"beta2", below_1},        {"beta2_decay", from_0},
-    {"epsilon", from_0},       {"epsilon1", from_0},            {"epsilon2", from_0},      {"clip_threshold", above_0},
-    {"average_decay", part},   {"average_from", whole},         {"seed", whole},           {"step", whole},
-    {"temperature", from_0},   {"top_k", whole},                {"top_p", part},
+    {"learning_rate", from_0}, {"adamw_learning_rate", from_0},
+    {"weight_decay", from_0},  {"clip_norm", from_0},
+    {"momentum", part},        {"beta1", below_1},
+    {"beta2", below_1},        {"beta2_decay", from_0},
+    {"epsilon", from_0},       {"epsilon1", from_0},
+    {"epsilon2", from_0},      {"clip_threshold", above_0},
+    {"average_decay", part},   {"average_from", whole},
+    {"seed", whole},           {"step", whole},
+    {"temperature", from_0},   {"top_k", whole},
+    {"top_p", part},
 };
 }  // namespace number_ranges
 

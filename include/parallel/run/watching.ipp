@@ -109,7 +109,8 @@ PARALLEL_INLINE std::vector<WatchedName> watched_names(const std::string& names,
       for (const std::string& digits : agreeing::parts_of(asked.substr(bracket + 1, asked.size() - bracket - 2), ',')) {
         name.element.push_back(0);
         if (!watching::whole_number(digits, name.element.back()))
-          throw watching::refused(asked_by, asked, "names no element; write its index, for example blocks.2.mlp.up[3,5]");
+          throw watching::refused(asked_by, asked,
+                                  "names no element; write its index, for example blocks.2.mlp.up[3,5]");
       }
       name.what = asked.substr(0, bracket);
     }
@@ -141,8 +142,9 @@ PARALLEL_INLINE Watching::Watching(const Plan& plan, int rank, int ranks, bool k
       each_node(g_, e, [&](int n) { computes_[static_cast<std::size_t>(n)] = true; });
   for (std::size_t n = 0; n < names_.size(); ++n) {
     if (names_[n].rank >= ranks)
-      throw watching::refused(looked_for().watched_by, names_[n].asked, "names rank " + std::to_string(names_[n].rank) + ", but there are " +
-                                                   std::to_string(ranks) + ", counted from 0");
+      throw watching::refused(looked_for().watched_by, names_[n].asked,
+                              "names rank " + std::to_string(names_[n].rank) + ", but there are " +
+                                  std::to_string(ranks) + ", counted from 0");
     find(static_cast<int>(n), keeps, lenient);
   }
 }
@@ -213,9 +215,10 @@ PARALLEL_INLINE void Watching::add(Target target) {
   const WatchedName& name = names_[static_cast<std::size_t>(target.name)];
   for (std::size_t d = 0; d < name.element.size(); ++d)
     if (d >= sizes.size() || name.element[d] >= sizes[d])
-      throw watching::refused(looked_for().watched_by, name.asked, "lies outside of " + text(value.type) +
-                                              (target.layer >= 0 ? ", of which it is one layer" : "") +
-                                              "; count the indices of its dimensions from 0");
+      throw watching::refused(looked_for().watched_by, name.asked,
+                              "lies outside of " + text(value.type) +
+                                  (target.layer >= 0 ? ", of which it is one layer" : "") +
+                                  "; count the indices of its dimensions from 0");
   places_[{static_cast<int>(target.when), target.node}].push_back(static_cast<int>(targets_.size()));
   targets_.push_back(std::move(target));
 }
@@ -236,8 +239,9 @@ PARALLEL_INLINE void Watching::find(int name, bool keeps, bool lenient) {
     const bool slice = m.layers > 0 && layer >= 0 && g_.path(m) == stacked;
     if (!slice && g_.path(m) != path) continue;
     if (slice && layer >= m.layers)
-      throw watching::refused(looked_for().watched_by, 
-          what, "has no such layer: " + stacked + " has " + std::to_string(m.layers) + ", counted from 0");
+      throw watching::refused(
+          looked_for().watched_by, what,
+          "has no such layer: " + stacked + " has " + std::to_string(m.layers) + ", counted from 0");
     const int of = slice ? static_cast<int>(layer) : -1;
     if (gradient) {
       for (const Output& o : g_.outputs)
@@ -271,8 +275,9 @@ PARALLEL_INLINE void Watching::find(int name, bool keeps, bool lenient) {
       lenient = true;  // another stage computes it
   }
   if (targets_.size() == before && !lenient)
-    throw watching::refused(looked_for().watched_by, 
-        what, "is nothing that " + program_ + " has; the nearest names are " + nearest(what, known(keeps)));
+    throw watching::refused(
+        looked_for().watched_by, what,
+        "is nothing that " + program_ + " has; the nearest names are " + nearest(what, known(keeps)));
 }
 
 PARALLEL_INLINE std::vector<std::int64_t> Watching::extents(const Target& target) const {
