@@ -140,6 +140,15 @@ struct Hopeless {
   }
 };
 
+/// Nothing goes back to x.
+struct Deaf {
+  Parameter<double, Shape<8 / data, 6>> by{normal(0.4)};
+  Parameter<double, Shape<6, 4>> up{normal(0.4)};
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(matmul(Apply<forgetful>{}(Here{}, by, x), up) - y));
+  }
+};
+
 const Mesh meshes[] = {Mesh{data = 2}, Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}};
 
 template <class Step, class... Inputs>
@@ -232,6 +241,34 @@ TEST_CASE("a parameter that an operation forgets is named, and the operation") {
     CHECK(none.find("); the operation hopeless may forget it: ") != std::string::npos);
     // what is frozen is none of it
     CHECK(check(static_cast<Grouped<Training<Forgotten, KeepGradients, X, Y>, Frozen<"by">>*>(nullptr)).empty());
+  }
+}
+
+TEST_CASE("gradients of wanted inputs are checked as well") {
+  using Asked = Wanted<double, Shape<8 / data, 6>>;
+  for (const Mesh& mesh : {Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}}) {
+    INFO(text(mesh));
+    const auto check = [&]<class Step>(const Step*, CheckedGradients& done) {
+      const OwnedPlan plan = derive<Step>(mesh);
+      return said(plan, [&](Threads& world, Parameters& parameters) {
+        const CheckedGradients all = check_gradients(plan, world, parameters, {x, y}, {.samples = 4});
+        if (world.rank() == 0) done = all;
+      });
+    };
+    CheckedGradients without, with;
+    CHECK(check(static_cast<Training<Dropped, KeepGradients, X, Y>*>(nullptr), without).empty());
+    CHECK(check(static_cast<Training<Dropped, KeepGradients, Asked, Y>*>(nullptr), with).empty());
+    CHECK(with.elements == without.elements + 4);
+  }
+  for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}}) {
+    const OwnedPlan plan = derive<Training<Deaf, KeepGradients, Asked, Y>>(mesh);
+    const std::string words = said(plan, [&](Threads& world, Parameters& parameters) {
+      check_gradients(plan, world, parameters, {[&](std::size_t i) { return x[i]; }, y}, {.samples = 4},
+                      CpuDouble{weighted_kernels});
+    });
+    INFO(words);
+    CHECK(words.find("input.0 gets no gradient, but the loss changes by ") != std::string::npos);
+    CHECK(words.find("; the operation forgetful may forget it") != std::string::npos);
   }
 }
 

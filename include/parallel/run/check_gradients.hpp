@@ -125,9 +125,24 @@ std::vector<double> elements_of(World& world, Running& executor, int output,
   sums.resize(n);
   return sums;
 }
+/// A whole input as it was handed over.
+template <class T>
+std::vector<T> whole_of(const HandedInput& input, std::int64_t elements) {
+  std::vector<T> whole(static_cast<std::size_t>(elements));
+  if (input.make != nullptr) {
+    input.make(input.data, 0, elements, whole.data());
+    return whole;
+  }
+  auto to = whole.begin();
+  input.each_piece(0, elements, [&](std::int64_t first, std::int64_t step, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) *to++ = static_cast<const T*>(input.data)[first + i * step];
+  });
+  return whole;
+}
+/// `input`: where the member is one, what was handed over for it, `position`.
 template <class World, class Device, class T>
-void check_parameter(World& world, Executor<World, Device>& executor, const Member& m, std::uint64_t stream,
-                     const GradientCheck& how, CheckedGradients& done, Here here) {
+void check_member(World& world, Executor<World, Device>& executor, const Member& m, const HandedInput* input,
+                  int position, std::uint64_t stream, const GradientCheck& how, CheckedGradients& done, Here here) {
   const Plan& plan = executor.plan();
   const std::string path(plan.graph.path(m));
   std::vector<std::int64_t> sizes;
@@ -144,17 +159,21 @@ void check_parameter(World& world, Executor<World, Device>& executor, const Memb
                                                                 : double{std::numeric_limits<float>::epsilon()};
   const double rounding = 4 * epsilon * std::abs(loss) / how.step;
   std::vector<T> whole(static_cast<std::size_t>(m.type.layout.elements()));
-  executor.get(path, whole);  // this rank's part: no more of it is set
+  if (input != nullptr)
+    whole = whole_of<T>(*input, m.type.layout.elements());
+  else
+    executor.get(path, whole);  // this rank's part: no more of it is set
+  const auto set = [&] { input != nullptr ? executor.input(position, whole) : executor.set(path, whole, here); };
   for (std::size_t i = 0; i < elements.size(); ++i) {
     T& x = whole[static_cast<std::size_t>(elements[i])];
     const T before = x;
     const auto put_back = [&] {
       x = before;
-      executor.set(path, whole, here);
+      set();
     };
     const auto loss_at = [&](double moved) {
       x = static_cast<T>(static_cast<double>(before) + moved);
-      executor.set(path, whole, here);
+      set();
       try {
         executor.run(here);
       } catch (...) {  // another rank has failed
@@ -179,14 +198,15 @@ void check_parameter(World& world, Executor<World, Device>& executor, const Memb
       throw Failure("the gradient of " + path + " is " + text_of_number(found) + element + change + by +
                     "look at the gradients of own operations behind it, each by verify_operation");
     const Operation* const by_whom = forgets(plan.graph, m);
-    throw Failure("the parameter " + path + " gets no gradient" + change + element + by +
+    throw Failure((input != nullptr ? "" : "the parameter ") + path + " gets no gradient" + change + element + by +
                   (by_whom == nullptr ? "an operation behind it" : "the operation " + std::string(by_whom->name)) +
-                  " may forget it: have .gradient give one to each operand, g.give(i, ...), or freeze the parameter");
+                  " may forget it: have .gradient give one to each operand, g.give(i, ...)" +
+                  (input != nullptr ? "" : ", or freeze the parameter"));
   }
 }
 }  // namespace gradient_checking
 
-/// Compares gradients of some elements of each parameter with central differences of the loss, on the mesh of a plan of
+/// Compares gradients of some elements of each parameter, and of each input that is Wanted, with central differences of the loss, on the mesh of a plan of
 /// Training<Model, KeepGradients, ...>: two steps for an element. A parameter that gets none is one whose gradient is 0,
 /// unless it is frozen. Nothing but the element is moved, and all is as
 /// before behind it: operations that draw, as dropout, draw the same in each step. Throws Failure, whose one sentence
@@ -213,13 +233,18 @@ CheckedGradients check_gradients(const Plan& plan, World& world, ParametersIn<Me
   Executor<World, Device> executor(plan, world, parameters, device, nullptr, {}, here);
   executor.inputs({inputs.begin(), inputs.size()});
   CheckedGradients done;
+  int inputs_before = 0;
   for (std::size_t i = 0; i < g.members.size(); ++i) {
     const Member& m = g.members[i];
-    if (m.role != Role::parameter || !g.value(m.value).differentiable) continue;  // those that are frozen
+    const bool is_input = m.role == Role::input;
+    const int position = is_input ? inputs_before++ : -1;
+    if (!is_input && m.role != Role::parameter) continue;
+    if (!g.value(m.value).differentiable) continue;  // what is frozen, and inputs of which no gradient is wanted
+    const HandedInput* const input = is_input ? inputs.begin() + position : nullptr;
     if (m.type.dtype == DType::f64)
-      gradient_checking::check_parameter<World, Device, double>(world, executor, m, i, how, done, here);
+      gradient_checking::check_member<World, Device, double>(world, executor, m, input, position, i, how, done, here);
     else
-      gradient_checking::check_parameter<World, Device, float>(world, executor, m, i, how, done, here);
+      gradient_checking::check_member<World, Device, float>(world, executor, m, input, position, i, how, done, here);
   }
   return done;
 }
