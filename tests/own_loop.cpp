@@ -240,7 +240,8 @@ TEST_CASE("a number out of its range is refused when it is set, by whatever way"
       }
       return std::string();
     };
-    constexpr double infinity = std::numeric_limits<double>::infinity(), none = std::nan("");
+    constexpr double infinity = std::numeric_limits<double>::infinity(),
+                     none = std::numeric_limits<double>::quiet_NaN();
     const struct {
       const char *name, *words;
       std::vector<double> wrong, right;
@@ -258,13 +259,13 @@ TEST_CASE("a number out of its range is refused when it is set, by whatever way"
     };
     T step(fit, world, parameters, {}, 1);
     for (const auto& [name, words, wrong, right] : all) {
-      for (const double x : right) {
-        step.executor().scalar(name, x);
-        CHECK(step.executor().scalar(name) == x);
+      for (const double value : right) {
+        step.executor().scalar(name, value);
+        CHECK(step.executor().scalar(name) == value);
       }
-      for (const double x : wrong)
-        CHECK(said([&, name = name] { step.executor().scalar(name, x); }) ==
-              "the number " + std::string(name) + " is " + internals::shortest(x) + "; give " + words);
+      for (const double value : wrong)
+        CHECK(said([&, name = name] { step.executor().scalar(name, value); }) ==
+              "the number " + std::string(name) + " is " + internals::shortest(value) + "; give " + words);
       CHECK(step.executor().scalar(name) == right.back());
     }
     const auto of = [&](const AdamW::Hyperparameters& numbers) {

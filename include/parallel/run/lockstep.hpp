@@ -111,7 +111,8 @@ class Machine {
   std::vector<Array>& at(int value) { return values_[static_cast<std::size_t>(value)]; }
   double scalar = 1;  ///< every run-time scalar
   /// How many bytes of what is no number lie around a result at least: what kernels write there is found.
-  std::size_t margin = 64;
+  static constexpr std::size_t least_margin = 64;
+  std::size_t margin = least_margin;
 
   /// Gives a value its parts from the full tensor, axis by axis: first the terms of its sums, which are alike on all
   /// ranks of every other axis.
@@ -219,18 +220,15 @@ class Machine {
 
     std::size_t own() const { return bytes.size() - 2 * around; }
     /// How many bytes before the part, or behind it, something was written.
-    std::size_t reached_before() const { return around - untouched(bytes.data(), around); }
+    std::size_t reached_before() const {
+      std::size_t n = around;
+      while (n > 0 && bytes[around - n] == outside) --n;
+      return n;
+    }
     std::size_t reached_behind() const {
       std::size_t n = around;
       while (n > 0 && bytes[around + own() + n - 1] == outside) --n;
       return n;
-    }
-
-   private:
-    /// How many bytes from the first on are as they were.
-    static std::size_t untouched(const unsigned char* from, std::size_t n) {
-      return static_cast<std::size_t>(std::find_if(from, from + n, [](unsigned char b) { return b != outside; }) -
-                                      from);
     }
   };
   Room room(int value, int rank, std::size_t around) const {
@@ -268,7 +266,7 @@ class Machine {
     Call call;
     std::vector<Room> rooms;
     for (const int o : node.operands) {
-      rooms.push_back(room(o, rank, 64));
+      rooms.push_back(room(o, rank, least_margin));
       const View& v = rooms.back().view;
       const std::vector<double>& data = values_[static_cast<std::size_t>(o)][static_cast<std::size_t>(rank)].data;
       if (v.dtype == DType::f32) convert<float>(data, v.data);
