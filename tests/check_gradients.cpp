@@ -106,6 +106,49 @@ struct Planted {
   }
 };
 
+// x * w, whose gradient forgets w; and one without any.
+template <class T>
+void weighted_kernel(const Call& call) {
+  const T *x = call.operands[0].as<const T>(), *w = call.operands[1].as<const T>();
+  T* y = call.results[0].as<T>();
+  for (std::int64_t i = 0; i < call.results[0].elements(); ++i) y[i] = x[i] * w[i];
+}
+constexpr void forgetful_gradient(Gradient& g) { g.give(0, library::multiply, {g.operand(1), g.cotangent()}); }
+inline constexpr Operation forgetful{.name = "forgetful",
+                                     .shape = library::same_shape,
+                                     .signatures = library::nonlinear_table,
+                                     .element_by_element = 2,
+                                     .gradient = forgetful_gradient};
+inline constexpr Operation hopeless{
+    .name = "hopeless", .shape = library::same_shape, .signatures = library::nonlinear_table, .element_by_element = 2};
+inline constexpr CpuKernels weighted_kernels[]{
+    {&forgetful, weighted_kernel<float>, weighted_kernel<double>},
+    {&hopeless, weighted_kernel<float>, weighted_kernel<double>},
+};
+struct Forgotten {
+  Parameter<double, Shape<6, 4>> up{normal(0.4)};
+  Parameter<double, Shape<8 / data, 4>> by{normal(0.4)}, unused{ones};
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(Apply<forgetful>{}(Here{}, matmul(x, up), exp(by)) - y));
+  }
+};
+struct Hopeless {
+  Parameter<double, Shape<6, 4>> up{normal(0.4)};
+  Parameter<double, Shape<8 / data, 4>> by{normal(0.4)};
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(Apply<hopeless>{}(Here{}, matmul(x, up), by) - y));
+  }
+};
+
+/// Nothing goes back to x.
+struct Deaf {
+  Parameter<double, Shape<8 / data, 6>> by{normal(0.4)};
+  Parameter<double, Shape<6, 4>> up{normal(0.4)};
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(matmul(Apply<forgetful>{}(Here{}, by, x), up) - y));
+  }
+};
+
 const Mesh meshes[] = {Mesh{data = 2}, Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}};
 
 template <class Step, class... Inputs>
@@ -176,6 +219,56 @@ TEST_CASE("a gradient that is wrong is named, with its element and both numbers,
     CHECK(words.find(", but the loss changes by ") != std::string::npos);
     CHECK(words.find("(central difference, step ") != std::string::npos);
     CHECK(before == after);
+  }
+}
+
+TEST_CASE("a parameter that an operation forgets is named, and the operation") {
+  for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}}) {
+    const auto check = [&]<class Step>(const Step*) {
+      const OwnedPlan plan = derive<Step>(mesh);
+      return said(plan, [&](Threads& world, Parameters& parameters) {
+        check_gradients(plan, world, parameters, {x, y}, {.samples = 4}, CpuDouble{weighted_kernels});
+      });
+    };
+    const std::string forgotten = check(static_cast<Training<Forgotten, KeepGradients, X, Y>*>(nullptr)),
+                      none = check(static_cast<Training<Hopeless, KeepGradients, X, Y>*>(nullptr));
+    INFO(forgotten);
+    CHECK(forgotten.find("the parameter by gets no gradient, but the loss changes by ") != std::string::npos);
+    CHECK(forgotten.find("); the operation forgetful may forget it: have .gradient give one to each operand") !=
+          std::string::npos);
+    INFO(none);
+    CHECK(none.find("the parameter up gets no gradient, but the loss changes by ") != std::string::npos);
+    CHECK(none.find("); the operation hopeless may forget it: ") != std::string::npos);
+    // what is frozen is none of it
+    CHECK(check(static_cast<Grouped<Training<Forgotten, KeepGradients, X, Y>, Frozen<"by">>*>(nullptr)).empty());
+  }
+}
+
+TEST_CASE("gradients of wanted inputs are checked as well") {
+  using Asked = Wanted<double, Shape<8 / data, 6>>;
+  for (const Mesh& mesh : {Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}}) {
+    INFO(text(mesh));
+    const auto check = [&]<class Step>(const Step*, CheckedGradients& done) {
+      const OwnedPlan plan = derive<Step>(mesh);
+      return said(plan, [&](Threads& world, Parameters& parameters) {
+        const CheckedGradients all = check_gradients(plan, world, parameters, {x, y}, {.samples = 4});
+        if (world.rank() == 0) done = all;
+      });
+    };
+    CheckedGradients without, with;
+    CHECK(check(static_cast<Training<Dropped, KeepGradients, X, Y>*>(nullptr), without).empty());
+    CHECK(check(static_cast<Training<Dropped, KeepGradients, Asked, Y>*>(nullptr), with).empty());
+    CHECK(with.elements == without.elements + 4);
+  }
+  for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}}) {
+    const OwnedPlan plan = derive<Training<Deaf, KeepGradients, Asked, Y>>(mesh);
+    const std::string words = said(plan, [&](Threads& world, Parameters& parameters) {
+      check_gradients(plan, world, parameters, {[&](std::size_t i) { return x[i]; }, y}, {.samples = 4},
+                      CpuDouble{weighted_kernels});
+    });
+    INFO(words);
+    CHECK(words.find("input.0 gets no gradient, but the loss changes by ") != std::string::npos);
+    CHECK(words.find("; the operation forgetful may forget it") != std::string::npos);
   }
 }
 

@@ -24,12 +24,16 @@ enum class Fault {
   gradient_without_sum,
   gradient_of_result_shape,
   gradient_forgotten,
+  gradient_of_third,
+  no_gradient,
   gradient_without_offset,
   kernel_without_offset,
   shape_too_large,
   reads_beyond,
   reads_beyond_part,
   writes_beyond,
+  writes_far,
+  writes_before,
   writes_operand,
   not_repeated,
   float_differs,
@@ -60,6 +64,8 @@ struct Project {
       if (fault == Fault::float_differs && sizeof(T) == 4) y[c] += 1;
     }
     if (fault == Fault::writes_beyond) y[columns] = 0;
+    for (std::int64_t i = columns; fault == Fault::writes_far && i < 500 * columns; ++i) y[i] = 0;
+    if (fault == Fault::writes_before) y[-10'000] = 0;
     if (fault == Fault::writes_operand) const_cast<T*>(w)[0] = 1;
     static T calls = 0;
     if (fault == Fault::not_repeated) y[0] = calls += 1;
@@ -118,10 +124,14 @@ struct Project {
       g.give(0, g.cotangent());
     else
       g.give(0, to_x, {g.operand(0), g.operand(1), g.cotangent()});
+    if (fault == Fault::gradient_of_third) g.give(2, to_w, {g.operand(0), g.operand(1), g.cotangent()});
     if (fault != Fault::gradient_forgotten) g.give(1, to_w, {g.operand(0), g.operand(1), g.cotangent()});
   }
-  static constexpr Operation operation{
-      .name = "project", .shape = shape, .signatures = table, .gradient = gradient, .flops = flops};
+  static constexpr Operation operation{.name = "project",
+                                       .shape = shape,
+                                       .signatures = table,
+                                       .gradient = fault == Fault::no_gradient ? nullptr : gradient,
+                                       .flops = flops};
   static constexpr CpuKernels kernels[]{{&operation, kernel<float>, kernel<double>},
                                         {&to_x, of_x<float>, of_x<double>},
                                         {&to_w, of_w<float>, of_w<double>}};
@@ -234,6 +244,18 @@ TEST_CASE("what is wrong with an operation is named") {
   begins(sentence<Fault::reads_beyond_part>(), row + "Partial" + wrong);
   begins(sentence<Fault::writes_beyond>(),
          "project: computed whole on one rank, the kernel of project writes outside its part of result 0");
+  begins(sentence<Fault::writes_far>(),
+         "project: computed whole on one rank, the kernel of project writes outside its part of result 0, 31936 bytes "
+         "behind its 64; write View::elements() of it, no more");
+  begins(sentence<Fault::writes_before>(),
+         "project: computed whole on one rank, the kernel of project writes outside its part of result 0, 80000 bytes "
+         "before its 64; ");
+  CHECK(sentence<Fault::gradient_of_third>() ==
+        "the gradient of project gives to operand 2, but the operation has 2, counted from 0");
+  begins(sentence<Fault::no_gradient>(),
+         "project: it has no gradient, but a central difference of operand 0 at [0, 0]");
+  CHECK(sentence<Fault::no_gradient>().find("; give it one, .gradient, or say .smooth = false where none is meant") !=
+        std::string::npos);
   begins(
       sentence<Fault::writes_operand>(),
       "project: computed whole on one rank, the kernel of project writes to its operand 1; write to the results only");
@@ -275,4 +297,27 @@ TEST_CASE("mistakes in using it are one sentence") {
   CHECK(said([] {
           verify_operation<P::operation>({{.shape = {12, 17}}, {.shape = {17}}}, {.kernels = P::kernels});
         }).starts_with("verify_operation of project: no number of ranks divides all that row 2"));
+  static constexpr Operation nameless{.name = {}, .shape = library::same_shape, .signatures = library::nonlinear_table};
+  CHECK(said([] { verify_operation<nameless>({{.shape = {4}}}); }) ==
+        "verify_operation: the operation has no name; give it one, .name");
+  const auto of = [](const TriedOperand& first, const TriedOperand& second, VerifyOptions options = {}) {
+    options.kernels = P::kernels;
+    return said([&] { verify_operation<P::operation>({first, second}, options); });
+  };
+  const std::string name = "verify_operation of project: ";
+  CHECK(of({.shape = {-4, 8}}, {.shape = {8}}) == name + "operand 0 has a dimension of -4; give extents from 1 on");
+  CHECK(of({.shape = {4, 8}}, {.shape = {0}}) == name + "operand 1 has a dimension of 0; give extents from 1 on");
+  CHECK(of({.shape = {4, 8}}, {.shape = {8}, .least = 2, .most = 1}) ==
+        name + "operand 1 is to be drawn from .least = 2 to .most = 1; give two numbers of which .least is not above");
+  CHECK(of({.shape = {4, 8}}, {.shape = {8}, .below = -1}) ==
+        name + "operand 1 is to be drawn .below = -1; give 1 or more");
+  CHECK(of({.shape = {4, 8}}, {.shape = {8}}, {.step = 0}) ==
+        name + ".step of the differences is 0; give a small number above 0, as 1e-5");
+  CHECK(of({.shape = {4, 8}}, {.shape = {8}}, {.tolerance = 0}) ==
+        name + ".tolerance is 0 and .gradient_tolerance 1e-05; give numbers above 0");
+  CHECK(of({.shape = {7, 5}}, {.shape = {5}}) ==
+        name +
+            "2 ranks divide no dimension that its table splits, so nothing split would be tried; give extents that "
+            ".ranks divide, as 12");
+  CHECK(of({.shape = {7, 4}}, {.shape = {4}}) == "nothing");  // one dimension is
 }

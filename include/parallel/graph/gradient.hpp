@@ -1,9 +1,21 @@
 // What an operation's gradient sees and does: the forward node, the gradients of its results, and a way to give
 // gradients to its operands.
 #pragma once
+#include <string>
+
 #include <parallel/graph/lowering.hpp>
+#include <parallel/meta/failure.hpp>
 
 namespace parallel {
+
+namespace internals {
+/// Throws Failure; in the compiler it is where that ends.
+[[noreturn]] inline void gradient_is_given_to_no_operand(const Node& of, int operand) {
+  throw Failure("the gradient of " + std::string(of.operation->name) + " gives to operand " + std::to_string(operand) +
+                    ", but the operation has " + std::to_string(of.operands.size()) + ", counted from 0",
+                exit_code::internal);
+}
+}  // namespace internals
 
 /// Every node that a gradient emits computes from what the ranks already hold: an operation that needs no communication
 /// forward needs none backward.
@@ -19,13 +31,22 @@ struct Gradient : Emitter {
   constexpr const Type& type(int i) const { return trace.graph.values[node.operands[i]].type; }
   constexpr const Type& result_type(int r = 0) const { return trace.graph.values[node.result + r].type; }
   constexpr bool wants(int i) const { return trace.graph.values[node.operands[i]].differentiable; }
-  constexpr void give(int i, int value) { given[i] = value; }
+  constexpr void give(int i, int value) {
+    check(i);
+    given[i] = value;
+  }
 
   /// Emits a node whose result is the gradient of operand i.
   constexpr void give(int i, const Operation& operation,
                       const internals::List<int, internals::max_node_operands>& operands, const Ints& ints = {},
                       double first = 0, double second = 0) {
+    check(i);
     if (wants(i)) give(i, emit(operation, operands, {conjugate(type(i))}, ints, first, second));
+  }
+
+ private:
+  constexpr void check(int i) const {
+    if (i < 0 || i >= node.operands.size()) internals::gradient_is_given_to_no_operand(node, i);
   }
 };
 

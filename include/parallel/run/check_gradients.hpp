@@ -48,6 +48,43 @@ inline int gradient_of(const GraphView& g, std::string_view path) {
     if (g.text(g.outputs[o].name) == name) return static_cast<int>(o);
   return -1;
 }
+/// Whether a plan gives out gradients, of parameters that have one.
+inline bool keeps_gradients(const GraphView& g) {
+  bool any = false, trains = false;
+  for (const Member& m : g.members) {
+    any = any || (m.role == Role::parameter && gradient_of(g, g.path(m)) >= 0);
+    trains = trains || m.updated >= 0;
+  }
+  const auto norm = [&](const Output& o) { return g.text(o.name) == "gradient_norm"; };
+  return any || (!trains && std::any_of(g.outputs.begin(), g.outputs.end(), norm));
+}
+/// What forward follows from values that are marked, marked too; `each(node)` for each operation on the way.
+template <class F>
+void follow(const GraphView& g, std::vector<bool>& marked, F each) {
+  for (const int i : g.order) {
+    const Node& n = g.node(i);
+    const auto is_marked = [&](int o) { return marked[static_cast<std::size_t>(o)]; };
+    if (n.phase != Phase::forward || !std::any_of(n.operands.begin(), n.operands.end(), is_marked)) continue;
+    for (int r = 0; r < n.results; ++r) marked[static_cast<std::size_t>(n.result + r)] = true;
+    if (n.is(Structural::none) && n.operation != &operation::cast) each(n);
+  }
+}
+/// The operation whose gradient may forget a parameter: where it meets what gets a gradient, else the first on the way
+/// that has none, else the first; nullptr where none reads it.
+inline const Operation* forgets(const GraphView& g, const Member& parameter) {
+  std::vector<bool> reached(g.values.size()), follows(g.values.size());
+  for (const Member& m : g.members)
+    if (m.role == Role::parameter && gradient_of(g, g.path(m)) >= 0) reached[static_cast<std::size_t>(m.value)] = true;
+  follow(g, reached, [](const Node&) {});
+  follows[static_cast<std::size_t>(parameter.value)] = true;
+  const Operation *met = nullptr, *without = nullptr, *first = nullptr;
+  follow(g, follows, [&](const Node& n) {
+    if (first == nullptr) first = n.operation;
+    if (without == nullptr && n.operation->gradient == nullptr) without = n.operation;
+    if (met == nullptr && reached[static_cast<std::size_t>(n.result)]) met = n.operation;
+  });
+  return met != nullptr ? met : without != nullptr ? without : first;
+}
 /// Some elements of so many, the same on all ranks, in order.
 inline std::vector<std::int64_t> chosen(std::int64_t elements, std::uint64_t stream, const GradientCheck& how) {
   std::vector<std::int64_t> all;
@@ -88,9 +125,24 @@ std::vector<double> elements_of(World& world, Running& executor, int output,
   sums.resize(n);
   return sums;
 }
+/// A whole input as it was handed over.
+template <class T>
+std::vector<T> whole_of(const HandedInput& input, std::int64_t elements) {
+  std::vector<T> whole(static_cast<std::size_t>(elements));
+  if (input.make != nullptr) {
+    input.make(input.data, 0, elements, whole.data());
+    return whole;
+  }
+  auto to = whole.begin();
+  input.each_piece(0, elements, [&](std::int64_t first, std::int64_t step, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) *to++ = static_cast<const T*>(input.data)[first + i * step];
+  });
+  return whole;
+}
+/// `input`: where the member is one, what was handed over for it, `position`.
 template <class World, class Device, class T>
-void check_parameter(World& world, Executor<World, Device>& executor, const Member& m, std::uint64_t stream,
-                     const GradientCheck& how, CheckedGradients& done, Here here) {
+void check_member(World& world, Executor<World, Device>& executor, const Member& m, const HandedInput* input,
+                  int position, std::uint64_t stream, const GradientCheck& how, CheckedGradients& done, Here here) {
   const Plan& plan = executor.plan();
   const std::string path(plan.graph.path(m));
   std::vector<std::int64_t> sizes;
@@ -98,24 +150,30 @@ void check_parameter(World& world, Executor<World, Device>& executor, const Memb
   const std::vector<std::int64_t> elements = chosen(m.type.layout.elements(), stream, how);
   executor.run(here);
   const double loss = executor.output_scalar("loss");
-  const std::vector<double> gradients = elements_of(world, executor, gradient_of(plan.graph, path), elements);
+  const int output = gradient_of(plan.graph, path);
+  const std::vector<double> gradients =
+      output >= 0 ? elements_of(world, executor, output, elements) : std::vector<double>(elements.size());
   double largest = 0;
   for (const double g : gradients) largest = std::max(largest, std::abs(g));
   const double epsilon = precision_of(plan.graph) == DType::f64 ? std::numeric_limits<double>::epsilon()
                                                                 : double{std::numeric_limits<float>::epsilon()};
   const double rounding = 4 * epsilon * std::abs(loss) / how.step;
   std::vector<T> whole(static_cast<std::size_t>(m.type.layout.elements()));
-  executor.get(path, whole);  // this rank's part: no more of it is set
+  if (input != nullptr)
+    whole = whole_of<T>(*input, m.type.layout.elements());
+  else
+    executor.get(path, whole);  // this rank's part: no more of it is set
+  const auto set = [&] { input != nullptr ? executor.input(position, whole) : executor.set(path, whole, here); };
   for (std::size_t i = 0; i < elements.size(); ++i) {
     T& x = whole[static_cast<std::size_t>(elements[i])];
     const T before = x;
     const auto put_back = [&] {
       x = before;
-      executor.set(path, whole, here);
+      set();
     };
     const auto loss_at = [&](double moved) {
       x = static_cast<T>(static_cast<double>(before) + moved);
-      executor.set(path, whole, here);
+      set();
       try {
         executor.run(here);
       } catch (...) {  // another rank has failed
@@ -131,17 +189,26 @@ void check_parameter(World& world, Executor<World, Device>& executor, const Memb
     ++done.elements;
     if (of > 0 && apart > rounding) done.largest = std::max(done.largest, apart / of);
     if (apart <= how.tolerance * of + rounding) continue;
-    throw Failure("the gradient of " + path + " is " + text_of_number(found) + " at " +
-                  text_of_element(place_of(elements[i], sizes)) + ", but the loss changes by " + text_of_number(slope) +
-                  " (central difference, step " + shortest(how.step) + ", tolerance " + shortest(how.tolerance) +
-                  (epsilon > 1e-10 ? "; in float: check in double before you believe it" : "") +
-                  "); look at the gradients of own operations behind it, each by verify_operation");
+    const std::string element = " at " + text_of_element(place_of(elements[i], sizes)),
+                      change = ", but the loss changes by " + text_of_number(slope),
+                      by = " (central difference, step " + shortest(how.step) + ", tolerance " +
+                           shortest(how.tolerance) +
+                           (epsilon > 1e-10 ? "; in float: check in double before you believe it" : "") + "); ";
+    if (output >= 0)
+      throw Failure("the gradient of " + path + " is " + text_of_number(found) + element + change + by +
+                    "look at the gradients of own operations behind it, each by verify_operation");
+    const Operation* const by_whom = forgets(plan.graph, m);
+    throw Failure((input != nullptr ? "" : "the parameter ") + path + " gets no gradient" + change + element + by +
+                  (by_whom == nullptr ? "an operation behind it" : "the operation " + std::string(by_whom->name)) +
+                  " may forget it: have .gradient give one to each operand, g.give(i, ...)" +
+                  (input != nullptr ? "" : ", or freeze the parameter"));
   }
 }
 }  // namespace gradient_checking
 
-/// Compares gradients of some elements of each parameter with central differences of the loss, on the mesh of a plan of
-/// Training<Model, KeepGradients, ...>: two steps for an element. Nothing but the element is moved, and all is as
+/// Compares gradients of some elements of each parameter, and of each input that is Wanted, with central differences of the loss, on the mesh of a plan of
+/// Training<Model, KeepGradients, ...>: two steps for an element. A parameter that gets none is one whose gradient is 0,
+/// unless it is frozen. Nothing but the element is moved, and all is as
 /// before behind it: operations that draw, as dropout, draw the same in each step. Throws Failure, whose one sentence
 /// names the parameter, the element and both numbers; Misuse where a plan keeps no gradients or computes in bf16 or
 /// f16. Called by all ranks alike.
@@ -152,10 +219,7 @@ CheckedGradients check_gradients(const Plan& plan, World& world, ParametersIn<Me
                                  std::initializer_list<HandedInput> inputs, GradientCheck how = {},
                                  const Device& device = {}, Here here = {}) {
   const GraphView& g = plan.graph;
-  const bool kept = std::any_of(g.members.begin(), g.members.end(), [&](const Member& m) {
-    return m.role == Role::parameter && gradient_checking::gradient_of(g, g.path(m)) >= 0;
-  });
-  if (!kept)
+  if (!gradient_checking::keeps_gradients(g))
     throw Misuse(
         "check_gradients: the plan keeps no gradients; give it the plan of Training<Model, KeepGradients, ...>, "
         "the training's parameters fit it");
@@ -169,13 +233,18 @@ CheckedGradients check_gradients(const Plan& plan, World& world, ParametersIn<Me
   Executor<World, Device> executor(plan, world, parameters, device, nullptr, {}, here);
   executor.inputs({inputs.begin(), inputs.size()});
   CheckedGradients done;
+  int inputs_before = 0;
   for (std::size_t i = 0; i < g.members.size(); ++i) {
     const Member& m = g.members[i];
-    if (m.role != Role::parameter || gradient_checking::gradient_of(g, g.path(m)) < 0) continue;
+    const bool is_input = m.role == Role::input;
+    const int position = is_input ? inputs_before++ : -1;
+    if (!is_input && m.role != Role::parameter) continue;
+    if (!g.value(m.value).differentiable) continue;  // what is frozen, and inputs of which no gradient is wanted
+    const HandedInput* const input = is_input ? inputs.begin() + position : nullptr;
     if (m.type.dtype == DType::f64)
-      gradient_checking::check_parameter<World, Device, double>(world, executor, m, i, how, done, here);
+      gradient_checking::check_member<World, Device, double>(world, executor, m, input, position, i, how, done, here);
     else
-      gradient_checking::check_parameter<World, Device, float>(world, executor, m, i, how, done, here);
+      gradient_checking::check_member<World, Device, float>(world, executor, m, input, position, i, how, done, here);
   }
   return done;
 }

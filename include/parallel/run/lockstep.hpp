@@ -110,6 +110,9 @@ class Machine {
 
   std::vector<Array>& at(int value) { return values_[static_cast<std::size_t>(value)]; }
   double scalar = 1;  ///< every run-time scalar
+  /// How many bytes of what is no number lie around a result at least: what kernels write there is found.
+  static constexpr std::size_t least_margin = 64;
+  std::size_t margin = least_margin;
 
   /// Gives a value its parts from the full tensor, axis by axis: first the terms of its sums, which are alike on all
   /// ranks of every other axis.
@@ -216,14 +219,19 @@ class Machine {
     static constexpr unsigned char outside = 0xff, unwritten = 0xfe;
 
     std::size_t own() const { return bytes.size() - 2 * around; }
-    bool reached_outside() const {
-      const auto changed = [](unsigned char b) { return b != outside; };
-      const auto begin = bytes.begin(), part = begin + static_cast<std::ptrdiff_t>(around);
-      return std::any_of(begin, part, changed) ||
-             std::any_of(part + static_cast<std::ptrdiff_t>(own()), bytes.end(), changed);
+    /// How many bytes before the part, or behind it, something was written.
+    std::size_t reached_before() const {
+      std::size_t n = around;
+      while (n > 0 && bytes[around - n] == outside) --n;
+      return n;
+    }
+    std::size_t reached_behind() const {
+      std::size_t n = around;
+      while (n > 0 && bytes[around + own() + n - 1] == outside) --n;
+      return n;
     }
   };
-  Room room(int value, int rank) const {
+  Room room(int value, int rank, std::size_t around) const {
     const Type& type = g_.value(value).type;
     Room r;
     View& v = r.view;
@@ -235,7 +243,7 @@ class Machine {
       v.offset[d] = offset(dim, mesh_, rank);
       v.whole[d] = dim.size;
     }
-    r.around = static_cast<std::size_t>(type.layout.elements() * bytes_of(v.dtype) + 64);
+    r.around = static_cast<std::size_t>(type.layout.elements() * bytes_of(v.dtype)) + around;
     r.bytes.assign(v.bytes() + 2 * r.around, Room::outside);
     v.data = r.bytes.data() + r.around;
     std::memset(v.data, Room::unwritten, v.bytes());
@@ -258,7 +266,7 @@ class Machine {
     Call call;
     std::vector<Room> rooms;
     for (const int o : node.operands) {
-      rooms.push_back(room(o, rank));
+      rooms.push_back(room(o, rank, least_margin));
       const View& v = rooms.back().view;
       const std::vector<double>& data = values_[static_cast<std::size_t>(o)][static_cast<std::size_t>(rank)].data;
       if (v.dtype == DType::f32) convert<float>(data, v.data);
@@ -267,7 +275,7 @@ class Machine {
       call.operands.push_back(v);
     }
     for (int r = 0; r < node.results; ++r) {
-      rooms.push_back(room(node.result + r, rank));
+      rooms.push_back(room(node.result + r, rank, margin));
       call.results.push_back(rooms.back().view);
     }
     if (node.operation->updates)
@@ -287,7 +295,7 @@ class Machine {
     if (kernel == nullptr)
       throw CannotRun("there is no kernel for the operation " + std::string(node.operation->name) + " on " +
                       std::string(name_of(call.results[0].dtype)) + "; give one in the table of kernels");
-    const std::vector<Room> before = rooms;
+    const std::vector<Room> before(rooms.begin(), rooms.begin() + node.operands.size());
     kernel(call);
     if (!node.operation->updates) check_touched(node, before, rooms);
     for (int r = 0; r < node.results; ++r) {
@@ -306,8 +314,11 @@ class Machine {
       const std::string which = (operand ? "operand " : "result ") + std::to_string(operand ? i : i - operands);
       if (operand && r.bytes != before[i].bytes)
         throw Failure(kernel + " writes to its " + which + "; write to the results only");
-      if (r.reached_outside())
-        throw Failure(kernel + " writes outside its part of " + which + "; write View::elements() of it, no more");
+      const std::size_t behind = r.reached_behind(), reached = behind > 0 ? behind : r.reached_before();
+      if (reached > 0)
+        throw Failure(kernel + " writes outside its part of " + which + ", " + std::to_string(reached) + " bytes " +
+                      (behind > 0 ? "behind" : "before") + " its " + std::to_string(r.own()) +
+                      "; write View::elements() of it, no more");
       const auto bytes = static_cast<std::size_t>(bytes_of(r.view.dtype));
       for (std::size_t e = 0; !operand && e < r.own() / bytes; ++e) {
         const unsigned char* const element = r.bytes.data() + r.around + e * bytes;

@@ -334,12 +334,12 @@ void RankMemory<Device>::read_whole(std::string_view name, const HandedOver& who
 
 template <Device Device>
 double RankMemory<Device>::output_scalar(int i) {
-  if (!has_begun_) throw Misuse("output_scalar is asked for before the first step; run the program first");
   const View v = output(i);
   if (v.data == nullptr || v.elements() != 1)
     throw Misuse("output " + std::to_string(i) + " is " +
                  text(g_.value(g_.outputs[static_cast<std::size_t>(i)].value).type) +
                  ", no single number on this rank; ask for output(" + std::to_string(i) + ")");
+  if (!has_begun_) throw Misuse("output_scalar is asked for before the first step; run the program first");
   switch (v.dtype) {
     case DType::f64: return read<double>(v.data);
     case DType::bf16: return static_cast<double>(static_cast<float>(read<bfloat16>(v.data)));

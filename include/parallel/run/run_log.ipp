@@ -215,7 +215,8 @@ PARALLEL_INLINE void RunLog::check(std::int64_t step, const std::vector<LoggedNu
   };
   for (auto n = numbers.begin(); n != numbers.end(); ++n) {
     if (n->name.empty()) throw Misuse("a number without a name is logged; give it one");
-    for (const std::string_view own : {"step", "time", "seconds", "memory", throughput.c_str()})
+    for (const std::string_view own :
+         std::initializer_list<std::string_view>{"step", "time", "seconds", "memory", throughput})
       if (n->name == own) throw refused(*n, "which the log says itself");
     const auto same = [&](const LoggedNumber& before) { return before.name == n->name; };
     if (std::any_of(numbers.begin(), n, same)) throw refused(*n, "as another of this call is");

@@ -98,6 +98,11 @@ class Trial {
       throw Misuse(name + " refuses these operands: " + std::string(sentence_of(shaped.refusal.reason)));
     if (shaped.results.empty()) throw Misuse(name + " has a .shape without results; give the type of each");
     shapes_ = shaped.results;
+    for (const Type& t : shapes_)
+      for (const Dim& d : t.layout.dims)
+        if (d.size < 1)
+          throw Misuse(name + " has a .shape that gives a dimension of " + std::to_string(d.size) +
+                       "; mend it, or give operands of which something is left");
     rows_ = operation.signatures(plain_);
     for (int draw = 0; draw < draws; ++draw) {
       Given given;
@@ -179,6 +184,7 @@ class Trial {
   Computed computed(const Arguments& lying, const Inference& inferred, const Mesh& mesh, const Given& given) const {
     const Applied p = applied(lying, inferred);
     lockstep::Machine machine(p.trace.graph, mesh, kernels_);
+    if (mesh.ranks() == 1) machine.margin = whole_margin;
     set(machine, p, given);
     machine.run();
     Computed done;
@@ -238,6 +244,10 @@ class Trial {
     if (std::isnan(a.found)) words += " (a kernel that reads outside its part reads what is no number)";
     return words;
   }
+  /// Around results that one rank computes whole, which it does first: a kernel that writes far outside is named there,
+  /// before it reaches other memory.
+  static constexpr std::size_t whole_margin = std::size_t{1} << 20;
+
   double uniform() const { return random_uniform(17, 0, drawn_++); }
   lockstep::Array drawn(const TriedOperand& o) const {
     lockstep::Array a = lockstep::zeros(o.shape);

@@ -59,7 +59,9 @@ inline std::string text_of(const List<Type, max_operands>& types) {
 class Verification {
  public:
   Verification(const Operation& operation, const std::vector<TriedOperand>& operands, const VerifyOptions& options)
-      : name_(operation.name), options_(options), trial_(operation, operands, attributes(options), options.kernels) {
+      : name_(checked(operation, operands, options)),
+        options_(options),
+        trial_(operation, operands, attributes(options), options.kernels) {
     for (const int n : options.ranks)
       if (n < 2)
         throw Misuse("verify_operation: an axis of " + std::to_string(n) +
@@ -85,6 +87,29 @@ class Verification {
   }
 
  private:
+  /// Its name. Throws Misuse for what nothing can be tried of.
+  static std::string checked(const Operation& operation, const std::vector<TriedOperand>& operands,
+                             const VerifyOptions& options) {
+    const std::string name(operation.name);
+    if (name.empty()) throw Misuse("verify_operation: the operation has no name; give it one, .name");
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const TriedOperand& o = operands[i];
+      const std::string which = "verify_operation of " + name + ": operand " + std::to_string(i) + " ";
+      for (const std::int64_t size : o.shape)
+        if (size < 1) throw Misuse(which + "has a dimension of " + std::to_string(size) + "; give extents from 1 on");
+      if (!(o.least <= o.most) || !std::isfinite(o.least) || !std::isfinite(o.most))
+        throw Misuse(which + "is to be drawn from .least = " + shortest(o.least) + " to .most = " + shortest(o.most) +
+                     "; give two numbers of which .least is not above");
+      if (o.below < 0) throw Misuse(which + "is to be drawn .below = " + std::to_string(o.below) + "; give 1 or more");
+    }
+    if (!(options.step > 0) || !std::isfinite(options.step))
+      throw Misuse("verify_operation of " + name + ": .step of the differences is " + shortest(options.step) +
+                   "; give a small number above 0, as 1e-5");
+    if (!(options.tolerance > 0) || !(options.gradient_tolerance > 0))
+      throw Misuse("verify_operation of " + name + ": .tolerance is " + shortest(options.tolerance) +
+                   " and .gradient_tolerance " + shortest(options.gradient_tolerance) + "; give numbers above 0");
+    return name;
+  }
   static Trial::Attributes attributes(const VerifyOptions& o) { return {o.ints, {o.reals[0], o.reals[1]}}; }
   [[noreturn]] void wrong(const std::string& words) const { throw Failure(name_ + ": " + words); }
   std::string row_text(int row) const {
@@ -185,7 +210,7 @@ class Verification {
     };
     const bool any = std::any_of(given.truth.gradients.begin(), given.truth.gradients.end(),
                                  [](const lockstep::Array& g) { return !g.data.empty(); });
-    if (!any) return;  // it says that it has none
+    if (trial_.operation().updates || trial_.shapes()[0].dtype == DType::i32) return;  // nothing goes back through it
     for (std::size_t i = 0; i < given.operands.size(); ++i) {
       if (trial_.operands()[i].dtype == DType::i32 || trial_.operands()[i].below > 0) continue;
       const lockstep::Array& gradient = given.truth.gradients[i];
@@ -205,6 +230,9 @@ class Verification {
         ++done_.derivatives;
         if (std::abs(found - slope) <= options_.gradient_tolerance * std::max(largest, std::abs(slope))) continue;
         const std::string element = " at " + text_of_element(place_of(static_cast<std::int64_t>(e), moved[i].size));
+        if (!any)
+          wrong("it has no gradient, but a central difference of operand " + std::to_string(i) + element + " is " +
+                text_of_number(slope) + "; give it one, .gradient, or say .smooth = false where none is meant");
         if (gradient.data.empty())
           wrong("its gradient gives operand " + std::to_string(i) + " nothing, but a central difference" + element +
                 " is " + text_of_number(slope) + "; give it one by g.give(" + std::to_string(i) + ", ...)");
@@ -240,17 +268,33 @@ class Verification {
 
   /// Each row of the table on an axis of each number of ranks; a row whose dimensions none of them divides on another.
   void rows() {
+    bool any_splits = false, any_divided = false;  // by as many ranks as ways to enter are tried on
     for (int i = 0; i < trial_.rows().size(); ++i) {
       const Signature& row = trial_.rows()[i];
       if (sums_whole_numbers(row)) continue;
       bool tried = false;
       for (const int n : options_.ranks) tried = try_row(i, n) || tried;
+      if (splits(row) && may_be_divided(row)) {
+        any_splits = true;
+        any_divided = any_divided || Trial::divided(trial_.lying(row, first), trial_.taken(row, first),
+                                                    Mesh{first = options_.ranks[0]});
+      }
       for (int n = 2; n <= 16 && !tried; ++n) tried = try_row(i, n);
       done_.rows += tried ? 1 : 0;
       if (!tried && may_be_divided(row))
         throw Misuse("verify_operation of " + name_ + ": no number of ranks divides all that " + row_text(i) +
                      " splits, so it cannot be tried; give operands whose extents have a common divisor, as 12");
     }
+    if (any_splits && !any_divided)
+      throw Misuse("verify_operation of " + name_ + ": " + std::to_string(options_.ranks[0]) +
+                   " ranks divide no dimension that its table splits, so nothing split would be tried; give extents "
+                   "that .ranks divide, as 12");
+  }
+  static bool splits(const Signature& row) {
+    const auto any = [](const auto& placements) {
+      return std::any_of(placements.begin(), placements.end(), [](const auto& p) { return Placement(p).split(); });
+    };
+    return any(row.operands) || any(row.results);
   }
   bool sums_whole_numbers(const Signature& row) const {
     for (int o = 0; o < row.operands.size(); ++o)
