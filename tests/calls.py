@@ -52,12 +52,13 @@ THREADS, GUARDED, SAMPLER = "run_threads takes how many ranks", "guarded takes t
 PREFETCH, WINDOWS, AVERAGES = "a Prefetch is made of", "TokenWindows are made of", "take_averages takes"
 RESULT, STEPPED, CONSTANT = "a step gives its loss among others", "a trainer is called with the inputs", "a Trainer that is const"
 WARMED, GRADIENT, MODEL, SHAPE = "WarmedUp takes", "a gradient is of a loss", "an eager session takes a model", "its element type, its Shape"
-WANTED, SESSION = "whole numbers have no gradient", "an eager session is made of"
+WANTED, SESSION, LOOK = "whole numbers have no gradient", "an eager session is made of", "look takes the tensor"
 REFUSED = [
     ("Executor<Cpu, Threads> made(plan, world, parameters);", SWAPPED),
     ("Trainer<Threads, float> made(plan, world, parameters, AdamW::Hyperparameters{}, 1);", SWAPPED),
     ("Eager<Threads> made(two, world);", SWAPPED),
     ("Eagerly<Threads, Cpu, Step> made(plan, world, parameters);", SWAPPED),
+    ("Eagerly<Net, Threads, Cpu> made(plan, world, parameters);", SWAPPED),
     ("Executor<Threads, Cpu> made(world, plan, parameters);", EXECUTOR),
     ("Executor<Threads, Cpu> made(plan, world);", EXECUTOR),
     ("Executor<Threads, Cpu> made(plan, world, constant);", EXECUTOR),
@@ -107,6 +108,7 @@ REFUSED = [
     ("auto made = eager.wanted<int, Shape<8>>(y);", WANTED),
     ('Eager<Threads, Cpu> made("data=2", world);', SESSION),
     ("Eager<Threads, Cpu> made(world, two);", SESSION),
+    ('auto made = look("x", eager.tensor<float, Shape<4>>(x));', LOOK),
 ]
 ACCEPTED = [
     "Executor<Threads, Cpu> made(plan, world, parameters); made(x, y);",

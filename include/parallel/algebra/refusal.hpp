@@ -69,7 +69,7 @@ namespace parallel {
   reason(no_initializer, "parallel: a number or a function is no beginning of a Parameter; write normal(deviation), xavier, zeros or ones", bytes) \
   reason(rebound, "parallel: an assignment cannot change what a name stands for, whose type says how it lies; give the result a name of its own, auto y = block(x), or repeat with Layers<n, Block>", dimensions) \
   reason(no_condition, "parallel: a traced value has no numbers to decide by; select elements with where(x > y, x, y), or a variant by a template argument", dimensions) \
-  reason(no_number, "parallel: a tensor of a model is symbolic and has no numbers to print; print what a plan has run on, its outputs, or look into a run: docs/looking.md", dimensions) \
+  reason(no_number, "parallel: a tensor is symbolic and has no numbers of its own to print or read; of a plan read its outputs, of an eager session eager.text(x), eager.whole(x) and eager.gradient(loss, w), or look into a run: docs/looking.md", dimensions) \
   reason(no_subscript, "parallel: a tensor has no subscript, since what it gives is another type; write take<0, 3>(x) for x[3], slice<0, 2, 5>(x) for a range, gather<0>(x, index) for positions in a tensor of int", dimensions) \
   reason(no_method, "parallel: operations are functions, not members of a tensor; write square(x) for x.square(), sum<0>(x) for x.sum(0)", arguments) \
   reason(no_dimension, "parallel: the operation goes along one dimension, which is not said; write it as the template argument, softmax<1>(x), counted from 0", dimensions) \

@@ -2,6 +2,7 @@
 // overloads.
 #pragma once
 #include <cstddef>
+#include <type_traits>
 
 #include <parallel/operation/windows.hpp>
 
@@ -105,9 +106,9 @@ constexpr Stream& operator<<(Stream& stream, const X&) {
 }
 
 /// What a method of a tensor gives: asking is the error.
-template <int arguments>
+template <int arguments, Reason reason = Reason::no_method>
 struct NoMethod {
-  using refused = typename Refused<Reason::no_method, nullptr, arguments>::type;
+  using refused = typename Refused<reason, nullptr, arguments>::type;
   using type = Traced<float, Kind::refused, Shape<>>;
 };
 /// What are functions here and members elsewhere. No template, so that a tensor's type costs nothing more.
@@ -149,6 +150,20 @@ struct Methods {
   PARALLEL_METHOD(transpose)
   PARALLEL_METHOD(view)
 #undef PARALLEL_METHOD
+#define PARALLEL_NUMBERS(name)                                         \
+  template <class... A>                                                \
+  constexpr auto name(const A&...) const {                             \
+    return typename NoMethod<sizeof...(A), Reason::no_number>::type{}; \
+  }
+  PARALLEL_NUMBERS(backward)
+  PARALLEL_NUMBERS(data)
+  PARALLEL_NUMBERS(item)
+#undef PARALLEL_NUMBERS
+  template <class Number>
+  requires(std::is_arithmetic_v<Number> && !std::is_same_v<Number, bool>) constexpr explicit operator Number() const {
+    using refused [[maybe_unused]] = typename NoMethod<std::is_same_v<Number, bool>, Reason::no_number>::refused;
+    return {};
+  }
 };
 
 }  // namespace parallel::internals

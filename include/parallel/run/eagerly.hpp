@@ -216,7 +216,7 @@ class Eagerly {
   std::vector<Output> outputs_{};
 };
 template <class Program, class World, class On>
-requires(!Runs<World, On>) class Eagerly<Program, World, On> : public Misnamed<World, On> {
+requires(!Runs<World, On> || !IsProgram<Program>) class Eagerly<Program, World, On> : public Misnamed<World, On> {
   using Misnamed<World, On>::Misnamed;
 };
 

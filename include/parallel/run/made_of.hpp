@@ -15,9 +15,10 @@ concept Runs = Communicator<World> && Device<On>;
 /// What they are of any other template arguments than theirs.
 template <class World, class On>
 struct Misnamed {
-  static_assert(Runs<World, On>,
-                "parallel: what runs is named by its communicator, then its device; write Executor<Threads, Cpu>, "
-                "Trainer<Threads, Cpu>, Eager<Threads, Cpu> or Eagerly<Step, Threads, Cpu>");
+  static_assert(
+      sizeof(Misnamed*) == 0,
+      "parallel: what runs is named by its communicator, then its device, Eagerly by its program before them; write Executor<Threads, Cpu>, "
+      "Trainer<Threads, Cpu>, Eager<Threads, Cpu> or Eagerly<Step, Threads, Cpu>");
   template <class... Given>
   explicit Misnamed(const Given&...) {}
 };
