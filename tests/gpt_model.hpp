@@ -20,7 +20,7 @@ struct Hidden {
 template <Sizes n>
 using Plain = Hidden<Shape<n.batch / data, n.context, n.width>>;
 template <Sizes n>
-using Alike = Hidden<Shape<n.batch / data, n.context, n.width>, On<tensor, Broadcast>>;
+using HiddenBroadcast = Hidden<Shape<n.batch / data, n.context, n.width>, On<tensor, Broadcast>>;
 template <Sizes n>
 using SequenceParallel = Hidden<Shape<n.batch / data, n.context / tensor, n.width>>;
 

@@ -20,7 +20,7 @@ static_assert(
 static_assert(sequence_parallel.forward.sent(tensor) == 4 * (2560 + 96));  // as without it
 
 // The hidden state Broadcast: the backward reductions move to the row outputs, the norms' gradients wait to be reduced.
-constexpr auto& alike = plan<Trained<small, Alike<small>>, mesh>;
+constexpr auto& alike = plan<Trained<small, HiddenBroadcast<small>>, mesh>;
 static_assert(on(tensor, alike.forward) == sums(5 + 3, 2560 + 96));
 static_assert(on(tensor, alike.backward) == sums(5 + 10, 2560 + 160));
 
@@ -29,5 +29,5 @@ static_assert(reduces_once(sequence_parallel) && reduces_once(alike));
 
 TEST_CASE("the plans of both GPTs at start-up are the compiler's") {
   CHECK(text(derive<Trained<small, SequenceParallel<small>>>(mesh).get()) == text(sequence_parallel));
-  CHECK(text(derive<Trained<small, Alike<small>>>(mesh).get()) == text(alike));
+  CHECK(text(derive<Trained<small, HiddenBroadcast<small>>>(mesh).get()) == text(alike));
 }

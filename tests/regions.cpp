@@ -32,7 +32,7 @@ void check() {
 
 TEST_CASE("order and memory: a GPT, its hidden state whole, Broadcast, or split along the sequence") {
   check<Trained<small>>();
-  check<Trained<small, Alike<small>>>();
+  check<Trained<small, HiddenBroadcast<small>>>();
   check<Trained<small, SequenceParallel<small>>>();
   check<Trained<small, Plain<small>, WholeVocabulary<small>>>();
 }
