@@ -106,7 +106,7 @@ Said step(const Mesh& mesh, Set set, const AdamW::Hyperparameters& numbers = {},
   for (const Said& other : said) CHECK(other.words == said[0].words);  // on every rank
   return said[0];
 }
-const auto nothing = [](const auto&...) {};
+const auto unchanged = [](const auto&...) {};
 /// Sets an element of a layer of a parameter, else `rest`.
 auto set(std::string name, std::size_t elements, std::size_t at, double value, double rest) {
   return [=](under_test::Parameters& parameters, const Plan& plan, int rank) {
@@ -121,8 +121,8 @@ std::string line(int number) { return "finite.cpp:" + std::to_string(number); }
 
 TEST_CASE("a sound step says nothing") {
   for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2, tensor = 2}}) {
-    CHECK(step<Fit>(mesh, nothing).words == "");
-    CHECK(step<InParts>(mesh, nothing).words == "");
+    CHECK(step<Fit>(mesh, unchanged).words == "");
+    CHECK(step<InParts>(mesh, unchanged).words == "");
   }
 }
 
@@ -151,7 +151,7 @@ TEST_CASE("in the backward pass alone, in the optimizer alone") {
     CAPTURE(backward.words);
     CHECK(backward.code == exit_code::failed);
     CHECK(backward.has("in the backward pass of sqrt at " + line(line_of_root)));
-    const Said optimizer = step<Fit>(mesh, nothing, {.epsilon = 0});  // 0 / 0 where the gradient is 0
+    const Said optimizer = step<Fit>(mesh, unchanged, {.epsilon = 0});  // 0 / 0 where the gradient is 0
     CAPTURE(optimizer.words);
     CHECK(optimizer.has("made by adamw in the optimizer on rank 0, charged to unused: 6 NaN of 6"));
   }
@@ -161,7 +161,7 @@ TEST_CASE("what is handed over, or set, is named as such") {
   for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2, tensor = 2}}) {
     std::vector<double> x(rows * width, 0.5);
     x[3 * width + 2] = no_number;
-    const Said input = step<Fit>(mesh, nothing, {}, x);
+    const Said input = step<Fit>(mesh, unchanged, {}, x);
     CHECK(input.code == exit_code::bad_data);
     CHECK(input.has("an input is not finite before step 1 of the training made at"));
     CHECK(input.has(std::string(": input.0 on rank ") + (mesh.ranks() > 1 ? "2" : "0") + " has 1 NaN of "));
