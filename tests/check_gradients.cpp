@@ -119,8 +119,11 @@ inline constexpr Operation forgetful{.name = "forgetful",
                                      .signatures = library::nonlinear_table,
                                      .element_by_element = 2,
                                      .gradient = forgetful_gradient};
-inline constexpr Operation hopeless{
-    .name = "hopeless", .shape = library::same_shape, .signatures = library::nonlinear_table, .element_by_element = 2};
+inline constexpr Operation hopeless{.name = "hopeless",  // which says that it is constant, and is not
+                                    .shape = library::same_shape,
+                                    .signatures = library::nonlinear_table,
+                                    .element_by_element = 2,
+                                    .gradient = library::no_gradient};
 inline constexpr CpuKernels weighted_kernels[]{
     {&forgetful, weighted_kernel<float>, weighted_kernel<double>},
     {&hopeless, weighted_kernel<float>, weighted_kernel<double>},

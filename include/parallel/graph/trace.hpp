@@ -82,9 +82,9 @@ class Trace {
     return node.result;
   }
 
-  /// The first reason holds.
+  /// The first reason holds, as that a member is misused.
   constexpr void refuse(Reason reason) {
-    if (graph.unfit == Reason::none) graph.unfit = reason;
+    if (graph.unfit == Reason::none && graph.misused < 0) graph.unfit = reason;
   }
 
   /// A parameter, state or input of the program.

@@ -70,7 +70,7 @@ void follow(const GraphView& g, std::vector<bool>& marked, F each) {
   }
 }
 /// The operation whose gradient may forget a parameter: where it meets what gets a gradient, else the first on the way
-/// that has none, else the first; nullptr where none reads it.
+/// that has none, or says so, else the first; nullptr where none reads it.
 inline const Operation* forgets(const GraphView& g, const Member& parameter) {
   std::vector<bool> reached(g.values.size()), follows(g.values.size());
   for (const Member& m : g.members)
@@ -80,7 +80,8 @@ inline const Operation* forgets(const GraphView& g, const Member& parameter) {
   const Operation *met = nullptr, *without = nullptr, *first = nullptr;
   follow(g, follows, [&](const Node& n) {
     if (first == nullptr) first = n.operation;
-    if (without == nullptr && n.operation->gradient == nullptr) without = n.operation;
+    const bool gives = n.operation->gradient != nullptr && n.operation->gradient != operation::no_gradient;
+    if (without == nullptr && !gives) without = n.operation;
     if (met == nullptr && reached[static_cast<std::size_t>(n.result)]) met = n.operation;
   });
   return met != nullptr ? met : without != nullptr ? without : first;
