@@ -1,7 +1,9 @@
 // Weights under the names of others: models give what Hugging Face's transformers give with them, on every mesh, and
 // are written as they were read.
+#include <atomic>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <map>
 
 #include <doctest/doctest.h>
@@ -630,6 +632,25 @@ TEST_CASE("a table of one's own, for layers that are shared out and stored split
   check(Mesh{stage = 2, tensor = 2}, std::type_identity<Step>());
   check(Mesh{stage = 4, data = 2}, std::type_identity<Step>());
   check(Mesh{data = 4, tensor = 2}, std::type_identity<AllStored<Step, Stored<data>>>());
+}
+
+TEST_CASE("what ranks have written together is there for each of them") {
+  const Folder folder;
+  const WeightTable mine{{{"blocks.*.in", {"in"}, "in which out -> in which out"},
+                          {"blocks.*.out", {"out"}, "in out -> in out"},
+                          {"last", {"last"}}}};
+  const OwnedPlan plan = derive<Evaluation<Own, Tensor<double, Shape<8 / data, channels>>>>(Mesh{tensor = 4});
+  std::atomic<int> found = 0;
+  run_threads(4, [&](Threads& world) {
+    under_test::Parameters parameters(*plan, world.rank(), 5);
+    Executor<Threads, under_test::Device> executor(*plan, world, parameters);
+    for (int i = 0; i < 50; ++i) {
+      const std::string file = folder / std::to_string(i);
+      save_weights(world, executor, file, mine, FileDType::F64);
+      found += std::filesystem::exists(file);
+    }
+  });
+  CHECK(found == 4 * 50);
 }
 
 }  // namespace

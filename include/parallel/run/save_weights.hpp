@@ -127,15 +127,17 @@ void save(World& world, Executor<World, Device>& executor, const std::string& fi
   });
   out.finish();
   agree(world, {}, "writing weights", here);
-  if (!first) return;
-  if (!renamed(beside.name, file)) throw Failure(file + " cannot be written: " + std::strerror(errno), exit_code::io);
-  beside.name.clear();
+  if (first) {
+    if (!renamed(beside.name, file)) throw Failure(file + " cannot be written: " + std::strerror(errno), exit_code::io);
+    beside.name.clear();
+  }
+  agree(world, {}, "writing weights", here);  // whoever goes on finds the file
 }
 }  // namespace weights
 
 /// Writes an executor's parameters as safetensors, under the names of `table` and as they lie there. Called by all
-/// ranks together, on a folder that all see; the file is there whole, or as it was. Throws what `load_weights` does,
-/// and Failure(io).
+/// ranks together, on a folder that all see; behind it the file is there for all of them, whole, or as it was. Throws
+/// what `load_weights` does, and Failure(io).
 template <Communicator World, class Device>
 void save_weights(World& world, Executor<World, Device>& executor, const std::string& file, const WeightTable& table,
                   FileDType dtype = FileDType::F32,
