@@ -1,6 +1,8 @@
 // What tests of files share: a folder that is gone with its object, contents, and what is said of a bad file.
 #pragma once
+#include <cstdio>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -63,6 +65,20 @@ Said said(const std::string& file, F f) {
     return {sentence.substr(std::min(sentence.size(), file.size())), failure.exit_code};
   }
   return {};
+}
+
+/// What f() says on the standard error, by way of a file.
+template <class F>
+inline std::string said_aside(const std::string& file, F f) {
+  std::fflush(stderr);
+  const int before = ::dup(2), to = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  ::dup2(to, 2);
+  f();
+  std::fflush(stderr);
+  ::dup2(before, 2);
+  ::close(to);
+  ::close(before);
+  return read(file);
 }
 
 }  // namespace files

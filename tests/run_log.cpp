@@ -53,20 +53,6 @@ std::vector<std::string> lines_of(const std::string& file) {
 }
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-/// What f() says on the standard error.
-template <class F>
-std::string said_aside(const std::string& file, F f) {
-  std::fflush(stderr);
-  const int before = ::dup(2), to = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
-  ::dup2(to, 2);
-  f();
-  std::fflush(stderr);
-  ::dup2(before, 2);
-  ::close(to);
-  ::close(before);
-  return files::read(file);
-}
-
 }  // namespace
 
 TEST_CASE("a step is a line with its numbers, and the page lies beside the run") {
@@ -158,7 +144,7 @@ TEST_CASE("a disk that is full is said once, and the run goes on") {
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   rlimit limit{};
   REQUIRE(getrlimit(RLIMIT_FSIZE, &limit) == 0);
-  const std::string warning = said_aside(folder / "said", [&] {
+  const std::string warning = files::said_aside(folder / "said", [&] {
     run_threads(1, [&](Threads& world) {
       RunLog log(world, run, plan, {.tensorboard = true});
       for (int i = 0; i < 10; ++i) log.step(i, {{"loss", 1}});

@@ -64,7 +64,8 @@ class Checkpoints {
   /// together; the plan must outlive the writing.
   template <class Device>
   void save(Executor<World, Device>& executor, std::int64_t step, const std::map<std::string, std::string>& notes = {});
-  /// Waits until what is being written is there. Whether it is, on the first rank; others know of their parts alone.
+  /// Waits until what is being written is there, however long the disk takes; called by all ranks together. Whether it
+  /// is, on all of them.
   bool wait() { return files_.wait(); }
 
   /// Goes on from the newest checkpoint: tensors, the count of steps, the seed and the scale of the loss; other numbers
@@ -78,6 +79,9 @@ class Checkpoints {
   std::string file(std::int64_t step) const { return files_.file(step); }
 
  private:
+  template <class Device>
+  void read(Executor<World, Device>& executor, Resumed& resumed, Here here) const;
+
   World& world_;
   SharedFiles<World> files_;
 };
@@ -114,17 +118,25 @@ template <class Device>
 Resumed Checkpoints<World>::resume(Executor<World, Device>& executor, Here here) {
   using namespace checkpointing;
   wait();
-  agree(world_, {}, "going on from a checkpoint", here);  // the first rank has written all
   const std::vector<std::int64_t> there = steps();
   const std::int64_t step = there.empty() ? 0 : there.back();
   agree(world_, {always(fact("newest checkpoint", step))}, "going on from a checkpoint", here);
   Resumed resumed{step, {}};
-  if (step == 0) return resumed;
-  const Safetensors from(file(step));
+  if (step > 0)
+    long_phase(
+        world_, "reading a checkpoint", files_.deadline(), [&] { read(executor, resumed, here); }, here);
+  return resumed;
+}
+
+template <Communicator World>
+template <class Device>
+void Checkpoints<World>::read(Executor<World, Device>& executor, Resumed& resumed, Here here) const {
+  using namespace checkpointing;
+  const Safetensors from(file(resumed.step));
   if (const std::string is = said(from, std::string(version_key)); is != version)
     throw damaged(from.file(), "it is a checkpoint of version " + is + "; this library reads version 1");
   check(from);
-  if (const std::string is = said(from, std::string(step_key)); is != std::to_string(step))
+  if (const std::string is = said(from, std::string(step_key)); is != std::to_string(resumed.step))
     throw damaged(from.file(), "it was saved behind " + is + " steps, which its name does not say; name it as it was");
   std::size_t known = 0;
   for (const NamedTensor& t : executor.tensors()) {
@@ -165,7 +177,6 @@ Resumed Checkpoints<World>::resume(Executor<World, Device>& executor, Here here)
                          static_cast<int>(number("loss_scale.steps").value_or(0))});
   for (const auto& [key, words] : from.metadata())
     if (key.starts_with(note_key)) resumed.notes[key.substr(note_key.size())] = words;
-  return resumed;
 }
 
 }  // namespace parallel::internals

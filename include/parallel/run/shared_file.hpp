@@ -1,6 +1,8 @@
 // A file of safetensors that all ranks write together, each its parts at their places, on a thread of its own: the
 // names of files, which ranks wait for which, what is on the disk when, and the sums by which damage is found.
 #pragma once
+#include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
@@ -103,8 +105,10 @@ inline void check(const Safetensors& file) {
 
 /// How checkpoints are kept.
 struct KeptCheckpoints {
-  int newest = 3;                               ///< so many
-  std::chrono::milliseconds deadline{600'000};  ///< how long the first rank waits for what the others write
+  int newest = 3;  ///< so many
+  /// How long the first rank, which has written its part, looks for what others write; and how long ranks wait for each
+  /// other while they read.
+  std::chrono::milliseconds deadline{600'000};
 };
 
 /// What the ranks write into one file, and this one's parts of it. Whole tensors in the order in which all ranks name
@@ -144,15 +148,20 @@ class SharedFiles {
       std::error_code error;
       std::filesystem::create_directories(folder_, error);
       if (error) throw Failure("the folder '" + folder_ + "' cannot be made: " + error.message(), exit_code::io);
-      for (const std::string& name : names())
-        if (name.starts_with(unfinished)) std::filesystem::remove(folder_ + "/" + name, error);
+      remove(unfinished);
     }
     agree(world_, {always(fact("folder of checkpoints", folder_))}, "checkpoints", here);
   }
-  /// Waits for what is being written. Where an exception ends the run, nothing is waited for, and nothing kept.
+  /// Waits for what is being written, with all ranks. Where an exception ends the run, of this rank or another, what is
+  /// not there is not waited for, and not kept.
   ~SharedFiles() {
-    if (std::uncaught_exceptions() > 0) stop();
-    wait();
+    try {
+      if (std::uncaught_exceptions() == 0) wait();
+    } catch (const std::exception&) {
+      // which the next exchange says again, at the latest that of the run's end
+    }
+    give_up(ended_);
+    if (thread_.joinable()) thread_.join();
   }
   SharedFiles(const SharedFiles&) = delete;
   SharedFiles& operator=(const SharedFiles&) = delete;
@@ -160,17 +169,31 @@ class SharedFiles {
   /// Begins to write a file, on a thread. Called by all ranks together, when the one before is there.
   void write(SharedFile file) {
     file.file = this->file(file.step);
-    // each file has names of its own: of one that failed a slow rank may leave its part behind
-    file.beside = folder_ + "/" + std::string(unfinished) + std::to_string(file.step) + "-" + std::to_string(count_++);
+    // each file has names of its own: what was left of the one before is removed while others write this one
+    beside_ = std::string(unfinished) + std::to_string(file.step) + "-" + std::to_string(count_++);
+    file.beside = folder_ + "/" + beside_;
     file.metadata[std::string(checkpointing::sum_key)] = checkpointing::no_sum;
-    written_ = false;
+    state_ = State::writing;
+    part_failed_ = false;
     thread_ = std::thread([this, own = std::move(file)]() mutable { write_on_thread(own); });
   }
-  /// Waits until what is being written is there. Whether it is, on the first rank; others know of their parts alone.
+  /// Waits until what is being written is there; called by all ranks together. Whether it is, on all of them. A disk may
+  /// take as long as it does: ranks ask each other again and again, so that one that is gone is missed in time.
   bool wait() {
-    if (thread_.joinable()) thread_.join();
-    return written_;
+    while (thread_.joinable()) {
+      const State own = after(std::chrono::milliseconds(10));
+      double any[] = {own == State::writing ? 1.0 : 0, own == State::failed ? 1.0 : 0,
+                      own == State::written && world_.rank() == 0 ? 1.0 : 0};
+      world_.aside({Collective::all_reduce, any, any, 3, DType::f64, true, 0, "whether a checkpoint is being written"});
+      if (any[1] > 0) give_up(part_failed_);
+      if (any[0] > 0) continue;
+      thread_.join();
+      there_ = any[2] > 0;
+      if (!there_ && world_.rank() == 0) remove(beside_);
+    }
+    return there_;
   }
+  std::chrono::milliseconds deadline() const { return kept_.deadline; }
 
   /// The steps of which there are checkpoints, the newest last.
   std::vector<std::int64_t> steps() const {
@@ -188,6 +211,7 @@ class SharedFiles {
 
  private:
   static constexpr std::string_view unfinished = ".unfinished-", ending = ".safetensors";
+  enum class State { writing, written, failed };
 
   std::vector<std::string> names() const {
     std::vector<std::string> all;
@@ -195,6 +219,12 @@ class SharedFiles {
     for (std::filesystem::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error))
       all.push_back(at->path().filename().string());
     return all;
+  }
+  /// The files whose names begin so.
+  void remove(std::string_view begin) const {
+    std::error_code ignored;
+    for (const std::string& name : names())
+      if (name.starts_with(begin)) std::filesystem::remove(folder_ + "/" + name, ignored);
   }
   static std::optional<std::int64_t> step_of(std::string_view name) {
     if (!name.starts_with("step-") || !name.ends_with(ending)) return std::nullopt;
@@ -209,23 +239,36 @@ class SharedFiles {
   void write_parts(SharedFile& w, const SafetensorsHeader& header) const;
   void finish(SharedFile& w, std::map<std::string, std::uint64_t> sums) const;
   std::string part_of(const SharedFile& w, int rank) const { return w.beside + ".rank-" + std::to_string(rank); }
-  void stop() {
+  /// The thread leaves what it has not written.
+  void give_up(std::atomic<bool>& why) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    stopped_ = true;
+    why = true;
     wake_.notify_all();
   }
-  /// Whether the run goes on, after a while.
-  bool sleep(std::chrono::milliseconds time) const {
+  void go_on() const {
+    if (ended_) throw Failure("the run ends");
+    if (part_failed_) throw Failure("a rank could not write its part");
+  }
+  /// What the thread has come to, at once or in so much time.
+  State after(std::chrono::milliseconds time) const {
     std::unique_lock<std::mutex> lock(mutex_);
-    return !wake_.wait_for(lock, time, [this] { return stopped_; });
+    wake_.wait_for(lock, time, [this] { return state_ != State::writing; });
+    return state_;
+  }
+  void come_to(State state) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    state_ = state;
+    wake_.notify_all();
   }
 
   World& world_;
-  std::string folder_;
+  std::string folder_, beside_{};
   KeptCheckpoints kept_;
   std::thread thread_{};
   std::int64_t count_ = 0;
-  bool written_ = false, stopped_ = false;
+  bool there_ = false;
+  State state_ = State::written;
+  std::atomic<bool> ended_{false}, part_failed_{false};
   mutable std::mutex mutex_{};
   mutable std::condition_variable wake_{};
 };
@@ -238,26 +281,23 @@ void SharedFiles<World>::write_on_thread(SharedFile& w) noexcept {
     write_parts(w, header);
     std::map<std::string, std::uint64_t> sums;
     for (const SharedFile::Part& p : w.parts) sums[w.tensors[p.tensor].name] = p.sum;
-    if (world_.rank() == 0) return finish(w, std::move(sums)), void(written_ = true);
+    if (world_.rank() == 0) {
+      finish(w, std::move(sums));
+      return come_to(State::written);
+    }
     NewFile part(part_of(w, world_.rank()), "the file '" + part_of(w, world_.rank()) + "'");
     for (const auto& [name, sum] : sums) {
       const std::string line = checkpointing::hexadecimal(sum) + name + '\n';
       part.write(line.data(), line.size());
     }
     part.put_in_place();
-    written_ = true;
+    come_to(State::written);
   } catch (const std::exception& error) {
-    const bool first = world_.rank() == 0;
     std::error_code ignored;
-    if (first) {
-      std::filesystem::remove(w.beside, ignored);
-      for (int r = 1; r < world_.size(); ++r)
-        for (const char* which : {"", ".failed"}) std::filesystem::remove(part_of(w, r) + which, ignored);
-    } else {
-      std::ofstream(part_of(w, world_.rank()) + ".failed");
-    }
-    std::fprintf(stderr, "parallel: rank %d: the checkpoint %s was not written: %s; the training goes on\n",
-                 world_.rank(), w.file.c_str(), error.what());
+    if (world_.rank() == 0) std::filesystem::remove(w.beside, ignored);
+    std::fprintf(stderr, "parallel: rank %d: the checkpoint %s was not written: %s%s\n", world_.rank(), w.file.c_str(),
+                 error.what(), ended_ ? "" : "; the training goes on");
+    come_to(State::failed);
   }
 }
 
@@ -274,7 +314,11 @@ void SharedFiles<World>::write_parts(SharedFile& w, const SafetensorsHeader& hea
     each_run(*w.plan, p.layout, world_.rank(), [&](std::int64_t position, std::int64_t index, std::int64_t count) {
       const std::byte* from = p.bytes.data() + position * size;
       p.sum += checkpointing::sum_of(size, from, index, count);
-      to.write(from, count * size, begin + index * size);
+      constexpr std::int64_t piece = 1 << 24;  // so that the end of a run waits for no more
+      for (std::int64_t done = 0, bytes = count * size; done < bytes; done += piece) {
+        go_on();
+        to.write(from + done, std::min(piece, bytes - done), begin + index * size + done);
+      }
     });
     p.bytes = {};
   }
@@ -288,11 +332,11 @@ void SharedFiles<World>::finish(SharedFile& w, std::map<std::string, std::uint64
   for (int r = 1; r < world_.size(); ++r) {
     const std::string part = part_of(w, r);
     while (!std::filesystem::exists(part)) {
-      if (std::filesystem::exists(part + ".failed"))
-        throw Failure("rank " + std::to_string(r) + " could not write its part");
+      go_on();
       if (std::chrono::steady_clock::now() > last_time)
         throw Failure("rank " + std::to_string(r) + " has not written its part in time");
-      if (!sleep(std::chrono::milliseconds(5))) throw Failure("the run ends");
+      std::unique_lock<std::mutex> lock(mutex_);
+      wake_.wait_for(lock, std::chrono::milliseconds(5), [this] { return ended_ || part_failed_; });
     }
     std::ifstream lines(part);
     for (std::string line; std::getline(lines, line);)
