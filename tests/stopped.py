@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""A training that a signal stops ends with 0 and a checkpoint, one whose rank is killed keeps the checkpoint before; either goes on with the losses of
+one that nothing disturbed: the same on the same mesh, on another one up to rounding.
+
+    stopped.py DIGITS DATA [-- MPIRUN LAUNCH...]
+
+DIGITS is examples/digits, DATA the folder of its images.
+"""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+LIMIT = 60  # seconds within which anything ends
+
+
+def losses(printed):
+    return re.findall(r"loss (\S+)", printed)
+
+
+def near(some, others):
+    return len(some) == len(others) and all(abs(float(a) - float(b)) <= 1e-6 * abs(float(a)) for a, b in zip(some, others))
+
+
+def ranks_of(folder):
+    """The processes that were started with this folder, but for the launcher."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            arguments = (process / "cmdline").read_bytes().decode().split("\0")
+        except OSError:
+            continue
+        if str(folder) in arguments and arguments[0].endswith("digits"):
+            found.append(int(process.name))
+    return found
+
+
+def main(program, data, *launcher):
+    launcher = launcher[1:]
+    command = [program, "--model", "perceptron", "--epochs", "24", "--data", data]
+    whole = subprocess.run([*command, "--mesh", "data=2"], stdout=subprocess.PIPE, text=True, timeout=LIMIT, check=True).stdout
+    faults = []
+
+    def disturbed(name, start, disturb):
+        """Starts, disturbs when the first checkpoint is there, and goes on twice. The exit code, and what was printed."""
+        with tempfile.TemporaryDirectory() as made:
+            folder = Path(made) / "kept"
+            over = ["--mpi"] if start else []
+            running = subprocess.Popen([*start, *command, *over, "--mesh", "data=2", "--folder", folder], stdout=subprocess.PIPE, text=True)
+            begun = time.monotonic()
+            while not list(folder.glob("step-*")) and running.poll() is None and time.monotonic() - begun < LIMIT:
+                time.sleep(0.002)
+            disturb(running, folder)
+            try:
+                printed, _ = running.communicate(timeout=LIMIT)
+            except subprocess.TimeoutExpired:
+                running.kill()
+                sys.exit(f"{name}: it does not end")
+            kept = [int(file.stem[5:]) for file in folder.glob("step-*.safetensors")]
+            if "told right" in printed:
+                sys.exit(f"{name}: it ended before it was disturbed")
+            shutil.copytree(folder, Path(made) / "copy")
+            for mesh, which, same in [("data=2", folder, list.__eq__), ("tensor=2", Path(made) / "copy", near)]:
+                rest = subprocess.run([*command, "--mesh", mesh, "--folder", which], stdout=subprocess.PIPE, text=True, timeout=LIMIT, check=True).stdout
+                expected = losses(whole)[len(losses(printed)):]
+                if not expected or not same(losses(rest)[-len(expected):], expected):
+                    faults.append(f"{name}, gone on with on {mesh}: losses {losses(rest)}, of the whole run {expected}")
+            return running.returncode, printed, kept
+
+    def stopped(name, start, which):
+        code, printed, kept = disturbed(name, start, lambda running, folder: running.send_signal(which))
+        asked = re.findall(r"asked to stop behind step (\d+)", printed)
+        if code != 0 or len(asked) != 1 or int(asked[0]) != max(kept):
+            faults.append(f"{name}: it ended with {code}, has checkpoints of {sorted(kept)}, and printed:\n{printed}")
+
+    stopped("SIGTERM to a program of threads", [], signal.SIGTERM)
+    if launcher:
+        two = [*launcher, "2"]
+        stopped("SIGUSR1 to mpirun", two, signal.SIGUSR1)
+        code, printed, _ = disturbed("a rank killed", two, lambda running, folder: os.kill(max(ranks_of(folder)), signal.SIGKILL))
+        if code == 0 or "asked" in printed:
+            faults.append(f"a rank killed: it ended with {code}, and printed:\n{printed}")
+    return "\n".join(faults) or 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        print(__doc__, file=sys.stderr)
+        sys.exit(2)
+    sys.exit(main(*sys.argv[1:]))
