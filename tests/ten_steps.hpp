@@ -9,6 +9,25 @@ namespace ten_steps {
 using namespace parallel;
 using namespace parallel::internals;
 
+/// Gives every input its first numbers, the same on all meshes.
+template <class Executor>
+void set_inputs(const Plan& plan, Executor& executor) {
+  int position = 0;
+  for (const Member& m : plan.graph.members)
+    if (m.role == Role::input) {
+      const auto of = program::numbers<double>(m.type.layout.elements(), static_cast<std::uint64_t>(position + 1));
+      if (m.type.dtype == DType::bf16)
+        executor.input(position, std::vector<bfloat16>(of.begin(), of.end()));
+      else if (m.type.dtype == DType::f32)
+        executor.input(position, std::vector<float>(of.begin(), of.end()));
+      else if (m.type.dtype == DType::f16)
+        executor.input(position, std::vector<float16>(of.begin(), of.end()));
+      else
+        executor.input(position, of);
+      ++position;
+    }
+}
+
 /// Losses of ten steps with the first numbers of every input. Whether all ranks see the same, and whether what several
 /// hold alike is alike at the end, is checked.
 template <class Optimizer = AdamW>
@@ -20,20 +39,7 @@ std::vector<double> losses(const Graph& graph, const Mesh& mesh, const typename 
         graph, graph.stages == nullptr ? mesh : mesh.on_stage(mesh.coordinate(world.rank(), graph.stages)), {}, {});
     under_test::Parameters parameters(*plan, world.rank(), 5);
     Trainer<Threads, under_test::Device> trainer(*plan, world, parameters, numbers, 3);
-    int position = 0;
-    for (const Member& m : plan->graph.members)
-      if (m.role == Role::input) {
-        const auto of = program::numbers<double>(m.type.layout.elements(), static_cast<std::uint64_t>(position + 1));
-        if (m.type.dtype == DType::bf16)
-          trainer.executor().input(position, std::vector<bfloat16>(of.begin(), of.end()));
-        else if (m.type.dtype == DType::f32)
-          trainer.executor().input(position, std::vector<float>(of.begin(), of.end()));
-        else if (m.type.dtype == DType::f16)
-          trainer.executor().input(position, std::vector<float16>(of.begin(), of.end()));
-        else
-          trainer.executor().input(position, of);
-        ++position;
-      }
+    set_inputs(*plan, trainer.executor());
     for (int step = 0; step < 10; ++step)
       seen[static_cast<std::size_t>(world.rank())].push_back(trainer.step(1e-2).loss);
     if (replicated) compare_replicas(world, trainer.executor());
