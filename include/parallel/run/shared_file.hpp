@@ -177,8 +177,8 @@ class SharedFiles {
     part_failed_ = false;
     thread_ = std::thread([this, own = std::move(file)]() mutable { write_on_thread(own); });
   }
-  /// Waits until what is being written is there; called by all ranks together. Whether it is, on all of them. A disk may
-  /// take as long as it does: ranks ask each other again and again, so that one that is gone is missed in time.
+  /// Waits until what is being written is there; called by all ranks together. Whether it is, on all. A disk may take
+  /// as long as it does: ranks ask each other again and again, so that one that is gone is missed in time.
   bool wait() {
     while (thread_.joinable()) {
       const State own = after(std::chrono::milliseconds(10));
