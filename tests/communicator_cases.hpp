@@ -224,8 +224,8 @@ std::string overlapping(C& c, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     std::vector<Case<float>> all;
     for (int i = 0; i < max_outstanding; ++i)
-      all.emplace_back(kinds[index((i + round) % 6)], n * n * (i * 19 + 1), DType::f32, false, i % n, false, c.rank(),
-                       n);
+      all.emplace_back(kinds[index((i + round) % 6)], n * n * (i % 8 * 19 + 1), DType::f32, false, i % n, false,
+                       c.rank(), n);
     std::vector<Ticket> tickets;
     for (const auto& one : all) tickets.push_back(c.start(one.exchange));
     for (int i = 0; i < max_outstanding; ++i) {
@@ -290,7 +290,7 @@ std::string groups_of(C& world, const Mesh& mesh) {
 /// Exchanges that no communicator carries out, each with the words that say why.
 template <class C>
 std::string refusals(C& c) {
-  float a[64]{}, b[64]{};
+  float a[max_outstanding]{}, b[max_outstanding]{};
   const int n = c.size();
   struct Refused {
     Exchange exchange;
@@ -327,7 +327,7 @@ std::string refusals(C& c) {
   for (int i = 0; i < max_outstanding; ++i) tickets.push_back(c.start({Collective::all_reduce, a + i, b + i, 1}));
   try {
     c.start(fine);
-    return "a seventeenth exchange was accepted";
+    return "one exchange too many was accepted";
   } catch (const ExchangeRefused&) {
   }
   for (const Ticket t : tickets) c.wait(t);

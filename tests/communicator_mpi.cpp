@@ -95,7 +95,7 @@ TEST_CASE("every collective is its definition, bit for bit") {
 
 TEST_CASE("exchanges overlap") {
   Mpi world;
-  CHECK(cases::overlapping(world, 12) == "");
+  CHECK(cases::overlapping(world, 2) == "");
   CHECK(cases::alternating(world) == "");
 }
 

@@ -32,7 +32,7 @@ TEST_CASE("exchanges overlap") {
   for (const int n : rank_counts)
     for (unsigned seed = 1; seed <= 3; ++seed) {
       all_right_staged(
-          n, [](Staged& t) { return cases::overlapping(t, 6); }, {}, seed);
+          n, [](Staged& t) { return cases::overlapping(t, 2); }, {}, seed);
       all_right_staged(
           n, [](Staged& t) { return cases::alternating(t); }, {}, seed);
     }

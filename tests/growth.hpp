@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <vector>
 
+#include <doctest/doctest.h>
+
 #include <parallel/device/cpu/device.hpp>
 #include <parallel/parallel.hpp>
 #include <parallel/run/trainer.hpp>
@@ -30,10 +32,23 @@ inline std::int64_t status(const std::string& what) {
   return 0;
 }
 
-/// What a process may take beyond its account, of which it has so much: 2 %, and 2 MiB a rank, which its stack and its
-/// instructions are.
-constexpr std::int64_t allowed(std::int64_t account, int ranks) {
-  return account / 50 + ranks * (std::int64_t{2} << 20);
+/// From now on "VmHWM:" counts from what the process has now.
+inline void count_from_here() {
+  std::ofstream("/proc/self/clear_refs") << 5;
+  REQUIRE(status("VmHWM:") - status("VmRSS:") < 1 << 20);
+}
+
+/// Checks by how many bytes a process of so many ranks has grown at most: its account, within 2 %, and 2 MiB a rank,
+/// which its stack and its instructions are.
+inline void compare(const std::string& name, const Mesh& mesh, std::int64_t grown, std::int64_t account, int ranks) {
+  const std::int64_t allowed = account / 50 + ranks * (std::int64_t{2} << 20);
+  const auto megabytes = [](std::int64_t bytes) { return std::to_string(static_cast<double>(bytes) / 1e6) + " MB"; };
+  const std::string words =
+      name + " on " + text(mesh) + ": " + megabytes(grown) + ", the account says " + megabytes(account);
+  MESSAGE(words);
+  INFO(words);
+  CHECK(grown <= account + allowed);
+  CHECK(grown >= account - allowed);
 }
 
 template <std::int64_t width, std::int64_t inner>
@@ -70,6 +85,12 @@ using Attending = Training<Sequence<256, 512, 1024>, AdamW, Tensor<float, Shape<
 
 /// Parameters, gradients and AdamW's states of 1.07 GB.
 using Large = Training<Perceptrons<1024, 4096, 8>, AdamW, Rows<1024, 64>>;
+/// The same, of which the backward pass computes two blocks at a time once more.
+struct Again {
+  Layers<8, Block<1024, 4096>, Recompute<2, Repeat::collectives>> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(x))); }
+};
+using LargeAgain = Training<Again, AdamW, Rows<1024, 64>>;
 
 /// Sanitizers have memory of their own for every byte of a program.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -111,15 +132,13 @@ void program(F f) {
   f.template operator()<Attending>("attention");
 }
 
-/// Makes all that a rank needs, takes some steps, and calls `after` while all of it is there. `x` has the whole input.
-template <class World, class After>
-void run(const Plan& plan, World& world, const std::vector<float>& x, int steps, After after) {
+/// Makes all that a rank needs and takes some steps; all ranks have it at one time. `x` has the whole input.
+template <class World>
+void run(const Plan& plan, World& world, const std::vector<float>& x, int steps) {
   Parameters parameters(plan, world.rank(), 1);
   Executor<World, Cpu> executor(plan, world, parameters);
   executor.input(0, x);
   for (int i = 0; i < steps; ++i) executor.run();
-  world.barrier();
-  after();
   world.barrier();
 }
 inline std::vector<float> input_of(const Plan& plan) {

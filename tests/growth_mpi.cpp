@@ -8,11 +8,11 @@ using namespace parallel::axes;
 TEST_CASE("a process under MPI grows by its account") {
   if (!growth::counts) return;
   growth::prepare();
-  Mpi world;
-  std::vector<Mesh> meshes{Mesh{tensor = world.size()}};
-  if (world.size() == 4) meshes.push_back(Mesh{data = 2, tensor = 2});
+  const int ranks = Mpi().size();
+  std::vector<Mesh> meshes{Mesh{tensor = ranks}};
+  if (ranks == 4) meshes.push_back(Mesh{data = 2, tensor = 2});
   growth::program([&]<class Program>(const char* name) {
     const Graph graph = build<Program>();
-    for (const Mesh& mesh : meshes) growth::check(name, graph, mesh, world);
+    for (const Mesh& mesh : meshes) growth::check(name, graph, mesh);
   });
 }

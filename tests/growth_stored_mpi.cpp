@@ -19,11 +19,12 @@ static_assert(plan<Limited, two>.peak_memory() <= budget);
 TEST_CASE("a rank's process grows by what its plan says, by every stage of ZeRO") {
   if (!growth::counts) return;
   growth::prepare();
-  Mpi world;
-  CHECK(growth::check("whole", build<Large>(), two, world) > budget);
-  growth::check("stage 1", build<Sharded<Zero::states>>(), two, world);
-  growth::check("stage 2", build<Sharded<Zero::gradients>>(), two, world);
-  growth::check("stage 3, per pass", build<Sharded<Gathered::per_pass>>(), two, world);
-  growth::check("stage 3, per step", build<Sharded<Gathered::per_step>>(), two, world);
-  CHECK(growth::check("stage 3, within a budget", build<Limited>(), two, world) <= budget);
+  CHECK(growth::check("whole", build<Large>(), two) > budget);
+  growth::check("stage 1", build<Sharded<Zero::states>>(), two);
+  growth::check("stage 2", build<Sharded<Zero::gradients>>(), two);
+  growth::check("stage 3, per pass", build<Sharded<Gathered::per_pass>>(), two);
+  growth::check("stage 3, per step", build<Sharded<Gathered::per_step>>(), two);
+  growth::check("stage 3, computed again", build<AllStored<growth::LargeAgain, Stored<data>>>(), two);
+  growth::check("stage 3, on hosts", build<AllStored<Large, Stored<data>, Stored<host>>>(), two);
+  CHECK(growth::check("stage 3, within a budget", build<Limited>(), two) <= budget);
 }

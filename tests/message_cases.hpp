@@ -52,22 +52,22 @@ class End {
   std::vector<std::byte> buffer_;
 };
 
-/// Sixteen messages to each neighbour of a ring, in both directions, waited for from the last to the first.
+/// As many messages as there may be to each neighbour of a ring, in both directions, waited for from the last to the first.
 template <class C>
 std::string ring(C& c, int rounds) {
   const int n = c.size(), me = c.rank(), next = (me + 1) % n, previous = (me + n - 1) % n;
   std::string wrong;
   for (int round = 0; round < rounds && n > 1; ++round) {
     std::vector<End> ends;
-    ends.reserve(4 * max_outstanding);
+    ends.reserve(4 * max_messages);
     std::vector<Ticket> tickets;
     const auto start = [&](Collective kind, int peer, int from, int direction, int k) {
-      const auto message = static_cast<std::uint64_t>(((round * n + from) * 2 + direction) * max_outstanding + k);
+      const auto message = static_cast<std::uint64_t>(((round * n + from) * 2 + direction) * max_messages + k);
       ends.emplace_back(message, kind, peer, (k * 41 + round) % 700);
       tickets.push_back(c.start(ends.back().exchange));
     };
     // Where n = 2 both directions are one channel; then the order of the starts says which message is which.
-    for (int k = 0; k < (n == 2 ? max_outstanding / 2 : max_outstanding); ++k) {
+    for (int k = 0; k < (n == 2 ? max_messages / 2 : max_messages); ++k) {
       start(Collective::send, next, me, 0, k);
       start(Collective::send, previous, me, 1, k);
       start(Collective::receive, previous, previous, 0, k);
@@ -122,12 +122,12 @@ std::string random_traffic(C& c, unsigned seed, int events) {
       const Collective kind = me == a ? Collective::send : Collective::receive;
       const int peer = me == a ? b : a;
       std::uint64_t& number = next[index(2 * peer + (me == b ? 1 : 0))];
-      const auto sixteenth_before = std::find_if(mine.begin(), mine.end(), [&](const auto& end) {
+      const auto place_before = std::find_if(mine.begin(), mine.end(), [&](const auto& end) {
         const Exchange& e = end.first.exchange;
-        return e.kind == kind && e.peer == peer && end.second.number + max_outstanding == number;
+        return e.kind == kind && e.peer == peer && end.second.number + max_messages == number;
       });
-      if (sixteenth_before != mine.end())
-        wait_end(static_cast<std::size_t>(sixteenth_before - mine.begin()));
+      if (place_before != mine.end())
+        wait_end(static_cast<std::size_t>(place_before - mine.begin()));
       else if (!mine.empty() && draw(own, 4) == 0)
         wait_end(index(draw(own, static_cast<int>(mine.size()))));
       End end(static_cast<std::uint64_t>(event), kind, peer, count, dtype);
@@ -172,10 +172,10 @@ std::string waits_late(C& c) {
   return wrong;
 }
 
-/// Messages that no communicator carries, tickets that none gave, and a seventeenth message.
+/// Messages that no communicator carries, tickets that none gave, and one too many.
 template <class C>
 std::string refusals(C& c) {
-  float x[max_outstanding + 1]{};
+  float x[max_messages + 1]{};
   const int n = c.size(), me = c.rank();
   struct Refused {
     Exchange exchange;
@@ -204,10 +204,10 @@ std::string refusals(C& c) {
     const auto end = [&](int i) {
       return Exchange{.kind = kind, .in = x + i, .out = x + i, .count = 1, .peer = 1 - me};
     };
-    for (int i = 0; i < max_outstanding; ++i) tickets.push_back(c.start(end(i)));
+    for (int i = 0; i < max_messages; ++i) tickets.push_back(c.start(end(i)));
     try {
-      c.start(end(max_outstanding));
-      return "a seventeenth message was accepted";
+      c.start(end(max_messages));
+      return "one message too many was accepted";
     } catch (const ExchangeRefused&) {
     }
     for (const Ticket t : tickets) c.wait(t);

@@ -237,7 +237,8 @@ class Memory {
     if (maker.operation == &operation::layer) {
       const Content stack = content(maker.operands[0]);
       const auto size = static_cast<std::ptrdiff_t>(bytes(value));
-      const auto begin = stack.begin() + size * index_[in_list(g_.region(g_.value(value).region).loop)];
+      const Region& region = g_.region(maker.region);
+      const auto begin = stack.begin() + size * (index_[in_list(region.loop)] * region.blocks + maker.ints[0]);
       return Content(begin, begin + size);
     }
     if (maker.operation == &operation::in_bucket) {
@@ -416,10 +417,11 @@ class Memory {
           !history_.contains({before_aliases(g_, plan_.mesh, s.inside), 0}))
         continue;
       Content whole;
-      for (int i = 0; i < region.count; ++i) {
-        const Content& part = history_[{before_aliases(g_, plan_.mesh, s.inside), i}];
-        whole.insert(whole.end(), part.begin(), part.end());
-      }
+      for (int i = 0; i < region.count; ++i)
+        for (const int inside : g_.maker(s.outside).operands) {  // of each block of an iteration
+          const Content& part = history_[{before_aliases(g_, plan_.mesh, inside), i}];
+          whole.insert(whole.end(), part.begin(), part.end());
+        }
       region_ = region.parent;
       keep(s.outside, whole);
       region_ = node.region;

@@ -120,6 +120,19 @@ struct StoredLinear {
   Parameter<float, Shape<6, 6>, Stored<data, Split<0>>> w;
   constexpr auto operator()(Distributed auto x) const { return gelu(matmul(x, w)); }
 };
+// A layer of many parameters, of which the backward pass computes four at a time: an iteration gathers 36, and reduces 36.
+struct Many {
+  Parameter<float, Shape<6, 6>> a, b, c, d, e, f, g, h, i;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto y = matmul(matmul(matmul(x, a), b), c);
+    const auto z = matmul(matmul(matmul(y, d), e), f);
+    return matmul(matmul(matmul(z, g), h), i);
+  }
+};
+struct Fours {
+  Layers<8, Many, Recompute<4, Repeat::collectives>> layers;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(layers(x))); }
+};
 // Weights outside the loop used inside it and outside.
 struct Shares {
   Parameter<float, Shape<6, 6>> w;
@@ -218,6 +231,26 @@ TEST_CASE("everything stored on an axis, by every stage, with every life of what
   check_stored<Stored<data, Gathered::per_step>>();
 }
 
+TEST_CASE("however many an iteration has, it gathers ahead, and the next one waits for its reductions") {
+  using Program = AllStored<Step<Fours>, Stored<data>>;
+  check<Program>(9);
+  check<AllStored<Accumulate<3, Step<Fours>>, Stored<data>>>(9);
+  const OwnedPlan plan = derive<Program>(Mesh{data = 2});
+  int gathers = 0, ahead = 0, reductions = 0, crossing = 0;
+  for (const Event& e : plan->events) {
+    const Node& node = plan->graph.node(e.node);
+    if (node.region == 0 || !calls(node, plan->mesh)) continue;
+    const bool reduces = node.transition.collective == Collective::reduce_scatter;
+    reductions += reduces && e.kind == EventKind::start;
+    crossing += reduces && e.kind == EventKind::wait && e.crossing;
+    gathers += !reduces && e.kind == EventKind::wait;
+    ahead += starts_next(e);
+  }
+  CHECK(gathers == 2 * 36);
+  CHECK(ahead == gathers);
+  CHECK(reductions == 36);
+  CHECK(crossing == reductions);
+}
 TEST_CASE("what no output and no update needs is not in the plan") {
   check_all<Unused>(1);
   const OwnedPlan plan = derive<Step<Unused>>(Mesh{data = 2, tensor = 2});

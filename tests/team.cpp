@@ -1,13 +1,19 @@
 // Threads that compute one call together give the bits of one thread, whatever their number and the call's length.
+#include <mutex>
+
 #include <doctest/doctest.h>
 
+#include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
 #include <parallel/device/cpu/team.hpp>
+#include <parallel/parallel.hpp>
+#include <parallel/run/trainer.hpp>
 
 #include "program.hpp"
 
 using namespace parallel;
 using namespace parallel::internals;
+using namespace parallel::axes;
 
 namespace {
 
@@ -72,5 +78,68 @@ TEST_CASE("each part is asked for once, and all threads come back") {
       team.each([&](int i) { ++parts[static_cast<std::size_t>(i)]; });
       for (const int times : parts) REQUIRE(times == 1);
     }
+  }
+}
+
+namespace own {
+
+/// (parameter, velocity, gradient, factor, scalars) -> parameter, velocity. It has no table: it goes element by element.
+inline constexpr Operation push{.name = "push", .updates = true};
+/// v = momentum v + factor g; p -= learning_rate v.
+struct Push {
+  struct Hyperparameters {
+    double learning_rate = 0.1, momentum = 0.5, clip_norm = 0;
+  };
+  static constexpr void update(Update& u) {
+    u.replace(push, {u.parameter(), u.state("velocity")}, {u.gradient(), u.factor()}, {"learning_rate", "momentum"});
+  }
+};
+std::mutex counting;
+std::vector<std::int64_t> lengths;  // of the calls
+void push_kernel(const Call& call) {
+  {
+    const std::lock_guard lock(counting);
+    lengths.push_back(call.results[0].elements());
+  }
+  const double* const scalars = call.operands[4].as<const double>();
+  const double rate = scalars[call.ints[0]], momentum = scalars[call.ints[1]];
+  const double factor = *call.operands[3].as<const double>();
+  float *const p = call.results[0].as<float>(), *const v = call.results[1].as<float>();
+  const float* const g = call.operands[2].as<const float>();
+  for (std::int64_t i = 0; i < call.results[0].elements(); ++i) {
+    v[i] = static_cast<float>(momentum * v[i] + factor * g[i]);
+    p[i] = static_cast<float>(p[i] - rate * v[i]);
+  }
+}
+constexpr CpuKernels kernels[]{{&push, push_kernel, nullptr}};
+
+struct Square {
+  Parameter<float, Shape<128, 128>> w{normal(0.1)};
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
+};
+/// Losses of some steps where so many threads update.
+std::vector<double> losses(int threads) {
+  const OwnedPlan plan = derive<AllStored<Training<Square, Push, Tensor<float, Shape<4, 128>>>, Stored<host>>>(Mesh{});
+  std::vector<double> seen;
+  run_threads(1, [&](Threads& world) {
+    Parameters parameters(*plan, 0, 1);
+    Trainer<Threads, Cpu> trainer(*plan, world, parameters, Push::Hyperparameters{}, 1, Cpu{kernels, threads});
+    trainer.executor().input(0, program::numbers<float>(4 * 128, 1));
+    for (int step = 0; step < 4; ++step) seen.push_back(trainer.step(0.1).loss);
+  });
+  return seen;
+}
+
+}  // namespace own
+
+TEST_CASE("an optimizer of one's own is shared among the threads of the host, whose device is the host") {
+  own::lengths.clear();
+  const std::vector<double> alone = own::losses(1);
+  CHECK(own::lengths == std::vector<std::int64_t>(4, 128 * 128));
+  CHECK(alone.front() > alone.back());
+  for (const int threads : {2, 4}) {
+    own::lengths.clear();
+    CHECK(own::losses(threads) == alone);
+    CHECK(own::lengths == std::vector<std::int64_t>(static_cast<std::size_t>(4 * threads), 128 * 128 / threads));
   }
 }

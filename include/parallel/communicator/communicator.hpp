@@ -19,8 +19,8 @@ namespace parallel::internals {
 /// for them in the same
 ///    order, which need not be that of the starts. `start` never waits for another rank.
 /// 4. Ranks that share several groups wait for the tickets of all their groups in an order that is the same for all of
-/// them. 5. At most 16 collectives of a group are outstanding: the k-th start needs that the (k - 16)-th was waited
-/// for. `wait` takes a ticket
+/// them. 5. At most n = `max_outstanding` collectives of a group are outstanding: the k-th start needs that the
+/// (k - n)-th was waited for. `wait` takes a ticket
 ///    once.
 /// 6. Between start and wait the caller writes neither `in` nor `out`, and does not read `out`. After wait, both are
 /// its own again. 7. In steady state, start and wait allocate nothing. 8. An exchange that other ranks never reach ends
@@ -34,8 +34,8 @@ namespace parallel::internals {
 /// 2. The wait of a send returns when `in` may be written again, the wait of a receive when `out` holds the message.
 /// Both need that the
 ///    peer has started its end, or less; neither needs that the peer waits for it.
-/// 3. At most 16 sends to a rank, and 16 receives from it, are outstanding, each 16 as in 5. above. They may be waited
-/// for in any order.
+/// 3. At most `max_messages` sends to a rank, and as many receives from it, are outstanding, each as in 5. above. They
+/// may be waited for in any order.
 ///
 /// `aside` carries out an exchange of the host's memory among the ranks, aside from all others, and returns when it is
 /// done: what ranks say to each other about their run goes this way. All ranks of the group call it in one order. It is

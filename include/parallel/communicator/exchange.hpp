@@ -44,7 +44,8 @@ struct Ticket {
   std::uint64_t order = 0;  ///< its number among all exchanges of the rank, in its History; 0: it has none
 };
 
-inline constexpr int max_outstanding = 64;
+/// Collectives of a group that may be outstanding, and sends to a rank, and receives from it.
+inline constexpr int max_outstanding = 512, max_messages = 64;
 inline constexpr std::chrono::milliseconds default_deadline{30'000};
 
 /// What a communicator was asked to do.

@@ -258,7 +258,7 @@ class Mpi {
   processes::Place place_;
   boost::mpi::communicator second_;
   processes::Messages messages_;
-  Outstanding outstanding_;  // collectives
+  Outstanding outstanding_{max_outstanding};  // collectives
   std::unique_ptr<std::array<Pending, max_outstanding>> pending_;
   std::vector<Record>* records_ = nullptr;
   std::unique_ptr<Mpi> aside_;

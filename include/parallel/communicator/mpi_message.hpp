@@ -20,7 +20,7 @@ class Messages {
     auto& end = ends_[static_cast<std::size_t>(channel_of(e))];
     if (end == nullptr) end = std::make_unique<End>();
     end->outstanding.need_place(e);
-    Pending& pending = end->pending[end->outstanding.next() % max_outstanding];
+    Pending& pending = end->pending[end->outstanding.next() % max_messages];
     pending.exchange = e;
     const int count = static_cast<int>(e.count);
     // The tag says the element type; the receiver takes any, so that it is not the tag that decides which message comes
@@ -40,7 +40,7 @@ class Messages {
     Outstanding::need(channel < ends_.size() && ends_[channel] != nullptr);
     End& end = *ends_[channel];
     Outstanding::need(end.outstanding.contains(ticket.number));
-    Pending& pending = end.pending[ticket.number % max_outstanding];
+    Pending& pending = end.pending[ticket.number % max_messages];
     MPI_Status status{};
     const int code = place_.test(pending.request, &pending.exchange, "", &status);
     end.outstanding.end(ticket.number);
@@ -55,8 +55,8 @@ class Messages {
   };
   /// This rank's end of its channel to or from a peer; made when first used.
   struct End {
-    Outstanding outstanding;
-    std::array<Pending, max_outstanding> pending;
+    Outstanding outstanding{max_messages};
+    std::array<Pending, max_messages> pending;
   };
 
   void agree(const Exchange& e, int code, const MPI_Status& status) const {

@@ -99,7 +99,7 @@ class Nccl {
                            .label = "the first message",
                            .peer = peer};
       auto& channel = own_->channels[index(channel_of(first))];
-      channel = std::make_unique<nccl::Line>(own_->collectives_job, pair);
+      channel = std::make_unique<nccl::Line>(own_->collectives_job, pair, max_messages);
       channel->wait(channel->start(first, [&](ncclComm_t c, cudaStream_t s) { return launch_message(first, c, s); }));
     }
     job().finish("the first messages");
@@ -189,7 +189,7 @@ class Nccl {
   struct Own {
     Own(std::shared_ptr<nccl::Job> job, ncclComm_t communicator)
         : collectives_job(job),
-          collectives(std::move(job), communicator),
+          collectives(std::move(job), communicator, max_outstanding),
           channels(static_cast<std::size_t>(2 * collectives.size())) {}
     std::shared_ptr<nccl::Job> collectives_job;
     nccl::Line collectives;

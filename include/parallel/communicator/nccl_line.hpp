@@ -13,9 +13,13 @@ namespace parallel::internals::nccl {
 /// other end.
 class Line {
  public:
-  /// Takes the communicator, which all its ranks have.
-  Line(std::shared_ptr<Job> job, ncclComm_t communicator)
-      : job_(std::move(job)), communicator_(communicator), stream_(make_stream()), begun_(make_event()) {
+  /// Takes the communicator, which all its ranks have, for so many exchanges at a time.
+  Line(std::shared_ptr<Job> job, ncclComm_t communicator, int places)
+      : job_(std::move(job)),
+        communicator_(communicator),
+        stream_(make_stream()),
+        begun_(make_event()),
+        outstanding_(places) {
     check(ncclCommUserRank(communicator, &rank_) == ncclSuccess && ncclCommCount(communicator, &size_) == ncclSuccess);
     for (Started& s : started_) s.done = make_event();
     job_->lines.push_back(this);
@@ -107,8 +111,8 @@ class Line {
 
  private:
   /// so far the host may be ahead of the GPU, and a deadline still name what hangs
-  static constexpr std::size_t remembered = 256;
-  static_assert(remembered % max_outstanding == 0);
+  static constexpr std::size_t remembered = 512;
+  static_assert(remembered % max_outstanding == 0 && remembered % max_messages == 0);
   struct Started {
     Exchange exchange{};
     std::uint64_t number = 0;

@@ -1,30 +1,32 @@
-// The exchanges of one order that were started and not yet waited for: at most `max_outstanding`.
+// The exchanges of one order that were started and not yet waited for: at most so many as there are places.
 #pragma once
-#include <bit>
+#include <bitset>
 
 #include <parallel/communicator/exchange.hpp>
 
 namespace parallel::internals {
 
-/// Numbers exchanges in the order of their starts. So many as there are places take turns in them.
+/// Numbers exchanges in the order of their starts. They take turns in the places.
 class Outstanding {
  public:
+  /// At most `max_outstanding` places.
+  explicit Outstanding(int places) : places_(static_cast<std::uint64_t>(places)) {}
   std::uint64_t next() const { return next_; }
-  int count() const { return std::popcount(places_); }
+  int count() const { return static_cast<int>(taken_.count()); }
 
   /// Throws ExchangeRefused where the place of the next is still taken.
   void need_place(const Exchange& e) const {
-    if ((places_ & place(next_)) != 0)
+    if (taken_[place(next_)])
       refuse(e, "as many exchanges are outstanding as there are places; wait for the first of them first");
   }
   std::uint64_t start() {
-    places_ |= place(next_);
+    taken_.set(place(next_));
     return next_++;
   }
-  void end(std::uint64_t number) { places_ &= ~place(number); }
+  void end(std::uint64_t number) { taken_.reset(place(number)); }
 
   bool contains(std::uint64_t number) const {
-    return number < next_ && number + max_outstanding >= next_ && (places_ & place(number)) != 0;
+    return number < next_ && number + places_ >= next_ && taken_[place(number)];
   }
   /// Throws where `wait` may not take the ticket.
   static void need(bool outstanding) {
@@ -35,10 +37,10 @@ class Outstanding {
   }
 
  private:
-  static std::uint64_t place(std::uint64_t number) { return std::uint64_t{1} << (number % max_outstanding); }
+  std::size_t place(std::uint64_t number) const { return number % places_; }
 
-  std::uint64_t next_ = 0;
-  std::uint64_t places_ = 0;  // one bit each
+  std::uint64_t places_, next_ = 0;
+  std::bitset<max_outstanding> taken_{};
 };
 
 }  // namespace parallel::internals

@@ -34,7 +34,7 @@ struct Threads::Own {
 
   Ticket start_collective(const Exchange& e) {
     const std::uint64_t number = collectives.start();
-    const std::uint32_t now = threading::round(number);
+    const std::uint32_t now = threading::round(number, max_outstanding);
     threading::Slot& slot = slot_of(number);
     threading::Post& post = slot.posts[index(place.rank)];
     post.exchange = e;
@@ -47,7 +47,7 @@ struct Threads::Own {
     Outstanding::need(collectives.contains(number));
     threading::Slot& slot = slot_of(number);
     threading::Post& post = slot.posts[index(place.rank)];
-    const std::uint32_t now = threading::round(number);
+    const std::uint32_t now = threading::round(number, max_outstanding);
     if (place.size() > 1)
       meet(slot.begun, now, &post.exchange, [&](int r) { return slot.posts[index(r)].begun.load(); });
     for (const threading::Post& other : slot.posts)
@@ -117,7 +117,7 @@ struct Threads::Own {
   }
 
   threading::Place place;
-  Outstanding collectives;
+  Outstanding collectives{max_outstanding};
   int messages = 0;  // outstanding on all channels
   std::vector<Record>* records = nullptr;
   std::vector<const void*> terms;

@@ -33,10 +33,10 @@ struct Message {
 /// From one rank to another.
 struct Channel {
   struct alignas(64) End {
-    Outstanding outstanding;
+    Outstanding outstanding{max_messages};
   };
   End ends[2];  ///< the sender's, the receiver's: each rank touches its own
-  Message messages[max_outstanding];
+  Message messages[max_messages];
 };
 
 /// Of a group: each is made by the first of its two ranks that uses it.

@@ -12,11 +12,11 @@ inline Ticket start_message(const Place& place, const Exchange& e) {
   Outstanding& outstanding = channel.ends[receives].outstanding;
   outstanding.need_place(e);
   const std::uint64_t number = outstanding.start();
-  Message& message = channel.messages[number % max_outstanding];
+  Message& message = channel.messages[number % max_messages];
   Post& post = message.posts[receives];
   post.exchange = e;
-  post.begun.store(round(number), std::memory_order_relaxed);
-  message.begun.arrive(2 * round(number));
+  post.begun.store(round(number, max_messages), std::memory_order_relaxed);
+  message.begun.arrive(2 * round(number, max_messages));
   return {number, channel_of(e)};
 }
 
@@ -28,10 +28,10 @@ inline void wait_message(const Place& place, Ticket ticket) {
   Channel& channel = place.group->channels.between(receives ? peer : place.rank, receives ? place.rank : peer);
   Outstanding& outstanding = channel.ends[receives].outstanding;
   Outstanding::need(outstanding.contains(ticket.number));
-  Message& message = channel.messages[ticket.number % max_outstanding];
+  Message& message = channel.messages[ticket.number % max_messages];
   const Exchange& mine = message.posts[receives].exchange;
   const Post& theirs = message.posts[!receives];
-  const std::uint32_t now = round(ticket.number);
+  const std::uint32_t now = round(ticket.number, max_messages);
   // Their post holds a later message when they have gone on, and this one was copied then.
   const auto reached = [&](std::uint32_t at) { return static_cast<std::int32_t>(at - now) >= 0; };
   place.meet(message.begun, 2 * now, &mine, [&](int r) { return r != peer || reached(theirs.begun.load()); });

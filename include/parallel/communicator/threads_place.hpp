@@ -6,8 +6,10 @@
 namespace parallel::internals::threading {
 
 inline std::size_t index(int i) { return static_cast<std::size_t>(i); }
-/// Exchanges take turns in `max_outstanding` places; the round in which a number has its turn, counted from 1.
-inline std::uint32_t round(std::uint64_t number) { return static_cast<std::uint32_t>(number / max_outstanding) + 1; }
+/// Exchanges take turns in places; the round in which a number has its turn, counted from 1.
+inline std::uint32_t round(std::uint64_t number, int places) {
+  return static_cast<std::uint32_t>(number / static_cast<std::uint64_t>(places)) + 1;
+}
 
 struct Place {
   std::shared_ptr<Group> group;

@@ -37,4 +37,12 @@ inline constexpr Operation lion{.name = "lion", .updates = true};
 inline constexpr Operation average{.name = "average", .updates = true};
 
 }  // namespace operation
+
+namespace internals {
+/// Whether an operation of an optimizer updates any element without the others: as it has no table (Update::replace).
+/// Operands of other sizes are numbers then, which all elements share.
+constexpr bool updates_by_element(const Operation& operation) {
+  return operation.updates && operation.signatures == nullptr;
+}
+}  // namespace internals
 }  // namespace parallel

@@ -100,8 +100,10 @@ constexpr bool can_be_ahead(const GraphView& g, const Mesh& mesh, const Node& no
   return maker.is(Structural::layer) && g.region(maker.region).loop == region.loop;
 }
 
-/// Collectives of one set of axes that may be under way at one time; a communicator holds as many.
-inline constexpr int max_started = 64;
+/// Collectives of one set of axes that may be under way at one time; a communicator holds as many. An iteration that
+/// starts more than half of them has none under way for the next: of 16 parameters that are gathered and reduced, eight
+/// layers.
+inline constexpr int max_started = 512;
 
 namespace ordering {
 struct Ordering {

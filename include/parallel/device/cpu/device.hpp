@@ -27,12 +27,12 @@ struct PARALLEL_SHARED Table {
 /// has kernels of a program's own operations, or others for the library's; it must outlive what the device is given to.
 /// An operation that is fused with others is run alone where it has a kernel there.
 ///
-///
 ///     constexpr CpuKernels mine[]{{&swish, swish_kernel<float>, swish_kernel<double>}};
 ///     Executor<Threads, Cpu> executor(plan, world, parameters, Cpu{mine});
 template <class... T>
 struct CpuOf {
   std::span<const CpuKernels> own{};
+  int threads = 1;  ///< that update what is Stored<host>: this rank's share of the machine's cores
 
   /// The kernel for a call of an operation, or nullptr.
   Kernel kernel(const Operation& operation, Call& call) const {

@@ -70,13 +70,9 @@ class Team {
   std::vector<std::thread> others_{};
 };
 
-/// Whether a call goes element by element, so that any of them can be computed without the others.
-inline bool by_element(const Call& call) {
-  for (const Operation* o :
-       {&operation::sgd, &operation::momentum, &operation::nesterov, &operation::adam, &operation::adamw,
-        &operation::lion, &operation::average, &operation::accumulate, &operation::cast})
-    if (call.operation == o) return true;
-  return false;
+/// Whether any element of an operation can be computed without the others.
+inline bool by_element(const Operation& operation) {
+  return updates_by_element(operation) || &operation == &operation::cast;
 }
 /// Elements [begin, end) of such a call, whose other operands are numbers.
 inline Call part_of(Call call, std::int64_t begin, std::int64_t end) {
@@ -97,7 +93,8 @@ inline Call part_of(Call call, std::int64_t begin, std::int64_t end) {
 inline void compute(Team& team, const Launch& launch) {
   constexpr std::int64_t unit = 64, least = 4096;  // parts begin at cache lines; small ones are not worth the threads
   const Call& call = launch.calls[0];
-  if (team.size() == 1 || launch.kernel || !by_element(call) || call.results[0].elements() < least * team.size())
+  if (team.size() == 1 || launch.kernel || !by_element(*call.operation) ||
+      call.results[0].elements() < least * team.size())
     return launch.run();
   const std::int64_t elements = call.results[0].elements(), units = (elements + unit - 1) / unit,
                      share = (units + team.size() - 1) / team.size() * unit;
