@@ -105,7 +105,8 @@ struct Scan {
   /// Without a state or a sequence, or with a number for one: refused.
   template <class... Other>
   constexpr auto operator()(const Other&...) const {
-    using refused [[maybe_unused]] = typename Refused<Reason::scan_arguments, nullptr, sizeof...(Other)>::type;
+    using refused [[maybe_unused]] =
+        typename Refused<Reason::scan_arguments, nullptr, static_cast<std::int64_t>(sizeof...(Other))>::type;
     using Nothing = typename internals::scanning::Nothing<Other...>::type;
     return Scanned<Nothing, Nothing>{};
   }
