@@ -20,7 +20,7 @@ template <class X>
 struct Slice {
   static constexpr Inference value = [] {
     Inference v;
-    v.results.push_back({X::type.dtype, without_leading(X::type.layout)});
+    v.results.push_back(Type{X::type.dtype, without_leading(X::type.layout)});
     v.kind = X::kind == Kind::parameter ? Kind::activation : X::kind;
     return v;
   }();
@@ -30,7 +30,7 @@ template <class X, Dim steps>
 struct Stack {
   static constexpr Inference value = [] {
     Inference v;
-    v.results.push_back({X::type.dtype, with_leading(X::type.layout, steps)});
+    v.results.push_back(Type{X::type.dtype, with_leading(X::type.layout, steps)});
     v.kind = Kind::activation;
     return v;
   }();
