@@ -1,6 +1,7 @@
 // What docs/parallelism says of costs in formulas is what the plans of the rungs of examples/ladder say.
 #include <doctest/doctest.h>
 
+#include <parallel/question/moment.hpp>
 #include <parallel/schedule/check.hpp>
 
 #include "docs/ladder.hpp"
@@ -19,6 +20,25 @@ constexpr double all_reduced(double bytes, double n) { return 2 * (n - 1) / n * 
 
 doctest::Approx exactly(double bytes) { return doctest::Approx(bytes).epsilon(1e-12); }
 std::int64_t activations(const Plan& plan) { return plan.memory.of(Use::activations); }
+
+/// The layers of rung 4 alone, in m micro-batches.
+template <class... Words>
+struct DeepModel {
+  Layers<static_cast<int>(layers), data_parallel::Block, Words...> blocks;
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(blocks(x) - y)); }
+};
+template <int m>
+using Examples = Tensor<float, Shape<32 / m / data, 8, 16>>;
+template <int m, class... Words>
+using Deep = Accumulate<m, Training<DeepModel<Words...>, AdamW, Examples<m>, Examples<m>>>;
+
+/// Which collectives of a plan's backward pass an iteration leaves under way for the next one.
+int left_under_way(const Plan& plan) {
+  int n = 0;
+  for (const Event& e : plan.events)
+    n += e.kind == EventKind::wait && e.crossing && plan.graph.node(e.node).phase == Phase::backward;
+  return n;
+}
 
 }  // namespace
 
@@ -61,6 +81,39 @@ TEST_CASE("data, all stored: each stage of ZeRO sends and keeps what its page sa
     check(derive<AllStored<Parts, Stored<data, Gathered::per_pass>>>(mesh), 4 * p, 4 * p, p / n);
     check(derive<AllStored<Parts, Stored<data, Gathered::per_step>>>(mesh), p, 4 * p, p / n);
   }
+}
+
+TEST_CASE("stored split, the parameters of two iterations over layers are whole at a time") {
+  constexpr double layer = 4 * (width + 2 * width * hidden);
+  const auto whole = [](const Plan& plan) {
+    std::int64_t most = 0;
+    for (const Moment& m : moments(plan)) most = std::max(most, m.of(Use::parameters_in_use));
+    return static_cast<double>(most);
+  };
+  const Mesh mesh{data = 4};
+  CHECK(whole(derive<AllStored<Deep<1>, Stored<data>>>(mesh)) == 2 * layer);
+  CHECK(whole(derive<AllStored<Deep<1, Recompute<>>, Stored<data>>>(mesh)) == 2 * layer);
+  CHECK(whole(derive<AllStored<Deep<1, Recompute<2>>, Stored<data>>>(mesh)) == 2 * 2 * layer);
+  CHECK(whole(derive<AllStored<Deep<1, Recompute<4>>, Stored<data>>>(mesh)) == 2 * 4 * layer);
+}
+
+TEST_CASE("gradients that are reduced while the layer before is computed, and those that wait for the loop's end") {
+  const auto check = [](const Plan& plan, const Collective how, std::int64_t calls, int under_way) {
+    CHECK(plan.backward.calls(how == Collective::all_reduce ? all_reduce(data) : reduce_scatter(data)) == calls);
+    CHECK(left_under_way(plan) == under_way);
+  };
+  const Mesh mesh{data = 4};
+  constexpr Collective whole = Collective::all_reduce, parts = Collective::reduce_scatter;
+  // two matrices a layer, and the vectors of all layers at once
+  check(derive<Deep<1>>(mesh), whole, 2 * 8 + 1, 2);
+  check(derive<AllStored<Deep<1>, Stored<data, Zero::states>>>(mesh), parts, 2 * 8 + 1, 2);
+  check(derive<AllStored<Deep<1>, Stored<data, Zero::gradients>>>(mesh), parts, 3 * 8, 3);
+  check(derive<AllStored<Deep<1>, Stored<data>>>(mesh), parts, 3 * 8, 3);
+  // four micro-batches
+  check(derive<Deep<4>>(mesh), whole, 3, 0);
+  check(derive<AllStored<Deep<4>, Stored<data, Zero::states>>>(mesh), parts, 2 * 8 + 1, 0);
+  check(derive<AllStored<Deep<4>, Stored<data, Zero::gradients>>>(mesh), parts, 4 * 3 * 8, 3);
+  check(derive<AllStored<Deep<4>, Stored<data>>>(mesh), parts, 4 * 3 * 8, 3);
 }
 
 TEST_CASE(

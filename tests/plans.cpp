@@ -137,6 +137,13 @@ struct Tied {
 static_assert(on(data, plan<Training<Tied, Sgd, Tensor<float, Shape<4 / data, 16>>>, Mesh{data = 2}>.backward) ==
               Collectives{.all_reduce = 1, .reduced = 128});
 
+// A parameter that the function has forgotten.
+struct Forgetful {
+  Parameter<float, Shape<16, 4>> w;
+  Parameter<float, Shape<16 / tensor, 8>> forgotten;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
+};
+
 // A gradient that is not wanted only removes conjugates: training and evaluation have one forward plan.
 using Evaluated = Evaluation<Network<true>, Wanted<float, Slice>, Tensor<float, Slice>>;
 static_assert(on(tensor, plan<Evaluated, on_tensor>.forward) == on(tensor, sliced.forward));
@@ -165,4 +172,13 @@ TEST_CASE("the text of a plan names every collective with its member and line, a
   CHECK(printed.find("reduce_scatter  tensor       f32[4, 16] +tensor") != std::string::npos);
   CHECK(printed.find("c, plans.cpp:") != std::string::npos);
   CHECK(text(idle).find("computed 2 times on tensor") != std::string::npos);
+}
+
+TEST_CASE("the text of a plan names parameters that nothing reads, with the bytes of a rank") {
+  using Step = Training<Forgetful, AdamW, Tensor<float, Shape<4, 16>>>;
+  using Test = Evaluation<Forgetful, Tensor<float, Shape<4, 16>>>;
+  const std::string line = "\n  read by nothing      256 B, forgotten\n";
+  CHECK(text(derive<Step>(on_tensor).get()).find(line) != std::string::npos);
+  CHECK(text(derive<Test>(on_tensor).get()).find(line) != std::string::npos);
+  CHECK(text(sliced).find("read by nothing") == std::string::npos);
 }

@@ -57,7 +57,9 @@ def main(reached, tolerance, epochs, *command):
         kept = [*short, "--folder", folder, "--mesh"]
         run(*kept, "data=1")
         max(Path(folder).glob("step-*.safetensors")).unlink()
+        begun = time.monotonic()
         losses, _ = run(*kept, "data=2,tensor=2")
+        print(f"          goes on from its checkpoint to the end of the next epoch in {time.monotonic() - begun:.1f} s")
         if differ(one[-1:], losses, tolerance):
             faults.append(f"gone on with from a checkpoint it has the losses {losses}, without it {one[-1:]}")
     return "\n".join(faults) or 0

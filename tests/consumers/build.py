@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Builds and runs the consumer of one way, in a temporary folder, with an installation of its own where it needs one.
 
-    build.py SOURCE_ROOT meson|fetch_content|installed|headers
+    build.py SOURCE_ROOT meson|fetch_content|installed|strict|headers
 
 `installed` is by pkg-config and by find_package, against what `meson install` leaves; `headers` without anything compiled ahead. Meson and CMake
-take the headers for the system's: a warning that they give, and that the consumer turns on, is none of its project.
+take the headers for the system's: a warning that they give, and that the consumer turns on, is none of its project. `strict` compiles a training with
+headers that are not, at the level of optimization at which g++ sees most; `headers` likewise.
 """
 import os
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 
 LEVEL = "x86-64-v3"
 STRICT = "-Wfloat-equal -Werror"
+STRICTEST = ["-O3", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wsign-conversion", "-Wold-style-cast", "-Werror"]
 FAST = ["-Doptimization=1", "-Ddebug=false"]  # without the folder's name in it, a compilation is found again by ccache
 
 
@@ -67,10 +69,14 @@ def main(source, way):
     compiler = os.environ.setdefault("CXX", "g++").split()
     with tempfile.TemporaryDirectory() as folder:
         prefix, consumer = Path(folder, "prefix"), Path(folder, "consumer")
-        if way == "headers":
-            eigen = subprocess.run(["pkg-config", "--cflags", "eigen3"], capture_output=True, text=True, check=True).stdout.split()
-            run(*compiler, "-std=c++20", "-O1", f"-I{source / 'include'}", *eigen, "-pthread", source / "tests/consumers/main.cpp", "-o", Path(folder, "main"))
-            run(Path(folder, "main"))
+        if way in ("strict", "headers"):
+            eigen = subprocess.run(["pkg-config", "--cflags-only-I", "eigen3"], capture_output=True, text=True, check=True).stdout.replace("-I", "-isystem").split()
+            command = [*compiler, "-std=c++20", f"-I{source / 'include'}", *eigen, "-pthread", *STRICTEST]
+            if way == "strict":
+                run(*command, "-DPARALLEL_LIBRARY", "-c", source / "tests/docs/own_loop.cpp", "-o", Path(folder, "own_loop.o"))
+            else:
+                run(*command, source / "tests/consumers/main.cpp", "-o", Path(folder, "main"))
+                run(Path(folder, "main"))
             return
         shutil.copytree(source / "tests/consumers" / way, consumer)
         shutil.copy(source / "tests/consumers/main.cpp", consumer)

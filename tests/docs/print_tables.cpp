@@ -12,6 +12,7 @@
 
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
+#include <parallel/model/averaged.hpp>
 #include <parallel/parallel.hpp>
 #include <parallel/question/moment.hpp>
 #include <parallel/run/mesh_argument.hpp>
@@ -246,6 +247,39 @@ void print_optimizers() {
   print_optimizer<Adafactor>("Adafactor");
 }
 
+/// What an optimizer remembers of a matrix and of a vector in layers, by the words behind the parameter's name.
+template <class Optimizer>
+void print_states(const char* name) {
+  const OwnedPlan p = derive<Training<one_rank::Model, Optimizer, one_rank::Batch, one_rank::Batch>>(Mesh{});
+  const auto of = [&](std::string_view parameter) {
+    std::string words;
+    for (int m = 0; m < static_cast<int>(p->graph.members.size()); ++m) {
+      const Member& member = p->graph.member(m);
+      if (member.role != Role::state || p->graph.path(member.of) != parameter) continue;
+      words += (words.empty() ? "`" : ", `") + std::string(p->graph.path(m).substr(parameter.size() + 1)) + "` " +
+               text(member.type);
+    }
+    return words.empty() ? std::string("nothing") : words;
+  };
+  std::printf("| `%s` | %s | %s |\n", name, of("blocks.*.up").c_str(), of("blocks.*.gain").c_str());
+}
+void print_all_states() {
+  blocks::begin("states");
+  std::puts("| optimizer | of `blocks.*.up`, f32[8, 16, 64] | of `blocks.*.gain`, f32[8, 16] |\n|---|---|---|");
+  print_states<Sgd>("Sgd");
+  print_states<Momentum>("Momentum");
+  print_states<Nesterov>("Nesterov");
+  print_states<Lion>("Lion");
+  print_states<Adam>("Adam");
+  print_states<AdamW>("AdamW");
+  print_states<Muon>("Muon");
+  print_states<MuonMatchingAdamW>("MuonMatchingAdamW");
+  print_states<Adafactor>("Adafactor");
+  print_states<KeepGradients>("KeepGradients");
+  print_states<StatesIn<bfloat16, AdamW>>("StatesIn<bfloat16, AdamW>");
+  print_states<Averaged<Sgd>>("Averaged<Sgd>");
+}
+
 /// Every number that a program of the library may read: its defaults, and who reads it.
 class NumbersTable {
  public:
@@ -335,6 +369,7 @@ int main() {
   print_plans();
   print_optimizers();
   print_numbers();
+  print_all_states();
   print_precisions();
   recomputation::print();
   offloading::print();

@@ -2,6 +2,7 @@
 // computation draws the same.
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace parallel::internals {
@@ -19,7 +20,7 @@ constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> count
 }
 /// n counters at once, their words by columns: loops of a constant length, which compilers vectorise.
 template <int n>
-using CounterColumns = std::uint32_t[4][n];
+using CounterColumns = std::uint32_t[4][static_cast<std::size_t>(n)];
 template <int n>
 inline void philox(CounterColumns<n>& counter, std::array<std::uint32_t, 2> key) {
   constexpr std::uint32_t first = 0xD2511F53, second = 0xCD9E8D57;

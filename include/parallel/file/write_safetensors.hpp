@@ -46,7 +46,10 @@ class SafetensorsHeader {
       if (!size || __builtin_add_overflow(begins_.back(), *size, &end)) throw refused(t, "has a shape that is none");
       next();
       header += quoted(t.name) + ":{\"dtype\":\"" + std::string(name_of(t.dtype)) + "\",\"shape\":[";
-      for (std::size_t d = 0; d < t.shape.size(); ++d) header += (d > 0 ? "," : "") + std::to_string(t.shape[d]);
+      for (std::size_t d = 0; d < t.shape.size(); ++d) {
+        if (d > 0) header += ',';
+        header += std::to_string(t.shape[d]);
+      }
       header += "],\"data_offsets\":[" + std::to_string(begins_.back()) + "," + std::to_string(end) + "]}";
     }
     begins_.push_back(end);

@@ -50,6 +50,11 @@ template <class T, std::size_t... before, std::size_t... behind>
 constexpr bool takes_nothing_at(std::index_sequence<before...>, std::index_sequence<behind...>) {
   return requires { T{(static_cast<void>(before), Any{})..., {}, (static_cast<void>(behind), Any{})...}; };
 }
+/// nvcc takes the sequences of this not within an expansion.
+template <class T, std::size_t before, std::size_t behind>
+constexpr bool takes_nothing() {
+  return takes_nothing_at<T>(std::make_index_sequence<before>{}, std::make_index_sequence<behind>{});
+}
 /// What of a class is no plain member that members() can name: -1 nothing; 0 the class itself, which has a constructor,
 /// a base, or a member that is private, const or a reference; else the position of an array, counted from 1. An array
 /// takes an initializer for each of its elements, but one empty one for all.
@@ -65,9 +70,7 @@ constexpr int irregular() {
     constexpr int n = member_count<T>();
     return []<std::size_t... i>(std::index_sequence<i...>) {
       int position = 0;
-      const bool plain[] = {
-          takes_nothing_at<T>(std::make_index_sequence<i>{}, std::make_index_sequence<std::size_t{n} - 1 - i>{})...,
-          true};
+      const bool plain[] = {takes_nothing<T, i, std::size_t{n} - 1 - i>()..., true};
       while (position < n && plain[position]) ++position;
       return position < n ? position + 1 : -1;
     }

@@ -20,7 +20,7 @@ template <class X>
 struct Slice {
   static constexpr Inference value = [] {
     Inference v;
-    v.results.push_back({X::type.dtype, without_leading(X::type.layout)});
+    v.results.push_back(Type{X::type.dtype, without_leading(X::type.layout)});
     v.kind = X::kind == Kind::parameter ? Kind::activation : X::kind;
     return v;
   }();
@@ -30,7 +30,7 @@ template <class X, Dim steps>
 struct Stack {
   static constexpr Inference value = [] {
     Inference v;
-    v.results.push_back({X::type.dtype, with_leading(X::type.layout, steps)});
+    v.results.push_back(Type{X::type.dtype, with_leading(X::type.layout, steps)});
     v.kind = Kind::activation;
     return v;
   }();
@@ -105,7 +105,8 @@ struct Scan {
   /// Without a state or a sequence, or with a number for one: refused.
   template <class... Other>
   constexpr auto operator()(const Other&...) const {
-    using refused [[maybe_unused]] = typename Refused<Reason::scan_arguments, nullptr, sizeof...(Other)>::type;
+    using refused [[maybe_unused]] =
+        typename Refused<Reason::scan_arguments, nullptr, static_cast<std::int64_t>(sizeof...(Other))>::type;
     using Nothing = typename internals::scanning::Nothing<Other...>::type;
     return Scanned<Nothing, Nothing>{};
   }

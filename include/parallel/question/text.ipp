@@ -114,6 +114,26 @@ PARALLEL_INLINE std::string memory(std::string what, std::int64_t bytes, std::in
   return what;
 }
 
+/// Parameters that a rank holds and nothing reads, as one that the model's function has forgotten.
+PARALLEL_INLINE std::string read_by_nothing(const Plan& plan) {
+  const GraphView& g = plan.graph;
+  Vector<bool> read;
+  read.resize(g.size_of_values(), false);
+  for (const Node& n : g.nodes)
+    for (const int o : n.operands) read[o] = true;
+  std::string out;
+  for (int i = 0; i < static_cast<int>(g.members.size()); ++i) {
+    const Member& m = g.member(i);
+    if (m.role != Role::parameter || read[m.value]) continue;
+    if (plan.storage[static_cast<std::size_t>(int{m.value})].block == MemoryBlock::none) continue;
+    std::string line = "  read by nothing";
+    pad(line, 23);
+    const std::int64_t bytes = local_bytes(m.type, plan.mesh);
+    out += line + printing::bytes(static_cast<double>(bytes)) + ", " + std::string(g.path(i)) + "\n";
+  }
+  return out;
+}
+
 PARALLEL_INLINE std::string totals(const Plan& plan) {
   printing::Table communication{{23, 13, 13, 7, 11},
                                 {{{"per step and rank", "axis", "collectives", "calls", "message", "sent"}}}};
@@ -141,7 +161,7 @@ PARALLEL_INLINE std::string totals(const Plan& plan) {
   std::string out =
       "\n" + communication.text() + "\n" + memory("memory per rank        peak ", m.peak(), m.arena, m.by_use);
   if (m.host() > 0) out += memory("memory of its host     ", m.host(), m.host_arena, m.host_by_use);
-  out += taken_beside(plan);
+  out += read_by_nothing(plan) + taken_beside(plan);
   char flops[64];
   std::snprintf(flops, sizeof flops, "\ncomputation per rank   %.3g FLOP a step\n", plan.flops());
   out += flops;

@@ -53,9 +53,9 @@ class PrepareEvent {
         i.ahead = e.ahead ? int{node.region} : -1;
         i.jump = e.partner;
         if (copies(node.transition.collective)) {
-          i.exchange = {.kind = node.transition.collective,
-                        .count = i.calls[0].operands[0].elements(),
-                        .dtype = i.calls[0].operands[0].dtype};
+          i.exchange = Exchange{.kind = node.transition.collective,
+                                .count = i.calls[0].operands[0].elements(),
+                                .dtype = i.calls[0].operands[0].dtype};
           break;
         }
         i.group = &groups_.of(node.transition);
