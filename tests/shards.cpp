@@ -52,9 +52,9 @@ void on_two_ranks(const std::string& folder, Look look) {
 /// `look` is called by both ranks, and may write. Then the first part is written into the folder.
 extern "C" void show_floats(const char* folder, Look look) { on_two_ranks<float>(folder, look); }
 extern "C" void show_doubles(const char* folder, Look look) { on_two_ranks<double>(folder, look); }
-/// A view of each element type, which lies where `data` says, or nothing where a rank has none: its array, or why not.
-extern "C" void show_type(int dtype, void* data, Look look) {
-  const View view{.data = data, .dtype = static_cast<DType>(dtype), .rank = 0};
+/// A view of each element type, which lies where `at` says, or nothing where a rank has none: its array, or why not.
+extern "C" void show_type(int dtype, void* at, Look look) {
+  const View view{.data = at, .dtype = static_cast<DType>(dtype), .rank = 0};
   try {
     look(0, array_interface(view).c_str());
   } catch (const Misuse& misuse) {
