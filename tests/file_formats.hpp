@@ -1,5 +1,5 @@
-// Formats of files and of words that the library reads, for what reads them changed: whole files, and readers that look at
-// all that they gave.
+// Formats of files and of words that the library reads, for what reads them changed: whole files, and readers that look
+// at all that they gave.
 #pragma once
 #include <algorithm>
 #include <cstdint>

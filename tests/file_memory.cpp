@@ -1,5 +1,5 @@
-// What readers of files take in memory, beside the file, which is mapped: nothing that grows with it, or what docs/files.md
-// says, so many times its size.
+// What readers of files take in memory, beside the file, which is mapped: nothing that grows with it, or what
+// docs/files.md says, so many times its size.
 #include <filesystem>
 #include <fstream>
 #include <numeric>

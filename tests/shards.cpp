@@ -1,4 +1,5 @@
-// A library that a program of Python loads (tests/shards.py): ranks show it their parts, in place, and write them to files.
+// A library that a program of Python loads (tests/shards.py): ranks show it their parts, in place, and write them to
+// files.
 #include <cstdio>
 #include <numeric>
 #include <string>

@@ -73,10 +73,12 @@ void measure_first_values(int rounds) {
 
 int main(int argc, char** argv) {
   int rounds = 9;
-  if (argc == 3 && std::strcmp(argv[1], "--rounds") == 0)
+  if (argc == 3 && std::strcmp(argv[1], "--rounds") == 0) {
     rounds = std::atoi(argv[2]);
-  else if (argc != 1)
-    return std::fprintf(stderr, "whole: unknown argument '%s'; say whole [--rounds N]\n", argv[1]), 2;
+  } else if (argc != 1) {
+    std::fprintf(stderr, "whole: unknown argument '%s'; say whole [--rounds N]\n", argv[1]);
+    return 2;
+  }
   bench::measure_parts(rounds);
   bench::measure_first_values(rounds);
 }
