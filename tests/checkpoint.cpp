@@ -172,6 +172,62 @@ TEST_CASE("every byte that changes is found, in a tensor by its name, and every 
   CHECK(unnamed == 0);
 }
 
+TEST_CASE("what no training has saved is refused, also where its sums are right") {
+  const Folder folder;
+  const std::string file = folder.path + "/step-000000000003.safetensors";
+  const auto says = [&](FileDType dtype, std::map<std::string, std::string> numbers) {
+    using namespace checkpointing;
+    std::map<std::string, std::string> metadata{
+        {"parallel.checkpoint", "1"}, {"step", "3"}, {"sum:", "0123456789abcdef"}};
+    const std::vector<std::byte> bytes(static_cast<std::size_t>(bits_of(dtype)));  // eight elements
+    metadata["sum:w"] = hexadecimal(bits_of(dtype) < 16 ? 0 : sum_of(bits_of(dtype) / 8, bytes.data(), 0, 8));
+    for (const auto& [name, digits] : numbers) metadata["number:" + name] = digits;
+    const SafetensorsHeader header(file, {{"w", dtype, {8}}}, metadata);
+    std::ofstream(file, std::ios::binary)
+        << summed(header.bytes()) << std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    try {
+      const Safetensors from = opened(file, 3);
+      number_in(from, "seed");
+      loss_scale_in(from);
+    } catch (const Failure& failure) {
+      CHECK(failure.exit_code == exit_code::bad_data);
+      return std::string(failure.what()).substr(file.size());
+    }
+    return std::string();
+  };
+  CHECK(says(FileDType::F64, {{"seed", "0x1p+3"}, {"loss_scale", "4"}, {"loss_scale.steps", "7"}}) == "");
+  CHECK(says(FileDType::BF16, {}) == "");
+  CHECK(says(FileDType::U8, {}) == ": the tensor w has elements of U8, which no program has");
+  CHECK(says(FileDType::F4, {}) == ": the tensor w has elements of F4, which no program has");
+  for (const char* none : {"", "one", "1 ", "nan", "inf", "-1e999"})
+    CHECK(says(FileDType::F64, {{"seed", none}}) ==
+          ": its number seed is '" + std::string(none) + "', which it cannot be");
+  for (const char* none : {"3000000000", "-1", "nan"})
+    CHECK(says(FileDType::F64, {{"loss_scale.steps", none}}) ==
+          ": its number loss_scale.steps is '" + std::string(none) + "', which it cannot be");
+}
+TEST_CASE("a number that is out of its range is said of the checkpoint that has it") {
+  const Folder folder;
+  train<Step>(folder.path, Mesh{data = 1}, 2, 2);
+  const std::string file = folder.path + "/step-000000000002.safetensors";
+  std::string bytes = contents(file);
+  const std::string header = [&] { return std::string(Safetensors(file).header()); }();
+  std::string other = header;
+  constexpr std::string_view before = "\"number:step\":\"";
+  const std::size_t at = other.find(before);
+  REQUIRE(at != std::string::npos);
+  for (std::size_t i = at + before.size(), digit = 0; other[i] != '"'; ++i, ++digit) other[i] = digit == 0 ? '.' : '5';
+  bytes.replace(0, header.size(), checkpointing::summed(other));
+  std::ofstream(file, std::ios::binary) << bytes;
+  try {
+    train<Step>(folder.path, Mesh{data = 1}, 3, -1);
+    FAIL("it went on");
+  } catch (const Failure& failure) {
+    CHECK(failure.exit_code == exit_code::bad_data);
+    CHECK(std::string(failure.what()).starts_with(file + ": the number step is 0.5"));
+  }
+}
+
 TEST_CASE("another program's checkpoint is refused by the name of what differs") {
   const Folder folder;
   train<Step>(folder.path, Mesh{data = 2}, 2, 2);

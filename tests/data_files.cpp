@@ -8,6 +8,7 @@
 #include <parallel/file/idx.hpp>
 #include <parallel/file/npy.hpp>
 #include <parallel/file/npz.hpp>
+#include <parallel/file/raw.hpp>
 #include <parallel/file/tokens.hpp>
 
 #include "files.hpp"
@@ -163,6 +164,25 @@ TEST_CASE("IDX") {
   CHECK(says(std::string("\0\0\x08\xff", 4) + std::string(1020, '\xff')) ==
         ": its dimensions are of too many bytes, but behind them are 0");
   damage(folder, images, 16, read_idx);
+}
+
+TEST_CASE("numbers and nothing else") {
+  const Folder folder;
+  const std::string file = folder / "file";
+  const float numbers[] = {1, 2, 3, 4, 5, 6};
+  files::write(file, {reinterpret_cast<const char*>(numbers), sizeof numbers});
+  const FileTensor tensor = read_raw<float>(file, {2, 3});
+  CHECK(tensor.shape == Sizes{2, 3});
+  CHECK(tensor.as<float>()[4] == 5);
+  CHECK(read_raw<std::uint8_t>(file, {24}).as<std::uint8_t>()[7] == 0x40);  // of 2
+  const auto says = [&](const Sizes& shape) { return said(file, [&] { read_raw<float>(file, shape); }); };
+  CHECK(says({2, 2}).sentence == ": the shape that was given has 16 bytes, but the file has 24");
+  CHECK(says({7}).code == exit_code::bad_data);
+  CHECK(says({-6}).sentence == ": the shape that was given has too many bytes, but the file has 24");
+  CHECK(says({1L << 62, 8}).code == exit_code::bad_data);
+  CHECK(said(folder / "none", [&] { read_raw<float>(folder / "none", {6}); }).code == exit_code::missing_input);
+  files::write(file, "");
+  CHECK(read_raw<double>(file, {0, 4}).as<double>().size() == 0);
 }
 
 TEST_CASE("tokens") {

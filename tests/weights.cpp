@@ -418,6 +418,8 @@ TEST_CASE("patterns say where elements lie") {
   CHECK(says("a b -> b a").empty());
   CHECK(says("a b") == "the pattern 'a b' has no ->");
   CHECK(says("a -> a") == "the pattern 'a -> a' has 1 dimensions on its left, but the tensor 2");
+  CHECK(says("(4294967296 4294967296) b -> b") ==  // whose product is 0, counted in 64 bits
+        "the pattern '(4294967296 4294967296) b -> b' does not say how a dimension of 4 is made of its names");
   CHECK(says("a b -> b c") == "the pattern 'a b -> b c' has 'c' on its right alone");
   CHECK(says("a b -> b b a").ends_with("has 'b' twice on its right"));
   CHECK(says("a a -> a").ends_with("has 'a' twice"));

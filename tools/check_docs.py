@@ -4,7 +4,7 @@
     check_docs.py ROOT PRINT_TABLES [--write]
 
 PRINT_TABLES is the program of tests/docs/print_tables.cpp. Every block of code stands in a source that is compiled (or, of a build, in a
-consumer that is built); a line `// ...` or `# ...` leaves lines out. Every printed block is what PRINT_TABLES prints: --write brings it up to
+consumer that is built; of Python, in a test); a line `// ...` or `# ...` leaves lines out. Every printed block is what PRINT_TABLES prints: --write brings it up to
 date. Links and files that are named exist. docs/errors.md has a row for every refusal and every exit code, and no other;
 docs/errors has a page for every refusal (error_pages.py). docs/options.md has a row for every option of the build, macro and variable of the
 environment. Public names that examples use stand in a document.
@@ -20,6 +20,7 @@ import error_pages
 
 SOURCES = {  # where a block of a language may stand
     "cpp": [("examples", "**/*.cpp"), ("tests", "**/*.cpp"), ("tests", "**/*.hpp")],
+    "python": [("tests", "*.py")],
     "meson": [("tests/consumers", "**/meson.build")],
     "cmake": [("tests/consumers", "**/CMakeLists.txt")],
 }

@@ -8,6 +8,7 @@
 #include <parallel/file/idx.hpp>
 #include <parallel/file/npy.hpp>
 #include <parallel/file/npz.hpp>
+#include <parallel/file/raw.hpp>
 #include <parallel/file/safetensors.hpp>
 #include <parallel/file/tokenizer.hpp>
 #include <parallel/file/tokens.hpp>
@@ -39,6 +40,17 @@ void npy(const std::string& file) {
   write_npy(file, {2, 3}, numbers);  // numpy.load(file)
   const FileTensor array = read_npy(file);
   std::printf("%lld rows, the last number is %g\n", static_cast<long long>(array.shape[0]), array.as<float>()[5]);
+}
+
+void raw(const std::string& file) {
+  {
+    NewFile out(file, file);
+    const float numbers[] = {1, 2, 3, 4, 5, 6};
+    out.write(numbers, sizeof numbers);
+    out.put_in_place();
+  }
+  const FileTensor numbers = read_raw<float>(file, {2, 3});  // numpy.memmap(file, "float32", "r", shape=(2, 3))
+  std::printf("%zu numbers\n", numbers.as<float>().size());
 }
 
 void npz(const std::string& file) {
@@ -99,6 +111,7 @@ int main(int argc, char** argv) {
     const std::string folder = argv[1];
     safetensors(folder + "/weights.safetensors");
     npy(folder + "/array.npy");
+    raw(folder + "/numbers.bin");
     npz(folder + "/arrays.npz");
     csv(folder + "/people.csv");
     idx(folder + "/labels");

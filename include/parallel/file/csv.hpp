@@ -103,9 +103,21 @@ class CsvFields {
   std::string unquoted_{};
 };
 
-/// A table of numbers. Throws Failure: missing_input where there is no file; bad_data, with line and column, where a
-/// field is no number, a line has more or fewer fields than the first, a column that is asked for is not there, or
-/// there are no lines.
+/// How many lines of a text are not empty; more where fields have ends of lines.
+inline std::size_t lines_of(std::string_view text) {
+  std::size_t lines = 0;
+  bool ended = true;
+  for (const char c : text) {
+    const bool ends = c == '\n' || c == '\r';
+    lines += ended && !ends ? 1 : 0;
+    ended = ends;
+  }
+  return lines;
+}
+
+/// A table of numbers, in the memory that these take. Throws Failure: missing_input where there is no file; bad_data,
+/// with line and column, where a field is no number, a line has more or fewer fields than the first, a column that is
+/// asked for is not there, or there are no lines.
 template <class T = float>
 CsvTable<T> read_csv(const std::string& file, const CsvOptions& how = {}) {
   const MappedFile in(file);
@@ -124,6 +136,12 @@ CsvTable<T> read_csv(const std::string& file, const CsvOptions& how = {}) {
     if (found == names.end()) throw damaged(file, "it has no column '" + table.columns[c] + "' in its first line");
     place[static_cast<std::size_t>(found - names.begin())] = c;
   }
+
+  // As large as it will be, and never twice while it grows. A line has a separator less than the first has fields, and
+  // its end, so that no file has more lines than this, however many are empty.
+  const std::size_t lines =
+      std::min(lines_of(in.text()), in.text().size() / std::max(names.size(), std::size_t{2}) + 1);
+  table.values.reserve(lines * table.columns.size());
 
   CsvFields fields = how.header ? std::move(first) : CsvFields(in, how.separator);  // or the first line is numbers, too
   const auto number = [&](std::string_view field) {

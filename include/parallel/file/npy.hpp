@@ -150,15 +150,22 @@ inline FileTensor read(const std::string& file, std::shared_ptr<const MappedFile
     throw damaged(file, "its array lies column by column; in Python, save numpy.ascontiguousarray(array)");
   return {{"", dtype, header.shape()}, std::move(in), bytes.subspan(begin + length)};
 }
+inline std::string_view descr_of(FileDType dtype) {
+  for (const Spelling& s : spellings)
+    if (s.dtype == dtype) return s.descr;
+  return {};
+}
+/// A shape as Python has it: (), (3,), (2, 3).
+inline std::string tuple_of(const std::vector<std::int64_t>& shape) {
+  std::string text = "(";
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    text += std::to_string(shape[d]) + (d + 1 < shape.size() ? ", " : shape.size() == 1 ? "," : "");
+  return text + ")";
+}
 /// What stands before the elements, as NumPy writes it.
 inline std::string written(FileDType dtype, const std::vector<std::int64_t>& shape) {
-  std::string header = "{'descr': '";
-  for (const Spelling& s : spellings)
-    if (s.dtype == dtype) header += s.descr;
-  header += "', 'fortran_order': False, 'shape': (";
-  for (std::size_t d = 0; d < shape.size(); ++d)
-    header += std::to_string(shape[d]) + (d + 1 < shape.size() ? ", " : shape.size() == 1 ? "," : "");
-  header += "), }";
+  std::string header = "{'descr': '" + std::string(descr_of(dtype)) + "', 'fortran_order': False, 'shape': ";
+  header += tuple_of(shape) + ", }";
   // Room to grow: NumPy lets the first dimension be rewritten with up to 21 digits in place.
   if (!shape.empty()) header.append(21 - std::to_string(shape[0]).size(), ' ');
   header.append(64 - (11 + header.size()) % 64, ' ');

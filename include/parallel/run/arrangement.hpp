@@ -118,8 +118,15 @@ class Arrangement {
   void add(const std::vector<std::string>& names, std::int64_t size) {
     std::int64_t known = 1, value = 0;
     int open = 0;
-    for (const std::string& name : names) number(name, value) ? known *= value : ++open;
-    if (open > 1 || size % known != 0 || (open == 0 && known != size))
+    for (const std::string& name : names) {
+      if (!number(name, value))
+        ++open;
+      else if (value <= size / known)
+        known *= value;
+      else
+        known = size + 1;  // too many; the product itself may be more than can be counted
+    }
+    if (open > 1 || known > size || size % known != 0 || (open == 0 && known != size))
       throw refused("does not say how a dimension of " + std::to_string(size) + " is made of its names");
     for (const std::string& name : names) {
       if (find(name) != nullptr) throw refused("has '" + name + "' twice");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -39,6 +40,41 @@ inline std::vector<std::int64_t> shape_of(const Layout& layout) {
   std::vector<std::int64_t> shape;
   for (const Dim& d : layout.dims) shape.push_back(d.size);
   return shape;
+}
+
+/// The checkpoint that was saved behind so many steps, as it was written. Throws Failure: missing_input where there is
+/// none, bad_data where it is damaged or another.
+inline Safetensors opened(const std::string& file, std::int64_t step) {
+  Safetensors from(file);
+  if (const std::string is = said(from, std::string(version_key)); is != version)
+    throw damaged(file, "it is a checkpoint of version " + is + "; this library reads version 1");
+  check(from);
+  if (const std::string is = said(from, std::string(step_key)); is != std::to_string(step))
+    throw damaged(file, "it was saved behind " + is + " steps, which its name does not say; name it as it was");
+  return from;
+}
+/// A number that was saved, and otherwise none. Throws Failure(bad_data) where a word is, or a number below `least` or
+/// above `most`.
+inline std::optional<double> number_in(const Safetensors& from, const std::string& name,
+                                       double least = std::numeric_limits<double>::lowest(),
+                                       double most = std::numeric_limits<double>::max()) {
+  const auto found = from.metadata().find(std::string(number_key) + name);
+  if (found == from.metadata().end()) return std::nullopt;
+  const std::string& digits = found->second;
+  char* end = nullptr;
+  const double value = std::strtod(digits.c_str(), &end);
+  if (digits.empty() || end != digits.c_str() + digits.size() || !(value >= least && value <= most))
+    throw damaged(from.file(), "its number " + name + " is '" + digits.substr(0, 40) + "', which it cannot be");
+  return value;
+}
+/// How the loss was scaled; none where it was not. Throws as number_in.
+inline std::optional<LossScale> loss_scale_in(const Safetensors& from) {
+  constexpr int most = std::numeric_limits<int>::max();
+  const auto scale = number_in(from, "loss_scale");
+  const double doubles_after = number_in(from, "loss_scale.doubles_after", 1, most).value_or(2000),
+               steps = number_in(from, "loss_scale.steps", 0, most).value_or(0);
+  if (!scale) return std::nullopt;
+  return LossScale{*scale, static_cast<int>(doubles_after), static_cast<int>(steps)};
 }
 }  // namespace checkpointing
 
@@ -132,12 +168,7 @@ template <Communicator World>
 template <class Device>
 void Checkpoints<World>::read(Executor<World, Device>& executor, Resumed& resumed, Here here) const {
   using namespace checkpointing;
-  const Safetensors from(file(resumed.step));
-  if (const std::string is = said(from, std::string(version_key)); is != version)
-    throw damaged(from.file(), "it is a checkpoint of version " + is + "; this library reads version 1");
-  check(from);
-  if (const std::string is = said(from, std::string(step_key)); is != std::to_string(resumed.step))
-    throw damaged(from.file(), "it was saved behind " + is + " steps, which its name does not say; name it as it was");
+  const Safetensors from = opened(file(resumed.step), resumed.step);
   std::size_t known = 0;
   for (const NamedTensor& t : executor.tensors()) {
     if (!from.contains(t.name))
@@ -166,15 +197,13 @@ void Checkpoints<World>::read(Executor<World, Device>& executor, Resumed& resume
       default: executor.set(t.name, saved.as<float>(), here);
     }
   }
-  const auto number = [&](const std::string& name) -> std::optional<double> {
-    const auto found = from.metadata().find(std::string(number_key) + name);
-    return found == from.metadata().end() ? std::nullopt : std::optional(std::strtod(found->second.c_str(), nullptr));
-  };
-  for (const char* name : {"step", "seed"})
-    if (const auto value = number(name); value && executor.reads(name)) executor.scalar(name, *value);
-  if (const auto scale = number("loss_scale"); scale && executor.reads("loss_scale"))
-    executor.loss_scale({*scale, static_cast<int>(number("loss_scale.doubles_after").value_or(2000)),
-                         static_cast<int>(number("loss_scale.steps").value_or(0))});
+  try {
+    for (const char* name : {"step", "seed"})
+      if (const auto value = number_in(from, name); value && executor.reads(name)) executor.scalar(name, *value);
+    if (const auto scale = loss_scale_in(from); scale && executor.reads("loss_scale")) executor.loss_scale(*scale);
+  } catch (const Misuse& misuse) {
+    throw damaged(from.file(), misuse.what());
+  }
   for (const auto& [key, words] : from.metadata())
     if (key.starts_with(note_key)) resumed.notes[key.substr(note_key.size())] = words;
 }

@@ -96,6 +96,9 @@ inline void check(const Safetensors& file) {
     throw damaged(file.file(), "its header is not as it was written");
   for (std::size_t i = 0; i < file.size(); ++i) {
     const FileTensor t = file[i];
+    if (bits_of(t.dtype) < 16)
+      throw damaged(file.file(), "the tensor " + t.name + " has elements of " + std::string(name_of(t.dtype)) +
+                                     ", which no program has");
     const std::uint64_t sum = sum_of(bits_of(t.dtype) / 8, t.bytes.data(), 0, t.elements());
     if (said(file, std::string(sum_key) + t.name) != hexadecimal(sum))
       throw damaged(file.file(), "the tensor " + t.name + " is not as it was written");
