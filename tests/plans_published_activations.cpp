@@ -156,8 +156,8 @@ static_assert(gib_of_states<InF32<gpt22(Saved::everything, false)>, eight_ranks>
 static_assert(gib_of_states<Pipelined<schedules::interleaved<3>, InF32<gpt175(Saved::everything, false)>>, stages> ==
               45.5625);
 
-// In flight on rank r of p: with 1F1B min(m, p - r) micro-batches, with GPipe m, interleaved 2 (p - r - 1) + (v - 1) p + 1
-// chunks, each of L / (p v) layers.
+// In flight on rank r of p: with 1F1B min(m, p - r) micro-batches, with GPipe m, interleaved 2 (p - r - 1) + (v - 1) p
+// + 1 chunks, each of L / (p v) layers.
 template <int r>
 constexpr Mesh seen_from{stages.on_stage(r)};
 constexpr Gpt few_micro_batches = [] {

@@ -31,8 +31,8 @@ struct Gpt {
   constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(x))); }
 };
 template <int micro_batches, int layers, int h, int widened, class T = bfloat16>
-using Step = Accumulate<micro_batches,
-                        Training<Gpt<layers, h, widened, T>, AdamW, Wanted<T, Shape<1024 / data, 4, h>>>>;
+using Step =
+    Accumulate<micro_batches, Training<Gpt<layers, h, widened, T>, AdamW, Wanted<T, Shape<1024 / data, 4, h>>>>;
 /// Gradients are added in bf16, as there.
 template <class Program>
 using Rounded = SumsIn<Program, Reduced<bfloat16>, Accumulated<bfloat16>>;
@@ -145,8 +145,8 @@ TEST_CASE("the rows of more ranks and of a trillion parameters, at start-up") {
         CAPTURE(row.ranks);
         CAPTURE(s);
         // beside the pieces a number of each layer of a matrix that the ranks do not divide
-        CHECK(is(states_of(*derive(stages[s], Mesh{data = row.ranks}, {}, {})), row.stages[s],
-                 pieces + 4 * 16 * layers));
+        CHECK(
+            is(states_of(*derive(stages[s], Mesh{data = row.ranks}, {}, {})), row.stages[s], pieces + 4 * 16 * layers));
       }
   };
   check({build<Stage1<Small>>(), build<Stage2<Small>>(), build<Stage3<Small>>()}, 25,
