@@ -17,11 +17,13 @@ using namespace parallel::axes;
 /// What the backward pass finds of a layer: everything; all but attention's scores and what tensor parallelism gathers
 /// (selective recomputation, Korthikanti et al., 2022); its input only, and computes again what it needs; or its input
 /// only, and computes again the whole layer, as the papers' programs do.
-enum class Saved { everything, selective, inputs, as_published };
+enum class Saved { everything, selective, inputs, recomputed_as_published };
 
-/// How dropout finds its mask backward: it draws it again, or has stored it, a byte for each element, as the papers'
-/// programs do.
-enum class Masks { drawn, stored };
+/// What everything is. As the papers' programs have it: dropout stores its mask, a byte for each element, attention its
+/// scores, and of what tensor parallelism gathers a rank saves its slice, which is gathered again. The same, but masks
+/// are drawn again and what was gathered is kept. Or as the library does without a word: masks are drawn again, what was
+/// gathered is kept, and attention has no scores to be saved.
+enum class Policy { saved_as_published, scores, own };
 
 struct Gpt {
   std::int64_t heads, width, layers;
@@ -29,7 +31,7 @@ struct Gpt {
   std::int64_t batch = 1;  ///< of one micro-batch, over all replicas
   bool sequence = false;
   Saved saved = Saved::everything;
-  Masks masks = Masks::drawn;
+  Policy policy = Policy::scores;
   std::int64_t context = 2048, vocabulary = 51200;
   constexpr std::int64_t size() const { return width / heads; }
   constexpr Dim examples() const { return batch > 1 ? batch / data : Dim(batch); }
@@ -43,7 +45,7 @@ struct Norm {
   constexpr auto operator()(Distributed auto x) const { return layer_norm(x, gain, shift); }
 };
 
-/// Of attention's scores and of what is gathered.
+/// Of attention's scores.
 template <Gpt n>
 constexpr auto large(Distributed auto x) {
   if constexpr (n.saved == Saved::selective)
@@ -70,7 +72,7 @@ inline constexpr Operation stored_dropout{.name = "stored_dropout",
                                           .gradient = stored_dropout_gradient};
 template <Gpt n, Distributed X>
 constexpr auto drop(const X& x, Here here = {}) {
-  if constexpr (n.masks == Masks::stored)
+  if constexpr (n.policy == Policy::saved_as_published)
     return Apply<stored_dropout>{0.1}(here, x);
   else
     return dropout(x, 0.1, here);
@@ -79,7 +81,11 @@ constexpr auto drop(const X& x, Here here = {}) {
 /// As every product takes it: whole, used differently by each rank of `tensor`.
 template <Gpt n>
 constexpr auto entering(Distributed auto x) {
-  return large<n>(to<On<tensor, Broadcast>>(x));
+  const auto gathered = to<On<tensor, Broadcast>>(x);
+  if constexpr (n.saved == Saved::selective || n.policy == Policy::saved_as_published)
+    return recompute(gathered);
+  else
+    return gathered;
 }
 /// As it lies between: a sum over `tensor` completed.
 template <Gpt n>
@@ -94,6 +100,15 @@ constexpr auto with_scores(Distributed auto q, Distributed auto k, Distributed a
   const auto keys = transpose<0, 2, 3, 1>(k);
   const auto probabilities = large<n>(softmax<3>(large<n>(batched_matmul(heads, keys))));
   return transpose<0, 2, 1, 3>(batched_matmul(large<n>(drop<n>(probabilities)), values));
+}
+
+/// Attention; of the library's own policy the one whose scores stay in registers.
+template <Gpt n>
+constexpr auto attend(Distributed auto q, Distributed auto k, Distributed auto v) {
+  if constexpr (n.policy == Policy::own)
+    return attention(q, k, v, 0.1);
+  else
+    return with_scores<n>(q, k, v);
 }
 
 template <Gpt n, class T>
@@ -111,7 +126,7 @@ struct Block {
   constexpr auto operator()(Distributed auto x) const {
     const auto a = entering<n>(norm1(x));
     const auto q = matmul(a, query) + query_bias, k = matmul(a, key) + key_bias;
-    const auto attended = matmul<2>(with_scores<n>(q, k, matmul(a, value) + value_bias), projection);
+    const auto attended = matmul<2>(attend<n>(q, k, matmul(a, value) + value_bias), projection);
     const auto y = x + drop<n>(between<n>(attended) + projection_bias);
     const auto hidden = matmul(entering<n>(norm2(y)), up) + up_bias;
     return y + drop<n>(between<n>(matmul(gelu(hidden), down)) + down_bias);
@@ -127,7 +142,7 @@ struct Blocks<n, B, Saved::inputs> {
   using type = Layers<n.layers / stage, B, Recompute<Repeat::collectives>>;
 };
 template <Gpt n, class B>
-struct Blocks<n, B, Saved::as_published> {
+struct Blocks<n, B, Saved::recomputed_as_published> {
   using type = Layers<n.layers / stage, B, RecomputeAsPublished>;
 };
 
@@ -174,12 +189,12 @@ struct Row {
   static constexpr double flops() { return 96 * B * s * L * h * h * (1 + s / (6 * h) + V / (16 * L * h)); }
   double seconds() const { return flops() / (gpus * teraflops * 1e12); }
 };
-inline constexpr Row<Gpt{24, 2304, 24, 16, 32, false, Saved::as_published}, 1, 1, 32> row1{1.7, 137};
-inline constexpr Row<Gpt{32, 3072, 30, 16, 32, false, Saved::as_published}, 2, 1, 64> row2{3.6, 138};
-inline constexpr Row<Gpt{32, 4096, 36, 16, 32, false, Saved::as_published}, 4, 1, 128> row3{7.5, 142};
-inline constexpr Row<Gpt{48, 6144, 40, 32, 32, false, Saved::as_published}, 8, 1, 256> row4{18.4, 135};
-inline constexpr Row<Gpt{64, 8192, 48, 48, 32, false, Saved::as_published}, 8, 2, 512> row5{39.1, 138};
-inline constexpr Row<Gpt{160, 25600, 128, 512, 6, false, Saved::as_published}, 8, 64, 3072> row6{1008, 163};
+inline constexpr Row<Gpt{24, 2304, 24, 16, 32, false, Saved::recomputed_as_published}, 1, 1, 32> row1{1.7, 137};
+inline constexpr Row<Gpt{32, 3072, 30, 16, 32, false, Saved::recomputed_as_published}, 2, 1, 64> row2{3.6, 138};
+inline constexpr Row<Gpt{32, 4096, 36, 16, 32, false, Saved::recomputed_as_published}, 4, 1, 128> row3{7.5, 142};
+inline constexpr Row<Gpt{48, 6144, 40, 32, 32, false, Saved::recomputed_as_published}, 8, 1, 256> row4{18.4, 135};
+inline constexpr Row<Gpt{64, 8192, 48, 48, 32, false, Saved::recomputed_as_published}, 8, 2, 512> row5{39.1, 138};
+inline constexpr Row<Gpt{160, 25600, 128, 512, 6, false, Saved::recomputed_as_published}, 8, 64, 3072> row6{1008, 163};
 
 inline void each_row(auto f) {
   f(row1);
@@ -191,11 +206,11 @@ inline void each_row(auto f) {
 }
 
 // Of [2].
-constexpr Gpt gpt22(Saved saved, bool slices, Masks masks = Masks::drawn) {
-  return {64, 6144, 48, 1, 4, slices, saved, masks};
+constexpr Gpt gpt22(Saved saved, bool slices, Policy policy = Policy::scores) {
+  return {64, 6144, 48, 1, 4, slices, saved, policy};
 }
-constexpr Gpt gpt175(Saved saved, bool slices, Masks masks = Masks::drawn) {
-  return {96, 12288, 96, 64, 1, slices, saved, masks};
+constexpr Gpt gpt175(Saved saved, bool slices, Policy policy = Policy::scores) {
+  return {96, 12288, 96, 64, 1, slices, saved, policy};
 }
 inline const Mesh eight{tensor = 8}, sixty_four{stage = 8, tensor = 8};
 
@@ -217,9 +232,10 @@ inline std::vector<Compared> compared_steps() {
         row.seconds());
   });
   const Schedule& three = schedules::interleaved<3>;
-  add("22B on 8 GPUs, all made again [2]", built<gpt22(Saved::as_published, false)>(), eight, 1.42);
+  add("22B on 8 GPUs, all made again [2]", built<gpt22(Saved::recomputed_as_published, false)>(), eight, 1.42);
   add("22B on 8 GPUs, sequence parallel, scores made again [2]", built<gpt22(Saved::selective, true)>(), eight, 1.10);
-  add("175B on 64 GPUs, all made again [2]", built<gpt175(Saved::as_published, false)>(three), sixty_four, 18.13);
+  add("175B on 64 GPUs, all made again [2]", built<gpt175(Saved::recomputed_as_published, false)>(three), sixty_four,
+      18.13);
   add("175B on 64 GPUs, sequence parallel, scores made again [2]", built<gpt175(Saved::selective, true)>(three),
       sixty_four, 13.75);
   return all;

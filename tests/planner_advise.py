@@ -39,6 +39,32 @@ constexpr auto& p = plan<Within<Step, PeakMemory<200'000>>, Mesh{data = 4}>;
 static_assert(p.forward.collectives(all_gather(data)) == 0);
 auto calls() { return p.calls(); }
 """
+# Layers of attention that two stages share, three each; not with the first stage of ZeRO.
+ATTENDED = """#include <parallel/parallel.hpp>
+using namespace parallel;
+using namespace parallel::axes;
+struct Block {
+  Parameter<float, Shape<32, 3, 2, 16>> qkv;
+  Parameter<float, Shape<2, 16, 32>> projection;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto all = matmul(x, qkv);
+    return x + matmul<2>(attention(take<2, 0>(all), take<2, 1>(all), take<2, 2>(all)), projection);
+  }
+};
+REFUSED
+struct M {
+  Layers<6 / stage, Block WORD> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(x))); }
+};
+auto made = [] { return derive<Accumulate<2, Training<M, AdamW, Tensor<float, Shape<8 / data, 64, 32>>>>>(Mesh{}); };
+"""
+REFUSED = """#ifdef PARALLEL_TRIED
+constexpr bool is(const char* a, const char* b) { return *a == *b && (*a == 0 || is(a + 1, b + 1)); }
+template <bool> struct No;
+template <> struct No<false> {};
+No<is(PARALLEL_TRIED, "states data")> no;
+#endif
+"""
 # as the tool is told, as one writes it, and both on the host too
 STORED = {"": ("", ("parameters host", "AllStored<..., Stored<host>>")),
           "states data": ("AllStored<..., Stored<data, Zero::states>>", ("states host", "AllStored<..., Stored<data, Zero::states>, Stored<host, Zero::states>>")),
@@ -110,14 +136,36 @@ def annotations(test):
     test.plan(source, *machine, "--advise", 4, code=65, says=["a rank needs more memory than the budget"])
     # an annotation that a program refuses is said, and the others are tried
     refused = test.folder / "refused.cpp"
-    refused.write_text(OVER.replace("struct M {", '#ifdef PARALLEL_TRIED\nconstexpr bool is(const char* a, const char* b) { return *a == *b && (*a == 0 || is(a + 1, b + 1)); }\n'
-                                    'template <bool> struct No;\ntemplate <> struct No<false> {};\nNo<is(PARALLEL_TRIED, "states data")> no;\n#endif\nstruct M {'))
+    refused.write_text(OVER.replace("struct M {", REFUSED + "struct M {"))
     test.plan(refused, *machine, "--advise", 4, "--memory", "3MB", says=["The program does not compile with AllStored<..., Stored<data, Zero::states>>.", "\n1  "])
+
+
+def remedies(test):
+    """--why-memory says what a program refuses, and tries the others; a remedy is what the program is that has the word."""
+    desk = test.folder / "desk.json"
+    desk.write_text('{"name": "desk", "launch": 0, "overlaps": false, "rates": [{"ranks": 1, "products": {"f32": 9e10}, "memory_bandwidth": 2e10, "link": {"latency": 1e-6, "bandwidth": 1e10}}]}')
+    source, written, plain = (test.folder / name for name in ("attended.cpp", "written.cpp", "plain.cpp"))
+    source.write_text(ATTENDED.replace("REFUSED", REFUSED).replace("WORD", ""))
+    written.write_text(ATTENDED.replace("REFUSED", "").replace("WORD", ", Recompute<&operation::attention>"))
+    plain.write_text(ATTENDED.replace("REFUSED", "").replace("WORD", ""))
+    mesh = ("--mesh", "data=2,stage=2")
+    plans = {file: json.loads(test.plan(file, *mesh, "--json")) for file in (written, plain)}
+    peak = plans[written]["memory"]["peak"]
+    if peak >= plans[plain]["memory"]["peak"]:
+        test.fault("attention made again lowers nothing")
+    said = test.plan(source, *mesh, "--why-memory", "--machine", desk, "--memory", peak,
+                     says=["The program does not compile with AllStored<..., Stored<data, Zero::states>>.\n",
+                           "The program has no plan with Layers<n, Block, Recompute<2, Repeat::collectives>>: "])
+    row = [line for line in said.splitlines() if "Recompute<&operation::attention>" in line]
+    more = plans[written]["flops"] - plans[plain]["flops"]
+    if len(row) != 1 or f"{more:+.3g} FLOP, {100 * more / plans[plain]['flops']:+.1f} %" not in row[0] or "does not fit" in row[0]:
+        test.fault(f"of attention made again, {more} FLOP more, --why-memory says {said[-1200:]}")
 
 
 def main(*arguments):
     test = Test(*arguments)
     annotations(test)
+    remedies(test)
     gpt, program = test.examples / "gpt", ("--program", "Training")
     machine = ("--machine", "dgx-a100")
     advice = json.loads(test.plan(gpt, *program, *machine, "--advise", 4, "--json"))

@@ -92,8 +92,19 @@ TEST_CASE(
     CHECK(predict(graph, mesh, machines::dgx_a100).model_flops == doctest::Approx(model).epsilon(1e-12));
     CHECK(products(graph, mesh) == doctest::Approx(model + (hardware - model) / 6).epsilon(1e-12));
   };
-  check(gpt22(Saved::selective, true), built<gpt22(Saved::selective, true)>(), eight);
-  check(gpt175(Saved::selective, true), built<gpt175(Saved::selective, true)>(), sixty_four);
+  // Of its peak a GPU does so many percent of the model's in the time that is printed, to the last digit of either; the
+  // paper's hardware does six times what is made again here.
+  const auto check_utilization = [](const Graph& graph, const Mesh& mesh, double seconds, double mfu, double hfu) {
+    const double model = predict(graph, mesh, machines::dgx_a100).model_flops;
+    const double percent = 100 / (mesh.ranks() * 312e12 * seconds), digits = 0.05 / mfu + 0.005 / seconds;
+    CHECK(percent * model == doctest::Approx(mfu).epsilon(digits));
+    CHECK(percent * (model + 6 * (products(graph, mesh) - model)) == doctest::Approx(hfu).epsilon(digits));
+  };
+  const Graph small = built<gpt22(Saved::selective, true)>(), large = built<gpt175(Saved::selective, true)>();
+  check(gpt22(Saved::selective, true), small, eight);
+  check(gpt175(Saved::selective, true), large, sixty_four);
+  check_utilization(small, eight, 1.10, 41.5, 43.7);
+  check_utilization(large, sixty_four, 13.75, 51.4, 52.8);
 }
 
 TEST_CASE("GPUs that multiply as fast as printed and do nothing else take as long as printed") {
@@ -124,18 +135,6 @@ TEST_CASE("predicted steps of a described DGX A100 against the printed ones") {
   }
   CHECK(all.size() == 10);
   CHECK(mean_error(all) < 0.062);
-}
-
-TEST_CASE("model states: 18 bytes for each element of the layers' matrices that a rank holds") {
-  const auto held = [](const Graph& g, const Mesh& mesh) {
-    double elements = 0;
-    for (const Member& m : g.members)
-      if (m.role == Role::parameter && m.layers > 0 && m.type.layout.elements() > 100'000 * m.layers)
-        elements += static_cast<double>(local_elements(m.type.layout, mesh));
-    return elements;
-  };
-  CHECK(18 * held(built<gpt22(Saved::everything, false)>(), eight) / gib == 45.5625);
-  CHECK(18 * held(built<gpt175(Saved::everything, false)>(), sixty_four) / gib == 45.5625);
 }
 
 TEST_CASE("activations of a layer: as published, less the masks, which are computed again, and a few statistics") {

@@ -84,10 +84,10 @@ OwnedPlan staged() {
   return derive<AllStored<Accumulate<8, Training<Staged, AdamW, Input>>, S>>(Mesh{data = 4, stage = 2});
 }
 template <class S>
-void print_life(const char* word) {
+void print_life(const char* word, const char* elsewhere) {
   const OwnedPlan plan = staged<S>();
   const auto bytes = [&](Use use) { return printing::bytes(static_cast<double>(plan->memory.of(use))); };
-  std::printf("| `%s` | %s | %s | %s | %s | %s | %s |\n", word, bytes(Use::parameters).c_str(),
+  std::printf("| `%s` | %s | %s | %s | %s | %s | %s | %s |\n", word, elsewhere, bytes(Use::parameters).c_str(),
               bytes(Use::parameters_in_use).c_str(), bytes(Use::gradients).c_str(), bytes(Use::buffers).c_str(),
               printing::bytes(static_cast<double>(plan->peak_memory())).c_str(),
               printing::bytes(plan->all.sent(data)).c_str());
@@ -95,13 +95,18 @@ void print_life(const char* word) {
 inline void print_lives() {
   blocks::begin("lives");
   std::puts(
-      "| on each of four ranks of a stage | parameters | in use | gradients | buffers | peak memory | sent on `data` |\n"
-      "|---|---|---|---|---|---|---|");
-  print_life<Stored<data, Zero::states>>("Stored<data, Zero::states>");
-  print_life<Stored<data, Zero::gradients>>("Stored<data, Zero::gradients>");
-  print_life<Stored<data, Gathered::per_step>>("Stored<data, Gathered::per_step>");
-  print_life<Stored<data, Gathered::per_pass>>("Stored<data, Gathered::per_pass>");
-  print_life<Stored<data>>("Stored<data>");
+      "| on each of four ranks of a stage | elsewhere | parameters | in use | gradients | buffers | peak memory | sent "
+      "on `data` |\n"
+      "|---|---|---|---|---|---|---|---|");
+  print_life<Stored<data, Zero::states>>("Stored<data, Zero::states>",
+                                         "Megatron-LM's distributed optimizer; DeepSpeed stage 1");
+  print_life<Stored<data, Zero::gradients>>("Stored<data, Zero::gradients>", "DeepSpeed stage 2");
+  print_life<Stored<data, Gathered::per_step>>(
+      "Stored<data, Gathered::per_step>",
+      "FSDP2, `reshard_after_forward=False`, `set_reshard_after_backward(False)` but at the last micro-batch");
+  print_life<Stored<data, Gathered::per_pass>>("Stored<data, Gathered::per_pass>",
+                                               "FSDP2, `reshard_after_forward=False`");
+  print_life<Stored<data>>("Stored<data>", "FSDP2, `reshard_after_forward=True`; DeepSpeed stage 3");
 }
 inline void print() {
   print_lives();

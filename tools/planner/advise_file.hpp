@@ -26,6 +26,18 @@ inline std::int64_t bytes_argument(const std::string& text) {
                 exit_code::usage);
 }
 
+/// The programs of a source that is compiled with annotations that it lacks; none where it does not compile with them.
+inline object::Found programs_with(const std::string& words, const Asked& asked) {
+  Asked compiling = asked;
+  compiling.tried = words;
+  try {
+    return programs_of(compiling);
+  } catch (const Failure& failure) {
+    if (failure.exit_code != exit_code::bad_data) throw;
+    return {};
+  }
+}
+
 /// A source as it compiles with annotations that it lacks, each set of them compiled once, when it is first asked for.
 class Tried {
  public:
@@ -37,15 +49,7 @@ class Tried {
   void with(const std::string& words, std::size_t program, std::size_t programs, const std::vector<const Axis*>& axes,
             F f) {
     const auto [at, missing] = compiled_.try_emplace(words);
-    if (missing) {
-      Asked compiling = asked_;
-      compiling.tried = words;
-      try {
-        at->second = programs_of(compiling);
-      } catch (const Failure& failure) {
-        if (failure.exit_code != exit_code::bad_data) throw;
-      }
-    }
+    if (missing) at->second = programs_with(words, asked_);
     const object::Found& found = at->second;
     if (found.programs.size() != programs) return;
     std::vector<GraphView> beside;

@@ -38,26 +38,39 @@ inline Remedy remedy(const Trial& trial, const Answer& as_is, const Answer& with
 inline std::string signed_bytes(double n) { return (n < 0 ? "-" : "+") + printing::bytes(n < 0 ? -n : n); }
 }  // namespace remedying
 
-/// Of each answer the annotations that lower its peak, the cheapest first.
-inline std::vector<std::vector<Remedy>> remedies(const std::vector<Answer>& answers, const Asked& asked) {
+/// Of each answer the annotations that lower its peak, the cheapest first; and sentences about those that a program
+/// refuses.
+struct Remedies {
+  std::vector<std::vector<Remedy>> of{};
+  std::string refused{};
+};
+inline Remedies remedies(const std::vector<Answer>& answers, const Asked& asked) {
   using namespace remedying;
-  std::vector<std::vector<Remedy>> all(answers.size());
+  Remedies all{std::vector<std::vector<Remedy>>(answers.size())};
   std::vector<Trial> tried;
   for (const Answer& a : answers)
     for (const Trial& t : trials(*a.whole, !a.machine || a.machine->link_to_host() != nullptr))
       if (std::none_of(tried.begin(), tried.end(), [&](const Trial& other) { return other.words == t.words; }))
         tried.push_back(t);
   for (const Trial& t : tried) {
-    Asked compiling = asked;
-    compiling.tried = t.words;
-    const object::Found found = programs_of(compiling);
-    const std::vector<Answer> with = planner::answers(found, asked);
+    const object::Found found = programs_with(t.words, asked);
+    if (found.programs.empty()) {
+      all.refused += "The program does not compile with " + t.annotation + ".\n";
+      continue;
+    }
+    std::vector<Answer> with;
+    try {
+      with = planner::answers(found, asked);
+    } catch (const Failure& failure) {
+      if (failure.exit_code != exit_code::configuration) throw;
+      all.refused += "The program has no plan with " + t.annotation + ": " + failure.what() + "\n";
+    }
     // a program's own name has no word of it, so the answers are the same ones in the same order
     for (std::size_t i = 0; i < answers.size() && with.size() == answers.size(); ++i)
       if (with[i].plan->peak_memory() < answers[i].plan->peak_memory())
-        all[i].push_back(remedy(t, answers[i], with[i]));
+        all.of[i].push_back(remedy(t, answers[i], with[i]));
   }
-  for (std::vector<Remedy>& list : all)
+  for (std::vector<Remedy>& list : all.of)
     std::stable_sort(list.begin(), list.end(), [](const Remedy& a, const Remedy& b) {
       return a.cost != b.cost ? a.cost < b.cost : a.peak < b.peak;
     });
@@ -77,8 +90,9 @@ inline std::string text_of(std::vector<Remedy> list, const Answer& as_is, std::i
   printing::Table table;
   table.rows.push_back({{"would lower it", "to", "sent", "copied", "computed", ""}});
   for (std::size_t i = 0; i < std::min<std::size_t>(3, list.size()); ++i) {
-    char flops[32];
-    std::snprintf(flops, sizeof flops, "%+.1f %%", 100 * part(list[i].flops, as_is.plan->flops()));
+    char flops[64];
+    std::snprintf(flops, sizeof flops, "%+.3g FLOP, %+.1f %%", list[i].flops,
+                  100 * part(list[i].flops, as_is.plan->flops()));
     table.rows.push_back(
         {{list[i].annotation, printing::bytes(static_cast<double>(list[i].peak)), signed_bytes(list[i].sent),
           signed_bytes(list[i].copied), flops, list[i].peak > memory ? "does not fit" : ""}});
@@ -88,14 +102,15 @@ inline std::string text_of(std::vector<Remedy> list, const Answer& as_is, std::i
 
 /// --why-memory: of each answer the fullest moment, and where its source is known what would lower it.
 inline void print_why_memory(const std::vector<Answer>& answers, const Asked& asked, std::ostream& out) {
-  std::vector<std::vector<Remedy>> lists;
+  Remedies found;
   const std::int64_t memory =
       asked.memory.empty() ? std::numeric_limits<std::int64_t>::max() : bytes_argument(asked.memory);
-  if (is_source(asked.file)) lists = remedies(answers, asked);
+  if (is_source(asked.file)) found = remedies(answers, asked);
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const Answer& a = answers[i];
     out << a.name << "\n" << a.where() << "\n\n" << why_memory(*a.plan) << "\n";
-    out << (lists.empty() ? "what would lower it is tried where the file is a source\n" : text_of(lists[i], a, memory))
+    out << (found.of.empty() ? "what would lower it is tried where the file is a source\n"
+                             : text_of(found.of[i], a, memory) + found.refused)
         << "\n";
   }
 }

@@ -52,6 +52,18 @@ inline std::vector<Trial> recomputation_trials(const Graph& graph) {
   return {{"recompute", "Layers<n, Block, Recompute<>>"},
           {"recompute collectives", "Layers<n, Block, Recompute<Repeat::collectives>>"}};
 }
+/// Recomputation of attention only, where there is any, and of two layers from the first one's input, where layers are
+/// an even number: by what --advise leaves out.
+inline std::vector<Trial> other_recomputation_trials(const Graph& graph) {
+  std::vector<Trial> all;
+  if (std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                  [](const Node& n) { return n.operation->name == operation::attention.name; }))
+    all.push_back({"recompute attention", "Layers<n, Block, Recompute<&operation::attention>>"});
+  if (std::all_of(graph.regions.begin(), graph.regions.end(),
+                  [](const Region& r) { return r.kind != RegionKind::layers || r.count % 2 == 0; }))
+    all.push_back({"recompute 2 collectives", "Layers<n, Block, Recompute<2, Repeat::collectives>>"});
+  return all;
+}
 /// What is stored, on the host too, by the same stage; all parameters where nothing is stored.
 inline Trial on_host_too(const Trial& stored) {
   if (stored.words.empty()) return stages_of_zero("host").back();
@@ -87,6 +99,10 @@ inline std::vector<Trial> trials(const Graph& graph, bool host) {
   }
   const std::vector<Trial> again = recomputation_trials(graph);
   all.insert(all.end(), again.begin(), again.end());
+  if (has_layers(graph)) {
+    const std::vector<Trial> others = other_recomputation_trials(graph);
+    all.insert(all.end(), others.begin(), others.end());
+  }
   if (host && has_layers(graph)) all.push_back({"keep on host", "Layers<n, Block, KeepOnHost>"});
   all.insert(all.end(), with_most.begin(), with_most.end());
   return all;

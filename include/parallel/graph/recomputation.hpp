@@ -14,6 +14,11 @@ enum class Repeat : std::uint8_t {
 };
 
 namespace internals {
+/// Whether a node is an operation, or of what one that was applied became.
+constexpr bool comes_of(const Graph& g, const Node& node, const Operation& operation) {
+  return node.operation == &operation || (node.origin >= 0 && g.origins[node.origin].operation == &operation);
+}
+
 /// The words of one `Recompute`, as a value.
 struct Recomputation {
   int blocks = 1;                          ///< layers whose first input alone is kept
@@ -33,6 +38,8 @@ struct Recomputation {
     ++words[1];
   }
   constexpr void hear(const Operation* only) {
+    for (const Operation* other : operations)
+      if (other == only) words[2] = 8;  // twice is too many
     if (words[2]++ < 8) operations.push_back(only);
   }
   constexpr void hear(auto) { words[1] = 2; }  // none of them
@@ -50,7 +57,7 @@ struct Recomputation {
     if (!collectives && is_communicated(g, node)) return false;
     if (operations.empty()) return true;
     for (const Operation* o : operations)
-      if (node.operation == o || (node.origin >= 0 && g.origins[node.origin].operation == o)) return true;
+      if (comes_of(g, node, *o)) return true;
     return false;
   }
 
@@ -87,6 +94,9 @@ inline constexpr bool is_recompute<Recompute<word...>> = true;
 /// Words that say what is kept of layers; any other one is a placement.
 template <class Word>
 inline constexpr bool is_of_keeping = is_recompute<Word> || std::is_same_v<Word, KeepOnHost>;
+/// Whether none of the words is said twice; of `Recompute` its words tell.
+template <class... Word>
+inline constexpr bool keeps_once = (int{std::is_same_v<Word, KeepOnHost>} + ... + 0) <= 1;
 /// The one `Recompute` among words, or null; where there are several, none that fits.
 template <class... Word>
 constexpr const Recomputation* recomputation_of() {

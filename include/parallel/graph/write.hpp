@@ -324,6 +324,13 @@ class Writing {
   }
   /// Marks, of the nodes written from one on in the region that is being written, those that a word means.
   constexpr void mark(const Recomputation& which, int from) {
+    for (const Operation* o : which.operations) {
+      bool applied = !trace_.training;
+      for (int n = from; n < trace_.graph.nodes.size(); ++n)
+        applied = applied ||
+                  (trace_.graph.nodes[n].region == trace_.region && comes_of(trace_.graph, trace_.graph.nodes[n], *o));
+      if (!applied) trace_.refuse(Reason::recompute_words);
+    }
     for (int n = from; n < trace_.graph.nodes.size(); ++n)
       if (const Node& node = trace_.graph.nodes[n]; node.region == trace_.region && which.has(trace_.graph, node))
         keep_nothing_of(node);

@@ -125,6 +125,7 @@ template <class X>
 inline constexpr bool has_words_of_layers = true;
 template <Dim count, class Block, class... Word>
 inline constexpr bool has_words_of_layers<Layers<count, Block, Word...>> =
+    keeps_once<Word...> &&
     ((is_of_keeping<Word> || (spelling::is_annotation<Word> && !spelling::is_stored<Word>)) && ...);
 template <class X>
 inline constexpr Dim layers_of{};
@@ -168,13 +169,13 @@ constexpr bool has_loop() {
 /// Whether to look into a member: what is wrong within a struct is said of the struct.
 template <class M>
 inline constexpr bool is_class_of_modules = is_parameter<M> || is_layers<M> ||
-                                            (std::is_class_v<M> &&
+                                            (std::is_class_v<M> && !is_of_keeping<M> &&
                                              (std::is_aggregate_v<M> || meta::Described<M>)&&!Interface<M>);
 
 /// Why something is no member of a model.
 template <class M>
 constexpr Reason why_no_module() {
-  if constexpr (!std::is_class_v<M> || Interface<M>)
+  if constexpr (!std::is_class_v<M> || Interface<M> || is_of_keeping<M>)
     return Reason::not_a_module;
   else if constexpr (std::is_polymorphic_v<M>)
     return Reason::has_virtual;

@@ -213,7 +213,8 @@ inline constexpr bool is_scan<Scan<steps, Cell, Word...>> = true;
 template <class X>
 inline constexpr bool has_words_of_scan = true;
 template <Dim steps, class Cell, class... Word>
-inline constexpr bool has_words_of_scan<Scan<steps, Cell, Word...>> = (is_of_keeping<Word> && ...);
+inline constexpr bool has_words_of_scan<Scan<steps, Cell, Word...>> = keeps_once<Word...> &&
+                                                                      (is_of_keeping<Word> && ...);
 template <class X>
 inline constexpr Dim steps_of{};
 template <Dim steps, class Cell, class... Word>

@@ -91,6 +91,7 @@ constexpr Refusal unscaled(const GraphView& g) {
 
 /// The first node for which a program is `unfit`, or -1.
 constexpr int unfit_node(const GraphView& g) {
+  if (g.unfit == Reason::recompute_words) return -1;  // a word of Layers, of which there is no node
   for (int i = 0; i < static_cast<int>(g.nodes.size()); ++i) {
     const Node& n = g.node(i);
     const bool lost = n.origin >= 0 && n.operation == g.origin(n).operation && n.operation->gradient == nullptr &&

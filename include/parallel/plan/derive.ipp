@@ -32,7 +32,8 @@ PARALLEL_INLINE std::string explain(const Fault& fault, const GraphView& g, cons
       (g.misused >= 0 && fault.refusal.reason == g.unfit))
     return result + ": " + std::string(g.path(g.misused));
   if (g.unfit != Reason::none && fault.refusal.reason == g.unfit) {
-    const Source source = fault.node < 0 ? Source{} : g.origin(g.node(fault.node)).source;
+    if (fault.node < 0) return result;
+    const Source source = g.origin(g.node(fault.node)).source;
     return result + ", at " + source.file + ":" + std::to_string(source.line);
   }
   if (fault.refusal.reason == Reason::strict) {

@@ -6,6 +6,7 @@
 #include <parallel/graph/applications.hpp>
 #include <parallel/graph/recomputation.hpp>
 #include <parallel/graph/trace.hpp>
+#include <parallel/operation/attention.hpp>
 
 namespace parallel::internals::trying {
 
@@ -45,13 +46,16 @@ constexpr void store(Trace& trace, const Layout& input) {
     if (input.on(a).split()) add(a, SplitFlat);
   add(&axes::host, OnHost);
 }
-/// "recompute", "recompute collectives": `Recompute<>` or `Recompute<Repeat::collectives>` of layers that have no such
-/// word. "keep on host": `KeepOnHost`.
+/// "recompute", "recompute collectives", "recompute attention", "recompute 2 collectives": `Recompute<>`,
+/// `Recompute<Repeat::collectives>`, `Recompute<&operation::attention>`, `Recompute<2, Repeat::collectives>` of layers
+/// that have no such word. "keep on host": `KeepOnHost`.
 constexpr void keep(Application& layers) {
   if (layers.recomputation == nullptr)
-    layers.recomputation = has("recompute collectives") ? &Recompute<Repeat::collectives>::value
-                           : has("recompute")           ? &Recompute<>::value
-                                                        : nullptr;
+    layers.recomputation = has("recompute collectives")     ? &Recompute<Repeat::collectives>::value
+                           : has("recompute 2 collectives") ? &Recompute<2, Repeat::collectives>::value
+                           : has("recompute attention")     ? &Recompute<&operation::attention>::value
+                           : has("recompute")               ? &Recompute<>::value
+                                                            : nullptr;
   layers.keeps_on_host = layers.keeps_on_host || has("keep on host");
 }
 
