@@ -21,6 +21,11 @@ struct Mesh {
   constexpr Mesh() = default;
   template <class... More>
   constexpr Mesh(Extent first, More... more) : axes{first, more...}, count(1 + static_cast<int>(sizeof...(more))) {}
+  template <class First, class... More>
+  requires(std::is_arithmetic_v<First>) constexpr explicit Mesh(First, More...) {
+    static_assert(sizeof(First) > 99,
+                  "parallel: a mesh has axes, each with its ranks; write Mesh{data = 2, tensor = 4}");
+  }
   // nvcc builds template arguments from their members in order
   constexpr Mesh(const Extent (&a)[internals::max_axes], int n, int seen_from = 0, const Cut& share = {})
       : count(n), here(seen_from), cut(share) {

@@ -1,6 +1,7 @@
 // The shape of a tensor as it is written: Shape<768, 3072 / tensor>.
 #pragma once
 #include <cstdint>
+#include <type_traits>
 
 #include <parallel/algebra/axis.hpp>
 
@@ -37,6 +38,13 @@ struct Dim {
 constexpr Dim operator/(Dim dim, const Axis& axis) {
   dim.axes[dim.count++] = &axis;
   return dim;
+}
+
+template <class Number>
+requires(std::is_arithmetic_v<Number>) constexpr Dim operator/(const Axis& axis, Number extent) {
+  static_assert(sizeof(Number) > 99,
+                "parallel: an extent stands before the axis that splits it; write Shape<8 / data, 16>");
+  return Dim(static_cast<std::int64_t>(extent)) / axis;
 }
 
 template <Dim... dimensions>

@@ -33,6 +33,11 @@ struct Gradient : Emitter {
   constexpr bool wants(int i) const { return trace.graph.values[node.operands[i]].differentiable; }
   constexpr void give(int i, int value) {
     check(i);
+    if (value >= 0 && !internals::same_extents(trace.graph.values[value].type.layout, type(i).layout)) {
+      // by which the node is found again
+      trace.graph.values[node.result].differentiable = false;
+      return trace.refuse(Reason::gradient_shape);
+    }
     given[i] = value;
   }
 

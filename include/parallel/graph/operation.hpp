@@ -105,6 +105,12 @@ struct Initializer {
   double scale = 0.02;  ///< the constant; the standard deviation; the gain
   bool decays = true;   ///< the parameter's group: whether weight decay applies
   bool matrix = true;   ///< whether an optimizer of matrices may take it as one, if it is
+
+  template <class... Given>
+  constexpr Initializer operator()(const Given&...) const {
+    static_assert(sizeof...(Given) > 99, "parallel: xavier, zeros and ones are no functions; write up{xavier}");
+    return {};
+  }
 };
 
 }  // namespace parallel

@@ -36,14 +36,23 @@ PARALLEL_MISSING(expm1)
 PARALLEL_MISSING(floor)
 PARALLEL_MISSING(ceil)
 PARALLEL_MISSING(round)
-PARALLEL_MISSING(fmin)
-PARALLEL_MISSING(fmax)
-PARALLEL_MISSING(max)
-PARALLEL_MISSING(min)
 PARALLEL_MISSING(conv1d)
 PARALLEL_MISSING(conv2d)
 PARALLEL_MISSING(linear)
+PARALLEL_MISSING(operator%)
 #undef PARALLEL_MISSING
+
+// Of two values, as others call it.
+#define PARALLEL_LARGER(function)                     \
+  template <Distributed X, class... More>             \
+  constexpr auto function(const X&, const More&...) { \
+    return mistaken<Reason::larger_of_two, X>();      \
+  }
+PARALLEL_LARGER(max)
+PARALLEL_LARGER(min)
+PARALLEL_LARGER(fmax)
+PARALLEL_LARGER(fmin)
+#undef PARALLEL_LARGER
 
 // Without the dimension along which they go.
 #define PARALLEL_ALONG(function)                      \
@@ -51,6 +60,8 @@ PARALLEL_MISSING(linear)
   constexpr auto function(const X&, const More&...) { \
     return mistaken<Reason::no_dimension, X>();       \
   }
+PARALLEL_ALONG(sum)
+PARALLEL_ALONG(mean)
 PARALLEL_ALONG(softmax)
 PARALLEL_ALONG(log_softmax)
 PARALLEL_ALONG(cumulative_sum)
@@ -86,7 +97,27 @@ PARALLEL_OTHERWISE(mean_squared_error, int...)
 PARALLEL_OTHERWISE(mean_absolute_error, int...)
 PARALLEL_OTHERWISE(clamp, int...)
 PARALLEL_OTHERWISE(where, int...)
+#if __cpp_nontype_template_args >= 201911L
+PARALLEL_OTHERWISE(dropout, double...)
+#else
+PARALLEL_OTHERWISE(dropout, int...)
+#endif
 #undef PARALLEL_OTHERWISE
+#define PARALLEL_EXTENTS(function)                                  \
+  template <Distributed X, class First, class... More>              \
+  constexpr auto function(const X&, const First&, const More&...) { \
+    return mistaken<Reason::other_arguments, X>();                  \
+  }
+PARALLEL_EXTENTS(reshape)
+PARALLEL_EXTENTS(transpose)
+#undef PARALLEL_EXTENTS
+template <Distributed X, class... More>
+constexpr auto einsum(const char*, const X&, const More&...) {
+  return mistaken<Reason::other_arguments, X>();
+}
+template <const Axis&... axes, Distributed X>
+requires(sizeof...(axes) > 0) constexpr auto to(const X&, Here = {}) { return mistaken<Reason::no_placement, X>(); }
+
 // Of one tensor alone an ellipsis is as good as nothing, a pack is not.
 #define PARALLEL_POOL(function)                           \
   template <HeightWidth..., Distributed X, class... More> \
@@ -159,6 +190,16 @@ struct Methods {
   PARALLEL_NUMBERS(data)
   PARALLEL_NUMBERS(item)
 #undef PARALLEL_NUMBERS
+  // a pointer, so that a loop over a tensor has no second error
+#define PARALLEL_ITERATION(name)                                                                \
+  template <class... A>                                                                         \
+  constexpr auto name(const A&...) const {                                                      \
+    const typename NoMethod<sizeof...(A), Reason::no_subscript>::type* const nowhere = nullptr; \
+    return nowhere;                                                                             \
+  }
+  PARALLEL_ITERATION(begin)
+  PARALLEL_ITERATION(end)
+#undef PARALLEL_ITERATION
   template <class Number>
   requires(std::is_arithmetic_v<Number> && !std::is_same_v<Number, bool>) constexpr explicit operator Number() const {
     using refused [[maybe_unused]] = typename NoMethod<std::is_same_v<Number, bool>, Reason::no_number>::refused;

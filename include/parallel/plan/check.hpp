@@ -96,11 +96,16 @@ constexpr int unfit_node(const GraphView& g) {
     const Node& n = g.node(i);
     const bool lost = n.origin >= 0 && n.operation == g.origin(n).operation && n.operation->gradient == nullptr &&
                       n.is(Structural::none) && g.value(n.result).differentiable;
+    bool trained = false;
+    for (const int o : n.operands) trained = trained || g.value(o).differentiable;
+    const bool misshapen = n.origin >= 0 && n.operation->gradient != nullptr && trained && n.results > 0 &&
+                           n.phase == Phase::forward && g.value(n.result).type.dtype != DType::i32 &&
+                           !g.value(n.result).differentiable;
     const double probability = n.reals[0];
     const bool improbable =
         (n.operation == &operation::dropout && !(probability >= 0 && probability < 1)) ||
         (n.operation == &operation::negative_log_likelihood && !(probability >= 0 && probability <= 1));
-    if (g.unfit == Reason::no_gradient ? lost : improbable) return i;
+    if (g.unfit == Reason::no_gradient ? lost : g.unfit == Reason::gradient_shape ? misshapen : improbable) return i;
   }
   return -1;
 }

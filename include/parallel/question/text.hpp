@@ -40,6 +40,12 @@ PARALLEL_INLINE std::string head_of(const Plan& plan);
 /// The text of a plan, one line per collective: phase, calls, kind, axis, tensor, message and sent bytes per call,
 /// member, source line.
 PARALLEL_INLINE std::string text(const Plan& plan);
+template <class Stream>
+requires requires(Stream& stream) { stream.rdbuf(); }
+Stream& operator<<(Stream& stream, const Plan& plan) {
+  stream << text(plan);
+  return stream;
+}
 
 }  // namespace parallel::internals
 

@@ -2,6 +2,7 @@
 // run.
 #pragma once
 #include <functional>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -37,6 +38,10 @@ class RankMemory {
   template <class A>
   void input(int position, A&& whole) {
     put(position, numbers_of(whole));
+  }
+  template <class T>
+  void input(int position, std::initializer_list<T> whole) {
+    input(position, std::span<const T>(whole.begin(), whole.size()));
   }
   /// All of them, in the order of the program's. Throws Misuse, too, where there are others.
   void inputs(std::span<const HandedInput> all) {

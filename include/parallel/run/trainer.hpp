@@ -26,6 +26,17 @@ struct StepResult {
   }
 };
 
+/// What others call lr, with which no Trainer is made.
+struct OtherNames {
+  struct Never {
+    explicit Never() = default;
+  } before{};
+  struct Given {
+    Given(double) {}
+  } lr;
+  double weight_decay = 0;
+};
+
 /// What a training does where a loss is no number.
 enum class NoNumber { stops, skips };
 
@@ -54,6 +65,11 @@ class Trainer {
   requires(!trainer_of<World, ParametersIn<MemoryOf<Device>>, P&&, W&&, Q&&, AdamW::Hyperparameters, More&&...>)
       Trainer(P&&, W&&, Q&&, const AdamW::Hyperparameters&, More&&...)
       : Trainer(OutOfPlace<P, W, Q, AdamW::Hyperparameters, More...>()) {}
+  template <class P, class W, class Q, class... More>
+  Trainer(P&&, W&&, Q&&, const OtherNames&, More&&...) : Trainer(Unmade()) {
+    static_assert(sizeof...(More) > 99,
+                  "parallel: the learning rate is called learning_rate; write {.learning_rate = 1e-3}");
+  }
   /// One step with a learning rate, on the inputs that were given to `executor()`. Where the loss is no number nothing
   /// is updated, and Failure (exit code 1) is thrown on all ranks, unless `on_no_number` says otherwise.
   StepResult step(double learning_rate, Here here = {}) {
@@ -105,15 +121,15 @@ class Trainer {
   Executor<World, Device>& executor() { return executor_; }
 
  private:
+  struct Unmade {};
   template <class... Given>
-  struct OutOfPlace {
+  struct OutOfPlace : Unmade {
     static_assert(sizeof...(Given) > 99,
                   "parallel: a Trainer is made of a plan with a name of its own, its communicator, parameters, the "
                   "optimizer's numbers and a seed; write Trainer<Threads, Cpu> step(plan, world, parameters, "
                   "{.learning_rate = 1e-3}, 1)");
   };
-  template <class... Given>
-  explicit Trainer(OutOfPlace<Given...>)
+  explicit Trainer(Unmade)
       : Trainer(nothing<const Plan>(), nothing<World>(), nothing<ParametersIn<MemoryOf<Device>>>(),
                 AdamW::Hyperparameters{}, 1) {}
   /// Hyperparameters by their names.
