@@ -55,7 +55,7 @@ constexpr auto large(Distributed auto x) {
 }
 // x   result
 // S   S
-PARALLEL_AHEAD constexpr void stored_dropout_lower(Lowering& l) {
+constexpr void stored_dropout_lower(Lowering& l) {
   Type mask = l.results[0];
   Dim& last = mask.layout.dims[mask.layout.rank() - 1];
   last.size /= bytes_of(mask.dtype);  // in elements of x's type, one byte for each of x's
