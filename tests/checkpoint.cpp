@@ -343,3 +343,31 @@ TEST_CASE("killed at whatever call of the system of either rank, it leaves the c
   MESSAGE("killed at " << n << " calls: " << before << " left the one before, " << next << " the new one, " << in_parts
                        << " the second rank's part");
 }
+
+TEST_CASE("a save of one rank alone, or of an earlier step, is told") {
+  const Folder folder;
+  const OwnedPlan plan = derive<Step>(Mesh{tensor = 2});
+  const auto ranks = [&](auto f) {
+    run_threads(
+        2,
+        [&](Threads& world) {
+          Parameters parameters(plan, world.rank(), 5);
+          Trainer<Threads, CpuDouble> step(plan, world, parameters, {}, 1);
+          Checkpoints checkpoints(world, folder.path);
+          f(world, step, checkpoints);
+        },
+        std::chrono::seconds(1));
+  };
+  ranks([](Threads&, auto& step, auto& checkpoints) {
+    checkpoints.save(step, 9);
+    CHECK_THROWS_WITH_AS(checkpoints.save(step, 5),
+                         doctest::Contains("behind 5 steps, but the folder has one behind 9, with which a run"),
+                         Misuse);
+    CHECK(checkpoints.resume(step).step == 9);
+  });
+  CHECK_THROWS_WITH(ranks([](Threads& world, auto& step, auto& checkpoints) {
+                      if (world.rank() == 0) checkpoints.save(step, 10);
+                      step(batch(0, 0.7), batch(0, 0.3));
+                    }),
+                    doctest::Contains("saving a checkpoint"));
+}

@@ -146,6 +146,10 @@ TEST_CASE("CSV") {
   CHECK(says("\"a\nb\",c\n1,x\n") == ": line 3, column 2 is 'x'; a number is expected");
   CHECK(says("x\n\"1\"2\n") == ": line 2, column 1 has something behind its closing quote");
   CHECK(says("x\n1\n", {.columns = {"z"}}) == ": it has no column 'z' in its first line");
+  CHECK(says("1.5,2\n3,4\n") == ": its first line has numbers, but is to name the columns; say {.header = false}");
+  CHECK(says("5\n7\n") == ": its first line has numbers, but is to name the columns; say {.header = false}");
+  CHECK(read("0,1\n3,4\n").values == Numbers{3, 4});  // pandas counts what has no names
+  CHECK(read("1,2\n3,4\n").rows == 1);
   damage(folder, "x,\"y\"\n1,2.5\n\"-3\",4e2\n", 21, [](const std::string& name) { read_csv<float>(name); });
 }
 

@@ -127,6 +127,8 @@ CsvTable<T> read_csv(const std::string& file, const CsvOptions& how = {}) {
   if (!first.next_line()) throw damaged(file, "it has no lines");
   while (const auto field = first.next_field())
     names.push_back(how.header ? std::string(*field) : std::to_string(names.size() + 1));
+  if (how.header && are_numbers(names))
+    throw damaged(file, "its first line has numbers, but is to name the columns; say {.header = false}");
   table.columns = how.columns.empty() ? names : how.columns;
 
   std::vector<std::size_t> place(names.size(), table.columns.size());  // in a row of the table; the last: nowhere

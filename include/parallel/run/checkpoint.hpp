@@ -97,9 +97,11 @@ class Checkpoints {
       : world_(world), files_(world, std::move(folder), kept, here) {}
 
   /// Writes what an executor's program holds behind `step` steps, with its numbers and some notes. Called by all ranks
-  /// together; the plan must outlive the writing.
+  /// together, which are compared; the plan must outlive the writing. Throws Misuse where the folder has a checkpoint
+  /// of a later step, with which a run would go on instead.
   template <class Device>
-  void save(Executor<World, Device>& executor, std::int64_t step, const std::map<std::string, std::string>& notes = {});
+  void save(Executor<World, Device>& executor, std::int64_t step, const std::map<std::string, std::string>& notes = {},
+            Here here = {});
   /// Waits until what is being written is there, however long the disk takes; called by all ranks together. Whether it
   /// is, on all of them.
   bool wait() { return files_.wait(); }
@@ -109,6 +111,15 @@ class Checkpoints {
   /// damaged or has another step's name, or was written by a program of other tensors.
   template <class Device>
   Resumed resume(Executor<World, Device>& executor, Here here = {});
+  /// The same of a Trainer's executor.
+  template <class Run>
+  requires requires(Run& run) { run.executor(); }
+  void save(Run& run, std::int64_t step, const std::map<std::string, std::string>& notes = {}, Here here = {}) {
+    save(run.executor(), step, notes, here);
+  }
+  template <class Run>
+  requires requires(Run& run) { run.executor(); }
+  Resumed resume(Run& run, Here here = {}) { return resume(run.executor(), here); }
 
   /// The steps of which there are checkpoints, the newest last.
   std::vector<std::int64_t> steps() const { return files_.steps(); }
@@ -125,11 +136,16 @@ class Checkpoints {
 template <Communicator World>
 template <class Device>
 void Checkpoints<World>::save(Executor<World, Device>& executor, std::int64_t step,
-                              const std::map<std::string, std::string>& notes) {
+                              const std::map<std::string, std::string>& notes, Here here) {
   using namespace checkpointing;
   if (step < 1)
     throw Misuse("a checkpoint is saved behind " + std::to_string(step) + " steps; save behind one or more");
+  agree(world_, {always(fact("step of the checkpoint", step))}, "saving a checkpoint", here);
   wait();
+  if (const std::vector<std::int64_t> there = steps(); !there.empty() && there.back() > step)
+    throw Misuse("a checkpoint is saved behind " + std::to_string(step) + " steps, but the folder has one behind " +
+                 std::to_string(there.back()) +
+                 ", with which a run would go on; resume from it, or take another folder");
   SharedFile w{.step = step, .plan = &executor.plan()};
   w.metadata = {{std::string(version_key), std::string(version)}, {std::string(step_key), std::to_string(step)}};
   for (const auto& [key, text] : notes) w.metadata[std::string(note_key) + key] = text;
