@@ -34,6 +34,10 @@ struct Transposed {
   Parameter<float, Shape<4, 8 / tensor, 3, 3>> weight;
   constexpr auto operator()(Distributed auto x) const { return transposed_convolution<2, 1, 1>(x, weight); }
 };
+struct Transposed1d {
+  Parameter<float, Shape<4, 8 / tensor, 4>> weight;
+  constexpr auto operator()(Distributed auto x) const { return transposed_convolution<3, 1, 2>(x, weight); }
+};
 struct Patches {
   Parameter<float, Shape<8, 4, 2, 2>> weight;
   constexpr auto operator()(Distributed auto x) const { return convolution<2>(x, weight); }
@@ -59,6 +63,12 @@ struct Normed {
 struct NormedAsGiven {
   Parameter<float, Shape<8 / tensor>> gain, shift, mean, variance;
   constexpr auto operator()(Distributed auto x) const { return batch_norm(x, gain, shift, mean, variance); }
+};
+struct OfChannels {
+  constexpr auto operator()(Distributed auto x) const {
+    const auto [mean, variance] = batch_statistics(x);
+    return mean * variance;
+  }
 };
 struct Picked {
   constexpr auto operator()(Distributed auto x, Distributed auto index) const { return gather<1>(x, index); }
@@ -98,6 +108,8 @@ TEST_CASE("convolutions are PyTorch's, whatever is split") {
                                                                                                               {"x"});
   check_layer<Step<Convolution1d, Numbers<Shape<4 / data, 8 / tensor, 5>>, Line>>("conv1d", {"x"});
   check_layer<Step<Transposed, Numbers<Shape<4 / data, 8 / tensor, 12, 10>>, Image>>("conv_transpose2d", {"x"});
+  check_layer<Step<Transposed1d, Numbers<Shape<4 / data, 8 / tensor, 16>>, Numbers<Shape<4 / data, 4, 5>>>>(
+      "conv_transpose1d", {"x"});
 }
 TEST_CASE("patches are convolved where their rows lie") {
   using Split = Step<Patches, Numbers<Shape<4 / data, 8, 4 / tensor, 3>>, Numbers<Shape<4 / data, 4, 8 / tensor, 6>>>;
@@ -129,6 +141,8 @@ TEST_CASE("batch norm is PyTorch's over the examples of all ranks") {
   check_layer<
       Step<NormedAsGiven, Numbers<Shape<4 / data, 8 / tensor, 3, 5>>, Numbers<Shape<4 / data, 8 / tensor, 3, 5>>>>(
       "batch_norm_given", {"x"});
+  check_layer<Step<OfChannels, Numbers<Shape<8 / tensor>>, Numbers<Shape<4 / data, 8 / tensor, 3, 5>>>>(
+      "batch_statistics", {"x"});
 }
 TEST_CASE("gather and scatter_add are PyTorch's, also along what is split") {
   check_layer<Step<Picked, Numbers<Shape<4 / data, 5, 6>>, Numbers<Shape<4 / data, 8 / tensor, 6>>,

@@ -115,9 +115,22 @@ inline std::size_t lines_of(std::string_view text) {
   return lines;
 }
 
+/// Whether names of columns are numbers, and not such as count the columns: then they are a row.
+inline bool are_numbers(const std::vector<std::string>& names) {
+  bool numbers = true, count = true;
+  for (std::size_t c = 0; c < names.size(); ++c) {
+    const char* const end = names[c].data() + names[c].size();
+    double value = 0;
+    const auto parsed = std::from_chars(names[c].data(), end, value);
+    numbers = numbers && parsed.ec == std::errc{} && parsed.ptr == end;
+    count = count && names[c] == std::to_string(c + (names[0] == "1" ? 1 : 0));
+  }
+  return numbers && !count;
+}
+
 /// A table of numbers, in the memory that these take. Throws Failure: missing_input where there is no file; bad_data,
 /// with line and column, where a field is no number, a line has more or fewer fields than the first, a column that is
-/// asked for is not there, or there are no lines.
+/// asked for is not there, there are no lines, or that which is to name the columns has numbers.
 template <class T = float>
 CsvTable<T> read_csv(const std::string& file, const CsvOptions& how = {}) {
   const MappedFile in(file);
