@@ -42,7 +42,7 @@ static_assert(!mlp.backward.uses_only(data));
 constexpr WrittenPlan written{
     .forward = {all_reduce(tensor).of(128), all_reduce(tensor).of(128), all_reduce(data).of(4)},
     .backward = {all_reduce(data), all_reduce(tensor).of(128), all_reduce(data), all_reduce(data), all_reduce(data),
-                 all_reduce(data), all_reduce(data), all_reduce(data).of(2 * 8 * 4)},
+                 all_reduce(data).of(2 * 8 * 4), all_reduce(data), all_reduce(data)},
     .optimizer = {all_reduce(tensor).of(8)}};
 static_assert(proven<mlp.is(written)>);
 static_assert(proven<mlp.forward.is(all_reduce(tensor), all_reduce(tensor), all_reduce(data))>);

@@ -1,5 +1,6 @@
 // Small gradients are completed together: one call for all vectors that are pending on the same axes, and one for a sum
-// over several axes. And together they go to the host, where their parameters are stored there.
+// over several axes. They are taken in the order in which they appear, and a call begins behind the last of its own,
+// under the rest of the backward pass. And together they go to the host, where their parameters are stored there.
 #pragma once
 #include <parallel/graph/lowering.hpp>
 #include <parallel/graph/stages.hpp>
@@ -51,6 +52,30 @@ constexpr bool together(const Graph& g, const Pending& a, const Pending& b) {
          a.offloaded == b.offloaded && left.layout.others.size() == a.axes.size() &&
          right.layout.others.size() == b.axes.size();
 }
+/// Where in the order each node stands, or of what stands in loops, the end of the outermost.
+constexpr Vector<int> places(const Graph& g) {
+  Vector<int> place;
+  place.resize(g.nodes.size(), 0);
+  for (int at = 0, first = 0, open = 0; at < g.order.size(); ++at) {
+    const Node& n = g.nodes[g.order[at]];
+    open += n.is(Structural::begin_region) ? 1 : n.is(Structural::end_region) ? -1 : 0;
+    if (open > 0) continue;
+    for (; first <= at; ++first) place[g.order[first]] = at;
+  }
+  return place;
+}
+/// What has been written from a place of the order on stands behind another place.
+constexpr void stand_behind(Graph& g, int place, int from) {
+  Vector<IndexOf<Node>> order;
+  const auto take = [&](int begin, int end) {
+    for (int i = begin; i < end; ++i) order.push_back(g.order[i]);
+  };
+  take(0, place + 1);
+  take(from, g.order.size());
+  take(place + 1, from);
+  g.order = order;
+}
+
 /// Completes some sums in one call; where each is, complete, in `completed_values`.
 constexpr void complete(Trace& trace, const List<int, max_operands>& sums, const Pending& how,
                         List<int, max_operands>& completed_values) {
@@ -81,19 +106,32 @@ constexpr void complete_together(Trace& trace, Vector<int>& gradients) {
   using namespace bucketing;
   trace.phase = Phase::backward;
   Vector<Pending> pending;
+  Vector<int> appearing;
   Vector<bool> done;
-  for (const int g : gradients) pending.push_back(before_completion(trace.graph, g));
+  const Vector<int> place = places(trace.graph);
+  const auto appears = [&](int i) { return place[trace.graph.values[pending[i].value].node]; };
+  for (const int g : gradients) {
+    pending.push_back(before_completion(trace.graph, g));
+    int at = appearing.size();
+    appearing.push_back(at);
+    for (; at > 0 && appears(appearing[at - 1]) > appears(appearing[at]); --at)
+      std::swap(appearing[at - 1], appearing[at]);
+  }
   done.resize(gradients.size(), false);
-  for (int i = 0; i < gradients.size(); ++i) {
+  for (int a = 0; a < appearing.size(); ++a) {
+    const int i = appearing[a];
     const Pending& first = pending[i];
     if (done[i] || !first.any()) continue;
     List<int, max_operands> of, sums, completed_values;
-    for (int j = i; j < gradients.size() && of.size() < max_operands; ++j)
+    for (int b = a; b < appearing.size() && of.size() < max_operands; ++b) {
+      const int j = appearing[b];
       if (j == i || (!done[j] && pending[j].any() && small(trace.graph, first.value) &&
                      small(trace.graph, pending[j].value) && together(trace.graph, first, pending[j]))) {
         of.push_back(j);
         sums.push_back(pending[j].value);
       }
+    }
+    const int written = trace.graph.order.size();
     if (of.size() > 1) {
       complete(trace, sums, first, completed_values);
     } else if (first.reductions > 1) {
@@ -101,6 +139,10 @@ constexpr void complete_together(Trace& trace, Vector<int>& gradients) {
       trace.member = trace.graph.values[first.value].member;
       completed_values.push_back(
           trace.enter(first.value, first.completed(trace.graph.values[first.value].type.layout)));
+    }
+    if (trace.graph.order.size() > written) {
+      const Vector<int> now = places(trace.graph);
+      stand_behind(trace.graph, now[trace.graph.values[sums[sums.size() - 1]].node], written);
     }
     for (int k = 0; k < completed_values.size(); ++k) {
       gradients[of[k]] = completed_values[k];
