@@ -10,7 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-HEAD = """#include <parallel/communicator/threads.hpp>
+HEAD = """#include <sstream>
+#include <parallel/communicator/threads.hpp>
 #include <parallel/data/prefetch.hpp>
 #include <parallel/data/sampler.hpp>
 #include <parallel/data/windows.hpp>
@@ -52,6 +53,7 @@ THREADS, GUARDED, SAMPLER = "run_threads takes how many ranks", "guarded takes t
 PREFETCH, WINDOWS, AVERAGES = "a Prefetch is made of", "TokenWindows are made of", "take_averages takes"
 RESULT, STEPPED, CONSTANT = "a step gives its loss among others", "a trainer is called with the inputs", "a Trainer that is const"
 WARMED, GRADIENT, MODEL, SHAPE = "WarmedUp takes", "a gradient is of a loss", "an eager session takes a model", "its element type, its Shape"
+NAMED, GRID, EXTENT, VALUE = "the learning rate is called", "a mesh has axes", "an extent stands before the axis", "xavier, zeros and ones are no"
 WANTED, SESSION, LOOK = "whole numbers have no gradient", "an eager session is made of", "look takes the tensor"
 REFUSED = [
     ("Executor<Cpu, Threads> made(plan, world, parameters);", SWAPPED),
@@ -69,6 +71,10 @@ REFUSED = [
     ("Trainer<Threads, Cpu> made(plan, world, parameters);", TRAINER),
     ("Trainer<Threads, Cpu> made(plan, world, parameters, {.learning_rate = 1e-2});", TRAINER),
     ("Trainer<Threads, Cpu> made(plan, world, parameters, 1e-2, 1);", TRAINER),
+    ("Trainer<Threads, Cpu> made(plan, world, parameters, {.lr = 1e-2}, 1);", NAMED),
+    ("constexpr Mesh made{2, 2};", GRID),
+    ("using Made = Tensor<float, Shape<data / 8, 4>>; Made made;", EXTENT),
+    ("Parameter<float, Shape<8, 4>> made{xavier()};", VALUE),
     ("Eagerly<Step, Threads, Cpu> made(world, plan, parameters);", EAGERLY),
     ("Eagerly<Step, Threads, Cpu> made(derive<Step>(two), world, parameters);", EAGERLY),
     ("Parameters made(plan);", PARAMETERS),
@@ -112,6 +118,7 @@ REFUSED = [
 ]
 ACCEPTED = [
     "Executor<Threads, Cpu> made(plan, world, parameters); made(x, y);",
+    "Executor<Threads, Cpu> made(plan, world, parameters); made.input(0, {1.0F, 2.0F}); made.input(1, y); std::ostringstream() << plan << *plan;",
     "Executor<Threads, Cpu> made(plan.get(), world, parameters, Cpu{}, &e, {}, {}, false);",
     "Trainer<Threads, Cpu> made(plan, world, parameters, {.learning_rate = 1e-2}, 1); made(x, y); made.step(1); made.step();",
     "Trainer<Threads, Cpu> made(*plan, world, parameters, AdamW::Hyperparameters{}, 1, Cpu{}); made.step(0.5F);",
