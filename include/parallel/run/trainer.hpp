@@ -129,7 +129,8 @@ class Trainer {
                   "optimizer's numbers and a seed; write Trainer<Threads, Cpu> step(plan, world, parameters, "
                   "{.learning_rate = 1e-3}, 1)");
   };
-  explicit Trainer(Unmade)
+  template <class Left>  // which no library has ahead
+  requires(std::is_base_of_v<Unmade, Left>) explicit Trainer(Left)
       : Trainer(nothing<const Plan>(), nothing<World>(), nothing<ParametersIn<MemoryOf<Device>>>(),
                 AdamW::Hyperparameters{}, 1) {}
   /// Hyperparameters by their names.
