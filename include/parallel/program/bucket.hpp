@@ -52,28 +52,21 @@ constexpr bool together(const Graph& g, const Pending& a, const Pending& b) {
          a.offloaded == b.offloaded && left.layout.others.size() == a.axes.size() &&
          right.layout.others.size() == b.axes.size();
 }
-/// Where in the order each node stands, or of what stands in loops, the end of the outermost.
-constexpr Vector<int> places(const Graph& g) {
-  Vector<int> place;
-  place.resize(g.nodes.size(), 0);
-  for (int at = 0, first = 0, open = 0; at < g.order.size(); ++at) {
-    const Node& n = g.nodes[g.order[at]];
-    open += n.is(Structural::begin_region) ? 1 : n.is(Structural::end_region) ? -1 : 0;
-    if (open > 0) continue;
-    for (; first <= at; ++first) place[g.order[first]] = at;
+/// What has been written from a place of the order on stands behind the node that makes a value, and behind the loop in
+/// which that stands.
+constexpr void stand_behind(Graph& g, int value, int from) {
+  int behind = from;
+  for (int at = from, within = 0;;) {
+    const int node = g.order[--at];
+    const Node& n = g.nodes[node];
+    if (within == 0) behind = at + 1;
+    if (node == g.values[value].node) break;
+    within += n.is(Structural::end_region) ? 1 : n.is(Structural::begin_region) ? -1 : 0;
   }
-  return place;
-}
-/// What has been written from a place of the order on stands behind another place.
-constexpr void stand_behind(Graph& g, int place, int from) {
-  Vector<IndexOf<Node>> order;
-  const auto take = [&](int begin, int end) {
-    for (int i = begin; i < end; ++i) order.push_back(g.order[i]);
-  };
-  take(0, place + 1);
-  take(from, g.order.size());
-  take(place + 1, from);
-  g.order = order;
+  Vector<IndexOf<Node>> written;
+  for (int i = from; i < g.order.size(); ++i) written.push_back(g.order[i]);
+  for (int i = from; i > behind; --i) g.order[i - 1 + written.size()] = g.order[i - 1];
+  for (int i = 0; i < written.size(); ++i) g.order[behind + i] = written[i];
 }
 
 /// Completes some sums in one call; where each is, complete, in `completed_values`.
@@ -108,8 +101,7 @@ constexpr void complete_together(Trace& trace, Vector<int>& gradients) {
   Vector<Pending> pending;
   Vector<int> appearing;
   Vector<bool> done;
-  const Vector<int> place = places(trace.graph);
-  const auto appears = [&](int i) { return place[trace.graph.values[pending[i].value].node]; };
+  const auto appears = [&](int i) { return int{trace.graph.values[pending[i].value].node}; };
   for (const int g : gradients) {
     pending.push_back(before_completion(trace.graph, g));
     int at = appearing.size();
@@ -140,10 +132,7 @@ constexpr void complete_together(Trace& trace, Vector<int>& gradients) {
       completed_values.push_back(
           trace.enter(first.value, first.completed(trace.graph.values[first.value].type.layout)));
     }
-    if (trace.graph.order.size() > written) {
-      const Vector<int> now = places(trace.graph);
-      stand_behind(trace.graph, now[trace.graph.values[sums[sums.size() - 1]].node], written);
-    }
+    if (trace.graph.order.size() > written) stand_behind(trace.graph, sums[sums.size() - 1], written);
     for (int k = 0; k < completed_values.size(); ++k) {
       gradients[of[k]] = completed_values[k];
       done[of[k]] = true;
