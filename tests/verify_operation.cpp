@@ -230,7 +230,7 @@ TEST_CASE("what is wrong with an operation is named") {
   begins(sentence<Fault::gradient_transposed>(), "project: the gradient of operand 0 is ");
   begins(sentence<Fault::gradient_without_sum>(), "project: the gradient of operand 1 is ");
   begins(sentence<Fault::gradient_of_result_shape>(),
-         "project: the gradient of operand 0 is f64[8], but the operand is f64[12, 8]; sum over what was repeated");
+         "project: its gradient gives an operand what has another shape; sum over what was repeated");
   begins(sentence<Fault::gradient_forgotten>(),
          "project: its gradient gives operand 1 nothing, but a central difference at [0] is ");
   begins(sentence<Fault::gradient_without_offset>(), row + "Partial" + wrong + "the gradient of operand 0 is ");

@@ -140,14 +140,8 @@ class Verification {
   /// The operation on one rank, twice: kernels give numbers, and the same.
   void whole() {
     const Trial::Applied p = trial_.applied(trial_.plain(), trial_.whole());
-    for (std::size_t i = 0; i < p.gradients.size(); ++i) {
-      if (p.gradients[i] < 0) continue;
-      const Type &gradient = p.trace.graph.values[p.gradients[i]].type,
-                 &operand = trial_.plain().types[static_cast<int>(i)];
-      if (!same_extents(gradient.layout, operand.layout))
-        wrong("the gradient of operand " + std::to_string(i) + " is " + text(gradient) + ", but the operand is " +
-              text(operand) + "; sum over what was repeated, by operation::sum_to");
-    }
+    if (p.trace.graph.unfit == Reason::gradient_shape)
+      wrong("its gradient gives an operand what has another shape; sum over what was repeated, by operation::sum_to");
     try {
       trial_.compute_truths();
     } catch (const CannotRun& none) {
