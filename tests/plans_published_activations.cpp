@@ -153,25 +153,23 @@ using InF32 = Accumulate<n.micro_batches, Training<Model<n>, AdamW, Tokens<n>, T
 template <class P, const Mesh& mesh>
 constexpr double gib_of_states = static_cast<double>(states(plan<P, mesh>)) / gib;
 static_assert(gib_of_states<InF32<gpt22(Saved::everything, false)>, eight_ranks> == 45.5625);
-constexpr Gpt with_micro_batches(Gpt n, int m) {
-  n.micro_batches = m;
-  return n;
-}
-static_assert(
-    gib_of_states<Pipelined<schedules::interleaved<3>, InF32<with_micro_batches(gpt175(Saved::everything, false), 8)>>,
-                  stages> == 45.5625);
+static_assert(gib_of_states<Pipelined<schedules::interleaved<3>, InF32<gpt175(Saved::everything, false)>>, stages> ==
+              45.5625);
 
 // In flight on rank r of p: with 1F1B min(m, p - r) micro-batches, with GPipe m, interleaved 2 (p - r - 1) + (v - 1) p
 // + 1 chunks, each of L / (p v) layers. Of all ranks, and of 64 micro-batches with GPipe, below.
 template <int r>
 constexpr Mesh seen_from{stages.on_stage(r)};
-constexpr Gpt few_micro_batches = with_micro_batches(gpt175(Saved::selective, true, published_policy), 4),
-              some_micro_batches = with_micro_batches(gpt175(Saved::selective, true, published_policy), 16);
+constexpr Gpt few_micro_batches = [] {
+  Gpt n = gpt175(Saved::selective, true, published_policy);
+  n.micro_batches = 4;
+  return n;
+}();
 constexpr Gpt many_micro_batches = gpt175(Saved::selective, true, published_policy);
 template <Gpt n, int r, const Schedule& schedule = schedules::one_forward_one_backward>
 constexpr std::int64_t bytes_in_flight = of_layers<n, seen_from<r>, schedule>.rest;
 constexpr std::int64_t layer175 = 34 * 2048 * 12288 / t;
-static_assert(bytes_in_flight<some_micro_batches, 5> == 3 * 12 * layer175);
+static_assert(bytes_in_flight<many_micro_batches, 5> == 3 * 12 * layer175);
 static_assert(bytes_in_flight<few_micro_batches, 0> == 4 * 12 * layer175);
 static_assert(bytes_in_flight<few_micro_batches, 7, schedules::gpipe> == 4 * 12 * layer175);
 static_assert(of_layers<many_micro_batches, stages, schedules::interleaved<3>>.rest == (14 + 16 + 1) * 4 * layer175);
