@@ -116,10 +116,16 @@ static_assert(at_most<Saved::inputs, false, eight_ranks, Saved::recomputed_as_pu
 
 // Figure 1, GiB on the first GPU: tensor parallelism only, and sequence parallelism with the scores made again.
 constexpr double gib = 1 << 30;
+// Of 16 micro-batches, as many as are ever in flight; of the paper's 64 below.
 constexpr Mesh stages{stage = 8, tensor = 8};
+constexpr Gpt with_micro_batches(int m, Gpt n) {
+  n.micro_batches = m;
+  return n;
+}
 template <Saved saved, bool slices>
 constexpr double gib175 =
-    static_cast<double>(of_layers<gpt175(saved, slices, published_policy), stages, schedules::interleaved<3>>.rest) /
+    static_cast<double>(
+        of_layers<with_micro_batches(16, gpt175(saved, slices, published_policy)), stages, schedules::interleaved<3>>.rest) /
     gib;
 static_assert(static_cast<double>(as_published<Saved::everything, false, eight_ranks>) / gib == 59.25);
 static_assert(static_cast<double>(as_published<Saved::selective, true, eight_ranks>) / gib == 9.5625);
@@ -153,29 +159,37 @@ using InF32 = Accumulate<n.micro_batches, Training<Model<n>, AdamW, Tokens<n>, T
 template <class P, const Mesh& mesh>
 constexpr double gib_of_states = static_cast<double>(states(plan<P, mesh>)) / gib;
 static_assert(gib_of_states<InF32<gpt22(Saved::everything, false)>, eight_ranks> == 45.5625);
-static_assert(gib_of_states<Pipelined<schedules::interleaved<3>, InF32<gpt175(Saved::everything, false)>>, stages> ==
-              45.5625);
+static_assert(
+    gib_of_states<Pipelined<schedules::interleaved<3>, InF32<with_micro_batches(8, gpt175(Saved::everything, false))>>,
+                  stages> == 45.5625);
 
 // In flight on rank r of p: with 1F1B min(m, p - r) micro-batches, with GPipe m, interleaved 2 (p - r - 1) + (v - 1) p
 // + 1 chunks, each of L / (p v) layers. Of all ranks, and of 64 micro-batches with GPipe, below.
 template <int r>
 constexpr Mesh seen_from{stages.on_stage(r)};
-constexpr Gpt few_micro_batches = [] {
-  Gpt n = gpt175(Saved::selective, true, published_policy);
-  n.micro_batches = 4;
-  return n;
-}();
-constexpr Gpt many_micro_batches = gpt175(Saved::selective, true, published_policy);
+constexpr Gpt many_micro_batches = gpt175(Saved::selective, true, published_policy),
+              some_micro_batches = with_micro_batches(16, many_micro_batches),
+              few_micro_batches = with_micro_batches(4, many_micro_batches);
 template <Gpt n, int r, const Schedule& schedule = schedules::one_forward_one_backward>
 constexpr std::int64_t bytes_in_flight = of_layers<n, seen_from<r>, schedule>.rest;
 constexpr std::int64_t layer175 = 34 * 2048 * 12288 / t;
-static_assert(bytes_in_flight<many_micro_batches, 5> == 3 * 12 * layer175);
+static_assert(bytes_in_flight<some_micro_batches, 5> == 3 * 12 * layer175);
 static_assert(bytes_in_flight<few_micro_batches, 0> == 4 * 12 * layer175);
 static_assert(bytes_in_flight<few_micro_batches, 7, schedules::gpipe> == 4 * 12 * layer175);
-static_assert(of_layers<many_micro_batches, stages, schedules::interleaved<3>>.rest == (14 + 16 + 1) * 4 * layer175);
+static_assert(of_layers<some_micro_batches, stages, schedules::interleaved<3>>.rest == (14 + 16 + 1) * 4 * layer175);
 
 }  // namespace
 
+TEST_CASE("of the paper's 64 micro-batches, at start-up") {
+  const auto gib175_of = [](const Graph& graph) {
+    return static_cast<double>(activations(*derive(graph, stages, {}, {})).rest) / gib;
+  };
+  CHECK(gib175_of(built<gpt175(Saved::everything, false, published_policy)>(schedules::interleaved<3>)) == 66.84375);
+  CHECK(gib175_of(built<many_micro_batches>(schedules::interleaved<3>)) == 12.3515625);
+  const Graph states_in_f32 =
+      with_schedule(build<InF32<gpt175(Saved::everything, false)>>(), schedules::interleaved<3>);
+  CHECK(static_cast<double>(states(*derive(states_in_f32, stages, {}, {}))) / gib == 45.5625);
+}
 TEST_CASE("in flight on every rank, at start-up") {
   const auto layers = [](const Graph& graph, int rank) {
     return static_cast<double>(activations(*derive(graph, stages.on_stage(rank), {}, {})).rest) / layer175;

@@ -142,6 +142,14 @@ struct Shares {
   }
 };
 
+// A head behind the layers, whose gradient is the first to be reduced.
+template <int depth>
+struct Headed {
+  Layers<depth, Linear> layers;
+  Parameter<float, Shape<6, 6>> head;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(layers(x), head))); }
+};
+
 /// `trained`: how many parameters the loss depends on.
 template <class Program>
 void check(int trained) {
@@ -250,6 +258,27 @@ TEST_CASE("however many an iteration has, it gathers ahead, and the next one wai
   CHECK(ahead == gathers);
   CHECK(reductions == 36);
   CHECK(crossing == reductions);
+}
+/// How many loops lie between where a head's gradient is reduced and where that is waited for.
+template <int depth>
+int loops_meanwhile() {
+  check<Step<Headed<depth>>>(2);
+  check<Accumulate<3, Step<Headed<depth>>>>(2);
+  const OwnedPlan plan = derive<Step<Headed<depth>>>(Mesh{data = 2});
+  int loops = -1;
+  for (const Event& e : plan->events) {
+    const Node& node = plan->graph.node(e.node);
+    const bool reduces = calls(node, plan->mesh) && node.phase == Phase::backward && node.region == 0;
+    if (reduces && e.kind == EventKind::start) loops = 0;
+    if (reduces && e.kind == EventKind::wait) return loops;
+    if (loops >= 0) loops += e.kind == EventKind::end;
+  }
+  return -1;
+}
+TEST_CASE("what is under way when a loop begins stays so, unless the loop takes its place") {
+  CHECK(loops_meanwhile<2>() == 1);
+  CHECK(loops_meanwhile<max_started - 1>() == 1);
+  CHECK(loops_meanwhile<max_started>() == 0);
 }
 TEST_CASE("what no output and no update needs is not in the plan") {
   check_all<Unused>(1);

@@ -136,27 +136,40 @@ struct Ordering {
     put(EventKind::start, n);
     events.back().ahead = true;
   }
-  /// The exchanges of one set of axes take places in turn: before one starts, the one that had its place is waited for.
+  /// How often a node of a loop happens while what stands in `region` around that loop happens once.
+  constexpr int times(const Node& node, int region) const {
+    int times = 1;
+    for (int r = node.region; r > 0 && !g.inside(region, r); r = g.region(r).parent) times *= g.region(r).count;
+    return times;
+  }
+  /// The exchanges of one set of axes take places in turn: before more of them start, those whose places they take are
+  /// waited for. `more`: how many, which stand in `region`.
+  template <class Axes>
+  constexpr void clear_places(const Axes& axes, int more, int region) {
+    for (int i = started.size() - 1; i >= 0; --i) {
+      const int n = started[i];
+      if (g.node(n).transition.axes != axes || g.node(n).transition.along != 0) continue;
+      if (more >= max_started && pending[n]) wait(n);
+      more += times(g.node(n), region);
+    }
+  }
   constexpr void start(int n) {
-    int since = 0;
-    for (int i = started.size() - 1; i >= 0; --i)
-      if (g.node(started[i]).transition.axes == g.node(n).transition.axes && g.node(started[i]).transition.along == 0 &&
-          ++since == max_started && pending[started[i]])
-        wait(started[i]);
+    clear_places(g.node(n).transition.axes, 1, g.node(n).region);
     put(EventKind::start, n);
     pending[n] = true;
     ++under_way;
     started.push_back(n);
   }
-  /// A loop may take every place many times, so what is under way on its axes is waited for before it.
+  /// A loop takes places many times.
   constexpr void clear_places(int region) {
     for (int c = 0; c < pending.size() && under_way > 0; ++c) {
       if (!pending[c]) continue;
-      bool taken = false;
-      for (int n = 0; n < pending.size() && !taken; ++n)
-        taken = alive[n] && calls(g.node(n), mesh) && g.node(n).transition.axes == g.node(c).transition.axes &&
-                g.inside(g.node(n).region, region);
-      if (taken) wait(c);
+      int more = 0;
+      for (const int n : g.order)
+        if (alive[n] && calls(g.node(n), mesh) && g.node(n).transition.axes == g.node(c).transition.axes &&
+            g.inside(g.node(n).region, region))
+          more += times(g.node(n), g.region(region).parent);
+      if (more > 0) clear_places(g.node(c).transition.axes, more, g.region(region).parent);
     }
   }
   /// Waits for everything that the node's operands, through aliases, are still waiting for.
@@ -227,7 +240,8 @@ struct Ordering {
     int starts = 0, at = -1, maker = -1;
     for (int e = body; e < events.size(); ++e) {
       const Node& node = g.node(events[e].node);
-      starts += events[e].kind == EventKind::start && node.transition.axes == g.node(n).transition.axes;
+      if (events[e].kind == EventKind::start && node.transition.axes == g.node(n).transition.axes)
+        starts += times(node, g.node(n).region);
       each_node(g, events[e], [&](int m) {
         if (m == made && events[e].kind == EventKind::compute) maker = e;
         for (const int o : g.node(m).operands)
