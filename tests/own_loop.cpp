@@ -225,6 +225,45 @@ TEST_CASE("a step is a call") {
   });
 }
 
+TEST_CASE("an output as a whole tensor, of which each rank writes its part") {
+  using Whole = std::vector<double>;
+  struct Outputs {
+    Whole hidden = Whole(rows * 8, -99), scores = Whole(rows * classes, -99);
+  };
+  const auto outputs = [](const Mesh& mesh) {
+    const OwnedPlan look = derive<Look>(mesh);
+    std::vector<Outputs> of_rank(static_cast<std::size_t>(mesh.ranks()));
+    run_threads(mesh.ranks(), [&](Threads& world) {
+      Outputs& own = of_rank[static_cast<std::size_t>(world.rank())];
+      Parameters parameters(look, world.rank(), 5);
+      Executor<Threads, CpuDouble> executor(look, world, parameters);
+      CHECK_THROWS_WITH_AS(executor.get("hidden", own.hidden),
+                           "hidden is asked for before the first step; run the program first", Misuse);
+      executor(x, y).get("hidden", own.hidden);
+      executor.get("scores", own.scores);
+      Whole few(3);
+      CHECK_THROWS_AS(executor.get("scores", few), Misuse);
+      CHECK_THROWS_AS(executor.get("nothing", few), Misuse);
+    });
+    return of_rank;
+  };
+  const Outputs one = outputs(Mesh{})[0];
+  const std::vector<Outputs> four = outputs(Mesh{data = 2, tensor = 2});
+  const auto check = [&](const Whole Outputs::*tensor, int holders) {
+    for (std::size_t i = 0; i < (one.*tensor).size(); ++i) {
+      int written = 0;
+      for (const Outputs& rank : four) {
+        if ((rank.*tensor)[i] == -99) continue;
+        CHECK((rank.*tensor)[i] == doctest::Approx((one.*tensor)[i]));
+        ++written;
+      }
+      CHECK(written == holders);
+    }
+  };
+  check(&Outputs::hidden, 1);
+  check(&Outputs::scores, 2);
+}
+
 TEST_CASE("a number out of its range is refused when it is set, by whatever way") {
   using Step = Grouped<Training<Model, Averaged<AdamW>, X, Y>, Group<"head", "down">>;
   const OwnedPlan fit = derive<Step>(Mesh{data = 1});

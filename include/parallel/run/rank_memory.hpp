@@ -124,9 +124,9 @@ class RankMemory {
       if (m.role != Role::input) all.push_back({std::string(g_.path(m)), m.role, m.type});
     return all;
   }
-  /// Writes this rank's part of one of them into a whole tensor, which has room for all of it: a vector, a std::span or
-  /// a matrix. All ranks together fill it. Throws Misuse where there is none of this name, or what is given does not
-  /// fit.
+  /// Writes this rank's part of one of them, or else of the output of this name, into a whole tensor, which has room
+  /// for all of it: a vector, a std::span or a matrix. All ranks together fill it. Throws Misuse where there is none of
+  /// this name, where an output is asked for before the first step, and where what is given does not fit.
   template <class A>
   void get(std::string_view name, A&& whole) const {
     read_whole(name, to_be_written(numbers_of(whole)));
@@ -170,6 +170,17 @@ class RankMemory {
       known += (known.empty() ? "; it has " : ", ") + std::string(g_.path(m));
     }
     throw Misuse("the program has no tensor " + std::string(name) + known);
+  }
+  /// The value of what outlives the step, or else of an output.
+  int called(std::string_view name) const {
+    for (const Member& m : g_.members)
+      if (m.role != Role::input && g_.path(m) == name) return m.value;
+    for (const Output& o : g_.outputs)
+      if (g_.text(o.name) == name) {
+        if (!has_begun_) throw Misuse(std::string(name) + " is asked for before the first step; run the program first");
+        return o.value;
+      }
+    return find(name).value;  // which says what there is
   }
   /// `write` is given this rank's part of a member, where there is one, to write it. Returns what ranks compare of it.
   std::uint64_t change_part(const Member& m, const std::function<void(std::byte*)>& write);
@@ -324,17 +335,18 @@ std::uint64_t RankMemory<Device>::change_part(const Member& m, const std::functi
 
 template <Device Device>
 void RankMemory<Device>::read_whole(std::string_view name, const HandedOver& whole) const {
-  const Member& m = find(name);
-  check_whole(whole, m.type, "the tensor ", name);
-  if (!held(plan_, m)) return;
-  View part{.data = position_.address(m.value), .dtype = m.type.dtype, .rank = 1};
-  part.size[0] = local_elements(m.type.layout, plan_.mesh);
+  const int value = called(name);
+  const Type& type = g_.value(value).type;
+  check_whole(whole, type, "the tensor ", name);
+  if (plan_.storage[static_cast<std::size_t>(value)].block == MemoryBlock::none) return;
+  View part{.data = position_.address(value), .dtype = type.dtype, .rank = 1};
+  part.size[0] = local_elements(type.layout, plan_.mesh);
   std::vector<std::byte> room;
-  if (internals::on_host(m.type.layout))
+  if (internals::on_host(type.layout))
     device_.finish();
   else
     part = on_host(part, room);
-  read_part(plan_, m.type.layout, rank_, static_cast<const std::byte*>(part.data), whole);
+  read_part(plan_, type.layout, rank_, static_cast<const std::byte*>(part.data), whole);
 }
 
 template <Device Device>
