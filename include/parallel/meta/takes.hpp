@@ -27,5 +27,10 @@ constexpr bool takes() {
   else
     return !requires(Beside<F> f) { f(std::declval<X>()...); };
 }
+/// The same of a block of a model; nvcc has no answer to the question above, and none to one for an alias of a member.
+template <class Block, class... X>
+constexpr bool can_take() {
+  return std::is_invocable_v<const Block&, const X&...> || takes<Block, const X&...>();
+}
 
 }  // namespace parallel::internals::meta

@@ -73,9 +73,8 @@ struct Layers {
       return x;
     } else if constexpr (internals::is_source<X>) {
       return internals::mistaken<Reason::only_sources, X, 1>();
-    } else if constexpr (!requires { typename Returned<X, More...>; } &&
-                         !internals::meta::takes<Block, const typename internals::Symbolic<X, Kind::activation>::type&,
-                                                 const More&...>()) {
+    } else if constexpr (!internals::meta::can_take<Block, typename internals::Symbolic<X, Kind::activation>::type,
+                                                    More...>()) {
       return internals::mistaken<Reason::called_otherwise, X, 1 + static_cast<int>(sizeof...(More))>();
     } else if constexpr (!Distributed<Returned<X, More...>>) {
       return internals::mistaken<Reason::no_tensor, X, 1 + static_cast<int>(sizeof...(More))>();

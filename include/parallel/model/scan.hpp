@@ -133,8 +133,7 @@ struct Scan {
   constexpr auto applied(const State& initial, const X& x, const More&... more) const {
     using Carried = typename internals::Symbolic<State, Kind::activation>::type;
     using OneStep = internals::traced_t<internals::scanning::Slice<X>>;
-    if constexpr (!requires { typename Stepped<Carried, OneStep, More...>; } &&
-                  !internals::meta::takes<Cell, const Carried&, const OneStep&, const More&...>()) {
+    if constexpr (!internals::meta::can_take<Cell, Carried, OneStep, More...>()) {
       return static_cast<void>(
                  internals::mistaken<Reason::called_otherwise, X, 2 + static_cast<int>(sizeof...(More))>()),
              refused<State, X>();

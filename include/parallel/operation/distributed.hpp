@@ -21,7 +21,7 @@ constexpr Asked said(Asked otherwise, Word... words) {
   return otherwise;
 }
 template <class Asked, class... Word>
-inline constexpr int times_said = (0 + ... + (std::is_same_v<std::remove_const_t<Word>, Asked> ? 1 : 0));
+inline constexpr int times_said = (0 + ... + (std::is_same_v<std::remove_cvref_t<Word>, Asked> ? 1 : 0));
 /// Whether these are words of a Stored, each kind at most once; what is whole at rest is never gathered, and on the
 /// host there is one placement.
 template <class... Word>

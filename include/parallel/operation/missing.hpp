@@ -42,17 +42,19 @@ PARALLEL_MISSING(linear)
 PARALLEL_MISSING(operator%)
 #undef PARALLEL_MISSING
 
-// Of two values, as others call it.
-#define PARALLEL_LARGER(function)                     \
-  template <Distributed X, class... More>             \
-  constexpr auto function(const X&, const More&...) { \
-    return mistaken<Reason::larger_of_two, X>();      \
+// With more than they take: others name the larger of two values so, or the dimension.
+#define PARALLEL_AND_MORE(function, reason)                          \
+  template <Distributed X, class Second, class... More>              \
+  constexpr auto function(const X&, const Second&, const More&...) { \
+    return mistaken<Reason::reason, X>();                            \
   }
-PARALLEL_LARGER(max)
-PARALLEL_LARGER(min)
-PARALLEL_LARGER(fmax)
-PARALLEL_LARGER(fmin)
-#undef PARALLEL_LARGER
+PARALLEL_AND_MORE(max, larger_of_two)
+PARALLEL_AND_MORE(min, larger_of_two)
+PARALLEL_AND_MORE(fmax, larger_of_two)
+PARALLEL_AND_MORE(fmin, larger_of_two)
+PARALLEL_AND_MORE(sum, no_dimension)
+PARALLEL_AND_MORE(mean, no_dimension)
+#undef PARALLEL_AND_MORE
 
 // Without the dimension along which they go.
 #define PARALLEL_ALONG(function)                      \
@@ -60,8 +62,6 @@ PARALLEL_LARGER(fmin)
   constexpr auto function(const X&, const More&...) { \
     return mistaken<Reason::no_dimension, X>();       \
   }
-PARALLEL_ALONG(sum)
-PARALLEL_ALONG(mean)
 PARALLEL_ALONG(softmax)
 PARALLEL_ALONG(log_softmax)
 PARALLEL_ALONG(cumulative_sum)
