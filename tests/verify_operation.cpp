@@ -24,6 +24,7 @@ enum class Fault {
   gradient_without_sum,
   gradient_of_result_shape,
   gradient_forgotten,
+  gradient_forgotten_of_parts,
   gradient_of_third,
   no_gradient,
   gradient_without_offset,
@@ -125,7 +126,10 @@ struct Project {
     else
       g.give(0, to_x, {g.operand(0), g.operand(1), g.cotangent()});
     if (fault == Fault::gradient_of_third) g.give(2, to_w, {g.operand(0), g.operand(1), g.cotangent()});
-    if (fault != Fault::gradient_forgotten) g.give(1, to_w, {g.operand(0), g.operand(1), g.cotangent()});
+    const bool parts = std::any_of(g.type(0).layout.dims.begin(), g.type(0).layout.dims.end(),
+                                   [](const Dim& d) { return d.count > 0; });
+    if (fault != Fault::gradient_forgotten && !(fault == Fault::gradient_forgotten_of_parts && parts))
+      g.give(1, to_w, {g.operand(0), g.operand(1), g.cotangent()});
   }
   static constexpr Operation operation{.name = "project",
                                        .shape = shape,
@@ -233,6 +237,8 @@ TEST_CASE("what is wrong with an operation is named") {
          "project: its gradient gives an operand what has another shape; sum over what was repeated");
   begins(sentence<Fault::gradient_forgotten>(),
          "project: its gradient gives operand 1 nothing, but a central difference at [0] is ");
+  begins(sentence<Fault::gradient_forgotten_of_parts>(),
+         row + "Partial" + wrong + "operand 1 is given no gradient, which it is where nothing is split");
   begins(sentence<Fault::gradient_without_offset>(), row + "Partial" + wrong + "the gradient of operand 0 is ");
   begins(sentence<Fault::kernel_without_offset>(), row + "Partial" + wrong + "the result is ");
   begins(

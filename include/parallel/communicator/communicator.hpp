@@ -12,30 +12,30 @@ namespace parallel::internals {
 
 /// The ranks of a job, or a group of them: those of a set of axes of a mesh.
 ///
-/// Laws 1. What an exchange computes is the table of `Exchange`. 2. Terms are combined in rank order, ((r0 + r1) + r2)
-/// + ..., in the arithmetic of their element type: every backend gives the same
-///    bits. i32 wraps around. A maximum is NaN where a term is NaN.
+/// Laws
+/// 1. What an exchange computes is the table of `Exchange`.
+/// 2. Terms are combined in rank order, ((r0 + r1) + r2) + ..., in the arithmetic of their element type: every backend
+///    gives the same bits. i32 wraps around. A maximum is NaN where a term is NaN.
 /// 3. All ranks of a group start the same collectives (kind, count, dtype, maximum, root) in the same order, and wait
-/// for them in the same
-///    order, which need not be that of the starts. `start` never waits for another rank.
+///    for them in the same order, which need not be that of the starts. `start` never waits for another rank.
 /// 4. Ranks that share several groups wait for the tickets of all their groups in an order that is the same for all of
-/// them. 5. At most n = `max_outstanding` collectives of a group are outstanding: the k-th start needs that the
-/// (k - n)-th was waited for. `wait` takes a ticket
-///    once.
-/// 6. Between start and wait the caller writes neither `in` nor `out`, and does not read `out`. After wait, both are
-/// its own again. 7. In steady state, start and wait allocate nothing. 8. An exchange that other ranks never reach ends
-/// in bounded time: by the deadline (30 s unless set), for the whole run at once.
-///    So do `split` and the end of a run. In a long phase a rank waits as long as that says.
+///    them.
+/// 5. At most n = `max_outstanding` collectives of a group are outstanding: the k-th start needs that the (k - n)-th was
+///    waited for. `wait` takes a ticket once.
+/// 6. Between start and wait the caller writes neither `in` nor `out`, and does not read `out`. After wait, both are its
+///    own again.
+/// 7. In steady state, start and wait allocate nothing.
+/// 8. An exchange that other ranks never reach ends in bounded time: by the deadline (30 s unless set), for the whole
+///    run at once. So do `split` and the end of a run. In a long phase a rank waits as long as that says.
 /// 9. A group of one rank copies and does nothing else.
 ///
-/// Laws of messages 1. Of the messages from rank a to rank b of a group, the k-th send and the k-th receive belong
-/// together; they agree in count and dtype.
-///    Messages and collectives do not order each other.
+/// Laws of messages
+/// 1. Of the messages from rank a to rank b of a group, the k-th send and the k-th receive belong together; they agree
+///    in count and dtype. Messages and collectives do not order each other.
 /// 2. The wait of a send returns when `in` may be written again, the wait of a receive when `out` holds the message.
-/// Both need that the
-///    peer has started its end, or less; neither needs that the peer waits for it.
+///    Both need that the peer has started its end, or less; neither needs that the peer waits for it.
 /// 3. At most `max_messages` sends to a rank, and as many receives from it, are outstanding, each as in 5. above. They
-/// may be waited for in any order.
+///    may be waited for in any order.
 ///
 /// `aside` carries out an exchange of the host's memory among the ranks, aside from all others, and returns when it is
 /// done: what ranks say to each other about their run goes this way. All ranks of the group call it in one order. It is

@@ -43,8 +43,18 @@ class TokenWindows {
   }
   std::int64_t size() const { return static_cast<std::int64_t>((tokens_.size() - 1) / context_); }
 
-  /// A window, as row `row` of two inputs. That of `no_sample` has zeros, and `ignored` for all targets.
+  /// A window, as row `row` of two inputs. That of `no_sample` has zeros, and `ignored` for all targets. Throws Failure
+  /// (internal) where there is no such window, or an input has no such row.
   void copy(std::int64_t window, std::int64_t row, std::span<int> tokens, std::span<int> targets) const {
+    if (window != no_sample && (window < 0 || window >= size()))
+      throw Failure(tokens_.file() + ": window " + std::to_string(window) + " is asked for, but it has " +
+                        std::to_string(size()) + "; a Sampler is of as many samples as there are windows",
+                    exit_code::internal);
+    const auto rows = static_cast<std::int64_t>(std::min(tokens.size(), targets.size()) / context_);
+    if (row < 0 || row >= rows)
+      throw Failure("row " + std::to_string(row) + " of windows of " + std::to_string(context_) +
+                        " tokens is asked for, but the inputs have room for " + std::to_string(rows),
+                    exit_code::internal);
     const auto begin = static_cast<std::size_t>(row) * context_;
     tokens = tokens.subspan(begin, context_);
     targets = targets.subspan(begin, context_);

@@ -149,7 +149,11 @@ CsvTable<T> read_csv(const std::string& file, const CsvOptions& how = {}) {
     const auto found = how.columns.empty() ? names.begin() + static_cast<std::ptrdiff_t>(c)
                                            : std::find(names.begin(), names.end(), table.columns[c]);
     if (found == names.end()) throw damaged(file, "it has no column '" + table.columns[c] + "' in its first line");
-    place[static_cast<std::size_t>(found - names.begin())] = c;
+    std::size_t& to = place[static_cast<std::size_t>(found - names.begin())];
+    if (to != table.columns.size()) throw damaged(file, "its column '" + table.columns[c] + "' is asked for twice");
+    if (!how.columns.empty() && std::find(found + 1, names.end(), table.columns[c]) != names.end())
+      throw damaged(file, "it has two columns '" + table.columns[c] + "', so which is meant nobody knows");
+    to = c;
   }
 
   // As large as it will be, and never twice while it grows. A line has a separator less than the first has fields, and

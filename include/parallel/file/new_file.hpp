@@ -45,7 +45,12 @@ class NewFile {
     const int descriptor = make_beside();
     if (exists) ::fchmod(descriptor, there.st_mode & 0777);  // who may read it is as before, where that can be
     stream_.reset(::fdopen(descriptor, "w"));
-    if (!stream_) throw refused();
+    if (stream_) return;
+    const int why = errno;
+    ::close(descriptor);
+    ::unlink(beside_.c_str());
+    errno = why;
+    throw refused();
   }
   ~NewFile() {
     if (!beside_.empty()) ::unlink(beside_.c_str());

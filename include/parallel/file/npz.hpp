@@ -114,7 +114,7 @@ class Npz : public NamedTensors {
 /// Writes FILE as numpy.savez does, byte for byte, whole or not at all. `write(entry, sink)` is called for each array
 /// in their order, as write_safetensors does. Throws Failure: io where it cannot be written; bad_data where names are
 /// equal, a shape is none, .npy has not the element type, `write` gave more or fewer bytes than the shape has, or all
-/// are 65536 arrays or 4 GiB.
+/// are 65535 arrays or 4 GiB.
 template <class Write>
 void write_npz(const std::string& file, const std::vector<FileEntry>& arrays, Write write) {
   const auto refused = [&](const FileEntry& t, const std::string& why) {

@@ -101,14 +101,18 @@ constexpr Letters chosen(const Letters& letters, const Letters& others, bool in)
     if (others.contains(c) == in) some.push_back(c);
   return some;
 }
-constexpr Ints dimensions_of(const Letters& from, const Letters& some) { return order_of(from, some); }
+constexpr bool in_order(const Ints& order) {
+  for (int d = 0; d < order.size(); ++d)
+    if (order[d] != d) return false;
+  return true;
+}
 
 /// What one operand becomes: dimensions are summed over, then the rest is brought into an order.
 struct Prepared {
   Ints summed{}, order{};
 };
 constexpr Prepared prepared(const Letters& own, const Letters& wanted) {
-  return {dimensions_of(own, chosen(own, wanted, false)), order_of(chosen(own, wanted, true), wanted)};
+  return {order_of(own, chosen(own, wanted, false)), order_of(chosen(own, wanted, true), wanted)};
 }
 /// Two operands: their product is [batch, left, right], a matmul where letters are contracted.
 struct Pair {
@@ -130,13 +134,8 @@ constexpr Pair pair_of(const Letters& x, const Letters& y, const Letters& result
     // A product takes its operands either way, so that none is transposed that lies in the other.
     const Prepared turned_left = prepared(x, joined(batch, contracted, left)),
                    turned_right = prepared(y, joined(batch, right, contracted));
-    const auto lies = [](const Ints& order) {
-      for (int d = 0; d < order.size(); ++d)
-        if (order[d] != d) return false;
-      return true;
-    };
-    const bool left_turns = !lies(p.left.order) && lies(turned_left.order),
-               right_turns = !lies(p.right.order) && lies(turned_right.order);
+    const bool left_turns = !in_order(p.left.order) && in_order(turned_left.order),
+               right_turns = !in_order(p.right.order) && in_order(turned_right.order);
     if (left_turns) p.left = turned_left;
     if (right_turns) p.right = turned_right;
     p.product = operation::Product(contracted.size(), left_turns, right_turns, batch.size());
@@ -170,11 +169,6 @@ constexpr auto apply(Here here, std::integer_sequence<int, i...>, const X&... x)
 }
 template <const Ints& ints>
 using Each = std::make_integer_sequence<int, ints.size()>;
-constexpr bool in_order(const Ints& order) {
-  for (int d = 0; d < order.size(); ++d)
-    if (order[d] != d) return false;
-  return true;
-}
 template <const Ints& order, class X>
 constexpr auto turned(const X& x, Here here) {
   if constexpr (in_order(order))

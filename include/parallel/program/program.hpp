@@ -522,10 +522,7 @@ constexpr void build(Trace& trace, Types<Input...>) {
   }
   staging::place(trace.graph);
 }
-}  // namespace building
-
-namespace building {
-/// The same of what may be no program.
+/// Whether a type is no program, or is refused.
 template <class Program>
 constexpr bool refused() {
   constexpr bool fits = IsProgram<Program>;

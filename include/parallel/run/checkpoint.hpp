@@ -186,7 +186,8 @@ void Checkpoints<World>::read(Executor<World, Device>& executor, Resumed& resume
   using namespace checkpointing;
   const Safetensors from = opened(file(resumed.step), resumed.step);
   std::size_t known = 0;
-  for (const NamedTensor& t : executor.tensors()) {
+  const std::vector<NamedTensor> all = executor.tensors();
+  for (const NamedTensor& t : all) {
     if (!from.contains(t.name))
       throw damaged(from.file(), "it has no tensor " + t.name + "; another program, or optimizer, wrote it");
     const FileTensor saved = from[t.name];
@@ -197,13 +198,12 @@ void Checkpoints<World>::read(Executor<World, Device>& executor, Resumed& resume
   }
   if (known != from.size()) {
     for (std::size_t i = 0; i < from.size(); ++i) {
-      const std::vector<NamedTensor> all = executor.tensors();
       const std::string name = from[i].name;
       if (std::none_of(all.begin(), all.end(), [&](const NamedTensor& t) { return t.name == name; }))
         throw damaged(from.file(), "it has a tensor " + name + ", which the program has not; another program wrote it");
     }
   }
-  for (const NamedTensor& t : executor.tensors()) {
+  for (const NamedTensor& t : all) {
     const FileTensor saved = from[t.name];
     switch (t.type.dtype) {
       case DType::f64: executor.set(t.name, saved.as<double>(), here); break;

@@ -345,6 +345,7 @@ void SharedFiles<World>::finish(SharedFile& w, std::map<std::string, std::uint64
     for (std::string line; std::getline(lines, line);)
       sums[line.substr(checkpointing::no_sum.size())] +=
           std::strtoull(line.substr(0, checkpointing::no_sum.size()).c_str(), nullptr, 16);
+    if (!lines.eof()) throw Failure(part + " cannot be read", exit_code::io);
   }
   for (const auto& [name, sum] : sums)
     w.metadata[std::string(checkpointing::sum_key) + name] = checkpointing::hexadecimal(sum);

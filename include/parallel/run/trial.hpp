@@ -211,6 +211,10 @@ class Trial {
     for (const Given& g : given_) {
       const Computed parts = computed(lying, inferred, mesh, g);
       if (parts.unlike >= 0) return name_of_result(parts.unlike) + " is whole, but not alike on all ranks";
+      for (std::size_t i = 0; i < parts.gradients.size(); ++i)
+        if (lying.kinds[static_cast<int>(i)] != Kind::data && parts.gradients[i].data.empty() &&
+            !g.truth.gradients[i].data.empty())
+          return "operand " + std::to_string(i) + " is given no gradient, which it is where nothing is split";
       if (auto words = fault(parts, g.truth, tolerance)) return words;
     }
     return {};

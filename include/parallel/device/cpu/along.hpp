@@ -146,7 +146,7 @@ inline void top_k(const Call& call) {
     }
   });
 }
-/// (x, positions): the elements at these positions of dimension ints[0]; no number where there is no such position.
+/// (x, positions): the elements at these positions of dimension ints[0], each of which there is.
 template <class T>
 void chosen(const Call& call) {
   const RowsAlong rows(call.operands[0], call.ints[0]), few(call.results[0], call.ints[0]);
