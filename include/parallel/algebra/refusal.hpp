@@ -14,6 +14,7 @@ namespace parallel {
   reason(no_such_dimension, "parallel: the dimension does not exist in this tensor; dimensions count from 0", dimension, dimensions) \
   reason(elements_differ, "parallel::reshape: the number of elements changes; mend the new Shape", before, after) \
   reason(slice_range, "parallel::slice: the range lies outside the dimension; mend begin and end", begin, end, extent) \
+  reason(top_k, "parallel::top_k: it takes fewer than one, or more than the dimension has; write top_k<dimension, k>(x) with a k from 1 to its extent", taken, extent) \
   reason(channels_differ, "parallel::convolution: the channels of x are not those that the weight takes; x is [batch, channels, height, width], the weight [channels out, channels, height, width], transposed [channels, channels out, height, width]", channels, taken) \
   reason(window, "parallel: a window does not fit; it is at most the extent and twice the padding, moves by at least 1, and a pool's padding is at most half of it; mend window, stride or padding", extent, window, stride, padding) \
   reason(einsum_text, "parallel::einsum: the text is not letters for each operand's dimensions, a comma between operands, an arrow and letters for the result's; write it like bik,kj->bij, with as many operands as are given", position, operands) \
@@ -36,7 +37,7 @@ namespace parallel {
   reason(loss_alone, "parallel::Training: the program returns several tensors; return the loss alone, and give the others by an Evaluation of the same model", tensors) \
   reason(loss_broadcast, "parallel::Training: the loss is Broadcast on an axis, so its gradient would count once per rank; keep it Invariant or Partial", axes) \
   reason(only_sources, "parallel: an operation on constants or random numbers only; combine them with a parameter or an input, or write the constant's value", operands) \
-  reason(not_a_module, "parallel: a model, or a member of one, is neither a Parameter nor a plain struct of such; make configuration a template argument, an array or container Layers or members with names, a reference or const member a plain one", member) \
+  reason(not_a_module, "parallel: a model, or a member of one, is neither a Parameter nor a plain struct of such; make configuration a template argument, an array or container Layers or members with names, a reference or const member a plain one; behind another error mend that one first", member) \
   reason(has_base, "parallel: a model, or a member of one, has a base class, whose members a program cannot name; make the base a member with a name, or describe the struct to Boost.Hana and include parallel/model/hana.hpp", member) \
   reason(has_constructor, "parallel: a model, or a member of one, has a constructor or private members, as containers and smart pointers have; write a plain struct with initializers in braces, Layers<n, Block> for a container, or describe it to Boost.Hana", member) \
   reason(has_virtual, "parallel: a model, or a member of one, has virtual functions, but what a program calls is known while it is compiled; leave virtual out, and make what varies a template argument", member) \
@@ -62,7 +63,7 @@ namespace parallel {
   reason(same_name, "parallel: two axes have one name, and are two to the program; use one of them everywhere, parallel::axes for the names that it has, or rename yours", times) \
   reason(bad_extent, "parallel: an axis must have at least one rank; mend the mesh", extent) \
   reason(inputs_differ, "parallel: the model cannot be called with the program's inputs; name a Tensor for each parameter of its operator(), which must be const and take Distributed auto", inputs) \
-  reason(not_constant, "parallel: the compiler cannot run the model or its optimizer; write constexpr before operator() and update, and before everything else of yours that they call", inputs) \
+  reason(not_constant, "parallel: the compiler cannot run the model or its optimizer, which call what is not constexpr; write constexpr before operator() and update, and before everything of yours that they call, and leave out what only a run can do, as printf; static_assert(run_as_constant<Model, Tensor...>()) names it; behind another error mend that one first", inputs) \
   reason(too_large, "parallel: the program is larger than the compiler computes within its limits; add -fconstexpr-ops-limit=4000000000 for g++, -fconstexpr-steps=100000000 for clang, or put what repeats into Layers or Scan, which a plan has once", operations) \
   reason(no_tensor, "parallel: an operator() returns no tensor; return what the operations give", inputs) \
   reason(concrete, "parallel: an operator() takes a Tensor, but each value has a type of its own; write Distributed auto for its parameters", dimensions) \
@@ -80,10 +81,12 @@ namespace parallel {
   reason(called_otherwise, "parallel: a block of Layers, or a cell of Scan, cannot be called with what it is given; its operator() must be const and take Distributed auto for each tensor, a cell's the state, its slice of the sequence and what else is given", tensors) \
   reason(scan_arguments, "parallel::Scan: it is called with a first state and a sequence, both tensors; write scan(constant<float, Shape<8 / data, 16>>(0), x), where x[n, ...] has the time first", arguments) \
   reason(classes, "parallel::cross_entropy: the number of classes is below 1, or above the last extent of the logits; write cross_entropy<classes, ignored>(logits, target), with 0 for all of them, as in cross_entropy<0, -100>", classes, extent) \
+  reason(scan_result, "parallel::Scan: it gives two tensors, the last state and what every step gave, one behind the other; write auto [last, each] = scan(initial, x), or scan(initial, x).last", dimensions) \
   reason(loss_shapes, "parallel: a loss of elements is taken of two tensors with other shapes, so elements would be repeated; reshape or sum one to the other's Shape, only a scalar meets all elements", left_extent, right_extent) \
   reason(probability, "parallel: a probability is out of range; that of dropout is at least 0 and below 1, the smoothing of cross_entropy from 0 to 1", line) \
-  reason(no_gradient, "parallel::Training: an operation without a gradient stands between a parameter, or a wanted input, and the loss; write its .gradient, or .gradient = operation::no_gradient where it is constant almost everywhere", line) \
+  reason(no_gradient, "parallel::Training: an operation without a gradient, or whose gradient gives none, stands between a parameter, or a wanted input, and the loss; write its .gradient with g.give(operand, ...), or .gradient = operation::no_gradient where it is constant almost everywhere", line) \
   reason(gradient_shape, "parallel: the gradient of an operation gives an operand what has another shape; give what has the operand's extents, g.type(0) says them", line) \
+  reason(gradient_operand, "parallel: the gradient of an operation is given to an operand that it does not have; count its operands from 0, g.give(0, ...) is of the first", line) \
   reason(operation_table, "parallel: an operation has no .shape or no .signatures, or a row of another number of operands or results than it is applied to; write them as docs/adding-an-operation.md shows", operands, results) \
   reason(no_here, "parallel::Apply: the place in the source is not the first argument; give the verb a last parameter, Here here = {}, and write Apply<operation>{}(here, x)", arguments) \
   reason(no_operation, "parallel: there is no operation of this name; compose it of those in docs/operations.md, or write it after docs/adding-an-operation.md", dimensions) \
@@ -91,6 +94,8 @@ namespace parallel {
   reason(no_question, "parallel: a plan is not asked like this; name nothing, an axis, a collective or both, as in calls(all_gather(data)), and ask a phase for rows, as in forward.is(...)", arguments) \
   reason(no_member, "parallel: a Parameter is used that is no member of the model, but static, global or local; make it a member", dimensions) \
   reason(not_a_program, "parallel: an argument of a program is out of place; write Training<Model, Optimizer, Tensor...> or Evaluation<Model, Tensor...>, and about one AllStored<Step, Stored<axis>>, SumsIn<Step, Reduced<T>>, Within<Step, PeakMemory<bytes>> or Accumulate<n, Step>", argument) \
+  reason(input_unread, "parallel::Training: an input is read by nothing that the loss is made of; use it in the model's function, or leave its Tensor out of the Training and its parameter out of operator()", dimensions) \
+  reason(no_update, "parallel::Training: the optimizer has no update that can be called with an Update alone; write static constexpr void update(Update& u) in it, or take one that there is, as AdamW", argument) \
   reason(too_many_members, "parallel: a struct of a model has more than sixteen members; group some of them in a struct of their own", members) \
   reason(no_name, "parallel: a key of a hana::map of modules is no hana::string, is empty, or has a dot or a star, which part a parameter's path; give it a name, hana::string_c<'u', 'p'>", member) \
   reason(stored_broadcast, "parallel: a parameter that is Stored Broadcast would hand its optimizer a pending sum (Partial); leave it Invariant at rest, or Split, and write On<axis, Broadcast> for how it enters", dimensions) \
@@ -106,8 +111,10 @@ namespace parallel {
   reason(not_element_by_element, "parallel::Update: an operation without a table goes element by element, but an operand has another shape, or its first ones lie differently; give the operation a table (signatures)", dimensions) \
   reason(moves_what_it_updates, "parallel::Update: an operation takes the place of its first operands but would have them lie otherwise, or give them another type; give it a row for how the parameter lies, and of_flat for Stored ones", dimensions) \
   reason(replaced, "parallel::Update: an operation takes the place of what it does not update, or a value is read whose place was taken; give replace an operation with .updates = true and the parameter and states, each declared and named once, and read on what it returned", dimensions) \
+  reason(updates_nothing, "parallel::Update: an optimizer's update gives the parameter no new value, so nothing would be trained; write u.replace(operation, {u.parameter()}, {u.gradient(), u.factor()}), what update returns is not read", dimensions) \
   reason(states_in_bf16, "parallel::StatesIn: it is of an optimizer, whose states are rounded to bfloat16 where the parameter is float; write Training<Model, StatesIn<bfloat16, AdamW>, Tensor...> with float parameters, or leave StatesIn off", dimensions) \
   reason(no_element_type, "parallel: the element type is none of float, double, bfloat16, float16 and int; use one of them", bytes) \
+  reason(whole_parameter, "parallel: a Parameter of whole numbers has no gradient to be trained by; give it the element type float, double, bfloat16 or float16, or make it an input", bytes) \
   reason(bad_dimension, "parallel: a dimension, or a number of layers, must be at least 1; mend the Shape, or the Layers", extent) \
   reason(strict, "parallel::Strict: an operation needs a move that is not written; write it before the operation with to<On<axis, placement>>(x), the placement that it is moved_to", from, to, bytes, line) \
   reason(over_memory, "parallel::Within: a rank needs more memory than the budget; tools/plan FILE --why-memory --memory BYTES lists what would make it fit, the cheapest first; or use Accumulate or a larger mesh, or raise PeakMemory<bytes>", bytes, budget) \

@@ -252,7 +252,9 @@ struct Parameter : internals::Arithmetic<Parameter<T, S, Annotation...>> {
   static constexpr Type type = internals::spelling::type_of<T, S, Annotation...>();
   static constexpr internals::Storing storing = internals::spelling::storing_of<T, S, Annotation...>();
   static constexpr Kind kind = Kind::parameter;
-  static constexpr Refusal refusal = internals::spelling::refused_given<T, S, Annotation...>();
+  static constexpr Refusal refusal = std::is_same_v<T, int>
+                                         ? Refusal{Reason::whole_parameter, {sizeof(T)}}
+                                         : internals::spelling::refused_given<T, S, Annotation...>();
 
   Initializer initializer{};
   internals::Applications* of = nullptr;

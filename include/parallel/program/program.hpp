@@ -267,6 +267,17 @@ constexpr int misplaced() {
   return first_misplaced(is_trained<Program> ? 3 : 2, {Interface<Input>...});
 }
 
+/// Whether what stands in an optimizer's place is one by the look of it, but has no update that can be called.
+template <class Program>
+constexpr bool lacks_update() {
+  if constexpr (is_trained<Program>) {
+    using Optimizer = typename Program::Optimizer;
+    return std::is_class_v<Optimizer> && !Updates<Optimizer> && !Interface<Optimizer> && !IsProgram<Optimizer> &&
+           !SaidOfProgram<Optimizer> && !Updates<typename Program::Model>;
+  }
+  return false;
+}
+
 /// Whether a program is loss scaled that cannot be: nothing is scaled forward, and a schedule that updates without
 /// waiting does not know whether another stage's gradients have overflowed.
 template <class Program>
@@ -384,7 +395,8 @@ constexpr bool refused(Types<Input...>) {
   constexpr int m = Program::micro_batches;
   constexpr std::int64_t inputs = sizeof...(Input);
   constexpr int wrong = misplaced<Program, Input...>();
-  constexpr Reason reason = wrong > 0                                  ? Reason::not_a_program
+  constexpr Reason reason = wrong == 2 && lacks_update<Program>()      ? Reason::no_update
+                            : wrong > 0                                ? Reason::not_a_program
                             : m < 1 || (m > 1 && !is_trained<Program>) ? Reason::accumulation
                             : inputs > 8                               ? Reason::too_many_inputs
                             : !stored_alike<Program>()                 ? Reason::stored_words
@@ -394,7 +406,7 @@ constexpr bool refused(Types<Input...>) {
                                                                        : Reason::none;
   using counted [[maybe_unused]] =
       typename Refused<reason, nullptr,
-                       (reason == Reason::not_a_program                                    ? wrong
+                       (reason == Reason::not_a_program || reason == Reason::no_update     ? wrong
                         : reason == Reason::accumulation || reason == Reason::loss_scaling ? m
                                                                                            : inputs)>::type;
   if constexpr (reason != Reason::none) {
@@ -435,6 +447,19 @@ constexpr bool refused(Types<Input...>) {
     }();
     using accepted [[maybe_unused]] = typename Refused<refusal.reason, refusal.axis, refusal.figures[0]>::type;
     return refusal || !sound;
+  }
+}
+
+/// Refuses a training of an input that no operation reads.
+constexpr void refuse_unread(Trace& trace, const List<int, 8>& inputs) {
+  const Graph& g = trace.graph;
+  for (const int input : inputs) {
+    bool read = false;
+    for (const Node& n : g.nodes)
+      for (const int o : n.operands) read = read || o == input;
+    if (read || g.unfit != Reason::none || g.misused >= 0) continue;
+    trace.graph.unfit = Reason::input_unread;
+    trace.graph.misused = g.maker(input).ints[0];
   }
 }
 
@@ -487,6 +512,7 @@ constexpr void build(Trace& trace, Types<Input...>) {
   const auto results = writing.program(last);
   writing.mark_recomputed();
   if constexpr (is_trained<Program>) {
+    refuse_unread(trace, inputs);
     const int result = results[0];
     if (loop) {  // the mean of the micro-batches' losses, pending as they are
       const Type scalar = trace.graph.values[result].type;

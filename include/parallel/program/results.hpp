@@ -23,6 +23,8 @@ template <Distributed R>
 struct Results<R> : SeveralResults<R> {};
 template <Distributed... Result>
 struct Results<std::tuple<Result...>> : SeveralResults<Result...> {};
+template <class Last, class Each>
+struct Results<Scanned<Last, Each>> : SeveralResults<std::remove_const_t<Last>, std::remove_const_t<Each>> {};
 template <Distributed... Member>
 SeveralResults<std::remove_const_t<Member>...> results_of(const std::tuple<Member&...>&);
 template <class R>
