@@ -450,19 +450,6 @@ constexpr bool refused(Types<Input...>) {
   }
 }
 
-/// Refuses a training of an input that no operation reads.
-constexpr void refuse_unread(Trace& trace, const List<int, 8>& inputs) {
-  const Graph& g = trace.graph;
-  for (const int input : inputs) {
-    bool read = false;
-    for (const Node& n : g.nodes)
-      for (const int o : n.operands) read = read || o == input;
-    if (read || g.unfit != Reason::none || g.misused >= 0) continue;
-    trace.graph.unfit = Reason::input_unread;
-    trace.graph.misused = g.maker(input).ints[0];
-  }
-}
-
 template <class Program, class... Input>
 constexpr void build(Trace& trace, Types<Input...>) {
   typename Program::Model model{};
@@ -512,7 +499,8 @@ constexpr void build(Trace& trace, Types<Input...>) {
   const auto results = writing.program(last);
   writing.mark_recomputed();
   if constexpr (is_trained<Program>) {
-    refuse_unread(trace, inputs);
+    for (int i = 0; i < inputs.size(); ++i)
+      if (!writing.needs(first_input + i)) trace.refuse(Reason::input_unread, trace.graph.maker(inputs[i]).ints[0]);
     const int result = results[0];
     if (loop) {  // the mean of the micro-batches' losses, pending as they are
       const Type scalar = trace.graph.values[result].type;
