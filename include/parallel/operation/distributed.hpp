@@ -214,6 +214,11 @@ struct Tensor : internals::Arithmetic<Tensor<T, S, Annotation...>> {
 
 /// Normal with mean 0 and this standard deviation.
 constexpr Initializer normal(double deviation) { return {Initializer::Kind::normal, deviation, true}; }
+template <class... More>
+requires(sizeof...(More) > 0) constexpr Initializer normal(double, More...) {
+  static_assert(sizeof...(More) > 99, "parallel: normal takes its deviation alone, the mean is 0; write normal(0.1)");
+  return {};
+}
 /// Normal, smaller by the square root of twice the depth (GPT-2's residual projections).
 constexpr Initializer scaled_normal(double deviation, Dim layers) {
   double root = 1, n = 2.0 * static_cast<double>(layers.size);
@@ -262,11 +267,12 @@ struct Parameter : internals::Arithmetic<Parameter<T, S, Annotation...>> {
 
   constexpr Parameter() = default;
   constexpr Parameter(Initializer how) : initializer(how) {}
-  template <class Number>
-  requires(std::is_arithmetic_v<Number> || std::is_pointer_v<Number>) constexpr Parameter(
-      Number) {  // a deviation without its distribution, or a distribution without its deviation
+  template <class First, class... More>
+  requires(std::is_arithmetic_v<First> || std::is_pointer_v<First> || requires(First& first) {
+    first.size();
+  }) constexpr Parameter(First, More...) {  // as a deviation without its distribution, or one without its deviation
     using begins [[maybe_unused]] =
-        typename Refused<Reason::no_initializer, nullptr, std::int64_t{sizeof(Number)}>::type;
+        typename Refused<Reason::no_initializer, nullptr, std::int64_t{sizeof(First)}>::type;
   }
   constexpr internals::Applications* program() const { return of; }
   constexpr int enter(internals::Applications& program) const {
