@@ -28,9 +28,7 @@ struct Dim {
   constexpr Dim() = default;
   constexpr Dim(std::int64_t n) : size(n) {}
   template <class Alone>
-  requires(std::is_same_v<Alone, Axis>) constexpr Dim(const Alone&) {
-    internals::no_extent<Alone>();
-  }
+  requires(std::is_same_v<Alone, Axis>) constexpr Dim(const Alone&) { internals::no_extent<Alone>(); }
   constexpr Dim(std::int64_t n, const Axis* const (&a)[internals::max_nesting], int c)
       : size(n), axes{a[0], a[1], a[2]}, count(c) {}
   constexpr bool operator==(const Dim&) const = default;

@@ -51,6 +51,14 @@ struct View {
   std::span<T> span() const {
     return {as<T>(), data == nullptr ? 0 : static_cast<std::size_t>(elements())};
   }
+  /// Refused.
+  template <class Index>
+  float operator[](const Index&) const {
+    static_assert(sizeof(Index) == 0,
+                  "parallel: a view does not know its elements' type; write view.span<float>()[0], "
+                  "or output_scalar(name) for a single number");
+    return 0;
+  }
   std::int64_t elements() const { return extent(0, rank); }
   std::size_t bytes() const { return static_cast<std::size_t>(elements() * bytes_of(dtype)); }
   /// The product of the extents of dimensions [first, last).

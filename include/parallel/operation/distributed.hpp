@@ -257,9 +257,8 @@ struct Parameter : internals::Arithmetic<Parameter<T, S, Annotation...>> {
   static constexpr Type type = internals::spelling::type_of<T, S, Annotation...>();
   static constexpr internals::Storing storing = internals::spelling::storing_of<T, S, Annotation...>();
   static constexpr Kind kind = Kind::parameter;
-  static constexpr Refusal refusal = std::is_same_v<T, int>
-                                         ? Refusal{Reason::whole_parameter, {sizeof(T)}}
-                                         : internals::spelling::refused_given<T, S, Annotation...>();
+  static constexpr Refusal refusal = std::is_same_v<T, int> ? Refusal{Reason::whole_parameter, {sizeof(T)}}
+                                                            : internals::spelling::refused_given<T, S, Annotation...>();
 
   Initializer initializer{};
   internals::Applications* of = nullptr;
@@ -268,8 +267,8 @@ struct Parameter : internals::Arithmetic<Parameter<T, S, Annotation...>> {
   constexpr Parameter() = default;
   constexpr Parameter(Initializer how) : initializer(how) {}
   template <class First, class... More>
-  requires(std::is_arithmetic_v<First> || std::is_pointer_v<First> || requires(First& first) {
-    first.size();
+  requires(std::is_arithmetic_v<First> || std::is_pointer_v<First> || requires {
+    typename First::value_type;
   }) constexpr Parameter(First, More...) {  // as a deviation without its distribution, or one without its deviation
     using begins [[maybe_unused]] =
         typename Refused<Reason::no_initializer, nullptr, std::int64_t{sizeof(First)}>::type;
