@@ -212,12 +212,19 @@ struct Tensor : internals::Arithmetic<Tensor<T, S, Annotation...>> {
   constexpr int enter(internals::Applications&) const { return -1; }
 };
 
+namespace internals {
+/// What stands behind a deviation: refused.
+struct NoMore {
+  constexpr NoMore() = default;
+  template <class Number>
+  requires(std::is_arithmetic_v<Number>) constexpr NoMore(Number) {
+    static_assert(sizeof(Number) > 99, "parallel: normal takes its deviation alone, the mean is 0; write normal(0.1)");
+  }
+};
+}  // namespace internals
 /// Normal with mean 0 and this standard deviation.
-constexpr Initializer normal(double deviation) { return {Initializer::Kind::normal, deviation, true}; }
-template <class... More>
-requires(sizeof...(More) > 0) constexpr Initializer normal(double, More...) {
-  static_assert(sizeof...(More) > 99, "parallel: normal takes its deviation alone, the mean is 0; write normal(0.1)");
-  return {};
+constexpr Initializer normal(double deviation, internals::NoMore = {}) {
+  return {Initializer::Kind::normal, deviation, true};
 }
 /// Normal, smaller by the square root of twice the depth (GPT-2's residual projections).
 constexpr Initializer scaled_normal(double deviation, Dim layers) {
