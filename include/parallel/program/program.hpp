@@ -16,6 +16,7 @@
 #include <parallel/program/recompute.hpp>
 #include <parallel/program/results.hpp>
 #include <parallel/program/tried.hpp>
+#include <parallel/program/ungrouped.hpp>
 #include <parallel/schedule/schedule.hpp>
 
 namespace parallel {
@@ -414,7 +415,7 @@ constexpr bool refused(Types<Input...>) {
   } else if constexpr (!accept<Model>() || !(accept_annotations<Input>() && ...)) {
     return true;
   } else if constexpr (constexpr int lost = ungrouped<Program>(); lost != 0) {
-    using grouped [[maybe_unused]] = typename Refused<Reason::grouped_words, nullptr, lost>::type;
+    using grouped [[maybe_unused]] = typename Ungrouped<Program, lost>::type;
     return true;
   } else if constexpr (constexpr bool takes = meta::takes<Model, Entering<Input>...>();
                        !requires { typename Returned<Model, Input...>; }) {
