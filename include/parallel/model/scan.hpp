@@ -71,6 +71,7 @@ template <class Last, class Each>
 struct Scanned : internals::Arithmetic<Scanned<Last, Each>> {
   Last last;
   Each each;
+  constexpr Scanned() = default;
   constexpr Scanned(const Last& of_last, const Each& of_each) : last(of_last), each(of_each) {}
 
   // As a tensor it is a mistake, which whoever takes it for one asks of its kind.

@@ -177,7 +177,8 @@ class Differentiation {
       gradient.given.count = node.operands.size();
       for (int& g : gradient.given) g = -1;
       node.operation->gradient(gradient);
-      bool gives = node.operation->gradient == &operation::no_gradient || from[0] < 0;
+      bool gives = node.operation->gradient == &operation::no_gradient || from[0] < 0 ||
+                   !trace_.graph.values[node.result].differentiable;
       for (int o = 0; o < node.operands.size(); ++o) {
         gives = gives || gradient.given[o] >= 0;
         if (gradient.given[o] >= 0) add(node.operands[o], gradient.given[o]);
