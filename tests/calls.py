@@ -18,6 +18,7 @@ HEAD = """#include <sstream>
 #include <parallel/device/cpu.hpp>
 #include <parallel/parallel.hpp>
 #include <parallel/run/averages.hpp>
+#include <parallel/run/checkpoint.hpp>
 #include <parallel/run/eager.hpp>
 #include <parallel/run/eagerly.hpp>
 #include <parallel/run/failure.hpp>
@@ -55,12 +56,16 @@ RESULT, STEPPED, CONSTANT = "a step gives its loss among others", "a trainer is 
 WARMED, GRADIENT, MODEL, SHAPE = "WarmedUp takes", "a gradient is of a loss", "an eager session takes a model", "its element type, its Shape"
 NAMED, GRID, EXTENT, VALUE = "the learning rate is called", "a mesh has axes", "an extent stands before the axis", "xavier, zeros and ones are no"
 WANTED, SESSION, LOOK = "whole numbers have no gradient", "an eager session is made of", "look takes the tensor"
+SAVED, SETTING, VIEWED = "Checkpoints are made of the communicator", "a parameter is set by the plan", "a view does not know its elements"
+NORMAL = "normal takes its deviation alone"
 REFUSED = [
     ("Executor<Cpu, Threads> made(plan, world, parameters);", SWAPPED),
     ("Trainer<Threads, float> made(plan, world, parameters, AdamW::Hyperparameters{}, 1);", SWAPPED),
     ("Eager<Threads> made(two, world);", SWAPPED),
     ("Eagerly<Threads, Cpu, Step> made(plan, world, parameters);", SWAPPED),
     ("Eagerly<Net, Threads, Cpu> made(plan, world, parameters);", SWAPPED),
+    ("Executor made(plan, world, parameters);", SWAPPED),
+    ("Trainer made(plan, world, parameters, {.learning_rate = 1e-2}, 1); made(x, y);", SWAPPED),
     ("Executor<Threads, Cpu> made(world, plan, parameters);", EXECUTOR),
     ("Executor<Threads, Cpu> made(plan, world);", EXECUTOR),
     ("Executor<Threads, Cpu> made(plan, world, constant);", EXECUTOR),
@@ -73,8 +78,13 @@ REFUSED = [
     ("Trainer<Threads, Cpu> made(plan, world, parameters, 1e-2, 1);", TRAINER),
     ("Trainer<Threads, Cpu> made(plan, world, parameters, {.lr = 1e-2}, 1);", NAMED),
     ("constexpr Mesh made{2, 2};", GRID),
+    ("constexpr Mesh made{data, tensor};", GRID),
+    ('constexpr Mesh made{"data", 2};', GRID),
     ("using Made = Tensor<float, Shape<data / 8, 4>>; Made made;", EXTENT),
+    ("using Made = Tensor<float, Shape<data, 4>>; Made made;", EXTENT),
+    ("using Made = Tensor<float, Shape<8U * data, 4>>; Made made;", EXTENT),
     ("Parameter<float, Shape<8, 4>> made{xavier()};", VALUE),
+    ("Parameter<float, Shape<8, 4>> made{normal(0, 0.1)};", NORMAL),
     ("Eagerly<Step, Threads, Cpu> made(world, plan, parameters);", EAGERLY),
     ("Eagerly<Step, Threads, Cpu> made(derive<Step>(two), world, parameters);", EAGERLY),
     ("Parameters made(plan);", PARAMETERS),
@@ -99,6 +109,12 @@ REFUSED = [
     ("take_averages(world, step, parameters);", AVERAGES),
     ("double loss = step(x, y);", RESULT),
     ("if (step(x, y)) return;", RESULT),
+    ("std::ostringstream() << step(x, y);", RESULT),
+    ('Checkpoints made("folder", world);', SAVED),
+    ('Checkpoints made(step, "folder"); made.save(step, 1);', SAVED),
+    ('parameters.set("w", x);', SETTING),
+    ('parameters.set("w", 0, x);', SETTING),
+    ('float loss = e.output("loss")[0];', VIEWED),
     ("step.step(x, y);", STEPPED),
     ("step.step(CosineSchedule{});", STEPPED),
     ("const_step(x, y);", CONSTANT),
@@ -132,6 +148,7 @@ ACCEPTED = [
     "Prefetch<Batch> made([](std::int64_t) { return Batch{}; }, 0), other([](auto) { return Batch{}; });",
     'TokenFile tokens("f"); TokenWindows made(tokens, 8), other(made), third(TokenFile("f"), 8, {.end_of_document = 3});',
     "take_averages(world, step.executor(), parameters);",
+    'Checkpoints made(world, "folder"), other(world, "folder", {.newest = 2}); made.save(step, 1); parameters.set(plan, 0, "w", x);',
     "WarmedUp made{20, CosineSchedule{}}; WarmedUp other{20, CosineSchedule{}, 0.1}; WarmedUp copy{made};",
     "auto w = eager.wanted<float, Shape<4>>(x); auto g = eager.gradient(mean(w), w), h = eager.gradient(mean(w), w); "
     'auto v = eager.gradient(mean(w), "w"); auto m = eager.model<Net>(1);',

@@ -145,7 +145,11 @@ TEST_CASE("CSV") {
   CHECK(says("x\n\"1\n2\n") == ": line 2, column 1 begins with a quote that nothing closes");
   CHECK(says("\"a\nb\",c\n1,x\n") == ": line 3, column 2 is 'x'; a number is expected");
   CHECK(says("x\n\"1\"2\n") == ": line 2, column 1 has something behind its closing quote");
-  CHECK(says("x\n1\n", {.columns = {"z"}}) == ": it has no column 'z' in its first line");
+  CHECK(says("x\n1\n", {.columns = {"z"}}) == ": it has no column 'z' in its first line; it has x");
+  CHECK(says("height,weight\n1,2\n", {.columns = {"weight", "hight"}}) ==
+        ": it has no column 'hight' in its first line; it has height, weight");
+  CHECK(sentence(folder, "x,y\n3,2\n1,1.5\n", [](const std::string& name) { read_csv<int>(name); }) ==
+        ": line 3, column 2 is '1.5'; a whole number is expected");
   CHECK(says("1.5,2\n3,4\n") == ": its first line has numbers, but is to name the columns; say {.header = false}");
   CHECK(says("5\n7\n") == ": its first line has numbers, but is to name the columns; say {.header = false}");
   CHECK(read("0,1\n3,4\n").values == Numbers{3, 4});  // pandas counts what has no names

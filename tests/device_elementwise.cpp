@@ -258,9 +258,10 @@ TEST_CASE("a kernel is chosen by its first result, and cannot take an operand fo
       by_operand[]{{&summed, nullptr, total<float>}};
   Run<float> call;
   call.operand(Numbers({4}, 1)).result<double>({1});
-  CHECK_THROWS_WITH(CpuDouble{by_result}.kernel(summed, call.call())(call.call()),
-                    "a kernel takes a view of f32 for one of f64; a kernel is chosen by the element type of its first "
-                    "result: have it read every other view as what View::dtype says");
+  CHECK_THROWS_WITH(
+      CpuDouble{by_result}.kernel(summed, call.call())(call.call()),
+      "a view of f32 is read as f64; read it by span<float>() or as<float>(), a kernel, which is chosen by "
+      "its first result, every other view as what View::dtype says");
   CpuDouble{by_operand}.kernel(summed, call.call())(call.call());
   CHECK(call.get(0).values[0] == 4);
   CHECK(call.call().operands[0].as<const std::byte>() == call.call().operands[0].data);

@@ -21,6 +21,7 @@ def reasons(include):
 def named(figures):
     """The figures of a refusal as a compiler prints them, without the noise that differs between compilers."""
     figures = re.sub(r"parallel::(figure::|axes::)?|\s*&\s*|\(|\)", "", figures)
+    figures = re.sub(r"'(.)'(, ?(?='))?", r"\1", figures)  # a name, letter by letter
     return re.sub(r"(\d)L?\b", r"\1", figures).replace("> >", ">>").strip()
 
 

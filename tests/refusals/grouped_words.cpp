@@ -1,5 +1,5 @@
 // A misspelt member.
-// figures: member<2>
+// figures: member<2>, said<haed>, nearest<head>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

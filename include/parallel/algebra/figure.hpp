@@ -68,6 +68,9 @@ template <std::int64_t> struct valid_above;
 template <std::int64_t> struct valid_below;
 template <std::int64_t> struct window;
 
+template <char...> struct nearest;  // names, letter by letter
+template <char...> struct said;
+
 template <std::int64_t dim> struct Split;  // placements, as they are written
 struct SplitFlat;
 struct Invariant;

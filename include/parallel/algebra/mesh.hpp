@@ -22,7 +22,8 @@ struct Mesh {
   template <class... More>
   constexpr Mesh(Extent first, More... more) : axes{first, more...}, count(1 + static_cast<int>(sizeof...(more))) {}
   template <class First, class... More>
-  requires(std::is_arithmetic_v<First>) constexpr explicit Mesh(First, More...) {
+  requires(std::is_arithmetic_v<First> || std::is_pointer_v<First> ||
+           std::is_same_v<First, Axis>) constexpr explicit Mesh(First, More...) {
     static_assert(sizeof(First) > 99,
                   "parallel: a mesh has axes, each with its ranks; write Mesh{data = 2, tensor = 4}");
   }

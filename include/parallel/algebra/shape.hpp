@@ -9,6 +9,13 @@ namespace parallel {
 namespace internals {
 inline constexpr int max_rank = 6;     ///< dimensions of one tensor
 inline constexpr int max_nesting = 3;  ///< axes that split one dimension
+
+/// An axis where an extent is missing.
+template <class Instead>
+constexpr void no_extent() {
+  static_assert(sizeof(Instead) > 99,
+                "parallel: an extent stands before the axis that splits it; write Shape<8 / data, 16>");
+}
 }  // namespace internals
 
 /// One dimension: its full logical extent, and the axes that split it, outermost first (`4096 / data / sequence`). It
@@ -20,6 +27,8 @@ struct Dim {
 
   constexpr Dim() = default;
   constexpr Dim(std::int64_t n) : size(n) {}
+  template <class Alone>
+  requires(std::is_same_v<Alone, Axis>) constexpr Dim(const Alone&) { internals::no_extent<Alone>(); }
   constexpr Dim(std::int64_t n, const Axis* const (&a)[internals::max_nesting], int c)
       : size(n), axes{a[0], a[1], a[2]}, count(c) {}
   constexpr bool operator==(const Dim&) const = default;
@@ -42,9 +51,12 @@ constexpr Dim operator/(Dim dim, const Axis& axis) {
 
 template <class Number>
 requires(std::is_arithmetic_v<Number>) constexpr Dim operator/(const Axis& axis, Number extent) {
-  static_assert(sizeof(Number) > 99,
-                "parallel: an extent stands before the axis that splits it; write Shape<8 / data, 16>");
+  internals::no_extent<Number>();
   return Dim(static_cast<std::int64_t>(extent)) / axis;
+}
+template <class Number>
+requires(std::is_arithmetic_v<Number>) constexpr Dim operator*(Number extent, const Axis& axis) {
+  return axis / extent;
 }
 
 template <Dim... dimensions>

@@ -10,9 +10,18 @@
 namespace parallel::internals {
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_element_type(DType is, DType taken) {
-  throw Failure("a kernel takes a view of " + std::string(name_of(is)) + " for one of " + std::string(name_of(taken)) +
-                    "; a kernel is chosen by the element type of its first result: have it read every other view as "
-                    "what View::dtype says",
+  const auto word = [&] {
+    switch (is) {
+      case DType::f64: return "double";
+      case DType::bf16: return "bfloat16";
+      case DType::f16: return "float16";
+      case DType::i32: return "int";
+      default: return "float";
+    }
+  };
+  throw Failure("a view of " + std::string(name_of(is)) + " is read as " + std::string(name_of(taken)) +
+                    "; read it by span<" + word() + ">() or as<" + word() +
+                    ">(), a kernel, which is chosen by its first result, every other view as what View::dtype says",
                 exit_code::internal);
 }
 
@@ -41,6 +50,14 @@ struct View {
   template <class T>
   std::span<T> span() const {
     return {as<T>(), data == nullptr ? 0 : static_cast<std::size_t>(elements())};
+  }
+  /// Refused.
+  template <class Index>
+  float operator[](const Index&) const {
+    static_assert(sizeof(Index) == 0,
+                  "parallel: a view does not know its elements' type; write view.span<float>()[0], "
+                  "or output_scalar(name) for a single number");
+    return 0;
   }
   std::int64_t elements() const { return extent(0, rank); }
   std::size_t bytes() const { return static_cast<std::size_t>(elements() * bytes_of(dtype)); }

@@ -148,7 +148,11 @@ CsvTable<T> read_csv(const std::string& file, const CsvOptions& how = {}) {
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     const auto found = how.columns.empty() ? names.begin() + static_cast<std::ptrdiff_t>(c)
                                            : std::find(names.begin(), names.end(), table.columns[c]);
-    if (found == names.end()) throw damaged(file, "it has no column '" + table.columns[c] + "' in its first line");
+    if (found == names.end()) {
+      std::string known;
+      for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+      throw damaged(file, "it has no column '" + table.columns[c] + "' in its first line; it has " + known);
+    }
     std::size_t& to = place[static_cast<std::size_t>(found - names.begin())];
     if (to != table.columns.size()) throw damaged(file, "its column '" + table.columns[c] + "' is asked for twice");
     if (!how.columns.empty() && std::find(found + 1, names.end(), table.columns[c]) != names.end())
@@ -172,7 +176,8 @@ CsvTable<T> read_csv(const std::string& file, const CsvOptions& how = {}) {
     if (error == std::errc::result_out_of_range)
       throw fields.refused("is '" + std::string(field.substr(0, 40)) + "', a number that is too large or too small");
     if (error != std::errc{} || end != digits.data() + digits.size())
-      throw fields.refused("is '" + std::string(field.substr(0, 40)) + "'; a number is expected");
+      throw fields.refused("is '" + std::string(field.substr(0, 40)) + "'; a " +
+                           (std::is_integral_v<T> ? "whole number" : "number") + " is expected");
     return value;
   };
   while (fields.next_line()) {

@@ -2,6 +2,7 @@
 // gradients to its operands.
 #pragma once
 #include <string>
+#include <type_traits>
 
 #include <parallel/graph/lowering.hpp>
 #include <parallel/meta/failure.hpp>
@@ -9,7 +10,7 @@
 namespace parallel {
 
 namespace internals {
-/// Throws Failure; in the compiler it is where that ends.
+/// Throws Failure.
 [[noreturn]] inline void gradient_is_given_to_no_operand(const Node& of, int operand) {
   throw Failure("the gradient of " + std::string(of.operation->name) + " gives to operand " + std::to_string(operand) +
                     ", but the operation has " + std::to_string(of.operands.size()) + ", counted from 0",
@@ -32,12 +33,9 @@ struct Gradient : Emitter {
   constexpr const Type& result_type(int r = 0) const { return trace.graph.values[node.result + r].type; }
   constexpr bool wants(int i) const { return trace.graph.values[node.operands[i]].differentiable; }
   constexpr void give(int i, int value) {
-    check(i);
-    if (value >= 0 && !internals::same_extents(trace.graph.values[value].type.layout, type(i).layout)) {
-      // by which the node is found again
-      trace.graph.values[node.result].differentiable = false;
-      return trace.refuse(Reason::gradient_shape);
-    }
+    if (!has(i)) return;
+    if (value >= 0 && !internals::same_extents(trace.graph.values[value].type.layout, type(i).layout))
+      return refuse(Reason::gradient_shape);
     given[i] = value;
   }
 
@@ -45,13 +43,22 @@ struct Gradient : Emitter {
   constexpr void give(int i, const Operation& operation,
                       const internals::List<int, internals::max_node_operands>& operands, const Ints& ints = {},
                       double first = 0, double second = 0) {
-    check(i);
-    if (wants(i)) give(i, emit(operation, operands, {conjugate(type(i))}, ints, first, second));
+    if (has(i) && wants(i)) give(i, emit(operation, operands, {conjugate(type(i))}, ints, first, second));
+  }
+
+  /// What is wrong with it, as the plan says, by the line of the operation.
+  constexpr void refuse(Reason reason) {
+    trace.graph.values[node.result].differentiable = false;  // by which the node is found again
+    trace.refuse(reason);
   }
 
  private:
-  constexpr void check(int i) const {
-    if (i < 0 || i >= node.operands.size()) internals::gradient_is_given_to_no_operand(node, i);
+  /// Whether there is such an operand. Where there is none the compiler refuses, and a run throws.
+  constexpr bool has(int i) {
+    if (i >= 0 && i < node.operands.size()) return true;
+    if (!std::is_constant_evaluated()) internals::gradient_is_given_to_no_operand(node, i);
+    refuse(Reason::gradient_operand);
+    return false;
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include <parallel/meta/list.hpp>
 #include <parallel/meta/name.hpp>
+#include <parallel/meta/nearest.hpp>
 
 namespace parallel::internals {
 
@@ -24,6 +25,19 @@ constexpr bool has_names(std::string_view path, std::string_view names) {
     if ((at == 0 || path[at - 1] == '.') && ends(at + names.size()) && path.substr(at, names.size()) == names)
       return !names.empty();
   return false;
+}
+
+/// Of the names in a path, and those one behind the other, what is nearer to these than to `best`; else that.
+constexpr std::string_view nearer(std::string_view path, std::string_view names, std::string_view best) {
+  const auto parts = [&](std::size_t at) { return at == 0 || at == path.size() || path[at] == '.'; };
+  for (std::size_t begin = 0; begin < path.size(); ++begin)
+    for (std::size_t end = begin + 1; end <= path.size(); ++end) {
+      if (!parts(begin) || !parts(end)) continue;
+      const std::size_t from = begin == 0 ? 0 : begin + 1;
+      const std::string_view run = path.substr(from, end - from);
+      if (best.empty() || letters_between(run, names) < letters_between(best, names)) best = run;
+    }
+  return best;
 }
 
 /// What a word says of the members that have some names.

@@ -83,8 +83,10 @@ class Trace {
   }
 
   /// The first reason holds, as that a member is misused.
-  constexpr void refuse(Reason reason) {
-    if (graph.unfit == Reason::none && graph.misused < 0) graph.unfit = reason;
+  constexpr void refuse(Reason reason, std::int64_t misused = -1) {
+    if (graph.unfit != Reason::none || graph.misused >= 0) return;
+    graph.unfit = reason;
+    graph.misused = static_cast<int>(misused);
   }
 
   /// A parameter, state or input of the program.

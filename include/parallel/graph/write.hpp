@@ -32,6 +32,8 @@ class Writing {
     for (const int result : results) values.push_back(value_of(result));
     return values;
   }
+  /// Whether what has been written is made of it.
+  constexpr bool needs(int application) const { return needed_[application]; }
   /// When all is written: the backward pass computes again what was marked so.
   constexpr void mark_recomputed() {
     for (int i = 0; i < all_.size(); ++i) mark(i);

@@ -11,7 +11,10 @@ struct Source {
 
 /// Where a function was called. A last parameter of this type, defaulted, remembers the caller's line.
 struct Here : internals::Source {
-  constexpr Here(const char* f = __builtin_FILE(), int l = __builtin_LINE()) : internals::Source{f, l} {}
+  struct Caller {};
+  /// Not of one text, which is an argument too many.
+  constexpr Here(Caller = {}, const char* f = __builtin_FILE(), int l = __builtin_LINE()) : internals::Source{f, l} {}
+  constexpr Here(const char* f, int l) : internals::Source{f, l} {}
 };
 
 }  // namespace parallel

@@ -6,21 +6,23 @@
 #include <string_view>
 #include <vector>
 
+#include <parallel/meta/list.hpp>
+
 namespace parallel::internals {
 
 /// Letters to be changed, put in or taken out (Levenshtein, 1965).
-inline std::size_t letters_between(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+constexpr int letters_between(std::string_view a, std::string_view b) {
+  Vector<int> row;
+  for (int j = 0; j <= static_cast<int>(b.size()); ++j) row.push_back(j);
+  for (const char letter : a) {
+    int diagonal = row[0]++;
+    for (int j = 1; j < row.size(); ++j) {
+      const int changed = diagonal + (letter == b[static_cast<std::size_t>(j - 1)] ? 0 : 1);
       diagonal = row[j];
-      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
+      row[j] = std::min(std::min(changed, row[j] + 1), row[j - 1] + 1);
     }
   }
-  return row[b.size()];
+  return row.back();
 }
 /// At most so many, the nearest first; of names that are equally near the one that was given first.
 inline std::vector<std::string> nearest(std::string_view name, std::vector<std::string> known, std::size_t most) {

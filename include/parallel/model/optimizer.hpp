@@ -79,6 +79,7 @@ constexpr void update_as_it_lies(Trace& trace, int member, int gradient, int fac
   {
     Update update(trace, member, gradient, factor);
     Optimizer::update(update);
+    update.settle();
   }
   trace.member = member;
   Member& updated = trace.graph.members[member];

@@ -68,9 +68,17 @@ constexpr Refusal refused_sequence(const Layout& x, const Dim& steps) {
 
 /// What a Scan gives: the state that its last step returned, and what every step gave, one behind the other.
 template <class Last, class Each>
-struct Scanned {
+struct Scanned : internals::Arithmetic<Scanned<Last, Each>> {
   Last last;
   Each each;
+  constexpr Scanned() = default;
+  constexpr Scanned(const Last& of_last, const Each& of_each) : last(of_last), each(of_each) {}
+
+  // As a tensor it is a mistake, which whoever takes it for one asks of its kind.
+  static constexpr Type type = Last::type;
+  static constexpr Kind kind = internals::mistaken<Reason::scan_result, std::remove_const_t<Last>>().kind;
+  constexpr internals::Applications* program() const { return last.program(); }
+  constexpr int enter(internals::Applications&) const { return -1; }
 };
 
 /// `Scan<512, Gru> gru; const auto [last, each] = gru(initial, x);`: 512 steps, each of which takes the state that the

@@ -224,6 +224,12 @@ class Update {
   /// Makes a value an output of the program, called as the parameter and behind a point `name`.
   constexpr void output(std::string_view name, Value value) {
     trace_.output(trace_.graph.name(of(member_).path, {".", name}), value.number);
+    gives_out_ = true;
+  }
+
+  /// For who asked: refused where nothing came of it.
+  constexpr void settle() {
+    if (of(member_).updated < 0 && !gives_out_) refuse(Reason::updates_nothing);
   }
 
  private:
@@ -372,6 +378,7 @@ class Update {
   internals::Vector<Owned> owned_{};
   internals::Vector<int> gone_{};  ///< values whose place another has taken
   DType states_in_ = DType::f32;
+  bool gives_out_ = false;
 };
 
 namespace internals {

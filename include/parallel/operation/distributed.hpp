@@ -212,8 +212,20 @@ struct Tensor : internals::Arithmetic<Tensor<T, S, Annotation...>> {
   constexpr int enter(internals::Applications&) const { return -1; }
 };
 
+namespace internals {
+/// What stands behind a deviation: refused.
+struct NoMore {
+  constexpr NoMore() = default;
+  template <class Number>
+  requires(std::is_arithmetic_v<Number>) constexpr NoMore(Number) {
+    static_assert(sizeof(Number) > 99, "parallel: normal takes its deviation alone, the mean is 0; write normal(0.1)");
+  }
+};
+}  // namespace internals
 /// Normal with mean 0 and this standard deviation.
-constexpr Initializer normal(double deviation) { return {Initializer::Kind::normal, deviation, true}; }
+constexpr Initializer normal(double deviation, internals::NoMore = {}) {
+  return {Initializer::Kind::normal, deviation, true};
+}
 /// Normal, smaller by the square root of twice the depth (GPT-2's residual projections).
 constexpr Initializer scaled_normal(double deviation, Dim layers) {
   double root = 1, n = 2.0 * static_cast<double>(layers.size);
@@ -252,7 +264,8 @@ struct Parameter : internals::Arithmetic<Parameter<T, S, Annotation...>> {
   static constexpr Type type = internals::spelling::type_of<T, S, Annotation...>();
   static constexpr internals::Storing storing = internals::spelling::storing_of<T, S, Annotation...>();
   static constexpr Kind kind = Kind::parameter;
-  static constexpr Refusal refusal = internals::spelling::refused_given<T, S, Annotation...>();
+  static constexpr Refusal refusal = std::is_same_v<T, int> ? Refusal{Reason::whole_parameter, {sizeof(T)}}
+                                                            : internals::spelling::refused_given<T, S, Annotation...>();
 
   Initializer initializer{};
   internals::Applications* of = nullptr;
@@ -260,11 +273,12 @@ struct Parameter : internals::Arithmetic<Parameter<T, S, Annotation...>> {
 
   constexpr Parameter() = default;
   constexpr Parameter(Initializer how) : initializer(how) {}
-  template <class Number>
-  requires(std::is_arithmetic_v<Number> || std::is_pointer_v<Number>) constexpr Parameter(
-      Number) {  // a deviation without its distribution, or a distribution without its deviation
+  template <class First, class... More>
+  requires(std::is_arithmetic_v<First> || std::is_pointer_v<First> || requires {
+    typename First::value_type;
+  }) constexpr Parameter(First, More...) {  // as a deviation without its distribution, or one without its deviation
     using begins [[maybe_unused]] =
-        typename Refused<Reason::no_initializer, nullptr, std::int64_t{sizeof(Number)}>::type;
+        typename Refused<Reason::no_initializer, nullptr, std::int64_t{sizeof(First)}>::type;
   }
   constexpr internals::Applications* program() const { return of; }
   constexpr int enter(internals::Applications& program) const {

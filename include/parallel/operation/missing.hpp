@@ -22,6 +22,15 @@ PARALLEL_MISSING(*=)
 PARALLEL_MISSING(/=)
 #undef PARALLEL_MISSING
 
+template <Distributed X>
+constexpr auto& operator++(X& x) {
+  return x += 1;
+}
+template <Distributed X>
+constexpr auto& operator++(X& x, int) {
+  return x += 1;
+}
+
 // A function of one's own with such a name goes before these: it has no pack.
 #define PARALLEL_MISSING(function)                    \
   template <Distributed X, class... More>             \
@@ -39,8 +48,38 @@ PARALLEL_MISSING(round)
 PARALLEL_MISSING(conv1d)
 PARALLEL_MISSING(conv2d)
 PARALLEL_MISSING(linear)
+PARALLEL_MISSING(permute)
+PARALLEL_MISSING(flatten)
+PARALLEL_MISSING(squeeze)
+PARALLEL_MISSING(unsqueeze)
+PARALLEL_MISSING(cat)
+PARALLEL_MISSING(stack)
+PARALLEL_MISSING(mm)
+PARALLEL_MISSING(bmm)
+PARALLEL_MISSING(dot)
+PARALLEL_MISSING(var)
+PARALLEL_MISSING(norm)
+PARALLEL_MISSING(leaky_relu)
+PARALLEL_MISSING(elu)
+PARALLEL_MISSING(zeros_like)
+PARALLEL_MISSING(ones_like)
+PARALLEL_MISSING(one_hot)
+PARALLEL_MISSING(mse_loss)
+PARALLEL_MISSING(nll_loss)
+PARALLEL_MISSING(detach)
+PARALLEL_MISSING(stop_gradient)
 PARALLEL_MISSING(operator%)
+PARALLEL_MISSING(operator^)
+PARALLEL_MISSING(operator|)
 #undef PARALLEL_MISSING
+template <Distributed X, class Y>
+constexpr auto operator&(const X&, const Y&) {  // no pack, of which one operand is an address
+  return mistaken<Reason::no_operation, X>();
+}
+template <Distributed X>
+constexpr auto operator~(const X&) {
+  return mistaken<Reason::no_operation, X>();
+}
 
 // With more than they take: others name the larger of two values so, or the dimension.
 #define PARALLEL_AND_MORE(function, reason)                          \
@@ -110,6 +149,12 @@ PARALLEL_OTHERWISE(dropout, int...)
   }
 PARALLEL_EXTENTS(reshape)
 PARALLEL_EXTENTS(transpose)
+PARALLEL_EXTENTS(relu)
+PARALLEL_EXTENTS(gelu)
+PARALLEL_EXTENTS(sigmoid)
+PARALLEL_EXTENTS(silu)
+PARALLEL_EXTENTS(softplus)
+PARALLEL_EXTENTS(square)
 #undef PARALLEL_EXTENTS
 template <Distributed X, class... More>
 constexpr auto einsum(const char*, const X&, const More&...) {
@@ -152,11 +197,28 @@ struct Methods {
   PARALLEL_METHOD(abs)
   PARALLEL_METHOD(add)
   PARALLEL_METHOD(argmax)
+  PARALLEL_METHOD(array)
+  PARALLEL_METHOD(astype)
+  PARALLEL_METHOD(at)
+  PARALLEL_METHOD(block)
   PARALLEL_METHOD(cast)
   PARALLEL_METHOD(clamp)
+  PARALLEL_METHOD(col)
+  PARALLEL_METHOD(cols)
+  PARALLEL_METHOD(colwise)
+  PARALLEL_METHOD(contiguous)
   PARALLEL_METHOD(cos)
+  PARALLEL_METHOD(cwiseAbs)
+  PARALLEL_METHOD(cwiseProduct)
+  PARALLEL_METHOD(cwiseQuotient)
+  PARALLEL_METHOD(detach)
+  PARALLEL_METHOD(dim)
+  PARALLEL_METHOD(div)
   PARALLEL_METHOD(dot)
+  PARALLEL_METHOD(eval)
   PARALLEL_METHOD(exp)
+  PARALLEL_METHOD(expand)
+  PARALLEL_METHOD(flatten)
   PARALLEL_METHOD(log)
   PARALLEL_METHOD(matmul)
   PARALLEL_METHOD(max)
@@ -165,20 +227,33 @@ struct Methods {
   PARALLEL_METHOD(min)
   PARALLEL_METHOD(minCoeff)
   PARALLEL_METHOD(mul)
+  PARALLEL_METHOD(norm)
+  PARALLEL_METHOD(numel)
   PARALLEL_METHOD(permute)
   PARALLEL_METHOD(pow)
   PARALLEL_METHOD(relu)
+  PARALLEL_METHOD(repeat)
   PARALLEL_METHOD(reshape)
+  PARALLEL_METHOD(row)
+  PARALLEL_METHOD(rows)
+  PARALLEL_METHOD(rowwise)
   PARALLEL_METHOD(sigmoid)
   PARALLEL_METHOD(sin)
+  PARALLEL_METHOD(size)
   PARALLEL_METHOD(softmax)
   PARALLEL_METHOD(sqrt)
   PARALLEL_METHOD(square)
+  PARALLEL_METHOD(squaredNorm)
+  PARALLEL_METHOD(squeeze)
   PARALLEL_METHOD(sub)
   PARALLEL_METHOD(sum)
+  PARALLEL_METHOD(t)
   PARALLEL_METHOD(tanh)
   PARALLEL_METHOD(to)
   PARALLEL_METHOD(transpose)
+  PARALLEL_METHOD(unaryExpr)
+  PARALLEL_METHOD(unsqueeze)
+  PARALLEL_METHOD(var)
   PARALLEL_METHOD(view)
 #undef PARALLEL_METHOD
 #define PARALLEL_NUMBERS(name)                                         \
@@ -187,9 +262,17 @@ struct Methods {
     return typename NoMethod<sizeof...(A), Reason::no_number>::type{}; \
   }
   PARALLEL_NUMBERS(backward)
+  PARALLEL_NUMBERS(cpu)
   PARALLEL_NUMBERS(data)
   PARALLEL_NUMBERS(item)
+  PARALLEL_NUMBERS(numpy)
+  PARALLEL_NUMBERS(tolist)
 #undef PARALLEL_NUMBERS
+  /// `x(0, 1)`
+  template <class... Index>
+  requires(sizeof...(Index) > 0 && (std::is_integral_v<Index> && ...)) constexpr auto operator()(Index...) const {
+    return typename NoMethod<sizeof...(Index), Reason::no_subscript>::type{};
+  }
   // a pointer, so that a loop over a tensor has no second error
 #define PARALLEL_ITERATION(name)                                                                \
   template <class... A>                                                                         \

@@ -96,9 +96,8 @@ struct Arithmetic : Methods {
     return logical_or(m.value, n, Here(m.source.file, m.source.line));
   }
 
-  /// `if (x)`, `x ? y : z`: refused.
-  constexpr explicit operator bool() const {
-    static_cast<void>(mistaken<Reason::no_condition, X>());
+  /// `if (x)`, `x ? y : z`: refused, by what is asked first of a function that is called, before its body.
+  constexpr explicit operator bool() const noexcept(noexcept(mistaken<Reason::no_condition, X>())) {
     if (Applications* program = static_cast<const X&>(*this).program(); program != nullptr) program->mistaken = true;
     return false;
   }

@@ -12,8 +12,7 @@ PARALLEL_AHEAD constexpr Shaped top_k_shape(const Arguments& a) {
   shaped.results[0].dtype = DType::i32;
   if (shaped.refusal) return shaped;
   const int dim = static_cast<int>(a.ints[0]);
-  if (a.ints[1] < 1 || a.ints[1] > a.size(0, dim))
-    shaped.refusal = {Reason::slice_range, {0, a.ints[1], a.size(0, dim)}};
+  if (a.ints[1] < 1 || a.ints[1] > a.size(0, dim)) shaped.refusal = {Reason::top_k, {a.ints[1], a.size(0, dim)}};
   shaped.results[0].layout.dims[dim] = Dim(a.ints[1]);
   return shaped;
 }

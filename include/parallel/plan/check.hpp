@@ -105,7 +105,8 @@ constexpr int unfit_node(const GraphView& g) {
     const bool improbable =
         (n.operation == &operation::dropout && !(probability >= 0 && probability < 1)) ||
         (n.operation == &operation::negative_log_likelihood && !(probability >= 0 && probability <= 1));
-    if (g.unfit == Reason::no_gradient ? lost : g.unfit == Reason::gradient_shape ? misshapen : improbable) return i;
+    const bool of_gradient = g.unfit == Reason::gradient_shape || g.unfit == Reason::gradient_operand;
+    if (g.unfit == Reason::no_gradient ? lost || misshapen : of_gradient ? misshapen : improbable) return i;
   }
   return -1;
 }

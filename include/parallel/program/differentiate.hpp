@@ -177,8 +177,13 @@ class Differentiation {
       gradient.given.count = node.operands.size();
       for (int& g : gradient.given) g = -1;
       node.operation->gradient(gradient);
-      for (int o = 0; o < node.operands.size(); ++o)
+      bool gives = node.operation->gradient == &operation::no_gradient || from[0] < 0 ||
+                   !trace_.graph.values[node.result].differentiable;
+      for (int o = 0; o < node.operands.size(); ++o) {
+        gives = gives || gradient.given[o] >= 0;
         if (gradient.given[o] >= 0) add(node.operands[o], gradient.given[o]);
+      }
+      if (!gives) gradient.refuse(Reason::no_gradient);
     } else if (node.is(Structural::none)) {
       for (const int o : node.operands)
         if (trace_.graph.values[o].differentiable) trace_.refuse(Reason::no_gradient);

@@ -16,6 +16,7 @@
 #include <parallel/program/recompute.hpp>
 #include <parallel/program/results.hpp>
 #include <parallel/program/tried.hpp>
+#include <parallel/program/ungrouped.hpp>
 #include <parallel/schedule/schedule.hpp>
 
 namespace parallel {
@@ -267,6 +268,17 @@ constexpr int misplaced() {
   return first_misplaced(is_trained<Program> ? 3 : 2, {Interface<Input>...});
 }
 
+/// Whether what stands in an optimizer's place is one by the look of it, but has no update that can be called.
+template <class Program>
+constexpr bool lacks_update() {
+  if constexpr (is_trained<Program>) {
+    using Optimizer = typename Program::Optimizer;
+    return std::is_class_v<Optimizer> && !Updates<Optimizer> && !Interface<Optimizer> && !IsProgram<Optimizer> &&
+           !SaidOfProgram<Optimizer> && !Updates<typename Program::Model>;
+  }
+  return false;
+}
+
 /// Whether a program is loss scaled that cannot be: nothing is scaled forward, and a schedule that updates without
 /// waiting does not know whether another stage's gradients have overflowed.
 template <class Program>
@@ -384,7 +396,8 @@ constexpr bool refused(Types<Input...>) {
   constexpr int m = Program::micro_batches;
   constexpr std::int64_t inputs = sizeof...(Input);
   constexpr int wrong = misplaced<Program, Input...>();
-  constexpr Reason reason = wrong > 0                                  ? Reason::not_a_program
+  constexpr Reason reason = wrong == 2 && lacks_update<Program>()      ? Reason::no_update
+                            : wrong > 0                                ? Reason::not_a_program
                             : m < 1 || (m > 1 && !is_trained<Program>) ? Reason::accumulation
                             : inputs > 8                               ? Reason::too_many_inputs
                             : !stored_alike<Program>()                 ? Reason::stored_words
@@ -394,7 +407,7 @@ constexpr bool refused(Types<Input...>) {
                                                                        : Reason::none;
   using counted [[maybe_unused]] =
       typename Refused<reason, nullptr,
-                       (reason == Reason::not_a_program                                    ? wrong
+                       (reason == Reason::not_a_program || reason == Reason::no_update     ? wrong
                         : reason == Reason::accumulation || reason == Reason::loss_scaling ? m
                                                                                            : inputs)>::type;
   if constexpr (reason != Reason::none) {
@@ -402,7 +415,7 @@ constexpr bool refused(Types<Input...>) {
   } else if constexpr (!accept<Model>() || !(accept_annotations<Input>() && ...)) {
     return true;
   } else if constexpr (constexpr int lost = ungrouped<Program>(); lost != 0) {
-    using grouped [[maybe_unused]] = typename Refused<Reason::grouped_words, nullptr, lost>::type;
+    using grouped [[maybe_unused]] = typename Ungrouped<Program, lost>::type;
     return true;
   } else if constexpr (constexpr bool takes = meta::takes<Model, Entering<Input>...>();
                        !requires { typename Returned<Model, Input...>; }) {
@@ -487,6 +500,8 @@ constexpr void build(Trace& trace, Types<Input...>) {
   const auto results = writing.program(last);
   writing.mark_recomputed();
   if constexpr (is_trained<Program>) {
+    for (int i = 0; i < inputs.size(); ++i)
+      if (!writing.needs(first_input + i)) trace.refuse(Reason::input_unread, trace.graph.maker(inputs[i]).ints[0]);
     const int result = results[0];
     if (loop) {  // the mean of the micro-batches' losses, pending as they are
       const Type scalar = trace.graph.values[result].type;

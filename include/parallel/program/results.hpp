@@ -1,4 +1,4 @@
-// What a model gives: one tensor, or several, in a struct of tensors or a std::tuple.
+// What a model gives: one tensor, or several, in a struct of tensors, a std::tuple or a std::pair.
 #pragma once
 #include <string_view>
 #include <tuple>
@@ -23,6 +23,10 @@ template <Distributed R>
 struct Results<R> : SeveralResults<R> {};
 template <Distributed... Result>
 struct Results<std::tuple<Result...>> : SeveralResults<Result...> {};
+template <Distributed First, Distributed Second>
+struct Results<std::pair<First, Second>> : SeveralResults<First, Second> {};
+template <class Last, class Each>
+struct Results<Scanned<Last, Each>> : SeveralResults<std::remove_const_t<Last>, std::remove_const_t<Each>> {};
 template <Distributed... Member>
 SeveralResults<std::remove_const_t<Member>...> results_of(const std::tuple<Member&...>&);
 template <class R>

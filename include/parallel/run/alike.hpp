@@ -64,7 +64,7 @@ class Alike {
                    "let all ranks step the same executor in the same order, with the same scalars and parameters",
                    "executor " + std::to_string(number_));
   }
-  /// A member was set behind so many steps. `hash`: of the whole, which every rank holds; 0: ranks hold parts.
+  /// A member was set behind so many steps. `hash`: as `hash_of_part` has it.
   void set(const Member& m, std::uint64_t hash, std::int64_t steps, const Here& here) {
     if (m.role == Role::parameter)
       provenance_.set(plan_.graph.path(m), hash, here);

@@ -88,7 +88,7 @@ struct Resumed {
 /// thread of its own; a step waits for a copy only, and a save for the one before. A checkpoint is there when all of it
 /// is on the disk, or not at all. What cannot be written, as on a full disk, is said on the standard error, and the
 /// training goes on.
-template <Communicator World>
+template <class World>
 class Checkpoints {
  public:
   /// Called by all ranks together. Makes the folder, and removes what an interrupted run has left there. Throws
@@ -133,7 +133,7 @@ class Checkpoints {
   SharedFiles<World> files_;
 };
 
-template <Communicator World>
+template <class World>
 template <class Device>
 void Checkpoints<World>::save(Executor<World, Device>& executor, std::int64_t step,
                               const std::map<std::string, std::string>& notes, Here here) {
@@ -165,7 +165,7 @@ void Checkpoints<World>::save(Executor<World, Device>& executor, std::int64_t st
   files_.write(std::move(w));
 }
 
-template <Communicator World>
+template <class World>
 template <class Device>
 Resumed Checkpoints<World>::resume(Executor<World, Device>& executor, Here here) {
   using namespace checkpointing;
@@ -180,7 +180,7 @@ Resumed Checkpoints<World>::resume(Executor<World, Device>& executor, Here here)
   return resumed;
 }
 
-template <Communicator World>
+template <class World>
 template <class Device>
 void Checkpoints<World>::read(Executor<World, Device>& executor, Resumed& resumed, Here here) const {
   using namespace checkpointing;
@@ -223,6 +223,27 @@ void Checkpoints<World>::read(Executor<World, Device>& executor, Resumed& resume
   for (const auto& [key, words] : from.metadata())
     if (key.starts_with(note_key)) resumed.notes[key.substr(note_key.size())] = words;
 }
+
+/// Of a folder before its communicator, or of what is none: refused.
+template <class World, class... Given>
+requires(!Communicator<std::remove_const_t<World>>) Checkpoints(World&, const Given&...)
+->Checkpoints<void>;
+template <>
+class Checkpoints<void> {
+ public:
+  template <class... Given>
+  explicit Checkpoints(const Given&...) {
+    static_assert(sizeof...(Given) > 99,
+                  "parallel: Checkpoints are made of the communicator, then the folder; write Checkpoints "
+                  "checkpoints(world, \"folder\"), and save or resume a trainer by them");
+  }
+  template <class... Given>
+  void save(const Given&...) {}
+  template <class... Given>
+  Resumed resume(const Given&...) {
+    return {};
+  }
+};
 
 }  // namespace parallel::internals
 

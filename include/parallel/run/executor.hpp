@@ -299,6 +299,9 @@ class Executor : public RankMemory<Device> {
   std::optional<Looking> looking_{};
   std::vector<std::byte> room_{};  // for what is looked at
 };
+/// Without what it is of: refused.
+template <class Plan, class World, class... More>
+Executor(const Plan&, const World&, const More&...) -> Executor<Plan, World>;
 template <class World, class On>
 requires(!Runs<World, On>) class Executor<World, On> : public Misnamed<World, On> {
   using Misnamed<World, On>::Misnamed;

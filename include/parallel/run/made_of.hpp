@@ -15,6 +15,7 @@ concept Runs = Communicator<World> && Device<On>;
 /// What they are of any other template arguments than theirs.
 template <class World, class On>
 struct Misnamed {
+  Misnamed() = default;
   static_assert(
       sizeof(Misnamed*) == 0,
       "parallel: what runs is named by its communicator, then its device, Eagerly by its program before them; write Executor<Threads, Cpu>, "

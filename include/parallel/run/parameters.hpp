@@ -88,6 +88,14 @@ class ParametersIn {
       change<std::byte>(plan, m, [&](std::byte* part) { hash = set_part(plan, m, rank, given, part); });
     block_->provenance.set(path, hash, here);
   }
+  /// Without the plan and the rank: refused.
+  template <class... Given>
+  void set(std::string_view, const Given&...) {
+    static_assert(
+        sizeof...(Given) > 99,
+        "parallel: a parameter is set by the plan, the rank, its path and numbers; write parameters.set(plan, "
+        "world.rank(), \"mlp.up\", numbers), on every rank");
+  }
   /// Writes this rank's part into a whole tensor, which has room for all of it; all ranks together fill it.
   template <class A>
   void get(const Plan& plan, int rank, std::string_view path, A&& whole) const {

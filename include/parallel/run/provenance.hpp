@@ -16,10 +16,14 @@
 namespace parallel::internals {
 
 /// Tensors that were set whole, by name: what was given, and behind which step. Where ranks hold parts of one, each may
-/// have been given its own, so nothing is said of it.
+/// have been given its own, but all have been given one.
 class SetWhole {
  public:
-  /// `hash`: of the whole, which every rank holds; 0: ranks hold parts. Whether it is the first time behind this step.
+  /// The hash of what ranks hold in parts.
+  static constexpr std::uint64_t in_parts = 1;
+
+  /// `hash`: of the whole, which every rank holds; 0: a stage of a pipeline alone holds it. Whether it is the first time
+  /// behind this step.
   bool note(std::string_view path, std::uint64_t hash, std::int64_t behind, const Source& at) {
     One& now = all_[std::string(path)];
     const bool first = now.behind != behind;
@@ -46,8 +50,8 @@ class SetWhole {
     for (const auto& [path, one] : all_) {
       if (one.hash == 0) continue;
       const std::string line = agreeing::text(one.at);
-      words += path + (line.empty() ? "" : " at " + line) + ", behind " + std::to_string(one.behind) + " steps, hash " +
-               std::to_string(one.hash) + "\n";
+      words += path + (line.empty() ? "" : " at " + line) + ", behind " + std::to_string(one.behind) + " steps, " +
+               (one.hash == in_parts ? "in parts" : "hash " + std::to_string(one.hash)) + "\n";
     }
     return {what, hash(), [all = words.empty() ? "none" : words] { return all; }};
   }
@@ -60,11 +64,11 @@ class SetWhole {
   };
   std::map<std::string, One> all_{};
 };
-/// The same numbers have the same, and it is never 0.
+/// The same numbers have the same, which is never 0, nor that of parts.
 inline std::uint64_t hash_of_numbers(std::span<const std::byte> all) {
   agreeing::Hash hash;
   hash.bytes(all);
-  return std::max<std::uint64_t>(hash.value(), 1);
+  return std::max(hash.value(), SetWhole::in_parts + 1);
 }
 
 /// Of the parameters of one rank: how they began, what was set since, which executors have trained them. Where ranks
@@ -87,7 +91,7 @@ class Provenance {
     initializers_ = begun.value();
   }
 
-  /// A parameter was set, of which every rank holds the whole, with this hash; 0: ranks hold parts.
+  /// A parameter was set, of which every rank holds the whole, with this hash; 0: one that a stage alone holds.
   void set(std::string_view path, std::uint64_t hash, const Source& at) {
     if (set_.note(path, hash, steps_, at)) ++set_since_;
     if (set_since_ == members_) {  // of what was before nothing is left

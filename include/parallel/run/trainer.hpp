@@ -26,6 +26,13 @@ struct StepResult {
   }
 };
 
+template <class Stream>
+requires requires(Stream& stream) { stream.rdbuf(); }
+Stream& operator<<(Stream& stream, const StepResult& result) {
+  static_cast<void>(static_cast<long double>(result));
+  return stream;
+}
+
 /// What others call lr, with which no Trainer is made.
 struct OtherNames {
   struct Never {
@@ -160,9 +167,23 @@ class Trainer {
   bool synchronous_;  // updates wait for the loss
   NoNumber no_number_ = NoNumber::stops;
 };
+/// Without what it is of: refused, also with numbers in braces.
+template <class... Given>
+Trainer(const Given&...) -> Trainer<>;
+template <class Plan, class World, class Parameters, class Seed, class... More>
+Trainer(const Plan&, const World&, const Parameters&, const AdamW::Hyperparameters&, const Seed&, const More&...)
+    -> Trainer<>;
 template <class World, class On>
 requires(!Runs<World, On>) class Trainer<World, On> : public Misnamed<World, On> {
+ public:
   using Misnamed<World, On>::Misnamed;
+  template <class Plan, class Communicator, class Parameters, class Seed, class... More>
+  Trainer(const Plan&, const Communicator&, const Parameters&, const AdamW::Hyperparameters&, const Seed&,
+          const More&...) {}
+  template <class... Given>
+  StepResult operator()(const Given&...) {
+    return {};
+  }
 };
 
 template <class World, class Device>

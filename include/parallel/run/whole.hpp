@@ -160,19 +160,20 @@ inline void read_part(const Plan& plan, const Layout& layout, int rank, const st
 inline bool held(const Plan& plan, const Member& m) {
   return plan.storage[static_cast<std::size_t>(m.value)].block != MemoryBlock::none;
 }
-/// Whether every rank has the whole of a member; in a pipeline, where others have nothing of it, none is taken for one.
+/// Whether every rank has the whole of a member of a program without a pipeline.
 inline bool held_by_all(const Plan& plan, const Member& m) {
   const auto at_some = [&](const Placed& p) {  // of a flat split padding may fill a part up to the size of the whole
     return (p.placement.kind == PlacementKind::at || p.placement.flat) && plan.mesh.extent(p.axis) > 1;
   };
   const Layout& layout = m.type.layout;
-  return (plan.graph.stages == nullptr || plan.mesh.extent(plan.graph.stages) == 1) &&
-         local_elements(layout, plan.mesh) == layout.elements() &&
+  return local_elements(layout, plan.mesh) == layout.elements() &&
          std::none_of(layout.others.begin(), layout.others.end(), at_some);
 }
-/// What ranks compare of a rank's part of a member: a hash where every rank has the whole, else 0.
+/// What ranks compare of a rank's part of a member: a hash where every rank has the whole; where each has a part, that
+/// it was set; in a pipeline, where a stage sets what it has, 0.
 inline std::uint64_t hash_of_part(const Plan& plan, const Member& m, const std::byte* part) {
-  if (!held_by_all(plan, m)) return 0;
+  if (plan.graph.stages != nullptr && plan.mesh.extent(plan.graph.stages) > 1) return 0;
+  if (!held_by_all(plan, m)) return SetWhole::in_parts;
   return hash_of_numbers({part, static_cast<std::size_t>(local_bytes(m.type, plan.mesh))});
 }
 /// Writes a rank's part of a member. Returns what ranks compare of it.

@@ -1,5 +1,5 @@
 // The nine largest of eight.
-// figures: begin<0>, end<9>, extent<8>
+// figures: taken<9>, extent<8>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

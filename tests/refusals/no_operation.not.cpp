@@ -1,0 +1,19 @@
+// A mask turned round as NumPy does.
+// figures: dimensions<2>
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Model {
+  Parameter<float, Shape<6, 8>> w;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto y = matmul(x, w);
+#ifdef WRONG
+    return mean(square(where(~(y > 0), y, 0.0 * y)));
+#else
+    return mean(square(where(!(y > 0), y, 0.0 * y)));
+#endif
+  }
+};
+constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4 / data, 6>>>, Mesh{data = 2}>;

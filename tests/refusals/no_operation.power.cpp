@@ -1,0 +1,19 @@
+// A power as Python writes it with another sign.
+// figures: dimensions<2>
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Model {
+  Parameter<float, Shape<6, 8>> w;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto y = matmul(x, w);
+#ifdef WRONG
+    return mean(square(y ^ 2));
+#else
+    return mean(square(pow(y, 2)));
+#endif
+  }
+};
+constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4 / data, 6>>>, Mesh{data = 2}>;
