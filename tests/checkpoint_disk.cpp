@@ -2,6 +2,8 @@
 // exception ends nothing half written stays. The calls by which files reach the disk are taken here.
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
+#include <fcntl.h>
 #include <functional>
 #include <sys/syscall.h>
 #include <thread>
@@ -30,6 +32,11 @@ extern "C" int fsync(int descriptor) {  // no power fails here, so it need not w
 extern "C" ssize_t pwrite(int descriptor, const void* bytes, size_t count, off_t at) {
   if ((errno = of_disk("pwrite", descriptor)) != 0) return -1;
   return ::syscall(SYS_pwrite64, descriptor, bytes, count, at);
+}
+extern "C" FILE* fopen64(const char* file, const char* mode) {  // by which a std::ifstream is opened
+  if ((errno = disk ? disk("open", file) : 0) != 0) return nullptr;
+  const int descriptor = ::open(file, *mode == 'r' ? O_RDONLY : O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  return descriptor < 0 ? nullptr : ::fdopen(descriptor, mode);
 }
 
 namespace {
@@ -158,6 +165,31 @@ TEST_CASE("a part that is being written when its rank throws is left where it is
   CHECK(names(folder.path) == std::vector<std::string>{first_name});
 }
 
+TEST_CASE("a part of another rank that cannot be opened costs the checkpoint, and not the one before") {
+  const Folder folder;
+  std::atomic<bool> refuses{false};
+  disk = [&](std::string_view call, const std::string& file) {
+    return refuses && call == "open" && file.ends_with(".rank-1") ? EMFILE : 0;
+  };
+  const std::string said = files::said_aside(folder.path + "/said", [&] {
+    ranks([&](Threads& world, Executing& step) {
+      Checkpoints checkpoints(world, folder.path, {.newest = 1});
+      checkpoints.save(step, 1);
+      CHECK(checkpoints.wait());
+      world.barrier();
+      refuses = true;
+      checkpoints.save(step, 2);
+      CHECK(!checkpoints.wait());
+      world.barrier();
+      refuses = false;
+      CHECK(checkpoints.resume(step).step == 1);
+    });
+  });
+  disk = nullptr;
+  CHECK(said.find(".rank-1 cannot be read; the training goes on\n") != std::string::npos);
+  CHECK(!std::filesystem::exists(folder.path + "/" + second_name));
+}
+
 TEST_CASE("whichever write of whichever rank fails: it is said, the training goes on, and the one before stays") {
   const Folder folder;
   std::string before;
@@ -166,7 +198,7 @@ TEST_CASE("whichever write of whichever rank fails: it is said, the training goe
     std::atomic<int> calls{0};
     std::atomic<bool> counts{false};
     disk = [&](std::string_view call, const std::string&) {
-      return counts && calls++ == fails ? (call == "fsync" ? EIO : ENOSPC) : 0;
+      return counts && call != "open" && calls++ == fails ? (call == "fsync" ? EIO : ENOSPC) : 0;
     };
     bool there = false;
     const std::string said = files::said_aside(folder.path + "/said", [&] {

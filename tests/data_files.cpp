@@ -148,6 +148,9 @@ TEST_CASE("CSV") {
   CHECK(says("x\n1\n", {.columns = {"z"}}) == ": it has no column 'z' in its first line; it has x");
   CHECK(says("height,weight\n1,2\n", {.columns = {"weight", "hight"}}) ==
         ": it has no column 'hight' in its first line; it has height, weight");
+  CHECK(says("a,b\n1,2\n", {.columns = {"a", "a"}}) == ": its column 'a' is asked for twice");
+  CHECK(says("a,b,a\n1,2,3\n", {.columns = {"b", "a"}}) == ": it has two columns 'a', so which is meant nobody knows");
+  CHECK(read("a,b,a\n1,2,3\n").values == Numbers{1, 2, 3});
   CHECK(sentence(folder, "x,y\n3,2\n1,1.5\n", [](const std::string& name) { read_csv<int>(name); }) ==
         ": line 3, column 2 is '1.5'; a whole number is expected");
   CHECK(says("1.5,2\n3,4\n") == ": its first line has numbers, but is to name the columns; say {.header = false}");
@@ -207,6 +210,9 @@ TEST_CASE("tokens") {
     CHECK(of_two[i] == two[i]);
     CHECK(of_four[i] == static_cast<int>(four[i]));
   }
+  CHECK(said(file, [&] { of_two[4]; }).sentence == ": 1 tokens from 4 on are asked for, but it has 4");
+  std::vector<int> some(3);
+  CHECK(said(file, [&] { of_two.copy(2, some); }).sentence == ": 3 tokens from 2 on are asked for, but it has 4");
   const std::string whole = files::read(file);
   CHECK(whole.size() == 1024 + 8);
   const int header[] = {20240520, 1, 4, 0};

@@ -154,6 +154,15 @@ TEST_CASE("windows: each token a target once, none behind the end of a document"
   windows.copy(no_sample, 1, inputs, targets);
   CHECK(inputs[15] == 0);
   CHECK(targets[8] == TokenWindows::ignored);
+  for (const std::int64_t window : {std::int64_t{6}, std::int64_t{-2}})
+    CHECK(files::said(folder / "tokens", [&] {
+            windows.copy(window, 1, inputs, targets);
+          }).sentence.starts_with(": window " + std::to_string(window) + " is asked for, but it has 6; "));
+  for (const std::int64_t row : {2, -1})
+    CHECK_THROWS_WITH_AS(
+        windows.copy(0, row, inputs, targets),
+        ("row " + std::to_string(row) + " of windows of 8 tokens is asked for, but the inputs have room for 2").c_str(),
+        Failure);
   CHECK(TokenWindows(TokenFile(folder / "tokens"), 49).size() == 1);
   CHECK(files::said(folder / "tokens", [&] { TokenWindows(TokenFile(folder / "tokens"), 50); }).sentence ==
         ": it has 50 tokens, but a context of 50 and its targets take one more than that");
