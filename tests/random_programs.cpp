@@ -131,7 +131,7 @@ TEST_CASE("random programs compute on four ranks what they compute on one") {
       for (double& x : given.back().data) x = std::uniform_real_distribution<double>(-1, 1)(engine);
     }
     const auto run = [&](const Mesh& mesh) {
-      lockstep::Machine machine(program.trace.graph, mesh);
+      lockstep::AllRanks machine(program.trace.graph, mesh);
       for (std::size_t i = 0; i < given.size(); ++i) machine.set(program.inputs[i], given[i]);
       machine.run();
       std::vector<Array> results{machine.whole(program.loss)};

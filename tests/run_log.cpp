@@ -210,12 +210,6 @@ TEST_CASE("whatever stands in names and notes, the files are JSON and JavaScript
   CHECK(notes.at("unit") == shown);
   CHECK(notes.at("notes").at(shown) == shown);
   CHECK(notes.at("notes").at("n") == "line\nline");
-  if (std::system("node --version > /dev/null 2>&1") != 0) return;
-  std::ofstream(folder / "read.js")
-      << "const all = []; const row = r => all.push(r.step), head = h => all.push(h.ranks);\n"
-      << files::read(run + "/head.js") << files::read(run + "/rows-00000.js")
-      << "process.exit(all.join() === '2,0,1' ? 0 : 1);\n";
-  CHECK(std::system(("node '" + (folder / "read.js") + "'").c_str()) == 0);
 }
 
 TEST_CASE("what no page could draw is refused") {

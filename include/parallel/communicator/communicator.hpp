@@ -20,10 +20,10 @@ namespace parallel::internals {
 ///    for them in the same order, which need not be that of the starts. `start` never waits for another rank.
 /// 4. Ranks that share several groups wait for the tickets of all their groups in an order that is the same for all of
 ///    them.
-/// 5. At most n = `max_outstanding` collectives of a group are outstanding: the k-th start needs that the (k - n)-th was
-///    waited for. `wait` takes a ticket once.
-/// 6. Between start and wait the caller writes neither `in` nor `out`, and does not read `out`. After wait, both are its
-///    own again.
+/// 5. At most n = `max_outstanding` collectives of a group are outstanding: the k-th start needs that the (k - n)-th
+///    was waited for. `wait` takes a ticket once.
+/// 6. Between start and wait the caller writes neither `in` nor `out`, and does not read `out`. After wait, both are
+///    its own again.
 /// 7. In steady state, start and wait allocate nothing.
 /// 8. An exchange that other ranks never reach ends in bounded time: by the deadline (30 s unless set), for the whole
 ///    run at once. So do `split` and the end of a run. In a long phase a rank waits as long as that says.

@@ -36,8 +36,8 @@ namespace agreeing {
 class Hash {
  public:
   void word(std::int64_t w) { value_ = (std::rotl(value_, 23) ^ static_cast<std::uint64_t>(w)) * 0x100000001b3; }
-  /// Memory, eight bytes at a time; the last are filled up with zeros. Of much memory every eighth word by itself: words
-  /// of one hash wait for each other, longer than for memory.
+  /// Memory, eight bytes at a time; the last are filled up with zeros. Of much memory every eighth word by itself:
+  /// words of one hash wait for each other, longer than for memory.
   void bytes(std::span<const std::byte> all) {
     constexpr std::size_t lanes = 8, size = sizeof(std::int64_t);
     const auto word_at = [&](std::size_t i, std::size_t bytes) {

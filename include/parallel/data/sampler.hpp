@@ -45,8 +45,10 @@ enum class LastBatch {
   dropped,  ///< it is none: other samples are left out in each epoch
   padded    ///< it is filled up with `no_sample`, whose weight is to be 0
 };
+/// In the place of a sample, where a batch is filled up.
 inline constexpr std::int64_t no_sample = -1;
 
+/// In which order samples come.
 struct SamplerOptions {
   std::uint64_t seed = 1;
   LastBatch last = LastBatch::dropped;

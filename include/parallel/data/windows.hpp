@@ -12,6 +12,7 @@
 
 namespace parallel::internals {
 
+/// What has no target.
 struct TokenWindowsOptions {
   /// The token that ends a document. What follows one has no target: a document says nothing of the next. None: all
   /// have.

@@ -13,6 +13,7 @@
 
 namespace parallel::internals {
 
+/// How a table of numbers is read.
 struct CsvOptions {
   bool header = true;                  ///< the first line names the columns
   std::vector<std::string> columns{};  ///< those to read, in this order; none: all. Others may hold anything

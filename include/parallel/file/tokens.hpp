@@ -64,8 +64,8 @@ class TokenFile {
 
   const std::string& file() const { return in_->file(); }
   std::size_t size() const { return size_; }
-  /// The tokens from `first` on. Throws Failure: internal where there are not so many. A program's tokens are ints, and a
-  /// token that is none is bad_data.
+  /// The tokens from `first` on. Throws Failure: internal where there are not so many. A program's tokens are ints, and
+  /// a token that is none is bad_data.
   void copy(std::size_t first, std::span<int> to) const {
     if (first > size_ || to.size() > size_ - first)
       throw Failure(file() + ": " + std::to_string(to.size()) + " tokens from " + std::to_string(first) +

@@ -419,8 +419,8 @@ class Trace {
     while (r >= 0 && graph.regions[r].kind != RegionKind::micro_batches) r = graph.regions[r].parent;
     return r;
   }
-  /// Whether a parameter is shared out by ranks, each micro-batch's gradient as soon as it is there, but not on this axis:
-  /// what a move on it completes is as large as its terms, and micro-batches add these up before.
+  /// Whether a parameter is shared out by ranks, each micro-batch's gradient as soon as it is there, but not on this
+  /// axis: what a move on it completes is as large as its terms, and micro-batches add these up before.
   constexpr bool adds_up(int value, const Axis* axis) const {
     const Storing* const s = storing_of(value);
     return s != nullptr && s->reduces_at_once() && s->shared_out() && micro_batches() >= 0 && !graph.stashed &&

@@ -1,5 +1,5 @@
-// Where along a dimension the largest or smallest element stands. Over a split dimension the ranks exchange the extreme,
-// and then where the first of them stands that has it.
+// Where along a dimension the largest or smallest element stands. Over a split dimension the ranks exchange the
+// extreme, and then where the first of them stands that has it.
 #pragma once
 #include <parallel/operation/softmax.hpp>
 

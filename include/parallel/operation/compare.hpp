@@ -29,8 +29,8 @@ inline constexpr Operation greater_equal = comparison("greater_equal");
 namespace internals {
 template <class Y>
 concept Number = std::is_arithmetic_v<Y>;
-/// What stands beside an X: a tensor, or a number of its element type. A fraction beside whole numbers stays one, and is
-/// refused.
+/// What stands beside an X: a tensor, or a number of its element type. A fraction beside whole numbers stays one, and
+/// is refused.
 template <class X, class Y>
 constexpr auto beside(const Y& y) {
   if constexpr (Number<Y>) {

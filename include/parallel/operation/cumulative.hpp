@@ -29,8 +29,8 @@ PARALLEL_AHEAD constexpr void cumulative_gradient(Gradient& g) {
 }
 }  // namespace operation
 
-/// cumulative_sum<1>(x): each element and all before it along dimension 1. Sums are taken in double; those of bf16 and f16
-/// are rounded once.
+/// cumulative_sum<1>(x): each element and all before it along dimension 1. Sums are taken in double; those of bf16 and
+/// f16 are rounded once.
 template <int dim, Distributed X>
 constexpr auto cumulative_sum(const X& x, Here here = {}) {
   return Apply<operation::cumulative_sum, dim, 0>{}(here, x);

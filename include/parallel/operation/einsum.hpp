@@ -258,9 +258,9 @@ constexpr auto einsum(Here here, const First& first, const X&... x) {
 }  // namespace einstein
 }  // namespace internals
 
-/// einsum<"bik,kj->bij">(x, w): sums of products, a letter for each dimension. A letter that the result does not have is
-/// summed over; one that several operands have is of one extent. Up to eight operands, from left to right. Not taken:
-/// a letter twice in one operand (a diagonal), "...", and a text without "->".
+/// einsum<"bik,kj->bij">(x, w): sums of products, a letter for each dimension. A letter that the result does not have
+/// is summed over; one that several operands have is of one extent. Up to eight operands, from left to right. Not
+/// taken: a letter twice in one operand (a diagonal), "...", and a text without "->".
 template <internals::einstein::Text text, Distributed X>
 constexpr auto einsum(const X& x, Here here = {}) {
   return internals::einstein::einsum<text>(here, x);

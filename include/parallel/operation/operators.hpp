@@ -1,4 +1,5 @@
-// x + y, x - y, x * y, x / y and comparisons on distributed values and numbers, each with the line where it was written.
+// x + y, x - y, x * y, x / y and comparisons on distributed values and numbers, each with the line where it was
+// written.
 #pragma once
 #include <parallel/operation/add.hpp>
 #include <parallel/operation/compare.hpp>
@@ -112,8 +113,8 @@ struct Arithmetic : Methods {
   static constexpr auto number(double n) { return constant<typename ElementOf<X::type.dtype>::type>(n); }
 };
 
-// C++ may turn the operands of `==` round, and `!` may convert its own to bool: it finds the two ways equally good where
-// an operand is converted to tell its line. So these have none.
+// C++ may turn the operands of `==` round, and `!` may convert its own to bool: it finds the two ways equally good
+// where an operand is converted to tell its line. So these have none.
 template <Distributed X, Distributed Y>
 constexpr auto operator==(const X& x, const Y& y) {
   return Apply<operation::equal>{}(Source{}, x, y);

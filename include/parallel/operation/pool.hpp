@@ -67,8 +67,8 @@ inline constexpr Operation average_pool{.name = "average_pool",
 }  // namespace operation
 
 /// The largest element of each window of x[batch, channels, height, width] or x[batch, channels, width]:
-/// max_pool<window, stride, padding>(x), the stride as the window unless said; what is padded is less than all. Of equal
-/// elements the first has the gradient, as PyTorch's max_pool2d and max_pool1d.
+/// max_pool<window, stride, padding>(x), the stride as the window unless said; what is padded is less than all. Of
+/// equal elements the first has the gradient, as PyTorch's max_pool2d and max_pool1d.
 template <HeightWidth window, HeightWidth stride = window, HeightWidth padding = 0, Distributed X>
 constexpr auto max_pool(const X& x, Here here = {}) {
   return internals::spelling::OverWindows<operation::max_pool, X, stride, padding, window>::apply(here, x);

@@ -27,8 +27,8 @@ inline constexpr Operation pow{.name = "pow",
                                .rate = Rate::functions};
 }  // namespace operation
 
-/// x to the power of y, of which one may be a number; shapes broadcast as in NumPy. Of a negative x it is no number unless
-/// y is whole. The gradients are PyTorch's: that of x is 0 where y is 0, that of y where x is 0 and y not below.
+/// x to the power of y, of which one may be a number; shapes broadcast as in NumPy. Of a negative x it is no number
+/// unless y is whole. The gradients are PyTorch's: that of x is 0 where y is 0, that of y where x is 0 and y not below.
 template <internals::Beside X, internals::Beside Y>
 requires(Distributed<X> || Distributed<Y>) constexpr auto pow(const X& x, const Y& y, Here here = {}) {
   return internals::apply_beside<operation::pow>(here, x, y);

@@ -1,5 +1,5 @@
-// Functions of one number: square, sqrt, exp, log, sin, cos, tanh, sigmoid, relu, gelu, silu, softplus, abs, sign, clamp.
-// None is linear, so a pending sum is completed before them.
+// Functions of one number: square, sqrt, exp, log, sin, cos, tanh, sigmoid, relu, gelu, silu, softplus, abs, sign,
+// clamp. None is linear, so a pending sum is completed before them.
 #pragma once
 #include <parallel/operation/add.hpp>
 #include <parallel/operation/multiply.hpp>
@@ -140,8 +140,8 @@ template <Distributed X>
 constexpr auto sign(const X& x, Here here = {}) {
   return Apply<operation::sign>{}(here, x);
 }
-/// x, but `low` where it is below and `high` where it is above; `high` everywhere if `low` is above it. The gradient goes
-/// to the elements between them, not to those at a bound, as in PyTorch.
+/// x, but `low` where it is below and `high` where it is above; `high` everywhere if `low` is above it. The gradient
+/// goes to the elements between them, not to those at a bound, as in PyTorch.
 template <Distributed X>
 constexpr auto clamp(const X& x, double low, double high, Here here = {}) {
   return Apply<operation::clamp>{low, high}(here, x);

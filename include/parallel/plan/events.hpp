@@ -87,8 +87,8 @@ constexpr bool gathers_parameter(const GraphView& g, const Node& node) {
   return (c == Collective::all_gather || c == Collective::fetch) && g.value(node.result).kind == Kind::parameter &&
          node.phase != Phase::optimizer;
 }
-/// Whether an iteration of a loop over layers or steps can have it under way for the next one: what it gathers is a slice of
-/// what stood there before the loop, what it fetches the loop forward has left on the host.
+/// Whether an iteration of a loop over layers or steps can have it under way for the next one: what it gathers is a
+/// slice of what stood there before the loop, what it fetches the loop forward has left on the host.
 constexpr bool can_be_ahead(const GraphView& g, const Mesh& mesh, const Node& node) {
   const Region& region = g.region(node.region);
   if (!goes_back(region.kind) || region.count < 2) return false;

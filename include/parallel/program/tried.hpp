@@ -27,9 +27,9 @@ constexpr bool has(std::string_view word, std::string_view name = {}) {
       return true;
   return false;
 }
-/// "states data", "gradients data", "parameters data": `AllStored<Program, Stored<data, Zero::states>>` and so on, where
-/// an input is split on an axis of this name; "parameters host" everywhere. Not beside other words of the program that
-/// they do not go with.
+/// "states data", "gradients data", "parameters data": `AllStored<Program, Stored<data, Zero::states>>` and so on,
+/// where an input is split on an axis of this name; "parameters host" everywhere. Not beside other words of the program
+/// that they do not go with.
 constexpr void store(Trace& trace, const Layout& input) {
   constexpr std::string_view stages[] = {"states ", "gradients ", "parameters "};
   const auto add = [&](const Axis* a, Placement placement) {

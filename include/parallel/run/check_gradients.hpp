@@ -207,12 +207,12 @@ void check_member(World& world, Executor<World, Device>& executor, const Member&
 }
 }  // namespace gradient_checking
 
-/// Compares gradients of some elements of each parameter, and of each input that is Wanted, with central differences of the loss, on the mesh of a plan of
-/// Training<Model, KeepGradients, ...>: two steps for an element. A parameter that gets none is one whose gradient is 0,
-/// unless it is frozen. Nothing but the element is moved, and all is as
-/// before behind it: operations that draw, as dropout, draw the same in each step. Throws Failure, whose one sentence
-/// names the parameter, the element and both numbers; Misuse where a plan keeps no gradients or computes in bf16 or
-/// f16. Called by all ranks alike.
+/// Compares gradients of some elements of each parameter, and of each input that is Wanted, with central differences of
+/// the loss, on the mesh of a plan of Training<Model, KeepGradients, ...>: two steps for an element. A parameter that
+/// gets none is one whose gradient is 0, unless it is frozen. Nothing but the element is moved, and all is as before
+/// behind it: operations that draw, as dropout, draw the same in each step. Throws Failure, whose one sentence names
+/// the parameter, the element and both numbers; Misuse where a plan keeps no gradients or computes in bf16 or f16.
+/// Called by all ranks alike.
 ///
 ///     check_gradients(plan, world, parameters, {x, y}, {.samples = 16});
 template <Communicator World, Device Device = CpuDouble>

@@ -36,11 +36,6 @@ constexpr FileDType file_dtype(DType dtype) {
     default: return FileDType::F32;
   }
 }
-inline std::vector<std::int64_t> shape_of(const Layout& layout) {
-  std::vector<std::int64_t> shape;
-  for (const Dim& d : layout.dims) shape.push_back(d.size);
-  return shape;
-}
 
 /// The checkpoint that was saved behind so many steps, as it was written. Throws Failure: missing_input where there is
 /// none, bad_data where it is damaged or another.

@@ -102,10 +102,10 @@ inline Array maximum(const std::vector<Array>& parts) {
 }
 
 /// Every value of a graph on every rank of a mesh.
-class Machine {
+class AllRanks {
  public:
   /// `own`: kernels of a program's own operations.
-  Machine(const GraphView& graph, const Mesh& mesh, std::span<const CpuKernels> own = {})
+  AllRanks(const GraphView& graph, const Mesh& mesh, std::span<const CpuKernels> own = {})
       : g_(graph), mesh_(mesh), device_{own}, values_(graph.values.size()) {}
 
   std::vector<Array>& at(int value) { return values_[static_cast<std::size_t>(value)]; }

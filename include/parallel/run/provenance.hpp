@@ -22,8 +22,8 @@ class SetWhole {
   /// The hash of what ranks hold in parts.
   static constexpr std::uint64_t in_parts = 1;
 
-  /// `hash`: of the whole, which every rank holds; 0: a stage of a pipeline alone holds it. Whether it is the first time
-  /// behind this step.
+  /// `hash`: of the whole, which every rank holds; 0: a stage of a pipeline alone holds it. Whether it is the first
+  /// time behind this step.
   bool note(std::string_view path, std::uint64_t hash, std::int64_t behind, const Source& at) {
     One& now = all_[std::string(path)];
     const bool first = now.behind != behind;

@@ -14,7 +14,6 @@
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/file/write_safetensors.hpp>
 #include <parallel/file/written_in_parts.hpp>
-#include <parallel/run/checkpoint.hpp>
 #include <parallel/run/executor.hpp>
 #include <parallel/run/weight_table.hpp>
 
@@ -31,9 +30,9 @@ struct Unfinished {
 };
 
 /// What a rank has of tensors of a file, which is written where they are full of it.
-class Gathered {
+class WholeTensors {
  public:
-  Gathered(std::int64_t tensors, std::int64_t elements, FileDType dtype)
+  WholeTensors(std::int64_t tensors, std::int64_t elements, FileDType dtype)
       : elements_(elements), size_(bits_of(dtype) / 8), held_(static_cast<std::size_t>(tensors * elements)) {
     bytes_.resize(held_.size() * static_cast<std::size_t>(size_));
   }
@@ -93,11 +92,11 @@ void save(World& world, Executor<World, Device>& executor, const std::string& fi
   WrittenInParts out(file + ".unfinished");
   executor.each_part([&](const NamedTensor& t, const Member& m, const std::byte* part, std::int64_t) {
     const auto p = std::find_if(table.begin(), table.end(), [&](const Bound& x) { return x.member == t.name; });
-    if (p == table.end() || part == nullptr || !checkpointing::writes(executor.plan(), m, world.rank())) return;
+    if (p == table.end() || part == nullptr || !writes(executor.plan(), m, world.rank())) return;
     const FileDType dtype = layout.tensors()[places.at(p->names[0])].dtype;
     std::int64_t elements = 1, layer = 0;
     for (const std::int64_t size : p->how.file_shape()) elements *= size;
-    Gathered gathered(p->tensors_a_layer, elements, dtype);
+    WholeTensors gathered(p->tensors_a_layer, elements, dtype);
     const auto write = [&] {
       gathered.write(out, [&](std::int64_t tensor) {
         return layout.begin(places.at(p->names[static_cast<std::size_t>(layer * p->tensors_a_layer + tensor)]));

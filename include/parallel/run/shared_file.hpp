@@ -56,24 +56,6 @@ inline std::string hexadecimal(std::uint64_t number) {
   return digits;
 }
 
-/// Whether this rank writes its part of a member: of ranks that have the same it is the first.
-inline bool writes(const Plan& plan, const Member& m, int rank) {
-  if (!held(plan, m)) return false;
-  const Layout& layout = m.type.layout;
-  for (int i = 0; i < plan.mesh.count; ++i) {
-    const Axis* const axis = plan.mesh.axes[i].axis;
-    const Placement on = layout.on(axis);
-    const int coordinate = plan.mesh.coordinate(rank, axis);
-    if (on.split()) continue;
-    // on the first of the ranks that have it
-    int first = 0;
-    if (on.kind == PlacementKind::at)
-      while (first < coordinate && !holds(on, first, plan.mesh.extent(axis))) ++first;
-    if (coordinate != first) return false;
-  }
-  return true;
-}
-
 /// The text of a header, with the sum of all its other characters in it.
 inline std::string summed(std::string header) {
   const std::string key = "\"" + std::string(sum_key) + "\":\"";

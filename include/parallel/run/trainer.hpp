@@ -13,6 +13,7 @@
 
 namespace parallel::internals {
 
+/// What a step of a training gives, alike on all ranks.
 struct StepResult {
   double loss = 0;
   double gradient_norm = 0;  ///< before clipping
@@ -113,6 +114,7 @@ class Trainer {
                         const HandedInput& = {}) const {
     return step<is_const>();
   }
+  /// What becomes of a step whose loss is no finite number, from now on; without a word the run ends.
   void on_no_number(NoNumber what) { no_number_ = what; }
   /// A mode: behind every so many steps parameters and state are compared between ranks that hold them alike
   /// (replicas.hpp); 0: never. Alike on all ranks.

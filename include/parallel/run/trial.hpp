@@ -183,7 +183,7 @@ class Trial {
   /// What the ranks of a mesh make of these numbers, each node by its definition.
   Computed computed(const Arguments& lying, const Inference& inferred, const Mesh& mesh, const Given& given) const {
     const Applied p = applied(lying, inferred);
-    lockstep::Machine machine(p.trace.graph, mesh, kernels_);
+    lockstep::AllRanks machine(p.trace.graph, mesh, kernels_);
     if (mesh.ranks() == 1) machine.margin = whole_margin;
     set(machine, p, given);
     machine.run();
@@ -196,7 +196,7 @@ class Trial {
     return done;
   }
   /// Gives a machine the operands and the cotangent; the terms of pending sums are drawn.
-  void set(lockstep::Machine& machine, const Applied& p, const Given& given) const {
+  void set(lockstep::AllRanks& machine, const Applied& p, const Given& given) const {
     for (std::size_t i = 0; i < p.operands.size(); ++i)
       machine.set(p.operands[i], given.operands[i], [&] {
         const double x = 2 * uniform() - 1;

@@ -196,7 +196,7 @@ class Verification {
     const Trial::Applied p = trial_.applied(trial_.plain(), trial_.whole(), false);
     const Trial::Given& given = trial_.given()[0];
     const auto value = [&](const std::vector<lockstep::Array>& operands) {
-      lockstep::Machine machine(p.trace.graph, Mesh{}, options_.kernels);
+      lockstep::AllRanks machine(p.trace.graph, Mesh{}, options_.kernels);
       for (std::size_t i = 0; i < operands.size(); ++i) machine.set(p.operands[i], operands[i]);
       machine.run();
       const lockstep::Array result = machine.whole(p.result);
@@ -243,7 +243,7 @@ class Verification {
     std::vector<CpuKernels> kernels(options_.counting.begin(), options_.counting.end());
     kernels.insert(kernels.end(), options_.kernels.begin(), options_.kernels.end());
     const Trial::Applied p = trial_.applied(trial_.plain(), trial_.whole());
-    lockstep::Machine machine(p.trace.graph, Mesh{}, kernels);
+    lockstep::AllRanks machine(p.trace.graph, Mesh{}, kernels);
     trial_.set(machine, p, trial_.given()[0]);
     for (const int n : p.trace.graph.order) {
       const Node& node = p.trace.graph.nodes[n];

@@ -12,8 +12,8 @@
 #include <parallel/file/file_dtype.hpp>
 #include <parallel/plan/plan.hpp>
 #include <parallel/run/arrangement.hpp>
-#include <parallel/run/checkpoint.hpp>
 #include <parallel/run/misuse.hpp>
+#include <parallel/run/whole.hpp>
 
 namespace parallel::internals {
 
@@ -94,7 +94,7 @@ std::vector<Bound> bound(const Running& executor, const WeightTable& table) {
         throw Misuse("the row of " + path + " names " + name + "; " +
                      (m.layers == 0 ? "a parameter that is no layer's has no {} in its name"
                                     : "all names of a row have {}, or none"));
-    std::vector<std::int64_t> shape = checkpointing::shape_of(m.type.layout);
+    std::vector<std::int64_t> shape = shape_of(m.type.layout);
     if (m.layers > 0) shape.erase(shape.begin());
     const auto tensors = static_cast<std::int64_t>(row->names.size());
     Bound p{path, m.type, Arrangement(row->pattern, shape, m.layers, apart, tensors), tensors, {}};

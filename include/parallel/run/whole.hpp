@@ -169,6 +169,29 @@ inline bool held_by_all(const Plan& plan, const Member& m) {
   return local_elements(layout, plan.mesh) == layout.elements() &&
          std::none_of(layout.others.begin(), layout.others.end(), at_some);
 }
+/// Whether this rank writes its part of a member: of ranks that have the same it is the first.
+inline bool writes(const Plan& plan, const Member& m, int rank) {
+  if (!held(plan, m)) return false;
+  const Layout& layout = m.type.layout;
+  for (int i = 0; i < plan.mesh.count; ++i) {
+    const Axis* const axis = plan.mesh.axes[i].axis;
+    const Placement on = layout.on(axis);
+    const int coordinate = plan.mesh.coordinate(rank, axis);
+    if (on.split()) continue;
+    // on the first of the ranks that have it
+    int first = 0;
+    if (on.kind == PlacementKind::at)
+      while (first < coordinate && !holds(on, first, plan.mesh.extent(axis))) ++first;
+    if (coordinate != first) return false;
+  }
+  return true;
+}
+/// The extents of a whole tensor.
+inline std::vector<std::int64_t> shape_of(const Layout& layout) {
+  std::vector<std::int64_t> shape;
+  for (const Dim& d : layout.dims) shape.push_back(d.size);
+  return shape;
+}
 /// What ranks compare of a rank's part of a member: a hash where every rank has the whole; where each has a part, that
 /// it was set; in a pipeline, where a stage sets what it has, 0.
 inline std::uint64_t hash_of_part(const Plan& plan, const Member& m, const std::byte* part) {

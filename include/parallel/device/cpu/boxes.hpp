@@ -1,4 +1,5 @@
-// Which elements of one tensor go where in another: the way of slices, overlaps, transposes, whatever device moves them.
+// Which elements of one tensor go where in another: the way of slices, overlaps, transposes, whatever device moves
+// them.
 #pragma once
 #include <algorithm>
 

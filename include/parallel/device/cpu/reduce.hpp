@@ -69,7 +69,8 @@ template <class T>
   }
 }
 
-/// An extreme over the dimensions `ints` (none: all) of the rank's part: of_row(row, n) along rows, chosen(a, b) of two.
+/// An extreme over the dimensions `ints` (none: all) of the rank's part: of_row(row, n) along rows, chosen(a, b) of
+/// two.
 template <class T, class OfRow, class Chosen>
 void local_extreme(const Call& call, T none, OfRow of_row, Chosen chosen) {
   const View &x = call.operands[0], &out = call.results[0];

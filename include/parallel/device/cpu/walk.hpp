@@ -113,8 +113,8 @@ inline Steps<max_rank> reduced(const View& whole, const Ints& gone) {
   return result;
 }
 
-/// Where a part's elements lie among all of the full tensor: by how many they advance along each dimension, and which is
-/// the first.
+/// Where a part's elements lie among all of the full tensor: by how many they advance along each dimension, and which
+/// is the first.
 struct InWhole {
   Steps<max_rank> steps{};
   Index first = 0;

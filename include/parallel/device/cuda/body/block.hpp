@@ -85,7 +85,8 @@ T combined_lanes(T (&own)[32], Combine combine) {
 }
 
 /// What a body is called with. A body is uniform but within `each`: its own variables have the same value in every
-/// thread, and only the functions that it hands to a Block see what differs, an index. A warp that works alone is a Block, too.
+/// thread, and only the functions that it hands to a Block see what differs, an index. A warp that works alone is a
+/// Block, too.
 template <int size>
 class Block {
  public:

@@ -63,7 +63,8 @@ void position(const Call& call) {
                                          Rows::of<1>(x, static_cast<int>(call.ints[0]))});
   });
 }
-/// At which position of dimension ints[0] the largest element stands, of equal ones the first. Reads every element once.
+/// At which position of dimension ints[0] the largest element stands, of equal ones the first. Reads every element
+/// once.
 inline void argmax(const Call& call) { position<LargestFirst>(call); }
 inline void argmin(const Call& call) { position<SmallestFirst>(call); }
 
