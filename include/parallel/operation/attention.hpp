@@ -126,7 +126,9 @@ inline constexpr Operation attention{.name = "attention",
 PARALLEL_AHEAD constexpr void attention_lower(Lowering& l) {
   List<int, max_node_operands> operands = nodes_operands(l.operands);
   Ints ints = l.ints;
-  const double dropped = l.trace.training ? l.reals[1] : 0;
+  const bool probable = l.reals[1] >= 0 && l.reals[1] < 1;
+  if (!probable) l.trace.refuse(Reason::probability);
+  const double dropped = l.trace.training || !probable ? l.reals[1] : 0;
   if (dropped > 0) {
     for (const std::int64_t i :
          {std::int64_t{l.trace.scalar("seed")}, std::int64_t{l.trace.scalar("step")}, l.trace.draw()})

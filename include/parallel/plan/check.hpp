@@ -2,6 +2,7 @@
 #pragma once
 #include <span>
 
+#include <parallel/operation/attention.hpp>
 #include <parallel/operation/cross_entropy.hpp>
 #include <parallel/operation/dropout.hpp>
 #include <parallel/plan/view.hpp>
@@ -101,9 +102,10 @@ constexpr int unfit_node(const GraphView& g) {
     const bool misshapen = n.origin >= 0 && n.operation->gradient != nullptr && trained && n.results > 0 &&
                            n.phase == Phase::forward && g.value(n.result).type.dtype != DType::i32 &&
                            !g.value(n.result).differentiable;
-    const double probability = n.reals[0];
+    const double probability = n.reals[n.operation == &operation::attention ? 1 : 0];
     const bool improbable =
-        (n.operation == &operation::dropout && !(probability >= 0 && probability < 1)) ||
+        ((n.operation == &operation::dropout || n.operation == &operation::attention) &&
+         !(probability >= 0 && probability < 1)) ||
         (n.operation == &operation::negative_log_likelihood && !(probability >= 0 && probability <= 1));
     const bool of_gradient = g.unfit == Reason::gradient_shape || g.unfit == Reason::gradient_operand;
     if (g.unfit == Reason::no_gradient ? lost || misshapen : of_gradient ? misshapen : improbable) return i;
