@@ -2,8 +2,10 @@
 #pragma once
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include <parallel/meta/members.hpp>
+#include <parallel/model/scan.hpp>
 #include <parallel/operation/distributed.hpp>
 
 namespace parallel::internals::building {
