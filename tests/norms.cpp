@@ -1,5 +1,7 @@
 // Norms as they are lowered: where a rank has whole rows one operation forward and one backward, of which only what is
 // wanted is computed; where rows are split, parts.
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include "program.hpp"
@@ -15,12 +17,12 @@ template <bool centered, bool again = false>
 struct Norm {
   constexpr auto operator()(Distributed auto cotangent, Distributed auto x, Distributed auto gain,
                             Distributed auto shift) const {
-    const auto y = [&] {
-      if constexpr (centered)
-        return layer_norm(x, gain, shift);
-      else
-        return rms_norm(x, gain);
-    }();
+    return loss(cotangent, layer_norm(x, gain, shift));
+  }
+  constexpr auto operator()(Distributed auto cotangent, Distributed auto x, Distributed auto gain) const {
+    return loss(cotangent, rms_norm(x, gain));
+  }
+  static constexpr auto loss(Distributed auto cotangent, Distributed auto y) {
     if constexpr (again)
       return sum(square(recompute(y)) * cotangent);
     else
@@ -29,10 +31,22 @@ struct Norm {
 };
 template <class T, bool wanted, Dim... sizes>
 using Input = std::conditional_t<wanted, Wanted<T, Shape<sizes...>>, Tensor<T, Shape<sizes...>>>;
-/// `x`, `gain`, `shift`: whether its gradient is wanted.
+/// `x`, `gain`, `shift`: whether its gradient is wanted. What is not centered has no shift.
 template <bool centered, bool x, bool gain, bool shift, Dim width = channels, bool again = false>
-using Step = Training<Norm<centered, again>, KeepGradients, Tensor<double, Shape<rows / data, width>>,
-                      Input<double, x, rows / data, width>, Input<double, gain, width>, Input<double, shift, width>>;
+struct OfNorm {
+  using Cotangent = Tensor<double, Shape<rows / data, width>>;
+  using X = Input<double, x, rows / data, width>;
+  using Gain = Input<double, gain, width>;
+  using type = Training<Norm<centered, again>, KeepGradients, Cotangent, X, Gain, Input<double, shift, width>>;
+};
+template <bool x, bool gain, bool shift, Dim width, bool again>
+struct OfNorm<false, x, gain, shift, width, again> {
+  using Whole = OfNorm<true, x, gain, shift, width, again>;
+  using type =
+      Training<Norm<false, again>, KeepGradients, typename Whole::Cotangent, typename Whole::X, typename Whole::Gain>;
+};
+template <bool centered, bool x, bool gain, bool shift, Dim width = channels, bool again = false>
+using Step = typename OfNorm<centered, x, gain, shift, width, again>::type;
 
 struct Count {
   int whole = 0, whole_gradients = 0, results = 0, parts = 0, parameters = 0;  ///< results: of all whole_gradients
@@ -65,8 +79,12 @@ std::vector<lockstep::Array> outputs(const Mesh& mesh) {
   const auto cotangent = program::numbers<double>(rows * channels, 1), x = program::numbers<double>(rows * channels, 2),
              gain = program::numbers<double>(channels, 3), shift = program::numbers<double>(channels, 4);
   return program::outputs<Program>(mesh, [&](auto& executor) {
+    const auto& members = executor.plan().graph.members;
+    const auto inputs =
+        std::count_if(members.begin(), members.end(), [](const Member& m) { return m.role == Role::input; });
     int i = 0;
-    for (const auto* numbers : {&cotangent, &x, &gain, &shift}) executor.input(i++, *numbers);
+    for (const auto* numbers : {&cotangent, &x, &gain, &shift})
+      if (i < inputs) executor.input(i++, *numbers);
   });
 }
 /// That a program's gradients are those, of some positions, of the program that wants all.
