@@ -7,11 +7,11 @@ using namespace parallel::axes;
 
 struct Model {
   Parameter<float, Shape<3, 6, 8>> w;
-  constexpr auto operator()([[maybe_unused]] Distributed auto x, [[maybe_unused]] Distributed auto y) const {
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
 #ifdef WRONG
-    return mean(batched_matmul(to<Shape<3, 4, 5>>(x), w));
+    return mean(y) + mean(batched_matmul(to<Shape<3, 4, 5>>(x), w));
 #else
-    return mean(batched_matmul(transpose<1, 2, 0>(y), w));
+    return mean(x) + mean(batched_matmul(transpose<1, 2, 0>(y), w));
 #endif
   }
 };
