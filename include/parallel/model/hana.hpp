@@ -81,7 +81,8 @@ requires(described::Of<T, boost::hana::map_tag>) struct Description<T> {
     })){};
   }();
   static constexpr auto names = std::apply(
-      [](const auto&... key) { return std::array<std::string_view, sizeof...(key)>{described::text(key)...}; }, keys);
+      [](const auto&... named) { return std::array<std::string_view, sizeof...(named)>{described::text(named)...}; },
+      keys);
   /// The first key that is no step of a path, counted from 1; 0: none.
   static constexpr int nameless = [] {
     const auto at = std::find_if_not(names.begin(), names.end(), described::is_step);
