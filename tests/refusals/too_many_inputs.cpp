@@ -7,7 +7,9 @@ using namespace parallel::axes;
 
 struct Model {
   Parameter<float, Shape<6, 6>> w;
-  constexpr auto operator()(Distributed auto x, Distributed auto...) const { return mean(square(matmul(x, w))); }
+  constexpr auto operator()(Distributed auto x, Distributed auto... more) const {
+    return mean(square(matmul((x + ... + more), w)));
+  }
 };
 using B = Tensor<float, Shape<4 / data, 6>>;
 #ifdef WRONG
