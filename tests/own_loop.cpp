@@ -249,12 +249,12 @@ TEST_CASE("an output as a whole tensor, of which each rank writes its part") {
   };
   const Outputs one = outputs(Mesh{})[0];
   const std::vector<Outputs> four = outputs(Mesh{data = 2, tensor = 2});
-  const auto check = [&](const Whole Outputs::*tensor, int holders) {
-    for (std::size_t i = 0; i < (one.*tensor).size(); ++i) {
+  const auto check = [&](const Whole Outputs::*output, int holders) {
+    for (std::size_t i = 0; i < (one.*output).size(); ++i) {
       int written = 0;
       for (const Outputs& rank : four) {
-        if ((rank.*tensor)[i] == -99) continue;
-        CHECK((rank.*tensor)[i] == doctest::Approx((one.*tensor)[i]));
+        if ((rank.*output)[i] == -99) continue;
+        CHECK((rank.*output)[i] == doctest::Approx((one.*output)[i]));
         ++written;
       }
       CHECK(written == holders);
