@@ -37,10 +37,9 @@ class Executor : public RankMemory<Device> {
   using Memory::skipped;
   /// `parameters`: of this rank; programs over one model that cut it alike share them. `before`: an executor whose
   /// memory (`remember`) this one shares. It and the plan must outlive this one, which keeps the parameters. `facts`:
-  /// what else ranks must have alike. `looked_into`: whether PARALLEL_WATCH and PARALLEL_CHECK are heard. Called by all ranks
-  /// together. Throws CannotRun, where parameters or memory lie differently, too, and Mismatch where ranks have another
-  /// plan, parameters or arithmetic (agreement.hpp). `world`
-  /// must outlive it.
+  /// what else ranks must have alike. `looked_into`: whether PARALLEL_WATCH and PARALLEL_CHECK are heard. Called by all
+  /// ranks together. Throws CannotRun, where parameters or memory lie differently, too, and Mismatch where ranks have
+  /// another plan, parameters or arithmetic (agreement.hpp). `world` must outlive it.
   Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Device& device = {},
            const Executor* before = nullptr, std::vector<Fact> facts = {}, Here here = {}, bool looked_into = true);
   template <class... Given>

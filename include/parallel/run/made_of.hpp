@@ -18,8 +18,8 @@ struct Misnamed {
   Misnamed() = default;
   static_assert(
       sizeof(Misnamed*) == 0,
-      "parallel: what runs is named by its communicator, then its device, Eagerly by its program before them; write Executor<Threads, Cpu>, "
-      "Trainer<Threads, Cpu>, Eager<Threads, Cpu> or Eagerly<Step, Threads, Cpu>");
+      "parallel: what runs is named by its communicator, then its device, Eagerly by its program before them; write "
+      "Executor<Threads, Cpu>, Trainer<Threads, Cpu>, Eager<Threads, Cpu> or Eagerly<Step, Threads, Cpu>");
   template <class... Given>
   explicit Misnamed(const Given&...) {}
 };
