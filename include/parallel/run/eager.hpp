@@ -194,8 +194,8 @@ class Eager {
   std::optional<ParametersIn<MemoryOf<Device>>> parameters_{};
 };
 template <class World, class On>
-requires(!Runs<World, On>) class Eager<World, On> : public Misnamed<World, On> {
-  using Misnamed<World, On>::Misnamed;
+requires(!Runs<World, On>) class Eager<World, On> : public Misnamed<Eager<World, On>> {
+  using Misnamed<Eager<World, On>>::Misnamed;
 };
 
 }  // namespace parallel::internals

@@ -216,8 +216,9 @@ class Eagerly {
   std::vector<Output> outputs_{};
 };
 template <class Program, class World, class On>
-requires(!Runs<World, On> || !IsProgram<Program>) class Eagerly<Program, World, On> : public Misnamed<World, On> {
-  using Misnamed<World, On>::Misnamed;
+requires(!Runs<World, On> || !IsProgram<Program>) class Eagerly<Program, World, On>
+    : public Misnamed<Eagerly<Program, World, On>> {
+  using Misnamed<Eagerly<Program, World, On>>::Misnamed;
 };
 
 }  // namespace parallel::internals

@@ -304,8 +304,8 @@ class Executor : public RankMemory<Device> {
 template <class Plan, class World, class... More>
 Executor(const Plan&, const World&, const More&...) -> Executor<Plan, World>;
 template <class World, class On>
-requires(!Runs<World, On>) class Executor<World, On> : public Misnamed<World, On> {
-  using Misnamed<World, On>::Misnamed;
+requires(!Runs<World, On>) class Executor<World, On> : public Misnamed<Executor<World, On>> {
+  using Misnamed<Executor<World, On>>::Misnamed;
 };
 
 // Behind the class, so that a unit for which the library has compiled them does not compile them again.

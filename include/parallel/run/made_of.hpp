@@ -12,8 +12,8 @@ namespace parallel::internals {
 /// What Executor, Trainer, Eager and Eagerly are of.
 template <class World, class On>
 concept Runs = Communicator<World> && Device<On>;
-/// What they are of any other template arguments than theirs.
-template <class World, class On>
+/// What they are of any other template arguments than theirs: `Made` is that class, so that each says it.
+template <class Made>
 struct Misnamed {
   Misnamed() = default;
   static_assert(

@@ -176,9 +176,9 @@ template <class Plan, class World, class Parameters, class Seed, class... More>
 Trainer(const Plan&, const World&, const Parameters&, const AdamW::Hyperparameters&, const Seed&, const More&...)
     -> Trainer<>;
 template <class World, class On>
-requires(!Runs<World, On>) class Trainer<World, On> : public Misnamed<World, On> {
+requires(!Runs<World, On>) class Trainer<World, On> : public Misnamed<Trainer<World, On>> {
  public:
-  using Misnamed<World, On>::Misnamed;
+  using Misnamed<Trainer<World, On>>::Misnamed;
   template <class Plan, class Communicator, class Parameters, class Seed, class... More>
   Trainer(const Plan&, const Communicator&, const Parameters&, const AdamW::Hyperparameters&, const Seed&,
           const More&...) {}
