@@ -253,8 +253,8 @@ TEST_CASE("what cannot be written is said, and the training goes on") {
   std::ofstream(folder.path + "/.unfinished-2-0/file");
   run_threads(2, [&](Threads& world) {
     const OwnedPlan plan = derive<Step>(Mesh{data = 2});
-    Parameters parameters(plan, world.rank(), 5);
-    Executor<Threads, CpuDouble> step(plan, world, parameters);
+    under_test::Parameters parameters(plan, world.rank(), 5);
+    Executor<Threads, under_test::Device> step(plan, world, parameters);
     Checkpoints checkpoints(world, folder.path);
     step.scalar("learning_rate", 0.02);
     step(batch(0, 0.7), batch(0, 0.3));
@@ -311,8 +311,8 @@ TEST_CASE("killed at whatever call of the system of either rank, it leaves the c
   // saves behind a step, after what is in the folder
   const auto save = [&](int behind) {
     run_threads(2, [&](Threads& world) {
-      Parameters parameters(plan, world.rank(), 5);
-      Executor<Threads, CpuDouble> step(plan, world, parameters);
+      under_test::Parameters parameters(plan, world.rank(), 5);
+      Executor<Threads, under_test::Device> step(plan, world, parameters);
       Checkpoints checkpoints(world, folder.path, {.newest = 1});
       checkpoints.save(step, behind);
       checkpoints.wait();
@@ -351,8 +351,8 @@ TEST_CASE("a save of one rank alone, or of an earlier step, is told") {
     run_threads(
         2,
         [&](Threads& world) {
-          Parameters parameters(plan, world.rank(), 5);
-          Trainer<Threads, CpuDouble> step(plan, world, parameters, {}, 1);
+          under_test::Parameters parameters(plan, world.rank(), 5);
+          Trainer<Threads, under_test::Device> step(plan, world, parameters, {}, 1);
           Checkpoints checkpoints(world, folder.path);
           f(world, step, checkpoints);
         },

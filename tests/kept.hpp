@@ -62,10 +62,10 @@ template <class Program, class Optimizer = AdamW, Communicator World>
 void train_rank(World& world, const std::string& folder, const Mesh& mesh, int steps, int save_behind,
                 std::vector<double>& losses) {
   const OwnedPlan plan = derive<Program>(mesh, world.rank());
-  Parameters parameters(plan, world.rank(), 5);
+  under_test::Parameters parameters(plan, world.rank(), 5);
   typename Optimizer::Hyperparameters numbers;
   numbers.learning_rate = 0.02;
-  Trainer<World, CpuDouble> step(plan, world, parameters, numbers, 1);
+  Trainer<World, under_test::Device> step(plan, world, parameters, numbers, 1);
   Checkpoints checkpoints(world, folder, {.newest = 2});
   const Resumed from = checkpoints.resume(step.executor());
   if (from.step > 0) CHECK(from.notes.at("position") == std::to_string(rows * from.step));

@@ -1,5 +1,5 @@
 // Three thousand operations, one by one.
-// figures: operations<3002>
+// figures: operations<3004>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -160,7 +160,7 @@ constexpr bool refuses_schedule() {
 /// Whether the compiler does not get through a pass. Asking is then the one error.
 template <class Program, Mesh mesh>
 constexpr bool refuses_size() {
-  if constexpr (building::applied<Program>() < limits::asked_from)
+  if constexpr (building::applied<Program> < limits::asked_from)
     return false;
   else if constexpr (!limits::Computable<&order_constant<Program, mesh>>)
     return too_large<Program>();

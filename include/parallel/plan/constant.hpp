@@ -102,7 +102,7 @@ struct Made {
 /// Refuses a program for its size, by its number of operations.
 template <class Program>
 constexpr bool too_large() {
-  using computed [[maybe_unused]] = typename Refused<Reason::too_large, nullptr, building::applied<Program>()>::type;
+  using computed [[maybe_unused]] = typename Refused<Reason::too_large, nullptr, building::applied<Program>>::type;
   return true;
 }
 /// Whether a program has no graph: its types refuse it, or the compiler does not get through it. Asking is then the one
@@ -111,7 +111,7 @@ template <class Program>
 constexpr bool refused() {
   if constexpr (building::refused<Program>())
     return true;
-  else if constexpr (building::applied<Program>() < limits::asked_from)
+  else if constexpr (building::applied<Program> < limits::asked_from)
     return false;
   else if constexpr (limits::Computable<&in_room<&build_unfused<Program>>>)
     return false;

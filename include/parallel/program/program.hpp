@@ -372,21 +372,39 @@ constexpr int run_dry() {
   return program.mistaken ? -1 : program.applied;
 }
 
-/// Writes the update of a model's first parameter, for nothing.
+/// Tells a trace how a program stores all its parameters.
 template <class Program>
-constexpr bool update_dry() {
+constexpr void say_stored(Trace& trace) {
+  if constexpr (requires { Program::stored; })
+    for (const StoredOn& s : Program::stored) trace.stored.push_back(s);
+}
+
+/// Writes the update of a model's first matrix, or of its first parameter where it has none, for nothing. How many
+/// nodes the updates of all its parameters have, were they all like this one.
+template <class Program>
+constexpr int update_dry() {
   if constexpr (is_trained<Program>) {
     typename Program::Model model{};
     Trace trace;
+    say_stored<Program>(trace);
     Applications program;
     Vector<char> path;
     declare(model, trace, program, path);
-    if (trace.graph.members.empty()) return true;
-    const auto like = [&](const Type& type) { return trace.emit(operation::constant, {}, {type}, Kind::constant); };
-    const int first = trace.graph.members[0].value, gradient = like(trace.graph.values[first].type);
-    optimizing::update_as_it_lies<typename Program::Optimizer>(trace, 0, gradient, like({DType::f64, {}}));
+    const auto& members = trace.graph.members;
+    if (members.empty()) return 0;
+    const auto type = [&](int m) { return trace.graph.values[members[m].value].type; };
+    int one = 0;
+    while (one < members.size() && type(one).layout.rank() != 2) ++one;
+    if (one == members.size()) one = 0;
+    const auto like = [&](const Type& t) { return trace.emit(operation::constant, {}, {t}, Kind::constant); };
+    const int gradient = like(type(one)), factor = like({DType::f64, {}});
+    if (const int read = members[one].value; type(one).layout.rank() == 2)  // by which optimizers know a matrix
+      trace.emit(operation::matmul, {read, read}, {type(one)}, Kind::activation, operation::Product(1, 0, 0, 0));
+    const int before = trace.graph.nodes.size();
+    optimizing::update_as_it_lies<typename Program::Optimizer>(trace, one, gradient, factor);
+    return (trace.graph.nodes.size() - before) * members.size();
   }
-  return true;
+  return 0;
 }
 
 /// Whether the types of a program refuse it. Asking is then the one error, and the program has no graph.
@@ -437,7 +455,7 @@ constexpr bool refused(Types<Input...>) {
   } else if constexpr (!requires { typename std::bool_constant<(run_dry<Model, Input...>() >= 0)>; }) {
     using runs [[maybe_unused]] = typename Refused<Reason::not_constant, nullptr, inputs>::type;
     return true;
-  } else if constexpr (!requires { typename std::bool_constant<update_dry<Program>()>; }) {
+  } else if constexpr (!requires { typename std::bool_constant<(update_dry<Program>() >= 0)>; }) {
     using updates [[maybe_unused]] = typename Refused<Reason::not_constant, nullptr, inputs>::type;
     return true;
   } else {
@@ -462,8 +480,7 @@ constexpr void build(Trace& trace, Types<Input...>) {
   trace.graph.schedule = schedule_of<Program>();
   trace.graph.chunks = trace.graph.schedule->chunks;
   trace.graph.balanced = requires { Program::balanced; };
-  if constexpr (requires { Program::stored; })
-    for (const StoredOn& s : Program::stored) trace.stored.push_back(s);
+  say_stored<Program>(trace);
   if constexpr (trying::tries && is_trained<Program>) (trying::store(trace, Input::type.layout), ...);
   Applications program;
   Vector<char> path;
@@ -547,13 +564,11 @@ constexpr bool refused() {
   else
     return true;
 }
-/// How many operations the model of a program that is not refused applies.
+/// How many operations the model of a program that is not refused and the updates of its parameters apply.
 template <class Program>
-constexpr int applied() {
-  return []<class... Input>(Types<Input...>) {
-    return run_dry<typename Program::Model, Input...>();
-  }(typename Program::Inputs{});
-}
+inline constexpr int applied = []<class... Input>(Types<Input...>) {
+  return run_dry<typename Program::Model, Input...>() + update_dry<Program>();
+}(typename Program::Inputs{});
 }  // namespace building
 
 /// The graph of a program, each operation a node: forward, and for a training backward and optimizer. Outputs: the
