@@ -6,7 +6,7 @@
 
 #include <parallel/plan/check.hpp>
 #include <parallel/plan/plan.hpp>
-#include <parallel/program/program.hpp>
+#include <parallel/program/words.hpp>
 
 namespace parallel {
 namespace internals {
