@@ -6,6 +6,7 @@
 
 #include <parallel/plan/check.hpp>
 #include <parallel/plan/plan.hpp>
+#include <parallel/program/tried.hpp>
 #include <parallel/program/words.hpp>
 
 namespace parallel {
