@@ -2,139 +2,11 @@
 // nothing.
 #pragma once
 #include <parallel/plan/events.hpp>
+#include <parallel/plan/exchange_room.hpp>
 #include <parallel/plan/kept.hpp>
 #include <parallel/plan/packing.hpp>
 
 namespace parallel::internals {
-
-/// The block of memory that a value lies in, of the device or of its host. All but the arenas outlive the step.
-enum class MemoryBlock : std::uint8_t {
-  none,
-  parameter,
-  state,
-  input,
-  scalars,
-  arena,
-  host_parameter,
-  host_state,
-  host_arena
-};
-inline constexpr int memory_blocks = 9;
-constexpr bool of_host(MemoryBlock b) { return b >= MemoryBlock::host_parameter; }
-/// The address of a value: block + offset + stride * slot, where slot follows a loop's index (0 to count - 1).
-struct Storage {
-  MemoryBlock block = MemoryBlock::none;
-  std::int64_t offset = 0;
-  std::int64_t stride = 0;  ///< 0: one slot
-  int loop = 0;             ///< the loop whose index chooses the slot
-  bool of_chunk = false;    ///< slots count from the first layer of a stage's chunk, not of the stage
-  std::int64_t lane = 0;    ///< bytes from one lane to the next of what parts of a stage's work hand to each other
-  int shift = 0;            ///< slot = (iteration + shift) mod modulo
-  int modulo = 0;           ///< 0: slot = index; else iterations are counted from 0 also where the loop goes back
-  int region = 0;
-};
-
-struct Memory {
-  std::int64_t arena = 0;                ///< bytes of the arena: the largest sum of what lives at one time, as packed
-  std::int64_t host_arena = 0;           ///< of the host's
-  std::int64_t blocks[memory_blocks]{};  ///< bytes of each persistent block, by MemoryBlock
-  /// bytes by use, of the device and of the host; arena uses are counted whole, though they share room over time
-  std::int64_t by_use[uses]{};
-  std::int64_t host_by_use[uses]{};
-
-  constexpr std::int64_t of(Use use) const { return by_use[static_cast<int>(use)]; }
-  constexpr std::int64_t of(MemoryBlock block) const {
-    return block == MemoryBlock::arena        ? arena
-           : block == MemoryBlock::host_arena ? host_arena
-                                              : blocks[static_cast<int>(block)];
-  }
-  /// All that lies in the device's memory, and in the host's.
-  constexpr std::int64_t peak() const { return total(false); }
-  constexpr std::int64_t host() const { return total(true); }
-  constexpr std::int64_t total(bool host) const {
-    std::int64_t bytes = 0;
-    for (int b = 0; b < memory_blocks; ++b)
-      if (of_host(static_cast<MemoryBlock>(b)) == host) bytes += of(static_cast<MemoryBlock>(b));
-    return bytes;
-  }
-};
-
-inline constexpr std::int64_t alignment = 64;
-constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
-
-/// A gather from a flat split, or a reduction or slice to one: `outer` times a whole of `whole` elements, of which each
-/// of n ranks holds `share`, the last of them with padding.
-struct FlatExchange {
-  std::int64_t outer = 1, whole = 1, n = 1, share = 1;
-  int bytes = 4;  ///< of an element
-
-  constexpr FlatExchange(const GraphView& g, const Node& node, const Mesh& mesh) {
-    const Transition& t = node.transition;
-    const bool gathers = t.from.flat;
-    const Type& split = g.value(gathers ? node.operands[0] : int{node.result}).type;
-    const LocalPart part = local_part(split.layout, mesh);
-    for (int d = 0; d < part.flat_from; ++d) outer *= part.size[d];
-    n = mesh.extent(t.axes);
-    share = part.size[part.flat_from] * part.each;
-    whole = local_elements(g.value(gathers ? int{node.result} : node.operands[0]).type.layout, mesh) / outer;
-    bytes = bytes_of(split.dtype);
-  }
-  constexpr std::int64_t padded() const { return aligned(outer * n * share * bytes); }
-  constexpr bool pads() const { return n * share != whole; }
-  constexpr bool packs() const { return outer > 1 && n > 1; }
-  /// What it works in beside its operand and result: what is padded, then what is brought together.
-  constexpr std::int64_t room() const { return (pads() ? padded() : 0) + (packs() ? padded() : 0); }
-};
-
-/// An all-to-all between slices of the first dimension, whole matrices, of which each of n ranks holds `share` with
-/// padding, and parts of all of them: of a dimension, or of their flat views, which are padded, too.
-struct SliceExchange {
-  std::int64_t n = 1, share = 1, slices = 1;  ///< slices: of what the n ranks have together
-  std::int64_t slice = 1, part = 1;           ///< elements of one, and of a rank's part of it
-  bool gathers = false;                       ///< from parts to slices
-  int bytes = 4;
-
-  constexpr SliceExchange(const GraphView& g, const Node& node, const Mesh& mesh) {
-    const Transition& t = node.transition;
-    gathers = t.to.alone;
-    const int whole = gathers ? int{node.result} : node.operands[0],
-              parts = gathers ? node.operands[0] : int{node.result};
-    const LocalPart of_whole = local_part(g.value(whole).type.layout, mesh),
-                    of_parts = local_part(g.value(parts).type.layout, mesh);
-    n = mesh.extent(t.axes);
-    share = of_whole.size[0];
-    slice = of_whole.each;
-    slices = of_parts.size[0];
-    for (int d = 1; d < of_parts.size.size(); ++d) part *= of_parts.size[d];
-    bytes = bytes_of(g.value(whole).type.dtype);
-  }
-  /// Elements that each rank sends and takes, with padding.
-  constexpr std::int64_t elements() const { return n * share * part; }
-  constexpr bool pads_slices() const { return n * share != slices; }
-  constexpr bool pads_parts() const { return n * part != slice; }
-  constexpr std::int64_t padded() const { return aligned(elements() * bytes); }
-  /// For what is padded before, what is brought together, and what is padded behind.
-  constexpr std::int64_t room() const { return ((pads_slices() ? 1 : 0) + (pads_parts() ? 1 : 0) + 1) * padded(); }
-};
-/// Whether a move is one.
-constexpr bool exchanges_slices(const Transition& t) {
-  return t.collective == Collective::all_to_all && (t.from.alone || t.to.alone);
-}
-
-/// Bytes that a collective needs beside its operand and result, to bring slices of an inner dimension together.
-constexpr std::int64_t packing_bytes(const GraphView& g, const Node& node, const Mesh& mesh) {
-  const Transition& t = node.transition;
-  const std::int64_t before = local_bytes(g.value(node.operands[0]).type, mesh),
-                     after = local_bytes(g.value(node.result).type, mesh);
-  if (exchanges_slices(t)) return SliceExchange(g, node, mesh).room();
-  if (t.from.flat || t.to.flat) return communicates(t.collective) ? FlatExchange(g, node, mesh).room() : 0;
-  switch (t.collective) {
-    case Collective::all_gather: return t.from.dim == 0 ? 0 : after;
-    case Collective::reduce_scatter: return t.to.dim == 0 ? 0 : before;
-    case Collective::all_to_all: return 2 * aligned(before);
-    default: return 0;
-  }
-}
 
 constexpr MemoryBlock block_of(Role role, bool host) {
   switch (role) {
@@ -500,7 +372,3 @@ struct Placing {
 };
 
 }  // namespace parallel::internals
-
-namespace parallel {
-using internals::Memory;
-}  // namespace parallel
