@@ -58,6 +58,7 @@ NAMED, GRID, EXTENT, VALUE = "the learning rate is called", "a mesh has axes", "
 WANTED, SESSION, LOOK = "whole numbers have no gradient", "an eager session is made of", "look takes the tensor"
 SAVED, SETTING, VIEWED = "Checkpoints are made of the communicator", "a parameter is set by the plan", "a view does not know its elements"
 NORMAL = "normal takes its deviation alone"
+READ, BYTES = "a view is read as numbers that no tensor has", "which are no bytes"
 REFUSED = [
     ("Executor<Cpu, Threads> made(plan, world, parameters);", SWAPPED),
     ("Trainer<Threads, float> made(plan, world, parameters, AdamW::Hyperparameters{}, 1);", SWAPPED),
@@ -115,6 +116,9 @@ REFUSED = [
     ('parameters.set("w", x);', SETTING),
     ('parameters.set("w", 0, x);', SETTING),
     ('float loss = e.output("loss")[0];', VIEWED),
+    ('auto read = e.output("loss").span<std::int64_t>();', READ),
+    ('auto read = e.output("loss").as<const unsigned>();', READ),
+    ('auto read = e.output("loss").span<std::uint8_t>();', BYTES),
     ("step.step(x, y);", STEPPED),
     ("step.step(CosineSchedule{});", STEPPED),
     ("const_step(x, y);", CONSTANT),
@@ -148,6 +152,7 @@ ACCEPTED = [
     "Prefetch<Batch> made([](std::int64_t) { return Batch{}; }, 0), other([](auto) { return Batch{}; });",
     'TokenFile tokens("f"); TokenWindows made(tokens, 8), other(made), third(TokenFile("f"), 8, {.end_of_document = 3});',
     "take_averages(world, step.executor(), parameters);",
+    'auto read = e.output("loss").span<const float>(); auto bytes = e.output("loss").as<const std::byte>();',
     'Checkpoints made(world, "folder"), other(world, "folder", {.newest = 2}); made.save(step, 1); parameters.set(plan, 0, "w", x);',
     "WarmedUp made{20, CosineSchedule{}}; WarmedUp other{20, CosineSchedule{}, 0.1}; WarmedUp copy{made};",
     "auto w = eager.wanted<float, Shape<4>>(x); auto g = eager.gradient(mean(w), w), h = eager.gradient(mean(w), w); "

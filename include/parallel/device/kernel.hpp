@@ -37,11 +37,17 @@ struct View {
   /// extents of the full tensor; of a share of a flat view where the rank's elements end, behind which is padding
   std::int64_t whole[max_rank + 1]{};
 
-  /// The elements. Throws Failure where T is an element type, and not the view's; any other T is bytes.
+  /// The elements. Throws Failure where T is an element type, and not the view's; bytes are of any, and a struct of a
+  /// kernel's own is what it lays into them.
   template <class T>
   T* as() const {
-    if constexpr (is_element_type<std::remove_const_t<T>>) {
-      constexpr DType taken = dtype_of<std::remove_const_t<T>>;
+    using Element = std::remove_const_t<T>;
+    static_assert(
+        is_element_type<Element> || !std::is_arithmetic_v<Element> || sizeof(T) == 1,
+        "parallel: a view is read as numbers that no tensor has; its elements are float, double, int, bfloat16 "
+        "or float16: write as<int>() of whole numbers, indices and targets among them");
+    if constexpr (is_element_type<Element>) {
+      constexpr DType taken = dtype_of<Element>;
       if (dtype != taken) refuse_element_type(dtype, taken);
     }
     return static_cast<T*>(data);
@@ -49,6 +55,9 @@ struct View {
   /// All of them, one behind the other; none where this rank has nothing of the tensor.
   template <class T>
   std::span<T> span() const {
+    static_assert(
+        sizeof(T) > 1,
+        "parallel: a view has as many elements as its tensor, which are no bytes; write as<std::byte>() and bytes()");
     return {as<T>(), data == nullptr ? 0 : static_cast<std::size_t>(elements())};
   }
   /// Refused.
