@@ -56,10 +56,11 @@ THREADS, GUARDED, SAMPLER = "run_threads takes how many ranks", "guarded takes t
 PREFETCH, WINDOWS, AVERAGES = "a Prefetch is made of", "TokenWindows are made of", "take_averages takes"
 RESULT, STEPPED, CONSTANT = "a step gives its loss among others", "a trainer is called with the inputs", "a Trainer that is const"
 WARMED, GRADIENT, MODEL, SHAPE = "WarmedUp takes", "a gradient is of a loss, a scalar", "an eager session takes a model", "its element type, its Shape"
-NAMED, GRID, EXTENT, VALUE = "the learning rate is called", "a mesh has axes", "an extent stands before the axis", "xavier, zeros and ones are no"
+NAMED, GRID, EXTENT, VALUE = "numbers in braces are AdamW's", "a mesh has axes", "an extent stands before the axis", "xavier, zeros and ones are no"
 WANTED, SESSION, LOOK = "whole numbers have no gradient", "an eager session is made of", "look takes the tensor"
 SAVED, SETTING, VIEWED = "Checkpoints are made of the communicator", "a parameter is set by the plan", "a view does not know its elements"
 NORMAL = "normal takes its deviation alone"
+SAMPLES, ENDS, AHEAD, KEPT = "the options of a Sampler", "the option of TokenWindows", "how many batches a Prefetch", "the options of Checkpoints"
 LOADED, WRITTEN, PROCESSES = "load_weights takes an Executor", "save_weights takes the communicator", "run_mpi takes what each rank does"
 REFUSED = [
     ("Executor<Cpu, Threads> made(plan, world, parameters);", SWAPPED),
@@ -79,7 +80,9 @@ REFUSED = [
     ("Trainer<Threads, Cpu> made(plan, world, parameters);", TRAINER),
     ("Trainer<Threads, Cpu> made(plan, world, parameters, {.learning_rate = 1e-2});", TRAINER),
     ("Trainer<Threads, Cpu> made(plan, world, parameters, 1e-2, 1);", TRAINER),
-    ("Trainer<Threads, Cpu> made(plan, world, parameters, {.lr = 1e-2}, 1);", NAMED),
+    ("Trainer<Threads, Cpu> made(plan, world, parameters, {.learning_rate = 1e-2, .momentum = 0.9}, 1); "
+     "Trainer<Threads, Cpu> other(plan, world, parameters, {.lr = 1e-2, .weight_decay = 0.1}, 1); "
+     "Trainer<Threads, Cpu> third(plan, world, parameters, {.lr = 1e-2, .betas = {0.9, 0.95}}, 1, Cpu{});", NAMED),
     ("constexpr Mesh made{2, 2};", GRID),
     ("constexpr Mesh made{data, tensor};", GRID),
     ('constexpr Mesh made{"data", 2};', GRID),
@@ -117,6 +120,10 @@ REFUSED = [
     ('save_weights(world, "file", e, WeightTable{});', WRITTEN),
     ("Sampler made(100);", SAMPLER),
     ("Sampler made(100, 48, 3);", SAMPLER),
+    ("Sampler made(100, 48, {.shuffle = true}); Sampler other(100, 48, {.seed = 3, .drop_last = true});", SAMPLES),
+    ('TokenWindows made(TokenFile("tokens.bin"), 8, {.eos = 3});', ENDS),
+    ("Prefetch<Batch> made([](std::int64_t) { return Batch{}; }, 0, {.depth = 3});", AHEAD),
+    ('Checkpoints made(world, "folder", {.keep = 3}); Checkpoints other(world, "folder", {.newest = 2, .every = 10});', KEPT),
     ("Prefetch<Batch> made([] { return Batch{}; }, 0);", PREFETCH),
     ("Prefetch<Batch> made([](std::int64_t) {}, 0);", PREFETCH),
     ("Prefetch<Batch> made([](std::int64_t) { return 1; }, 0);", PREFETCH),
@@ -155,6 +162,8 @@ ACCEPTED = [
     "Executor<Threads, Cpu> made(plan, world, parameters); made.input(0, {1.0F, 2.0F}); made.input(1, y); std::ostringstream() << plan << *plan;",
     "Executor<Threads, Cpu> made(plan.get(), world, parameters, Cpu{}, &e, {}, {}, false);",
     "Trainer<Threads, Cpu> made(plan, world, parameters, {.learning_rate = 1e-2}, 1); made(x, y); made.step(1); made.step();",
+    "Trainer<Threads, Cpu> made(*plan, world, parameters, {}, 1), other(plan, world, parameters, {.weight_decay = 0.1, .clip_norm = 1}, 1, Cpu{});",
+    "Trainer<Threads, Cpu> made(plan, world, parameters, {1e-2}, 1); Sampler sampler(100, 48, {3}), other(100, 48, {}), third(100, 48, {.shuffled = false});",
     "Trainer<Threads, Cpu> made(*plan, world, parameters, AdamW::Hyperparameters{}, 1, Cpu{}); made.step(0.5F);",
     "Trainer<Threads, Cpu> made(plan, world, parameters, Sgd::Hyperparameters{}, 1); double loss = made(x, y).loss; static_cast<void>(loss);",
     "Eagerly<Step, Threads, Cpu> made(plan, world, parameters); made(x, y);",

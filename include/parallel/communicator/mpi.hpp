@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include <parallel/communicator/agreement.hpp>
