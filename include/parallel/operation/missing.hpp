@@ -56,6 +56,22 @@ PARALLEL_CALLED(sqrt, "sqrt(x), or for another power pow(x, 0.25)")
 PARALLEL_CALLED(exp, "exp(x)")
 PARALLEL_CALLED(log, "log(x), to the base e")
 PARALLEL_CALLED(square, "square(x), or for another power pow(x, 3)")
+PARALLEL_CALLED(sum, "sum<1>(x), along dimension 1, which the result has not, or sum(x)")
+PARALLEL_CALLED(mean, "mean<1>(x), along dimension 1, which the result has not, or mean(x)")
+PARALLEL_CALLED(max, "max<1>(x), along dimension 1, which the result has not")
+PARALLEL_CALLED(min, "min<1>(x), along dimension 1, which the result has not")
+PARALLEL_CALLED(softmax, "softmax<1>(x)")
+PARALLEL_CALLED(log_softmax, "log_softmax<1>(x)")
+PARALLEL_CALLED(cumulative_sum, "cumulative_sum<1>(x)")
+PARALLEL_CALLED(argmax, "argmax<1>(x)")
+PARALLEL_CALLED(argmin, "argmin<1>(x)")
+PARALLEL_CALLED(top_k, "top_k<1, 5>(x), the five largest along dimension 1")
+PARALLEL_CALLED(concatenate, "concatenate<1>(x, y), of two or more tensors along dimension 1")
+PARALLEL_CALLED(
+    gather, "gather<0>(x, index), whose positions along dimension 0 are a tensor of int; one alone is take<0, 3>(x)")
+PARALLEL_CALLED(scatter_add, "scatter_add<0>(x, index, source), of three tensors")
+PARALLEL_CALLED(slice, "slice<0, 2, 5>(x), from 2 to before 5 along dimension 0")
+PARALLEL_CALLED(take, "take<0, 3>(x), position 3 of dimension 0")
 PARALLEL_CALLED(embedding, "embedding(index, table), of a tensor of int and a Parameter")
 PARALLEL_CALLED(rotary, "rotary(x), rotary(x, position) or rotary(x, position, 10000.0)")
 #undef PARALLEL_CALLED
@@ -107,6 +123,14 @@ struct Stranger {
 template <auto...>
 struct Missing {
   using type = Traced<float, Kind::refused, Shape<>>;
+};
+/// A tensor that is given to an operation otherwise than its entry says: the operation itself goes before this.
+template <class Called>
+struct Otherwise {
+  template <Distributed X>
+  constexpr Otherwise(const X&) {
+    static_cast<void>(called_otherwise<Called, X>());
+  }
 };
 // Some write dimensions in <>.
 #define PARALLEL_MISSING(function)                \
@@ -242,6 +266,29 @@ PARALLEL_AND_MORE(mean, no_dimension)
   constexpr auto function(const X&, const More&...) { \
     return mistaken<Reason::no_dimension, X>();       \
   }
+PARALLEL_ALONG(softmax)
+PARALLEL_ALONG(log_softmax)
+PARALLEL_ALONG(cumulative_sum)
+PARALLEL_ALONG(argmax)
+PARALLEL_ALONG(argmin)
+PARALLEL_ALONG(top_k)
+PARALLEL_ALONG(concatenate)
+PARALLEL_ALONG(gather)
+PARALLEL_ALONG(scatter_add)
+PARALLEL_ALONG(slice)
+PARALLEL_ALONG(take)
+#undef PARALLEL_ALONG
+
+// With the dimension, and otherwise.
+#define PARALLEL_ALONG(function)                                             \
+  template <auto first, auto... more>                                        \
+  constexpr auto function(const Otherwise<figure::called::function>&, ...) { \
+    return typename Missing<first, more...>::type();                         \
+  }
+PARALLEL_ALONG(sum)
+PARALLEL_ALONG(mean)
+PARALLEL_ALONG(max)
+PARALLEL_ALONG(min)
 PARALLEL_ALONG(softmax)
 PARALLEL_ALONG(log_softmax)
 PARALLEL_ALONG(cumulative_sum)
