@@ -23,7 +23,7 @@ namespace parallel {
   reason(einsum_result, "parallel::einsum: the result has a letter that no operand has; take it out, or give it to an operand", dimension, dimensions) \
   reason(heads_differ, "parallel::attention: the query heads are no multiple of the key and value heads; mend the Shapes", query_heads, key_heads) \
   reason(keys_elsewhere, "parallel::attention: the key and value heads are split by an axis that does not split the query heads before all others, so a rank's keys are not those of its queries; split key heads by the outer axes of the query heads, in their order, or gather keys and values with to<On<axis, Broadcast>>(k)", query_axes, key_axes) \
-  reason(element_types, "parallel: the element types differ; cast<T>() one operand", left_bytes, right_bytes) \
+  reason(element_types, "parallel: the element types differ; cast one operand, as cast<float>(x), and whole numbers before their mean, mean(cast<float>(x))", left_bytes, right_bytes) \
   reason(whole_numbers, "parallel: an index, a target or a mask must hold whole numbers; give it the element type int", bytes) \
   reason(reshaped_axes, "parallel::reshape: it takes extents alone, since how the result lies follows from its operand; leave the axes out, reshape<8, 64>(x), and move what it gives by to<On<axis, Split<0>>>(y)", dimensions) \
   reason(no_permutation, "parallel::transpose: the order names a dimension twice; name every dimension once", dimension, dimensions) \

@@ -151,6 +151,21 @@ concept IsProgram = requires {
 };
 
 namespace building {
+/// Whether a word of programs stands about something, as in Training<Accumulate<2, Model>, AdamW>. (A model's own
+/// members may be called like those of the words.)
+template <class X>
+inline constexpr bool has_word = false;
+template <int m, class X>
+inline constexpr bool has_word<Accumulate<m, X>> = true;
+template <const Schedule& schedule, class X>
+inline constexpr bool has_word<Pipelined<schedule, X>> = true;
+template <class X>
+inline constexpr bool has_word<Balanced<X>> = true;
+template <class X, class... StoredOn>
+inline constexpr bool has_word<AllStored<X, StoredOn...>> = true;
+template <class X>
+inline constexpr bool has_word<LossScaled<X>> = true;
+
 /// The position of the first argument that does not fit, counted from `first`, or 0.
 constexpr int first_misplaced(int first, std::initializer_list<bool> fit) {
   for (const bool fits : fit)
@@ -256,12 +271,13 @@ constexpr void optimize(Trace& trace, const Differentiation& gradients) {
   trace.member = -1;
 }
 
-/// The position of an argument of a program that is no optimizer, no input or no budget, counted from 1, or 0.
+/// The position of an argument of a program that is no model, no optimizer, no input or no budget, counted from 1, or 0.
 template <class Program, class... Input>
 constexpr int misplaced() {
   if constexpr (requires { Program::misplaced; }) {
     if (Program::misplaced > 0) return Program::misplaced;
   }
+  if (has_word<typename Program::Model> || IsProgram<typename Program::Model>) return 1;
   if constexpr (is_trained<Program>) {
     if (!Updates<typename Program::Optimizer> || SaidOfProgram<typename Program::Optimizer>) return 2;
   }
