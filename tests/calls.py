@@ -23,6 +23,8 @@ HEAD = """#include <sstream>
 #include <parallel/run/eagerly.hpp>
 #include <parallel/run/failure.hpp>
 #include <parallel/run/learning_rate.hpp>
+#include <parallel/run/load_weights.hpp>
+#include <parallel/run/save_weights.hpp>
 #include <parallel/run/trainer.hpp>
 using namespace parallel;
 using namespace parallel::axes;
@@ -53,12 +55,14 @@ EAGERLY, PARAMETERS, DERIVE = "Eagerly is made of", "Parameters are made of", "d
 THREADS, GUARDED, SAMPLER = "run_threads takes how many ranks", "guarded takes the program's name", "a Sampler is made of"
 PREFETCH, WINDOWS, AVERAGES = "a Prefetch is made of", "TokenWindows are made of", "take_averages takes"
 RESULT, STEPPED, CONSTANT = "a step gives its loss among others", "a trainer is called with the inputs", "a Trainer that is const"
-WARMED, GRADIENT, MODEL, SHAPE = "WarmedUp takes", "a gradient is of a loss", "an eager session takes a model", "its element type, its Shape"
-NAMED, GRID, EXTENT, VALUE = "the learning rate is called", "a mesh has axes", "an extent stands before the axis", "xavier, zeros and ones are no"
+WARMED, GRADIENT, MODEL, SHAPE = "WarmedUp takes", "a gradient is of a loss, a scalar", "an eager session takes a model", "its element type, its Shape"
+NAMED, GRID, EXTENT, VALUE = "numbers in braces are AdamW's", "a mesh has axes", "an extent stands before the axis", "xavier, zeros and ones are no"
 WANTED, SESSION, LOOK = "whole numbers have no gradient", "an eager session is made of", "look takes the tensor"
 SAVED, SETTING, VIEWED = "Checkpoints are made of the communicator", "a parameter is set by the plan", "a view does not know its elements"
 NORMAL = "normal takes its deviation alone"
 READ, BYTES = "a view is read as numbers that no tensor has", "which are no bytes"
+SAMPLES, ENDS, AHEAD, KEPT = "the options of a Sampler", "the option of TokenWindows", "how many batches a Prefetch", "the options of Checkpoints"
+LOADED, WRITTEN, PROCESSES = "load_weights takes an Executor", "save_weights takes the communicator", "run_mpi takes what each rank does"
 REFUSED = [
     ("Executor<Cpu, Threads> made(plan, world, parameters);", SWAPPED),
     ("Trainer<Threads, float> made(plan, world, parameters, AdamW::Hyperparameters{}, 1);", SWAPPED),
@@ -77,10 +81,19 @@ REFUSED = [
     ("Trainer<Threads, Cpu> made(plan, world, parameters);", TRAINER),
     ("Trainer<Threads, Cpu> made(plan, world, parameters, {.learning_rate = 1e-2});", TRAINER),
     ("Trainer<Threads, Cpu> made(plan, world, parameters, 1e-2, 1);", TRAINER),
-    ("Trainer<Threads, Cpu> made(plan, world, parameters, {.lr = 1e-2}, 1);", NAMED),
+    ("Trainer<Threads, Cpu> made(plan, world, parameters, {.learning_rate = 1e-2, .momentum = 0.9}, 1); "
+     "Trainer<Threads, Cpu> other(plan, world, parameters, {.lr = 1e-2, .weight_decay = 0.1}, 1); "
+     "Trainer<Threads, Cpu> third(plan, world, parameters, {.lr = 1e-2, .betas = {0.9, 0.95}}, 1, Cpu{});", NAMED),
     ("constexpr Mesh made{2, 2};", GRID),
     ("constexpr Mesh made{data, tensor};", GRID),
     ('constexpr Mesh made{"data", 2};', GRID),
+    ("constexpr Mesh made{{data, 2}}; Mesh other{{data, 2}, {tensor, 2}};", GRID),
+    ('Mesh made{{"data", 2}, {"tensor", 2}, {"stage", 2}};', GRID),
+    ("using Made = Tensor<float, Shape<8, 4 / tensor * 8L>>; Made made;", EXTENT),
+    ("using Made = Tensor<float, Shape<8LL * (4 / tensor)>>; Made made;", EXTENT),
+    ("using Made = Tensor<float, Shape<16 / data / 2UL>>; Made made;", EXTENT),
+    ("using Made = Tensor<float, Shape<16 / data - 1ULL>>; Made made;", EXTENT),
+    ("using Made = Tensor<float, Shape<16 / (data * tensor), 4>>; Made made;", EXTENT),
     ("using Made = Tensor<float, Shape<data / 8, 4>>; Made made;", EXTENT),
     ("using Made = Tensor<float, Shape<data, 4>>; Made made;", EXTENT),
     ("using Made = Tensor<float, Shape<8U * data, 4>>; Made made;", EXTENT),
@@ -99,8 +112,19 @@ REFUSED = [
     ("run_threads(two, [](Threads&) {});", THREADS),
     ("guarded([] { return 0; });", GUARDED),
     ('guarded("name", [] {});', GUARDED),
+    ('load_weights(parameters, "file", "table");', LOADED),
+    ('load_weights(e, "file", WeightTable{});', LOADED),
+    ('load_weights(world, e, Safetensors("file"), WeightTable{});', LOADED),
+    ('load_weights(step, Safetensors("file"), WeightTable{});', LOADED),
+    ('save_weights(parameters, "file");', WRITTEN),
+    ('save_weights(e, "file", WeightTable{});', WRITTEN),
+    ('save_weights(world, "file", e, WeightTable{});', WRITTEN),
     ("Sampler made(100);", SAMPLER),
     ("Sampler made(100, 48, 3);", SAMPLER),
+    ("Sampler made(100, 48, {.shuffle = true}); Sampler other(100, 48, {.seed = 3, .drop_last = true});", SAMPLES),
+    ('TokenWindows made(TokenFile("tokens.bin"), 8, {.eos = 3});', ENDS),
+    ("Prefetch<Batch> made([](std::int64_t) { return Batch{}; }, 0, {.depth = 3});", AHEAD),
+    ('Checkpoints made(world, "folder", {.keep = 3}); Checkpoints other(world, "folder", {.newest = 2, .every = 10});', KEPT),
     ("Prefetch<Batch> made([] { return Batch{}; }, 0);", PREFETCH),
     ("Prefetch<Batch> made([](std::int64_t) {}, 0);", PREFETCH),
     ("Prefetch<Batch> made([](std::int64_t) { return 1; }, 0);", PREFETCH),
@@ -126,6 +150,7 @@ REFUSED = [
     ("WarmedUp made{CosineSchedule{}, 20};", WARMED),
     ("auto loss = mean(eager.wanted<float, Shape<4>>(x)); auto g = eager.gradient(loss);", GRADIENT),
     ("auto loss = mean(eager.wanted<float, Shape<5>>(x)); auto g = eager.gradient(loss, x);", GRADIENT),
+    ("auto w = eager.wanted<float, Shape<6>>(x); auto g = eager.gradient(w, mean(w));", GRADIENT),
     ("auto made = eager.model<Net>();", MODEL),
     ("auto made = eager.model<Step>(1);", MODEL),
     ("auto made = eager.tensor(x);", SHAPE),
@@ -141,6 +166,8 @@ ACCEPTED = [
     "Executor<Threads, Cpu> made(plan, world, parameters); made.input(0, {1.0F, 2.0F}); made.input(1, y); std::ostringstream() << plan << *plan;",
     "Executor<Threads, Cpu> made(plan.get(), world, parameters, Cpu{}, &e, {}, {}, false);",
     "Trainer<Threads, Cpu> made(plan, world, parameters, {.learning_rate = 1e-2}, 1); made(x, y); made.step(1); made.step();",
+    "Trainer<Threads, Cpu> made(*plan, world, parameters, {}, 1), other(plan, world, parameters, {.weight_decay = 0.1, .clip_norm = 1}, 1, Cpu{});",
+    "Trainer<Threads, Cpu> made(plan, world, parameters, {1e-2}, 1); Sampler sampler(100, 48, {3}), other(100, 48, {}), third(100, 48, {.shuffled = false});",
     "Trainer<Threads, Cpu> made(*plan, world, parameters, AdamW::Hyperparameters{}, 1, Cpu{}); made.step(0.5F);",
     "Trainer<Threads, Cpu> made(plan, world, parameters, Sgd::Hyperparameters{}, 1); double loss = made(x, y).loss; static_cast<void>(loss);",
     "Eagerly<Step, Threads, Cpu> made(plan, world, parameters); made(x, y);",
@@ -153,6 +180,9 @@ ACCEPTED = [
     'TokenFile tokens("f"); TokenWindows made(tokens, 8), other(made), third(TokenFile("f"), 8, {.end_of_document = 3});',
     "take_averages(world, step.executor(), parameters);",
     'auto read = e.output("loss").span<const float>(); auto bytes = e.output("loss").as<const std::byte>();',
+    'load_weights(e, Safetensors("file"), WeightTable{}); load_weights(step.executor(), Safetensors("file"), {{}});',
+    'save_weights(world, e, "file", WeightTable{}); save_weights(world, step.executor(), std::string("file"), {{}}, FileDType::BF16);',
+    "using Made = Tensor<float, Shape<4 * 8 / data, 16 / data / tensor>>; Made made; Mesh none{}, grid{data = 2, tensor = 2}, copy{grid};",
     'Checkpoints made(world, "folder"), other(world, "folder", {.newest = 2}); made.save(step, 1); parameters.set(plan, 0, "w", x);',
     "WarmedUp made{20, CosineSchedule{}}; WarmedUp other{20, CosineSchedule{}, 0.1}; WarmedUp copy{made};",
     "auto w = eager.wanted<float, Shape<4>>(x); auto g = eager.gradient(mean(w), w), h = eager.gradient(mean(w), w); "

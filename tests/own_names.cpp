@@ -58,6 +58,24 @@ using Step = Training<Line, AdamW, Tensor<float, Shape<8 / data, 4>>, Tensor<flo
 static_assert(run_as_constant<Line, Tensor<float, Shape<8 / data, 4>>, Tensor<float, Shape<8 / data, 2>>>());
 static_assert(plan<Step, Mesh{data = 2}>.calls(data) > 0);
 
+// Operations that the library has not under these names.
+template <class... X>
+constexpr auto hstack(const X&... x) {
+  return concatenate<1>(x...);
+}
+template <int dim>
+constexpr auto squeeze(const auto& x) {
+  return take<dim, 0>(x);
+}
+constexpr auto clip(Distributed auto x, double bound) { return clamp(x, -bound, bound); }
+struct Wide {
+  Parameter<float, Shape<4, 2>> weight{normal(0.5)};
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(squeeze<1>(clip(hstack(matmul(x, weight), x), 1)));
+  }
+};
+static_assert(run_as_constant<Wide, Tensor<float, Shape<8 / data, 4>>>());
+
 TEST_CASE("a program has names of its own beside all of the library's public ones") {
   const Graph graph{};
   const Vector<Value> values{};

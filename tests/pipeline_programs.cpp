@@ -241,8 +241,8 @@ TEST_CASE("schedules that are refused when a program starts") {
         std::string(sentence_of(ScheduleReason::update_late)) + ": rank 0, micro_batch 0, chunk 0, for stage=2");
   CHECK(
       said(schedules::interleaved<4>) ==
-      std::string(sentence_of(Reason::not_divisible)) +
-          ": stage=2 with 4 chunks on each stage, for interleaved<4>, does not divide dimension 0 (4) of f64[4/stage, 4, 4] (blocks.*.w); valid extents of stage: 1");
+      std::string(sentence_of(Reason::stage_share)) +
+          ": stage=2 gives each stage 2 of 4 layers, for interleaved<4> in 4 chunks, in groups of 1 by its Recompute");
   CHECK(said(schedules::interleaved<2>) == "");
 }
 

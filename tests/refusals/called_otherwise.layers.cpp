@@ -10,7 +10,7 @@ struct Block {
 #ifdef WRONG
   constexpr auto operator()(Distributed auto h) const { return matmul(h, w); }
 #else
-  constexpr auto operator()(Distributed auto h, Distributed auto x) const { return matmul(h, w) + x; }
+  constexpr auto operator()(Distributed auto& h, Distributed auto x) const { return matmul(h, w) + x; }
 #endif
 };
 struct Model {

@@ -1,5 +1,5 @@
 // Stride and padding as arguments.
-// figures: dimensions<4>
+// figures: called::convolution, dimensions<4>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // No probability.
-// figures: dimensions<2>
+// figures: called::dropout, dimensions<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

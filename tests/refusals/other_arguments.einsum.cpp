@@ -1,5 +1,5 @@
 // The text as an argument.
-// figures: dimensions<2>
+// figures: called::einsum, dimensions<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

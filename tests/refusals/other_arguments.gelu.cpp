@@ -1,5 +1,5 @@
 // Which GELU, by a word.
-// figures: dimensions<2>
+// figures: called::gelu, dimensions<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -1,5 +1,5 @@
 // Gain and shift are missing.
-// figures: dimensions<4>
+// figures: called::batch_norm, dimensions<4>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

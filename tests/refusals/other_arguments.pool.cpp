@@ -1,5 +1,5 @@
 // The window as an argument.
-// figures: dimensions<4>
+// figures: called::max_pool, dimensions<4>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

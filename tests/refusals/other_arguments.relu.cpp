@@ -1,5 +1,5 @@
 // In place, as PyTorch has it.
-// figures: dimensions<2>
+// figures: called::relu, dimensions<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

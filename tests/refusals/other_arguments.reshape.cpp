@@ -1,5 +1,5 @@
 // Extents as arguments.
-// figures: dimensions<2>
+// figures: called::reshape, dimensions<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

@@ -27,6 +27,17 @@ struct Mesh {
     static_assert(sizeof(First) > 99,
                   "parallel: a mesh has axes, each with its ranks; write Mesh{data = 2, tensor = 4}");
   }
+  /// `Mesh{{data, 2}}`: refused.
+  struct Apart {
+    template <class Name>
+    requires(!std::is_convertible_v<Name, const Axis*>) constexpr Apart(Name, int) {
+      static_assert(sizeof(Name) == 0,
+                    "parallel: a mesh has axes, each with its ranks; write Mesh{data = 2, tensor = 4}");
+    }
+  };
+  constexpr explicit Mesh(Apart) {}
+  constexpr Mesh(Apart, Apart) {}
+  constexpr Mesh(Apart, Apart, Apart) {}
   // nvcc builds template arguments from their members in order
   constexpr Mesh(const Extent (&a)[internals::max_axes], int n, int seen_from = 0, const Cut& share = {})
       : count(n), here(seen_from), cut(share) {

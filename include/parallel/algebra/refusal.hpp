@@ -8,10 +8,13 @@ namespace parallel {
 // One list, so that a static_assert and a run-time message cannot differ: identifier, sentence, names of its figures.
 // clang-format off
 #define PARALLEL_REFUSALS(reason) \
-  reason(inner_dimensions, "parallel::matmul: the inner dimensions differ; transpose one operand or mend its Shape", left_extent, right_extent) \
-  reason(shapes_differ, "parallel: the shapes do not broadcast; equal extents, or 1, or a missing leading dimension are needed", left_extent, right_extent) \
+  reason(inner_dimensions, "parallel::matmul: the inner dimensions differ; transpose one operand or mend its Shape; products of matrices in batches are batched_matmul(x, y)", left_extent, right_extent) \
+  reason(shapes_differ, "parallel: the shapes do not broadcast; equal extents, or 1, or a missing leading dimension are needed; a product of matrices is matmul(x, w)", left_extent, right_extent) \
   reason(wrong_rank, "parallel: an operand has the wrong number of dimensions; mend its Shape or reshape it", dimensions, needed) \
   reason(no_such_dimension, "parallel: the dimension does not exist in this tensor; dimensions count from 0", dimension, dimensions) \
+  reason(transposed_order, "parallel::transpose: it is given an order of more or fewer dimensions than the tensor has; name each once, transpose<0, 2, 1>(x) of three, transpose(x) is of matrices", dimensions, needed) \
+  reason(class_targets, "parallel::cross_entropy: the target has a class for each row, so one dimension less than the logits; give it the numbers of the classes, or probabilities to soft_cross_entropy(logits, probabilities)", dimensions, needed) \
+  reason(no_stages, "parallel::Pipelined: no layers of the model lie over stages, so nothing is pipelined; write Layers<12 / stage, Block>, or leave the schedule out", line) \
   reason(elements_differ, "parallel::reshape: the number of elements changes; mend the new Shape", before, after) \
   reason(slice_range, "parallel::slice: the range lies outside the dimension; mend begin and end", begin, end, extent) \
   reason(top_k, "parallel::top_k: it takes fewer than one, or more than the dimension has; write top_k<dimension, k>(x) with a k from 1 to its extent", taken, extent) \
@@ -23,21 +26,21 @@ namespace parallel {
   reason(einsum_result, "parallel::einsum: the result has a letter that no operand has; take it out, or give it to an operand", dimension, dimensions) \
   reason(heads_differ, "parallel::attention: the query heads are no multiple of the key and value heads; mend the Shapes", query_heads, key_heads) \
   reason(keys_elsewhere, "parallel::attention: the key and value heads are split by an axis that does not split the query heads before all others, so a rank's keys are not those of its queries; split key heads by the outer axes of the query heads, in their order, or gather keys and values with to<On<axis, Broadcast>>(k)", query_axes, key_axes) \
-  reason(element_types, "parallel: the element types differ; cast<T>() one operand", left_bytes, right_bytes) \
+  reason(element_types, "parallel: the element types differ; cast one operand, as cast<float>(x), and whole numbers before their mean, mean(cast<float>(x))", left_bytes, right_bytes) \
   reason(whole_numbers, "parallel: an index, a target or a mask must hold whole numbers; give it the element type int", bytes) \
   reason(reshaped_axes, "parallel::reshape: it takes extents alone, since how the result lies follows from its operand; leave the axes out, reshape<8, 64>(x), and move what it gives by to<On<axis, Split<0>>>(y)", dimensions) \
   reason(no_permutation, "parallel::transpose: the order names a dimension twice; name every dimension once", dimension, dimensions) \
   reason(disagree, "parallel: two activations lie differently on an axis; bring either to where the other lies: to<On<axis, Split<d>>>(x) moves or slices it, to<On<axis, Invariant>>(x) gathers it", operand, first, second) \
   reason(split_otherwise, "parallel: an activation is split otherwise than the operation can take it; before it, gather the activation with to<On<axis, Invariant>>(x) or move it with to<On<axis, Split<d>>>(x)", operand, lies) \
   reason(nested_otherwise, "parallel: an axis that is not the innermost of its dimension would have to move, or operands nest their axes differently; move the inner axis first with to<...>(x)", operand, dimensions) \
-  reason(never_invariant, "parallel::to: a Broadcast value is used differently by each rank and cannot become Invariant; keep it Broadcast, or leave it Invariant from the start", bytes) \
+  reason(never_invariant, "parallel::to: a Broadcast value is used differently by each rank and cannot become Invariant; take it Broadcast only where each rank uses it otherwise, and leave what is alike on all Invariant from the start", bytes) \
   reason(odd_size, "parallel::rotary: the last dimension is odd, so its elements have no pairs; make the heads' size even", extent) \
-  reason(attention_sequence, "parallel::attention: queries, keys and values are all split along the sequence; gather keys and values with to<On<axis, Broadcast>>(k), or bring all three to the heads by all-to-all with to<On<axis, Split<2>>>(q)", length) \
+  reason(attention_sequence, "parallel::attention: queries, keys and values, [batch, sequence, heads, size], are all split along the sequence; in another order transpose<0, 2, 1, 3>(q), else gather keys and values with to<On<axis, Broadcast>>(k), or bring all three to the heads by all-to-all with to<On<axis, Split<2>>>(q)", length) \
   reason(not_scalar, "parallel::Training: the program returns no scalar loss; return mean(...) or sum(...), or use Evaluation", dimensions) \
   reason(loss_alone, "parallel::Training: the program returns several tensors; return the loss alone, and give the others by an Evaluation of the same model", tensors) \
   reason(loss_broadcast, "parallel::Training: the loss is Broadcast on an axis, so its gradient would count once per rank; keep it Invariant or Partial", axes) \
   reason(only_sources, "parallel: an operation on constants or random numbers only; combine them with a parameter or an input, or write the constant's value", operands) \
-  reason(not_a_module, "parallel: a model, or a member of one, is neither a Parameter nor a plain struct of such; make configuration a template argument, an array or container Layers or members with names, a reference or const member a plain one; behind another error mend that one first", member) \
+  reason(not_a_module, "parallel: a model, or a member of one, is neither a Parameter nor a plain struct of such; make configuration a template argument, an array or container Layers or members with names, a reference or const member a plain one, weights that are tied one member that is used twice; behind another error mend that one first", member) \
   reason(has_base, "parallel: a model, or a member of one, has a base class, whose members a program cannot name; make the base a member with a name, or describe the struct to Boost.Hana and include parallel/model/hana.hpp", member) \
   reason(has_constructor, "parallel: a model, or a member of one, has a constructor or private members, as containers and smart pointers have; write a plain struct with initializers in braces, Layers<n, Block> for a container, or describe it to Boost.Hana", member) \
   reason(has_virtual, "parallel: a model, or a member of one, has virtual functions, but what a program calls is known while it is compiled; leave virtual out, and make what varies a template argument", member) \
@@ -58,7 +61,8 @@ namespace parallel {
   reason(steps_differ, "parallel::Scan: the sequence has another length than the Scan has steps; write Scan<n, Cell> for a sequence x[n, ...], whose first dimension is the time, transpose brings it there", length, steps) \
   reason(steps_split, "parallel::Scan: the steps, or the first dimension of the sequence, are split over an axis, but a step needs the one before; split another dimension, or gather the time before with to<On<axis, Invariant>>(x)", steps) \
   reason(not_divisible, "parallel: the mesh does not divide a dimension; choose an extent of the axis that divides it", extent, slices, valid_below, valid_above) \
-  reason(axis_unused, "parallel: an axis of the mesh is named by no annotation of the program; annotate a dimension with it or drop it from the mesh", extent) \
+  reason(stage_share, "parallel::Layers: what a stage has of the layers does not go into the chunks of its schedule, as interleaved<chunks> has them, or into the groups of its Recompute<layers>; choose a number of layers that stages times chunks times group divide, or a smaller group, Recompute<>", layers, stages, chunks, group) \
+  reason(axis_unused, "parallel: an axis of the mesh is named by no annotation of the program; annotate a dimension with it, drop it from the mesh, or name a program that has it behind, derive<Predict, Step>(mesh)", extent) \
   reason(axis_twice, "parallel: an axis is used twice in one tensor or mesh; name it once", times) \
   reason(same_name, "parallel: two axes have one name, and are two to the program; use one of them everywhere, parallel::axes for the names that it has, or rename yours", times) \
   reason(bad_extent, "parallel: an axis must have at least one rank; mend the mesh", extent) \
@@ -75,9 +79,9 @@ namespace parallel {
   reason(no_method, "parallel: operations are functions, not members of a tensor; write square(x) for x.square(), sum<0>(x) for x.sum(0), transpose(x) for x.t(); its extents are those of the Shapes", arguments) \
   reason(no_dimension, "parallel: the operation goes along one dimension, which is not said; write it as the template argument, softmax<1>(x) or sum<0>(x), counted from 0", dimensions) \
   reason(no_iteration, "parallel: layers, or steps of a Scan, are not taken one by one, since a program has the block once for all of them; call them all, x = blocks(x), or name those that differ as members of their own", layers) \
-  reason(other_arguments, "parallel: the operation is called with other arguments; tensors and probabilities are its arguments, in the order of docs/operations.md, while extents, strides, paddings, windows, letters and numbers of classes are template arguments, reshape<16, 2>(x), convolution<1, 1>(x, weight), dropout(x, 0.1); gelu(x) is the approximation by tanh, gelu_erf(x) the exact one", dimensions) \
+  reason(other_arguments, "parallel: an operation is called with other arguments; extents, strides, windows, letters and numbers of classes stand in <>, tensors and other numbers in (), in the order of docs/operations.md", dimensions) \
   reason(larger_of_two, "parallel: max and min are the largest and the smallest along dimensions; write max<1>(x) for those, maximum(x, y) and minimum(x, 0.0) for the larger and the smaller of two, element by element", dimensions) \
-  reason(no_placement, "parallel::to: an axis alone does not say how the tensor is to lie on it; write to<On<axis, Invariant>>(x), with Split<d> or Broadcast, or the whole Shape, to<Shape<8 / data, 16>>(x)", dimensions) \
+  reason(no_placement, "parallel::to: an axis and how the tensor is to lie on it stand together, in an On; write to<On<axis, Invariant>>(x), with Split<d> or Broadcast, or the whole Shape, to<Shape<8 / data, 16>>(x)", dimensions) \
   reason(called_otherwise, "parallel: a block of Layers, or a cell of Scan, cannot be called with what it is given; its operator() must be const and take Distributed auto for each tensor, a cell's the state, its slice of the sequence and what else is given", tensors) \
   reason(scan_arguments, "parallel::Scan: it is called with a first state and a sequence, both tensors; write scan(constant<float, Shape<8 / data, 16>>(0), x), where x[n, ...] has the time first", arguments) \
   reason(classes, "parallel::cross_entropy: the number of classes is below 1, or above the last extent of the logits; write cross_entropy<classes, ignored>(logits, target), with 0 for all of them, as in cross_entropy<0, -100>", classes, extent) \
@@ -89,7 +93,7 @@ namespace parallel {
   reason(gradient_operand, "parallel: the gradient of an operation is given to an operand that it does not have; count its operands from 0, g.give(0, ...) is of the first", line) \
   reason(operation_table, "parallel: an operation has no .shape or no .signatures, or a row of another number of operands or results than it is applied to; write them as docs/adding-an-operation.md shows", operands, results) \
   reason(no_here, "parallel::Apply: the place in the source is not the first argument; give the verb a last parameter, Here here = {}, and write Apply<operation>{}(here, x)", arguments) \
-  reason(no_operation, "parallel: there is no operation of this name; compose it of those in docs/operations.md, or write it after docs/adding-an-operation.md; what is permute elsewhere is transpose here, view, flatten, squeeze and unsqueeze are reshape, cat concatenate, mm, bmm and dot matmul, mse_loss mean_squared_error, ^ pow; masks are put together by logical_and, logical_or and logical_not", dimensions) \
+  reason(no_operation, "parallel: there is no operation of this name; compose it of those in docs/operations.md, or write it after docs/adding-an-operation.md; what is permute elsewhere is transpose here, view, flatten, squeeze and unsqueeze are reshape, cat and concat concatenate, split, select and narrow slice, amax max, mm, bmm and dot matmul, mse_loss mean_squared_error, clip clamp, ^ pow; masks are put together by logical_and, logical_or and logical_not", dimensions) \
   reason(no_shape, "parallel: a Tensor or Parameter is its element type, its Shape and annotations On or Stored, in this order; write Parameter<float, Shape<768, 3072 / tensor>>", annotations) \
   reason(no_question, "parallel: a plan is not asked like this; name nothing, an axis, a collective or both, as in calls(all_gather(data)), and ask a phase for rows, as in forward.is(...)", arguments) \
   reason(no_member, "parallel: a Parameter is used that is no member of the model, but static, global or local; make it a member", dimensions) \

@@ -14,7 +14,8 @@ inline constexpr int max_nesting = 3;  ///< axes that split one dimension
 template <class Instead>
 constexpr void no_extent() {
   static_assert(sizeof(Instead) > 99,
-                "parallel: an extent stands before the axis that splits it; write Shape<8 / data, 16>");
+                "parallel: an extent stands before the axis that splits it, and whole before all of them; write "
+                "Shape<8 / data, 16>, Shape<4 * 8 / tensor>, over two axes Shape<16 / data / tensor>");
 }
 }  // namespace internals
 
@@ -57,6 +58,32 @@ requires(std::is_arithmetic_v<Number>) constexpr Dim operator/(const Axis& axis,
 template <class Number>
 requires(std::is_arithmetic_v<Number>) constexpr Dim operator*(Number extent, const Axis& axis) {
   return axis / extent;
+}
+#define PARALLEL_BEHIND(sign)                                                                  \
+  template <class Number>                                                                      \
+  requires(std::is_arithmetic_v<Number>) constexpr Dim operator sign(const Dim& dim, Number) { \
+    internals::no_extent<Number>();                                                            \
+    return dim;                                                                                \
+  }
+PARALLEL_BEHIND(*)
+PARALLEL_BEHIND(/)
+PARALLEL_BEHIND(+)
+PARALLEL_BEHIND(-)
+#undef PARALLEL_BEHIND
+#define PARALLEL_BEFORE(sign)                                                                  \
+  template <class Number>                                                                      \
+  requires(std::is_arithmetic_v<Number>) constexpr Dim operator sign(Number, const Dim& dim) { \
+    internals::no_extent<Number>();                                                            \
+    return dim;                                                                                \
+  }
+PARALLEL_BEFORE(*)
+PARALLEL_BEFORE(+)
+PARALLEL_BEFORE(-)
+#undef PARALLEL_BEFORE
+template <class Other>
+requires(std::is_same_v<Other, Axis>) constexpr const Axis& operator*(const Axis& axis, const Other&) {
+  internals::no_extent<const Other>();
+  return axis;
 }
 
 template <Dim... dimensions>

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include <parallel/communicator/agreement.hpp>
@@ -296,13 +297,19 @@ class Environment {
   std::chrono::milliseconds deadline_;
   std::optional<boost::mpi::environment> environment_;
 };
+/// Whether run_mpi is called with these.
+template <class... Given>
+constexpr bool runs = false;
+template <class F, class... Options>
+constexpr bool runs<F, Options...> = std::is_invocable_v<F&, Mpi&> && sizeof...(Options) < 2 &&
+                                     (std::is_convertible_v<Options, MpiOptions> && ...);
 }  // namespace processes
 
 /// Calls f(Mpi&) with all ranks of the job. It returns after all ranks have; if one throws, it says why and ends the
 /// job with the exit code that the exception maps to. A rank that calls exit(0) meanwhile ends the job with 70. Once in
 /// a process: MPI cannot begin twice.
 template <class F>
-void run_mpi(F&& f, MpiOptions options = {}) {
+requires(processes::runs<F>) void run_mpi(F&& f, MpiOptions options = {}) {
   using processes::Job;
   processes::Environment environment(options.deadline);
   try {
@@ -335,6 +342,13 @@ void run_mpi(F&& f, MpiOptions options = {}) {
     Job::end(ending.exit_code);
   }
   environment.finish();
+}
+template <class... Given>
+requires(!processes::runs<Given...>) int run_mpi(Given&&...) {
+  static_assert(sizeof...(Given) > 99,
+                "parallel: run_mpi takes what each rank does with its communicator, and options by their names, since "
+                "mpirun starts the ranks; write run_mpi([&](Mpi& world) { ... }, {.ranks = 4})");
+  return 0;  // also a program that returns it has one error
 }
 
 }  // namespace parallel::internals

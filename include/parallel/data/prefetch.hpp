@@ -10,6 +10,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <parallel/meta/other_names.hpp>
+
 namespace parallel::internals {
 
 /// `make(step)` for one step after the other, at most so many ahead. Its thread ends with the object, behind the batch
@@ -26,6 +28,12 @@ class Prefetch {
     static_assert(sizeof...(More) > 99,
                   "parallel: a Prefetch is made of what makes the batch of a step, and the first step; write "
                   "Prefetch<Batch> batches([&](std::int64_t step) { return Batch{...}; }, first)");
+  }
+  template <int is_named = 0>
+  Prefetch(const std::function<Batch(std::int64_t)>&, std::int64_t, const OtherNames&) : ahead_(1) {
+    static_assert(is_named > 0,
+                  "parallel: how many batches a Prefetch makes ahead stands behind the first step, without a name, and "
+                  "one thread makes them; write Prefetch<Batch>(make, first, 4)");
   }
   ~Prefetch() {
     {

@@ -9,6 +9,7 @@
 
 #include <parallel/device/random.hpp>
 #include <parallel/meta/failure.hpp>
+#include <parallel/meta/other_names.hpp>
 
 namespace parallel::internals {
 
@@ -81,6 +82,12 @@ class Sampler {
         sizeof...(More) > 99,
         "parallel: a Sampler is made of how many samples there are, the rows of a batch on all ranks together, "
         "and options by their names; write Sampler(60000, 128, {.seed = 3})");
+  }
+  template <int is_named = 0>
+  Sampler(std::int64_t, std::int64_t, const OtherNames&) {
+    static_assert(is_named > 0,
+                  "parallel: the options of a Sampler are seed, last and shuffled, in this order; write Sampler(60000, "
+                  "128, {.seed = 3, .last = LastBatch::padded, .shuffled = false})");
   }
   std::int64_t batch() const { return batch_; }
   std::int64_t steps_per_epoch() const {

@@ -9,6 +9,7 @@
 #include <parallel/data/sampler.hpp>
 #include <parallel/file/tokens.hpp>
 #include <parallel/meta/nothing.hpp>
+#include <parallel/meta/other_names.hpp>
 
 namespace parallel::internals {
 
@@ -41,6 +42,12 @@ class TokenWindows {
         sizeof...(More) > 99,
         "parallel: TokenWindows are made of a TokenFile and a context; write TokenWindows(TokenFile(\"tokens.bin\"), "
         "1024)");
+  }
+  template <int is_named = 0>
+  TokenWindows(TokenFile tokens, int, const OtherNames&) : tokens_(std::move(tokens)) {
+    static_assert(is_named > 0,
+                  "parallel: the option of TokenWindows is end_of_document, and a Sampler shuffles them; write "
+                  "TokenWindows(tokens, 1024, {.end_of_document = 50256})");
   }
   std::int64_t size() const { return static_cast<std::int64_t>((tokens_.size() - 1) / context_); }
 

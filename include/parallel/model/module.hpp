@@ -91,12 +91,13 @@ struct Layers {
         return typename internals::Symbolic<X, Kind::refused>::type{};
       } else {
         internals::Applications* program = x.program();
-        if (!notes(program)) return static_cast<void>(block(Carried(program, -1), more...)), Carried(program, -1);
+        const auto called = [&](const Carried& taken) { return block(taken, more...); };
+        if (!notes(program)) return static_cast<void>(called(Carried(program, -1))), Carried(program, -1);
         const int initial = x.enter(*program), outside = program->loop;
         const int carried = program->add({.what = internals::Application::What::carried});
         program->all[carried].loop = program->loop = carried;
         const auto body = [&]() -> internals::Returned {
-          return {block(Carried(program, carried), more...).enter(*program), -1};
+          return {called(Carried(program, carried)).enter(*program), -1};
         };
         const int returned = program->iterate(initial, carried, X::type, static_cast<int>(count.size), body).state;
         const Layout* const crossed = count.count > 0 ? &Crossed::value.results[0].layout : nullptr;

@@ -169,8 +169,9 @@ struct Scan {
         using Output = std::conditional_t<Parts::paired, Given, Carried>;
         using Each = internals::traced_t<internals::scanning::Stack<Output, steps>>;
         internals::Applications* program = x.program();
+        const auto called = [&](const Carried& state, const OneStep& step) { return cell(state, step, more...); };
         if (!notes(program)) {
-          static_cast<void>(cell(Carried(program, -1), OneStep(program, -1), more...));
+          static_cast<void>(called(Carried(program, -1), OneStep(program, -1)));
           return Scanned<Carried, Each>{Carried(program, -1), Each(program, -1)};
         }
         using What = internals::Application::What;
@@ -180,7 +181,7 @@ struct Scan {
         program->all[carried].loop = program->loop = carried;
         const auto body = [&] {
           const int step = program->add({.what = What::step, .operands = {sequence}});
-          return noted(*program, cell(Carried(program, carried), OneStep(program, step), more...));
+          return noted(*program, called(Carried(program, carried), OneStep(program, step)));
         };
         const auto [returned, given] = program->iterate(from, carried, State::type, static_cast<int>(steps.size), body);
         program->loop = outside;

@@ -21,7 +21,7 @@ struct Classes {
 
 PARALLEL_AHEAD constexpr Shaped cross_entropy_shape(const Arguments& a) {
   Type result{precise(a.types[0].dtype), a.types[1].layout.unplaced()};
-  if (a.rank(0) != a.rank(1) + 1) return {{result}, {Reason::wrong_rank, {a.rank(1), a.rank(0) - 1}}};
+  if (a.rank(0) != a.rank(1) + 1) return {{result}, {Reason::class_targets, {a.rank(1), a.rank(0) - 1}}};
   for (int d = 0; d < a.rank(1); ++d)
     if (a.size(0, d) != a.size(1, d)) return {{result}, {Reason::shapes_differ, {a.size(0, d), a.size(1, d)}}};
   const Classes classes(a.ints);

@@ -6,7 +6,88 @@
 
 #include <parallel/operation/windows.hpp>
 
+namespace parallel {
+
+// How operations are called: with other arguments each says so itself, behind the sentence of the reason.
+#define PARALLEL_CALLED(operation, call)                                                                           \
+  namespace figure::called {                                                                                       \
+  struct operation;                                                                                                \
+  }                                                                                                                \
+  template <class... Figures>                                                                                      \
+  struct refused::other_arguments<figure::called::operation, Figures...> {                                         \
+    static_assert(sizeof...(Figures) > 99,                                                                         \
+                  "parallel: an operation is called with other arguments; extents, strides, windows, letters and " \
+                  "numbers of classes stand in <>, tensors and other numbers in (), in the order of "              \
+                  "docs/operations.md: write " call);                                                              \
+    using type = void;                                                                                             \
+  };
+PARALLEL_CALLED(convolution, "convolution<1, 1>(x, weight), with its stride and padding, without a bias or groups")
+PARALLEL_CALLED(transposed_convolution, "transposed_convolution<2, 1>(x, weight), with its stride and padding")
+PARALLEL_CALLED(max_pool, "max_pool<2>(x), with its window")
+PARALLEL_CALLED(average_pool, "average_pool<2>(x), with its window")
+PARALLEL_CALLED(batch_norm,
+                "batch_norm(x, gain, shift), or with what was learnt batch_norm(x, gain, shift, mean, variance)")
+PARALLEL_CALLED(layer_norm, "layer_norm(x, gain, shift) or layer_norm(x, gain), whose gain and shift are Parameters")
+PARALLEL_CALLED(rms_norm, "rms_norm(x, gain), whose gain is a Parameter")
+PARALLEL_CALLED(
+    attention,
+    "attention(q, k, v), which is causal, attention<false>(q, k, v), or with a mask masked_attention(q, k, v, seen)")
+PARALLEL_CALLED(matmul, "matmul(x, w), of two tensors; a transposed one is matmul(x, transpose(w))")
+PARALLEL_CALLED(cross_entropy, "cross_entropy(logits, target), whose targets are classes in a tensor of int")
+PARALLEL_CALLED(mean_cross_entropy, "mean_cross_entropy(logits, target), whose targets are classes in a tensor of int")
+PARALLEL_CALLED(soft_cross_entropy, "soft_cross_entropy(logits, probabilities)")
+PARALLEL_CALLED(binary_cross_entropy, "binary_cross_entropy(logits, targets)")
+PARALLEL_CALLED(huber_loss, "huber_loss(x, y, 1.0), of two tensors")
+PARALLEL_CALLED(mean_squared_error, "mean_squared_error(x, y), of two tensors")
+PARALLEL_CALLED(mean_absolute_error, "mean_absolute_error(x, y), of two tensors")
+PARALLEL_CALLED(clamp, "clamp(x, -1.0, 1.0), with both bounds")
+PARALLEL_CALLED(where, "where(x > 0, x, y), of a mask and two tensors; a number is constant<float, Shape<>>(0)")
+PARALLEL_CALLED(dropout, "dropout(x, 0.1), with the probability, which is a number")
+PARALLEL_CALLED(reshape, "reshape<16, 2>(x)")
+PARALLEL_CALLED(transpose, "transpose(x), or with the order of its dimensions transpose<1, 0, 2>(x)")
+PARALLEL_CALLED(einsum, "einsum<\"bi,ij->bj\">(x, w)")
+PARALLEL_CALLED(relu, "relu(x), which is a new tensor")
+PARALLEL_CALLED(gelu, "gelu(x), the approximation by tanh, or gelu_erf(x), the exact one")
+PARALLEL_CALLED(sigmoid, "sigmoid(x)")
+PARALLEL_CALLED(silu, "silu(x)")
+PARALLEL_CALLED(softplus, "softplus(x)")
+PARALLEL_CALLED(tanh, "tanh(x)")
+PARALLEL_CALLED(sqrt, "sqrt(x), or for another power pow(x, 0.25)")
+PARALLEL_CALLED(exp, "exp(x)")
+PARALLEL_CALLED(log, "log(x), to the base e")
+PARALLEL_CALLED(square, "square(x), or for another power pow(x, 3)")
+PARALLEL_CALLED(sum, "sum<1>(x), along dimension 1, which the result has not, or sum(x)")
+PARALLEL_CALLED(mean, "mean<1>(x), along dimension 1, which the result has not, or mean(x)")
+PARALLEL_CALLED(max, "max<1>(x), along dimension 1, which the result has not")
+PARALLEL_CALLED(min, "min<1>(x), along dimension 1, which the result has not")
+PARALLEL_CALLED(softmax, "softmax<1>(x)")
+PARALLEL_CALLED(log_softmax, "log_softmax<1>(x)")
+PARALLEL_CALLED(cumulative_sum, "cumulative_sum<1>(x)")
+PARALLEL_CALLED(argmax, "argmax<1>(x)")
+PARALLEL_CALLED(argmin, "argmin<1>(x)")
+PARALLEL_CALLED(top_k, "top_k<1, 5>(x), the five largest along dimension 1")
+PARALLEL_CALLED(concatenate, "concatenate<1>(x, y), of two or more tensors along dimension 1")
+PARALLEL_CALLED(
+    gather, "gather<0>(x, index), whose positions along dimension 0 are a tensor of int; one alone is take<0, 3>(x)")
+PARALLEL_CALLED(scatter_add, "scatter_add<0>(x, index, source), of three tensors")
+PARALLEL_CALLED(slice, "slice<0, 2, 5>(x), from 2 to before 5 along dimension 0")
+PARALLEL_CALLED(take, "take<0, 3>(x), position 3 of dimension 0")
+PARALLEL_CALLED(embedding, "embedding(index, table), of a tensor of int and a Parameter")
+PARALLEL_CALLED(rotary, "rotary(x), rotary(x, position) or rotary(x, position, 10000.0)")
+#undef PARALLEL_CALLED
+
+}  // namespace parallel
+
 namespace parallel::internals {
+
+/// What an operation gives that is called otherwise than its entry says.
+template <class Called, Distributed X>
+constexpr auto called_otherwise() {
+  using refused [[maybe_unused]] =
+      typename std::conditional_t<X::kind == Kind::refused, std::type_identity<void>,
+                                  refused::other_arguments<Called, figure::dimensions<X::type.layout.rank()>>>::type;
+  return typename Symbolic<X, Kind::refused>::type{};
+}
 
 // A result is another value, mostly of another type.
 #define PARALLEL_MISSING(assignment)                          \
@@ -31,43 +112,127 @@ constexpr auto& operator++(X& x, int) {
   return x += 1;
 }
 
-// A function of one's own with such a name goes before these: it has no pack.
-#define PARALLEL_MISSING(function)                    \
-  template <Distributed X, class... More>             \
-  constexpr auto function(const X&, const More&...) { \
-    return mistaken<Reason::no_operation, X>();       \
+/// A tensor that is given to what does not exist. A function of one's own with such a name goes before that, since its
+/// operands need no conversion.
+struct Stranger {
+  template <Distributed X>
+  constexpr Stranger(const X&) {
+    static_cast<void>(mistaken<Reason::no_operation, X>());
+  }
+};
+template <auto...>
+struct Missing {
+  using type = Traced<float, Kind::refused, Shape<>>;
+};
+/// A tensor that is given to an operation otherwise than its entry says: the operation itself goes before this.
+template <class Called>
+struct Otherwise {
+  template <Distributed X>
+  constexpr Otherwise(const X&) {
+    static_cast<void>(called_otherwise<Called, X>());
+  }
+};
+// Some write dimensions in <>.
+#define PARALLEL_MISSING(function)                \
+  template <auto... numbers>                      \
+  constexpr auto function(const Stranger&, ...) { \
+    return typename Missing<numbers...>::type();  \
   }
 PARALLEL_MISSING(fabs)
 PARALLEL_MISSING(tan)
+PARALLEL_MISSING(asin)
+PARALLEL_MISSING(acos)
+PARALLEL_MISSING(atan)
+PARALLEL_MISSING(sinh)
+PARALLEL_MISSING(cosh)
 PARALLEL_MISSING(erf)
+PARALLEL_MISSING(erfc)
 PARALLEL_MISSING(log1p)
+PARALLEL_MISSING(log2)
+PARALLEL_MISSING(log10)
 PARALLEL_MISSING(expm1)
+PARALLEL_MISSING(exp2)
+PARALLEL_MISSING(rsqrt)
 PARALLEL_MISSING(floor)
 PARALLEL_MISSING(ceil)
 PARALLEL_MISSING(round)
 PARALLEL_MISSING(conv1d)
 PARALLEL_MISSING(conv2d)
+PARALLEL_MISSING(conv3d)
 PARALLEL_MISSING(linear)
 PARALLEL_MISSING(permute)
+PARALLEL_MISSING(swapaxes)
+PARALLEL_MISSING(moveaxis)
 PARALLEL_MISSING(flatten)
+PARALLEL_MISSING(ravel)
 PARALLEL_MISSING(squeeze)
 PARALLEL_MISSING(unsqueeze)
+PARALLEL_MISSING(expand_dims)
+PARALLEL_MISSING(expand)
+PARALLEL_MISSING(broadcast_to)
+PARALLEL_MISSING(repeat)
+PARALLEL_MISSING(tile)
+PARALLEL_MISSING(flip)
+PARALLEL_MISSING(roll)
 PARALLEL_MISSING(cat)
+PARALLEL_MISSING(concat)
 PARALLEL_MISSING(stack)
+PARALLEL_MISSING(hstack)
+PARALLEL_MISSING(vstack)
+PARALLEL_MISSING(split)
+PARALLEL_MISSING(chunk)
+PARALLEL_MISSING(narrow)
+PARALLEL_MISSING(select)
+PARALLEL_MISSING(index_select)
+PARALLEL_MISSING(masked_fill)
+PARALLEL_MISSING(masked_select)
+PARALLEL_MISSING(tril)
+PARALLEL_MISSING(triu)
+PARALLEL_MISSING(pad)
 PARALLEL_MISSING(mm)
 PARALLEL_MISSING(bmm)
+PARALLEL_MISSING(mv)
 PARALLEL_MISSING(dot)
+PARALLEL_MISSING(outer)
+PARALLEL_MISSING(tensordot)
+PARALLEL_MISSING(amax)
+PARALLEL_MISSING(amin)
+PARALLEL_MISSING(prod)
+PARALLEL_MISSING(cumsum)
+PARALLEL_MISSING(cumprod)
 PARALLEL_MISSING(var)
 PARALLEL_MISSING(norm)
+PARALLEL_MISSING(logsumexp)
+PARALLEL_MISSING(sort)
+PARALLEL_MISSING(argsort)
+PARALLEL_MISSING(clip)
 PARALLEL_MISSING(leaky_relu)
 PARALLEL_MISSING(elu)
+PARALLEL_MISSING(selu)
+PARALLEL_MISSING(relu6)
+PARALLEL_MISSING(swish)
+PARALLEL_MISSING(mish)
+PARALLEL_MISSING(hardtanh)
+PARALLEL_MISSING(log_sigmoid)
 PARALLEL_MISSING(zeros_like)
 PARALLEL_MISSING(ones_like)
+PARALLEL_MISSING(full_like)
 PARALLEL_MISSING(one_hot)
 PARALLEL_MISSING(mse_loss)
+PARALLEL_MISSING(l1_loss)
+PARALLEL_MISSING(smooth_l1_loss)
 PARALLEL_MISSING(nll_loss)
+PARALLEL_MISSING(max_pool2d)
+PARALLEL_MISSING(avg_pool2d)
+PARALLEL_MISSING(group_norm)
 PARALLEL_MISSING(detach)
 PARALLEL_MISSING(stop_gradient)
+#undef PARALLEL_MISSING
+#define PARALLEL_MISSING(function)                    \
+  template <Distributed X, class... More>             \
+  constexpr auto function(const X&, const More&...) { \
+    return mistaken<Reason::no_operation, X>();       \
+  }
 PARALLEL_MISSING(operator%)
 PARALLEL_MISSING(operator^)
 PARALLEL_MISSING(operator|)
@@ -114,11 +279,34 @@ PARALLEL_ALONG(slice)
 PARALLEL_ALONG(take)
 #undef PARALLEL_ALONG
 
+// With the dimension, and otherwise.
+#define PARALLEL_ALONG(function)                                             \
+  template <auto first, auto... more>                                        \
+  constexpr auto function(const Otherwise<figure::called::function>&, ...) { \
+    return typename Missing<first, more...>::type();                         \
+  }
+PARALLEL_ALONG(sum)
+PARALLEL_ALONG(mean)
+PARALLEL_ALONG(max)
+PARALLEL_ALONG(min)
+PARALLEL_ALONG(softmax)
+PARALLEL_ALONG(log_softmax)
+PARALLEL_ALONG(cumulative_sum)
+PARALLEL_ALONG(argmax)
+PARALLEL_ALONG(argmin)
+PARALLEL_ALONG(top_k)
+PARALLEL_ALONG(concatenate)
+PARALLEL_ALONG(gather)
+PARALLEL_ALONG(scatter_add)
+PARALLEL_ALONG(slice)
+PARALLEL_ALONG(take)
+#undef PARALLEL_ALONG
+
 // With other arguments than they take: what converts to their own goes before an ellipsis.
-#define PARALLEL_OTHERWISE(function, words)        \
-  template <words, Distributed X>                  \
-  constexpr auto function(const X&, ...) {         \
-    return mistaken<Reason::other_arguments, X>(); \
+#define PARALLEL_OTHERWISE(function, words)                 \
+  template <words, Distributed X>                           \
+  constexpr auto function(const X&, ...) {                  \
+    return called_otherwise<figure::called::function, X>(); \
   }
 PARALLEL_OTHERWISE(convolution, HeightWidth...)
 PARALLEL_OTHERWISE(transposed_convolution, HeightWidth...)
@@ -136,6 +324,8 @@ PARALLEL_OTHERWISE(mean_squared_error, int...)
 PARALLEL_OTHERWISE(mean_absolute_error, int...)
 PARALLEL_OTHERWISE(clamp, int...)
 PARALLEL_OTHERWISE(where, int...)
+PARALLEL_OTHERWISE(embedding, int...)
+PARALLEL_OTHERWISE(rotary, int...)
 #if __cpp_nontype_template_args >= 201911L
 PARALLEL_OTHERWISE(dropout, double...)
 #else
@@ -145,29 +335,53 @@ PARALLEL_OTHERWISE(dropout, int...)
 #define PARALLEL_EXTENTS(function)                                  \
   template <Distributed X, class First, class... More>              \
   constexpr auto function(const X&, const First&, const More&...) { \
-    return mistaken<Reason::other_arguments, X>();                  \
+    return called_otherwise<figure::called::function, X>();         \
   }
 PARALLEL_EXTENTS(reshape)
 PARALLEL_EXTENTS(transpose)
-PARALLEL_EXTENTS(relu)
-PARALLEL_EXTENTS(gelu)
-PARALLEL_EXTENTS(sigmoid)
-PARALLEL_EXTENTS(silu)
-PARALLEL_EXTENTS(softplus)
-PARALLEL_EXTENTS(square)
 #undef PARALLEL_EXTENTS
+#define PARALLEL_OF_ONE(function)                                   \
+  template <Distributed X, class First, class... More>              \
+  constexpr auto function(const X&, const First&, const More&...) { \
+    return called_otherwise<figure::called::function, X>();         \
+  }                                                                 \
+  template <auto first, auto... more, Distributed X>                \
+  constexpr auto function(const X&) {                               \
+    return called_otherwise<figure::called::function, X>();         \
+  }
+PARALLEL_OF_ONE(relu)
+PARALLEL_OF_ONE(gelu)
+PARALLEL_OF_ONE(sigmoid)
+PARALLEL_OF_ONE(silu)
+PARALLEL_OF_ONE(softplus)
+PARALLEL_OF_ONE(square)
+PARALLEL_OF_ONE(tanh)
+PARALLEL_OF_ONE(sqrt)
+PARALLEL_OF_ONE(exp)
+PARALLEL_OF_ONE(log)
+#undef PARALLEL_OF_ONE
 template <Distributed X, class... More>
 constexpr auto einsum(const char*, const X&, const More&...) {
-  return mistaken<Reason::other_arguments, X>();
+  return called_otherwise<figure::called::einsum, X>();
 }
-template <const Axis&... axes, Distributed X>
-requires(sizeof...(axes) > 0) constexpr auto to(const X&, Here = {}) { return mistaken<Reason::no_placement, X>(); }
+template <const Axis&... axes, Distributed X, class... More>
+requires(sizeof...(axes) > 0) constexpr auto to(const X&, const More&...) {
+  return mistaken<Reason::no_placement, X>();
+}
+template <const Axis& axis, Placement placement, Distributed X>
+constexpr auto to(const X&, Here = {}) {
+  return mistaken<Reason::no_placement, X>();
+}
+template <Placement... placements, Distributed X, class... More>
+requires(sizeof...(placements) + sizeof...(More) > 0) constexpr auto to(const X&, const More&...) {
+  return mistaken<Reason::no_placement, X>();
+}
 
 // Of one tensor alone an ellipsis is as good as nothing, a pack is not.
-#define PARALLEL_POOL(function)                           \
-  template <HeightWidth..., Distributed X, class... More> \
-  constexpr auto function(const X&, const More&...) {     \
-    return mistaken<Reason::other_arguments, X>();        \
+#define PARALLEL_POOL(function)                             \
+  template <HeightWidth..., Distributed X, class... More>   \
+  constexpr auto function(const X&, const More&...) {       \
+    return called_otherwise<figure::called::function, X>(); \
   }
 PARALLEL_POOL(max_pool)
 PARALLEL_POOL(average_pool)

@@ -9,7 +9,7 @@ namespace PARALLEL_SHARED operation {
 // P                P
 PARALLEL_AHEAD constexpr Shaped transpose_shape(const Arguments& a) {
   Type result{a.types[0].dtype, {}};
-  if (a.ints.size() != a.rank(0)) return {{result}, {Reason::wrong_rank, {a.rank(0), a.ints.size()}}};
+  if (a.ints.size() != a.rank(0)) return {{result}, {Reason::transposed_order, {a.rank(0), a.ints.size()}}};
   for (int i = 0; i < a.rank(0); ++i) {
     const std::int64_t d = a.ints[i];
     if (d < 0 || d >= a.rank(0)) return {{result}, {Reason::no_such_dimension, {d, a.rank(0)}}};

@@ -169,6 +169,12 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const Grap
         continue;
       const Axis* axis = layout.dims[d].axes[layout.dims[d].count - 1];
       const std::int64_t extent = layout.dims[d].size;
+      if (g.stages != nullptr && layout.dims[d].split_by(g.stages) && extent % degree(layout.dims[d], mesh) == 0)
+        return {{Reason::stage_share,
+                 {extent, mesh.extent(g.stages), chunks_of(g, layout.dims[d], mesh), g.staged_layers().blocks},
+                 g.stages},
+                v,
+                d};
       return {{Reason::not_divisible,
                {extent, n, next_valid(g, mesh, axis, -1, extent), next_valid(g, mesh, axis, 1, extent)},
                axis},

@@ -24,6 +24,12 @@ PARALLEL_INLINE std::string explain(const Fault& fault, const GraphView& g, cons
     if (member >= 0) result += " (" + std::string(g.path(member)) + ")";
     return result + (valid.empty() ? "; no extent of " + axis + " does" : "; valid extents of " + axis + ": " + valid);
   }
+  if (fault.refusal.reason == Reason::stage_share) {
+    const auto [layers, stages, chunks, group] = fault.refusal.figures;
+    return result + ": " + text(mesh) + " gives each stage " + std::to_string(layers / stages) + " of " +
+           std::to_string(layers) + " layers, for " + text(*g.schedule) + " in " + std::to_string(chunks) +
+           (chunks == 1 ? " chunk" : " chunks") + ", in groups of " + std::to_string(group) + " by its Recompute";
+  }
   if (fault.refusal.reason == Reason::no_member) return result;
   if (fault.refusal.reason == Reason::staged_twice || fault.refusal.reason == Reason::stages_named ||
       fault.refusal.reason == Reason::no_such_stage || fault.refusal.reason == Reason::asynchronous)
@@ -51,7 +57,7 @@ PARALLEL_INLINE std::string explain(const Fault& fault, const GraphView& g, cons
   std::string valid;
   for (const Axis* a : named)
     if (a != host_axis(g)) valid += (valid.empty() ? "" : ", ") + std::string(a->text());
-  return result + ": " + axis + " in " + text(mesh) + "; the program's axes: " + valid;
+  return result + ": " + axis + " in " + text(mesh) + "; the program's axes: " + (valid.empty() ? "none" : valid);
 }
 
 PARALLEL_INLINE OwnedPlan::OwnedPlan(std::shared_ptr<const Planned> planned, const GraphView& graph, const Mesh& mesh)

@@ -18,12 +18,14 @@ constexpr Refusal refused_loss(const Type& type) {
   return {};
 }
 
-/// The position of an argument of a program that is no optimizer, no input or no budget, counted from 1, or 0.
+/// The position of an argument of a program that is no model, no optimizer, no input or no budget, counted
+/// from 1, or 0.
 template <class Program, class... Input>
 constexpr int misplaced() {
   if constexpr (requires { Program::misplaced; }) {
     if (Program::misplaced > 0) return Program::misplaced;
   }
+  if (has_word<typename Program::Model> || IsProgram<typename Program::Model>) return 1;
   if constexpr (is_trained<Program>) {
     if (!Updates<typename Program::Optimizer> || SaidOfProgram<typename Program::Optimizer>) return 2;
   }

@@ -141,6 +141,21 @@ concept IsProgram = requires {
 };
 
 namespace building {
+/// Whether a word of programs stands about something, as in Training<Accumulate<2, Model>, AdamW>. (A model's own
+/// members may be called like those of the words.)
+template <class X>
+inline constexpr bool has_word = false;
+template <int m, class X>
+inline constexpr bool has_word<Accumulate<m, X>> = true;
+template <const Schedule& schedule, class X>
+inline constexpr bool has_word<Pipelined<schedule, X>> = true;
+template <class X>
+inline constexpr bool has_word<Balanced<X>> = true;
+template <class X, class... StoredOn>
+inline constexpr bool has_word<AllStored<X, StoredOn...>> = true;
+template <class X>
+inline constexpr bool has_word<LossScaled<X>> = true;
+
 /// The position of the first argument that does not fit, counted from `first`, or 0.
 constexpr int first_misplaced(int first, std::initializer_list<bool> fit) {
   for (const bool fits : fit)

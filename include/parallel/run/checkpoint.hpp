@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <parallel/meta/other_names.hpp>
 #include <parallel/run/executor.hpp>
 #include <parallel/run/shared_file.hpp>
 
@@ -90,6 +91,13 @@ class Checkpoints {
   /// Failure(io) where it cannot be made.
   Checkpoints(World& world, std::string folder, KeptCheckpoints kept = {}, Here here = {})
       : world_(world), files_(world, std::move(folder), kept, here) {}
+  template <int is_named = 0>
+  Checkpoints(World& world, std::string folder, const OtherNames&, Here here = {})
+      : Checkpoints(world, std::move(folder), KeptCheckpoints{}, here) {
+    static_assert(is_named > 0,
+                  "parallel: the options of Checkpoints are newest, how many are kept, and deadline, in this order; "
+                  "write Checkpoints(world, \"folder\", {.newest = 2}), and save as often as you want one");
+  }
 
   /// Writes what an executor's program holds behind `step` steps, with its numbers and some notes. Called by all ranks
   /// together, which are compared; the plan must outlive the writing. Throws Misuse where the folder has a checkpoint
@@ -219,6 +227,9 @@ void Checkpoints<World>::read(Executor<World, Device>& executor, Resumed& resume
     if (key.starts_with(note_key)) resumed.notes[key.substr(note_key.size())] = words;
 }
 
+/// With options, which OtherNames has, too.
+template <Communicator World>
+Checkpoints(World&, std::string, KeptCheckpoints, Here = {}) -> Checkpoints<World>;
 /// Of a folder before its communicator, or of what is none: refused.
 template <class World, class... Given>
 requires(!Communicator<std::remove_const_t<World>>) Checkpoints(World&, const Given&...)

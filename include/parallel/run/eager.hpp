@@ -117,7 +117,7 @@ class Eager {
   /// The gradients of a scalar with respect to parameters, or to tensors that `wanted` made: a tensor, or a tuple of
   /// them. They are computed by one program, from what the scalar was made of. All ranks together.
   template <Distributed Loss, Distributed... X>
-  requires(sizeof...(X) > 0) auto gradient(const Loss& loss, const X&... x) {
+  requires(sizeof...(X) > 0 && Loss::type.layout.rank() == 0) auto gradient(const Loss& loss, const X&... x) {
     return [&]<std::size_t... i>(std::index_sequence<i...>) {
       const std::array<int, sizeof...(X)> of{number_of(x)...};
       for (const int number : of)
@@ -145,12 +145,12 @@ class Eager {
     return {first, first + layout.elements()};
   }
   template <Distributed Loss, class... Given>
-  requires(sizeof...(Given) == 0 ||
+  requires(sizeof...(Given) == 0 || (Loss::type.layout.rank() > 0 && (Distributed<Given> && ...)) ||
            !((Distributed<Given> || std::is_convertible_v<const Given&, std::string_view>)&&...)) Loss
       gradient(const Loss& loss, const Given&...) {
     static_assert(
         sizeof...(Given) > 99,
-        "parallel: a gradient is of a loss with respect to something; write eager.gradient(loss, w), with what "
+        "parallel: a gradient is of a loss, a scalar, with respect to something; write eager.gradient(loss, w), with what "
         "wanted(...) made or a parameter, or its path");
     return loss;
   }

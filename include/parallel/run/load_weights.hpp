@@ -128,7 +128,7 @@ void check_rest(const Files& from, const std::vector<Bound>& all, const WeightTa
     } else if (std::none_of(table.ignored.begin(), table.ignored.end(),
                             [&](const std::string& name) { return matches(t.name, name); })) {
       throw damaged(t.in->file(), "it has a tensor " + t.name + ", " + std::string(name_of(t.dtype)) + " " +
-                                      text_of(t.shape) + ", of which the table of weights says nothing");
+                                      text_of(t.shape) + ", of which the table of weights says nothing; give it a row, or name it in .ignored");
     }
   }
 }
@@ -160,6 +160,26 @@ void check_alike(World& world, const Files& from, Here here) {
   if (!agreeing::alike(world, agreeing::hash_of(doing, facts), doing))
     agreeing::tell(world, doing, here, facts, "let all ranks read the same file, or copies of it");
 }
+/// What has parameters that weights are read into, and what has tensors by name.
+template <class Running>
+concept Loads = requires(Running& executor) {
+  executor.plan().graph;
+  executor.world();
+  executor.rank();
+};
+template <class Files>
+concept HasTensors = requires(const Files& from, const std::string& name) {
+  from.contains(name);
+  from.size();
+  from.file();
+};
+template <class... Given>
+constexpr bool loaded = false;
+template <class Running, class Files, class Table, class... More>
+constexpr bool loaded<Running, Files, Table, More...> =
+    Loads<std::remove_reference_t<Running>>&& HasTensors<std::remove_cvref_t<Files>>&&
+        std::is_convertible_v<Table, const WeightTable&> &&
+    sizeof...(More) < 2;
 }  // namespace weights
 
 /// Reads an executor's parameters from a file, as `table` says: each rank its part, where it lies, of mapped files.
@@ -167,7 +187,7 @@ void check_alike(World& world, const Files& from, Here here) {
 /// what else has tensors by name. Called by all ranks together. Nothing is set where it throws: Misuse where the table
 /// is not for the program, Mismatch where ranks read other tensors, Failure(bad_data) where the file has not what the
 /// table says, or more.
-template <class Running, class Files>
+template <weights::Loads Running, weights::HasTensors Files>
 void load_weights(Running& executor, const Files& from, const WeightTable& table, Here here = {}) {
   const std::vector<weights::Bound> all = weights::bound(executor, table);
   weights::check_alike(executor.world(), from, here);
@@ -195,6 +215,12 @@ void load_weights(Running& executor, const Files& from, const WeightTable& table
     };
     executor.change(p.member, write, here);
   }
+}
+template <class... Given>
+requires(!weights::loaded<Given...>) void load_weights(Given&&...) {
+  static_assert(sizeof...(Given) > 99,
+                "parallel: load_weights takes an Executor, then a file that is open and the table of its names; write "
+                "load_weights(step.executor(), Safetensors(\"gpt2.safetensors\"), hugging_face_gpt2(classes))");
 }
 
 }  // namespace parallel::internals

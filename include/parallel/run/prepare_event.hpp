@@ -161,7 +161,9 @@ class PrepareEvent {
       if (n == 1 && left[0].kernel == nullptr)
         throw CannotRun("this device has no kernel for the operation " + std::string(left[0].operation->name) + " on " +
                         std::string(name_of(left[0].results[0].dtype)) +
-                        "; give the device one, or use another element type");
+                        (left[0].results[0].dtype == DType::f64
+                             ? "; run it with CpuDouble in place of Cpu, or give the device a kernel"
+                             : "; give the device one, or use another element type"));
       i.launches.push_back({left.first(n), kernel});
       left = left.subspan(n);
     }

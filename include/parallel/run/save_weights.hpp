@@ -132,6 +132,16 @@ void save(World& world, Executor<World, Device>& executor, const std::string& fi
   }
   agree(world, {}, "writing weights", here);  // whoever goes on finds the file
 }
+template <class World, class Device>
+void executor_on(World&, Executor<World, Device>&);
+/// Whether save_weights is called with these.
+template <class... Given>
+constexpr bool saved = false;
+template <class World, class Running, class File, class Table, class... More>
+constexpr bool saved<World, Running, File, Table, More...> = requires(World&& world, Running&& executor) {
+  weights::executor_on(world, executor);
+}
+&&std::is_convertible_v<File, std::string>&& std::is_convertible_v<Table, const WeightTable&>;
 }  // namespace weights
 
 /// Writes an executor's parameters as safetensors, under the names of `table` and as they lie there. Called by all
@@ -148,6 +158,13 @@ void save_weights(World& world, Executor<World, Device>& executor, const std::st
   for (const weights::Bound& p : all)
     for (const std::string& name : p.names) entries.push_back({name, dtype, p.how.file_shape()});
   weights::save(world, executor, file, all, SafetensorsHeader(file, std::move(entries), metadata), here);
+}
+template <class... Given>
+requires(!weights::saved<Given...>) void save_weights(Given&&...) {
+  static_assert(
+      sizeof...(Given) > 99,
+      "parallel: save_weights takes the communicator, an Executor, the file's name and the table of its names; "
+      "write save_weights(world, step.executor(), \"gpt2.safetensors\", hugging_face_gpt2(classes))");
 }
 
 }  // namespace parallel::internals

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <parallel/meta/other_names.hpp>
 #include <parallel/run/executor.hpp>
 #include <parallel/run/learning_rate.hpp>
 #include <parallel/run/parameters.hpp>
@@ -34,17 +35,6 @@ Stream& operator<<(Stream& stream, const StepResult& result) {
   return stream;
 }
 
-/// What others call lr, with which no Trainer is made.
-struct OtherNames {
-  struct Never {
-    explicit Never() = default;
-  } before{};
-  struct Given {
-    Given(double) {}
-  } lr;
-  double weight_decay = 0;
-};
-
 /// What a training does where a loss is no number.
 enum class NoNumber { stops, skips };
 
@@ -62,9 +52,16 @@ class Trainer {
   /// `numbers`: of the program's optimizer, as AdamW::Hyperparameters. Ranks compare them and the seed, and `facts`,
   /// what else they must have alike, before they begin. Throws Misuse where the program reads one of the numbers not,
   /// and what an Executor throws.
-  template <class Hyperparameters = AdamW::Hyperparameters>
-  Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Hyperparameters& numbers,
-          std::uint64_t seed, const Device& device = {}, std::vector<Fact> facts = {}, Here here = {})
+  template <class Hyperparameters>
+  requires(std::is_class_v<Hyperparameters>)
+      Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters,
+              const Hyperparameters& numbers, std::uint64_t seed, const Device& device = {},
+              std::vector<Fact> facts = {}, Here here = {})
+      : Trainer(plan, world, parameters, Named(plan.graph, numbers), seed, device, std::move(facts), here) {}
+  /// The same of a list in braces.
+  Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters,
+          const AdamW::Hyperparameters& numbers, std::uint64_t seed, const Device& device = {},
+          std::vector<Fact> facts = {}, Here here = {})
       : Trainer(plan, world, parameters, Named(plan.graph, numbers), seed, device, std::move(facts), here) {}
   template <class... Given>
   requires(!trainer_of<World, ParametersIn<MemoryOf<Device>>, Given&&...>) explicit Trainer(Given&&...)
@@ -73,10 +70,14 @@ class Trainer {
   requires(!trainer_of<World, ParametersIn<MemoryOf<Device>>, P&&, W&&, Q&&, AdamW::Hyperparameters, More&&...>)
       Trainer(P&&, W&&, Q&&, const AdamW::Hyperparameters&, More&&...)
       : Trainer(OutOfPlace<P, W, Q, AdamW::Hyperparameters, More...>()) {}
-  template <class P, class W, class Q, class... More>
-  Trainer(P&&, W&&, Q&&, const OtherNames&, More&&...) : Trainer(Unmade()) {
-    static_assert(sizeof...(More) > 99,
-                  "parallel: the learning rate is called learning_rate; write {.learning_rate = 1e-3}");
+  template <int is_named = 0>
+  Trainer(const Plan&, World&, ParametersIn<MemoryOf<Device>>&, const OtherNames&, std::uint64_t = 1,
+          const Device& = {}, std::vector<Fact> = {}, Here = {})
+      : Trainer(Unmade()) {
+    static_assert(is_named > 0,
+                  "parallel: numbers in braces are AdamW's, whose learning rate is called learning_rate; write "
+                  "{.learning_rate = 1e-3}, and another optimizer's by its own struct, "
+                  "Momentum::Hyperparameters{.learning_rate = 1e-2, .momentum = 0.9}");
   }
   /// One step with a learning rate, on the inputs that were given to `executor()`. Where the loss is no number nothing
   /// is updated, and Failure (exit code 1) is thrown on all ranks, unless `on_no_number` says otherwise.
@@ -217,7 +218,8 @@ StepResult Trainer<World, Device>::step(Here here) {
         "the loss is " + std::string(std::isnan(result.loss) ? "nan" : "infinite") + " in step " +
             std::to_string(executor_.steps()) +
             (synchronous_ ? ", in which nothing was updated" : "; stages that wait for none have gone on with it") +
-            "; lower the learning rate, or run it with PARALLEL_CHECK=finite, which names what made it",
+            (executor_.steps() == 1 ? "; run it" : "; lower the learning rate, or run it") +
+            " with PARALLEL_CHECK=finite, which names what made it",
         exit_code::failed);
   return result;
 }

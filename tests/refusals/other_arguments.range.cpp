@@ -1,0 +1,19 @@
+// Part of the range as arguments.
+// figures: called::slice, dimensions<2>
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Model {
+  Parameter<float, Shape<8, 8>> w;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto y = matmul(x, w);
+#ifdef WRONG
+    return mean(square(slice<1>(y, 0, 2)));
+#else
+    return mean(square(slice<1, 0, 2>(y)));
+#endif
+  }
+};
+constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4 / data, 8>>>, Mesh{data = 2}>;

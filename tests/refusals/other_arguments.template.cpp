@@ -1,0 +1,19 @@
+// A dimension, of what goes element by element.
+// figures: called::sigmoid, dimensions<2>
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Model {
+  Parameter<float, Shape<8, 8>> w;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto y = matmul(x, w);
+#ifdef WRONG
+    return mean(sigmoid<1>(y));
+#else
+    return mean(sigmoid(y));
+#endif
+  }
+};
+constexpr auto& p = plan<Training<Model, Sgd, Tensor<float, Shape<4 / data, 8>>>, Mesh{data = 2}>;
