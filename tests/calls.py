@@ -60,6 +60,7 @@ NAMED, GRID, EXTENT, VALUE = "numbers in braces are AdamW's", "a mesh has axes",
 WANTED, SESSION, LOOK = "whole numbers have no gradient", "an eager session is made of", "look takes the tensor"
 SAVED, SETTING, VIEWED = "Checkpoints are made of the communicator", "a parameter is set by the plan", "a view does not know its elements"
 NORMAL = "normal takes its deviation alone"
+WHOLE_STEP = "a trainer's call is the whole step"
 READ, BYTES = "a view is read as numbers that no tensor has", "which are no bytes"
 SAMPLES, ENDS, AHEAD, KEPT = "the options of a Sampler", "the option of TokenWindows", "how many batches a Prefetch", "the options of Checkpoints"
 LOADED, WRITTEN, PROCESSES = "load_weights takes an Executor", "save_weights takes the communicator", "run_mpi takes what each rank does"
@@ -144,6 +145,10 @@ REFUSED = [
     ('auto read = e.output("loss").as<const unsigned>();', READ),
     ('auto read = e.output("loss").span<std::uint8_t>();', BYTES),
     ("step.step(x, y);", STEPPED),
+    ("step.zero_grad();", WHOLE_STEP),
+    ("step.backward(x);", WHOLE_STEP),
+    ("step.train();", WHOLE_STEP),
+    ("step.eval();", WHOLE_STEP),
     ("step.step(CosineSchedule{});", STEPPED),
     ("const_step(x, y);", CONSTANT),
     ("WarmedUp made{20};", WARMED),

@@ -12,6 +12,11 @@
 
 namespace parallel::internals {
 
+inline std::string text_of(const std::vector<std::int64_t>& shape) {
+  std::string all = "[";
+  for (std::size_t d = 0; d < shape.size(); ++d) all += (d > 0 ? ", " : "") + std::to_string(shape[d]);
+  return all + "]";
+}
 /// What a file says of a tensor, whose elements lie row by row: the last dimension varies fastest.
 struct FileEntry {
   std::string name{};

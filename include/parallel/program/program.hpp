@@ -129,6 +129,7 @@ constexpr void build(Trace& trace, Types<Input...>) {
   Writing writing(trace, program);
   const auto results = writing.program(last);
   writing.mark_recomputed();
+  if (requires { Program::schedule; } && trace.graph.stages == nullptr) trace.refuse(Reason::nothing_staged);
   if constexpr (is_trained<Program>) {
     for (int i = 0; i < inputs.size(); ++i)
       if (!writing.needs(first_input + i)) trace.refuse(Reason::input_unread, trace.graph.maker(inputs[i]).ints[0]);

@@ -5,6 +5,7 @@
 #include <parallel/algebra/notation.hpp>
 #include <parallel/plan/balance.hpp>
 #include <parallel/plan/stage.hpp>
+#include <parallel/plan/unread.hpp>
 #include <parallel/question/text.hpp>
 
 namespace parallel::printing {
@@ -114,22 +115,13 @@ PARALLEL_INLINE std::string memory(std::string what, std::int64_t bytes, std::in
   return what;
 }
 
-/// Parameters that a rank holds and nothing reads, as one that the model's function has forgotten.
 PARALLEL_INLINE std::string read_by_nothing(const Plan& plan) {
-  const GraphView& g = plan.graph;
-  Vector<bool> read;
-  read.resize(g.size_of_values(), false);
-  for (const Node& n : g.nodes)
-    for (const int o : n.operands) read[o] = true;
   std::string out;
-  for (int i = 0; i < static_cast<int>(g.members.size()); ++i) {
-    const Member& m = g.member(i);
-    if (m.role != Role::parameter || read[m.value]) continue;
-    if (plan.storage[static_cast<std::size_t>(int{m.value})].block == MemoryBlock::none) continue;
+  for (const int i : unread_parameters(plan)) {
     std::string line = "  read by nothing";
     pad(line, 23);
-    const std::int64_t bytes = local_bytes(m.type, plan.mesh);
-    out += line + printing::bytes(static_cast<double>(bytes)) + ", " + std::string(g.path(i)) + "\n";
+    const std::int64_t bytes = local_bytes(plan.graph.member(i).type, plan.mesh);
+    out += line + printing::bytes(static_cast<double>(bytes)) + ", " + std::string(plan.graph.path(i)) + "\n";
   }
   return out;
 }

@@ -195,8 +195,9 @@ void Checkpoints<World>::read(Executor<World, Device>& executor, Resumed& resume
       throw damaged(from.file(), "it has no tensor " + t.name + "; another program, or optimizer, wrote it");
     const FileTensor saved = from[t.name];
     if (saved.dtype != file_dtype(t.type.dtype) || saved.shape != shape_of(t.type.layout))
-      throw damaged(from.file(),
-                    "the tensor " + t.name + " has another shape or element type than the program's " + text(t.type));
+      throw damaged(from.file(), "the tensor " + t.name + " is " + std::string(name_of(saved.dtype)) + " " +
+                                     text_of(saved.shape) + ", in the program " + text(t.type) +
+                                     "; go on with the model that was saved, or begin in a folder of its own");
     ++known;
   }
   if (known != from.size()) {

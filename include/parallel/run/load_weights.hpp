@@ -127,8 +127,9 @@ void check_rest(const Files& from, const std::vector<Bound>& all, const WeightTa
                       "the tensor " + t.name + " is not " + same.name + " again; the model has one for both");
     } else if (std::none_of(table.ignored.begin(), table.ignored.end(),
                             [&](const std::string& name) { return matches(t.name, name); })) {
-      throw damaged(t.in->file(), "it has a tensor " + t.name + ", " + std::string(name_of(t.dtype)) + " " +
-                                      text_of(t.shape) + ", of which the table of weights says nothing; give it a row, or name it in .ignored");
+      throw damaged(t.in->file(),
+                    "it has a tensor " + t.name + ", " + std::string(name_of(t.dtype)) + " " + text_of(t.shape) +
+                        ", of which the table of weights says nothing; give it a row, or name it in .ignored");
     }
   }
 }

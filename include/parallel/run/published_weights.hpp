@@ -71,8 +71,8 @@ void save_llmc(World& world, Executor<World, Device>& executor, const std::strin
     if (t.name == "wte") there.shape[0] = sizes.vocabulary;
     const auto p = std::find_if(all.begin(), all.end(), [&](const auto& x) { return x.names[0] == t.name; });
     if (p == all.end() || p->how.file_shape() != there.shape)
-      throw Misuse("llm.c's " + t.name + " is " + weights::text_of(there.shape) + " by the sizes, but in the program " +
-                   (p == all.end() ? "is none" : weights::text_of(p->how.file_shape())));
+      throw Misuse("llm.c's " + t.name + " is " + text_of(there.shape) + " by the sizes, but in the program " +
+                   (p == all.end() ? "is none" : text_of(p->how.file_shape())));
   }
   weights::save(world, executor, file, all, layout, here);
 }

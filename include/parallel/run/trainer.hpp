@@ -1,12 +1,14 @@
 // One step of a training with an optimizer's numbers, and what a loss that is none means.
 #pragma once
 #include <cmath>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <parallel/meta/other_names.hpp>
+#include <parallel/plan/unread.hpp>
 #include <parallel/run/executor.hpp>
 #include <parallel/run/learning_rate.hpp>
 #include <parallel/run/parameters.hpp>
@@ -37,6 +39,17 @@ Stream& operator<<(Stream& stream, const StepResult& result) {
 
 /// What a training does where a loss is no number.
 enum class NoNumber { stops, skips };
+
+/// Says once, on the first rank of a stage, which parameters the model's function does not read: it may have forgotten
+/// them, and all else goes on.
+inline void tell_unread(const Plan& plan, int rank) {
+  for (int i = 0; i < plan.mesh.count; ++i)
+    if (plan.mesh.axes[i].axis != plan.graph.stages && plan.mesh.coordinate(rank, plan.mesh.axes[i].axis) != 0) return;
+  for (const int member : unread_parameters(plan))
+    std::fprintf(stderr,
+                 "parallel: warning: nothing reads the parameter %s, so it is not trained; use it, or leave it out\n",
+                 std::string(plan.graph.path(member)).c_str());
+}
 
 /// Whether a Trainer is made of these.
 template <class World, class Parameters, class... Given>
@@ -115,6 +128,19 @@ class Trainer {
                         const HandedInput& = {}) const {
     return step<is_const>();
   }
+  // What a loop calls elsewhere is refused.
+#define PARALLEL_ELSEWHERE(method)                                                                                  \
+  template <class... Given>                                                                                         \
+  void method(const Given&...) {                                                                                    \
+    static_assert(sizeof...(Given) > 99,                                                                            \
+                  "parallel: a trainer's call is the whole step, forward, backward and update; write const double " \
+                  "loss = step(x, y).loss, and what only evaluates as an Executor of an Evaluation");               \
+  }
+  PARALLEL_ELSEWHERE(zero_grad)
+  PARALLEL_ELSEWHERE(backward)
+  PARALLEL_ELSEWHERE(train)
+  PARALLEL_ELSEWHERE(eval)
+#undef PARALLEL_ELSEWHERE
   /// What becomes of a step whose loss is no finite number, from now on; without a word the run ends.
   void on_no_number(NoNumber what) { no_number_ = what; }
   /// A mode: behind every so many steps parameters and state are compared between ranks that hold them alike
@@ -196,6 +222,7 @@ Trainer<World, Device>::Trainer(const Plan& plan, World& world, ParametersIn<Mem
     : world_(world),
       executor_(plan, world, parameters, device, nullptr, begun_with(numbers, seed, std::move(facts)), here),
       synchronous_(plan.graph.commit >= 0) {
+  tell_unread(executor_.plan(), world.rank());
   if (executor_.reads("seed")) executor_.scalar("seed", static_cast<double>(seed));
   for (const auto& [name, value] : numbers.all) {
     if (name == "clip_norm" && value == 0 && !executor_.reads(name))

@@ -59,11 +59,6 @@ inline bool matches(std::string_view name, std::string_view pattern) {
   name = name.substr(at, name.size() - at - behind.size());
   return std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
-inline std::string text_of(const std::vector<std::int64_t>& shape) {
-  std::string all = "[";
-  for (std::size_t d = 0; d < shape.size(); ++d) all += (d > 0 ? ", " : "") + std::to_string(shape[d]);
-  return all + "]";
-}
 
 /// A row for a program: what it is for, how it lies, and its tensors layer by layer.
 struct Bound {
