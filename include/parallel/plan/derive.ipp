@@ -1,5 +1,9 @@
 // The passes at start-up, and what they say of a mesh that they refuse; derive.hpp says how they are called.
 #pragma once
+#include <map>
+#include <mutex>
+#include <utility>
+
 #include <parallel/plan/derive.hpp>
 
 namespace parallel::internals {
@@ -54,9 +58,52 @@ PARALLEL_INLINE std::string explain(const Fault& fault, const GraphView& g, cons
   return result + ": " + axis + " in " + text(mesh) + "; the program's axes: " + valid;
 }
 
-PARALLEL_INLINE OwnedPlan::OwnedPlan(std::shared_ptr<const Planned> planned, const GraphView& graph, const Mesh& mesh)
-    : planned_(std::move(planned)),
-      plan_(graph, mesh, planned_->events, planned_->storage, planned_->packing, planned_->memory) {}
+namespace deriving {
+/// The plans that were derived and are there, by their numbers.
+struct Living {
+  std::mutex mutex{};
+  std::uint64_t last = 0;
+  std::map<std::uint64_t, std::weak_ptr<const Plan>> plans{};
+  std::vector<std::shared_ptr<const Plan>> staying{};
+};
+inline Living& living() {
+  static Living* const all = new Living;  // which plans that are static, too, do not outlive
+  return *all;
+}
+/// A plan, and its memory.
+struct Kept {
+  std::shared_ptr<const Planned> planned;
+  Plan plan;
+  Kept(std::shared_ptr<const Planned>&& p, const GraphView& graph, const Mesh& mesh)
+      : planned(std::move(p)), plan(graph, mesh, planned->events, planned->storage, planned->packing, planned->memory) {
+    const std::lock_guard lock(living().mutex);
+    plan.derived = ++living().last;
+  }
+  ~Kept() {
+    const std::lock_guard lock(living().mutex);
+    living().plans.erase(plan.derived);
+  }
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+};
+}  // namespace deriving
+
+PARALLEL_INLINE OwnedPlan::OwnedPlan(std::shared_ptr<const Planned> planned, const GraphView& graph, const Mesh& mesh) {
+  auto kept = std::make_shared<const deriving::Kept>(std::move(planned), graph, mesh);
+  plan_ = std::shared_ptr<const Plan>(kept, &kept->plan);
+  const std::lock_guard lock(deriving::living().mutex);
+  deriving::living().plans.emplace(plan_->derived, plan_);
+}
+PARALLEL_INLINE const Plan& OwnedPlan::stay(const std::shared_ptr<const Plan>& plan) {
+  const std::lock_guard lock(deriving::living().mutex);
+  return *deriving::living().staying.emplace_back(plan);
+}
+PARALLEL_INLINE std::shared_ptr<const Plan> keep(const Plan& plan) {
+  if (plan.derived == 0) return nullptr;
+  const std::lock_guard lock(deriving::living().mutex);
+  const auto found = deriving::living().plans.find(plan.derived);
+  return found == deriving::living().plans.end() ? nullptr : found->second.lock();
+}
 
 namespace deriving {
 inline OwnedPlan planned_into(const std::shared_ptr<Planned>& planned, const GraphView& graph, const Mesh& given,

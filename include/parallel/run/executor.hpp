@@ -36,10 +36,10 @@ class Executor : public RankMemory<Device> {
  public:
   using Memory::skipped;
   /// `parameters`: of this rank; programs over one model that cut it alike share them. `before`: an executor whose
-  /// memory (`remember`) this one shares. It and the plan must outlive this one, which keeps the parameters. `facts`:
+  /// memory (`remember`) this one shares. It must outlive this one, which keeps the plan and the parameters. `facts`:
   /// what else ranks must have alike. `looked_into`: whether PARALLEL_WATCH and PARALLEL_CHECK are heard. Called by all
   /// ranks together. Throws CannotRun, where parameters or memory lie differently, too, and Mismatch where ranks have
-  /// another plan, parameters or arithmetic (agreement.hpp). `world` must outlive it.
+  /// another plan, parameters or arithmetic (agreement.hpp). `world` must outlive it: a step without it throws Misuse.
   Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Device& device = {},
            const Executor* before = nullptr, std::vector<Fact> facts = {}, Here here = {}, bool looked_into = true);
   template <class... Given>
@@ -281,6 +281,7 @@ class Executor : public RankMemory<Device> {
   }
 
   World& world_;
+  std::weak_ptr<const char> world_lives_{};
   std::shared_ptr<ParameterBlock<MemoryOf<Device>>> parameters_;
   Here made_at_;
   const bool trains_ =
@@ -318,19 +319,20 @@ Executor<World, Device>::Executor(const Plan& plan, World& world, ParametersIn<M
       world_(world),
       parameters_(parameters.block()),
       made_at_(here) {
+  if constexpr (requires { world.lifetime(); }) world_lives_ = world.lifetime();
   tickets_.resize(g_.nodes.size());
   under_way_.resize(g_.nodes.size());
   if constexpr (requires { attach(world, device_); }) attach(world, device_);
   if (looked_into && looks_into_steps()) {
     const std::string line = agreeing::text(here);
-    looking_.emplace(plan, world.rank(), world.size(), !trains_ && parameters_->provenance.of_training(),
+    looking_.emplace(plan_, world.rank(), world.size(), !trains_ && parameters_->provenance.of_training(),
                      (trains_ ? "the training" : "the evaluation") + (line.empty() ? "" : " made at " + line));
     one_by_one_ = true;
   }
   alike_.begin(std::move(facts), before == nullptr ? nullptr : &before->alike_);
-  groups_.emplace(plan, world);
+  groups_.emplace(plan_, world);
   instructions_.reserve(plan.events.size());  // views are pointed to from here on
-  const PrepareEvent<World, Device> prepare(plan, position_, *groups_, device_, host_, looking_, this->rank());
+  const PrepareEvent<World, Device> prepare(plan_, position_, *groups_, device_, host_, looking_, this->rank());
   for (const Event& e : plan.events) prepare(instructions_.emplace_back(), e);
   bring_together(instructions_, device_);
 }
@@ -340,6 +342,11 @@ Executor<World, Device>::~Executor() = default;
 
 template <class World, class Device>
 void Executor<World, Device>::run(Here here) {
+  if constexpr (requires { world_.lifetime(); })
+    if (world_lives_.expired())
+      throw Misuse(
+          "a step is asked of an executor whose communicator is there no more; make executors and trainers "
+          "within run_threads(...) or run_mpi(...), behind the communicator, and use them there");
   // asked before the step, behind which a scale moves by how the step went
   const double scale = looking_ && this->reads("loss_scale") ? this->loss_scale().scale : 1;
   this->begin_step();
