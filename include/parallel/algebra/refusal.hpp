@@ -10,6 +10,7 @@ namespace parallel {
 #define PARALLEL_REFUSALS(reason) \
   reason(inner_dimensions, "parallel::matmul: the inner dimensions differ; transpose one operand or mend its Shape", left_extent, right_extent) \
   reason(shapes_differ, "parallel: the shapes do not broadcast; equal extents, or 1, or a missing leading dimension are needed", left_extent, right_extent) \
+  reason(all_pairs, "parallel: two tensors have the same extents but for dimensions of 1, so that all pairs of their elements would meet, of [16, 1] and [16] in [16, 16]; reshape one to the other's Shape, reshape<16>(x), or for all pairs give both all dimensions, reshape<1, 16>(y)", extent) \
   reason(wrong_rank, "parallel: an operand has the wrong number of dimensions; mend its Shape or reshape it", dimensions, needed) \
   reason(no_such_dimension, "parallel: the dimension does not exist in this tensor; dimensions count from 0", dimension, dimensions) \
   reason(elements_differ, "parallel::reshape: the number of elements changes; mend the new Shape", before, after) \
