@@ -244,6 +244,11 @@ TEST_CASE("an index or target that is out of its range is named with its place, 
       e.run();
       CHECK(std::isfinite(e.output_scalar(0)));
       said[static_cast<std::size_t>(world.rank())] = said_by([&] { e.input(1, std::array{0, 1, 2, 10}); });
+      CHECK(said_by([&] {
+              e.input(1, std::array{0, -100, 2, 3});
+            }).second ==
+            "input 1, element 1: target -100 of 10 classes; mend the data, which counts from 0 to 9; left out is -1, "
+            "<classes, -1>, not -100");
       for (const int wrong : {8, -1, std::numeric_limits<int>::max(), std::numeric_limits<int>::min()})
         CHECK(said_by([&] {
                 e.input(0, std::array{0, 1, wrong, 3});
@@ -311,6 +316,11 @@ TEST_CASE("indices are followed through moves, micro-batches and reshapes, and n
     CHECK(said_by([&] {
             e.input(1, std::array{0, 1, 2, 3, 4, 10, 6, 7});
           }).second.find("input 1, element 5: target 10 of 10 classes") == 0);
+    CHECK(said_by([&] {
+            e.input(1, std::array{0, -100, 2, 3, 4, 5, 6, 7});
+          }).second ==
+          "input 1, element 1: target -100 of 10 classes; mend the data, which counts from 0 to 9, or leave "
+          "it out, mean_cross_entropy<0, -100>(logits, target)");
     e.input(0, good);
     e.input(1, good);
     e.input(2, std::array{0, 1000, 3, 1000});  // nobody looks up the second of two
