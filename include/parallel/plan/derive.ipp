@@ -35,8 +35,9 @@ PARALLEL_INLINE std::string explain(const Fault& fault, const GraphView& g, cons
   if (fault.refusal.reason == Reason::outside_layers || fault.refusal.reason == Reason::remembered ||
       (g.misused >= 0 && fault.refusal.reason == g.unfit))
     return result + ": " + std::string(g.path(g.misused));
-  if (g.unfit != Reason::none && fault.refusal.reason == g.unfit) {
-    if (fault.node < 0) return result;
+  if ((g.unfit != Reason::none && fault.refusal.reason == g.unfit) ||
+      fault.refusal.reason == Reason::normalized_twice) {
+    if (fault.node < 0 || g.node(fault.node).origin < 0) return result;
     const Source source = g.origin(g.node(fault.node)).source;
     return result + ", at " + source.file + ":" + std::to_string(source.line);
   }
