@@ -20,6 +20,7 @@
 #include <parallel/run/prepare_event.hpp>
 #include <parallel/run/rank_memory.hpp>
 #include <parallel/run/recording.hpp>
+#include <parallel/run/replicas.hpp>
 #include <parallel/run/together.hpp>
 
 namespace parallel::internals {
@@ -297,6 +298,7 @@ class Executor : public RankMemory<Device> {
   std::vector<Ticket> tickets_{};  // per node, and whether it has been started and not waited for
   std::vector<bool> under_way_{};
   Recording* recording_ = nullptr;
+  bool compares_inputs_ = false;
   bool one_by_one_ = false;  // calls that a device computes at once are not: each is recorded, or looked at
   std::optional<Looking> looking_{};
   std::vector<std::byte> room_{};  // for what is looked at
@@ -323,6 +325,7 @@ Executor<World, Device>::Executor(const Plan& plan, World& world, ParametersIn<M
   tickets_.resize(g_.nodes.size());
   under_way_.resize(g_.nodes.size());
   if constexpr (requires { attach(world, device_); }) attach(world, device_);
+  compares_inputs_ = looked_into && !looked_for().check.empty();
   if (looked_into && looks_into_steps()) {
     const std::string line = agreeing::text(here);
     looking_.emplace(plan_, world.rank(), world.size(), !trains_ && parameters_->provenance.of_training(),
@@ -353,6 +356,7 @@ void Executor<World, Device>::run(Here here) {
   if (recording_ != nullptr) recording_->begin_step();
   ++steps_;
   alike_.step(steps_, recording_, here);
+  if (compares_inputs_) replicas::compare_inputs(world_, *this, steps_);
   if (trains_) parameters_->provenance.train(alike_.number(), made_at_);
   if (graph_) return graph_.launch();
   if (!one_by_one_) return once();
