@@ -471,3 +471,28 @@ TEST_CASE("a text has an end") {
   CHECK(said_by([] { read_file("/dev/zero"); }) == Said{66, "/dev/zero is a device; name a text file"});
   std::filesystem::remove(file);
 }
+TEST_CASE("what a training is made of is looked at where it is made, and a loss that is none in its first step") {
+  on_ranks<Fit>(Mesh{data = 2}, [](auto& e, auto& parameters, Threads& world) {
+    const Plan& plan = e.plan();
+    CHECK(said_by([&] { Parameters(plan, 2, 1); }) ==
+          Said{78,
+               "parameters are made for rank 2, but data=2 has 2, counted from 0; give the communicator's, "
+               "world.rank()"});
+    CHECK(said_by([&] { Parameters(plan, -1, 1); }).first == 78);
+    Trainer<Threads, CpuDouble> trainer(plan, world, parameters, {.learning_rate = 1e-2}, 1);
+    CHECK(said_by([&] { trainer.compare_replicas_every(-1); }).second ==
+          "replicas are to be compared every -1 steps; give a number from 1 on, or 0 for never");
+    std::vector<double> none = x;
+    none[3] = std::numeric_limits<double>::quiet_NaN();
+    CHECK(said_by([&] { trainer(none, y); }) ==
+          Said{1,
+               "the loss is nan in step 1, in which nothing was updated; look at the data and at what the parameters "
+               "begin with: PARALLEL_CHECK=finite names what made it"});
+  });
+  on_ranks<Evaluation<Linear, Batch>>(Mesh{data = 2}, [](auto& e, auto& parameters, Threads& world) {
+    CHECK(
+        said_by([&] { Trainer<Threads, CpuDouble>(e.plan(), world, parameters, {.learning_rate = 1e-2}, 1); }).second ==
+        "a Trainer is made of an evaluation, which updates nothing; run it by Executor<Threads, Cpu> "
+        "evaluate(plan, world, parameters)");
+  });
+}

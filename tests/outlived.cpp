@@ -1,7 +1,9 @@
 // What runs may outlive what it was made of: it keeps the plan and the parameters; without the communicator a step is
-// one sentence.
+// one sentence, as with another rank's, or by two threads at once.
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -130,4 +132,39 @@ TEST_CASE("a communicator that was moved away is a sentence") {
             CHECK(said_by([&] { executor(x, y); }) == no_communicator);
           });
         }) == "a communicator is used that was moved away; hand it on as Threads&, or use what it was moved to");
+}
+TEST_CASE("a communicator is used by its own rank's thread, a trainer by one thread at once") {
+  CHECK(said_by([] {
+          Threads* of_rank_0 = nullptr;
+          run_threads(2, [&](Threads& world) {
+            if (world.rank() == 0) of_rank_0 = &world;
+            world.barrier();
+            if (world.rank() == 1) of_rank_0->barrier();
+            world.barrier();
+          });
+        }) ==
+        "the communicator of rank 0 of 2 is used by the thread of rank 1; let each rank use the one that it was given, "
+        "and what it made of it");
+  run_threads(1, [](Threads& world) {
+    const auto local = derive<Step>(Mesh{data = 1});
+    Parameters parameters(local, 0, 1);
+    Trainer<Threads, Cpu> trainer(local, world, parameters, {.learning_rate = 1e-2}, 1);
+    trainer(x, y);
+    std::thread([&] { trainer(x, y); }).join();  // another thread, but not at once
+    std::atomic<bool> done = false;
+    const auto steps = [&] {
+      const std::string said = said_by([&] {
+        for (int i = 0; i < 1'000'000 && !done; ++i) trainer.executor().run();
+      });
+      done = true;
+      return said;
+    };
+    std::string first, second;
+    std::thread other([&] { first = steps(); });
+    second = steps();
+    other.join();
+    CHECK(first + second ==
+          "a step of an executor or a trainer is called by two threads at once; let the thread of its rank alone call "
+          "it");
+  });
 }

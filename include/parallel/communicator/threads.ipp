@@ -12,6 +12,15 @@
 
 namespace parallel::internals {
 
+namespace threading {
+/// Which rank of which run this thread is.
+struct RankOfThread {
+  const Run* run = nullptr;
+  int rank = 0;
+};
+inline thread_local RankOfThread rank_of_thread{};
+}  // namespace threading
+
 struct Threads::Own {
   Own(std::shared_ptr<threading::Group> g, int r)
       : place{std::move(g), r}, terms(threading::index(place.size())), outs(threading::index(place.size())) {}
@@ -136,6 +145,12 @@ PARALLEL_INLINE Threads::Own& Threads::own() const {
   if (own_ == nullptr)
     throw Failure("a communicator is used that was moved away; hand it on as Threads&, or use what it was moved to",
                   exit_code::internal);
+  const threading::RankOfThread& thread = threading::rank_of_thread;
+  if (thread.run == &own_->run() && thread.rank != own_->member(rank_))
+    throw Failure("the communicator of " + own_->run().who(own_->member(rank_)) + " is used by the thread of rank " +
+                      std::to_string(thread.rank) +
+                      "; let each rank use the one that it was given, and what it made of it",
+                  exit_code::internal);
   return *own_;
 }
 
@@ -225,6 +240,7 @@ PARALLEL_INLINE void threading::run_ranks(int ranks, const std::function<void(Th
 
   const auto body = [&](int rank) {
     Unfinished::is_rank(rank, ranks);
+    threading::rank_of_thread = {run.get(), rank};
     run->begin.arrive_and_wait();    // the deadline does not run while threads are started
     std::optional<Threads> threads;  // outlives the exception, which says more than a group that is left
     try {

@@ -2,6 +2,7 @@
 // of ranks.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include <parallel/run/instruction.hpp>
 #include <parallel/run/looking.hpp>
 #include <parallel/run/made_of.hpp>
+#include <parallel/run/one_at_a_time.hpp>
 #include <parallel/run/prepare_event.hpp>
 #include <parallel/run/rank_memory.hpp>
 #include <parallel/run/recording.hpp>
@@ -299,6 +301,7 @@ class Executor : public RankMemory<Device> {
   std::vector<bool> under_way_{};
   Recording* recording_ = nullptr;
   bool compares_inputs_ = false;
+  std::atomic<bool> running_{false};
   bool one_by_one_ = false;  // calls that a device computes at once are not: each is recorded, or looked at
   std::optional<Looking> looking_{};
   std::vector<std::byte> room_{};  // for what is looked at
@@ -345,6 +348,7 @@ Executor<World, Device>::~Executor() = default;
 
 template <class World, class Device>
 void Executor<World, Device>::run(Here here) {
+  const OneAtATime alone(running_, "a step of an executor or a trainer");
   if constexpr (requires { world_.lifetime(); })
     if (world_lives_.expired())
       throw Misuse(
