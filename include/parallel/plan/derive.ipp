@@ -72,25 +72,25 @@ inline Living& living() {
   return *all;
 }
 /// A plan, and its memory.
-struct Kept {
+struct WithMemory {
   std::shared_ptr<const Planned> planned;
   Plan plan;
-  Kept(std::shared_ptr<const Planned>&& p, const GraphView& graph, const Mesh& mesh)
+  WithMemory(std::shared_ptr<const Planned>&& p, const GraphView& graph, const Mesh& mesh)
       : planned(std::move(p)), plan(graph, mesh, planned->events, planned->storage, planned->packing, planned->memory) {
     const std::lock_guard lock(living().mutex);
     plan.derived = ++living().last;
   }
-  ~Kept() {
+  ~WithMemory() {
     const std::lock_guard lock(living().mutex);
     living().plans.erase(plan.derived);
   }
-  Kept(const Kept&) = delete;
-  Kept& operator=(const Kept&) = delete;
+  WithMemory(const WithMemory&) = delete;
+  WithMemory& operator=(const WithMemory&) = delete;
 };
 }  // namespace deriving
 
 PARALLEL_INLINE OwnedPlan::OwnedPlan(std::shared_ptr<const Planned> planned, const GraphView& graph, const Mesh& mesh) {
-  auto kept = std::make_shared<const deriving::Kept>(std::move(planned), graph, mesh);
+  auto kept = std::make_shared<const deriving::WithMemory>(std::move(planned), graph, mesh);
   plan_ = std::shared_ptr<const Plan>(kept, &kept->plan);
   const std::lock_guard lock(deriving::living().mutex);
   deriving::living().plans.emplace(plan_->derived, plan_);

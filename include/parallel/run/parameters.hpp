@@ -16,7 +16,7 @@
 #include <parallel/plan/plan.hpp>
 #include <parallel/run/block_layout.hpp>
 #include <parallel/run/failure.hpp>
-#include <parallel/run/kept.hpp>
+#include <parallel/run/kept_plan.hpp>
 #include <parallel/run/numbers.hpp>
 #include <parallel/run/provenance.hpp>
 #include <parallel/run/whole.hpp>

@@ -13,7 +13,7 @@
 #include <parallel/run/block_layout.hpp>
 #include <parallel/run/check_ranks.hpp>
 #include <parallel/run/index_range.hpp>
-#include <parallel/run/kept.hpp>
+#include <parallel/run/kept_plan.hpp>
 #include <parallel/run/numbers.hpp>
 #include <parallel/run/parameters.hpp>
 #include <parallel/run/position.hpp>

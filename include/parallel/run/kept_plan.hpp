@@ -18,11 +18,11 @@ inline std::shared_ptr<const Plan> check_there(const Plan& plan) {
 }
 /// The same plan for as long as it is held. Throws Misuse where nothing is left of it.
 inline std::shared_ptr<const Plan> kept(const Plan& plan) {
-  struct Kept {
+  struct WithMemory {
     std::shared_ptr<const Plan> memory;
     Plan plan;
   };
-  const auto held = std::make_shared<const Kept>(Kept{check_there(plan), plan});
+  const auto held = std::make_shared<const WithMemory>(WithMemory{check_there(plan), plan});
   return {held, &held->plan};
 }
 
