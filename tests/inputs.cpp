@@ -496,3 +496,22 @@ TEST_CASE("what a training is made of is looked at where it is made, and a loss 
         "evaluate(plan, world, parameters)");
   });
 }
+TEST_CASE("a text has the windows that it has") {
+  const std::string text(1000, 'a');
+  const auto made = [&](int context, double validation) {
+    return said_by([&] { TextData(text, "text", context, validation); }).second;
+  };
+  CHECK(made(0, 0.1) == "an example of text has a context of 0; give one token or more");
+  CHECK(made(-1, 0.1) == "an example of text has a context of -1; give one token or more");
+  for (const double validation : {-1.0, 0.0, 1.0, std::numeric_limits<double>::quiet_NaN()})
+    CHECK(made(8, validation).find("; give a number above 0 and below 1, as 0.1") != std::string::npos);
+  const TextData whole(text, "text", 8);
+  std::vector<int> tokens, targets;
+  CHECK(whole.validation_windows() == 12);
+  whole.validation_window(11, tokens, targets);
+  CHECK(tokens.size() == 8);
+  for (const int i : {-1, 12, std::numeric_limits<int>::max()})
+    CHECK(said_by([&] { whole.validation_window(i, tokens, targets); }).second ==
+          "window " + std::to_string(i) + " is asked for, but the validation part has 12, counted from 0");
+  CHECK(said_by([&] { whole.batch(1, 1, -1, tokens, targets); }).first == 70);
+}
