@@ -480,6 +480,8 @@ TEST_CASE("what a training is made of is looked at where it is made, and a loss 
                "world.rank()"});
     CHECK(said_by([&] { Parameters(plan, -1, 1); }).first == 78);
     Trainer<Threads, CpuDouble> trainer(plan, world, parameters, {.learning_rate = 1e-2}, 1);
+    CHECK(said_by([&] { trainer.executor().scalar("step", 0); }).second ==
+          "the number step is 0; give a whole number from 1 on, as a training counts its steps");
     CHECK(said_by([&] { trainer.compare_replicas_every(-1); }).second ==
           "replicas are to be compared every -1 steps; give a number from 1 on, or 0 for never");
     std::vector<double> none = x;

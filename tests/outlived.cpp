@@ -13,6 +13,7 @@
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
 #include <parallel/parallel.hpp>
+#include <parallel/run/eager.hpp>
 #include <parallel/run/trainer.hpp>
 
 using namespace parallel;
@@ -121,6 +122,13 @@ TEST_CASE("a step without its communicator is a sentence") {
   CHECK(said_by([&] { (*kept[0])(x, y); }) == no_communicator);
   CHECK(said_by([&] { kept[1]->executor()(x, y); }) == no_communicator);
   CHECK(said_by([&] { (*checked[1])(x, y); }) == no_communicator);
+}
+TEST_CASE("an eager session without its communicator is a sentence") {
+  std::unique_ptr<Eager<Threads, Cpu>> kept;
+  run_threads(1, [&](Threads& world) { kept = std::make_unique<Eager<Threads, Cpu>>(Mesh{data = 1}, world); });
+  CHECK(said_by([&] { kept->tensor<float, Shape<32>>(x); }) ==
+        "an eager session is used whose communicator is there no more; make it within run_threads(...) or "
+        "run_mpi(...), and use it there");
 }
 TEST_CASE("a communicator that was moved away is a sentence") {
   CHECK(said_by([] {
