@@ -157,8 +157,8 @@ class Trainer {
     Named(const GraphView& g, const Hyperparameters& numbers) {
       if (std::all_of(g.nodes.begin(), g.nodes.end(), [](const Node& n) { return n.phase == Phase::forward; }))
         throw Misuse(
-            "a Trainer is made of an evaluation, which updates nothing; run it by Executor<Threads, Cpu> evaluate(plan, "
-            "world, parameters)");
+            "a Trainer is made of an evaluation, which updates nothing; run it by Executor<Threads, Cpu> "
+            "evaluate(plan, world, parameters)");
       check_optimizer<Hyperparameters>(g);
       each_hyperparameter(numbers, [this](std::string_view name, double value) { all.push_back({name, value}); });
     }
