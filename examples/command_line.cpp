@@ -35,7 +35,8 @@ struct CommandLine::Own {
 CommandLine::CommandLine(const char* what) : own_(new Own{CLI::App(what)}) {
   text("--watch", own_->watch,
        "tensors, lines or operations to show in every step, as PARALLEL_WATCH; docs/looking.md");
-  text("--check", own_->check, "finite: ends at the first number that is not, as PARALLEL_CHECK");
+  text("--check", own_->check,
+       "finite: ends at the first number that is not; inputs: at those that ranks are given otherwise");
 }
 CommandLine::~CommandLine() = default;
 

@@ -182,7 +182,8 @@ void train(World& world, const Data& data_set, const Options& options, const Sto
   RunLog log(world, options.log, training, {.from = from.step, .per_step = batch, .tensorboard = true});
   const std::int64_t an_epoch = sampler.steps_per_epoch(), epochs = options.epochs > 0 ? options.epochs : Model::epochs,
                      steps = epochs * an_epoch, quarter = std::max<std::int64_t>(epochs / 4, 1) * an_epoch;
-  const CosineSchedule rate{Model::rate, Model::rate / 10, 20, static_cast<int>(steps)};
+  const CosineSchedule rate{Model::rate, Model::rate / 10, std::min(20, static_cast<int>(steps)),
+                            static_cast<int>(steps)};
   for (std::int64_t i = from.step; i < steps; ++i) {
     const Batch next = batches.next();
     step.executor().scalar("learning_rate", rate.at(static_cast<int>(i)));

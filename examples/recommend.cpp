@@ -8,6 +8,7 @@
 // normal distribution, and a rating is half their product and noise of deviation 0.5. So it is known what can be
 // learnt: ratings that were held out are told with an error of about 0.5 by who knows all traits, and of 1.12 by who says 0.
 // The model knows of users and items by their numbers only. Every mesh draws the same samples and has the same losses.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <numbers>
@@ -155,7 +156,7 @@ void train(World& world, const Data& ratings, const Options& options, const Stop
   const std::vector<std::int64_t> rows = rows_of(training, 0, world.rank());
   Prefetch<Batch> batches([&](std::int64_t i) { return ratings.batch_of(sampler.samples(i), rows, false); }, from.step);
   const std::int64_t an_epoch = sampler.steps_per_epoch(), steps = options.epochs * an_epoch;
-  const CosineSchedule rate{2e-2, 2e-4, 20, static_cast<int>(steps)};
+  const CosineSchedule rate{2e-2, 2e-4, std::min(20, static_cast<int>(steps)), static_cast<int>(steps)};
   for (std::int64_t i = from.step; i < steps; ++i) {
     const Batch next = batches.next();
     step.executor().scalar("learning_rate", rate.at(static_cast<int>(i)));

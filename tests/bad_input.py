@@ -43,7 +43,7 @@ CASES = [
     (["--steps", "40", "--rate", "1e60", "--text", str(folder / "text")], 1, ["the loss is nan in step", "learning rate"]),
     (["--steps", "40", "--rate", "1e60", "--text", str(folder / "text"), "--check", "finite"], 1,
      ["the first numbers that are not finite in step 1 of the training made at gpt.cpp:", " were made by adamw in the optimizer "]),
-    (["--check", "all"], 2, ["'all' is nothing that can be checked; write finite, or nan"]),
+    (["--check", "all"], 2, ["'all' is nothing that can be checked; write finite, or nan where infinities are meant, or inputs"]),
     (["--watch", "blocks.2.mlp.upp"], 2, ["blocks.2.mlp.upp is nothing that the training made at gpt.cpp:", "nearest names are blocks.*.mlp.up"]),
     (["--watch", "norm.gain["], 2, ["has no ] at its end"]),
 ]

@@ -244,6 +244,11 @@ TEST_CASE("an index or target that is out of its range is named with its place, 
       e.run();
       CHECK(std::isfinite(e.output_scalar(0)));
       said[static_cast<std::size_t>(world.rank())] = said_by([&] { e.input(1, std::array{0, 1, 2, 10}); });
+      CHECK(said_by([&] {
+              e.input(1, std::array{0, -100, 2, 3});
+            }).second ==
+            "input 1, element 1: target -100 of 10 classes; mend the data, which counts from 0 to 9; left out is -1, "
+            "<classes, -1>, not -100");
       for (const int wrong : {8, -1, std::numeric_limits<int>::max(), std::numeric_limits<int>::min()})
         CHECK(said_by([&] {
                 e.input(0, std::array{0, 1, wrong, 3});
@@ -311,6 +316,11 @@ TEST_CASE("indices are followed through moves, micro-batches and reshapes, and n
     CHECK(said_by([&] {
             e.input(1, std::array{0, 1, 2, 3, 4, 10, 6, 7});
           }).second.find("input 1, element 5: target 10 of 10 classes") == 0);
+    CHECK(said_by([&] {
+            e.input(1, std::array{0, -100, 2, 3, 4, 5, 6, 7});
+          }).second ==
+          "input 1, element 1: target -100 of 10 classes; mend the data, which counts from 0 to 9, or leave "
+          "it out, mean_cross_entropy<0, -100>(logits, target)");
     e.input(0, good);
     e.input(1, good);
     e.input(2, std::array{0, 1000, 3, 1000});  // nobody looks up the second of two
@@ -460,4 +470,50 @@ TEST_CASE("a text has an end") {
         Said{65, file.string() + " has more than 99999 bytes; name a smaller text"});
   CHECK(said_by([] { read_file("/dev/zero"); }) == Said{66, "/dev/zero is a device; name a text file"});
   std::filesystem::remove(file);
+}
+TEST_CASE("what a training is made of is looked at where it is made, and a loss that is none in its first step") {
+  on_ranks<Fit>(Mesh{data = 2}, [](auto& e, auto& parameters, Threads& world) {
+    const Plan& plan = e.plan();
+    CHECK(said_by([&] { Parameters(plan, 2, 1); }) ==
+          Said{78,
+               "parameters are made for rank 2, but data=2 has 2, counted from 0; give the communicator's, "
+               "world.rank()"});
+    CHECK(said_by([&] { Parameters(plan, -1, 1); }).first == 78);
+    Trainer<Threads, CpuDouble> trainer(plan, world, parameters, {.learning_rate = 1e-2}, 1);
+    CHECK(said_by([&] { trainer.executor().scalar("step", 0); }).second ==
+          "the number step is 0; give a whole number from 1 on, as a training counts its steps");
+    CHECK(said_by([&] { trainer.compare_replicas_every(-1); }).second ==
+          "replicas are to be compared every -1 steps; give a number from 1 on, or 0 for never");
+    std::vector<double> none = x;
+    none[3] = std::numeric_limits<double>::quiet_NaN();
+    CHECK(said_by([&] { trainer(none, y); }) ==
+          Said{1,
+               "the loss is nan in step 1, in which nothing was updated; look at the data and at what the parameters "
+               "begin with: PARALLEL_CHECK=finite names what made it"});
+  });
+  on_ranks<Evaluation<Linear, Batch>>(Mesh{data = 2}, [](auto& e, auto& parameters, Threads& world) {
+    CHECK(
+        said_by([&] { Trainer<Threads, CpuDouble>(e.plan(), world, parameters, {.learning_rate = 1e-2}, 1); }).second ==
+        "a Trainer is made of an evaluation, which updates nothing; run it by Executor<Threads, Cpu> "
+        "evaluate(plan, world, parameters)");
+  });
+}
+TEST_CASE("a text has the windows that it has") {
+  const std::string text(1000, 'a');
+  const auto made = [&](int context, double validation) {
+    return said_by([&] { TextData(text, "text", context, validation); }).second;
+  };
+  CHECK(made(0, 0.1) == "an example of text has a context of 0; give one token or more");
+  CHECK(made(-1, 0.1) == "an example of text has a context of -1; give one token or more");
+  for (const double validation : {-1.0, 0.0, 1.0, std::numeric_limits<double>::quiet_NaN()})
+    CHECK(made(8, validation).find("; give a number above 0 and below 1, as 0.1") != std::string::npos);
+  const TextData whole(text, "text", 8);
+  std::vector<int> tokens, targets;
+  CHECK(whole.validation_windows() == 12);
+  whole.validation_window(11, tokens, targets);
+  CHECK(tokens.size() == 8);
+  for (const int i : {-1, 12, std::numeric_limits<int>::max()})
+    CHECK(said_by([&] { whole.validation_window(i, tokens, targets); }).second ==
+          "window " + std::to_string(i) + " is asked for, but the validation part has 12, counted from 0");
+  CHECK(said_by([&] { whole.batch(1, 1, -1, tokens, targets); }).first == 70);
 }

@@ -1,4 +1,6 @@
 // Schedules are PyTorch's, number by number (tools/fixtures/loop.py).
+#include <cmath>
+
 #include <doctest/doctest.h>
 
 #include <parallel/run/learning_rate.hpp>
@@ -39,7 +41,7 @@ TEST_CASE("a warm-up of nanoGPT's: its first step is no zero") {
   for (int i = 0; i < 4; ++i) CHECK(schedule.at(i) == doctest::Approx((i + 1) / 5.0));
   CHECK(schedule.at(4) == 1);
 }
-TEST_CASE("a step before the first and a schedule of no length are refused") {
+TEST_CASE("a step before the first and numbers that make no schedule are refused") {
   const auto said = [](const auto& schedule, int step) {
     try {
       static_cast<void>(schedule.at(step));
@@ -66,6 +68,25 @@ TEST_CASE("a step before the first and a schedule of no length are refused") {
   CHECK(said(WarmedUp{-1, ConstantSchedule{}}, 3) == "a schedule's .steps is -1; give a number from 0 on");
   CHECK(said(OneCycleSchedule{.steps = 10, .rise = 1}, 9) ==
         "a cycle's .rise is from 0 on and below 1, its .begins_below and .ends_below are above 0, not 1, 25 and 10000");
+  CHECK(said(CosineSchedule{.warmup = 100, .steps = 50}, 3) ==
+        "a schedule's .warmup is 100 of 50 .steps, so that it never comes to its peak; give fewer, of which .steps "
+        "counts the warm-up, too");
+  CHECK(CosineSchedule{.warmup = 50, .steps = 50}.at(50) == 1e-4);  // a warm-up alone
+  CHECK(said(CosineSchedule{.peak = 1e-4, .floor = 1e-3}, 3) ==
+        "a schedule's .floor, 0.001, is above its .peak, 1e-04; it goes down from the peak to the floor, so exchange "
+        "them");
+  CHECK(CosineSchedule{.peak = 1e-3, .floor = 1e-3}.at(1000) == 1e-3);
+  CHECK(said(ConstantSchedule{-1}, 0) == "a schedule's .value is -1; give a number from 0 on");
+  CHECK(said(LinearSchedule{.begin = 1e-3, .end = -1e-3}, 0) == "a schedule's .end is -0.001; give a number from 0 on");
+  CHECK(said(LinearSchedule{.begin = NAN}, 0) == "a schedule's .begin is nan; give a number from 0 on");
+  CHECK(said(StepSchedule{.factor = -0.1}, 0) == "a schedule's .factor is -0.1; give a number from 0 on");
+  CHECK(said(CosineSchedule{.floor = -1e-4}, 0) == "a schedule's .floor is -1e-04; give a number from 0 on");
+  CHECK(said(OneCycleSchedule{.peak = INFINITY}, 0) == "a schedule's .peak is inf; give a number from 0 on");
+  CHECK(said(WarmedUp{5, ConstantSchedule{}, 2}, 0) ==
+        "a warm-up's .begin is 2; give the part of the rate with which it begins, from 0 to 1");
+  CHECK(said(WarmedUp{5, CosineSchedule{}}, 0) ==
+        "a schedule within a WarmedUp has a .warmup of its own, 100 steps, to whose first rate the other would go; "
+        "give it .warmup = 0");
   CHECK(WarmedUp{0, ConstantSchedule{2}}.at(0) == 2);
   CHECK(LinearSchedule{.begin = 1, .end = 0.5, .steps = 1}.at(7) == 0.5);
 }

@@ -14,6 +14,9 @@ constexpr int m = 4, message = 4 * pipelines::batch * pipelines::context * pipel
 using Step =
     Accumulate<m, Training<pipelines::Gpt<float>, AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>>;
 using Chunks = Pipelined<schedules::interleaved<2>, Step>;
+using Whole =
+    Pipelined<schedules::gpipe,
+              Training<pipelines::Gpt<float>, AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>>;
 using Apart = Pipelined<schedules::zero_bubble_h2, Step>;
 
 template <class Program, int k, int stages>
@@ -57,6 +60,10 @@ TEST_CASE("the head of a stage's plan") {
       head_of(on<Balanced<Step>, 2, 3>) ==
       "stage=3: 3 ranks; stage 2 of 3 with layers 6-7, one_forward_one_backward, 4 micro-batches, at most 1 in flight");
   CHECK(head_of(on<Step, 0, 1>) == "stage=1: 1 ranks");
+  CHECK(head_of(on<Whole, 1, 2>) ==
+        "stage=2: 2 ranks; stage 1 of 2 with layers 4-7, gpipe, 1 micro-batch, at most 1 in flight: while one stage "
+        "works the others wait, but for Accumulate<m, ...>");
+  CHECK(head_of(on<Whole, 0, 1>) == "stage=1: 1 ranks");
   const std::string words = text(plan<Step, Mesh{stage = 4, data = 2}.on_stage(3)>);
   for (
       const char* row :

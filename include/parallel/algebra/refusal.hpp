@@ -10,6 +10,7 @@ namespace parallel {
 #define PARALLEL_REFUSALS(reason) \
   reason(inner_dimensions, "parallel::matmul: the inner dimensions differ; transpose one operand or mend its Shape; products of matrices in batches are batched_matmul(x, y)", left_extent, right_extent) \
   reason(shapes_differ, "parallel: the shapes do not broadcast; equal extents, or 1, or a missing leading dimension are needed; a product of matrices is matmul(x, w)", left_extent, right_extent) \
+  reason(all_pairs, "parallel: two tensors have the same extents but for dimensions of 1, so that all pairs of their elements would meet, of [16, 1] and [16] in [16, 16]; reshape one to the other's Shape, reshape<16>(x), or for all pairs give both all dimensions, reshape<1, 16>(y)", extent) \
   reason(wrong_rank, "parallel: an operand has the wrong number of dimensions; mend its Shape or reshape it", dimensions, needed) \
   reason(no_such_dimension, "parallel: the dimension does not exist in this tensor; dimensions count from 0", dimension, dimensions) \
   reason(transposed_order, "parallel::transpose: it is given an order of more or fewer dimensions than the tensor has; name each once, transpose<0, 2, 1>(x) of three, transpose(x) is of matrices", dimensions, needed) \
@@ -85,6 +86,7 @@ namespace parallel {
   reason(called_otherwise, "parallel: a block of Layers, or a cell of Scan, cannot be called with what it is given; its operator() must be const and take Distributed auto for each tensor, a cell's the state, its slice of the sequence and what else is given", tensors) \
   reason(scan_arguments, "parallel::Scan: it is called with a first state and a sequence, both tensors; write scan(constant<float, Shape<8 / data, 16>>(0), x), where x[n, ...] has the time first", arguments) \
   reason(classes, "parallel::cross_entropy: the number of classes is below 1, or above the last extent of the logits; write cross_entropy<classes, ignored>(logits, target), with 0 for all of them, as in cross_entropy<0, -100>", classes, extent) \
+  reason(normalized_twice, "parallel: a loss that takes logits is given their softmax, or their sigmoid, which it takes itself; give it the scores as they are, cross_entropy(x, target) without softmax and binary_cross_entropy(x, target) without sigmoid", line) \
   reason(scan_result, "parallel::Scan: it gives two tensors, the last state and what every step gave, one behind the other; write auto [last, each] = scan(initial, x), or scan(initial, x).last", dimensions) \
   reason(loss_shapes, "parallel: a loss of elements is taken of two tensors with other shapes, so elements would be repeated; reshape or sum one to the other's Shape, only a scalar meets all elements", left_extent, right_extent) \
   reason(probability, "parallel: a probability is out of range; that of dropout is at least 0 and below 1, the smoothing of cross_entropy from 0 to 1", line) \

@@ -7,6 +7,7 @@
 
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/communicator.hpp>
+#include <parallel/communicator/lifetime.hpp>
 
 namespace parallel::internals {
 
@@ -47,6 +48,7 @@ class Checked {
   { on_->connect(distance); }
   /// What is checked.
   C& communicator() { return *on_; }
+  std::weak_ptr<const char> lifetime() const { return lifetime_.seen(); }
 
   Ticket start(const Exchange& e) {
     const Ticket ticket = on_->start(e);
@@ -90,6 +92,7 @@ class Checked {
 
   std::unique_ptr<C> owned_{};
   C* on_;
+  Lifetime lifetime_{};
   std::array<Call, max_outstanding> calls_{};
   LongPhase phase_{};
 };

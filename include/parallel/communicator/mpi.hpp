@@ -13,6 +13,7 @@
 #include <utility>
 
 #include <parallel/communicator/agreement.hpp>
+#include <parallel/communicator/lifetime.hpp>
 #include <parallel/communicator/mpi_message.hpp>
 #include <parallel/communicator/ordered_sum.hpp>
 
@@ -98,6 +99,7 @@ class Mpi {
                     "a look for messages");
   }
 
+  std::weak_ptr<const char> lifetime() const { return lifetime_.seen(); }
   void barrier() {
     if (size() == 1) return;
     MPI_Request request = MPI_REQUEST_NULL;
@@ -263,6 +265,7 @@ class Mpi {
   std::unique_ptr<std::array<Pending, max_outstanding>> pending_;
   std::vector<Record>* records_ = nullptr;
   std::unique_ptr<Mpi> aside_;
+  Lifetime lifetime_{};
   bool library_maximum_ = false;
 };
 static_assert(Communicator<Mpi>);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include <parallel/communicator/aside.hpp>
+#include <parallel/communicator/lifetime.hpp>
 #include <parallel/communicator/nccl_line.hpp>
 
 namespace parallel::internals {
@@ -182,6 +183,7 @@ class Nccl {
     exchange(*this, {Collective::all_reduce, job().room(), job().room(), 1, DType::f32, false, 0, "barrier"});
     finish("barrier");
   }
+  std::weak_ptr<const char> lifetime() const { return lifetime_.seen(); }
   /// Ends all exchanges of this rank.
   void abandon(const std::string& why = "it abandoned its exchanges") { job().abort(why); }
 
@@ -200,6 +202,7 @@ class Nccl {
     std::size_t room_bytes = 0;
   };
 
+  Lifetime lifetime_{};
   template <class Make>
   Nccl(const std::shared_ptr<nccl::Job>& job, Make make) : own_(std::make_unique<Own>(job, make(*job))) {}
 

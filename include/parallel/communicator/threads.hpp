@@ -9,6 +9,7 @@
 #include <parallel/communicator/buffers.hpp>
 #include <parallel/communicator/communicator.hpp>
 #include <parallel/communicator/failure.hpp>
+#include <parallel/communicator/lifetime.hpp>
 #include <parallel/communicator/long_phase.hpp>
 #include <parallel/meta/library.hpp>
 
@@ -55,9 +56,12 @@ class Threads {
   /// Ends the waits of all ranks of the run. When it returns nobody touches this rank's buffers any more.
   void abandon(const std::string& why = "it abandoned its exchanges");
   int outstanding() const;
+  std::weak_ptr<const char> lifetime() const { return lifetime_.seen(); }
 
  private:
   struct Own;
+  Own& own() const;
+  Lifetime lifetime_{};
   int rank_, size_;
   std::unique_ptr<Own> own_;
 };

@@ -12,6 +12,15 @@
 
 namespace parallel::internals {
 
+namespace threading {
+/// Which rank of which run this thread is.
+struct RankOfThread {
+  const Run* run = nullptr;
+  int rank = 0;
+};
+inline thread_local RankOfThread rank_of_thread{};
+}  // namespace threading
+
 struct Threads::Own {
   Own(std::shared_ptr<threading::Group> g, int r)
       : place{std::move(g), r}, terms(threading::index(place.size())), outs(threading::index(place.size())) {}
@@ -132,17 +141,29 @@ PARALLEL_INLINE Threads::Threads(std::shared_ptr<threading::Group> group, int ra
 PARALLEL_INLINE Threads::Threads(Threads&& other) noexcept = default;
 PARALLEL_INLINE Threads& Threads::operator=(Threads&& other) noexcept = default;
 PARALLEL_INLINE Threads::~Threads() = default;
+PARALLEL_INLINE Threads::Own& Threads::own() const {
+  if (own_ == nullptr)
+    throw Failure("a communicator is used that was moved away; hand it on as Threads&, or use what it was moved to",
+                  exit_code::internal);
+  const threading::RankOfThread& thread = threading::rank_of_thread;
+  if (thread.run == &own_->run() && thread.rank != own_->member(rank_))
+    throw Failure("the communicator of " + own_->run().who(own_->member(rank_)) + " is used by the thread of rank " +
+                      std::to_string(thread.rank) +
+                      "; let each rank use the one that it was given, and what it made of it",
+                  exit_code::internal);
+  return *own_;
+}
 
-PARALLEL_INLINE void Threads::record(std::vector<Record>* records) { own_->records = records; }
-PARALLEL_INLINE void Threads::deadline(std::chrono::milliseconds limit) { own_->run().deadline = limit; }
+PARALLEL_INLINE void Threads::record(std::vector<Record>* records) { own().records = records; }
+PARALLEL_INLINE void Threads::deadline(std::chrono::milliseconds limit) { own().run().deadline = limit; }
 PARALLEL_INLINE LongPhase Threads::within(const LongPhase& now) {
-  threading::Run::Rank& mine = own_->run().ranks[threading::index(own_->member(rank()))];
+  threading::Run::Rank& mine = own().run().ranks[threading::index(own().member(rank()))];
   return {mine.phase.exchange(now.name), mine.limit.exchange(now.limit)};
 }
-PARALLEL_INLINE void Threads::buffers(std::shared_ptr<Buffers> those) { own_->place.buffers = std::move(those); }
+PARALLEL_INLINE void Threads::buffers(std::shared_ptr<Buffers> those) { own().place.buffers = std::move(those); }
 PARALLEL_INLINE Threads Threads::split(int color, int key) {
   if (color < 0) throw Failure("parallel::split: the color is negative; count colors from 0", exit_code::internal);
-  auto& seats = own_->place.group->seats;
+  auto& seats = own().place.group->seats;
   auto& mine = seats[threading::index(rank())];
   mine.color = color;
   mine.key = key;
@@ -155,56 +176,56 @@ PARALLEL_INLINE Threads Threads::split(int color, int key) {
   if (same[0] == rank()) {
     std::vector<int> members;
     members.reserve(same.size());
-    for (const int r : same) members.push_back(own_->member(r));
-    mine.child = std::make_shared<threading::Group>(own_->place.group->run, std::move(members));
+    for (const int r : same) members.push_back(own().member(r));
+    mine.child = std::make_shared<threading::Group>(own().place.group->run, std::move(members));
   }
   barrier();
   Threads child(seats[threading::index(same[0])].child,
                 static_cast<int>(std::find(same.begin(), same.end(), rank()) - same.begin()));
   barrier();
   mine.child.reset();
-  child.buffers(own_->place.buffers);
+  child.buffers(own().place.buffers);
   return child;
 }
 PARALLEL_INLINE Ticket Threads::start(const Exchange& e) {
   check(e, rank(), size());
   const bool message = point_to_point(e.kind);
-  if (!message) own_->collectives.need_place(e);
-  if (own_->run().failed()) own_->place.give_up(&e);
-  own_->place.buffers->ready();
-  Ticket ticket = message ? threading::start_message(own_->place, e) : own_->start_collective(e);
-  if (size() > 1) ticket.order = own_->history().start(e, size());
-  if (message) ++own_->messages;
-  if (own_->records != nullptr) own_->records->push_back(record_of(e, size()));
+  if (!message) own().collectives.need_place(e);
+  if (own().run().failed()) own().place.give_up(&e);
+  own().place.buffers->ready();
+  Ticket ticket = message ? threading::start_message(own().place, e) : own().start_collective(e);
+  if (size() > 1) ticket.order = own().history().start(e, size());
+  if (message) ++own().messages;
+  if (own().records != nullptr) own().records->push_back(record_of(e, size()));
   return ticket;
 }
 PARALLEL_INLINE void Threads::wait(Ticket ticket) {
   if (ticket.channel < 0) {
-    own_->wait_collective(ticket.number);
+    own().wait_collective(ticket.number);
   } else {
-    threading::wait_message(own_->place, ticket);
-    --own_->messages;
+    threading::wait_message(own().place, ticket);
+    --own().messages;
   }
-  own_->history().end(ticket.order);
+  own().history().end(ticket.order);
 }
 PARALLEL_INLINE void Threads::aside(const Exchange& e) {
-  if (own_->aside == nullptr) own_->aside = std::make_unique<Threads>(own_->place.group->aside(), rank());
-  own_->aside->wait(own_->aside->start(e));
-  if (own_->records != nullptr) own_->records->push_back(record_of(e, size()));
+  if (own().aside == nullptr) own().aside = std::make_unique<Threads>(own().place.group->aside(), rank());
+  own().aside->wait(own().aside->start(e));
+  if (own().records != nullptr) own().records->push_back(record_of(e, size()));
 }
 PARALLEL_INLINE void Threads::barrier() {
-  threading::Group& group = *own_->place.group;
-  if (own_->run().failed()) own_->place.give_up(nullptr);
+  threading::Group& group = *own().place.group;
+  if (own().run().failed()) own().place.give_up(nullptr);
   auto& mine = group.seats[threading::index(rank())].barriers;
   const std::uint32_t now = mine + 1;
   mine = now;
-  const std::uint64_t order = size() > 1 ? own_->history().start_barrier(size()) : 0;
-  group.gate.arrive(own_->target(now));
-  own_->meet(group.gate, now, nullptr, [&](int r) { return group.seats[threading::index(r)].barriers.load(); });
-  own_->history().end(order);
+  const std::uint64_t order = size() > 1 ? own().history().start_barrier(size()) : 0;
+  group.gate.arrive(own().target(now));
+  own().meet(group.gate, now, nullptr, [&](int r) { return group.seats[threading::index(r)].barriers.load(); });
+  own().history().end(order);
 }
-PARALLEL_INLINE void Threads::abandon(const std::string& why) { own_->place.abandon(why); }
-PARALLEL_INLINE int Threads::outstanding() const { return own_->outstanding(); }
+PARALLEL_INLINE void Threads::abandon(const std::string& why) { own().place.abandon(why); }
+PARALLEL_INLINE int Threads::outstanding() const { return own().outstanding(); }
 
 PARALLEL_INLINE void threading::run_ranks(int ranks, const std::function<void(Threads&)>& f,
                                           std::chrono::milliseconds deadline) {
@@ -219,6 +240,7 @@ PARALLEL_INLINE void threading::run_ranks(int ranks, const std::function<void(Th
 
   const auto body = [&](int rank) {
     Unfinished::is_rank(rank, ranks);
+    threading::rank_of_thread = {run.get(), rank};
     run->begin.arrive_and_wait();    // the deadline does not run while threads are started
     std::optional<Threads> threads;  // outlives the exception, which says more than a group that is left
     try {

@@ -19,6 +19,32 @@ constexpr Refusal one_element_type(const Arguments& a, int first = 0) {
   return {};
 }
 
+/// Whether two operands are one shape but for dimensions of 1 that one alone has, [16, 1] and [16], and would repeat
+/// each other: NumPy gives all pairs, which is seldom what is meant. Where both have all dimensions it is.
+constexpr Refusal all_pairs(const Arguments& a, const Layout& result) {
+  const auto grows = [&](int i) {
+    std::int64_t all = 1, own = 1;
+    for (const Dim& d : result.dims) all *= d.size;
+    for (int d = 0; d < a.rank(i); ++d) own *= a.size(i, d);
+    return own < all;
+  };
+  const auto meet = [&](int i, int j) {
+    int d = 0, e = 0, same = 0;
+    while (true) {
+      while (d < a.rank(i) && a.size(i, d) == 1) ++d;
+      while (e < a.rank(j) && a.size(j, e) == 1) ++e;
+      if (d == a.rank(i) || e == a.rank(j)) return same > 0 && d == a.rank(i) && e == a.rank(j);
+      if (a.size(i, d++) != a.size(j, e++)) return false;
+      ++same;
+    }
+  };
+  for (int i = 0; i < a.types.size(); ++i)
+    if (!grows(i)) return {};
+  for (int i = 0; i < a.types.size(); ++i)
+    for (int j = 0; j < a.types.size(); ++j)
+      if (a.rank(i) < a.rank(j) && meet(i, j)) return {Reason::all_pairs, {a.size(i, 0)}};
+  return {};
+}
 /// The broadcast shape of all operands from `first` on, aligned at the last dimension; an extent of 1 or a missing
 /// dimension repeats.
 constexpr Shaped broadcast_shape(const Arguments& a, int first = 0) {
@@ -36,7 +62,8 @@ constexpr Shaped broadcast_shape(const Arguments& a, int first = 0) {
     }
     result.layout.dims.push_back(Dim(size));
   }
-  return {{result}, one_element_type(a, first)};
+  const Refusal pairs = all_pairs(a, result.layout);
+  return {{result}, pairs ? pairs : one_element_type(a, first)};
 }
 PARALLEL_AHEAD constexpr Shaped all_broadcast(const Arguments& a) { return broadcast_shape(a); }
 

@@ -5,6 +5,9 @@
 #include <parallel/operation/attention.hpp>
 #include <parallel/operation/cross_entropy.hpp>
 #include <parallel/operation/dropout.hpp>
+#include <parallel/operation/loss.hpp>
+#include <parallel/operation/reshape.hpp>
+#include <parallel/operation/unary.hpp>
 #include <parallel/plan/view.hpp>
 #include <parallel/program/asynchronous.hpp>
 
@@ -90,6 +93,24 @@ constexpr Refusal unscaled(const GraphView& g) {
   return {};
 }
 
+/// The first loss of logits that is given what softmax, along the classes, or sigmoid made of them, or -1. Followed is
+/// what hands elements on: moves, casts, reshape. Of log_softmax the softmax is the same once more, so that is none.
+constexpr int normalized_twice(const GraphView& g) {
+  for (int i = 0; i < static_cast<int>(g.nodes.size()); ++i) {
+    const Node& loss = g.node(i);
+    const bool classes = loss.operation == &operation::negative_log_likelihood;
+    if (!classes && loss.operation != &operation::binary_cross_entropy) continue;
+    int logits = loss.operands[0];
+    while (g.maker(logits).is(Structural::move) || g.maker(logits).operation == &operation::cast ||
+           g.maker(logits).operation == &operation::reshape)
+      logits = g.maker(logits).operands[0];
+    const Node& maker = g.maker(logits);
+    const bool softmax = maker.operation == &operation::normalized_exponential &&
+                         maker.ints[0] == g.value(logits).type.layout.rank() - 1;
+    if (classes ? softmax : maker.operation == &operation::sigmoid) return i;
+  }
+  return -1;
+}
 /// The first node for which a program is `unfit`, or -1.
 constexpr int unfit_node(const GraphView& g) {
   if (g.unfit == Reason::recompute_words) return -1;  // a word of Layers, of which there is no node
@@ -147,6 +168,10 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const Grap
   if (g.misused >= 0) return {misuse(g.member(g.misused))};
   if (g.unfit != Reason::none) return unfit(g);
   if (const Refusal refusal = unscaled(g)) return {refusal};
+  if (const int loss = normalized_twice(g); loss >= 0) {
+    const int line = g.node(loss).origin >= 0 ? g.origin(g.node(loss)).source.line : 0;
+    return {.refusal = {Reason::normalized_twice, {line}}, .node = loss};
+  }
   for (int i = 0; i < mesh.count; ++i) {
     const Extent& e = mesh.axes[i];
     bool host = e.axis == &axes::host;

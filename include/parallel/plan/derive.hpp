@@ -38,19 +38,24 @@ constexpr GraphView plan_into(Planned& planned, const GraphView& whole, const Me
   return graph;
 }
 
-/// A plan that was derived at start-up, with its memory. Copies share it.
+/// A plan that was derived at start-up, with its memory. Copies share it, and what runs it.
 class OwnedPlan {
  public:
   PARALLEL_INLINE OwnedPlan(std::shared_ptr<const Planned> planned, const GraphView& graph, const Mesh& mesh);
-  const Plan& get() const { return plan_; }
-  operator const Plan&() const { return plan_; }
-  const Plan* operator->() const { return &plan_; }
-  const Plan& operator*() const { return plan_; }
+  OwnedPlan(const OwnedPlan&) = default;  // to move is to copy: what was moved away is still a plan
+  OwnedPlan& operator=(const OwnedPlan&) = default;
+  const Plan& get() const { return *plan_; }
+  operator const Plan&() const { return *plan_; }
+  const Plan* operator->() const { return plan_.get(); }
+  const Plan& operator*() const { return *plan_; }
 
  private:
-  std::shared_ptr<const Planned> planned_;
-  Plan plan_;
+  std::shared_ptr<const Plan> plan_;
 };
+
+/// What keeps the memory of a derived plan while it is held. Null of a constant, which needs nothing, and where the
+/// plan is a copy of one that is there no more.
+PARALLEL_INLINE std::shared_ptr<const Plan> keep(const Plan& plan);
 
 /// A program or a mesh that is refused at start-up, with the sentence that the compiler would have printed, the thing
 /// and the valid choices. Exit code 78.

@@ -1,5 +1,9 @@
 // The passes at start-up, and what they say of a mesh that they refuse; derive.hpp says how they are called.
 #pragma once
+#include <map>
+#include <mutex>
+#include <utility>
+
 #include <parallel/plan/derive.hpp>
 
 namespace parallel::internals {
@@ -37,8 +41,9 @@ PARALLEL_INLINE std::string explain(const Fault& fault, const GraphView& g, cons
   if (fault.refusal.reason == Reason::outside_layers || fault.refusal.reason == Reason::remembered ||
       (g.misused >= 0 && fault.refusal.reason == g.unfit))
     return result + ": " + std::string(g.path(g.misused));
-  if (g.unfit != Reason::none && fault.refusal.reason == g.unfit) {
-    if (fault.node < 0) return result;
+  if ((g.unfit != Reason::none && fault.refusal.reason == g.unfit) ||
+      fault.refusal.reason == Reason::normalized_twice) {
+    if (fault.node < 0 || g.node(fault.node).origin < 0) return result;
     const Source source = g.origin(g.node(fault.node)).source;
     return result + ", at " + source.file + ":" + std::to_string(source.line);
   }
@@ -60,9 +65,47 @@ PARALLEL_INLINE std::string explain(const Fault& fault, const GraphView& g, cons
   return result + ": " + axis + " in " + text(mesh) + "; the program's axes: " + (valid.empty() ? "none" : valid);
 }
 
-PARALLEL_INLINE OwnedPlan::OwnedPlan(std::shared_ptr<const Planned> planned, const GraphView& graph, const Mesh& mesh)
-    : planned_(std::move(planned)),
-      plan_(graph, mesh, planned_->events, planned_->storage, planned_->packing, planned_->memory) {}
+namespace deriving {
+/// The plans that were derived and are there, by their numbers.
+struct Living {
+  std::mutex mutex{};
+  std::uint64_t last = 0;
+  std::map<std::uint64_t, std::weak_ptr<const Plan>> plans{};
+};
+inline Living& living() {
+  static Living* const all = new Living;  // which plans that are static, too, do not outlive
+  return *all;
+}
+/// A plan, and its memory.
+struct WithMemory {
+  std::shared_ptr<const Planned> planned;
+  Plan plan;
+  WithMemory(std::shared_ptr<const Planned>&& p, const GraphView& graph, const Mesh& mesh)
+      : planned(std::move(p)), plan(graph, mesh, planned->events, planned->storage, planned->packing, planned->memory) {
+    const std::lock_guard lock(living().mutex);
+    plan.derived = ++living().last;
+  }
+  ~WithMemory() {
+    const std::lock_guard lock(living().mutex);
+    living().plans.erase(plan.derived);
+  }
+  WithMemory(const WithMemory&) = delete;
+  WithMemory& operator=(const WithMemory&) = delete;
+};
+}  // namespace deriving
+
+PARALLEL_INLINE OwnedPlan::OwnedPlan(std::shared_ptr<const Planned> planned, const GraphView& graph, const Mesh& mesh) {
+  auto kept = std::make_shared<const deriving::WithMemory>(std::move(planned), graph, mesh);
+  plan_ = std::shared_ptr<const Plan>(kept, &kept->plan);
+  const std::lock_guard lock(deriving::living().mutex);
+  deriving::living().plans.emplace(plan_->derived, plan_);
+}
+PARALLEL_INLINE std::shared_ptr<const Plan> keep(const Plan& plan) {
+  if (plan.derived == 0) return nullptr;
+  const std::lock_guard lock(deriving::living().mutex);
+  const auto found = deriving::living().plans.find(plan.derived);
+  return found == deriving::living().plans.end() ? nullptr : found->second.lock();
+}
 
 namespace deriving {
 inline OwnedPlan planned_into(const std::shared_ptr<Planned>& planned, const GraphView& graph, const Mesh& given,

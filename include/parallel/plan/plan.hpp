@@ -225,7 +225,8 @@ struct Plan {
   std::span<const std::int64_t> packing{};  ///< per node: where in the arena its collective brings slices together
   Memory memory{};
   Communication all{}, forward{}, backward{}, optimizer{};
-  Agreement agreement{};  ///< what is said beside them
+  Agreement agreement{};      ///< what is said beside them
+  std::uint64_t derived = 0;  ///< the number of one that was derived at start-up, whose memory is no constant (keep)
 
   constexpr Plan() = default;
   constexpr Plan(const GraphView& g, const Mesh& m, std::span<const Event> e, std::span<const Storage> s,

@@ -183,7 +183,10 @@ PARALLEL_INLINE std::string head_of(const Plan& plan) {
   return result + ", " + text(*plan.graph.schedule) +
          (plan.graph.schedule->weights_apart ? " with weights apart, " : ", ") + std::to_string(p.micro_batches) +
          (p.micro_batches == 1 ? " micro-batch" : " micro-batches") + ", at most " +
-         std::to_string(plan.graph.lanes()) + " in flight";
+         std::to_string(plan.graph.lanes()) + " in flight" +
+         (p.micro_batches == 1 && !plan.graph.schedule->asynchronous
+              ? ": while one stage works the others wait, but for Accumulate<m, ...>"
+              : "");
 }
 
 PARALLEL_INLINE std::string text(const Plan& plan) {

@@ -31,6 +31,7 @@ class Session : public CarryingOut {
         naming_(naming(mesh)),
         plan_(derive(naming_, mesh, {}, Demands{})) {
     applications.out = this;
+    if constexpr (requires { world.lifetime(); }) world_lives_ = world.lifetime();
     check_ranks(plan_, world.rank(), world.size());
   }
   Session(const Session&) = delete;
@@ -57,6 +58,7 @@ class Session : public CarryingOut {
   }
   /// A rank's part of a whole tensor.
   int give(const Type* type, Kind kind, const HandedOver& whole) {
+    check_world();
     check_whole(whole, *type, "the tensor", "");
     const Held held = room_for(type, kind, mesh_);
     check_divides(*type);
@@ -154,6 +156,7 @@ class Session : public CarryingOut {
   }
 
   int applied(const Application& a) override {
+    check_world();
     const int number = noted(a);
     Held result = carried_out(a, number);
     held_[static_cast<std::size_t>(number)] = std::move(result);
@@ -407,7 +410,16 @@ class Session : public CarryingOut {
   static constexpr char whole_ = 0;  // its address is a key
 
   Mesh mesh_;
+  void check_world() const {
+    if constexpr (requires { world_.lifetime(); })
+      if (world_lives_.expired())
+        throw Misuse(
+            "an eager session is used whose communicator is there no more; make it within run_threads(...) or "
+            "run_mpi(...), and use it there");
+  }
+
   World& world_;
+  std::weak_ptr<const char> world_lives_{};
   Device device_;
   Graph naming_;
   OwnedPlan plan_;

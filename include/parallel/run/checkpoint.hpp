@@ -100,8 +100,8 @@ class Checkpoints {
   }
 
   /// Writes what an executor's program holds behind `step` steps, with its numbers and some notes. Called by all ranks
-  /// together, which are compared; the plan must outlive the writing. Throws Misuse where the folder has a checkpoint
-  /// of a later step, with which a run would go on instead.
+  /// together, which are compared. Throws Misuse where the folder has a checkpoint of a later step, with which a run
+  /// would go on instead.
   template <class Device>
   void save(Executor<World, Device>& executor, std::int64_t step, const std::map<std::string, std::string>& notes = {},
             Here here = {});
@@ -149,7 +149,7 @@ void Checkpoints<World>::save(Executor<World, Device>& executor, std::int64_t st
     throw Misuse("a checkpoint is saved behind " + std::to_string(step) + " steps, but the folder has one behind " +
                  std::to_string(there.back()) +
                  ", with which a run would go on; resume from it, or take another folder");
-  SharedFile w{.step = step, .plan = &executor.plan()};
+  SharedFile w{.step = step, .plan = executor.kept_plan()};
   w.metadata = {{std::string(version_key), std::string(version)}, {std::string(step_key), std::to_string(step)}};
   for (const auto& [key, text] : notes) w.metadata[std::string(note_key) + key] = text;
   executor.each_scalar([&](std::string_view name, double value) {

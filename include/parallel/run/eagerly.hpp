@@ -17,7 +17,7 @@ class Eagerly {
   using Model = typename Program::Model;
 
  public:
-  /// `parameters`: as the program's plan has them. Plan, world and parameters must outlive it. Throws CannotRun where
+  /// `parameters`: as the program's plan has them. World and parameters must outlive it. Throws CannotRun where
   /// the program's layers lie on several stages.
   Eagerly(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Device& device = {})
       : session_(plan.mesh, world, device) {

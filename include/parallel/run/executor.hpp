@@ -2,6 +2,7 @@
 // of ranks.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,9 +18,11 @@
 #include <parallel/run/instruction.hpp>
 #include <parallel/run/looking.hpp>
 #include <parallel/run/made_of.hpp>
+#include <parallel/run/one_at_a_time.hpp>
 #include <parallel/run/prepare_event.hpp>
 #include <parallel/run/rank_memory.hpp>
 #include <parallel/run/recording.hpp>
+#include <parallel/run/replicas.hpp>
 #include <parallel/run/together.hpp>
 
 namespace parallel::internals {
@@ -36,10 +39,10 @@ class Executor : public RankMemory<Device> {
  public:
   using Memory::skipped;
   /// `parameters`: of this rank; programs over one model that cut it alike share them. `before`: an executor whose
-  /// memory (`remember`) this one shares. It and the plan must outlive this one, which keeps the parameters. `facts`:
+  /// memory (`remember`) this one shares. It must outlive this one, which keeps the plan and the parameters. `facts`:
   /// what else ranks must have alike. `looked_into`: whether PARALLEL_WATCH and PARALLEL_CHECK are heard. Called by all
   /// ranks together. Throws CannotRun, where parameters or memory lie differently, too, and Mismatch where ranks have
-  /// another plan, parameters or arithmetic (agreement.hpp). `world` must outlive it.
+  /// another plan, parameters or arithmetic (agreement.hpp). `world` must outlive it: a step without it throws Misuse.
   Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Device& device = {},
            const Executor* before = nullptr, std::vector<Fact> facts = {}, Here here = {}, bool looked_into = true);
   template <class... Given>
@@ -281,6 +284,7 @@ class Executor : public RankMemory<Device> {
   }
 
   World& world_;
+  std::weak_ptr<const char> world_lives_{};
   std::shared_ptr<ParameterBlock<MemoryOf<Device>>> parameters_;
   Here made_at_;
   const bool trains_ =
@@ -296,6 +300,8 @@ class Executor : public RankMemory<Device> {
   std::vector<Ticket> tickets_{};  // per node, and whether it has been started and not waited for
   std::vector<bool> under_way_{};
   Recording* recording_ = nullptr;
+  bool compares_inputs_ = false;
+  std::atomic<bool> running_{false};
   bool one_by_one_ = false;  // calls that a device computes at once are not: each is recorded, or looked at
   std::optional<Looking> looking_{};
   std::vector<std::byte> room_{};  // for what is looked at
@@ -318,19 +324,21 @@ Executor<World, Device>::Executor(const Plan& plan, World& world, ParametersIn<M
       world_(world),
       parameters_(parameters.block()),
       made_at_(here) {
+  if constexpr (requires { world.lifetime(); }) world_lives_ = world.lifetime();
   tickets_.resize(g_.nodes.size());
   under_way_.resize(g_.nodes.size());
   if constexpr (requires { attach(world, device_); }) attach(world, device_);
+  compares_inputs_ = looked_into && !looked_for().check.empty();
   if (looked_into && looks_into_steps()) {
     const std::string line = agreeing::text(here);
-    looking_.emplace(plan, world.rank(), world.size(), !trains_ && parameters_->provenance.of_training(),
+    looking_.emplace(plan_, world.rank(), world.size(), !trains_ && parameters_->provenance.of_training(),
                      (trains_ ? "the training" : "the evaluation") + (line.empty() ? "" : " made at " + line));
     one_by_one_ = true;
   }
   alike_.begin(std::move(facts), before == nullptr ? nullptr : &before->alike_);
-  groups_.emplace(plan, world);
+  groups_.emplace(plan_, world);
   instructions_.reserve(plan.events.size());  // views are pointed to from here on
-  const PrepareEvent<World, Device> prepare(plan, position_, *groups_, device_, host_, looking_, this->rank());
+  const PrepareEvent<World, Device> prepare(plan_, position_, *groups_, device_, host_, looking_, this->rank());
   for (const Event& e : plan.events) prepare(instructions_.emplace_back(), e);
   bring_together(instructions_, device_);
 }
@@ -340,12 +348,19 @@ Executor<World, Device>::~Executor() = default;
 
 template <class World, class Device>
 void Executor<World, Device>::run(Here here) {
+  const OneAtATime alone(running_, "a step of an executor or a trainer");
+  if constexpr (requires { world_.lifetime(); })
+    if (world_lives_.expired())
+      throw Misuse(
+          "a step is asked of an executor whose communicator is there no more; make executors and trainers "
+          "within run_threads(...) or run_mpi(...), behind the communicator, and use them there");
   // asked before the step, behind which a scale moves by how the step went
   const double scale = looking_ && this->reads("loss_scale") ? this->loss_scale().scale : 1;
   this->begin_step();
   if (recording_ != nullptr) recording_->begin_step();
   ++steps_;
   alike_.step(steps_, recording_, here);
+  if (compares_inputs_) replicas::compare_inputs(world_, *this, steps_);
   if (trains_) parameters_->provenance.train(alike_.number(), made_at_);
   if (graph_) return graph_.launch();
   if (!one_by_one_) return once();

@@ -20,8 +20,9 @@ struct Finiteness {
   double least = std::numeric_limits<double>::infinity(), most = -least;
 };
 
-/// From now on executors check their numbers, as PARALLEL_CHECK says: "finite", "nan" (infinities are meant), or "" for
-/// nothing. Before ranks begin.
+/// From now on executors check their numbers, as PARALLEL_CHECK says: "finite", "nan" (infinities are meant), "inputs"
+/// (those alone, whether ranks are given them alike, which the others look at, too), or "" for nothing. Before ranks
+/// begin.
 PARALLEL_INLINE void check_numbers(std::string what);
 
 class FiniteCheck {

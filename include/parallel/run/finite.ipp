@@ -13,9 +13,9 @@ namespace parallel::internals {
 
 namespace finiteness {
 inline void refuse_word(const std::string& word, const char* asked_by) {
-  if (word != "" && word != "finite" && word != "nan")
+  if (word != "" && word != "finite" && word != "nan" && word != "inputs")
     throw Failure(std::string(asked_by) + ": '" + word +
-                      "' is nothing that can be checked; write finite, or nan where infinities are meant",
+                      "' is nothing that can be checked; write finite, or nan where infinities are meant, or inputs",
                   exit_code::usage);
 }
 /// "3 NaN", "2 infinite", "3 NaN and 2 infinite"

@@ -1,5 +1,6 @@
-// Schedules of the learning rate, or of any number: at(step) for steps from 0. A loop calls them itself, so a callable
-// of one's own does as well. They throw Misuse for a step before the first, and where they have no length.
+// Schedules of the learning rate, or of any number from 0 on: at(step) for steps from 0. A loop calls them itself, so a
+// callable of one's own does as well. They throw Misuse for a step before the first, and at any step for numbers that
+// make no schedule: no length, a warm-up that is longer than it, a floor above the peak, a value below 0.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -23,6 +24,11 @@ inline void check(int step, const char* name, int steps, int least = 1) {
     throw Misuse("a schedule's ." + std::string(name) + " is " + std::to_string(steps) + "; give a number from " +
                  std::to_string(least) + " on");
 }
+/// And for a value that is below 0, infinite or no number.
+inline void check_value(const char* name, double value) {
+  if (!(value >= 0 && std::isfinite(value)))
+    throw Misuse("a schedule's ." + std::string(name) + " is " + shortest(value) + "; give a number from 0 on");
+}
 }  // namespace learning_rates
 
 /// at(i) = value.
@@ -30,6 +36,7 @@ struct ConstantSchedule {
   double value = 1e-3;
   double at(int step) const {
     learning_rates::check_step(step);
+    learning_rates::check_value("value", value);
     return value;
   }
 };
@@ -39,6 +46,8 @@ struct LinearSchedule {
   int steps = 2000;
   double at(int step) const {
     learning_rates::check(step, "steps", steps);
+    learning_rates::check_value("begin", begin);
+    learning_rates::check_value("end", end);
     return begin + (end - begin) * std::min(step, steps) / steps;
   }
 };
@@ -48,6 +57,8 @@ struct StepSchedule {
   int every = 1000;
   double at(int step) const {
     learning_rates::check(step, "every", every);
+    learning_rates::check_value("value", value);
+    learning_rates::check_value("factor", factor);
     return value * std::pow(factor, step / every);
   }
 };
@@ -60,6 +71,14 @@ struct CosineSchedule {
   double at(int step) const {
     learning_rates::check(step, "steps", steps);
     learning_rates::check(step, "warmup", warmup, 0);
+    learning_rates::check_value("peak", peak);
+    learning_rates::check_value("floor", floor);
+    if (warmup > steps)
+      throw Misuse("a schedule's .warmup is " + std::to_string(warmup) + " of " + std::to_string(steps) +
+                   " .steps, so that it never comes to its peak; give fewer, of which .steps counts the warm-up, too");
+    if (floor > peak)
+      throw Misuse("a schedule's .floor, " + shortest(floor) + ", is above its .peak, " + shortest(peak) +
+                   "; it goes down from the peak to the floor, so exchange them");
     if (step < warmup) return peak * (step + 1) / (warmup + 1);
     if (step >= steps) return floor;
     const double progress = static_cast<double>(step - warmup) / (steps - warmup);
@@ -75,6 +94,7 @@ struct OneCycleSchedule {
   double rise = 0.3, begins_below = 25, ends_below = 1e4;
   double at(int step) const {
     learning_rates::check(step, "steps", steps);
+    learning_rates::check_value("peak", peak);
     if (!(rise >= 0 && rise < 1) || !(begins_below > 0) || !(ends_below > 0))
       throw Misuse("a cycle's .rise is from 0 on and below 1, its .begins_below and .ends_below are above 0, not " +
                    shortest(rise) + ", " + shortest(begins_below) + " and " + shortest(ends_below));
@@ -97,6 +117,13 @@ struct WarmedUp {
   double begin = 0;  ///< of then.at(0)
   double at(int step) const {
     learning_rates::check(step, "steps", steps, 0);
+    if (!(begin >= 0 && begin <= 1))
+      throw Misuse("a warm-up's .begin is " + shortest(begin) +
+                   "; give the part of the rate with which it begins, from 0 to 1");
+    if constexpr (requires { then.warmup; })
+      if (then.warmup > 0)
+        throw Misuse("a schedule within a WarmedUp has a .warmup of its own, " + std::to_string(then.warmup) +
+                     " steps, to whose first rate the other would go; give it .warmup = 0");
     return step < steps ? then.at(0) * (begin + (1 - begin) * step / steps) : then.at(step - steps);
   }
 };
@@ -110,7 +137,7 @@ struct WarmedUp<NoSchedule<Given...>> {
   static_assert(
       sizeof...(Given) > 99,
       "parallel: WarmedUp takes its steps, then the schedule behind them; write WarmedUp{20, CosineSchedule{.peak "
-      "= 1e-3, .steps = 2000}}");
+      "= 1e-3, .warmup = 0, .steps = 2000}}");
   constexpr explicit WarmedUp(const Given&...) {}
   double at(int) const { return 0; }
 };

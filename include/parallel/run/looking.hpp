@@ -13,8 +13,10 @@
 
 namespace parallel::internals {
 
-/// Whether this process was asked to look into its steps (PARALLEL_WATCH, PARALLEL_CHECK).
-inline bool looks_into_steps() { return !looked_for().watch.empty() || !looked_for().check.empty(); }
+/// Whether this process was asked to look at numbers as steps compute them, and so into its steps (PARALLEL_WATCH,
+/// PARALLEL_CHECK).
+inline bool looks_at_numbers() { return !looked_for().check.empty() && looked_for().check != "inputs"; }
+inline bool looks_into_steps() { return !looked_for().watch.empty() || looks_at_numbers(); }
 
 /// Looks at the values of one program on one rank, around each node that is computed and each exchange.
 class Looking {
@@ -23,7 +25,7 @@ class Looking {
   Looking(const Plan& plan, int rank, int ranks, bool others, const std::string& program)
       : plan_(plan), g_(plan.graph), started_in_(plan.graph.nodes.size()) {
     if (!looked_for().watch.empty()) watching_.emplace(plan, rank, ranks, !others, others, program);
-    if (!looked_for().check.empty()) finite_.emplace(plan, rank, program);
+    if (looks_at_numbers()) finite_.emplace(plan, rank, program);
   }
 
   /// Whether the nodes of a fusion are computed each by itself, which on the CPU gives the same bits.

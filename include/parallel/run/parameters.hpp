@@ -16,6 +16,7 @@
 #include <parallel/plan/plan.hpp>
 #include <parallel/run/block_layout.hpp>
 #include <parallel/run/failure.hpp>
+#include <parallel/run/kept_plan.hpp>
 #include <parallel/run/numbers.hpp>
 #include <parallel/run/provenance.hpp>
 #include <parallel/run/whole.hpp>
@@ -129,7 +130,14 @@ class ParametersIn {
     const auto write = [&](std::byte* bytes) { f(reinterpret_cast<T*>(bytes)); };
     in_memory_of(m, [&](auto& memory) { memory.change(offset_of(plan, m), local_bytes(m.type, plan.mesh), write); });
   }
+  static void check_made(const Plan& plan, int rank) {
+    static_cast<void>(check_there(plan));
+    if (rank < 0 || rank >= plan.mesh.ranks())
+      throw CannotRun("parameters are made for rank " + std::to_string(rank) + ", but " + text(plan.mesh) + " has " +
+                      std::to_string(plan.mesh.ranks()) + ", counted from 0; give the communicator's, world.rank()");
+  }
   void check(const Plan& plan, int rank) const {
+    static_cast<void>(check_there(plan));
     if (block_ == nullptr) throw Misuse("the parameters were moved away; use those that they were moved to");
     if (rank != rank_)
       throw CannotRun("the parameters of rank " + std::to_string(rank_) + " are given to rank " + std::to_string(rank) +
@@ -192,7 +200,8 @@ class ParametersIn {
 };
 template <class Memory>
 ParametersIn<Memory>::ParametersIn(const Plan& plan, int rank, std::uint64_t seed, Memory&& memory, Beside&& host)
-    : block_(std::make_shared<ParameterBlock<Memory>>(std::move(memory), std::move(host), Provenance(plan, seed))),
+    : block_((check_made(plan, rank),
+              std::make_shared<ParameterBlock<Memory>>(std::move(memory), std::move(host), Provenance(plan, seed)))),
       rank_(rank),
       layout_(block_layout(plan, Role::parameter)) {
   cpu::Team team(threads_for(plan));

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -12,6 +13,7 @@
 #include <parallel/run/block_layout.hpp>
 #include <parallel/run/check_ranks.hpp>
 #include <parallel/run/index_range.hpp>
+#include <parallel/run/kept_plan.hpp>
 #include <parallel/run/numbers.hpp>
 #include <parallel/run/parameters.hpp>
 #include <parallel/run/position.hpp>
@@ -151,6 +153,8 @@ class RankMemory {
     scalars_.each([&](std::string_view name, double) { f(name, scalar(name)); });
   }
   const Plan& plan() const { return plan_; }
+  /// The same for what outlives this.
+  const std::shared_ptr<const Plan>& kept_plan() const { return kept_; }
   int rank() const { return rank_; }
   /// The last step's updates were skipped on every rank, because the loss or the gradient norm was no finite number.
   bool skipped() const { return g_.commit >= 0 && read<double>(position_.address(g_.commit)) == 0; }
@@ -201,6 +205,7 @@ class RankMemory {
 
   using Host = typename HostOf<Device>::type;
 
+  const std::shared_ptr<const Plan> kept_;  // so that the plan outlives what runs it
   const Plan& plan_;
   const GraphView& g_;
   Position position_;
@@ -369,7 +374,13 @@ double RankMemory<Device>::output_scalar(int i) {
 template <Device Device>
 RankMemory<Device>::RankMemory(const Plan& plan, int rank, int size, ParametersIn<MemoryOf<Device>>& parameters,
                                const Device& device, const RankMemory* before)
-    : plan_(plan), g_(plan.graph), position_(plan, rank), device_(device), host_(device), rank_(rank) {
+    : kept_(kept(plan)),
+      plan_(*kept_),
+      g_(plan_.graph),
+      position_(plan_, rank),
+      device_(device),
+      host_(device),
+      rank_(rank) {
   check_ranks(plan, rank, size);
   block(MemoryBlock::parameter) = parameters.data(plan, rank);
   block(MemoryBlock::host_parameter) = parameters.data_on_host(plan, rank);
@@ -386,7 +397,7 @@ RankMemory<Device>::RankMemory(const Plan& plan, int rank, int size, ParametersI
     block(b) = own_on_host_.emplace_back(Host::memory(device_, bytes(b))).data();
   if constexpr (requires(const account::Scratch& s) { device.reserve(s); })
     device.reserve(plan.scratch(Device::account));
-  scalars_ = Scalars<Device>(plan, device_);
+  scalars_ = Scalars<Device>(plan_, device_);
   block(MemoryBlock::scalars) = scalars_.data();
   for (std::size_t m = 0; m < g_.members.size(); ++m)
     if (g_.members[m].role == Role::input)

@@ -1,5 +1,6 @@
-// Whether what several ranks hold alike is alike: parameters and optimizer state that an axis does not split.
+// Whether what several ranks hold alike is alike: parameters, optimizer state and inputs that an axis does not split.
 #pragma once
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -57,6 +58,45 @@ inline std::string difference(const GraphView& g, const std::vector<Print>& all,
   return words;
 }
 
+/// The same of the members of which `compared(member)` says so, by an exchange. Called by all ranks.
+template <Communicator World, class Device, class Compared>
+std::string difference(World& world, RankMemory<Device>& memory, const char* label, Compared compared) {
+  const GraphView& g = memory.plan().graph;
+  std::vector<std::byte> room;
+  std::vector<Print> mine(g.members.size());
+  for (std::size_t m = 0; m < mine.size(); ++m)
+    if (compared(g.members[m])) mine[m] = print_of(memory, static_cast<int>(m), room);
+  std::vector<char> bytes(mine.size() * sizeof(Print));
+  std::memcpy(bytes.data(), mine.data(), bytes.size());
+  const std::vector<char> gathered = agreeing::gathered(world, bytes, label);
+  std::vector<Print> all(mine.size() * static_cast<std::size_t>(world.size()));
+  std::memcpy(all.data(), gathered.data(), gathered.size());
+  return difference(g, all, world.size());
+}
+
+/// A mode (PARALLEL_CHECK): compares inputs between the ranks that were to be given the same part of them. Called by
+/// all ranks where a step begins. Throws Mismatch (exit code 76) on every rank, with the inputs, the axes on which they
+/// are to be alike, and who has what.
+template <Communicator World, class Device>
+void compare_inputs(World& world, RankMemory<Device>& memory, std::int64_t step) {
+  const Plan& plan = memory.plan();
+  const auto is_input = [](const Member& m) { return m.role == Role::input; };
+  if (world.size() == 1 || std::none_of(plan.graph.members.begin(), plan.graph.members.end(), is_input)) return;
+  std::string words = difference(world, memory, "fingerprints of inputs", is_input);
+  if (words.empty()) return;
+  std::string axes;
+  for (const Member& m : plan.graph.members)
+    for (int i = 0; i < plan.mesh.count && is_input(m); ++i)
+      if (const Extent& e = plan.mesh.axes[i];
+          e.size > 1 && !m.type.layout.on(e.axis).split() && words.find(plan.graph.path(m)) != std::string::npos)
+        axes += (axes.empty() ? "; alike are to be " : ", ") + std::string(plan.graph.path(m)) + " on " +
+                std::string(e.axis->text());
+  throw Mismatch("before step " + std::to_string(step) +
+                     " ranks that take the same part of an input were given other numbers: " + words + axes +
+                     "; draw, or seed what draws, alike on all ranks, each of which takes its part of the whole",
+                 world.size());
+}
+
 }  // namespace replicas
 
 /// Compares parameters and state between the ranks that hold the same part of them, by one exchange of 16 bytes for
@@ -68,16 +108,9 @@ void compare_replicas(World& world, RankMemory<Device>& memory, Here here = {}) 
   const GraphView& g = memory.plan().graph;
   if (world.size() == 1 || g.members.empty()) return;
   agree(world, {fact_of(memory.plan())}, "a comparison of replicas", here);
-  std::vector<std::byte> room;
-  std::vector<replicas::Print> mine(g.members.size());
-  for (std::size_t m = 0; m < mine.size(); ++m)
-    if (g.members[m].role != Role::input) mine[m] = replicas::print_of(memory, static_cast<int>(m), room);
-  std::vector<char> bytes(mine.size() * sizeof(replicas::Print));
-  std::memcpy(bytes.data(), mine.data(), bytes.size());
-  const std::vector<char> gathered = agreeing::gathered(world, bytes, "fingerprints of parameters");
-  std::vector<replicas::Print> all(mine.size() * static_cast<std::size_t>(world.size()));
-  std::memcpy(all.data(), gathered.data(), gathered.size());
-  if (const std::string words = replicas::difference(g, all, world.size()); !words.empty())
+  if (const std::string words = replicas::difference(world, memory, "fingerprints of parameters",
+                                                     [](const Member& m) { return m.role != Role::input; });
+      !words.empty())
     throw Mismatch(
         "parallel::compare_replicas: ranks that hold the same part of a tensor have other numbers in it: " + words +
             "; memory was damaged, or ranks set or computed them differently: go on from what was saved before",

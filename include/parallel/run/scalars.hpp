@@ -152,6 +152,9 @@ class Scalars {
       return scale_loss(next);
     }
     check_number(name, value);
+    if (i == step_ && value < 1)
+      throw Misuse("the number " + std::string(name) + " is " + shortest(value) +
+                   "; give a whole number from 1 on, as a training counts its steps");
     numbers()[i] = value;
     step_is_given_ = step_is_given_ || i == step_;
     std::erase(unset_, i);

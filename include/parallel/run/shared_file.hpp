@@ -106,7 +106,7 @@ struct SharedFile {
     std::uint64_t sum = 0;
   };
   std::int64_t step = 0;
-  const Plan* plan = nullptr;
+  std::shared_ptr<const Plan> plan{};
   std::vector<FileEntry> tensors{};
   std::map<std::string, std::string> metadata{};
   std::vector<Part> parts{};

@@ -22,7 +22,7 @@ PARALLEL_INLINE std::string licence_texts();
 class TextData {
  public:
   /// `context`: tokens of one example. Throws Failure where the text is empty or too short for one example in each
-  /// part.
+  /// part, and Misuse for a context below 1 or a part to validate on that is none.
   TextData(std::string text, const std::string& name, int context, double validation = 0.1);
   std::size_t size() const { return text_.size(); }
   /// For ranks to compare before they begin.
@@ -36,9 +36,8 @@ class TextData {
   int validation_windows() const {
     return static_cast<int>((text_.size() - train_ - 1) / static_cast<std::size_t>(context_));
   }
-  void validation_window(int i, std::vector<int>& tokens, std::vector<int>& targets) const {
-    window(train_ + static_cast<std::size_t>(i) * static_cast<std::size_t>(context_), tokens, targets);
-  }
+  /// One of them. Throws Misuse where it is not there.
+  void validation_window(int i, std::vector<int>& tokens, std::vector<int>& targets) const;
 
   /// The entropy of a byte given the byte before it, in nats: what a table of the text's own bigrams would reach.
   double bigram_entropy() const;

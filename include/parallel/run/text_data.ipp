@@ -6,6 +6,7 @@
 
 #include <parallel/device/random.hpp>
 #include <parallel/run/failure.hpp>
+#include <parallel/run/misuse.hpp>
 #include <parallel/run/text_data.hpp>
 
 namespace parallel::internals {
@@ -47,6 +48,11 @@ PARALLEL_INLINE std::string licence_texts() {
 PARALLEL_INLINE TextData::TextData(std::string text, const std::string& name, int context, double validation)
     : text_(std::move(text)), context_(context) {
   if (text_.empty()) throw Failure(name + " is empty; name a text file that is not", exit_code::bad_data);
+  if (context < 1)
+    throw Misuse("an example of text has a context of " + std::to_string(context) + "; give one token or more");
+  if (!(validation > 0 && validation < 1))
+    throw Misuse("the part of a text to validate on is " + shortest(validation) +
+                 "; give a number above 0 and below 1, as 0.1");
   train_ = static_cast<std::size_t>(static_cast<double>(text_.size()) * (1 - validation));
   const std::size_t needed = static_cast<std::size_t>(static_cast<double>(context + 2) / validation) + 1;
   if (text_.size() - train_ < static_cast<std::size_t>(context) + 2 || train_ < static_cast<std::size_t>(context) + 2)
@@ -57,6 +63,8 @@ PARALLEL_INLINE TextData::TextData(std::string text, const std::string& name, in
 
 PARALLEL_INLINE void TextData::batch(std::uint64_t seed, std::uint64_t step, int examples, std::vector<int>& tokens,
                                      std::vector<int>& targets) const {
+  if (examples < 0)
+    throw Misuse("a batch of " + std::to_string(examples) + " examples is asked for; give a number from 0 on");
   tokens.clear();
   targets.clear();
   const std::size_t places = train_ - static_cast<std::size_t>(context_) - 1;
@@ -64,6 +72,13 @@ PARALLEL_INLINE void TextData::batch(std::uint64_t seed, std::uint64_t step, int
     const double fraction = random_uniform(seed, step, static_cast<std::uint64_t>(e));
     window(static_cast<std::size_t>(fraction * static_cast<double>(places)), tokens, targets);
   }
+}
+
+PARALLEL_INLINE void TextData::validation_window(int i, std::vector<int>& tokens, std::vector<int>& targets) const {
+  if (i < 0 || i >= validation_windows())
+    throw Misuse("window " + std::to_string(i) + " is asked for, but the validation part has " +
+                 std::to_string(validation_windows()) + ", counted from 0");
+  window(train_ + static_cast<std::size_t>(i) * static_cast<std::size_t>(context_), tokens, targets);
 }
 
 PARALLEL_INLINE double TextData::bigram_entropy() const {

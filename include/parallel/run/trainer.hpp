@@ -1,5 +1,6 @@
 // One step of a training with an optimizer's numbers, and what a loss that is none means.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <string>
@@ -146,6 +147,9 @@ class Trainer {
   /// A mode: behind every so many steps parameters and state are compared between ranks that hold them alike
   /// (replicas.hpp); 0: never. Alike on all ranks.
   void compare_replicas_every(int steps) {
+    if (steps < 0)
+      throw Misuse("replicas are to be compared every " + std::to_string(steps) +
+                   " steps; give a number from 1 on, or 0 for never");
     compared_every_ = steps;
     since_compared_ = 0;
   }
@@ -178,6 +182,10 @@ class Trainer {
     Vector<Number> all{};
     template <class Hyperparameters>
     Named(const GraphView& g, const Hyperparameters& numbers) {
+      if (std::all_of(g.nodes.begin(), g.nodes.end(), [](const Node& n) { return n.phase == Phase::forward; }))
+        throw Misuse(
+            "a Trainer is made of an evaluation, which updates nothing; run it by Executor<Threads, Cpu> "
+            "evaluate(plan, world, parameters)");
       check_optimizer<Hyperparameters>(g);
       each_hyperparameter(numbers, [this](std::string_view name, double value) { all.push_back({name, value}); });
     }
@@ -245,8 +253,9 @@ StepResult Trainer<World, Device>::step(Here here) {
         "the loss is " + std::string(std::isnan(result.loss) ? "nan" : "infinite") + " in step " +
             std::to_string(executor_.steps()) +
             (synchronous_ ? ", in which nothing was updated" : "; stages that wait for none have gone on with it") +
-            (executor_.steps() == 1 ? "; run it" : "; lower the learning rate, or run it") +
-            " with PARALLEL_CHECK=finite, which names what made it",
+            (executor_.steps() == 1
+                 ? "; look at the data and at what the parameters begin with: PARALLEL_CHECK=finite names what made it"
+                 : "; lower the learning rate, or run it with PARALLEL_CHECK=finite, which names what made it"),
         exit_code::failed);
   return result;
 }

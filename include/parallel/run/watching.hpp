@@ -35,7 +35,7 @@ using Watcher = std::function<void(const WatchedTensor&)>;
 /// What is asked of all executors that a process makes from now on.
 struct LookedFor {
   std::string watch{};  ///< names, commas between
-  std::string check{};  ///< finite, nan, or nothing
+  std::string check{};  ///< finite, nan, inputs, or nothing
   Watcher watcher{};    ///< nothing: lines on the standard error
   /// Who asked, for sentences.
   const char *watched_by = "PARALLEL_WATCH", *checked_by = "PARALLEL_CHECK";
