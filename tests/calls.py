@@ -79,6 +79,7 @@ REFUSED = [
     ("Trainer<Threads, Cpu> made(world, plan, parameters, {.learning_rate = 1e-2}, 1);", TRAINER),
     ("Trainer<Threads, Cpu> made(derive<Step>(two), world, parameters, {.learning_rate = 1e-2}, 1);", TRAINER),
     ("Trainer<Threads, Cpu> made(derive<Step>(two), world, parameters, AdamW::Hyperparameters{}, 1U);", TRAINER),
+    ("Trainer<Threads, Cpu> made(plan, world, parameters, Momentum{}, 1);", TRAINER),
     ("Trainer<Threads, Cpu> made(plan, world, parameters);", TRAINER),
     ("Trainer<Threads, Cpu> made(plan, world, parameters, {.learning_rate = 1e-2});", TRAINER),
     ("Trainer<Threads, Cpu> made(plan, world, parameters, 1e-2, 1);", TRAINER),

@@ -52,12 +52,17 @@ inline void tell_unread(const Plan& plan, int rank) {
                  std::string(plan.graph.path(member)).c_str());
 }
 
+/// What holds an optimizer's numbers, and is no optimizer.
+template <class Numbers>
+concept HoldsNumbers = std::is_class_v<Numbers> && !requires {
+  requires !std::is_same_v<typename Numbers::Hyperparameters, Numbers>;  // a struct has its own name within it
+};
 /// Whether a Trainer is made of these.
 template <class World, class Parameters, class... Given>
 constexpr bool trainer_of = false;
 template <class World, class Parameters, class P, class W, class Q, class Numbers, class Seed, class... More>
 constexpr bool trainer_of<World, Parameters, P, W, Q, Numbers, Seed, More...> =
-    run_of<World, Parameters, P, W, Q>&& std::is_class_v<std::remove_cvref_t<Numbers>>;
+    run_of<World, Parameters, P, W, Q>&& HoldsNumbers<std::remove_cvref_t<Numbers>>;
 
 /// Trains the parameters of one rank by a plan. Called by all ranks alike.
 template <class World = void, class Device = void>
@@ -66,11 +71,9 @@ class Trainer {
   /// `numbers`: of the program's optimizer, as AdamW::Hyperparameters. Ranks compare them and the seed, and `facts`,
   /// what else they must have alike, before they begin. Throws Misuse where the program reads one of the numbers not,
   /// and what an Executor throws.
-  template <class Hyperparameters>
-  requires(std::is_class_v<Hyperparameters>)
-      Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters,
-              const Hyperparameters& numbers, std::uint64_t seed, const Device& device = {},
-              std::vector<Fact> facts = {}, Here here = {})
+  template <HoldsNumbers Hyperparameters>
+  Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Hyperparameters& numbers,
+          std::uint64_t seed, const Device& device = {}, std::vector<Fact> facts = {}, Here here = {})
       : Trainer(plan, world, parameters, Named(plan.graph, numbers), seed, device, std::move(facts), here) {}
   /// The same of a list in braces.
   Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters,
