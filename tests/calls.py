@@ -11,6 +11,9 @@ import tempfile
 from pathlib import Path
 
 HEAD = """#include <sstream>
+#ifdef WITH_MPI
+#include <parallel/communicator/mpi.hpp>
+#endif
 #include <parallel/communicator/threads.hpp>
 #include <parallel/data/prefetch.hpp>
 #include <parallel/data/sampler.hpp>
@@ -167,6 +170,11 @@ REFUSED = [
     ("Eager<Threads, Cpu> made(world, two);", SESSION),
     ('auto made = look("x", eager.tensor<float, Shape<4>>(x));', LOOK),
 ]
+BY_MPI = [
+    ("run_mpi(4, [](Mpi&) {});", PROCESSES),
+    ("run_mpi([](Mpi&) {}, 4, 5);", PROCESSES),
+    ("run_mpi();", PROCESSES),
+]
 ACCEPTED = [
     "Executor<Threads, Cpu> made(plan, world, parameters); made(x, y);",
     "Executor<Threads, Cpu> made(plan, world, parameters); made.input(0, {1.0F, 2.0F}); made.input(1, y); std::ostringstream() << plan << *plan;",
@@ -190,11 +198,19 @@ ACCEPTED = [
     'save_weights(world, e, "file", WeightTable{}); save_weights(world, step.executor(), std::string("file"), {{}}, FileDType::BF16);',
     "using Made = Tensor<float, Shape<4 * 8 / data, 16 / data / tensor>>; Made made; Mesh none{}, grid{data = 2, tensor = 2}, copy{grid};",
     'Checkpoints made(world, "folder"), other(world, "folder", {.newest = 2}); made.save(step, 1); parameters.set(plan, 0, "w", x);',
-    "WarmedUp made{20, CosineSchedule{}}; WarmedUp other{20, CosineSchedule{}, 0.1}; WarmedUp copy{made};",
+    "WarmedUp made{20, CosineSchedule{.warmup = 0}}; WarmedUp other{20, CosineSchedule{.warmup = 0}, 0.1}; WarmedUp copy{made};",
     "auto w = eager.wanted<float, Shape<4>>(x); auto g = eager.gradient(mean(w), w), h = eager.gradient(mean(w), w); "
     'auto v = eager.gradient(mean(w), "w"); auto m = eager.model<Net>(1);',
     "auto made = eager.tensor<float, Shape<8 / data, 4>>(x); auto other = eager.tensor<int, Shape<8>, On<data, Broadcast>>(y);",
 ]
+
+
+def with_mpi():
+    """What a compiler needs for run_mpi; nothing where there is no MPI."""
+    if not shutil.which("mpicxx"):
+        return []
+    folders = subprocess.run(["mpicxx", "--showme:incdirs"], capture_output=True, text=True, check=True).stdout.split()
+    return ["-DWITH_MPI", *(option for folder in folders for option in ("-isystem", folder))]
 
 
 def errors(compiler, include, statements, folder):
@@ -202,7 +218,7 @@ def errors(compiler, include, statements, folder):
     source = Path(folder) / "calls.cpp"
     source.write_text(HEAD + "".join(f"void f{i}(All& all) {{\n  {USED}\n  {s}\n}}\n" for i, s in enumerate(statements)))
     limit = ["-ferror-limit=0"] if "clang" in compiler else []
-    command = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wno-unused", *limit, f"-I{include}", "-isystem", "/usr/include/eigen3", str(source)]
+    command = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wno-unused", *limit, *with_mpi(), f"-I{include}", "-isystem", "/usr/include/eigen3", str(source)]
     run = subprocess.run(command, capture_output=True, text=True)
     return [line for line in run.stderr.splitlines() if " error: " in line or " warning: " in line]
 
@@ -210,20 +226,21 @@ def errors(compiler, include, statements, folder):
 def main(include, compilers):
     compilers = [c for c in compilers if shutil.which(c)]
     faults = 0 if compilers else 1
+    refused = REFUSED + (BY_MPI if with_mpi() else [])
     with tempfile.TemporaryDirectory() as folder:
         for compiler in compilers:
-            found = errors(compiler, include, [statement for statement, _ in REFUSED], folder)
+            found = errors(compiler, include, [statement for statement, _ in refused], folder)
             wrong = []
-            for sentence in dict.fromkeys(s for _, s in REFUSED):
-                said, expected = sum(sentence in e for e in found), sum(s == sentence for _, s in REFUSED)
+            for sentence in dict.fromkeys(s for _, s in refused):
+                said, expected = sum(sentence in e for e in found), sum(s == sentence for _, s in refused)
                 if said != expected:
                     wrong.append(f"{said} times instead of {expected}: {sentence}")
-            wrong += [e[:300] for e in found if not any(sentence in e for _, sentence in REFUSED)]
+            wrong += [e[:300] for e in found if not any(sentence in e for _, sentence in refused)]
             wrong += errors(compiler, include, ACCEPTED, folder)
             faults += len(wrong)
             for what in wrong:
                 print(f"{compiler}: {what}")
-    print(f"{len(REFUSED)} refused, {len(ACCEPTED)} accepted, {' '.join(compilers)}: {faults} faults")
+    print(f"{len(refused)} refused, {len(ACCEPTED)} accepted, {' '.join(compilers)}: {faults} faults")
     return 1 if faults else 0
 
 

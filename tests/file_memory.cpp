@@ -44,9 +44,9 @@ void write_begin(const std::string& file, const std::string& begin, std::int64_t
 const std::vector<float> row(1000, 0.5F);
 
 /// A vocabulary of so many tokens: bytes, and what two of them merge to, letter behind letter.
-struct Vocabulary {
+struct Words {
   std::vector<std::string> tokens{}, merges{};
-  explicit Vocabulary(std::size_t size) {
+  explicit Words(std::size_t size) {
     const auto alphabet = byte_alphabet();
     tokens.assign(alphabet.begin(), alphabet.end());
     const std::size_t first = tokens.size();
@@ -139,7 +139,7 @@ TEST_CASE("a table takes its numbers") {
 TEST_CASE("a tokenizer takes its tables") {
   const Folder folder;
   const std::string file = folder / "file", merges = folder / "merges";
-  const Vocabulary of(200'000);
+  const Words of(200'000);
   nlohmann::json all, vocabulary;
   for (std::size_t i = 0; i < of.tokens.size(); ++i) vocabulary[of.tokens[i]] = i;
   all["model"] = {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", of.merges}};

@@ -320,7 +320,7 @@ TEST_CASE("indices are followed through moves, micro-batches and reshapes, and n
             e.input(1, std::array{0, -100, 2, 3, 4, 5, 6, 7});
           }).second ==
           "input 1, element 1: target -100 of 10 classes; mend the data, which counts from 0 to 9, or leave "
-          "it out, mean_cross_entropy<0, -100>(logits, target)");
+          "it out by the loss's second number, as in mean_cross_entropy<0, -100>");
     e.input(0, good);
     e.input(1, good);
     e.input(2, std::array{0, 1000, 3, 1000});  // nobody looks up the second of two

@@ -69,7 +69,8 @@ TEST_CASE("a step before the first and numbers that make no schedule are refused
   CHECK(said(OneCycleSchedule{.steps = 10, .rise = 1}, 9) ==
         "a cycle's .rise is from 0 on and below 1, its .begins_below and .ends_below are above 0, not 1, 25 and 10000");
   CHECK(said(CosineSchedule{.warmup = 100, .steps = 50}, 3) ==
-        "a schedule's .warmup is 100 of 50 .steps, so that it never comes to its peak; give fewer, of which .steps "
+        "a schedule's .warmup is 100 of 50 .steps, so that it never comes to its peak; give fewer, .warmup "
+        "= 0 for none (100 unless said), of which .steps "
         "counts the warm-up, too");
   CHECK(CosineSchedule{.warmup = 50, .steps = 50}.at(50) == 1e-4);  // a warm-up alone
   CHECK(said(CosineSchedule{.peak = 1e-4, .floor = 1e-3}, 3) ==

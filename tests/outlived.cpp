@@ -95,6 +95,8 @@ TEST_CASE("what was moved away is still a plan, and a copy that nothing keeps is
     Parameters parameters(second, world.rank(), 1);
     CHECK(said_by([&] { Executor<Threads, Cpu> executor(copy, world, parameters); }) == no_plan);
     CHECK(said_by([&] { parameters.set(copy, world.rank(), "w", x); }) == no_plan);
+    CHECK(said_by([&] { Trainer<Threads, Cpu> trainer(copy, world, parameters, {.learning_rate = 1e-2}, 1); }) ==
+          no_plan);
   });
 }
 TEST_CASE("a step without its communicator is a sentence") {

@@ -68,6 +68,24 @@ constexpr auto squeeze(const auto& x) {
   return take<dim, 0>(x);
 }
 constexpr auto clip(Distributed auto x, double bound) { return clamp(x, -bound, bound); }
+// And under those that it has.
+template <int power>
+constexpr auto square(Distributed auto x) {
+  return pow(x, power);
+}
+template <int dims>
+constexpr auto rotary(Distributed auto x) {
+  return x * static_cast<double>(dims);
+}
+template <class... Options>
+constexpr auto log(Distributed auto x, Options... options) {
+  return x * static_cast<double>(sizeof...(options));
+}
+struct Named {
+  Parameter<float, Shape<4, 2>> weight{normal(0.5)};
+  constexpr auto operator()(Distributed auto x) const { return mean(log(rotary<64>(square<3>(matmul(x, weight))), 1)); }
+};
+static_assert(run_as_constant<Named, Tensor<float, Shape<8 / data, 4>>>());
 struct Wide {
   Parameter<float, Shape<4, 2>> weight{normal(0.5)};
   constexpr auto operator()(Distributed auto x) const {

@@ -38,6 +38,7 @@ struct Mesh {
   constexpr explicit Mesh(Apart) {}
   constexpr Mesh(Apart, Apart) {}
   constexpr Mesh(Apart, Apart, Apart) {}
+  constexpr Mesh(Apart, Apart, Apart, Apart) {}
   // nvcc builds template arguments from their members in order
   constexpr Mesh(const Extent (&a)[internals::max_axes], int n, int seen_from = 0, const Cut& share = {})
       : count(n), here(seen_from), cut(share) {

@@ -14,7 +14,7 @@ namespace parallel {
   reason(wrong_rank, "parallel: an operand has the wrong number of dimensions; mend its Shape or reshape it", dimensions, needed) \
   reason(no_such_dimension, "parallel: the dimension does not exist in this tensor; dimensions count from 0", dimension, dimensions) \
   reason(transposed_order, "parallel::transpose: it is given an order of more or fewer dimensions than the tensor has; name each once, transpose<0, 2, 1>(x) of three, transpose(x) is of matrices", dimensions, needed) \
-  reason(class_targets, "parallel::cross_entropy: the target has a class for each row, so one dimension less than the logits; give it the numbers of the classes, or probabilities to soft_cross_entropy(logits, probabilities)", dimensions, needed) \
+  reason(class_targets, "parallel::cross_entropy: the target has a class for each row, so one dimension less than the logits; give it the numbers of the classes, a column of them as reshape<16>(target), or probabilities to soft_cross_entropy(logits, probabilities)", dimensions, needed) \
   reason(nothing_staged, "parallel::Pipelined: no layers of the model lie over stages, so nothing is pipelined; write Layers<12 / stage, Block>, or leave the schedule out", stages) \
   reason(elements_differ, "parallel::reshape: the number of elements changes; mend the new Shape", before, after) \
   reason(slice_range, "parallel::slice: the range lies outside the dimension; mend begin and end", begin, end, extent) \

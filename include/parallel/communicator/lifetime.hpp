@@ -10,7 +10,10 @@ class Lifetime {
   Lifetime() = default;
   Lifetime(Lifetime&& other) noexcept { other.token_ = nullptr; }
   Lifetime& operator=(Lifetime&& other) noexcept {
-    if (this != &other) other.token_ = nullptr;
+    if (this != &other) {
+      other.token_ = nullptr;
+      token_ = std::make_shared<const char>();  // what was there is no more
+    }
     return *this;
   }
   ~Lifetime() = default;

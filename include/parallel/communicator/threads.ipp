@@ -162,8 +162,9 @@ PARALLEL_INLINE LongPhase Threads::within(const LongPhase& now) {
 }
 PARALLEL_INLINE void Threads::buffers(std::shared_ptr<Buffers> those) { own().place.buffers = std::move(those); }
 PARALLEL_INLINE Threads Threads::split(int color, int key) {
+  Own& own = this->own();
   if (color < 0) throw Failure("parallel::split: the color is negative; count colors from 0", exit_code::internal);
-  auto& seats = own().place.group->seats;
+  auto& seats = own.place.group->seats;
   auto& mine = seats[threading::index(rank())];
   mine.color = color;
   mine.key = key;
@@ -176,53 +177,57 @@ PARALLEL_INLINE Threads Threads::split(int color, int key) {
   if (same[0] == rank()) {
     std::vector<int> members;
     members.reserve(same.size());
-    for (const int r : same) members.push_back(own().member(r));
-    mine.child = std::make_shared<threading::Group>(own().place.group->run, std::move(members));
+    for (const int r : same) members.push_back(own.member(r));
+    mine.child = std::make_shared<threading::Group>(own.place.group->run, std::move(members));
   }
   barrier();
   Threads child(seats[threading::index(same[0])].child,
                 static_cast<int>(std::find(same.begin(), same.end(), rank()) - same.begin()));
   barrier();
   mine.child.reset();
-  child.buffers(own().place.buffers);
+  child.buffers(own.place.buffers);
   return child;
 }
 PARALLEL_INLINE Ticket Threads::start(const Exchange& e) {
+  Own& own = this->own();
   check(e, rank(), size());
   const bool message = point_to_point(e.kind);
-  if (!message) own().collectives.need_place(e);
-  if (own().run().failed()) own().place.give_up(&e);
-  own().place.buffers->ready();
-  Ticket ticket = message ? threading::start_message(own().place, e) : own().start_collective(e);
-  if (size() > 1) ticket.order = own().history().start(e, size());
-  if (message) ++own().messages;
-  if (own().records != nullptr) own().records->push_back(record_of(e, size()));
+  if (!message) own.collectives.need_place(e);
+  if (own.run().failed()) own.place.give_up(&e);
+  own.place.buffers->ready();
+  Ticket ticket = message ? threading::start_message(own.place, e) : own.start_collective(e);
+  if (size() > 1) ticket.order = own.history().start(e, size());
+  if (message) ++own.messages;
+  if (own.records != nullptr) own.records->push_back(record_of(e, size()));
   return ticket;
 }
 PARALLEL_INLINE void Threads::wait(Ticket ticket) {
+  Own& own = this->own();
   if (ticket.channel < 0) {
-    own().wait_collective(ticket.number);
+    own.wait_collective(ticket.number);
   } else {
-    threading::wait_message(own().place, ticket);
-    --own().messages;
+    threading::wait_message(own.place, ticket);
+    --own.messages;
   }
-  own().history().end(ticket.order);
+  own.history().end(ticket.order);
 }
 PARALLEL_INLINE void Threads::aside(const Exchange& e) {
-  if (own().aside == nullptr) own().aside = std::make_unique<Threads>(own().place.group->aside(), rank());
-  own().aside->wait(own().aside->start(e));
-  if (own().records != nullptr) own().records->push_back(record_of(e, size()));
+  Own& own = this->own();
+  if (own.aside == nullptr) own.aside = std::make_unique<Threads>(own.place.group->aside(), rank());
+  own.aside->wait(own.aside->start(e));
+  if (own.records != nullptr) own.records->push_back(record_of(e, size()));
 }
 PARALLEL_INLINE void Threads::barrier() {
-  threading::Group& group = *own().place.group;
-  if (own().run().failed()) own().place.give_up(nullptr);
+  Own& own = this->own();
+  threading::Group& group = *own.place.group;
+  if (own.run().failed()) own.place.give_up(nullptr);
   auto& mine = group.seats[threading::index(rank())].barriers;
   const std::uint32_t now = mine + 1;
   mine = now;
-  const std::uint64_t order = size() > 1 ? own().history().start_barrier(size()) : 0;
-  group.gate.arrive(own().target(now));
-  own().meet(group.gate, now, nullptr, [&](int r) { return group.seats[threading::index(r)].barriers.load(); });
-  own().history().end(order);
+  const std::uint64_t order = size() > 1 ? own.history().start_barrier(size()) : 0;
+  group.gate.arrive(own.target(now));
+  own.meet(group.gate, now, nullptr, [&](int r) { return group.seats[threading::index(r)].barriers.load(); });
+  own.history().end(order);
 }
 PARALLEL_INLINE void Threads::abandon(const std::string& why) { own().place.abandon(why); }
 PARALLEL_INLINE int Threads::outstanding() const { return own().outstanding(); }

@@ -25,6 +25,10 @@ namespace parallel::internals {
                 exit_code::internal);
 }
 
+template <class T>
+inline constexpr bool is_byte =
+    std::is_same_v<T, char> || std::is_same_v<T, signed char> || std::is_same_v<T, unsigned char>;
+
 /// A rank's part of a tensor: contiguous, the last dimension varying fastest. It begins at a multiple of 64 bytes, so
 /// that vectorised loops split alike, and give the same bits, in every run; a slice of an iteration need not. One
 /// dimension more than a tensor has: Position::part.
@@ -43,7 +47,7 @@ struct View {
   T* as() const {
     using Element = std::remove_const_t<T>;
     static_assert(
-        is_element_type<Element> || !std::is_arithmetic_v<Element> || sizeof(T) == 1,
+        is_element_type<Element> || !std::is_arithmetic_v<Element> || is_byte<Element>,
         "parallel: a view is read as numbers that no tensor has; its elements are float, double, int, bfloat16 "
         "or float16: write as<int>() of whole numbers, indices and targets among them");
     if constexpr (is_element_type<Element>) {

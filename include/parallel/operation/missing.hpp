@@ -303,10 +303,10 @@ PARALLEL_ALONG(take)
 #undef PARALLEL_ALONG
 
 // With other arguments than they take: what converts to their own goes before an ellipsis.
-#define PARALLEL_OTHERWISE(function, words)                 \
-  template <words, Distributed X>                           \
-  constexpr auto function(const X&, ...) {                  \
-    return called_otherwise<figure::called::function, X>(); \
+#define PARALLEL_OTHERWISE(function, words)                                  \
+  template <words numbers>                                                   \
+  constexpr auto function(const Otherwise<figure::called::function>&, ...) { \
+    return typename Missing<numbers...>::type();                             \
   }
 PARALLEL_OTHERWISE(convolution, HeightWidth...)
 PARALLEL_OTHERWISE(transposed_convolution, HeightWidth...)
@@ -331,35 +331,19 @@ PARALLEL_OTHERWISE(dropout, double...)
 #else
 PARALLEL_OTHERWISE(dropout, int...)
 #endif
+PARALLEL_OTHERWISE(reshape, auto...)
+PARALLEL_OTHERWISE(transpose, auto...)
+PARALLEL_OTHERWISE(relu, auto...)
+PARALLEL_OTHERWISE(gelu, auto...)
+PARALLEL_OTHERWISE(sigmoid, auto...)
+PARALLEL_OTHERWISE(silu, auto...)
+PARALLEL_OTHERWISE(softplus, auto...)
+PARALLEL_OTHERWISE(square, auto...)
+PARALLEL_OTHERWISE(tanh, auto...)
+PARALLEL_OTHERWISE(sqrt, auto...)
+PARALLEL_OTHERWISE(exp, auto...)
+PARALLEL_OTHERWISE(log, auto...)
 #undef PARALLEL_OTHERWISE
-#define PARALLEL_EXTENTS(function)                                  \
-  template <Distributed X, class First, class... More>              \
-  constexpr auto function(const X&, const First&, const More&...) { \
-    return called_otherwise<figure::called::function, X>();         \
-  }
-PARALLEL_EXTENTS(reshape)
-PARALLEL_EXTENTS(transpose)
-#undef PARALLEL_EXTENTS
-#define PARALLEL_OF_ONE(function)                                   \
-  template <Distributed X, class First, class... More>              \
-  constexpr auto function(const X&, const First&, const More&...) { \
-    return called_otherwise<figure::called::function, X>();         \
-  }                                                                 \
-  template <auto first, auto... more, Distributed X>                \
-  constexpr auto function(const X&) {                               \
-    return called_otherwise<figure::called::function, X>();         \
-  }
-PARALLEL_OF_ONE(relu)
-PARALLEL_OF_ONE(gelu)
-PARALLEL_OF_ONE(sigmoid)
-PARALLEL_OF_ONE(silu)
-PARALLEL_OF_ONE(softplus)
-PARALLEL_OF_ONE(square)
-PARALLEL_OF_ONE(tanh)
-PARALLEL_OF_ONE(sqrt)
-PARALLEL_OF_ONE(exp)
-PARALLEL_OF_ONE(log)
-#undef PARALLEL_OF_ONE
 template <Distributed X, class... More>
 constexpr auto einsum(const char*, const X&, const More&...) {
   return called_otherwise<figure::called::einsum, X>();

@@ -94,16 +94,22 @@ constexpr Refusal unscaled(const GraphView& g) {
 }
 
 /// The first loss of logits that is given what softmax, along the classes, or sigmoid made of them, or -1. Followed is
-/// what hands elements on: moves, casts, reshape. Of log_softmax the softmax is the same once more, so that is none.
+/// what hands elements on: moves, casts, reshape, of classes where it leaves these. Of log_softmax the softmax is the same once more, so that is none.
 constexpr int normalized_twice(const GraphView& g) {
   for (int i = 0; i < static_cast<int>(g.nodes.size()); ++i) {
     const Node& loss = g.node(i);
     const bool classes = loss.operation == &operation::negative_log_likelihood;
     if (!classes && loss.operation != &operation::binary_cross_entropy) continue;
     int logits = loss.operands[0];
-    while (g.maker(logits).is(Structural::move) || g.maker(logits).operation == &operation::cast ||
-           g.maker(logits).operation == &operation::reshape)
-      logits = g.maker(logits).operands[0];
+    const auto last = [&](int value) {
+      const Layout& layout = g.value(value).type.layout;
+      return layout.rank() > 0 ? layout.dims[layout.rank() - 1].size : 1;
+    };
+    const auto handed_on = [&](const Node& n) {
+      return n.is(Structural::move) || n.operation == &operation::cast ||
+             (n.operation == &operation::reshape && (!classes || last(n.operands[0]) == last(n.result)));
+    };
+    while (handed_on(g.maker(logits))) logits = g.maker(logits).operands[0];
     const Node& maker = g.maker(logits);
     const bool softmax = maker.operation == &operation::normalized_exponential &&
                          maker.ints[0] == g.value(logits).type.layout.rank() - 1;

@@ -76,6 +76,11 @@ struct Within : Program {
 };
 
 namespace internals {
+template <class X, class... Budgets>
+inline constexpr bool building::has_word<Within<X, Budgets...>> = true;
+template <class X>
+inline constexpr bool building::has_word<Strict<X>> = true;
+
 /// Whether a move is an edge between stages, or gathers behind one what crossed it in slices: `Layers` have both
 /// written.
 constexpr bool of_edge(const GraphView& g, const Node& node) {

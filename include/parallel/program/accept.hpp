@@ -157,13 +157,16 @@ constexpr int update_dry() {
     const auto& members = trace.graph.members;
     if (members.empty()) return 0;
     const auto type = [&](int m) { return trace.graph.values[members[m].value].type; };
+    const auto is_matrix = [&](int m) {
+      return type(m).layout.rank() == (trace.graph.values[members[m].value].stack > 0 ? 3 : 2);
+    };
     int one = 0;
-    while (one < members.size() && type(one).layout.rank() != 2) ++one;
+    while (one < members.size() && !is_matrix(one)) ++one;
     if (one == members.size()) one = 0;
     const auto like = [&](const Type& t) { return trace.emit(operation::constant, {}, {t}, Kind::constant); };
     const int gradient = like(type(one)), factor = like({DType::f64, {}});
-    if (const int read = members[one].value; type(one).layout.rank() == 2)  // by which optimizers know a matrix
-      trace.emit(operation::matmul, {read, read}, {type(one)}, Kind::activation, operation::Product(1, 0, 0, 0));
+    if (const int read = members[one].value; is_matrix(one))  // by which optimizers know a matrix
+      trace.emit(operation::matmul, {read, read}, {type(one)}, Kind::activation, operation::Product(1, 1, 0, 0));
     const int before = trace.graph.nodes.size();
     optimizing::update_as_it_lies<typename Program::Optimizer>(trace, one, gradient, factor);
     return (trace.graph.nodes.size() - before) * members.size();
@@ -251,7 +254,6 @@ inline constexpr int applied = []<class... Input>(Types<Input...>) {
 
 /// Runs a model's functions as the compiler runs them for a plan. Where it cannot, its error names the function; false
 /// where the model is mistaken otherwise, as its plan then says:
-///
 ///
 ///     static_assert(run_as_constant<Model, Tensor<float, Shape<4 / data, 8>>>());
 template <class Model, class... Input>

@@ -4,9 +4,9 @@
 
 namespace parallel::internals::limits {
 
-/// How many operations a model and its updates apply before it is asked whether the compiler gets through its program: asking runs a
-/// pass once more, if the compiler does not remember it. By default clang 14 (-fconstexpr-steps) gets through some 340
-/// of a recurrent network's training, g++ 12 (-fconstexpr-ops-limit) through some 570.
+/// How many operations a model and its updates apply before it is asked whether the compiler gets through its program:
+/// asking runs a pass once more, if the compiler does not remember it. By default clang 14 (-fconstexpr-steps) gets
+/// through some 340 of a recurrent network's training, g++ 12 (-fconstexpr-ops-limit) through some 570.
 #ifdef __clang__
 inline constexpr int asked_from = 128;
 #else

@@ -155,6 +155,10 @@ template <class X, class... StoredOn>
 inline constexpr bool has_word<AllStored<X, StoredOn...>> = true;
 template <class X>
 inline constexpr bool has_word<LossScaled<X>> = true;
+template <class X, class... Words>
+inline constexpr bool has_word<SumsIn<X, Words...>> = true;
+template <class X, class... Words>
+inline constexpr bool has_word<Grouped<X, Words...>> = true;
 
 /// The position of the first argument that does not fit, counted from `first`, or 0.
 constexpr int first_misplaced(int first, std::initializer_list<bool> fit) {

@@ -68,11 +68,12 @@ void check_indices(std::span<const int> numbers, const std::vector<IndexRange>& 
     while ((numbers[at] >= 0 && numbers[at] < range.count) || numbers[at] == range.ignored) ++at;
     const std::string count = std::to_string(range.count), met = std::to_string(numbers[at]);
     // a target below 0 is meant to be left out, as Hugging Face and PyTorch have -100
-    const std::string left_out = !range.classes || numbers[at] >= 0 ? ""
-                                 : range.ignored == no_target
-                                     ? ", or leave it out, mean_cross_entropy<0, " + met + ">(logits, target)"
-                                     : "; left out is " + std::to_string(range.ignored) + ", <classes, " +
-                                           std::to_string(range.ignored) + ">, not " + met;
+    const std::string left_out =
+        !range.classes || numbers[at] >= 0 ? ""
+        : range.ignored == no_target
+            ? ", or leave it out by the loss's second number, as in mean_cross_entropy<0, " + met + ">"
+            : "; left out is " + std::to_string(range.ignored) + ", <classes, " + std::to_string(range.ignored) +
+                  ">, not " + met;
     throw Misuse("input " + std::to_string(position) + ", element " + std::to_string(index(at)) + ": " +
                      (range.classes ? "target " : "index ") + met +
                      (range.classes ? " of " + count + " classes" : " of a table of " + count + " rows") +

@@ -74,11 +74,13 @@ struct CosineSchedule {
     learning_rates::check_value("peak", peak);
     learning_rates::check_value("floor", floor);
     if (warmup > steps)
-      throw Misuse("a schedule's .warmup is " + std::to_string(warmup) + " of " + std::to_string(steps) +
-                   " .steps, so that it never comes to its peak; give fewer, of which .steps counts the warm-up, too");
+      throw Misuse(
+          "a schedule's .warmup is " + std::to_string(warmup) + " of " + std::to_string(steps) +
+          " .steps, so that it never comes to its peak; give fewer, .warmup = 0 for none (100 unless said), of "
+          "which .steps counts the warm-up, too");
     if (floor > peak)
       throw Misuse("a schedule's .floor, " + shortest(floor) + ", is above its .peak, " + shortest(peak) +
-                   "; it goes down from the peak to the floor, so exchange them");
+                   "; it goes down from the peak to the floor: give one below, as .floor = 0 (1e-4 unless said)");
     if (step < warmup) return peak * (step + 1) / (warmup + 1);
     if (step >= steps) return floor;
     const double progress = static_cast<double>(step - warmup) / (steps - warmup);

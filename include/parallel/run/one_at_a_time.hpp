@@ -1,6 +1,7 @@
 // That what has one memory is not used by two threads at once.
 #pragma once
 #include <atomic>
+#include <string>
 
 #include <parallel/run/misuse.hpp>
 

@@ -35,19 +35,20 @@ Print print_of(RankMemory<Device>& memory, int member, std::vector<std::byte>& r
   return {where.value() | 1, what.value()};
 }
 
-/// What is not alike, in words; empty where all is. `all`: every rank's prints, one rank behind the other.
-inline std::string difference(const GraphView& g, const std::vector<Print>& all, int ranks) {
-  const std::size_t members = g.members.size();
+/// What of these members is not alike, in words; empty where all is. `all`: every rank's prints, one rank behind the
+/// other.
+inline std::string difference(const GraphView& g, const std::vector<int>& members, const std::vector<Print>& all,
+                              int ranks) {
   std::string words;
-  for (std::size_t m = 0; m < members; ++m) {
-    const auto of = [&](std::size_t r) -> const Print& { return all[r * members + m]; };
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    const auto of = [&](std::size_t r) -> const Print& { return all[r * members.size() + m]; };
     for (const auto& holders :
          agreeing::groups(static_cast<std::size_t>(ranks), [&](std::size_t r) { return of(r).part; })) {
       const auto holder = [&](int i) { return static_cast<std::size_t>(holders[static_cast<std::size_t>(i)]); };
       const auto same =
           agreeing::groups(holders.size(), [&](std::size_t i) { return of(holder(static_cast<int>(i))).hash; });
       if (of(holder(0)).part == 0 || same.size() == 1) continue;
-      words += (words.empty() ? "" : "; ") + std::string(g.path(static_cast<int>(m))) + " of";
+      words += (words.empty() ? "" : "; ") + std::string(g.path(members[m])) + " of";
       for (std::size_t k = 0; k < same.size(); ++k) {
         std::vector<int> those;
         for (const int i : same[k]) those.push_back(static_cast<int>(holder(i)));
@@ -63,15 +64,19 @@ template <Communicator World, class Device, class Compared>
 std::string difference(World& world, RankMemory<Device>& memory, const char* label, Compared compared) {
   const GraphView& g = memory.plan().graph;
   std::vector<std::byte> room;
-  std::vector<Print> mine(g.members.size());
-  for (std::size_t m = 0; m < mine.size(); ++m)
-    if (compared(g.members[m])) mine[m] = print_of(memory, static_cast<int>(m), room);
+  std::vector<int> members;
+  std::vector<Print> mine;
+  for (int m = 0; m < static_cast<int>(g.members.size()); ++m) {
+    if (!compared(g.member(m))) continue;
+    members.push_back(m);
+    mine.push_back(print_of(memory, m, room));
+  }
   std::vector<char> bytes(mine.size() * sizeof(Print));
   std::memcpy(bytes.data(), mine.data(), bytes.size());
   const std::vector<char> gathered = agreeing::gathered(world, bytes, label);
   std::vector<Print> all(mine.size() * static_cast<std::size_t>(world.size()));
   std::memcpy(all.data(), gathered.data(), gathered.size());
-  return difference(g, all, world.size());
+  return difference(g, members, all, world.size());
 }
 
 /// A mode (PARALLEL_CHECK): compares inputs between the ranks that were to be given the same part of them. Called by

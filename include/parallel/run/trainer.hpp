@@ -41,15 +41,17 @@ Stream& operator<<(Stream& stream, const StepResult& result) {
 /// What a training does where a loss is no number.
 enum class NoNumber { stops, skips };
 
-/// Says once, on the first rank of a stage, which parameters the model's function does not read: it may have forgotten
-/// them, and all else goes on.
-inline void tell_unread(const Plan& plan, int rank) {
+/// A line for each parameter that nothing of the training reads, on the first rank of a stage: the model's function may
+/// have forgotten it.
+inline std::string told_unread(const Plan& plan, int rank) {
   for (int i = 0; i < plan.mesh.count; ++i)
-    if (plan.mesh.axes[i].axis != plan.graph.stages && plan.mesh.coordinate(rank, plan.mesh.axes[i].axis) != 0) return;
+    if (plan.mesh.axes[i].axis != plan.graph.stages && plan.mesh.coordinate(rank, plan.mesh.axes[i].axis) != 0)
+      return "";
+  std::string lines;
   for (const int member : unread_parameters(plan))
-    std::fprintf(stderr,
-                 "parallel: warning: nothing reads the parameter %s, so it is not trained; use it, or leave it out\n",
-                 std::string(plan.graph.path(member)).c_str());
+    lines += "parallel: nothing of this training reads " + std::string(plan.graph.path(member)) +
+             ", which stays as it begins\n";
+  return lines;
 }
 
 /// What holds an optimizer's numbers, and is no optimizer.
@@ -74,12 +76,12 @@ class Trainer {
   template <HoldsNumbers Hyperparameters>
   Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Hyperparameters& numbers,
           std::uint64_t seed, const Device& device = {}, std::vector<Fact> facts = {}, Here here = {})
-      : Trainer(plan, world, parameters, Named(plan.graph, numbers), seed, device, std::move(facts), here) {}
+      : Trainer(plan, world, parameters, Named(plan, numbers), seed, device, std::move(facts), here) {}
   /// The same of a list in braces.
   Trainer(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters,
           const AdamW::Hyperparameters& numbers, std::uint64_t seed, const Device& device = {},
           std::vector<Fact> facts = {}, Here here = {})
-      : Trainer(plan, world, parameters, Named(plan.graph, numbers), seed, device, std::move(facts), here) {}
+      : Trainer(plan, world, parameters, Named(plan, numbers), seed, device, std::move(facts), here) {}
   template <class... Given>
   requires(!trainer_of<World, ParametersIn<MemoryOf<Device>>, Given&&...>) explicit Trainer(Given&&...)
       : Trainer(OutOfPlace<Given...>()) {}
@@ -184,7 +186,9 @@ class Trainer {
     };
     Vector<Number> all{};
     template <class Hyperparameters>
-    Named(const GraphView& g, const Hyperparameters& numbers) {
+    Named(const Plan& plan, const Hyperparameters& numbers) {
+      static_cast<void>(check_there(plan));
+      const GraphView& g = plan.graph;
       if (std::all_of(g.nodes.begin(), g.nodes.end(), [](const Node& n) { return n.phase == Phase::forward; }))
         throw Misuse(
             "a Trainer is made of an evaluation, which updates nothing; run it by Executor<Threads, Cpu> "
@@ -233,7 +237,7 @@ Trainer<World, Device>::Trainer(const Plan& plan, World& world, ParametersIn<Mem
     : world_(world),
       executor_(plan, world, parameters, device, nullptr, begun_with(numbers, seed, std::move(facts)), here),
       synchronous_(plan.graph.commit >= 0) {
-  tell_unread(executor_.plan(), world.rank());
+  std::fputs(told_unread(executor_.plan(), world.rank()).c_str(), stderr);
   if (executor_.reads("seed")) executor_.scalar("seed", static_cast<double>(seed));
   for (const auto& [name, value] : numbers.all) {
     if (name == "clip_norm" && value == 0 && !executor_.reads(name))
