@@ -294,7 +294,7 @@ TEST_CASE("a number out of its range is refused when it is set, by whatever way"
         {"head.beta2", "a number from 0 on and below 1", {-0.1, 1, 1.5}, {0, 0.999}},
         {"average_decay", "a number from 0 to 1", {-0.1, 1.5, none}, {0, 1}},
         {"average_from", "a whole number from 0 on", {-1, 2.5}, {0, 7}},
-        {"step", "a whole number from 0 on", {-5, 2.5, infinity, none}, {0, 7}},
+        {"step", "a whole number from 0 on", {-5, 2.5, infinity, none}, {1, 7}},
     };
     T step(fit, world, parameters, {}, 1);
     for (const auto& [name, words, wrong, right] : all) {
