@@ -19,6 +19,8 @@ using namespace parallel;
 using namespace parallel::internals;
 using namespace parallel::axes;
 
+using OnDevice = under_test::Device;
+
 constexpr int rows = 8, width = 6, depth = 4;
 using X = Tensor<double, Shape<rows / data, width>>;
 
@@ -65,7 +67,7 @@ void train_rank(World& world, const std::string& folder, const Mesh& mesh, int s
   under_test::Parameters parameters(plan, world.rank(), 5);
   typename Optimizer::Hyperparameters numbers;
   numbers.learning_rate = 0.02;
-  Trainer<World, under_test::Device> step(plan, world, parameters, numbers, 1);
+  Trainer<World, OnDevice> step(plan, world, parameters, numbers, 1);
   Checkpoints checkpoints(world, folder, {.newest = 2});
   const Resumed from = checkpoints.resume(step.executor());
   if (from.step > 0) CHECK(from.notes.at("position") == std::to_string(rows * from.step));

@@ -74,8 +74,8 @@ TEST_CASE("a step before the first and numbers that make no schedule are refused
         "counts the warm-up, too");
   CHECK(CosineSchedule{.warmup = 50, .steps = 50}.at(50) == 1e-4);  // a warm-up alone
   CHECK(said(CosineSchedule{.peak = 1e-4, .floor = 1e-3}, 3) ==
-        "a schedule's .floor, 0.001, is above its .peak, 1e-04; it goes down from the peak to the floor, so exchange "
-        "them");
+        "a schedule's .floor, 0.001, is above its .peak, 1e-04; it goes down from the peak to the floor: give one "
+        "below, as .floor = 0 (1e-4 unless said)");
   CHECK(CosineSchedule{.peak = 1e-3, .floor = 1e-3}.at(1000) == 1e-3);
   CHECK(said(ConstantSchedule{-1}, 0) == "a schedule's .value is -1; give a number from 0 on");
   CHECK(said(LinearSchedule{.begin = 1e-3, .end = -1e-3}, 0) == "a schedule's .end is -0.001; give a number from 0 on");

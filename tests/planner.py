@@ -338,7 +338,7 @@ constexpr auto& second = plan<Pipelined<schedules::gpipe, Step>, Mesh{{stage = 2
         for arguments, code, says in [
             ((*four, *chunks, "--stage", 4), 78, ["a plan is asked of a stage that the mesh does not have", "Pipelined<interleaved<2>"]),
             (("--mesh", "stage=3", *step), 78, ["the mesh does not divide a dimension", "valid extents of stage: 1, 2, 4, 8"]),
-            (("--mesh", "stage=8", *chunks), 78, ["the mesh does not divide a dimension", "(8) of f32[8/stage"]),
+            (("--mesh", "stage=8", *chunks), 78, ["stage=8 gives each stage 1 of 8 layers, for interleaved<2> in 2 chunks"]),
             (("--mesh", "data=2", *step, "--schedule"), 2, ["has no stages on data=2"]),
             (("--mesh", "stage=2", *mine), 65, ["its schedule 'mine' is a function of its own, which no file carries", "naive, gpipe, one_forward_one_backward"]),
             (("--mesh", "stage=2", *step, "--stage", -1), 2, ["--stage"]),

@@ -32,7 +32,8 @@ PARALLEL_INLINE std::string explain(const Fault& fault, const GraphView& g, cons
     const auto [layers, stages, chunks, group] = fault.refusal.figures;
     return result + ": " + text(mesh) + " gives each stage " + std::to_string(layers / stages) + " of " +
            std::to_string(layers) + " layers, for " + text(*g.schedule) + " in " + std::to_string(chunks) +
-           (chunks == 1 ? " chunk" : " chunks") + ", in groups of " + std::to_string(group) + " by its Recompute";
+           (chunks == 1 ? " chunk" : " chunks") +
+           (group == 1 ? "" : ", in groups of " + std::to_string(group) + " by its Recompute");
   }
   if (fault.refusal.reason == Reason::no_member) return result;
   if (fault.refusal.reason == Reason::staged_twice || fault.refusal.reason == Reason::stages_named ||
