@@ -165,8 +165,11 @@ constexpr int update_dry() {
     if (one == members.size()) one = 0;
     const auto like = [&](const Type& t) { return trace.emit(operation::constant, {}, {t}, Kind::constant); };
     const int gradient = like(type(one)), factor = like({DType::f64, {}});
-    if (const int read = members[one].value; is_matrix(one))  // by which optimizers know a matrix
-      trace.emit(operation::matmul, {read, read}, {type(one)}, Kind::activation, operation::Product(1, 1, 0, 0));
+    if (is_matrix(one)) {  // by which optimizers know one
+      const int read = members[one].value;
+      const Type product = type(one);
+      trace.emit(operation::matmul, {read, read}, {product}, Kind::activation, operation::Product(1, 1, 0, 0));
+    }
     const int before = trace.graph.nodes.size();
     optimizing::update_as_it_lies<typename Program::Optimizer>(trace, one, gradient, factor);
     return (trace.graph.nodes.size() - before) * members.size();
