@@ -4,79 +4,8 @@
 #include <cstddef>
 #include <type_traits>
 
+#include <parallel/operation/called.hpp>
 #include <parallel/operation/windows.hpp>
-
-namespace parallel {
-
-// How operations are called: with other arguments each says so itself, behind the sentence of the reason.
-#define PARALLEL_CALLED(operation, call)                                                                           \
-  namespace figure::called {                                                                                       \
-  struct operation;                                                                                                \
-  }                                                                                                                \
-  template <class... Figures>                                                                                      \
-  struct refused::other_arguments<figure::called::operation, Figures...> {                                         \
-    static_assert(sizeof...(Figures) > 99,                                                                         \
-                  "parallel: an operation is called with other arguments; extents, strides, windows, letters and " \
-                  "numbers of classes stand in <>, tensors and other numbers in (), in the order of "              \
-                  "docs/operations.md: write " call);                                                              \
-    using type = void;                                                                                             \
-  };
-PARALLEL_CALLED(convolution, "convolution<1, 1>(x, weight), with its stride and padding, without a bias or groups")
-PARALLEL_CALLED(transposed_convolution, "transposed_convolution<2, 1>(x, weight), with its stride and padding")
-PARALLEL_CALLED(max_pool, "max_pool<2>(x), with its window")
-PARALLEL_CALLED(average_pool, "average_pool<2>(x), with its window")
-PARALLEL_CALLED(batch_norm,
-                "batch_norm(x, gain, shift), or with what was learnt batch_norm(x, gain, shift, mean, variance)")
-PARALLEL_CALLED(layer_norm, "layer_norm(x, gain, shift) or layer_norm(x, gain), whose gain and shift are Parameters")
-PARALLEL_CALLED(rms_norm, "rms_norm(x, gain), whose gain is a Parameter")
-PARALLEL_CALLED(
-    attention,
-    "attention(q, k, v), which is causal, attention<false>(q, k, v), or with a mask masked_attention(q, k, v, seen)")
-PARALLEL_CALLED(matmul, "matmul(x, w), of two tensors; a transposed one is matmul(x, transpose(w))")
-PARALLEL_CALLED(cross_entropy, "cross_entropy(logits, target), whose targets are classes in a tensor of int")
-PARALLEL_CALLED(mean_cross_entropy, "mean_cross_entropy(logits, target), whose targets are classes in a tensor of int")
-PARALLEL_CALLED(soft_cross_entropy, "soft_cross_entropy(logits, probabilities)")
-PARALLEL_CALLED(binary_cross_entropy, "binary_cross_entropy(logits, targets)")
-PARALLEL_CALLED(huber_loss, "huber_loss(x, y, 1.0), of two tensors")
-PARALLEL_CALLED(mean_squared_error, "mean_squared_error(x, y), of two tensors")
-PARALLEL_CALLED(mean_absolute_error, "mean_absolute_error(x, y), of two tensors")
-PARALLEL_CALLED(clamp, "clamp(x, -1.0, 1.0), with both bounds")
-PARALLEL_CALLED(where, "where(x > 0, x, y), of a mask and two tensors; a number is constant<float, Shape<>>(0)")
-PARALLEL_CALLED(dropout, "dropout(x, 0.1), with the probability, which is a number")
-PARALLEL_CALLED(reshape, "reshape<16, 2>(x)")
-PARALLEL_CALLED(transpose, "transpose(x), or with the order of its dimensions transpose<1, 0, 2>(x)")
-PARALLEL_CALLED(einsum, "einsum<\"bi,ij->bj\">(x, w)")
-PARALLEL_CALLED(relu, "relu(x), which is a new tensor")
-PARALLEL_CALLED(gelu, "gelu(x), the approximation by tanh, or gelu_erf(x), the exact one")
-PARALLEL_CALLED(sigmoid, "sigmoid(x)")
-PARALLEL_CALLED(silu, "silu(x)")
-PARALLEL_CALLED(softplus, "softplus(x)")
-PARALLEL_CALLED(tanh, "tanh(x)")
-PARALLEL_CALLED(sqrt, "sqrt(x), or for another power pow(x, 0.25)")
-PARALLEL_CALLED(exp, "exp(x)")
-PARALLEL_CALLED(log, "log(x), to the base e")
-PARALLEL_CALLED(square, "square(x), or for another power pow(x, 3)")
-PARALLEL_CALLED(sum, "sum<1>(x), along dimension 1, which the result has not, or sum(x)")
-PARALLEL_CALLED(mean, "mean<1>(x), along dimension 1, which the result has not, or mean(x)")
-PARALLEL_CALLED(max, "max<1>(x), along dimension 1, which the result has not")
-PARALLEL_CALLED(min, "min<1>(x), along dimension 1, which the result has not")
-PARALLEL_CALLED(softmax, "softmax<1>(x)")
-PARALLEL_CALLED(log_softmax, "log_softmax<1>(x)")
-PARALLEL_CALLED(cumulative_sum, "cumulative_sum<1>(x)")
-PARALLEL_CALLED(argmax, "argmax<1>(x)")
-PARALLEL_CALLED(argmin, "argmin<1>(x)")
-PARALLEL_CALLED(top_k, "top_k<1, 5>(x), the five largest along dimension 1")
-PARALLEL_CALLED(concatenate, "concatenate<1>(x, y), of two or more tensors along dimension 1")
-PARALLEL_CALLED(
-    gather, "gather<0>(x, index), whose positions along dimension 0 are a tensor of int; one alone is take<0, 3>(x)")
-PARALLEL_CALLED(scatter_add, "scatter_add<0>(x, index, source), of three tensors")
-PARALLEL_CALLED(slice, "slice<0, 2, 5>(x), from 2 to before 5 along dimension 0")
-PARALLEL_CALLED(take, "take<0, 3>(x), position 3 of dimension 0")
-PARALLEL_CALLED(embedding, "embedding(index, table), of a tensor of int and a Parameter")
-PARALLEL_CALLED(rotary, "rotary(x), rotary(x, position) or rotary(x, position, 10000.0)")
-#undef PARALLEL_CALLED
-
-}  // namespace parallel
 
 namespace parallel::internals {
 
@@ -259,8 +188,19 @@ PARALLEL_AND_MORE(sum, no_dimension)
 PARALLEL_AND_MORE(mean, no_dimension)
 #undef PARALLEL_AND_MORE
 
-// Without the dimension along which they go.
+// With the dimension, and otherwise.
+#define PARALLEL_DIMENSION(function)                                         \
+  template <auto first, auto... more>                                        \
+  constexpr auto function(const Otherwise<figure::called::function>&, ...) { \
+    return typename Missing<first, more...>::type();                         \
+  }
+PARALLEL_DIMENSION(sum)
+PARALLEL_DIMENSION(mean)
+PARALLEL_DIMENSION(max)
+PARALLEL_DIMENSION(min)
+// So, and without the dimension along which they go.
 #define PARALLEL_ALONG(function)                      \
+  PARALLEL_DIMENSION(function)                        \
   template <Distributed X, class... More>             \
   constexpr auto function(const X&, const More&...) { \
     return mistaken<Reason::no_dimension, X>();       \
@@ -277,29 +217,7 @@ PARALLEL_ALONG(scatter_add)
 PARALLEL_ALONG(slice)
 PARALLEL_ALONG(take)
 #undef PARALLEL_ALONG
-
-// With the dimension, and otherwise.
-#define PARALLEL_ALONG(function)                                             \
-  template <auto first, auto... more>                                        \
-  constexpr auto function(const Otherwise<figure::called::function>&, ...) { \
-    return typename Missing<first, more...>::type();                         \
-  }
-PARALLEL_ALONG(sum)
-PARALLEL_ALONG(mean)
-PARALLEL_ALONG(max)
-PARALLEL_ALONG(min)
-PARALLEL_ALONG(softmax)
-PARALLEL_ALONG(log_softmax)
-PARALLEL_ALONG(cumulative_sum)
-PARALLEL_ALONG(argmax)
-PARALLEL_ALONG(argmin)
-PARALLEL_ALONG(top_k)
-PARALLEL_ALONG(concatenate)
-PARALLEL_ALONG(gather)
-PARALLEL_ALONG(scatter_add)
-PARALLEL_ALONG(slice)
-PARALLEL_ALONG(take)
-#undef PARALLEL_ALONG
+#undef PARALLEL_DIMENSION
 
 // With other arguments than they take: what converts to their own goes before an ellipsis.
 #define PARALLEL_OTHERWISE(function, words)                                  \

@@ -94,7 +94,8 @@ constexpr Refusal unscaled(const GraphView& g) {
 }
 
 /// The first loss of logits that is given what softmax, along the classes, or sigmoid made of them, or -1. Followed is
-/// what hands elements on: moves, casts, reshape, of classes where it leaves these. Of log_softmax the softmax is the same once more, so that is none.
+/// what hands elements on: moves, casts, reshape, of classes where it leaves these. Of log_softmax the softmax is the
+/// same once more, so that is none.
 constexpr int normalized_twice(const GraphView& g) {
   for (int i = 0; i < static_cast<int>(g.nodes.size()); ++i) {
     const Node& loss = g.node(i);

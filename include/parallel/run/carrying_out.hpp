@@ -406,10 +406,6 @@ class Session : public CarryingOut {
     static_cast<void>(derive(std::move(trace.graph), mesh_, std::span(&beside, 1), Demands{}));
   }
 
-  static constexpr Type scalar_{};
-  static constexpr char whole_ = 0;  // its address is a key
-
-  Mesh mesh_;
   void check_world() const {
     if constexpr (requires { world_.lifetime(); })
       if (world_lives_.expired())
@@ -418,6 +414,10 @@ class Session : public CarryingOut {
             "run_mpi(...), and use it there");
   }
 
+  static constexpr Type scalar_{};
+  static constexpr char whole_ = 0;  // its address is a key
+
+  Mesh mesh_;
   World& world_;
   std::weak_ptr<const char> world_lives_{};
   Device device_;
