@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""What tools/explain says of mistakes that only a compiler tells: of each the row of docs/errors.md that is meant, and of one that the library refuses
+its sentence, the line of the program and the figures. Every row has a mistake.
+
+    explained.py ROOT COMPILER...
+"""
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from compilers import compile, precompiled
+
+USING = "using namespace parallel;\nusing namespace parallel::axes;\n"
+MODEL = """struct Block {
+  Parameter<float, Shape<16, 16>> w{xavier};
+  constexpr auto operator()(Distributed auto x) const { return matmul(x, w); }
+};
+struct Model {
+  Parameter<float, Shape<16>> bias{zeros};
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(x + bias - y)); }
+};
+using X = Tensor<float, Shape<32 / data, 16>>;
+using Step = Training<Model, AdamW, X, X>;
+"""
+PLAN = "constexpr auto& p = plan<Step, Mesh{data = 2}>;\n"
+
+
+def of_model(written):
+    """A program whose model computes this."""
+    return USING + MODEL.replace("x + bias - y", written) + PLAN
+
+
+def beside(written):
+    """A model, and this."""
+    return USING + MODEL + written + "\n"
+
+
+def optimizer(update):
+    return beside("struct Own { struct Hyperparameters {}; static constexpr void update(Update& u) { " + update + " } };\nusing Mine = Training<Model, Own, X, X>;\n"
+                  "constexpr auto& p = plan<Mine, Mesh{data = 2}>;")
+
+
+CASES = [  # (program, what stands in the row)
+    (USING + "using namespace std;\nusing Batch = Tensor<float, Shape<32 / data, 16>>;\n", "since `std::data` is a function"),
+    ('namespace parallel {}\ninline constexpr parallel::Axis tensor{"tensor"};\n' + USING + "using Batch = Tensor<float, Shape<32, 16 / tensor>>;\n", "an `Axis` of your own is called"),
+    ("using namespace parallel;\nusing Batch = Tensor<float, Shape<32 / tensor, 16>>;\n", "`using namespace parallel::axes` is missing"),
+    ("using namespace parallel;\nusing Batch = Tensor<float, Shape<32 / stage, 16>>;\n", "`using namespace parallel::axes` is missing"),
+    (beside("void f() { Parameters parameters(1, 2, 3); }"), "its header is not included"),
+    (beside("void f() { Trainer<int, int> trainer; }"), "its header is not included"),
+    (beside("void f(Threads& world);"), "its header is not included"),
+    (of_model("std::exp(x) - y"), "is called without `std::`"),
+    (of_model("std::max(x, 0)"), "is called without `std::`"),
+    (of_model("cubed(x)").replace("struct Block", "float cubed(float x) { return x * x * x; }\nstruct Block"), "a function of numbers takes none"),
+    (beside("struct Run { double scalar(const char*, double = 0) { return 0; } };\nvoid f(Run executor) { executor.scalar(\"x\") = 0.1; }"), "a number is set by a call"),
+    ("#include <parallel/data/sampler.hpp>\n" + USING + "SamplerOptions how{.last = LastBatch::keep};\n", "a batch has one shape"),
+    (beside("Parameter<float, 16, 64> w;"), "the extents stand in a `Shape`"),
+    (beside("using Batch = Tensor<float, 16, 64>;"), "the extents stand in a `Shape`"),
+    (beside("using More = Accumulate<Step, 4>;"), "how many micro-batches comes first"),
+    (beside("using More = AllStored<Step, Zero::states>;"), "is named by its axis"),
+    (beside("struct Deep { Layers<Block, 4> blocks; };"), "how many layers comes first"),
+    (beside("struct Deep { Layers<4, Recompute<Block>> blocks; };"), "how many layers comes first"),
+    (beside('using More = Grouped<Step, "bias">;'), "members of a group are named in words"),
+    (beside("using More = Training<Model, AdamW{1e-3}, X, X>;"), "the optimizer is a type"),
+    (beside("struct Deep { Layers<4, Block, Recompute<gelu>> blocks; };"), "is an operation, not the function"),
+    (beside('Parameter<float, Shape<16, 64>, On<"tensor", Split<0>>> w;'), "an axis is a variable, not a text"),
+    (beside("Parameter<float, Shape<16, 64>, Stored<Split<0>>> w;"), "`Stored` names an axis first"),
+    (beside("using More = Training<Model, Averaged<AdamW, 0.99>, X, X>;"), "the decay is a number of the run"),
+    (beside("constexpr Mesh mesh{.data = 2};"), "the axes are variables"),
+    (beside("void f(std::vector<float> data) { const Mesh mesh{data = 2}; }"), "a variable of yours is called like the axis"),
+    (beside("constexpr auto& p = plan<Step>;"), "the mesh is its second template argument"),
+    (USING + "struct Two { constexpr auto operator()(Distributed auto x) const { return std::array{sum<1>(x), mean<0>(x)}; } };\n"
+     "constexpr auto& p = plan<Evaluation<Two, Tensor<float, Shape<32 / data, 16>>>, Mesh{data = 2}>;\n", "tensors have types of their own"),
+    (beside("struct Other { Parameter<float, Shape<16, 64>> up(xavier); };"), "a member begins in braces"),
+    (beside("struct Other { Parameter<float, Shape<16, 64>> up{uniform(-0.1, 0.1)}; };"), "a Parameter begins with `xavier`"),
+    (of_model("x - grad(y, bias)"), "a training derives its gradients"),
+    (of_model("x + constant(1.0)"), "a constant says its type and Shape"),
+    (beside("inline Shaped shape_of(const Arguments& a) { return operation::same_shape(a); }\n"
+            "struct Mine { static constexpr Shaped shape(const Arguments& a) { return shape_of(a); } };\n"
+            "constexpr Shaped mine = Mine::shape({});"), "lacks `constexpr`"),
+    (beside("constexpr AdamW::Hyperparameters h{.weight_decay = 0.1, .learning_rate = 1e-3};"), "stand in the order of the struct"),
+    (USING + "void f(int hidden) { using Batch = Tensor<float, Shape<32 / data, hidden>>; }\n", "types have constants"),
+    (beside("void f() { const Mesh mesh = parse(); static_cast<void>(plan<Step, mesh>); }").replace("struct Block", "Mesh parse();\nstruct Block"), "types have constants"),
+    (beside("int f(Model model) { return model.parameters(); }"), "a model is types, without numbers"),
+    (of_model("x.T + y"), "a tensor has none of these"),
+    (of_model("ones + x"), "begin a Parameter"),
+    (optimizer("static_cast<void>(0.1 * u.gradient());"), "an optimizer of your own writes operations"),
+    (of_model("true ? x : sum<1>(y)"), "each tensor has a type of its own"),
+    (of_model("concatenate<1>({x, y})"), "tensors are arguments, not a list"),
+    (beside("void g(const AdamW::Hyperparameters&);\nvoid f() { g({.lr = 1e-3}); }"), "a name in braces is misspelt"),
+    (of_model("x + arange<16>()"), "nothing is called so"),
+]
+
+TAKEN_BY_CLANG = ["stand in the order of the struct"]  # with a warning
+
+
+def explain(root, said):
+    done = subprocess.run([root / "tools/explain"], input=said, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.returncode, done.stdout
+
+
+def rows(root):
+    document = (root / "docs/errors.md").read_text("utf-8")
+    table = document[document.index("### What only the compiler says") :].split("\n\n")[1]
+    return [line.strip().strip("|").rsplit(" | ", 1)[1].strip() for line in table.splitlines()[2:]]
+
+
+def main(root, compilers):
+    compilers = [c for c in compilers if shutil.which(c)]
+    if not compilers:
+        print("no compiler")
+        return 1
+    faults = [f"docs/errors.md: no mistake shows the row: {row}" for row in rows(root) if not any(words in row for _, words in CASES)]
+    with ThreadPoolExecutor(2) as pool, tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        shutil.copytree(root / "include", folder / "include")
+        flags = dict(zip(compilers, pool.map(lambda c: precompiled(c, folder / "include", folder), compilers)))
+
+        def explained(compiler, name, program):
+            source = folder / f"{name}-{compiler}.cpp"
+            source.write_text("#include <array>\n#include <cmath>\n#include <vector>\n" + program)
+            status, output = compile(compiler, *flags[compiler], source)
+            if status == 0:
+                return source, "it is accepted", output
+            code, said = explain(root, output)
+            return source, said if code == 1 else f"{said}exit code {code}", output
+
+        def judge(job):
+            compiler, (number, (program, words)) = job
+            source, said, output = explained(compiler, number, program)
+            first = next((line for line in output.splitlines() if "error:" in line), "")
+            if said == "it is accepted" and "clang" in compiler and words in TAKEN_BY_CLANG:
+                return None
+            if words not in said or said.count("\n") != 2 or not said.startswith(str(source)):
+                return f"{compiler}, '{words}': {first[:200]}\n  explained as: {said[:400]}"
+            return None
+
+        faults += [f for f in pool.map(judge, [(c, case) for c in compilers for case in enumerate(CASES)]) if f]
+        for compiler in compilers:  # what the library refuses, and what is no mistake
+            source, said, _ = explained(compiler, "refused", USING + MODEL.replace("Shape<16>> bias", "Shape<17>> bias") + PLAN)
+            wanted = rf"{re.escape(str(source))}:\d+: parallel: the shapes do not broadcast; .*\n    shapes_differ: left_extent<16>, right_extent<17>; docs/errors/shapes_differ.md\n"
+            if not re.fullmatch(wanted, said):
+                faults.append(f"{compiler}: of a refusal it says: {said}")
+            source, said, _ = explained(compiler, "axis", USING + MODEL.replace("Tensor<float, Shape<32 / data, 16>>", "Tensor<float, Shape<32 / data, 16>>;\nusing Y = Tensor<float, Shape<32, 16 / data>>")
+                                        .replace("AdamW, X, X", "AdamW, X, Y") + PLAN)
+            if not re.fullmatch(rf"{re.escape(str(source))}:\d+: parallel: .*\n    disagree: axis<data>, .*; docs/errors/disagree.md\n", said):
+                faults.append(f"{compiler}: of a refusal on an axis it says: {said}")
+            _, said, _ = explained(compiler, "unknown", "int f() { return nothing; }\n")
+            if "of which docs/errors.md has no row" not in said:
+                faults.append(f"{compiler}: of an error without a row it says: {said}")
+            accepted = folder / "accepted.cpp"
+            accepted.write_text(USING + MODEL + PLAN)
+            done = subprocess.run([root / "tools/explain", compiler, "-std=c++20", *map(str, flags[compiler]), str(accepted)], stdout=subprocess.PIPE, text=True)
+            if done.returncode != 0 or done.stdout:
+                faults.append(f"{compiler}: of a program without a mistake it says: {done.stdout}, exit code {done.returncode}")
+    # of two files each has its own; colours and blanks in names are no matter; what is no error goes through
+    said = explain(root, "\x1b[01;31mmy model.cpp:3:4:\x1b[0m \x1b[01;31merror: \x1b[0m'uniform' was not declared in this scope\n"
+                         "other.cpp:7:1: error: static assertion failed: parallel: the batch differs\n")
+    row = next(row for row in rows(root) if "which is uniform" in row)
+    if said != (1, f"my model.cpp:3: 'uniform' was not declared in this scope\n    {row}\nother.cpp:7: parallel: the batch differs\n"):
+        faults.append(f"of two files it says: {said}")
+    for other in ["no matching function for call to 'f(std::vector<int>)'\n    3 | f(std::vector<int>{});", "expression is not assignable\n f() = 3;",
+                  "'keep' is not a member of 'Foo'", "operands to '?:' have different types 'int' and 'const char*'"]:
+        if "has no row" not in explain(root, f"v.cpp:3:1: error: {other}\n")[1]:
+            faults.append(f"of '{other}', which is not about the library, it says: {explain(root, f'v.cpp:3:1: error: {other}')}")
+    linker = "ld: undefined reference to `main'\ncollect2: error: ld returned 1 exit status\n"
+    if explain(root, linker) != (0, linker):
+        faults.append(f"of a linker's error it says: {explain(root, linker)}")
+    done = subprocess.run([root / "tools/explain", "/no/such/command"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 2 or "cannot be run" not in done.stderr:
+        faults.append(f"a command that is not there: {done.stderr}, exit code {done.returncode}")
+    for fault in faults:
+        print(fault)
+    print(f"{len(CASES)} mistakes, {' '.join(compilers)}: {len(faults)} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]).resolve(), sys.argv[2:]))
