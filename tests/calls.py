@@ -63,11 +63,16 @@ NAMED, GRID, EXTENT, VALUE = "numbers in braces are AdamW's", "a mesh has axes",
 WANTED, SESSION, LOOK = "whole numbers have no gradient", "an eager session is made of", "look takes the tensor"
 SAVED, SETTING, VIEWED = "Checkpoints are made of the communicator", "a parameter is set by the plan", "a view does not know its elements"
 NORMAL = "normal takes its deviation alone"
+READING, NOT_COPIED, NO_RANGE = "a parameter is read by the plan", "Parameters are not copied", "Parameters are no range"
 WHOLE_STEP = "a trainer's call is the whole step"
 READ, BYTES = "a view is read as numbers that no tensor has", "which are no bytes"
 SAMPLES, ENDS, AHEAD, KEPT = "the options of a Sampler", "the option of TokenWindows", "how many batches a Prefetch", "the options of Checkpoints"
 LOADED, WRITTEN, PROCESSES = "load_weights takes an Executor", "save_weights takes the communicator", "run_mpi takes what each rank does"
 REFUSED = [
+    ('parameters.get("w");', READING),
+    ('parameters.get("w", x);', READING),
+    ("Parameters made = parameters;", NOT_COPIED),
+    ("for (auto& p : parameters) p *= 2;", NO_RANGE),
     ("Executor<Cpu, Threads> made(plan, world, parameters);", SWAPPED),
     ("Trainer<Threads, float> made(plan, world, parameters, AdamW::Hyperparameters{}, 1);", SWAPPED),
     ("Eager<Threads> made(two, world);", SWAPPED),

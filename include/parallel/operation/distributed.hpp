@@ -280,6 +280,14 @@ struct Parameter : internals::Arithmetic<Parameter<T, S, Annotation...>> {
     using begins [[maybe_unused]] =
         typename Refused<Reason::no_initializer, nullptr, std::int64_t{sizeof(First)}>::type;
   }
+  /// What is computed of it is another value: refused.
+  template <class Y>
+  requires requires { Y::type.layout; }
+  constexpr const Parameter& operator=(const Y&) const {
+    using changes [[maybe_unused]] = typename Refused<Reason::rebound, nullptr, Y::type.layout.rank()>::type;
+    if (of != nullptr) of->mistaken = true;
+    return *this;
+  }
   constexpr internals::Applications* program() const { return of; }
   constexpr int enter(internals::Applications& program) const {
     return value < 0 || of != &program ? stray(program, type) : value;

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <memory>
 #include <span>
 #include <string>
@@ -64,6 +65,17 @@ class ParametersIn {
   }
   ParametersIn(ParametersIn&&) noexcept = default;
   ParametersIn& operator=(ParametersIn&&) noexcept = default;
+  /// There is one set of a rank's numbers: refused.
+  template <std::same_as<ParametersIn> Same>
+  ParametersIn(Same&) {
+    static_assert(sizeof(Same*) == 0,
+                  "parallel: Parameters are not copied; a second set is Parameters other(plan, world.rank(), 1), an "
+                  "average of the weights Averaged<AdamW>, and what is to be kept a checkpoint");
+  }
+  template <std::same_as<ParametersIn> Same>
+  ParametersIn& operator=(Same& other) {
+    return *this = ParametersIn(other);
+  }
   /// What an executor keeps of them: it lives as long as the executor, also where these are replaced by others.
   const std::shared_ptr<ParameterBlock<Memory>>& block() const { return block_; }
   /// The block, as a plan finds it on a rank, and that in the host's memory.
@@ -106,6 +118,27 @@ class ParametersIn {
     if (!held(plan, m)) return;
     const auto read = [&](const std::byte* part) { read_part(plan, m.type.layout, rank, part, given); };
     in_memory_of(m, [&](auto& memory) { memory.look(offset_of(plan, m), local_bytes(m.type, plan.mesh), read); });
+  }
+  /// Without the plan and the rank, or as a range: refused.
+  template <class... Given>
+  const std::vector<float>& get(std::string_view, const Given&...) const {
+    static_assert(
+        sizeof...(Given) > 99,
+        "parallel: a parameter is read by the plan, the rank, its path and room for the whole of it; write "
+        "parameters.get(plan, world.rank(), \"mlp.up\", numbers), on every rank, with a vector of as many elements");
+    static const std::vector<float> none;
+    return none;
+  }
+  template <class None = void>
+  float* begin() const {
+    static_assert(sizeof(None*) == 0,
+                  "parallel: Parameters are no range; for (const auto& name : parameters.names(plan)) goes over the "
+                  "names, by which parameters.get(plan, world.rank(), name, numbers) reads one and set writes it");
+    return nullptr;
+  }
+  template <class None = void>
+  float* end() const {
+    return nullptr;
   }
   /// What `set` and `get` call the parameters of a plan, in the order of the model.
   static std::vector<std::string> names(const Plan& plan) {
