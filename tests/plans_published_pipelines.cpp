@@ -20,7 +20,7 @@ double products(const Graph& graph, const Mesh& mesh) {
     const OwnedPlan plan = derive(graph, mesh.on_stage(s), {}, {});
     plan->each_computation([&](const Node& node, double) {
       if (node.operation->name.starts_with("matmul"))
-        all += plan->flops(node) * static_cast<double>(plan->graph.times(node.region));
+        all += plan->flops(node) * static_cast<double>(plan->graph.times(node));
     });
   }
   return all * mesh.ranks() / mesh.extent(&stage);

@@ -178,13 +178,17 @@ class Memory {
       switch (event.kind) {
         case EventKind::compute: compute(event); break;
         case EventKind::start:
+          if (node.in_last >= 0 && iterations[in_list(node.in_last)] + 1 < g_.region(node.in_last).count) break;
           if (event.ahead)
             start_ahead(event, node, starts_next(event) ? iterations[in_list(node.region)] + 1 : 0);
           else
             start(event.node, node);
           break;
         case EventKind::wait:
-          if (!event.crossing || iterations[in_list(node.region)] > 0) wait(event.node);
+          if (node.in_last >= 0 ? event.crossing && !under_way_[in_list(event.node)].on
+                                : event.crossing && iterations[in_list(node.region)] == 0)
+            break;
+          wait(event.node);
           break;
         case EventKind::begin:
           begins[in_list(node.region)] = e;
@@ -252,13 +256,19 @@ class Memory {
           root.operation == &operation::layer)
         return content(root.operands[0]);
     const int region = g_.value(value).region;
-    if (g_.inside(region_, region)) {
+    if (g_.inside(region_, region) || of_last(maker)) {
       const auto it = now_.find(value);
       return it == now_.end() ? Content{} : it->second;
     }
     // of the same iteration of a loop that is gone back through
     const auto it = history_.find({value, index_[in_list(g_.region(region).loop)]});
     return it == history_.end() ? Content{} : it->second;
+  }
+
+  /// Whether a node of a loop makes what is read behind it: a move of its last iteration, or what such moves fill.
+  bool of_last(const Node& maker) const {
+    return maker.in_last >= 0 || (maker.operation == &operation::stacked && g_.maker(maker.operands[0]).in_last >= 0 &&
+                                  !g_.inside(region_, maker.region));
   }
 
   std::uint64_t* address(int value) {
@@ -355,7 +365,8 @@ class Memory {
     if (f.on) fault("starts again while it is under way");
     f = {true, false, node.operands[0], node.result, address(node.operands[0]), address(node.result)};
     f.sent = read(f.operand);
-    if (overlap(f.result, f.operand)) fault("receives over what it sends");
+    const bool in_place = node.in_last >= 0 && f.from == f.to && bytes(f.result) == bytes(f.operand);
+    if (!in_place && overlap(f.result, f.operand)) fault("receives over what it sends");
     make(f.result);
     f.received = now_[f.result];
     f.marks = marks(bytes(f.result));
@@ -391,7 +402,7 @@ class Memory {
   void wait(int n) {
     Flight& f = under_way_[in_list(n)];
     if (!f.on) return fault("is waited for and not under way");
-    if (!holds(f.from, f.sent)) fault("what it sends was written meanwhile");
+    if (f.from != f.to && !holds(f.from, f.sent)) fault("what it sends was written meanwhile");
     if (!holds(f.to, f.marks)) fault("what it receives into was written meanwhile");
     if (!holds(f.packing, f.packing_marks)) fault("its packing was written meanwhile");
     std::copy(f.received.begin(), f.received.end(), f.to);

@@ -36,7 +36,7 @@ void print_gpt2_step() {
   for (const Event& e : plan->events) {
     if (e.kind != EventKind::compute) continue;
     const Node& node = plan->graph.node(e.node);
-    const auto times = static_cast<int>(plan->graph.times(node.region));
+    const auto times = static_cast<int>(plan->graph.times(node));
     const double seconds = compute_seconds(*plan, e, machines::h100) * times;
     Part& part = parts[operations(plan->graph, e) + (node.phase == Phase::backward ? ", backward" : "")];
     part.seconds += seconds;

@@ -56,7 +56,7 @@ void measure(const char* name, int rounds) {
   const OwnedPlan plan = derive<Evaluation<Model, Tensor<float, Shape<4>>>>(Mesh{});
   long operations = 0;
   for (const Event& e : plan->events)
-    if (e.kind == EventKind::compute) operations += plan->graph.times(plan->graph.node(e.node).region);
+    if (e.kind == EventKind::compute) operations += plan->graph.times(plan->graph.node(e.node));
   std::vector<double> times, bare;
   run_threads(1, [&](Threads& world) {
     Parameters parameters(plan, 0, 1);

@@ -205,16 +205,16 @@ inline std::vector<std::int64_t> times_of_nodes(const Plan& plan) {
   for (const Node& n : g.nodes) {
     const Collective c = n.transition.collective;
     const bool by_events = n.operation->computes || (n.is(Structural::move) && (communicates(c) || copies(c)));
-    times.push_back(by_events ? 0 : g.times(n.region));
+    times.push_back(by_events ? 0 : g.times(n));
   }
   const auto happens = [&](int n, std::int64_t often) { times[static_cast<std::size_t>(n)] += often; };
   for (const Event& e : plan.events) {
     if (e.kind == EventKind::compute)
       each_node(g, e, [&](int n) {
-        if (g.node(n).operation->computes) happens(n, g.times(g.node(n).region));
+        if (g.node(n).operation->computes) happens(n, g.times(g.node(n)));
       });
     else if (e.kind == EventKind::start && !starts_next(e))
-      happens(e.node, g.times(g.node(e.node).region));
+      happens(e.node, g.times(g.node(e.node)));
   }
   return times;
 }
@@ -249,6 +249,7 @@ inline Json json(const Plan& plan, const std::string& program) {
               {"phase", words(parallel::name_of(n.phase))},
               {"region", n.region},
               {"times", times[nodes.size()]},
+              {"in_last", n.in_last < 0 ? Json(nullptr) : Json(int{n.in_last})},
               {"origin", n.origin < 0 ? Json(nullptr) : Json(n.origin)},
               {"member", member_path(g, n.member)},
               {"operands", operands},

@@ -237,7 +237,8 @@ class Tree {
     if (t.along == 0) origin_ = node.origin;
     printing::Row row{{"", "",
                        (t.collective == Collective::receive ? "<- " : "-> ") + std::string(name_of(t.collective)) +
-                           (t.maximum ? " max" : "") + " on " + parallel::text(sending_axes(t.axes, plan_.mesh)),
+                           (t.maximum ? " max" : "") + " on " + parallel::text(sending_axes(t.axes, plan_.mesh)) +
+                           (node.in_last >= 0 ? ", last micro-batch" : ""),
                        parallel::text(plan_.graph.value(node.operands[0]).type),
                        printing::bytes(static_cast<double>(plan_.all.message(node))),
                        printing::bytes(plan_.all.sent(node))}};

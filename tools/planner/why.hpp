@@ -23,15 +23,16 @@ inline std::string how_often(const Plan& plan, const Node& node) {
   const auto chunks = std::count_if(plan.events.begin(), plan.events.end(), [&](const Event& e) {
     return e.kind == EventKind::start && !starts_next(e) && &plan.graph.node(e.node) == &node;
   });
-  const std::int64_t times = plan.graph.times(node.region) * chunks, layers = plan.all.logical(node);
+  const std::int64_t times = plan.graph.times(node) * chunks, layers = plan.all.logical(node);
   std::string words = times == 1 ? "once a step" : std::to_string(times) + " times a step";
   for (int r = node.region; r > 0; r = plan.graph.region(r).parent) {
     const Region& region = plan.graph.region(r);
     const std::string count = std::to_string(region.count), blocks = std::to_string(region.blocks);
     const std::string repeated = region.kind == RegionKind::steps ? " steps" : " layers";
-    words += !goes_back(region.kind) ? ", for each of " + count + " micro-batches"
-             : region.blocks == 1    ? ", in each of " + count + repeated
-                                     : ", in each of " + count + " groups of " + blocks + repeated;
+    words += r == node.in_last         ? ", in the last of " + count + " micro-batches"
+             : !goes_back(region.kind) ? ", for each of " + count + " micro-batches"
+             : region.blocks == 1      ? ", in each of " + count + repeated
+                                       : ", in each of " + count + " groups of " + blocks + repeated;
   }
   if (chunks > 1) words += ", in each of " + std::to_string(chunks) + " chunks";
   return words +
@@ -162,11 +163,13 @@ inline std::string advice(const GraphView& g, const Node& node, const Reason& r,
   return "Annotate both operands alike on " + axes + " to avoid it.";
 }
 
-/// Where micro-batches are accumulated: what stands outside their loop happens once for all of them.
+/// Where micro-batches are accumulated: what stands outside their loop, or is in the last of them, happens once for all.
 inline std::string accumulated(const GraphView& g, const Node& node, const Reason& r) {
   const int count = micro_batches(g);
-  if (count == 1 || node.region != 0 || r.cause == Cause::norm) return "";
+  if (count == 1 || (node.region != 0 && node.in_last < 0) || r.cause == Cause::norm) return "";
   const std::string all = " the " + std::to_string(count) + " micro-batches";
+  if (node.in_last >= 0)
+    return "The gradients of" + all + " are added first, still pending; it happens in the last of them.";
   if (node.phase == Phase::backward)
     return "The gradients of" + all + " are added first, still pending; it happens once, after the accumulation.";
   return r.cause == Cause::returned

@@ -83,7 +83,7 @@ constexpr double model_flops(const Plan& plan) {
       const Rate bound = node.operation->rate;
       if (e.kind == EventKind::compute && node.phase == Phase::forward &&
           (bound == Rate::products || bound == Rate::attention))
-        forward += static_cast<double>(node.flops) * static_cast<double>(plan.graph.times(node.region));
+        forward += static_cast<double>(node.flops) * static_cast<double>(plan.graph.times(node));
     });
   return (trained ? 3 : 1) * forward;
 }
@@ -152,9 +152,8 @@ struct Stage {
         awaited[e.node] = simulating::latest(awaited[e.node], walk.now);
       walk(e);
     };
-    Vector<bool> started;
-    started.resize(static_cast<int>(plan.graph.nodes.size()), false);
-    each_event(plan, from, to, started, happen);
+    Walked walked(plan);
+    each_event(plan, from, to, walked, happen);
     return walk;
   }
   constexpr simulating::Walk behind(const Machine& machine, double begin, Vector<double>& awaited) const {

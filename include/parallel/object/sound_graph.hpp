@@ -161,6 +161,23 @@ inline bool goes_with(const Graph& g, const Node& node, const Node& then) {
          (g.stages == nullptr || at(node) == at(then));
 }
 
+/// Whether a node completes, in the last micro-batch, what these have added up of a layer, and nothing reads that but
+/// what is behind them.
+inline bool happens_in_last(const Graph& g, const Node& node) {
+  if (!node.is(Structural::move) || node.transition.collective != Collective::all_reduce || node.owns ||
+      g.stages != nullptr || g.regions[node.in_last].kind != RegionKind::micro_batches ||
+      g.regions[node.region].parent != node.in_last)
+    return false;
+  const Node& terms = g.maker(node.operands[0]);
+  bool sound = terms.operation->updates && terms.region == node.region;
+  for (const Node& reader : g.nodes)
+    for (const int o : reader.operands) {
+      const bool stacked = reader.is(Structural::stacked) && reader.region == node.in_last;
+      sound = sound && (o != node.result || stacked) && (o != node.operands[0] || stacked || &reader == &node);
+    }
+  return sound;
+}
+
 /// Throws Damaged unless every index exists, operands come before what reads them, loops are nested as they are
 /// ordered.
 inline void check_graph(const Graph& g) {
@@ -313,6 +330,8 @@ inline void check_graph(const Graph& g) {
       require(found && stacked.operands.size() == g.regions[s.region].blocks, "a stack is none");
     }
   }
+  for (const Node& n : g.nodes)
+    require(n.in_last < 0 || happens_in_last(g, n), "what happens in a last iteration is none");
   for (const Origin& o : g.origins) {
     for (const int v : o.operands) exists(v, values);
     require(o.rules.size() == o.axes.size(), "an origin has axes without rules");

@@ -139,7 +139,8 @@ struct Ordering {
   /// How often a node of a loop happens while what stands in `region` around that loop happens once.
   constexpr int times(const Node& node, int region) const {
     int times = 1;
-    for (int r = node.region; r > 0 && !g.inside(region, r); r = g.region(r).parent) times *= g.region(r).count;
+    for (int r = node.region; r > 0 && !g.inside(region, r); r = g.region(r).parent)
+      times *= r == node.in_last ? 1 : g.region(r).count;
     return times;
   }
   /// The exchanges of one set of axes take places in turn: before more of them start, those whose places they take are
@@ -356,7 +357,7 @@ struct Ordering {
              (events[body - 1].kind != EventKind::begin || g.node(events[body - 1].node).region != node.region))
         --body;
       for (int c = 0; c < pending.size() && under_way > 0; ++c)
-        if (pending[c] && g.inside(g.node(c).region, node.region) &&
+        if (pending[c] && g.inside(g.node(c).region, node.region) && g.node(c).in_last != node.region &&
             !(body > begin && g.node(c).region == node.region && cross(c, body)))
           wait(c);
       put(EventKind::end, n);

@@ -129,6 +129,7 @@ struct Placing {
   /// The stack of whose slices iterations make another in place, by an update, or as nothing moves; or -1.
   constexpr int filled_in_place(int inside) const {
     int root = before_aliases(g, mesh, inside);
+    if (completes_in_place(g.maker(root))) root = before_aliases(g, mesh, g.maker(root).operands[0]);
     if (const Node& maker = g.maker(root); maker.operation->updates)
       root = before_aliases(g, mesh, maker.operands[root - maker.result]);
     return g.maker(root).is(Structural::layer) ? g.maker(root).operands[0] : -1;
@@ -175,6 +176,8 @@ struct Placing {
     } else if (is_alias(g, node, mesh)) {
       lie_with(value, node.operands[0]);
       if (node.is(Structural::in_bucket)) storage[value].offset += node.ints[0] * bytes_of(g.value(value).type.dtype);
+    } else if (completes_in_place(node)) {
+      lie_with(value, node.operands[0]);
     } else if (alive[value]) {
       const Region& region = g.region(node.region);
       if (node.is(Structural::carry)) {
@@ -197,6 +200,10 @@ struct Placing {
       }
     }
   }
+
+  /// Whether a sum is completed in the place of its terms, which are a layer's and nobody else's
+  /// (program/last_iteration.hpp).
+  constexpr bool completes_in_place(const Node& node) const { return node.in_last >= 0 && calls(node, mesh); }
 
   /// What only the next node of a fusion reads lies where that node's result does.
   constexpr void pass_on(const Node& then, const Vector<int>& readers) {

@@ -23,7 +23,7 @@ struct Communication {
     for (const Event& e : events) {
       if (e.kind != EventKind::start || starts_next(e)) continue;
       const Node& node = graph.node(e.node);
-      if (phase < 0 || static_cast<int>(node.phase) == phase) f(node, graph.times(node.region));
+      if (phase < 0 || static_cast<int>(node.phase) == phase) f(node, graph.times(node));
     }
   }
   /// Bytes of the full tensor of a collective within the other axes' shard; of a flat view with its padding.
@@ -287,7 +287,7 @@ struct Plan {
     return peak_memory() + (device.is_host ? host_memory() : 0) + b.rounding + b.scratch;
   }
   /// What Mpi takes besides, for terms of sums that are under way: of a reduce-scatter all that the ranks send to one,
-  /// and of an all-reduce as much where the ranks do not divide it. Rooms are taken as Rooms does
+  /// and of an all-reduce as much where the ranks do not divide it, or it is made in place. Rooms are taken as Rooms does
   /// (communicator/rooms.hpp).
   constexpr std::int64_t terms_of_sums() const {
     struct Room {
@@ -319,7 +319,8 @@ struct Plan {
                        width = bytes_of(graph.value(node.operands[0]).type.dtype), count = all.message(node) / width;
     switch (node.transition.collective) {
       case Collective::reduce_scatter: return count * width;
-      case Collective::all_reduce: return count % ranks == 0 ? 0 : ranks * (count / ranks + 1) * width;
+      case Collective::all_reduce:
+        return count % ranks == 0 && node.in_last < 0 ? 0 : ranks * ((count + ranks - 1) / ranks) * width;
       default: return 0;
     }
   }
@@ -358,7 +359,7 @@ struct Plan {
     for (const Event& e : events)
       if (e.kind == EventKind::compute)
         each_node(graph, e, [&](int n) {
-          f(graph.node(n), flops(graph.node(n)) * static_cast<double>(graph.times(graph.node(n).region)));
+          f(graph.node(n), flops(graph.node(n)) * static_cast<double>(graph.times(graph.node(n))));
         });
   }
   /// Floating point operations of one step on one rank.

@@ -99,10 +99,10 @@ struct GraphView : GraphBase, GraphLists<InSpans> {
       if (r.staged) return r;
     return {};
   }
-  /// How often a node of this region runs in one step.
-  constexpr std::int64_t times(int r) const {
+  /// How often a node happens in one step.
+  constexpr std::int64_t times(const Node& node) const {
     std::int64_t n = 1;
-    for (; r >= 0; r = region(r).parent) n *= region(r).count;
+    for (int r = node.region; r >= 0; r = region(r).parent) n *= r == node.in_last ? 1 : region(r).count;
     return n;
   }
 };

@@ -6,6 +6,7 @@
 #include <parallel/program/bucket.hpp>
 #include <parallel/program/differentiate.hpp>
 #include <parallel/program/fuse.hpp>
+#include <parallel/program/last_iteration.hpp>
 #include <parallel/program/recompute.hpp>
 #include <parallel/program/tried.hpp>
 
@@ -177,6 +178,7 @@ constexpr Graph build_unfused() {
   Trace trace;
   if constexpr (!building::refused<Program>()) building::build<Program>(trace, typename Program::Inputs{});
   recompute_marked(trace.graph);
+  complete_in_last_iteration(trace.graph);
   for (Node& node : trace.graph.nodes) node.flops = trace.graph.flops(node);
   return static_cast<Graph&&>(trace.graph);
 }

@@ -149,6 +149,7 @@ class Executor : public RankMemory<Device> {
           groups_->progress();
           break;
         case EventKind::start:
+          if (i.in_last >= 0 && !position_.is_last(i.in_last)) break;
           if (i.ahead < 0)
             start(i, as);
           else

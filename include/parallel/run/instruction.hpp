@@ -35,7 +35,8 @@ struct Instruction {
   std::vector<Following> following{};
   bool updates = false;
   bool on_host = false;   // computed there
-  bool crossing = false;  // a wait for what the iteration before started
+  bool crossing = false;  // a wait for what the iteration before started, if it did
+  int in_last = -1;       // start: not but in the last iteration of this region
   // the region that is shared out over stages, if the kernel is in one
   int staged = -1;
   int layers = 0, micro_batches = 0;  // loops whose index the kernel is told; 0: none

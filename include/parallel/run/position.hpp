@@ -36,11 +36,13 @@ class Position {
     iteration_[static_cast<std::size_t>(r)] = -1;
     at(g_.region(r).loop) = 0;
   }
+  /// Whether the last iteration of a region is gone through.
+  bool is_last(int r) const { return iteration_[static_cast<std::size_t>(r)] + 1 == g_.region(r).count; }
   /// Calls f() as the next iteration of a region; before its loop, as the first. Not where there is none.
   template <class F>
   void ahead(int r, F f) {
     const int now = iteration_[static_cast<std::size_t>(r)];
-    if (now + 1 == g_.region(r).count) return;
+    if (is_last(r)) return;
     iterate(r, now + 1);
     f();
     now < 0 ? leave(r) : iterate(r, now);

@@ -51,6 +51,7 @@ class PrepareEvent {
         follow(i, i.calls[0].operands[0], node.operands[0], node.region);
         follow(i, i.calls[0].results[0], node.result, node.region);
         i.ahead = e.ahead ? int{node.region} : -1;
+        i.in_last = node.in_last;
         i.jump = e.partner;
         if (copies(node.transition.collective)) {
           i.exchange = Exchange{.kind = node.transition.collective,
@@ -66,7 +67,7 @@ class PrepareEvent {
         for (Call& call : i.unpad) device_.prepare(call);
         break;
       case EventKind::wait:
-        i.crossing = e.crossing;
+        i.crossing = e.crossing || node.in_last >= 0;
         i.jump = e.partner;
         break;
       case EventKind::begin:

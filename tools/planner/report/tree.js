@@ -83,6 +83,7 @@ function showMove(plan, node) {
   ];
   if (t.logical > 1) what.push(element("span", {class: "soft"}, "for " + t.logical + " layers at once"));
   if (node.times > 1) what.push(element("span", {class: "soft"}, "× " + node.times));
+  if (node.in_last !== null) what.push(element("span", {class: "soft"}, "in the last micro-batch"));
   if (node.seconds) what.push(element("span", {class: "soft"}, seconds(node.seconds)));
   const which = [element("code", {}, plan.type(node.operands[0]) + " → " + plan.type(node.results[0]))];
   if (node.member) which.unshift(element("code", {class: "soft"}, plan.member(node.member)));
