@@ -257,6 +257,11 @@ constexpr int stray(Applications& program, const Type& type) {
 }
 }  // namespace internals
 
+namespace internals {
+template <class T, Kind kind_of_value, class S, class... Annotation>
+struct Traced;
+}  // namespace internals
+
 /// A trained tensor of a model: `Parameter<float, Shape<768, 3072 / tensor>> up;`. What follows the shape are `On` and
 /// `Stored` annotations.
 template <class T, class S = void, class... Annotation>
@@ -281,10 +286,11 @@ struct Parameter : internals::Arithmetic<Parameter<T, S, Annotation...>> {
         typename Refused<Reason::no_initializer, nullptr, std::int64_t{sizeof(First)}>::type;
   }
   /// What is computed of it is another value: refused.
-  template <class Y>
-  requires requires { Y::type.layout; }
-  constexpr const Parameter& operator=(const Y&) const {
-    using changes [[maybe_unused]] = typename Refused<Reason::rebound, nullptr, Y::type.layout.rank()>::type;
+  template <class X, Kind kind_of_value, class Y, class... More>
+  constexpr const Parameter& operator=(const internals::Traced<X, kind_of_value, Y, More...>&) const {
+    using changes [[maybe_unused]] =
+        typename Refused<Reason::rebound, nullptr,
+                         internals::Traced<X, kind_of_value, Y, More...>::type.layout.rank()>::type;
     if (of != nullptr) of->mistaken = true;
     return *this;
   }
