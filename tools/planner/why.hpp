@@ -163,7 +163,7 @@ inline std::string advice(const GraphView& g, const Node& node, const Reason& r,
   return "Annotate both operands alike on " + axes + " to avoid it.";
 }
 
-/// Where micro-batches are accumulated: what stands outside their loop, or is in the last of them, happens once for all.
+/// Where micro-batches are accumulated: what stands outside their loop, or is in the last of them, happens once.
 inline std::string accumulated(const GraphView& g, const Node& node, const Reason& r) {
   const int count = micro_batches(g);
   if (count == 1 || (node.region != 0 && node.in_last < 0) || r.cause == Cause::norm) return "";

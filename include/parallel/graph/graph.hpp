@@ -112,8 +112,8 @@ struct Node {
   Transition transition{};
   Phase phase = Phase::forward;
   IndexOf<Region> region = 0;
-  /// the loop over micro-batches in whose last iteration alone it happens, in its operand's place, and behind which alone
-  /// its result is read; or -1
+  /// the loop over micro-batches in whose last iteration alone it happens, in its operand's place, and behind which
+  /// alone its result is read; or -1
   IndexOf<Region> in_last{};
   IndexOf<Origin> origin{};  ///< what of the user's program it comes from, or -1
   IndexOf<Member> member{};

@@ -287,8 +287,8 @@ struct Plan {
     return peak_memory() + (device.is_host ? host_memory() : 0) + b.rounding + b.scratch;
   }
   /// What Mpi takes besides, for terms of sums that are under way: of a reduce-scatter all that the ranks send to one,
-  /// and of an all-reduce as much where the ranks do not divide it, or it is made in place. Rooms are taken as Rooms does
-  /// (communicator/rooms.hpp).
+  /// and of an all-reduce as much where the ranks do not divide it, or it is made in place. Rooms are taken as Rooms
+  /// does (communicator/rooms.hpp).
   constexpr std::int64_t terms_of_sums() const {
     struct Room {
       std::int64_t bytes = 0;
