@@ -60,6 +60,9 @@ int abort_code(F f) {
   return 0;
 }
 
+/// As between machines: what ranks of one machine exchange through memory that they share, MPI does not see.
+constexpr MpiOptions by_calls{.shared_memory = false};
+
 std::vector<float> floats(std::int64_t count) { return std::vector<float>(index(count), 1.0f); }
 
 /// Messages around a ring.
@@ -89,17 +92,23 @@ void one_of_each(C& c, int root) {
 }  // namespace
 
 TEST_CASE("every collective is its definition, bit for bit") {
-  Mpi world;
-  CHECK(cases::every_collective(world) == "");
+  for (const MpiOptions& options : {MpiOptions{}, by_calls}) {
+    Mpi world(options);
+    CHECK(cases::every_collective(world) == "");
+  }
 }
 
 TEST_CASE("exchanges overlap") {
-  Mpi world;
-  CHECK(cases::overlapping(world, 2) == "");
-  CHECK(cases::alternating(world) == "");
+  for (const MpiOptions& options : {MpiOptions{}, by_calls}) {
+    Mpi world(options);
+    CHECK(cases::overlapping(world, 2) == "");
+    CHECK(cases::alternating(world) == "");
+  }
 }
 
 TEST_CASE("messages") {
+  Mpi calling(by_calls);
+  CHECK(messages::every_case(calling, 2, 500) == "");
   Mpi world;
   CHECK(messages::every_case(world, 5, 1500) == "");
   Mpi backwards = world.split(0, -world.rank());
@@ -172,7 +181,7 @@ TEST_CASE("a send and a receive that differ") {
 }
 
 TEST_CASE("a collective that MPI cuts") {
-  Mpi world, group = world.split(0, world.rank());
+  Mpi world(by_calls), group = world.split(0, world.rank());
   auto x = floats(6);
   std::string words;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // as Boost.MPI does where it initialises MPI, in run_mpi
@@ -185,6 +194,60 @@ TEST_CASE("a collective that MPI cuts") {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   if (world.rank() == 0) CHECK(words == "");
   if (world.rank() == 1) CHECK(contains(words, "parallel: broadcast of 3 f32 from rank 0 failed: MPI_ERR_TRUNCATE"));
+}
+
+TEST_CASE("ranks of one machine that call different collectives are told of both") {
+  Mpi world;
+  const int n = world.size();
+  if (n == 1) return;
+  auto x = floats(40 * n), y = floats(40 * n);
+  const Exchange all{.in = x.data(), .out = y.data(), .count = 8 * n, .label = "loss"};
+  const auto with = [&](auto change) {
+    Exchange e = all;
+    change(e);
+    return e;
+  };
+  for (const Exchange& other :
+       {with([](Exchange& e) { e.count = 3; }), with([](Exchange& e) { e.dtype = DType::f64; }),
+        with([](Exchange& e) { e.maximum = true; }), with([](Exchange& e) { e.kind = Collective::reduce_scatter; }),
+        with([](Exchange& e) { e.kind = Collective::all_gather; })}) {
+    Mpi group = world.split(0, world.rank());  // what comes after a mistake is undefined
+    std::string words;
+    try {
+      exchange(group, group.rank() == 0 ? all : other);
+    } catch (const Mismatch& error) {
+      words = error.what();
+    }
+    // a rank need not wait for those that are behind: the last has seen the first
+    if (group.rank() == n - 1) {
+      CHECK(contains(words,
+                     "parallel::wait: the ranks of a group call different collectives; let all call the same in the "
+                     "same order: rank " +
+                         std::to_string(n - 1) + " of " + std::to_string(n) + " " + parallel::text(other) +
+                         " of communicator_mpi.cpp:"));
+      CHECK(contains(words, ", rank 0 of " + std::to_string(n) + " all_reduce of " + std::to_string(8 * n) + " f32"));
+    }
+    world.barrier();
+  }
+  Mpi group = world.split(0, world.rank());
+  std::string words;
+  try {
+    group.rank() == 0 ? group.barrier() : exchange(group, all);
+  } catch (const Mismatch& error) {
+    words = error.what();
+  }
+  if (n == 2)
+    CHECK(contains(words, group.rank() == 0 ? "rank 0 of 2 barrier, rank 1 of 2 all_reduce of 16 f32"
+                                            : "(loss) of communicator_mpi.cpp:"));
+  world.barrier();
+}
+
+TEST_CASE("ranks of one machine call MPI for messages alone") {
+  Mpi world;
+  calls.clear();
+  one_of_each(world, 0);
+  world.barrier();
+  if (world.size() > 1) CHECK(text(calls) == "");
 }
 
 TEST_CASE("groups on a mesh") {
@@ -207,7 +270,7 @@ TEST_CASE("refusals and records") {
 }
 
 TEST_CASE("MPI is called for what was recorded, and for nothing else") {
-  Mpi world;
+  Mpi world(by_calls);
   const int root = world.size() - 1;
   std::vector<Record> records;
   world.record(&records);

@@ -13,6 +13,9 @@ TEST_CASE("a process under MPI grows by its account") {
   if (ranks == 4) meshes.push_back(Mesh{data = 2, tensor = 2});
   growth::program([&]<class Program>(const char* name) {
     const Graph graph = build<Program>();
-    for (const Mesh& mesh : meshes) growth::check(name, graph, mesh);
+    for (const Mesh& mesh : meshes) {
+      growth::check(name, graph, mesh);
+      growth::check(name, graph, mesh, {.shared_memory = false});
+    }
   });
 }

@@ -80,7 +80,7 @@ namespace {
 
 /// What the rank says when the call fails in f(world), and the exit code of the job; "" and 0 where it ends well.
 template <class F>
-std::string said(const std::string& call, F f, int& code, bool library = false) {
+std::string said(const std::string& call, F f, int& code, const MpiOptions& options) {
   std::FILE* file = std::tmpfile();
   std::fflush(stderr);
   const int before = dup(2);
@@ -94,7 +94,7 @@ std::string said(const std::string& call, F f, int& code, bool library = false) 
           f(world);
           failing = "";
         },
-        {.library_reduction = library});
+        options);
   } catch (const Aborted& aborted) {
     code = aborted.code;
   }
@@ -109,11 +109,12 @@ std::string said(const std::string& call, F f, int& code, bool library = false) 
 }
 
 /// All ranks call it together, and on all of them it fails.
+constexpr MpiOptions by_calls{.shared_memory = false};
 template <class F>
-void check(const std::string& call, F f, bool library = false) {
+void check(const std::string& call, F f, const MpiOptions& options = by_calls) {
   CAPTURE(call);
   int code = 0;
-  const std::string words = said(call, f, code, library);
+  const std::string words = said(call, f, code, options);
   CHECK(failed > 0);
   CHECK(code == 75);
   CHECK(words.find("parallel: ") == 0);
@@ -150,9 +151,9 @@ TEST_CASE("a start of a collective that fails") {
   check("MPI_Iallgather", exchange_of(Collective::all_gather));
   check("MPI_Igather", exchange_of(Collective::reduce));
   check("MPI_Ibcast", exchange_of(Collective::broadcast));
-  check("MPI_Iallreduce", exchange_of(Collective::all_reduce), true);
-  check("MPI_Ireduce_scatter_block", exchange_of(Collective::reduce_scatter), true);
-  check("MPI_Ireduce", exchange_of(Collective::reduce), true);
+  check("MPI_Iallreduce", exchange_of(Collective::all_reduce), {.library_reduction = true});
+  check("MPI_Ireduce_scatter_block", exchange_of(Collective::reduce_scatter), {.library_reduction = true});
+  check("MPI_Ireduce", exchange_of(Collective::reduce), {.library_reduction = true});
   check("MPI_Ibarrier", [](Mpi& world) { world.barrier(); });
 }
 
@@ -174,14 +175,16 @@ TEST_CASE("the making of a group that fails") {
        {"MPI_Comm_split", "MPI_Comm_dup", "MPI_Comm_set_errhandler", "MPI_Comm_rank", "MPI_Comm_size"})
     check(call, [](Mpi& world) { world.split(0, world.rank()); });
   check("MPI_Comm_split_type", [](Mpi& world) { world.machine(); });
+  for (const char* call : {"MPI_Ibcast", "MPI_Iallreduce", "MPI_Test"})
+    check(call, [](Mpi& world) { world.split(0, world.rank()); }, {.shared_memory = true});
 }
 
 TEST_CASE("without a failure all of this ends well") {
   int code = 0;
   for (const Collective kind : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_to_all,
                                 Collective::all_gather, Collective::reduce, Collective::broadcast})
-    CHECK(said("nothing", exchange_of(kind), code) == "");
-  CHECK(said("nothing", around, code) == "");
-  CHECK(said(
-            "nothing", [](Mpi& world) { CHECK(world.machine().size() == world.size()); }, code) == "");
+    for (const MpiOptions& options : {MpiOptions{}, by_calls})
+      CHECK(said("nothing", exchange_of(kind), code, options) == "");
+  CHECK(said("nothing", around, code, {}) == "");
+  CHECK(said("nothing", [](Mpi& world) { CHECK(world.machine().size() == world.size()); }, code, {}) == "");
 }

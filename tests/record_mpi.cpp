@@ -80,7 +80,7 @@ void check_gpt(const Mesh& mesh) {
   const auto count = std::int64_t{2} * Model::batch * Model::context;
   const auto tokens = program::numbers<int>(count, 1, Model::vocabulary),
              targets = program::numbers<int>(count, 2, Model::vocabulary);
-  Mpi world;
+  Mpi world({.shared_memory = false});  // as between machines: MPI sees all
   REQUIRE(world.size() == mesh.ranks());
   Parameters parameters(plan, world.rank(), 5);
   Trainer<Mpi, Cpu> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1);
@@ -91,7 +91,7 @@ void check_gpt(const Mesh& mesh) {
 void check_turning(const Mesh& mesh) {
   const OwnedPlan plan = derive<turning::Step>(mesh);
   const auto x = program::numbers<double>(turning::elements, 1);
-  Mpi world;
+  Mpi world({.shared_memory = false});  // as between machines: MPI sees all
   REQUIRE(world.size() == mesh.ranks());
   Parameters parameters(plan, world.rank(), 5);
   Executor<Mpi, CpuDouble> executor(plan, world, parameters);

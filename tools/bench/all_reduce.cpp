@@ -54,7 +54,7 @@ void measure(int ranks, int rounds) {
   row("all_reduce", who + ": of one float", spread(small), "ns");
 
   for (const std::int64_t bytes : sizes) {
-    std::vector<double> reduces, adds, copies;
+    std::vector<double> reduces, used, adds, copies;
     run_threads(ranks, [&](Threads& world) {
       Arrays buffers(bytes);
       const Exchange e = buffers.message(bytes);
@@ -62,10 +62,12 @@ void measure(int ranks, int rounds) {
       for (int round = -1; round < rounds; ++round) {
         const int times = repeats(bytes);
         const double reduce = together(world, times, [&] { exchange(world, e); });
+        const double use = together(world, times, [&] { in_use(buffers, bytes, [&] { exchange(world, e); }); });
         const double add = together(world, times, [&] { add_to(out, in, bytes / 4); });
         const double copy = together(world, times, [&] { stream_copy(out, in, bytes); });
         if (world.rank() == 0 && round >= 0) {
           reduces.push_back(reduce);
+          used.push_back(use);
           adds.push_back(add * 2 / 3);
           copies.push_back(copy);
         }
@@ -73,6 +75,7 @@ void measure(int ranks, int rounds) {
     });
     const std::string what = who + ": " + size_text(bytes);
     row("all_reduce", what, per(static_cast<double>(bytes) / 1e9, reduces), "GB/s");
+    row("all_reduce", what + ", terms written and sums read", per(static_cast<double>(bytes) / 1e9, used), "GB/s");
     if (bytes < (16 << 20)) continue;
     row("all_reduce", what + ", share of a += b's limit", ratio(adds, reduces), "of 1");
     row("all_reduce", what + ", share of a copy's limit", ratio(copies, reduces), "of 1");

@@ -54,19 +54,27 @@ void measure(Mpi& world, int rounds) {
     const Exchange e = buffers.message(bytes);
     ours.clear();
     theirs.clear();
+    std::vector<double> ours_in_use, theirs_in_use;
     for (int round = -1; round < rounds; ++round) {
       const int times = repeats(bytes);
-      const double own = together(world, times, [&] { exchange(world, e); }),
-                   other = together(world, times, [&] { plain(e); });
-      if (round >= 0) {
-        ours.push_back(own);
-        theirs.push_back(other);
-      }
+      const auto own = [&] { exchange(world, e); };
+      const auto other = [&] { plain(e); };
+      const double here = together(world, times, own), there = together(world, times, other);
+      const double here_in_use = together(world, times, [&] { in_use(buffers, bytes, own); }),
+                   there_in_use = together(world, times, [&] { in_use(buffers, bytes, other); });
+      if (round < 0) continue;
+      ours.push_back(here);
+      theirs.push_back(there);
+      ours_in_use.push_back(here_in_use);
+      theirs_in_use.push_back(there_in_use);
     }
     const double gigabytes = static_cast<double>(bytes) / 1e9;
     say(size_text(bytes), per(gigabytes, ours), "GB/s");
     say(size_text(bytes) + ", MPI_Allreduce", per(gigabytes, theirs), "GB/s");
     say(size_text(bytes) + ", MPI_Allreduce / this", ratio(theirs, ours), "times as fast");
+    const std::string used = size_text(bytes) + ", terms written and sums read";
+    say(used, per(gigabytes, ours_in_use), "GB/s");
+    say(used + ", MPI_Allreduce / this", ratio(theirs_in_use, ours_in_use), "times as fast");
   }
 }
 

@@ -15,11 +15,14 @@
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/lifetime.hpp>
 #include <parallel/communicator/mpi_message.hpp>
+#include <parallel/communicator/mpi_window.hpp>
 #include <parallel/communicator/ordered_sum.hpp>
 
 namespace parallel::internals {
 
-/// One process of a job under MPI. The calls that stand for an exchange between n > 1 ranks:
+/// One process of a job under MPI. Collectives of ranks of one machine go through memory that they share
+/// (processes::Window), where it is to be had and the options let them. The calls that stand for an exchange between
+/// n > 1 ranks else:
 ///
 ///     all_reduce       MPI_Ialltoallv of the terms of each rank's part, an ordered sum, MPI_Iallgatherv of the parts
 ///     reduce_scatter   MPI_Ialltoall, an ordered sum
@@ -97,15 +100,20 @@ class Mpi {
     int there = 0;
     processes::need(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, place_.communicator, &there, MPI_STATUS_IGNORE),
                     "a look for messages");
+    if (window_ != nullptr) window_->advance();
   }
 
   std::weak_ptr<const char> lifetime() const { return lifetime_.seen(); }
   void barrier() {
     if (size() == 1) return;
-    MPI_Request request = MPI_REQUEST_NULL;
-    processes::need(MPI_Ibarrier(place_.communicator, &request), "barrier");
     const std::uint64_t order = place_.job->history.start_barrier(size());
-    place_.complete(request, nullptr, "barrier");
+    if (window_ != nullptr) {
+      wait_for(window_->start(window_->barrier()), nullptr, "barrier");
+    } else {
+      MPI_Request request = MPI_REQUEST_NULL;
+      processes::need(MPI_Ibarrier(place_.communicator, &request), "barrier");
+      place_.complete(request, nullptr, "barrier");
+    }
     place_.job->history.end(order);
   }
 
@@ -113,7 +121,9 @@ class Mpi {
   void wait_collective(Ticket ticket) {
     Outstanding::need(outstanding_.contains(ticket.number));
     Pending& pending = (*pending_)[ticket.number % max_outstanding];
-    if (size() > 1) {
+    if (window_ != nullptr) {
+      wait_for(pending.queued, &pending.exchange);
+    } else if (size() > 1) {
       place_.complete(pending.request, &pending.exchange);
       finish(pending);
     } else {
@@ -121,8 +131,23 @@ class Mpi {
     }
     outstanding_.end(ticket.number);
   }
+  /// A collective in the window. Messages of this rank go on meanwhile: others may wait for them before they come here.
+  void wait_for(std::uint64_t number, const Exchange* e, const char* label = "") {
+    int tries = 0;
+    const auto done = [&] {
+      for (int spins = 0; spins < 16; ++spins) {
+        window_->advance();
+        if (window_->done(number)) return true;
+        threading::pause();
+      }
+      if (++tries % 16 == 0) progress();
+      return false;
+    };
+    place_.until(done, e, label);
+  }
   struct Pending {
     Exchange exchange{};
+    std::uint64_t queued = 0;  ///< its number in the window; nothing else of this is used then
     MPI_Request request = MPI_REQUEST_NULL;
     /// of an all-reduce's parts in the message; part r is summed by rank r
     std::vector<int> lengths, offsets;
@@ -137,6 +162,9 @@ class Mpi {
   template <class Make>
   Mpi(const std::shared_ptr<processes::Job>& job, Make make)
       : place_{processes::made(job, "the making of a group", make), job},
+        window_(place_.size() > 1 && job->options.shared_memory && !job->options.library_reduction
+                    ? processes::Window::of(place_)
+                    : nullptr),
         second_(processes::duplicate(job, place_.communicator)),
         messages_(place_),
         pending_(std::make_unique<std::array<Pending, max_outstanding>>()) {
@@ -161,7 +189,10 @@ class Mpi {
     outstanding_.need_place(e);
     Pending& pending = (*pending_)[outstanding_.next() % max_outstanding];
     pending.exchange = e;
-    if (size() > 1) begin(pending);
+    if (window_ != nullptr)
+      pending.queued = window_->start(pending.exchange);
+    else if (size() > 1)
+      begin(pending);
     return {outstanding_.start()};
   }
 
@@ -259,6 +290,7 @@ class Mpi {
   }
 
   processes::Place place_;
+  std::unique_ptr<processes::Window> window_;
   boost::mpi::communicator second_;
   processes::Messages messages_;
   Outstanding outstanding_{max_outstanding};  // collectives

@@ -30,6 +30,8 @@ struct MpiOptions {
   /// Let the MPI library reduce: the order of the terms, and with it the last bits, are the library's. Not of bf16 and
   /// f16, which MPI has not.
   bool library_reduction = false;
+  /// Ranks of one machine exchange through memory that they share; false: by calls of MPI, as between machines.
+  bool shared_memory = true;
   /// What `run_mpi` expects; 0: any number.
   int ranks = 0;
 };
@@ -139,21 +141,29 @@ struct Place {
   int rank() const { return own; }
   int size() const { return count; }
 
-  /// Tests until the request is complete, and returns MPI's error code; ends the job at the deadline.
-  int test(MPI_Request& request, const Exchange* e, const char* label = "",
-           MPI_Status* status = MPI_STATUS_IGNORE) const {
+  /// Calls done() until it is true; ends the job at the deadline.
+  template <class Done>
+  void until(Done done, const Exchange* e, const char* label) const {
     std::chrono::steady_clock::time_point since{};
-    for (int tests = 1;; ++tests) {
-      int done = 0;
-      const int code = MPI_Test(&request, &done, status);
-      if (done != 0 || code != MPI_SUCCESS) return code;
-      if (tests % 16 != 0) continue;
-      std::this_thread::yield();
-      if (tests % 64 != 0) continue;
+    for (int tries = 1; !done(); ++tries) {
+      if (tries % 16 != 0) continue;
+      std::this_thread::yield();  // after which, on a busy machine, much time may have gone
       const auto time = std::chrono::steady_clock::now();
       if (since == std::chrono::steady_clock::time_point{}) since = time;
       if (time - since >= job->patience()) job->late(who_in_job(), job->patience(), e != nullptr ? text(*e) : label);
     }
+  }
+  /// Tests until the request is complete, and returns MPI's error code; ends the job at the deadline.
+  int test(MPI_Request& request, const Exchange* e, const char* label = "",
+           MPI_Status* status = MPI_STATUS_IGNORE) const {
+    int code = MPI_SUCCESS;
+    const auto tested = [&] {
+      int done = 0;
+      code = MPI_Test(&request, &done, status);
+      return done != 0 || code != MPI_SUCCESS;
+    };
+    until(tested, e, label);
+    return code;
   }
   /// Throws where MPI finds an error.
   void complete(MPI_Request& request, const Exchange* e, const char* label = "") const {

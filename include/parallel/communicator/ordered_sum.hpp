@@ -9,9 +9,11 @@
 namespace parallel::internals {
 
 /// Writes the sum (or the maximum) of n terms of `count` elements to each of `copies` buffers. A buffer may be one of
-/// the terms. Halves are added in float, and the sum is rounded once.
+/// the terms. Halves are added in float, and the sum is rounded once. `all`: elements of the whole, where this is one
+/// call of several, one behind the other.
 PARALLEL_SHARED PARALLEL_INLINE void ordered_sum(DType dtype, bool maximum, void* const* outs, int copies,
-                                                 const void* const* terms, int n, std::int64_t count);
+                                                 const void* const* terms, int n, std::int64_t count,
+                                                 std::int64_t all = 0);
 
 /// With what numbers are made: compiler and vectors, which decide the last bits.
 PARALLEL_SHARED PARALLEL_INLINE std::string numerics();

@@ -1,13 +1,12 @@
 // How terms are added, a vector at a time; ordered_sum.hpp says what.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 #include <parallel/algebra/halves.hpp>
 #include <parallel/communicator/ordered_sum.hpp>
+#include <parallel/communicator/past_caches.hpp>
 
 namespace parallel::internals {
 
@@ -49,18 +48,6 @@ inline void add(Part& sum, const void* const* terms, int n, std::int64_t first, 
   }
 }
 
-/// Writes a vector past the caches: what is overwritten need not be read.
-template <class Part>
-inline void stream(void* out, const Part& sum) {
-#ifdef __SSE2__
-  __m128i parts[sizeof sum / 16];
-  std::memcpy(parts, &sum, sizeof sum);
-  for (const __m128i& part : parts) _mm_stream_si128(static_cast<__m128i*>(out) + (&part - parts), part);
-#else
-  std::memcpy(out, &sum, sizeof sum);
-#endif
-}
-
 /// `fixed` is the number of terms where the loop over them is unrolled, or 0. Never inlined: g++ 12 would warn of
 /// branches not taken.
 template <class T, int fixed, class Combine>
@@ -91,9 +78,7 @@ template <class T, int fixed, class Combine>
     add<T>(sum, terms, n, i, plus);
     for (int j = 0; j < copies; ++j) static_cast<T*>(outs[j])[i] = sum;
   }
-#ifdef __SSE2__
-  if (past_caches) _mm_sfence();
-#endif
+  if (past_caches) streamed();
 }
 
 /// The same of halves, some at a time as floats.
@@ -113,9 +98,10 @@ void combine_halves(DType dtype, void* const* outs, int copies, const void* cons
   }
 }
 
-/// Whether to write past the caches: more than they keep, and not over what has just been read.
+/// Whether to write past the caches: more than they keep, or what other cores read, and not over what has just been
+/// read.
 inline bool past_caches(void* const* outs, int copies, const void* const* terms, int n, std::int64_t bytes) {
-  constexpr std::int64_t large = 8 << 20;
+  const std::int64_t large = copies > 1 ? 64 << 10 : 8 << 20;
   if (bytes * copies < large) return false;
   for (int j = 0; j < copies; ++j) {
     if (reinterpret_cast<std::uintptr_t>(outs[j]) % 16 != 0) return false;
@@ -128,11 +114,11 @@ inline bool past_caches(void* const* outs, int copies, const void* const* terms,
 }  // namespace ordered
 
 PARALLEL_INLINE void ordered_sum(DType dtype, bool maximum, void* const* outs, int copies, const void* const* terms,
-                                 int n, std::int64_t count) {
+                                 int n, std::int64_t count, std::int64_t all) {
   if (is_half(dtype))
     return maximum ? ordered::combine_halves(dtype, outs, copies, terms, n, count, ordered::Maximum{})
                    : ordered::combine_halves(dtype, outs, copies, terms, n, count, ordered::Sum{});
-  const bool past = ordered::past_caches(outs, copies, terms, n, count * bytes_of(dtype));
+  const bool past = ordered::past_caches(outs, copies, terms, n, std::max(count, all) * bytes_of(dtype));
   const auto combine = [&]<class T, class Combine>(T, Combine plus) {
     if (n == 2) return ordered::combine<T, 2>(outs, copies, terms, n, count, past, plus);
     if (n == 4) return ordered::combine<T, 4>(outs, copies, terms, n, count, past, plus);
