@@ -72,16 +72,16 @@ Seen steps(const Plan& plan, World& world, Parameters& parameters, int count) {
   return seen;
 }
 
-template <class Size>
-void measure(const Mesh& mesh, const Options& options) {
-  const std::string name = std::string(Size::name) + ", " + text(mesh);
+template <class Size, class Step = GptStep<Size>>
+void measure(const Mesh& mesh, const Options& options, const std::string& words = "") {
+  const std::string name = std::string(Size::name) + ", " + text(mesh) + words;
   Peak peak;
   Costs::forget();
   const double before = memory_bandwidth(mesh.ranks());
   std::vector<Cost> costs;
   Seen seen;
   const auto begin = Clock::now();
-  const OwnedPlan plan = derive<GptStep<Size>>(mesh);
+  const OwnedPlan plan = derive<Step>(mesh);
   run_threads(mesh.ranks(), [&](Threads& world) {
     Parameters parameters(plan, world.rank(), 1);
     const Seen plain = steps<Size, Threads, Cpu>(plan, world, parameters, options.steps);
@@ -115,9 +115,9 @@ void measure(const Mesh& mesh, const Options& options) {
     std::string what = name + ": " + cost.name;
     if (cost.flops > 0) what += " at " + text(cost.flops / cost.seconds / 1e7 / peak.gflops()) + " % of the peak";
     if (cost.name == "adamw") {
-      // bytes; AdamW moves 7 times that
-      const auto parameters = static_cast<double>(plan->memory.blocks[static_cast<int>(MemoryBlock::parameter)]);
-      const double bytes = 7 * parameters * options.steps * mesh.ranks();
+      // bytes of both moments: parameters, gradients and moments are read, all but gradients are written
+      const auto moments = static_cast<double>(plan->memory.blocks[static_cast<int>(MemoryBlock::state)]);
+      const double bytes = 3.5 * moments * options.steps * mesh.ranks();
       what += " at " + text(100 * bytes / cost.seconds / 1e9 / bandwidth) + " % of a += b's bandwidth";
     }
     row("gpt_step", what, 100 * cost.seconds / whole, "% of the step");
@@ -160,7 +160,11 @@ void measure_all(const Options& options) {
   if (!options.model.empty() && options.model != Size::name) return;
   if (options.fusing) return measure_fusing<Size>(options);
   for (const int ranks : {1, 2, 4})
-    if (options.ranks == 0 || options.ranks == ranks) measure<Size>(Mesh{data = ranks}, options);
+    if (options.ranks == 0 || options.ranks == ranks) {
+      measure<Size>(Mesh{data = ranks}, options);
+      using Split = AllStored<GptStep<Size>, Stored<data, Zero::states>>;
+      if (ranks > 1) measure<Size, Split>(Mesh{data = ranks}, options, ", states split");
+    }
   if (Size::vocabulary % 2 == 0 && (options.ranks == 0 || options.ranks == 4))
     measure<Size>(Mesh{data = 2, tensor = 2}, options);
 }

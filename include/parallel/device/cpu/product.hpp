@@ -42,6 +42,28 @@ struct Tiles {
   }
 };
 
+/// Fetches what the next tile of the right operand is packed from, some rows of memory at a time, while the present one
+/// is multiplied: the memory has its latency then, and the packing finds it in the second cache.
+template <class T>
+class Ahead {
+ public:
+  /// The next tile begins at row l and column j of the operand; `pieces` calls of fetch() bring all of it.
+  Ahead(const Matrix<const T>& right, Index l, Index j, Index depth, Index columns, Index pieces)
+      : next_(right.data + (right.transposed ? j * right.stride + l : l * right.stride + j)),
+        stride_(right.stride),
+        runs_(right.transposed ? columns : depth),
+        run_(right.transposed ? depth : columns),
+        each_((runs_ + pieces - 1) / pieces) {}
+  void fetch() {
+    for (Index i = std::min(each_, runs_); i > 0; --i, --runs_, next_ += stride_)
+      for (Index e = 0; e < run_; e += 64 / static_cast<Index>(sizeof(T))) __builtin_prefetch(next_ + e, 0, 2);
+  }
+
+ private:
+  const T* next_;
+  Index stride_, runs_, run_, each_;
+};
+
 /// out[m, n] = factor * left[m, k] * right[k, n]. Eigen's kernel takes matrices by columns, hence all is transposed:
 /// out^T = right^T * left^T.
 template <class T, int left_order, int right_order>
@@ -76,10 +98,19 @@ void multiply_packed(Index m, Index n, Index k, T factor, const Matrix<const T>&
           for (Index row = i; row < i + rows; ++row) set(out.data + row * out.stride + j, columns, T{0});
         pack_right(right_tile, from_right.getSubMapper(j, l), depth, columns);
         const bool finishes = l + depth == k && finish.tile != nullptr;
+        constexpr Index strip = 4 * Traits::nr;
         const Index most = finishes ? 32 * Traits::nr : rows;  // few enough rows that they are still in the cache
+        const bool last = j + columns == n;
+        const Index next_l = last ? l + depth : l, next_j = last ? 0 : j + columns;
+        Ahead<T> ahead(right, next_l, next_j, std::min(tiles.depth, k - next_l), std::min(tiles.columns, n - next_j),
+                       (rows + strip - 1) / strip);
         for (Index row = 0; row < rows; row += most) {
           const Index some = std::min(most, rows - row);
-          multiply_tile(to.getSubMapper(j, i + row), right_tile, left_rows + row * depth, columns, depth, some, factor);
+          for (Index r = row; r < row + some; r += strip) {
+            ahead.fetch();
+            multiply_tile(to.getSubMapper(j, i + r), right_tile, left_rows + r * depth, columns, depth,
+                          std::min(strip, row + some - r), factor);
+          }
           if (finishes) finish.tile(*finish.call, Tile{i + row, j, some, columns, out.stride});
         }
       }
