@@ -21,18 +21,18 @@ def compile(compiler, *more):
     return done.returncode, done.stdout
 
 
-def precompiled(compiler, include, folder):
+def precompiled(compiler, include, folder, headers=("parallel/parallel.hpp",), defined=()):
     """The flags that spare a compiler parsing the headers again: they are four fifths of every program."""
     if is_nvcc(compiler):  # it has no precompiled headers
         return ["--expt-relaxed-constexpr", f"-I{include}", "-x", "cu", "-c", "-o", "/dev/null"]
     header = folder / compiler / "header.hpp"
-    header.parent.mkdir()
-    header.write_text("#include <parallel/parallel.hpp>\n")
+    header.parent.mkdir(parents=True)
+    header.write_text("".join(f"#include <{name}>\n" for name in headers))
     target = header.with_suffix(".hpp.pch" if "clang" in compiler else ".hpp.gch")
-    status, output = compile(compiler, f"-I{include}", "-x", "c++-header", header, "-o", target)
+    status, output = compile(compiler, *defined, f"-I{include}", "-x", "c++-header", header, "-o", target)
     if status != 0:
         sys.exit(output)
-    return ["-fsyntax-only", f"-I{include}", "-include", header]
+    return ["-fsyntax-only", *defined, f"-I{include}", "-include", header]
 
 
 def refused(compiler, flags, source, name, sentence):

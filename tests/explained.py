@@ -68,7 +68,7 @@ CASES = [  # (program, what stands in the row)
     (beside("struct Deep { Layers<4, Block, Recompute<gelu>> blocks; };"), "is an operation, not the function"),
     (beside('Parameter<float, Shape<16, 64>, On<"tensor", Split<0>>> w;'), "an axis is a variable, not a text"),
     (beside("Parameter<float, Shape<16, 64>, Stored<Split<0>>> w;"), "`Stored` names an axis first"),
-    (beside("using More = Training<Model, Averaged<AdamW, 0.99>, X, X>;"), "the decay is a number of the run"),
+    ("#include <parallel/model/averaged.hpp>\n" + beside("using More = Training<Model, Averaged<AdamW, 0.99>, X, X>;"), "the decay is a number of the run"),
     (beside("constexpr Mesh mesh{.data = 2};"), "the axes are variables"),
     (beside("void f(std::vector<float> data) { const Mesh mesh{data = 2}; }"), "a variable of yours is called like the axis"),
     (beside("constexpr auto& p = plan<Step>;"), "the mesh is its second template argument"),
@@ -92,6 +92,72 @@ CASES = [  # (program, what stands in the row)
     (of_model("concatenate<1>({x, y})"), "tensors are arguments, not a list"),
     (beside("void g(const AdamW::Hyperparameters&);\nvoid f() { g({.lr = 1e-3}); }"), "a name in braces is misspelt"),
     (of_model("x + arange<16>()"), "nothing is called so"),
+    (beside("using Batch = Tensor<float, Shape<32, 16>, data>;"), "an axis divides an extent"),
+    (beside("struct Deep { Layers<4, Block, stage> blocks; };"), "stages divide how many layers"),
+    (beside("using More = Pipelined<Accumulate<4, Step>, schedules::gpipe>;"), "the schedule comes first"),
+    (beside("using More = Pipelined<schedules::one_f_one_b, Accumulate<4, Step>>;"), "schedules are"),
+    (beside("using More = Grouped<Step, Frozen<Model::bias>>;"), "members are named in words"),
+    (beside('using Batch = Tensor<float, Shape<32 / "data", 16>>;'), "an axis is a variable, not a text: `Shape"),
+    (beside("using Batch = Tensor<float, Shape<32, 16>, On<Split<0>, data>>;"), "`On` names the axis first"),
+    (beside("using More = Training<Model, Adam{1e-3}, X, X>;"), "the optimizer is a type"),
+    (beside("using More = Training<Model, SGD, X, X>;"), "optimizers are"),
+    (beside("using More = Training<Model, Averaged<AdamW>, X, X>;"), "its header is not included"),
+    (of_model("x + zeros<float, Shape<32 / data, 16>>() - y"), "begin a Parameter; a tensor"),
+    (of_model("mean(x, {1, 2}) - y"), "stand in `<>`"),
+]
+
+RUN = """constexpr auto train = plan<Step, Mesh{data = 2}>;
+using Predict = Evaluation<Model, X, X>;
+template <class World>
+void with(World& world) { static_cast<void>(world); }
+void run(Threads& world, const OwnedPlan& made, Parameters& parameters, Trainer<Threads, Cpu>& step, Executor<Threads, Cpu>& predict,
+         Checkpoints<Threads>& checkpoints, const std::vector<float>& x, const CosineSchedule& rate) {
+  static_cast<void>(world), static_cast<void>(made), static_cast<void>(parameters), static_cast<void>(step), static_cast<void>(predict);
+  static_cast<void>(checkpoints), static_cast<void>(x), static_cast<void>(rate);
+"""
+
+
+def running(statement):
+    """What a rank does, with all that a run has."""
+    return USING + MODEL + RUN.replace("constexpr auto train", "constexpr auto& train") + "  " + statement + "\n}\n"
+
+
+OWN = """namespace own {
+constexpr Operation cap{.name = "cap", .shape = operation::same_shape};
+template <class T>
+void cap_kernel(const Call& call) { static_cast<void>(call); }
+template <class T>
+void other_kernel(const T* x, T* y, int n) { static_cast<void>(x), static_cast<void>(y), static_cast<void>(n); }
+}  // namespace own
+"""
+HEADERS = ["parallel/parallel.hpp", "parallel/communicator/threads.hpp", "parallel/device/cpu.hpp", "parallel/run/trainer.hpp", "parallel/run/checkpoint.hpp",
+           "parallel/run/learning_rate.hpp", "parallel/data/rows.hpp", "parallel/file/csv.hpp", "parallel/file/npy.hpp",
+           "parallel/file/write_safetensors.hpp"]
+RUNNING = ["-DPARALLEL_LIBRARY", "-isystem", "/usr/include/eigen3"]
+RUNS = [  # the same, with the headers of a run
+    (running("const Mesh mesh({2, 2}, {\"data\", \"tensor\"}); static_cast<void>(mesh);"), "a mesh has axes, each with its ranks"),
+    (running("const Sgd::Hyperparameters how{.learning_rate = 0.5, .momentum = 0.9}; static_cast<void>(how);"), "the optimizer has no number of this name"),
+    (running("const CosineSchedule other{.eta_min = 1e-3}; static_cast<void>(other);"), "a schedule has its numbers in the order"),
+    (running("const double loss = step(x, x).loss; loss.backward();"), "a loss is a number here"),
+    (running("rate.step();"), "a schedule is asked"),
+    (running("static_cast<void>(predict.loss());"), "what a program returns is an output"),
+    (running("static_cast<void>(made.forward);"), "a plan of start-up is pointed to"),
+    (running("static_cast<void>(train.forward.all_reduces(data));"), "a phase is asked by"),
+    (running("static_assert(train.peak_memory() < 64_KB);"), "bytes are"),
+    (running("run_threads(2, with);"), "a template is no function yet"),
+    (running("const double all = predict(x, x); static_cast<void>(all);"), "a run gives the executor"),
+    (running("step({x, x});"), "inputs are arguments, one behind the other"),
+    (running("const std::vector<float> bias = parameters[\"bias\"];"), "a parameter is read into memory of yours"),
+    (running("const std::vector<float> bias = parameters.get(made, world.rank(), \"bias\");"), "a parameter is read into memory of yours"),
+    (running("checkpoints.save(10, step);"), "a checkpoint is of what trains"),
+    (running("const auto table = read_csv<float>(\"x.csv\", std::vector<std::string>{\"a\"});"), "is said in options"),
+    (running("const auto rows = rows_of(made, world.rank());"), "rows are of an input"),
+    (running("static_cast<void>(FileDType::float32);"), "element types of files"),
+    (running("write_npy(\"x.npy\", x);"), "the shape stands between"),
+    (USING + OWN + "constexpr auto capped(Distributed auto x, Here here = {}) { return Apply<own::cap>{}(here, x, 2.0); }\n"
+     + MODEL.replace("x + bias - y", "capped(x) - y") + PLAN, "numbers of an operation stand in the braces"),
+    (USING + OWN + "constexpr CpuKernels own_kernels[]{{own::cap, own::cap_kernel<float>, own::cap_kernel<double>}};\n", "has the operation's address"),
+    (USING + OWN + "constexpr CpuKernels own_kernels[]{{&own::cap, own::other_kernel<float>, own::other_kernel<double>}};\n", "a kernel is `template"),
 ]
 
 TAKEN_BY_CLANG = ["stand in the order of the struct"]  # with a warning
@@ -113,13 +179,14 @@ def main(root, compilers):
     if not compilers:
         print("no compiler")
         return 1
-    faults = [f"docs/errors.md: no mistake shows the row: {row}" for row in rows(root) if not any(words in row for _, words in CASES)]
+    faults = [f"docs/errors.md: no mistake shows the row: {row}" for row in rows(root) if not any(words in row for _, words in CASES + RUNS)]
     with ThreadPoolExecutor(2) as pool, tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         shutil.copytree(root / "include", folder / "include")
         flags = dict(zip(compilers, pool.map(lambda c: precompiled(c, folder / "include", folder), compilers)))
+        of_runs = dict(zip(compilers, pool.map(lambda c: precompiled(c, folder / "include", folder / "runs", HEADERS, RUNNING), compilers)))
 
-        def explained(compiler, name, program):
+        def explained(compiler, name, program, flags=flags):
             source = folder / f"{name}-{compiler}.cpp"
             source.write_text("#include <array>\n#include <cmath>\n#include <vector>\n" + program)
             status, output = compile(compiler, *flags[compiler], source)
@@ -129,8 +196,8 @@ def main(root, compilers):
             return source, said if code == 1 else f"{said}exit code {code}", output
 
         def judge(job):
-            compiler, (number, (program, words)) = job
-            source, said, output = explained(compiler, number, program)
+            compiler, (number, (program, words)), flags = job
+            source, said, output = explained(compiler, number, program, flags)
             first = next((line for line in output.splitlines() if "error:" in line), "")
             if said == "it is accepted" and "clang" in compiler and words in TAKEN_BY_CLANG:
                 return None
@@ -138,7 +205,8 @@ def main(root, compilers):
                 return f"{compiler}, '{words}': {first[:200]}\n  explained as: {said[:400]}"
             return None
 
-        faults += [f for f in pool.map(judge, [(c, case) for c in compilers for case in enumerate(CASES)]) if f]
+        faults += [f for f in pool.map(judge, [(c, case, flags) for c in compilers for case in enumerate(CASES)]) if f]
+        faults += [f for f in pool.map(judge, [(c, case, of_runs) for c in compilers for case in enumerate(RUNS, len(CASES))]) if f]
         for compiler in compilers:  # what the library refuses, and what is no mistake
             source, said, _ = explained(compiler, "refused", USING + MODEL.replace("Shape<16>> bias", "Shape<17>> bias") + PLAN)
             wanted = rf"{re.escape(str(source))}:\d+: parallel: the shapes do not broadcast; .*\n    shapes_differ: left_extent<16>, right_extent<17>; docs/errors/shapes_differ.md\n"
@@ -174,7 +242,7 @@ def main(root, compilers):
         faults.append(f"a command that is not there: {done.stderr}, exit code {done.returncode}")
     for fault in faults:
         print(fault)
-    print(f"{len(CASES)} mistakes, {' '.join(compilers)}: {len(faults)} faults")
+    print(f"{len(CASES) + len(RUNS)} mistakes, {' '.join(compilers)}: {len(faults)} faults")
     return 1 if faults else 0
 
 

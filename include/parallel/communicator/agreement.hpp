@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include <parallel/communicator/exchange.hpp>
 #include <parallel/communicator/fact.hpp>
 #include <parallel/meta/here.hpp>
+#include <parallel/meta/nearest.hpp>
 
 namespace parallel::internals {
 
@@ -37,12 +39,22 @@ inline void check_excepted(const std::vector<Fact>& facts) {
                         ", but ranks that differ in it compute something else; name numerics, or facts of your own",
                     exit_code::configuration);
 }
-/// The first rank says once what ranks are not compared in.
-inline void tell_excepted(int rank) {
-  static std::atomic<bool> said{false};
+/// The first rank says once what ranks are not compared in, and which variable is misspelt.
+inline void tell_environment(int rank) {
+  static std::atomic<bool> said{false}, looked{false};
   if (const char* named = std::getenv("PARALLEL_MAY_DIFFER");
       named != nullptr && *named != '\0' && rank == 0 && !said.exchange(true))
     std::fprintf(stderr, "parallel: ranks are not compared in what PARALLEL_MAY_DIFFER names: %s\n", named);
+  if (rank != 0 || looked.exchange(true)) return;
+  constexpr std::string_view read[] = {"PARALLEL_MAY_DIFFER", "PARALLEL_WATCH", "PARALLEL_CHECK"};
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view name = std::string_view(*entry).substr(0, std::string_view(*entry).find('='));
+    if (!name.starts_with("PARALLEL_")) continue;
+    for (const std::string_view known : read)
+      if (const int letters = letters_between(name, known); letters > 0 && letters <= 2)
+        std::fprintf(stderr, "parallel: nobody reads the variable %s; %s may be meant\n", std::string(name).c_str(),
+                     std::string(known).c_str());
+  }
 }
 
 /// What is compared of facts: their names and hashes.
@@ -243,7 +255,7 @@ template <class World>
 void agree(World& world, const std::vector<Fact>& facts, const std::string& doing = "a comparison", Here here = {}) {
   if (world.size() == 1) return;
   agreeing::check_excepted(facts);
-  agreeing::tell_excepted(world.rank());
+  agreeing::tell_environment(world.rank());
   if (!agreeing::alike(world, agreeing::hash_of(doing, facts), "agreement")) agreeing::tell(world, doing, here, facts);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <parallel/file/file_tensor.hpp>
+#include <parallel/meta/nearest.hpp>
 
 namespace parallel::internals {
 
@@ -20,9 +21,11 @@ class NamedTensors {
   /// Throws Failure(bad_data) where there is none of that name.
   const FileTensor& operator[](std::string_view name) const {
     const FileTensor* const found = find(name);
-    if (found == nullptr)
-      throw damaged(file_, "it has no tensor " + std::string(name) + ", among its " + std::to_string(size()));
-    return *found;
+    if (found != nullptr) return *found;
+    std::vector<std::string> known;
+    for (const FileTensor& t : tensors_) known.push_back(t.name);
+    throw damaged(file_, "it has no tensor " + std::string(name) + ", among its " + std::to_string(size()) +
+                             nearest_of(name, std::move(known)));
   }
   const FileTensor& operator[](const char* name) const { return (*this)[std::string_view(name)]; }
 

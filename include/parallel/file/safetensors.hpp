@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <parallel/file/file_tensor.hpp>
+#include <parallel/meta/nearest.hpp>
 
 namespace parallel::internals {
 
@@ -236,9 +237,11 @@ class Safetensors {
   /// Throws Failure(bad_data) where the file has no tensor of that name.
   FileTensor operator[](std::string_view name) const {
     const auto found = find(name);
-    if (found == by_name_.end())
-      throw damaged(file(), "it has no tensor " + std::string(name) + ", among its " + std::to_string(size()));
-    return (*this)[std::size_t{*found}];
+    if (found != by_name_.end()) return (*this)[std::size_t{*found}];
+    std::vector<std::string> known;
+    for (const safetensors::Entry& e : header_.entries) known.emplace_back(header_.name(e));
+    throw damaged(file(), "it has no tensor " + std::string(name) + ", among its " + std::to_string(size()) +
+                              nearest_of(name, std::move(known)));
   }
   FileTensor operator[](const char* name) const { return (*this)[std::string_view(name)]; }
   /// Texts that the file has beside its tensors: by Python's libraries "format": "pt".

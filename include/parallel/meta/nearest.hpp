@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <parallel/meta/list.hpp>
@@ -31,6 +32,14 @@ inline std::vector<std::string> nearest(std::string_view name, std::vector<std::
   });
   known.resize(std::min(known.size(), most));
   return known;
+}
+
+/// "; nearest are a, b", behind a sentence that says what is not there.
+inline std::string nearest_of(std::string_view name, std::vector<std::string> known) {
+  std::string words;
+  for (const std::string& one : nearest(name, std::move(known), 3))
+    words += (words.empty() ? "; nearest are " : ", ") + one;
+  return words;
 }
 
 }  // namespace parallel::internals

@@ -81,9 +81,9 @@ constexpr auto without_dimension(const X& x, Here here, std::integer_sequence<in
 /// take<2, 1>(x): x at position 1 of dimension 2, which it no longer has.
 template <int dim, std::int64_t position, Distributed X>
 constexpr auto take(const X& x, Here here = {}) {
+  constexpr int left = X::type.layout.rank() > 0 ? X::type.layout.rank() - 1 : 0;  // of what is refused, too
   const auto one = slice<dim, position, position + 1>(x, here);
-  return internals::spelling::without_dimension<dim>(one, here,
-                                                     std::make_integer_sequence<int, X::type.layout.rank() - 1>{});
+  return internals::spelling::without_dimension<dim>(one, here, std::make_integer_sequence<int, left>{});
 }
 
 }  // namespace parallel

@@ -28,6 +28,14 @@ struct Sourced : Arithmetic<Sourced<operation, T, S, kind_of_value>> {
   double number = 0;
   constexpr Sourced() = default;
   constexpr explicit Sourced(double n) : number(n) {}
+  /// Of another type, as a loop over steps begins: refused.
+  template <Distributed Y>
+  constexpr auto& operator=(const Y& other) {
+    using changes [[maybe_unused]] = typename Refused<Y::kind == Kind::refused ? Reason::none : Reason::rebound,
+                                                      nullptr, Y::type.layout.rank()>::type;
+    if (other.program() != nullptr) other.program()->mistaken = true;
+    return *this;
+  }
   constexpr Applications* program() const { return nullptr; }
   constexpr int enter(Applications& program) const {
     return program.add(

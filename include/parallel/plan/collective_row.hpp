@@ -57,6 +57,11 @@ struct KindOfCollective {
     else
       return unasked<X...>();
   }
+  /// Of a tensor, in a model: refused.
+  template <Distributed X, class... More>
+  constexpr auto operator()(const X&, const More&...) const {
+    return mistaken<Reason::collective_called, X>();
+  }
 };
 inline constexpr KindOfCollective all_gather{Collective::all_gather};
 inline constexpr KindOfCollective all_reduce{Collective::all_reduce};

@@ -173,7 +173,10 @@ class RankMemory {
       if (g_.path(m) == name) return m;
       known += (known.empty() ? "; it has " : ", ") + std::string(g_.path(m));
     }
-    throw Misuse("the program has no tensor " + std::string(name) + known);
+    std::string outputs;
+    for (const Output& o : g_.outputs)
+      outputs += (outputs.empty() ? "; outputs, which output() reads: " : ", ") + std::string(g_.text(o.name));
+    throw Misuse("the program has no tensor " + std::string(name) + known + outputs);
   }
   /// The value of what outlives the step, or else of an output.
   int called(std::string_view name) const {

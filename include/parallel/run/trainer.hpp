@@ -93,10 +93,11 @@ class Trainer {
   Trainer(const Plan&, World&, ParametersIn<MemoryOf<Device>>&, const OtherNames&, std::uint64_t = 1,
           const Device& = {}, std::vector<Fact> = {}, Here = {})
       : Trainer(Unmade()) {
-    static_assert(is_named > 0,
-                  "parallel: numbers in braces are AdamW's, whose learning rate is called learning_rate; write "
-                  "{.learning_rate = 1e-3}, and another optimizer's by its own struct, "
-                  "Momentum::Hyperparameters{.learning_rate = 1e-2, .momentum = 0.9}");
+    static_assert(
+        is_named > 0,
+        "parallel: numbers in braces are AdamW's: learning_rate, beta1, beta2, epsilon, weight_decay, clip_norm; write "
+        "{.learning_rate = 1e-3}, and another optimizer's by its own struct, "
+        "Momentum::Hyperparameters{.learning_rate = 1e-2, .momentum = 0.9}");
   }
   /// One step with a learning rate, on the inputs that were given to `executor()`. Where the loss is no number nothing
   /// is updated, and Failure (exit code 1) is thrown on all ranks, unless `on_no_number` says otherwise.
