@@ -242,6 +242,90 @@ TEST_CASE("ranks of one machine that call different collectives are told of both
   world.barrier();
 }
 
+TEST_CASE("a collective that differs and that a rank needs nothing of is told by the next") {
+  Mpi world;
+  if (world.size() == 1) return;
+  Mpi group = world.split(0, world.rank());
+  float x = 1, y = 0;
+  exchange(group, {Collective::broadcast, &x, &y, 1, DType::f32, false, std::min(group.rank(), 1)});
+  std::string words;
+  try {
+    exchange(group, {.in = &x, .out = &y, .count = 1});
+  } catch (const Mismatch& error) {
+    words = error.what();
+  }
+  if (group.rank() == group.size() - 1)
+    CHECK(contains(words,
+                   "parallel::wait: the ranks of a group have called different collectives before this; let all "
+                   "call the same in the same order: rank "));
+  world.barrier();
+}
+
+TEST_CASE("a collective that differs is told by its own wait, not by one before it") {
+  Mpi world;
+  if (world.size() == 1) return;
+  Mpi group = world.split(0, world.rank());
+  float x = 1, y = 0, z = 0;
+  const Ticket first = group.start({.in = &x, .out = &y, .count = 1});
+  const Ticket second = group.start({.in = &x, .out = &z, .count = 1, .maximum = group.rank() == 0});
+  group.wait(first);
+  CHECK(y == static_cast<float>(world.size()));
+  if (group.rank() == group.size() - 1) CHECK_THROWS_AS(group.wait(second), Mismatch);
+  world.barrier();
+}
+
+TEST_CASE("a message goes on while its receiver is in collectives that never wait") {
+  Mpi world;
+  if (world.size() < 3) return;
+  Mpi pair = world.split(world.rank() == 1 ? 0 : 1, world.rank());
+  const std::int64_t large = 1 << 22;
+  auto x = floats(world.rank() < 2 ? large : 1);
+  const std::string said =
+      (std::filesystem::temp_directory_path() / ("parallel_message_" + std::to_string(getppid()))).string();
+  std::remove(said.c_str());
+  world.barrier();
+  if (world.rank() == 1) {
+    exchange(world, {.kind = Collective::send, .in = x.data(), .count = large, .peer = 0});
+    if (std::FILE* file = std::fopen(said.c_str(), "w")) std::fclose(file);
+  } else {
+    Ticket received{};
+    if (world.rank() == 0)
+      received = world.start({.kind = Collective::receive, .out = x.data(), .count = large, .peer = 1});
+    float word = 0;
+    bool sent = false;
+    for (const auto until = std::chrono::steady_clock::now() + 10s;
+         !sent && std::chrono::steady_clock::now() < until;) {
+      // the others take it from rank 0, which never waits
+      exchange(pair, {.kind = Collective::broadcast, .in = &word, .out = &word, .count = 1});
+      if (world.rank() == 0) {
+        sent = access(said.c_str(), F_OK) == 0;
+        word = sent ? 1 : 0;
+      }
+      if (world.rank() != 0) sent = word == 1;
+    }
+    if (world.rank() == 0) {
+      exchange(pair, {.kind = Collective::broadcast, .in = &word, .out = &word, .count = 1});
+      CHECK(sent);
+      world.wait(received);
+    }
+  }
+  world.barrier();
+  std::remove(said.c_str());
+}
+
+TEST_CASE("what moves is waited for beyond the deadline") {
+  processes::Place place{boost::mpi::communicator(MPI_COMM_SELF, boost::mpi::comm_attach),
+                         std::make_shared<processes::Job>(MpiOptions{.deadline = 20ms})};
+  int steps = 0;
+  const auto moving = [&](bool& moved) {
+    if (steps % 16 == 0) std::this_thread::sleep_for(4ms);
+    moved = true;
+    return ++steps > 16 * 20;
+  };
+  CHECK(abort_code([&] { place.until(moving, nullptr, "a test"); }) == 0);
+  CHECK(steps > 16 * 20);
+}
+
 TEST_CASE("ranks of one machine call MPI for messages alone") {
   Mpi world;
   calls.clear();

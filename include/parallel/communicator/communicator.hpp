@@ -17,7 +17,8 @@ namespace parallel::internals {
 /// 2. Terms are combined in rank order, ((r0 + r1) + r2) + ..., in the arithmetic of their element type: every backend
 ///    gives the same bits. i32 wraps around. A maximum is NaN where a term is NaN.
 /// 3. All ranks of a group start the same collectives (kind, count, dtype, maximum, root) in the same order, and wait
-///    for them in the same order, which need not be that of the starts. `start` never waits for another rank.
+///    for them in the same order, which need not be that of the starts. `start` never waits for another rank; a wait
+///    may need that the others have come to theirs, and then those of all collectives before it.
 /// 4. Ranks that share several groups wait for the tickets of all their groups in an order that is the same for all of
 ///    them.
 /// 5. At most n = `max_outstanding` collectives of a group are outstanding: the k-th start needs that the (k - n)-th

@@ -14,6 +14,7 @@
 
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/lifetime.hpp>
+#include <parallel/communicator/meeting.hpp>
 #include <parallel/communicator/mpi_message.hpp>
 #include <parallel/communicator/mpi_window.hpp>
 #include <parallel/communicator/ordered_sum.hpp>
@@ -76,13 +77,15 @@ class Mpi {
     return ticket;
   }
 
-  /// Throws Mismatch, where MPI tells: of messages, and of collectives whose data do not fit.
+  /// Throws Mismatch: of messages, and of collectives among ranks of one machine that differ; between machines where MPI
+  /// tells, whose data do not fit.
   void wait(Ticket ticket) {
     ticket.channel >= 0 ? messages_.wait(ticket) : wait_collective(ticket);
     place_.job->history.end(ticket.order);
   }
 
-  /// On communicators of their own, which the first call makes. A maximum is the library's: it has no order.
+  /// On communicators of their own, which the first call makes. Between machines a maximum is the library's: it has no
+  /// order.
   void aside(const Exchange& e) {
     need_aside();
     aside_->wait(aside_->start(e));
@@ -95,11 +98,10 @@ class Mpi {
     aside_->library_maximum_ = true;
   }
 
-  /// Lets the messages of all groups go on, which MPI does only while it is called. Waits for nobody.
+  /// Lets the messages of all groups go on, which MPI does only while it is called, and the collectives of this one.
+  /// Waits for nobody.
   void progress() {
-    int there = 0;
-    processes::need(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, place_.communicator, &there, MPI_STATUS_IGNORE),
-                    "a look for messages");
+    look_for_messages();
     if (window_ != nullptr) window_->advance();
   }
 
@@ -131,17 +133,25 @@ class Mpi {
     }
     outstanding_.end(ticket.number);
   }
+  void look_for_messages() {
+    int there = 0;
+    processes::need(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, place_.communicator, &there, MPI_STATUS_IGNORE),
+                    "a look for messages");
+  }
   /// A collective in the window. Messages of this rank go on meanwhile: others may wait for them before they come here.
   void wait_for(std::uint64_t number, const Exchange* e, const char* label = "") {
+    if (place_.job->messages > 0) look_for_messages();
     int tries = 0;
-    const auto done = [&] {
+    const auto done = [&](bool& moved) {
       for (int spins = 0; spins < 16; ++spins) {
-        window_->advance();
         if (window_->done(number)) return true;
-        threading::pause();
+        if (window_->advance())
+          moved = true;
+        else
+          threading::pause();
       }
-      if (++tries % 16 == 0) progress();
-      return false;
+      if (++tries % 16 == 0) look_for_messages();
+      return window_->done(number);
     };
     place_.until(done, e, label);
   }

@@ -31,6 +31,7 @@ class Messages {
               e);
     else
       started(MPI_Irecv(e.out, count, type_of(e.dtype), e.peer, MPI_ANY_TAG, place_.communicator, &pending.request), e);
+    ++place_.job->messages;
     return {end->outstanding.start(), channel_of(e)};
   }
 
@@ -44,6 +45,7 @@ class Messages {
     MPI_Status status{};
     const int code = place_.test(pending.request, &pending.exchange, "", &status);
     end.outstanding.end(ticket.number);
+    --place_.job->messages;
     if (pending.exchange.kind == Collective::receive) agree(pending.exchange, code, status);
     if (code != MPI_SUCCESS) fail(code, text(pending.exchange));
   }

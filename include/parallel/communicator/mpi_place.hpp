@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include <boost/mpi/communicator.hpp>
 #include <boost/mpi/environment.hpp>
@@ -61,6 +62,7 @@ struct Job {
   LongPhase phase{};
   History history{};
   Rooms rooms{};
+  int messages = 0;  ///< that were started and not waited for
 
   std::chrono::milliseconds patience() const { return parallel::internals::patience(options.deadline, phase); }
   /// Which rank of the job this is.
@@ -141,23 +143,27 @@ struct Place {
   int rank() const { return own; }
   int size() const { return count; }
 
-  /// Calls done() until it is true; ends the job at the deadline.
+  /// Calls done(moved) until it is true; ends the job at the deadline, counted from when something has moved.
   template <class Done>
   void until(Done done, const Exchange* e, const char* label) const {
     std::chrono::steady_clock::time_point since{};
-    for (int tries = 1; !done(); ++tries) {
+    bool moved = false;
+    for (int tries = 1; !done(moved); ++tries) {
       if (tries % 16 != 0) continue;
       std::this_thread::yield();  // after which, on a busy machine, much time may have gone
       const auto time = std::chrono::steady_clock::now();
-      if (since == std::chrono::steady_clock::time_point{}) since = time;
-      if (time - since >= job->patience()) job->late(who_in_job(), job->patience(), e != nullptr ? text(*e) : label);
+      if (since == std::chrono::steady_clock::time_point{} || std::exchange(moved, false)) since = time;
+      if (time - since < job->patience()) continue;
+      if (done(moved)) return;  // all ranks may have been stopped for a while
+      if (moved) continue;
+      job->late(who_in_job(), job->patience(), e != nullptr ? text(*e) : label);
     }
   }
   /// Tests until the request is complete, and returns MPI's error code; ends the job at the deadline.
   int test(MPI_Request& request, const Exchange* e, const char* label = "",
            MPI_Status* status = MPI_STATUS_IGNORE) const {
     int code = MPI_SUCCESS;
-    const auto tested = [&] {
+    const auto tested = [&](bool&) {
       int done = 0;
       code = MPI_Test(&request, &done, status);
       return done != 0 || code != MPI_SUCCESS;

@@ -1,14 +1,16 @@
 // Collectives among processes of one machine, through memory that they share: no call of MPI, and the order of sums of
-// every backend. A message goes through it piece by piece, so that the memory is small and stays in the caches.
+// every backend. What is exchanged goes through it piece by piece, so that the memory is small and stays in the caches.
 #pragma once
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
-#include <parallel/communicator/meeting.hpp>
 #include <parallel/communicator/mpi_place.hpp>
 #include <parallel/communicator/ordered_sum.hpp>
 #include <parallel/communicator/past_caches.hpp>
@@ -26,7 +28,7 @@ namespace parallel::internals::processes {
 ///     reduce                its terms, but for the root        the sum, at the root
 ///     all_gather            its block                          the others' blocks
 ///     all_to_all            a block for each other             the blocks for it
-///     broadcast             the message, at the root           the message, elsewhere
+///     broadcast             all of it, at the root             all of it, elsewhere
 ///     barrier               nothing                            nothing
 ///
 /// Slots take turns: a rank is at most `slots` steps ahead of the slowest that takes. Nobody waits but in `wait`.
@@ -67,15 +69,26 @@ class Window {
     while (can_post()) post();
     return number;
   }
-  /// Whether the collective is done, as far as this rank is concerned.
-  bool done(std::uint64_t number) const { return take_.number > number; }
-  /// Posts and takes what it can without waiting; whether there was anything. Throws Mismatch.
+  /// Whether the collective is done: this rank has all it takes, and what others take lies in its slots. Throws
+  /// Mismatch where it, or one before it, is another on another rank.
+  bool done(std::uint64_t number) const {
+    if (take_.number > number) return true;
+    if (!differ_.empty()) throw Mismatch(differ_);
+    return false;
+  }
+  /// Posts and takes what it can without waiting; whether there was anything. Where ranks differ it goes no further.
   bool advance() {
     bool moved = false;
     for (bool more = true; more; moved = moved || more) {
       more = false;
-      while (can_post()) post(), more = true;
-      if (can_take()) take(), more = true;
+      while (can_post()) {
+        post();
+        more = true;
+      }
+      if (can_take() && agrees()) {
+        take();
+        more = true;
+      }
     }
     return moved;
   }
@@ -94,6 +107,7 @@ class Window {
     DType dtype;
     bool maximum;
     int root;
+    std::uint64_t calls;  ///< the hash of this collective and all before it
     alignas(32) std::byte small[small_bytes];
   };
   struct alignas(128) Seat {
@@ -105,6 +119,7 @@ class Window {
   struct Position {
     std::uint64_t number = 0, steps = 0;  ///< of the collective, and of all steps
     std::int64_t step = 0;                ///< of the collective's
+    std::uint64_t calls = 0;              ///< the hash of all collectives before, and from the first step on of this
   };
 
   static std::int64_t piece_bytes(int ranks) {
@@ -148,7 +163,7 @@ class Window {
     const std::int64_t in_slot = piece_ / bytes_of(e.dtype);
     const bool blocks = in_blocks(e.kind) || e.kind == Collective::all_gather;
     const std::int64_t length = blocks ? block_of(e, ranks_) : e.count;
-    const std::int64_t each = in_blocks(e.kind) ? in_slot / ranks_ : in_slot;
+    const std::int64_t each = in_blocks(e.kind) ? std::max<std::int64_t>(1, in_slot / ranks_) : in_slot;
     const std::int64_t cuts = std::max<std::int64_t>(1, (length + each - 1) / each);
     constexpr std::int64_t small = 8 << 10;  // bytes for which each rank rather sums all
     const bool pairs = e.kind == Collective::all_reduce && ranks_ > 2 && e.count * bytes_of(e.dtype) > small;
@@ -165,6 +180,14 @@ class Window {
     const std::int64_t first = (steps.pairs ? step / 2 : step) * steps.each;
     return {first, std::min(steps.each, steps.length - first), steps.pairs && step % 2 == 0,
             steps.pairs && step % 2 == 1};
+  }
+  static bool is_barrier(const Exchange& e) { return e.kind == Collective::retype; }  // which sends nothing
+  static std::uint64_t hash(std::uint64_t before, const Exchange& e) {
+    std::uint64_t h = before;
+    for (const std::int64_t word : {static_cast<std::int64_t>(e.kind), e.count, static_cast<std::int64_t>(e.dtype),
+                                    std::int64_t{e.maximum}, std::int64_t{e.root}})
+      h = (h ^ static_cast<std::uint64_t>(word)) * 0x9e3779b97f4a7c15u + 1;
+    return h ^ (h >> 29);
   }
   static void next(Position& position, const Steps& steps) {
     ++position.steps;
@@ -194,9 +217,10 @@ class Window {
       if (count <= 0) return;
       const std::byte* const source = static_cast<const std::byte*>(from) + first * width;
       constexpr std::int64_t large = 2048;  // bytes; less is rather fetched from the caches
-      const bool streams = count * width >= large && place * width % 64 == 0;
-      streams ? copy_past_caches(to + place * width, source, bytes(count * width))
-              : void(std::memcpy(to + place * width, source, bytes(count * width)));
+      if (count * width >= large && place * width % 64 == 0)
+        copy_past_caches(to + place * width, source, bytes(count * width));
+      else
+        std::memcpy(to + place * width, source, bytes(count * width));
     };
     if (cut.gathers) {
       const std::int64_t first = cut.part(rank_, ranks_);
@@ -204,10 +228,16 @@ class Window {
     } else if (in_blocks(e.kind)) {
       for (int r = 0; r < ranks_; ++r)
         if (r != rank_) copy(r * steps.each, e.in, r * steps.length + cut.first, cut.count);
+    } else if (cut.sums) {
+      const std::int64_t before = cut.part(rank_, ranks_) - cut.first, behind = cut.part(rank_ + 1, ranks_) - cut.first;
+      copy(0, e.in, cut.first, before);
+      copy(behind, e.in, cut.first + behind, cut.count - behind);
     } else if (e.kind == Collective::broadcast ? rank_ == e.root : e.kind != Collective::reduce || rank_ != e.root) {
       copy(0, e.in, cut.first, cut.count);
     }
+    if (post_.step == 0) post_.calls = hash(post_.calls, e);
     Head& mine = head(rank_, post_.steps);
+    mine.calls = post_.calls;
     mine.count = e.count;
     mine.kind = e.kind;
     mine.dtype = e.dtype;
@@ -224,7 +254,7 @@ class Window {
     return e.kind != Collective::reduce || rank_ == e.root;
   }
   bool can_take() const {
-    if (take_.steps == post_.steps) return false;
+    if (take_.steps == post_.steps || !differ_.empty()) return false;
     const Exchange& e = exchange(take_.number);
     for (int r = 0; r < ranks_; ++r)
       if (needs(e, r) && head(r, take_.steps).posted.load(std::memory_order_acquire) != take_.steps + 1) return false;
@@ -232,7 +262,6 @@ class Window {
   }
   void take() {
     const Exchange& e = exchange(take_.number);
-    if (take_.step == 0) agree(e);
     const Steps steps = steps_of(e);
     take_pieces(e, steps, cut_of(steps, take_.step));
     next(take_, steps);
@@ -282,20 +311,25 @@ class Window {
       }
     }
   }
-  void agree(const Exchange& e) const {
-    for (int r = 0; r < ranks_; ++r) {
+  /// Whether those that this rank takes from mean the same collective, and have called the same before: what a rank that
+  /// needs nothing of the others calls, they find in the next that they take.
+  bool agrees() {
+    if (take_.step != 0) return true;
+    const Exchange& e = exchange(take_.number);
+    take_.calls = hash(take_.calls, e);
+    for (int r = 0; r < ranks_ && differ_.empty(); ++r) {
       if (!needs(e, r)) continue;
       const Head& h = head(r, take_.steps);
       const Exchange other{.kind = h.kind, .count = h.count, .dtype = h.dtype, .maximum = h.maximum, .root = h.root};
-      if (same_call(e, other)) continue;
-      throw Mismatch(
-          "parallel::wait: the ranks of a group call different collectives; let all call the same in the same order: " +
-          rank_text(rank_, ranks_) + " " + said(e, text_with_line(e)) + ", " + rank_text(r, ranks_) + " " +
-          said(other, text(other)));
+      const bool same = same_call(e, other);
+      if (same && h.calls == take_.calls) continue;
+      differ_ = std::string("parallel::wait: the ranks of a group ") +
+                (same ? "have called different collectives before this" : "call different collectives") +
+                "; let all call the same in the same order: " + rank_text(rank_, ranks_) + " " +
+                (is_barrier(e) ? "barrier" : text_with_line(e)) + ", " + rank_text(r, ranks_) + " " +
+                (is_barrier(other) ? "barrier" : text(other));
     }
-  }
-  static std::string said(const Exchange& e, std::string words) {
-    return e.kind == Collective::retype ? "barrier" : words;
+    return differ_.empty();
   }
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
   static std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); }
@@ -307,7 +341,8 @@ class Window {
   std::vector<const void*> terms_;
   std::uint64_t queued_ = 0, all_took_ = 0;
   Position post_{}, take_{};
-  Exchange barrier_{.kind = Collective::retype};  // it sends nothing
+  std::string differ_;  ///< what is said where ranks call different collectives
+  Exchange barrier_{.kind = Collective::retype};
 };
 
 }  // namespace parallel::internals::processes

@@ -1,8 +1,8 @@
-// Writes that go past the caches to memory: where what is overwritten need not be read, and where another core reads what
-// is written. Between cores that share no cache a line that one has changed costs the other ten times what memory does.
+// Writes that go past the caches to memory: where what is overwritten need not be read, and where another core reads
+// what is written. Between cores that share no cache a line that one has changed costs the other ten times what memory
+// does.
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #ifdef __SSE2__
 #include <emmintrin.h>

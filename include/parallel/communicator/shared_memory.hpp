@@ -1,6 +1,6 @@
 // Memory that processes of one machine share. It has no name in any folder, so nothing is left of it when they end.
 #pragma once
-#include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <fcntl.h>
@@ -39,7 +39,10 @@ class SharedMemory {
   /// New memory, all zero, at whose first word `sign` stands: by it others see that it is this one.
   static SharedMemory made(std::size_t bytes, std::uint64_t sign) {
     SharedMemory memory;
-    memory.descriptor_ = memfd_create(name, MFD_CLOEXEC);
+#ifdef MFD_NOEXEC_SEAL
+    memory.descriptor_ = memfd_create(name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);  // without it some kernels refuse
+#endif
+    if (memory.descriptor_ < 0) memory.descriptor_ = memfd_create(name, MFD_CLOEXEC);
     if (memory.descriptor_ >= 0 && ftruncate(memory.descriptor_, static_cast<off_t>(bytes)) == 0) memory.map(bytes);
     if (memory) std::memcpy(memory.data(), &sign, sizeof sign);
     return memory;

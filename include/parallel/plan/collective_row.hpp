@@ -5,6 +5,7 @@
 
 #include <parallel/algebra/transition.hpp>
 #include <parallel/graph/graph.hpp>
+#include <parallel/operation/distributed.hpp>
 #include <parallel/plan/unknown.hpp>
 
 namespace parallel::internals {

@@ -51,7 +51,9 @@ class Ahead {
   Ahead(const Matrix<const T>& right, Index l, Index j, Index depth, Index columns, Index pieces)
       : next_(right.data + (right.transposed ? j * right.stride + l : l * right.stride + j)),
         stride_(right.stride),
-        runs_(right.transposed ? columns : depth),
+        runs_(depth <= 0 || columns <= 0 ? 0
+              : right.transposed         ? columns
+                                         : depth),
         run_(right.transposed ? depth : columns),
         each_((runs_ + pieces - 1) / pieces) {}
   void fetch() {
