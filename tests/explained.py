@@ -230,6 +230,9 @@ def main(root, compilers):
     row = next(row for row in rows(root) if "which is uniform" in row)
     if said != (1, f"my model.cpp:3: 'uniform' was not declared in this scope\n    {row}\nother.cpp:7: parallel: the batch differs\n"):
         faults.append(f"of two files it says: {said}")
+    said = explain(root, "a.cpp:3:4: error: no matching function for call to 'run_threads(int, <unresolved overloaded function type>)'\n")[1]
+    if "`run_threads(4, [&](Threads& world) { train(world); })`" not in said:
+        faults.append(f"of code in a row it says: {said}")
     for other in ["no matching function for call to 'f(std::vector<int>)'\n    3 | f(std::vector<int>{});", "expression is not assignable\n f() = 3;",
                   "'keep' is not a member of 'Foo'", "operands to '?:' have different types 'int' and 'const char*'"]:
         if "has no row" not in explain(root, f"v.cpp:3:1: error: {other}\n")[1]:
