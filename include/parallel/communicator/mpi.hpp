@@ -10,6 +10,7 @@
 #include <cstring>
 #include <optional>
 #include <type_traits>
+#include <unistd.h>
 #include <utility>
 
 #include <parallel/communicator/agreement.hpp>
@@ -143,7 +144,7 @@ class Mpi {
     if (place_.job->messages > 0) look_for_messages();
     int tries = 0;
     const auto done = [&](bool& moved) {
-      for (int spins = 0; spins < 16; ++spins) {
+      for (int spins = crowded_ ? 15 : 0; spins < 16; ++spins) {
         if (window_->done(number)) return true;
         if (window_->advance())
           moved = true;
@@ -309,6 +310,8 @@ class Mpi {
   std::unique_ptr<Mpi> aside_;
   Lifetime lifetime_{};
   bool library_maximum_ = false;
+  bool crowded_ = processes::Job::ranks() >
+                  sysconf(_SC_NPROCESSORS_ONLN);  ///< a core that spins keeps another rank off
 };
 static_assert(Communicator<Mpi>);
 
