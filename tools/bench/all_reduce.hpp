@@ -33,8 +33,8 @@ struct Arrays {
   }
 };
 
-/// What a step does with a message: it computes the terms, and goes on with the sums. So terms lie in this core's cache,
-/// where they fit, and the sums are fetched into it.
+/// What a step does with a message: it computes the terms, and goes on with the sums. So terms lie in this core's
+/// cache, where they fit, and the sums are fetched into it.
 template <class F>
 void in_use(const Arrays& buffers, std::int64_t bytes, F exchange) {
   auto* const in = reinterpret_cast<float*>(buffers.in.data());

@@ -78,8 +78,8 @@ class Mpi {
     return ticket;
   }
 
-  /// Throws Mismatch: of messages, and of collectives among ranks of one machine that differ; between machines where MPI
-  /// tells, whose data do not fit.
+  /// Throws Mismatch: of messages, and of collectives that differ among ranks of one machine; between machines where
+  /// MPI tells, whose data do not fit.
   void wait(Ticket ticket) {
     ticket.channel >= 0 ? messages_.wait(ticket) : wait_collective(ticket);
     place_.job->history.end(ticket.order);
@@ -310,8 +310,8 @@ class Mpi {
   std::unique_ptr<Mpi> aside_;
   Lifetime lifetime_{};
   bool library_maximum_ = false;
-  bool crowded_ = processes::Job::ranks() >
-                  sysconf(_SC_NPROCESSORS_ONLN);  ///< a core that spins keeps another rank off
+  /// more ranks than cores: one that spins keeps another off
+  bool crowded_ = processes::Job::ranks() > sysconf(_SC_NPROCESSORS_ONLN);
 };
 static_assert(Communicator<Mpi>);
 

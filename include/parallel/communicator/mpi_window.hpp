@@ -311,8 +311,8 @@ class Window {
       }
     }
   }
-  /// Whether those that this rank takes from mean the same collective, and have called the same before: what a rank that
-  /// needs nothing of the others calls, they find in the next that they take.
+  /// Whether those that this rank takes from mean the same collective, and have called the same before: what a rank
+  /// that needs nothing of the others calls, they find in the next that they take.
   bool agrees() {
     if (take_.step != 0) return true;
     const Exchange& e = exchange(take_.number);
