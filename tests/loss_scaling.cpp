@@ -139,7 +139,7 @@ TEST_CASE(
 }
 
 TEST_CASE("where nothing overflows a scale changes no bits") {
-  each_storing<Step<float>>([]<class Program>(const char* stored) {
+  each_storing<Step<float>>([&]<class Program>(const char* stored) {
     INFO(stored);
     for (const Mesh& mesh : meshes) {
       INFO(text(mesh));

@@ -29,24 +29,26 @@ struct Norm {
       return sum(square(y) * cotangent);
   }
 };
-template <class T, bool wanted, Dim... sizes>
-using Input = std::conditional_t<wanted, Wanted<T, Shape<sizes...>>, Tensor<T, Shape<sizes...>>>;
-/// `x`, `gain`, `shift`: whether its gradient is wanted. What is not centered has no shift.
-template <bool centered, bool x, bool gain, bool shift, Dim width = channels, bool again = false>
+template <bool wanted, class Sizes>
+using Input = std::conditional_t<wanted, Wanted<double, Sizes>, Tensor<double, Sizes>>;
+/// `x`, `gain`, `shift`: whether its gradient is wanted. What is not centered has no shift. `split`: the rows, by tensor.
+template <bool centered, bool x, bool gain, bool shift, bool split = false, bool again = false>
 struct OfNorm {
+  static constexpr Dim width = split ? channels / tensor : Dim(channels);
+  using Row = Shape<width>;
   using Cotangent = Tensor<double, Shape<rows / data, width>>;
-  using X = Input<double, x, rows / data, width>;
-  using Gain = Input<double, gain, width>;
-  using type = Training<Norm<centered, again>, KeepGradients, Cotangent, X, Gain, Input<double, shift, width>>;
+  using X = Input<x, Shape<rows / data, width>>;
+  using Gain = Input<gain, Row>;
+  using type = Training<Norm<centered, again>, KeepGradients, Cotangent, X, Gain, Input<shift, Row>>;
 };
-template <bool x, bool gain, bool shift, Dim width, bool again>
-struct OfNorm<false, x, gain, shift, width, again> {
-  using Whole = OfNorm<true, x, gain, shift, width, again>;
+template <bool x, bool gain, bool shift, bool split, bool again>
+struct OfNorm<false, x, gain, shift, split, again> {
+  using Whole = OfNorm<true, x, gain, shift, split, again>;
   using type =
       Training<Norm<false, again>, KeepGradients, typename Whole::Cotangent, typename Whole::X, typename Whole::Gain>;
 };
-template <bool centered, bool x, bool gain, bool shift, Dim width = channels, bool again = false>
-using Step = typename OfNorm<centered, x, gain, shift, width, again>::type;
+template <bool centered, bool x, bool gain, bool shift, bool split = false, bool again = false>
+using Step = typename OfNorm<centered, x, gain, shift, split, again>::type;
 
 struct Count {
   int whole = 0, whole_gradients = 0, results = 0, parts = 0, parameters = 0;  ///< results: of all whole_gradients
@@ -114,10 +116,10 @@ TEST_CASE("whole rows are one operation forward and one backward") {
 TEST_CASE("split rows are parts, also where the mesh has one rank") {
   for (const int ranks : {1, 2}) {
     const Mesh mesh{tensor = ranks};
-    CHECK(count<Step<true, true, true, true, channels / tensor>>(mesh) == Count{0, 0, 0, 5, 1});
-    CHECK(count<Step<false, true, true, false, channels / tensor>>(mesh) == Count{0, 0, 0, 4, 1});
+    CHECK(count<Step<true, true, true, true, true>>(mesh) == Count{0, 0, 0, 5, 1});
+    CHECK(count<Step<false, true, true, false, true>>(mesh) == Count{0, 0, 0, 4, 1});
     const auto whole = outputs<Step<true, true, true, true>>(Mesh{data = 1}),
-               split = outputs<Step<true, true, true, true, channels / tensor>>(mesh);
+               split = outputs<Step<true, true, true, true, true>>(mesh);
     for (std::size_t i = 0; i < whole.size(); ++i) CHECK(lockstep::difference(split[i], whole[i]) < 1e-12);
   }
 }
@@ -132,7 +134,7 @@ TEST_CASE("gradients are the same whichever of them are wanted") {
   check_wanted<false, false, true, false>();
 }
 TEST_CASE("a norm that is computed again has its statistics again, and the same gradients") {
-  using Again = Step<true, true, true, true, channels, true>;
+  using Again = Step<true, true, true, true, false, true>;
   CHECK(count<Again>(Mesh{data = 2}) == Count{2, 1, 3, 0, 0});
   const auto kept = outputs<Step<true, true, true, true>>(Mesh{data = 1}), again = outputs<Again>(Mesh{data = 1});
   for (std::size_t i = 0; i < kept.size(); ++i) CHECK(lockstep::difference(again[i], kept[i]) == 0);

@@ -47,16 +47,15 @@ TEST_CASE("GPT-2's loss, gradients and ten steps are PyTorch's") {
   check_steps<float, 0>();
   check_steps<double, 0>();
 }
+/// A kernel of an operation that is fused with no other.
+template <const Operation& operation>
+constexpr CpuKernels alone{&operation, [](const Call& call) {
+                             Call own = call;
+                             CpuDouble{}.kernel(operation, own)(own);
+                           }};
 TEST_CASE("fused operations give GPT-2 the bits of their parts, on a device that has them and on one that has not") {
   using Dropped = Step<float, sliced, 10>;
-  static constexpr auto alone = []<const Operation & operation>() {
-    return CpuKernels{&operation, [](const Call& call) {
-                        Call own = call;
-                        CpuDouble{}.kernel(operation, own)(own);
-                      }};
-  };
-  static constexpr CpuKernels parts[]{alone.operator()<operation::add>(), alone.operator()<operation::gelu>(),
-                                      alone.operator()<operation::gelu_derivative>()};
+  static constexpr CpuKernels parts[]{alone<operation::add>, alone<operation::gelu>, alone<operation::gelu_derivative>};
   for (const Mesh& mesh : {Mesh{data = 1, tensor = 1}, Mesh{data = 2, tensor = 2}}) {
     INFO(text(mesh));
     const OwnedPlan fused = derive<Dropped>(mesh), unfused = derive(build_unfused<Dropped>(), mesh, {}, {});

@@ -10,7 +10,7 @@ using namespace pipelines;
 
 TEST_CASE("with sequence parallelism a cut sends a slice, and the losses stay") {
   const std::vector<double> one = losses(build<Alone<double>>(), Mesh{data = 1});
-  const Graph graph = build<Train<double, context / tensor>>();
+  const Graph graph = build<Trained<Gpt<double, layers / stage, context / tensor>>>();
   for (const Schedule* schedule : synchronous)
     for (const Mesh& mesh :
          {Mesh{stage = 2, tensor = 2}, Mesh{stage = 4, tensor = 2}, Mesh{data = 2, stage = 2, tensor = 2}}) {

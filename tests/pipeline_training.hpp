@@ -11,10 +11,12 @@ using namespace parallel::internals;
 
 inline constexpr int steps = 10, micro_batches = 8;
 
-template <class T, Dim positions = context>
-using Train = Accumulate<micro_batches, Training<Gpt<T, layers / stage, positions>, AdamW, Tokens, Tokens, Tokens>>;
+template <class Model>
+using Trained = Accumulate<micro_batches, Training<Model, AdamW, Tokens, Tokens, Tokens>>;
 template <class T>
-using Alone = Accumulate<micro_batches, Training<Gpt<T, layers>, AdamW, Tokens, Tokens, Tokens>>;
+using Train = Trained<Gpt<T, layers / stage, context>>;
+template <class T>
+using Alone = Trained<Gpt<T, layers>>;
 
 inline const Schedule* const synchronous[] = {
     &schedules::naive,          &schedules::gpipe,          &schedules::one_forward_one_backward,

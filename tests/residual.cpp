@@ -43,7 +43,10 @@ std::vector<lockstep::Array> outputs(const Mesh& mesh) {
 }
 
 // What is completed and gathered is float; the stream itself does not travel.
-constexpr auto& p = plan<Step<double, context / tensor>, Mesh{data = 2, tensor = 2}>;
+using Sliced = Wanted<double, Shape<batch / data, context / tensor, channels>>;
+constexpr auto& p =
+    plan<Training<Model<double, context / tensor>, KeepGradients, Sliced, Sliced>,  // nvcc takes no Step
+         Mesh{data = 2, tensor = 2}>;
 static_assert(p.forward.elements(tensor, Collective::reduce_scatter) * 4 == p.forward.messages(reduce_scatter(tensor)));
 static_assert(p.forward.elements(tensor, Collective::all_gather) * 4 == p.forward.messages(all_gather(tensor)));
 }  // namespace

@@ -27,9 +27,10 @@ struct Staged {
     return mean(square(again(left.last, x).last - y)) + mean(left.each);
   }
 };
-template <Dim depth>
-using Run = Accumulate<
-    4, Training<Staged<depth>, AdamW, Known<double>, Tensor<double, Shape<4, batch / data, features>>, Known<double>>>;
+template <class Model>
+using Run =
+    Accumulate<4,
+               Training<Model, AdamW, Known<double>, Tensor<double, Shape<4, batch / data, features>>, Known<double>>>;
 
 /// What the layers are made from and what is made of them, without a value past them, for which PipeDream has no
 /// weights.
@@ -84,14 +85,14 @@ TEST_CASE("stored split, by every stage of ZeRO, a scan trains alike") {
   }
 }
 TEST_CASE("scans stand before the layers of a pipeline, and behind them") {
-  const auto one = losses(build<Run<4>>(), Mesh{});
-  const Graph graph = build<Run<4 / stage>>();
+  const auto one = losses(build<Run<Staged<4>>>(), Mesh{});
+  const Graph graph = build<Run<Staged<4 / stage>>>();
   for (const Mesh& mesh : {Mesh{stage = 2}, Mesh{stage = 4}, Mesh{stage = 2, data = 2}, Mesh{stage = 2, tensor = 2}}) {
     INFO(text(mesh));
     check_near(losses(graph, mesh), one);
   }
-  check_near(losses(build<Pipelined<schedules::zero_bubble_h1, Run<4 / stage>>>(), Mesh{stage = 2}), one);
-  check_near(losses(build<Pipelined<schedules::interleaved<2>, Run<4 / stage>>>(), Mesh{stage = 2}), one);
+  check_near(losses(build<Pipelined<schedules::zero_bubble_h1, Run<Staged<4 / stage>>>>(), Mesh{stage = 2}), one);
+  check_near(losses(build<Pipelined<schedules::interleaved<2>, Run<Staged<4 / stage>>>>(), Mesh{stage = 2}), one);
 }
 TEST_CASE("where stages update without waiting, a scan is still its steps one behind the other") {
   check_near(losses<Sgd>(build<Asynchronous<Plain>>(), Mesh{stage = 2}, {}),

@@ -58,10 +58,10 @@ struct Alone {
   constexpr auto operator()(Distributed auto x) const { return mean(square(layer(x))); }
 };
 /// A layer behind an input that wants its gradient, as the layers before it would.
+template <class Layer, class X>
+using Trained = Training<Alone<Layer>, Sgd, Wanted<float, X>>;
 template <class Layer, Dim... x>
-using Trained = Training<Alone<Layer>, Sgd, Wanted<float, Shape<x...>>>;
-template <class Layer, Dim... x>
-constexpr auto& alone = plan<Trained<Layer, x...>, two>;
+constexpr auto& alone = plan<Trained<Layer, Shape<x...>>, two>;
 
 constexpr CollectiveRow in = all_reduce(tensor).of(4 * 4 * 6), loss = all_reduce(tensor).of(4);
 static_assert(proven<alone<Column, 4, 6>.forward.is(loss)>);
@@ -91,7 +91,7 @@ constexpr models::Gpt2Sizes tensor_parallel{.context = 16,
                                             .layers = 4,
                                             .dropped = 0};
 using Block = models::Gpt2<tensor_parallel>::Block;
-constexpr auto& block = plan<Trained<Block, examples, 16, 32>, two>;
+constexpr auto& block = plan<Trained<Block, Shape<examples, 16, 32>>, two>;
 static_assert(proven<block.forward.is(all_reduce(tensor).of(16_KiB), all_reduce(tensor).of(16_KiB))>);
 static_assert(proven<block.backward.is(all_reduce(tensor).of(16_KiB), all_reduce(tensor).of(16_KiB))>);
 
@@ -151,8 +151,8 @@ struct KeepsSlices {
     return y + dropout(mlp(gathered(norm2(y))), n.drop());
   }
 };
-constexpr auto& kept = plan<Trained<Block, examples, 16 / tensor, 32>, two>;
-constexpr auto& gathered_again = plan<Trained<KeepsSlices<tensor_parallel>, examples, 16 / tensor, 32>, two>;
+constexpr auto& kept = plan<Trained<Block, Shape<examples, 16 / tensor, 32>>, two>;
+constexpr auto& gathered_again = plan<Trained<KeepsSlices<tensor_parallel>, Shape<examples, 16 / tensor, 32>>, two>;
 static_assert(equals<gathered_again.backward.calls(all_gather()), kept.backward.calls(all_gather()) + 2>);
 static_assert(equals<kept.memory.of(Use::activations) - gathered_again.memory.of(Use::activations), 2 * 16_KiB / 2>);
 
@@ -193,7 +193,7 @@ constexpr models::LlamaSizes grouped{.context = 16,
                                      .key_heads = 2,
                                      .inner = 64 / tensor,
                                      .vocabulary = 64 / tensor};
-constexpr auto& few_keys = plan<Trained<models::Llama<grouped>::Attention, examples, 16, 32>, Mesh{tensor = 4}>;
+constexpr auto& few_keys = plan<Trained<models::Llama<grouped>::Attention, Shape<examples, 16, 32>>, Mesh{tensor = 4}>;
 static_assert(proven<few_keys.forward.is(all_reduce(tensor).of(16_KiB))>);
 static_assert(proven<few_keys.backward.is(all_reduce(tensor).of(4_KiB), all_reduce(tensor).of(4_KiB),
                                           all_reduce(tensor).of(16_KiB))>);

@@ -157,7 +157,7 @@ inline void print() {
   blocks::print_block("megatron block", tree.substr(0, tree.find("\noptimizer")));
   print_annotations();
   print_memories();
-  blocks::print_collectives("megatron sequence", plan<Trained<Block, examples, 16 / tensor, 32>, two>);
+  blocks::print_collectives("megatron sequence", plan<Trained<Block, Shape<examples, 16 / tensor, 32>>, two>);
   blocks::print_collectives("megatron vocabulary", predictor);
   blocks::print_collectives("megatron grouped", few_keys, true);
   blocks::print_collectives("megatron token", token);

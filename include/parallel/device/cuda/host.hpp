@@ -27,7 +27,8 @@ class CudaAndCpuOf : public CudaOf<T...> {
   /// The CPU's kernels compute what is bf16 in float.
   using Host = std::conditional_t<(std::is_same_v<T, double> || ...), CpuOf<float, double>, CpuOf<float>>;
 
-  explicit CudaAndCpuOf(int number = 0, int threads = 1, bool tf32 = false, std::span<const OwnKernels> own = {},
+  CudaAndCpuOf() = default;
+  explicit CudaAndCpuOf(int number, int threads = 1, bool tf32 = false, std::span<const OwnKernels> own = {},
                         const Host& host = {})
       : CudaOf<T...>(number, tf32, own), host_(host), threads_(threads) {}
   const Host& host() const { return host_; }
@@ -35,7 +36,7 @@ class CudaAndCpuOf : public CudaOf<T...> {
 
  private:
   Host host_;
-  int threads_;
+  int threads_ = 1;
 };
 using CudaAndCpu = CudaAndCpuOf<float, bfloat16, float16>;
 using CudaAndCpuDouble = CudaAndCpuOf<float, bfloat16, float16, double>;
