@@ -154,8 +154,8 @@ Parts moved(Collective c, Placement from, Placement to, const Parts& parts) {
         break;
       case Collective::mask: after.push_back(r == 0 ? part(r) : Matrix(2 * n, 3 * n)); break;
       case Collective::drop: after.push_back(holds(to, r) ? part(r) : Matrix{}); break;
-      case Collective::all_gather:
-      case Collective::all_reduce: after.push_back(sum); break;
+      case Collective::all_gather:  // who is not to hold it gets it, too, where several are
+      case Collective::all_reduce:
       case Collective::reduce:
       case Collective::gather: after.push_back(holds(to, r) ? sum : Matrix{}); break;
       case Collective::reduce_scatter:

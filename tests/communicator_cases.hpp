@@ -76,6 +76,8 @@ T expected(const Exchange& e, int rank, int ranks, std::int64_t i) {
     case Collective::all_reduce:
     case Collective::reduce: return reduced<T>(ranks, i, e.maximum);
     case Collective::reduce_scatter: return reduced<T>(ranks, rank * block + i, e.maximum);
+    case Collective::scatter: return given<T>(e, e.root, rank * block + i);
+    case Collective::gather:
     case Collective::all_gather: return given<T>(e, static_cast<int>(i / block), i % block);
     case Collective::all_to_all: return given<T>(e, static_cast<int>(i / block), rank * block + i % block);
     default: return given<T>(e, e.root, i);
@@ -176,7 +178,8 @@ class Case {
 };
 
 inline constexpr Collective kinds[] = {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
-                                       Collective::all_to_all, Collective::broadcast,      Collective::reduce};
+                                       Collective::all_to_all, Collective::broadcast,      Collective::reduce,
+                                       Collective::gather,     Collective::scatter};
 
 /// Every collective of an element type for many counts, roots, in place or not. Returns what was wrong first.
 template <class T, class C>
@@ -184,9 +187,11 @@ std::string every_collective(C& c, DType dtype) {
   const int n = c.size();
   std::string wrong;
   for (const Collective kind : kinds) {
-    const bool blocks =
-        kind == Collective::all_gather || kind == Collective::all_to_all || kind == Collective::reduce_scatter;
-    const bool rooted = kind == Collective::broadcast || kind == Collective::reduce;
+    const bool may_be_in_place =
+        kind == Collective::all_reduce || kind == Collective::broadcast || kind == Collective::reduce;
+    const bool blocks = !may_be_in_place;
+    const bool rooted = kind == Collective::broadcast || kind == Collective::reduce || kind == Collective::gather ||
+                        kind == Collective::scatter;
     for (std::int64_t count :
          {0, 1, n, n * n, 7 * n, 7 * n * n, 7 * n + 1, 129, 1000 * n, 100 * n * n, 1000 * n + 13}) {
       if (blocks && count % (kind == Collective::all_to_all ? n * n : n) != 0) continue;
@@ -224,8 +229,8 @@ std::string overlapping(C& c, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     std::vector<Case<float>> all;
     for (int i = 0; i < max_outstanding; ++i)
-      all.emplace_back(kinds[index((i + round) % 6)], n * n * (i % 8 * 19 + 1), DType::f32, false, i % n, false,
-                       c.rank(), n);
+      all.emplace_back(kinds[index((i + round) % static_cast<int>(std::size(kinds)))], n * n * (i % 8 * 19 + 1),
+                       DType::f32, false, i % n, false, c.rank(), n);
     std::vector<Ticket> tickets;
     for (const auto& one : all) tickets.push_back(c.start(one.exchange));
     for (int i = 0; i < max_outstanding; ++i) {
@@ -297,19 +302,24 @@ std::string refusals(C& c) {
     const char* words;
   };
   std::vector<Refused> all = {
-      {{Collective::gather, a, b, 4}, "no communicator carries this out"},
+      {{Collective::drop, a, b, 4}, "no communicator carries this out"},
       {{Collective::slice, a, b, 4}, "no communicator carries this out"},
       {{Collective::all_reduce, a, b, -1}, "negative"},
       {{Collective::broadcast, a, b, 4, DType::f32, false, n}, "the root is no rank"},
       {{Collective::reduce, a, b, 4, DType::f32, false, -1}, "the root is no rank"},
+      {{Collective::gather, a, b, 4 * n, DType::f32, false, n}, "the root is no rank"},
+      {{Collective::scatter, a, b, 4 * n, DType::f32, false, -1}, "the root is no rank"},
       {{Collective::all_reduce, nullptr, b, 4}, "a buffer is missing"},
       {{Collective::all_gather, a, nullptr, 4 * n}, "a buffer is missing"},
       {{Collective::all_reduce, a, a + 1, 4}, "overlap"},
       {{Collective::all_to_all, a, a, n * n}, "overlap"},
       {{Collective::all_gather, a, a, n}, "overlap"},
+      {{Collective::gather, a, a, n, DType::f32, false, c.rank()}, "overlap"},
+      {{Collective::scatter, a, a, n, DType::f32, false, c.rank()}, "overlap"},
   };
   if (n > 1) {
-    for (const Collective kind : {Collective::all_gather, Collective::reduce_scatter})
+    for (const Collective kind :
+         {Collective::all_gather, Collective::reduce_scatter, Collective::gather, Collective::scatter})
       all.push_back({{kind, a, b, n + 1, DType::f32}, "do not divide the count"});
     all.push_back(
         {{Collective::all_to_all, a, b, n, DType::f32}, "the square of the group's ranks does not divide the count"});
@@ -347,7 +357,7 @@ std::string records(C& c) {
   const int n = c.size();
   std::vector<double> a(index(32 * n)), b(index(32 * n));
   std::vector<Record> noted;
-  noted.reserve(8);
+  noted.reserve(16);
   exchange(c, {Collective::all_reduce, a.data(), b.data(), 3});
   c.record(&noted);
   exchange(c, {Collective::all_reduce, a.data(), b.data(), 5});
@@ -357,6 +367,8 @@ std::string records(C& c) {
   exchange(c, {Collective::all_to_all, a.data(), b.data(), 4 * n * n, DType::f32});
   exchange(c, {Collective::broadcast, a.data(), b.data(), 9, DType::f64});
   exchange(c, {Collective::reduce, a.data(), b.data(), 11, DType::f32});
+  exchange(c, {Collective::gather, a.data(), b.data(), 3 * n, DType::f16});
+  exchange(c, {Collective::scatter, a.data(), b.data(), 2 * n, DType::f64});
   c.record(nullptr);
   exchange(c, {Collective::all_reduce, a.data(), b.data(), 3});
   const std::vector<Record> wanted = {
@@ -367,6 +379,8 @@ std::string records(C& c) {
       {Collective::all_to_all, 16 * n * n, DType::f32, n, false},
       {Collective::broadcast, 72, DType::f64, n, false},
       {Collective::reduce, 44, DType::f32, n, false},
+      {Collective::gather, 6 * n, DType::f16, n, false},
+      {Collective::scatter, 16 * n, DType::f64, n, false},
   };
   if (noted.size() != wanted.size()) return std::to_string(noted.size()) + " records";
   for (std::size_t i = 0; i < wanted.size(); ++i)

@@ -109,7 +109,8 @@ TEST_CASE_TEMPLATE("a product with the sum of a factor over what is contracted",
                            }),
                    near_parts<T>);
 #if defined(PARALLEL_TEST_CUDA)
-        CHECK(bool(one_kernel[0]) == !std::is_same_v<T, double>);
+        const bool lines = sizes[0] % 8 == 0 && sizes[1] % 8 == 0;  // of 16 bytes, which halves need
+        CHECK(bool(one_kernel[0]) == (!std::is_same_v<T, double> && (lines || !Half<T>)));
 #else
         CHECK_FALSE(bool(one_kernel[0]));
 #endif

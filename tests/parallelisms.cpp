@@ -55,6 +55,27 @@ TEST_CASE("data: the parameters' bytes, all-reduced once, however large the batc
   }
 }
 
+TEST_CASE("a parameter server: through its link goes what all others pull and push, through theirs their own") {
+  using Step = served::Step;
+  constexpr double in = 4 * width * width, p = parameters, gains = 4 * layers * width;
+  for (const int n : {2, 4, 8}) {
+    const double others = n - 1, completed = all_reduced(4 + 8, n);  // the loss, and the norm, which the server has
+    const auto check = [&](const Plan& plan, double pulled, double pushed) {
+      const Traffic server = plan.link(data, 0), worker = plan.link(data, n - 1);
+      CHECK(server.sent == exactly(others * pulled + completed));
+      CHECK(server.received == exactly(others * pushed + completed));
+      CHECK(worker.sent == exactly(pushed + completed));
+      CHECK(worker.received == exactly(pulled + completed));
+    };
+    check(derive<Step>(Mesh{data = n}), 2 * p - in, p);
+    check(derive<AllStored<data_parallel::Step, Stored<data, At<0>, Gathered::per_pass>>>(Mesh{data = n}), p, p);
+    check(derive<AllStored<data_parallel::Step, Stored<data, At<0>, Zero::states>>>(Mesh{data = n}), p, p);
+    if (n < 4) continue;  // which have a third server
+    const OwnedPlan spread = derive<beside_the_ladder::Spread>(Mesh{data = n});
+    const double matrices = 4 * layers * width * hidden;
+    CHECK(spread->link(data, 1).sent == exactly(others * 2 * matrices + in + gains + matrices + in + completed));
+  }
+}
 TEST_CASE("data, all stored: each stage of ZeRO sends and keeps what its page says") {
   constexpr double in = 4 * width * width;  // which no gradient of an input goes back through
   for (const int n : {2, 4, 8}) {

@@ -32,6 +32,9 @@ namespace hybrid {
 namespace stored_split {
 #include "../../examples/ladder/8_zero.cpp"
 }  // namespace stored_split
+namespace served {
+#include "../../examples/ladder/9_servers.cpp"
+}  // namespace served
 #undef main
 
 namespace beside_the_ladder {
@@ -51,6 +54,23 @@ struct Perceptron {
 };
 using Step = data_parallel::Step;
 using Sharded = AllStored<Step, Stored<data>>;
+
+// Several servers, each with some of the model.
+struct SpreadBlock {
+  Parameter<float, Shape<width>, Stored<data, At<0>>> gain{ones};
+  Parameter<float, Shape<width, 64>, Stored<data, At<1>>> up{normal(0.3)};
+  Parameter<float, Shape<64, width>, Stored<data, At<2>>> down{normal(0.1)};
+  constexpr auto operator()(Distributed auto x) const { return x + matmul(gelu(matmul(rms_norm(x, gain), up)), down); }
+};
+struct SpreadModel {
+  Parameter<float, Shape<width, width>, Stored<data, At<0>>> in{xavier};
+  Layers<8, SpreadBlock> blocks;
+  Parameter<float, Shape<width, width>, Stored<data, At<-1>>> out{xavier};
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    return mean(square(matmul(blocks(matmul(x, in)), out) - y));
+  }
+};
+using Spread = Training<SpreadModel, AdamW, data_parallel::Batch, data_parallel::Batch>;
 
 // Rung 4 in four parts: the sums of gradients are reduced once, behind the last.
 using Parts = Tensor<float, Shape<8 / data, 8, width>>;

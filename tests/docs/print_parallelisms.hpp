@@ -70,6 +70,7 @@ inline void print_rungs() {
   print_rung<sequence_parallel::Step>("[sequence](sequence.md)", sequence_parallel::mesh);
   print_rung<hybrid::Step>("[hybrid](hybrid.md)", hybrid::mesh);
   print_rung<stored_split::Step>("[data, stored split](zero.md)", stored_split::mesh);
+  print_rung<served::Step>("[a parameter server](servers.md)", served::mesh);
 }
 
 // Pictures and plans
@@ -177,6 +178,37 @@ inline void print_stored() {
   blocks::print_collectives("ladder zero", derive<beside_the_ladder::Sharded>(data_parallel::mesh));
 }
 
+/// What goes through the link of rank 0, and of the others the one that has most.
+template <class Step>
+void print_links(const char* name) {
+  std::printf("| %s |", name);
+  for (const int ranks : {4, 16, 64}) {
+    const OwnedPlan plan = derive<Step>(Mesh{data = ranks});
+    const Traffic server = plan->link(data, 0);
+    double most = 0;
+    for (int r = 1; r < ranks; ++r) most = std::max(most, plan->link(data, r).sent + plan->link(data, r).received);
+    std::printf(" %s | %s |", size(server.sent + server.received).c_str(), size(most).c_str());
+  }
+  std::puts("");
+}
+/// Rung 4 for so many examples that 64 ranks divide them.
+template <class Model, class... Word>
+using ForMany =
+    AllStored<Training<Model, AdamW, Tensor<float, Shape<64 / data, 8, 16>>, Tensor<float, Shape<64 / data, 8, 16>>>,
+              Word...>;
+inline void print_servers() {
+  using data_parallel::Model;
+  blocks::print_collectives("ladder servers", derive<served::Step>(served::mesh), true);
+  blocks::begin("ladder servers links");
+  std::puts(
+      "| | rank 0 of 4 | most of the others | rank 0 of 16 | most of the others | rank 0 of 64 | most of the others |\n|---|---|---|---|---|---|---|");
+  print_links<ForMany<Model>>("all-reduced, rung 4");
+  print_links<ForMany<Model, Stored<data>>>("`Stored<data>`");
+  print_links<ForMany<Model, Stored<data, At<0>>>>("`Stored<data, At<0>>`");
+  print_links<ForMany<Model, Stored<data, At<0>, Gathered::per_pass>>>("`Stored<data, At<0>, Gathered::per_pass>`");
+  print_links<ForMany<beside_the_ladder::SpreadModel>>("four servers, a matrix of each layer at one");
+}
+
 /// The same rung on one, two, four and eight ranks.
 template <class Step>
 void print_ranks(const char* name, const Axis& axis) {
@@ -232,6 +264,7 @@ inline void print() {
   print_schedules();
   print_bubbles();
   print_stored();
+  print_servers();
   print_ranks<data_parallel::Step>("ladder data ranks", data);
   print_ranks<tensor_parallel::Step>("ladder tensor ranks", tensor);
   print_ranks<sequence_parallel::Step>("ladder sequence ranks", tensor);

@@ -148,6 +148,7 @@ struct Member {
   std::shared_ptr<void> held = std::make_shared<char>();  ///< by each graph that has captured a call
   /// what has not been done when a call returned; each says whether it is done now
   std::vector<std::function<bool()>> pending;
+  std::vector<std::function<bool()>> later;  ///< as pending, but the communicator does not say so
   int polls = 0;
 
   bool in_graphs() const { return held.use_count() > 1; }

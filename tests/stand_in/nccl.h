@@ -264,7 +264,8 @@ inline ncclResult_t ncclCommInitAll(ncclComm_t* comms, int count, const int* dev
     return clique->error;
   });
 }
-/// The new communicator is given when all have asked; until then the parent is in progress.
+/// The new communicator is given when all have asked. As with NCCL 2.28 on a GPU, a parent that does not block may be in
+/// progress no more before that.
 inline ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* child, ncclConfig_t* config) {
   *child = nullptr;
   return stand_in::nccl_call("ncclCommSplit", [&](stand_in::Gpu& gpu, stand_in::Gpu::Lock& lock) {
@@ -298,6 +299,10 @@ inline ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_
       }
       return group->ready();
     };
+    if (!parent->blocking && stand_in::grouped.depth == 0) {
+      parent->later.push_back(done);
+      return ncclInProgress;
+    }
     return stand_in::complete(gpu, lock, parent, done, "ncclCommSplit");
   });
 }
@@ -307,6 +312,11 @@ inline ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) 
     stand_in::Member& member = *comm->member;
     *state = stand_in::state_of(member);
     if (*state != ncclSuccess) return ncclSuccess;
+    if (!member.later.empty() && ++member.polls % 2 == 0) {
+      auto later = std::exchange(member.later, {});
+      std::erase_if(later, [](const auto& done) { return done(); });
+      member.later = std::move(later);
+    }
     if (!member.pending.empty()) {
       *state = ncclInProgress;
       if (++member.polls % 2 == 0) {

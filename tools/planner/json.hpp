@@ -294,6 +294,15 @@ inline Json json(const Plan& plan, const std::string& program) {
   for (int i = 0; i < plan.mesh.count; ++i)
     redundant.push_back(
         {{"axis", words(plan.mesh.axes[i].axis->text())}, {"share", plan.redundant(*plan.mesh.axes[i].axis)}});
+  Json links = Json::array();
+  for (int i = 0; i < plan.mesh.count; ++i)
+    for (int rank = 0; rank < plan.mesh.axes[i].size && plan.all.one_sided_on(*plan.mesh.axes[i].axis); ++rank) {
+      const Traffic link = plan.link(*plan.mesh.axes[i].axis, rank);
+      links.push_back({{"axis", words(plan.mesh.axes[i].axis->text())},
+                       {"rank", rank},
+                       {"sent", link.sent},
+                       {"received", link.received}});
+    }
   return {{"schema", schema},
           {"program", program},
           {"mesh", json(plan.mesh)},
@@ -301,6 +310,7 @@ inline Json json(const Plan& plan, const std::string& program) {
           {"pipeline", stage_json(plan)},
           {"totals",
            {{"forward", json(plan.forward)}, {"backward", json(plan.backward)}, {"optimizer", json(plan.optimizer)}}},
+          {"links", links},
           {"agreement",
            {{"start", json(plan.agreement.start)},
             {"counter", json(plan.agreement.counter)},

@@ -163,6 +163,13 @@ constexpr std::int64_t local_elements(const Layout& layout, const Mesh& mesh) {
 constexpr std::int64_t local_bytes(const Type& type, const Mesh& mesh) {
   return bytes_of(type.dtype) * local_elements(type.layout, mesh);
 }
+/// Whether a rank holds anything of what lies so; of what is At some ranks the others do not. `but`: an axis that is
+/// not looked at.
+constexpr bool holds(const Layout& layout, const Mesh& mesh, int rank, const Axis* but = nullptr) {
+  for (const Placed& p : layout.others)
+    if (p.axis != but && !holds(p.placement, mesh.coordinate(rank, p.axis), mesh.extent(p.axis))) return false;
+  return true;
+}
 }  // namespace internals
 
 }  // namespace parallel

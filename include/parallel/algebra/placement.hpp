@@ -24,6 +24,8 @@ struct Placement {
       : kind(k), dim(d), coordinates(c), flat(f), alone(a) {}
   constexpr bool operator==(const Placement&) const = default;
   constexpr bool split() const { return kind == PlacementKind::split; }
+  /// Not all ranks have the same of it: before it can be used whole they exchange something.
+  constexpr bool apart() const { return split() || kind == PlacementKind::at; }
   constexpr bool whole() const { return kind == PlacementKind::invariant || kind == PlacementKind::broadcast; }
   constexpr bool pending() const { return kind == PlacementKind::partial; }
 };
@@ -61,11 +63,18 @@ constexpr Placement behind(Placement p, int dims) {
 }
 constexpr Placement at(int coordinate) { return {PlacementKind::at, 0, std::uint64_t{1} << coordinate}; }
 
-/// Whether the rank with a coordinate, of so many on the axis, holds anything of a value placed `p`.
+/// Whether the rank with a coordinate, of so many on the axis, holds anything of a value placed `p`. One alone holds
+/// everything.
 constexpr bool holds(Placement p, int coordinate, int ranks) {
-  if (p.kind != PlacementKind::at) return true;
+  if (p.kind != PlacementKind::at || ranks == 1) return true;
   return (coordinate < 63 && (p.coordinates >> coordinate & 1) != 0) ||
          (coordinate == ranks - 1 && p.coordinates >> 63 != 0);
+}
+/// The first that does; `ranks` where none does.
+constexpr int first_holder(Placement p, int ranks) {
+  int first = 0;
+  while (first < ranks && !holds(p, first, ranks)) ++first;
+  return first;
 }
 }  // namespace internals
 

@@ -46,7 +46,7 @@ namespace parallel {
   reason(has_constructor, "parallel: a model, or a member of one, has a constructor or private members, as containers and smart pointers have; write a plain struct with initializers in braces, Layers<n, Block> for a container, or describe it to Boost.Hana", member) \
   reason(has_virtual, "parallel: a model, or a member of one, has virtual functions, but what a program calls is known while it is compiled; leave virtual out, and make what varies a template argument", member) \
   reason(carried_differs, "parallel: a block of Layers, or a cell of Scan, returns another shape than it takes; a layer, or a step, must keep the shape of what it hands on", dimensions_taken, dimensions_returned) \
-  reason(held_elsewhere, "parallel: a value that only some ranks hold (At) meets an operation; bring it to all of them first with to<On<axis, Broadcast>>(x)", operand) \
+  reason(held_elsewhere, "parallel: a value that only some ranks hold (At) meets an operation; bring it to all of them first with to<On<axis, Broadcast>>(x), or let a parameter lie so at rest, Stored<axis, At<0>>", operand) \
   reason(given_pending, "parallel: a parameter or an input cannot be a pending sum (Partial): no rank could fill in its term; leave it Invariant or split it", dimensions) \
   reason(outside_layers, "parallel::Layers: a parameter of a block is used outside its Layers, where it has no one layer; use it within the block", layers) \
   reason(remembered, "parallel::remember: a training has no memory of earlier steps; call remember in an Evaluation only", layers) \
@@ -55,6 +55,7 @@ namespace parallel {
   reason(layers_split, "parallel::Layers: layers are shared out over one axis, the stages of a pipeline; write Layers<n / stage, Block>", layers) \
   reason(staged_twice, "parallel::Layers: layers over stages are applied more than once in a program; apply one Layers<n / stage, Block> once, and leave the axis out of the others", times) \
   reason(stages_named, "parallel: beside Layers<n / stage, Block> an annotation names the axis of the stages; leave it out: where the rest of a program lives follows from the layers", dimensions) \
+  reason(held_nowhere, "parallel: a value is At ranks of an axis of which the mesh has none; count its ranks from 0, as At<0>, say At<-1> for the last, or give the axis more ranks", extent) \
   reason(no_such_stage, "parallel: a plan is asked of a stage that the mesh does not have; count stages from 0", coordinate, extent) \
   reason(asynchronous, "parallel::Pipelined: in a schedule that updates without waiting (PipeDream) stages have different versions of the weights, but a parameter is used on several; give each stage one of its own, or choose a synchronous schedule", dimensions) \
   reason(layers_words, "parallel: what stands behind the block of Layers, or the cell of Scan, is no word of it, or said twice; write Recompute<>, KeepOnHost, or at Layers On<axis, placement> for what crosses from stage to stage; Stored stands at a Parameter, or in AllStored<Step, Stored<axis>>", layers) \
@@ -106,7 +107,7 @@ namespace parallel {
   reason(too_many_members, "parallel: a struct of a model has more than sixteen members; group some of them in a struct of their own", members) \
   reason(no_name, "parallel: a key of a hana::map of modules is no hana::string, is empty, or has a dot or a star, which part a parameter's path; give it a name, hana::string_c<'u', 'p'>", member) \
   reason(stored_broadcast, "parallel: a parameter that is Stored Broadcast would hand its optimizer a pending sum (Partial); leave it Invariant at rest, or Split, and write On<axis, Broadcast> for how it enters", dimensions) \
-  reason(stored_words, "parallel: the words of Stored do not fit together; write an axis, then at most one placement (none in AllStored), one Zero, and at Zero::parameters one Gathered, the last two alike on all axes of a parameter", dimensions) \
+  reason(stored_words, "parallel: the words of Stored do not fit together; write an axis, then at most one placement (in AllStored At alone), one Zero, and at Zero::parameters one Gathered, the last two alike on all axes of a parameter", dimensions) \
   reason(recompute_words, "parallel: the words of Recompute do not fit together; write at most one number of layers, 1 to 10, that divides the Layers where it stands there, one Repeat, and eight different operations, which the block applies; Repeat::everything only of whole Layers", layers) \
   reason(stored_input, "parallel: an input is given anew for each step, so how it lies at rest means nothing; leave Stored off a Tensor, or write a Parameter", annotations) \
   reason(host_is_memory, "parallel: host is no axis of ranks, but the memory beside the device of each; leave it out of meshes, and of annotations but Stored<host>", ranks) \

@@ -1,5 +1,6 @@
 // From one placement to another on one axis: which collective moves the value, and what it costs.
 #pragma once
+#include <bit>
 #include <iterator>
 
 #include <parallel/algebra/mesh.hpp>
@@ -124,12 +125,23 @@ inline constexpr TransitionRow transitions[] = {
 };
 // clang-format on
 
-/// The row of the table for a move between two different placements; `never` where there is none.
+/// What brings to several ranks what the table brings to one.
+constexpr Collective to_several(Collective c) {
+  return c == Collective::send     ? Collective::broadcast
+         : c == Collective::reduce ? Collective::all_reduce
+         : c == Collective::gather ? Collective::all_gather
+                                   : c;
+}
+/// The row of the table for a move between two different placements; `never` where there is none. To fewer of the ranks
+/// that hold the value nothing moves.
 constexpr Collective collective(Placement from, Placement to) {
   if (to == OnHost && from == Invariant) return Collective::offload;
   if (from == OnHost && to == Invariant) return Collective::fetch;
+  const bool at_some = to.kind == PlacementKind::at;
+  if (at_some && from.kind == to.kind && (to.coordinates & ~from.coordinates) == 0) return Collective::drop;
   for (const TransitionRow& row : transitions)
-    if (row.from.kind == from.kind && row.to.kind == to.kind) return row.collective;
+    if (row.from.kind == from.kind && row.to.kind == to.kind)
+      return at_some && std::popcount(to.coordinates) > 1 ? to_several(row.collective) : row.collective;
   return Collective::never;
 }
 }  // namespace internals
@@ -157,6 +169,34 @@ constexpr int participants(const Transition& t, const Mesh& mesh) {
   int n = 0;
   for (int k = 0; k < all; ++k) n += holds(t.among, k, all) ? 1 : 0;
   return n;
+}
+
+/// Bytes that go out of one rank of an axis, and come in.
+struct Traffic {
+  double sent = 0, received = 0;
+  constexpr bool operator==(const Traffic&) const = default;
+};
+/// Of one move: where one rank, the root, has or gets what the others do not, all of it goes through its link; else each
+/// sends and receives as much as in a ring. `message` and n as of `sent`.
+constexpr Traffic traffic_of(const Transition& t, double message, int coordinate, int n) {
+  const bool from = coordinate == first_holder(t.from, n), to = coordinate == first_holder(t.to, n);
+  const double others = n - 1, part = message / n;
+  switch (t.along != 0 ? Collective::retype : t.collective) {
+    case Collective::broadcast: return from ? Traffic{others * message, 0} : Traffic{0, message};
+    case Collective::scatter: return from ? Traffic{others * part, 0} : Traffic{0, part};
+    case Collective::reduce: return to ? Traffic{0, others * message} : Traffic{message, 0};
+    case Collective::gather: return to ? Traffic{0, others * part} : Traffic{part, 0};
+    case Collective::send: return {from ? message : 0, to ? message : 0};
+    default: break;
+  }
+  const double of_ring = sent(t.collective, message, n);
+  return {of_ring, of_ring};
+}
+/// Whether it leads to one rank of an axis or away from one.
+constexpr bool one_sided(const Transition& t) {
+  return t.along == 0 &&
+         (t.collective == Collective::broadcast || t.collective == Collective::scatter ||
+          t.collective == Collective::reduce || t.collective == Collective::gather || t.collective == Collective::send);
 }
 }  // namespace internals
 

@@ -20,6 +20,8 @@ namespace parallel::internals {
 ///     all_to_all      count / n, n blocks   count / n, n blocks   [a;b] [c;d]  |-> [a;c] [b;d]
 ///     broadcast       count at the root     count                 [a] []       |-> [a] [a]
 ///     reduce          count                 count at the root     [a] [b]      |-> [a+b] []
+///     gather          count / n             at the root: count    [a] [b]      |-> [a;b] []
+///     scatter         at the root: count    count / n             [a;b] []     |-> [a] [b]
 ///     send            count                                       [a] []       |-> [a] [a], to rank `peer`,
 ///     receive                               count                                   where it is received from rank `peer`
 ///
@@ -36,6 +38,11 @@ struct Exchange {
   int peer = -1;           ///< of a send or a receive
   Here from{};             ///< the line on which this was written; of a plan's, that of the user's program
 };
+
+/// Whether one rank, the root, has or gets what the others do not.
+constexpr bool rooted(Collective c) {
+  return c == Collective::broadcast || c == Collective::reduce || c == Collective::gather || c == Collective::scatter;
+}
 
 /// A started exchange: `wait` takes it once.
 struct Ticket {
@@ -73,14 +80,18 @@ constexpr std::int64_t block_of(const Exchange& e, int ranks) {
 }
 /// Elements of a rank's own `in` and `out`; 0 where the buffer is not used.
 constexpr std::int64_t elements_in(const Exchange& e, int rank, int ranks) {
-  if (e.kind == Collective::all_gather || e.kind == Collective::all_to_all) return e.count / ranks;
+  if (e.kind == Collective::all_gather || e.kind == Collective::all_to_all || e.kind == Collective::gather)
+    return e.count / ranks;
   if (e.kind == Collective::receive) return 0;
-  return e.kind == Collective::broadcast && rank != e.root ? 0 : e.count;
+  const bool from_root = e.kind == Collective::broadcast || e.kind == Collective::scatter;
+  return from_root && rank != e.root ? 0 : e.count;
 }
 constexpr std::int64_t elements_out(const Exchange& e, int rank, int ranks) {
-  if (e.kind == Collective::reduce_scatter || e.kind == Collective::all_to_all) return e.count / ranks;
+  if (e.kind == Collective::reduce_scatter || e.kind == Collective::all_to_all || e.kind == Collective::scatter)
+    return e.count / ranks;
   if (e.kind == Collective::send) return 0;
-  return e.kind == Collective::reduce && rank != e.root ? 0 : e.count;
+  const bool to_root = e.kind == Collective::reduce || e.kind == Collective::gather;
+  return to_root && rank != e.root ? 0 : e.count;
 }
 
 /// Whether two ranks mean the same exchange.
@@ -93,8 +104,10 @@ inline std::string text(const Exchange& e) {
   std::string words(name_of(e.kind));
   if (e.maximum) words += " (maximum)";
   words += " of " + std::to_string(e.count) + " " + std::string(name_of(e.dtype));
-  if (e.kind == Collective::broadcast) words += " from rank " + std::to_string(e.root);
-  if (e.kind == Collective::reduce) words += " to rank " + std::to_string(e.root);
+  if (rooted(e.kind)) {
+    const bool from = e.kind == Collective::broadcast || e.kind == Collective::scatter;
+    words += (from ? " from rank " : " to rank ") + std::to_string(e.root);
+  }
   if (point_to_point(e.kind))
     words += (e.kind == Collective::send ? " to rank " : " from rank ") + std::to_string(e.peer);
   if (e.label != nullptr && *e.label != '\0') words += " (" + std::string(e.label) + ")";
@@ -113,31 +126,32 @@ inline std::string text_with_line(const Exchange& e) {
 
 /// Throws ExchangeRefused where no communicator could carry out the exchange.
 inline void check(const Exchange& e, int rank, int ranks) {
-  const bool in_blocks = e.kind == Collective::all_gather || e.kind == Collective::all_to_all;
-  const bool rooted = e.kind == Collective::broadcast || e.kind == Collective::reduce;
-  if (!in_blocks && !rooted && !point_to_point(e.kind) && e.kind != Collective::all_reduce &&
-      e.kind != Collective::reduce_scatter)
+  const bool in_blocks = e.kind == Collective::all_gather || e.kind == Collective::all_to_all ||
+                         e.kind == Collective::reduce_scatter || e.kind == Collective::gather ||
+                         e.kind == Collective::scatter;
+  if (!in_blocks && !rooted(e.kind) && !point_to_point(e.kind) && e.kind != Collective::all_reduce)
     refuse(
         e,
-        "no communicator carries this out; exchange by all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, reduce, send or "
-        "receive");
+        "no communicator carries this out; exchange by all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, reduce, gather, scatter, "
+        "send or receive");
   if (point_to_point(e.kind) && (e.peer < 0 || e.peer >= ranks))
     refuse(e, "the peer is no rank of the group; count its ranks from 0");
   if (point_to_point(e.kind) && e.peer == rank)
     refuse(e, "the peer is this rank itself; send to another, and copy what stays");
   if (e.count < 0) refuse(e, "the count is negative; give the elements of the full message");
   const std::int64_t blocks = e.kind == Collective::all_to_all ? std::int64_t{ranks} * ranks : ranks;
-  if ((in_blocks || e.kind == Collective::reduce_scatter) && e.count % blocks != 0)
+  if (in_blocks && e.count % blocks != 0)
     refuse(e, blocks == ranks
                   ? "the ranks of the group do not divide the count; give the elements of the full message"
                   : "the square of the group's ranks does not divide the count; give the elements of the full "
                     "message, of which each rank has a block for each");
-  if (rooted && (e.root < 0 || e.root >= ranks)) refuse(e, "the root is no rank of the group; count its ranks from 0");
+  if (rooted(e.kind) && (e.root < 0 || e.root >= ranks))
+    refuse(e, "the root is no rank of the group; count its ranks from 0");
   const std::int64_t in = elements_in(e, rank, ranks) * bytes_of(e.dtype),
                      out = elements_out(e, rank, ranks) * bytes_of(e.dtype);
   if ((in > 0 && e.in == nullptr) || (out > 0 && e.out == nullptr)) refuse(e, "a buffer is missing; give in and out");
   if (in == 0 || out == 0) return;
-  if (e.in == e.out && (rooted || e.kind == Collective::all_reduce)) return;
+  if (e.in == e.out && !in_blocks) return;
   const auto *from = static_cast<const char*>(e.in), *to = static_cast<const char*>(e.out);
   const std::less<> before;
   if (before(from, to + out) && before(to, from + in))

@@ -259,6 +259,12 @@ class Mpi {
                   e);
         break;
       }
+      case Collective::gather:
+        started(MPI_Igather(e.in, block, type, e.out, block, type, e.root, group, &p.request), e);
+        break;
+      case Collective::scatter:
+        started(MPI_Iscatter(e.in, block, type, e.out, block, type, e.root, group, &p.request), e);
+        break;
       case Collective::all_gather:
         started(MPI_Iallgather(e.in, block, type, e.out, block, type, group, &p.request), e);
         break;

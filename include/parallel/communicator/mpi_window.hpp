@@ -29,6 +29,9 @@ namespace parallel::internals::processes {
 ///     all_gather            its block                          the others' blocks
 ///     all_to_all            a block for each other             the blocks for it
 ///     broadcast             all of it, at the root             all of it, elsewhere
+///     gather                its block, but for the root        the others' blocks, at the root
+///     scatter               a block for each other, at the     its block, elsewhere
+///                           root
 ///     barrier               nothing                            nothing
 ///
 /// Slots take turns: a rank is at most `slots` steps ahead of the slowest that takes. Nobody waits but in `wait`.
@@ -158,10 +161,12 @@ class Window {
     std::int64_t length, each, count;  ///< of what is cut, elements of a step, steps
     bool pairs = false;                ///< sums by parts, and then the parts, step by step
   };
-  bool in_blocks(Collective kind) const { return kind == Collective::reduce_scatter || kind == Collective::all_to_all; }
+  bool in_blocks(Collective kind) const {
+    return kind == Collective::reduce_scatter || kind == Collective::all_to_all || kind == Collective::scatter;
+  }
   Steps steps_of(const Exchange& e) const {
     const std::int64_t in_slot = piece_ / bytes_of(e.dtype);
-    const bool blocks = in_blocks(e.kind) || e.kind == Collective::all_gather;
+    const bool blocks = in_blocks(e.kind) || e.kind == Collective::all_gather || e.kind == Collective::gather;
     const std::int64_t length = blocks ? block_of(e, ranks_) : e.count;
     const std::int64_t each = in_blocks(e.kind) ? std::max<std::int64_t>(1, in_slot / ranks_) : in_slot;
     const std::int64_t cuts = std::max<std::int64_t>(1, (length + each - 1) / each);
@@ -225,6 +230,7 @@ class Window {
     if (cut.gathers) {
       const std::int64_t first = cut.part(rank_, ranks_);
       copy(0, e.out, first, cut.part(rank_ + 1, ranks_) - first);
+    } else if (!gives(e)) {
     } else if (in_blocks(e.kind)) {
       for (int r = 0; r < ranks_; ++r)
         if (r != rank_) copy(r * steps.each, e.in, r * steps.length + cut.first, cut.count);
@@ -232,7 +238,7 @@ class Window {
       const std::int64_t before = cut.part(rank_, ranks_) - cut.first, behind = cut.part(rank_ + 1, ranks_) - cut.first;
       copy(0, e.in, cut.first, before);
       copy(behind, e.in, cut.first + behind, cut.count - behind);
-    } else if (e.kind == Collective::broadcast ? rank_ == e.root : e.kind != Collective::reduce || rank_ != e.root) {
+    } else {
       copy(0, e.in, cut.first, cut.count);
     }
     if (post_.step == 0) post_.calls = hash(post_.calls, e);
@@ -247,11 +253,16 @@ class Window {
     next(post_, steps);
   }
 
+  static bool from_root(Collective kind) { return kind == Collective::broadcast || kind == Collective::scatter; }
+  static bool to_root(Collective kind) { return kind == Collective::reduce || kind == Collective::gather; }
+  /// Whether this rank has something for the others.
+  bool gives(const Exchange& e) const {
+    return from_root(e.kind) ? rank_ == e.root : !to_root(e.kind) || rank_ != e.root;
+  }
   /// Whether this rank takes something of rank r's, or waits for it.
   bool needs(const Exchange& e, int r) const {
     if (r == rank_) return false;
-    if (e.kind == Collective::broadcast) return r == e.root;
-    return e.kind != Collective::reduce || rank_ == e.root;
+    return from_root(e.kind) ? r == e.root : !to_root(e.kind) || rank_ == e.root;
   }
   bool can_take() const {
     if (take_.steps == post_.steps || !differ_.empty()) return false;
@@ -301,7 +312,12 @@ class Window {
       case Collective::broadcast:
         copy(out(cut.first), rank_ == e.root ? in(cut.first) : from(e.root), cut.count);
         break;
-      default: {  // all_gather, all_to_all: each begins with its own block, so that not all read from the same rank
+      case Collective::scatter:
+        copy(out(cut.first), rank_ == e.root ? in(rank_ * block + cut.first) : from(e.root, rank_ * steps.each),
+             cut.count);
+        break;
+      default: {  // all_gather, gather, all_to_all: each begins with its own block, so that not all read from the same rank
+        if (e.kind == Collective::gather && rank_ != e.root) break;
         const bool to_each = e.kind == Collective::all_to_all;
         for (int i = 0; i < ranks_; ++i) {
           const int r = (rank_ + i) % ranks_;

@@ -1,6 +1,7 @@
 // Ranks with a GPU each: NCCL's collectives and messages on streams of their own, ordered with the computation by
 // events. Linked with nccl.
 #pragma once
+#include <atomic>
 #include <numeric>
 
 #include <parallel/communicator/aside.hpp>
@@ -38,7 +39,7 @@ class Nccl {
       : Nccl(std::make_shared<nccl::Job>(rank, ranks, gpu, options), [&](nccl::Job& job) {
           job.others = std::move(others);
           ncclConfig_t config = job.config();
-          ncclComm_t all = nullptr;
+          ncclComm_t& all = job.place_for_new();
           const ncclResult_t result = ncclCommInitRankConfig(&all, ranks, id, rank, &config);
           settle_new(job, result, all, all, "the communicator of " + std::to_string(ranks) + " ranks");
           return all;
@@ -210,15 +211,18 @@ class Nccl {
   static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
   std::size_t channel_to(int d) const { return index(2 * ((rank() + d) % size())); }
 
-  /// Null where the rank has no color. The parent is in progress until the child is there, and the child may be for
-  /// longer.
+  /// Null where the rank has no color. A thread of NCCL's gives the child, of NCCL 2.28 also when the parent is in
+  /// progress no more; and the child may be in progress for longer.
   ncclComm_t split(nccl::Job& job, int color, int key, ncclConfig_t config) {
-    ncclComm_t child = nullptr;
+    ncclComm_t& child = job.place_for_new();
+    const auto given = [&] { return std::atomic_ref(child).load(std::memory_order_acquire) != nullptr; };
     const std::string what = "a split of " + std::to_string(size()) + " ranks";
     job.need_alive(what);
     const ncclComm_t parent = own_->collectives.communicator();
     settle_new(job, ncclCommSplit(parent, color, key, &child, &config), parent, child, what);
-    if (child != nullptr) settle_new(job, ncclInProgress, child, child, what);
+    if (color == NCCL_SPLIT_NOCOLOR) return nullptr;
+    job.until(given, what);
+    settle_new(job, ncclInProgress, child, child, what);
     return child;
   }
   /// Waits as `settle` does; on failure the new communicator, which no line owns yet, is given back.
@@ -262,13 +266,16 @@ class Nccl {
         return ncclBroadcast(rank() == e.root ? e.in : e.out, e.out, count, type, e.root, group, stream);
       default: break;
     }
+    // all_to_all; and with one root, gather and scatter
     const std::size_t width = block * index(bytes_of(e.dtype));
+    const bool gathers = e.kind == Collective::gather, scatters = e.kind == Collective::scatter;
     ncclResult_t result = ncclGroupStart();
     for (int r = 0; r < size() && result == ncclSuccess; ++r) {
-      const auto* from = static_cast<const std::byte*>(e.in) + index(r) * width;
-      auto* const to = static_cast<std::byte*>(e.out) + index(r) * width;
-      result = ncclSend(from, block, type, r, group, stream);
-      if (result == ncclSuccess) result = ncclRecv(to, block, type, r, group, stream);
+      const auto* from = static_cast<const std::byte*>(e.in) + (gathers ? 0 : index(r) * width);
+      auto* const to = static_cast<std::byte*>(e.out) + (scatters ? 0 : index(r) * width);
+      if (gathers ? r == e.root : !scatters || rank() == e.root) result = ncclSend(from, block, type, r, group, stream);
+      if (result == ncclSuccess && (scatters ? r == e.root : !gathers || rank() == e.root))
+        result = ncclRecv(to, block, type, r, group, stream);
     }
     const ncclResult_t ended = ncclGroupEnd();
     return result != ncclSuccess ? result : ended;

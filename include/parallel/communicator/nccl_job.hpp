@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdio>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -94,6 +95,8 @@ class Job {
   /// why another rank of the run has failed, where that is known; empty while none has
   std::function<std::string()> others;
   std::vector<Line*> lines;
+  /// Where NCCL may write a new communicator to, as long as there is one of this rank.
+  ncclComm_t& place_for_new() { return made_.emplace_back(nullptr); }
   std::uint64_t started = 0;  ///< exchanges, of all groups
 
   int rank() const { return rank_; }
@@ -197,6 +200,7 @@ class Job {
   std::string why_;
   Stream own_;
   Room room_;
+  std::deque<ncclComm_t> made_;
 };
 
 }  // namespace nccl

@@ -107,7 +107,9 @@ struct Threads::Own {
       sum(block * place.rank, block, 1);
     } else if (mine.kind == Collective::broadcast) {
       copy(mine.out, in(mine.root, 0), mine.count);
-    } else {
+    } else if (mine.kind == Collective::scatter) {
+      copy(mine.out, in(mine.root, block * place.rank), block);
+    } else if (mine.kind != Collective::gather || place.rank == mine.root) {
       const std::int64_t from = mine.kind == Collective::all_to_all ? block * place.rank : 0;
       // each begins with its own block, so that they do not all read from the same rank
       for (int step = 0; step < n; ++step) {

@@ -1,6 +1,8 @@
 // What one event of a plan takes on one rank of a machine, in seconds: the roofline for computation, rings for
 // collectives.
 #pragma once
+#include <algorithm>
+
 #include <parallel/cost/machine.hpp>
 #include <parallel/operation/matmul.hpp>
 #include <parallel/plan/plan.hpp>
@@ -155,8 +157,13 @@ constexpr double collective_seconds(const Plan& plan, const Node& node, const Ma
   const Link link = machine.link(node.transition.axes, ranks);
   const auto packed = static_cast<double>(packing_bytes(plan.graph, node, plan.mesh));
   double seconds = known(node.transition.collective).steps(participants(node.transition, plan.mesh)) * link.latency;
-  const double bytes = node.transition.collective == Collective::receive ? static_cast<double>(plan.all.message(node))
-                                                                         : plan.all.sent(node);
+  double bytes = node.transition.collective == Collective::receive ? static_cast<double>(plan.all.message(node))
+                                                                   : plan.all.sent(node);
+  const int n = participants(node.transition, plan.mesh);
+  for (int k = 0; k < n && one_sided(node.transition); ++k) {  // the link of the one rank has all of it
+    const Traffic t = traffic_of(node.transition, static_cast<double>(plan.all.message(node)), k, n);
+    bytes = std::max({bytes, t.sent, t.received});
+  }
   if (link.bandwidth > 0) seconds += bytes / link.bandwidth;
   return seconds + (packed > 0 ? streaming_seconds(2 * packed, machine.with(ranks)) : 0);
 }

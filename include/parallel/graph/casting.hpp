@@ -27,7 +27,7 @@ constexpr int before(const Graph& g, int value, DType dtype) {
 constexpr bool is_parameter(const Graph& g, int value) {
   const Node& maker = g.maker(value);
   const Transition& t = maker.transition;
-  const bool gathers = maker.is(Structural::move) && (t.from.split() || t.from == OnHost) && t.to.whole();
+  const bool gathers = maker.is(Structural::move) && (t.from.apart() || t.from == OnHost) && t.to.whole();
   return maker.is(Structural::parameter) ||
          ((maker.operation == &operation::cast || maker.is(Structural::layer) || gathers) &&
           is_parameter(g, maker.operands[0]));

@@ -205,8 +205,15 @@ class Settling {
   Vector<int> used_as_{};  ///< per value: as what it is used
   Vector<Dropped> dropped_{};
 };
+/// Until here nothing is At a stage but what an annotation puts there.
+constexpr void refuse_named(Trace& trace) {
+  for (const Value& v : trace.graph.values)
+    if (v.type.layout.on(trace.graph.stages).kind == PlacementKind::at) trace.refuse(Reason::stages_named, v.member);
+}
 constexpr void settle(Trace& trace) {
-  if (trace.graph.stages != nullptr) Settling(trace).run();
+  if (trace.graph.stages == nullptr) return;
+  refuse_named(trace);
+  Settling(trace).run();
 }
 
 /// When the whole program stands: what is needed on some stages only is made there only, and layouts say where

@@ -213,7 +213,7 @@ class Trace {
   }
   /// The gradient of a whole parameter lies as its optimizer's states do.
   constexpr void shard(int value, const Layout& states) {
-    for (const Placed& p : split_placements(states))
+    for (const Placed& p : placements_apart(states))
       if (graph.values[value].type.layout.on(p.axis) == Invariant) sharded.push_back({value, p});
   }
 
@@ -384,13 +384,13 @@ class Trace {
   }
 
  private:
-  /// The axes by which a layout is split, the outer ones of a dimension first.
-  static constexpr List<Placed, max_axes> split_placements(const Layout& layout) {
+  /// The axes whose ranks have not all the same of a layout, the outer ones of a dimension first.
+  static constexpr List<Placed, max_axes> placements_apart(const Layout& layout) {
     List<Placed, max_axes> all;
     AxisList axes;
     layout.collect(axes);
     for (const Axis* a : axes)
-      if (layout.on(a).split()) all.push_back({a, layout.on(a)});
+      if (layout.on(a).apart()) all.push_back({a, layout.on(a)});
     return all;
   }
   /// Whether ranks send each other anything on a route.
@@ -451,7 +451,7 @@ class Trace {
     if (maker.is(Structural::layer) && !for_the_step_ && !moves_by_layer(value, axes[0]))
       return layer_of(move(maker.operands[0], axes, behind(to, 1)), before.region, static_cast<int>(maker.ints[0]));
     const bool from_host = maker.transition.from == OnHost && adds_up(value, axes[0]);
-    if (maker.is(Structural::move) && (maker.transition.from.split() || from_host) && from == Invariant &&
+    if (maker.is(Structural::move) && (maker.transition.from.apart() || from_host) && from == Invariant &&
         to == Broadcast && !is_sharded(value) && lies_at_rest(maker.operands[0])) {
       // from where a parameter is stored to where it enters is one transition on each axis; the part of a rank enters
       // on the others first, so its gradient is scattered before replicas add it up

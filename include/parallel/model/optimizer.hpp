@@ -8,7 +8,7 @@
 namespace parallel {
 namespace internals {
 namespace optimizing {
-/// The global norm of all gradients. A gradient that is split contributes each rank's part, one that every rank holds
+/// The global norm of all gradients. A gradient that is split contributes each rank's part, one that several ranks hold
 /// counts once.
 struct Norm {
   int factor = -1, norm = -1, finite = -1;
@@ -26,11 +26,12 @@ constexpr Norm clip_by_global_norm(Trace& trace, const Vector<int>& gradients, i
     AxisList axes;
     const Layout layout = trace.graph.values[g].type.layout;
     layout.collect(axes);
-    for (const Axis* a : axes)
-      if (layout.on(a).split()) {
-        type.layout = type.layout.with(a, Partial);
-        if (!split.contains(a)) split.push_back(a);
-      }
+    for (const Axis* a : axes) {
+      const bool at_some = layout.on(a).kind == PlacementKind::at;
+      if (!layout.on(a).split() && !at_some) continue;
+      type.layout = type.layout.with(a, at_some ? layout.on(a) : Partial);
+      if (!split.contains(a)) split.push_back(a);
+    }
     type.layout = on_host(type.layout, on_host(layout));
     int square = trace.emit(operation::square_sum, {g}, {type}, Kind::activation);
     if (trace.graph.values[g].home != staging::all) {  // only some stages have it, and the first of them counts it

@@ -292,6 +292,21 @@ class Update {
       if (layout.on(a).pending()) layout = layout.with(a, Invariant);
     return layout;
   }
+  /// A layout as if all ranks had what is At some; and again at those that another is at.
+  static constexpr Layout at_all(Layout layout) {
+    AxisList axes;
+    layout.collect(axes);
+    for (const Axis* a : axes)
+      if (layout.on(a).kind == PlacementKind::at) layout = layout.with(a, Invariant);
+    return layout;
+  }
+  static constexpr Layout at_those_of(const Layout& other, Layout layout) {
+    AxisList axes;
+    other.collect(axes);
+    for (const Axis* a : axes)
+      if (other.on(a).kind == PlacementKind::at) layout = layout.with(a, other.on(a));
+    return layout;
+  }
   constexpr void refuse(Reason reason) {
     if (trace_.graph.unfit != Reason::none) return;  // what comes after it follows from it
     trace_.graph.misused = member_;
@@ -355,18 +370,21 @@ class Update {
                           internals::List<Type, internals::max_results>& results, AxisList& exchanging) {
     Arguments a;
     for (const Value& v : operands) {
-      a.types.push_back({type(v).dtype, internals::on_host(type(v).layout, false)});  // the rule is of ranks
+      // the rule is of ranks that have it
+      a.types.push_back({type(v).dtype, at_all(internals::on_host(type(v).layout, false))});
       a.kinds.push_back(Kind::data);  // nothing goes back through an update, so how whole values are used is all one
     }
     a.ints = ints;
     const Inference inferred = infer(operation, a);
     if (inferred.refusal) refuse(owned > 0 ? Reason::moves_what_it_updates : inferred.refusal.reason);
     for (int i = 0; i < operands.size(); ++i)
-      entered.push_back(inferred.refusal ? operands[i].number
-                                         : trace_.enter(operands[i].number, internals::on_host(inferred.to[i], host)));
+      entered.push_back(inferred.refusal
+                            ? operands[i].number
+                            : trace_.enter(operands[i].number, at_those_of(type(operands[i]).layout,
+                                                                           internals::on_host(inferred.to[i], host))));
     results = inferred.results;
     exchanging = inferred.exchanging;
-    for (Type& t : results) t.layout = internals::on_host(t.layout, host);
+    for (Type& t : results) t.layout = at_those_of(type(operands[0]).layout, internals::on_host(t.layout, host));
     for (int r = 0; r < owned; ++r)
       if (inferred.refusal || !(results[r] == type(operands[r])) || entered[r] != operands[r].number)
         refuse(Reason::moves_what_it_updates);

@@ -171,7 +171,9 @@ constexpr Refusal misplaced_stages(const GraphView& g, const Mesh& mesh) {
 
 constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const GraphView> beside = {}) {
   if (const Axis* axis = namesake(axes_of(g, mesh))) return {{Reason::same_name, {2}, axis}};
-  if (g.misused >= 0 && g.unfit != Reason::none) return {{g.unfit, {g.member(g.misused).type.layout.rank()}}};
+  const Axis* const of_stages = g.unfit == Reason::stages_named ? g.stages : nullptr;
+  if (g.misused >= 0 && g.unfit != Reason::none)
+    return {{g.unfit, {g.member(g.misused).type.layout.rank()}, of_stages}};
   if (g.misused >= 0) return {misuse(g.member(g.misused))};
   if (g.unfit != Reason::none) return unfit(g);
   if (const Refusal refusal = unscaled(g)) return {refusal};
@@ -195,6 +197,9 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const Grap
     if (const Refusal refusal = misplaced_stages(g, mesh)) return {refusal};
   for (int v = 0; v < g.size_of_values(); ++v) {
     const Layout& layout = g.value(v).type.layout;
+    for (const Placed& p : layout.others)
+      if (const int n = mesh.extent(p.axis); first_holder(p.placement, n) == n)
+        return {.refusal = {Reason::held_nowhere, {n}, p.axis}, .value = v};
     for (int d = 0; d < layout.rank(); ++d) {
       const std::int64_t n = slices(g, layout.dims[d], mesh);
       if (layout.dims[d].size % n == 0 || (mesh.cut.axis != nullptr && layout.dims[d].split_by(mesh.cut.axis)))

@@ -68,6 +68,8 @@ inline constexpr KindOfCollective all_gather{Collective::all_gather};
 inline constexpr KindOfCollective all_reduce{Collective::all_reduce};
 inline constexpr KindOfCollective reduce_scatter{Collective::reduce_scatter};
 inline constexpr KindOfCollective all_to_all{Collective::all_to_all};
+inline constexpr KindOfCollective broadcast{Collective::broadcast};
+inline constexpr KindOfCollective reduce{Collective::reduce};
 inline constexpr KindOfCollective offload{Collective::offload};
 inline constexpr KindOfCollective fetch{Collective::fetch};
 
@@ -100,10 +102,12 @@ namespace parallel {
 using internals::all_gather;
 using internals::all_reduce;
 using internals::all_to_all;
+using internals::broadcast;
 using internals::CollectiveRow;
 using internals::fetch;
 using internals::Finding;
 using internals::offload;
+using internals::reduce;
 using internals::reduce_scatter;
 using internals::WrittenPlan;
 }  // namespace parallel

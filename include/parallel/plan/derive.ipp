@@ -35,10 +35,15 @@ PARALLEL_INLINE std::string explain(const Fault& fault, const GraphView& g, cons
            (chunks == 1 ? " chunk" : " chunks") +
            (group == 1 ? "" : ", in groups of " + std::to_string(group) + " by its Recompute");
   }
+  if (fault.refusal.reason == Reason::held_nowhere) {
+    const Value& value = g.value(fault.value);
+    return result + ": " + text(value.type) +
+           (value.member >= 0 ? " (" + std::string(g.path(value.member)) + ")" : "") + " in " + text(mesh);
+  }
   if (fault.refusal.reason == Reason::no_member) return result;
   if (fault.refusal.reason == Reason::staged_twice || fault.refusal.reason == Reason::stages_named ||
       fault.refusal.reason == Reason::no_such_stage || fault.refusal.reason == Reason::asynchronous)
-    return result + ": " + text(mesh) + ", stages on " + axis;
+    return result + ": " + text(mesh) + ", stages on " + std::string(g.stages->text());
   if (fault.refusal.reason == Reason::outside_layers || fault.refusal.reason == Reason::remembered ||
       (g.misused >= 0 && fault.refusal.reason == g.unfit))
     return result + ": " + std::string(g.path(g.misused));

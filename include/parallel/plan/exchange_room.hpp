@@ -71,8 +71,10 @@ constexpr std::int64_t packing_bytes(const GraphView& g, const Node& node, const
   if (exchanges_slices(t)) return SliceExchange(g, node, mesh).room();
   if (t.from.flat || t.to.flat) return communicates(t.collective) ? FlatExchange(g, node, mesh).room() : 0;
   switch (t.collective) {
-    case Collective::all_gather: return t.from.dim == 0 ? 0 : after;
-    case Collective::reduce_scatter: return t.to.dim == 0 ? 0 : before;
+    case Collective::all_gather:
+    case Collective::gather: return t.from.dim == 0 ? 0 : after;
+    case Collective::reduce_scatter:
+    case Collective::scatter: return t.to.dim == 0 ? 0 : before;
     case Collective::all_to_all: return 2 * aligned(before);
     default: return 0;
   }

@@ -163,6 +163,28 @@ struct Communication {
         which...);
   }
 
+  /// Bytes that go through the link of one rank of an axis in one step, out and in: of a server's all that the others
+  /// pull and push.
+  constexpr Traffic link(const Axis& axis, int coordinate) const {
+    Traffic all;
+    each([&](const Node& node, std::int64_t times) {
+      const Transition& t = node.transition;
+      if (!t.axes.contains(&axis) || copies(t.collective)) return;
+      const Traffic one = traffic_of(t, static_cast<double>(message(node)), coordinate, participants(t, mesh));
+      all.sent += static_cast<double>(times) * one.sent;
+      all.received += static_cast<double>(times) * one.received;
+    });
+    return all;
+  }
+  /// Whether the links of an axis are not all alike, as collectives lead to one rank or away from one.
+  constexpr bool one_sided_on(const Axis& axis) const {
+    bool any = false;
+    each([&](const Node& node, std::int64_t) {
+      any = any || (node.transition.axes.contains(&axis) && one_sided(node.transition) && mesh.extent(&axis) > 1);
+    });
+    return any && &axis != graph.stages;
+  }
+
   /// The axes on which there is something to tell: those of several ranks, and the host's.
   constexpr AxisList told() const {
     AxisList axes;
@@ -246,6 +268,7 @@ struct Plan {
   constexpr auto collectives(const auto&... which) const { return all.collectives(which...); }
   constexpr auto calls(const auto&... which) const { return all.calls(which...); }
   constexpr auto sent(const auto&... which) const { return all.sent(which...); }
+  constexpr Traffic link(const Axis& axis, int coordinate) const { return all.link(axis, coordinate); }
   constexpr auto largest_message(const auto&... which) const { return all.largest_message(which...); }
   /// Bytes of tensors that a rank holds at most, on any device.
   constexpr std::int64_t peak_memory() const { return memory.peak(); }
@@ -286,9 +309,9 @@ struct Plan {
     const account::Taken b = beside(device);
     return peak_memory() + (device.is_host ? host_memory() : 0) + b.rounding + b.scratch;
   }
-  /// What Mpi takes besides, for terms of sums that are under way: of a reduce-scatter all that the ranks send to one,
-  /// and of an all-reduce as much where the ranks do not divide it, or it is made in place. Rooms are taken as Rooms
-  /// does (communicator/rooms.hpp).
+  /// What Mpi takes besides, for terms of sums that are under way: of a reduce-scatter and a reduce all that the ranks
+  /// send to one, and of an all-reduce as much where the ranks do not divide it, or it is made in place. Rooms are as
+  /// in communicator/rooms.hpp.
   constexpr std::int64_t terms_of_sums() const {
     struct Room {
       std::int64_t bytes = 0;
@@ -319,6 +342,7 @@ struct Plan {
                        width = bytes_of(graph.value(node.operands[0]).type.dtype), count = all.message(node) / width;
     switch (node.transition.collective) {
       case Collective::reduce_scatter: return count * width;
+      case Collective::reduce: return ranks * count * width;
       case Collective::all_reduce:
         return count % ranks == 0 && node.in_last < 0 ? 0 : ranks * ((count + ranks - 1) / ranks) * width;
       default: return 0;
@@ -380,7 +404,7 @@ struct Plan {
   constexpr double flops(const Node& node) const {
     auto n = static_cast<double>(node.flops);
     for (int i = 0; i < mesh.count; ++i)
-      if (const Axis* axis = mesh.axes[i].axis; shares(node, axis))
+      if (const Axis* axis = mesh.axes[i].axis; shares(node, axis) && !at_some(node, axis))
         n *= axis == graph.stages ? share_of_layers(node) : 1.0 / mesh.axes[i].size;
     return n;
   }
@@ -402,8 +426,14 @@ struct Plan {
   }
   /// Whether some ranks of an axis do it, and others something else: layers of stages, what lies on one rank.
   constexpr bool stands_apart(const Node& node, const Axis* axis) const {
-    return (axis == graph.stages && graph.in_stages(node.region)) ||
-           (node.results > 0 && graph.value(node.result).type.layout.on(axis).kind == PlacementKind::at);
+    return (axis == graph.stages && (graph.in_stages(node.region) || lies_at(node, axis))) || at_some(node, axis);
+  }
+  /// Whether some ranks of an axis, no stages, do all of it, and the others nothing.
+  constexpr bool at_some(const Node& node, const Axis* axis) const {
+    return axis != graph.stages && lies_at(node, axis);
+  }
+  constexpr bool lies_at(const Node& node, const Axis* axis) const {
+    return node.results > 0 && graph.value(node.result).type.layout.on(axis).kind == PlacementKind::at;
   }
   /// The part of a rank's floating point operations that every rank of an axis does alike, from 0 to 1.
   constexpr double redundant(const Axis& axis) const {
@@ -416,9 +446,17 @@ struct Plan {
   }
 };
 
+/// Whether a rank has anything of a value in its memory: of what its stage does not need, and of what is At other
+/// ranks, it has nothing.
+constexpr bool has_part(const Plan& plan, int value, int rank) {
+  return plan.storage[static_cast<std::size_t>(value)].block != MemoryBlock::none &&
+         holds(plan.graph.value(value).type.layout, plan.mesh, rank, plan.graph.stages);
+}
+
 }  // namespace parallel::internals
 
 namespace parallel {
 using internals::Communication;
 using internals::Plan;
+using internals::Traffic;
 }  // namespace parallel

@@ -6,6 +6,9 @@
 namespace parallel::internals {
 
 struct RefusedPlan : Plan {
+  struct UnknownTraffic {
+    Unknown sent{}, received{};
+  };
   struct Answers : Communication {
     constexpr Unknown collectives(const auto&...) const { return {}; }
     constexpr Unknown calls(const auto&...) const { return {}; }
@@ -13,12 +16,14 @@ struct RefusedPlan : Plan {
     constexpr Unknown elements(const auto&...) const { return {}; }
     constexpr Unknown largest_message(const auto&...) const { return {}; }
     constexpr Unknown sent(const auto&...) const { return {}; }
+    constexpr UnknownTraffic link(const auto&...) const { return {}; }
     constexpr Finding is(const auto&...) const { return {}; }
   };
   Answers all{}, forward{}, backward{}, optimizer{};
   constexpr Unknown collectives(const auto&...) const { return {}; }
   constexpr Unknown calls(const auto&...) const { return {}; }
   constexpr Unknown sent(const auto&...) const { return {}; }
+  constexpr UnknownTraffic link(const auto&...) const { return {}; }
   constexpr Unknown largest_message(const auto&...) const { return {}; }
   constexpr Finding is(const auto&...) const { return {}; }
   constexpr Unknown peak_memory() const { return {}; }

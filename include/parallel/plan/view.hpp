@@ -123,12 +123,18 @@ constexpr bool edge_calls(const Transition& t, const Mesh& mesh, int chunk) {
   const bool forward = (t.along > 0) == (t.collective == Collective::send);
   return stages > 1 && (forward ? at < t.chunks * stages - 1 : at > 0);
 }
+/// Whether a move to one rank leads where the value is already, as one from At<1> to At<-1> of two ranks.
+constexpr bool is_there(const Transition& t, const Mesh& mesh) {
+  const int n = mesh.extent(t.axes);
+  return t.collective == Collective::send && t.along == 0 && holds(t.from, first_holder(t.to, n), n);
+}
 /// Whether a move sends, receives or copies anything on this mesh (of an edge, in some chunk): an axis of extent 1
 /// causes no call.
 constexpr bool calls(const Node& node, const Mesh& mesh) {
   const Transition& t = node.transition;
   if (t.along != 0) return edge_calls(t, mesh, 0) || edge_calls(t, mesh, t.chunks - 1);
-  return !t.axes.empty() && communicates(t.collective) && (copies(t.collective) || mesh.extent(t.axes) > 1);
+  return !t.axes.empty() && communicates(t.collective) &&
+         (copies(t.collective) || (mesh.extent(t.axes) > 1 && !is_there(t, mesh)));
 }
 /// As what a program's moves name its ranks' hosts; null where nothing is stored there.
 constexpr const Axis* host_axis(const GraphView& g) {
@@ -152,7 +158,7 @@ constexpr bool is_alias(const GraphView& g, const Node& node, const Mesh& mesh) 
   if (t.along != 0 && mesh.extent(t.axes) > 1)
     return t.collective == Collective::send || (t.chunks == 1 && !edge_calls(t, mesh, 0));
   return !t.axes.empty() && (t.collective == Collective::retype || t.collective == Collective::drop ||
-                             (mesh.extent(t.axes) == 1 && !copies(t.collective)));
+                             is_there(t, mesh) || (mesh.extent(t.axes) == 1 && !copies(t.collective)));
 }
 
 }  // namespace parallel::internals

@@ -107,7 +107,8 @@ constexpr bool stored_alike() {
   if constexpr (requires { Program::stored; }) {
     const auto& all = Program::stored;
     for (int i = 0; i < all.size(); ++i) {
-      if (!all[i].fits || !(all[i].placement.flat || all[i].placement == OnHost) ||
+      const Placement& at_rest = all[i].placement;
+      if (!all[i].fits || !(at_rest.flat || at_rest.kind == PlacementKind::at || at_rest == OnHost) ||
           !all[i].alike(all[0].stage, all[0].gathered))
         return false;
       for (int j = 0; j < i; ++j)

@@ -25,8 +25,9 @@ struct Pending {
 constexpr Pending before_completion(const Graph& g, int value) {
   Pending p{value};
   const auto completes = [&](const Node& n) {
-    const Collective c = n.transition.collective;
-    return n.is(Structural::move) && (c == Collective::all_reduce || c == Collective::offload) && n.region == 0 &&
+    const Transition& t = n.transition;
+    const bool reduces = t.collective == Collective::all_reduce && t.to == Invariant;
+    return n.is(Structural::move) && (reduces || t.collective == Collective::offload) && n.region == 0 &&
            !staging::on_stages(g, n);
   };
   for (const Node* n = &g.maker(value); completes(*n); n = &g.maker(p.value)) {

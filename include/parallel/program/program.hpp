@@ -54,6 +54,15 @@ constexpr int on_every_stage(Trace& trace, int value) {
              : staging::moved(trace, value, Collective::broadcast, staging::placement(home), Invariant, staging::all);
 }
 constexpr int complete(Trace& trace, int value) { return on_every_stage(trace, summed(trace, value)); }
+/// And what only some ranks have: all of them decide by the loss.
+constexpr int on_every_rank(Trace& trace, int value) {
+  Layout layout = trace.graph.values[value].type.layout;
+  AxisList axes;
+  layout.collect(axes);
+  for (const Axis* a : axes)
+    if (layout.on(a).kind == PlacementKind::at) layout = layout.with(a, Invariant);
+  return trace.enter(value, layout);
+}
 
 /// Adds the update of every parameter that a gradient reaches. The loss is the first output.
 template <class Optimizer>
@@ -148,7 +157,8 @@ constexpr void build(Trace& trace, Types<Input...>) {
     else
       gradients.run(result, 1.0 / m);
     trace.phase = Phase::forward;
-    trace.output(trace.graph.name({}, {"loss"}), complete(trace, loop ? trace.result_of(total) : result));
+    trace.output(trace.graph.name({}, {"loss"}),
+                 on_every_rank(trace, complete(trace, loop ? trace.result_of(total) : result)));
     if (stashed)
       asynchronous::finish(trace);
     else

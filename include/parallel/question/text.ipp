@@ -138,6 +138,20 @@ PARALLEL_INLINE std::string totals(const Plan& plan) {
             printing::bytes(static_cast<double>(phases[p]->messages(*a))), printing::bytes(phases[p]->sent(*a))}});
   if (communication.rows.size() == 1 && plan.mesh.ranks() == 1)
     communication.rows = {{{"per step and rank", "no collective"}}};
+  for (int i = 0; i < plan.mesh.count; ++i) {
+    const Axis& axis = *plan.mesh.axes[i].axis;
+    if (!plan.all.one_sided_on(axis)) continue;
+    communication.rows.push_back({{"per step and link", "axis", "rank", "", "received", "sent"}});
+    for (int first = 0; first < plan.mesh.axes[i].size;) {
+      const Traffic link = plan.all.link(axis, first);
+      int last = first;
+      while (last + 1 < plan.mesh.axes[i].size && plan.all.link(axis, last + 1) == link) ++last;
+      const std::string ranks = std::to_string(first) + (last > first ? "-" + std::to_string(last) : "");
+      communication.rows.push_back(
+          {{"", std::string(axis.text()), ranks, "", printing::bytes(link.received), printing::bytes(link.sent)}});
+      first = last + 1;
+    }
+  }
   const auto beside = [&](const char* what, const Comparison& exchange) {
     if (exchange.calls() == 0) return;
     const std::string calls = std::to_string(exchange.calls());

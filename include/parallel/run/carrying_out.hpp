@@ -117,7 +117,8 @@ class Session : public CarryingOut {
     for (std::size_t i = 0; i < of.size(); ++i) {
       const View v = program->output(static_cast<int>(i));
       results.push_back(room_for(derived(&scalar_, as[i]), Kind::data, mesh_));
-      std::memcpy(results.back().own.get(), v.data, static_cast<std::size_t>(results.back().bytes));
+      if (v.data != nullptr)
+        std::memcpy(results.back().own.get(), v.data, static_cast<std::size_t>(results.back().bytes));
     }
     return results;
   }
@@ -202,7 +203,7 @@ class Session : public CarryingOut {
       value = building::summed(trace, value);
       Layout layout = trace.graph.values[value].type.layout;
       for (const Axis* axis : axes)
-        if (layout.on(axis).split()) layout = layout.with(axis, Invariant);
+        if (layout.on(axis).apart()) layout = layout.with(axis, Invariant);
       return trace.enter(value, layout);
     };
     return run(Key{&whole_, held.type}, std::span(&held, 1), derived(held.type, all), held.kind, {},
@@ -266,7 +267,7 @@ class Session : public CarryingOut {
     program->run(inputs, numbers, here);
     const View v = program->output(0);
     Held result = room_for(type, kind, mesh_);
-    std::memcpy(result.own.get(), v.data, static_cast<std::size_t>(result.bytes));
+    if (v.data != nullptr) std::memcpy(result.own.get(), v.data, static_cast<std::size_t>(result.bytes));
     return result;
   }
   World& world() { return world_; }

@@ -79,6 +79,7 @@ class Eager {
   template <Distributed X>
   std::span<const element_t<X>> part(const X& x) {
     const eagerly::Held own = session_.operand(x.enter(session_.applications));
+    if (!holds(X::type.layout, session_.plan().mesh, session_.world().rank())) return {};  // At other ranks
     return {reinterpret_cast<const element_t<X>*>(own.data),
             static_cast<std::size_t>(own.bytes / bytes_of(X::type.dtype))};
   }

@@ -6,6 +6,7 @@
 #include <parallel/algebra/notation.hpp>
 #include <parallel/communicator/communicator.hpp>
 #include <parallel/plan/plan.hpp>
+#include <parallel/run/prepare_exchange.hpp>
 
 namespace parallel::internals {
 
@@ -51,13 +52,16 @@ class Groups {
 
  private:
   void add(const Plan& plan, World& world, const Transition& t) {
-    if (groups_.contains(name_of_group(t))) return;
     if (t.among == Placement{}) {
-      World& made = groups_.emplace(name_of_group(t), group(world, plan.mesh, t.axes)).first->second;
-      if constexpr (requires { made.connect(1); })
-        if (t.along != 0) made.connect(t.along);
+      auto made = groups_.find(name_of_group(t));
+      if (made == groups_.end()) made = groups_.emplace(name_of_group(t), group(world, plan.mesh, t.axes)).first;
+      if constexpr (requires { made->second.connect(1); }) {
+        const Message m = message_of(t, plan.mesh);
+        if (t.along != 0 || m) made->second.connect(m ? m.to - m.from : t.along);
+      }
       return;
     }
+    if (groups_.contains(name_of_group(t))) return;
     AxisList others;  // the ranks that take no part are groups of their own
     for (int i = 0; i < plan.mesh.count; ++i)
       if (!t.axes.contains(plan.mesh.axes[i].axis)) others.push_back(plan.mesh.axes[i].axis);

@@ -25,15 +25,15 @@ Kernel local_move(const Transition& t, const Plan& plan, int rank, int chunk) {
   switch (t.collective) {
     case Collective::zero_pad:
       if (t.from.kind == PlacementKind::at) {  // the first that holds it has the term
-        int first = 0;
-        while (!holds(t.from, first, extent)) ++first;
-        const bool in_chunk = chunk < 0 || chunk == (first == 0 ? 0 : plan.graph.schedule->chunks - 1);
+        const int first = first_holder(t.from, extent);
+        const bool in_chunk = chunk < 0 || !t.axes.contains(plan.graph.stages) ||
+                              chunk == (first == 0 ? 0 : plan.graph.schedule->chunks - 1);
         return first == plan.mesh.coordinate(rank, t.axes) && in_chunk ? copy : zero;
       }
       [[fallthrough]];
     case Collective::slice: return D::copy_overlap;
     case Collective::mask: return plan.mesh.coordinate(rank, t.axes) == 0 ? copy : zero;
-    default: return nullptr;
+    default: return copy;  // a drop, a send to where the value is: where the result has a place of its own
   }
 }
 

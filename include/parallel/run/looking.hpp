@@ -23,7 +23,7 @@ class Looking {
  public:
   /// `program`: what it is, for sentences. `others`: another program trains the parameters, and shows them.
   Looking(const Plan& plan, int rank, int ranks, bool others, const std::string& program)
-      : plan_(plan), g_(plan.graph), started_in_(plan.graph.nodes.size()) {
+      : plan_(plan), g_(plan.graph), rank_(rank), started_in_(plan.graph.nodes.size()) {
     if (!looked_for().watch.empty()) watching_.emplace(plan, rank, ranks, !others, others, program);
     if (looks_at_numbers()) finite_.emplace(plan, rank, program);
   }
@@ -42,7 +42,7 @@ class Looking {
     if (finite_) {
       finite_->begin_step(step, loss_scale);
       for (const Member& m : g_.members)
-        if (held(plan_, m)) finite_->member(m, read(m.value));
+        if (has_part(plan_, m.value, rank_)) finite_->member(m, read(m.value));
     }
     if (watching_) watching_->look(When::begin, -1, -1, read);
   }
@@ -136,6 +136,7 @@ class Looking {
 
   const Plan& plan_;
   const GraphView& g_;
+  int rank_;
   std::optional<Watching> watching_{};
   std::optional<FiniteCheck> finite_{};
   std::vector<Iteration> started_in_;  // per node

@@ -96,8 +96,8 @@ class ParametersIn {
     const HandedOver given = numbers_of(whole);
     const Member& m = find(plan, rank, path);
     check_whole(given, m.type, "the parameter ", path);
-    std::uint64_t hash = 0;
-    if (held(plan, m))
+    std::uint64_t hash = hash_of_part(plan, m, nullptr);
+    if (has_part(plan, m.value, rank))
       change<std::byte>(plan, m, [&](std::byte* part) { hash = set_part(plan, m, rank, given, part); });
     block_->provenance.set(path, hash, here);
   }
@@ -115,7 +115,7 @@ class ParametersIn {
     const HandedOver given = to_be_written(numbers_of(whole));
     const Member& m = find(plan, rank, path);
     check_whole(given, m.type, "the parameter ", path);
-    if (!held(plan, m)) return;
+    if (!has_part(plan, m.value, rank)) return;
     const auto read = [&](const std::byte* part) { read_part(plan, m.type.layout, rank, part, given); };
     in_memory_of(m, [&](auto& memory) { memory.look(offset_of(plan, m), local_bytes(m.type, plan.mesh), read); });
   }
@@ -240,7 +240,7 @@ ParametersIn<Memory>::ParametersIn(const Plan& plan, int rank, std::uint64_t see
   cpu::Team team(threads_for(plan));
   for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
     const Member& m = plan.graph.members[i];
-    if (m.role != Role::parameter || !held(plan, m)) continue;
+    if (m.role != Role::parameter || !has_part(plan, m.value, rank)) continue;
     if (m.type.dtype == DType::i32)
       throw CannotRun("the parameter " + std::string(plan.graph.path(m)) + " is " + text(m.type) +
                       "; parameters of f32 and f64 can be run, others only planned");

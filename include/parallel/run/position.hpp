@@ -79,7 +79,7 @@ class Position {
       v.offset[d] = d == part.flat_from ? part.before : offset(dim, plan_.mesh, rank_);
       v.whole[d] = d == part.flat_from ? part.before + part.own : dim.size;
     }
-    v.data = storage(value).block == MemoryBlock::none ? nullptr : address(value);
+    v.data = has_part(plan_, value, rank_) ? address(value) : nullptr;
     return v;
   }
   /// The same for who puts the ranks' parts together. Layers in chunks lie apart, so for them the first dimension

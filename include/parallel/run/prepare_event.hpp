@@ -42,9 +42,9 @@ class PrepareEvent {
   /// `i` is new, and stays where it is, as its views are pointed to. Throws CannotRun.
   void operator()(Instruction& i, const Event& e) const {
     const Node& node = g_.node(e.node);
-    i.kind = e.kind;
+    i.kind = takes_part(e) ? e.kind : EventKind::end;  // at which nothing happens
     i.node = e.node;
-    switch (e.kind) {
+    switch (i.kind) {
       case EventKind::compute: prepare_calls(i, e); break;
       case EventKind::start:
         i.calls.push_back({.operands = {position_.view(node.operands[0])}, .results = {position_.view(node.result)}});
@@ -61,8 +61,11 @@ class PrepareEvent {
         }
         i.group = &groups_.of(node.transition);
         prepare_exchange(
-            i, node, plan_,
+            i, node, plan_, rank_,
             position_.blocks[static_cast<int>(MemoryBlock::arena)] + plan_.packing[static_cast<std::size_t>(e.node)]);
+        if (View& out = i.calls[0].results[0];  // what comes to several ranks comes to all
+            out.data == nullptr && elements_out(i.exchange, i.group->rank(), i.group->size()) > 0)
+          out.data = position_.address(node.result);
         for (Call& call : i.pad) device_.prepare(call);
         for (Call& call : i.unpad) device_.prepare(call);
         break;
@@ -84,6 +87,22 @@ class PrepareEvent {
   }
 
  private:
+  /// Whether this rank does anything of an event: of what is At other ranks it computes nothing and exchanges nothing,
+  /// but on the axis on which it comes there or leaves. Stages have events of their own.
+  bool takes_part(const Event& e) const {
+    if (e.kind == EventKind::begin || e.kind == EventKind::end) return true;
+    const Node& node = g_.node(e.node);
+    const Transition& t = node.transition;
+    const Mesh& mesh = plan_.mesh;
+    const bool exchanges = e.kind != EventKind::compute;
+    for (const Placed& p : g_.value(node.result).type.layout.others)
+      if (p.axis != g_.stages && !(exchanges && t.axes.contains(p.axis)) &&
+          !holds(p.placement, mesh.coordinate(rank_, p.axis), mesh.extent(p.axis)))
+        return false;
+    const Message m = message_of(t, mesh);
+    const int here = mesh.coordinate(rank_, t.axes);
+    return !m || !exchanges || here == m.from || here == m.to;
+  }
   /// Several parts of a stage may have something of one loop. Whether a node is of what `part` has; outside parts every
   /// node is.
   bool stands_in(int part, int node) const {
@@ -130,10 +149,6 @@ class PrepareEvent {
       flatten(i.calls[0], first, plan_, rank_);
     i.calls[0].kernel = local_move<On>(first.transition, plan_, rank_, e.part < 0 ? -1 : g_.part(e.part).chunk);
     i.launches.push_back({i.calls});
-    if (i.calls[0].kernel == nullptr)
-      throw CannotRun("the plan moves " + text(g_.value(first.operands[0]).type) + " to " + text(first.transition.to) +
-                      " on " + text(first.transition.axes) +
-                      "; values that only some ranks hold (At) can be planned, not run");
   }
   template <class On>
   void prepare_call(Instruction& i, const Node& node, const On& device) const {

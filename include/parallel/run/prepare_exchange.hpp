@@ -24,12 +24,13 @@ inline View flat_view(const FlatExchange& flat, const View& of, std::int64_t len
   return v;
 }
 
-/// The same of a flat view, which has no dimensions but those before it: `outer` slices of each rank.
+/// The same of a flat view, which has no dimensions but those before it: `outer` slices of each rank. `has_whole`: this
+/// rank has all of them, before or behind.
 template <class World>
-void prepare_flat(Instruction<World>& i, const FlatExchange& flat, std::byte* room) {
-  const bool gathers = i.exchange.kind == Collective::all_gather;
+void prepare_flat(Instruction<World>& i, const FlatExchange& flat, bool gathers, bool has_whole, std::byte* room) {
   const View& whole = gathers ? i.calls[0].results[0] : i.calls[0].operands[0];
   i.exchange.count = flat.outer * flat.n * flat.share;
+  if (!has_whole) return;
   (gathers ? i.after : i.before) = {flat.outer, flat.n, flat.share};
   if (flat.pads()) {
     View padded = flat_view(flat, whole, flat.n * flat.share);
@@ -81,17 +82,23 @@ void prepare_slices(Instruction<World>& i, const SliceExchange& e, const Transit
   (e.gathers ? i.received : i.packed) = room;
 }
 
+/// From one rank of an axis to another; none (false) of a move that is no message, or one of a pipeline.
+struct Message {
+  int from = -1, to = -1;
+  explicit operator bool() const { return from >= 0; }
+};
+inline Message message_of(const Transition& t, const Mesh& mesh) {
+  if (t.collective != Collective::send || t.along != 0) return {};
+  const int n = mesh.extent(t.axes);
+  return {first_holder(t.from, n), first_holder(t.to, n)};
+}
+
 /// Everything of a start but the addresses, from the views of the move's operand and result. `room`: where slices are
 /// packed.
 template <class World>
-void prepare_exchange(Instruction<World>& i, const Node& node, const Plan& plan, std::byte* room) {
+void prepare_exchange(Instruction<World>& i, const Node& node, const Plan& plan, int rank, std::byte* room) {
   const GraphView& g = plan.graph;
   const Transition& t = node.transition;
-  if (t.collective > Collective::all_to_all && t.along == 0 &&
-      (t.collective != Collective::broadcast || g.slots.empty()))
-    throw CannotRun("the plan has a " + std::string(name_of(t.collective)) + " of " +
-                    text(g.value(node.operands[0]).type) +
-                    "; values that only some ranks hold (At) can be planned, not run");
   const View& in = i.calls[0].operands[0];
   const View& out = i.calls[0].results[0];
   const std::int64_t n = participants(t, plan.mesh);
@@ -99,9 +106,14 @@ void prepare_exchange(Instruction<World>& i, const Node& node, const Plan& plan,
   if (t.along != 0)
     i.exchange.peer =
         (plan.mesh.here + (t.collective == Collective::send ? t.along : stages - t.along) + stages) % stages;
-  if (t.collective == Collective::broadcast)
-    while (!holds(t.from, i.exchange.root, stages)) ++i.exchange.root;
   i.exchange.kind = t.collective;
+  const bool to_root = t.collective == Collective::reduce || t.collective == Collective::gather;
+  if (rooted(t.collective)) i.exchange.root = first_holder(to_root ? t.to : t.from, stages);
+  if (const Message m = message_of(t, plan.mesh)) {
+    const bool sends = plan.mesh.coordinate(rank, t.axes) == m.from;
+    i.exchange.kind = sends ? Collective::send : Collective::receive;
+    i.exchange.peer = sends ? m.to : m.from;
+  }
   const bool parts = t.collective == Collective::all_to_all;  // on every rank, before and behind it
   i.exchange.count = parts ? n * in.elements() : std::max(in.elements(), out.elements());
   i.exchange.dtype = in.dtype;
@@ -110,10 +122,14 @@ void prepare_exchange(Instruction<World>& i, const Node& node, const Plan& plan,
   const Source& line = g.origin(node).source;
   i.exchange.from = {line.file, line.line};
   if (exchanges_slices(t)) return prepare_slices(i, SliceExchange(g, node, plan.mesh), t, room);
-  if (t.from.flat || t.to.flat) return prepare_flat(i, FlatExchange(g, node, plan.mesh), room);
-  if (t.collective == Collective::reduce_scatter || t.collective == Collective::all_to_all)
+  const bool root = plan.mesh.coordinate(rank, t.axes) == i.exchange.root;
+  if (t.from.flat || t.to.flat)
+    return prepare_flat(i, FlatExchange(g, node, plan.mesh), t.from.flat, root || !rooted(t.collective), room);
+  if (t.collective == Collective::reduce_scatter || t.collective == Collective::all_to_all ||
+      (t.collective == Collective::scatter && root))
     i.before = {in.extent(0, t.to.dim), n, out.extent(t.to.dim, t.to.dim + 1) * in.extent(t.to.dim + 1, in.rank)};
-  if (t.collective == Collective::all_gather) i.after = {in.extent(0, t.from.dim), n, in.extent(t.from.dim, in.rank)};
+  if (t.collective == Collective::all_gather || (t.collective == Collective::gather && root))
+    i.after = {in.extent(0, t.from.dim), n, in.extent(t.from.dim, in.rank)};
   if (t.collective == Collective::all_to_all)
     i.after = {out.extent(0, t.from.dim), n,
                in.extent(t.from.dim, t.from.dim + 1) * out.extent(t.from.dim + 1, out.rank)};

@@ -141,7 +141,9 @@ class RankMemory {
     for (const Member& m : g_.members) {
       if (m.role == Role::input) continue;
       const NamedTensor named{std::string(g_.path(m)), m.role, m.type};
-      View part{.data = held(plan_, m) ? position_.address(m.value) : nullptr, .dtype = m.type.dtype, .rank = 1};
+      View part{.data = has_part(plan_, m.value, rank_) ? position_.address(m.value) : nullptr,
+                .dtype = m.type.dtype,
+                .rank = 1};
       part.size[0] = local_elements(m.type.layout, plan_.mesh);
       if (!internals::on_host(m.type.layout)) part = on_host(part, room);
       f(named, m, static_cast<const std::byte*>(part.data), part.elements() * bytes_of(part.dtype));
@@ -324,7 +326,7 @@ void RankMemory<Device>::put(int position, const HandedOver& given) {
 
 template <Device Device>
 std::uint64_t RankMemory<Device>::change_part(const Member& m, const std::function<void(std::byte*)>& write) {
-  if (!held(plan_, m)) return 0;
+  if (!has_part(plan_, m.value, rank_)) return hash_of_part(plan_, m, nullptr);
   std::byte* const part = position_.address(m.value);
   if (Device::asynchronous) device_.finish();
   if (!Device::asynchronous || internals::on_host(m.type.layout)) {
@@ -346,7 +348,7 @@ void RankMemory<Device>::read_whole(std::string_view name, const HandedOver& who
   const int value = called(name);
   const Type& type = g_.value(value).type;
   check_whole(whole, type, "the tensor ", name);
-  if (plan_.storage[static_cast<std::size_t>(value)].block == MemoryBlock::none) return;
+  if (!has_part(plan_, value, rank_)) return;
   View part{.data = position_.address(value), .dtype = type.dtype, .rank = 1};
   part.size[0] = local_elements(type.layout, plan_.mesh);
   std::vector<std::byte> room;

@@ -69,7 +69,7 @@ class Small {
       if (static_cast<std::int64_t>(to.bytes()) != inputs[i].bytes)
         throw CannotRun("a tensor of " + std::to_string(inputs[i].bytes) + " bytes was met where " +
                         std::to_string(to.bytes()) + " are; use values of one call of a model only within it");
-      std::memcpy(to.data, inputs[i].data, to.bytes());
+      if (to.data != nullptr) std::memcpy(to.data, inputs[i].data, to.bytes());
     }
     for (const Name& name : plan_.get().graph.scalars)
       if (const auto known = numbers.find(plan_.get().graph.text(name)); known != numbers.end())

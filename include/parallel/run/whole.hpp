@@ -156,10 +156,6 @@ inline void read_part(const Plan& plan, const Layout& layout, int rank, const st
   });
 }
 
-/// Whether this rank's stage has anything of a member.
-inline bool held(const Plan& plan, const Member& m) {
-  return plan.storage[static_cast<std::size_t>(m.value)].block != MemoryBlock::none;
-}
 /// Whether every rank has the whole of a member of a program without a pipeline.
 inline bool held_by_all(const Plan& plan, const Member& m) {
   const auto at_some = [&](const Placed& p) {  // of a flat split padding may fill a part up to the size of the whole
@@ -171,18 +167,14 @@ inline bool held_by_all(const Plan& plan, const Member& m) {
 }
 /// Whether this rank writes its part of a member: of ranks that have the same it is the first.
 inline bool writes(const Plan& plan, const Member& m, int rank) {
-  if (!held(plan, m)) return false;
+  if (!has_part(plan, m.value, rank)) return false;
   const Layout& layout = m.type.layout;
   for (int i = 0; i < plan.mesh.count; ++i) {
     const Axis* const axis = plan.mesh.axes[i].axis;
     const Placement on = layout.on(axis);
     const int coordinate = plan.mesh.coordinate(rank, axis);
     if (on.split()) continue;
-    // on the first of the ranks that have it
-    int first = 0;
-    if (on.kind == PlacementKind::at)
-      while (first < coordinate && !holds(on, first, plan.mesh.extent(axis))) ++first;
-    if (coordinate != first) return false;
+    if (coordinate != first_holder(on, plan.mesh.extent(axis))) return false;
   }
   return true;
 }
@@ -192,11 +184,11 @@ inline std::vector<std::int64_t> shape_of(const Layout& layout) {
   for (const Dim& d : layout.dims) shape.push_back(d.size);
   return shape;
 }
-/// What ranks compare of a rank's part of a member: a hash where every rank has the whole; where each has a part, that
-/// it was set; in a pipeline, where a stage sets what it has, 0.
+/// What ranks compare of a rank's part of a member: a hash where every rank has the whole; where each has a part, or
+/// some have nothing (null), that it was set; in a pipeline, where a stage sets what it has, 0.
 inline std::uint64_t hash_of_part(const Plan& plan, const Member& m, const std::byte* part) {
   if (plan.graph.stages != nullptr && plan.mesh.extent(plan.graph.stages) > 1) return 0;
-  if (!held_by_all(plan, m)) return SetWhole::in_parts;
+  if (part == nullptr || !held_by_all(plan, m)) return SetWhole::in_parts;
   return hash_of_numbers({part, static_cast<std::size_t>(local_bytes(m.type, plan.mesh))});
 }
 /// Writes a rank's part of a member. Returns what ranks compare of it.

@@ -97,6 +97,7 @@ class PreparedProduct : public Product {
                                                                               : CUBLASLT_EPILOGUE_DGELU;
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, what);
     if (has_second_matrix(epilogue)) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, n);
+    if (epilogue == Epilogue::gelu_derivative) return;  // it has no bias, and is refused where one is named
     const auto* const aligned = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(alignment));
     set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);  // by which an algorithm is chosen, too
     if (has_second_matrix(epilogue)) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned);
