@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <parallel/plan/taking_part.hpp>
 #include <parallel/plan/walk.hpp>
 #include <parallel/run/failure.hpp>
 #include <parallel/run/recording.hpp>
@@ -79,7 +80,7 @@ inline RankRecord read_record(const std::string& of, int rank) {
 }
 
 /// What a rank must have done in a step, event by event.
-inline std::vector<Recorded> expected(const Plan& plan) {
+inline std::vector<Recorded> expected(const Plan& plan, int rank) {
   std::vector<Recorded> result;
   if (const Comparison& counter = plan.agreement.counter; counter.calls() > 0) {
     Recorded r;
@@ -93,7 +94,7 @@ inline std::vector<Recorded> expected(const Plan& plan) {
     result.push_back(r);
   }
   each_event(plan, [&](const Event& e) {
-    if (e.kind == EventKind::begin || e.kind == EventKind::end) return;
+    if (e.kind == EventKind::begin || e.kind == EventKind::end || !takes_part(plan, e, rank)) return;
     const Node& node = plan.graph.node(e.node);
     Recorded r;
     r.node = e.node;
@@ -102,7 +103,10 @@ inline std::vector<Recorded> expected(const Plan& plan) {
     r.axes = "-";
     r.dtype = "-";
     if (e.kind != EventKind::compute) {
-      r.what = std::string(name_of(node.transition.collective)) + (node.transition.maximum ? "_max" : "");
+      const Message m = message_of(node.transition, plan.mesh);
+      const bool receives = m && plan.mesh.coordinate(rank, node.transition.axes) == m.to;
+      r.what = std::string(name_of(receives ? Collective::receive : node.transition.collective)) +
+               (node.transition.maximum ? "_max" : "");
       r.axes = text(node.transition.axes);
       // of the group
       r.ranks = node.transition.along != 0 ? plan.mesh.extent(node.transition.axes)
@@ -131,7 +135,7 @@ struct Laid {
 /// Goes through a record event by event. A step whose gradients are no finite numbers is skipped, so that it lacks
 /// every update; one that lacks some is no step of the plan.
 inline Laid lay(const Plan& plan, const RankRecord& record) {
-  const std::vector<Recorded> planned = expected(plan);
+  const std::vector<Recorded> planned = expected(plan, record.rank);
   enum class Updates { unknown, made, skipped } updates = Updates::unknown;  // of the step
   Laid laid;
   std::size_t at = 0;

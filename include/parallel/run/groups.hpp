@@ -5,8 +5,7 @@
 
 #include <parallel/algebra/notation.hpp>
 #include <parallel/communicator/communicator.hpp>
-#include <parallel/plan/plan.hpp>
-#include <parallel/run/prepare_exchange.hpp>
+#include <parallel/plan/taking_part.hpp>
 
 namespace parallel::internals {
 

@@ -9,7 +9,7 @@
 #include <parallel/communicator/communicator.hpp>
 #include <parallel/device/device.hpp>
 #include <parallel/device/host.hpp>
-#include <parallel/plan/plan.hpp>
+#include <parallel/plan/taking_part.hpp>
 #include <parallel/plan/walk.hpp>
 #include <parallel/run/failure.hpp>
 #include <parallel/run/groups.hpp>
@@ -42,7 +42,7 @@ class PrepareEvent {
   /// `i` is new, and stays where it is, as its views are pointed to. Throws CannotRun.
   void operator()(Instruction& i, const Event& e) const {
     const Node& node = g_.node(e.node);
-    i.kind = takes_part(e) ? e.kind : EventKind::end;  // at which nothing happens
+    i.kind = takes_part(plan_, e, rank_) ? e.kind : EventKind::end;  // at which nothing happens
     i.node = e.node;
     switch (i.kind) {
       case EventKind::compute: prepare_calls(i, e); break;
@@ -87,22 +87,6 @@ class PrepareEvent {
   }
 
  private:
-  /// Whether this rank does anything of an event: of what is At other ranks it computes nothing and exchanges nothing,
-  /// but on the axis on which it comes there or leaves. Stages have events of their own.
-  bool takes_part(const Event& e) const {
-    if (e.kind == EventKind::begin || e.kind == EventKind::end) return true;
-    const Node& node = g_.node(e.node);
-    const Transition& t = node.transition;
-    const Mesh& mesh = plan_.mesh;
-    const bool exchanges = e.kind != EventKind::compute;
-    for (const Placed& p : g_.value(node.result).type.layout.others)
-      if (p.axis != g_.stages && !(exchanges && t.axes.contains(p.axis)) &&
-          !holds(p.placement, mesh.coordinate(rank_, p.axis), mesh.extent(p.axis)))
-        return false;
-    const Message m = message_of(t, mesh);
-    const int here = mesh.coordinate(rank_, t.axes);
-    return !m || !exchanges || here == m.from || here == m.to;
-  }
   /// Several parts of a stage may have something of one loop. Whether a node is of what `part` has; outside parts every
   /// node is.
   bool stands_in(int part, int node) const {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include <parallel/algebra/notation.hpp>
-#include <parallel/plan/plan.hpp>
+#include <parallel/plan/taking_part.hpp>
 #include <parallel/run/failure.hpp>
 #include <parallel/run/instruction.hpp>
 
@@ -80,17 +80,6 @@ void prepare_slices(Instruction<World>& i, const SliceExchange& e, const Transit
         .push_back({.operands = {e.gathers ? padded : own}, .results = {e.gathers ? own : padded}});
   }
   (e.gathers ? i.received : i.packed) = room;
-}
-
-/// From one rank of an axis to another; none (false) of a move that is no message, or one of a pipeline.
-struct Message {
-  int from = -1, to = -1;
-  explicit operator bool() const { return from >= 0; }
-};
-inline Message message_of(const Transition& t, const Mesh& mesh) {
-  if (t.collective != Collective::send || t.along != 0) return {};
-  const int n = mesh.extent(t.axes);
-  return {first_holder(t.from, n), first_holder(t.to, n)};
 }
 
 /// Everything of a start but the addresses, from the views of the move's operand and result. `room`: where slices are
