@@ -61,7 +61,7 @@ constexpr auto through(Distributed auto x) {
   else
     return to<On<tensor, Invariant>>(y);
 }
-/// `within`: where what a block adds goes through; `carried`: how what it takes lies.
+/// `within`: what a block adds goes through these placements.
 template <auto... within>
 struct Block {
   Parameter<double, Shape<width, width>> w{normal(0.3)};
@@ -74,6 +74,7 @@ struct Block {
       return x + h;
   }
 };
+/// What goes from layer to layer lies so.
 template <auto carried>
 struct Carrying {
   Block<> block;

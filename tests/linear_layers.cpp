@@ -28,9 +28,11 @@ void check() {
     const std::vector<Array> many = trained<Layer, x...>(ranks);
     for (std::size_t i = 0; i < one.size(); ++i) {
       INFO("output " << i << " on " << ranks << " ranks");
-      double largest = 1;
-      for (const double x_i : one[i].data) largest = std::max(largest, std::abs(x_i));
-      CHECK(lockstep::difference(many[i], one[i]) < 1e-6 * largest);
+      double scale = 1;
+#if defined(PARALLEL_TEST_CUDA) && !defined(PARALLEL_STAND_IN)  // cuBLASLt adds in another order by shape
+      for (const double element : one[i].data) scale = std::max(scale, std::abs(element));
+#endif
+      CHECK(lockstep::difference(many[i], one[i]) < 1e-6 * scale);
     }
   }
 }

@@ -163,6 +163,14 @@ constexpr std::int64_t local_elements(const Layout& layout, const Mesh& mesh) {
 constexpr std::int64_t local_bytes(const Type& type, const Mesh& mesh) {
   return bytes_of(type.dtype) * local_elements(type.layout, mesh);
 }
+/// A layout as if all ranks had what is At some.
+constexpr Layout at_all(Layout layout) {
+  AxisList axes;
+  layout.collect(axes);
+  for (const Axis* a : axes)
+    if (layout.on(a).kind == PlacementKind::at) layout = layout.with(a, Invariant);
+  return layout;
+}
 /// Whether a rank holds anything of what lies so; of what is At some ranks the others do not. `but`: an axis that is
 /// not looked at.
 constexpr bool holds(const Layout& layout, const Mesh& mesh, int rank, const Axis* but = nullptr) {

@@ -81,6 +81,10 @@ constexpr bool communicates(Collective c) { return known(c).sent != nullptr; }
 constexpr bool copies(Collective c) { return c == Collective::offload || c == Collective::fetch; }
 /// Whether what the ranks hold is added.
 constexpr bool reduces(Collective c) { return known(c).reduces; }
+/// Whether one rank, the root, has what the others do not, gets it, or either.
+constexpr bool from_root(Collective c) { return c == Collective::broadcast || c == Collective::scatter; }
+constexpr bool to_root(Collective c) { return c == Collective::reduce || c == Collective::gather; }
+constexpr bool rooted(Collective c) { return from_root(c) || to_root(c); }
 /// Bytes that a ring sends per rank. `message` is the full tensor within the other axes' shard, n the ranks of the
 /// axis.
 constexpr double sent(Collective c, double message, int n) { return communicates(c) ? known(c).sent(n) * message : 0; }
@@ -176,8 +180,8 @@ struct Traffic {
   double sent = 0, received = 0;
   constexpr bool operator==(const Traffic&) const = default;
 };
-/// Of one move: where one rank, the root, has or gets what the others do not, all of it goes through its link; else each
-/// sends and receives as much as in a ring. `message` and n as of `sent`.
+/// Of one move: where one rank, the root, has or gets what the others do not, all of it goes through its link; else
+/// each sends and receives as much as in a ring. `message` and n as of `sent`.
 constexpr Traffic traffic_of(const Transition& t, double message, int coordinate, int n) {
   const bool from = coordinate == first_holder(t.from, n), to = coordinate == first_holder(t.to, n);
   const double others = n - 1, part = message / n;
@@ -194,9 +198,7 @@ constexpr Traffic traffic_of(const Transition& t, double message, int coordinate
 }
 /// Whether it leads to one rank of an axis or away from one.
 constexpr bool one_sided(const Transition& t) {
-  return t.along == 0 &&
-         (t.collective == Collective::broadcast || t.collective == Collective::scatter ||
-          t.collective == Collective::reduce || t.collective == Collective::gather || t.collective == Collective::send);
+  return t.along == 0 && (rooted(t.collective) || t.collective == Collective::send);
 }
 }  // namespace internals
 

@@ -39,11 +39,6 @@ struct Exchange {
   Here from{};             ///< the line on which this was written; of a plan's, that of the user's program
 };
 
-/// Whether one rank, the root, has or gets what the others do not.
-constexpr bool rooted(Collective c) {
-  return c == Collective::broadcast || c == Collective::reduce || c == Collective::gather || c == Collective::scatter;
-}
-
 /// A started exchange: `wait` takes it once.
 struct Ticket {
   std::uint64_t number = 0;
@@ -83,15 +78,13 @@ constexpr std::int64_t elements_in(const Exchange& e, int rank, int ranks) {
   if (e.kind == Collective::all_gather || e.kind == Collective::all_to_all || e.kind == Collective::gather)
     return e.count / ranks;
   if (e.kind == Collective::receive) return 0;
-  const bool from_root = e.kind == Collective::broadcast || e.kind == Collective::scatter;
-  return from_root && rank != e.root ? 0 : e.count;
+  return from_root(e.kind) && rank != e.root ? 0 : e.count;
 }
 constexpr std::int64_t elements_out(const Exchange& e, int rank, int ranks) {
   if (e.kind == Collective::reduce_scatter || e.kind == Collective::all_to_all || e.kind == Collective::scatter)
     return e.count / ranks;
   if (e.kind == Collective::send) return 0;
-  const bool to_root = e.kind == Collective::reduce || e.kind == Collective::gather;
-  return to_root && rank != e.root ? 0 : e.count;
+  return to_root(e.kind) && rank != e.root ? 0 : e.count;
 }
 
 /// Whether two ranks mean the same exchange.
@@ -104,10 +97,7 @@ inline std::string text(const Exchange& e) {
   std::string words(name_of(e.kind));
   if (e.maximum) words += " (maximum)";
   words += " of " + std::to_string(e.count) + " " + std::string(name_of(e.dtype));
-  if (rooted(e.kind)) {
-    const bool from = e.kind == Collective::broadcast || e.kind == Collective::scatter;
-    words += (from ? " from rank " : " to rank ") + std::to_string(e.root);
-  }
+  if (rooted(e.kind)) words += (from_root(e.kind) ? " from rank " : " to rank ") + std::to_string(e.root);
   if (point_to_point(e.kind))
     words += (e.kind == Collective::send ? " to rank " : " from rank ") + std::to_string(e.peer);
   if (e.label != nullptr && *e.label != '\0') words += " (" + std::string(e.label) + ")";
@@ -132,8 +122,8 @@ inline void check(const Exchange& e, int rank, int ranks) {
   if (!in_blocks && !rooted(e.kind) && !point_to_point(e.kind) && e.kind != Collective::all_reduce)
     refuse(
         e,
-        "no communicator carries this out; exchange by all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, reduce, gather, scatter, "
-        "send or receive");
+        "no communicator carries this out; exchange by all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, "
+        "reduce, gather, scatter, send or receive");
   if (point_to_point(e.kind) && (e.peer < 0 || e.peer >= ranks))
     refuse(e, "the peer is no rank of the group; count its ranks from 0");
   if (point_to_point(e.kind) && e.peer == rank)

@@ -253,8 +253,6 @@ class Window {
     next(post_, steps);
   }
 
-  static bool from_root(Collective kind) { return kind == Collective::broadcast || kind == Collective::scatter; }
-  static bool to_root(Collective kind) { return kind == Collective::reduce || kind == Collective::gather; }
   /// Whether this rank has something for the others.
   bool gives(const Exchange& e) const {
     return from_root(e.kind) ? rank_ == e.root : !to_root(e.kind) || rank_ != e.root;
@@ -316,7 +314,7 @@ class Window {
         copy(out(cut.first), rank_ == e.root ? in(rank_ * block + cut.first) : from(e.root, rank_ * steps.each),
              cut.count);
         break;
-      default: {  // all_gather, gather, all_to_all: each begins with its own block, so that not all read from the same rank
+      default: {  // gather, all_gather, all_to_all: each begins with its own block, so that not all read from one rank
         if (e.kind == Collective::gather && rank_ != e.root) break;
         const bool to_each = e.kind == Collective::all_to_all;
         for (int i = 0; i < ranks_; ++i) {

@@ -292,14 +292,7 @@ class Update {
       if (layout.on(a).pending()) layout = layout.with(a, Invariant);
     return layout;
   }
-  /// A layout as if all ranks had what is At some; and again at those that another is at.
-  static constexpr Layout at_all(Layout layout) {
-    AxisList axes;
-    layout.collect(axes);
-    for (const Axis* a : axes)
-      if (layout.on(a).kind == PlacementKind::at) layout = layout.with(a, Invariant);
-    return layout;
-  }
+  /// A layout at those ranks that another is at.
   static constexpr Layout at_those_of(const Layout& other, Layout layout) {
     AxisList axes;
     other.collect(axes);
@@ -371,7 +364,7 @@ class Update {
     Arguments a;
     for (const Value& v : operands) {
       // the rule is of ranks that have it
-      a.types.push_back({type(v).dtype, at_all(internals::on_host(type(v).layout, false))});
+      a.types.push_back({type(v).dtype, internals::at_all(internals::on_host(type(v).layout, false))});
       a.kinds.push_back(Kind::data);  // nothing goes back through an update, so how whole values are used is all one
     }
     a.ints = ints;

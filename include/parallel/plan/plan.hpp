@@ -446,13 +446,6 @@ struct Plan {
   }
 };
 
-/// Whether a rank has anything of a value in its memory: of what its stage does not need, and of what is At other
-/// ranks, it has nothing.
-constexpr bool has_part(const Plan& plan, int value, int rank) {
-  return plan.storage[static_cast<std::size_t>(value)].block != MemoryBlock::none &&
-         holds(plan.graph.value(value).type.layout, plan.mesh, rank, plan.graph.stages);
-}
-
 }  // namespace parallel::internals
 
 namespace parallel {

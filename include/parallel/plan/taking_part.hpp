@@ -1,8 +1,16 @@
-// Which ranks take part in an event of a plan: of what is At some ranks the others have nothing and do nothing.
+// What a rank has of a plan's values, and in which events it takes part: of what is At some ranks the others have
+// nothing and do nothing.
 #pragma once
 #include <parallel/plan/plan.hpp>
 
 namespace parallel::internals {
+
+/// Whether a rank has anything of a value in its memory: of what its stage does not need, and of what is At other
+/// ranks, it has nothing.
+constexpr bool has_part(const Plan& plan, int value, int rank) {
+  return plan.storage[static_cast<std::size_t>(value)].block != MemoryBlock::none &&
+         holds(plan.graph.value(value).type.layout, plan.mesh, rank, plan.graph.stages);
+}
 
 /// From one rank of an axis to another; none (false) of a move that is no message, or one of a pipeline.
 struct Message {

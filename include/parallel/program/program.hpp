@@ -56,12 +56,7 @@ constexpr int on_every_stage(Trace& trace, int value) {
 constexpr int complete(Trace& trace, int value) { return on_every_stage(trace, summed(trace, value)); }
 /// And what only some ranks have: all of them decide by the loss.
 constexpr int on_every_rank(Trace& trace, int value) {
-  Layout layout = trace.graph.values[value].type.layout;
-  AxisList axes;
-  layout.collect(axes);
-  for (const Axis* a : axes)
-    if (layout.on(a).kind == PlacementKind::at) layout = layout.with(a, Invariant);
-  return trace.enter(value, layout);
+  return trace.enter(value, at_all(trace.graph.values[value].type.layout));
 }
 
 /// Adds the update of every parameter that a gradient reaches. The loss is the first output.

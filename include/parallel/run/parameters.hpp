@@ -14,7 +14,7 @@
 #include <parallel/device/draw.hpp>
 #include <parallel/device/host.hpp>
 #include <parallel/device/host_memory.hpp>
-#include <parallel/plan/plan.hpp>
+#include <parallel/plan/taking_part.hpp>
 #include <parallel/run/block_layout.hpp>
 #include <parallel/run/failure.hpp>
 #include <parallel/run/kept_plan.hpp>

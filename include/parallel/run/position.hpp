@@ -5,7 +5,7 @@
 
 #include <parallel/device/kernel.hpp>
 #include <parallel/plan/check.hpp>
-#include <parallel/plan/plan.hpp>
+#include <parallel/plan/taking_part.hpp>
 
 namespace parallel::internals {
 

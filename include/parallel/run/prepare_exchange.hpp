@@ -96,8 +96,7 @@ void prepare_exchange(Instruction<World>& i, const Node& node, const Plan& plan,
     i.exchange.peer =
         (plan.mesh.here + (t.collective == Collective::send ? t.along : stages - t.along) + stages) % stages;
   i.exchange.kind = t.collective;
-  const bool to_root = t.collective == Collective::reduce || t.collective == Collective::gather;
-  if (rooted(t.collective)) i.exchange.root = first_holder(to_root ? t.to : t.from, stages);
+  if (rooted(t.collective)) i.exchange.root = first_holder(to_root(t.collective) ? t.to : t.from, stages);
   if (const Message m = message_of(t, plan.mesh)) {
     const bool sends = plan.mesh.coordinate(rank, t.axes) == m.from;
     i.exchange.kind = sends ? Collective::send : Collective::receive;

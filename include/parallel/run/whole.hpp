@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <parallel/plan/check.hpp>
-#include <parallel/plan/plan.hpp>
+#include <parallel/plan/taking_part.hpp>
 #include <parallel/run/numbers.hpp>
 #include <parallel/run/provenance.hpp>
 
