@@ -63,7 +63,7 @@ std::string record_of(const Plan& plan, int rank) {
   std::string text = "parallel record 2\nmesh " + parallel::text(plan.mesh) + "\nrank " + std::to_string(rank) + "\n";
   double now = 1;
   for (int step = 1; step <= 2; ++step)
-    for (const Recorded& r : expected(plan)) {
+    for (const Recorded& r : expected(plan, rank)) {
       text += std::to_string(step) + " " + r.event + " " + std::to_string(r.node) + " " + r.what + " " + r.axes + " " +
               std::to_string(r.ranks) + " " + r.dtype + " " + std::to_string(r.bytes) + " " + std::to_string(now) +
               " " + std::to_string(now + 0.5) + "\n";
