@@ -79,6 +79,7 @@ T expected(const Exchange& e, int rank, int ranks, std::int64_t i) {
     case Collective::scatter: return given<T>(e, e.root, rank * block + i);
     case Collective::gather:
     case Collective::all_gather: return given<T>(e, static_cast<int>(i / block), i % block);
+    case Collective::shift: return given<T>(e, (rank + ranks - 1) % ranks, i);
     case Collective::all_to_all: return given<T>(e, static_cast<int>(i / block), rank * block + i % block);
     default: return given<T>(e, e.root, i);
   }
@@ -178,8 +179,8 @@ class Case {
 };
 
 inline constexpr Collective kinds[] = {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
-                                       Collective::all_to_all, Collective::broadcast,      Collective::reduce,
-                                       Collective::gather,     Collective::scatter};
+                                       Collective::all_to_all, Collective::shift,          Collective::broadcast,
+                                       Collective::reduce,     Collective::gather,         Collective::scatter};
 
 /// Every collective of an element type for many counts, roots, in place or not. Returns what was wrong first.
 template <class T, class C>
@@ -319,7 +320,7 @@ std::string refusals(C& c) {
   };
   if (n > 1) {
     for (const Collective kind :
-         {Collective::all_gather, Collective::reduce_scatter, Collective::gather, Collective::scatter})
+         {Collective::all_gather, Collective::reduce_scatter, Collective::shift, Collective::gather, Collective::scatter})
       all.push_back({{kind, a, b, n + 1, DType::f32}, "do not divide the count"});
     all.push_back(
         {{Collective::all_to_all, a, b, n, DType::f32}, "the square of the group's ranks does not divide the count"});

@@ -259,6 +259,16 @@ class Mpi {
                   e);
         break;
       }
+      case Collective::shift:
+        for (int r = 0; r < n; ++r) {
+          p.sent[index(r)] = r == (rank() + 1) % n ? block : 0;
+          p.received[index(r)] = rank() == (r + 1) % n ? block : 0;
+          p.offsets[index(r)] = 0;
+        }
+        started(MPI_Ialltoallv(e.in, p.sent.data(), p.offsets.data(), type, e.out, p.received.data(), p.offsets.data(),
+                               type, group, &p.request),
+                e);
+        break;
       case Collective::gather:
         started(MPI_Igather(e.in, block, type, e.out, block, type, e.root, group, &p.request), e);
         break;

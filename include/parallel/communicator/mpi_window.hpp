@@ -28,6 +28,7 @@ namespace parallel::internals::processes {
 ///     reduce                its terms, but for the root        the sum, at the root
 ///     all_gather            its block                          the others' blocks
 ///     all_to_all            a block for each other             the blocks for it
+///     shift                 its block                          the block of the rank before
 ///     broadcast             all of it, at the root             all of it, elsewhere
 ///     gather                its block, but for the root        the others' blocks, at the root
 ///     scatter               a block for each other, at the     its block, elsewhere
@@ -166,7 +167,8 @@ class Window {
   }
   Steps steps_of(const Exchange& e) const {
     const std::int64_t in_slot = piece_ / bytes_of(e.dtype);
-    const bool blocks = in_blocks(e.kind) || e.kind == Collective::all_gather || e.kind == Collective::gather;
+    const bool blocks = in_blocks(e.kind) || e.kind == Collective::all_gather || e.kind == Collective::shift ||
+                        e.kind == Collective::gather;
     const std::int64_t length = blocks ? block_of(e, ranks_) : e.count;
     const std::int64_t each = in_blocks(e.kind) ? std::max<std::int64_t>(1, in_slot / ranks_) : in_slot;
     const std::int64_t cuts = std::max<std::int64_t>(1, (length + each - 1) / each);
@@ -253,6 +255,8 @@ class Window {
     next(post_, steps);
   }
 
+  /// The rank before this one, of the ring.
+  int before() const { return (rank_ + ranks_ - 1) % ranks_; }
   /// Whether this rank has something for the others.
   bool gives(const Exchange& e) const {
     return from_root(e.kind) ? rank_ == e.root : !to_root(e.kind) || rank_ != e.root;
@@ -260,6 +264,7 @@ class Window {
   /// Whether this rank takes something of rank r's, or waits for it.
   bool needs(const Exchange& e, int r) const {
     if (r == rank_) return false;
+    if (e.kind == Collective::shift) return r == before();
     return from_root(e.kind) ? r == e.root : !to_root(e.kind) || rank_ == e.root;
   }
   bool can_take() const {
@@ -310,6 +315,7 @@ class Window {
       case Collective::broadcast:
         copy(out(cut.first), rank_ == e.root ? in(cut.first) : from(e.root), cut.count);
         break;
+      case Collective::shift: copy(out(cut.first), from(before()), cut.count); break;
       case Collective::scatter:
         copy(out(cut.first), rank_ == e.root ? in(rank_ * block + cut.first) : from(e.root, rank_ * steps.each),
              cut.count);

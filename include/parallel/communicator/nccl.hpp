@@ -266,16 +266,24 @@ class Nccl {
         return ncclBroadcast(rank() == e.root ? e.in : e.out, e.out, count, type, e.root, group, stream);
       default: break;
     }
-    // all_to_all; and with one root, gather and scatter
+    // all_to_all; of a ring, shift; and with one root, gather and scatter
     const std::size_t width = block * index(bytes_of(e.dtype));
-    const bool gathers = e.kind == Collective::gather, scatters = e.kind == Collective::scatter;
+    const bool shifts = e.kind == Collective::shift, whole_in = shifts || e.kind == Collective::gather,
+               whole_out = shifts || e.kind == Collective::scatter;
+    const auto sends_to = [&](int r) {
+      if (shifts) return r == (rank() + 1) % size();
+      return to_root(e.kind) ? r == e.root : !from_root(e.kind) || rank() == e.root;
+    };
+    const auto receives_from = [&](int r) {
+      if (shifts) return rank() == (r + 1) % size();
+      return from_root(e.kind) ? r == e.root : !to_root(e.kind) || rank() == e.root;
+    };
     ncclResult_t result = ncclGroupStart();
     for (int r = 0; r < size() && result == ncclSuccess; ++r) {
-      const auto* from = static_cast<const std::byte*>(e.in) + (gathers ? 0 : index(r) * width);
-      auto* const to = static_cast<std::byte*>(e.out) + (scatters ? 0 : index(r) * width);
-      if (gathers ? r == e.root : !scatters || rank() == e.root) result = ncclSend(from, block, type, r, group, stream);
-      if (result == ncclSuccess && (scatters ? r == e.root : !gathers || rank() == e.root))
-        result = ncclRecv(to, block, type, r, group, stream);
+      const auto* from = static_cast<const std::byte*>(e.in) + (whole_in ? 0 : index(r) * width);
+      auto* const to = static_cast<std::byte*>(e.out) + (whole_out ? 0 : index(r) * width);
+      if (sends_to(r)) result = ncclSend(from, block, type, r, group, stream);
+      if (result == ncclSuccess && receives_from(r)) result = ncclRecv(to, block, type, r, group, stream);
     }
     const ncclResult_t ended = ncclGroupEnd();
     return result != ncclSuccess ? result : ended;

@@ -109,6 +109,8 @@ struct Threads::Own {
       copy(mine.out, in(mine.root, 0), mine.count);
     } else if (mine.kind == Collective::scatter) {
       copy(mine.out, in(mine.root, block * place.rank), block);
+    } else if (mine.kind == Collective::shift) {
+      copy(mine.out, in((place.rank + n - 1) % n, 0), block);
     } else if (mine.kind != Collective::gather || place.rank == mine.root) {
       const std::int64_t from = mine.kind == Collective::all_to_all ? block * place.rank : 0;
       // each begins with its own block, so that they do not all read from the same rank

@@ -104,6 +104,7 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::rotary,                      rotary<T>},
       {&operation::attention,                   attention<T>,                  -1, true},
       {&operation::attention_derivative,        attention_gradient<T>,         -1, true},
+      {&operation::join_attention,              join_attention<T>,             -1, true},
 
       {&operation::convolution,                 convolution<T>},
       {&operation::transposed_convolution,      transposed_convolution<T>},

@@ -1,18 +1,26 @@
 // Scaled dot-product attention over heads: causal or not, over keys that a mask leaves out, over keys of a cache, with
 // dropped probabilities. Queries may have more heads than keys and values (grouped queries), and may be another
-// sequence than they (cross-attention).
+// sequence than they (cross-attention). Where an axis splits the sequence of all three, `Context` says how.
 #pragma once
 #include <parallel/operation/elementwise.hpp>
+#include <parallel/operation/to.hpp>
 
 namespace parallel {
 namespace PARALLEL_SHARED operation {
-// q[b, s, h, d]   k, v[b, t, g, d]   seen[b, t]   position   result S(batch)        S                  S            B
-// S S(heads)        S                  B            B          S          each rank has the keys of its heads S(heads)
-// B                  B            B          S          fewer key heads than ranks: chosen by global coordinate; their
-// gradients are Partial S(sequence)     B                  B            B          S          the gradients of k and v
-// are Partial B               B, v S(size)       B            B          S B               B, v P             B
-// B          P Over several axes: those that split key heads are the first of those that split query heads, [8/a/b]
-// with [4/a], not with [4/b].
+// clang-format off
+// q[b, s, h, d]   k, v[b, t, g, d]   seen[b, t]   position   result
+// S(batch)        S                  S            B          S
+// S(heads)        S                  B            B          S            each rank has the keys of its heads
+// S(heads)        B                  B            B          S            fewer key heads than ranks: chosen by global
+//                                                                         coordinate; their gradients are Partial
+// S(sequence)     B                  B            B          S            the gradients of k and v are Partial
+// B               B, v S(size)       B            B          S
+// B               B, v P             B            B          P
+// S(sequence)     S                  S            B          S            ring_attention alone: communicates
+//
+// Over several axes: those that split key heads are the first of those that split query heads, [8/a/b] with [4/a], not
+// with [4/b].
+// clang-format on
 
 /// The attributes: whether queries see only keys up to their own position, whether there is a mask of keys, whether
 /// there is a position.
@@ -41,21 +49,29 @@ constexpr Refusal refused_attention(const Arguments& a) {
     return {Reason::wrong_rank, {a.rank(attending.scalars() - 1), 0}};
   for (int i = 3; i < a.types.size(); ++i)
     if (whole_numbers(a, i)) return whole_numbers(a, i);
-  AxisList axes;
-  a.types[0].layout.collect(axes);
-  for (const Axis* axis : axes) {
-    bool all = true;
-    for (int i = 0; i < 3; ++i) all = all && a.types[i].layout.on(axis) == split(1);
-    if (all) return {Reason::attention_sequence, {a.size(0, 1)}, axis};
-  }
   for (int i = 1; i < 3; ++i)
     if (a.types[i].dtype != a.types[0].dtype)
       return {Reason::element_types, {bytes_of(a.types[0].dtype), bytes_of(a.types[i].dtype)}};
   return {};
 }
-PARALLEL_AHEAD constexpr Shaped attention_shape(const Arguments& a) {
+/// The axes that split the sequence of queries, keys and values.
+constexpr AxisList axes_of_sequence(const Arguments& a) {
+  AxisList axes;
+  for (const Axis* axis : a.dims(0)[1])
+    if (a.dims(1)[1].split_by(axis) && a.dims(2)[1].split_by(axis)) axes.push_back(axis);
+  return axes;
+}
+constexpr Refusal no_context(const Arguments& a) {
+  const AxisList axes = axes_of_sequence(a);
+  return axes.empty() ? Refusal{} : Refusal{Reason::attention_sequence, {a.size(0, 1)}, axes[0]};
+}
+constexpr Refusal one_ring(const Arguments& a) {
+  const AxisList axes = axes_of_sequence(a);
+  return axes.size() < 2 ? Refusal{} : Refusal{Reason::two_rings, {a.size(0, 1), axes.size()}, axes[axes.size() - 1]};
+}
+constexpr Shaped shape_of_attention(const Arguments& a, Refusal (*refused)(const Arguments&)) {
   const Type type{a.types[0].dtype, a.types[0].layout.unplaced()};
-  const Refusal refusal = refused_attention(a);
+  const Refusal ill = refused_attention(a), refusal = ill ? ill : refused(a);
   if (a.rank(0) != 4 || a.rank(2) != 4) return {{type}, refusal};
   // log of the sum of exponentials of a row of scores: [b, s, h]
   Type result = type, statistic{precise(type.dtype), type.layout};
@@ -63,6 +79,8 @@ PARALLEL_AHEAD constexpr Shaped attention_shape(const Arguments& a) {
   statistic.layout.dims.count = 3;
   return {{result, statistic}, refusal};
 }
+PARALLEL_AHEAD constexpr Shaped attention_shape(const Arguments& a) { return shape_of_attention(a, no_context); }
+PARALLEL_AHEAD constexpr Shaped ring_attention_shape(const Arguments& a) { return shape_of_attention(a, one_ring); }
 PARALLEL_AHEAD constexpr Signatures attention_table(const Arguments& a) {
   Signatures rows{uniform_row(3, 2, Broadcast)};
   if (a.size(0, 0) > 1) rows.push_back(uniform_row(3, 2, split(0)));
@@ -76,6 +94,13 @@ PARALLEL_AHEAD constexpr Signatures attention_table(const Arguments& a) {
     if (attending.masked) row.operands.push_back(row.operands[0] == split(0) ? split(0) : Broadcast);
     if (attending.positioned) row.operands.push_back(Broadcast);
   }
+  return rows;
+}
+PARALLEL_AHEAD constexpr Signatures ring_attention_table(const Arguments& a) {
+  Signatures rows = attention_table(a);
+  Signature around = uniform_row(Attending(a.ints).masked ? 4 : 3, 2, split(1));
+  around.communicates = true;
+  if (a.size(0, 1) > 1 && a.size(1, 1) > 1) rows.push_back(around);
   return rows;
 }
 /// Over all axes: those that split the heads of keys and of values are the first of those that split the query heads,
@@ -102,14 +127,23 @@ PARALLEL_AHEAD constexpr std::int64_t attention_gradient_flops(const Arguments& 
 /// (q, k, v, the other operands, result, statistic, g): the gradients of q, k and v.
 inline constexpr Operation attention_derivative{
     .name = "attention_gradient", .flops = attention_gradient_flops, .rate = Rate::attention};
-PARALLEL_AHEAD constexpr void attention_gradient(Gradient& g) {
+/// The same around a ring: of k and v each rank has the part that it began with.
+inline constexpr Operation ring_attention_derivative{.name = "ring_attention_gradient",
+                                                     .flops = attention_gradient_flops,
+                                                     .rate = Rate::attention,
+                                                     .ring = true};
+constexpr void gradient_of_attention(Gradient& g, const Operation& derivative) {
   List<int, max_node_operands> operands = g.node.operands;
   for (const int o : {g.result(), g.result(1), g.cotangent()}) operands.push_back(o);
   const int dq =
-      g.emit(attention_derivative, operands, {conjugate(g.type(0)), conjugate(g.type(1)), conjugate(g.type(2))},
+      g.emit(derivative, operands, {conjugate(g.type(0)), conjugate(g.type(1)), conjugate(g.type(2))},
              g.node.ints, g.node.reals[0], g.node.reals[1]);
   for (int i = 0; i < 3; ++i)
     if (g.wants(i)) g.give(i, dq + i);
+}
+PARALLEL_AHEAD constexpr void attention_gradient(Gradient& g) { gradient_of_attention(g, attention_derivative); }
+PARALLEL_AHEAD constexpr void ring_attention_gradient(Gradient& g) {
+  gradient_of_attention(g, ring_attention_derivative);
 }
 PARALLEL_AHEAD constexpr void attention_lower(Lowering&);
 /// Operands (q, k, v[, seen][, position][, scalars]); ints: Attending, and where probabilities are dropped the
@@ -123,6 +157,21 @@ inline constexpr Operation attention{.name = "attention",
                                      .gradient = attention_gradient,
                                      .flops = attention_flops,
                                      .rate = Rate::attention};
+/// The same where no axis splits the sequence of all three; else, with Q, K and V split, attention of a rank's queries
+/// to its own keys, then to those of the rank before it, which come around a ring of n - 1 shifts each, and so on (Li et
+/// al., 2021; Liu et al., 2023). What has been attended is joined by `join_attention`. Backward keys and values go
+/// around again, and their gradients behind them.
+inline constexpr Operation ring_attention{.name = "ring_attention",
+                                          .shape = ring_attention_shape,
+                                          .signatures = ring_attention_table,
+                                          .over_axes = keys_of_queries,
+                                          .lower = attention_lower,
+                                          .gradient = ring_attention_gradient,
+                                          .flops = attention_flops,
+                                          .rate = Rate::attention,
+                                          .ring = true};
+/// (result, statistic, result, statistic): attention to two sets of keys, from that to each.
+inline constexpr Operation join_attention{.name = "join_attention"};
 PARALLEL_AHEAD constexpr void attention_lower(Lowering& l) {
   List<int, max_node_operands> operands = nodes_operands(l.operands);
   Ints ints = l.ints;
@@ -135,7 +184,7 @@ PARALLEL_AHEAD constexpr void attention_lower(Lowering& l) {
       ints.push_back(i);
     operands.push_back(l.trace.graph.scalar_value);
   }
-  l.result = l.emit(attention, operands, l.results, ints, l.reals[0], dropped);
+  l.result = l.emit(l.exchanging.empty() ? attention : ring_attention, operands, l.results, ints, l.reals[0], dropped);
 }
 /// One over the root of the size of a head.
 constexpr double scale_of_scores(const Type& q) {
@@ -146,19 +195,77 @@ constexpr double scale_of_scores(const Type& q) {
 }
 }  // namespace operation
 
+/// How attention finds keys and values of other ranks, where an axis splits the sequence of queries, keys and values
+/// (context parallelism). N: elements of the keys and values of the whole sequence, n: ranks of the axis.
+enum class Context : std::uint8_t {
+  none,      ///< not at all: refused
+  gathered,  ///< keys and values are gathered, (n-1)/n N are sent; each rank has all of them
+  /// they come around in n - 1 shifts, (n-1)/n N are sent, the next under the current product; no rank has more than two
+  /// parts of them (ring attention)
+  ring,
+  /// queries, keys and values are brought to the heads by all-to-all, and the result back: (n-1)/n^2 of all four are
+  /// sent; n divides the heads, of queries and of keys (Ulysses: Jacobs et al., 2023)
+  ulysses,
+};
+namespace internals {
+/// Moved on every axis that splits dimension 1, the innermost first.
+template <Placement where, Distributed X>
+constexpr auto off_sequence(const X& x, Here here) {
+  if constexpr (X::kind == Kind::refused || X::type.layout.rank() < 2 || X::type.layout.dims[1].count == 0)
+    return x;
+  else
+    return off_sequence<where>(to<OnAxis<X::type.layout.dims[1].axes[X::type.layout.dims[1].count - 1], where>>(x, here),
+                               here);
+}
+/// Back on the axes that split dimension 1 of Like, the outermost first.
+template <class Like, int done = 0, Distributed X>
+constexpr auto on_sequence(const X& x, Here here) {
+  if constexpr (X::kind == Kind::refused || Like::type.layout.rank() < 2 || done == Like::type.layout.dims[1].count)
+    return x;
+  else
+    return on_sequence<Like, done + 1>(to<OnAxis<Like::type.layout.dims[1].axes[done], split(1)>>(x, here), here);
+}
+template <Context context, class Q, class K, class V, class... Seen, class Attend>
+constexpr auto attend(Attend attend, Here here, const Q& q, const K& k, const V& v, const Seen&... seen) {
+  if constexpr (context == Context::gathered)
+    return attend(q, off_sequence<Broadcast>(k, here), off_sequence<Broadcast>(v, here),
+                  off_sequence<Broadcast>(seen, here)...);
+  else if constexpr (context == Context::ulysses)
+    return on_sequence<Q>(attend(off_sequence<split(2)>(q, here), off_sequence<split(2)>(k, here),
+                                 off_sequence<split(2)>(v, here), off_sequence<Broadcast>(seen, here)...),
+                          here);
+  else
+    return attend(q, k, v, seen...);
+}
+template <Context context, bool... attributes>
+using ApplyAttention = std::conditional_t<context == Context::ring, Apply<operation::ring_attention, attributes...>,
+                                          Apply<operation::attention, attributes...>>;
+}  // namespace internals
+
 /// softmax(q k^T / sqrt(size)) v for every head: q[batch, sequence, heads, size], k and v[batch, keys, groups, size]
 /// (Vaswani et al., 2017; grouped queries: Ainslie et al., 2023). `causal`: position i sees positions up to i. In
-/// training a probability is zero with the probability `dropped`, the others grow by 1 / (1 - dropped).
-template <bool causal = true, Distributed Q, Distributed K, Distributed V>
+/// training a probability is zero with the probability `dropped`, the others grow by 1 / (1 - dropped). `context`: how
+/// keys of other ranks are found where an axis splits the sequence; where none does it says nothing.
+template <bool causal = true, Context context = Context::none, Distributed Q, Distributed K, Distributed V>
 constexpr auto attention(const Q& q, const K& k, const V& v, double dropped = 0, Here here = {}) {
-  return Apply<operation::attention, causal, false, false>{operation::scale_of_scores(Q::type), dropped}(here, q, k, v);
+  return internals::attend<context>(
+      [&](const auto&... x) {
+        return internals::ApplyAttention<context, causal, false, false>{operation::scale_of_scores(Q::type),
+                                                                           dropped}(here, x...);
+      },
+      here, q, k, v);
 }
 /// The same over the keys where seen[batch, keys], whole numbers, is not zero: padding. A query that sees no key gives
 /// zeros.
-template <bool causal = false, Distributed Q, Distributed K, Distributed V, Distributed S>
+template <bool causal = false, Context context = Context::none, Distributed Q, Distributed K, Distributed V,
+          Distributed S>
 constexpr auto masked_attention(const Q& q, const K& k, const V& v, const S& seen, double dropped = 0, Here here = {}) {
-  return Apply<operation::attention, causal, true, false>{operation::scale_of_scores(Q::type), dropped}(here, q, k, v,
-                                                                                                        seen);
+  return internals::attend<context>(
+      [&](const auto&... x) {
+        return internals::ApplyAttention<context, causal, true, false>{operation::scale_of_scores(Q::type),
+                                                                          dropped}(here, x...);
+      },
+      here, q, k, v, seen);
 }
 /// Causal attention of queries that begin at `position`, a whole number, over all positions that k and v have room for:
 /// what is generated token by token. The result of a query that stands behind all of them is no number.

@@ -130,9 +130,10 @@ constexpr int unfit_node(const GraphView& g) {
     const bool misshapen = n.origin >= 0 && n.operation->gradient != nullptr && trained && n.results > 0 &&
                            n.phase == Phase::forward && g.value(n.result).type.dtype != DType::i32 &&
                            !g.value(n.result).differentiable;
-    const double probability = n.reals[n.operation == &operation::attention ? 1 : 0];
+    const bool attends = n.operation == &operation::attention || n.operation == &operation::ring_attention;
+    const double probability = n.reals[attends ? 1 : 0];
     const bool improbable =
-        ((n.operation == &operation::dropout || n.operation == &operation::attention) &&
+        ((n.operation == &operation::dropout || attends) &&
          !(probability >= 0 && probability < 1)) ||
         (n.operation == &operation::negative_log_likelihood && !(probability >= 0 && probability <= 1));
     const bool of_gradient = g.unfit == Reason::gradient_shape || g.unfit == Reason::gradient_operand;

@@ -8,6 +8,7 @@
 #include <parallel/plan/object.hpp>
 #include <parallel/plan/refused_plan.hpp>
 #include <parallel/plan/stage.hpp>
+#include <parallel/plan/unrolled.hpp>
 
 namespace parallel::internals {
 
@@ -39,13 +40,29 @@ constexpr void copy(To& to, const From& from) {
   for (int i = 0; i < static_cast<int>(from.size()); ++i) to[static_cast<std::size_t>(i)] = from[i];
 }
 
+template <class Program, Mesh mesh>
+constexpr parallel::internals::Graph unrolled_graph() {
+  return unrolled(GraphView(graph<Program>), mesh);
+}
+template <class Program, Mesh mesh, bool unrolls = has_rings(GraphView(graph<Program>))>
+struct OnMesh {
+  static constexpr const auto& graph = constants::graph<Program>;
+};
+template <class Program, Mesh mesh>
+struct OnMesh<Program, mesh, true> {
+  static constexpr auto graph = Made<&unrolled_graph<Program, mesh>>::graph();
+};
+/// The graph of a program on a mesh: with ring attention one of its own, else the program's.
+template <class Program, Mesh mesh>
+inline constexpr const auto& graph_on = OnMesh<Program, mesh>::graph;
+
 // The order, loops and work of a stage, where the program has stages.
 struct Shares {
   int order, regions, parts, slots;
 };
 template <class Program, Mesh mesh>
 constexpr Shares shares_of() {
-  const Located l = locate(GraphView(graph<Program>), mesh);
+  const Located l = locate(GraphView(graph_on<Program, mesh>), mesh);
   return {l.order.size(), l.regions.size(), l.parts.size(), l.slots.size()};
 }
 template <Shares n>
@@ -57,7 +74,7 @@ struct Share {
 };
 template <class Program, Mesh mesh, Shares n = shares_of<Program, mesh>()>
 constexpr Share<n> share_constant() {
-  const Located l = locate(GraphView(graph<Program>), mesh);
+  const Located l = locate(GraphView(graph_on<Program, mesh>), mesh);
   return {frozen<IndexOf<Node>, n.order>(l.order), frozen<Region, n.regions>(l.regions),
           frozen<StagePart, n.parts>(l.parts), frozen<Slot, n.slots>(l.slots)};
 }
@@ -66,10 +83,10 @@ inline constexpr auto share = share_constant<Program, mesh>();
 /// The graph of a program as the mesh's stage sees it.
 template <class Program, Mesh mesh>
 constexpr GraphView view_on() {
-  if constexpr (graph<Program>.stages != nullptr)
-    return seen(GraphView(graph<Program>), share<Program, mesh>);
+  if constexpr (graph_on<Program, mesh>.stages != nullptr)
+    return seen(GraphView(graph_on<Program, mesh>), share<Program, mesh>);
   else
-    return GraphView(graph<Program>);
+    return GraphView(graph_on<Program, mesh>);
 }
 
 template <class Program, Mesh mesh>
@@ -95,7 +112,7 @@ constexpr auto assign_constant() {
   Placing placing(view, mesh);
   placing.assign(events_of<Program, mesh>());
   placing.live(events_of<Program, mesh>());
-  Assigned<static_cast<int>(graph<Program>.values.size()), static_cast<int>(graph<Program>.nodes.size())> result{};
+  Assigned<static_cast<int>(graph_on<Program, mesh>.values.size()), static_cast<int>(graph_on<Program, mesh>.nodes.size())> result{};
   copy(result.storage, placing.storage);
   copy(result.allocation_of, placing.allocation_of);
   copy(result.packing_of, placing.packing_of);
@@ -118,7 +135,7 @@ constexpr auto pack_constant() {
   for (int i = 0; i < from.count; ++i) placing.allocations.push_back(from.allocations[static_cast<std::size_t>(i)]);
   placing.memory = from.memory;
   placing.pack();
-  Packed<static_cast<int>(graph<Program>.values.size()), static_cast<int>(graph<Program>.nodes.size())> result{};
+  Packed<static_cast<int>(graph_on<Program, mesh>.values.size()), static_cast<int>(graph_on<Program, mesh>.nodes.size())> result{};
   copy(result.storage, placing.packed_storage());
   copy(result.packing, placing.packed_packing());
   result.memory = placing.memory;

@@ -24,7 +24,10 @@ struct Planned {
 };
 
 /// The passes behind the trace, on any mesh that has been checked.
-constexpr GraphView plan_into(Planned& planned, const GraphView& whole, const Mesh& mesh) {
+constexpr GraphView plan_into(Planned& planned, const GraphView& program, const Mesh& mesh) {
+  const bool unrolls = has_rings(program);
+  if (unrolls) planned.graph = unrolled(program, mesh);
+  const GraphView whole = unrolls ? GraphView(planned.graph) : program;
   if (whole.stages != nullptr) planned.located = locate(whole, mesh);
   const GraphView graph = whole.stages != nullptr ? seen(whole, planned.located) : whole;
   planned.events = events_in_order(graph, mesh);

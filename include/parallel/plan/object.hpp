@@ -14,7 +14,7 @@ namespace object {
 inline constexpr std::int64_t magic = 0x6c656c6c61726170;          ///< "parallel", as a little-endian machine writes it
 inline constexpr std::int64_t program_magic = 0x6d6172676f72703a;  ///< ":program"
 inline constexpr std::int64_t mesh_magic = 0x3a6873656d3a3a3a;     ///< ":::mesh:"
-inline constexpr std::int64_t version = 16;
+inline constexpr std::int64_t version = 17;
 /// magic, magic, version, words in all, checksum of the program, words up to its end, checksum of the rest: lines and
 /// spellings of types, which differ from compiler to compiler. All before is the same from all of them, and it alone is
 /// hashed and compared.
@@ -101,7 +101,7 @@ inline constexpr int lists_of_graph = 11;
 template <class Way, class O>
 constexpr void words_of_operation(Way& way, O& o) {
   const auto all = [&](auto&... fields) { (way.field(fields), ...); };
-  all(o.structural, o.updates, o.view, o.aliases, o.source, o.computes, o.remembers, o.reads_a_part, o.rate, o.name);
+  all(o.structural, o.updates, o.view, o.aliases, o.source, o.computes, o.remembers, o.reads_a_part, o.ring, o.rate, o.name);
 }
 
 /// Writes words; a template because clang 14 knows no other whose functions call templates, in a constant expression.

@@ -36,7 +36,8 @@ struct Communication {
     }
     if (node.transition.from.flat || node.transition.to.flat)
       return (before < after ? before : after) * mesh.extent(node.transition.axes);
-    if (node.transition.collective == Collective::all_to_all) return before * mesh.extent(node.transition.axes);
+    if (node.transition.collective == Collective::all_to_all || node.transition.collective == Collective::shift)
+      return before * mesh.extent(node.transition.axes);
     return before > after ? before : after;
   }
   constexpr std::int64_t counted(const Node& node) const { return counts(node) ? message(node) : 0; }

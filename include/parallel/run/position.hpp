@@ -6,6 +6,7 @@
 #include <parallel/device/kernel.hpp>
 #include <parallel/plan/check.hpp>
 #include <parallel/plan/taking_part.hpp>
+#include <parallel/plan/unrolled.hpp>
 
 namespace parallel::internals {
 
@@ -76,7 +77,7 @@ class Position {
     for (int d = 0; d < v.rank; ++d) {
       const Dim& dim = type.layout.dims[d];
       v.size[d] = part.size[d];
-      v.offset[d] = d == part.flat_from ? part.before : offset(dim, plan_.mesh, rank_);
+      v.offset[d] = d == part.flat_from ? part.before : offset(dim, plan_.mesh, owner(g_, value, plan_.mesh, rank_));
       v.whole[d] = d == part.flat_from ? part.before + part.own : dim.size;
     }
     v.data = has_part(plan_, value, rank_) ? address(value) : nullptr;

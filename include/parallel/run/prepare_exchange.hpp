@@ -102,7 +102,8 @@ void prepare_exchange(Instruction<World>& i, const Node& node, const Plan& plan,
     i.exchange.kind = sends ? Collective::send : Collective::receive;
     i.exchange.peer = sends ? m.to : m.from;
   }
-  const bool parts = t.collective == Collective::all_to_all;  // on every rank, before and behind it
+  // on every rank, before and behind it
+  const bool parts = t.collective == Collective::all_to_all || t.collective == Collective::shift;
   i.exchange.count = parts ? n * in.elements() : std::max(in.elements(), out.elements());
   i.exchange.dtype = in.dtype;
   i.exchange.maximum = t.maximum;

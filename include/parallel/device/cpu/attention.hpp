@@ -112,7 +112,7 @@ struct Heads {
 };
 
 /// (q, k, v, ...): the result and, per row, the logarithm of the sum of exponentials of its scores; of a row that sees
-/// no key, no number that anything reads.
+/// no key, the lowest number.
 template <class T>
 void attention(const Call& call) {
   const Heads<T> at(call);
@@ -129,7 +129,8 @@ void attention(const Call& call) {
       if (largest == -std::numeric_limits<T>::infinity()) largest = 0;
       at.exponentials(own, largest, visible, all);
       sums[i] = sum_of(own, visible);
-      statistic[(b * at.queries + row + i) * at.heads + head] = sums[i] > 0 ? largest + std::log(sums[i]) : T{0};
+      statistic[(b * at.queries + row + i) * at.heads + head] =
+          sums[i] > 0 ? largest + std::log(sums[i]) : std::numeric_limits<T>::lowest();
       at.drop(own, b, head, row + i, visible);
     }
     const Matrix<T> to = at.query_rows(out, b, row, head, at.value_size);
@@ -143,6 +144,23 @@ void attention(const Call& call) {
         multiply_by(own, sums[i] > 0 ? 1 / sums[i] : T{0}, at.value_size);
     }
   });
+}
+
+/// (result, statistic, result, statistic): each row by its share of the sum of exponentials, and the logarithm of that.
+template <class T>
+void join_attention(const Call& call) {
+  const Index rows = call.results[1].elements(), size = call.results[0].elements() / rows;
+  const T *a = call.operands[0].as<const T>(), *of_a = call.operands[1].as<const T>(),
+          *b = call.operands[2].as<const T>(), *of_b = call.operands[3].as<const T>();
+  T *out = call.results[0].as<T>(), *statistic = call.results[1].as<T>();
+  for (Index r = 0; r < rows; ++r, a += size, b += size, out += size) {
+    const T largest = std::max(of_a[r], of_b[r]), share_a = std::exp(of_a[r] - largest),
+            share_b = std::exp(of_b[r] - largest), sum = share_a + share_b;
+    statistic[r] = largest + std::log(sum);
+    by_lanes(
+        size, [=](T* to, const T* x, const T* y) { lanes(to) = lanes(x) * (share_a / sum) + lanes(y) * (share_b / sum); },
+        out, a, b);
+  }
 }
 
 /// (q, k, v, ..., result, statistic, g): the gradients of q, k and v.

@@ -127,7 +127,8 @@ struct AttentionForward {
       share[e] = at.stands_outside(reach, own) ? std::numeric_limits<W>::quiet_NaN() : x > 0 ? 1 / x : W{0};
       if (e.lane % 4 == 0 && own < at.queries)
         statistic[at.statistic(b, head, own)] =
-            x > 0 ? (s.largest[e] * at.exponent + std::log2(x)) * std::numbers::ln2_v<W> : W{0};
+            x > 0 ? (s.largest[e] * at.exponent + std::log2(x)) * std::numbers::ln2_v<W>
+                  : std::numeric_limits<W>::lowest();
     });
     write_rows(s.sums, to, [&](const Place& e) { return share[e]; });
   }
@@ -140,6 +141,34 @@ void attention(const Call& call) {
     const AttentionForward<T, size> body{at, call.results[0].as<T>(), call.results[1].as<Wide<T>>()};
     launch(gpu(call).stream(), body.blocks(), body, body.shared());
   });
+}
+
+template <class T>
+struct JoinAttention {
+  using W = Wide<T>;
+  const T *a, *b;
+  const W *of_a, *of_b;
+  T* out;
+  W* statistic;
+  Index size;
+  PARALLEL_DEVICE void operator()(Index i) const {
+    const Index r = i / size;
+    const W largest = std::fmax(of_a[r], of_b[r]), share_a = std::exp(of_a[r] - largest),
+            share_b = std::exp(of_b[r] - largest), sum = share_a + share_b;
+    if (i % size == 0) statistic[r] = largest + std::log(sum);
+    out[i] = narrow<T>(widen(a[i]) * (share_a / sum) + widen(b[i]) * (share_b / sum));
+  }
+};
+/// (result, statistic, result, statistic): each row by its share of the sum of exponentials, and the logarithm of that.
+/// Floor: 6 bytes.
+template <class T>
+void join_attention(const Call& call) {
+  using W = Wide<T>;
+  const Index all = call.results[0].elements(), rows = call.results[1].elements();
+  launch_each(gpu(call).stream(), all,
+              JoinAttention<T>{call.operands[0].as<const T>(), call.operands[2].as<const T>(),
+                               call.operands[1].as<const W>(), call.operands[3].as<const W>(), call.results[0].as<T>(),
+                               call.results[1].as<W>(), all / rows});
 }
 
 }  // namespace parallel::internals::cuda

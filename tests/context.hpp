@@ -1,0 +1,88 @@
+// Attention over a sequence that is split: each `Context`, causal and not, with few key heads, with a mask, to another
+// sequence.
+#pragma once
+#include <doctest/doctest.h>
+
+#include <parallel/parallel.hpp>
+
+#include "program.hpp"
+
+namespace context_parallel {
+
+using namespace parallel;
+using namespace parallel::axes;
+using lockstep::Array;
+
+inline constexpr int batch = 4, length = 24, others = 48, heads = 24, few = 12, size = 2;
+
+template <Context how, bool causal, bool masked>
+struct Attending {
+  Parameter<double, Shape<size, size>> query{normal(1)}, key{normal(1)}, value{normal(1)};
+  constexpr auto operator()(Distributed auto weight, Distributed auto q, Distributed auto k,
+                            Distributed auto seen) const {
+    const auto a = matmul(q, query), b = matmul(k, key), c = matmul(k, value);
+    if constexpr (masked)
+      return mean(weight * masked_attention<causal, how>(a, b, c, seen));
+    else
+      return mean(weight * attention<causal, how>(a, b, c));
+  }
+};
+
+/// One program with all of them, so that it is compiled once. `Sequence`: how a dimension of so many positions is split.
+template <Context how, template <int> class Sequence, class T = double>
+struct All {
+  template <int positions, int count>
+  using Heads = Wanted<T, Shape<batch / data, Sequence<positions>::dim, count / tensor, size>>;
+  using Q = Heads<length, heads>;
+  using K = Heads<length, heads>;
+  using Few = Heads<length, few>;
+  using Other = Heads<others, few>;
+  using Seen = Tensor<int, Shape<batch / data, Sequence<length>::dim>>;
+  struct Model {
+    Attending<how, false, false> whole, few, other;
+    Attending<how, true, false> causal, causal_few;
+    Attending<how, false, true> masked;
+    Attending<how, true, true> causal_masked;
+    constexpr auto operator()(Distributed auto w, Distributed auto q, Distributed auto k, Distributed auto few_keys,
+                              Distributed auto other_keys, Distributed auto seen) const {
+      return whole(w, q, k, seen) + few(w, q, few_keys, seen) + other(w, q, other_keys, seen) + causal(w, q, k, seen) +
+             causal_few(w, q, few_keys, seen) + masked(w, q, few_keys, seen) + causal_masked(w, q, k, seen);
+    }
+  };
+  using Step = Training<Model, KeepGradients, Q, Q, K, Few, Other, Seen>;
+};
+template <int positions>
+struct Whole {
+  static constexpr Dim dim = positions;
+};
+template <int positions>
+struct OnSequence {
+  static constexpr Dim dim = positions / sequence;
+};
+
+/// Some see no key of the first part, some none at all.
+inline std::vector<int> seen() {
+  std::vector<int> all = program::numbers<int>(batch * length, 9, 2);
+  for (int i = 0; i < length; ++i) all[static_cast<std::size_t>(i)] = i < 14 ? 0 : 1;
+  for (int i = 0; i < length; ++i) all[static_cast<std::size_t>(length + i)] = 0;
+  return all;
+}
+template <class Step, class T = double>
+std::vector<Array> outputs(const Mesh& mesh) {
+  const auto in = [](int positions, int count, std::uint64_t stream) {
+    return program::numbers<T>(std::int64_t{batch} * positions * count * size, stream);
+  };
+  const auto weight = in(length, heads, 1), q = in(length, heads, 2), k = in(length, heads, 3),
+             few_keys = in(length, few, 4), other = in(others, few, 5);
+  const std::vector<int> mask = seen();
+  return program::outputs<Step>(mesh, [&](auto& executor) {
+    executor.input(0, weight);
+    executor.input(1, q);
+    executor.input(2, k);
+    executor.input(3, few_keys);
+    executor.input(4, other);
+    executor.input(5, mask);
+  });
+}
+
+}  // namespace context_parallel
